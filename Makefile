@@ -1,0 +1,41 @@
+# The commands of this project. Each sets up what it needs on a bare Debian 12 (scripts/setup).
+#
+#   make serve [MODEL=DIR] [ARGS='...']   build and start the server on 127.0.0.1:8000
+#   make test                             build and run every test
+#   make bench                            build and run the benchmarks
+#   make check-san                        everything under the sanitizers, and a mixed load
+#   make format, make tidy, make clean
+
+MODEL ?=
+PRESET ?= release
+BUILD = build/$(PRESET)
+
+.PHONY: setup build serve test bench check-san format tidy clean
+
+setup:
+	@scripts/setup
+
+build: setup
+	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
+	@cmake --build $(BUILD)
+
+serve: build
+	@scripts/serve $(BUILD)/bin/skein "$(MODEL)" $(ARGS)
+
+test: build
+	@scripts/test
+
+bench: build
+	@scripts/bench
+
+check-san: setup
+	@scripts/check_san
+
+format:
+	@git ls-files '*.h' '*.cc' | xargs clang-format -i
+
+tidy: build
+	@git ls-files 'src/*.cc' | xargs clang-tidy --quiet -p $(BUILD)
+
+clean:
+	@rm -rf build

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "skein/request.h"
+#include "skein/status.h"
+
+namespace skein {
+
+struct EngineLimits {
+  int32_t vocab_size = 0;
+  int32_t max_model_len = 0;   // tokens: prompt and output together
+  int32_t max_num_seqs = 0;    // samples decoded at once; also the limit of num_samples
+  int32_t max_logprobs = 0;
+  int32_t max_queued_requests = 0;
+};
+
+// Counters since start and gauges of this moment. Tokens unless the name says otherwise.
+struct EngineStats {
+  // Gauges.
+  int32_t num_requests_waiting = 0;
+  int32_t num_requests_running = 0;
+  int32_t kv_blocks_total = 0;
+  int32_t kv_blocks_used = 0;    // referenced by a request
+  int32_t kv_blocks_cached = 0;  // held by the prefix cache alone; evictable
+  // Counters.
+  uint64_t prompt_tokens = 0;      // computed or cached
+  uint64_t generation_tokens = 0;
+  uint64_t prefix_cache_queries = 0;
+  uint64_t prefix_cache_hits = 0;
+  uint64_t num_preemptions = 0;    // recomputations because KV ran out
+  uint64_t requests_oneshot = 0;   // finished, by execution class
+  uint64_t requests_decode = 0;
+  uint64_t decode_slots_taken = 0;  // slots of the decode set ever handed out: OneShot takes none
+  uint64_t wasted_decode_slots = 0;  // slot-steps held by finished requests (request-level batching)
+  uint64_t steps_oneshot = 0;      // steps, by class of plan
+  uint64_t steps_mixed = 0;
+  uint64_t steps_decode = 0;
+  uint64_t rounds = 0;             // scheduling rounds
+  uint64_t scheduler_us = 0;       // time in them
+  uint64_t prefill_us = 0;         // time in steps without decode rows
+  uint64_t decode_us = 0;          // time in steps with decode rows only
+  uint64_t mixed_us = 0;           // time in steps with both
+  // Histogram of tokens per step: counts at most 1, 8, 16, 32, ..., 16384, and above.
+  static constexpr std::array<int32_t, 13> kIterationTokenBounds = {
+      1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
+  std::array<uint64_t, 14> iteration_tokens{};
+  uint64_t iteration_tokens_sum = 0;
+};
+
+// The serving engine: takes tokenized requests, answers with tokens.
+// Thread rule: every member may be called from any thread.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Checks the request against the limits and queues it. On success `*id` names it and `callback`
+  // gets its outputs until each sample has finished. Fails with kInvalidArgument (naming the field
+  // in the API's spelling), kResourceExhausted (queue full) or kUnavailable (shut down); the
+  // callback is then never called.
+  virtual Status Submit(Request request, OutputCallback callback, RequestId* id) = 0;
+
+  // Ends a request (all its samples, with kCancelled) within one step. Unknown ids are ignored.
+  virtual void Cancel(RequestId id) = 0;
+  // Ends one sample of a request, which the client no longer reads (a stop string matched).
+  virtual void CancelSample(RequestId id, int32_t sample) = 0;
+
+  virtual EngineLimits Limits() const = 0;
+  virtual EngineStats Stats() const = 0;
+};
+
+}  // namespace skein

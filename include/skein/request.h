@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "skein/status.h"
+
+namespace skein {
+
+using TokenId = int32_t;
+using RequestId = uint64_t;
+// Microseconds on the engine's clock (base/clock.h). Never wall time.
+using TimeUs = int64_t;
+
+// How the next token is drawn from the logits. Applied in this order: logit bias and allowed ids,
+// repetition, presence and frequency penalties, temperature, top-k, top-p, min-p, draw.
+struct SamplingParams {
+  float temperature = 1.0f;         // [0, 2]; 0 is greedy: the largest logit, ties to the lowest id
+  int32_t top_k = 0;                // keep the k largest; 0 keeps all
+  float top_p = 1.0f;               // (0, 1]; 1 keeps all
+  float min_p = 0.0f;               // [0, 1]; drop tokens below min_p * p_max
+  float repetition_penalty = 1.0f;  // > 0; over prompt and output tokens; 1 is none
+  float presence_penalty = 0.0f;    // [-2, 2]; over output tokens
+  float frequency_penalty = 0.0f;   // [-2, 2]; over output tokens
+  std::vector<std::pair<TokenId, float>> logit_bias;  // distinct ids, [-100, 100]
+  std::vector<TokenId> allowed_token_ids;             // empty: all
+  // Random numbers are a function of (seed, sample index, position), whatever the load.
+  uint64_t seed = 0;
+};
+
+// What a request wants beside the tokens: so far one kind, a continuation.
+struct GenerateSpec {
+  int32_t max_tokens = 16;  // >= 0; the effective budget is min(max_tokens, room in the context)
+  int32_t min_tokens = 0;   // stop ids are masked out before that many tokens
+  SamplingParams sampling;
+  // Generation ends after one of these; the id is part of the output. Empty with ignore_eos.
+  std::vector<TokenId> stop_token_ids;
+  // nullopt: none. 0: of the chosen token. k: also of the k most likely. Natural logarithms of the
+  // unmodified distribution (before penalties and temperature).
+  std::optional<int32_t> num_logprobs;
+  int32_t num_samples = 1;  // n: independent continuations of one prompt
+};
+
+// One request. Immutable once submitted.
+struct Request {
+  std::vector<TokenId> prompt;  // [1, max_model_len)
+  GenerateSpec generate;
+  int32_t priority = 0;              // lower runs first
+  std::optional<TimeUs> slo_ttft_us;  // wanted time to the first token, from arrival
+  std::optional<TimeUs> slo_tpot_us;  // wanted time per further token
+  std::string user;                  // affinity and fairness key
+  uint64_t cache_salt = 0;  // prefixes are shared only between equal salts; 0 is the common pool
+  int32_t adapter_id = 0;   // weights variant; 0 is the base model, the only one today
+};
+
+enum class FinishReason {
+  kStop,       // a stop token id
+  kLength,     // the budget is used up
+  kCancelled,  // Engine::Cancel
+  kError,      // `status` says why; no other request is affected
+};
+
+struct TokenLogprob {
+  TokenId token = 0;
+  float logprob = 0;  // natural logarithm
+  int32_t rank = 0;   // 1 is the most likely
+};
+
+struct OutputToken {
+  TokenId token = 0;
+  TokenLogprob chosen;                  // valid where num_logprobs is set
+  std::vector<TokenLogprob> top_logprobs;  // [num_logprobs], most likely first
+};
+
+// Times of one request on the engine's clock; 0 where it never came to that.
+struct RequestTimes {
+  TimeUs arrival_us = 0;
+  TimeUs first_scheduled_us = 0;
+  TimeUs first_token_us = 0;
+  TimeUs finished_us = 0;
+};
+
+// A piece of the answer. For each sample: any number with `tokens`, the last one with `finish`.
+struct RequestOutput {
+  RequestId request = 0;
+  int32_t sample = 0;  // [0, num_samples)
+  std::vector<OutputToken> tokens;
+  std::optional<FinishReason> finish;
+  Status status;               // not ok exactly with FinishReason::kError
+  int32_t cached_tokens = 0;   // prompt tokens taken from the prefix cache
+  RequestTimes times;          // complete with `finish`
+};
+
+// Called on the engine's thread, in order; must not block and must not call back into the engine
+// except for Submit and Cancel, which only enqueue.
+using OutputCallback = std::function<void(RequestOutput)>;
+
+}  // namespace skein

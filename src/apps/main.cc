@@ -1,0 +1,13 @@
+#include <CLI/CLI.hpp>
+
+#include "apps/commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Skein: a decision engine for language models"};
+  app.set_version_flag("--version", SKEIN_VERSION);
+  app.set_config("--config", "", "Read options from a TOML file; the command line wins");
+  app.require_subcommand(1);
+  int exit_status = 0;
+  CLI11_PARSE(app, argc, argv);
+  return exit_status;
+}

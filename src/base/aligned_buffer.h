@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+
+namespace skein {
+
+// Memory of its own, 64-byte aligned, zeroed, with huge pages advised where large. Move-only.
+// Running out of memory is a bug of the plan that asked for it: the process ends with a message.
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  explicit AlignedBuffer(size_t size_bytes);
+  ~AlignedBuffer();
+  AlignedBuffer(AlignedBuffer&& other) noexcept;
+  AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
+
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace skein

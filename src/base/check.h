@@ -1,0 +1,14 @@
+#pragma once
+
+// Checks for bugs, always on: a false condition prints it with its place and aborts. Input and
+// environment are never checked this way; they fail with a Status.
+
+namespace skein::internal {
+[[noreturn]] void CheckFailed(const char* condition, const char* file, int line);
+}  // namespace skein::internal
+
+#define SKEIN_CHECK(condition)                                               \
+  do {                                                                       \
+    if (!(condition)) [[unlikely]]                                           \
+      ::skein::internal::CheckFailed(#condition, __FILE__, __LINE__);        \
+  } while (false)

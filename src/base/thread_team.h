@@ -1,0 +1,36 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+namespace skein {
+
+// A fixed set of threads that works through lists of tickets (docs/ARCHITECTURE.md, "Task"). The
+// caller of Run is thread 0, the leader; the others wait, spinning briefly and then sleeping, so an
+// idle team uses no processor time. All threads run with the same floating-point control register:
+// denormals flushed to zero on input and output, round to nearest.
+// Thread rule: one caller of Run at a time.
+class ThreadTeam {
+ public:
+  using TicketFn = std::function<void(int ticket, int thread)>;
+
+  explicit ThreadTeam(int num_threads);  // >= 1, the caller included
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  int num_threads() const { return num_threads_; }
+
+  // Calls fn(ticket, thread) once for each ticket of [first, end), claimed in ascending order by
+  // whichever thread is free. Once `stop` (may be null) reads true, no further ticket is issued.
+  // Returns, when all issued tickets are finished, the first ticket not issued: `end` if all ran.
+  int Run(int first, int end, const TicketFn& fn, const std::atomic<bool>* stop = nullptr);
+
+ private:
+  struct State;
+  int num_threads_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace skein

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "sched/plan.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// The result of one draw.
+struct DrawResult {
+  OutputToken token;
+  bool finite = true;  // false: the logits held NaN or +inf; the request fails, no other does
+};
+
+// A plan being executed; owned by whoever began it.
+class Task {
+ public:
+  virtual ~Task() = default;
+};
+
+enum class TaskStatus { kDone, kPreempted };
+
+// The device, as the engine sees it. One thread calls.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Sets up a task; runs no operator. `plan` must outlive the task.
+  virtual std::unique_ptr<Task> Begin(const StepPlan& plan) = 0;
+
+  // Runs operators until the task is done or `preempt` reads true at a boundary. A preempted task
+  // keeps its state, and resuming it changes no bit of its results.
+  virtual TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) = 0;
+
+  // One result per draw: rows in plan order (prefills before decodes), draws in row order.
+  // REQUIRES: the task is done. Valid until the task is destroyed.
+  virtual const std::vector<DrawResult>& Results(const Task& task) const = 0;
+};
+
+}  // namespace skein

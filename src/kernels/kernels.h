@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+#include "kernels/kv_layout.h"
+#include "kernels/packed_weight.h"
+#include "tensor/dtype.h"
+
+namespace skein {
+
+// Instruction sets in descending order of preference. kScalar, kAvx2 and kAvx512 form one numeric
+// class (FMA): they give the same bits. kAmx is a class of its own for bf16 products.
+enum class Isa { kAmx, kAvx512, kAvx2, kScalar };
+const char* NameOf(Isa isa);
+
+// out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), f32 sums.
+struct GemmCall {
+  const void* a = nullptr;  // [m, k] in w->dtype(), row stride lda elements, 64-byte aligned rows not required
+  int64_t lda = 0;
+  int32_t m = 0;  // >= 1
+  const PackedWeight* w = nullptr;
+  int32_t n_begin = 0;  // multiple of kPanelCols
+  int32_t n_end = 0;    // multiple of kPanelCols, or w->n()
+  const float* bias = nullptr;  // [n] or null; added to the finished sum
+  bool add_to_out = false;      // residual: out = out + (sum + bias), else out = sum + bias
+  float* out = nullptr;         // [m, n], row stride ldo elements
+  int64_t ldo = 0;
+};
+
+// One query row of an attention tile: one position of one query head.
+struct AttentionRow {
+  const void* q = nullptr;  // [head_dim] in the compute type
+  int32_t num_keys = 0;     // keys [0, num_keys) are visible; >= 1
+  void* out = nullptr;      // [head_dim] in the compute type
+};
+
+// Up to kMaxQueryRows rows that attend to one sequence's keys under one KV head.
+struct AttentionCall {
+  std::span<const AttentionRow> rows;
+  std::span<const int32_t> block_table;  // block ids covering the largest num_keys
+  const std::byte* kv = nullptr;         // layer and KV head's part of block 0; see KvLayout
+  const KvLayout* layout = nullptr;
+  float scale = 1.0f;
+};
+
+// The numeric operations on one thread. Each call is at most a ticket: the caller cuts an operator
+// into rows, columns and heads, never along a sum, so the bits do not depend on the cut.
+// Thread-safe: no state.
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+  virtual Isa isa() const = 0;
+
+  virtual void Gemm(const GemmCall& call) const = 0;
+
+  // softmax(q · K^T * scale) · V by the one attention walk (docs/numerics.md).
+  virtual void Attention(const AttentionCall& call) const = 0;
+
+  // out[i] = x[i] * rsqrt(mean(x^2) + eps) * weight[i]; `out` in out_dtype, may alias x if f32.
+  virtual void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
+                       DType out_dtype) const = 0;
+
+  // Rotates the pairs (i, i + head_dim / 2) of x [head_dim] in place; cos, sin: [head_dim / 2].
+  virtual void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const = 0;
+
+  // out[i] = silu(gate[i]) * up[i], out in out_dtype.
+  virtual void SiluMul(const float* gate, const float* up, int32_t n, void* out,
+                       DType out_dtype) const = 0;
+
+  // Rounds x [n] to the given type.
+  virtual void Convert(const float* x, int32_t n, void* out, DType out_dtype) const = 0;
+
+  // log(sum(exp(x))), and the largest element with its lowest index.
+  struct LogSum {
+    float log_sum_exp;
+    float max;
+    int32_t argmax;
+    bool finite;  // no NaN, no +inf, and at least one element above -inf
+  };
+  virtual LogSum LogSumExp(const float* x, int32_t n) const = 0;
+
+  // out[i] = exp(x[i] - shift).
+  virtual void ExpShifted(const float* x, float shift, int32_t n, float* out) const = 0;
+};
+
+// The kernels of one instruction set, or kUnsupported where this machine lacks it.
+Result<std::unique_ptr<Kernels>> MakeKernels(Isa isa);
+
+// The best instruction set here, or the one that SKEIN_FORCE_ISA names (amx, avx512, avx2, scalar);
+// kInvalidArgument for an unknown name, kUnsupported for one this machine lacks.
+Result<Isa> SelectIsa();
+
+}  // namespace skein

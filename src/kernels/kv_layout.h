@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace skein {
+
+inline constexpr int32_t kKvBlockTokens = 32;    // tokens of a KV block
+inline constexpr int32_t kKeysPerStep = 64;      // keys of one step of the attention walk
+inline constexpr int32_t kKeysPerSegment = 2048;  // keys of one online-softmax segment
+inline constexpr int32_t kMaxQueryRows = 16;     // query rows of one attention tile
+
+// Where K and V of one (layer, KV head, block) lie, in the order the attention kernels read them.
+// With d = head_dim padded to 32, a block of 32 keys holds
+//
+//   bf16: K [2 groups of 16 keys][d / 2][16 keys][2]   then V [d / 16][16 key pairs][16 of d][2]
+//   f32:  K [2 groups of 16 keys][d][16 keys]          then V [d / 16][32 keys][16 of d]
+//
+// (both are the weight-panel order of PackedWeight: K with keys as columns, V with d as columns.)
+// The whole memory is [layer][block][KV head][K, V].
+struct KvLayout {
+  DType dtype = DType::kF32;  // kF32 or kBf16
+  int32_t num_layers = 0;
+  int32_t num_blocks = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+
+  int32_t head_dim_padded() const { return (head_dim + 31) / 32 * 32; }
+  size_t k_bytes() const { return size_t{kKvBlockTokens} * head_dim_padded() * SizeOf(dtype); }
+  size_t head_bytes() const { return 2 * k_bytes(); }
+  size_t block_bytes() const { return num_kv_heads * head_bytes(); }  // of one layer
+  size_t layer_bytes() const { return num_blocks * block_bytes(); }
+  size_t total_bytes() const { return num_layers * layer_bytes(); }
+
+  // Byte offset of K of (layer, block, head); V follows after k_bytes().
+  size_t Offset(int32_t layer, int32_t block, int32_t head) const {
+    return layer * layer_bytes() + block * block_bytes() + head * head_bytes();
+  }
+  // Writes one token's k and v [head_dim] (f32, rounded to dtype) at `slot` of [0, 32) of the block
+  // and head that `base` points to.
+  void Store(std::byte* base, int32_t slot, const float* k, const float* v) const;
+};
+
+}  // namespace skein

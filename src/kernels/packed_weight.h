@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/aligned_buffer.h"
+#include "tensor/dtype.h"
+
+namespace skein {
+
+// Columns of the output that lie side by side in one panel: one vector of 16 f32.
+inline constexpr int32_t kPanelCols = 16;
+
+// A weight matrix w [n, k] in the order the kernels read it; the same for every instruction set:
+//
+//   bf16: [n / 16 panels][k / 2 pairs][16 columns][2 of k]   (a tile of the matrix unit is 16 pairs)
+//   f32:  [n / 16 panels][k][16 columns]
+//
+// n is padded to 16 and k to 32 with zeros.
+class PackedWeight {
+ public:
+  PackedWeight() = default;
+  PackedWeight(int32_t n, int32_t k, DType dtype);  // zeros; dtype: kF32 or kBf16
+
+  int32_t n() const { return n_; }
+  int32_t k() const { return k_; }
+  int32_t k_padded() const { return k_padded_; }
+  DType dtype() const { return dtype_; }
+  size_t bytes() const { return buffer_.size(); }
+
+  // Fills rows [row_begin, row_begin + num_rows) from src [num_rows, k] of src_dtype (contiguous,
+  // any alignment). f32 to bf16 rounds to nearest even; bf16 to f32 is exact.
+  void PackRows(int32_t row_begin, int32_t num_rows, const void* src, DType src_dtype);
+
+  // The inverse for one row: out [k].
+  void UnpackRow(int32_t row, float* out) const;
+
+  // 64-byte aligned.
+  const std::byte* panel(int32_t index) const { return buffer_.data() + index * panel_bytes_; }
+
+ private:
+  int32_t n_ = 0;
+  int32_t k_ = 0;
+  int32_t k_padded_ = 0;
+  DType dtype_ = DType::kF32;
+  size_t panel_bytes_ = 0;
+  AlignedBuffer buffer_;
+};
+
+}  // namespace skein
