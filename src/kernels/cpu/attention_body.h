@@ -83,8 +83,9 @@ class AttentionWalk {
         const int rows = args_.num_rows - r < V::kTileRows ? args_.num_rows - r : V::kTileRows;
         float* p = p_ + r * kKeysPerStep + (key - step);
         for (int i = 0; i < rows; ++i) V::Set(0.0f).Store(p + i * kKeysPerStep);
-        TileOfRows<V, kBf16, 1>(rows, q_ + r * args_.head_dim_padded, args_.head_dim_padded, &group,
-                                args_.head_dim, p, kKeysPerStep);
+        TileOfRows<V, kBf16, V::kTileRows, 1>(rows, q_ + r * args_.head_dim_padded,
+                                              args_.head_dim_padded, &group, args_.head_dim, p,
+                                              kKeysPerStep);
       }
     }
   }
@@ -158,9 +159,9 @@ class AttentionWalk {
       if (count > 0) {
         for (int32_t d = 0; d < args_.head_dim; d += 16) {
           const std::byte* panel = v + d / 16 * panel_bytes;
-          TileOfRows<V, kBf16, 1>(rows, p_ + r * kKeysPerStep + (key - step), kKeysPerStep, &panel,
-                                  count, part_.acc + r * args_.head_dim_padded + d,
-                                  args_.head_dim_padded);
+          TileOfRows<V, kBf16, V::kTileRows, 1>(
+              rows, p_ + r * kKeysPerStep + (key - step), kKeysPerStep, &panel, count,
+              part_.acc + r * args_.head_dim_padded + d, args_.head_dim_padded);
         }
       }
       r += rows;

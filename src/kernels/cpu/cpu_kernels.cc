@@ -10,7 +10,16 @@ namespace skein {
 namespace {
 
 const CpuOps& OpsOf(Isa isa) {
-  SKEIN_CHECK(isa == Isa::kScalar);
+  switch (isa) {
+    case Isa::kAmx:
+      return AmxOps();
+    case Isa::kAvx512:
+      return Avx512Ops();
+    case Isa::kAvx2:
+      return Avx2Ops();
+    case Isa::kScalar:
+      break;
+  }
   return ScalarOps();
 }
 

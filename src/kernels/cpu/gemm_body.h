@@ -13,7 +13,9 @@ template <class V, bool kBf16, int R, int P>
 inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, int32_t k, float* c,
                  int64_t ldc) {
   V acc[R][P];
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
     for (int p = 0; p < P; ++p) acc[r][p] = V::Load(c + r * ldc + 16 * p);
   }
   // Far enough ahead to cover the latency of memory where a single row streams the weights.
@@ -24,23 +26,30 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
   if constexpr (kBf16) {
     for (; i + 2 <= k; i += 2, offset += kStepBytes) {
       V w[P];
+#pragma GCC unroll 8
       for (int p = 0; p < P; ++p) {
         if constexpr (R == 1) V::Prefetch(panels[p] + offset + kPrefetchBytes);
         w[p] = V::LoadEven(panels[p] + offset);
       }
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const V x = V::Set(a[r * lda + i]);
+#pragma GCC unroll 8
         for (int p = 0; p < P; ++p) acc[r][p] = Fma(x, w[p], acc[r][p]);
       }
+#pragma GCC unroll 8
       for (int p = 0; p < P; ++p) w[p] = V::LoadOdd(panels[p] + offset);
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const V x = V::Set(a[r * lda + i + 1]);
+#pragma GCC unroll 8
         for (int p = 0; p < P; ++p) acc[r][p] = Fma(x, w[p], acc[r][p]);
       }
     }
   }
   for (; i < k; ++i, offset += kStepBytes) {  // bf16: the even half of a last pair
     V w[P];
+#pragma GCC unroll 8
     for (int p = 0; p < P; ++p) {
       if constexpr (R == 1) V::Prefetch(panels[p] + offset + kPrefetchBytes);
       if constexpr (kBf16) {
@@ -49,38 +58,27 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
         w[p] = V::Load(reinterpret_cast<const float*>(panels[p] + offset));
       }
     }
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const V x = V::Set(a[r * lda + i]);
+#pragma GCC unroll 8
       for (int p = 0; p < P; ++p) acc[r][p] = Fma(x, w[p], acc[r][p]);
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
     for (int p = 0; p < P; ++p) acc[r][p].Store(c + r * ldc + 16 * p);
   }
 }
 
-// Tile for `rows` in [1, 8] rows known only when running.
-template <class V, bool kBf16, int P>
+// Tile for `rows` in [1, kMaxRows], known only when running.
+template <class V, bool kBf16, int kMaxRows, int P>
 inline void TileOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
                        int32_t k, float* c, int64_t ldc) {
-  static_assert(V::kTileRows <= 8);
-  switch (rows) {
-    case 1:
-      return Tile<V, kBf16, 1, P>(a, lda, panels, k, c, ldc);
-    case 2:
-      return Tile<V, kBf16, 2, P>(a, lda, panels, k, c, ldc);
-    case 3:
-      return Tile<V, kBf16, 3, P>(a, lda, panels, k, c, ldc);
-    case 4:
-      return Tile<V, kBf16, 4, P>(a, lda, panels, k, c, ldc);
-    case 5:
-      return Tile<V, kBf16, 5, P>(a, lda, panels, k, c, ldc);
-    case 6:
-      return Tile<V, kBf16, 6, P>(a, lda, panels, k, c, ldc);
-    case 7:
-      return Tile<V, kBf16, 7, P>(a, lda, panels, k, c, ldc);
-    default:
-      return Tile<V, kBf16, 8, P>(a, lda, panels, k, c, ldc);
+  if (rows == kMaxRows) return Tile<V, kBf16, kMaxRows, P>(a, lda, panels, k, c, ldc);
+  if constexpr (kMaxRows > 1) {
+    TileOfRows<V, kBf16, kMaxRows - 1, P>(rows, a, lda, panels, k, c, ldc);
   }
 }
 
@@ -115,13 +113,13 @@ inline constexpr int32_t kBlockElements = 1024;  // a block of a, widened, on th
 // Columns of P panels from panel `first`, all rows. Blocks of k are walked outside the rows, so
 // that the panels' part of a block stays in the first-level cache; c is spilled between them,
 // exactly.
-template <class V, bool kBf16, int P>
+template <class V, bool kBf16, int kMaxRows, int P>
 inline void PanelGroup(const GemmCall& call, int32_t first) {
   constexpr int kPanelStride = 16 * P;
   alignas(64) float c[kRowsPerChunk * kPanelStride];
   alignas(64) float a_block[kBlockElements];
   const int32_t k = call.w->k();
-  const int32_t tile_rows = call.m < V::kTileRows ? call.m : V::kTileRows;
+  const int32_t tile_rows = call.m < kMaxRows ? call.m : kMaxRows;
   const int32_t k_block = kBlockElements / tile_rows / 32 * 32;
   for (int32_t row_begin = 0; row_begin < call.m; row_begin += kRowsPerChunk) {
     const int32_t rows = call.m - row_begin < kRowsPerChunk ? call.m - row_begin : kRowsPerChunk;
@@ -129,6 +127,7 @@ inline void PanelGroup(const GemmCall& call, int32_t first) {
     for (int32_t k_begin = 0; k_begin < k; k_begin += k_block) {
       const int32_t k_count = k - k_begin < k_block ? k - k_begin : k_block;
       const std::byte* panels[P];
+#pragma GCC unroll 8
       for (int p = 0; p < P; ++p) {
         panels[p] = call.w->panel(first + p) + int64_t{k_begin} * (kBf16 ? 32 : 64);
       }
@@ -138,14 +137,16 @@ inline void PanelGroup(const GemmCall& call, int32_t first) {
         if constexpr (kBf16) {
           WidenRows<V>(static_cast<const uint16_t*>(call.a) + a_offset, call.lda, count, k_count,
                        a_block);
-          TileOfRows<V, true, P>(count, a_block, k_count, panels, k_count, c + r * kPanelStride,
-                                 kPanelStride);
+          TileOfRows<V, true, kMaxRows, P>(count, a_block, k_count, panels, k_count,
+                                           c + r * kPanelStride, kPanelStride);
         } else {
-          TileOfRows<V, false, P>(count, static_cast<const float*>(call.a) + a_offset, call.lda,
-                                  panels, k_count, c + r * kPanelStride, kPanelStride);
+          TileOfRows<V, false, kMaxRows, P>(count, static_cast<const float*>(call.a) + a_offset,
+                                            call.lda, panels, k_count, c + r * kPanelStride,
+                                            kPanelStride);
         }
       }
     }
+#pragma GCC unroll 8
     for (int p = 0; p < P; ++p) {
       FinishPanel<V>(call, c + 16 * p, kPanelStride, row_begin, rows, 16 * (first + p));
     }
@@ -158,13 +159,13 @@ void Gemm(const GemmCall& call) {
   int32_t panel = call.n_begin / 16;
   if (call.m == 1) {
     for (; panel + V::kStreamPanels <= end; panel += V::kStreamPanels) {
-      PanelGroup<V, kBf16, V::kStreamPanels>(call, panel);
+      PanelGroup<V, kBf16, 1, V::kStreamPanels>(call, panel);
     }
   }
   for (; panel + V::kTilePanels <= end; panel += V::kTilePanels) {
-    PanelGroup<V, kBf16, V::kTilePanels>(call, panel);
+    PanelGroup<V, kBf16, V::kTileRows, V::kTilePanels>(call, panel);
   }
-  for (; panel < end; ++panel) PanelGroup<V, kBf16, 1>(call, panel);
+  for (; panel < end; ++panel) PanelGroup<V, kBf16, V::kTileRows, 1>(call, panel);
 }
 
 }  // namespace skein

@@ -56,38 +56,6 @@ struct Vec {
   }
   static void Prefetch(const std::byte* p) { __builtin_prefetch(p); }
 
-  friend Vec operator+(Vec a, const Vec& b) {
-    for (int i = 0; i < 16; ++i) a.lane[i] += b.lane[i];
-    return a;
-  }
-  friend Vec operator-(Vec a, const Vec& b) {
-    for (int i = 0; i < 16; ++i) a.lane[i] -= b.lane[i];
-    return a;
-  }
-  friend Vec operator*(Vec a, const Vec& b) {
-    for (int i = 0; i < 16; ++i) a.lane[i] *= b.lane[i];
-    return a;
-  }
-  friend Vec operator/(Vec a, const Vec& b) {
-    for (int i = 0; i < 16; ++i) a.lane[i] /= b.lane[i];
-    return a;
-  }
-  // a * b + c, rounded once.
-  friend Vec Fma(const Vec& a, const Vec& b, Vec c) {
-    for (int i = 0; i < 16; ++i) c.lane[i] = __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]);
-    return c;
-  }
-  // Per lane: a > b ? x : y (y where either is NaN).
-  friend Vec IfGreater(const Vec& a, const Vec& b, const Vec& x, Vec y) {
-    for (int i = 0; i < 16; ++i) y.lane[i] = a.lane[i] > b.lane[i] ? x.lane[i] : y.lane[i];
-    return y;
-  }
-  // Adds to the exponent of each lane of p the integer in the low bits of the same lane of n.
-  friend Vec AddExponent(Vec p, const Vec& n) {
-    for (int i = 0; i < 16; ++i)
-      p.lane[i] = FromBits(ToBits(p.lane[i]) + (ToBits(n.lane[i]) << 23));
-    return p;
-  }
   // ((l0 + l8) + (l4 + l12)) + ...: halves are added until one lane is left.
   float Sum() const {
     Vec v = *this;
@@ -108,7 +76,7 @@ struct Vec {
     return LoadBf16First(bits, 16);
   }
 
- private:
+  // Of use to the operators below only.
   static uint32_t ToBits(float x) {
     uint32_t bits;
     std::memcpy(&bits, &x, 4);
@@ -125,5 +93,38 @@ struct Vec {
     return pair;
   }
 };
+
+inline Vec operator+(Vec a, const Vec& b) {
+  for (int i = 0; i < 16; ++i) a.lane[i] += b.lane[i];
+  return a;
+}
+inline Vec operator-(Vec a, const Vec& b) {
+  for (int i = 0; i < 16; ++i) a.lane[i] -= b.lane[i];
+  return a;
+}
+inline Vec operator*(Vec a, const Vec& b) {
+  for (int i = 0; i < 16; ++i) a.lane[i] *= b.lane[i];
+  return a;
+}
+inline Vec operator/(Vec a, const Vec& b) {
+  for (int i = 0; i < 16; ++i) a.lane[i] /= b.lane[i];
+  return a;
+}
+// a * b + c, rounded once.
+inline Vec Fma(const Vec& a, const Vec& b, Vec c) {
+  for (int i = 0; i < 16; ++i) c.lane[i] = __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]);
+  return c;
+}
+// Per lane: a > b ? x : y (y where either is NaN).
+inline Vec IfGreater(const Vec& a, const Vec& b, const Vec& x, Vec y) {
+  for (int i = 0; i < 16; ++i) y.lane[i] = a.lane[i] > b.lane[i] ? x.lane[i] : y.lane[i];
+  return y;
+}
+// Adds to the exponent of each lane of p the integer in the low bits of the same lane of n.
+inline Vec AddExponent(Vec p, const Vec& n) {
+  for (int i = 0; i < 16; ++i)
+    p.lane[i] = Vec::FromBits(Vec::ToBits(p.lane[i]) + (Vec::ToBits(n.lane[i]) << 23));
+  return p;
+}
 
 }  // namespace skein::scalar
