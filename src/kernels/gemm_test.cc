@@ -1,10 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/fp_mode.h"
+#include "kernels/cpu/cpu_features.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
+#include "testing/amx_emulator.h"
 #include "testing/isas.h"
 #include "testing/random_values.h"
 
@@ -27,9 +32,8 @@ struct Case {
 class GemmTest : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
-    auto made = MakeKernels(GetParam());
-    ASSERT_TRUE(made.ok());
-    kernels_ = std::move(made).value();
+    if (GetParam() == Isa::kAmx && !CpuHas(Isa::kAmx)) emulation_.emplace();
+    kernels_ = MakeCpuKernels(GetParam());
   }
 
   // Runs the case in a matrix with wider rows than needed, cut into columns at `cut` if positive.
@@ -81,6 +85,7 @@ class GemmTest : public ::testing::TestWithParam<Isa> {
   }
 
   const ScopedFpMode fp_mode_;
+  std::optional<testing::ScopedAmxEmulation> emulation_;
   RandomValues random_;
   std::unique_ptr<Kernels> kernels_;
 };
@@ -133,7 +138,15 @@ TEST_P(GemmTest, ARowAloneEqualsTheRowAmongOthers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Here, GemmTest, ::testing::ValuesIn(testing::IsasHere()),
+// The matrix unit's code runs everywhere: emulated where the processor has none, if it can run the
+// AVX-512 code around it.
+std::vector<Isa> IsasHereOrEmulated() {
+  std::vector<Isa> isas = testing::IsasHere();
+  if (CpuHas(Isa::kAvx512) && !CpuHas(Isa::kAmx)) isas.push_back(Isa::kAmx);
+  return isas;
+}
+
+INSTANTIATE_TEST_SUITE_P(Here, GemmTest, ::testing::ValuesIn(IsasHereOrEmulated()),
                          testing::IsaName);
 
 }  // namespace
