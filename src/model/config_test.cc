@@ -243,6 +243,8 @@ TEST_F(ConfigTest, Refusals) {
       {Edit(kLlama31, R"("llama3")", R"("longrope")"), Code::kUnsupported, "rope_type"},
       {Edit(kLlama31, R"(, "rope_type": "llama3")", ""), Code::kInvalidArgument, "rope_type"},
       {Edit(kLlama31, R"("factor": 8.0, )", ""), Code::kInvalidArgument, "factor"},
+      {Edit(kLlama31, R"("factor": 8.0)", R"("factor": 0.5)"), Code::kInvalidArgument, "factor"},
+      {Edit(kLlama31, "500000.0", "1e300"), Code::kInvalidArgument, "rope_theta"},
       {Edit(kLlama31, R"(_factor": 4.0)", R"(_factor": 1.0)"), Code::kInvalidArgument,
        "high_freq_factor"},
       {Edit(kLlama31, "8192", "0"), Code::kInvalidArgument, "original_max_position_embeddings"},
