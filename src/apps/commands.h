@@ -8,7 +8,7 @@ namespace skein {
 // status. Options come from the command line, else from SKEIN_* environment variables, else from
 // --config FILE.
 
-// skein model init, skein model info.
 void AddModelCommand(CLI::App* app, int* exit_status);
+void AddTokenizeCommand(CLI::App* app, int* exit_status);
 
 }  // namespace skein
