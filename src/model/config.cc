@@ -205,27 +205,22 @@ Status CheckSlidingWindow(const JsonObject& json, const ModelConfig& config) {
                          " tokens; attention in a sliding window is not supported");
 }
 
-Status ReadDType(const JsonObject& json, const std::string& model_dir, DType* dtype) {
+// nullopt where the config does not say.
+Result<std::optional<DType>> ReadDType(const JsonObject& json) {
   const char* key = json.Has("dtype") ? "dtype" : "torch_dtype";
   SKEIN_ASSIGN_OR_RETURN(std::optional<std::string> name, json.String(key));
-  if (!name) {
-    SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
-    SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find("model.embed_tokens.weight"));
-    *dtype = embedding.dtype;
-    return Status::Ok();
-  }
+  if (!name) return std::optional<DType>();
   if (name->starts_with("torch.")) name->erase(0, 6);
-  if (*name == "float32") {
-    *dtype = DType::kF32;
-  } else if (*name == "bfloat16") {
-    *dtype = DType::kBf16;
-  } else if (*name == "float16") {
-    *dtype = DType::kF16;
-  } else {
-    return Unsupported(json, key,
-                       "is '" + *name + "'; supported are float32, bfloat16 and float16");
-  }
-  return Status::Ok();
+  if (*name == "float32") return std::optional<DType>(DType::kF32);
+  if (*name == "bfloat16") return std::optional<DType>(DType::kBf16);
+  if (*name == "float16") return std::optional<DType>(DType::kF16);
+  return Unsupported(json, key, "is '" + *name + "'; supported are float32, bfloat16 and float16");
+}
+
+Result<DType> DTypeOfWeights(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
+  SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find("model.embed_tokens.weight"));
+  return embedding.dtype;
 }
 
 // A list of token ids, each within the vocabulary.
@@ -244,12 +239,15 @@ Result<std::optional<std::vector<int32_t>>> ReadTokenIds(const JsonObject& json,
   return std::optional<std::vector<int32_t>>(std::move(tokens));
 }
 
-Status ReadTokens(const JsonObject& json, const std::string& model_dir, ModelConfig* config) {
+Status ReadTokens(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto bos, ReadTokenIds(json, "bos_token_id", config->vocab_size));
   if (bos && !bos->empty()) config->bos_token_id = bos->front();
   SKEIN_ASSIGN_OR_RETURN(auto eos, ReadTokenIds(json, "eos_token_id", config->vocab_size));
   config->eos_token_ids = std::move(eos).value_or(std::vector<int32_t>());
+  return Status::Ok();
+}
 
+Status ReadGenerationConfig(const std::string& model_dir, ModelConfig* config) {
   Result<JsonFile> generation = JsonFile::Load(model_dir + "/generation_config.json");
   if (generation.status().code() == StatusCode::kNotFound) return Status::Ok();
   if (!generation.ok()) return generation.status();
@@ -267,6 +265,20 @@ void StretchContext(ModelConfig* config) {
   config->max_position = std::max(config->max_position, static_cast<int32_t>(reached));
 }
 
+// Everything but the dtype and what other files say.
+Result<ModelConfig> ReadConfig(const JsonObject& json) {
+  ModelConfig config;
+  SKEIN_ASSIGN_OR_RETURN(config.architecture, ReadArchitecture(json));
+  SKEIN_RETURN_IF_ERROR(CheckSupported(json));
+  SKEIN_RETURN_IF_ERROR(ReadShape(json, &config));
+  SKEIN_RETURN_IF_ERROR(ReadVariants(json, &config));
+  SKEIN_ASSIGN_OR_RETURN(config.rope, ReadRopeConfig(json, config.max_position));
+  StretchContext(&config);
+  SKEIN_RETURN_IF_ERROR(CheckSlidingWindow(json, config));
+  SKEIN_RETURN_IF_ERROR(ReadTokens(json, &config));
+  return config;
+}
+
 }  // namespace
 
 const char* NameOf(Architecture architecture) {
@@ -278,17 +290,23 @@ const char* NameOf(Architecture architecture) {
 
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/config.json"));
-  const JsonObject& json = file.root();
-  ModelConfig config;
-  SKEIN_ASSIGN_OR_RETURN(config.architecture, ReadArchitecture(json));
-  SKEIN_RETURN_IF_ERROR(CheckSupported(json));
-  SKEIN_RETURN_IF_ERROR(ReadShape(json, &config));
-  SKEIN_RETURN_IF_ERROR(ReadVariants(json, &config));
-  SKEIN_ASSIGN_OR_RETURN(config.rope, ReadRopeConfig(json, config.max_position));
-  StretchContext(&config);
-  SKEIN_RETURN_IF_ERROR(CheckSlidingWindow(json, config));
-  SKEIN_RETURN_IF_ERROR(ReadDType(json, model_dir, &config.file_dtype));
-  SKEIN_RETURN_IF_ERROR(ReadTokens(json, model_dir, &config));
+  SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<DType> dtype, ReadDType(file.root()));
+  if (dtype) {
+    config.file_dtype = *dtype;
+  } else {
+    SKEIN_ASSIGN_OR_RETURN(config.file_dtype, DTypeOfWeights(model_dir));
+  }
+  SKEIN_RETURN_IF_ERROR(ReadGenerationConfig(model_dir, &config));
+  return config;
+}
+
+Result<ModelConfig> ParseModelConfig(const std::string& config_json) {
+  SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Parse(config_json, "config.json"));
+  SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<DType> dtype, ReadDType(file.root()));
+  if (!dtype) return file.root().Error("torch_dtype", "is missing");
+  config.file_dtype = *dtype;
   return config;
 }
 

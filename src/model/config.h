@@ -46,4 +46,7 @@ struct ModelConfig {
 // out of range is kInvalidArgument with the field's name; nothing is silently defaulted.
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir);
 
+// The same of a config.json's text alone, which must then name the dtype.
+Result<ModelConfig> ParseModelConfig(const std::string& config_json);
+
 }  // namespace skein

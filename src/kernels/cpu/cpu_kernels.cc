@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-const CpuOps& OpsOf(Isa isa) {
+CpuOps OpsOf(Isa isa) {
   switch (isa) {
     case Isa::kAmx:
       return AmxOps();
@@ -104,7 +104,7 @@ class CpuKernels final : public Kernels {
 
  private:
   const Isa isa_;
-  const CpuOps& ops_;
+  const CpuOps ops_;
 };
 
 }  // namespace

@@ -51,6 +51,6 @@ const CpuOps& ScalarOps();
 const CpuOps& Avx2Ops();
 const CpuOps& Avx512Ops();
 // Avx512Ops with gemm_bf16 on the matrix unit.
-const CpuOps& AmxOps();
+CpuOps AmxOps();
 
 }  // namespace skein
