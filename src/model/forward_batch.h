@@ -10,9 +10,9 @@ namespace skein {
 
 // Consecutive tokens of one sequence; keys and values of its positions [0, begin) are in the cache.
 struct ForwardRow {
-  int32_t first_token = 0;  // index of its first token in the batch
-  int32_t num_tokens = 0;   // >= 1
-  int32_t begin = 0;        // position of its first token
+  int32_t first_token = 0;               // index of its first token in the batch
+  int32_t num_tokens = 0;                // >= 1
+  int32_t begin = 0;                     // position of its first token
   std::span<const int32_t> block_table;  // covers positions [0, begin + num_tokens)
 };
 

@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// How a product [m, n] = [m, k] · [n, k]^T is cut into tickets: chunks of rows by chunks of columns.
-// Consecutive tickets share their columns, so that those weights stay in a core's cache.
+// How a product [m, n] = [m, k] · [n, k]^T is cut into tickets: chunks of rows by chunks of
+// columns. Consecutive tickets share their columns, so that those weights stay in a core's cache.
 struct ProductCut {
   int32_t rows = 0;  // of a chunk; the last has what is left
   int32_t cols = 0;  // a multiple of kPanelCols
@@ -23,9 +23,9 @@ struct ProductCut {
 
 inline ProductCut CutProduct(int32_t m, int32_t n, int32_t k, size_t element_bytes,
                              int32_t max_rows, int num_threads) {
-  constexpr int64_t kWeightBytes = 256 << 10;      // a part of a second-level cache
-  constexpr int64_t kMinProducts = 1 << 16;        // about 2 us: much dearer than taking a ticket
-  constexpr int32_t kTicketsPerThread = 4;         // enough to even out
+  constexpr int64_t kWeightBytes = 256 << 10;  // a part of a second-level cache
+  constexpr int64_t kMinProducts = 1 << 16;    // about 2 us: much dearer than taking a ticket
+  constexpr int32_t kTicketsPerThread = 4;     // enough to even out
   const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   ProductCut cut;
   cut.rows = std::min(m, max_rows);
@@ -36,8 +36,7 @@ inline ProductCut CutProduct(int32_t m, int32_t n, int32_t k, size_t element_byt
   const int64_t least = ceil_div(kMinProducts, int64_t{k} * cut.rows);
   const int64_t cols = std::max({std::min(by_cache, by_threads), least, int64_t{1}});
   const int64_t whole = ceil_div(n, kPanelCols) * kPanelCols;
-  cut.cols =
-      static_cast<int32_t>(std::min(ceil_div(cols, kPanelCols) * kPanelCols, whole));
+  cut.cols = static_cast<int32_t>(std::min(ceil_div(cols, kPanelCols) * kPanelCols, whole));
   cut.num_col_chunks = static_cast<int32_t>(ceil_div(n, cut.cols));
   return cut;
 }

@@ -274,8 +274,8 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
     const float* v = k + c.num_kv_heads * c.head_dim;
     for (int32_t h = 0; h < c.num_kv_heads; ++h) {
       RotateHead(k_norm, position, k + h * c.head_dim);
-      context_.kv_layout.Store(kv + h * context_.kv_layout.head_bytes(),
-                               position % kKvBlockTokens, k + h * c.head_dim, v + h * c.head_dim);
+      context_.kv_layout.Store(kv + h * context_.kv_layout.head_bytes(), position % kKvBlockTokens,
+                               k + h * c.head_dim, v + h * c.head_dim);
     }
   }
 }

@@ -311,4 +311,10 @@ Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& con
   return WeightsLoader(files, config, dtype, team, progress).Load();
 }
 
+Result<ModelWeights> LoadWeights(const std::string& model_dir, const ModelConfig& config,
+                                 DType dtype, ThreadTeam& team, const LoadProgress& progress) {
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
+  return LoadWeights(files, config, dtype, team, progress);
+}
+
 }  // namespace skein

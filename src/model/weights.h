@@ -48,8 +48,8 @@ struct ModelWeights {
   size_t bytes() const;
 };
 
-// The type the products run in. `option`: "auto" (f32 files in f32, bf16 in bf16, f16 in bf16 with a
-// warning), "bf16" or "f32"; anything else is kInvalidArgument.
+// The type the products run in. `option`: "auto" (f32 files in f32, bf16 in bf16, f16 in bf16 with
+// a warning), "bf16" or "f32"; anything else is kInvalidArgument.
 Result<DType> ChooseComputeType(const std::string& option, DType file_dtype);
 
 // Reads the tensors of a Llama-like decoder (Llama, Mistral, Qwen2, Qwen3) into the order of the
@@ -59,5 +59,8 @@ Result<DType> ChooseComputeType(const std::string& option, DType file_dtype);
 // done with: the peak is the packed model and one matrix.
 Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& config, DType dtype,
                                  ThreadTeam& team, const LoadProgress& progress);
+// The same from the files of a model directory.
+Result<ModelWeights> LoadWeights(const std::string& model_dir, const ModelConfig& config,
+                                 DType dtype, ThreadTeam& team, const LoadProgress& progress);
 
 }  // namespace skein
