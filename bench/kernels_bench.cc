@@ -164,7 +164,7 @@ void RegisterAll() {
         auto* bench = benchmark::RegisterBenchmark(
             ("Gemm" + suffix + "/" + shape.name + "/m").c_str(),
             [=](benchmark::State& state) { GemmBench(state, isa, dtype, shape); });
-        for (int m : {1, 16, 128, 512}) {
+        for (int m : {1, 2, 4, 16, 128, 512}) {
           if (isa != Isa::kScalar || m <= 16) bench->Arg(m);
         }
         bench->Unit(benchmark::kMicrosecond);
