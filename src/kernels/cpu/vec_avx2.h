@@ -9,7 +9,7 @@ namespace skein::avx2 {
 
 // 16 f32 lanes in two registers. The same contract as scalar::Vec, bit for bit.
 struct Vec {
-  static constexpr int kTileRows = 6;
+  static constexpr int kTileRows = 4;
   static constexpr int kTilePanels = 1;
   static constexpr int kStreamPanels = 4;
 
