@@ -8,4 +8,6 @@ namespace skein {
 // status. Options come from the command line, else from SKEIN_* environment variables, else from
 // --config FILE.
 
+void AddTokenizeCommand(CLI::App* app, int* exit_status);
+
 }  // namespace skein

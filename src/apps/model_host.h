@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "model/config.h"
 #include "skein/engine.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -48,8 +49,10 @@ class ModelHost {
   virtual const Tokenizer& tokenizer() const = 0;
   virtual const ChatTemplate* chat_template() const = 0;  // null: the model has none
   virtual const Clock& clock() const = 0;                 // the engine's
-  virtual int64_t kv_block_bytes() const = 0;             // of all layers
-  virtual std::string name() const = 0;                   // as the directory or org/name is called
+  virtual const ModelConfig& config() const = 0;
+  virtual const std::string& model_dir() const = 0;
+  virtual int64_t kv_block_bytes() const = 0;      // of all layers
+  virtual const std::string& name() const = 0;     // as the directory or org/name is called
   // Waits until nothing runs, at most timeout_us; then ends what is left with kUnavailable.
   virtual void Shutdown(TimeUs timeout_us) = 0;
 };
