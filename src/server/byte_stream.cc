@@ -1,5 +1,6 @@
 #include "server/byte_stream.h"
 
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <utility>
 
