@@ -1,6 +1,7 @@
 #include "server/byte_stream.h"
 
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <utility>
 
@@ -61,8 +62,8 @@ std::unique_ptr<ByteStream> MakeByteStream(Socket socket, Strand strand, asio::s
   if (tls == nullptr) {
     return std::make_unique<StreamOf<Socket>>(std::move(strand), std::move(socket));
   }
-  return std::make_unique<StreamOf<asio::ssl::stream<Socket>>>(std::move(strand),
-                                                               std::move(socket), *tls);
+  return std::make_unique<StreamOf<asio::ssl::stream<Socket>>>(std::move(strand), std::move(socket),
+                                                               *tls);
 }
 
 Result<std::unique_ptr<asio::ssl::context>> LoadTlsContext(const std::string& certfile,

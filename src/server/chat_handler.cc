@@ -16,8 +16,7 @@ namespace {
 
 class ChatFormat final : public AnswerFormat {
  public:
-  ChatFormat(const ModelEntry* model, std::string id, bool logprobs,
-             const GenerationFields& fields)
+  ChatFormat(const ModelEntry* model, std::string id, bool logprobs, const GenerationFields& fields)
       : model_(model),
         id_(std::move(id)),
         created_s_(UnixSeconds()),
@@ -74,7 +73,8 @@ class ChatFormat final : public AnswerFormat {
     json["index"] = state->index;
     json[name] = std::move(content);
     json["logprobs"] = nullptr;
-    if (logprobs_) json["logprobs"] = ChatLogprobs(*model_->tokenizer, state->tokens, tokens_as_ids_);
+    if (logprobs_)
+      json["logprobs"] = ChatLogprobs(*model_->tokenizer, state->tokens, tokens_as_ids_);
     json["finish_reason"] = FinishReasonJson(state->finish);
     json["stop_reason"] = StopReasonJson(state->stop_reason);
     if (return_token_ids_) {
@@ -133,9 +133,8 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
   spec.model = model;
   spec.metrics = context.metrics;
   spec.responder = std::move(responder);
-  spec.format =
-      std::make_unique<ChatFormat>(model, MakeAnswerId("chatcmpl", context.random_seed()),
-                                   generate.num_logprobs.has_value(), spec.fields);
+  spec.format = std::make_unique<ChatFormat>(model, MakeAnswerId("chatcmpl", context.random_seed()),
+                                             generate.num_logprobs.has_value(), spec.fields);
   std::make_shared<GenerationCall>(std::move(spec))->Start();
   return Status::Ok();
 }

@@ -156,8 +156,7 @@ CompletionInput ReadInput(FieldReader* reader, const ModelEntry& model, uint64_t
                    StatusCode::kUnsupported);
   }
   if (!reader->String("suffix").value_or("").empty()) {
-    reader->Refuse("suffix", "suffix is not supported by this version",
-                   StatusCode::kUnsupported);
+    reader->Refuse("suffix", "suffix is not supported by this version", StatusCode::kUnsupported);
   }
   return input;
 }

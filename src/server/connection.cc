@@ -52,8 +52,7 @@ std::string HexSize(size_t size) {
 class Connection::Exchange final : public Responder,
                                    public std::enable_shared_from_this<Connection::Exchange> {
  public:
-  explicit Exchange(std::shared_ptr<Connection> connection)
-      : connection_(std::move(connection)) {}
+  explicit Exchange(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
   void Send(HttpResponse response) override {
     Run([response = std::move(response)](Connection& c) { c.SendWhole(response); });
@@ -104,8 +103,8 @@ class Connection::Exchange final : public Responder,
   void Run(Fn fn) {
     connection_->Post([self = shared_from_this(), fn = std::move(fn)] {
       Connection& connection = *self->connection_;
-      const bool current = connection.exchange_ == self &&
-                           connection.state_ == State::kAnswering && !connection.answer_complete_;
+      const bool current = connection.exchange_ == self && connection.state_ == State::kAnswering &&
+                           !connection.answer_complete_;
       if (current) fn(connection);
     });
   }
@@ -126,9 +125,8 @@ Connection::Connection(std::unique_ptr<ByteStream> stream, const ServerConfig* c
       write_timer_(stream_->strand()) {}
 
 void Connection::Post(std::function<void()> task) {
-  boost::asio::post(stream_->strand(), [self = shared_from_this(), task = std::move(task)] {
-    task();
-  });
+  boost::asio::post(stream_->strand(),
+                    [self = shared_from_this(), task = std::move(task)] { task(); });
 }
 
 void Connection::Start() {
@@ -149,7 +147,8 @@ void Connection::Start() {
 void Connection::BeginShutdown() {
   Post([this] {
     close_when_idle_ = true;
-    if (state_ == State::kAnswering && exchange_ != nullptr) return AbortExchange(AbortReason::kShutdown);
+    if (state_ == State::kAnswering && exchange_ != nullptr)
+      return AbortExchange(AbortReason::kShutdown);
     if (state_ == State::kReading || state_ == State::kHandshake) Close();
   });
 }
@@ -210,19 +209,18 @@ void Connection::Parse() {
     buffer_.consume(used);
     if (error == http::error::need_more) error = {};
     if (error == http::error::header_limit) {
-      return Refuse(ErrorResponse(431,
-                                  "the request's head exceeds " +
-                                      std::to_string(config_->max_header_bytes) + " bytes",
-                                  "invalid_request_error", "head_too_large"));
+      return Refuse(ErrorResponse(
+          431, "the request's head exceeds " + std::to_string(config_->max_header_bytes) + " bytes",
+          "invalid_request_error", "head_too_large"));
     }
     if (error == http::error::body_limit) {
       return Refuse(ErrorResponse(Status(
-          StatusCode::kTooLarge, "the request's body exceeds " +
-                                     std::to_string(config_->max_body_bytes) + " bytes")));
+          StatusCode::kTooLarge,
+          "the request's body exceeds " + std::to_string(config_->max_body_bytes) + " bytes")));
     }
     if (error) {
-      return Refuse(ErrorResponse(Status(StatusCode::kInvalidArgument,
-                                         "this is not HTTP/1.1: " + error.message())));
+      return Refuse(ErrorResponse(
+          Status(StatusCode::kInvalidArgument, "this is not HTTP/1.1: " + error.message())));
     }
     if (parser_->is_header_done() && !head_seen_) OnHead();
     if (used == 0) break;
@@ -234,8 +232,8 @@ void Connection::OnHead() {
   head_seen_ = true;
   SetReadDeadline(config_->body_timeout_us);
   const auto& message = parser_->get();
-  if (!parser_->is_done() && EqualsIgnoreCase(std::string_view(message[http::field::expect]),
-                                              "100-continue")) {
+  if (!parser_->is_done() &&
+      EqualsIgnoreCase(std::string_view(message[http::field::expect]), "100-continue")) {
     pending_ += "HTTP/1.1 100 Continue\r\n\r\n";
     Flush();
   }
@@ -411,8 +409,8 @@ void Connection::SetReadDeadline(int64_t timeout_us) {
 void Connection::OnReadDeadline() {
   const bool inside_message = state_ == State::kReading && message_started_;
   if (inside_message) {
-    return Refuse(ErrorResponse(408, "the request did not arrive in time",
-                                "invalid_request_error", "request_timeout"));
+    return Refuse(ErrorResponse(408, "the request did not arrive in time", "invalid_request_error",
+                                "request_timeout"));
   }
   if (state_ != State::kAnswering) Close();
 }

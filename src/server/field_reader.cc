@@ -74,8 +74,7 @@ std::optional<int64_t> FieldReader::Int(const std::string& name, int64_t min, in
   if (value == nullptr) return std::nullopt;
   const auto number = JsonInt(*value);
   if (number && *number >= min && *number <= max) return number;
-  RefuseValue(name,
-              Range("an integer", '[', static_cast<double>(min), static_cast<double>(max)),
+  RefuseValue(name, Range("an integer", '[', static_cast<double>(min), static_cast<double>(max)),
               *value);
   return std::nullopt;
 }
@@ -90,8 +89,7 @@ std::optional<double> FieldReader::Number(const std::string& name, double min, d
   return std::nullopt;
 }
 
-std::optional<double> FieldReader::NumberAbove(const std::string& name, double above,
-                                               double max) {
+std::optional<double> FieldReader::NumberAbove(const std::string& name, double above, double max) {
   const Json* value = Find(name);
   if (value == nullptr) return std::nullopt;
   if (value->is_number() && value->get<double>() > above && value->get<double>() <= max) {

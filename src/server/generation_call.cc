@@ -46,8 +46,7 @@ void GenerationCall::Start() {
     RequestId id = 0;
     const Status status = model_->engine->Submit(
         std::move(request),
-        [mailbox = mailbox_, p](RequestOutput output) { mailbox->Put(p, std::move(output)); },
-        &id);
+        [mailbox = mailbox_, p](RequestOutput output) { mailbox->Put(p, std::move(output)); }, &id);
     if (!status.ok()) {
       mailbox_->Close();
       for (RequestId submitted : ids) model_->engine->Cancel(submitted);
@@ -102,14 +101,13 @@ void GenerationCall::OnOutput(OutputMailbox::Item item, std::string* events) {
     // A stop string ended it before the engine did: the last token's time, by difference.
     times.finished_us = times.first_token_us + part.last_received_us - part.first_received_us;
   }
-  metrics_->Observe(*model_,
-                    {.prompt_tokens = static_cast<int32_t>(part.prompt.ids.size()),
-                     .generation_tokens = part.session.completion_tokens(),
-                     .tokenize_us = tokenize_us_,
-                     .times = times,
-                     .one_shot = fields_.request.generate.max_tokens <= 1,
-                     .slo_ttft_us = fields_.request.slo_ttft_us,
-                     .slo_tpot_us = fields_.request.slo_tpot_us});
+  metrics_->Observe(*model_, {.prompt_tokens = static_cast<int32_t>(part.prompt.ids.size()),
+                              .generation_tokens = part.session.completion_tokens(),
+                              .tokenize_us = tokenize_us_,
+                              .times = times,
+                              .one_shot = fields_.request.generate.max_tokens <= 1,
+                              .slo_ttft_us = fields_.request.slo_ttft_us,
+                              .slo_tpot_us = fields_.request.slo_tpot_us});
 }
 
 void GenerationCall::ObserveTimes(const OutputMailbox::Item& item, Part* part) {

@@ -23,10 +23,9 @@ void ReadLogitBias(FieldReader* reader, int32_t vocab_size, SamplingParams* samp
     const char* end = key.data() + key.size();
     const auto [parsed, error] = std::from_chars(key.data(), end, id);
     if (error != std::errc() || parsed != end || id < 0 || id >= vocab_size) {
-      reader->RefuseValue("logit_bias",
-                          fmt::format("an object with token ids in [0, {}] as names",
-                                      vocab_size - 1),
-                          Json(key));
+      reader->RefuseValue(
+          "logit_bias", fmt::format("an object with token ids in [0, {}] as names", vocab_size - 1),
+          Json(key));
       return;
     }
     if (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100)) {
@@ -61,8 +60,8 @@ void ReadSampling(FieldReader* reader, const ModelEntry& model, uint64_t seed,
   if (reader->Has("allowed_token_ids") && sampling->allowed_token_ids.empty()) {
     reader->Refuse("allowed_token_ids", "allowed_token_ids must name at least one token id");
   }
-  const auto given = reader->Int("seed", std::numeric_limits<int64_t>::min(),
-                                 std::numeric_limits<int64_t>::max());
+  const auto given =
+      reader->Int("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
   sampling->seed = given ? static_cast<uint64_t>(*given) : seed;
 }
 
@@ -71,12 +70,11 @@ void ReadStops(FieldReader* reader, const ModelEntry& model, GenerationFields* f
   text.stop = reader->Strings("stop", kStopStringsMax);
   for (const std::string& stop : text.stop) {
     if (stop.empty() || stop.size() > kStopStringBytesMax) {
-      reader->RefuseValue(
-          "stop", fmt::format("strings of 1 to {} bytes", kStopStringBytesMax), Json(stop));
+      reader->RefuseValue("stop", fmt::format("strings of 1 to {} bytes", kStopStringBytesMax),
+                          Json(stop));
     }
   }
-  text.stop_token_ids =
-      reader->TokenIds("stop_token_ids", model.engine->Limits().vocab_size);
+  text.stop_token_ids = reader->TokenIds("stop_token_ids", model.engine->Limits().vocab_size);
   text.include_stop_str = reader->Bool("include_stop_str_in_output").value_or(false);
   text.skip_special_tokens = reader->Bool("skip_special_tokens").value_or(true);
 
@@ -99,17 +97,18 @@ void ReadLengths(FieldReader* reader, const ModelEntry& model, GenerationFields*
   const auto newer = reader->Int("max_completion_tokens", 0, kInt32Max);
   if (older || newer) fields->max_tokens = static_cast<int32_t>(newer ? *newer : *older);
   if (fields->max_tokens && fields->request.generate.min_tokens > *fields->max_tokens) {
-    reader->Refuse("min_tokens", fmt::format("min_tokens must be at most max_tokens ({}), got {}",
-                                             *fields->max_tokens,
-                                             fields->request.generate.min_tokens));
+    reader->Refuse("min_tokens",
+                   fmt::format("min_tokens must be at most max_tokens ({}), got {}",
+                               *fields->max_tokens, fields->request.generate.min_tokens));
   }
   const int32_t samples_max = std::max(1, model.engine->Limits().max_num_seqs);
   const auto n = reader->Int("n", 1, samples_max);
   fields->request.generate.num_samples = static_cast<int32_t>(n.value_or(1));
   const auto best_of = reader->Int("best_of", 1, kInt32Max);
   if (best_of && *best_of != fields->request.generate.num_samples) {
-    reader->Refuse("best_of", fmt::format("best_of must equal n ({}), got {}",
-                                          fields->request.generate.num_samples, *best_of),
+    reader->Refuse("best_of",
+                   fmt::format("best_of must equal n ({}), got {}",
+                               fields->request.generate.num_samples, *best_of),
                    StatusCode::kUnsupported);
   }
   if (const auto keep = reader->Int("truncate_prompt_tokens", -1, kInt32Max)) {
@@ -153,9 +152,9 @@ void ReadStreaming(FieldReader* reader, GenerationFields* fields) {
 
 // Fields that change what comes back: taking them silently would be a wrong answer.
 void RefuseUnsupported(FieldReader* reader) {
-  for (const char* name : {"prompt_logprobs", "logprob_token_ids", "structured_outputs",
-                           "guided_choice", "guided_json", "guided_regex", "guided_grammar",
-                           "use_beam_search", "logits_processors"}) {
+  for (const char* name :
+       {"prompt_logprobs", "logprob_token_ids", "structured_outputs", "guided_choice",
+        "guided_json", "guided_regex", "guided_grammar", "use_beam_search", "logits_processors"}) {
     const Json* value = reader->Find(name);
     if (value == nullptr || (value->is_boolean() && !value->get<bool>())) continue;
     reader->Refuse(name, fmt::format("{} is not supported by this version", name),
@@ -174,8 +173,7 @@ void RefuseUnsupported(FieldReader* reader) {
 
 }  // namespace
 
-GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& model,
-                                      uint64_t seed) {
+GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& model, uint64_t seed) {
   GenerationFields fields;
   RefuseUnsupported(reader);
   ReadSampling(reader, model, seed, &fields.request.generate.sampling);
@@ -184,8 +182,7 @@ GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& mod
   ReadScheduling(reader, &fields.request);
   ReadStreaming(reader, &fields);
   fields.return_token_ids = reader->Bool("return_token_ids").value_or(false);
-  fields.return_tokens_as_token_ids =
-      reader->Bool("return_tokens_as_token_ids").value_or(false);
+  fields.return_tokens_as_token_ids = reader->Bool("return_tokens_as_token_ids").value_or(false);
   return fields;
 }
 

@@ -14,8 +14,8 @@ namespace skein {
 
 // The fields that completions and chat completions have in common.
 struct GenerationFields {
-  Request request;        // all but the prompt; num_logprobs and a default max_tokens not yet
-  TextOptions text;       // all but num_logprobs
+  Request request;   // all but the prompt; num_logprobs and a default max_tokens not yet
+  TextOptions text;  // all but num_logprobs
   std::optional<int32_t> max_tokens;
   bool stream = false;
   bool include_usage = false;           // stream_options

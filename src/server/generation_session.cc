@@ -23,15 +23,23 @@ GenerationSession::GenerationSession(const Tokenizer* tokenizer, TextOptions opt
     : options_(std::move(options)), num_unfinished_(num_samples) {
   samples_.reserve(static_cast<size_t>(num_samples));
   const auto context = prompt.last(std::min(prompt.size(), kContextTokens));
+  StreamDecoder prompt_decoder(tokenizer, options_.skip_special_tokens);
+  for (TokenId id : context) (void)prompt_decoder.Push(id);
+  const std::string prompt_rest = prompt_decoder.Finish();
   for (int32_t i = 0; i < num_samples; ++i) {
     samples_.push_back({StreamDecoder(tokenizer, options_.skip_special_tokens),
-                        StopMatcher(options_.stop, options_.include_stop_str)});
+                        StopMatcher(options_.stop, options_.include_stop_str), prompt_rest});
     for (TokenId id : context) (void)samples_.back().decoder.Push(id);
   }
 }
 
-void GenerationSession::AddText(const std::string& piece, Sample* sample,
-                                ChoiceDelta* delta) const {
+void GenerationSession::AddText(std::string piece, Sample* sample, ChoiceDelta* delta) const {
+  if (!piece.empty() && !sample->prompt_rest.empty()) {
+    // The decoder had held back the prompt's last bytes. If they do not come out as they were, the
+    // answer has completed their character, which then is the answer's.
+    if (piece.starts_with(sample->prompt_rest)) piece.erase(0, sample->prompt_rest.size());
+    sample->prompt_rest.clear();
+  }
   if (options_.min_tokens > 0 && sample->num_tokens <= options_.min_tokens) {
     delta->text += piece;
     return;

@@ -16,12 +16,12 @@ namespace skein {
 
 // How the tokens of an answer become text.
 struct TextOptions {
-  std::vector<std::string> stop;         // stop strings
-  std::vector<TokenId> stop_token_ids;   // asked for by the client: reported as stop_reason
-  std::vector<TokenId> eos_token_ids;    // the model's own; end the text without a stop_reason
-  bool include_stop_str = false;         // also: the text of a stop token
+  std::vector<std::string> stop;        // stop strings
+  std::vector<TokenId> stop_token_ids;  // asked for by the client: reported as stop_reason
+  std::vector<TokenId> eos_token_ids;   // the model's own; end the text without a stop_reason
+  bool include_stop_str = false;        // also: the text of a stop token
   bool skip_special_tokens = true;
-  int32_t min_tokens = 0;                // stop strings are not looked for before that many
+  int32_t min_tokens = 0;  // stop strings are not looked for before that many
 };
 
 // What ended a choice beside its length: nothing to tell, a stop string, or a stop token.
@@ -30,12 +30,12 @@ using StopReason = std::variant<std::monostate, std::string, TokenId>;
 // What one output adds to one choice.
 struct ChoiceDelta {
   int32_t sample = 0;
-  std::string text;                  // whole characters
-  std::vector<OutputToken> tokens;   // may run ahead of the text
+  std::string text;                 // whole characters
+  std::vector<OutputToken> tokens;  // may run ahead of the text
   std::optional<FinishReason> finish;
   StopReason stop_reason;
-  Status status;                     // not ok exactly with FinishReason::kError
-  bool stopped_by_string = false;    // the engine still runs: end it with Engine::CancelSample
+  Status status;                   // not ok exactly with FinishReason::kError
+  bool stopped_by_string = false;  // the engine still runs: end it with Engine::CancelSample
 };
 
 // Turns the engine's outputs of one request into the text of its choices: whole characters only,
@@ -60,12 +60,13 @@ class GenerationSession {
   struct Sample {
     StreamDecoder decoder;
     StopMatcher matcher;
+    std::string prompt_rest;  // text of the prompt that the decoder still holds back
     int32_t num_tokens = 0;
     std::optional<TokenId> stop_token;  // of stop_token_ids, when it came
     bool finished = false;
   };
 
-  void AddText(const std::string& piece, Sample* sample, ChoiceDelta* delta) const;
+  void AddText(std::string piece, Sample* sample, ChoiceDelta* delta) const;
   void AddToken(const OutputToken& token, Sample* sample, ChoiceDelta* delta) const;
 
   TextOptions options_;

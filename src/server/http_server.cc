@@ -1,6 +1,7 @@
 #include "server/http_server.h"
 
 #include <algorithm>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <random>
@@ -43,7 +44,7 @@ HttpServer::HttpServer(ServerConfig config)
       acceptor_(accept_strand_),
       accept_retry_timer_(accept_strand_) {
   AddRoutes(&router_);
-  context_ = {&config_, &models_, &metrics_, [this] { return NextRandom(); }};
+  context_ = {&config_, &models_, &metrics_, true, [this] { return NextRandom(); }};
 }
 
 HttpServer::~HttpServer() { Stop(); }
@@ -84,8 +85,8 @@ Status HttpServer::Bind() {
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
   if (error) {
-    return Status(StatusCode::kInvalidArgument, "cannot listen on " + where + ": " +
-                  error.message(), "port");
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot listen on " + where + ": " + error.message(), "port");
   }
   return Status::Ok();
 }
@@ -93,6 +94,7 @@ Status HttpServer::Bind() {
 void HttpServer::SetModels(ModelRegistry models) {
   models_ = std::move(models);
   metrics_.SetModels(models_);
+  models_set_ = true;
   State loading = State::kLoading;
   state_.compare_exchange_strong(loading, State::kServing);
 }
@@ -102,8 +104,8 @@ void HttpServer::SetModels(ModelRegistry models) {
 void HttpServer::Accept() {
   Strand strand = asio::make_strand(io_.get_executor());
   acceptor_.async_accept(
-      strand, asio::bind_executor(accept_strand_, [this, strand](error_code error,
-                                                                 Tcp::socket socket) {
+      strand,
+      asio::bind_executor(accept_strand_, [this, strand](error_code error, Tcp::socket socket) {
         OnAccepted(error, std::move(socket), strand);
       }));
 }
@@ -161,8 +163,8 @@ std::shared_ptr<void> HttpServer::OnRequest(std::shared_ptr<const HttpRequest> r
   const Route* route = router_.Find(request->method, request->path, &allowed);
   if (route == nullptr) {
     if (allowed.empty()) {
-      responder->Send(ErrorResponse(
-          Status(StatusCode::kNotFound, "there is no route " + request->path)));
+      responder->Send(
+          ErrorResponse(Status(StatusCode::kNotFound, "there is no route " + request->path)));
       return nullptr;
     }
     HttpResponse response = ErrorResponse(
@@ -173,16 +175,16 @@ std::shared_ptr<void> HttpServer::OnRequest(std::shared_ptr<const HttpRequest> r
     return nullptr;
   }
   if (route->kind == Route::Kind::kOpen) {
-    // Models may be set meanwhile; these handlers only ask whether they are.
     ServerContext context = context_;
-    if (state_ != State::kServing) context.models = nullptr;
+    context.serving = state_ == State::kServing;
+    if (!models_set_) context.models = nullptr;
     route->handler(context, std::move(request), std::move(responder));
     return nullptr;
   }
   // Counted before the state is read: a drain either sees the request or refuses it.
   num_active_->fetch_add(1);
   std::shared_ptr<void> token(nullptr, [count = num_active_](void*) { count->fetch_sub(1); });
-  if (auto refusal = RefusalOf(*request, *route)) {
+  if (auto refusal = RefusalOf(*request)) {
     responder->Send(*std::move(refusal));
     return token;
   }
@@ -193,8 +195,7 @@ std::shared_ptr<void> HttpServer::OnRequest(std::shared_ptr<const HttpRequest> r
   return token;
 }
 
-std::optional<HttpResponse> HttpServer::RefusalOf(const HttpRequest& request,
-                                                  const Route&) const {
+std::optional<HttpResponse> HttpServer::RefusalOf(const HttpRequest& request) const {
   if (!KeyFits(request)) {
     HttpResponse response = ErrorResponse(401, "the API key is missing or wrong",
                                           "authentication_error", "invalid_api_key");
@@ -250,8 +251,7 @@ std::string HttpServer::CommonHeaders(const HttpRequest& request) {
 
 std::string HttpServer::MakeRequestId() {
   char text[2 * 16 + 1];
-  std::snprintf(text, sizeof(text), "%016llx%016llx",
-                static_cast<unsigned long long>(NextRandom()),
+  std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(NextRandom()),
                 static_cast<unsigned long long>(NextRandom()));
   return text;
 }

@@ -72,7 +72,7 @@ class HttpServer final : public ConnectionOwner {
   void Accept();
   void OnAccepted(boost::system::error_code error, Tcp::socket socket, Strand strand);
   void ForEachConnection(void (Connection::*member)());
-  std::optional<HttpResponse> RefusalOf(const HttpRequest& request, const Route& route) const;
+  std::optional<HttpResponse> RefusalOf(const HttpRequest& request) const;
   bool KeyFits(const HttpRequest& request) const;
   std::string AllowedOrigin(const HttpRequest& request) const;  // empty: none
   uint64_t NextRandom();
@@ -80,7 +80,8 @@ class HttpServer final : public ConnectionOwner {
   const ServerConfig config_;
   Metrics metrics_;
   Router router_;
-  ModelRegistry models_;  // written once, before state_ becomes kServing
+  ModelRegistry models_;  // written once, before models_set_
+  std::atomic<bool> models_set_{false};
   ServerContext context_;
   std::atomic<State> state_{State::kLoading};
   std::shared_ptr<std::atomic<int32_t>> num_active_;  // shared: tokens may outlive the server

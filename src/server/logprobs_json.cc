@@ -70,8 +70,7 @@ Json CompletionLogprobs(const Tokenizer& tokenizer, const std::vector<OutputToke
   return json;
 }
 
-Json ChatLogprobs(const Tokenizer& tokenizer, const std::vector<OutputToken>& tokens,
-                  bool as_ids) {
+Json ChatLogprobs(const Tokenizer& tokenizer, const std::vector<OutputToken>& tokens, bool as_ids) {
   Json json;
   json["content"] = Json::array();
   for (const OutputToken& token : tokens) {

@@ -16,7 +16,6 @@ Json CompletionLogprobs(const Tokenizer& tokenizer, const std::vector<OutputToke
                         bool as_ids, int64_t* text_offset);
 
 // {content: [{token, logprob, bytes, top_logprobs}]} of chat completions.
-Json ChatLogprobs(const Tokenizer& tokenizer, const std::vector<OutputToken>& tokens,
-                  bool as_ids);
+Json ChatLogprobs(const Tokenizer& tokenizer, const std::vector<OutputToken>& tokens, bool as_ids);
 
 }  // namespace skein

@@ -3,6 +3,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <iterator>
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -26,9 +27,8 @@ const Histogram::BucketBoundaries& SecondsBuckets() {
 }
 
 const Histogram::BucketBoundaries& TokenBuckets() {
-  static const Histogram::BucketBoundaries buckets = {1,    2,    5,     10,    20,    50,    100,
-                                                      200,  500,  1000,  2000,  5000,  10000, 20000,
-                                                      50000, 100000, 200000};
+  static const Histogram::BucketBoundaries buckets = {
+      1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000};
   return buckets;
 }
 
@@ -96,10 +96,8 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
   gauge("vllm:kv_cache_usage_perc", "Share of KV blocks in use by requests; 1 is all.",
         s.kv_blocks_total == 0 ? 0 : static_cast<double>(s.kv_blocks_used) / s.kv_blocks_total);
   gauge("skein_kv_blocks_total", "KV blocks in the pool.", s.kv_blocks_total);
-  gauge("skein_kv_blocks_cached", "KV blocks held by the prefix cache alone.",
-        s.kv_blocks_cached);
-  counter("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.",
-          count(s.prompt_tokens));
+  gauge("skein_kv_blocks_cached", "KV blocks held by the prefix cache alone.", s.kv_blocks_cached);
+  counter("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.", count(s.prompt_tokens));
   counter("vllm:generation_tokens_total", "Tokens generated.", count(s.generation_tokens));
   counter("vllm:num_preemptions_total", "Requests recomputed because KV blocks ran out.",
           count(s.num_preemptions));
@@ -168,15 +166,15 @@ void Metrics::SetModels(const ModelRegistry& models) {
     m.inter_token = histogram("vllm:inter_token_latency_seconds", "Token to next token.", seconds);
     m.e2e = histogram("vllm:e2e_request_latency_seconds", "Arrival to last token.", seconds);
     m.queue = histogram("vllm:request_queue_time_seconds", "Arrival to first step.", seconds);
-    m.prefill = histogram("vllm:request_prefill_time_seconds", "First step to first token.",
-                          seconds);
+    m.prefill =
+        histogram("vllm:request_prefill_time_seconds", "First step to first token.", seconds);
     m.decode = histogram("vllm:request_decode_time_seconds", "First token to last.", seconds);
-    m.tokenize = histogram("skein_request_tokenize_time_seconds", "Tokenizing of the prompt.",
-                           seconds);
-    m.prompt_tokens = histogram("vllm:request_prompt_tokens", "Tokens of a prompt.",
-                                TokenBuckets());
-    m.generation_tokens = histogram("vllm:request_generation_tokens", "Tokens generated.",
-                                    TokenBuckets());
+    m.tokenize =
+        histogram("skein_request_tokenize_time_seconds", "Tokenizing of the prompt.", seconds);
+    m.prompt_tokens =
+        histogram("vllm:request_prompt_tokens", "Tokens of a prompt.", TokenBuckets());
+    m.generation_tokens =
+        histogram("vllm:request_generation_tokens", "Tokens generated.", TokenBuckets());
     constexpr char kByClass[] = "skein_e2e_request_latency_seconds";
     constexpr char kByClassHelp[] = "Arrival to last token, by execution class.";
     m.e2e_oneshot = histogram(kByClass, kByClassHelp, seconds, {{"class", "oneshot"}});

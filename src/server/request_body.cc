@@ -61,8 +61,8 @@ Result<Json> ReadMessages(FieldReader* reader) {
     const std::string param = fmt::format("messages[{}]", i);
     Json message = (*messages)[i];
     if (!message.is_object() || !FieldReader(message).String("role")) {
-      return Status(StatusCode::kInvalidArgument,
-                    param + " must be an object with a string role", param);
+      return Status(StatusCode::kInvalidArgument, param + " must be an object with a string role",
+                    param);
     }
     const auto content = message.find("content");
     if (content != message.end() && content->is_array()) {

@@ -16,14 +16,15 @@ namespace skein {
 // What handlers may use. Thread-safe; lives as long as any handler runs.
 struct ServerContext {
   const ServerConfig* config = nullptr;
-  const ModelRegistry* models = nullptr;
+  const ModelRegistry* models = nullptr;  // null while models load
   Metrics* metrics = nullptr;
+  bool serving = true;                    // false while models load and while the server drains
   std::function<uint64_t()> random_seed;  // for requests that name none
 };
 
-using Handler = std::function<void(const ServerContext& context,
-                                   std::shared_ptr<const HttpRequest> request,
-                                   std::shared_ptr<Responder> responder)>;
+using Handler =
+    std::function<void(const ServerContext& context, std::shared_ptr<const HttpRequest> request,
+                       std::shared_ptr<Responder> responder)>;
 
 struct Route {
   std::string method;

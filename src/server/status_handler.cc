@@ -9,8 +9,9 @@ namespace {
 
 void Health(const ServerContext& context, std::shared_ptr<const HttpRequest>,
             std::shared_ptr<Responder> responder) {
-  // Null while models load and while the server drains.
-  if (context.models == nullptr) return responder->Send(LoadingResponse());
+  if (!context.serving) {
+    return responder->Send(context.models == nullptr ? LoadingResponse() : DrainingResponse());
+  }
   HttpResponse response;
   response.body = R"({"status":"ok"})";
   responder->Send(std::move(response));
