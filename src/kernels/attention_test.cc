@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
-#include "base/fp_mode.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
 #include "testing/isas.h"
@@ -105,7 +104,6 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
            << " rows, first of " << num_keys[0] << " keys)";
   }
 
-  const ScopedFpMode fp_mode_;
   RandomValues random_;
   std::unique_ptr<Kernels> kernels_;
 };
