@@ -110,7 +110,7 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
 
 TEST_P(AttentionTest, DecodeRowsEqualTheReference) {
   for (DType dtype : {DType::kF32, DType::kBf16}) {
-    for (int32_t d : {8, 16, 20, 64, 80, 128}) {
+    for (int32_t d : {8, 16, 20, 64, 80, 128, 256}) {
       for (int32_t keys : {1, 31, 32, 33, 63, 64, 65, 200}) {
         const Sequence s = MakeSequence(random_, dtype, d, keys);
         EXPECT_TRUE(Check(s, std::vector<int32_t>(random_.Integer(1, 16), keys), 1.0f));

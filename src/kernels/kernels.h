@@ -42,7 +42,7 @@ struct AttentionCall {
   std::span<const AttentionRow> rows;
   std::span<const int32_t> block_table;  // block ids covering the largest num_keys
   const std::byte* kv = nullptr;         // layer and KV head's part of block 0; see KvLayout
-  const KvLayout* layout = nullptr;      // head_dim <= 256
+  const KvLayout* layout = nullptr;      // head_dim <= kMaxHeadDim
   float scale = 1.0f;
 };
 
