@@ -110,16 +110,61 @@ void AttentionBench(benchmark::State& state, Isa isa, DType dtype) {
       benchmark::Counter::kIsRate);
 }
 
+void PackBench(benchmark::State& state) {
+  const int32_t n = 3072, k = 1024;
+  const std::vector<Bf16> w = RandomBf16(size_t{3072} * 1024);
+  PackedWeight weight(n, k, DType::kBf16);
+  for (auto _ : state) weight.PackRows(0, n, w.data(), DType::kBf16);
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(weight.bytes()));
+}
+
+// K and V of one token and head.
+void KvStoreBench(benchmark::State& state) {
+  const KvLayout layout = {DType::kBf16, 1, 64, 1, 128};
+  AlignedBuffer memory(layout.total_bytes());
+  const std::vector<float> row(128, 0.5f);
+  int32_t token = 0;
+  for (auto _ : state) {
+    layout.Store(memory.data() + layout.Offset(0, token / 32 % 64, 0), token % 32, row.data(),
+                 row.data());
+    ++token;
+  }
+}
+
+// A row of Qwen3-0.6B's hidden size, intermediate size or vocabulary.
+void RowBench(benchmark::State& state, Isa isa, const char* what) {
+  const ScopedFpMode fp_mode;
+  const auto made = MakeKernels(isa);
+  const Kernels& kernels = *made.value();
+  const auto n = static_cast<int32_t>(state.range(0));
+  std::vector<float> x(n, 0.25f), out(n);
+  for (auto _ : state) {
+    if (what[0] == 'n') kernels.RmsNorm(x.data(), x.data(), 1e-6f, n, out.data(), DType::kBf16);
+    if (what[0] == 's') kernels.SiluMul(x.data(), x.data(), n, out.data(), DType::kBf16);
+    if (what[0] == 'l') benchmark::DoNotOptimize(kernels.LogSumExp(x.data(), n));
+    benchmark::DoNotOptimize(out.data());
+  }
+  state.SetItemsProcessed(state.iterations() * n);
+}
+
 void RegisterAll() {
+  benchmark::RegisterBenchmark("Pack/bf16", PackBench)->Unit(benchmark::kMicrosecond);
+  benchmark::RegisterBenchmark("KvStore/bf16", KvStoreBench);
   for (Isa isa : {Isa::kAmx, Isa::kAvx512, Isa::kAvx2, Isa::kScalar}) {
     if (!MakeKernels(isa).ok()) continue;
+    for (auto [what, n] : {std::pair{"norm", 1024}, {"silu_mul", 3072}, {"log_sum_exp", 151936}}) {
+      benchmark::RegisterBenchmark(
+          (std::string(what) + "/" + NameOf(isa)).c_str(),
+          [=, name = what](benchmark::State& state) { RowBench(state, isa, name); })
+          ->Arg(n);
+    }
     for (DType dtype : {DType::kBf16, DType::kF32}) {
       const std::string suffix = std::string("/") + NameOf(isa) + "/" + NameOf(dtype);
       for (const Shape& shape : kShapes) {
         auto* bench = benchmark::RegisterBenchmark(
             ("Gemm" + suffix + "/" + shape.name + "/m").c_str(),
             [=](benchmark::State& state) { GemmBench(state, isa, dtype, shape); });
-        for (int m : {1, 16, 128, 512}) {
+        for (int m : {1, 2, 4, 16, 128, 512}) {
           if (isa != Isa::kScalar || m <= 16) bench->Arg(m);
         }
         bench->Unit(benchmark::kMicrosecond);

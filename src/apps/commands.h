@@ -9,6 +9,7 @@ namespace skein {
 // --config FILE.
 
 void AddBenchCommand(CLI::App* app, int* exit_status);
+void AddModelCommand(CLI::App* app, int* exit_status);
 void AddTokenizeCommand(CLI::App* app, int* exit_status);
 
 }  // namespace skein

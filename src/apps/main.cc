@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_status = 0;
   skein::AddBenchCommand(&app, &exit_status);
+  skein::AddModelCommand(&app, &exit_status);
   skein::AddTokenizeCommand(&app, &exit_status);
   CLI11_PARSE(app, argc, argv);
   return exit_status;

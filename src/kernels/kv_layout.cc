@@ -1,20 +1,31 @@
 #include "kernels/kv_layout.h"
 
-#include <cstring>
+#include <span>
 
 #include "base/check.h"
 
 namespace skein {
 namespace {
 
-constexpr int32_t kLanes = 16;  // keys of a K group, and d of a V panel
+constexpr size_t kLanes = 16;  // keys of a K group, and d of a V panel
 
-void Put(std::byte* base, DType dtype, size_t index, float value) {
-  if (dtype == DType::kF32) {
-    std::memcpy(base + index * 4, &value, 4);
-  } else {
-    const Bf16 rounded = ToBf16(value);
-    std::memcpy(base + index * 2, &rounded, 2);
+// Both are PackedWeight's panel order for 16 columns.
+void StoreF32(float* k_to, float* v_to, int32_t slot, size_t d_padded, std::span<const float> k,
+              std::span<const float> v) {
+  k_to += slot / kLanes * d_padded * kLanes + slot % kLanes;
+  for (size_t d = 0; d < k.size(); ++d) {
+    k_to[d * kLanes] = k[d];
+    v_to[(d / kLanes * kKvBlockTokens + slot) * kLanes + d % kLanes] = v[d];
+  }
+}
+
+void StoreBf16(Bf16* k_to, Bf16* v_to, int32_t slot, size_t d_padded, std::span<const float> k,
+               std::span<const float> v) {
+  k_to += slot / kLanes * d_padded * kLanes + slot % kLanes * 2;
+  v_to += slot / 2 * (2 * kLanes) + slot % 2;
+  for (size_t d = 0; d < k.size(); ++d) {
+    k_to[d / 2 * (2 * kLanes) + d % 2] = ToBf16(k[d]);
+    v_to[d / kLanes * kKvBlockTokens * kLanes + d % kLanes * 2] = ToBf16(v[d]);
   }
 }
 
@@ -24,20 +35,14 @@ void KvLayout::Store(std::byte* base, int32_t slot, const float* k, const float*
   SKEIN_CHECK(slot >= 0 && slot < kKvBlockTokens);
   SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
   const size_t d_padded = head_dim_padded();
-  const size_t group = slot / kLanes;
-  const size_t key = slot % kLanes;
+  const std::span k_row(k, head_dim), v_row(v, head_dim);
   std::byte* v_base = base + k_bytes();
-  for (size_t d = 0; d < size_t(head_dim); ++d) {
-    const size_t panel = d / kLanes;
-    const size_t lane = d % kLanes;
-    if (dtype == DType::kF32) {
-      Put(base, dtype, (group * d_padded + d) * kLanes + key, k[d]);
-      Put(v_base, dtype, (panel * kKvBlockTokens + slot) * kLanes + lane, v[d]);
-    } else {
-      Put(base, dtype, ((group * d_padded / 2 + d / 2) * kLanes + key) * 2 + d % 2, k[d]);
-      Put(v_base, dtype, ((panel * kKvBlockTokens / 2 + slot / 2) * kLanes + lane) * 2 + slot % 2,
-          v[d]);
-    }
+  if (dtype == DType::kF32) {
+    StoreF32(reinterpret_cast<float*>(base), reinterpret_cast<float*>(v_base), slot, d_padded,
+             k_row, v_row);
+  } else {
+    StoreBf16(reinterpret_cast<Bf16*>(base), reinterpret_cast<Bf16*>(v_base), slot, d_padded, k_row,
+              v_row);
   }
 }
 

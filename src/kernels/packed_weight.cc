@@ -1,6 +1,7 @@
 #include "kernels/packed_weight.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "base/check.h"
 
@@ -11,21 +12,59 @@ constexpr int32_t kPadK = 32;
 
 int32_t RoundUp(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
 
-// Element i of row `column` of a panel: where it lies, counted in elements.
-size_t IndexInPanel(DType dtype, int32_t column, int32_t i) {
-  if (dtype == DType::kF32) return size_t(i) * kPanelCols + column;
+// Where element i of row `column` of a panel lies, counted in elements.
+template <typename T>
+size_t IndexInPanel(int32_t column, int32_t i);
+template <>
+size_t IndexInPanel<float>(int32_t column, int32_t i) {
+  return size_t(i) * kPanelCols + column;
+}
+template <>
+size_t IndexInPanel<Bf16>(int32_t column, int32_t i) {
   return (size_t(i / 2) * kPanelCols + column) * 2 + i % 2;
 }
 
-float LoadElement(const void* src, DType dtype, size_t index) {
-  if (dtype == DType::kF32) {
-    float value;
-    std::memcpy(&value, static_cast<const std::byte*>(src) + index * 4, 4);
-    return value;
+template <typename To>
+To Cast(float x) {
+  return x;
+}
+template <>
+Bf16 Cast<Bf16>(float x) {
+  return ToBf16(x);
+}
+float ToFloat(float x) { return x; }
+
+template <typename T>
+T LoadElement(const std::byte* from, size_t index) {
+  T value;
+  std::memcpy(&value, from + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// Rows [row_begin, row_begin + num_rows) of the panels from src [num_rows, k].
+template <typename To, typename From>
+void PackRowsAs(int32_t row_begin, int32_t num_rows, int32_t k, const std::byte* src,
+                std::byte* panels, size_t panel_bytes) {
+  for (int32_t r = 0; r < num_rows; ++r, src += size_t(k) * sizeof(From)) {
+    const int32_t column = (row_begin + r) % kPanelCols;
+    std::byte* panel = panels + (row_begin + r) / kPanelCols * panel_bytes;
+    for (int32_t i = 0; i < k; ++i) {
+      To value;
+      if constexpr (std::is_same_v<To, From>) {
+        value = LoadElement<From>(src, i);  // the same bits, NaN and denormals too
+      } else {
+        value = Cast<To>(ToFloat(LoadElement<From>(src, i)));
+      }
+      std::memcpy(panel + IndexInPanel<To>(column, i) * sizeof(To), &value, sizeof(To));
+    }
   }
-  Bf16 value;
-  std::memcpy(&value, static_cast<const std::byte*>(src) + index * 2, 2);
-  return ToFloat(value);
+}
+
+template <typename T>
+void UnpackRowAs(const std::byte* panel, int32_t column, int32_t k, float* out) {
+  for (int32_t i = 0; i < k; ++i) {
+    out[i] = ToFloat(LoadElement<T>(panel, IndexInPanel<T>(column, i)));
+  }
 }
 
 }  // namespace
@@ -41,35 +80,17 @@ PackedWeight::PackedWeight(int32_t n, int32_t k, DType dtype)
 void PackedWeight::PackRows(int32_t row_begin, int32_t num_rows, const void* src, DType src_dtype) {
   SKEIN_CHECK(row_begin >= 0 && num_rows >= 0 && num_rows <= n_ - row_begin);
   SKEIN_CHECK(src_dtype == DType::kF32 || src_dtype == DType::kBf16);
-  const auto* from = static_cast<const std::byte*>(src);
-  const bool copy_bits = dtype_ == DType::kBf16 && src_dtype == DType::kBf16;
-  for (int32_t r = 0; r < num_rows; ++r) {
-    const int32_t row = row_begin + r;
-    std::byte* panel = buffer_.data() + row / kPanelCols * panel_bytes_;
-    const std::byte* src_row = from + size_t(r) * k_ * SizeOf(src_dtype);
-    for (int32_t i = 0; i < k_; ++i) {
-      std::byte* to = panel + IndexInPanel(dtype_, row % kPanelCols, i) * SizeOf(dtype_);
-      if (copy_bits) {
-        std::memcpy(to, src_row + size_t(i) * 2, 2);
-        continue;
-      }
-      const float value = LoadElement(src_row, src_dtype, i);
-      if (dtype_ == DType::kF32) {
-        std::memcpy(to, &value, 4);
-      } else {
-        const Bf16 rounded = ToBf16(value);
-        std::memcpy(to, &rounded, 2);
-      }
-    }
-  }
+  const auto pack = dtype_ == DType::kF32      ? src_dtype == DType::kF32 ? PackRowsAs<float, float>
+                                                                          : PackRowsAs<float, Bf16>
+                         : src_dtype == DType::kF32 ? PackRowsAs<Bf16, float>
+                                               : PackRowsAs<Bf16, Bf16>;
+  pack(row_begin, num_rows, k_, static_cast<const std::byte*>(src), buffer_.data(), panel_bytes_);
 }
 
 void PackedWeight::UnpackRow(int32_t row, float* out) const {
   SKEIN_CHECK(row >= 0 && row < n_);
-  const std::byte* from = panel(row / kPanelCols);
-  for (int32_t i = 0; i < k_; ++i) {
-    out[i] = LoadElement(from, dtype_, IndexInPanel(dtype_, row % kPanelCols, i));
-  }
+  const auto unpack = dtype_ == DType::kF32 ? UnpackRowAs<float> : UnpackRowAs<Bf16>;
+  unpack(panel(row / kPanelCols), row % kPanelCols, k_, out);
 }
 
 }  // namespace skein

@@ -1,48 +1,46 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "engine/executor.h"
 #include "kernels/kernels.h"
+#include "runtime/candidate_set.h"
 #include "sched/plan.h"
 
 namespace skein {
 
-// Memory of one drawing thread; grows to the vocabulary once.
-struct SamplerScratch {
-  std::vector<float> logits;   // [vocab] adjusted
-  std::vector<float> weights;  // [vocab] exp((logit - max) / temperature)
-  std::vector<std::pair<float, TokenId>> candidates;
-  std::vector<TokenId> seen;
-};
-
-// Draws tokens from logits as `SamplingParams` says. Every result is a function of the logits, the
-// draw and its history alone: the same under any load. No state; any thread, with its own scratch.
+// Draws tokens from logits as SamplingParams says. What a draw yields depends on its logits and its
+// DrawSpec alone; equal values are told apart by the lower id. Cost is O(vocab), never a sort of
+// it. Thread rule: calls with different `thread` may overlap.
 class Sampler {
  public:
   // `kernels` must outlive the sampler.
-  Sampler(const Kernels* kernels, int32_t vocab_size);
+  Sampler(const Kernels* kernels, int32_t vocab, int num_threads);
 
-  // logits: [vocab], left as they are. Logits with NaN or +inf, or with nothing above -inf left to
-  // draw from, give `finite` = false.
-  void Draw(const DrawSpec& draw, std::span<const float> logits, SamplerScratch* scratch,
-            DrawResult* result) const;
+  // logits [vocab], left as they are; `thread` in [0, num_threads) picks the scratch memory. With
+  // NaN or +inf among the logits, or nothing but -inf, result->finite is false and no token drawn.
+  void Draw(const DrawSpec& spec, const float* logits, int thread, DrawResult* result);
 
  private:
-  bool NeedsAdjustment(const DrawSpec& draw) const;
-  // scratch->logits = logits after bias, allowed ids, stop-id mask and penalties.
-  void Adjust(const DrawSpec& draw, std::span<const float> logits, SamplerScratch* scratch) const;
-  // A token from the adjusted logits at a temperature above 0. `max`: the largest of them.
-  TokenId DrawAtTemperature(const DrawSpec& draw, std::span<const float> logits, float max,
-                            SamplerScratch* scratch) const;
-  void FillLogprobs(std::span<const float> logits, float log_sum_exp, int32_t num_top,
-                    SamplerScratch* scratch, OutputToken* token) const;
+  struct Scratch {
+    explicit Scratch(int32_t vocab) : logits(vocab), counts(vocab), candidates(vocab) {}
+    std::vector<float> logits;    // [vocab]: as changed by the parameters, then weights
+    std::vector<int32_t> counts;  // [vocab]: zero between draws
+    CandidateSet candidates;
+  };
+
+  TokenId Pick(const DrawSpec& spec, const float* logits, Scratch& scratch) const;
+  void ApplyBias(const SamplingParams& params, const float* logits, Scratch& scratch) const;
+  void ApplyPenalties(const DrawSpec& spec, Scratch& scratch) const;
+  void MaskStops(const DrawSpec& spec, Scratch& scratch) const;
+  TokenId DrawWeighted(const DrawSpec& spec, float max, Scratch& scratch) const;
+  void FillLogprobs(const float* logits, float log_sum_exp, int32_t num_logprobs, Scratch& scratch,
+                    OutputToken* out) const;
 
   const Kernels* kernels_;
-  int32_t vocab_size_;
+  const int32_t vocab_;
+  std::vector<Scratch> scratch_;  // [num_threads]
 };
 
 }  // namespace skein

@@ -75,18 +75,19 @@ class AttentionWalk {
 
   // p_[r][j] = q[r] . k[step + j], not yet scaled; keys beyond a row's own are never used.
   void Scores(int32_t step) {
-    for (int32_t key = step; key < step + kKeysPerStep && key < max_keys_; key += 16) {
-      const std::byte* group =
-          Block(key) +
-          key % kKvBlockTokens / 16 * (int64_t{16} * args_.head_dim_padded * kElementBytes);
-      for (int32_t r = 0; r < args_.num_rows; r += V::kTileRows) {
-        const int rows = args_.num_rows - r < V::kTileRows ? args_.num_rows - r : V::kTileRows;
-        float* p = p_ + r * kKeysPerStep + (key - step);
-        for (int i = 0; i < rows; ++i) V::Set(0.0f).Store(p + i * kKeysPerStep);
-        TileOfRows<V, kBf16, V::kTileRows, 1>(rows, q_ + r * args_.head_dim_padded,
-                                              args_.head_dim_padded, &group, args_.head_dim, p,
-                                              kKeysPerStep);
-      }
+    constexpr int kGroupsPerStep = kKeysPerStep / 16;
+    const std::byte* groups[kGroupsPerStep];
+    int num_groups = 0;
+    for (int32_t key = step; num_groups < kGroupsPerStep && key < max_keys_; key += 16) {
+      groups[num_groups++] =
+          Block(key) + key % kKvBlockTokens / 16 * (16 * args_.head_dim_padded * kElementBytes);
+    }
+    for (int32_t r = 0; r < args_.num_rows; r += V::kTileRows) {
+      const int rows = args_.num_rows - r < V::kTileRows ? args_.num_rows - r : V::kTileRows;
+      float* p = p_ + r * kKeysPerStep;
+      for (int i = 0; i < rows * kKeysPerStep; i += 16) V::Set(0.0f).Store(p + i);
+      TilesOfPanels<V, kBf16>(rows, q_ + r * args_.head_dim_padded, args_.head_dim_padded, groups,
+                              num_groups, args_.head_dim, p, kKeysPerStep);
     }
   }
 
@@ -146,8 +147,11 @@ class AttentionWalk {
   // acc += P * V over the block of 32 keys at `key`. Rows that see as many keys of it go together;
   // a key that a row does not see takes no part in its chain, whatever the memory holds.
   void AddValues(int32_t step, int32_t key) {
-    const std::byte* v = Block(key) + args_.k_bytes;
-    const int64_t panel_bytes = int64_t{kKvBlockTokens} * 16 * kElementBytes;
+    const std::byte* panels[kMaxHeadDim / 16];
+    int num_panels = 0;
+    for (int32_t d = 0; d < args_.head_dim; d += 16) {
+      panels[num_panels++] = Block(key) + args_.k_bytes + d * (kKvBlockTokens * kElementBytes);
+    }
     int32_t r = 0;
     while (r < args_.num_rows) {
       const int32_t count = VisibleInBlock(r, key);
@@ -157,12 +161,9 @@ class AttentionWalk {
         ++rows;
       }
       if (count > 0) {
-        for (int32_t d = 0; d < args_.head_dim; d += 16) {
-          const std::byte* panel = v + d / 16 * panel_bytes;
-          TileOfRows<V, kBf16, V::kTileRows, 1>(
-              rows, p_ + r * kKeysPerStep + (key - step), kKeysPerStep, &panel, count,
-              part_.acc + r * args_.head_dim_padded + d, args_.head_dim_padded);
-        }
+        TilesOfPanels<V, kBf16>(rows, p_ + r * kKeysPerStep + (key - step), kKeysPerStep, panels,
+                                num_panels, count, part_.acc + r * args_.head_dim_padded,
+                                args_.head_dim_padded);
       }
       r += rows;
     }

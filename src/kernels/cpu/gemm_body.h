@@ -82,6 +82,20 @@ inline void TileOfRows(int rows, const float* a, int64_t lda, const std::byte* c
   }
 }
 
+// Tiles for any number of panels side by side.
+template <class V, bool kBf16>
+inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte* const* panels,
+                          int num_panels, int32_t k, float* c, int64_t ldc) {
+  int p = 0;
+  for (; p + V::kTilePanels <= num_panels; p += V::kTilePanels) {
+    TileOfRows<V, kBf16, V::kTileRows, V::kTilePanels>(rows, a, lda, panels + p, k, c + 16 * p,
+                                                       ldc);
+  }
+  for (; p < num_panels; ++p) {
+    TileOfRows<V, kBf16, V::kTileRows, 1>(rows, a, lda, panels + p, k, c + 16 * p, ldc);
+  }
+}
+
 // dst[r][0, k) = a[r][0, k) widened to f32; dst has row stride k.
 template <class V>
 inline void WidenRows(const uint16_t* a, int64_t lda, int rows, int32_t k, float* dst) {

@@ -19,9 +19,6 @@ struct AttentionArgs {
   float scale = 1.0f;
 };
 
-// Sizes the scratch of an attention tile, which lives on the stack.
-inline constexpr int32_t kMaxHeadDim = 256;
-
 // What LogSumExp is made of: log_sum_exp = max + log(sum).
 struct SumOfExp {
   float max;

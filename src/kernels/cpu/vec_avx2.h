@@ -9,8 +9,8 @@ namespace skein::avx2 {
 
 // 16 f32 lanes in two registers. The same contract as scalar::Vec, bit for bit.
 struct Vec {
-  static constexpr int kTileRows = 3;
-  static constexpr int kTilePanels = 2;
+  static constexpr int kTileRows = 4;
+  static constexpr int kTilePanels = 1;
   static constexpr int kStreamPanels = 4;
 
   __m256 lo, hi;

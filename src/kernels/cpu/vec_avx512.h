@@ -11,7 +11,7 @@ namespace skein::avx512 {
 struct Vec {
   static constexpr int kTileRows = 6;
   static constexpr int kTilePanels = 4;
-  static constexpr int kStreamPanels = 8;
+  static constexpr int kStreamPanels = 4;
 
   __m512 v;
 
