@@ -29,6 +29,7 @@ void AddBenchCommand(CLI::App* app, int* exit_status) {
   CLI::App* bench = app->add_subcommand("bench", "Measure a server or the engine itself");
   bench->require_subcommand(1);
   AddBenchServeCommand(bench, exit_status);
+  AddBenchOfflineCommand(bench, exit_status);
 }
 
 }  // namespace skein

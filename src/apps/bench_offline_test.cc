@@ -298,6 +298,22 @@ TEST(PlanScenarioTest, TextThatIsNoText) {
   EXPECT_FALSE(PlanScenario(scenario, ByteTokenizer(), engine.Limits()).ok());
 }
 
+TEST(ScenarioTest, LimitTakesFromTheKindsInTurn) {
+  Scenario scenario =
+      Parse(R"({"name":"s","requests":[{"count":1,"prompt":"x"},{"count":9,"prompt":"y"},)"
+            R"({"count":9,"prompt":"z"}]})");
+  LimitRequests(6, &scenario);
+  ASSERT_EQ(scenario.requests.size(), 3u);
+  EXPECT_EQ(scenario.requests[0].count, 1);
+  EXPECT_EQ(scenario.requests[1].count, 3);
+  EXPECT_EQ(scenario.requests[2].count, 2);
+  LimitRequests(100, &scenario);
+  EXPECT_EQ(scenario.requests[1].count, 3);
+  LimitRequests(1, &scenario);
+  ASSERT_EQ(scenario.requests.size(), 1u);
+  EXPECT_EQ(scenario.requests[0].prompt, "x");
+}
+
 TEST(ScenarioTest, CommittedScenariosAreSound) {
   int count = 0;
   for (const auto& entry :

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/check.h"
+
 namespace skein {
 namespace {
 
@@ -198,6 +200,25 @@ Result<Scenario> LoadScenario(const std::string& path) {
   if (scenario.ok()) return scenario;
   return Status(scenario.status().code(), "scenario " + path + ": " + scenario.status().message(),
                 scenario.status().param());
+}
+
+void LimitRequests(int32_t max_requests, Scenario* scenario) {
+  SKEIN_CHECK(max_requests > 0);
+  std::vector<ScenarioRequests>& kinds = scenario->requests;
+  std::vector<int32_t> counts(kinds.size(), 0);
+  int32_t left = max_requests;
+  bool any = true;
+  while (any && left > 0) {
+    any = false;
+    for (size_t kind = 0; kind < kinds.size() && left > 0; ++kind) {
+      if (counts[kind] == kinds[kind].count) continue;
+      any = true;
+      ++counts[kind];
+      --left;
+    }
+  }
+  for (size_t kind = 0; kind < kinds.size(); ++kind) kinds[kind].count = counts[kind];
+  std::erase_if(kinds, [](const ScenarioRequests& requests) { return requests.count == 0; });
 }
 
 }  // namespace skein

@@ -67,4 +67,7 @@ struct Scenario {
 Result<Scenario> ParseScenario(std::string_view json);
 Result<Scenario> LoadScenario(const std::string& path);
 
+// Keeps the first `max_requests` in the order in which they are taken. REQUIRES: max_requests > 0.
+void LimitRequests(int32_t max_requests, Scenario* scenario);
+
 }  // namespace skein
