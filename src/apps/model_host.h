@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/config.h"
+#include "server/model_registry.h"
 #include "skein/engine.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -50,9 +51,11 @@ class ModelHost {
   virtual const ChatTemplate* chat_template() const = 0;  // null: the model has none
   virtual const Clock& clock() const = 0;                 // the engine's
   virtual const ModelConfig& config() const = 0;
+  // The same as the server wants it: names, engine, tokenizer, template, defaults.
+  virtual const ModelEntry& entry() const = 0;
   virtual const std::string& model_dir() const = 0;
-  virtual int64_t kv_block_bytes() const = 0;      // of all layers
-  virtual const std::string& name() const = 0;     // as the directory or org/name is called
+  virtual int64_t kv_block_bytes() const = 0;   // of all layers
+  virtual const std::string& name() const = 0;  // as the directory or org/name is called
   // Waits until nothing runs, at most timeout_us; then ends what is left with kUnavailable.
   virtual void Shutdown(TimeUs timeout_us) = 0;
 };

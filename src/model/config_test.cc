@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -241,6 +243,8 @@ TEST_F(ConfigTest, Refusals) {
       {Edit(kLlama31, R"("llama3")", R"("longrope")"), Code::kUnsupported, "rope_type"},
       {Edit(kLlama31, R"(, "rope_type": "llama3")", ""), Code::kInvalidArgument, "rope_type"},
       {Edit(kLlama31, R"("factor": 8.0, )", ""), Code::kInvalidArgument, "factor"},
+      {Edit(kLlama31, R"("factor": 8.0)", R"("factor": 0.5)"), Code::kInvalidArgument, "factor"},
+      {Edit(kLlama31, "500000.0", "1e300"), Code::kInvalidArgument, "rope_theta"},
       {Edit(kLlama31, R"(_factor": 4.0)", R"(_factor": 1.0)"), Code::kInvalidArgument,
        "high_freq_factor"},
       {Edit(kLlama31, "8192", "0"), Code::kInvalidArgument, "original_max_position_embeddings"},
@@ -277,6 +281,35 @@ TEST_F(ConfigTest, Refusals) {
     EXPECT_EQ(status.code(), c.code) << c.param << ": " << status.message();
     EXPECT_EQ(status.param(), c.param) << status.message();
   }
+}
+
+// Damaged configs are refused or make sense; nothing crashes.
+TEST(ConfigDamage, SurvivesRandomDamage) {
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::string alphabet = "{}[]\",:0123456789-eE.tF null";
+  int accepted = 0;
+  for (int n = 0; n < 8000; ++n) {
+    std::string text = n % 2 == 0 ? kLlama31 : kQwen3;
+    for (uint32_t edits = 1 + random() % 3; edits > 0; --edits) {
+      const size_t at = random() % text.size();
+      if (random() % 3 == 0) text.erase(at, 1 + random() % 3);
+      if (random() % 3 == 0) text.insert(at, 1, alphabet[random() % alphabet.size()]);
+      if (random() % 3 == 0) text[at % text.size()] = alphabet[random() % alphabet.size()];
+    }
+    const Result<ModelConfig> result = ParseModelConfig(text);
+    if (!result.ok()) continue;
+    ++accepted;
+    const ModelConfig& config = result.value();
+    ASSERT_GT(config.NumParameters(), 0) << text;
+    ASSERT_GT(config.KvBytesPerToken(DType::kF32), 0) << text;
+    ASSERT_EQ(config.num_heads % config.num_kv_heads, 0) << text;
+    for (const double freq : MakeRopeTable(config.rope, config.head_dim).inv_freq) {
+      ASSERT_TRUE(std::isfinite(freq) && freq >= 0) << text;
+    }
+  }
+  EXPECT_GT(accepted, 100);
 }
 
 TEST_F(ConfigTest, BrokenGenerationConfigIsAnError) {

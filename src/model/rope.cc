@@ -64,7 +64,7 @@ void ApplyYarn(const RopeConfig& rope, int32_t head_dim, std::vector<double>* in
 
 RopeTable MakeRopeTable(const RopeConfig& rope, int32_t head_dim) {
   SKEIN_CHECK(head_dim > 0 && head_dim % 2 == 0);
-  SKEIN_CHECK(rope.theta > 0 && rope.factor > 0);
+  SKEIN_CHECK(rope.theta >= 1 && rope.factor >= 1);
   RopeTable table;
   for (int32_t i = 0; i < head_dim; i += 2) {
     table.inv_freq.push_back(1 / std::pow(rope.theta, static_cast<double>(i) / head_dim));

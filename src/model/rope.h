@@ -11,8 +11,8 @@ enum class RopeType { kDefault, kLinear, kLlama3, kYarn };
 // Rotary position embedding as the config states it.
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
-  double theta = 0;                                                // > 0; yarn: > 1
-  double factor = 1;                                               // > 0
+  double theta = 0;                                                // >= 1; yarn: > 1
+  double factor = 1;                                               // >= 1
   int32_t original_max_position = 0;                               // llama3, yarn; > 0
   double low_freq_factor = 1, high_freq_factor = 4;                // llama3; low < high
   double beta_fast = 32, beta_slow = 1;                            // yarn; > 0

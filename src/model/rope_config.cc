@@ -1,8 +1,9 @@
 #include "model/rope_config.h"
 
-#include <cmath>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 
 namespace skein {
 namespace {
@@ -11,21 +12,29 @@ Status Unsupported(const JsonObject& object, const std::string& key, const std::
   return Status(StatusCode::kUnsupported, object.where() + ": '" + key + "' " + problem, key);
 }
 
-// A number > 0 that must be there.
-Status ReadPositive(const JsonObject& object, const char* key, double* out) {
+// Far beyond any model, and near enough that every frequency is an ordinary number.
+constexpr double kMaxTheta = 1e15;
+constexpr double kMaxFactor = 1e6;
+constexpr double kMinFactor = 1e-6;
+
+// A number in [min, max] that must be there.
+Status ReadNumber(const JsonObject& object, const char* key, double min, double max, double* out) {
   SKEIN_ASSIGN_OR_RETURN(const std::optional<double> value, object.Double(key));
   if (!value) return object.Error(key, "is missing");
-  if (!(*value > 0) || !std::isfinite(*value)) {
-    return object.Error(key, "is " + std::to_string(*value) + "; must be a number > 0");
+  if (!(*value >= min && *value <= max)) {
+    std::ostringstream problem;
+    problem << "is " << *value << "; must be in [" << min << ", " << max << "]";
+    return object.Error(key, problem.str());
   }
   *out = *value;
   return Status::Ok();
 }
 
 // The same where absence and zero mean the default that *out already holds.
-Status ReadPositiveOr(const JsonObject& object, const char* key, double* out) {
+Status ReadBeta(const JsonObject& object, const char* key, double* out) {
   SKEIN_ASSIGN_OR_RETURN(const std::optional<double> value, object.Double(key));
-  return value && *value != 0 ? ReadPositive(object, key, out) : Status::Ok();
+  if (!value || *value == 0) return Status::Ok();
+  return ReadNumber(object, key, kMinFactor, kMaxFactor, out);
 }
 
 Result<RopeType> ReadType(const JsonObject& object) {
@@ -58,8 +67,10 @@ Status ReadOriginalMaxPosition(const JsonObject& object, std::optional<int32_t> 
 }
 
 Status ReadLlama3(const JsonObject& object, RopeConfig* rope) {
-  SKEIN_RETURN_IF_ERROR(ReadPositive(object, "low_freq_factor", &rope->low_freq_factor));
-  SKEIN_RETURN_IF_ERROR(ReadPositive(object, "high_freq_factor", &rope->high_freq_factor));
+  SKEIN_RETURN_IF_ERROR(
+      ReadNumber(object, "low_freq_factor", kMinFactor, kMaxFactor, &rope->low_freq_factor));
+  SKEIN_RETURN_IF_ERROR(
+      ReadNumber(object, "high_freq_factor", kMinFactor, kMaxFactor, &rope->high_freq_factor));
   if (rope->high_freq_factor <= rope->low_freq_factor) {
     return object.Error("high_freq_factor", "must be larger than 'low_freq_factor'");
   }
@@ -67,8 +78,8 @@ Status ReadLlama3(const JsonObject& object, RopeConfig* rope) {
 }
 
 Status ReadYarn(const JsonObject& object, int32_t max_position, RopeConfig* rope) {
-  SKEIN_RETURN_IF_ERROR(ReadPositiveOr(object, "beta_fast", &rope->beta_fast));
-  SKEIN_RETURN_IF_ERROR(ReadPositiveOr(object, "beta_slow", &rope->beta_slow));
+  SKEIN_RETURN_IF_ERROR(ReadBeta(object, "beta_fast", &rope->beta_fast));
+  SKEIN_RETURN_IF_ERROR(ReadBeta(object, "beta_slow", &rope->beta_slow));
   if (rope->beta_fast < rope->beta_slow) {
     return object.Error("beta_fast", "must be at least 'beta_slow'");
   }
@@ -78,7 +89,9 @@ Status ReadYarn(const JsonObject& object, int32_t max_position, RopeConfig* rope
   for (const auto& [key, value] :
        {std::pair("attention_factor", rope->attention_factor), std::pair("mscale", rope->mscale),
         std::pair("mscale_all_dim", rope->mscale_all_dim)}) {
-    if (value && *value < 0) return object.Error(key, "must not be negative");
+    if (value && !(*value >= 0 && *value <= kMaxFactor)) {
+      return object.Error(key, "must be in [0, 1e6]");
+    }
   }
   SKEIN_ASSIGN_OR_RETURN(const std::optional<bool> truncate, object.Bool("truncate"));
   rope->truncate = truncate.value_or(true);
@@ -98,8 +111,8 @@ Status ReadTheta(const JsonObject& config, const std::optional<JsonObject>& para
                         "early Llama models, add \"rope_theta\": 10000.0");
   }
   double inner = 0, outer = 0;
-  if (inside) SKEIN_RETURN_IF_ERROR(ReadPositive(*parameters, "rope_theta", &inner));
-  if (outside) SKEIN_RETURN_IF_ERROR(ReadPositive(config, "rope_theta", &outer));
+  if (inside) SKEIN_RETURN_IF_ERROR(ReadNumber(*parameters, "rope_theta", 1, kMaxTheta, &inner));
+  if (outside) SKEIN_RETURN_IF_ERROR(ReadNumber(config, "rope_theta", 1, kMaxTheta, &outer));
   if (inside && outside && inner != outer) {
     return config.Error("rope_theta", "is " + std::to_string(outer) +
                                           " but 'rope_parameters' says " + std::to_string(inner));
@@ -135,7 +148,7 @@ Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position
   if (parameters && !typed && !object->Has("factor")) return rope;
   SKEIN_ASSIGN_OR_RETURN(rope.type, ReadType(*object));
   if (rope.type != RopeType::kDefault) {
-    SKEIN_RETURN_IF_ERROR(ReadPositive(*object, "factor", &rope.factor));
+    SKEIN_RETURN_IF_ERROR(ReadNumber(*object, "factor", 1, kMaxFactor, &rope.factor));
   }
   if (rope.type == RopeType::kLlama3) SKEIN_RETURN_IF_ERROR(ReadLlama3(*object, &rope));
   if (rope.type == RopeType::kYarn) SKEIN_RETURN_IF_ERROR(ReadYarn(*object, max_position, &rope));

@@ -1,6 +1,7 @@
 #include "model/shapes.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 
 namespace skein {
@@ -9,21 +10,18 @@ namespace {
 // Members of a JSON object, values already in JSON; sorted, as HuggingFace writes them.
 using Members = std::map<std::string, std::string>;
 
+// As Python writes a float: whole numbers with ".0", else the shortest form that reads back.
 std::string Number(double value) {
   char text[32];
-  std::snprintf(text, sizeof(text), "%.17g", value);
-  // Shortest form that reads back the same; a whole number keeps a fraction to stay a float.
-  for (int digits = 1; digits < 17; ++digits) {
-    char shorter[32];
-    std::snprintf(shorter, sizeof(shorter), "%.*g", digits, value);
-    if (std::stod(shorter) == value) {
-      std::snprintf(text, sizeof(text), "%s", shorter);
-      break;
-    }
+  if (value == static_cast<double>(static_cast<int64_t>(value))) {
+    std::snprintf(text, sizeof(text), "%.1f", value);
+    return text;
   }
-  const std::string number = text;
-  if (number.find_first_of(".e") == std::string::npos) return number + ".0";
-  return number;
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof(text), "%.*g", digits, value);
+    if (std::strtod(text, nullptr) == value) break;
+  }
+  return text;
 }
 
 std::string Quoted(const std::string& text) { return "\"" + text + "\""; }

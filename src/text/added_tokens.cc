@@ -71,6 +71,10 @@ Result<AddedTokens> AddedTokens::Create(std::vector<AddedToken> tokens, const Bp
                         std::to_string(token.id) + ", but its place in the list gives it " +
                         std::to_string(id));
     }
+    token.spelling = token.content;
+    if (token.normalized) {
+      SKEIN_RETURN_IF_ERROR(normalizer.Normalize(token.content, &token.spelling));
+    }
     result.max_id_ = std::max(result.max_id_, id);
     result.ids_[token.content] = id;
     if (token.special) result.special_.insert(token.content);
@@ -80,13 +84,7 @@ Result<AddedTokens> AddedTokens::Create(std::vector<AddedToken> tokens, const Bp
   for (const bool special : {true, false}) {
     for (const AddedToken& token : result.tokens_) {
       if (token.special != special) continue;
-      if (!token.normalized) {
-        result.plain_.Add(token.content, &token);
-        continue;
-      }
-      std::string normalized;
-      SKEIN_RETURN_IF_ERROR(normalizer.Normalize(token.content, &normalized));
-      result.normalized_.Add(normalized, &token);
+      (token.normalized ? result.normalized_ : result.plain_).Add(token.spelling, &token);
     }
   }
   return result;
@@ -136,8 +134,8 @@ const AddedToken* AddedTokens::Find(TokenId id) const {
   return it == by_id_.end() ? nullptr : &tokens_[it->second];
 }
 
-bool AddedTokens::IsSpecial(std::string_view token) const {
-  return special_.contains(std::string(token));
+bool AddedTokens::IsSpecial(std::string_view spelling) const {
+  return special_.contains(std::string(spelling));
 }
 
 }  // namespace skein

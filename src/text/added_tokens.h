@@ -24,7 +24,8 @@ struct AddedToken {
   bool lstrip = false;       // takes the white space before it along
   bool rstrip = false;       // and behind it
   bool normalized = false;   // looked for in the normalized text
-  bool special = false;      // control token, dropped by skip_special_tokens
+  bool special = false;      // control token
+  std::string spelling;      // what it decodes to: content, normalized if it is; set by Create
 };
 
 // The tokens that are found in a text as a whole, before the model sees it. Immutable.
@@ -47,7 +48,9 @@ class AddedTokens {
 
   std::optional<TokenId> TokenToId(std::string_view token) const;
   const AddedToken* Find(TokenId id) const;  // nullptr if it is none
-  bool IsSpecial(std::string_view token) const;
+  // Whether skip_special_tokens drops this spelling. As in the reference, a special token whose
+  // spelling the normalizer has changed is not dropped.
+  bool IsSpecial(std::string_view spelling) const;
   TokenId max_id() const { return max_id_; }
 
  private:

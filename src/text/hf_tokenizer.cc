@@ -30,7 +30,7 @@ class HfTokenizer final : public Tokenizer {
   }
   std::string_view IdToToken(TokenId id) const override {
     const AddedToken* added = parts_.added_tokens.Find(id);
-    return added != nullptr ? std::string_view(added->content) : parts_.bpe.IdToToken(id);
+    return added != nullptr ? std::string_view(added->spelling) : parts_.bpe.IdToToken(id);
   }
   std::string TokenBytes(TokenId id) const override {
     return parts_.decoder.TokenBytes(IdToToken(id));

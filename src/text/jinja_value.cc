@@ -204,7 +204,8 @@ void SetItem(std::vector<std::pair<Value, Value>>* items, Value key, Value value
 bool CheckHashable(const Value& key, RenderState* state) {
   bool hashable = !key.Is(Kind::kDict);
   if (key.Is(Kind::kSequence)) {
-    hashable = key.sequence().kind == SequenceKind::kTuple;
+    const SequenceKind kind = key.sequence().kind;
+    hashable = kind == SequenceKind::kTuple || kind == SequenceKind::kRange;
     for (const Value& item : key.sequence().items)
       hashable = hashable && CheckHashable(item, state);
   }
@@ -421,7 +422,7 @@ std::string Repr(const Value& value, RenderState* state) {
       return FloatText(value.number());
     case Kind::kString:
       state->Charge(value.string().size());
-      return QuotedText(value.string(), state);
+      return QuotedText(value.string());
     case Kind::kSequence:
       return SequenceRepr(value.sequence(), state);
     case Kind::kDict: {

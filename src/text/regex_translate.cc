@@ -180,10 +180,28 @@ class Translator {
     return Status::Ok();
   }
 
+  // \uHHHH or \x{H..}.
+  Status CodePoint() {
+    const bool braces = At("\\x{");
+    const size_t begin = pos_ + (braces ? 3 : 2);
+    size_t end = begin;
+    while (end < pattern_.size() && std::isxdigit(static_cast<unsigned char>(pattern_[end])) &&
+           end - begin < (braces ? 6u : 4u)) {
+      ++end;
+    }
+    const bool complete = braces ? end > begin && end < pattern_.size() && pattern_[end] == '}'
+                                 : pattern_[pos_ + 1] == 'u' && end - begin == 4;
+    if (!complete) return Refuse("the escape " + std::string(pattern_.substr(pos_, 3)));
+    out_.append("\\x{").append(pattern_.substr(begin, end - begin)).append("}");
+    pos_ = end + (braces ? 1 : 0);
+    return Status::Ok();
+  }
+
   Status Escape(bool inside_class) {
     if (pos_ + 1 == pattern_.size()) return Refuse("a lone backslash");
     const char c = pattern_[pos_ + 1];
     if (c == 'p' || c == 'P') return Property(inside_class);
+    if (c == 'u' || c == 'x') return CodePoint();
     if (c == 's' || c == 'S') {
       const Ranges spaces(kSpaceRanges.begin(), kSpaceRanges.end());
       EmitRanges(c == 's' ? spaces : Complement(spaces), inside_class);

@@ -46,7 +46,7 @@ class Tokenizer {
   // Ids above the largest in the vocabulary do not exist; there may be holes.
   virtual int32_t vocab_size() const = 0;  // largest id + 1
   virtual std::optional<TokenId> TokenToId(std::string_view token) const = 0;
-  // The token as the vocabulary spells it; empty for a hole.
+  // The token as the vocabulary spells it, an added one as the normalizer does; empty for a hole.
   virtual std::string_view IdToToken(TokenId id) const = 0;
   // The bytes that the token contributes inside a text (a half character for some).
   virtual std::string TokenBytes(TokenId id) const = 0;

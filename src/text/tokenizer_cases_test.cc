@@ -1,4 +1,5 @@
-// Every case of the shared folder: ids, ids with special tokens, text, and streamed text.
+// Every case of the shared folder and of tests/data/tokenizers: ids, ids with special tokens, text,
+// and streamed text.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -18,7 +19,7 @@ struct Suite {
   const char* cases;
 };
 
-class SharedTokenizerTest : public ::testing::TestWithParam<Suite> {};
+class TokenizerCasesTest : public ::testing::TestWithParam<Suite> {};
 
 std::vector<TokenId> Encode(const Tokenizer& tokenizer, const std::string& text, bool special) {
   std::vector<TokenId> ids;
@@ -38,9 +39,15 @@ std::string StreamAll(const Tokenizer& tokenizer, const std::vector<TokenId>& id
   return text + decoder.Finish();
 }
 
-TEST_P(SharedTokenizerTest, CasesAgree) {
-  SKEIN_REQUIRE_SHARED();
-  const std::string folder = testing::SharedDir() + "/" + GetParam().folder;
+// Folders that start with "tests/" are the repository's own, the others lie in the shared folder.
+bool IsOwn(const Suite& suite) { return std::string_view(suite.folder).starts_with("tests/"); }
+std::string FolderOf(const Suite& suite) {
+  return (IsOwn(suite) ? std::string(SKEIN_SOURCE_DIR) : testing::SharedDir()) + "/" + suite.folder;
+}
+
+TEST_P(TokenizerCasesTest, CasesAgree) {
+  if (!IsOwn(GetParam())) SKEIN_REQUIRE_SHARED();
+  const std::string folder = FolderOf(GetParam());
   auto tokenizer = Tokenizer::Load(folder);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
   const Tokenizer& t = **tokenizer;
@@ -63,9 +70,9 @@ TEST_P(SharedTokenizerTest, CasesAgree) {
   EXPECT_GE(num_cases, 23);
 }
 
-TEST_P(SharedTokenizerTest, StreamsRandomIdsAsDecoded) {
-  SKEIN_REQUIRE_SHARED();
-  auto tokenizer = Tokenizer::Load(testing::SharedDir() + "/" + GetParam().folder);
+TEST_P(TokenizerCasesTest, StreamsRandomIdsAsDecoded) {
+  if (!IsOwn(GetParam())) SKEIN_REQUIRE_SHARED();
+  auto tokenizer = Tokenizer::Load(FolderOf(GetParam()));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
   const Tokenizer& t = **tokenizer;
   const auto seed = std::random_device{}();
@@ -83,17 +90,21 @@ TEST_P(SharedTokenizerTest, StreamsRandomIdsAsDecoded) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SharedTokenizerTest,
-                         ::testing::Values(Suite{"tokenizers/qwen3", "cases.jsonl"},
-                                           Suite{"tokenizers/qwen3", "ggml_qwen2_cases.jsonl"},
-                                           Suite{"tokenizers/qwen3", "chat_cases.jsonl"},
-                                           Suite{"tokenizers/gpt2", "cases.jsonl"},
-                                           Suite{"tokenizers/gpt2", "ggml_cases.jsonl"},
-                                           Suite{"tokenizers/falcon", "cases.jsonl"},
-                                           Suite{"tokenizers/falcon", "ggml_cases.jsonl"},
-                                           Suite{"tokenizers/gpt-neox", "cases.jsonl"},
-                                           Suite{"tokenizers/gpt-neox", "ggml_cases.jsonl"},
-                                           Suite{"models/stories260K", "tokenizer_cases.jsonl"}));
+INSTANTIATE_TEST_SUITE_P(
+    All, TokenizerCasesTest,
+    ::testing::Values(
+        Suite{"tokenizers/qwen3", "cases.jsonl"},
+        Suite{"tokenizers/qwen3", "ggml_qwen2_cases.jsonl"},
+        Suite{"tokenizers/qwen3", "chat_cases.jsonl"}, Suite{"tokenizers/gpt2", "cases.jsonl"},
+        Suite{"tokenizers/gpt2", "ggml_cases.jsonl"}, Suite{"tokenizers/falcon", "cases.jsonl"},
+        Suite{"tokenizers/falcon", "ggml_cases.jsonl"}, Suite{"tokenizers/gpt-neox", "cases.jsonl"},
+        Suite{"tokenizers/gpt-neox", "ggml_cases.jsonl"},
+        Suite{"models/stories260K", "tokenizer_cases.jsonl"},
+        Suite{"tests/data/tokenizers/llama3-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/nemo-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/gemma-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/mistral-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/flags", "cases.jsonl"}));
 
 }  // namespace
 }  // namespace skein
