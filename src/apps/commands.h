@@ -8,4 +8,7 @@ namespace skein {
 // status. Options come from the command line, else from SKEIN_* environment variables, else from
 // --config FILE.
 
+void AddModelCommand(CLI::App* app, int* exit_status);
+void AddTokenizeCommand(CLI::App* app, int* exit_status);
+
 }  // namespace skein

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace skein::jinja {
+
+// What one rendering may use. A template or a conversation beyond these fails; it never hangs.
+struct RenderLimits {
+  size_t max_work = size_t{1} << 28;          // bytes and elements touched, in total
+  size_t max_steps = 20'000'000;              // expressions and statements evaluated
+  size_t max_output_bytes = size_t{1} << 26;  // of the rendered text
+  int max_depth = 400;                        // nested evaluations (macros that call themselves)
+};
+
+// The budget and the first error of one rendering. Whoever works with values charges it, and
+// returns early, with any value, once it is no longer ok().
+class RenderState {
+ public:
+  explicit RenderState(const RenderLimits& limits) : limits_(limits) {}
+
+  bool ok() const { return status_.ok(); }
+  const Status& status() const { return status_; }
+  const RenderLimits& limits() const { return limits_; }
+
+  // Keeps the first error.
+  void Fail(std::string message) { FailAs(StatusCode::kInvalidArgument, std::move(message)); }
+  // Python would give a result here that this engine does not reproduce.
+  void FailUnsupported(const std::string& what) {
+    FailAs(StatusCode::kUnsupported, "chat template: " + what + " is not supported");
+  }
+
+  // Counts work about to be done; false once the budget is spent.
+  bool Charge(size_t work) {
+    if (work > limits_.max_work - work_) {
+      work_ = limits_.max_work;
+      Fail("chat template: rendering takes more than " + std::to_string(limits_.max_work) +
+           " bytes of work");
+    } else {
+      work_ += work;
+    }
+    return ok();
+  }
+  bool Step() {
+    if (++steps_ > limits_.max_steps) {
+      Fail("chat template: rendering takes more than " + std::to_string(limits_.max_steps) +
+           " steps");
+    }
+    return ok();
+  }
+
+  // Guards one level of nesting; false beyond max_depth.
+  class Level {
+   public:
+    explicit Level(RenderState* state) : state_(state) {
+      if (++state_->depth_ > state_->limits_.max_depth) {
+        state_->Fail("chat template: nested deeper than " +
+                     std::to_string(state_->limits_.max_depth) + " levels");
+      }
+    }
+    ~Level() { --state_->depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    RenderState* state_;
+  };
+
+ private:
+  void FailAs(StatusCode code, std::string message) {
+    if (status_.ok()) status_ = Status(code, std::move(message));
+  }
+
+  const RenderLimits limits_;
+  Status status_;
+  size_t work_ = 0;
+  size_t steps_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace skein::jinja
