@@ -76,6 +76,12 @@ Value Value::Of(std::string value) {
   return Value(Data(std::make_shared<const std::string>(std::move(value))));
 }
 
+Value Value::OfMarkup(std::string value) {
+  Value markup = Of(std::move(value));
+  markup.is_markup_ = true;
+  return markup;
+}
+
 const std::string& Value::undefined_message() const {
   static const std::string kUnnamed = "value is undefined";
   const auto& message = std::get<Undefined>(data_).message;
@@ -421,6 +427,7 @@ std::string Repr(const Value& value, RenderState* state) {
     case Kind::kFloat:
       return FloatText(value.number());
     case Kind::kString:
+      if (value.IsMarkup()) state->FailUnsupported("printing a list or dict with safe text");
       state->Charge(value.string().size());
       return QuotedText(value.string());
     case Kind::kSequence:
