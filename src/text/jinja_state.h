@@ -10,7 +10,7 @@ namespace skein::jinja {
 
 // What one rendering may use. A template or a conversation beyond these fails; it never hangs.
 struct RenderLimits {
-  size_t max_work = size_t{1} << 28;          // bytes and elements touched, in total
+  size_t max_work = size_t{1} << 29;          // bytes and elements touched, in total
   size_t max_steps = 20'000'000;              // expressions and statements evaluated
   size_t max_output_bytes = size_t{1} << 26;  // of the rendered text
   int max_depth = 400;                        // nested evaluations (macros that call themselves)

@@ -34,8 +34,9 @@ std::string Enclosed(const std::vector<Value>& items, std::string_view open, std
   std::string out(open);
   for (size_t i = 0; i < items.size() && state->ok(); ++i) {
     if (i > 0) out += ", ";
-    out += Repr(items[i], state);
-    state->Charge(2);
+    const std::string item = Repr(items[i], state);
+    state->Charge(item.size() + 2);
+    out += item;
   }
   return out.append(close);
 }
@@ -241,7 +242,7 @@ bool IsTrue(const Value& value) {
 }
 
 bool Equal(const Value& a, const Value& b, RenderState* state) {
-  if (!state->Charge(1)) return false;
+  if (!state->Charge(4)) return false;
   if (a.IsNumber() && b.IsNumber()) {
     if (a.IsInteger() && b.IsInteger()) return a.integer() == b.integer();
     return a.number() == b.number();
@@ -414,7 +415,7 @@ std::string Str(const Value& value, RenderState* state) {
 }
 
 std::string Repr(const Value& value, RenderState* state) {
-  if (!state->Charge(8)) return {};
+  if (!state->Charge(64)) return {};
   switch (value.kind()) {
     case Kind::kUndefined:
       return "Undefined";
@@ -436,8 +437,9 @@ std::string Repr(const Value& value, RenderState* state) {
       std::string out = "{";
       for (const auto& [key, item] : value.dict().items) {
         if (out.size() > 1) out += ", ";
-        out += Repr(key, state) + ": " + Repr(item, state);
-        if (!state->ok()) return {};
+        const std::string pair = Repr(key, state) + ": " + Repr(item, state);
+        if (!state->Charge(pair.size())) return {};
+        out += pair;
       }
       return out + "}";
     }
