@@ -198,6 +198,8 @@ PROGRAMS = [
     "{{ lm|map(attribute='v')|sort|join }}{{ lm|map(attribute='zz')|list|length }}",
     "{% set g = ls|map('upper') %}{{ g|join }}{{ g|join }}.", "{{ ls|reverse|first }}{{ ls|sort|last }}",
     "{{ (l|select('odd')|list) + (l|reject('odd')|list) }}", "{{ ls|select('in', ['a', 'b'])|list }}",
+    "{% set v = d|tojson|safe if d is mapping else d|string %}{{ v }}{{ v ~ '<' }}{{ v|length }}{{ 'x' in v }}{{ v|tojson }}",
+    "{% set v = html|e %}{{ v }}{{ v|e }}{{ v == v }}{{ [v, '<']|join('&') }}{{ ','.join([v]) }}{{ v is string }}{{ v|default('d') }}",
     "{% generation %}a{% set q = 1 %}{{ i }}{% endgeneration %}{{ q }}",
     "{% raw %}{{ x }}{% if %}{% endraw %}", "a{#- c -#} b {#+ d #} e", "{% print i, s %}",
     "{{ s }}\n{# c #}\n{{ i }}\n", "{%- set x = 1 -%}\n\n {{ x }}", "x\n\n", "x\n", "\n", "",

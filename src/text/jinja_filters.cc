@@ -174,6 +174,7 @@ Value FilterTrim(const Value& value, const Bound& bound, RenderState* state) {
 }
 
 Value FilterEscape(const Value& value, const Bound&, RenderState* state) {
+  if (value.IsMarkup()) return value;
   std::string out;
   for (const char c : Str(value, state)) {
     switch (c) {
@@ -196,7 +197,7 @@ Value FilterEscape(const Value& value, const Bound&, RenderState* state) {
         out.push_back(c);
     }
   }
-  return Value::Of(std::move(out));
+  return Value::OfMarkup(std::move(out));
 }
 
 Value FilterToJson(const Value& value, const Bound& bound, RenderState* state) {
@@ -232,6 +233,10 @@ Value FilterCase(const Value& value, const Bound&, RenderState* state) {
   return Value::Of(ChangeCase(Str(value, state), to, state));
 }
 
+Value FilterSafe(const Value& value, const Bound&, RenderState* state) {
+  return Value::OfMarkup(Str(value, state));
+}
+
 Value FilterString(const Value& value, const Bound&, RenderState* state) {
   return Value::Of(Str(value, state));
 }
@@ -256,7 +261,7 @@ const std::vector<FilterEntry>& ScalarFilters() {
       {"lower", {}, 0, FilterCase<Case::kLower>},
       {"replace", {"old", "new", "count"}, 2, FilterReplace},
       {"round", {"precision", "method"}, 0, FilterRound},
-      {"safe", {}, 0, FilterString},
+      {"safe", {}, 0, FilterSafe},
       {"string", {}, 0, FilterString},
       {"title", {}, 0, FilterCase<Case::kJinjaTitle>},
       {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, FilterToJson},
@@ -264,6 +269,15 @@ const std::vector<FilterEntry>& ScalarFilters() {
       {"upper", {}, 0, FilterCase<Case::kUpper>},
   };
   return *kFilters;
+}
+
+// Filters that give the same of safe text and of other text, or keep it safe.
+bool TakesMarkup(std::string_view name) {
+  for (const std::string_view taking :
+       {"safe", "escape", "e", "tojson", "length", "count", "default", "d", "int", "float"}) {
+    if (name == taking) return true;
+  }
+  return false;
 }
 
 const FilterEntry* FindFilter(std::string_view name) {
@@ -285,6 +299,10 @@ Value CallFilter(std::string_view name, const Value& value, const Arguments& arg
                  RenderState* state) {
   RenderState::Level level(state);
   if (!state->ok()) return {};
+  if (value.IsMarkup() && !TakesMarkup(name)) {
+    state->FailUnsupported("filter '" + std::string(name) + "' of safe text");
+    return {};
+  }
   if (IsMappingFilter(name)) return CallMappingFilter(name, value, arguments, state);
   const FilterEntry* filter = FindFilter(name);
   const Bound bound =

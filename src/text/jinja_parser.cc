@@ -10,26 +10,6 @@
 namespace skein::jinja {
 namespace {
 
-// Marked-up text (what safe and escape give) escapes what it is put together with. This engine
-// knows plain text only, so these filters may stand only where their text is printed as it is.
-// Returns the name of one that stands elsewhere, or an empty text.
-std::string MisplacedMarkup(const Expr& expr, bool is_printed) {
-  const bool is_markup = expr.kind == ExprKind::kFilter &&
-                         (expr.name == "safe" || expr.name == "escape" || expr.name == "e");
-  if (is_markup && !is_printed) return expr.name;
-  for (size_t i = 0; i < expr.operands.size(); ++i) {
-    if (expr.operands[i] == nullptr) continue;
-    const bool operand_is_printed = is_printed && expr.kind == ExprKind::kConditional && i > 0;
-    const std::string found = MisplacedMarkup(*expr.operands[i], operand_is_printed);
-    if (!found.empty()) return found;
-  }
-  for (const auto& keyword : expr.keywords) {
-    const std::string found = MisplacedMarkup(*keyword.second, false);
-    if (!found.empty()) return found;
-  }
-  return {};
-}
-
 using StmtPtr = std::unique_ptr<Stmt>;
 using EndNames = std::initializer_list<std::string_view>;
 
@@ -51,16 +31,6 @@ class Parser {
     return stmt;
   }
 
-  // An expression that was read, with no filter where it would act unlike Jinja's.
-  ExprPtr Checked(ExprPtr expr, bool is_printed = false) {
-    if (!in_.ok() || expr == nullptr) return expr;
-    const std::string misplaced = MisplacedMarkup(*expr, is_printed);
-    if (!misplaced.empty()) {
-      in_.FailUnsupported("filter '" + misplaced + "' other than last in a print statement");
-    }
-    return expr;
-  }
-
   // Statements up to a tag with one of these names (the end of the template if there are none),
   // which becomes the current token.
   Body ParseBody(EndNames ends) {
@@ -77,7 +47,7 @@ class Parser {
       } else if (in_.At(TokenKind::kVariableBegin)) {
         in_.Next();
         StmtPtr print = Make(StmtKind::kPrint);
-        print->value = Checked(in_.ParseTuple(), true);
+        print->value = in_.ParseTuple();
         in_.Expect(TokenKind::kVariableEnd, "end of print statement");
         body.push_back(std::move(print));
       } else if (in_.At(TokenKind::kBlockBegin)) {
@@ -142,7 +112,7 @@ class Parser {
   StmtPtr ParseIf() {
     StmtPtr stmt = Make(StmtKind::kIf);
     while (in_.ok()) {
-      ExprPtr condition = Checked(in_.ParseTuple(false));
+      ExprPtr condition = in_.ParseTuple(false);
       Body body = ParseInner({"elif", "else", "endif"});
       stmt->branches.push_back({std::move(condition), std::move(body)});
       if (!in_.SkipName("elif")) break;
@@ -159,8 +129,8 @@ class Parser {
     StmtPtr stmt = Make(StmtKind::kFor);
     stmt->target = in_.ParseTarget(false);
     if (!in_.SkipName("in")) in_.Fail("expected 'in' in a for tag");
-    stmt->value = Checked(in_.ParseTuple(false));
-    if (in_.SkipName("if")) stmt->condition = Checked(in_.ParseExpression());
+    stmt->value = in_.ParseTuple(false);
+    if (in_.SkipName("if")) stmt->condition = in_.ParseExpression();
     if (in_.AtName("recursive")) in_.FailUnsupported("a recursive loop");
     if (in_.ok() && stmt->condition != nullptr && Mentions(*stmt->condition, "loop")) {
       in_.FailUnsupported("'loop' in the condition of a for tag");
@@ -189,12 +159,12 @@ class Parser {
     StmtPtr stmt = Make(StmtKind::kSet);
     stmt->target = in_.ParseTarget(true);
     if (in_.SkipOperator("=")) {
-      stmt->value = Checked(in_.ParseTuple());
+      stmt->value = in_.ParseTuple();
       ExpectTagEnd();
       return stmt;
     }
     stmt->kind = StmtKind::kSetBlock;
-    stmt->value = Checked(in_.ParseFilters(nullptr));
+    stmt->value = in_.ParseFilters(nullptr);
     stmt->body = ParseToEnd("endset");
     return stmt;
   }
@@ -208,7 +178,7 @@ class Parser {
       for (const auto& parameter : stmt->parameters) {
         if (parameter.first == name) in_.Fail("parameter '" + name + "' is repeated");
       }
-      ExprPtr fallback = in_.SkipOperator("=") ? Checked(in_.ParseExpression()) : nullptr;
+      ExprPtr fallback = in_.SkipOperator("=") ? in_.ParseExpression() : nullptr;
       if (fallback == nullptr && !stmt->parameters.empty() &&
           stmt->parameters.back().second != nullptr) {
         in_.Fail("parameter '" + name + "' without default follows one with default");
@@ -241,7 +211,7 @@ class Parser {
       if (!stmt->bindings.empty()) in_.ExpectOperator(",");
       Target target = in_.ParseTarget(false);
       in_.ExpectOperator("=");
-      stmt->bindings.emplace_back(std::move(target), Checked(in_.ParseExpression()));
+      stmt->bindings.emplace_back(std::move(target), in_.ParseExpression());
     }
     stmt->body = ParseToEnd("endwith");
     return stmt;
@@ -250,7 +220,7 @@ class Parser {
   // {% filter name | name %}: the first name has no bar before it in the source.
   StmtPtr ParseFilterBlock() {
     StmtPtr stmt = Make(StmtKind::kFilter);
-    stmt->value = Checked(in_.ParseFilters(nullptr, true));
+    stmt->value = in_.ParseFilters(nullptr, true);
     stmt->body = ParseToEnd("endfilter");
     return stmt;
   }
@@ -260,7 +230,7 @@ class Parser {
     while (in_.ok() && !in_.At(TokenKind::kBlockEnd)) {
       if (!stmt->body.empty()) in_.ExpectOperator(",");
       StmtPtr print = Make(StmtKind::kPrint);
-      print->value = Checked(in_.ParseExpression(), true);
+      print->value = in_.ParseExpression();
       stmt->body.push_back(std::move(print));
     }
     ExpectTagEnd();
