@@ -28,6 +28,7 @@ class ByteTokenizer final : public Tokenizer {
     return Status::Ok();
   }
   std::string Decode(std::span<const TokenId>, bool) const override { return ""; }
+  std::unique_ptr<TextStream> NewTextStream(bool) const override { return nullptr; }  // not read
   int32_t vocab_size() const override { return 256; }
   std::optional<TokenId> TokenToId(std::string_view) const override { return std::nullopt; }
   std::string_view IdToToken(TokenId) const override { return ""; }
