@@ -10,6 +10,8 @@ namespace skein {
 
 void AddBenchCommand(CLI::App* app, int* exit_status);
 void AddModelCommand(CLI::App* app, int* exit_status);
+void AddRunCommand(CLI::App* app, int* exit_status);
+void AddServeCommand(CLI::App* app, int* exit_status);
 void AddTokenizeCommand(CLI::App* app, int* exit_status);
 
 // Gives every option of `command` the environment variable SKEIN_ and its name: --max-num-seqs is

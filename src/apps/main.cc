@@ -27,8 +27,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();
   int exit_status = 0;
-  skein::AddBenchCommand(&app, &exit_status);
-  skein::AddModelCommand(&app, &exit_status);
+  skein::AddServeCommand(&app, &exit_status);
+  skein::AddRunCommand(&app, &exit_status);
   skein::AddTokenizeCommand(&app, &exit_status);
   skein::AddModelCommand(&app, &exit_status);
   skein::AddBenchCommand(&app, &exit_status);

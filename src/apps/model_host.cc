@@ -153,7 +153,7 @@ Status CpuModelHost::InitObservers(const ModelHostOptions& options,
 }  // namespace
 
 void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
-  app->add_option("model", o->model,
+  app->add_option("MODEL", o->model,
                   "A model directory, or org/name in the local HuggingFace cache")
       ->required();
   app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
