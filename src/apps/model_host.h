@@ -54,8 +54,8 @@ class ModelHost {
   // The same as the server wants it: names, engine, tokenizer, template, defaults.
   virtual const ModelEntry& entry() const = 0;
   virtual const std::string& model_dir() const = 0;
-  virtual int64_t kv_block_bytes() const = 0;      // of all layers
-  virtual const std::string& name() const = 0;     // as the directory or org/name is called
+  virtual int64_t kv_block_bytes() const = 0;   // of all layers
+  virtual const std::string& name() const = 0;  // as the directory or org/name is called
   // Waits until nothing runs, at most timeout_us; then ends what is left with kUnavailable.
   virtual void Shutdown(TimeUs timeout_us) = 0;
 };

@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/fp_mode.h"
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
@@ -84,7 +83,6 @@ class GemmTest : public ::testing::TestWithParam<Isa> {
            << " (m " << m << ", n " << n << ", k " << k << ", " << NameOf(c.dtype) << ")";
   }
 
-  const ScopedFpMode fp_mode_;
   std::optional<testing::ScopedAmxEmulation> emulation_;
   RandomValues random_;
   std::unique_ptr<Kernels> kernels_;

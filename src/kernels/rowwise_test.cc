@@ -6,7 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include "base/fp_mode.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
 #include "testing/isas.h"
@@ -40,7 +39,6 @@ class RowwiseTest : public ::testing::TestWithParam<Isa> {
   }
   std::vector<float> Values(int32_t n) { return random_.Floats(n, DType::kF32, Range::kExtreme); }
 
-  const ScopedFpMode fp_mode_;
   RandomValues random_;
   std::unique_ptr<Kernels> kernels_;
 };

@@ -1,7 +1,5 @@
 #include "kv/block_manager.h"
 
-#include <ranges>
-
 #include "base/check.h"
 
 namespace skein {
@@ -64,7 +62,7 @@ bool BlockManager::Publish(const PrefixHashes& hashes, std::span<const int32_t> 
 }
 
 void BlockManager::Release(std::span<const BlockId> blocks) {
-  for (const BlockId block : std::views::reverse(blocks)) pool_.Unref(block);
+  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) pool_.Unref(*block);
 }
 
 void BlockManager::CheckIntegrity() const {

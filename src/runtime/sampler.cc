@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "runtime/counter_random.h"
+#include "base/random.h"
 
 namespace skein {
 namespace {
@@ -123,7 +123,7 @@ TokenId Sampler::DrawWeighted(const DrawSpec& spec, float max, Scratch& scratch)
   if (params.top_k > 0) set.KeepLargest(params.top_k);
   if (params.top_p < 1.0f) set.KeepMass(double{params.top_p} * set.Total());
   if (params.min_p > 0.0f) set.KeepAtLeast(params.min_p);
-  const double random = CounterRandom(params.seed, spec.sample, NumOutputs(spec));
+  const double random = UniformAt(params.seed, spec.sample, NumOutputs(spec));
   const double target = random * set.Total();
   double sum = 0;
   for (const CandidateSet::Candidate& c : set.candidates()) {

@@ -11,8 +11,6 @@
 #include <random>
 #include <vector>
 
-#include "runtime/counter_random.h"
-
 namespace skein {
 namespace {
 
@@ -72,7 +70,8 @@ class SamplerTest : public ::testing::Test {
  protected:
   static constexpr int32_t kVocab = 300;
 
-  SamplerTest() : kernels_(MakeKernels(SelectIsa().value()).value()), sampler_(kernels_.get(), kVocab, 2) {
+  SamplerTest()
+      : kernels_(MakeKernels(SelectIsa().value()).value()), sampler_(kernels_.get(), kVocab, 2) {
     std::mt19937_64 random(20240501);
     std::normal_distribution<float> normal(0, 2);
     for (float& l : logits_) l = normal(random);
@@ -310,27 +309,6 @@ TEST_F(SamplerTest, DrawsDependOnSeedSampleAndPositionAlone) {
   std::map<TokenId, int> distinct;
   for (const auto& [key, token] : first) ++distinct[token];
   EXPECT_GT(distinct.size(), 20u);
-}
-
-TEST(CounterRandomTest, IsUniformAlongEveryArgument) {
-  for (int axis = 0; axis < 3; ++axis) {
-    constexpr int kDraws = 16000, kBins = 16;
-    std::vector<int> bins(kBins);
-    double product = 0, last = 0.5;
-    for (int i = 0; i < kDraws; ++i) {
-      const double u = CounterRandom(axis == 0 ? i : 7, axis == 1 ? i : 0, axis == 2 ? i : 3);
-      ASSERT_GE(u, 0.0);
-      ASSERT_LT(u, 1.0);
-      ++bins[static_cast<int>(u * kBins)];
-      product += (u - 0.5) * (last - 0.5);
-      last = u;
-    }
-    double chi2 = 0;
-    for (const int n : bins) chi2 += (n - 1000.0) * (n - 1000.0) / 1000.0;
-    EXPECT_LT(chi2, 15 + 6 * std::sqrt(30.0));
-    // Neighbours: mean 0, standard deviation sqrt(kDraws) / 12.
-    EXPECT_LT(std::abs(product), 6 * std::sqrt(double{kDraws}) / 12);
-  }
 }
 
 }  // namespace

@@ -171,10 +171,10 @@ PlanRow Scheduler::MakeRow(const StepRow& row) {
 }
 
 const StepPlan* Scheduler::BuildPlan() {
-  const auto rows = static_cast<uint64_t>(config_.max_num_batched_tokens - tokens_left_);
-  stats_.iteration_tokens_sum += rows;
+  const int32_t num_tokens = config_.max_num_batched_tokens - tokens_left_;
+  stats_.iteration_tokens_sum += num_tokens;
   const auto& bounds = EngineStats::kIterationTokenBounds;
-  const auto bound = std::lower_bound(bounds.begin(), bounds.end(), static_cast<int32_t>(rows));
+  const auto bound = std::lower_bound(bounds.begin(), bounds.end(), num_tokens);
   ++stats_.iteration_tokens[bound - bounds.begin()];
 
   if (step_prefills_.empty()) {

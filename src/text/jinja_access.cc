@@ -106,6 +106,7 @@ Value PythonItem(const Value& value, const Value& key, RenderState* state) {
   if (!key.IsInteger()) return NoAttribute(value, key.Is(Kind::kString) ? key.string() : "");
   Integer index = key.integer();
   if (value.Is(Kind::kString)) {
+    if (value.IsMarkup()) state->FailUnsupported("a character of safe text");
     state->Charge(value.string().size() / 16);
     const auto length = static_cast<Integer>(NumCodePoints(value.string()));
     if (index < 0) index += length;
@@ -191,6 +192,7 @@ Value GetSlice(const Value& value, const Value& start, const Value& stop, const 
     }
   }
   if (step.IsInteger() && step.integer() == 0) state->Fail("slice step cannot be zero");
+  if (value.IsMarkup()) state->FailUnsupported("a slice of safe text");
   const bool is_text = value.Is(Kind::kString);
   const bool sliceable =
       is_text || (value.Is(Kind::kSequence) && (value.sequence().kind == SequenceKind::kList ||

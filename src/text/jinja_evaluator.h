@@ -8,8 +8,8 @@
 namespace skein::jinja {
 
 // Renders a parsed template. `variables` is a dict with string keys. Every error of the template,
-// and going over the limits, is kInvalidArgument; what Python would do and this engine cannot
-// reproduce is kUnsupported.
+// going over the limits, and what Python would do but this engine cannot reproduce, are
+// kInvalidArgument.
 Result<std::string> Evaluate(const Body& body, const Value& variables, RenderState* state);
 
 }  // namespace skein::jinja

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "text/jinja_text.h"
+#include "text/jinja_unicode.h"
 
 namespace skein::jinja {
 namespace {
@@ -75,7 +76,15 @@ Value Truncated(double value, const Value& fallback, bool nan_is_error, RenderSt
 }
 
 bool CheckNumeral(const std::string& text, RenderState* state) {
-  if (!IsAscii(text)) state->FailUnsupported("a numeral outside ASCII");
+  for (size_t pos = 0; pos < text.size();) {
+    const char32_t c = NextCodePoint(text, &pos);
+    if (c >= 0x80 && IsDecimalDigit(c)) state->FailUnsupported("a digit outside ASCII");
+  }
+  return state->ok();
+}
+
+// Python's integers have no end, these do.
+bool CheckDigits(const std::string& text, RenderState* state) {
   if (text.size() > 36 && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= '0' && c <= '9') || c == '_' || c == '-';
       })) {
@@ -92,7 +101,7 @@ Value FilterInt(const Value& value, const Bound& bound, RenderState* state) {
   if (!value.Is(Kind::kString)) return fallback;
   const Integer base = bound[1] && bound[1]->IsInteger() ? bound[1]->integer() : 10;
   if (base < 2 || base > 36) state->FailUnsupported("a base outside 2 to 36");
-  if (!CheckNumeral(value.string(), state)) return {};
+  if (!CheckNumeral(value.string(), state) || !CheckDigits(value.string(), state)) return {};
   if (const auto integer = ParseInteger(value.string(), static_cast<int>(base))) {
     return Value::Of(*integer);
   }
@@ -105,7 +114,7 @@ Value FilterFloat(const Value& value, const Bound& bound, RenderState* state) {
   if (value.IsNumber()) return Value::Of(value.number());
   if (value.IsUndefined()) return FailUndefinedOr(value, "", state);
   if (!value.Is(Kind::kString)) return fallback;
-  if (!IsAscii(value.string())) state->FailUnsupported("a numeral outside ASCII");
+  if (!CheckNumeral(value.string(), state)) return {};
   const auto number = ParseFloat(value.string());
   return number ? Value::Of(*number) : fallback;
 }
@@ -139,7 +148,8 @@ Value FilterRound(const Value& value, const Bound& bound, RenderState* state) {
   const double scale = std::pow(10.0, digits);
   const double scaled = value.number() * scale;
   if (!std::isfinite(scaled)) state->Fail("cannot round an infinite number");
-  return Value::Of((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
+  return Value::Of((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale +
+                   0.0);  // no -0.0
 }
 
 Value FilterReplace(const Value& value, const Bound& bound, RenderState* state) {
@@ -164,6 +174,7 @@ Value FilterTrim(const Value& value, const Bound& bound, RenderState* state) {
 }
 
 Value FilterEscape(const Value& value, const Bound&, RenderState* state) {
+  if (value.IsMarkup()) return value;
   std::string out;
   for (const char c : Str(value, state)) {
     switch (c) {
@@ -186,7 +197,7 @@ Value FilterEscape(const Value& value, const Bound&, RenderState* state) {
         out.push_back(c);
     }
   }
-  return Value::Of(std::move(out));
+  return Value::OfMarkup(std::move(out));
 }
 
 Value FilterToJson(const Value& value, const Bound& bound, RenderState* state) {
@@ -222,6 +233,10 @@ Value FilterCase(const Value& value, const Bound&, RenderState* state) {
   return Value::Of(ChangeCase(Str(value, state), to, state));
 }
 
+Value FilterSafe(const Value& value, const Bound&, RenderState* state) {
+  return Value::OfMarkup(Str(value, state));
+}
+
 Value FilterString(const Value& value, const Bound&, RenderState* state) {
   return Value::Of(Str(value, state));
 }
@@ -246,7 +261,7 @@ const std::vector<FilterEntry>& ScalarFilters() {
       {"lower", {}, 0, FilterCase<Case::kLower>},
       {"replace", {"old", "new", "count"}, 2, FilterReplace},
       {"round", {"precision", "method"}, 0, FilterRound},
-      {"safe", {}, 0, FilterString},
+      {"safe", {}, 0, FilterSafe},
       {"string", {}, 0, FilterString},
       {"title", {}, 0, FilterCase<Case::kJinjaTitle>},
       {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, FilterToJson},
@@ -254,6 +269,15 @@ const std::vector<FilterEntry>& ScalarFilters() {
       {"upper", {}, 0, FilterCase<Case::kUpper>},
   };
   return *kFilters;
+}
+
+// Filters that give the same of safe text and of other text, or keep it safe.
+bool TakesMarkup(std::string_view name) {
+  for (const std::string_view taking :
+       {"safe", "escape", "e", "tojson", "length", "count", "default", "d", "int", "float"}) {
+    if (name == taking) return true;
+  }
+  return false;
 }
 
 const FilterEntry* FindFilter(std::string_view name) {
@@ -275,6 +299,10 @@ Value CallFilter(std::string_view name, const Value& value, const Arguments& arg
                  RenderState* state) {
   RenderState::Level level(state);
   if (!state->ok()) return {};
+  if (value.IsMarkup() && !TakesMarkup(name)) {
+    state->FailUnsupported("filter '" + std::string(name) + "' of safe text");
+    return {};
+  }
   if (IsMappingFilter(name)) return CallMappingFilter(name, value, arguments, state);
   const FilterEntry* filter = FindFilter(name);
   const Bound bound =

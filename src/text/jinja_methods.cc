@@ -292,6 +292,10 @@ Value CallMethod(const Value& receiver, std::string_view name, const Arguments& 
   }
   switch (receiver.kind()) {
     case Kind::kString:
+      if (receiver.IsMarkup()) {
+        state->FailUnsupported("method '" + std::string(name) + "' of safe text");
+        return {};
+      }
       return CallStrMethod(receiver.string(), name, arguments, state);
     case Kind::kDict:
       return CallDictMethod(receiver.dict(), name, arguments, state);

@@ -158,6 +158,10 @@ Value Arithmetic(std::string_view op, const Value& a, const Value& b, RenderStat
     return a.IsInteger() && b.IsInteger() ? IntegerArithmetic(code, a.integer(), b.integer(), state)
                                           : FloatArithmetic(code, a.number(), b.number(), state);
   }
+  if (a.IsMarkup() || b.IsMarkup()) {
+    state->FailUnsupported("'" + std::string(op) + "' with safe text");
+    return {};
+  }
   const auto is_text_or_list = [](const Value& value) {
     return value.Is(Kind::kString) || IsPlainSequence(value);
   };

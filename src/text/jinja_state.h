@@ -10,7 +10,7 @@ namespace skein::jinja {
 
 // What one rendering may use. A template or a conversation beyond these fails; it never hangs.
 struct RenderLimits {
-  size_t max_work = size_t{1} << 28;          // bytes and elements touched, in total
+  size_t max_work = size_t{1} << 29;          // bytes and elements touched, in total
   size_t max_steps = 20'000'000;              // expressions and statements evaluated
   size_t max_output_bytes = size_t{1} << 26;  // of the rendered text
   int max_depth = 400;                        // nested evaluations (macros that call themselves)
@@ -26,11 +26,13 @@ class RenderState {
   const Status& status() const { return status_; }
   const RenderLimits& limits() const { return limits_; }
 
-  // Keeps the first error.
-  void Fail(std::string message) { FailAs(StatusCode::kInvalidArgument, std::move(message)); }
+  // Keeps the first error. All of them are kInvalidArgument.
+  void Fail(std::string message) {
+    if (status_.ok()) status_ = Status(StatusCode::kInvalidArgument, std::move(message));
+  }
   // Python would give a result here that this engine does not reproduce.
   void FailUnsupported(const std::string& what) {
-    FailAs(StatusCode::kUnsupported, "chat template: " + what + " is not supported");
+    Fail("chat template: " + what + " is not supported");
   }
 
   // Counts work about to be done; false once the budget is spent.
@@ -70,10 +72,6 @@ class RenderState {
   };
 
  private:
-  void FailAs(StatusCode code, std::string message) {
-    if (status_.ok()) status_ = Status(code, std::move(message));
-  }
-
   const RenderLimits limits_;
   Status status_;
   size_t work_ = 0;

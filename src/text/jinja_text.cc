@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "text/jinja_unicode.h"
+
 namespace skein::jinja {
 namespace {
 
@@ -12,6 +14,10 @@ bool IsAsciiUpper(char c) { return c >= 'A' && c <= 'Z'; }
 bool IsAsciiLower(char c) { return c >= 'a' && c <= 'z'; }
 char ToUpper(char c) { return IsAsciiLower(c) ? static_cast<char>(c - 'a' + 'A') : c; }
 char ToLower(char c) { return IsAsciiUpper(c) ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool IsAsciiLetter(char32_t c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+constexpr char32_t kCapitalSigma = 0x3A3;
+constexpr std::string_view kWordSeparators = "-({[<";
 
 // The number of bytes of the code point whose first byte is `lead`; 0 if none starts so.
 size_t EncodedLength(unsigned char lead) {
@@ -42,7 +48,7 @@ std::vector<std::string_view> SplitSpace(std::string_view text, Integer max_spli
   text = Strip(text, nullptr, true, false);
   while (!text.empty()) {
     if (max_splits >= 0 && static_cast<Integer>(parts.size()) == max_splits) {
-      parts.push_back(Strip(text, nullptr, false, true));
+      parts.push_back(text);
       break;
     }
     size_t pos = 0, end = 0;
@@ -58,7 +64,7 @@ std::vector<std::string_view> SplitSpaceFromRight(std::string_view text, Integer
   text = Strip(text, nullptr, false, true);
   while (!text.empty()) {
     if (max_splits >= 0 && static_cast<Integer>(parts.size()) == max_splits) {
-      parts.push_back(Strip(text, nullptr, true, false));
+      parts.push_back(text);
       break;
     }
     size_t start = text.size();
@@ -264,37 +270,31 @@ std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends) 
 }
 
 std::string ChangeCase(std::string_view text, Case to, RenderState* state) {
-  state->Charge(text.size());
-  if (!IsAscii(text)) {
-    state->FailUnsupported("changing the case of text outside ASCII");
-    return {};
-  }
-  std::string out(text);
+  std::string out;
+  if (!state->Charge(text.size())) return out;
   bool at_start = true;
-  for (char& c : out) {
-    switch (to) {
-      case Case::kUpper:
-        c = ToUpper(c);
-        break;
-      case Case::kLower:
-        c = ToLower(c);
-        break;
-      case Case::kCapitalize:
-        c = at_start ? ToUpper(c) : ToLower(c);
-        at_start = false;
-        break;
-      case Case::kTitle: {  // a word is a run of letters
-        const bool letter = IsAsciiUpper(c) || IsAsciiLower(c);
-        c = at_start ? ToUpper(c) : ToLower(c);
-        at_start = !letter;
-        break;
-      }
-      case Case::kJinjaTitle: {  // a word begins behind one of these
-        const bool separates = std::strchr("-({[<", c) != nullptr || IsSpace(c);
-        c = at_start ? ToUpper(c) : ToLower(c);
-        at_start = separates && c != '\0';
-        break;
-      }
+  for (size_t pos = 0; pos < text.size();) {
+    const char32_t c = NextCodePoint(text, &pos);
+    const bool raises = to == Case::kUpper || (to != Case::kLower && at_start);
+    if (c < 0x80) {
+      const char ascii = static_cast<char>(c);
+      out.push_back(raises ? ToUpper(ascii) : ToLower(ascii));
+    } else if (raises) {
+      const bool by_title = to == Case::kCapitalize || to == Case::kTitle;
+      by_title ? AppendTitle(c, &out) : AppendUpper(c, &out);
+    } else {
+      // Its small form depends on where in a word it stands.
+      if (c == kCapitalSigma) state->FailUnsupported("a capital sigma in lower case");
+      AppendLower(c, &out);
+    }
+    if (to == Case::kCapitalize) {
+      at_start = false;
+    } else if (to == Case::kTitle) {  // a word is a run of letters that have case
+      if (c >= 0x80) state->FailUnsupported("'title' of text outside ASCII");
+      at_start = !IsAsciiLetter(c);
+    } else if (to == Case::kJinjaTitle) {  // a word begins behind one of these
+      at_start = IsSpace(c) ||
+                 (c < 0x80 && kWordSeparators.find(static_cast<char>(c)) != std::string_view::npos);
     }
   }
   return out;
@@ -339,31 +339,35 @@ std::string FloatText(double value) {
   return out + digits.substr(0, point) + "." + digits.substr(point);
 }
 
-std::string QuotedText(std::string_view text, RenderState* state) {
+std::string QuotedText(std::string_view text) {
   const bool has_single = text.find('\'') != std::string_view::npos;
   const char quote = has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
   std::string out(1, quote);
-  constexpr char kHex[] = "0123456789abcdef";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == quote || c == '\\') {
+  const auto append_escaped = [&out](char letter, char32_t c, int num_digits) {
+    constexpr char kHex[] = "0123456789abcdef";
+    out.push_back('\\');
+    out.push_back(letter);
+    for (int shift = 4 * (num_digits - 1); shift >= 0; shift -= 4) {
+      out.push_back(kHex[(c >> shift) & 15]);
+    }
+  };
+  for (size_t pos = 0; pos < text.size();) {
+    const char32_t c = NextCodePoint(text, &pos);
+    if (c == static_cast<char32_t>(quote) || c == '\\') {
       out.push_back('\\');
-      out.push_back(c);
+      out.push_back(static_cast<char>(c));
     } else if (c == '\n') {
       out += "\\n";
     } else if (c == '\r') {
       out += "\\r";
     } else if (c == '\t') {
       out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += "\\x";
-      out.push_back(kHex[byte >> 4]);
-      out.push_back(kHex[byte & 15]);
-    } else if (byte >= 0x80) {
-      state->FailUnsupported("printing a list or dict with text outside ASCII");
-      return {};
+    } else if (c < 0x20 || c == 0x7F || (c >= 0x80 && !IsPrintable(c))) {
+      c < 0x100     ? append_escaped('x', c, 2)
+      : c < 0x10000 ? append_escaped('u', c, 4)
+                    : append_escaped('U', c, 8);
     } else {
-      out.push_back(c);
+      AppendCodePoint(c, &out);
     }
   }
   out.push_back(quote);

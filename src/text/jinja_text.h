@@ -38,15 +38,16 @@ std::vector<std::string_view> SplitText(std::string_view text, const std::string
 // str.splitlines().
 std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends);
 
-// Case mappings of ASCII text; other text fails as unsupported.
+// str.upper, lower, capitalize and title, and Jinja's own title. What depends on the letters around
+// it fails as unsupported.
 enum class Case { kUpper, kLower, kCapitalize, kTitle, kJinjaTitle };
 std::string ChangeCase(std::string_view text, Case to, RenderState* state);
 
 std::string IntegerText(Integer value);
 // repr(float).
 std::string FloatText(double value);
-// repr(str); text outside ASCII that may not be printable fails as unsupported.
-std::string QuotedText(std::string_view text, RenderState* state);
+// repr(str).
+std::string QuotedText(std::string_view text);
 // int(str) in base 10 and float(str); nullopt where Python raises ValueError.
 std::optional<Integer> ParseInteger(std::string_view text, int base);
 std::optional<double> ParseFloat(std::string_view text);

@@ -34,8 +34,9 @@ std::string Enclosed(const std::vector<Value>& items, std::string_view open, std
   std::string out(open);
   for (size_t i = 0; i < items.size() && state->ok(); ++i) {
     if (i > 0) out += ", ";
-    out += Repr(items[i], state);
-    state->Charge(2);
+    const std::string item = Repr(items[i], state);
+    state->Charge(item.size() + 2);
+    out += item;
   }
   return out.append(close);
 }
@@ -74,6 +75,12 @@ Value Value::UndefinedBecause(std::string message) {
 
 Value Value::Of(std::string value) {
   return Value(Data(std::make_shared<const std::string>(std::move(value))));
+}
+
+Value Value::OfMarkup(std::string value) {
+  Value markup = Of(std::move(value));
+  markup.is_markup_ = true;
+  return markup;
 }
 
 const std::string& Value::undefined_message() const {
@@ -204,7 +211,8 @@ void SetItem(std::vector<std::pair<Value, Value>>* items, Value key, Value value
 bool CheckHashable(const Value& key, RenderState* state) {
   bool hashable = !key.Is(Kind::kDict);
   if (key.Is(Kind::kSequence)) {
-    hashable = key.sequence().kind == SequenceKind::kTuple;
+    const SequenceKind kind = key.sequence().kind;
+    hashable = kind == SequenceKind::kTuple || kind == SequenceKind::kRange;
     for (const Value& item : key.sequence().items)
       hashable = hashable && CheckHashable(item, state);
   }
@@ -234,7 +242,7 @@ bool IsTrue(const Value& value) {
 }
 
 bool Equal(const Value& a, const Value& b, RenderState* state) {
-  if (!state->Charge(1)) return false;
+  if (!state->Charge(4)) return false;
   if (a.IsNumber() && b.IsNumber()) {
     if (a.IsInteger() && b.IsInteger()) return a.integer() == b.integer();
     return a.number() == b.number();
@@ -407,7 +415,7 @@ std::string Str(const Value& value, RenderState* state) {
 }
 
 std::string Repr(const Value& value, RenderState* state) {
-  if (!state->Charge(8)) return {};
+  if (!state->Charge(64)) return {};
   switch (value.kind()) {
     case Kind::kUndefined:
       return "Undefined";
@@ -420,16 +428,18 @@ std::string Repr(const Value& value, RenderState* state) {
     case Kind::kFloat:
       return FloatText(value.number());
     case Kind::kString:
+      if (value.IsMarkup()) state->FailUnsupported("printing a list or dict with safe text");
       state->Charge(value.string().size());
-      return QuotedText(value.string(), state);
+      return QuotedText(value.string());
     case Kind::kSequence:
       return SequenceRepr(value.sequence(), state);
     case Kind::kDict: {
       std::string out = "{";
       for (const auto& [key, item] : value.dict().items) {
         if (out.size() > 1) out += ", ";
-        out += Repr(key, state) + ": " + Repr(item, state);
-        if (!state->ok()) return {};
+        const std::string pair = Repr(key, state) + ": " + Repr(item, state);
+        if (!state->Charge(pair.size())) return {};
+        out += pair;
       }
       return out + "}";
     }

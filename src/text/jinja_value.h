@@ -61,6 +61,9 @@ class Value {
   static Value Of(Integer value) { return Value(Data(value)); }
   static Value Of(double value) { return Value(Data(value)); }
   static Value Of(std::string value);
+  // Text that is marked as safe (Markup). It prints as it is; put together with other text Python
+  // escapes that, so what would do so fails as unsupported.
+  static Value OfMarkup(std::string value);
   static Value Of(std::shared_ptr<const Sequence> value) { return Value(Data(std::move(value))); }
   static Value Of(std::shared_ptr<const Dict> value) { return Value(Data(std::move(value))); }
   static Value Of(Namespace* value) { return Value(Data(value)); }
@@ -71,6 +74,7 @@ class Value {
 
   Kind kind() const { return static_cast<Kind>(data_.index()); }
   bool Is(Kind kind) const { return this->kind() == kind; }
+  bool IsMarkup() const { return is_markup_; }
   bool IsUndefined() const { return Is(Kind::kUndefined); }
   // Python's bool is an int.
   bool IsInteger() const { return Is(Kind::kInt) || Is(Kind::kBool); }
@@ -103,6 +107,7 @@ class Value {
   explicit Value(Data data) : data_(std::move(data)) {}
 
   Data data_;
+  bool is_markup_ = false;  // of kString
 };
 
 // Containers nest at most this deep, so that walking and freeing them needs little stack.

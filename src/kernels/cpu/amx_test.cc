@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/fp_mode.h"
 #include "kernels/cpu/amx_tile.h"
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/cpu_kernels.h"
@@ -153,7 +152,7 @@ std::vector<float> Product(const Kernels& kernels, RandomValues random) {
 // The forced set really runs: tile instructions are executed, and the bits are those of its class.
 TEST_F(AmxTest, ProductsRunOnTheMatrixUnit) {
   if (!CpuHas(Isa::kAvx512)) GTEST_SKIP() << "needs AVX-512";
-  const ScopedFpMode fp_mode;
+
   const auto kernels = MakeCpuKernels(Isa::kAmx);
   EXPECT_EQ(kernels->isa(), Isa::kAmx);
   const int64_t before = ScopedAmxEmulation::num_executed();
@@ -171,7 +170,6 @@ TEST_F(AmxTest, ThreadsHaveTilesOfTheirOwn) {
   std::vector<std::thread> threads;
   for (auto& product : products) {
     threads.emplace_back([&] {
-      const ScopedFpMode fp_mode;
       for (int i = 0; i < 20; ++i) product = Product(*kernels, random_);
     });
   }

@@ -23,7 +23,7 @@ inline void ResetState(AttentionState& state, int64_t acc_elements) {
   for (int64_t i = 0; i < acc_elements; i += 16) V::Set(0.0f).Store(state.acc + i);
 }
 
-// One segment's or step's state as the walk holds it, with what the walk needs of the call.
+// The walk of one tile. About 55 KB, on the stack of the thread that runs it.
 template <class V, bool kBf16>
 class AttentionWalk {
  public:
@@ -91,7 +91,7 @@ class AttentionWalk {
     }
   }
 
-  // Lanes from `count` on, which may hold anything, become `fill`.
+  // Lanes from `count` on, which may hold anything, NaN included, become `fill`.
   static V KeepFirst(V v, int count, float fill) {
     if (count >= 16) return v;
     alignas(64) float lanes[16];
@@ -130,9 +130,8 @@ class AttentionWalk {
     const V shift = V::Set(new_max);
     V sum = V::Set(0.0f);
     for (int32_t j = 0; j < visible; j += 16) {
-      V weight = Exp(V::Load(p + j) - shift);
+      V weight = Exp(V::Load(p + j) - shift);  // 0 where Softmax filled in -inf
       if constexpr (kBf16) weight = weight.RoundToBf16();
-      weight = KeepFirst(weight, visible - j, 0.0f);
       weight.Store(p + j);
       sum = sum + weight;
     }

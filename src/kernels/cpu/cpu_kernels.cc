@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/fp_mode.h"
 #include "kernels/cpu/ops.h"
 
 namespace skein {
@@ -25,7 +26,7 @@ CpuOps OpsOf(Isa isa) {
 
 bool IsComputeType(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBf16; }
 
-// Checks the shapes and calls the instruction set's functions.
+// Checks the shapes, sets the floating-point mode and calls the instruction set's functions.
 class CpuKernels final : public Kernels {
  public:
   explicit CpuKernels(Isa isa) : isa_(isa), ops_(OpsOf(isa)) {}
@@ -38,6 +39,7 @@ class CpuKernels final : public Kernels {
     SKEIN_CHECK(call.n_begin >= 0 && call.n_begin % kPanelCols == 0);
     SKEIN_CHECK(call.n_begin < call.n_end && call.n_end <= call.w->n());
     SKEIN_CHECK(call.n_end % kPanelCols == 0 || call.n_end == call.w->n());
+    const ScopedFpMode fp_mode;
     call.w->dtype() == DType::kBf16 ? ops_.gemm_bf16(call) : ops_.gemm_f32(call);
   }
 
@@ -61,33 +63,39 @@ class CpuKernels final : public Kernels {
         .head_dim_padded = layout.head_dim_padded(),
         .scale = call.scale,
     };
+    const ScopedFpMode fp_mode;
     layout.dtype == DType::kBf16 ? ops_.attention_bf16(args) : ops_.attention_f32(args);
   }
 
   void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
                DType out_dtype) const override {
     SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
+    const ScopedFpMode fp_mode;
     ops_.rms_norm(x, weight, eps, n, out, out_dtype);
   }
 
   void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const override {
     SKEIN_CHECK(head_dim >= 2 && head_dim % 2 == 0);
+    const ScopedFpMode fp_mode;
     ops_.rope(x, cos, sin, head_dim);
   }
 
   void SiluMul(const float* gate, const float* up, int32_t n, void* out,
                DType out_dtype) const override {
     SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
+    const ScopedFpMode fp_mode;
     ops_.silu_mul(gate, up, n, out, out_dtype);
   }
 
   void Convert(const float* x, int32_t n, void* out, DType out_dtype) const override {
     SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
+    const ScopedFpMode fp_mode;
     ops_.convert(x, n, out, out_dtype);
   }
 
   LogSum LogSumExp(const float* x, int32_t n) const override {
     SKEIN_CHECK(n >= 1);
+    const ScopedFpMode fp_mode;
     const SumOfExp sum = ops_.sum_of_exp(x, n);
     if (!sum.finite) {
       return {std::numeric_limits<float>::quiet_NaN(), sum.max, sum.argmax, false};
@@ -99,6 +107,7 @@ class CpuKernels final : public Kernels {
 
   void ExpShifted(const float* x, float shift, int32_t n, float* out) const override {
     SKEIN_CHECK(n >= 1);
+    const ScopedFpMode fp_mode;
     ops_.exp_shifted(x, shift, n, out);
   }
 
