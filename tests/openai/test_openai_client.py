@@ -1,13 +1,26 @@
 """The official openai client against a running server of stories260K."""
 import asyncio
+import json
 import math
+import urllib.error
+import urllib.request
 
-import httpx
 import openai
 import pytest
 
 MODEL = "stories260K"
 PROMPT = "Once upon a time"
+
+
+def request(server, method, path, body=None):
+    """Without the openai client: (status, JSON)."""
+    data = None if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(server.url + path, data, method=method),
+                                    timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
 
 
 def complete(client, prompt=PROMPT, **fields):
@@ -37,9 +50,8 @@ def test_greedy_continuation_is_the_models(client, server):
     assert rest.choices[0].token_ids == ids[15:]
 
 
-def test_prompt_forms(client):
-    tokens = httpx.post(str(client.base_url).replace("/v1/", "/tokenize"),
-                        json={"model": MODEL, "prompt": PROMPT}).json()
+def test_prompt_forms(client, server):
+    _, tokens = request(server, "POST", "/tokenize", {"model": MODEL, "prompt": PROMPT})
     ids = tokens["tokens"]
     assert tokens["count"] == len(ids) and tokens["max_model_len"] == 512
     expected = complete(client).choices[0].text
@@ -51,11 +63,22 @@ def test_prompt_forms(client):
     assert complete(client, echo=True).choices[0].text == PROMPT + expected
 
 
-def test_detokenize(client):
-    origin = str(client.base_url).replace("/v1/", "")
-    ids = httpx.post(origin + "/tokenize", json={"prompt": PROMPT, "add_special_tokens": False})
-    text = httpx.post(origin + "/detokenize", json={"tokens": ids.json()["tokens"]})
-    assert text.json()["prompt"] == PROMPT
+def test_detokenize(server):
+    _, tokens = request(server, "POST", "/tokenize",
+                        {"prompt": PROMPT, "add_special_tokens": False})
+    _, text = request(server, "POST", "/detokenize", {"tokens": tokens["tokens"]})
+    assert text == {"prompt": PROMPT}
+
+
+def test_greedy_tokens_and_logprobs_are_the_golden_ones(client, stories):
+    for case in json.loads((stories / "golden.json").read_text())["prompts"]:
+        answer = complete(client, prompt=case["prompt_ids"], max_tokens=40, logprobs=5,
+                          extra_body={"return_token_ids": True, "ignore_eos": True,
+                                      "return_tokens_as_token_ids": True}).choices[0]
+        assert answer.token_ids == case["greedy_ids"][:40], case["name"]
+        first = case["positions"][len(case["prompt_ids"]) - 1]
+        expected = {f"token_id:{i}": p for i, p in zip(first["top5"], first["logprobs_f64"])}
+        assert answer.logprobs.top_logprobs[0] == pytest.approx(expected, abs=1e-4)
 
 
 def test_completion_stream(client):
@@ -187,12 +210,12 @@ def test_other_errors(client, server):
     assert "512" in long.value.message
     with pytest.raises(openai.BadRequestError):
         client.chat.completions.create(model=MODEL, messages=[])
-    for method, path, status in (("GET", "/v1/nothing", 404), ("GET", "/v1/completions", 405)):
-        answer = httpx.request(method, server.url + path)
-        assert answer.status_code == status
-        assert answer.json()["error"]["message"]
-    answer = httpx.post(server.url + "/v1/completions", content="{broken")
-    assert answer.status_code == 400
+    for method, path, body, expected in (("GET", "/v1/nothing", None, 404),
+                                         ("GET", "/v1/completions", None, 405),
+                                         ("POST", "/v1/completions", "{broken", 400)):
+        status, answer = request(server, method, path, body)
+        assert status == expected
+        assert answer["error"]["message"]
 
 
 def test_models(client):
