@@ -142,7 +142,8 @@ TEST_F(CpuExecutorTest, ARowWithoutDrawsOnlyFillsTheCache) {
 
 TEST_F(CpuExecutorTest, SamplesOfOneRowDrawApart) {
   Sequence sequence = NewSequence(9, 0);
-  const int32_t n = 8;
+  sequence.generate.sampling.temperature = 2.0f;  // flat: 64 equal draws do not happen
+  const int32_t n = 64;
   const std::vector<DrawResult> results = Run(OneShotPlan{{sequence.Row(0, 9, n)}});
   ASSERT_EQ(results.size(), size_t{n});
   EXPECT_EQ(seen_.size(), 1u);
