@@ -5,7 +5,15 @@
 namespace skein {
 
 // Each adds one subcommand to `app`; when that is chosen, its callback stores the program's exit
-// status. Options come from the command line, else from SKEIN_* environment variables, else from
-// --config FILE.
+// status. Options come from the command line, else from the file of --config (a section per
+// command), else, where the command says so, from SKEIN_* environment variables.
+
+void AddBenchCommand(CLI::App* app, int* exit_status);
+void AddModelCommand(CLI::App* app, int* exit_status);
+void AddTokenizeCommand(CLI::App* app, int* exit_status);
+
+// Gives every option of `command` the environment variable SKEIN_ and its name: --max-num-seqs is
+// SKEIN_MAX_NUM_SEQS.
+void NameEnvironment(CLI::App* command);
 
 }  // namespace skein

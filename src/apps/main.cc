@@ -1,13 +1,37 @@
 #include <CLI/CLI.hpp>
+#include <cctype>
+#include <string>
 
 #include "apps/commands.h"
+
+namespace skein {
+
+void NameEnvironment(CLI::App* command) {
+  for (CLI::Option* option : command->get_options()) {
+    if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
+    std::string name = "SKEIN_";
+    for (char c : option->get_lnames().front())
+      name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    option->envname(name);
+  }
+}
+
+}  // namespace skein
 
 int main(int argc, char** argv) {
   CLI::App app{"Skein: a decision engine for language models"};
   app.set_version_flag("--version", SKEIN_VERSION);
-  app.set_config("--config", "", "Read options from a TOML file; the command line wins");
+  app.set_config("--config", "",
+                 "Read options from a TOML file with a section per command, such as [serve]; the "
+                 "command line wins");
   app.require_subcommand(1);
+  app.fallthrough();
   int exit_status = 0;
+  skein::AddBenchCommand(&app, &exit_status);
+  skein::AddModelCommand(&app, &exit_status);
+  skein::AddTokenizeCommand(&app, &exit_status);
+  skein::AddModelCommand(&app, &exit_status);
+  skein::AddBenchCommand(&app, &exit_status);
   CLI11_PARSE(app, argc, argv);
   return exit_status;
 }

@@ -5,15 +5,8 @@
 #include <vector>
 
 #include "sched/plan.h"
-#include "skein/request.h"
 
 namespace skein {
-
-// The result of one draw.
-struct DrawResult {
-  OutputToken token;
-  bool finite = true;  // false: the logits held NaN or +inf; the request fails, no other does
-};
 
 // A plan being executed; owned by whoever began it.
 class Task {

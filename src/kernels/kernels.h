@@ -18,12 +18,12 @@ const char* NameOf(Isa isa);
 
 // out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), f32 sums.
 struct GemmCall {
-  const void* a = nullptr;  // [m, k] in w->dtype(), row stride lda elements, 64-byte aligned rows not required
+  const void* a = nullptr;  // [m, k] in w->dtype(), row stride lda elements, any alignment
   int64_t lda = 0;
   int32_t m = 0;  // >= 1
   const PackedWeight* w = nullptr;
-  int32_t n_begin = 0;  // multiple of kPanelCols
-  int32_t n_end = 0;    // multiple of kPanelCols, or w->n()
+  int32_t n_begin = 0;          // multiple of kPanelCols
+  int32_t n_end = 0;            // multiple of kPanelCols, or w->n()
   const float* bias = nullptr;  // [n] or null; added to the finished sum
   bool add_to_out = false;      // residual: out = out + (sum + bias), else out = sum + bias
   float* out = nullptr;         // [m, n], row stride ldo elements
@@ -42,13 +42,13 @@ struct AttentionCall {
   std::span<const AttentionRow> rows;
   std::span<const int32_t> block_table;  // block ids covering the largest num_keys
   const std::byte* kv = nullptr;         // layer and KV head's part of block 0; see KvLayout
-  const KvLayout* layout = nullptr;
+  const KvLayout* layout = nullptr;      // head_dim <= kMaxHeadDim
   float scale = 1.0f;
 };
 
 // The numeric operations on one thread. Each call is at most a ticket: the caller cuts an operator
 // into rows, columns and heads, never along a sum, so the bits do not depend on the cut.
-// Thread-safe: no state.
+// Thread-safe: no state. Each call sets the floating-point mode (base/fp_mode.h) while it runs.
 class Kernels {
  public:
   virtual ~Kernels() = default;

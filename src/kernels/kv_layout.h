@@ -7,10 +7,11 @@
 
 namespace skein {
 
-inline constexpr int32_t kKvBlockTokens = 32;    // tokens of a KV block
-inline constexpr int32_t kKeysPerStep = 64;      // keys of one step of the attention walk
+inline constexpr int32_t kKvBlockTokens = 32;     // tokens of a KV block
+inline constexpr int32_t kKeysPerStep = 64;       // keys of one step of the attention walk
 inline constexpr int32_t kKeysPerSegment = 2048;  // keys of one online-softmax segment
-inline constexpr int32_t kMaxQueryRows = 16;     // query rows of one attention tile
+inline constexpr int32_t kMaxQueryRows = 16;      // query rows of one attention tile
+inline constexpr int32_t kMaxHeadDim = 256;       // sizes a tile's scratch, which is on the stack
 
 // Where K and V of one (layer, KV head, block) lie, in the order the attention kernels read them.
 // With d = head_dim padded to 32, a block of 32 keys holds

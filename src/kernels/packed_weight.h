@@ -13,9 +13,10 @@ inline constexpr int32_t kPanelCols = 16;
 
 // A weight matrix w [n, k] in the order the kernels read it; the same for every instruction set:
 //
-//   bf16: [n / 16 panels][k / 2 pairs][16 columns][2 of k]   (a tile of the matrix unit is 16 pairs)
+//   bf16: [n / 16 panels][k / 2 pairs][16 columns][2 of k]
 //   f32:  [n / 16 panels][k][16 columns]
 //
+// (16 pairs of a bf16 panel are one tile of the matrix unit.)
 // n is padded to 16 and k to 32 with zeros.
 class PackedWeight {
  public:
@@ -29,7 +30,8 @@ class PackedWeight {
   size_t bytes() const { return buffer_.size(); }
 
   // Fills rows [row_begin, row_begin + num_rows) from src [num_rows, k] of src_dtype (contiguous,
-  // any alignment). f32 to bf16 rounds to nearest even; bf16 to f32 is exact.
+  // any alignment). Threads may pack disjoint rows at the same time. f32 to bf16 rounds to nearest
+  // even; bf16 to f32 is exact.
   void PackRows(int32_t row_begin, int32_t num_rows, const void* src, DType src_dtype);
 
   // The inverse for one row: out [k].

@@ -1,11 +1,80 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace skein {
 
 // A KV block: kBlockTokens tokens of every layer.
 using BlockId = int32_t;
 inline constexpr int32_t kBlockTokens = 32;
+inline constexpr BlockId kNoBlock = -1;
+
+// Blocks that hold `num_tokens` tokens.
+constexpr int32_t BlocksFor(int64_t num_tokens) {
+  return static_cast<int32_t>((num_tokens + kBlockTokens - 1) / kBlockTokens);
+}
+
+// Who holds which block. Every block is in exactly one state:
+//
+//            Take                     Unref of the last reference
+//   free ------------> referenced -----------------------------------> free
+//    ^                  |      ^       (not kept)
+//    |   Unref of the   |      |
+//    |   last reference |      | Ref
+//    |   (kept)         v      |
+//    +---------------- cached -+
+//        EvictOldest
+//
+// Cached blocks wait in the order of their last release; whoever releases a sequence's last block
+// first makes EvictOldest take the least recently used sequence first and of it the last block
+// first. Integers only: knows no memory and no contents. Not thread-safe. Every call is O(1).
+class BlockPool {
+ public:
+  // REQUIRES: num_blocks >= 1.
+  explicit BlockPool(int32_t num_blocks);
+
+  int32_t num_blocks() const { return static_cast<int32_t>(blocks_.size()); }
+  int32_t num_free() const { return num_free_; }
+  int32_t num_cached() const { return num_cached_; }
+  int32_t num_referenced() const { return num_blocks() - num_free_ - num_cached_; }
+  int32_t ref_count(BlockId block) const { return At(block).ref_count; }
+  bool kept(BlockId block) const { return At(block).kept; }
+
+  // A free block with one reference, or kNoBlock.
+  BlockId Take();
+  // Frees the cached block that was released longest ago and returns it, or kNoBlock.
+  BlockId EvictOldest();
+
+  // REQUIRES: the block is referenced or cached.
+  void Ref(BlockId block);
+  // REQUIRES: the block is referenced.
+  void Unref(BlockId block);
+  // From now on the block becomes cached, not free, with its last Unref. REQUIRES: referenced.
+  void Keep(BlockId block);
+
+  // Aborts unless lists, counts and states agree. O(num_blocks).
+  void CheckIntegrity() const;
+
+ private:
+  struct Block {
+    int32_t ref_count = 0;
+    bool kept = false;
+    BlockId previous = kNoBlock;  // in the cached list
+    BlockId next = kNoBlock;      // in the cached or the free list
+  };
+
+  const Block& At(BlockId block) const;
+  Block& At(BlockId block);
+  void PushFree(BlockId block);
+  void Unlink(BlockId block);  // from the cached list
+
+  std::vector<Block> blocks_;
+  BlockId free_head_ = kNoBlock;
+  BlockId oldest_ = kNoBlock;
+  BlockId newest_ = kNoBlock;
+  int32_t num_free_ = 0;
+  int32_t num_cached_ = 0;
+};
 
 }  // namespace skein

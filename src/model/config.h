@@ -6,32 +6,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/rope.h"
 #include "tensor/dtype.h"
 
 namespace skein {
 
 enum class Architecture { kLlama, kMistral, kQwen2, kQwen3 };
-
-enum class RopeType { kDefault, kLinear, kLlama3, kYarn };
-
-// Rotary position embedding as the config states it.
-struct RopeConfig {
-  RopeType type = RopeType::kDefault;
-  double theta = 0;
-  double factor = 1;
-  int32_t original_max_position = 0;  // llama3, yarn
-  double low_freq_factor = 1, high_freq_factor = 4;                // llama3
-  double beta_fast = 32, beta_slow = 1;                            // yarn
-  std::optional<double> attention_factor, mscale, mscale_all_dim;  // yarn
-  bool truncate = true;                                            // yarn
-};
-
-// The inverse frequencies [head_dim / 2] and the factor on cos and sin.
-struct RopeTable {
-  std::vector<double> inv_freq;
-  double attention_factor = 1;
-};
-RopeTable MakeRopeTable(const RopeConfig& rope, int32_t head_dim);
+const char* NameOf(Architecture architecture);  // as config.json spells it: "LlamaForCausalLM"
 
 // What a HuggingFace config.json says of a decoder. Shapes use docs/symbols.md.
 struct ModelConfig {
@@ -43,15 +24,15 @@ struct ModelConfig {
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
-  int32_t max_position = 0;
+  int32_t max_position = 0;  // tokens of context; with yarn as far as its factor stretches
   float rms_norm_eps = 0;
   bool tie_embeddings = false;
-  bool qkv_bias = false;   // biases of q_proj, k_proj, v_proj
-  bool o_bias = false;     // bias of o_proj
-  bool mlp_bias = false;   // biases of gate, up and down_proj
-  bool qk_norm = false;    // RMSNorm over each head of q and k, before rope
+  bool qkv_bias = false;  // biases of q_proj, k_proj, v_proj
+  bool o_bias = false;    // bias of o_proj
+  bool mlp_bias = false;  // biases of gate, up and down_proj
+  bool qk_norm = false;   // RMSNorm over each head of q and k, before rope
   RopeConfig rope;
-  DType file_dtype = DType::kBf16;  // torch_dtype / dtype
+  DType file_dtype = DType::kBf16;  // torch_dtype / dtype; where absent, the embedding's own
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  // generation_config.json's if present, else config.json's
 
@@ -61,7 +42,11 @@ struct ModelConfig {
 };
 
 // Reads config.json and generation_config.json of a model directory. Anything that this engine
-// would compute differently is refused by name (kUnsupported); nothing is silently defaulted.
+// would compute differently is refused by name (kUnsupported); what is missing, contradictory or
+// out of range is kInvalidArgument with the field's name; nothing is silently defaulted.
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir);
+
+// The same of a config.json's text alone, which must then name the dtype.
+Result<ModelConfig> ParseModelConfig(const std::string& config_json);
 
 }  // namespace skein

@@ -10,15 +10,24 @@
 
 namespace skein {
 
-// One sample of one request while it is being computed.
+// One sample of one request while it is being computed: the request's id and the sample's number.
 using SequenceId = uint64_t;
+inline constexpr int32_t kMaxSamples = 1 << 16;  // of one request
+
+constexpr SequenceId MakeSequenceId(RequestId request, int32_t sample) {
+  return request * kMaxSamples + static_cast<SequenceId>(sample);
+}
+constexpr RequestId RequestOf(SequenceId sequence) { return sequence / kMaxSamples; }
+constexpr int32_t SampleOf(SequenceId sequence) {
+  return static_cast<int32_t>(sequence % kMaxSamples);
+}
 
 // A draw from the logits at a row's last position.
 struct DrawSpec {
   const GenerateSpec* generate = nullptr;
-  int32_t sample = 0;                 // which of the request's samples
-  std::span<const TokenId> history;   // prompt and output so far, for the penalties
-  int32_t prompt_len = 0;             // history[0, prompt_len) is the prompt
+  int32_t sample = 0;                // which of the request's samples
+  std::span<const TokenId> history;  // prompt and output so far, for the penalties
+  int32_t prompt_len = 0;            // history[0, prompt_len) is the prompt
   // The position of the drawn token among the sample's outputs is history.size() - prompt_len.
 };
 
@@ -33,11 +42,20 @@ struct PlanRow {
   int32_t begin = 0;
   std::span<const TokenId> tokens;       // [num_tokens >= 1]
   std::span<const BlockId> block_table;  // covers [0, begin + num_tokens)
-  // Empty for a chunk that is not the prompt's last; num_samples entries for one that is.
+  // One entry for each sample that continues from the row's last position. Empty for a chunk that
+  // does not finish the prompt, and where nothing is to be drawn (a budget of 0 tokens); one for
+  // each of the request's samples where it finishes the prompt; else one.
   std::span<const DrawSpec> draws;
 };
 
-// Block `to` becomes a copy of block `from` before the step's first operator runs (a fork).
+// The result of one draw.
+struct DrawResult {
+  OutputToken token;
+  bool finite = true;  // false: the logits held NaN or +inf; the request fails, no other does
+};
+
+// Block `to` becomes a copy of block `from` before the step's first operator runs (a fork). No
+// block is both copied from and copied to in one step.
 struct BlockCopy {
   BlockId from = 0;
   BlockId to = 0;

@@ -1,14 +1,18 @@
 #pragma once
 
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "text/tokenizer.h"
 
 namespace skein {
 
 // Turns a growing list of ids into text, piece by piece: the pieces, put together with Finish's,
-// equal Tokenizer::Decode of all ids, and none ends inside a character. One thread.
+// equal Tokenizer::Decode of all ids, and none ends inside a character. A token costs time by its
+// own length only. One thread.
+//
+// A run of byte-fallback tokens (<0xNN>) is held back until it ends: whether its bytes are text or
+// all U+FFFD is known only then.
 class StreamDecoder {
  public:
   // `tokenizer` must outlive the decoder.
@@ -20,11 +24,7 @@ class StreamDecoder {
   std::string Finish();
 
  private:
-  const Tokenizer* tokenizer_;
-  bool skip_special_tokens_;
-  std::vector<TokenId> ids_;    // the window whose text is not yet settled
-  size_t num_settled_ = 0;      // ids_[0, num_settled_) have been emitted
-  std::string pending_prefix_;  // text of ids_[0, num_settled_)
+  std::unique_ptr<TextStream> stream_;
 };
 
 }  // namespace skein

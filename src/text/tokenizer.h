@@ -13,6 +13,16 @@
 
 namespace skein {
 
+// Decoding in progress. One thread; must not outlive its tokenizer.
+class TextStream {
+ public:
+  virtual ~TextStream() = default;
+  // Appends the text that is complete with this token: whole characters, often none.
+  virtual void Push(TokenId id, std::string* out) = 0;
+  // Appends what is left, incomplete characters as U+FFFD. The stream is then empty.
+  virtual void Finish(std::string* out) = 0;
+};
+
 // An inference-only tokenizer built from a HuggingFace tokenizer.json: ids equal those of the
 // `tokenizers` library. Immutable after Load, no locks; every member may run on any thread.
 class Tokenizer {
@@ -30,10 +40,13 @@ class Tokenizer {
   // The text of `ids`; incomplete characters become U+FFFD. Unknown ids give nothing.
   virtual std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const = 0;
 
+  // A decoding, token by token, whose pieces together equal Decode of all ids.
+  virtual std::unique_ptr<TextStream> NewTextStream(bool skip_special_tokens) const = 0;
+
   // Ids above the largest in the vocabulary do not exist; there may be holes.
   virtual int32_t vocab_size() const = 0;  // largest id + 1
   virtual std::optional<TokenId> TokenToId(std::string_view token) const = 0;
-  // The token as the vocabulary spells it; empty for a hole.
+  // The token as the vocabulary spells it, an added one as the normalizer does; empty for a hole.
   virtual std::string_view IdToToken(TokenId id) const = 0;
   // The bytes that the token contributes inside a text (a half character for some).
   virtual std::string TokenBytes(TokenId id) const = 0;

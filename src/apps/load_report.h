@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// What a load generator saw of one request. Times in microseconds.
+struct RequestRecord {
+  std::string request_class;   // of the workload; empty if it has none
+  bool ok = false;             // answered to the end
+  std::string error;           // why not
+  TimeUs ttft_us = 0;          // from sending to the first token; meaningful with a token
+  TimeUs e2el_us = 0;          // from sending to the last piece of the answer
+  std::vector<TimeUs> itl_us;  // between pieces of the answer that carry tokens
+  int64_t prompt_tokens = 0;
+  int64_t output_tokens = 0;
+  int64_t cached_tokens = 0;  // prompt tokens taken from a prefix cache
+  std::optional<TimeUs> slo_ttft_us;
+};
+
+// Deadlines that every request must meet, beside its own, to count as goodput.
+struct GoodputTargets {
+  std::optional<double> ttft_ms, tpot_ms, e2el_ms;
+
+  bool any() const { return ttft_ms || tpot_ms || e2el_ms; }
+};
+
+// Parses "ttft:250", "tpot:50", "e2el:1000" (milliseconds, > 0), each at most once.
+Result<GoodputTargets> ParseGoodput(const std::vector<std::string>& targets);
+
+// Mean, median, population standard deviation and percentiles of a sample; zeros if it is empty.
+struct Distribution {
+  double mean = 0, median = 0, std = 0, p90 = 0, p99 = 0;
+};
+
+// Quantile q of [0, 1] with linear interpolation between closest ranks, as numpy.percentile.
+// REQUIRES: `sorted` is ascending and not empty.
+double Quantile(const std::vector<double>& sorted, double q);
+Distribution Summarize(std::vector<double> values);
+
+// Figures of one group of requests, all of them or one class. Only completed requests count, but
+// for `failed`.
+struct LoadFigures {
+  std::string request_class;  // empty for the whole load
+  int64_t completed = 0;
+  int64_t failed = 0;
+  int64_t input_tokens = 0;
+  int64_t output_tokens = 0;
+  int64_t cached_tokens = 0;
+  double request_throughput = 0;          // per second, as all throughputs
+  std::optional<double> request_goodput;  // absent where no request has a deadline
+  std::optional<double> slo_attainment;   // share of all requests, failed ones included
+  double output_throughput = 0;           // tokens
+  double total_token_throughput = 0;      // tokens, prompt and output
+  // TPOT of requests with at least two output tokens: (E2EL - TTFT) / (output_tokens - 1).
+  Distribution ttft_ms, tpot_ms, itl_ms, e2el_ms;
+};
+
+// What only the engine knows of a load.
+struct EngineFigures {
+  double prefill_time_s = 0;  // in steps that carried only prompt tokens
+  double decode_time_s = 0;   // in steps that carried only decode rows
+  double mixed_time_s = 0;    // in steps with both
+  // Prompt tokens computed (not cached) per second of prefill and mixed steps; output tokens after
+  // each request's first per second of decode and mixed steps. A mixed step counts for both, so
+  // where there are some these are lower bounds. 0 where there was no such step.
+  double prefill_throughput = 0;
+  double decode_throughput = 0;
+  int64_t peak_kv_bytes = 0;  // most held by requests at any moment seen
+  int64_t wasted_decode_slots = 0;
+  int64_t num_preemptions = 0;
+  int64_t steps = 0;
+};
+
+struct LoadReport {
+  double duration_s = 0;
+  LoadFigures total;
+  std::vector<LoadFigures> classes;  // in order of name; empty where the load has none
+  std::vector<std::pair<std::string, int64_t>> errors;  // with their counts, most frequent first
+  std::optional<EngineFigures> engine;
+};
+
+LoadReport MakeLoadReport(const std::vector<RequestRecord>& records, TimeUs duration_us,
+                          const GoodputTargets& goodput);
+
+// Under the names of `vllm bench serve`: duration, completed, ..., p99_e2el_ms; what that does not
+// have (classes, errors, engine figures) under names of our own.
+nlohmann::ordered_json LoadReportToJson(const LoadReport& report);
+
+// For a terminal. Ends with a line break.
+std::string LoadReportToTable(const LoadReport& report, const std::string& title);
+
+}  // namespace skein

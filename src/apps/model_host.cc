@@ -1,0 +1,195 @@
+#include "apps/model_host.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "apps/generation_config.h"
+#include "apps/read_file.h"
+#include "base/byte_size.h"
+#include "engine/engine_loop.h"
+#include "io/model_dir.h"
+#include "runtime/cpu_runtime.h"
+#include "sched/recorder.h"
+#include "sched/trace_printer.h"
+
+namespace skein {
+namespace {
+
+Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string& model_dir,
+                                                       const std::string& file) {
+  if (!file.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(const std::string source, ReadFile(file));
+    return ChatTemplate::Parse(source);
+  }
+  auto loaded = ChatTemplate::Load(model_dir);
+  // A model without a template serves everything but chat.
+  if (!loaded.ok() && loaded.status().code() == StatusCode::kNotFound)
+    return std::unique_ptr<ChatTemplate>();
+  return loaded;
+}
+
+// Draws a line of progress on stderr, at most once per percent.
+LoadProgress ShowProgress(const std::string& name) {
+  return [name, last = -1](int64_t done_bytes, int64_t total_bytes) mutable {
+    const int percent = total_bytes > 0 ? static_cast<int>(done_bytes * 100 / total_bytes) : 100;
+    if (percent == last) return;
+    last = percent;
+    std::fprintf(stderr, "\rloading %s: %3d %% of %s%s", name.c_str(), percent,
+                 FormatByteSize(total_bytes).c_str(), done_bytes == total_bytes ? "\n" : "");
+  };
+}
+
+std::string NameOf(const std::string& model) {
+  // org/name keeps both parts; a directory is called by its last.
+  if (!std::filesystem::is_directory(model)) return model;
+  auto path = std::filesystem::absolute(model).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();
+  return path.filename().string();
+}
+
+class CpuModelHost final : public ModelHost {
+ public:
+  ~CpuModelHost() override { Shutdown(0); }
+
+  Status Init(const ModelHostOptions& options);
+
+  Engine& engine() override { return *engine_; }
+  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  const ChatTemplate* chat_template() const override { return chat_template_.get(); }
+  const Clock& clock() const override { return clock_; }
+  const ModelConfig& config() const override { return runtime_->config(); }
+  const std::string& model_dir() const override { return model_dir_; }
+  const ModelEntry& entry() const override { return entry_; }
+  int64_t kv_block_bytes() const override { return runtime_->Memory().kv_block_bytes; }
+  const std::string& name() const override { return name_; }
+
+  void Shutdown(TimeUs timeout_us) override {
+    if (engine_ == nullptr) return;
+    engine_->Drain(timeout_us);
+    engine_->Shutdown();
+  }
+
+ private:
+  Status InitObservers(const ModelHostOptions& options, std::vector<SchedulerObserver*>* observers);
+
+  std::string model_dir_;
+  std::string name_;
+  MonotonicClock clock_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<ChatTemplate> chat_template_;
+  std::unique_ptr<CpuRuntime> runtime_;
+  std::ofstream record_file_;
+  std::optional<SchedulerRecorder> recorder_;
+  std::optional<TracePrinter> trace_printer_;
+  std::unique_ptr<EngineLoop> engine_;  // after what it uses
+  ModelEntry entry_;
+};
+
+Status CpuModelHost::Init(const ModelHostOptions& options) {
+  SKEIN_ASSIGN_OR_RETURN(model_dir_, ResolveModelDir(options.model));
+  name_ = NameOf(options.model);
+  SKEIN_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Load(model_dir_));
+  SKEIN_ASSIGN_OR_RETURN(chat_template_, LoadChatTemplate(model_dir_, options.chat_template));
+
+  CpuRuntimeOptions runtime;
+  runtime.model_dir = model_dir_;
+  runtime.dtype = options.dtype;
+  runtime.threads = options.threads;
+  runtime.max_model_len = options.max_model_len;
+  runtime.max_num_seqs = options.max_num_seqs;
+  runtime.max_num_batched_tokens = options.max_num_batched_tokens;
+  if (!options.kv_cache_memory.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes, ParseByteSize(options.kv_cache_memory));
+  }
+  if (options.show_progress) runtime.progress = ShowProgress(name_);
+  SKEIN_ASSIGN_OR_RETURN(runtime_, CpuRuntime::Load(runtime));
+
+  EngineConfig config;
+  config.preset = options.scheduling;
+  config.vocab_size = runtime_->config().vocab_size;
+  config.max_model_len = runtime_->max_model_len();
+  config.num_kv_blocks = runtime_->num_kv_blocks();
+  config.max_num_seqs = options.max_num_seqs;
+  config.max_num_batched_tokens = options.max_num_batched_tokens;
+  config.max_queued_requests = options.max_queued_requests;
+  config.max_logprobs = options.max_logprobs;
+  config.enable_prefix_caching = options.enable_prefix_caching;
+  config.force_decode_path = options.force_decode_path;
+  std::vector<SchedulerObserver*> observers;
+  SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
+  SKEIN_ASSIGN_OR_RETURN(engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers));
+
+  entry_.names = {name_};
+  entry_.engine = engine_.get();
+  entry_.tokenizer = tokenizer_.get();
+  entry_.chat_template = chat_template_.get();
+  entry_.max_model_len = config.max_model_len;
+  SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
+                         LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
+  return Status::Ok();
+}
+
+Status CpuModelHost::InitObservers(const ModelHostOptions& options,
+                                   std::vector<SchedulerObserver*>* observers) {
+  if (!options.record.empty()) {
+    record_file_.open(options.record);
+    if (!record_file_)
+      return Status(StatusCode::kInvalidArgument, "--record: cannot write " + options.record);
+    recorder_.emplace(&record_file_);
+    observers->push_back(&*recorder_);
+  }
+  if (options.trace) {
+    trace_printer_.emplace(&std::cerr);
+    observers->push_back(&*trace_printer_);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
+  app->add_option("model", o->model,
+                  "A model directory, or org/name in the local HuggingFace cache")
+      ->required();
+  app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
+  app->add_option("--scheduling", o->scheduling,
+                  "Scheduling preset: vllm-fcfs, nano-vllm or request-level")
+      ->capture_default_str();
+  app->add_option("--threads", o->threads, "Threads that compute; 0: one per core")
+      ->capture_default_str();
+  app->add_option("--max-model-len", o->max_model_len,
+                  "Tokens of prompt and output together; 0: the model's own limit, as far as the "
+                  "KV memory holds it")
+      ->capture_default_str();
+  app->add_option("--max-num-seqs", o->max_num_seqs, "Continuations computed at once")
+      ->capture_default_str();
+  app->add_option("--max-num-batched-tokens", o->max_num_batched_tokens, "Tokens of one step")
+      ->capture_default_str();
+  app->add_option("--max-queued-requests", o->max_queued_requests,
+                  "Requests that may wait; more are answered with 429")
+      ->capture_default_str();
+  app->add_option("--max-logprobs", o->max_logprobs, "Log-probabilities per token at most")
+      ->capture_default_str();
+  app->add_option("--kv-cache-memory", o->kv_cache_memory,
+                  "Memory for keys and values, such as 2GiB; default: chosen from what is free");
+  app->add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", o->enable_prefix_caching,
+                "Reuse the computed prefixes of earlier requests (on)");
+  app->add_option("--chat-template", o->chat_template,
+                  "A Jinja chat template file to use instead of the model's own");
+  app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");
+  app->add_flag("--force-decode-path", o->force_decode_path,
+                "For comparisons: run one-token requests through the decode path");
+}
+
+Result<std::unique_ptr<ModelHost>> ModelHost::Load(const ModelHostOptions& options) {
+  auto host = std::make_unique<CpuModelHost>();
+  SKEIN_RETURN_IF_ERROR(host->Init(options));
+  return std::unique_ptr<ModelHost>(std::move(host));
+}
+
+}  // namespace skein

@@ -1,0 +1,133 @@
+#include "apps/model_info.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "io/json_file.h"
+#include "io/safetensors.h"
+#include "model/tensor_list.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kMaxTokenizerConfigBytes = size_t{64} << 20;
+
+bool HasChatTemplate(const std::string& dir) {
+  if (std::filesystem::exists(dir + "/chat_template.jinja")) return true;
+  const Result<std::string> text =
+      ReadFile(dir + "/tokenizer_config.json", kMaxTokenizerConfigBytes);
+  if (!text.ok()) return false;
+  const auto json = nlohmann::json::parse(text.value(), nullptr, /*allow_exceptions=*/false);
+  return json.is_object() && json.contains("chat_template") && !json["chat_template"].is_null();
+}
+
+const char* NameOf(RopeType type) {
+  switch (type) {
+    case RopeType::kDefault:
+      return "default";
+    case RopeType::kLinear:
+      return "linear";
+    case RopeType::kLlama3:
+      return "llama3";
+    case RopeType::kYarn:
+      return "yarn";
+  }
+  return "";
+}
+
+std::string Size(int64_t bytes) {
+  const double gib = static_cast<double>(bytes) / (1 << 30);
+  if (gib >= 0.1) return fmt::format("{} bytes ({:.2f} GiB)", bytes, gib);
+  return fmt::format("{} bytes ({:.2f} MiB)", bytes, static_cast<double>(bytes) / (1 << 20));
+}
+
+}  // namespace
+
+Result<ModelInfo> DescribeModel(const std::string& dir) {
+  ModelInfo info;
+  info.dir = dir;
+  SKEIN_ASSIGN_OR_RETURN(info.config, LoadModelConfig(dir));
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(dir));
+  for (const std::string& name : files.Names()) {
+    const TensorInfo& tensor = files.Info(name);
+    const auto bytes = static_cast<int64_t>(tensor.end - tensor.begin);
+    info.weight_bytes_by_dtype[tensor.file_dtype] += bytes;
+    info.weight_bytes += bytes;
+  }
+  for (const ModelTensor& tensor : ListTensors(info.config)) {
+    const Status status = files.Find(tensor.name, tensor.shape).status();
+    if (!status.ok()) info.problems.push_back(status.message());
+  }
+  const bool f32 = info.config.file_dtype == DType::kF32;
+  info.compute_dtype = f32 ? DType::kF32 : DType::kBf16;
+  info.kv_bytes_per_token = info.config.KvBytesPerToken(info.compute_dtype);
+  info.memory_bytes =
+      info.config.NumParameters() * static_cast<int64_t>(SizeOf(info.compute_dtype)) +
+      info.kv_bytes_per_token * info.config.max_position;
+  info.has_tokenizer = std::filesystem::exists(dir + "/tokenizer.json");
+  info.has_chat_template = HasChatTemplate(dir);
+  return info;
+}
+
+nlohmann::ordered_json ToJson(const ModelInfo& info) {
+  const ModelConfig& c = info.config;
+  nlohmann::ordered_json json = {
+      {"dir", info.dir},
+      {"architecture", NameOf(c.architecture)},
+      {"num_layers", c.num_layers},
+      {"hidden_size", c.hidden_size},
+      {"intermediate_size", c.intermediate_size},
+      {"num_heads", c.num_heads},
+      {"num_kv_heads", c.num_kv_heads},
+      {"head_dim", c.head_dim},
+      {"vocab_size", c.vocab_size},
+      {"context_length", c.max_position},
+      {"tie_embeddings", c.tie_embeddings},
+      {"rope_type", NameOf(c.rope.type)},
+      {"rope_theta", c.rope.theta},
+      {"file_dtype", NameOf(c.file_dtype)},
+      {"eos_token_ids", c.eos_token_ids},
+      {"num_parameters", c.NumParameters()},
+      {"weight_bytes", info.weight_bytes},
+      {"weight_bytes_by_dtype", info.weight_bytes_by_dtype},
+      {"compute_dtype", NameOf(info.compute_dtype)},
+      {"kv_bytes_per_token", info.kv_bytes_per_token},
+      {"memory_bytes", info.memory_bytes},
+      {"has_tokenizer", info.has_tokenizer},
+      {"has_chat_template", info.has_chat_template},
+      {"problems", info.problems},
+  };
+  return json;
+}
+
+std::string ToText(const ModelInfo& info) {
+  const ModelConfig& c = info.config;
+  std::string text;
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<16} {}\n", name, value);
+  };
+  line("model", info.dir);
+  line("architecture", NameOf(c.architecture));
+  line("layers",
+       fmt::format("{}, {} wide, MLP {} wide", c.num_layers, c.hidden_size, c.intermediate_size));
+  line("attention", fmt::format("{} heads of {}, {} of keys and values", c.num_heads, c.head_dim,
+                                c.num_kv_heads));
+  line("rope", fmt::format("{}, theta {}", NameOf(c.rope.type), c.rope.theta));
+  line("vocabulary", fmt::format("{} tokens, output matrix {}", c.vocab_size,
+                                 c.tie_embeddings ? "tied to the embedding" : "of its own"));
+  line("context", fmt::format("{} tokens", c.max_position));
+  line("parameters", fmt::format("{}", c.NumParameters()));
+  for (const auto& [dtype, bytes] : info.weight_bytes_by_dtype) {
+    line("weights", dtype + ", " + Size(bytes));
+  }
+  line("KV per token",
+       fmt::format("{} bytes in {}", info.kv_bytes_per_token, NameOf(info.compute_dtype)));
+  line("memory", Size(info.memory_bytes) + " for weights and one full context");
+  line("tokenizer", info.has_tokenizer ? "yes" : "no");
+  line("chat template", info.has_chat_template ? "yes" : "no");
+  for (const std::string& problem : info.problems) line("PROBLEM", problem);
+  return text;
+}
+
+}  // namespace skein

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/config.h"
+
+namespace skein {
+
+// What `skein model info` tells about a model directory.
+struct ModelInfo {
+  std::string dir;
+  ModelConfig config;
+  std::map<std::string, int64_t> weight_bytes_by_dtype;  // as the files spell the dtypes
+  int64_t weight_bytes = 0;
+  DType compute_dtype = DType::kBf16;  // of weights and KV cache under --dtype auto
+  int64_t kv_bytes_per_token = 0;
+  int64_t memory_bytes = 0;  // weights in compute_dtype and the KV of one full context
+  bool has_tokenizer = false;
+  bool has_chat_template = false;
+  std::vector<std::string> problems;  // weights that are missing or of another shape
+};
+
+// Reads configs and weight headers; fails if these cannot be read at all.
+Result<ModelInfo> DescribeModel(const std::string& dir);
+
+nlohmann::ordered_json ToJson(const ModelInfo& info);
+std::string ToText(const ModelInfo& info);  // a table for people, one line per fact
+
+}  // namespace skein

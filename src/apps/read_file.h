@@ -1,0 +1,20 @@
+#pragma once
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "base/result.h"
+
+namespace skein {
+
+// A whole file; kNotFound, naming it, if it cannot be read.
+inline Result<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Status(StatusCode::kNotFound, "cannot read " + path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace skein

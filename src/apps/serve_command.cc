@@ -1,0 +1,169 @@
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "apps/commands.h"
+#include "apps/model_host.h"
+#include "server/http_server.h"
+#include "server/json.h"
+
+namespace skein {
+namespace {
+
+struct ServeOptions {
+  ModelHostOptions model;
+  ServerConfig server;
+  std::vector<std::string> served_model_names;
+  std::string chat_template_kwargs;  // JSON
+  std::string log_level = "info";
+  double shutdown_timeout_s = 30;
+};
+
+Result<ModelRegistry> MakeRegistry(const ServeOptions& options, const ModelHost& host) {
+  ModelEntry entry = host.entry();
+  if (!options.served_model_names.empty()) entry.names = options.served_model_names;
+  entry.created_s = static_cast<int64_t>(std::time(nullptr));
+  if (!options.chat_template_kwargs.empty()) {
+    const auto kwargs = ParseJson(options.chat_template_kwargs);
+    if (!kwargs.has_value() || !kwargs->is_object()) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--default-chat-template-kwargs must be a JSON object, got " +
+                        options.chat_template_kwargs);
+    }
+    entry.chat_template_kwargs = *kwargs;
+  }
+  ModelRegistry registry;
+  registry.Add(std::move(entry));
+  return registry;
+}
+
+// Blocks SIGTERM and SIGINT in this thread and those it starts: Wait takes them one at a time.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+  }
+  void Wait() const {
+    int received = 0;
+    sigwait(&set_, &received);
+  }
+  // True if one came within the time.
+  bool WaitFor(std::chrono::milliseconds time) const {
+    const timespec limit = {time.count() / 1000, (time.count() % 1000) * 1'000'000};
+    return sigtimedwait(&set_, nullptr, &limit) > 0;
+  }
+
+ private:
+  sigset_t set_;
+};
+
+// Lets running requests finish, at most so long; a second signal ends the patience.
+void Drain(HttpServer* server, const StopSignals& signals, double timeout_s) {
+  server->BeginDrain();
+  spdlog::info("draining {} requests", server->num_active_requests());
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::microseconds(int64_t(timeout_s * 1e6));
+  while (!server->Drained() && std::chrono::steady_clock::now() < deadline) {
+    if (signals.WaitFor(std::chrono::milliseconds(20))) break;
+  }
+  if (!server->Drained()) spdlog::warn("ending {} requests", server->num_active_requests());
+  server->Abort();
+}
+
+Status Serve(const ServeOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const StopSignals signals;
+  HttpServer server(options.server);
+  SKEIN_ASSIGN_OR_RETURN(const uint16_t port, server.Start());
+  const bool tls = !options.server.ssl_certfile.empty();
+  std::printf("listening on %s://%s:%d\n", tls ? "https" : "http", options.server.host.c_str(),
+              port);
+  std::fflush(stdout);
+
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
+  SKEIN_ASSIGN_OR_RETURN(ModelRegistry registry, MakeRegistry(options, *host));
+  const std::string name = registry.entries().front().name();
+  server.SetModels(std::move(registry));
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  spdlog::info("serving {} after {:.2f} s", name, elapsed.count());
+
+  signals.Wait();
+  Drain(&server, signals, options.shutdown_timeout_s);
+  server.Stop();
+  host->Shutdown(0);
+  return Status::Ok();
+}
+
+Status SetLogLevel(const std::string& level) {
+  const auto parsed = spdlog::level::from_str(level);
+  if (parsed == spdlog::level::off && level != "off") {
+    return Status(StatusCode::kInvalidArgument,
+                  "--log-level must be trace, debug, info, warning, error, critical or off, got '" +
+                      level + "'");
+  }
+  spdlog::set_level(parsed);
+  return Status::Ok();
+}
+
+void AddServerOptions(CLI::App* app, ServeOptions* o) {
+  app->add_option("--host", o->server.host, "Address to listen on")->capture_default_str();
+  app->add_option("--port", o->server.port, "Port; 0: any free one")->capture_default_str();
+  app->add_option("--api-key", o->server.api_key,
+                  "Bearer token that requests for work must carry; empty: none");
+  app->add_option("--served-model-name", o->served_model_names,
+                  "Names that requests may use for the model; the first is its own")
+      ->expected(1, 64);
+  app->add_option("--default-chat-template-kwargs", o->chat_template_kwargs,
+                  "A JSON object of variables for the chat template");
+  app->add_option("--ssl-keyfile", o->server.ssl_keyfile, "TLS: private key, PEM");
+  app->add_option("--ssl-certfile", o->server.ssl_certfile, "TLS: certificate chain, PEM");
+  app->add_option("--allowed-origins", o->server.allowed_origins, "Origins for CORS; *: all")
+      ->expected(0, 64)
+      ->capture_default_str();
+  app->add_option("--io-threads", o->server.num_io_threads, "Threads for sockets")
+      ->capture_default_str();
+  app->add_option("--worker-threads", o->server.num_worker_threads,
+                  "Threads that parse and tokenize requests")
+      ->capture_default_str();
+  app->add_option("--max-body-bytes", o->server.max_body_bytes, "Larger requests get 413")
+      ->capture_default_str();
+  app->add_option("--max-stream-queue-bytes", o->server.max_stream_queue_bytes,
+                  "Unsent bytes at which a slow reader's stream is ended")
+      ->capture_default_str();
+  app->add_option("--log-level", o->log_level,
+                  "trace, debug, info, warning, error, critical or off")
+      ->capture_default_str();
+  app->add_option("--shutdown-timeout", o->shutdown_timeout_s,
+                  "Seconds that running requests may take after SIGTERM")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void AddServeCommand(CLI::App* app, int* exit_status) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* command = app->add_subcommand("serve", "Serve a model over HTTP");
+  AddModelHostOptions(command, &options->model);
+  AddServerOptions(command, options.get());
+  NameEnvironment(command);
+  command->callback([options, exit_status] {
+    Status status = SetLogLevel(options->log_level);
+    if (status.ok()) status = Serve(*options);
+    if (status.ok()) return;
+    std::fprintf(stderr, "skein serve: %s\n", status.message().c_str());
+    *exit_status = 1;
+  });
+}
+
+}  // namespace skein

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// A run of pseudo-random tokens: position i depends on the stream's name and i alone, so two
+// segments of one stream share their first tokens.
+struct WorkloadSegment {
+  std::string stream;
+  int64_t length = 0;
+};
+
+// The range [min_id, vocab) that generated token ids lie in.
+struct TokenRange {
+  int32_t vocab = 512;
+  int32_t min_id = 3;
+};
+
+// Appends the ids of a segment: min_id + SplitMix64(FNV-1a(stream) + i) % (vocab - min_id).
+// REQUIRES: 0 <= min_id < vocab, length >= 0.
+void ExpandSegment(std::string_view stream, int64_t length, const TokenRange& range,
+                   std::vector<TokenId>* ids);
+// Appends the same positions as words of a fixed list of 64, separated by spaces.
+void ExpandSegmentAsText(std::string_view stream, int64_t length, std::string* text);
+
+// One request of a workload file. Exactly one of the three forms of the prompt is set.
+struct WorkloadRequest {
+  std::string id;
+  std::string request_class;
+  TimeUs arrival_us = 0;
+  int32_t max_tokens = 16;
+  std::optional<TimeUs> slo_ttft_us;
+
+  std::vector<WorkloadSegment> segments;
+  std::vector<TokenId> prompt_token_ids;
+  std::string prompt;
+
+  bool has_text() const { return !prompt.empty(); }
+  bool has_segments() const { return !segments.empty(); }
+  // REQUIRES: !has_text().
+  std::vector<TokenId> TokenIds(const TokenRange& range) const;
+};
+
+// Reads one line of a workload: a JSON object with max_tokens, optionally id, class, arrival_s and
+// slo_ttft_s, and the prompt as "segments" [[stream, length], ...], "prompt_token_ids" or "prompt".
+// Unknown fields are ignored. Errors name the field.
+Result<WorkloadRequest> ParseWorkloadLine(std::string_view line);
+
+// Reads a file of such lines, at most `max_requests` of them (0: all), in the file's order. Empty
+// lines are skipped. Errors name file and line.
+Result<std::vector<WorkloadRequest>> LoadWorkload(const std::string& path, int64_t max_requests);
+
+}  // namespace skein

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace skein {
+
+// A bounded queue from many producers to one consumer. Items of one producer stay in order. The
+// consumer takes everything there is at once, and sleeps while there is nothing.
+template <typename T>
+class BoundedQueue {
+ public:
+  // REQUIRES: capacity > 0.
+  explicit BoundedQueue(size_t capacity) : capacity_(capacity) { SKEIN_CHECK(capacity > 0); }
+
+  // Any thread. False, leaving `item` as it is, when the queue is full or closed.
+  bool TryPush(T&& item) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_ || items_.size() >= capacity_) return false;
+      items_.push_back(std::move(item));
+    }
+    not_empty_.notify_one();
+    return true;
+  }
+
+  // Any thread. Ends the consumer's waiting; nothing can be pushed any more.
+  void Close() {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    not_empty_.notify_all();
+  }
+
+  // Consumer: appends all items to `*out` without waiting.
+  void Drain(std::vector<T>* out) {
+    const std::lock_guard lock(mutex_);
+    TakeAll(out);
+  }
+
+  // Consumer: waits for an item or Close, then drains. False once closed and empty.
+  bool WaitAndDrain(std::vector<T>* out) {
+    std::unique_lock lock(mutex_);
+    not_empty_.wait(lock, [this] { return closed_ || !items_.empty(); });
+    const bool any = !items_.empty();
+    TakeAll(out);
+    return any;
+  }
+
+ private:
+  // REQUIRES: mutex_ is held.
+  void TakeAll(std::vector<T>* out) {
+    for (T& item : items_) out->push_back(std::move(item));
+    items_.clear();
+  }
+
+  const size_t capacity_;
+  std::mutex mutex_;
+  std::condition_variable not_empty_;
+  std::deque<T> items_;  // guarded by mutex_
+  bool closed_ = false;  // guarded by mutex_
+};
+
+}  // namespace skein

@@ -1,0 +1,153 @@
+#include "base/thread_team.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "base/fp_mode.h"
+
+namespace skein {
+namespace {
+
+// Longer than the gap between two operators of one step, shorter than anyone would pay for.
+constexpr auto kSpinTime = std::chrono::microseconds(40);
+constexpr int kPausesPerClockRead = 32;
+
+template <typename Predicate>
+bool SpinUntil(const Predicate& done) {
+  const auto give_up = std::chrono::steady_clock::now() + kSpinTime;
+  do {
+    for (int i = 0; i < kPausesPerClockRead; ++i) {
+      if (done()) return true;
+      __builtin_ia32_pause();
+    }
+  } while (std::chrono::steady_clock::now() < give_up);
+  return done();
+}
+
+}  // namespace
+
+// The gate admits workers to the current list of tickets. It is one word:
+//
+//   63                16    15    14          0
+//   [ number of the list | open | threads inside ]
+//
+// The leader writes the list, then opens the gate; a worker enters by adding itself while the gate
+// is open; the leader shuts the gate when no ticket is left and waits until nobody is inside. So
+// a worker that wakes late finds the gate shut and delays nobody, and nobody inside sees the list
+// change.
+struct ThreadTeam::State {
+  static constexpr uint64_t kOpen = uint64_t{1} << 15;
+  static constexpr uint64_t kInside = kOpen - 1;
+  static constexpr int kListShift = 16;
+
+  alignas(64) std::atomic<uint64_t> gate{0};
+  std::atomic<bool> quit{false};
+  std::atomic<int> num_sleepers{0};
+  alignas(64) std::atomic<int> next{0};
+
+  // The list; written only while the gate is shut and nobody is inside.
+  alignas(64) int end = 0;
+  const TicketFn* fn = nullptr;
+  const std::atomic<bool>* stop = nullptr;
+
+  std::mutex mutex;  // for sleeping only
+  std::condition_variable wake;
+  std::vector<std::thread> workers;
+
+  // Takes tickets until none is left or issued.
+  void Work(int thread) {
+    while (stop == nullptr || !stop->load(std::memory_order_relaxed)) {
+      const int ticket = next.fetch_add(1, std::memory_order_relaxed);
+      if (ticket >= end) return;
+      (*fn)(ticket, thread);
+    }
+  }
+
+  // True if a list newer than `seen` is open, or the team ends.
+  bool HasNews(uint64_t seen) const {
+    const uint64_t now = gate.load(std::memory_order_seq_cst);
+    return quit.load(std::memory_order_relaxed) || ((now & kOpen) && (now >> kListShift) != seen);
+  }
+
+  void WaitForNews(uint64_t seen) {
+    if (SpinUntil([&] { return HasNews(seen); })) return;
+    std::unique_lock lock(mutex);
+    // Sequentially consistent with Open(): either it sees this sleeper, or HasNews sees its gate.
+    num_sleepers.fetch_add(1, std::memory_order_seq_cst);
+    wake.wait(lock, [&] { return HasNews(seen); });
+    num_sleepers.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  void RunWorker(int thread) {
+    const ScopedFpMode fp_mode;
+    uint64_t seen = 0;
+    for (;;) {
+      WaitForNews(seen);
+      if (quit.load(std::memory_order_relaxed)) return;
+      uint64_t now = gate.load(std::memory_order_relaxed);
+      if (!(now & kOpen) || (now >> kListShift) == seen) continue;
+      if (!gate.compare_exchange_strong(now, now + 1, std::memory_order_acquire)) continue;
+      seen = now >> kListShift;
+      Work(thread);
+      gate.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  void WakeSleepers() {
+    if (num_sleepers.load(std::memory_order_seq_cst) == 0) return;
+    { const std::lock_guard lock(mutex); }
+    wake.notify_all();
+  }
+
+  void Open() {
+    const uint64_t list = (gate.load(std::memory_order_relaxed) >> kListShift) + 1;
+    gate.store((list << kListShift) | kOpen, std::memory_order_seq_cst);
+    WakeSleepers();
+  }
+
+  void ShutAndWait() {
+    gate.fetch_and(~kOpen, std::memory_order_relaxed);
+    const auto empty = [&] { return (gate.load(std::memory_order_acquire) & kInside) == 0; };
+    // Whoever is still inside may have lost its core to someone else: offer ours.
+    while (!SpinUntil(empty)) std::this_thread::yield();
+  }
+};
+
+ThreadTeam::ThreadTeam(int num_threads)
+    : num_threads_(num_threads), state_(std::make_unique<State>()) {
+  SKEIN_CHECK(num_threads >= 1 && static_cast<uint64_t>(num_threads) < State::kInside);
+  for (int thread = 1; thread < num_threads; ++thread) {
+    state_->workers.emplace_back([state = state_.get(), thread] { state->RunWorker(thread); });
+  }
+}
+
+ThreadTeam::~ThreadTeam() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->quit.store(true);
+  }
+  state_->wake.notify_all();
+  for (std::thread& worker : state_->workers) worker.join();
+}
+
+int ThreadTeam::Run(int first, int end, const TicketFn& fn, const std::atomic<bool>* stop) {
+  SKEIN_CHECK(first <= end);
+  const ScopedFpMode fp_mode;
+  state_->next.store(first, std::memory_order_relaxed);
+  state_->end = end;
+  state_->fn = &fn;
+  state_->stop = stop;
+  const bool alone = num_threads_ == 1 || end - first <= 1;
+  if (!alone) state_->Open();
+  state_->Work(/*thread=*/0);
+  if (!alone) state_->ShutAndWait();
+  return std::min(state_->next.load(std::memory_order_relaxed), end);
+}
+
+}  // namespace skein

@@ -1,0 +1,119 @@
+#include "base/thread_team.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/fp_mode.h"
+
+namespace skein {
+namespace {
+
+// Lists of random lengths one after the other, with and without pauses, so that workers come late,
+// sleep and wake. What tickets write is plain memory: the thread sanitizer sees a missing order.
+TEST(ThreadTeamTest, RunsEveryTicketOnceAndReturnsAfterThem) {
+  std::mt19937 random(1);
+  for (int num_threads : {1, 2, 3, 8}) {
+    ThreadTeam team(num_threads);
+    EXPECT_EQ(team.num_threads(), num_threads);
+    for (int round = 0; round < 400; ++round) {
+      const int first = static_cast<int>(random() % 10);
+      const int end = first + static_cast<int>(random() % 40);
+      std::vector<int> runs(end), threads(end, -1);
+      const int next = team.Run(first, end, [&](int ticket, int thread) {
+        ++runs[ticket];
+        threads[ticket] = thread;
+      });
+      ASSERT_EQ(next, end);
+      for (int ticket = 0; ticket < end; ++ticket) {
+        ASSERT_EQ(runs[ticket], ticket >= first ? 1 : 0);
+        if (ticket >= first) {
+          ASSERT_GE(threads[ticket], 0);
+          ASSERT_LT(threads[ticket], num_threads);
+        }
+      }
+      if (round % 50 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+  }
+}
+
+TEST(ThreadTeamTest, StopsBetweenTicketsAndSaysWhere) {
+  for (int num_threads : {1, 4}) {
+    ThreadTeam team(num_threads);
+    for (int stop_at : {0, 1, 17, 99}) {
+      std::atomic<bool> stop = false;
+      std::vector<std::atomic<int>> runs(100);
+      const int next = team.Run(
+          0, 100,
+          [&](int ticket, int) {
+            ++runs[ticket];
+            if (ticket == stop_at) stop = true;
+          },
+          &stop);
+      EXPECT_GT(next, stop_at);
+      EXPECT_LE(next, 100);
+      if (num_threads == 1) {
+        EXPECT_EQ(next, stop_at + 1);
+      }
+      for (int ticket = 0; ticket < 100; ++ticket) EXPECT_EQ(runs[ticket], ticket < next ? 1 : 0);
+      // And the rest continues there.
+      EXPECT_EQ(team.Run(next, 100, [&](int ticket, int) { ++runs[ticket]; }), 100);
+      for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 1);
+    }
+  }
+}
+
+TEST(ThreadTeamTest, IssuesNothingIfStoppedBefore) {
+  ThreadTeam team(3);
+  const std::atomic<bool> stop = true;
+  EXPECT_EQ(team.Run(
+                5, 9, [](int, int) { FAIL(); }, &stop),
+            5);
+}
+
+TEST(ThreadTeamTest, ASlowTicketIsWaitedForWhileOthersGoOn) {
+  ThreadTeam team(2);
+  std::atomic<int> done = 0;
+  team.Run(0, 20, [&](int ticket, int) {
+    if (ticket == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ++done;
+  });
+  EXPECT_EQ(done, 20);
+}
+
+TEST(ThreadTeamTest, AllThreadsFlushDenormalsAndTheCallerOnlyMeanwhile) {
+  const bool before = ScopedFpMode::IsSet();
+  ThreadTeam team(3);
+  std::vector<int> set(60);
+  std::vector<float> products(60);
+  volatile float tiny = 0x1p-100f;
+  team.Run(0, 60, [&](int ticket, int) {
+    set[ticket] = ScopedFpMode::IsSet();
+    products[ticket] = tiny * 0x1p-30f;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));  // lets every thread take some
+  });
+  for (int ticket = 0; ticket < 60; ++ticket) {
+    EXPECT_TRUE(set[ticket]);
+    EXPECT_EQ(products[ticket], 0.0f);
+  }
+  EXPECT_EQ(ScopedFpMode::IsSet(), before);
+  EXPECT_FALSE(before);
+  EXPECT_GT(tiny * 0x1p-30f, 0.0f);
+}
+
+// An idle team sleeps: its processor time stays far below the time that passes.
+TEST(ThreadTeamTest, AnIdleTeamUsesNoProcessorTime) {
+  ThreadTeam team(4);
+  team.Run(0, 100, [](int, int) {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 0.1);
+  EXPECT_EQ(team.Run(0, 100, [](int, int) {}), 100);
+}
+
+}  // namespace
+}  // namespace skein

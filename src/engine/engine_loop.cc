@@ -1,0 +1,240 @@
+#include "engine/engine_loop.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <chrono>
+
+#include "base/check.h"
+#include "engine/validate.h"
+
+namespace skein {
+namespace {
+
+// Arrivals are at most max_queued_requests. A request that is queued or running is cancelled at
+// most once as a whole and once by sample; running ones hold a block, a slot, or wait for those
+// back.
+size_t MaxEvents(const EngineConfig& config) {
+  const auto queued = static_cast<size_t>(config.max_queued_requests);
+  const auto running = static_cast<size_t>(config.num_kv_blocks) + config.max_num_seqs;
+  return queued + (queued + 2 * running) * (1 + static_cast<size_t>(config.max_num_seqs));
+}
+
+}  // namespace
+
+EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& scheduler_config,
+                       Executor* executor, const Clock* clock,
+                       std::vector<SchedulerObserver*> observers)
+    : config_(config),
+      scheduler_config_(scheduler_config),
+      limits_{.vocab_size = config.vocab_size,
+              .max_model_len = config.max_model_len,
+              .max_num_seqs = config.max_num_seqs,
+              .max_logprobs = config.max_logprobs,
+              .max_queued_requests = config.max_queued_requests},
+      executor_(executor),
+      clock_(clock),
+      events_(MaxEvents(config)),
+      scheduler_(scheduler_config, std::move(observers)) {
+  published_stats_ = scheduler_.Stats();
+  thread_ = std::thread([this] { Run(); });
+}
+
+EngineLoop::~EngineLoop() { Shutdown(); }
+
+Status EngineLoop::Submit(Request request, OutputCallback callback, RequestId* id) {
+  SKEIN_RETURN_IF_ERROR(ValidateRequest(limits_, request));
+  SKEIN_RETURN_IF_ERROR(Scheduler::CheckFits(scheduler_config_, request));
+  const std::lock_guard lock(mutex_);
+  if (!accepting_) {
+    return {StatusCode::kUnavailable, "the engine is shutting down and takes no more requests"};
+  }
+  if (num_in_queue_ + num_queued_ >= config_.max_queued_requests) {
+    return {StatusCode::kResourceExhausted,
+            fmt::format("{} requests are waiting, which is the limit (max_queued_requests)",
+                        config_.max_queued_requests)};
+  }
+  *id = next_id_++;
+  live_[*id].num_samples = request.generate.num_samples;
+  ++num_in_queue_;
+  SKEIN_CHECK(
+      events_.TryPush(Arrival{*id, std::move(request), std::move(callback), clock_->NowUs()}));
+  return Status::Ok();
+}
+
+void EngineLoop::Cancel(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(id);
+  if (found == live_.end() || found->second.cancelled) return;
+  found->second.cancelled = true;
+  PushCancellation(id, -1);
+}
+
+void EngineLoop::CancelSample(RequestId id, int32_t sample) {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(id);
+  if (found == live_.end() || sample < 0 || sample >= found->second.num_samples) return;
+  if (found->second.cancelled_samples.insert(sample).second) PushCancellation(id, sample);
+}
+
+void EngineLoop::PushCancellation(RequestId id, int32_t sample) {
+  // Refused only after Close; then everything ends anyway.
+  SKEIN_CHECK(events_.TryPush(Cancellation{id, sample}) || !accepting_);
+}
+
+EngineStats EngineLoop::Stats() const {
+  const std::lock_guard lock(mutex_);
+  EngineStats stats = published_stats_;
+  stats.num_requests_waiting += num_in_queue_;
+  return stats;
+}
+
+bool EngineLoop::Drain(int64_t timeout_us) {
+  std::unique_lock lock(mutex_);
+  accepting_ = false;
+  return all_ended_.wait_for(lock, std::chrono::microseconds(timeout_us),
+                             [this] { return live_.empty(); });
+}
+
+void EngineLoop::Shutdown() {
+  {
+    const std::lock_guard lock(mutex_);
+    accepting_ = false;
+  }
+  preempt_.store(true, std::memory_order_relaxed);
+  events_.Close();
+  const std::lock_guard lock(shutdown_mutex_);
+  if (thread_.joinable()) thread_.join();
+}
+
+void EngineLoop::Run() {
+  while (!preempt_.load(std::memory_order_relaxed)) {
+    batch_.clear();
+    if (!scheduler_.empty()) {
+      events_.Drain(&batch_);
+    } else if (!events_.WaitAndDrain(&batch_)) {
+      break;
+    }
+    HandleEvents();
+    RunStep();
+  }
+  batch_.clear();
+  events_.Drain(&batch_);
+  HandleEvents();
+  scheduler_.FailAll(Status(StatusCode::kUnavailable, "the engine was shut down"), clock_->NowUs());
+  Publish(0);
+  Dispatch();
+}
+
+void EngineLoop::HandleEvents() {
+  if (batch_.empty()) return;
+  const TimeUs begin_us = clock_->NowUs();
+  int32_t num_arrivals = 0;
+  for (Event& event : batch_) {
+    if (auto* arrival = std::get_if<Arrival>(&event)) {
+      ++num_arrivals;
+      callers_[arrival->id] = {std::move(arrival->callback), arrival->request.generate.num_samples};
+      scheduler_.Arrive(arrival->id, std::move(arrival->request), arrival->arrival_us);
+      continue;
+    }
+    const auto& cancellation = std::get<Cancellation>(event);
+    if (cancellation.sample < 0) {
+      scheduler_.Cancel(cancellation.id, begin_us);
+    } else {
+      scheduler_.CancelSample(cancellation.id, cancellation.sample, begin_us);
+    }
+  }
+  batch_.clear();
+  own_stats_.scheduler_us += clock_->NowUs() - begin_us;
+  Publish(num_arrivals);
+  Dispatch();
+}
+
+void EngineLoop::RunStep() {
+  const TimeUs begin_us = clock_->NowUs();
+  const StepPlan* plan = scheduler_.Plan(begin_us);
+  const TimeUs planned_us = clock_->NowUs();
+  ++own_stats_.rounds;
+  own_stats_.scheduler_us += planned_us - begin_us;
+  if (plan == nullptr) return Publish(0);
+  const std::unique_ptr<Task> task = executor_->Begin(*plan);
+  while (executor_->Resume(*task, preempt_) == TaskStatus::kPreempted) {
+    if (preempt_.load(std::memory_order_relaxed)) return;  // for good: Run ends every request
+    events_.Drain(&batch_);
+    HandleEvents();
+  }
+  const TimeUs done_us = clock_->NowUs();
+  CountStep(*plan, done_us - planned_us);
+  results_ = executor_->Results(*task);
+  scheduler_.Complete(results_, done_us);
+  own_stats_.scheduler_us += clock_->NowUs() - done_us;
+  Publish(0);
+  Dispatch();
+}
+
+void EngineLoop::CountStep(const StepPlan& plan, TimeUs duration_us) {
+  const auto* mixed = std::get_if<MixedPlan>(&plan);
+  if (std::holds_alternative<DecodePlan>(plan)) {
+    own_stats_.decode_us += duration_us;
+  } else if (mixed != nullptr && !mixed->decodes.empty()) {
+    own_stats_.mixed_us += duration_us;
+  } else {
+    own_stats_.prefill_us += duration_us;
+  }
+}
+
+void EngineLoop::Publish(int32_t num_drained) {
+  EngineStats stats = scheduler_.Stats();
+  stats.rounds = own_stats_.rounds;
+  stats.scheduler_us = own_stats_.scheduler_us;
+  stats.prefill_us = own_stats_.prefill_us;
+  stats.decode_us = own_stats_.decode_us;
+  stats.mixed_us = own_stats_.mixed_us;
+  const std::lock_guard lock(mutex_);
+  published_stats_ = stats;
+  num_in_queue_ -= num_drained;
+  num_queued_ = static_cast<int32_t>(scheduler_.num_queued());
+}
+
+void EngineLoop::Dispatch() {
+  for (SampleOutput& output : scheduler_.TakeOutputs()) Deliver(output);
+}
+
+void EngineLoop::Deliver(SampleOutput& output) {
+  const auto caller = callers_.find(output.request);
+  SKEIN_CHECK(caller != callers_.end());
+  RequestOutput message = {.request = output.request,
+                           .sample = output.sample,
+                           .finish = output.finish,
+                           .status = std::move(output.status),
+                           .cached_tokens = output.cached_tokens,
+                           .times = output.times};
+  if (output.token) message.tokens.push_back(std::move(*output.token));
+  caller->second.callback(std::move(message));
+  if (!output.finish || --caller->second.num_live > 0) return;
+  callers_.erase(caller);
+  const std::lock_guard lock(mutex_);
+  live_.erase(output.request);
+  if (live_.empty()) all_ended_.notify_all();
+}
+
+Result<std::unique_ptr<EngineLoop>> MakeEngine(const EngineConfig& config, Executor* executor,
+                                               const Clock* clock,
+                                               std::vector<SchedulerObserver*> observers) {
+  SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler_config, MakeSchedulerConfig(config));
+  const std::pair<const char*, int32_t> limits[] = {
+      {"vocab_size", config.vocab_size}, {"max_queued_requests", config.max_queued_requests}};
+  for (const auto& [name, value] : limits) {
+    if (value >= 1) continue;
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} is {}, must be above 0", name, value), name);
+  }
+  if (config.max_logprobs < 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("max_logprobs is {}, must be at least 0", config.max_logprobs),
+                  "max_logprobs");
+  }
+  return std::make_unique<EngineLoop>(config, scheduler_config, executor, clock,
+                                      std::move(observers));
+}
+
+}  // namespace skein

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/queue.h"
+#include "base/result.h"
+#include "engine/executor.h"
+#include "sched/scheduler.h"
+#include "skein/config.h"
+#include "skein/engine.h"
+
+namespace skein {
+
+// The engine: a thread of its own turns events into steps.
+//
+//   Submit, Cancel --> event queue --> [ drain --> Plan --> Begin, Resume --> Complete ] -->
+//   callbacks
+//     any thread        bounded           the engine's thread, asleep while there is nothing to do
+//
+// What state each request is in is drawn in sched/sequence.h. Callbacks run on the engine's thread.
+class EngineLoop final : public Engine {
+ public:
+  // `executor`, `clock` and the observers outlive the engine; the executor and the observers are
+  // called on the engine's thread only (OnStart on the constructor's). REQUIRES: `scheduler_config`
+  // was made from `config`.
+  EngineLoop(const EngineConfig& config, const SchedulerConfig& scheduler_config,
+             Executor* executor, const Clock* clock, std::vector<SchedulerObserver*> observers);
+  ~EngineLoop() override;  // Shutdown
+  EngineLoop(const EngineLoop&) = delete;
+  EngineLoop& operator=(const EngineLoop&) = delete;
+
+  Status Submit(Request request, OutputCallback callback, RequestId* id) override;
+  void Cancel(RequestId id) override;
+  void CancelSample(RequestId id, int32_t sample) override;
+  EngineLimits Limits() const override { return limits_; }
+  EngineStats Stats() const override;
+
+  // Refuses requests from now on and waits, at most so long, until all are finished. True if they
+  // are. Not on the engine's thread.
+  bool Drain(int64_t timeout_us);
+  // Ends every request with kError (kUnavailable) and the thread. Not on the engine's thread.
+  void Shutdown();
+
+ private:
+  struct Arrival {
+    RequestId id = 0;
+    Request request;
+    OutputCallback callback;
+    TimeUs arrival_us = 0;
+  };
+  struct Cancellation {
+    RequestId id = 0;
+    int32_t sample = -1;  // all
+  };
+  using Event = std::variant<Arrival, Cancellation>;
+
+  // What other threads must know of a request that has not ended.
+  struct LiveRequest {
+    bool cancelled = false;
+    std::set<int32_t> cancelled_samples;
+    int32_t num_samples = 1;
+  };
+
+  void Run();
+  void HandleEvents();
+  void RunStep();
+  void Dispatch();
+  void Deliver(SampleOutput& output);
+  void Publish(int32_t num_drained);  // what other threads may read
+  void CountStep(const StepPlan& plan, TimeUs duration_us);
+  void PushCancellation(RequestId id, int32_t sample);
+
+  const EngineConfig config_;
+  const SchedulerConfig scheduler_config_;
+  const EngineLimits limits_;
+  Executor* const executor_;
+  const Clock* const clock_;
+
+  BoundedQueue<Event> events_;
+  std::atomic<bool> preempt_{false};  // raised to leave a running step for good
+
+  // The engine's thread only.
+  struct Caller {
+    OutputCallback callback;
+    int32_t num_live = 1;
+  };
+  Scheduler scheduler_;
+  std::unordered_map<RequestId, Caller> callers_;
+  std::vector<Event> batch_;
+  std::vector<DrawResult> results_;
+  EngineStats own_stats_;  // the engine's share of the counters
+
+  mutable std::mutex mutex_;
+  std::condition_variable all_ended_;
+  std::map<RequestId, LiveRequest> live_;  // guarded by mutex_
+  RequestId next_id_ = 0;                  // guarded by mutex_
+  int32_t num_in_queue_ = 0;               // arrivals not yet drained; guarded by mutex_
+  int32_t num_queued_ = 0;                 // in the scheduler's queue; guarded by mutex_
+  bool accepting_ = true;                  // guarded by mutex_
+  EngineStats published_stats_;            // guarded by mutex_
+
+  std::mutex shutdown_mutex_;  // held while the thread is joined
+  std::thread thread_;
+};
+
+// An engine for `config`, running. Fails with kInvalidArgument, naming the member, where the
+// configuration is out of range.
+Result<std::unique_ptr<EngineLoop>> MakeEngine(const EngineConfig& config, Executor* executor,
+                                               const Clock* clock,
+                                               std::vector<SchedulerObserver*> observers = {});
+
+}  // namespace skein

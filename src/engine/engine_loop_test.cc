@@ -1,0 +1,329 @@
+#include "engine/engine_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "engine/fake_executor.h"
+
+namespace skein {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Gathers what callbacks say and lets a test wait for it.
+class Answers {
+ public:
+  OutputCallback Callback() {
+    return [this](RequestOutput output) {
+      const std::lock_guard lock(mutex_);
+      Sample& sample = samples_[{output.request, output.sample}];
+      EXPECT_FALSE(sample.finish.has_value());
+      for (const OutputToken& token : output.tokens) sample.tokens.push_back(token.token);
+      sample.finish = output.finish;
+      sample.status = output.status;
+      sample.times = output.times;
+      if (output.finish) ++num_finished_;
+      changed_.notify_all();
+    };
+  }
+
+  struct Sample {
+    std::vector<TokenId> tokens;
+    std::optional<FinishReason> finish;
+    Status status;
+    RequestTimes times;
+  };
+
+  void WaitFinished(int count) {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(
+        changed_.wait_for(lock, std::chrono::seconds(60), [&] { return num_finished_ >= count; }));
+  }
+  void WaitTokens(RequestId id, size_t count) {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [&] {
+      return samples_[{id, 0}].tokens.size() >= count;
+    }));
+  }
+  Sample Of(RequestId id, int32_t sample = 0) {
+    const std::lock_guard lock(mutex_);
+    return samples_[{id, sample}];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::pair<RequestId, int32_t>, Sample> samples_;
+  int num_finished_ = 0;
+};
+
+struct Fixture {
+  explicit Fixture(FakeExecutor::Options executor_options = {},
+                   const std::function<void(EngineConfig*)>& change = {}) {
+    config.vocab_size = 100;
+    config.max_model_len = 256;
+    config.num_kv_blocks = 40;
+    config.max_num_seqs = 8;
+    config.max_num_batched_tokens = 64;
+    if (change) change(&config);
+    options = executor_options;
+    options.num_kv_blocks = config.num_kv_blocks;
+    options.vocab_size = config.vocab_size;
+    executor = std::make_unique<FakeExecutor>(options);
+    engine = MakeEngine(config, executor.get(), &clock).value();
+  }
+
+  EngineConfig config;
+  FakeExecutor::Options options;
+  MonotonicClock clock;
+  std::unique_ptr<FakeExecutor> executor;
+  Answers answers;
+  std::unique_ptr<EngineLoop> engine;  // stops before what it uses goes
+};
+
+Request MakeRequest(int32_t prompt_len, int32_t max_tokens, TokenId first = 1) {
+  Request request;
+  request.prompt.assign(prompt_len, 2);
+  request.prompt[0] = first;
+  request.generate.max_tokens = max_tokens;
+  return request;
+}
+
+TEST(EngineLoop, AnswersWithTimes) {
+  Fixture fixture;
+  RequestId id = 99;
+  const Request request = MakeRequest(100, 20);
+  ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &id).ok());
+  fixture.answers.WaitFinished(1);
+  const Answers::Sample answer = fixture.answers.Of(id);
+  EXPECT_EQ(answer.tokens, FakeExecutor::Expected(fixture.options, request, 0, 20));
+  EXPECT_EQ(answer.finish, FinishReason::kLength);
+  EXPECT_LE(answer.times.arrival_us, answer.times.first_scheduled_us);
+  EXPECT_LE(answer.times.first_scheduled_us, answer.times.first_token_us);
+  EXPECT_LE(answer.times.first_token_us, answer.times.finished_us);
+  EXPECT_GT(answer.times.arrival_us, 0);
+}
+
+// Many threads submit and cancel while operators are interrupted at every third boundary.
+TEST(EngineLoop, ManyClientsGetWhatEachGetsAlone) {
+  Fixture fixture({.preempt_every = 3});
+  constexpr int kThreads = 4, kRequests = 60;
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::map<RequestId, Request> requests;
+  std::atomic<int> num_samples{0};
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      Random random(thread);
+      for (int i = 0; i < kRequests; ++i) {
+        Request request = MakeRequest(static_cast<int32_t>(random.Between(1, 150)),
+                                      static_cast<int32_t>(random.Between(0, 30)), thread);
+        request.generate.num_samples = random.OneIn(4) ? 3 : 1;
+        request.generate.sampling.seed = i;
+        RequestId id = 0;
+        ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &id).ok());
+        if (random.OneIn(5)) fixture.engine->Cancel(id);
+        if (random.OneIn(5)) fixture.engine->CancelSample(id, 1);
+        fixture.engine->Stats();
+        num_samples += request.generate.num_samples;
+        const std::lock_guard lock(mutex);
+        requests[id] = std::move(request);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  fixture.answers.WaitFinished(num_samples);
+  EXPECT_TRUE(fixture.engine->Drain(10'000'000));
+  int num_complete = 0;
+  for (const auto& [id, request] : requests) {
+    for (int32_t sample = 0; sample < request.generate.num_samples; ++sample) {
+      const Answers::Sample answer = fixture.answers.Of(id, sample);
+      const auto want =
+          FakeExecutor::Expected(fixture.options, request, sample, request.generate.max_tokens);
+      if (answer.finish != FinishReason::kCancelled) {
+        EXPECT_EQ(answer.tokens, want);
+        ++num_complete;
+      }
+    }
+  }
+  EXPECT_GT(num_complete, 100);
+  fixture.engine->Shutdown();
+  const EngineStats stats = fixture.engine->Stats();
+  EXPECT_EQ(stats.kv_blocks_used, 0);
+  EXPECT_EQ(stats.num_requests_running + stats.num_requests_waiting, 0);
+  EXPECT_EQ(stats.requests_oneshot + stats.requests_decode, uint64_t{kThreads * kRequests});
+}
+
+TEST(EngineLoop, SleepsWhenIdle) {
+  Fixture fixture;
+  RequestId id = 0;
+  ASSERT_TRUE(fixture.engine->Submit(MakeRequest(4, 3), fixture.answers.Callback(), &id).ok());
+  ASSERT_TRUE(fixture.engine->Drain(10'000'000));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const uint64_t rounds = fixture.engine->Stats().rounds;
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(fixture.engine->Stats().rounds, rounds);
+}
+
+TEST(EngineLoop, QueueLimitRefusesWithItsName) {
+  Fixture fixture({.step_us = 20'000}, [](EngineConfig* config) {
+    config->max_queued_requests = 2;
+    config->max_num_seqs = 1;
+  });
+  Status status;
+  int num_accepted = 0;
+  RequestId id = 0;
+  while (status.ok() && num_accepted < 100) {
+    status = fixture.engine->Submit(MakeRequest(4, 50), fixture.answers.Callback(), &id);
+    num_accepted += status.ok();
+  }
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("max_queued_requests"));
+  EXPECT_LE(num_accepted, 3 + 1);  // one running, two waiting, and perhaps one that just began
+}
+
+TEST(EngineLoop, CancelEndsARunningRequest) {
+  Fixture fixture({.step_us = 1000});
+  RequestId id = 0;
+  ASSERT_TRUE(fixture.engine->Submit(MakeRequest(4, 250), fixture.answers.Callback(), &id).ok());
+  fixture.answers.WaitTokens(id, 3);
+  fixture.engine->Cancel(id);
+  fixture.engine->Cancel(id);
+  fixture.answers.WaitFinished(1);
+  EXPECT_EQ(fixture.answers.Of(id).finish, FinishReason::kCancelled);
+  EXPECT_LT(fixture.answers.Of(id).tokens.size(), 250u);
+  EXPECT_TRUE(fixture.engine->Drain(10'000'000));
+  fixture.engine->Cancel(id);  // ended: ignored
+}
+
+TEST(EngineLoop, ShutdownEndsEveryRequest) {
+  Fixture fixture({.step_us = 1000});
+  RequestId id = 0;
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(fixture.engine->Submit(MakeRequest(4, 250), fixture.answers.Callback(), &id).ok());
+  }
+  fixture.answers.WaitTokens(0, 2);
+  EXPECT_FALSE(fixture.engine->Drain(1000));
+  fixture.engine->Shutdown();
+  fixture.answers.WaitFinished(20);
+  EXPECT_EQ(fixture.answers.Of(id).finish, FinishReason::kError);
+  EXPECT_EQ(fixture.answers.Of(id).status.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(fixture.engine->Submit(MakeRequest(4, 1), fixture.answers.Callback(), &id).code(),
+            StatusCode::kUnavailable);
+  EXPECT_EQ(fixture.engine->Stats().kv_blocks_used, 0);
+  fixture.engine->Shutdown();
+}
+
+TEST(EngineLoop, NonFiniteLogitsFailOneRequestOnly) {
+  Fixture fixture({.poison_token = 99});
+  RequestId bad = 0, good = 0;
+  ASSERT_TRUE(
+      fixture.engine->Submit(MakeRequest(1, 10, 99), fixture.answers.Callback(), &bad).ok());
+  Request request = MakeRequest(50, 5);
+  request.generate.sampling.seed = 3;
+  ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &good).ok());
+  fixture.answers.WaitFinished(2);
+  EXPECT_EQ(fixture.answers.Of(bad).finish, FinishReason::kError);
+  EXPECT_EQ(fixture.answers.Of(bad).status.code(), StatusCode::kInternal);
+  EXPECT_EQ(fixture.answers.Of(good).finish, FinishReason::kLength);
+}
+
+TEST(EngineLoop, CallbacksMaySubmitAndCancel) {
+  Fixture fixture;
+  RequestId first = 0;
+  const OutputCallback inner = fixture.answers.Callback();
+  ASSERT_TRUE(fixture.engine
+                  ->Submit(
+                      MakeRequest(4, 30),
+                      [&](RequestOutput output) {
+                        if (output.tokens.size() == 1 && !output.finish) {
+                          fixture.engine->Cancel(output.request);
+                        }
+                        if (!output.finish) return;
+                        RequestId next = 0;
+                        EXPECT_TRUE(fixture.engine->Submit(MakeRequest(4, 2), inner, &next).ok());
+                      },
+                      &first)
+                  .ok());
+  fixture.answers.WaitFinished(1);
+}
+
+TEST(EngineLoop, SubmitNamesTheField) {
+  Fixture fixture;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<std::pair<std::string, std::function<void(Request*)>>> cases = {
+      {"prompt", [](Request* r) { r->prompt.clear(); }},
+      {"prompt", [](Request* r) { r->prompt[0] = 100; }},
+      {"prompt", [](Request* r) { r->prompt[0] = -1; }},
+      {"prompt", [](Request* r) { r->prompt.resize(256, 1); }},
+      {"max_tokens", [](Request* r) { r->generate.max_tokens = -1; }},
+      {"min_tokens", [](Request* r) { r->generate.min_tokens = 17; }},
+      {"n", [](Request* r) { r->generate.num_samples = 0; }},
+      {"n", [](Request* r) { r->generate.num_samples = 9; }},
+      {"temperature", [](Request* r) { r->generate.sampling.temperature = 2.1f; }},
+      {"temperature", [&](Request* r) { r->generate.sampling.temperature = nan; }},
+      {"top_k", [](Request* r) { r->generate.sampling.top_k = -1; }},
+      {"top_p", [](Request* r) { r->generate.sampling.top_p = 0; }},
+      {"top_p", [&](Request* r) { r->generate.sampling.top_p = nan; }},
+      {"min_p", [](Request* r) { r->generate.sampling.min_p = 1.5f; }},
+      {"repetition_penalty", [](Request* r) { r->generate.sampling.repetition_penalty = 0; }},
+      {"repetition_penalty",
+       [](Request* r) {
+         r->generate.sampling.repetition_penalty = std::numeric_limits<float>::infinity();
+       }},
+      {"presence_penalty", [](Request* r) { r->generate.sampling.presence_penalty = 3; }},
+      {"frequency_penalty", [&](Request* r) { r->generate.sampling.frequency_penalty = nan; }},
+      {"logit_bias",
+       [](Request* r) {
+         r->generate.sampling.logit_bias = {{3, 101.0f}};
+       }},
+      {"logit_bias",
+       [](Request* r) {
+         r->generate.sampling.logit_bias = {{100, 1.0f}};
+       }},
+      {"logit_bias",
+       [](Request* r) {
+         r->generate.sampling.logit_bias = {{3, 1.0f}, {3, 2.0f}};
+       }},
+      {"allowed_token_ids", [](Request* r) { r->generate.sampling.allowed_token_ids = {-1}; }},
+      {"stop_token_ids", [](Request* r) { r->generate.stop_token_ids = {100}; }},
+      {"logprobs", [](Request* r) { r->generate.num_logprobs = 21; }},
+  };
+  for (const auto& [field, spoil] : cases) {
+    SCOPED_TRACE(field);
+    Request request = MakeRequest(4, 16);
+    spoil(&request);
+    RequestId id = 0;
+    const Status status = fixture.engine->Submit(request, fixture.answers.Callback(), &id);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.param(), field);
+    EXPECT_THAT(status.message(), HasSubstr(field));
+  }
+  EXPECT_EQ(fixture.engine->Stats().rounds, 0u);
+}
+
+TEST(MakeEngine, NamesTheMember) {
+  Fixture fixture;
+  const auto refusal = [&](const std::function<void(EngineConfig*)>& spoil) {
+    EngineConfig config = fixture.config;
+    spoil(&config);
+    return MakeEngine(config, fixture.executor.get(), &fixture.clock).status().param();
+  };
+  EXPECT_EQ(refusal([](EngineConfig* c) { c->vocab_size = 0; }), "vocab_size");
+  EXPECT_EQ(refusal([](EngineConfig* c) { c->num_kv_blocks = 0; }), "num_kv_blocks");
+  EXPECT_EQ(refusal([](EngineConfig* c) { c->max_queued_requests = 0; }), "max_queued_requests");
+  EXPECT_EQ(refusal([](EngineConfig* c) { c->preset = "none"; }), "preset");
+}
+
+}  // namespace
+}  // namespace skein

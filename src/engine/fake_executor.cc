@@ -1,0 +1,177 @@
+#include "engine/fake_executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/random.h"
+
+namespace skein {
+namespace {
+
+struct FakeTask final : Task {
+  explicit FakeTask(const StepPlan& its_plan) : plan(&its_plan) {}
+  const StepPlan* plan;
+  size_t next_row = 0;
+  bool prepared = false;
+  bool paused = false;
+  std::vector<DrawResult> results;
+};
+
+const std::vector<PlanRow> kNoRows;
+
+// The rows of a plan in the order of its results.
+const std::vector<PlanRow>& FirstRows(const StepPlan& plan) {
+  if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) return oneshot->rows;
+  if (const auto* decode = std::get_if<DecodePlan>(&plan)) return decode->rows;
+  return std::get<MixedPlan>(plan).prefills;
+}
+
+const std::vector<PlanRow>& SecondRows(const StepPlan& plan) {
+  const auto* mixed = std::get_if<MixedPlan>(&plan);
+  return mixed != nullptr ? mixed->decodes : kNoRows;
+}
+
+uint64_t Append(uint64_t history, TokenId token) {
+  return RandomBitsAt(history, 1, static_cast<uint32_t>(token)) | 1;  // never "unwritten"
+}
+
+TokenId DrawToken(uint64_t history, const SamplingParams& sampling, int32_t sample,
+                  int32_t position, int32_t vocab_size) {
+  const uint64_t stream = HashTokens(std::vector<int32_t>{sample, position}, sampling.seed);
+  return static_cast<TokenId>(RandomBitsAt(history, stream, 2) % vocab_size);
+}
+
+}  // namespace
+
+FakeExecutor::FakeExecutor(const Options& options) : options_(options) {
+  slots_.resize(size_t{kBlockTokens} * options.num_kv_blocks);
+}
+
+std::vector<TokenId> FakeExecutor::Expected(const Options& options, const Request& request,
+                                            int32_t sample, int32_t budget) {
+  const GenerateSpec& generate = request.generate;
+  uint64_t history = 0;
+  for (const TokenId token : request.prompt) history = Append(history, token);
+  std::vector<TokenId> tokens;
+  auto position = static_cast<int32_t>(request.prompt.size());
+  while (std::ssize(tokens) < budget) {
+    const TokenId token =
+        DrawToken(history, generate.sampling, sample, position++, options.vocab_size);
+    tokens.push_back(token);
+    history = Append(history, token);
+    const bool may_stop = std::ssize(tokens) > generate.min_tokens;
+    if (may_stop && std::ranges::count(generate.stop_token_ids, token) > 0) break;
+  }
+  return tokens;
+}
+
+std::unique_ptr<Task> FakeExecutor::Begin(const StepPlan& plan) {
+  return std::make_unique<FakeTask>(plan);
+}
+
+TaskStatus FakeExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
+  auto& state = static_cast<FakeTask&>(task);
+  const std::vector<PlanRow>& first = FirstRows(*state.plan);
+  const std::vector<PlanRow>& second = SecondRows(*state.plan);
+  if (!state.prepared) {
+    SKEIN_CHECK(!first.empty());
+    CheckRows(first, second);
+    if (const auto* decode = std::get_if<DecodePlan>(state.plan)) Copy(decode->copies);
+    if (const auto* mixed = std::get_if<MixedPlan>(state.plan)) Copy(mixed->copies);
+    state.prepared = true;
+    if (options_.step_us > 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(options_.step_us));
+    }
+  }
+  while (state.next_row < first.size() + second.size()) {
+    if (preempt.load(std::memory_order_relaxed)) return TaskStatus::kPreempted;
+    const bool due = options_.preempt_every > 0 && num_operators_ % options_.preempt_every == 0;
+    if (due && !state.paused) {
+      state.paused = true;
+      return TaskStatus::kPreempted;
+    }
+    state.paused = false;
+    const size_t row = state.next_row++;
+    ComputeRow(row < first.size() ? first[row] : second[row - first.size()], &state.results);
+    ++num_operators_;
+  }
+  ++num_steps_;
+  return TaskStatus::kDone;
+}
+
+const std::vector<DrawResult>& FakeExecutor::Results(const Task& task) const {
+  return static_cast<const FakeTask&>(task).results;
+}
+
+void FakeExecutor::CheckRows(const std::vector<PlanRow>& rows,
+                             const std::vector<PlanRow>& more) const {
+  std::set<BlockId> written;
+  std::vector<BlockId> read;
+  std::set<SequenceId> sequences;
+  for (const std::vector<PlanRow>* part : {&rows, &more}) {
+    for (const PlanRow& row : *part) {
+      SKEIN_CHECK(!row.tokens.empty() && sequences.insert(row.sequence).second);
+      const auto end = row.begin + static_cast<int64_t>(row.tokens.size());
+      SKEIN_CHECK(std::ssize(row.block_table) == BlocksFor(end));
+      for (int32_t i = 0; i < std::ssize(row.block_table); ++i) {
+        const BlockId block = row.block_table[i];
+        SKEIN_CHECK(block >= 0 && block < options_.num_kv_blocks);
+        if (i < row.begin / kBlockTokens) {
+          read.push_back(block);
+        } else {
+          SKEIN_CHECK(written.insert(block).second);
+        }
+      }
+    }
+  }
+  for (const BlockId block : read) SKEIN_CHECK(!written.contains(block));
+}
+
+void FakeExecutor::Copy(const std::vector<BlockCopy>& copies) {
+  std::set<BlockId> from, to;
+  for (const BlockCopy& copy : copies) {
+    from.insert(copy.from);
+    SKEIN_CHECK(to.insert(copy.to).second);
+  }
+  for (const BlockId block : from) SKEIN_CHECK(!to.contains(block));
+  for (const BlockCopy& copy : copies) {
+    std::copy_n(slots_.begin() + std::ptrdiff_t{kBlockTokens} * copy.from, kBlockTokens,
+                slots_.begin() + std::ptrdiff_t{kBlockTokens} * copy.to);
+  }
+}
+
+FakeExecutor::Slot& FakeExecutor::At(const PlanRow& row, int32_t position) {
+  const BlockId block = row.block_table[position / kBlockTokens];
+  return slots_[size_t{kBlockTokens} * block + position % kBlockTokens];
+}
+
+void FakeExecutor::ComputeRow(const PlanRow& row, std::vector<DrawResult>* results) {
+  uint64_t history = 0;
+  for (int32_t position = 0; position < row.begin; ++position) {
+    const Slot& slot = At(row, position);
+    history = Append(history, slot.token);
+    SKEIN_CHECK(slot.history == history);  // written, and by a sequence with this very beginning
+  }
+  auto end = row.begin;
+  for (const TokenId token : row.tokens) {
+    history = Append(history, token);
+    At(row, end++) = {token, history};
+  }
+  for (const DrawSpec& draw : row.draws) {
+    SKEIN_CHECK(std::ssize(draw.history) == end && draw.prompt_len <= end);
+    for (int32_t position = 0; position < end; ++position) {
+      SKEIN_CHECK(At(row, position).token == draw.history[position]);
+    }
+    DrawResult result;
+    result.token.token =
+        DrawToken(history, draw.generate->sampling, draw.sample, end, options_.vocab_size);
+    result.finite = draw.history.back() != options_.poison_token;
+    results->push_back(std::move(result));
+  }
+}
+
+}  // namespace skein

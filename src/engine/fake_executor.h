@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/executor.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// An executor without a model, for tests. The next token is a function of the tokens before it and
+// of (seed, sample), computed from a shadow of the KV memory: every slot remembers its token and
+// the hash of all tokens up to it, so a plan that reads a wrong, stale or unwritten block changes
+// the answer. It also aborts on plans that no device could run: a row that reads what another row
+// of the step writes, history that differs from what the blocks hold, copies that overlap.
+class FakeExecutor final : public Executor {
+ public:
+  struct Options {
+    int32_t num_kv_blocks = 0;
+    int32_t vocab_size = 0;
+    TokenId poison_token = -1;  // a draw right after this token is not finite
+    // Every so many operators Resume returns kPreempted, once each; 0: only when told to.
+    int32_t preempt_every = 0;
+    int64_t step_us = 0;  // real time that a step takes
+  };
+
+  explicit FakeExecutor(const Options& options);
+
+  std::unique_ptr<Task> Begin(const StepPlan& plan) override;
+  TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
+  const std::vector<DrawResult>& Results(const Task& task) const override;
+
+  int64_t num_steps() const { return num_steps_; }
+
+  // The tokens of one sample of `request` when nothing else runs, at most `budget`.
+  static std::vector<TokenId> Expected(const Options& options, const Request& request,
+                                       int32_t sample, int32_t budget);
+
+ private:
+  struct Slot {
+    TokenId token = -1;
+    uint64_t history = 0;  // of the sequence up to here; 0: never written
+  };
+
+  void CheckRows(const std::vector<PlanRow>& rows, const std::vector<PlanRow>& more) const;
+  void Copy(const std::vector<BlockCopy>& copies);
+  void ComputeRow(const PlanRow& row, std::vector<DrawResult>* results);
+  Slot& At(const PlanRow& row, int32_t position);
+
+  Options options_;
+  std::vector<Slot> slots_;  // [num_kv_blocks][kBlockTokens]
+  int64_t num_steps_ = 0;
+  int64_t num_operators_ = 0;
+};
+
+}  // namespace skein

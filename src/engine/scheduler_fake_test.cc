@@ -1,0 +1,192 @@
+// The scheduler against the fake executor, step by step on one thread: random configurations and
+// loads must give every request the tokens it has alone.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "engine/fake_executor.h"
+#include "sched/scheduler.h"
+
+namespace skein {
+namespace {
+
+struct Expectation {
+  Request request;
+  int32_t budget = 0;
+  std::map<int32_t, std::vector<TokenId>> tokens;
+  std::map<int32_t, FinishReason> finish;
+  bool cancelled = false;
+};
+
+struct World {
+  explicit World(uint64_t seed) : random(seed) {}
+
+  Random random;
+  EngineConfig config;
+  FakeExecutor::Options options;
+  std::map<RequestId, Expectation> expected;
+  int64_t num_preemptions = 0;
+};
+
+EngineConfig RandomConfig(Random* random) {
+  const char* presets[] = {"vllm-fcfs", "nano-vllm", "request-level"};
+  EngineConfig config;
+  config.preset = presets[random->Between(0, 2)];
+  config.vocab_size = 50;
+  config.max_model_len = static_cast<int32_t>(random->Between(8, 300));
+  config.num_kv_blocks = BlocksFor(config.max_model_len) +
+                         (random->OneIn(2) ? static_cast<int32_t>(random->Between(0, 3))
+                                           : static_cast<int32_t>(random->Between(0, 60)));
+  config.max_num_seqs = static_cast<int32_t>(random->Between(1, 12));
+  config.max_num_batched_tokens =
+      config.max_num_seqs + static_cast<int32_t>(random->Between(0, random->OneIn(2) ? 20 : 400));
+  config.enable_prefix_caching = !random->OneIn(4);
+  config.force_decode_path = random->OneIn(8);
+  return config;
+}
+
+Request RandomRequest(World* world) {
+  Random& random = world->random;
+  Request request;
+  request.prompt.resize(random.Between(1, world->config.max_model_len - 1));
+  // Prompts that share beginnings: most tokens are equal, few positions differ.
+  for (TokenId& token : request.prompt) {
+    token = random.OneIn(40) ? static_cast<TokenId>(random.Between(0, 2)) : 1;
+  }
+  if (random.OneIn(20)) request.prompt[random.Between(0, std::ssize(request.prompt) - 1)] = 49;
+  GenerateSpec& generate = request.generate;
+  generate.max_tokens = static_cast<int32_t>(
+      random.OneIn(3) ? random.Between(0, 1) : random.Between(0, world->config.max_model_len));
+  generate.num_samples =
+      random.OneIn(3) ? static_cast<int32_t>(random.Between(1, world->config.max_num_seqs)) : 1;
+  generate.sampling.seed = random.Bits() % 4;
+  if (random.OneIn(2)) generate.stop_token_ids = {static_cast<TokenId>(random.Between(0, 49))};
+  if (random.OneIn(4)) generate.min_tokens = generate.max_tokens / 2;
+  if (random.OneIn(4)) request.priority = static_cast<int32_t>(random.Between(-1, 1));
+  if (random.OneIn(8)) request.cache_salt = random.Bits();
+  return request;
+}
+
+void Collect(World* world, Scheduler* scheduler) {
+  for (SampleOutput& output : scheduler->TakeOutputs()) {
+    Expectation& request = world->expected.at(output.request);
+    ASSERT_FALSE(request.finish.contains(output.sample));
+    if (output.token) request.tokens[output.sample].push_back(output.token->token);
+    if (output.finish) request.finish[output.sample] = *output.finish;
+    EXPECT_EQ(output.status.ok(), output.finish != FinishReason::kError);
+  }
+}
+
+void CancelSomething(World* world, Scheduler* scheduler, TimeUs now_us) {
+  if (world->expected.empty()) return;
+  const RequestId id = world->random.Between(0, std::ssize(world->expected) - 1);
+  Expectation& request = world->expected.at(id);
+  if (world->random.OneIn(2)) {
+    request.cancelled = true;
+    scheduler->Cancel(id, now_us);
+  } else {
+    scheduler->CancelSample(
+        id, static_cast<int32_t>(world->random.Between(0, request.request.generate.num_samples)),
+        now_us);
+  }
+}
+
+void RunWorkload(World* world, int32_t num_requests) {
+  Random& random = world->random;
+  const SchedulerConfig config = MakeSchedulerConfig(world->config).value();
+  Scheduler scheduler(config);
+  FakeExecutor executor(world->options);
+  const std::atomic<bool> never{false};
+  TimeUs now_us = 0;
+  RequestId next_id = 0;
+  while (next_id < static_cast<RequestId>(num_requests) || !scheduler.empty()) {
+    while (next_id < static_cast<RequestId>(num_requests) && !random.OneIn(3)) {
+      Request request = RandomRequest(world);
+      if (!Scheduler::CheckFits(config, request).ok()) continue;
+      const int32_t room =
+          world->config.max_model_len - static_cast<int32_t>(request.prompt.size());
+      world->expected[next_id] = {.request = request,
+                                  .budget = std::min(request.generate.max_tokens, room)};
+      scheduler.Arrive(next_id++, std::move(request), now_us);
+    }
+    if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);
+    const StepPlan* plan = scheduler.Plan(++now_us);
+    scheduler.CheckIntegrity();
+    if (plan == nullptr) continue;
+    const std::unique_ptr<Task> task = executor.Begin(*plan);
+    ASSERT_EQ(executor.Resume(*task, never), TaskStatus::kDone);
+    if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);  // while it is in the step
+    std::vector<DrawResult> results = executor.Results(*task);
+    scheduler.Complete(results, now_us);
+    scheduler.CheckIntegrity();
+    Collect(world, &scheduler);
+  }
+  Collect(world, &scheduler);
+  const EngineStats stats = scheduler.Stats();
+  EXPECT_EQ(stats.kv_blocks_used, 0);
+  EXPECT_EQ(stats.num_requests_running + stats.num_requests_waiting, 0);
+  world->num_preemptions += static_cast<int64_t>(stats.num_preemptions);
+}
+
+// A draw after the poison token fails the whole request.
+bool IsPoisoned(const World& world, const Expectation& request) {
+  const TokenId poison = world.options.poison_token;
+  if (request.budget > 0 && request.request.prompt.back() == poison) return true;
+  for (int32_t sample = 0; sample < request.request.generate.num_samples; ++sample) {
+    const std::vector<TokenId> tokens =
+        FakeExecutor::Expected(world.options, request.request, sample, request.budget);
+    if (std::ranges::count(tokens, poison) > 0) return true;
+  }
+  return false;
+}
+
+void CheckAnswers(const World& world) {
+  for (const auto& [id, request] : world.expected) {
+    SCOPED_TRACE("request " + std::to_string(id));
+    const bool poisoned = IsPoisoned(world, request);
+    ASSERT_EQ(std::ssize(request.finish), request.request.generate.num_samples);
+    for (const auto& [sample, reason] : request.finish) {
+      const std::vector<TokenId> want =
+          FakeExecutor::Expected(world.options, request.request, sample, request.budget);
+      std::vector<TokenId> got;
+      if (request.tokens.contains(sample)) got = request.tokens.at(sample);
+      if (reason == FinishReason::kCancelled || reason == FinishReason::kError) {
+        EXPECT_TRUE(reason == FinishReason::kCancelled || poisoned);
+        ASSERT_LE(got.size(), want.size());
+        EXPECT_TRUE(std::equal(got.begin(), got.end(), want.begin()));
+        continue;
+      }
+      ASSERT_EQ(got, want);
+      const auto& stops = request.request.generate.stop_token_ids;
+      const bool stopped = !want.empty() &&
+                           std::ssize(want) > request.request.generate.min_tokens &&
+                           std::ranges::count(stops, want.back()) > 0;
+      EXPECT_EQ(reason, stopped ? FinishReason::kStop : FinishReason::kLength);
+    }
+  }
+}
+
+TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
+  int64_t num_preemptions = 0;
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    World world(seed);
+    world.config = RandomConfig(&world.random);
+    world.options = {.num_kv_blocks = world.config.num_kv_blocks,
+                     .vocab_size = world.config.vocab_size,
+                     .poison_token = world.random.OneIn(3) ? 49 : -1};
+    RunWorkload(&world, 20);
+    CheckAnswers(world);
+    if (::testing::Test::HasFailure()) return;
+    num_preemptions += world.num_preemptions;
+  }
+  EXPECT_GT(num_preemptions, 1000);  // the loads really run out of blocks
+}
+
+}  // namespace
+}  // namespace skein

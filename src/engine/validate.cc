@@ -1,0 +1,86 @@
+#include "engine/validate.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+
+namespace skein {
+namespace {
+
+Status Refuse(const char* field, std::string message) {
+  return {StatusCode::kInvalidArgument, std::move(message), field};
+}
+
+// NaN fails every comparison, hence the positive form.
+Status CheckRange(const char* field, double value, double low, double high) {
+  if (value >= low && value <= high) return Status::Ok();
+  return Refuse(field, fmt::format("{} is {}, must be in [{}, {}]", field, value, low, high));
+}
+
+Status CheckPositive(const char* field, double value, double high) {
+  if (value > 0 && value <= high) return Status::Ok();
+  return Refuse(field, fmt::format("{} is {}, must be above 0 and at most {}", field, value, high));
+}
+
+Status CheckTokens(const char* field, std::span<const TokenId> tokens, int32_t vocab_size) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] >= 0 && tokens[i] < vocab_size) continue;
+    return Refuse(field, fmt::format("{}[{}] is token id {}, must be in [0, {})", field, i,
+                                     tokens[i], vocab_size));
+  }
+  return Status::Ok();
+}
+
+Status CheckLogitBias(const SamplingParams& sampling, int32_t vocab_size) {
+  std::vector<TokenId> ids;
+  ids.reserve(sampling.logit_bias.size());
+  for (const auto& [token, bias] : sampling.logit_bias) {
+    ids.push_back(token);
+    SKEIN_RETURN_IF_ERROR(CheckRange("logit_bias", bias, -100, 100));
+  }
+  SKEIN_RETURN_IF_ERROR(CheckTokens("logit_bias", ids, vocab_size));
+  std::ranges::sort(ids);
+  const auto twice = std::ranges::adjacent_find(ids);
+  if (twice == ids.end()) return Status::Ok();
+  return Refuse("logit_bias", fmt::format("logit_bias names token id {} twice", *twice));
+}
+
+Status CheckSampling(const SamplingParams& sampling, int32_t vocab_size) {
+  constexpr double kFloatMax = std::numeric_limits<float>::max();
+  SKEIN_RETURN_IF_ERROR(CheckRange("temperature", sampling.temperature, 0, 2));
+  SKEIN_RETURN_IF_ERROR(
+      CheckRange("top_k", sampling.top_k, 0, std::numeric_limits<int32_t>::max()));
+  SKEIN_RETURN_IF_ERROR(CheckPositive("top_p", sampling.top_p, 1));
+  SKEIN_RETURN_IF_ERROR(CheckRange("min_p", sampling.min_p, 0, 1));
+  SKEIN_RETURN_IF_ERROR(
+      CheckPositive("repetition_penalty", sampling.repetition_penalty, kFloatMax));
+  SKEIN_RETURN_IF_ERROR(CheckRange("presence_penalty", sampling.presence_penalty, -2, 2));
+  SKEIN_RETURN_IF_ERROR(CheckRange("frequency_penalty", sampling.frequency_penalty, -2, 2));
+  SKEIN_RETURN_IF_ERROR(CheckLogitBias(sampling, vocab_size));
+  return CheckTokens("allowed_token_ids", sampling.allowed_token_ids, vocab_size);
+}
+
+}  // namespace
+
+Status ValidateRequest(const EngineLimits& limits, const Request& request) {
+  const GenerateSpec& generate = request.generate;
+  SKEIN_RETURN_IF_ERROR(CheckTokens("prompt", request.prompt, limits.vocab_size));
+  SKEIN_RETURN_IF_ERROR(CheckSampling(generate.sampling, limits.vocab_size));
+  SKEIN_RETURN_IF_ERROR(CheckTokens("stop_token_ids", generate.stop_token_ids, limits.vocab_size));
+  if (generate.min_tokens < 0 || generate.min_tokens > std::max(0, generate.max_tokens)) {
+    return Refuse("min_tokens", fmt::format("min_tokens is {}, must be in [0, max_tokens = {}]",
+                                            generate.min_tokens, generate.max_tokens));
+  }
+  if (generate.num_logprobs) {
+    SKEIN_RETURN_IF_ERROR(CheckRange("logprobs", *generate.num_logprobs, 0, limits.max_logprobs));
+  }
+  return Status::Ok();
+}
+
+}  // namespace skein

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "skein/engine.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// Whether every member of the request is in its range (see skein/request.h) and below the limits.
+// Fails with kInvalidArgument; the message names the field in the API's spelling, its value and
+// what is allowed. NaN is refused everywhere. What depends on lengths and memory is checked by
+// Scheduler::CheckFits.
+Status ValidateRequest(const EngineLimits& limits, const Request& request);
+
+}  // namespace skein

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace skein {
+
+// The smallest complete tokenizer in HuggingFace's format, for models without one of their own:
+// byte-level BPE without merges, so that token b is byte b, and three special tokens.
+inline constexpr int32_t kByteTokenizerEndOfText = 256;  // <|endoftext|>: bos, pad
+inline constexpr int32_t kByteTokenizerImStart = 257;    // <|im_start|>
+inline constexpr int32_t kByteTokenizerImEnd = 258;      // <|im_end|>: eos
+inline constexpr int32_t kByteTokenizerVocabSize = 259;
+
+std::string ByteTokenizerJson();        // tokenizer.json
+std::string ByteTokenizerConfigJson();  // tokenizer_config.json, with a chat template (ChatML)
+
+}  // namespace skein

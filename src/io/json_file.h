@@ -1,0 +1,74 @@
+#pragma once
+
+#include <simdjson.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace skein {
+
+// One object of a JSON document, with typed access that fails by name. A member that is absent or
+// null reads as nullopt; one of another type, or one that appears twice, is kInvalidArgument.
+// Valid while the JsonFile it came from lives.
+class JsonObject {
+ public:
+  JsonObject(simdjson::dom::object object, std::string where)
+      : object_(object), where_(std::move(where)) {}
+
+  // Present and not null.
+  bool Has(std::string_view key) const;
+  bool Contains(std::string_view key) const;  // present, null or not
+
+  Result<std::optional<int64_t>> Int(std::string_view key) const;
+  Result<std::optional<double>> Double(std::string_view key) const;  // integers too
+  Result<std::optional<bool>> Bool(std::string_view key) const;
+  Result<std::optional<std::string>> String(std::string_view key) const;
+  Result<std::optional<JsonObject>> Object(std::string_view key) const;
+  Result<std::optional<std::vector<std::string>>> Strings(std::string_view key) const;
+  // One integer or a list of them.
+  Result<std::optional<std::vector<int64_t>>> Ints(std::string_view key) const;
+
+  const simdjson::dom::object& members() const { return object_; }
+  // What the document is called in messages, with the path to this object.
+  const std::string& where() const { return where_; }
+  // kInvalidArgument about one member: "<where>: '<key>' <problem>".
+  Status Error(std::string_view key, std::string_view problem) const;
+
+ private:
+  Result<std::optional<simdjson::dom::element>> Find(std::string_view key) const;
+
+  simdjson::dom::object object_;
+  std::string where_;
+};
+
+// A parsed JSON file whose root is an object.
+class JsonFile {
+ public:
+  static constexpr size_t kMaxBytes = size_t{64} << 20;
+
+  // kNotFound if there is no such file; kInvalidArgument if it is longer than `max_bytes` or not
+  // valid JSON.
+  static Result<JsonFile> Load(const std::string& path, size_t max_bytes = kMaxBytes);
+  // `name` is what messages call the document.
+  static Result<JsonFile> Parse(std::string_view text, std::string name);
+
+  const JsonObject& root() const { return *root_; }
+
+ private:
+  JsonFile() = default;
+
+  std::unique_ptr<simdjson::dom::parser> parser_;  // owns what root_ points into
+  std::optional<JsonObject> root_;
+};
+
+// The bytes of a regular file; kNotFound if it cannot be opened, kInvalidArgument if longer than
+// `max_bytes`.
+Result<std::string> ReadFile(const std::string& path, size_t max_bytes);
+
+}  // namespace skein

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "io/safetensors_header.h"
+#include "tensor/dtype.h"
+
+namespace skein {
+
+// Called while weights are read: bytes done so far, of how many in all.
+using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
+
+// A tensor of a mapped file, row-major.
+struct TensorView {
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  const std::byte* data = nullptr;  // of any alignment
+  size_t bytes = 0;                 // product of shape * SizeOf(dtype)
+};
+
+// One safetensors file, mapped read-only. Move-only; reading is thread-safe. The file must not
+// shrink while it is mapped (reading past its new end would raise SIGBUS).
+class SafetensorsFile {
+ public:
+  // kNotFound if it cannot be opened; else whatever ParseSafetensorsHeader refuses.
+  static Result<SafetensorsFile> Open(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(SafetensorsFile&& other) noexcept;
+  SafetensorsFile& operator=(SafetensorsFile&& other) noexcept;
+
+  const SafetensorsHeader& header() const { return header_; }
+  const std::string& path() const { return path_; }
+  size_t bytes() const { return bytes_; }
+
+  // kNotFound if there is no such tensor; kUnsupported if its dtype is not one of ours.
+  Result<TensorView> Find(std::string_view name) const;
+
+ private:
+  SafetensorsFile() = default;
+
+  std::string path_;
+  const std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+  SafetensorsHeader header_;
+};
+
+// The weights of a model directory: model.safetensors, else the shards that
+// model.safetensors.index.json names. Every shard is opened and checked at once.
+class ModelFiles {
+ public:
+  static Result<ModelFiles> Open(const std::string& model_dir);
+
+  // Names of all tensors, sorted.
+  std::vector<std::string> Names() const;
+  bool Has(std::string_view name) const { return shard_of_.contains(name); }
+  Result<TensorView> Find(std::string_view name) const;
+  // The same, of exactly this shape; the error names both shapes.
+  Result<TensorView> Find(std::string_view name, const std::vector<int64_t>& shape) const;
+  // The header's entry; REQUIRES: Has(name).
+  const TensorInfo& Info(std::string_view name) const;
+
+  int64_t total_bytes() const;  // of all tensors
+
+  // The pages that lie wholly in `view` will not be read again soon: the system may drop them now
+  // (they come back from the file if they are read after all). Thread-safe.
+  static void ReleasePages(const TensorView& view);
+
+ private:
+  ModelFiles() = default;
+  Status OpenShards(const std::string& model_dir, const std::string& index_path);
+
+  std::vector<SafetensorsFile> files_;
+  std::map<std::string, size_t, std::less<>> shard_of_;  // tensor name -> index in files_
+};
+
+}  // namespace skein

@@ -1,0 +1,169 @@
+#include "io/safetensors_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "io/safetensors_header.h"
+
+namespace skein {
+namespace {
+
+// Where the data starts in a shard, so that a mapped tensor starts on a cache line.
+constexpr size_t kDataAlignment = 64;
+
+const char* FormatName(DType dtype) {
+  return dtype == DType::kF32 ? "F32" : dtype == DType::kBf16 ? "BF16" : "F16";
+}
+
+int64_t Bytes(const TensorSpec& spec) {
+  return spec.num_elements() * static_cast<int64_t>(SizeOf(spec.dtype));
+}
+
+Status Failed(const std::string& what, const std::string& path) {
+  return Status(StatusCode::kUnavailable,
+                "cannot " + what + " " + path + ": " + std::strerror(errno));
+}
+
+Status WriteAll(int fd, int64_t offset, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t count = pwrite(fd, bytes.data(), bytes.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return Failed("write", path);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
+  return Status::Ok();
+}
+
+std::string ShardName(size_t shard, size_t num_shards) {
+  if (num_shards == 1) return "model.safetensors";
+  char name[64];
+  std::snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors", shard + 1, num_shards);
+  return name;
+}
+
+}  // namespace
+
+int64_t TensorSpec::num_elements() const {
+  int64_t product = 1;
+  for (const int64_t dim : shape) product *= dim;
+  return product;
+}
+
+Result<SafetensorsWriter> SafetensorsWriter::Create(const std::string& dir,
+                                                    std::vector<TensorSpec> tensors,
+                                                    int64_t max_shard_bytes) {
+  SKEIN_CHECK(max_shard_bytes > 0);
+  SafetensorsWriter writer;
+  writer.tensors_ = std::move(tensors);
+  const int64_t total_bytes = writer.Plan(max_shard_bytes);
+  for (size_t shard = 0; shard < writer.shards_.size(); ++shard) {
+    SKEIN_RETURN_IF_ERROR(
+        writer.CreateShard(shard, dir + "/" + ShardName(shard, writer.shards_.size())));
+  }
+  if (writer.shards_.size() > 1) SKEIN_RETURN_IF_ERROR(writer.WriteIndex(dir, total_bytes));
+  return writer;
+}
+
+// Fills shards in the order of the tensors; returns the bytes of all.
+int64_t SafetensorsWriter::Plan(int64_t max_shard_bytes) {
+  shards_.resize(1);
+  int64_t in_shard = 0, total = 0;
+  for (const TensorSpec& spec : tensors_) {
+    const int64_t bytes = Bytes(spec);
+    if (in_shard > 0 && in_shard + bytes > max_shard_bytes) {
+      shards_.emplace_back();
+      in_shard = 0;
+    }
+    places_.push_back({shards_.size() - 1, in_shard});
+    in_shard += bytes;
+    total += bytes;
+  }
+  return total;
+}
+
+Status SafetensorsWriter::CreateShard(size_t shard, const std::string& path) {
+  std::string header = R"({"__metadata__":{"format":"pt"})";
+  int64_t data_bytes = 0;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (places_[i].shard != shard) continue;
+    data_bytes = places_[i].begin + Bytes(tensors_[i]);
+    header += ",\"" + tensors_[i].name + "\":{\"dtype\":\"" + FormatName(tensors_[i].dtype) +
+              "\",\"shape\":" + ShapeString(tensors_[i].shape) + ",\"data_offsets\":[" +
+              std::to_string(places_[i].begin) + "," + std::to_string(data_bytes) + "]}";
+  }
+  header += "}";
+  while ((8 + header.size()) % kDataAlignment != 0) header.push_back(' ');
+  const auto data_begin = static_cast<int64_t>(8 + header.size());
+  for (Place& place : places_) {
+    if (place.shard == shard) place.begin += data_begin;
+  }
+
+  // A new file each time: one that is mapped elsewhere must not change under its reader.
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("replace", path);
+  shards_[shard].path = path;
+  shards_[shard].fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  const int fd = shards_[shard].fd;
+  if (fd < 0) return Failed("create", path);
+  if (ftruncate(fd, data_begin + data_bytes) != 0) return Failed("extend", path);
+  const uint64_t length = header.size();
+  SKEIN_RETURN_IF_ERROR(WriteAll(fd, 0, std::as_bytes(std::span(&length, 1)), path));
+  return WriteAll(fd, 8, std::as_bytes(std::span(header)), path);
+}
+
+Status SafetensorsWriter::WriteIndex(const std::string& dir, int64_t total_bytes) const {
+  std::string index = "{\n  \"metadata\": {\"total_size\": " + std::to_string(total_bytes) +
+                      "},\n  \"weight_map\": {";
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    index += (i > 0 ? ",\n    \"" : "\n    \"") + tensors_[i].name + "\": \"" +
+             ShardName(places_[i].shard, shards_.size()) + "\"";
+  }
+  return WriteFile(dir + "/model.safetensors.index.json", index + "\n  }\n}\n");
+}
+
+Status SafetensorsWriter::Write(size_t index, int64_t offset,
+                                std::span<const std::byte> bytes) const {
+  SKEIN_CHECK(index < tensors_.size());
+  SKEIN_CHECK(offset >= 0 && offset + static_cast<int64_t>(bytes.size()) <= Bytes(tensors_[index]));
+  const Shard& shard = shards_[places_[index].shard];
+  return WriteAll(shard.fd, places_[index].begin + offset, bytes, shard.path);
+}
+
+Status SafetensorsWriter::Close() {
+  Status status;
+  for (Shard& shard : shards_) {
+    const int fd = std::exchange(shard.fd, -1);
+    if (fd >= 0 && close(fd) != 0 && status.ok()) status = Failed("close", shard.path);
+  }
+  return status;
+}
+
+SafetensorsWriter::~SafetensorsWriter() { (void)Close(); }
+
+SafetensorsWriter::SafetensorsWriter(SafetensorsWriter&& other) noexcept
+    : tensors_(std::move(other.tensors_)),
+      places_(std::move(other.places_)),
+      shards_(std::exchange(other.shards_, {})) {}
+
+SafetensorsWriter& SafetensorsWriter::operator=(SafetensorsWriter&& other) noexcept {
+  std::swap(tensors_, other.tensors_);
+  std::swap(places_, other.places_);
+  std::swap(shards_, other.shards_);
+  return *this;
+}
+
+Status WriteFile(const std::string& path, std::string_view text) {
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("replace", path);
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0) return Failed("create", path);
+  const Status status = WriteAll(fd, 0, std::as_bytes(std::span(text)), path);
+  if (close(fd) != 0 && status.ok()) return Failed("close", path);
+  return status;
+}
+
+}  // namespace skein

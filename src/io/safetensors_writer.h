@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "tensor/dtype.h"
+
+namespace skein {
+
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;  // every dimension >= 0
+
+  int64_t num_elements() const;
+};
+
+// Writes the weights of a model as HuggingFace lays them out: one model.safetensors, or shards of
+// at most `max_shard_bytes` of data (a larger tensor has one of its own) with an index. Files get
+// their full length at once; the data follows in any order, so memory use is the caller's chunks.
+class SafetensorsWriter {
+ public:
+  // Creates the files (replacing those of the same names) and writes headers and index.
+  static Result<SafetensorsWriter> Create(const std::string& dir, std::vector<TensorSpec> tensors,
+                                          int64_t max_shard_bytes);
+  ~SafetensorsWriter();
+  SafetensorsWriter(SafetensorsWriter&& other) noexcept;
+  SafetensorsWriter& operator=(SafetensorsWriter&& other) noexcept;
+
+  const std::vector<TensorSpec>& tensors() const { return tensors_; }
+  size_t num_shards() const { return shards_.size(); }
+
+  // Writes part of tensor `index`, `offset` bytes from its start. Thread-safe.
+  Status Write(size_t index, int64_t offset, std::span<const std::byte> bytes) const;
+
+  // Closes the files; fails if the system could not keep what was written.
+  Status Close();
+
+ private:
+  struct Shard {
+    std::string path;
+    int fd = -1;
+  };
+  struct Place {
+    size_t shard = 0;
+    int64_t begin = 0;  // in the shard's data, then in its file
+  };
+  SafetensorsWriter() = default;
+  int64_t Plan(int64_t max_shard_bytes);
+  Status CreateShard(size_t shard, const std::string& path);
+  Status WriteIndex(const std::string& dir, int64_t total_bytes) const;
+
+  std::vector<TensorSpec> tensors_;
+  std::vector<Place> places_;  // of tensors_
+  std::vector<Shard> shards_;
+};
+
+// Creates or replaces a file.
+Status WriteFile(const std::string& path, std::string_view text);
+
+}  // namespace skein

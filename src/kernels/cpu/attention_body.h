@@ -1,0 +1,229 @@
+#pragma once
+
+// The attention walk of docs/numerics.md; see math_body.h for how this file is used.
+
+#include "kernels/cpu/gemm_body.h"
+#include "kernels/cpu/math_body.h"
+#include "kernels/cpu/ops.h"
+
+namespace skein {
+
+// The state of up to 16 rows over the keys seen so far: softmax-weighted sum acc / sum, relative to
+// exp(max).
+struct AttentionState {
+  alignas(64) float max[kMaxQueryRows];
+  alignas(64) float sum[kMaxQueryRows];
+  alignas(64) float acc[kMaxQueryRows * kMaxHeadDim];  // [rows, head_dim_padded]
+};
+
+template <class V>
+inline void ResetState(AttentionState& state, int64_t acc_elements) {
+  V::Set(-__builtin_inff()).Store(state.max);
+  V::Set(0.0f).Store(state.sum);
+  for (int64_t i = 0; i < acc_elements; i += 16) V::Set(0.0f).Store(state.acc + i);
+}
+
+// The walk of one tile. About 55 KB, on the stack of the thread that runs it.
+template <class V, bool kBf16>
+class AttentionWalk {
+ public:
+  explicit AttentionWalk(const AttentionArgs& args) : args_(args) {
+    for (int32_t r = 0; r < args.num_rows; ++r) {
+      if (args.rows[r].num_keys > max_keys_) max_keys_ = args.rows[r].num_keys;
+      if constexpr (kBf16) {
+        WidenRows<V>(static_cast<const uint16_t*>(args.rows[r].q), 0, 1, args.head_dim,
+                     q_ + r * args.head_dim_padded);
+      } else {
+        const auto* q = static_cast<const float*>(args.rows[r].q);
+        for (int32_t d = 0; d < args.head_dim; ++d) q_[r * args.head_dim_padded + d] = q[d];
+      }
+    }
+  }
+
+  void Run() {
+    const int64_t acc_elements = int64_t{args_.num_rows} * args_.head_dim_padded;
+    ResetState<V>(total_, acc_elements);
+    for (int32_t segment = 0; segment < max_keys_; segment += kKeysPerSegment) {
+      const int32_t end =
+          max_keys_ - segment < kKeysPerSegment ? max_keys_ : segment + kKeysPerSegment;
+      ResetState<V>(part_, acc_elements);
+      for (int32_t step = segment; step < end; step += kKeysPerStep) Step(step);
+      Merge(segment);
+    }
+    Finish();
+  }
+
+ private:
+  static constexpr int64_t kElementBytes = kBf16 ? 2 : 4;
+
+  const std::byte* Block(int32_t key) const {
+    return args_.kv + args_.block_table[key / kKvBlockTokens] * int64_t(args_.block_bytes);
+  }
+  // How many keys of the step at `step` the row sees.
+  int32_t Visible(int32_t row, int32_t step) const {
+    const int32_t left = args_.rows[row].num_keys - step;
+    return left < 0 ? 0 : left > kKeysPerStep ? kKeysPerStep : left;
+  }
+
+  void Step(int32_t step) {
+    Scores(step);
+    Softmax(step);
+    for (int32_t key = step; key < step + kKeysPerStep && key < max_keys_; key += kKvBlockTokens) {
+      AddValues(step, key);
+    }
+  }
+
+  // p_[r][j] = q[r] . k[step + j], not yet scaled; keys beyond a row's own are never used.
+  void Scores(int32_t step) {
+    constexpr int kGroupsPerStep = kKeysPerStep / 16;
+    const std::byte* groups[kGroupsPerStep];
+    int num_groups = 0;
+    for (int32_t key = step; num_groups < kGroupsPerStep && key < max_keys_; key += 16) {
+      groups[num_groups++] =
+          Block(key) + key % kKvBlockTokens / 16 * (16 * args_.head_dim_padded * kElementBytes);
+    }
+    for (int32_t r = 0; r < args_.num_rows; r += V::kTileRows) {
+      const int rows = args_.num_rows - r < V::kTileRows ? args_.num_rows - r : V::kTileRows;
+      float* p = p_ + r * kKeysPerStep;
+      for (int i = 0; i < rows * kKeysPerStep; i += 16) V::Set(0.0f).Store(p + i);
+      TilesOfPanels<V, kBf16>(rows, q_ + r * args_.head_dim_padded, args_.head_dim_padded, groups,
+                              num_groups, args_.head_dim, p, kKeysPerStep);
+    }
+  }
+
+  // Lanes from `count` on, which may hold anything, NaN included, become `fill`.
+  static V KeepFirst(V v, int count, float fill) {
+    if (count >= 16) return v;
+    alignas(64) float lanes[16];
+    v.Store(lanes);
+    for (int i = count < 0 ? 0 : count; i < 16; ++i) lanes[i] = fill;
+    return V::Load(lanes);
+  }
+
+  // Moves the rows' maxima past this step's scores and turns p_ into weights against them.
+  void Softmax(int32_t step) {
+    const V scale = V::Set(args_.scale);
+    alignas(64) float new_max[16];
+    V::Load(part_.max).Store(new_max);
+    for (int32_t r = 0; r < args_.num_rows; ++r) {
+      const int32_t visible = Visible(r, step);
+      if (visible == 0) continue;
+      float* p = p_ + r * kKeysPerStep;
+      V max = V::Set(new_max[r]);
+      for (int32_t j = 0; j < visible; j += 16) {
+        const V s = KeepFirst(V::Load(p + j) * scale, visible - j, -__builtin_inff());
+        s.Store(p + j);
+        max = Max(s, max);
+      }
+      new_max[r] = max.Largest();
+    }
+    alignas(64) float factor[16];  // of what is there already
+    Exp(V::Load(part_.max) - V::Load(new_max)).Store(factor);
+    for (int32_t r = 0; r < args_.num_rows; ++r) {
+      const int32_t visible = Visible(r, step);
+      if (visible > 0) Weigh(r, visible, new_max[r], factor[r]);
+    }
+  }
+
+  void Weigh(int32_t r, int32_t visible, float new_max, float factor) {
+    float* p = p_ + r * kKeysPerStep;
+    const V shift = V::Set(new_max);
+    V sum = V::Set(0.0f);
+    for (int32_t j = 0; j < visible; j += 16) {
+      V weight = Exp(V::Load(p + j) - shift);  // 0 where Softmax filled in -inf
+      if constexpr (kBf16) weight = weight.RoundToBf16();
+      weight.Store(p + j);
+      sum = sum + weight;
+    }
+    part_.max[r] = new_max;
+    part_.sum[r] = __builtin_fmaf(part_.sum[r], factor, sum.Sum());
+    if (factor == 1.0f) return;  // x * 1 = x
+    float* acc = part_.acc + r * args_.head_dim_padded;
+    for (int32_t d = 0; d < args_.head_dim; d += 16)
+      (V::Load(acc + d) * V::Set(factor)).Store(acc + d);
+  }
+
+  // acc += P * V over the block of 32 keys at `key`. Rows that see as many keys of it go together;
+  // a key that a row does not see takes no part in its chain, whatever the memory holds.
+  void AddValues(int32_t step, int32_t key) {
+    const std::byte* panels[kMaxHeadDim / 16];
+    int num_panels = 0;
+    for (int32_t d = 0; d < args_.head_dim; d += 16) {
+      panels[num_panels++] = Block(key) + args_.k_bytes + d * (kKvBlockTokens * kElementBytes);
+    }
+    int32_t r = 0;
+    while (r < args_.num_rows) {
+      const int32_t count = VisibleInBlock(r, key);
+      int32_t rows = 1;
+      while (rows < V::kTileRows && r + rows < args_.num_rows &&
+             VisibleInBlock(r + rows, key) == count) {
+        ++rows;
+      }
+      if (count > 0) {
+        TilesOfPanels<V, kBf16>(rows, p_ + r * kKeysPerStep + (key - step), kKeysPerStep, panels,
+                                num_panels, count, part_.acc + r * args_.head_dim_padded,
+                                args_.head_dim_padded);
+      }
+      r += rows;
+    }
+  }
+  int32_t VisibleInBlock(int32_t row, int32_t key) const {
+    const int32_t left = args_.rows[row].num_keys - key;
+    return left < 0 ? 0 : left > kKvBlockTokens ? kKvBlockTokens : left;
+  }
+
+  // total_ continues by part_, for the rows that saw a key of the segment.
+  void Merge(int32_t segment) {
+    const V old_max = V::Load(total_.max);
+    const V part_max = V::Load(part_.max);
+    const V max = Max(part_max, old_max);
+    alignas(64) float new_max[16], old_factor[16], part_factor[16];
+    max.Store(new_max);
+    Exp(old_max - max).Store(old_factor);
+    Exp(part_max - max).Store(part_factor);
+    for (int32_t r = 0; r < args_.num_rows; ++r) {
+      if (args_.rows[r].num_keys <= segment) continue;
+      float* acc = total_.acc + r * args_.head_dim_padded;
+      const float* part = part_.acc + r * args_.head_dim_padded;
+      if (segment == 0) {
+        total_.sum[r] = part_.sum[r];
+        for (int32_t d = 0; d < args_.head_dim; d += 16) V::Load(part + d).Store(acc + d);
+      } else {
+        total_.sum[r] = __builtin_fmaf(total_.sum[r], old_factor[r], part_.sum[r] * part_factor[r]);
+        const V a = V::Set(old_factor[r]);
+        const V b = V::Set(part_factor[r]);
+        for (int32_t d = 0; d < args_.head_dim; d += 16) {
+          Fma(V::Load(acc + d), a, V::Load(part + d) * b).Store(acc + d);
+        }
+      }
+      total_.max[r] = segment == 0 ? part_.max[r] : new_max[r];
+    }
+  }
+
+  void Finish() {
+    for (int32_t r = 0; r < args_.num_rows; ++r) {
+      const V inverse = V::Set(1.0f / total_.sum[r]);
+      const float* acc = total_.acc + r * args_.head_dim_padded;
+      for (int32_t d = 0; d < args_.head_dim; d += 16) {
+        const int n = args_.head_dim - d < 16 ? args_.head_dim - d : 16;
+        StoreAs(V::Load(acc + d) * inverse, args_.rows[r].out, kBf16 ? DType::kBf16 : DType::kF32,
+                d, n);
+      }
+    }
+  }
+
+  const AttentionArgs& args_;
+  int32_t max_keys_ = 0;
+  alignas(64) float q_[kMaxQueryRows * kMaxHeadDim];
+  alignas(64) float p_[kMaxQueryRows * kKeysPerStep];  // scores, then weights, of a step
+  AttentionState part_;                                // of the segment
+  AttentionState total_;                               // of the segments before it
+};
+
+template <class V, bool kBf16>
+void Attention(const AttentionArgs& args) {
+  AttentionWalk<V, kBf16> walk(args);
+  walk.Run();
+}
+
+}  // namespace skein

@@ -1,0 +1,123 @@
+#include "kernels/cpu/cpu_kernels.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "base/fp_mode.h"
+#include "kernels/cpu/ops.h"
+
+namespace skein {
+namespace {
+
+CpuOps OpsOf(Isa isa) {
+  switch (isa) {
+    case Isa::kAmx:
+      return AmxOps();
+    case Isa::kAvx512:
+      return Avx512Ops();
+    case Isa::kAvx2:
+      return Avx2Ops();
+    case Isa::kScalar:
+      break;
+  }
+  return ScalarOps();
+}
+
+bool IsComputeType(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBf16; }
+
+// Checks the shapes, sets the floating-point mode and calls the instruction set's functions.
+class CpuKernels final : public Kernels {
+ public:
+  explicit CpuKernels(Isa isa) : isa_(isa), ops_(OpsOf(isa)) {}
+
+  Isa isa() const override { return isa_; }
+
+  void Gemm(const GemmCall& call) const override {
+    SKEIN_CHECK(call.w != nullptr && call.a != nullptr && call.out != nullptr);
+    SKEIN_CHECK(call.m >= 1 && call.lda >= call.w->k() && call.ldo >= call.n_end);
+    SKEIN_CHECK(call.n_begin >= 0 && call.n_begin % kPanelCols == 0);
+    SKEIN_CHECK(call.n_begin < call.n_end && call.n_end <= call.w->n());
+    SKEIN_CHECK(call.n_end % kPanelCols == 0 || call.n_end == call.w->n());
+    const ScopedFpMode fp_mode;
+    call.w->dtype() == DType::kBf16 ? ops_.gemm_bf16(call) : ops_.gemm_f32(call);
+  }
+
+  void Attention(const AttentionCall& call) const override {
+    const KvLayout& layout = *call.layout;
+    SKEIN_CHECK(!call.rows.empty() && call.rows.size() <= size_t{kMaxQueryRows});
+    SKEIN_CHECK(layout.head_dim >= 1 && layout.head_dim <= kMaxHeadDim);
+    SKEIN_CHECK(IsComputeType(layout.dtype));
+    for (const AttentionRow& row : call.rows) {
+      SKEIN_CHECK(row.q != nullptr && row.out != nullptr && row.num_keys >= 1);
+      SKEIN_CHECK(size_t(row.num_keys) <= call.block_table.size() * kKvBlockTokens);
+    }
+    const AttentionArgs args = {
+        .rows = call.rows.data(),
+        .num_rows = static_cast<int32_t>(call.rows.size()),
+        .block_table = call.block_table.data(),
+        .kv = call.kv,
+        .block_bytes = layout.block_bytes(),
+        .k_bytes = layout.k_bytes(),
+        .head_dim = layout.head_dim,
+        .head_dim_padded = layout.head_dim_padded(),
+        .scale = call.scale,
+    };
+    const ScopedFpMode fp_mode;
+    layout.dtype == DType::kBf16 ? ops_.attention_bf16(args) : ops_.attention_f32(args);
+  }
+
+  void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
+               DType out_dtype) const override {
+    SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
+    const ScopedFpMode fp_mode;
+    ops_.rms_norm(x, weight, eps, n, out, out_dtype);
+  }
+
+  void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const override {
+    SKEIN_CHECK(head_dim >= 2 && head_dim % 2 == 0);
+    const ScopedFpMode fp_mode;
+    ops_.rope(x, cos, sin, head_dim);
+  }
+
+  void SiluMul(const float* gate, const float* up, int32_t n, void* out,
+               DType out_dtype) const override {
+    SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
+    const ScopedFpMode fp_mode;
+    ops_.silu_mul(gate, up, n, out, out_dtype);
+  }
+
+  void Convert(const float* x, int32_t n, void* out, DType out_dtype) const override {
+    SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
+    const ScopedFpMode fp_mode;
+    ops_.convert(x, n, out, out_dtype);
+  }
+
+  LogSum LogSumExp(const float* x, int32_t n) const override {
+    SKEIN_CHECK(n >= 1);
+    const ScopedFpMode fp_mode;
+    const SumOfExp sum = ops_.sum_of_exp(x, n);
+    if (!sum.finite) {
+      return {std::numeric_limits<float>::quiet_NaN(), sum.max, sum.argmax, false};
+    }
+    // In double, where the library's last bit does not reach the result.
+    const double log_sum = double{sum.max} + std::log(double{sum.sum});
+    return {static_cast<float>(log_sum), sum.max, sum.argmax, true};
+  }
+
+  void ExpShifted(const float* x, float shift, int32_t n, float* out) const override {
+    SKEIN_CHECK(n >= 1);
+    const ScopedFpMode fp_mode;
+    ops_.exp_shifted(x, shift, n, out);
+  }
+
+ private:
+  const Isa isa_;
+  const CpuOps ops_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernels> MakeCpuKernels(Isa isa) { return std::make_unique<CpuKernels>(isa); }
+
+}  // namespace skein

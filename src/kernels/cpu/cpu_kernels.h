@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "kernels/kernels.h"
+
+namespace skein {
+
+// The kernels of an instruction set without asking whether this machine has it: for tests, which
+// may emulate it. Everyone else calls MakeKernels.
+std::unique_ptr<Kernels> MakeCpuKernels(Isa isa);
+
+}  // namespace skein

@@ -1,0 +1,185 @@
+#pragma once
+
+// Products of the FMA class; see math_body.h for how this file is used.
+
+#include "kernels/cpu/ops.h"
+
+namespace skein {
+
+// One register tile: c[r][16 p + j] continues as fma(a[r][i], panel p's column j at i, c) for i =
+// 0, 1, ..., k - 1. a: [R, k] f32 with row stride lda; c: [R, 16 P] with row stride ldc. kBf16: the
+// panels hold pairs of bf16, else f32 (PackedWeight's order).
+template <class V, bool kBf16, int R, int P>
+inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, int32_t k, float* c,
+                 int64_t ldc) {
+  V acc[R][P];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) acc[r][p] = V::Load(c + r * ldc + 16 * p);
+  }
+  // Far enough ahead to cover the latency of memory where a single row streams the weights.
+  constexpr int64_t kPrefetchBytes = 2048;
+  constexpr int64_t kStepBytes = 64;  // 16 columns of one f32, or of one pair of bf16
+  int32_t i = 0;
+  int64_t offset = 0;
+  if constexpr (kBf16) {
+    for (; i + 2 <= k; i += 2, offset += kStepBytes) {
+      V w[P];
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) {
+        if constexpr (R == 1) V::Prefetch(panels[p] + offset + kPrefetchBytes);
+        w[p] = V::LoadEven(panels[p] + offset);
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const V x = V::Set(a[r * lda + i]);
+#pragma GCC unroll 8
+        for (int p = 0; p < P; ++p) acc[r][p] = Fma(x, w[p], acc[r][p]);
+      }
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) w[p] = V::LoadOdd(panels[p] + offset);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const V x = V::Set(a[r * lda + i + 1]);
+#pragma GCC unroll 8
+        for (int p = 0; p < P; ++p) acc[r][p] = Fma(x, w[p], acc[r][p]);
+      }
+    }
+  }
+  for (; i < k; ++i, offset += kStepBytes) {  // bf16: the even half of a last pair
+    V w[P];
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) {
+      if constexpr (R == 1) V::Prefetch(panels[p] + offset + kPrefetchBytes);
+      if constexpr (kBf16) {
+        w[p] = V::LoadEven(panels[p] + offset);
+      } else {
+        w[p] = V::Load(reinterpret_cast<const float*>(panels[p] + offset));
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const V x = V::Set(a[r * lda + i]);
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) acc[r][p] = Fma(x, w[p], acc[r][p]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) acc[r][p].Store(c + r * ldc + 16 * p);
+  }
+}
+
+// Tile for `rows` in [1, kMaxRows], known only when running.
+template <class V, bool kBf16, int kMaxRows, int P>
+inline void TileOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
+                       int32_t k, float* c, int64_t ldc) {
+  if (rows == kMaxRows) return Tile<V, kBf16, kMaxRows, P>(a, lda, panels, k, c, ldc);
+  if constexpr (kMaxRows > 1) {
+    TileOfRows<V, kBf16, kMaxRows - 1, P>(rows, a, lda, panels, k, c, ldc);
+  }
+}
+
+// Tiles for any number of panels side by side.
+template <class V, bool kBf16>
+inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte* const* panels,
+                          int num_panels, int32_t k, float* c, int64_t ldc) {
+  int p = 0;
+  for (; p + V::kTilePanels <= num_panels; p += V::kTilePanels) {
+    TileOfRows<V, kBf16, V::kTileRows, V::kTilePanels>(rows, a, lda, panels + p, k, c + 16 * p,
+                                                       ldc);
+  }
+  for (; p < num_panels; ++p) {
+    TileOfRows<V, kBf16, V::kTileRows, 1>(rows, a, lda, panels + p, k, c + 16 * p, ldc);
+  }
+}
+
+// dst[r][0, k) = a[r][0, k) widened to f32; dst has row stride k.
+template <class V>
+inline void WidenRows(const uint16_t* a, int64_t lda, int rows, int32_t k, float* dst) {
+  for (int r = 0; r < rows; ++r) {
+    for (int32_t i = 0; i < k; i += 16) {
+      const int n = k - i < 16 ? k - i : 16;
+      V::LoadBf16First(a + r * lda + i, n).StoreFirst(dst + int64_t{r} * k + i, n);
+    }
+  }
+}
+
+// out = [out +] (sum + bias) for the finished sums c [rows, 16] of one panel.
+template <class V>
+inline void FinishPanel(const GemmCall& call, const float* c, int64_t ldc, int32_t row_begin,
+                        int32_t rows, int32_t column) {
+  const int n = call.n_end - column < 16 ? call.n_end - column : 16;
+  for (int32_t r = 0; r < rows; ++r) {
+    float* out = call.out + (row_begin + r) * call.ldo + column;
+    V v = V::Load(c + r * ldc);
+    if (call.bias != nullptr) v = v + V::LoadFirst(call.bias + column, n);
+    if (call.add_to_out) v = V::LoadFirst(out, n) + v;
+    v.StoreFirst(out, n);
+  }
+}
+
+inline constexpr int32_t kRowsPerChunk = 48;     // sums of so many rows wait on the stack
+inline constexpr int32_t kBlockElements = 1024;  // a block of a, widened, on the stack
+
+// Columns of P panels from panel `first`, all rows. Blocks of k are walked outside the rows, so
+// that the panels' part of a block stays in the first-level cache; c is spilled between them,
+// exactly.
+template <class V, bool kBf16, int kMaxRows, int P>
+inline void PanelGroup(const GemmCall& call, int32_t first) {
+  constexpr int kPanelStride = 16 * P;
+  alignas(64) float c[kRowsPerChunk * kPanelStride];
+  alignas(64) float a_block[kBlockElements];
+  const int32_t k = call.w->k();
+  const int32_t tile_rows = call.m < kMaxRows ? call.m : kMaxRows;
+  const int32_t k_block = kBlockElements / tile_rows / 32 * 32;
+  for (int32_t row_begin = 0; row_begin < call.m; row_begin += kRowsPerChunk) {
+    const int32_t rows = call.m - row_begin < kRowsPerChunk ? call.m - row_begin : kRowsPerChunk;
+    for (int32_t i = 0; i < rows * kPanelStride; i += 16) V::Set(0.0f).Store(c + i);
+    for (int32_t k_begin = 0; k_begin < k; k_begin += k_block) {
+      const int32_t k_count = k - k_begin < k_block ? k - k_begin : k_block;
+      const std::byte* panels[P];
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) {
+        panels[p] = call.w->panel(first + p) + int64_t{k_begin} * (kBf16 ? 32 : 64);
+      }
+      for (int32_t r = 0; r < rows; r += tile_rows) {
+        const int count = rows - r < tile_rows ? rows - r : tile_rows;
+        const int64_t a_offset = (row_begin + r) * call.lda + k_begin;
+        if constexpr (kBf16) {
+          WidenRows<V>(static_cast<const uint16_t*>(call.a) + a_offset, call.lda, count, k_count,
+                       a_block);
+          TileOfRows<V, true, kMaxRows, P>(count, a_block, k_count, panels, k_count,
+                                           c + r * kPanelStride, kPanelStride);
+        } else {
+          TileOfRows<V, false, kMaxRows, P>(count, static_cast<const float*>(call.a) + a_offset,
+                                            call.lda, panels, k_count, c + r * kPanelStride,
+                                            kPanelStride);
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) {
+      FinishPanel<V>(call, c + 16 * p, kPanelStride, row_begin, rows, 16 * (first + p));
+    }
+  }
+}
+
+template <class V, bool kBf16>
+void Gemm(const GemmCall& call) {
+  const int32_t end = (call.n_end + 15) / 16;
+  int32_t panel = call.n_begin / 16;
+  if (call.m == 1) {
+    for (; panel + V::kStreamPanels <= end; panel += V::kStreamPanels) {
+      PanelGroup<V, kBf16, 1, V::kStreamPanels>(call, panel);
+    }
+  }
+  for (; panel + V::kTilePanels <= end; panel += V::kTilePanels) {
+    PanelGroup<V, kBf16, V::kTileRows, V::kTilePanels>(call, panel);
+  }
+  for (; panel < end; ++panel) PanelGroup<V, kBf16, V::kTileRows, 1>(call, panel);
+}
+
+}  // namespace skein

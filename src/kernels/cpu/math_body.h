@@ -1,0 +1,52 @@
+#pragma once
+
+// Bodies of the kernels, written once over a vector `V` of 16 f32 lanes (vec_*.h). The translation
+// unit of each instruction set includes them after its target pragma, so they are compiled for it;
+// V keeps their names apart. docs/numerics.md defines every rounding.
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace skein {
+
+// Per lane; b where either is NaN.
+template <class V>
+inline V Max(V a, V b) {
+  return IfGreater(a, b, a, b);
+}
+
+// e^x. Results below the smallest normal number are 0.
+template <class V>
+inline V Exp(V x) {
+  // 2^n * e^r with n = round(x / ln 2), |r| <= ln(2) / 2. Adding 1.5 * 2^23 rounds to an integer,
+  // which then stands in the low bits.
+  const V magic = V::Set(0x1.8p23f);
+  const V shifted = Fma(x, V::Set(0x1.715476p+0f), magic);
+  const V n = shifted - magic;
+  V r = Fma(n, V::Set(-0x1.62e4p-1f), x);  // ln 2 in two parts; n times the short one is exact
+  r = Fma(n, V::Set(-0x1.7f7d1cp-20f), r);
+  // 1 + r + r^2 q(r), with the least maximal relative error on the interval (4e-9).
+  V q = V::Set(0x1.6a2430p-10f);
+  q = Fma(q, r, V::Set(0x1.1239e4p-7f));
+  q = Fma(q, r, V::Set(0x1.5558f2p-5f));
+  q = Fma(q, r, V::Set(0x1.555492p-3f));
+  q = Fma(q, r, V::Set(0x1.fffffcp-2f));
+  q = Fma(q, r, V::Set(1.0f));
+  q = Fma(q, r, V::Set(1.0f));
+  V y = AddExponent(q, shifted);
+  y = IfGreater(V::Set(-0x1.5d589ep+6f), x, V::Set(0.0f), y);
+  return IfGreater(x, V::Set(0x1.62e42ep+6f), V::Set(__builtin_inff()), y);
+}
+
+// The first n <= 16 elements at `index` of an array of either type.
+template <class V>
+inline void StoreAs(V v, void* out, DType dtype, int64_t index, int n) {
+  if (dtype == DType::kF32) {
+    v.StoreFirst(static_cast<float*>(out) + index, n);
+  } else {
+    v.StoreBf16First(static_cast<uint16_t*>(out) + index, n);
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kernels.h"
+
+namespace skein {
+
+// AttentionCall in plain pointers, checked, with head_dim <= kMaxHeadDim.
+struct AttentionArgs {
+  const AttentionRow* rows = nullptr;
+  int32_t num_rows = 0;
+  const int32_t* block_table = nullptr;
+  const std::byte* kv = nullptr;
+  size_t block_bytes = 0;  // from one block to the next
+  size_t k_bytes = 0;      // from a block's K to its V
+  int32_t head_dim = 0;
+  int32_t head_dim_padded = 0;
+  float scale = 1.0f;
+};
+
+// What LogSumExp is made of: log_sum_exp = max + log(sum).
+struct SumOfExp {
+  float max;
+  float sum;
+  int32_t argmax;
+  bool finite;
+};
+
+// The operations of one instruction set as plain functions. Arguments are checked by the caller
+// (CpuKernels). Only plain data crosses into the translation units that are compiled for an
+// instruction set, so that no inline function of a library is ever compiled for it.
+struct CpuOps {
+  void (*gemm_f32)(const GemmCall& call);
+  void (*gemm_bf16)(const GemmCall& call);
+  void (*attention_f32)(const AttentionArgs& args);
+  void (*attention_bf16)(const AttentionArgs& args);
+  void (*rms_norm)(const float* x, const float* weight, float eps, int32_t n, void* out,
+                   DType out_dtype);
+  void (*rope)(float* x, const float* cos, const float* sin, int32_t head_dim);
+  void (*silu_mul)(const float* gate, const float* up, int32_t n, void* out, DType out_dtype);
+  void (*convert)(const float* x, int32_t n, void* out, DType out_dtype);
+  SumOfExp (*sum_of_exp)(const float* x, int32_t n);
+  void (*exp_shifted)(const float* x, float shift, int32_t n, float* out);
+};
+
+const CpuOps& ScalarOps();
+const CpuOps& Avx2Ops();
+const CpuOps& Avx512Ops();
+// Avx512Ops with gemm_bf16 on the matrix unit.
+CpuOps AmxOps();
+
+}  // namespace skein

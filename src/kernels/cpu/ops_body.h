@@ -1,0 +1,25 @@
+#pragma once
+
+#include "kernels/cpu/attention_body.h"
+#include "kernels/cpu/gemm_body.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/rowwise_body.h"
+
+namespace skein {
+
+// All operations over the vector V.
+template <class V>
+inline constexpr CpuOps kOpsOf = {
+    .gemm_f32 = Gemm<V, false>,
+    .gemm_bf16 = Gemm<V, true>,
+    .attention_f32 = Attention<V, false>,
+    .attention_bf16 = Attention<V, true>,
+    .rms_norm = RmsNorm<V>,
+    .rope = Rope<V>,
+    .silu_mul = SiluMul<V>,
+    .convert = Convert<V>,
+    .sum_of_exp = SumExp<V>,
+    .exp_shifted = ExpShifted<V>,
+};
+
+}  // namespace skein

@@ -1,0 +1,122 @@
+#pragma once
+
+// Operations on one row; see math_body.h for how this file is used.
+
+#include "kernels/cpu/math_body.h"
+#include "kernels/cpu/ops.h"
+
+namespace skein {
+
+inline constexpr int kLanes = 16;
+
+template <class V>
+void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
+             DType out_dtype) {
+  V squares = V::Set(0.0f);
+  int32_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const V v = V::Load(x + i);
+    squares = Fma(v, v, squares);
+  }
+  if (i < n) {
+    const V v = V::LoadFirst(x + i, n - i);
+    squares = Fma(v, v, squares);
+  }
+  const float mean = squares.Sum() / static_cast<float>(n);
+  const V scale = V::Set(1.0f / __builtin_sqrtf(mean + eps));
+  for (i = 0; i + kLanes <= n; i += kLanes) {
+    StoreAs(V::Load(x + i) * scale * V::Load(weight + i), out, out_dtype, i, kLanes);
+  }
+  if (i < n) {
+    StoreAs(V::LoadFirst(x + i, n - i) * scale * V::LoadFirst(weight + i, n - i), out, out_dtype, i,
+            n - i);
+  }
+}
+
+template <class V>
+void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) {
+  const int32_t half = head_dim / 2;
+  for (int32_t i = 0; i < half; i += kLanes) {
+    const int n = half - i < kLanes ? half - i : kLanes;
+    const V a = V::LoadFirst(x + i, n);
+    const V b = V::LoadFirst(x + half + i, n);
+    const V c = V::LoadFirst(cos + i, n);
+    const V s = V::LoadFirst(sin + i, n);
+    (a * c - b * s).StoreFirst(x + i, n);
+    (b * c + a * s).StoreFirst(x + half + i, n);
+  }
+}
+
+template <class V>
+void SiluMul(const float* gate, const float* up, int32_t n, void* out, DType out_dtype) {
+  const V one = V::Set(1.0f);
+  for (int32_t i = 0; i < n; i += kLanes) {
+    const int count = n - i < kLanes ? n - i : kLanes;
+    const V g = V::LoadFirst(gate + i, count);
+    const V silu = g / (one + Exp(V::Set(0.0f) - g));
+    StoreAs(silu * V::LoadFirst(up + i, count), out, out_dtype, i, count);
+  }
+}
+
+template <class V>
+void Convert(const float* x, int32_t n, void* out, DType out_dtype) {
+  for (int32_t i = 0; i < n; i += kLanes) {
+    const int count = n - i < kLanes ? n - i : kLanes;
+    StoreAs(V::LoadFirst(x + i, count), out, out_dtype, i, count);
+  }
+}
+
+template <class V>
+void ExpShifted(const float* x, float shift, int32_t n, float* out) {
+  for (int32_t i = 0; i < n; i += kLanes) {
+    const int count = n - i < kLanes ? n - i : kLanes;
+    Exp(V::LoadFirst(x + i, count) - V::Set(shift)).StoreFirst(out + i, count);
+  }
+}
+
+// Lanes that hold no element of the row become `fill`.
+template <class V>
+inline V LoadFirstOr(const float* p, int n, float fill) {
+  float padded[kLanes];
+  for (int i = 0; i < kLanes; ++i) padded[i] = i < n ? p[i] : fill;
+  return V::Load(padded);
+}
+
+template <class V>
+SumOfExp SumExp(const float* x, int32_t n) {
+  // Partial sums of so many elements, then their sum: the error grows with neither.
+  constexpr int32_t kBlock = 2048;
+  const float infinity = __builtin_inff();
+  const V zero = V::Set(0.0f);
+  const V one = V::Set(1.0f);
+  V max = V::Set(-infinity);
+  V bad = zero;  // counts NaN and +inf
+  for (int32_t i = 0; i < n; i += kLanes) {
+    const V v = i + kLanes <= n ? V::Load(x + i) : LoadFirstOr<V>(x + i, n - i, -infinity);
+    max = Max(v, max);
+    bad = bad + IfGreater(V::Set(infinity), v, zero, one);
+  }
+  SumOfExp result = {max.Largest(), 0.0f, 0, bad.Sum() == 0.0f};
+  if (result.max == -infinity) result.finite = false;
+  for (int32_t i = 0; i < n; ++i) {
+    if (x[i] == result.max) {
+      result.argmax = i;
+      break;
+    }
+  }
+  result.max += 0.0f;
+  V total = zero;
+  for (int32_t block = 0; block < n; block += kBlock) {
+    const int32_t end = n - block < kBlock ? n : block + kBlock;
+    V sum = zero;
+    for (int32_t i = block; i < end; i += kLanes) {
+      const V v = i + kLanes <= end ? V::Load(x + i) : LoadFirstOr<V>(x + i, end - i, -infinity);
+      sum = sum + Exp(v - V::Set(result.max));
+    }
+    total = total + sum;
+  }
+  result.sum = total.Sum();
+  return result;
+}
+
+}  // namespace skein

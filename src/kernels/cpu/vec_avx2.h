@@ -1,0 +1,131 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace skein::avx2 {
+
+// 16 f32 lanes in two registers. The same contract as scalar::Vec, bit for bit.
+struct Vec {
+  static constexpr int kTileRows = 4;
+  static constexpr int kTilePanels = 1;
+  static constexpr int kStreamPanels = 4;
+
+  __m256 lo, hi;
+
+  static Vec Set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+  static Vec Load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+  static Vec LoadFirst(const float* p, int n) {
+    return {_mm256_maskload_ps(p, First(n)), _mm256_maskload_ps(p + 8, First(n - 8))};
+  }
+  void Store(float* p) const {
+    _mm256_storeu_ps(p, lo);
+    _mm256_storeu_ps(p + 8, hi);
+  }
+  void StoreFirst(float* p, int n) const {
+    _mm256_maskstore_ps(p, First(n), lo);
+    _mm256_maskstore_ps(p + 8, First(n - 8), hi);
+  }
+
+  static Vec LoadBf16First(const uint16_t* p, int n) {
+    if (n >= 16) return Widen(p);
+    alignas(32) uint16_t padded[16] = {};
+    for (int i = 0; i < n; ++i) padded[i] = p[i];
+    return Widen(padded);
+  }
+  void StoreBf16First(uint16_t* p, int n) const {
+    // Packing works within 128-bit halves; the permutation puts the quarters in order.
+    const __m256i packed = _mm256_permute4x64_epi64(
+        _mm256_packus_epi32(_mm256_srli_epi32(Rounded(lo), 16), _mm256_srli_epi32(Rounded(hi), 16)),
+        0xd8);
+    if (n >= 16) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), packed);
+    alignas(32) uint16_t all[16];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(all), packed);
+    for (int i = 0; i < n; ++i) p[i] = all[i];
+  }
+  static Vec LoadEven(const std::byte* p) {
+    return FromBits(_mm256_slli_epi32(LoadBits(p), 16), _mm256_slli_epi32(LoadBits(p + 32), 16));
+  }
+  static Vec LoadOdd(const std::byte* p) {
+    const __m256i upper = _mm256_set1_epi32(int(0xffff0000u));
+    return FromBits(_mm256_and_si256(LoadBits(p), upper),
+                    _mm256_and_si256(LoadBits(p + 32), upper));
+  }
+  static void Prefetch(const std::byte* p) {
+    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
+  }
+
+  float Sum() const {
+    const __m256 eight = _mm256_add_ps(lo, hi);
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  float Largest() const {
+    alignas(32) float lane[16];
+    Store(lane);
+    float max = -__builtin_inff();
+    for (float e : lane) max = e > max ? e : max;
+    return max;
+  }
+  Vec RoundToBf16() const {
+    const __m256i upper = _mm256_set1_epi32(int(0xffff0000u));
+    return FromBits(_mm256_and_si256(Rounded(lo), upper), _mm256_and_si256(Rounded(hi), upper));
+  }
+
+  // Of use to the operators below only.
+  static __m256i First(int n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static __m256i LoadBits(const void* p) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+  }
+  static __m256i Bits(__m256 x) { return _mm256_castps_si256(x); }
+  static Vec FromBits(__m256i lo, __m256i hi) {
+    return {_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)};
+  }
+  static Vec Widen(const uint16_t* p) {
+    const __m256i bits = LoadBits(p);
+    return FromBits(
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(bits)), 16),
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm256_extracti128_si256(bits, 1)), 16));
+  }
+  // The rounded bf16 in the upper half of each lane, anything below.
+  static __m256i Rounded(__m256 x) {
+    const __m256i bits = Bits(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded =
+        _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    return _mm256_blendv_epi8(rounded, quiet, Bits(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+  }
+};
+
+// Not friends inside the class: g++ 12 compiles those for the baseline, whatever the pragma says.
+inline Vec operator+(Vec a, Vec b) {
+  return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+inline Vec operator-(Vec a, Vec b) {
+  return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+inline Vec operator*(Vec a, Vec b) {
+  return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+inline Vec operator/(Vec a, Vec b) {
+  return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+}
+inline Vec Fma(Vec a, Vec b, Vec c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+inline Vec IfGreater(Vec a, Vec b, Vec x, Vec y) {
+  return {_mm256_blendv_ps(y.lo, x.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ)),
+          _mm256_blendv_ps(y.hi, x.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ))};
+}
+inline Vec AddExponent(Vec p, Vec n) {
+  return Vec::FromBits(_mm256_add_epi32(Vec::Bits(p.lo), _mm256_slli_epi32(Vec::Bits(n.lo), 23)),
+                       _mm256_add_epi32(Vec::Bits(p.hi), _mm256_slli_epi32(Vec::Bits(n.hi), 23)));
+}
+
+}  // namespace skein::avx2

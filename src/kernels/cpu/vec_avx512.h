@@ -1,0 +1,87 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace skein::avx512 {
+
+// 16 f32 lanes in one register. The same contract as scalar::Vec, bit for bit.
+struct Vec {
+  static constexpr int kTileRows = 6;
+  static constexpr int kTilePanels = 4;
+  static constexpr int kStreamPanels = 4;
+
+  __m512 v;
+
+  static __mmask16 First(int n) { return static_cast<__mmask16>((1u << n) - 1); }
+
+  static Vec Set(float x) { return {_mm512_set1_ps(x)}; }
+  static Vec Load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  static Vec LoadFirst(const float* p, int n) { return {_mm512_maskz_loadu_ps(First(n), p)}; }
+  void Store(float* p) const { _mm512_storeu_ps(p, v); }
+  void StoreFirst(float* p, int n) const { _mm512_mask_storeu_ps(p, First(n), v); }
+
+  static Vec LoadBf16First(const uint16_t* p, int n) {
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(First(n), p));
+    return FromBits(_mm512_slli_epi32(wide, 16));
+  }
+  void StoreBf16First(uint16_t* p, int n) const {
+    _mm256_mask_storeu_epi16(p, First(n), _mm512_cvtepi32_epi16(_mm512_srli_epi32(Rounded(), 16)));
+  }
+  static Vec LoadEven(const std::byte* p) {
+    return FromBits(_mm512_slli_epi32(_mm512_loadu_si512(p), 16));
+  }
+  static Vec LoadOdd(const std::byte* p) {
+    return FromBits(_mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi32(int(0xffff0000u))));
+  }
+  static void Prefetch(const std::byte* p) {
+    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
+  }
+
+  float Sum() const {
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  float Largest() const {
+    alignas(64) float lane[16];
+    _mm512_store_ps(lane, v);
+    float max = -__builtin_inff();
+    for (float e : lane) max = e > max ? e : max;
+    return max;
+  }
+  Vec RoundToBf16() const {
+    return FromBits(_mm512_and_si512(Rounded(), _mm512_set1_epi32(int(0xffff0000u))));
+  }
+
+  // Of use to the operators below only.
+  static Vec FromBits(__m512i bits) { return {_mm512_castsi512_ps(bits)}; }
+  __m512i Bits() const { return _mm512_castps_si512(v); }
+  // The rounded bf16 in the upper half of each lane, anything below.
+  __m512i Rounded() const {
+    const __m512i bits = Bits();
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded =
+        _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    return _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), quiet);
+  }
+};
+
+// Not friends inside the class: g++ 12 compiles those for the baseline, whatever the pragma says.
+inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
+inline Vec operator*(Vec a, Vec b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline Vec operator/(Vec a, Vec b) { return {_mm512_div_ps(a.v, b.v)}; }
+inline Vec Fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+inline Vec IfGreater(Vec a, Vec b, Vec x, Vec y) {
+  return {_mm512_mask_mov_ps(y.v, _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ), x.v)};
+}
+inline Vec AddExponent(Vec p, Vec n) {
+  return Vec::FromBits(_mm512_add_epi32(p.Bits(), _mm512_slli_epi32(n.Bits(), 23)));
+}
+
+}  // namespace skein::avx512

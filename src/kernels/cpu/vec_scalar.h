@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace skein::scalar {
+
+// 16 f32 lanes in portable code: the vector of the kernels' bodies where the machine has none.
+struct Vec {
+  static constexpr int kTileRows = 2;  // rows and panels of a register tile
+  static constexpr int kTilePanels = 1;
+  static constexpr int kStreamPanels = 1;  // panels in flight for a single row
+
+  float lane[16];
+
+  static Vec Set(float x) {
+    Vec v;
+    for (float& e : v.lane) e = x;
+    return v;
+  }
+  static Vec Load(const float* p) { return LoadFirst(p, 16); }
+  // Lanes from n on are +0 and not read.
+  static Vec LoadFirst(const float* p, int n) {
+    Vec v = Set(0.0f);
+    std::memcpy(v.lane, p, sizeof(float) * n);
+    return v;
+  }
+  void Store(float* p) const { StoreFirst(p, 16); }
+  void StoreFirst(float* p, int n) const { std::memcpy(p, lane, sizeof(float) * n); }
+
+  // bf16 as bits. Widening is exact; narrowing rounds to nearest even and keeps NaN a NaN.
+  static Vec LoadBf16First(const uint16_t* p, int n) {
+    Vec v = Set(0.0f);
+    for (int i = 0; i < n; ++i) v.lane[i] = FromBits(uint32_t{p[i]} << 16);
+    return v;
+  }
+  void StoreBf16First(uint16_t* p, int n) const {
+    for (int i = 0; i < n; ++i) {
+      const uint32_t bits = ToBits(lane[i]);
+      const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+      p[i] =
+          static_cast<uint16_t>((nan ? bits | 0x400000u : bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+    }
+  }
+  // Of 16 pairs of bf16, the first or the second of each.
+  static Vec LoadEven(const std::byte* p) {
+    Vec v;
+    for (int i = 0; i < 16; ++i) v.lane[i] = FromBits(LoadPair(p, i) << 16);
+    return v;
+  }
+  static Vec LoadOdd(const std::byte* p) {
+    Vec v;
+    for (int i = 0; i < 16; ++i) v.lane[i] = FromBits(LoadPair(p, i) & 0xffff0000u);
+    return v;
+  }
+  static void Prefetch(const std::byte* p) { __builtin_prefetch(p); }
+
+  // ((l0 + l8) + (l4 + l12)) + ...: halves are added until one lane is left.
+  float Sum() const {
+    Vec v = *this;
+    for (int half = 8; half >= 1; half /= 2) {
+      for (int i = 0; i < half; ++i) v.lane[i] += v.lane[i + half];
+    }
+    return v.lane[0];
+  }
+  // The largest lane that is not NaN; NaN lanes only: -inf.
+  float Largest() const {
+    float max = -__builtin_inff();
+    for (float e : lane) max = e > max ? e : max;
+    return max;
+  }
+  Vec RoundToBf16() const {
+    uint16_t bits[16];
+    StoreBf16First(bits, 16);
+    return LoadBf16First(bits, 16);
+  }
+
+  // Of use to the operators below only.
+  static uint32_t ToBits(float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    return bits;
+  }
+  static float FromBits(uint32_t bits) {
+    float x;
+    std::memcpy(&x, &bits, 4);
+    return x;
+  }
+  static uint32_t LoadPair(const std::byte* p, int i) {
+    uint32_t pair;
+    std::memcpy(&pair, p + 4 * i, 4);
+    return pair;
+  }
+};
+
+inline Vec operator+(Vec a, const Vec& b) {
+  for (int i = 0; i < 16; ++i) a.lane[i] += b.lane[i];
+  return a;
+}
+inline Vec operator-(Vec a, const Vec& b) {
+  for (int i = 0; i < 16; ++i) a.lane[i] -= b.lane[i];
+  return a;
+}
+inline Vec operator*(Vec a, const Vec& b) {
+  for (int i = 0; i < 16; ++i) a.lane[i] *= b.lane[i];
+  return a;
+}
+inline Vec operator/(Vec a, const Vec& b) {
+  for (int i = 0; i < 16; ++i) a.lane[i] /= b.lane[i];
+  return a;
+}
+// a * b + c, rounded once.
+inline Vec Fma(const Vec& a, const Vec& b, Vec c) {
+  for (int i = 0; i < 16; ++i) c.lane[i] = __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]);
+  return c;
+}
+// Per lane: a > b ? x : y (y where either is NaN).
+inline Vec IfGreater(const Vec& a, const Vec& b, const Vec& x, Vec y) {
+  for (int i = 0; i < 16; ++i) y.lane[i] = a.lane[i] > b.lane[i] ? x.lane[i] : y.lane[i];
+  return y;
+}
+// Adds to the exponent of each lane of p the integer in the low bits of the same lane of n.
+inline Vec AddExponent(Vec p, const Vec& n) {
+  for (int i = 0; i < 16; ++i)
+    p.lane[i] = Vec::FromBits(Vec::ToBits(p.lane[i]) + (Vec::ToBits(n.lane[i]) << 23));
+  return p;
+}
+
+}  // namespace skein::scalar

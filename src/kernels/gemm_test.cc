@@ -1,0 +1,151 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "kernels/cpu/cpu_features.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/kernels.h"
+#include "kernels/reference.h"
+#include "testing/amx_emulator.h"
+#include "testing/isas.h"
+#include "testing/random_values.h"
+
+namespace skein {
+namespace {
+
+using testing::RandomValues;
+using testing::Range;
+using testing::SameBits;
+using testing::TypedArray;
+
+struct Case {
+  reference::GemmShape shape;
+  DType dtype;
+  Range range = Range::kPlain;
+  bool bias = false;
+  bool add_to_out = false;
+};
+
+class GemmTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == Isa::kAmx && !CpuHas(Isa::kAmx)) emulation_.emplace();
+    kernels_ = MakeCpuKernels(GetParam());
+  }
+
+  // Runs the case in a matrix with wider rows than needed, cut into columns at `cut` if positive.
+  ::testing::AssertionResult Check(const Case& c, int32_t cut = 0) {
+    const auto [m, n, k] = c.shape;
+    const std::vector<float> a = random_.Floats(size_t(m) * k, c.dtype, c.range);
+    const std::vector<float> w = random_.Floats(size_t(n) * k, c.dtype, c.range);
+    const std::vector<float> bias = random_.Floats(n, DType::kF32, c.range);
+    std::vector<float> expected = random_.Floats(size_t(m) * n, DType::kF32, c.range);
+    const int32_t lda = k + 5, ldo = n + 3;
+    std::vector<float> a_wide(size_t(m) * lda, std::numeric_limits<float>::quiet_NaN());
+    std::vector<float> out(size_t(m) * ldo, 7.0f);
+    for (int32_t r = 0; r < m; ++r) {
+      std::copy_n(&a[size_t(r) * k], k, &a_wide[size_t(r) * lda]);
+      std::copy_n(&expected[size_t(r) * n], n, &out[size_t(r) * ldo]);
+    }
+    const TypedArray a_typed(a_wide, c.dtype);
+    PackedWeight packed(n, k, c.dtype);
+    packed.PackRows(0, n, w.data(), DType::kF32);
+    GemmCall call = {.a = a_typed.data(),
+                     .lda = lda,
+                     .m = m,
+                     .w = &packed,
+                     .n_begin = 0,
+                     .n_end = n,
+                     .bias = c.bias ? bias.data() : nullptr,
+                     .add_to_out = c.add_to_out,
+                     .out = out.data(),
+                     .ldo = ldo};
+    if (cut > 0 && cut < n) {
+      call.n_end = cut;
+      kernels_->Gemm(call);
+      call.n_begin = cut;
+      call.n_end = n;
+    }
+    kernels_->Gemm(call);
+    reference::Gemm(reference::ClassOf(GetParam(), c.dtype), c.shape, a.data(), w.data(), call.bias,
+                    c.add_to_out, expected.data());
+    std::vector<float> dense;
+    for (int32_t r = 0; r < m; ++r) {
+      const float* row = &out[size_t(r) * ldo];
+      dense.insert(dense.end(), row, row + n);
+      for (int32_t i = n; i < ldo; ++i) {
+        if (row[i] != 7.0f) return ::testing::AssertionFailure() << "wrote beyond row " << r;
+      }
+    }
+    return SameBits(dense, expected)
+           << " (m " << m << ", n " << n << ", k " << k << ", " << NameOf(c.dtype) << ")";
+  }
+
+  std::optional<testing::ScopedAmxEmulation> emulation_;
+  RandomValues random_;
+  std::unique_ptr<Kernels> kernels_;
+};
+
+TEST_P(GemmTest, EqualsTheReferenceForOddShapes) {
+  for (DType dtype : {DType::kF32, DType::kBf16}) {
+    for (int32_t m : {1, 2, 7, 17, 50}) {
+      for (int32_t n : {1, 16, 31, 80, 144}) {
+        for (int32_t k : {1, 2, 31, 33, 170}) {
+          EXPECT_TRUE(Check({{m, n, k}, dtype}));
+        }
+      }
+    }
+    EXPECT_TRUE(Check({{5, 65, 2500}, dtype}));
+    EXPECT_TRUE(Check({{1, 130, 2501}, dtype}));
+  }
+}
+
+TEST_P(GemmTest, EqualsTheReferenceForRandomCases) {
+  for (int i = 0; i < 40; ++i) {
+    const reference::GemmShape shape = {random_.Integer(1, 40), random_.Integer(1, 100),
+                                        random_.Integer(1, 300)};
+    const int32_t cut = random_.Integer(0, shape.n / kPanelCols) * kPanelCols;
+    EXPECT_TRUE(Check({shape, random_.Integer(0, 1) ? DType::kF32 : DType::kBf16, Range::kExtreme,
+                       random_.Integer(0, 1) == 1, random_.Integer(0, 1) == 1},
+                      cut));
+  }
+}
+
+// What the numeric contract promises to users: a row's bits do not depend on the rows beside it.
+TEST_P(GemmTest, ARowAloneEqualsTheRowAmongOthers) {
+  const int32_t m = 37, n = 90, k = 333;
+  for (DType dtype : {DType::kF32, DType::kBf16}) {
+    const TypedArray a(random_.Floats(size_t(m) * k, dtype, Range::kPlain), dtype);
+    PackedWeight w(n, k, dtype);
+    w.PackRows(0, n, random_.Floats(size_t(n) * k, dtype, Range::kPlain).data(), DType::kF32);
+    std::vector<float> all(size_t(m) * n), one(n);
+    kernels_->Gemm(
+        {.a = a.data(), .lda = k, .m = m, .w = &w, .n_end = n, .out = all.data(), .ldo = n});
+    for (int32_t r = 0; r < m; ++r) {
+      kernels_->Gemm({.a = a.At(size_t(r) * k),
+                      .lda = k,
+                      .m = 1,
+                      .w = &w,
+                      .n_end = n,
+                      .out = one.data(),
+                      .ldo = n});
+      EXPECT_TRUE(SameBits(one, {all.begin() + r * n, all.begin() + (r + 1) * n})) << "row " << r;
+    }
+  }
+}
+
+// The matrix unit's code runs everywhere: emulated where the processor has none, if it can run the
+// AVX-512 code around it.
+std::vector<Isa> IsasHereOrEmulated() {
+  std::vector<Isa> isas = testing::IsasHere();
+  if (CpuHas(Isa::kAvx512) && !CpuHas(Isa::kAmx)) isas.push_back(Isa::kAmx);
+  return isas;
+}
+
+INSTANTIATE_TEST_SUITE_P(Here, GemmTest, ::testing::ValuesIn(IsasHereOrEmulated()),
+                         testing::IsaName);
+
+}  // namespace
+}  // namespace skein

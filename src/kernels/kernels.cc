@@ -1,0 +1,54 @@
+#include "kernels/kernels.h"
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "kernels/cpu/cpu_features.h"
+#include "kernels/cpu/cpu_kernels.h"
+
+namespace skein {
+namespace {
+
+constexpr Isa kAllIsas[] = {Isa::kAmx, Isa::kAvx512, Isa::kAvx2, Isa::kScalar};
+
+}  // namespace
+
+const char* NameOf(Isa isa) {
+  switch (isa) {
+    case Isa::kAmx:
+      return "amx";
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kScalar:
+      break;
+  }
+  return "scalar";
+}
+
+Result<std::unique_ptr<Kernels>> MakeKernels(Isa isa) {
+  if (!CpuHas(isa)) {
+    return Status(StatusCode::kUnsupported,
+                  std::string("this machine lacks the instruction set ") + NameOf(isa));
+  }
+  return MakeCpuKernels(isa);
+}
+
+Result<Isa> SelectIsa() {
+  const char* forced = std::getenv("SKEIN_FORCE_ISA");
+  for (Isa isa : kAllIsas) {
+    if (forced == nullptr ? !CpuHas(isa) : std::string_view(forced) != NameOf(isa)) continue;
+    if (CpuHas(isa)) return isa;
+    return Status(StatusCode::kUnsupported,
+                  std::string("SKEIN_FORCE_ISA names ") + forced + ", which this machine lacks",
+                  "SKEIN_FORCE_ISA");
+  }
+  return Status(
+      StatusCode::kInvalidArgument,
+      std::string("SKEIN_FORCE_ISA is \"") + forced + "\"; allowed: amx, avx512, avx2, scalar",
+      "SKEIN_FORCE_ISA");
+}
+
+}  // namespace skein

@@ -1,0 +1,98 @@
+#include "kernels/kv_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "testing/random_values.h"
+
+namespace skein {
+namespace {
+
+using testing::RandomValues;
+using testing::Range;
+using testing::SameBits;
+
+float ElementAt(const std::byte* base, DType dtype, size_t index) {
+  float f32;
+  Bf16 bf16;
+  std::memcpy(&f32, base + 4 * index * (dtype == DType::kF32), 4);
+  std::memcpy(&bf16, base + 2 * index, 2);
+  return dtype == DType::kF32 ? f32 : ToFloat(bf16);
+}
+
+// Walks K and V of a block in the order that the header draws.
+TEST(KvLayoutTest, StoresWhereTheHeaderSays) {
+  RandomValues random;
+  for (DType dtype : {DType::kF32, DType::kBf16}) {
+    for (int32_t d : {8, 20, 64, 80}) {
+      const KvLayout layout = {dtype, 1, 1, 1, d};
+      AlignedBuffer memory(layout.total_bytes());
+      const std::vector<float> k = random.Floats(size_t{32} * d, dtype, Range::kPlain);
+      const std::vector<float> v = random.Floats(size_t{32} * d, dtype, Range::kPlain);
+      for (int32_t slot = 0; slot < 32; ++slot) {
+        layout.Store(memory.data(), slot, &k[slot * d], &v[slot * d]);
+      }
+      const int32_t group = dtype == DType::kBf16 ? 2 : 1;
+      const int32_t padded = layout.head_dim_padded();
+      const auto value = [&](const std::vector<float>& from, int32_t slot, int32_t i) {
+        return i < d ? from[slot * d + i] : 0.0f;
+      };
+      size_t index = 0;
+      for (int32_t keys = 0; keys < 32; keys += 16) {
+        for (int32_t i = 0; i < padded; i += group) {
+          for (int32_t key = keys; key < keys + 16; ++key) {
+            for (int32_t j = 0; j < group; ++j, ++index) {
+              ASSERT_EQ(ElementAt(memory.data(), dtype, index), value(k, key, i + j));
+            }
+          }
+        }
+      }
+      EXPECT_EQ(index * SizeOf(dtype), layout.k_bytes());
+      index = 0;
+      const std::byte* v_base = memory.data() + layout.k_bytes();
+      for (int32_t panel = 0; panel < padded; panel += 16) {
+        for (int32_t key = 0; key < 32; key += group) {
+          for (int32_t i = panel; i < panel + 16; ++i) {
+            for (int32_t j = 0; j < group; ++j, ++index) {
+              ASSERT_EQ(ElementAt(v_base, dtype, index), value(v, key + j, i));
+            }
+          }
+        }
+      }
+      EXPECT_EQ(index * SizeOf(dtype), layout.k_bytes());
+    }
+  }
+}
+
+TEST(KvLayoutTest, RoundsToBf16) {
+  const KvLayout layout = {DType::kBf16, 1, 1, 1, 1};
+  AlignedBuffer memory(layout.total_bytes());
+  const float k = 1.0f + 0x1p-8f, v = 1.0f + 0x1.8p-7f;  // halfway: to even, down and up
+  layout.Store(memory.data(), 0, &k, &v);
+  EXPECT_EQ(ElementAt(memory.data(), DType::kBf16, 0), 1.0f);
+  EXPECT_EQ(ElementAt(memory.data() + layout.k_bytes(), DType::kBf16, 0), 1.0f + 0x1p-6f);
+}
+
+TEST(KvLayoutTest, PartsTileTheMemory) {
+  const KvLayout layout = {DType::kBf16, 3, 5, 2, 20};
+  std::set<size_t> offsets;
+  for (int32_t layer = 0; layer < 3; ++layer) {
+    for (int32_t block = 0; block < 5; ++block) {
+      for (int32_t head = 0; head < 2; ++head) offsets.insert(layout.Offset(layer, block, head));
+    }
+  }
+  EXPECT_EQ(offsets.size(), 30u);
+  size_t expected = 0;
+  for (size_t offset : offsets) {
+    EXPECT_EQ(offset, expected);
+    expected += layout.head_bytes();
+  }
+  EXPECT_EQ(expected, layout.total_bytes());
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,96 @@
+#include "kernels/packed_weight.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+constexpr int32_t kPadK = 32;
+
+int32_t RoundUp(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
+
+// Where element i of row `column` of a panel lies, counted in elements.
+template <typename T>
+size_t IndexInPanel(int32_t column, int32_t i);
+template <>
+size_t IndexInPanel<float>(int32_t column, int32_t i) {
+  return size_t(i) * kPanelCols + column;
+}
+template <>
+size_t IndexInPanel<Bf16>(int32_t column, int32_t i) {
+  return (size_t(i / 2) * kPanelCols + column) * 2 + i % 2;
+}
+
+template <typename To>
+To Cast(float x) {
+  return x;
+}
+template <>
+Bf16 Cast<Bf16>(float x) {
+  return ToBf16(x);
+}
+float ToFloat(float x) { return x; }
+
+template <typename T>
+T LoadElement(const std::byte* from, size_t index) {
+  T value;
+  std::memcpy(&value, from + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// Rows [row_begin, row_begin + num_rows) of the panels from src [num_rows, k].
+template <typename To, typename From>
+void PackRowsAs(int32_t row_begin, int32_t num_rows, int32_t k, const std::byte* src,
+                std::byte* panels, size_t panel_bytes) {
+  for (int32_t r = 0; r < num_rows; ++r, src += size_t(k) * sizeof(From)) {
+    const int32_t column = (row_begin + r) % kPanelCols;
+    std::byte* panel = panels + (row_begin + r) / kPanelCols * panel_bytes;
+    for (int32_t i = 0; i < k; ++i) {
+      To value;
+      if constexpr (std::is_same_v<To, From>) {
+        value = LoadElement<From>(src, i);  // the same bits, NaN and denormals too
+      } else {
+        value = Cast<To>(ToFloat(LoadElement<From>(src, i)));
+      }
+      std::memcpy(panel + IndexInPanel<To>(column, i) * sizeof(To), &value, sizeof(To));
+    }
+  }
+}
+
+template <typename T>
+void UnpackRowAs(const std::byte* panel, int32_t column, int32_t k, float* out) {
+  for (int32_t i = 0; i < k; ++i) {
+    out[i] = ToFloat(LoadElement<T>(panel, IndexInPanel<T>(column, i)));
+  }
+}
+
+}  // namespace
+
+PackedWeight::PackedWeight(int32_t n, int32_t k, DType dtype)
+    : n_(n), k_(k), k_padded_(RoundUp(k, kPadK)), dtype_(dtype) {
+  SKEIN_CHECK(n >= 1 && k >= 1);
+  SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
+  panel_bytes_ = size_t(k_padded_) * kPanelCols * SizeOf(dtype);
+  buffer_ = AlignedBuffer(RoundUp(n, kPanelCols) / kPanelCols * panel_bytes_);
+}
+
+void PackedWeight::PackRows(int32_t row_begin, int32_t num_rows, const void* src, DType src_dtype) {
+  SKEIN_CHECK(row_begin >= 0 && num_rows >= 0 && num_rows <= n_ - row_begin);
+  SKEIN_CHECK(src_dtype == DType::kF32 || src_dtype == DType::kBf16);
+  const auto pack = dtype_ == DType::kF32      ? src_dtype == DType::kF32 ? PackRowsAs<float, float>
+                                                                          : PackRowsAs<float, Bf16>
+                         : src_dtype == DType::kF32 ? PackRowsAs<Bf16, float>
+                                               : PackRowsAs<Bf16, Bf16>;
+  pack(row_begin, num_rows, k_, static_cast<const std::byte*>(src), buffer_.data(), panel_bytes_);
+}
+
+void PackedWeight::UnpackRow(int32_t row, float* out) const {
+  SKEIN_CHECK(row >= 0 && row < n_);
+  const auto unpack = dtype_ == DType::kF32 ? UnpackRowAs<float> : UnpackRowAs<Bf16>;
+  unpack(panel(row / kPanelCols), row % kPanelCols, k_, out);
+}
+
+}  // namespace skein

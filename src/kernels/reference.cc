@@ -1,0 +1,207 @@
+#include "kernels/reference.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/fp_mode.h"
+
+namespace skein::reference {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int32_t kLanes = 16;
+
+using Lanes = std::array<float, kLanes>;
+
+float SumOfLanes(Lanes lanes) {
+  for (int32_t count = kLanes / 2; count > 0; count /= 2) {
+    for (int32_t i = 0; i < count; ++i) lanes[i] = lanes[i] + lanes[i + count];
+  }
+  return lanes[0];
+}
+
+float Rounded(float x, DType dtype) { return dtype == DType::kBf16 ? ToFloat(ToBf16(x)) : x; }
+
+float DotFma(const float* a, const float* b, int32_t k) {
+  float sum = 0.0f;
+  for (int32_t i = 0; i < k; ++i) sum = std::fma(a[i], b[i], sum);
+  return sum;
+}
+
+float DotAmx(const float* a, const float* b, int32_t k) {
+  constexpr int32_t kTileK = 32;
+  float sum = 0.0f;
+  for (int32_t tile = 0; tile < k; tile += kTileK) {
+    float even = 0.0f, odd = 0.0f;
+    for (int32_t i = tile; i < tile + kTileK; ++i) {
+      const float x = i < k ? a[i] : 0.0f;
+      const float y = i < k ? b[i] : 0.0f;
+      float& chain = i % 2 == 0 ? even : odd;
+      chain = std::fma(x, y, chain);
+    }
+    sum = sum + (even + odd);
+  }
+  return sum;
+}
+
+// exp(max) * sum and exp(max) * acc are the sums over the keys seen.
+struct State {
+  float max = -kInfinity;
+  float sum = 0.0f;
+  std::vector<float> acc;  // [head_dim]
+};
+
+// Continues `state` by the keys [begin, end) of one step.
+void Step(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
+  std::vector<float> p;
+  float max = state.max;
+  for (int32_t key = begin; key < end; ++key) {
+    p.push_back(DotFma(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim) * in.scale);
+    if (p.back() > max) max = p.back();
+  }
+  const float factor = Exp(state.max - max);
+  Lanes lanes = {};
+  for (size_t j = 0; j < p.size(); ++j) {
+    p[j] = Rounded(Exp(p[j] - max), in.dtype);
+    lanes[j % kLanes] = lanes[j % kLanes] + p[j];
+  }
+  state.max = max;
+  state.sum = std::fma(state.sum, factor, SumOfLanes(lanes));
+  for (int32_t d = 0; d < in.head_dim; ++d) {
+    float acc = state.acc[d] * factor;
+    for (size_t j = 0; j < p.size(); ++j) {
+      acc = std::fma(p[j], in.v[(begin + int64_t(j)) * in.head_dim + d], acc);
+    }
+    state.acc[d] = acc;
+  }
+}
+
+void Merge(const State& segment, State& total) {
+  const float max = segment.max > total.max ? segment.max : total.max;
+  const float total_factor = Exp(total.max - max);
+  const float segment_factor = Exp(segment.max - max);
+  total.max = max;
+  total.sum = std::fma(total.sum, total_factor, segment.sum * segment_factor);
+  for (size_t d = 0; d < total.acc.size(); ++d) {
+    total.acc[d] = std::fma(total.acc[d], total_factor, segment.acc[d] * segment_factor);
+  }
+}
+
+}  // namespace
+
+NumericClass ClassOf(Isa isa, DType dtype) {
+  return isa == Isa::kAmx && dtype == DType::kBf16 ? NumericClass::kAmx : NumericClass::kFma;
+}
+
+void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const float* w,
+          const float* bias, bool add_to_out, float* out) {
+  const ScopedFpMode fp_mode;
+  const auto dot = numeric_class == NumericClass::kAmx ? DotAmx : DotFma;
+  for (int64_t row = 0; row < shape.m; ++row) {
+    for (int64_t column = 0; column < shape.n; ++column) {
+      float sum = dot(a + row * shape.k, w + column * shape.k, shape.k);
+      if (bias != nullptr) sum = sum + bias[column];
+      float& to = out[row * shape.n + column];
+      to = add_to_out ? to + sum : sum;
+    }
+  }
+}
+
+void Attention(const AttentionInput& in, float* out) {
+  const ScopedFpMode fp_mode;
+  State total;
+  for (int32_t segment = 0; segment < in.num_keys; segment += kKeysPerSegment) {
+    const int32_t segment_end = std::min(segment + kKeysPerSegment, in.num_keys);
+    State part;
+    part.acc.assign(in.head_dim, 0.0f);
+    for (int32_t step = segment; step < segment_end; step += kKeysPerStep) {
+      Step(in, step, std::min(step + kKeysPerStep, segment_end), part);
+    }
+    if (segment == 0) {
+      total = part;
+    } else {
+      Merge(part, total);
+    }
+  }
+  const float inverse = 1.0f / total.sum;
+  for (int32_t d = 0; d < in.head_dim; ++d) out[d] = Rounded(total.acc[d] * inverse, in.dtype);
+}
+
+float Exp(float x) {
+  const ScopedFpMode fp_mode;
+  if (std::isnan(x)) return x;
+  if (x < -0x1.5d589ep+6f) return 0.0f;
+  if (x > 0x1.62e42ep+6f) return kInfinity;
+  // Exact in double, so the integer is the nearest, ties to even, to x times the f32 constant.
+  const double n = std::nearbyint(double{x} * double{0x1.715476p+0f});
+  float r = std::fma(static_cast<float>(n), -0x1.62e4p-1f, x);
+  r = std::fma(static_cast<float>(n), -0x1.7f7d1cp-20f, r);
+  float y = 0x1.6a2430p-10f;
+  for (float c : {0x1.1239e4p-7f, 0x1.5558f2p-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1.0f, 1.0f}) {
+    y = std::fma(y, r, c);
+  }
+  return static_cast<float>(std::ldexp(double{y}, static_cast<int>(n)));
+}
+
+void RmsNorm(std::span<const float> x, const float* weight, float eps, float* out) {
+  const ScopedFpMode fp_mode;
+  Lanes lanes = {};
+  for (size_t i = 0; i < x.size(); ++i) {
+    lanes[i % kLanes] = std::fma(x[i], x[i], lanes[i % kLanes]);
+  }
+  const float mean = SumOfLanes(lanes) / static_cast<float>(x.size());
+  const float scale = 1.0f / std::sqrt(mean + eps);
+  for (size_t i = 0; i < x.size(); ++i) out[i] = (x[i] * scale) * weight[i];
+}
+
+void Rope(std::span<float> x, const float* cos, const float* sin) {
+  const ScopedFpMode fp_mode;
+  const size_t half = x.size() / 2;
+  for (size_t i = 0; i < half; ++i) {
+    const float a = x[i];
+    const float b = x[i + half];
+    x[i] = a * cos[i] - b * sin[i];
+    x[i + half] = b * cos[i] + a * sin[i];
+  }
+}
+
+void SiluMul(std::span<const float> gate, const float* up, float* out) {
+  const ScopedFpMode fp_mode;
+  for (size_t i = 0; i < gate.size(); ++i) {
+    out[i] = (gate[i] / (1.0f + Exp(0.0f - gate[i]))) * up[i];
+  }
+}
+
+Kernels::LogSum LogSumExp(std::span<const float> x) {
+  constexpr size_t kBlock = 2048;
+  const ScopedFpMode fp_mode;
+  Kernels::LogSum result = {0.0f, -kInfinity, 0, true};
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(x[i]) || x[i] == kInfinity) result.finite = false;
+    if (x[i] > result.max) {
+      result.max = x[i];
+      result.argmax = static_cast<int32_t>(i);
+    }
+  }
+  result.max = result.max + 0.0f;
+  if (result.max == -kInfinity) result.finite = false;
+  if (!result.finite) {
+    result.log_sum_exp = std::numeric_limits<float>::quiet_NaN();
+    return result;
+  }
+  Lanes total = {};
+  for (size_t block = 0; block < x.size(); block += kBlock) {
+    Lanes lanes = {};
+    for (size_t i = block; i < std::min(block + kBlock, x.size()); ++i) {
+      lanes[i % kLanes] = lanes[i % kLanes] + Exp(x[i] - result.max);
+    }
+    for (int32_t i = 0; i < kLanes; ++i) total[i] = total[i] + lanes[i];
+  }
+  result.log_sum_exp = static_cast<float>(double{result.max} + std::log(double{SumOfLanes(total)}));
+  return result;
+}
+
+}  // namespace skein::reference

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/kernels.h"
+
+// docs/numerics.md as plain loops over plain arrays: what every fast kernel is tested against, bit
+// for bit. Values of bf16 tensors are passed widened to f32. Each function sets the floating-point
+// mode itself. Slow; thread-safe.
+namespace skein::reference {
+
+enum class NumericClass { kFma, kAmx };
+
+// The class in which `isa` multiplies weights of `dtype`.
+NumericClass ClassOf(Isa isa, DType dtype);
+
+struct GemmShape {
+  int32_t m, n, k;
+};
+// out[m, n] = [out +] (a[m, k] · w[n, k]^T + bias[n]); bias may be null.
+void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const float* w,
+          const float* bias, bool add_to_out, float* out);
+
+// One query row over k, v [num_keys, head_dim]; out [head_dim], rounded to dtype.
+struct AttentionInput {
+  const float* q;
+  const float* k;
+  const float* v;
+  int32_t num_keys;
+  int32_t head_dim;
+  float scale;
+  DType dtype;
+};
+void Attention(const AttentionInput& input, float* out);
+
+float Exp(float x);
+void RmsNorm(std::span<const float> x, const float* weight, float eps, float* out);
+void Rope(std::span<float> x, const float* cos, const float* sin);
+void SiluMul(std::span<const float> gate, const float* up, float* out);
+Kernels::LogSum LogSumExp(std::span<const float> x);
+
+}  // namespace skein::reference

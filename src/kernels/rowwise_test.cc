@@ -1,0 +1,178 @@
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "kernels/reference.h"
+#include "testing/isas.h"
+#include "testing/random_values.h"
+
+namespace skein {
+namespace {
+
+using testing::RandomValues;
+using testing::Range;
+using testing::SameBits;
+using testing::TypedArray;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr int32_t kSizes[] = {1, 7, 15, 16, 17, 31, 64, 100, 1024, 2047, 2049, 5000};
+
+std::vector<float> Rounded(std::vector<float> values, DType dtype) {
+  if (dtype == DType::kBf16) {
+    for (float& x : values) x = ToFloat(ToBf16(x));
+  }
+  return values;
+}
+
+class RowwiseTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    auto made = MakeKernels(GetParam());
+    ASSERT_TRUE(made.ok());
+    kernels_ = std::move(made).value();
+  }
+  std::vector<float> Values(int32_t n) { return random_.Floats(n, DType::kF32, Range::kExtreme); }
+
+  RandomValues random_;
+  std::unique_ptr<Kernels> kernels_;
+};
+
+TEST_P(RowwiseTest, RmsNorm) {
+  for (int32_t n : kSizes) {
+    for (DType dtype : {DType::kF32, DType::kBf16}) {
+      std::vector<float> x = Values(n);
+      const std::vector<float> weight = Values(n);
+      std::vector<float> expected(n);
+      reference::RmsNorm(x, weight.data(), 1e-6f, expected.data());
+      TypedArray out(x, dtype);
+      kernels_->RmsNorm(x.data(), weight.data(), 1e-6f, n, out.At(0), dtype);
+      EXPECT_TRUE(SameBits(out.Values(), Rounded(expected, dtype))) << n;
+      kernels_->RmsNorm(x.data(), weight.data(), 1e-6f, n, x.data(), DType::kF32);
+      EXPECT_TRUE(SameBits(x, expected)) << "in place, " << n;
+    }
+  }
+}
+
+TEST_P(RowwiseTest, Rope) {
+  for (int32_t head_dim : {2, 8, 20, 32, 64, 80, 96, 128}) {
+    std::vector<float> x = Values(head_dim);
+    std::vector<float> expected = x;
+    const std::vector<float> cos = Values(head_dim / 2), sin = Values(head_dim / 2);
+    reference::Rope(expected, cos.data(), sin.data());
+    kernels_->Rope(x.data(), cos.data(), sin.data(), head_dim);
+    EXPECT_TRUE(SameBits(x, expected)) << head_dim;
+  }
+}
+
+TEST_P(RowwiseTest, SiluMul) {
+  for (int32_t n : kSizes) {
+    for (DType dtype : {DType::kF32, DType::kBf16}) {
+      std::vector<float> gate = Values(n);
+      for (float& x : gate) x *= 8;
+      const std::vector<float> up = Values(n);
+      std::vector<float> expected(n);
+      reference::SiluMul(gate, up.data(), expected.data());
+      TypedArray out(up, dtype);
+      kernels_->SiluMul(gate.data(), up.data(), n, out.At(0), dtype);
+      EXPECT_TRUE(SameBits(out.Values(), Rounded(expected, dtype))) << n;
+    }
+  }
+}
+
+TEST_P(RowwiseTest, ConvertRoundsToNearestEvenAndKeepsNaN) {
+  for (int32_t n : kSizes) {
+    std::vector<float> x = Values(n);
+    for (float& value : x) {  // ties, NaN with low bits only, the largest numbers
+      switch (random_.Integer(0, 5)) {
+        case 0:
+          value = std::bit_cast<float>(std::bit_cast<uint32_t>(value) | 0x8000u);
+          break;
+        case 1:
+          value = std::bit_cast<float>(0x7f800001u);
+          break;
+        case 2:
+          value = std::numeric_limits<float>::max();
+          break;
+        case 3:
+          value = -kInfinity;
+          break;
+        default:
+          break;
+      }
+    }
+    for (DType dtype : {DType::kF32, DType::kBf16}) {
+      TypedArray out(std::vector<float>(n), dtype);
+      kernels_->Convert(x.data(), n, out.At(0), dtype);
+      const TypedArray expected(x, dtype);
+      EXPECT_EQ(std::memcmp(out.data(), expected.data(), n * SizeOf(dtype)), 0) << n;
+    }
+  }
+}
+
+TEST_P(RowwiseTest, ExpShiftedEqualsTheReferenceAndIsZeroBelowTheNormalNumbers) {
+  std::vector<float> x = {0.0f,   -0.0f,   1.0f,    -87.33654f, -87.33655f, -88.0f,
+                          88.72f, 88.723f, 1e30f,   -1e30f,     kInfinity,  -kInfinity,
+                          kNaN,   1e-40f,  -1e-30f, 0.34657f,   0.34658f,   -0.34658f};
+  for (int i = 0; i < 5000; ++i) x.push_back(random_.Float(Range::kPlain) * 30.0f);
+  std::vector<float> out(x.size()), expected(x.size());
+  for (float shift : {0.0f, 3.25f}) {
+    kernels_->ExpShifted(x.data(), shift, static_cast<int32_t>(x.size()), out.data());
+    for (size_t i = 0; i < x.size(); ++i) expected[i] = reference::Exp(x[i] - shift);
+    EXPECT_TRUE(SameBits(out, expected)) << shift;
+  }
+  for (float y : expected) EXPECT_FALSE(std::fpclassify(y) == FP_SUBNORMAL);
+}
+
+TEST_P(RowwiseTest, LogSumExp) {
+  for (int32_t n : kSizes) {
+    for (int round = 0; round < 6; ++round) {
+      std::vector<float> x = random_.Floats(n, DType::kF32, Range::kPlain);
+      if (round == 1) x[random_.Integer(0, n - 1)] = kNaN;
+      if (round == 2) x[random_.Integer(0, n - 1)] = kInfinity;
+      if (round == 3) x[random_.Integer(0, n - 1)] = -kInfinity;
+      if (round == 4) x.assign(n, -kInfinity);
+      if (round == 5) {  // ties: the lowest index counts
+        for (float& value : x) value = std::round(value);
+      }
+      const Kernels::LogSum expected = reference::LogSumExp(x);
+      const Kernels::LogSum got = kernels_->LogSumExp(x.data(), n);
+      EXPECT_TRUE(SameBits(got.log_sum_exp, expected.log_sum_exp)) << n << " " << round;
+      EXPECT_TRUE(SameBits(got.max, expected.max)) << n << " " << round;
+      EXPECT_EQ(got.argmax, expected.argmax) << n << " " << round;
+      EXPECT_EQ(got.finite, expected.finite) << n << " " << round;
+    }
+  }
+}
+
+// The references against the library in double.
+TEST(RowwiseReferenceTest, ExpIsAccurate) {
+  RandomValues random;
+  double worst_ulp = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const float x = static_cast<float>(random.Integer(-8733654, 8872283)) * 1e-5f;
+    const double exact = std::exp(double{x});
+    const double ulp = std::ldexp(1.0, std::ilogb(static_cast<float>(exact)) - 23);
+    worst_ulp = std::max(worst_ulp, std::abs(reference::Exp(x) - exact) / ulp);
+  }
+  EXPECT_LT(worst_ulp, 1.0);
+}
+
+TEST(RowwiseReferenceTest, LogSumExpIsAccurateOverAVocabulary) {
+  RandomValues random;
+  const std::vector<float> x = random.Floats(151936, DType::kF32, Range::kPlain);
+  double sum = 0;
+  for (float value : x) sum += std::exp(double{value});
+  EXPECT_NEAR(reference::LogSumExp(x).log_sum_exp, std::log(sum), 2e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Here, RowwiseTest, ::testing::ValuesIn(testing::IsasHere()),
+                         testing::IsaName);
+
+}  // namespace
+}  // namespace skein

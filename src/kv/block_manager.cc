@@ -1,0 +1,79 @@
+#include "kv/block_manager.h"
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+PrefixKey KeyOf(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t i,
+                BlockId parent) {
+  return {.hash = hashes[i],
+          .parent = parent,
+          .scope = hashes.scope(),
+          .tokens = tokens.subspan(size_t{kBlockTokens} * i, kBlockTokens)};
+}
+
+}  // namespace
+
+BlockManager::BlockManager(int32_t num_blocks, bool prefix_caching)
+    : pool_(num_blocks), index_(num_blocks), prefix_caching_(prefix_caching) {}
+
+BlockId BlockManager::Allocate() {
+  if (pool_.num_free() == 0) {
+    const BlockId evicted = pool_.EvictOldest();
+    if (evicted == kNoBlock) return kNoBlock;
+    index_.Erase(evicted);
+  }
+  return pool_.Take();
+}
+
+BlockManager::Prefix BlockManager::FindPrefix(const PrefixHashes& hashes,
+                                              std::span<const int32_t> tokens, int32_t max_blocks,
+                                              std::vector<BlockId>* blocks) const {
+  Prefix prefix;
+  if (!prefix_caching_) return prefix;
+  SKEIN_CHECK(hashes.num_blocks() >= max_blocks);
+  BlockId parent = kNoBlock;
+  for (int32_t i = 0; i < max_blocks; ++i) {
+    const BlockId block = index_.Find(KeyOf(hashes, tokens, i, parent));
+    if (block == kNoBlock) break;
+    blocks->push_back(block);
+    ++prefix.num_blocks;
+    if (pool_.ref_count(block) == 0) ++prefix.num_unreferenced;
+    parent = block;
+  }
+  return prefix;
+}
+
+bool BlockManager::Publish(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t i,
+                           std::span<BlockId> blocks) {
+  SKEIN_CHECK(prefix_caching_);
+  const PrefixKey key = KeyOf(hashes, tokens, i, i == 0 ? kNoBlock : blocks[i - 1]);
+  const BlockId present = index_.Find(key);
+  if (present == kNoBlock) {
+    if (!index_.Insert(key, blocks[i])) return false;
+    pool_.Keep(blocks[i]);
+  } else if (present != blocks[i]) {
+    pool_.Ref(present);
+    pool_.Unref(blocks[i]);
+    blocks[i] = present;
+  }
+  return true;
+}
+
+void BlockManager::Release(std::span<const BlockId> blocks) {
+  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) pool_.Unref(*block);
+}
+
+void BlockManager::CheckIntegrity() const {
+  pool_.CheckIntegrity();
+  index_.CheckIntegrity();
+  for (BlockId block = 0; block < num_blocks(); ++block) {
+    SKEIN_CHECK(pool_.kept(block) == index_.Contains(block));
+    if (!index_.Contains(block) || index_.parent(block) == kNoBlock) continue;
+    // Whoever holds a block holds its parent.
+    SKEIN_CHECK(pool_.ref_count(index_.parent(block)) >= pool_.ref_count(block));
+  }
+}
+
+}  // namespace skein

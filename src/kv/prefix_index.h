@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kv/block_pool.h"
+#include "kv/prefix_hashes.h"
+
+namespace skein {
+
+// One full block of a sequence, as the index knows it.
+struct PrefixKey {
+  uint64_t hash = 0;          // of everything up to the block's end
+  BlockId parent = kNoBlock;  // the block before it; kNoBlock for the first
+  PrefixScope scope;
+  std::span<const int32_t> tokens;  // [kBlockTokens], the block's own
+};
+
+// Which block holds which prefix. A hit is confirmed by the parent block's identity, the scope and
+// the block's own tokens, so equal hashes of different contents never share a block. A block is
+// indexed only while its parent is: the caller erases children first. Allocates nothing after
+// construction. Not thread-safe. Every call is O(1) expected.
+class PrefixIndex {
+ public:
+  // REQUIRES: num_blocks >= 1.
+  explicit PrefixIndex(int32_t num_blocks);
+
+  // The block with this content, or kNoBlock.
+  BlockId Find(const PrefixKey& key) const;
+  // Indexes `block` under `key`. False, changing nothing, if the hash is taken by other content.
+  // REQUIRES: Find(key) == kNoBlock, the parent is indexed, the block is not.
+  bool Insert(const PrefixKey& key, BlockId block);
+  // REQUIRES: the block is indexed and no indexed block has it as parent.
+  void Erase(BlockId block);
+
+  bool Contains(BlockId block) const { return entries_[block].indexed; }
+  BlockId parent(BlockId block) const { return entries_[block].parent; }
+  int32_t size() const { return size_; }
+
+  // Aborts unless table and entries agree and the index is closed under prefixes. O(num_blocks).
+  void CheckIntegrity() const;
+
+ private:
+  struct Entry {
+    uint64_t hash = 0;
+    PrefixScope scope;
+    BlockId parent = kNoBlock;
+    int32_t num_children = 0;
+    bool indexed = false;
+  };
+
+  // The slot that holds `hash`, or the free one where it belongs.
+  size_t SlotOf(uint64_t hash) const;
+  std::span<const int32_t> TokensOf(BlockId block) const;
+
+  std::vector<Entry> entries_;   // [num_blocks]
+  std::vector<int32_t> tokens_;  // [num_blocks][kBlockTokens]
+  // Open addressing with linear probing; a power of two, at most half full.
+  std::vector<BlockId> slots_;
+  int32_t size_ = 0;
+};
+
+}  // namespace skein

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+
+namespace skein {
+
+// Consecutive tokens of one sequence; keys and values of its positions [0, begin) are in the cache.
+struct ForwardRow {
+  int32_t first_token = 0;               // index of its first token in the batch
+  int32_t num_tokens = 0;                // >= 1
+  int32_t begin = 0;                     // position of its first token
+  std::span<const int32_t> block_table;  // covers positions [0, begin + num_tokens)
+};
+
+// What one forward pass computes: rows of different lengths laid end to end.
+//
+//   tokens: | row 0 | row 1      | row 2 | ...
+//
+// The spans belong to the caller and stay valid until the pass is done. Clear keeps the capacity.
+struct ForwardBatch {
+  std::vector<int32_t> tokens;  // [num_tokens], ids in [0, vocab)
+  std::vector<ForwardRow> rows;
+  std::vector<int32_t> logit_tokens;  // indices into `tokens`, ascending, whose logits are wanted
+
+  int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
+
+  void Clear() {
+    tokens.clear();
+    rows.clear();
+    logit_tokens.clear();
+  }
+
+  // Appends a row; with `wants_logits`, those after its last token.
+  void AddRow(std::span<const int32_t> row_tokens, int32_t begin,
+              std::span<const int32_t> block_table, bool wants_logits) {
+    SKEIN_CHECK(!row_tokens.empty());
+    rows.push_back({num_tokens(), static_cast<int32_t>(row_tokens.size()), begin, block_table});
+    tokens.insert(tokens.end(), row_tokens.begin(), row_tokens.end());
+    if (wants_logits) logit_tokens.push_back(num_tokens() - 1);
+  }
+};
+
+}  // namespace skein

@@ -1,0 +1,257 @@
+// The numeric contract: how a sequence is cut into passes, what else is in the batch, where a pass
+// stops, how many threads work and which instruction set of a class they use changes no bit.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "testing/loaded_model.h"
+#include "testing/shared.h"
+
+namespace skein {
+namespace {
+
+using testing::Blocks;
+using testing::LoadedModel;
+using testing::Logits;
+
+constexpr int32_t kMaxTokens = 768;
+constexpr int32_t kLength =
+    100;  // of the sequence that is compared: four blocks, two steps of keys
+
+const char kDataDir[] = SKEIN_SOURCE_DIR "/tests/data/models/";
+
+// One model in one type with one instruction set; KV blocks [0, 8) are the reference's, the rest
+// are the tests'.
+class ForwardBitsTest : public ::testing::TestWithParam<std::tuple<const char*, const char*, Isa>> {
+ protected:
+  ForwardBitsTest() : random_(seed_) {
+    std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
+    model_ = Load(1);
+    pass_ = NewPass(*model_);
+    tokens_ = RandomTokens(kLength);
+    reference_ =
+        testing::RunAlone(pass_.get(), tokens_, 0, kLength, Blocks(0, kLength), model_->vocab());
+  }
+
+  std::unique_ptr<LoadedModel> Load(int threads) const {
+    const auto& [name, dtype, isa] = GetParam();
+    return std::make_unique<LoadedModel>(
+        std::string(kDataDir) + name,
+        LoadedModel::Options{.dtype = dtype, .isa = isa, .threads = threads, .num_blocks = 256});
+  }
+  static std::unique_ptr<ForwardPass> NewPass(const LoadedModel& model) {
+    return std::make_unique<ForwardPass>(
+        model.context(), ForwardLimits{.max_tokens = kMaxTokens, .max_logit_rows = 24});
+  }
+
+  std::vector<int32_t> RandomTokens(int32_t n) {
+    std::vector<int32_t> tokens;
+    while (static_cast<int32_t>(tokens.size()) < n) {
+      tokens.push_back(static_cast<int32_t>(random_() % model_->vocab()));
+    }
+    return tokens;
+  }
+
+  void ExpectReference(const std::vector<Logits>& logits, int32_t begin) {
+    for (size_t i = 0; i < logits.size(); ++i) {
+      ASSERT_TRUE(testing::SameBits(logits[i], reference_[begin + i])) << "position " << begin + i;
+    }
+  }
+
+  void ExpectChunkedIsReference(int32_t chunk, int32_t begin, const std::vector<int32_t>& blocks) {
+    for (int32_t i = begin; i < kLength; i += chunk) {
+      const int32_t end = std::min(i + chunk, kLength);
+      const auto logits = testing::RunAlone(pass_.get(), tokens_, i, end, blocks, model_->vocab());
+      ASSERT_EQ(logits.size(), size_t(end - i));
+      ExpectReference(logits, i);
+    }
+  }
+
+  const uint64_t seed_ = std::random_device{}();
+  std::mt19937_64 random_;
+  std::unique_ptr<LoadedModel> model_;
+  std::unique_ptr<ForwardPass> pass_;
+  std::vector<int32_t> tokens_;
+  std::vector<Logits> reference_;  // after every token, in one pass, alone
+};
+
+TEST_P(ForwardBitsTest, LogitsAreFiniteAndDiffer) {
+  // What the other tests compare is worth comparing.
+  for (const Logits& logits : reference_) {
+    for (const float l : logits) ASSERT_TRUE(std::isfinite(l));
+  }
+  EXPECT_FALSE(testing::SameBits(reference_[3], reference_[4]));
+}
+
+TEST_P(ForwardBitsTest, ChunksOfAnySize) {
+  for (const int32_t chunk : {1, 7, 32, 64}) {
+    SCOPED_TRACE("chunk " + std::to_string(chunk));
+    // Descending ids: where the blocks lie does not matter either.
+    std::vector<int32_t> blocks = Blocks(20 + chunk, kLength);
+    std::reverse(blocks.begin(), blocks.end());
+    ExpectChunkedIsReference(chunk, 0, blocks);
+  }
+}
+
+TEST_P(ForwardBitsTest, CachedPrefix) {
+  for (const int32_t cached_blocks : {1, 2, 3}) {
+    std::vector<int32_t> blocks = Blocks(100, kLength);
+    const std::vector<int32_t> reference_blocks = Blocks(0, kLength);
+    std::copy_n(reference_blocks.begin(), cached_blocks, blocks.begin());
+    ExpectChunkedIsReference(kLength, cached_blocks * kKvBlockTokens, blocks);
+  }
+}
+
+// The sequence in a batch of 32 others, in two chunks at random places, prefills and decodes mixed.
+TEST_P(ForwardBitsTest, BatchOf32) {
+  constexpr int32_t kRows = 32;
+  const int32_t cut = 1 + static_cast<int32_t>(random_() % (kLength - 1));
+  const std::vector<int32_t> own_blocks = Blocks(8, kLength);
+  const int32_t bounds[] = {0, cut, kLength};
+  std::vector<std::vector<int32_t>> tokens(kRows), blocks(kRows);
+  for (int32_t r = 0; r < kRows; ++r) {
+    tokens[r] = RandomTokens(2 + static_cast<int32_t>(random_() % 20));
+    blocks[r] = Blocks(16 + r, static_cast<int32_t>(tokens[r].size()));
+  }
+  for (int step = 0; step < 2; ++step) {
+    const auto place = static_cast<int32_t>(random_() % kRows);
+    ForwardBatch& batch = pass_->batch();
+    batch.Clear();
+    int32_t first = 0;
+    for (int32_t r = 0; r < kRows; ++r) {
+      if (r == place) {
+        const int32_t begin = bounds[step];
+        first = batch.num_tokens();
+        batch.AddRow(std::span(tokens_).subspan(begin, bounds[step + 1] - begin), begin, own_blocks,
+                     false);
+      } else {
+        // In the first step all but the last token, in the second a decode of that.
+        const auto split = static_cast<int32_t>(tokens[r].size()) - 1;
+        const auto row =
+            step == 0 ? std::span(tokens[r]).first(split) : std::span(tokens[r]).subspan(split);
+        batch.AddRow(row, step == 0 ? 0 : split, blocks[r], false);
+      }
+    }
+    ASSERT_LE(batch.num_tokens(), kMaxTokens);
+    for (int32_t i = bounds[step]; i < bounds[step + 1]; ++i) {
+      batch.logit_tokens.push_back(first + i - bounds[step]);
+    }
+    const auto logits = testing::RunPass(pass_.get(), model_->vocab());
+    ASSERT_EQ(logits.size(), size_t(bounds[step + 1] - bounds[step]));
+    ExpectReference(logits, bounds[step]);
+  }
+}
+
+TEST_P(ForwardBitsTest, AnyNumberOfThreads) {
+  for (const int threads : {2, 5}) {
+    const auto model = Load(threads);
+    const auto pass = NewPass(*model);
+    ExpectReference(
+        testing::RunAlone(pass.get(), tokens_, 0, kLength, Blocks(0, kLength), model->vocab()), 0);
+  }
+}
+
+TEST_P(ForwardBitsTest, EveryInstructionSetOfTheClass) {
+  const auto& [name, dtype, isa] = GetParam();
+  const LoadedModel model(std::string(kDataDir) + name, {.dtype = dtype, .isa = Isa::kScalar});
+  const auto pass = NewPass(model);
+  ExpectReference(
+      testing::RunAlone(pass.get(), tokens_, 0, kLength, Blocks(0, kLength), model.vocab()), 0);
+}
+
+// Tokens [0, length) of the sequence, with logits after each.
+void FillBatch(ForwardPass* pass, const std::vector<int32_t>& tokens, int32_t length,
+               const std::vector<int32_t>& blocks) {
+  pass->batch().Clear();
+  pass->batch().AddRow(std::span(tokens).first(length), 0, blocks, false);
+  for (int32_t i = 0; i < length; ++i) pass->batch().logit_tokens.push_back(i);
+}
+
+void TakeLogits(const ForwardPass& pass, int32_t vocab, std::vector<Logits>* all) {
+  for (int32_t i = 0; i < pass.num_logit_rows(); ++i) {
+    all->emplace_back(pass.logits(i), pass.logits(i) + vocab);
+  }
+}
+
+TEST_P(ForwardBitsTest, OneRunThatStopsAtEveryTicket) {
+  const std::vector<int32_t> blocks = Blocks(30, kLength);
+  FillBatch(pass_.get(), tokens_, kLength, blocks);
+  pass_->Begin();
+  std::atomic<bool>& stop = model_->kernels().stop();
+  std::vector<Logits> all;
+  int num_stops = 0;
+  ForwardStatus status = ForwardStatus::kStopped;
+  while (all.size() < size_t{kLength}) {
+    // A stop before the next ticket makes no progress, one after its first kernel call one
+    // ticket's.
+    const OperatorCursor before = pass_->cursor();
+    stop = true;
+    ASSERT_EQ(pass_->Run(&stop), ForwardStatus::kStopped);
+    if (status == ForwardStatus::kStopped) {
+      ASSERT_EQ(pass_->cursor(), before);
+    }
+    stop = false;
+    model_->kernels().StopAfter(0);
+    status = pass_->Run(&stop);
+    ASSERT_NE(status, ForwardStatus::kDone);
+    if (status == ForwardStatus::kLogits) TakeLogits(*pass_, model_->vocab(), &all);
+    num_stops += status == ForwardStatus::kStopped;
+  }
+  EXPECT_EQ(pass_->Run(nullptr), ForwardStatus::kDone);
+  EXPECT_GT(num_stops, 9 * model_->config().num_layers);
+  ExpectReference(all, 0);
+}
+
+TEST_P(ForwardBitsTest, OneStopAtEachKernelCallWithAnotherPassBetween) {
+  constexpr int32_t kFew = 3;
+  const std::vector<int32_t> blocks = Blocks(40, kFew);
+  const std::vector<int32_t> other_blocks = Blocks(60, kFew);
+  const std::vector<int32_t> other_tokens = RandomTokens(kFew);
+  const auto other = NewPass(*model_);
+  std::atomic<bool>& stop = model_->kernels().stop();
+  const int64_t calls_before = model_->kernels().num_calls();
+  FillBatch(pass_.get(), tokens_, kFew, blocks);
+  testing::RunPass(pass_.get(), model_->vocab());
+  const int64_t num_calls = model_->kernels().num_calls() - calls_before;
+  // The last call is the last ticket: whoever stops there is at the end.
+  for (int64_t k = 0; k < num_calls - 1; ++k) {
+    FillBatch(pass_.get(), tokens_, kFew, blocks);
+    pass_->Begin();
+    stop = false;
+    model_->kernels().StopAfter(k);
+    std::vector<Logits> all;
+    int num_stops = 0;
+    for (ForwardStatus status; (status = pass_->Run(&stop)) != ForwardStatus::kDone;) {
+      if (status == ForwardStatus::kLogits) {
+        TakeLogits(*pass_, model_->vocab(), &all);
+        continue;
+      }
+      ++num_stops;
+      stop = false;
+      testing::RunAlone(other.get(), other_tokens, 0, kFew, other_blocks, model_->vocab());
+    }
+    ASSERT_EQ(num_stops, 1) << "call " << k << " of " << num_calls;
+    ASSERT_EQ(all.size(), size_t{kFew});
+    ExpectReference(all, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, ForwardBitsTest,
+    ::testing::Combine(::testing::Values("llama-linear", "qwen2-tied", "qwen3-bf16"),
+                       ::testing::Values("f32", "bf16"), ::testing::ValuesIn(testing::FmaIsas())),
+    [](const auto& param) {
+      std::string name = std::string(std::get<0>(param.param)) + "_" + std::get<1>(param.param) +
+                         "_" + NameOf(std::get<2>(param.param));
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/thread_team.h"
+#include "kernels/kernels.h"
+#include "kernels/kv_layout.h"
+#include "model/forward_batch.h"
+#include "model/forward_cut.h"
+#include "model/forward_rope.h"
+#include "model/forward_workspace.h"
+#include "model/operator.h"
+#include "model/weights.h"
+
+namespace skein {
+
+// What forward passes of one model share. Everything is borrowed and outlives the passes.
+struct ForwardContext {
+  const ModelWeights* weights = nullptr;
+  const Kernels* kernels = nullptr;
+  const RopeAngles* rope = nullptr;
+  KvLayout kv_layout;       // its dtype is the weights' compute type
+  std::byte* kv = nullptr;  // [kv_layout.total_bytes()]
+  ThreadTeam* team = nullptr;
+};
+
+enum class ForwardStatus {
+  kStopped,  // `stop` read true; Run goes on where it left off
+  kLogits,   // logits() holds the next rows; Run goes on behind them
+  kDone,
+};
+
+// One forward pass over a batch: a list of operators (model/operator.h) walked by a cursor. It can
+// stop between any two tickets; the activations stay, and going on changes no bit. Nothing is
+// allocated after the first use. One thread; its team does the work.
+//
+//   Begin -> Run -> kLogits -> Run -> ... -> kDone -> Begin -> ...
+//             |  ^
+//             v  |
+//           kStopped
+class ForwardPass {
+ public:
+  ForwardPass(const ForwardContext& context, const ForwardLimits& limits);
+
+  // Sets up the pass over batch(), which the caller has filled; runs no operator. REQUIRES: 1 to
+  // max_tokens tokens, ids in [0, vocab), positions within the rope table, blocks in the layout.
+  void Begin();
+  ForwardBatch& batch() { return batch_; }
+
+  // Runs operators until `stop` (may be null) reads true at a ticket boundary, until logits are
+  // ready, or to the end.
+  ForwardStatus Run(const std::atomic<bool>* stop);
+
+  // After kLogits: rows [first_logit_row(), first_logit_row() + num_logit_rows()) of
+  // batch().logit_tokens; logits(i) [vocab] is that of the i-th of them.
+  int32_t first_logit_row() const { return cursor_.layer * limits_.max_logit_rows; }
+  int32_t num_logit_rows() const;
+  const float* logits(int32_t i) const;
+
+  OperatorCursor cursor() const { return cursor_; }
+  size_t activation_bytes() const { return workspace_.memory.size(); }
+
+ private:
+  // Tokens of one row that lie in one KV block.
+  struct Piece {
+    int32_t row = 0;
+    int32_t first_token = 0;
+    int32_t num_tokens = 0;
+  };
+
+  void CutRows();
+  bool AtTail() const { return cursor_.op >= Operator::kFinalNorm; }
+  bool Finished() const;
+  void Advance();
+  int32_t NumTickets() const;
+  void RunTicket(int32_t ticket, int thread);
+
+  void Embed(int32_t ticket);
+  void Norm(int32_t ticket, const std::vector<float>& weight);
+  void Product(int32_t ticket, const ProductCut& cut, const std::byte* a, int64_t lda, int32_t m,
+               const PackedWeight& w, const std::vector<float>& bias, bool add_to_out, float* out,
+               int64_t ldo);
+  void RotateAndStore(int32_t ticket);
+  void RotateHead(const float* norm, int32_t position, float* head) const;
+  void Attention(int32_t ticket);
+  void GateUp(int32_t ticket, int thread);
+  void FinalNorm(int32_t ticket);
+
+  const LayerWeights& layer() const { return context_.weights->layers[cursor_.layer]; }
+  const ModelConfig& config() const { return context_.weights->config; }
+  int32_t q_width() const { return config().num_heads * config().head_dim; }
+  int32_t qkv_width() const { return q_width() + 2 * config().num_kv_heads * config().head_dim; }
+
+  const ForwardContext context_;
+  const ForwardLimits limits_;
+  const float scale_;  // of attention scores
+  const size_t t_;     // bytes of the compute type
+  ForwardWorkspace workspace_;
+  ForwardBatch batch_;
+  OperatorCursor cursor_;
+  bool logits_taken_ = false;  // those of chunk cursor_.layer have been handed out
+
+  // The batch, cut for this pass.
+  std::vector<Piece> blocks_;  // for kRope: tokens of one KV block
+  std::vector<Piece> tiles_;   // for kAttention: tokens of one attention tile
+  ProductCut qkv_cut_, o_cut_, gate_up_cut_, down_cut_, output_cut_;
+};
+
+}  // namespace skein

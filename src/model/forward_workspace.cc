@@ -1,0 +1,55 @@
+#include "model/forward_workspace.h"
+
+#include <algorithm>
+
+namespace skein {
+namespace {
+
+// Hands out consecutive, aligned pieces of a buffer; of an empty one null, to learn the total.
+class Carver {
+ public:
+  explicit Carver(AlignedBuffer& buffer) : buffer_(buffer) {}
+
+  template <typename T>
+  T* Take(size_t bytes) {
+    const size_t begin = total_;
+    total_ += (bytes + 63) / 64 * 64;
+    return buffer_.size() == 0 ? nullptr : reinterpret_cast<T*>(buffer_.data() + begin);
+  }
+  size_t total() const { return total_; }
+
+ private:
+  AlignedBuffer& buffer_;
+  size_t total_ = 0;
+};
+
+}  // namespace
+
+ForwardWorkspace::ForwardWorkspace(const ModelWeights& weights, const ForwardLimits& limits,
+                                   int num_threads) {
+  const ModelConfig& config = weights.config;
+  const size_t tokens = limits.max_tokens;
+  const size_t hidden = config.hidden_size;
+  const size_t q_width = size_t(config.num_heads) * config.head_dim;
+  const size_t kv_width = size_t(config.num_kv_heads) * config.head_dim;
+  const size_t padded = weights.intermediate_padded();
+  const size_t mlp_rows = std::min<size_t>(kMlpRowsPerTicket, tokens) * num_threads;
+  const size_t t = SizeOf(weights.dtype);
+  const auto place = [&] {
+    Carver carver(memory);
+    x = carver.Take<float>(tokens * hidden * sizeof(float));
+    h = carver.Take<std::byte>(tokens * hidden * t);
+    qkv = carver.Take<float>(tokens * (q_width + 2 * kv_width) * sizeof(float));
+    q = carver.Take<std::byte>(tokens * q_width * t);
+    attn = carver.Take<std::byte>(tokens * q_width * t);
+    gate_up = carver.Take<float>(mlp_rows * 2 * padded * sizeof(float));
+    act = carver.Take<std::byte>(tokens * padded * t);
+    logit_h = carver.Take<std::byte>(limits.max_logit_rows * hidden * t);
+    logits = carver.Take<float>(size_t(limits.max_logit_rows) * config.vocab_size * sizeof(float));
+    return carver.total();
+  };
+  memory = AlignedBuffer(place());
+  place();
+}
+
+}  // namespace skein

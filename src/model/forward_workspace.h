@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/aligned_buffer.h"
+#include "model/weights.h"
+
+namespace skein {
+
+// What one forward pass may be asked for.
+struct ForwardLimits {
+  int32_t max_tokens = 0;       // of a batch
+  int32_t max_logit_rows = 64;  // rows of logits that exist at a time
+};
+
+// Rows of a batch that a gate_up ticket takes at most.
+inline constexpr int32_t kMlpRowsPerTicket = 64;
+
+// The activations of one pass, allocated once. "t": compute type.
+struct ForwardWorkspace {
+  ForwardWorkspace(const ModelWeights& weights, const ForwardLimits& limits, int num_threads);
+
+  AlignedBuffer memory;
+  float* x = nullptr;            // [max_tokens, hidden]: the residual stream
+  std::byte* h = nullptr;        // t [max_tokens, hidden]: after a norm
+  float* qkv = nullptr;          // [max_tokens, (num_heads + 2 * num_kv_heads) * head_dim]
+  std::byte* q = nullptr;        // t [max_tokens, num_heads * head_dim]: rotated, rounded
+  std::byte* attn = nullptr;     // t [max_tokens, num_heads * head_dim]
+  float* gate_up = nullptr;      // [num_threads, kMlpRowsPerTicket, 2 * intermediate_padded]
+  std::byte* act = nullptr;      // t [max_tokens, intermediate_padded]
+  std::byte* logit_h = nullptr;  // t [max_logit_rows, hidden]
+  float* logits = nullptr;       // [max_logit_rows, vocab]
+};
+
+}  // namespace skein

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+namespace skein {
+
+// The operators of a forward pass in the order they run:
+//
+//   kEmbed, then for each layer kAttnNorm .. kDownProj, then for each chunk of wanted logits
+//   kFinalNorm, kOutput
+enum class Operator : uint8_t {
+  kEmbed,       // x = embedding rows
+  kAttnNorm,    // h = norm(x)
+  kQkvProj,     // qkv = h · Wqkv^T + b
+  kRope,        // q/k norm, rotation; q rounded, k and v stored in the KV cache
+  kAttention,   // attn = softmax(q · K^T) · V
+  kOProj,       // x += attn · Wo^T + b
+  kMlpNorm,     // h = norm(x)
+  kGateUpProj,  // act = silu(h · Wgate^T) * (h · Wup^T)
+  kDownProj,    // x += act · Wdown^T + b
+  kFinalNorm,   // h = norm(x), rows that want logits only
+  kOutput,      // logits = h · Wout^T
+};
+
+// Where a forward pass stands: the tickets of `op` before `next_ticket` are done, and so is every
+// operator before it.
+struct OperatorCursor {
+  int32_t layer = 0;  // for kFinalNorm and kOutput: the chunk of logits
+  Operator op = Operator::kEmbed;
+  int32_t next_ticket = 0;
+
+  friend bool operator==(const OperatorCursor&, const OperatorCursor&) = default;
+};
+
+}  // namespace skein

@@ -1,0 +1,320 @@
+#include "model/weights.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+int32_t RoundUp(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
+
+// `count` elements at `src`, of any alignment, as f32.
+void Widen(const std::byte* src, DType dtype, size_t count, float* out) {
+  if (dtype == DType::kF32) {
+    std::memcpy(out, src, count * sizeof(float));
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, src + 2 * i, 2);
+    out[i] = dtype == DType::kBf16 ? ToFloat(Bf16{bits}) : ToFloat(F16{bits});
+  }
+}
+
+// A tensor that becomes rows [row_begin, row_begin + num_rows) of a packed matrix.
+struct RowSource {
+  TensorView view;
+  int32_t row_begin = 0;
+  int32_t num_rows = 0;
+};
+
+// The names and shapes of one model's tensors, and their way into ModelWeights.
+class WeightsLoader {
+ public:
+  WeightsLoader(const ModelFiles& files, const ModelConfig& config, DType dtype, ThreadTeam& team,
+                const LoadProgress& progress)
+      : files_(files), config_(config), team_(team), progress_(progress) {
+    weights_.config = config;
+    weights_.dtype = dtype;
+  }
+
+  Result<ModelWeights> Load() {
+    // Twice the same walk: the first only looks for every tensor, so that a faulty model is refused
+    // at once.
+    SKEIN_RETURN_IF_ERROR(Walk());
+    WarnOfStrangers();
+    checking_ = false;
+    SKEIN_RETURN_IF_ERROR(Walk());
+    return std::move(weights_);
+  }
+
+ private:
+  // A part of a matrix: which tensor gives which rows.
+  struct Part {
+    std::string name;
+    int32_t row_begin = 0;
+    int32_t num_rows = 0;
+  };
+
+  Status Walk() {
+    weights_.layers.clear();
+    weights_.layers.resize(config_.num_layers);
+    for (int32_t i = 0; i < config_.num_layers; ++i) {
+      const std::string prefix = "model.layers." + std::to_string(i) + ".";
+      SKEIN_RETURN_IF_ERROR(WalkAttention(prefix, weights_.layers[i]));
+      SKEIN_RETURN_IF_ERROR(WalkMlp(prefix, weights_.layers[i]));
+    }
+    SKEIN_RETURN_IF_ERROR(Vector("model.norm.weight", config_.hidden_size, weights_.final_norm));
+    return WalkVocabulary();
+  }
+
+  Status WalkAttention(const std::string& prefix, LayerWeights& layer) {
+    const std::string attn = prefix + "self_attn.";
+    const int32_t hidden = config_.hidden_size;
+    const int32_t q_rows = config_.num_heads * config_.head_dim;
+    const int32_t kv_rows = config_.num_kv_heads * config_.head_dim;
+    SKEIN_RETURN_IF_ERROR(Vector(prefix + "input_layernorm.weight", hidden, layer.attn_norm));
+    const std::vector<Part> parts = {{attn + "q_proj", 0, q_rows},
+                                     {attn + "k_proj", q_rows, kv_rows},
+                                     {attn + "v_proj", q_rows + kv_rows, kv_rows}};
+    SKEIN_RETURN_IF_ERROR(Matrix(parts, q_rows + 2 * kv_rows, hidden, layer.qkv));
+    if (config_.qkv_bias) {
+      SKEIN_RETURN_IF_ERROR(Bias(parts, q_rows + 2 * kv_rows, layer.qkv_bias));
+    }
+    if (config_.qk_norm) {
+      SKEIN_RETURN_IF_ERROR(Vector(attn + "q_norm.weight", config_.head_dim, layer.q_norm));
+      SKEIN_RETURN_IF_ERROR(Vector(attn + "k_norm.weight", config_.head_dim, layer.k_norm));
+    }
+    const std::vector<Part> o = {{attn + "o_proj", 0, hidden}};
+    SKEIN_RETURN_IF_ERROR(Matrix(o, hidden, q_rows, layer.o));
+    return config_.o_bias ? Bias(o, hidden, layer.o_bias) : Status::Ok();
+  }
+
+  Status WalkMlp(const std::string& prefix, LayerWeights& layer) {
+    const std::string mlp = prefix + "mlp.";
+    const int32_t hidden = config_.hidden_size;
+    const int32_t intermediate = config_.intermediate_size;
+    const int32_t padded = weights_.intermediate_padded();
+    SKEIN_RETURN_IF_ERROR(
+        Vector(prefix + "post_attention_layernorm.weight", hidden, layer.mlp_norm));
+    const std::vector<Part> gate_up = {{mlp + "gate_proj", 0, intermediate},
+                                       {mlp + "up_proj", padded, intermediate}};
+    SKEIN_RETURN_IF_ERROR(Matrix(gate_up, 2 * padded, hidden, layer.gate_up));
+    const std::vector<Part> down = {{mlp + "down_proj", 0, hidden}};
+    SKEIN_RETURN_IF_ERROR(Matrix(down, hidden, intermediate, layer.down));
+    if (!config_.mlp_bias) return Status::Ok();
+    SKEIN_RETURN_IF_ERROR(Bias(gate_up, 2 * padded, layer.gate_up_bias));
+    return Bias(down, hidden, layer.down_bias);
+  }
+
+  Status WalkVocabulary() {
+    const int32_t vocab = config_.vocab_size;
+    const int32_t hidden = config_.hidden_size;
+    const char* embedding = "model.embed_tokens";
+    if (config_.tie_embeddings) {
+      // Some writers store the tied matrix twice.
+      known_.insert("lm_head.weight");
+      return Matrix({{embedding, 0, vocab}}, vocab, hidden, weights_.output);
+    }
+    SKEIN_RETURN_IF_ERROR(Table(std::string(embedding) + ".weight"));
+    return Matrix({{"lm_head", 0, vocab}}, vocab, hidden, weights_.output);
+  }
+
+  Result<TensorView> Find(const std::string& name, const std::vector<int64_t>& shape) {
+    known_.insert(name);
+    if (!files_.Has(name)) {
+      return Status(StatusCode::kInvalidArgument, "the model lacks the tensor " + name +
+                                                      ", expected of shape " + ShapeString(shape));
+    }
+    return files_.Find(name, shape);
+  }
+
+  Status Vector(const std::string& name, int32_t size, std::vector<float>& out) {
+    SKEIN_ASSIGN_OR_RETURN(const TensorView view, Find(name, {size}));
+    if (checking_) {
+      bytes_total_ += view.bytes;
+      return Status::Ok();
+    }
+    out.resize(size);
+    Widen(view.data, view.dtype, out.size(), out.data());
+    Report(view.bytes);
+    return Status::Ok();
+  }
+
+  Status Bias(const std::vector<Part>& parts, int32_t size, std::vector<float>& out) {
+    std::vector<float> all(size, 0.0f);
+    for (const Part& part : parts) {
+      std::vector<float> one;
+      SKEIN_RETURN_IF_ERROR(Vector(part.name + ".bias", part.num_rows, one));
+      std::copy(one.begin(), one.end(), all.begin() + part.row_begin);
+    }
+    if (!checking_) out = std::move(all);
+    return Status::Ok();
+  }
+
+  Status Matrix(const std::vector<Part>& parts, int32_t n, int32_t k, PackedWeight& out) {
+    std::vector<RowSource> sources;
+    for (const Part& part : parts) {
+      SKEIN_ASSIGN_OR_RETURN(TensorView view, Find(part.name + ".weight", {part.num_rows, k}));
+      sources.push_back({std::move(view), part.row_begin, part.num_rows});
+    }
+    if (checking_) {
+      for (const RowSource& source : sources) bytes_total_ += source.view.bytes;
+      return Status::Ok();
+    }
+    out = PackedWeight(n, k, weights_.dtype);
+    Pack(sources, out);
+    for (const RowSource& source : sources) {
+      ModelFiles::ReleasePages(source.view);
+      Report(source.view.bytes);
+    }
+    return Status::Ok();
+  }
+
+  // A ticket fills whole panels, whichever tensors they come from: no two threads share one.
+  void Pack(const std::vector<RowSource>& sources, PackedWeight& out) {
+    constexpr int32_t kRowsPerTicket = 4 * kPanelCols;
+    const int32_t k = out.k();
+    const auto pack_rows = [&](int ticket, int) {
+      const int32_t begin = ticket * kRowsPerTicket;
+      const int32_t end = std::min(begin + kRowsPerTicket, out.n());
+      std::vector<float> wide;
+      for (const RowSource& source : sources) {
+        const int32_t first = std::max(begin, source.row_begin);
+        const int32_t last = std::min(end, source.row_begin + source.num_rows);
+        if (first >= last) continue;
+        const size_t offset = size_t(first - source.row_begin) * k * SizeOf(source.view.dtype);
+        const std::byte* rows = source.view.data + offset;
+        if (source.view.dtype == DType::kF16) {
+          wide.resize(size_t(last - first) * k);
+          Widen(rows, DType::kF16, wide.size(), wide.data());
+          out.PackRows(first, last - first, wide.data(), DType::kF32);
+        } else {
+          out.PackRows(first, last - first, rows, source.view.dtype);
+        }
+      }
+    };
+    team_.Run(0, (out.n() + kRowsPerTicket - 1) / kRowsPerTicket, pack_rows);
+  }
+
+  // The embedding table, row by row in the compute type.
+  Status Table(const std::string& name) {
+    const size_t hidden = config_.hidden_size;
+    SKEIN_ASSIGN_OR_RETURN(const TensorView view,
+                           Find(name, {config_.vocab_size, config_.hidden_size}));
+    if (checking_) {
+      bytes_total_ += view.bytes;
+      return Status::Ok();
+    }
+    weights_.embedding = AlignedBuffer(config_.vocab_size * hidden * SizeOf(weights_.dtype));
+    const auto copy_row = [&](int row, int) {
+      const std::byte* from = view.data + row * hidden * SizeOf(view.dtype);
+      std::byte* to = weights_.embedding.data() + row * hidden * SizeOf(weights_.dtype);
+      if (view.dtype == weights_.dtype) {
+        std::memcpy(to, from, hidden * SizeOf(view.dtype));
+        return;
+      }
+      std::vector<float> wide(hidden);
+      Widen(from, view.dtype, hidden, wide.data());
+      if (weights_.dtype == DType::kF32) {
+        std::memcpy(to, wide.data(), hidden * sizeof(float));
+        return;
+      }
+      for (size_t i = 0; i < hidden; ++i) {
+        const Bf16 rounded = ToBf16(wide[i]);
+        std::memcpy(to + 2 * i, &rounded, 2);
+      }
+    };
+    team_.Run(0, config_.vocab_size, copy_row);
+    ModelFiles::ReleasePages(view);
+    Report(view.bytes);
+    return Status::Ok();
+  }
+
+  void WarnOfStrangers() const {
+    for (const std::string& name : files_.Names()) {
+      // Old checkpoints store the rotation's frequencies, which follow from the config.
+      if (known_.contains(name) || name.ends_with(".rotary_emb.inv_freq")) continue;
+      spdlog::warn("tensor {} is not part of {}; ignored", name, NameOf(config_.architecture));
+    }
+  }
+
+  void Report(size_t bytes) {
+    bytes_done_ += static_cast<int64_t>(bytes);
+    if (progress_) progress_(bytes_done_, bytes_total_);
+  }
+
+  const ModelFiles& files_;
+  const ModelConfig& config_;
+  ThreadTeam& team_;
+  const LoadProgress& progress_;
+  bool checking_ = true;
+  std::set<std::string> known_;
+  int64_t bytes_done_ = 0;
+  int64_t bytes_total_ = 0;
+  ModelWeights weights_;
+};
+
+}  // namespace
+
+int32_t ModelWeights::intermediate_padded() const {
+  return RoundUp(config.intermediate_size, kPanelCols);
+}
+
+void ModelWeights::EmbeddingRow(int32_t token, float* out) const {
+  SKEIN_CHECK(token >= 0 && token < config.vocab_size);
+  if (embedding.size() == 0) {
+    output.UnpackRow(token, out);
+    return;
+  }
+  const size_t hidden = config.hidden_size;
+  Widen(embedding.data() + token * hidden * SizeOf(dtype), dtype, hidden, out);
+}
+
+size_t ModelWeights::bytes() const {
+  const auto vector_bytes = [](const std::vector<float>& v) { return v.size() * sizeof(float); };
+  size_t bytes = output.bytes() + embedding.size() + vector_bytes(final_norm);
+  for (const LayerWeights& layer : layers) {
+    bytes += layer.qkv.bytes() + layer.o.bytes() + layer.gate_up.bytes() + layer.down.bytes();
+    for (const std::vector<float>* v :
+         {&layer.attn_norm, &layer.qkv_bias, &layer.q_norm, &layer.k_norm, &layer.o_bias,
+          &layer.mlp_norm, &layer.gate_up_bias, &layer.down_bias}) {
+      bytes += vector_bytes(*v);
+    }
+  }
+  return bytes;
+}
+
+Result<DType> ChooseComputeType(const std::string& option, DType file_dtype) {
+  if (option == "f32") return DType::kF32;
+  if (option == "bf16") return DType::kBf16;
+  if (option != "auto") {
+    return Status(StatusCode::kInvalidArgument,
+                  "dtype is \"" + option + "\"; allowed: auto, bf16, f32", "dtype");
+  }
+  if (file_dtype == DType::kF16) {
+    spdlog::warn("the weights are f16 and are rounded to bf16; --dtype f32 keeps them exact");
+  }
+  return file_dtype == DType::kF32 ? DType::kF32 : DType::kBf16;
+}
+
+Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& config, DType dtype,
+                                 ThreadTeam& team, const LoadProgress& progress) {
+  SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
+  return WeightsLoader(files, config, dtype, team, progress).Load();
+}
+
+Result<ModelWeights> LoadWeights(const std::string& model_dir, const ModelConfig& config,
+                                 DType dtype, ThreadTeam& team, const LoadProgress& progress) {
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
+  return LoadWeights(files, config, dtype, team, progress);
+}
+
+}  // namespace skein

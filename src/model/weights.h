@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "io/safetensors.h"
+#include "kernels/packed_weight.h"
+#include "model/config.h"
+#include "tensor/dtype.h"
+
+namespace skein {
+
+// One decoder layer. A bias or norm that the model lacks is empty.
+struct LayerWeights {
+  std::vector<float> attn_norm;  // [hidden]
+  PackedWeight qkv;              // [(num_heads + 2 * num_kv_heads) * head_dim, hidden]: q, k, v
+  std::vector<float> qkv_bias;
+  std::vector<float> q_norm;  // [head_dim]
+  std::vector<float> k_norm;  // [head_dim]
+  PackedWeight o;             // [hidden, num_heads * head_dim]
+  std::vector<float> o_bias;
+  std::vector<float> mlp_norm;  // [hidden]
+  // [2 * intermediate_padded, hidden]: gate in rows [0, intermediate), up in rows
+  // [intermediate_padded, intermediate_padded + intermediate), zeros between.
+  PackedWeight gate_up;
+  std::vector<float> gate_up_bias;
+  PackedWeight down;  // [hidden, intermediate]
+  std::vector<float> down_bias;
+};
+
+// The weights of a model in memory, matrices in the compute type. Immutable once loaded.
+struct ModelWeights {
+  ModelConfig config;
+  DType dtype = DType::kBf16;  // compute type: kF32 or kBf16
+  std::vector<LayerWeights> layers;
+  std::vector<float> final_norm;  // [hidden]
+  PackedWeight output;            // [vocab, hidden]
+  AlignedBuffer embedding;        // [vocab, hidden] in dtype; empty: tied to `output`
+
+  // intermediate_size rounded up to whole panels.
+  int32_t intermediate_padded() const;
+  // The embedding of a token, out [hidden].
+  void EmbeddingRow(int32_t token, float* out) const;
+  size_t bytes() const;
+};
+
+// The type the products run in. `option`: "auto" (f32 files in f32, bf16 in bf16, f16 in bf16 with
+// a warning), "bf16" or "f32"; anything else is kInvalidArgument.
+Result<DType> ChooseComputeType(const std::string& option, DType file_dtype);
+
+// Reads the tensors of a Llama-like decoder (Llama, Mistral, Qwen2, Qwen3) into the order of the
+// kernels. A tensor that is missing or of another shape than the config says is kInvalidArgument,
+// naming it and both shapes; all are checked before the first is read. A tensor that nobody reads
+// is warned of, unless it is known to be redundant. Pages of the files are released as they are
+// done with: the peak is the packed model and one matrix.
+Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& config, DType dtype,
+                                 ThreadTeam& team, const LoadProgress& progress);
+// The same from the files of a model directory.
+Result<ModelWeights> LoadWeights(const std::string& model_dir, const ModelConfig& config,
+                                 DType dtype, ThreadTeam& team, const LoadProgress& progress);
+
+}  // namespace skein

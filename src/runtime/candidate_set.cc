@@ -1,0 +1,85 @@
+#include "runtime/candidate_set.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+// Orders as the floats do: -0 below +0, which nobody tells apart but by id; so -0 becomes +0.
+uint32_t KeyOf(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value + 0.0f);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+
+}  // namespace
+
+void CandidateSet::KeepAtLeast(float floor) {
+  std::erase_if(candidates_, [&](const Candidate& c) { return c.value < floor; });
+}
+
+double CandidateSet::Total() const {
+  double total = 0;
+  for (const Candidate& c : candidates_) total += c.value;
+  return total;
+}
+
+uint32_t CandidateSet::FindDigit(uint32_t prefix, int shift, int bits, int64_t* count,
+                                 double* mass) {
+  const uint32_t num_buckets = 1u << bits;
+  std::fill_n(buckets_.begin(), num_buckets, Bucket{});
+  for (const Candidate& c : candidates_) {
+    const uint64_t key = KeyOf(c.value);
+    if (key >> (shift + bits) != uint64_t{prefix} >> (shift + bits)) continue;
+    Bucket& bucket = buckets_[(key >> shift) & (num_buckets - 1)];
+    ++bucket.count;
+    bucket.mass += c.value;
+  }
+  uint32_t last = 0;  // the lowest bucket that holds anything: where rounding of sums leaves us
+  for (uint32_t digit = num_buckets; digit-- > 0;) {
+    const Bucket& bucket = buckets_[digit];
+    if (bucket.count == 0) continue;
+    last = digit;
+    if (bucket.count >= *count || bucket.mass >= *mass) return digit;
+    *count -= bucket.count;
+    *mass -= bucket.mass;
+  }
+  // Rounding only: every bucket was taken off, so the lowest one is kept whole.
+  *count = std::numeric_limits<int64_t>::max();
+  *mass = std::numeric_limits<double>::infinity();
+  return last;
+}
+
+void CandidateSet::Cut(int64_t count, double mass) {
+  SKEIN_CHECK(count >= 1);
+  if (candidates_.empty() ||
+      (count >= static_cast<int64_t>(candidates_.size()) && std::isinf(mass))) {
+    return;
+  }
+  constexpr int kShifts[] = {21, 10, 0};
+  constexpr int kBits[] = {11, 11, 10};
+  uint32_t cut = 0;  // the key at which the cut lies
+  for (int level = 0; level < 3; ++level) {
+    cut |= FindDigit(cut, kShifts[level], kBits[level], &count, &mass) << kShifts[level];
+  }
+  // What is left at the cut has one value: the first of it, by id, as many as are needed.
+  int64_t needed = count;
+  const auto at_cut = std::find_if(candidates_.begin(), candidates_.end(),
+                                   [&](const Candidate& c) { return KeyOf(c.value) == cut; });
+  SKEIN_CHECK(at_cut != candidates_.end());
+  if (!std::isinf(mass) && at_cut->value > 0) {
+    needed = std::min(needed, static_cast<int64_t>(std::ceil(mass / at_cut->value)));
+  }
+  needed = std::max<int64_t>(needed, 1);
+  size_t num_kept = 0;
+  for (const Candidate& c : candidates_) {
+    const uint32_t key = KeyOf(c.value);
+    if (key > cut || (key == cut && needed-- > 0)) candidates_[num_kept++] = c;
+  }
+  candidates_.resize(num_kept);
+}
+
+}  // namespace skein

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace skein {
+
+// Tokens with a value each, in ascending order of id. Cutting keeps the best in the order (value
+// descending, id ascending) without sorting: a radix walk over the bits of the values finds where
+// the cut lies, one pass for every 11 bits of what is still undecided. Every result depends on the
+// values and ids alone. Keeps its memory.
+class CandidateSet {
+ public:
+  struct Candidate {
+    float value = 0;
+    int32_t id = 0;
+  };
+
+  explicit CandidateSet(int32_t capacity) { candidates_.reserve(capacity); }
+
+  void Clear() { candidates_.clear(); }
+  void Add(int32_t id, float value) { candidates_.push_back({value, id}); }
+  std::span<const Candidate> candidates() const { return candidates_; }
+
+  // The `count` best. REQUIRES: count >= 1; no NaN.
+  void KeepLargest(int64_t count) { Cut(count, std::numeric_limits<double>::infinity()); }
+  // The fewest best whose values sum to at least `mass`, and at least one. REQUIRES: values >= 0.
+  void KeepMass(double mass) { Cut(std::numeric_limits<int64_t>::max(), mass); }
+  // Those of at least `floor`.
+  void KeepAtLeast(float floor);
+
+  // Sum of the values, added in the order of ids.
+  double Total() const;
+
+ private:
+  static constexpr int kDigitBits = 11;
+  struct Bucket {
+    int64_t count = 0;
+    double mass = 0;
+  };
+
+  // Keeps the fewest best that reach `count` or `mass`, whichever comes first.
+  void Cut(int64_t count, double mass);
+  // Among the candidates whose key agrees with `prefix` above bit `shift + bits`: the bucket of the
+  // next digit in which the cut lies. What lies in the buckets above is taken off *count and *mass.
+  uint32_t FindDigit(uint32_t prefix, int shift, int bits, int64_t* count, double* mass);
+
+  std::vector<Candidate> candidates_;
+  std::vector<Bucket> buckets_ = std::vector<Bucket>(size_t{1} << kDigitBits);
+};
+
+}  // namespace skein

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/executor.h"
+#include "model/forward_pass.h"
+#include "runtime/kv_memory.h"
+#include "runtime/sampler.h"
+#include "sched/plan.h"
+
+namespace skein {
+
+// Runs plans on the processor's cores:
+//
+//   copies -> forward operators -> up to max_logit_rows rows of logits -> their draws -> next rows
+//   ...
+//
+// A task can stop between any two tickets, of the sampler's too. Activations live as long as their
+// task and are used again by later ones, so a steady state allocates nothing but the task itself.
+class CpuExecutor final : public Executor {
+ public:
+  // Sees raw logits [vocab] of each row with draws, before they are drawn from.
+  using LogitsObserver = std::function<void(const PlanRow& row, const float* logits)>;
+
+  // `kv` and everything in `context` is borrowed and outlives the executor; context.kv is
+  // kv->data().
+  CpuExecutor(const ForwardContext& context, const ForwardLimits& limits, KvMemory* kv);
+  ~CpuExecutor() override;
+
+  std::unique_ptr<Task> Begin(const StepPlan& plan) override;
+  TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
+  const std::vector<DrawResult>& Results(const Task& task) const override;
+
+  // Called on the engine's thread.
+  void set_logits_observer(LogitsObserver observer) { observer_ = std::move(observer); }
+
+  // Bytes of activations: of all tasks that ever were alive at once.
+  size_t activation_bytes() const;
+
+ private:
+  struct State;  // everything of a task that is worth keeping
+  class CpuTask;
+
+  bool RunCopies(State& state, const std::atomic<bool>& preempt);
+  bool RunDraws(State& state, const std::atomic<bool>& preempt);
+  void BeginDraws(State& state);
+
+  const ForwardContext context_;
+  const ForwardLimits limits_;
+  KvMemory* const kv_;
+  Sampler sampler_;
+  LogitsObserver observer_;
+  std::vector<std::unique_ptr<State>> free_;  // states without a task
+  size_t num_states_ = 0;
+  size_t state_bytes_ = 0;
+};
+
+}  // namespace skein

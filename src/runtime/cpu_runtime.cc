@@ -1,0 +1,158 @@
+#include "runtime/cpu_runtime.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "runtime/cpu_executor.h"
+#include "runtime/free_memory.h"
+#include "runtime/kv_memory.h"
+
+namespace skein {
+namespace {
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+Status Invalid(const std::string& field, const std::string& message) {
+  return Status(StatusCode::kInvalidArgument, field + " " + message, field);
+}
+
+Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config) {
+  const auto at_least = [](const char* field, int64_t value, int64_t least) {
+    if (value >= least) return Status::Ok();
+    return Invalid(field,
+                   "is " + std::to_string(value) + "; must be at least " + std::to_string(least));
+  };
+  SKEIN_RETURN_IF_ERROR(at_least("threads", options.threads, 0));
+  SKEIN_RETURN_IF_ERROR(at_least("max_model_len", options.max_model_len, 0));
+  SKEIN_RETURN_IF_ERROR(at_least("max_num_batched_tokens", options.max_num_batched_tokens, 1));
+  SKEIN_RETURN_IF_ERROR(at_least("max_num_seqs", options.max_num_seqs, 1));
+  SKEIN_RETURN_IF_ERROR(at_least("kv_cache_bytes", options.kv_cache_bytes, 0));
+  SKEIN_RETURN_IF_ERROR(at_least("num_kv_blocks", options.num_kv_blocks, 0));
+  if (options.kv_cache_bytes > 0 && options.num_kv_blocks > 0) {
+    return Invalid("num_kv_blocks", "and kv_cache_bytes exclude each other");
+  }
+  if (options.max_model_len > config.max_position) {
+    return Invalid("max_model_len", "is " + std::to_string(options.max_model_len) +
+                                        "; the model reaches to " +
+                                        std::to_string(config.max_position));
+  }
+  if (config.head_dim > kMaxHeadDim) {
+    return Status(StatusCode::kUnsupported,
+                  "head_dim is " + std::to_string(config.head_dim) +
+                      "; the attention kernels take at most " + std::to_string(kMaxHeadDim),
+                  "head_dim");
+  }
+  return Status::Ok();
+}
+
+// How many KV blocks, and how long a sequence may become.
+struct KvPlan {
+  int32_t num_blocks = 0;
+  int32_t max_model_len = 0;
+};
+
+Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& config,
+                      int64_t block_bytes) {
+  const int32_t wanted_len =
+      options.max_model_len > 0 ? options.max_model_len : config.max_position;
+  const int64_t blocks_per_seq = CeilDiv(wanted_len, kBlockTokens);
+  int64_t num_blocks = options.num_kv_blocks;
+  if (num_blocks == 0) {
+    const bool given = options.kv_cache_bytes > 0;
+    const int64_t bytes = given ? options.kv_cache_bytes : FreeMemoryBytes() / 2;
+    num_blocks = bytes / block_bytes;
+    if (!given) num_blocks = std::min(num_blocks, blocks_per_seq * options.max_num_seqs);
+  }
+  num_blocks = std::min<int64_t>(num_blocks, std::numeric_limits<int32_t>::max());
+  const int64_t least = options.max_model_len > 0 ? blocks_per_seq : 1;
+  if (num_blocks < least) {
+    return Invalid("kv_cache_bytes", "allows " + std::to_string(num_blocks) + " blocks of " +
+                                         std::to_string(block_bytes) + " bytes; one sequence of " +
+                                         std::to_string(least == 1 ? kBlockTokens : wanted_len) +
+                                         " tokens needs " + std::to_string(least));
+  }
+  return KvPlan{static_cast<int32_t>(num_blocks),
+                static_cast<int32_t>(std::min<int64_t>(wanted_len, num_blocks * kBlockTokens))};
+}
+
+class CpuRuntimeImpl final : public CpuRuntime {
+ public:
+  CpuRuntimeImpl(std::unique_ptr<ThreadTeam> team, std::unique_ptr<Kernels> kernels,
+                 ModelWeights weights, const KvPlan& plan, const ForwardLimits& limits)
+      : team_(std::move(team)),
+        kernels_(std::move(kernels)),
+        weights_(std::move(weights)),
+        rope_(MakeRopeTable(weights_.config.rope, weights_.config.head_dim), plan.max_model_len),
+        kv_({weights_.dtype, weights_.config.num_layers, plan.num_blocks,
+             weights_.config.num_kv_heads, weights_.config.head_dim}),
+        executor_({&weights_, kernels_.get(), &rope_, kv_.layout(), kv_.data(), team_.get()},
+                  limits, &kv_),
+        max_model_len_(plan.max_model_len) {}
+
+  Executor& executor() override { return executor_; }
+  const ModelConfig& config() const override { return weights_.config; }
+  DType dtype() const override { return weights_.dtype; }
+  Isa isa() const override { return kernels_->isa(); }
+  int32_t num_threads() const override { return team_->num_threads(); }
+  int32_t num_kv_blocks() const override { return kv_.layout().num_blocks; }
+  int32_t max_model_len() const override { return max_model_len_; }
+
+  MemoryReport Memory() const override {
+    return {
+        .weight_bytes = static_cast<int64_t>(weights_.bytes()),
+        .kv_bytes = static_cast<int64_t>(kv_.bytes()),
+        .kv_block_bytes =
+            static_cast<int64_t>(kv_.layout().block_bytes()) * kv_.layout().num_layers,
+        .rope_bytes = static_cast<int64_t>(rope_.bytes()),
+        .activation_bytes = static_cast<int64_t>(executor_.activation_bytes()),
+    };
+  }
+
+ private:
+  std::unique_ptr<ThreadTeam> team_;
+  std::unique_ptr<Kernels> kernels_;
+  ModelWeights weights_;
+  RopeAngles rope_;
+  KvMemory kv_;
+  CpuExecutor executor_;
+  int32_t max_model_len_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& options) {
+  SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));
+  SKEIN_RETURN_IF_ERROR(CheckOptions(options, config));
+  SKEIN_ASSIGN_OR_RETURN(const DType dtype, ChooseComputeType(options.dtype, config.file_dtype));
+  Isa isa = Isa::kScalar;
+  if (options.isa) {
+    isa = *options.isa;
+  } else {
+    SKEIN_ASSIGN_OR_RETURN(isa, SelectIsa());
+  }
+  SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<Kernels> kernels, MakeKernels(isa));
+
+  const KvLayout one_block{dtype, config.num_layers, 1, config.num_kv_heads, config.head_dim};
+  const auto block_bytes = static_cast<int64_t>(one_block.total_bytes());
+  if (options.kv_cache_bytes > 0 || options.num_kv_blocks > 0) {
+    SKEIN_RETURN_IF_ERROR(PlanKv(options, config, block_bytes).status());  // before the long part
+  }
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  auto team =
+      std::make_unique<ThreadTeam>(options.threads > 0 ? options.threads : std::max(cores, 1));
+  SKEIN_ASSIGN_OR_RETURN(ModelWeights weights,
+                         LoadWeights(options.model_dir, config, dtype, *team, options.progress));
+  // Planned when the weights are there: what is free then can be had.
+  SKEIN_ASSIGN_OR_RETURN(const KvPlan plan, PlanKv(options, config, block_bytes));
+  const ForwardLimits limits = {
+      .max_tokens = options.max_num_batched_tokens,
+      .max_logit_rows = std::min(options.max_num_batched_tokens, ForwardLimits{}.max_logit_rows),
+  };
+  return std::unique_ptr<CpuRuntime>(std::make_unique<CpuRuntimeImpl>(
+      std::move(team), std::move(kernels), std::move(weights), plan, limits));
+}
+
+}  // namespace skein

@@ -1,0 +1,246 @@
+#include "runtime/cpu_runtime.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/engine_loop.h"
+#include "sched/config.h"
+#include "testing/shared.h"
+
+namespace skein {
+namespace {
+
+const char kModelDir[] = SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16";
+
+TEST(CpuRuntimeTest, RefusesWhatCannotWork) {
+  const auto refusal = [](const CpuRuntimeOptions& options) {
+    const auto runtime = CpuRuntime::Load(options);
+    return runtime.ok() ? Status::Ok() : runtime.status();
+  };
+  EXPECT_EQ(refusal({.model_dir = kModelDir}).code(), StatusCode::kOk);
+  EXPECT_EQ(refusal({.model_dir = "/nonexistent"}).code(), StatusCode::kNotFound);
+  EXPECT_EQ(refusal({.model_dir = kModelDir, .dtype = "int3"}).param(), "dtype");
+  EXPECT_EQ(refusal({.model_dir = kModelDir, .threads = -1}).param(), "threads");
+  EXPECT_EQ(refusal({.model_dir = kModelDir, .max_model_len = 1 << 30}).param(), "max_model_len");
+  EXPECT_EQ(refusal({.model_dir = kModelDir, .max_num_batched_tokens = 0}).param(),
+            "max_num_batched_tokens");
+  const Status too_small =
+      refusal({.model_dir = kModelDir, .max_model_len = 64, .kv_cache_bytes = 1000});
+  EXPECT_EQ(too_small.param(), "kv_cache_bytes");
+  EXPECT_NE(too_small.message().find("needs 2"), std::string::npos) << too_small.message();
+  EXPECT_EQ(refusal({.model_dir = kModelDir, .max_model_len = 64, .num_kv_blocks = 1}).code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
+  int64_t done = 0, total = 0;
+  const auto runtime =
+      CpuRuntime::Load({.model_dir = kModelDir,
+                        .max_model_len = 70,
+                        .max_num_seqs = 5,
+                        .progress = [&](int64_t d, int64_t t) { done = d, total = t; }});
+  ASSERT_TRUE(runtime.ok()) << runtime.status().message();
+  EXPECT_GT(total, 0);
+  EXPECT_EQ(done, total);
+  const CpuRuntime& r = *runtime.value();
+  EXPECT_EQ(r.dtype(), DType::kBf16);
+  EXPECT_EQ(r.num_kv_blocks(), 15);  // 3 for each of 5 sequences
+  EXPECT_EQ(r.max_model_len(), 70);
+  const MemoryReport memory = r.Memory();
+  EXPECT_EQ(memory.kv_bytes, 15 * memory.kv_block_bytes);
+  EXPECT_EQ(memory.kv_block_bytes % (r.config().KvBytesPerToken(DType::kBf16) * kBlockTokens), 0);
+  // Every matrix once, in 2 bytes, and up to a panel of padding each.
+  EXPECT_GT(memory.weight_bytes, 2 * r.config().NumParameters());
+  EXPECT_LT(memory.weight_bytes, 4 * r.config().NumParameters());
+  const auto short_memory = CpuRuntime::Load({.model_dir = kModelDir, .num_kv_blocks = 2});
+  ASSERT_TRUE(short_memory.ok());
+  EXPECT_EQ(short_memory.value()->max_model_len(), 64);
+}
+
+// What a request got: per sample, tokens and their log-probabilities.
+struct Answer {
+  std::vector<std::vector<TokenId>> tokens;
+  std::vector<std::vector<float>> logprobs;
+
+  friend bool operator==(const Answer&, const Answer&) = default;
+};
+
+// A running engine on a model; asks it questions, all at once, and waits for the answers.
+class EngineUnderTest {
+ public:
+  EngineUnderTest(const CpuRuntimeOptions& options, EngineConfig config)
+      : runtime_(CpuRuntime::Load(options).value()) {
+    config.vocab_size = runtime_->config().vocab_size;
+    config.max_model_len = runtime_->max_model_len();
+    config.num_kv_blocks = runtime_->num_kv_blocks();
+    config.max_num_seqs = options.max_num_seqs;
+    config.max_num_batched_tokens = options.max_num_batched_tokens;
+    engine_ = std::make_unique<EngineLoop>(config, MakeSchedulerConfig(config).value(),
+                                           &runtime_->executor(), &clock_,
+                                           std::vector<SchedulerObserver*>{});
+  }
+
+  std::vector<Answer> Ask(const std::vector<Request>& requests) {
+    std::vector<Answer> answers(requests.size());
+    size_t num_open = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const int32_t n = requests[i].generate.num_samples;
+      answers[i].tokens.resize(n);
+      answers[i].logprobs.resize(n);
+      num_open += n;
+    }
+    for (size_t i = 0; i < requests.size(); ++i) {
+      RequestId id = 0;
+      const Status status = engine_->Submit(
+          requests[i],
+          [&, i](const RequestOutput& output) {
+            const std::lock_guard lock(mutex_);
+            for (const OutputToken& token : output.tokens) {
+              answers[i].tokens[output.sample].push_back(token.token);
+              answers[i].logprobs[output.sample].push_back(token.chosen.logprob);
+            }
+            if (output.finish) {
+              EXPECT_NE(*output.finish, FinishReason::kError) << output.status.message();
+              --num_open;
+              changed_.notify_all();
+            }
+          },
+          &id);
+      EXPECT_TRUE(status.ok()) << status.message();
+      if (!status.ok()) return {};
+    }
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [&] { return num_open == 0; }));
+    return answers;
+  }
+
+  Engine& engine() { return *engine_; }
+
+ private:
+  MonotonicClock clock_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::unique_ptr<CpuRuntime> runtime_;
+  std::unique_ptr<EngineLoop> engine_;
+};
+
+// Requests of many kinds, some with a common beginning.
+std::vector<Request> RandomRequests(uint64_t seed, int count, int32_t vocab) {
+  std::mt19937_64 random(seed);
+  const auto between = [&](int64_t low, int64_t high) {
+    return static_cast<int32_t>(low + static_cast<int64_t>(random() % (high - low + 1)));
+  };
+  std::vector<TokenId> common;
+  for (int i = 0; i < 70; ++i) common.push_back(between(0, vocab - 1));
+  std::vector<Request> requests;
+  for (int i = 0; i < count; ++i) {
+    Request request;
+    if (between(0, 1) == 1) request.prompt.assign(common.begin(), common.begin() + between(33, 70));
+    for (int n = between(1, 25); n > 0; --n) request.prompt.push_back(between(0, vocab - 1));
+    GenerateSpec& generate = request.generate;
+    generate.max_tokens = between(1, 12);
+    generate.num_logprobs = 2;
+    generate.num_samples = between(0, 3) == 0 ? between(2, 3) : 1;
+    SamplingParams& sampling = generate.sampling;
+    sampling.seed = random();
+    sampling.temperature = between(0, 2) == 0 ? 0.0f : 1.0f;
+    sampling.top_k = between(0, 1) * 30;
+    sampling.top_p = between(0, 1) == 0 ? 1.0f : 0.9f;
+    sampling.repetition_penalty = between(0, 2) == 0 ? 1.2f : 1.0f;
+    sampling.frequency_penalty = between(0, 2) == 0 ? 0.5f : 0.0f;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+TEST(CpuRuntimeTest, AnswersAreTheSameUnderAnyLoad) {
+  const uint64_t seed = std::random_device{}();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  const CpuRuntimeOptions roomy = {.model_dir = kModelDir,
+                                   .threads = 1,
+                                   .max_model_len = 128,
+                                   .max_num_batched_tokens = 256,
+                                   .max_num_seqs = 4,
+                                   .num_kv_blocks = 64};
+  std::vector<Answer> alone;
+  std::vector<Request> requests;
+  {
+    EngineConfig config;
+    config.enable_prefix_caching = false;
+    EngineUnderTest engine(roomy, config);
+    requests = RandomRequests(seed, 40, engine.engine().Limits().vocab_size);
+    for (const Request& request : requests) alone.push_back(engine.Ask({request}).at(0));
+  }
+  struct Load {
+    const char* preset;
+    int32_t threads, max_num_batched_tokens, max_num_seqs, num_kv_blocks;
+    bool prefix_caching, force_decode_path;
+  };
+  for (const Load& load : {Load{"vllm-fcfs", 2, 512, 32, 200, true, false},
+                           Load{"vllm-fcfs", 1, 7, 4, 200, true, false},
+                           Load{"vllm-fcfs", 2, 64, 16, 14, true, true},  // decodes are preempted
+                           Load{"nano-vllm", 2, 64, 8, 30, false, false},
+                           Load{"request-level", 1, 128, 8, 100, true, false}}) {
+    SCOPED_TRACE(std::string(load.preset) + " " + std::to_string(load.max_num_batched_tokens));
+    CpuRuntimeOptions options = roomy;
+    options.threads = load.threads;
+    options.max_num_batched_tokens = load.max_num_batched_tokens;
+    options.max_num_seqs = load.max_num_seqs;
+    options.num_kv_blocks = load.num_kv_blocks;
+    EngineConfig config;
+    config.preset = load.preset;
+    config.enable_prefix_caching = load.prefix_caching;
+    config.force_decode_path = load.force_decode_path;
+    EngineUnderTest engine(options, config);
+    for (int round = 0; round < 2; ++round) {  // the second finds a filled cache
+      const std::vector<Answer> together = engine.Ask(requests);
+      ASSERT_EQ(together.size(), alone.size());
+      for (size_t i = 0; i < together.size(); ++i) {
+        ASSERT_EQ(together[i].tokens, alone[i].tokens) << "request " << i << ", round " << round;
+        ASSERT_EQ(together[i].logprobs, alone[i].logprobs) << "request " << i;
+      }
+    }
+    if (load.prefix_caching) {
+      EXPECT_GT(engine.engine().Stats().prefix_cache_hits, 0u);
+    }
+    if (load.num_kv_blocks == 14) {
+      EXPECT_GT(engine.engine().Stats().num_preemptions, 0u);
+    }
+    EXPECT_EQ(engine.engine().Stats().kv_blocks_used, 0);
+  }
+}
+
+TEST(CpuRuntimeTest, Stories260KGeneratesTheGoldenTokens) {
+  SKEIN_REQUIRE_SHARED();
+  const std::string dir = testing::SharedDir() + "/models/stories260K";
+  std::ifstream file(dir + "/golden.json");
+  const auto golden = nlohmann::json::parse(file);
+  std::vector<Request> requests;
+  std::vector<std::vector<TokenId>> expected;
+  for (const auto& prompt : golden["prompts"]) {
+    Request request;
+    request.prompt = prompt["prompt_ids"].get<std::vector<TokenId>>();
+    expected.push_back(prompt["greedy_ids"]);
+    request.generate.max_tokens = static_cast<int32_t>(expected.back().size());
+    request.generate.sampling.temperature = 0;
+    requests.push_back(std::move(request));
+  }
+  EngineUnderTest engine({.model_dir = dir, .threads = 2, .max_num_batched_tokens = 64}, {});
+  const std::vector<Answer> answers = engine.Ask(requests);
+  ASSERT_EQ(answers.size(), expected.size());
+  for (size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(answers[i].tokens[0], expected[i]);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/aligned_buffer.h"
+#include "kernels/kv_layout.h"
+#include "kv/block_pool.h"
+#include "sched/plan.h"
+
+namespace skein {
+
+static_assert(kBlockTokens == kKvBlockTokens, "policy and kernels mean the same block");
+
+// The keys and values of all blocks of all layers. Pages are taken from the system when a block is
+// first written. Who owns which block is the block pool's business.
+class KvMemory {
+ public:
+  explicit KvMemory(const KvLayout& layout) : layout_(layout), buffer_(layout.total_bytes()) {}
+
+  const KvLayout& layout() const { return layout_; }
+  std::byte* data() { return buffer_.data(); }
+  size_t bytes() const { return buffer_.size(); }
+
+  // One layer of `copy.to` becomes that of `copy.from`. Thread-safe for different targets.
+  void CopyBlock(const BlockCopy& copy, int32_t layer);
+
+ private:
+  KvLayout layout_;
+  AlignedBuffer buffer_;
+};
+
+}  // namespace skein

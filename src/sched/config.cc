@@ -1,0 +1,60 @@
+#include "sched/config.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <string_view>
+
+#include "sched/plan.h"
+
+namespace skein {
+namespace {
+
+struct Preset {
+  std::string_view name;
+  Sharing sharing;
+  DecodeSet decode_set;
+};
+
+constexpr std::array<Preset, 3> kPresets = {{
+    {"vllm-fcfs", Sharing::kChunked, DecodeSet::kFill},
+    {"nano-vllm", Sharing::kChunked, DecodeSet::kFill},
+    {"request-level", Sharing::kWhole, DecodeSet::kStatic},
+}};
+
+Status CheckRange(const char* name, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return Status::Ok();
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{} is {}, must be in [{}, {}]", name, value, low, high), name};
+}
+
+}  // namespace
+
+Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
+  constexpr int32_t kMax = 1 << 30;
+  SKEIN_RETURN_IF_ERROR(CheckRange("num_kv_blocks", config.num_kv_blocks, 1, kMax));
+  SKEIN_RETURN_IF_ERROR(CheckRange("max_model_len", config.max_model_len, 2, kMax));
+  SKEIN_RETURN_IF_ERROR(CheckRange("max_num_seqs", config.max_num_seqs, 1, kMaxSamples));
+  // Every running sequence decodes in every step.
+  SKEIN_RETURN_IF_ERROR(CheckRange("max_num_batched_tokens", config.max_num_batched_tokens,
+                                   config.max_num_seqs, kMax));
+  for (const Preset& preset : kPresets) {
+    if (preset.name != config.preset) continue;
+    return SchedulerConfig{.sharing = preset.sharing,
+                           .decode_set = preset.decode_set,
+                           .num_kv_blocks = config.num_kv_blocks,
+                           .max_model_len = config.max_model_len,
+                           .max_num_seqs = config.max_num_seqs,
+                           .max_num_batched_tokens = config.max_num_batched_tokens,
+                           .prefix_caching = config.enable_prefix_caching,
+                           .force_decode_path = config.force_decode_path};
+  }
+  std::string known;
+  for (const Preset& preset : kPresets) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", preset.name);
+  }
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("preset is '{}', must be one of: {}", config.preset, known), "preset");
+}
+
+}  // namespace skein

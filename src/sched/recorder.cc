@@ -1,0 +1,100 @@
+#include "sched/recorder.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <string>
+#include <string_view>
+
+namespace skein {
+namespace {
+
+// `values` as a JSON array, each written by `write(value)`.
+template <typename Range, typename Write>
+std::string Array(const Range& values, const Write& write) {
+  std::string text = "[";
+  for (const auto& value : values) {
+    if (text.size() > 1) text += ',';
+    text += write(value);
+  }
+  return text + ']';
+}
+
+std::string Numbers(std::span<const TokenId> tokens) {
+  return Array(tokens, [](TokenId token) { return fmt::format("{}", token); });
+}
+
+std::string Rows(const std::vector<PlanRow>& rows) {
+  return Array(rows, [](const PlanRow& row) {
+    return fmt::format("[{},{},{},{},{}]", RequestOf(row.sequence), SampleOf(row.sequence),
+                       row.begin, row.begin + static_cast<int64_t>(row.tokens.size()),
+                       row.draws.size());
+  });
+}
+
+std::string Copies(const std::vector<BlockCopy>& copies) {
+  return Array(copies,
+               [](const BlockCopy& copy) { return fmt::format("[{},{}]", copy.from, copy.to); });
+}
+
+std::string PlanMembers(std::string_view name, const std::vector<BlockCopy>& copies,
+                        const std::vector<PlanRow>& prefills, const std::vector<PlanRow>& decodes) {
+  return fmt::format(R"("class":"{}","copies":{},"prefills":{},"decodes":{})", name, Copies(copies),
+                     Rows(prefills), Rows(decodes));
+}
+
+std::string PlanMembers(const StepPlan& plan) {
+  if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) {
+    return PlanMembers("oneshot", {}, oneshot->rows, {});
+  }
+  if (const auto* decode = std::get_if<DecodePlan>(&plan)) {
+    return PlanMembers("decode", decode->copies, {}, decode->rows);
+  }
+  const auto& mixed = std::get<MixedPlan>(plan);
+  return PlanMembers("mixed", mixed.copies, mixed.prefills, mixed.decodes);
+}
+
+}  // namespace
+
+void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
+  *out_
+      << fmt::format(
+             R"({{"event":"start","sharing":"{}","decode_set":"{}","num_kv_blocks":{},)"
+             R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},"num_adapters":{},)"
+             R"("prefix_caching":{},"force_decode_path":{}}})",
+             config.sharing == Sharing::kWhole ? "whole" : "chunked",
+             config.decode_set == DecodeSet::kStatic ? "static" : "fill", config.num_kv_blocks,
+             config.max_model_len, config.max_num_seqs, config.max_num_batched_tokens,
+             config.num_adapters, config.prefix_caching, config.force_decode_path)
+      << '\n';
+}
+
+void SchedulerRecorder::OnArrive(RequestId id, const Request& request, TimeUs now_us) {
+  const GenerateSpec& generate = request.generate;
+  *out_ << fmt::format(
+               R"({{"event":"arrive","t":{},"id":{},"prompt":{},"max_tokens":{},"min_tokens":{},)"
+               R"("stop_token_ids":{},"n":{},"priority":{},"cache_salt":{},"adapter_id":{}}})",
+               now_us, id, Numbers(request.prompt), generate.max_tokens, generate.min_tokens,
+               Numbers(generate.stop_token_ids), generate.num_samples, request.priority,
+               request.cache_salt, request.adapter_id)
+        << '\n';
+}
+
+void SchedulerRecorder::OnCancel(RequestId id, int32_t sample, TimeUs now_us) {
+  *out_ << fmt::format(R"({{"event":"cancel","t":{},"id":{},"sample":{}}})", now_us, id, sample)
+        << '\n';
+}
+
+void SchedulerRecorder::OnPlan(int64_t iteration, const StepPlan& plan, TimeUs now_us) {
+  *out_ << fmt::format(R"({{"event":"plan","t":{},"iteration":{},{}}})", now_us, iteration,
+                       PlanMembers(plan))
+        << '\n';
+}
+
+void SchedulerRecorder::OnComplete(std::span<const DrawResult> results, TimeUs now_us) {
+  const std::string tokens = Array(results, [](const DrawResult& result) {
+    return result.finite ? fmt::format("{}", result.token.token) : std::string("null");
+  });
+  *out_ << fmt::format(R"({{"event":"complete","t":{},"tokens":{}}})", now_us, tokens) << '\n';
+}
+
+}  // namespace skein

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ostream>
+
+#include "sched/observer.h"
+
+namespace skein {
+
+// Writes every event of a scheduler as one JSON object per line: enough to feed the same events to
+// a fresh scheduler and obtain the same plans, or to draw a timeline. Times are microseconds on the
+// engine's clock.
+//
+//   {"event":"start", <members of SchedulerConfig>}
+//   {"event":"arrive","t":T,"id":I,"prompt":[...],"max_tokens":..., <other members of the request
+//    that the scheduler reads>}
+//   {"event":"cancel","t":T,"id":I,"sample":-1}      sample -1: the whole request
+//   {"event":"plan","t":T,"iteration":N,"class":"oneshot|decode|mixed","copies":[[from,to],...],
+//    "prefills":[ROW,...],"decodes":[ROW,...]}       ROW: [id, sample, begin, end, number of draws]
+//   {"event":"complete","t":T,"tokens":[...]}        null: that draw was not finite
+class SchedulerRecorder final : public SchedulerObserver {
+ public:
+  // `out` outlives the recorder.
+  explicit SchedulerRecorder(std::ostream* out) : out_(out) {}
+
+  void OnStart(const SchedulerConfig& config) override;
+  void OnArrive(RequestId id, const Request& request, TimeUs now_us) override;
+  void OnCancel(RequestId id, int32_t sample, TimeUs now_us) override;
+  void OnPlan(int64_t iteration, const StepPlan& plan, TimeUs now_us) override;
+  void OnComplete(std::span<const DrawResult> results, TimeUs now_us) override;
+
+ private:
+  std::ostream* out_;
+};
+
+}  // namespace skein

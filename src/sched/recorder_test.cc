@@ -1,0 +1,178 @@
+#include "sched/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "sched/scheduler.h"
+
+namespace skein {
+namespace {
+
+using nlohmann::json;
+
+size_t CountDraws(const StepPlan& plan) {
+  size_t num_draws = 0;
+  const auto count = [&](const std::vector<PlanRow>& rows) {
+    for (const PlanRow& row : rows) num_draws += row.draws.size();
+  };
+  if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) count(oneshot->rows);
+  if (const auto* decode = std::get_if<DecodePlan>(&plan)) count(decode->rows);
+  if (const auto* mixed = std::get_if<MixedPlan>(&plan)) {
+    count(mixed->prefills);
+    count(mixed->decodes);
+  }
+  return num_draws;
+}
+
+EngineConfig TightConfig(const char* preset) {
+  EngineConfig config;
+  config.preset = preset;
+  config.vocab_size = 100;
+  config.max_model_len = 200;
+  config.num_kv_blocks = 12;
+  config.max_num_seqs = 5;
+  config.max_num_batched_tokens = 48;
+  return config;
+}
+
+Request RandomRequest(Random* random) {
+  Request request;
+  request.prompt.assign(random->Between(1, 120), 1);
+  request.prompt[0] = static_cast<TokenId>(random->Between(0, 3));
+  request.generate.max_tokens = static_cast<int32_t>(random->Between(0, 60));
+  request.generate.num_samples = static_cast<int32_t>(random->Between(1, 3));
+  request.generate.stop_token_ids = {5};
+  request.generate.min_tokens = static_cast<int32_t>(random->Between(0, 4));
+  request.priority = static_cast<int32_t>(random->Between(0, 1));
+  request.cache_salt = random->OneIn(3) ? ~uint64_t{0} : 0;
+  return request;
+}
+
+// A run with arrivals, cancellations and failed draws; returns its log.
+std::string RecordRun(uint64_t seed, const char* preset) {
+  Random random(seed);
+  std::ostringstream log;
+  SchedulerRecorder recorder(&log);
+  const SchedulerConfig config = MakeSchedulerConfig(TightConfig(preset)).value();
+  Scheduler scheduler(config, {&recorder});
+  TimeUs now_us = 0;
+  RequestId next_id = 0;
+  while (next_id < 40 || !scheduler.empty()) {
+    if (next_id < 40 && !random.OneIn(3)) {
+      Request request = RandomRequest(&random);
+      if (Scheduler::CheckFits(config, request).ok()) {
+        scheduler.Arrive(next_id++, std::move(request), now_us);
+      }
+    }
+    if (random.OneIn(10)) scheduler.Cancel(random.Between(0, 40), now_us);
+    if (random.OneIn(10)) scheduler.CancelSample(random.Between(0, 40), 1, now_us);
+    const StepPlan* plan = scheduler.Plan(++now_us);
+    if (plan == nullptr) continue;
+    std::vector<DrawResult> results(CountDraws(*plan));
+    for (DrawResult& result : results) {
+      result.token.token = static_cast<TokenId>(random.Between(0, 99));
+      result.finite = !random.OneIn(60);
+    }
+    scheduler.Complete(results, ++now_us);
+  }
+  return log.str();
+}
+
+SchedulerConfig ConfigOf(const json& event) {
+  return {.sharing = event["sharing"] == "whole" ? Sharing::kWhole : Sharing::kChunked,
+          .decode_set = event["decode_set"] == "static" ? DecodeSet::kStatic : DecodeSet::kFill,
+          .num_kv_blocks = event["num_kv_blocks"],
+          .max_model_len = event["max_model_len"],
+          .max_num_seqs = event["max_num_seqs"],
+          .max_num_batched_tokens = event["max_num_batched_tokens"],
+          .num_adapters = event["num_adapters"],
+          .prefix_caching = event["prefix_caching"],
+          .force_decode_path = event["force_decode_path"]};
+}
+
+Request RequestOf(const json& event) {
+  Request request;
+  request.prompt = event["prompt"].get<std::vector<TokenId>>();
+  request.generate.max_tokens = event["max_tokens"];
+  request.generate.min_tokens = event["min_tokens"];
+  request.generate.stop_token_ids = event["stop_token_ids"].get<std::vector<TokenId>>();
+  request.generate.num_samples = event["n"];
+  request.priority = event["priority"];
+  request.cache_salt = event["cache_salt"];
+  request.adapter_id = event["adapter_id"];
+  return request;
+}
+
+// Feeds the log's arrivals, cancellations and drawn tokens, not its plans, to a fresh scheduler.
+std::string Replay(const std::string& log) {
+  std::istringstream in(log);
+  std::ostringstream again;
+  SchedulerRecorder recorder(&again);
+  std::unique_ptr<Scheduler> scheduler;
+  for (std::string line; std::getline(in, line);) {
+    const json event = json::parse(line);
+    const std::string kind = event["event"];
+    if (kind == "start") {
+      scheduler =
+          std::make_unique<Scheduler>(ConfigOf(event), std::vector<SchedulerObserver*>{&recorder});
+    } else if (kind == "arrive") {
+      scheduler->Arrive(event["id"], RequestOf(event), event["t"]);
+    } else if (kind == "cancel" && event["sample"] < 0) {
+      scheduler->Cancel(event["id"], event["t"]);
+    } else if (kind == "cancel") {
+      scheduler->CancelSample(event["id"], event["sample"], event["t"]);
+    } else if (kind == "plan") {
+      EXPECT_NE(scheduler->Plan(event["t"]), nullptr);
+    } else {
+      std::vector<DrawResult> results;
+      for (const json& token : event["tokens"]) {
+        DrawResult result;
+        result.finite = !token.is_null();
+        if (result.finite) result.token.token = token;
+        results.push_back(result);
+      }
+      scheduler->Complete(results, event["t"]);
+    }
+  }
+  return again.str();
+}
+
+TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    for (const char* preset : {"vllm-fcfs", "request-level"}) {
+      SCOPED_TRACE(preset + std::string(" seed ") + std::to_string(seed));
+      const std::string log = RecordRun(seed, preset);
+      EXPECT_NE(log.find("\"class\":\"mixed\""), std::string::npos);
+      EXPECT_NE(log.find("\"event\":\"cancel\""), std::string::npos);
+      EXPECT_EQ(Replay(log), log);
+    }
+  }
+}
+
+TEST(SchedulerRecorder, WritesRowsAndTokens) {
+  std::ostringstream log;
+  SchedulerRecorder recorder(&log);
+  Scheduler scheduler(MakeSchedulerConfig(TightConfig("vllm-fcfs")).value(), {&recorder});
+  Request request;
+  request.prompt = {3, 4};
+  request.generate.max_tokens = 1;
+  scheduler.Arrive(6, request, 10);
+  scheduler.Plan(11);
+  std::vector<DrawResult> results(1);
+  results[0].token.token = 8;
+  scheduler.Complete(results, 12);
+  const std::string text = log.str();
+  EXPECT_NE(text.find(R"({"event":"plan","t":11,"iteration":0,"class":"oneshot","copies":[],)"
+                      R"("prefills":[[6,0,0,2,1]],"decodes":[]})"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"({"event":"complete","t":12,"tokens":[8]})"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace skein

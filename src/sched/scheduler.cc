@@ -1,0 +1,415 @@
+#include "sched/scheduler.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+PrefixScope ScopeOf(const Request& request) {
+  return {.adapter_id = request.adapter_id, .cache_salt = request.cache_salt};
+}
+
+int32_t BudgetOf(const SchedulerConfig& config, const Request& request) {
+  const auto room = static_cast<int64_t>(config.max_model_len) - std::ssize(request.prompt);
+  return static_cast<int32_t>(std::min<int64_t>(request.generate.max_tokens, room));
+}
+
+Status Refuse(const char* field, std::string message) {
+  return {StatusCode::kInvalidArgument, std::move(message), field};
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserver*> observers)
+    : config_(config),
+      observers_(std::move(observers)),
+      blocks_(config.num_kv_blocks, config.prefix_caching) {
+  for (SchedulerObserver* observer : observers_) observer->OnStart(config_);
+}
+
+Status Scheduler::CheckFits(const SchedulerConfig& config, const Request& request) {
+  const int64_t prompt_len = std::ssize(request.prompt);
+  if (prompt_len < 1 || prompt_len >= config.max_model_len) {
+    return Refuse("prompt", fmt::format("prompt has {} tokens, must have at least 1 and fewer than "
+                                        "the model's context of {} tokens",
+                                        prompt_len, config.max_model_len));
+  }
+  if (request.generate.max_tokens < 0) {
+    return Refuse("max_tokens",
+                  fmt::format("max_tokens is {}, must be at least 0", request.generate.max_tokens));
+  }
+  const int32_t n = request.generate.num_samples;
+  if (n < 1 || n > config.max_num_seqs) {
+    return Refuse("n", fmt::format("n is {}, must be in [1, {}]", n, config.max_num_seqs));
+  }
+  if (request.adapter_id < 0 || request.adapter_id >= config.num_adapters) {
+    return Refuse("adapter_id", fmt::format("adapter_id is {}, must be in [0, {})",
+                                            request.adapter_id, config.num_adapters));
+  }
+  // The last token drawn is never computed.
+  const int32_t budget = BudgetOf(config, request);
+  const int32_t num_blocks = BlocksFor(prompt_len + std::max(0, budget - 1));
+  if (num_blocks > config.num_kv_blocks) {
+    const bool prompt_fits = BlocksFor(prompt_len) <= config.num_kv_blocks;
+    return Refuse(prompt_fits ? "max_tokens" : "prompt",
+                  fmt::format("prompt of {} tokens with up to {} output tokens needs {} KV blocks "
+                              "of {} tokens, there are {}",
+                              prompt_len, budget, num_blocks, kBlockTokens, config.num_kv_blocks));
+  }
+  return Status::Ok();
+}
+
+void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
+  SKEIN_CHECK(CheckFits(config_, request).ok() && id < (RequestId{1} << 48));
+  for (SchedulerObserver* observer : observers_) observer->OnArrive(id, request, now_us);
+  auto record = std::make_unique<RequestRecord>();
+  record->id = id;
+  record->arrival = num_arrivals_++;
+  record->prompt_len = static_cast<int32_t>(request.prompt.size());
+  record->budget = BudgetOf(config_, request);
+  record->execution_class = record->budget <= 1 && !config_.force_decode_path
+                                ? ExecutionClass::kOneShot
+                                : ExecutionClass::kDecode;
+  record->num_live = request.generate.num_samples;
+  record->live.assign(record->num_live, true);
+  record->times.arrival_us = now_us;
+  auto sequence = std::make_unique<Sequence>(record.get(), 0, ScopeOf(request));
+  sequence->tokens = std::move(request.prompt);
+  sequence->draws.reserve(record->num_live);
+  const int64_t length = record->prompt_len + record->budget;
+  if (record->execution_class == ExecutionClass::kDecode) sequence->tokens.reserve(length);
+  sequence->blocks.Reserve(length);
+  if (blocks_.prefix_caching()) sequence->blocks.Hash(sequence->tokens);
+  record->request = std::move(request);
+  waiting_.Insert(sequence.get());
+  record->sequences.push_back(std::move(sequence));
+  SKEIN_CHECK(requests_.emplace(id, std::move(record)).second);
+}
+
+void Scheduler::Cancel(RequestId id, TimeUs now_us) {
+  for (SchedulerObserver* observer : observers_) observer->OnCancel(id, -1, now_us);
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  RequestRecord* request = found->second.get();
+  for (int32_t sample = 0; sample < std::ssize(request->live); ++sample) {
+    if (request->live[sample]) CancelLive(request, sample, now_us);
+  }
+  Sweep();
+}
+
+void Scheduler::CancelSample(RequestId id, int32_t sample, TimeUs now_us) {
+  for (SchedulerObserver* observer : observers_) observer->OnCancel(id, sample, now_us);
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  RequestRecord* request = found->second.get();
+  if (sample < 0 || sample >= std::ssize(request->live) || !request->live[sample]) return;
+  CancelLive(request, sample, now_us);
+  Sweep();
+}
+
+void Scheduler::CancelLive(RequestRecord* request, int32_t sample, TimeUs now_us) {
+  EndSample(request, sample, FinishReason::kCancelled, Status::Ok(), now_us);
+  if (request->forked) {
+    for (const auto& sequence : request->sequences) {
+      if (sequence->sample == sample) EndSequence(sequence.get(), SequenceState::kFinished);
+    }
+  } else if (request->num_live == 0) {
+    EndSequence(request->sequences.front().get(), SequenceState::kFinished);
+  } else if (request->sequences.front()->num_slots > 0) {
+    ReleaseSlots(request->sequences.front().get(), 1);
+  }
+}
+
+void Scheduler::Complete(std::span<DrawResult> results, TimeUs now_us) {
+  SKEIN_CHECK(in_flight_);
+  for (SchedulerObserver* observer : observers_) observer->OnComplete(results, now_us);
+  in_flight_ = false;
+  for (const StepRow& row : step_prefills_) results = CompleteRow(row, results, now_us);
+  for (const StepRow& row : step_decodes_) results = CompleteRow(row, results, now_us);
+  SKEIN_CHECK(results.empty());
+  Sweep();
+}
+
+std::span<DrawResult> Scheduler::CompleteRow(const StepRow& row, std::span<DrawResult> results,
+                                             TimeUs now_us) {
+  Sequence* sequence = row.sequence;
+  RequestRecord* request = sequence->request;
+  const size_t num_draws = sequence->draws.size();
+  SKEIN_CHECK(results.size() >= num_draws);
+  const std::span<DrawResult> draws = results.first(num_draws);
+  const std::span<DrawResult> rest = results.subspan(num_draws);
+  sequence->in_step = false;
+  if (HasEnded(sequence->state)) {  // cancelled or failed meanwhile
+    sequence->blocks.Release(&blocks_);
+    return rest;
+  }
+  sequence->num_computed += row.num_tokens;
+  sequence->blocks.FinishCopy(&blocks_);
+  if (!std::ranges::all_of(draws, &DrawResult::finite)) {
+    FailRequest(request, Status(StatusCode::kInternal, "the model's output holds NaN or infinity"),
+                now_us);
+    return rest;
+  }
+  sequence->blocks.Publish(&blocks_, sequence->tokens, sequence->num_computed);
+  if (sequence->num_remaining() > 0) return rest;
+  if (!request->forked) {
+    FinishPrompt(sequence, draws, now_us);
+    return rest;
+  }
+  const TokenId token = draws[0].token.token;
+  const auto num_output = static_cast<int32_t>(sequence->tokens.size()) + 1 - request->prompt_len;
+  const std::optional<FinishReason> finish = FinishOf(*request, num_output, token);
+  EmitToken(request, sequence->sample, std::move(draws[0].token), finish, now_us);
+  if (finish) {
+    EndSequence(sequence, SequenceState::kFinished);
+  } else {
+    sequence->tokens.push_back(token);
+    sequence->state = SequenceState::kDecoding;
+  }
+  return rest;
+}
+
+void Scheduler::FinishPrompt(Sequence* sequence, std::span<DrawResult> results, TimeUs now_us) {
+  RequestRecord* request = sequence->request;
+  request->forked = true;
+  stats_.prompt_tokens += request->prompt_len;
+  if (request->budget == 0) return FinishEmptyBudget(sequence, now_us);
+  request->times.first_token_us = now_us;
+  // The sequence itself goes on as the first sample that is not at its end; its token is added
+  // last, so that the others are forked from the bare prompt.
+  std::optional<TokenId> own_token;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const int32_t sample = sequence->draws[i].sample;
+    if (!request->live[sample]) continue;
+    const TokenId token = results[i].token.token;
+    const std::optional<FinishReason> finish = FinishOf(*request, 1, token);
+    EmitToken(request, sample, std::move(results[i].token), finish, now_us);
+    if (finish) {
+      // Its slot goes with it; the sequence keeps those of the others.
+      if (request->num_live > 0 && sequence->num_slots > 0) ReleaseSlots(sequence, 1);
+    } else if (!own_token) {
+      own_token = token;
+      sequence->sample = sample;
+    } else {
+      Fork(sequence, sample, token);
+    }
+  }
+  if (!own_token) return EndSequence(sequence, SequenceState::kFinished);
+  sequence->tokens.push_back(*own_token);
+  sequence->state = SequenceState::kDecoding;
+}
+
+void Scheduler::FinishEmptyBudget(Sequence* sequence, TimeUs now_us) {
+  RequestRecord* request = sequence->request;
+  for (int32_t sample = 0; sample < std::ssize(request->live); ++sample) {
+    if (request->live[sample]) {
+      EndSample(request, sample, FinishReason::kLength, Status::Ok(), now_us);
+    }
+  }
+  EndSequence(sequence, SequenceState::kFinished);
+}
+
+void Scheduler::Fork(Sequence* carrier, int32_t sample, TokenId token) {
+  RequestRecord* request = carrier->request;
+  auto child = std::make_unique<Sequence>(request, sample, ScopeOf(request->request));
+  child->tokens.reserve(request->prompt_len + request->budget);
+  child->tokens = carrier->tokens;
+  child->draws.reserve(1);
+  child->blocks.Reserve(request->prompt_len + request->budget);
+  if (blocks_.prefix_caching()) child->blocks.Hash(child->tokens);
+  SKEIN_CHECK(carrier->num_slots > 1);
+  --carrier->num_slots;
+  if (child->blocks.ForkFrom(&blocks_, carrier->blocks, carrier->num_computed)) {
+    child->num_computed = carrier->num_computed;
+    child->num_slots = 1;
+    child->state = SequenceState::kDecoding;
+  } else {
+    --slots_used_;
+    child->state = SequenceState::kPreempted;
+    ++stats_.num_preemptions;
+  }
+  child->tokens.push_back(token);
+  if (child->state == SequenceState::kDecoding) {
+    InsertRunning(child.get());
+  } else {
+    waiting_.Insert(child.get());
+  }
+  request->sequences.push_back(std::move(child));
+}
+
+std::optional<FinishReason> Scheduler::FinishOf(const RequestRecord& request, int32_t num_output,
+                                                TokenId token) const {
+  const GenerateSpec& generate = request.request.generate;
+  if (num_output > generate.min_tokens &&
+      std::ranges::find(generate.stop_token_ids, token) != generate.stop_token_ids.end()) {
+    return FinishReason::kStop;
+  }
+  if (num_output >= request.budget) return FinishReason::kLength;
+  return std::nullopt;
+}
+
+SampleOutput& Scheduler::Emit(const RequestRecord& request, int32_t sample, bool now) {
+  const bool withhold = config_.decode_set == DecodeSet::kStatic && !now;
+  SampleOutput& output = (withhold ? withheld_ : outputs_).emplace_back();
+  output.request = request.id;
+  output.sample = sample;
+  output.cached_tokens = request.cached_tokens;
+  output.times = request.times;
+  return output;
+}
+
+void Scheduler::EmitToken(RequestRecord* request, int32_t sample, OutputToken token,
+                          std::optional<FinishReason> finish, TimeUs now_us) {
+  ++stats_.generation_tokens;
+  SampleOutput& output = Emit(*request, sample, false);
+  output.token = std::move(token);
+  output.finish = finish;
+  if (!finish) return;
+  output.times.finished_us = now_us;
+  NoteEnd(request, sample);
+}
+
+void Scheduler::EndSample(RequestRecord* request, int32_t sample, FinishReason reason,
+                          const Status& status, TimeUs now_us) {
+  const bool cancelled = reason == FinishReason::kCancelled;
+  if (cancelled) {
+    // Nobody reads it any more.
+    std::erase_if(withheld_, [&](const SampleOutput& output) {
+      return output.request == request->id && output.sample == sample;
+    });
+  }
+  SampleOutput& output = Emit(*request, sample, cancelled);
+  output.finish = reason;
+  output.status = status;
+  output.times.finished_us = now_us;
+  NoteEnd(request, sample);
+}
+
+void Scheduler::NoteEnd(RequestRecord* request, int32_t sample) {
+  SKEIN_CHECK(request->live[sample]);
+  request->live[sample] = false;
+  if (--request->num_live > 0) return;
+  ++(request->execution_class == ExecutionClass::kOneShot ? stats_.requests_oneshot
+                                                          : stats_.requests_decode);
+  ended_.push_back(request->id);
+}
+
+void Scheduler::EndSequence(Sequence* sequence, SequenceState state) {
+  if (HasEnded(sequence->state)) return;
+  if (!IsRunning(sequence->state)) waiting_.Erase(sequence);
+  ReleaseSlots(sequence, sequence->num_slots);
+  sequence->state = state;
+  // A step in flight may still write to the blocks.
+  if (!sequence->in_step) sequence->blocks.Release(&blocks_);
+}
+
+void Scheduler::ReleaseSlots(Sequence* sequence, int32_t count) {
+  sequence->num_slots -= count;
+  if (config_.decode_set == DecodeSet::kStatic) {
+    batch_slots_idle_ += count;
+  } else {
+    slots_used_ -= count;
+  }
+}
+
+void Scheduler::FailRequest(RequestRecord* request, const Status& status, TimeUs now_us) {
+  for (int32_t sample = 0; sample < std::ssize(request->live); ++sample) {
+    if (request->live[sample]) {
+      EndSample(request, sample, FinishReason::kError, status, now_us);
+    }
+  }
+  for (const auto& sequence : request->sequences) {
+    EndSequence(sequence.get(), SequenceState::kFailed);
+  }
+}
+
+void Scheduler::FailAll(const Status& status, TimeUs now_us) {
+  in_flight_ = false;
+  for (const auto& [id, request] : requests_) {
+    for (const auto& sequence : request->sequences) {
+      if (!sequence->in_step) continue;
+      sequence->in_step = false;
+      if (HasEnded(sequence->state)) sequence->blocks.Release(&blocks_);
+    }
+    if (request->num_live > 0) FailRequest(request.get(), status, now_us);
+  }
+  Sweep();
+}
+
+void Scheduler::Sweep() {
+  std::erase_if(running_, [](const Sequence* sequence) { return HasEnded(sequence->state); });
+  // While a step is in flight its rows still point to their sequences.
+  if (!in_flight_) {
+    for (const RequestId id : ended_) requests_.erase(id);
+    ended_.clear();
+  }
+  const bool batch_ended =
+      config_.decode_set == DecodeSet::kStatic && running_.empty() && waiting_.num_preempted() == 0;
+  if (!batch_ended) return;
+  std::ranges::move(withheld_, std::back_inserter(outputs_));
+  withheld_.clear();
+  slots_used_ = 0;
+  batch_open_ = true;
+  batch_size_ = 0;
+  batch_slots_idle_ = 0;
+}
+
+void Scheduler::InsertRunning(Sequence* sequence) {
+  const auto place = std::ranges::upper_bound(running_, sequence->key(), {}, &Sequence::key);
+  running_.insert(place, sequence);
+}
+
+std::span<SampleOutput> Scheduler::TakeOutputs() {
+  taken_.clear();
+  std::swap(taken_, outputs_);
+  return taken_;
+}
+
+EngineStats Scheduler::Stats() const {
+  EngineStats stats = stats_;
+  const RequestRecord* last = nullptr;
+  for (const Sequence* sequence : running_) {  // the sequences of a request are neighbours
+    if (sequence->request != last) ++stats.num_requests_running;
+    last = sequence->request;
+  }
+  stats.num_requests_waiting =
+      static_cast<int32_t>(requests_.size() - ended_.size()) - stats.num_requests_running;
+  stats.kv_blocks_total = blocks_.num_blocks();
+  stats.kv_blocks_used = blocks_.num_referenced();
+  stats.kv_blocks_cached = blocks_.num_cached();
+  return stats;
+}
+
+void Scheduler::CheckIntegrity() const {
+  blocks_.CheckIntegrity();
+  std::vector<int32_t> references(blocks_.num_blocks());
+  size_t num_running = 0, num_waiting = 0;
+  int32_t num_slots = batch_slots_idle_;
+  for (const auto& [id, request] : requests_) {
+    int32_t num_live = 0;
+    for (const bool live : request->live) num_live += live;
+    SKEIN_CHECK(num_live == request->num_live);
+    for (const auto& sequence : request->sequences) {
+      sequence->blocks.CountReferences(references);
+      num_slots += sequence->num_slots;
+      const bool running = IsRunning(sequence->state);
+      num_running += running;
+      num_waiting += !running && !HasEnded(sequence->state);
+      SKEIN_CHECK(running == (std::ranges::count(running_, sequence.get()) == 1));
+      SKEIN_CHECK(HasEnded(sequence->state) || sequence->num_slots == 0 || !sequence->oneshot());
+    }
+  }
+  SKEIN_CHECK(num_running == running_.size());
+  SKEIN_CHECK(num_waiting == waiting_.num_new() + waiting_.num_preempted());
+  SKEIN_CHECK(num_slots == slots_used_ && slots_used_ <= config_.max_num_seqs);
+  SKEIN_CHECK(std::ranges::is_sorted(running_, {}, &Sequence::key));
+  for (BlockId block = 0; block < blocks_.num_blocks(); ++block) {
+    SKEIN_CHECK(references[block] == blocks_.ref_count(block));
+  }
+}
+
+}  // namespace skein

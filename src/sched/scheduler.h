@@ -1,0 +1,155 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "kv/block_manager.h"
+#include "sched/config.h"
+#include "sched/observer.h"
+#include "sched/plan.h"
+#include "sched/sequence.h"
+#include "sched/waiting_sets.h"
+#include "skein/engine.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// News of one sample: a token, its end, or both.
+struct SampleOutput {
+  RequestId request = 0;
+  int32_t sample = 0;
+  std::optional<OutputToken> token;
+  std::optional<FinishReason> finish;
+  Status status;  // not ok exactly with kError
+  int32_t cached_tokens = 0;
+  RequestTimes times;
+};
+
+// Decides what is computed next. A pure state machine: events in, plans and outputs out; no thread,
+// no clock, no tensor.
+//
+//   Arrive, Cancel, CancelSample --> Plan --> [executed elsewhere] --> Complete --> TakeOutputs
+//                                     ^                                   |
+//                                     +-----------------------------------+
+//
+// Each plan holds, within the token budget, one token of every running sequence and then chunks of
+// prompts: those begun first, then waiting ones in order. OneShot requests take no decode slot, so
+// they pass by requests that wait for one; nothing passes by a request that waits for blocks.
+// Only a running decode that finds no free block takes blocks from others: from the youngest.
+// Not thread-safe. A steady decode step allocates nothing.
+class Scheduler {
+ public:
+  // Observers outlive the scheduler. REQUIRES: `config` comes from MakeSchedulerConfig.
+  explicit Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserver*> observers = {});
+
+  // Ok if a request can run to its end when it is alone. Fails with kInvalidArgument, naming the
+  // field and the numbers.
+  static Status CheckFits(const SchedulerConfig& config, const Request& request);
+
+  // REQUIRES: CheckFits is ok; `id` is new and below 2^48.
+  void Arrive(RequestId id, Request request, TimeUs now_us);
+  // Ends a request, or one sample of it, with kCancelled; what is not being executed right now
+  // frees its blocks at once, the rest in Complete. Unknown ids and ended samples are ignored.
+  void Cancel(RequestId id, TimeUs now_us);
+  void CancelSample(RequestId id, int32_t sample, TimeUs now_us);
+
+  // The next step, or null if there is nothing to do. Valid until Complete or FailAll.
+  // REQUIRES: the last plan has been completed.
+  const StepPlan* Plan(TimeUs now_us);
+  // `results`: one per draw of the plan (prefills before decodes), in order; tokens are moved out.
+  // REQUIRES: a plan is being executed.
+  void Complete(std::span<DrawResult> results, TimeUs now_us);
+  // Ends every request with kError. A plan being executed is abandoned.
+  void FailAll(const Status& status, TimeUs now_us);
+
+  // The outputs since the last call, in order. Valid until the next call of any function.
+  std::span<SampleOutput> TakeOutputs();
+
+  bool empty() const { return requests_.empty(); }
+  // Requests that have never been scheduled.
+  size_t num_queued() const { return waiting_.num_new(); }
+  // Counters of steps, tokens and requests, and the gauges. Times and rounds are the engine's.
+  EngineStats Stats() const;
+
+  // Aborts unless all structures agree. O(blocks + sequences).
+  void CheckIntegrity() const;
+
+ private:
+  struct StepRow {
+    Sequence* sequence = nullptr;
+    int32_t num_tokens = 0;
+  };
+
+  // Planning.
+  void PlanDecodes();
+  bool FindDecodeBlock(Sequence* sequence);
+  void Preempt(Sequence* sequence);
+  void PlanPrefills(TimeUs now_us);
+  void AdmitWaiting(TimeUs now_us);
+  bool MayJoin(const Sequence& sequence) const;
+  bool Admit(Sequence* sequence, TimeUs now_us);
+  bool PlanChunk(Sequence* sequence);
+  bool CompatibleWithStep(const Sequence& sequence) const;
+  PlanRow MakeRow(const StepRow& row);
+  const StepPlan* BuildPlan();
+
+  // Completing.
+  std::span<DrawResult> CompleteRow(const StepRow& row, std::span<DrawResult> results,
+                                    TimeUs now_us);
+  void FinishPrompt(Sequence* sequence, std::span<DrawResult> results, TimeUs now_us);
+  void FinishEmptyBudget(Sequence* sequence, TimeUs now_us);
+  std::optional<FinishReason> FinishOf(const RequestRecord& request, int32_t num_output,
+                                       TokenId token) const;
+  void Fork(Sequence* carrier, int32_t sample, TokenId token);
+  void EmitToken(RequestRecord* request, int32_t sample, OutputToken token,
+                 std::optional<FinishReason> finish, TimeUs now_us);
+
+  // Ending.
+  void EndSample(RequestRecord* request, int32_t sample, FinishReason reason, const Status& status,
+                 TimeUs now_us);
+  void EndSequence(Sequence* sequence, SequenceState state);
+  void FailRequest(RequestRecord* request, const Status& status, TimeUs now_us);
+  void CancelLive(RequestRecord* request, int32_t sample, TimeUs now_us);
+  void ReleaseSlots(Sequence* sequence, int32_t count);
+  void NoteEnd(RequestRecord* request, int32_t sample);
+  void Sweep();
+  SampleOutput& Emit(const RequestRecord& request, int32_t sample, bool now);
+  void InsertRunning(Sequence* sequence);
+
+  const SchedulerConfig config_;
+  const std::vector<SchedulerObserver*> observers_;
+  BlockManager blocks_;
+  std::unordered_map<RequestId, std::unique_ptr<RequestRecord>> requests_;
+  WaitingSets waiting_;
+  std::vector<Sequence*> running_;  // by key: the last is the first to be preempted
+  std::vector<RequestId> ended_;    // requests to be forgotten in the next sweep
+  uint64_t num_arrivals_ = 0;
+  int32_t slots_used_ = 0;
+
+  // Request-level batching only.
+  bool batch_open_ = true;        // no decode step yet: requests may join
+  int32_t batch_size_ = 0;        // samples that ever joined
+  int32_t batch_slots_idle_ = 0;  // held by samples that have ended
+  std::vector<SampleOutput> withheld_;
+
+  // The step being planned or executed. Vectors keep their memory.
+  bool in_flight_ = false;
+  bool preempted_in_round_ = false;
+  int32_t tokens_left_ = 0;
+  std::vector<StepRow> step_prefills_;
+  std::vector<StepRow> step_decodes_;
+  StepPlan oneshot_plan_ = OneShotPlan{};
+  StepPlan decode_plan_ = DecodePlan{};
+  StepPlan mixed_plan_ = MixedPlan{};
+
+  std::vector<SampleOutput> outputs_;
+  std::vector<SampleOutput> taken_;
+  EngineStats stats_;
+  int64_t iteration_ = 0;
+};
+
+}  // namespace skein

@@ -1,0 +1,400 @@
+#include "sched/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sched/trace_printer.h"
+
+namespace skein {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+EngineConfig SmallConfig() {
+  EngineConfig config;
+  config.vocab_size = 1000;
+  config.max_model_len = 1024;
+  config.num_kv_blocks = 256;
+  config.max_num_seqs = 4;
+  config.max_num_batched_tokens = 64;
+  return config;
+}
+
+Request MakeRequest(int32_t prompt_len, int32_t max_tokens, TokenId first_token = 1) {
+  Request request;
+  request.prompt.assign(prompt_len, 1);
+  request.prompt[0] = first_token;
+  request.generate.max_tokens = max_tokens;
+  return request;
+}
+
+// Drives a scheduler whose model always says token 7.
+class Driver {
+ public:
+  explicit Driver(const EngineConfig& config)
+      : scheduler(MakeSchedulerConfig(config).value(), {&printer}) {}
+
+  // Plans, completes and collects; false when there was nothing to do.
+  bool Step() {
+    const StepPlan* plan = scheduler.Plan(++now_us);
+    scheduler.CheckIntegrity();
+    if (plan == nullptr) return false;
+    Finish(*plan);
+    return true;
+  }
+
+  void Finish(const StepPlan& plan) {
+    size_t num_draws = 0;
+    const auto count = [&](const std::vector<PlanRow>& rows) {
+      for (const PlanRow& row : rows) num_draws += row.draws.size();
+    };
+    if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) count(oneshot->rows);
+    if (const auto* decode = std::get_if<DecodePlan>(&plan)) count(decode->rows);
+    if (const auto* mixed = std::get_if<MixedPlan>(&plan)) {
+      count(mixed->prefills);
+      count(mixed->decodes);
+    }
+    std::vector<DrawResult> results(num_draws);
+    for (DrawResult& result : results) result.token.token = 7;
+    scheduler.Complete(results, ++now_us);
+    scheduler.CheckIntegrity();
+    Collect();
+  }
+
+  void Collect() {
+    for (const SampleOutput& output : scheduler.TakeOutputs()) {
+      num_tokens[output.request] += output.token.has_value();
+      if (output.finish) finish[output.request] = *output.finish;
+      last = output;
+    }
+  }
+
+  int RunAll() {
+    int num_steps = 0;
+    while (Step()) ++num_steps;
+    return num_steps;
+  }
+
+  std::vector<std::string> Lines() const {
+    std::vector<std::string> lines;
+    std::istringstream in(trace.str());
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  }
+
+  std::ostringstream trace;
+  TracePrinter printer{&trace};
+  Scheduler scheduler;
+  TimeUs now_us = 0;
+  std::map<RequestId, int> num_tokens;
+  std::map<RequestId, FinishReason> finish;
+  SampleOutput last;
+};
+
+// The published trace of nano-vLLM packs chunks into the budget but keeps prefill and decode apart;
+// ours carries both in one step.
+TEST(Scheduler, NanoVllmTraceExample) {
+  EngineConfig config = SmallConfig();
+  config.preset = "nano-vllm";
+  Driver driver(config);
+  const int32_t prompts[] = {72, 6, 79, 8, 74, 8};
+  const int32_t outputs[] = {30, 50, 30, 40, 20, 40};
+  for (int i = 0; i < 6; ++i) {
+    driver.scheduler.Arrive(i, MakeRequest(prompts[i], outputs[i], 100 + i), 0);
+  }
+  const int num_steps = driver.RunAll();
+  const std::vector<std::string> lines = driver.Lines();
+  EXPECT_EQ(lines[0], "iteration 0: prefill R0[0,64)");
+  EXPECT_EQ(lines[1], "iteration 1: prefill R0[64,72) R1[0,6) R2[0,50)");
+  EXPECT_EQ(lines[2], "iteration 2: decode R0@72 R1@6 | prefill R2[50,79) R3[0,8)");
+  EXPECT_EQ(lines[3], "iteration 3: decode R0@73 R1@7 R2@79 R3@8");
+  EXPECT_EQ(num_steps, 72);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(driver.num_tokens[i], outputs[i]);
+}
+
+void ArriveControl(Driver* driver) {
+  const int32_t prompts[] = {128, 256, 384, 512};
+  const int32_t outputs[] = {24, 24, 24, 96, 24, 24, 24, 128};
+  for (int i = 0; i < 20; ++i) {
+    driver->scheduler.Arrive(i, MakeRequest(prompts[i % 4], outputs[i % 8], 100 + i), 0);
+  }
+}
+
+// A slot is wasted in each decode step in which it belongs to a request that has ended but whose
+// batch has not: 6 * (128 - 24) + (128 - 96) in each of the first two batches, 3 * (96 - 24) in the
+// third.
+TEST(Scheduler, RequestLevelBatchingWastesSlots) {
+  for (const int32_t token_budget : {512, 2048}) {
+    EngineConfig config = SmallConfig();
+    config.preset = "request-level";
+    config.max_num_seqs = 8;
+    config.max_num_batched_tokens = token_budget;
+    Driver driver(config);
+    ArriveControl(&driver);
+    std::vector<RequestId> order;
+    while (driver.Step()) {
+      // Results come back when a batch has ended: 8, 16, then all.
+      EXPECT_TRUE(driver.finish.empty() || driver.finish.size() == 8 ||
+                  driver.finish.size() == 16 || driver.finish.size() == 20);
+    }
+    EXPECT_EQ(driver.finish.size(), 20u);
+    EXPECT_EQ(driver.scheduler.Stats().wasted_decode_slots, 1528u);
+  }
+}
+
+TEST(Scheduler, ContinuousBatchingWastesNone) {
+  for (const char* preset : {"vllm-fcfs", "nano-vllm"}) {
+    EngineConfig config = SmallConfig();
+    config.preset = preset;
+    config.max_num_seqs = 8;
+    config.max_num_batched_tokens = 512;
+    Driver driver(config);
+    ArriveControl(&driver);
+    driver.RunAll();
+    EXPECT_EQ(driver.finish.size(), 20u);
+    EXPECT_EQ(driver.scheduler.Stats().wasted_decode_slots, 0u);
+  }
+}
+
+TEST(Scheduler, OneShotLeavesNoDecodeState) {
+  Driver driver(SmallConfig());
+  for (int i = 0; i < 10; ++i) driver.scheduler.Arrive(i, MakeRequest(40, i % 2, 100 + i), 0);
+  driver.RunAll();
+  const EngineStats stats = driver.scheduler.Stats();
+  EXPECT_EQ(stats.decode_slots_taken, 0u);
+  EXPECT_EQ(stats.requests_oneshot, 10u);
+  EXPECT_EQ(stats.requests_decode, 0u);
+  EXPECT_EQ(stats.kv_blocks_used, 0);
+  EXPECT_EQ(stats.kv_blocks_cached, 10);  // one full block each; the partial tails are free
+  EXPECT_EQ(stats.steps_decode, 0u);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(driver.num_tokens[i], i % 2);
+}
+
+TEST(Scheduler, ClassIsDecidedOnTheRoomLeft) {
+  Driver driver(SmallConfig());
+  driver.scheduler.Arrive(0, MakeRequest(1023, 500), 0);  // room for one token only
+  driver.RunAll();
+  EXPECT_EQ(driver.scheduler.Stats().requests_oneshot, 1u);
+  EXPECT_EQ(driver.finish[0], FinishReason::kLength);
+}
+
+TEST(Scheduler, ForcedDecodePathTakesSlots) {
+  EngineConfig config = SmallConfig();
+  config.force_decode_path = true;
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRequest(40, 1), 0);
+  driver.RunAll();
+  EXPECT_EQ(driver.scheduler.Stats().decode_slots_taken, 1u);
+  EXPECT_EQ(driver.num_tokens[0], 1);
+}
+
+TEST(Scheduler, PlansAreTyped) {
+  EngineConfig config = SmallConfig();
+  config.max_num_batched_tokens = 100;
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRequest(10, 1, 2), 0);
+  driver.scheduler.Arrive(1, MakeRequest(10, 1, 3), 0);
+  driver.Step();
+  EXPECT_EQ(driver.scheduler.Stats().steps_oneshot, 1u);
+  driver.scheduler.Arrive(2, MakeRequest(10, 5, 4), 0);
+  driver.Step();
+  EXPECT_EQ(driver.scheduler.Stats().steps_mixed, 1u);
+  driver.Step();
+  EXPECT_EQ(driver.scheduler.Stats().steps_decode, 1u);
+  driver.scheduler.Arrive(3, MakeRequest(150, 1, 5), 0);  // two chunks beside the decode
+  driver.Step();
+  driver.Step();
+  EXPECT_EQ(driver.scheduler.Stats().steps_mixed, 3u);
+  driver.RunAll();
+}
+
+TEST(Scheduler, OneShotPassesByRequestsThatWaitForSlots) {
+  EngineConfig config = SmallConfig();
+  config.max_num_seqs = 1;
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRequest(8, 20, 2), 0);
+  driver.scheduler.Arrive(1, MakeRequest(8, 20, 3), 0);
+  driver.scheduler.Arrive(2, MakeRequest(8, 1, 4), 0);
+  driver.Step();
+  EXPECT_EQ(driver.Lines()[0], "iteration 0: prefill R0[0,8) R2[0,8)");
+  driver.RunAll();
+}
+
+TEST(Scheduler, OneShotRowsOfDifferentAdaptersDoNotShareAStep) {
+  SchedulerConfig config = MakeSchedulerConfig(SmallConfig()).value();
+  config.num_adapters = 2;
+  std::ostringstream trace;
+  TracePrinter printer(&trace);
+  Scheduler scheduler(config, {&printer});
+  for (int i = 0; i < 4; ++i) {
+    Request request = MakeRequest(8, 1);
+    request.adapter_id = i / 2;
+    scheduler.Arrive(i, request, 0);
+  }
+  std::vector<DrawResult> results(2);
+  ASSERT_NE(scheduler.Plan(0), nullptr);
+  scheduler.Complete(results, 0);
+  ASSERT_NE(scheduler.Plan(0), nullptr);
+  scheduler.Complete(results, 0);
+  EXPECT_EQ(trace.str(),
+            "iteration 0: prefill R0[0,8) R1[0,8)\niteration 1: prefill R2[0,8) R3[0,8)\n");
+}
+
+TEST(Scheduler, CachedPrefixesAreNotComputedAgain) {
+  EngineConfig config = SmallConfig();
+  config.max_num_batched_tokens = 512;
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRequest(128, 1), 0);
+  driver.Step();
+  driver.scheduler.Arrive(1, MakeRequest(128, 1), 0);
+  driver.Step();
+  // The last token is always computed, hence with its block.
+  EXPECT_EQ(driver.Lines()[1], "iteration 1: prefill R1[96,128)");
+  EXPECT_EQ(driver.last.cached_tokens, 96);
+  EXPECT_EQ(driver.scheduler.Stats().prefix_cache_hits, 96u);
+  Request salted = MakeRequest(128, 1);
+  salted.cache_salt = 9;
+  driver.scheduler.Arrive(2, salted, 0);
+  driver.Step();
+  EXPECT_EQ(driver.Lines()[2], "iteration 2: prefill R2[0,128)");
+}
+
+TEST(Scheduler, GeneratedTokensAreCachedToo) {
+  EngineConfig config = SmallConfig();
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRequest(30, 40), 0);
+  driver.RunAll();
+  Request next = MakeRequest(30, 1);
+  next.prompt.resize(80, 7);  // the answer, quoted in the next turn
+  driver.scheduler.Arrive(1, next, 0);
+  driver.RunAll();
+  EXPECT_EQ(driver.last.cached_tokens, 64);
+}
+
+TEST(Scheduler, SamplesShareThePromptAndCopyItsTail) {
+  EngineConfig config = SmallConfig();
+  Driver driver(config);
+  Request request = MakeRequest(40, 3);
+  request.generate.num_samples = 3;
+  driver.scheduler.Arrive(0, request, 0);
+  driver.Step();
+  EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 4);  // 1 shared, 3 tails
+  const StepPlan* plan = driver.scheduler.Plan(0);
+  const auto& decode = std::get<DecodePlan>(*plan);
+  ASSERT_EQ(decode.copies.size(), 2u);
+  EXPECT_EQ(decode.copies[0].from, decode.rows[0].block_table[1]);
+  EXPECT_EQ(decode.copies[1].from, decode.rows[0].block_table[1]);
+  EXPECT_EQ(decode.copies[1].to, decode.rows[2].block_table[1]);
+  EXPECT_EQ(decode.rows[0].block_table[0], decode.rows[2].block_table[0]);
+  driver.Finish(*plan);
+  driver.RunAll();
+  EXPECT_EQ(driver.num_tokens[0], 9);
+  EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 0);
+}
+
+TEST(Scheduler, PreemptsTheYoungestAndPutsItFirstInLine) {
+  EngineConfig config = SmallConfig();
+  config.num_kv_blocks = 4;
+  config.max_model_len = 128;
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRequest(60, 20, 2), 0);
+  driver.scheduler.Arrive(1, MakeRequest(4, 60, 3), 0);
+  driver.scheduler.Arrive(2, MakeRequest(4, 60, 4), 0);
+  driver.scheduler.Arrive(3, MakeRequest(4, 4, 5), 0);  // waits for a block
+  driver.RunAll();
+  EXPECT_GE(driver.scheduler.Stats().num_preemptions, 1u);
+  const std::string trace = driver.trace.str();
+  EXPECT_THAT(trace,
+              HasSubstr("prefill R2[0,8)"));  // 4 tokens of prompt and 4 of output, recomputed
+  EXPECT_LT(trace.find("prefill R2[0,8)"), trace.find("R3[0,4)"));
+  EXPECT_EQ(driver.num_tokens[0], 20);
+  EXPECT_EQ(driver.num_tokens[2], 60);
+}
+
+TEST(Scheduler, LowerPriorityValuesGoFirst) {
+  EngineConfig config = SmallConfig();
+  config.max_num_seqs = 1;
+  Driver driver(config);
+  for (int i = 0; i < 3; ++i) {
+    Request request = MakeRequest(4, 2, 2 + i);
+    request.priority = -i;
+    driver.scheduler.Arrive(i, request, 0);
+  }
+  driver.RunAll();
+  EXPECT_EQ(driver.Lines()[0], "iteration 0: prefill R2[0,4)");
+  EXPECT_EQ(driver.Lines()[2], "iteration 2: prefill R1[0,4)");
+}
+
+TEST(Scheduler, CancellingFreesBlocksWithinAStep) {
+  EngineConfig config = SmallConfig();
+  config.enable_prefix_caching = false;
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRequest(100, 20), 0);
+  driver.scheduler.Arrive(1, MakeRequest(100, 20), 0);
+  driver.scheduler.Cancel(1, 0);  // waiting
+  EXPECT_EQ(driver.scheduler.Stats().num_requests_waiting, 1);
+  driver.Step();
+  EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 4);  // prefilling
+  const StepPlan* plan = driver.scheduler.Plan(0);
+  driver.scheduler.Cancel(0, 0);  // in the step
+  EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 4);
+  driver.Finish(*plan);
+  EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 0);
+  EXPECT_TRUE(driver.scheduler.empty());
+  EXPECT_EQ(driver.finish[0], FinishReason::kCancelled);
+  EXPECT_EQ(driver.finish[1], FinishReason::kCancelled);
+  driver.scheduler.Cancel(5, 0);  // unknown
+}
+
+TEST(Scheduler, StopTokensCountOnlyAfterMinTokens) {
+  Driver driver(SmallConfig());
+  Request request = MakeRequest(4, 20);
+  request.generate.stop_token_ids = {7};
+  request.generate.min_tokens = 3;
+  driver.scheduler.Arrive(0, request, 0);
+  driver.RunAll();
+  EXPECT_EQ(driver.num_tokens[0], 4);
+  EXPECT_EQ(driver.finish[0], FinishReason::kStop);
+}
+
+TEST(Scheduler, RefusesWhatCanNeverFit) {
+  EngineConfig config = SmallConfig();
+  config.num_kv_blocks = 4;
+  const SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
+  const auto refusal = [&](const Request& request) {
+    return Scheduler::CheckFits(scheduler_config, request);
+  };
+  EXPECT_TRUE(refusal(MakeRequest(100, 29)).ok());
+  EXPECT_EQ(refusal(MakeRequest(100, 30)).param(), "max_tokens");
+  EXPECT_THAT(refusal(MakeRequest(100, 30)).message(), HasSubstr("needs 5 KV blocks"));
+  EXPECT_EQ(refusal(MakeRequest(129, 1)).param(), "prompt");
+  EXPECT_EQ(refusal(MakeRequest(1024, 1)).param(), "prompt");
+  EXPECT_EQ(refusal(MakeRequest(4, -1)).param(), "max_tokens");
+  Request many = MakeRequest(4, 4);
+  many.generate.num_samples = 5;
+  EXPECT_EQ(refusal(many).param(), "n");
+  Request adapted = MakeRequest(4, 4);
+  adapted.adapter_id = 1;
+  EXPECT_EQ(refusal(adapted).param(), "adapter_id");
+  Request none;
+  EXPECT_EQ(refusal(none).param(), "prompt");
+}
+
+TEST(SchedulerConfig, NamesWhatIsWrong) {
+  EngineConfig config = SmallConfig();
+  config.preset = "best";
+  EXPECT_THAT(MakeSchedulerConfig(config).status().message(), HasSubstr("vllm-fcfs, nano-vllm"));
+  config = SmallConfig();
+  config.max_num_batched_tokens = 3;
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "max_num_batched_tokens");
+}
+
+}  // namespace
+}  // namespace skein

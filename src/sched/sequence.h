@@ -1,0 +1,97 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sched/plan.h"
+#include "sched/sequence_blocks.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// How long a request lives, decided once, when it arrives, on its effective budget.
+enum class ExecutionClass {
+  kOneShot,  // at most one token: one pass over the prompt, nothing kept
+  kDecode,   // many steps: holds a decode slot and its KV blocks
+};
+
+// What a sequence is doing:
+//
+//                       admitted             prompt computed           last token
+//   kWaiting ----------------------> kPrefilling ----------> kDecoding ----------> kFinished
+//                                     ^   |   |                |  |  ^                 ^
+//                          admitted   |   |   | one token      |  |  | forked         |
+//                          again      |   |   +----------------|--|--|----------------+
+//                                     |   | no block is left   |  |  (a further sample)
+//                                     |   v for an elder       |  |
+//                                    kPreempted <--------------+  |
+//                                                                 v
+//   from every state: cancelled ---> kFinished       logits not finite ---> kFailed
+//
+// A preempted sequence has given its blocks back and recomputes its tokens; a further sample that
+// finds no block when it is forked starts out preempted.
+enum class SequenceState { kWaiting, kPrefilling, kDecoding, kPreempted, kFinished, kFailed };
+
+constexpr bool IsRunning(SequenceState state) {
+  return state == SequenceState::kPrefilling || state == SequenceState::kDecoding;
+}
+constexpr bool HasEnded(SequenceState state) {
+  return state == SequenceState::kFinished || state == SequenceState::kFailed;
+}
+
+struct Sequence;
+
+// A request inside the scheduler.
+struct RequestRecord {
+  RequestId id = 0;
+  uint64_t arrival = 0;  // arrivals before this one
+  Request request;       // its prompt has moved into the first sequence
+  int32_t prompt_len = 0;
+  int32_t budget = 0;  // tokens of output, at most
+  ExecutionClass execution_class = ExecutionClass::kDecode;
+  bool scheduled = false;  // ever admitted
+  bool forked = false;     // the prompt is computed; each sample has a sequence of its own
+  std::vector<bool> live;  // [num_samples]: not ended
+  int32_t num_live = 0;
+  int32_t cached_tokens = 0;
+  RequestTimes times;
+  std::vector<std::unique_ptr<Sequence>> sequences;
+};
+
+// Who goes first: lower priority value, then earlier arrival, then lower sample.
+struct SequenceKey {
+  int32_t priority = 0;
+  uint64_t arrival = 0;
+  int32_t sample = 0;
+  auto operator<=>(const SequenceKey&) const = default;
+};
+
+// One sample of a request, or all of them until the prompt is computed.
+struct Sequence {
+  Sequence(RequestRecord* owner, int32_t its_sample, PrefixScope scope)
+      : request(owner), sample(its_sample), blocks(scope) {}
+
+  RequestRecord* request;
+  int32_t sample;
+  SequenceState state = SequenceState::kWaiting;
+  std::vector<TokenId> tokens;  // prompt and output
+  int32_t num_computed = 0;     // tokens whose KV is in `blocks`
+  int32_t num_slots = 0;        // decode slots held
+  bool in_step = false;         // in the plan now being executed
+  SequenceBlocks blocks;
+  std::vector<DrawSpec> draws;  // of the current step
+
+  SequenceId id() const { return MakeSequenceId(request->id, sample); }
+  SequenceKey key() const { return {request->request.priority, request->arrival, sample}; }
+  bool oneshot() const { return request->execution_class == ExecutionClass::kOneShot; }
+  int32_t num_remaining() const { return static_cast<int32_t>(tokens.size()) - num_computed; }
+  // Decode slots it needs to run.
+  int32_t slots_needed() const {
+    if (oneshot()) return 0;
+    return request->forked ? 1 : request->num_live;
+  }
+};
+
+}  // namespace skein

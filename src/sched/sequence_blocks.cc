@@ -1,0 +1,88 @@
+#include "sched/sequence_blocks.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace skein {
+
+void SequenceBlocks::Reserve(int64_t num_tokens) {
+  hashes_.Reserve(num_tokens);
+  blocks_.reserve(BlocksFor(num_tokens));
+}
+
+int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> tokens) {
+  SKEIN_CHECK(blocks_.empty() && !tokens.empty());
+  const auto max_cached = static_cast<int32_t>((tokens.size() - 1) / kBlockTokens);
+  const BlockManager::Prefix prefix = manager->FindPrefix(hashes_, tokens, max_cached, &blocks_);
+  const int32_t num_missing = BlocksFor(std::ssize(tokens)) - prefix.num_blocks;
+  if (num_missing > manager->num_available() - prefix.num_unreferenced) {
+    blocks_.clear();
+    return -1;
+  }
+  for (const BlockId block : blocks_) manager->Ref(block);
+  for (int32_t i = 0; i < num_missing; ++i) blocks_.push_back(manager->Allocate());
+  num_published_ = prefix.num_blocks;
+  return prefix.num_blocks * kBlockTokens;
+}
+
+bool SequenceBlocks::Grow(BlockManager* manager, int64_t num_tokens) {
+  if (BlocksFor(num_tokens) <= std::ssize(blocks_)) return true;
+  const BlockId block = manager->Allocate();
+  if (block == kNoBlock) return false;
+  blocks_.push_back(block);
+  SKEIN_CHECK(BlocksFor(num_tokens) <= std::ssize(blocks_));
+  return true;
+}
+
+void SequenceBlocks::Publish(BlockManager* manager, std::span<const TokenId> tokens,
+                             int64_t num_computed) {
+  if (!manager->prefix_caching()) return;
+  const auto num_full = static_cast<int32_t>(num_computed / kBlockTokens);
+  if (num_full > hashes_.num_blocks()) {
+    hashes_.Extend(tokens.first(size_t{kBlockTokens} * num_full));
+  }
+  while (publishable_ && num_published_ < num_full) {
+    publishable_ = manager->Publish(hashes_, tokens, num_published_, blocks_);
+    if (publishable_) ++num_published_;
+  }
+}
+
+bool SequenceBlocks::ForkFrom(BlockManager* manager, const SequenceBlocks& parent,
+                              int64_t num_computed) {
+  SKEIN_CHECK(blocks_.empty());
+  const int64_t num_full = num_computed / kBlockTokens;
+  if (num_computed % kBlockTokens != 0) {
+    const BlockId tail = manager->Allocate();
+    if (tail == kNoBlock) return false;
+    copy_ = {.from = parent.blocks_[num_full], .to = tail};
+    manager->Ref(copy_.from);
+  }
+  blocks_.assign(parent.blocks_.begin(), parent.blocks_.begin() + num_full);
+  for (const BlockId block : blocks_) manager->Ref(block);
+  if (has_pending_copy()) blocks_.push_back(copy_.to);
+  num_published_ = parent.num_published_;
+  publishable_ = parent.publishable_;
+  return true;
+}
+
+void SequenceBlocks::FinishCopy(BlockManager* manager) {
+  if (!has_pending_copy()) return;
+  manager->Unref(copy_.from);
+  copy_ = {kNoBlock, kNoBlock};
+}
+
+void SequenceBlocks::Release(BlockManager* manager) {
+  FinishCopy(manager);
+  manager->Release(blocks_);
+  blocks_.clear();
+  num_published_ = 0;
+  publishable_ = true;
+}
+
+void SequenceBlocks::CountReferences(std::span<int32_t> counts) const {
+  for (const BlockId block : blocks_) ++counts[block];
+  if (has_pending_copy()) ++counts[copy_.from];
+}
+
+}  // namespace skein

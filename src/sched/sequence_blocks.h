@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kv/block_manager.h"
+#include "sched/plan.h"
+
+namespace skein {
+
+// The KV blocks of one sequence:
+//
+//   0          num_published          BlocksFor(tokens computed)      size
+//   |-- in the prefix cache --|-- computed, own --|-- allocated, not computed --|
+//
+// A block that is not yet computed to its end belongs to this sequence alone (a pending copy's
+// source apart), so a row never writes what another reads. Not thread-safe.
+class SequenceBlocks {
+ public:
+  explicit SequenceBlocks(PrefixScope scope) : hashes_(scope) {}
+
+  std::span<const BlockId> table() const { return blocks_; }
+
+  // Makes room, so that growing up to there allocates nothing.
+  void Reserve(int64_t num_tokens);
+  // Hashes what is not hashed yet: once when a request arrives, later as blocks fill.
+  void Hash(std::span<const TokenId> tokens) { hashes_.Extend(tokens); }
+
+  // Attaches the longest cached prefix that leaves at least the last token to compute, then
+  // allocates the other blocks of `tokens`. Returns the number of cached tokens, or -1, having
+  // changed nothing, when the blocks do not fit now. REQUIRES: Hash(tokens) was called; no blocks.
+  int32_t Attach(BlockManager* manager, std::span<const TokenId> tokens);
+
+  // Adds a block if `num_tokens` do not fit. False when none is available.
+  bool Grow(BlockManager* manager, int64_t num_tokens);
+
+  // Publishes the full blocks of the first `num_computed` tokens.
+  void Publish(BlockManager* manager, std::span<const TokenId> tokens, int64_t num_computed);
+
+  // Takes on the parent's first `num_computed` tokens: full blocks are shared, a partial last one
+  // is to be copied (see pending_copy). False, having changed nothing, when no block is available.
+  // REQUIRES: no blocks; the parent's blocks are published as far as they are full.
+  bool ForkFrom(BlockManager* manager, const SequenceBlocks& parent, int64_t num_computed);
+  bool has_pending_copy() const { return copy_.from != kNoBlock; }
+  // What must be copied before this sequence is computed further. Its source stays referenced
+  // until FinishCopy or Release.
+  const BlockCopy& pending_copy() const { return copy_; }
+  void FinishCopy(BlockManager* manager);
+
+  // Gives all blocks back. The hashes stay.
+  void Release(BlockManager* manager);
+
+  // Adds 1 to counts[b] for every reference to block b.
+  void CountReferences(std::span<int32_t> counts) const;
+
+ private:
+  PrefixHashes hashes_;
+  std::vector<BlockId> blocks_;
+  int32_t num_published_ = 0;
+  bool publishable_ = true;  // false after a hash collision
+  BlockCopy copy_ = {kNoBlock, kNoBlock};
+};
+
+}  // namespace skein

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <ostream>
+
+#include "sched/observer.h"
+
+namespace skein {
+
+// One line per scheduler iteration for people: which request, which tokens, prefill or decode.
+//
+//   iteration 3: decode R0@72 R1@6 | prefill R2[50,79) R3[0,8)
+//
+// @ is the position of the one token computed; a request's further samples are R0.1, R0.2.
+class TracePrinter final : public SchedulerObserver {
+ public:
+  // `out` outlives the printer.
+  explicit TracePrinter(std::ostream* out) : out_(out) {}
+
+  void OnPlan(int64_t iteration, const StepPlan& plan, TimeUs now_us) override;
+
+ private:
+  std::ostream* out_;
+};
+
+}  // namespace skein

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+
+#include "sched/sequence.h"
+
+namespace skein {
+
+// The sequences that wait, in three sets: preempted ones, which go before all others, OneShot work,
+// and requests that want decode slots. Each set is in the order of its keys; the heads of the last
+// two compete by key. O(log waiting) per change. Not thread-safe.
+class WaitingSets {
+ public:
+  void Insert(Sequence* sequence);
+  // REQUIRES: the sequence is in its set, its key and state unchanged since Insert.
+  void Erase(Sequence* sequence);
+
+  // The first by order among those whose class is wanted, or null. While a preempted sequence
+  // waits, none of its class goes before it.
+  Sequence* Head(bool want_oneshot, bool want_decode) const;
+  Sequence* PreemptedHead() const;
+
+  bool empty() const { return num_preempted() + num_new() == 0; }
+  size_t num_preempted() const { return preempted_.size(); }
+  size_t num_new() const { return oneshot_.size() + decode_.size(); }
+
+ private:
+  using Set = std::map<SequenceKey, Sequence*>;
+
+  Set& SetOf(const Sequence& sequence);
+
+  Set preempted_;
+  Set oneshot_;
+  Set decode_;
+};
+
+}  // namespace skein

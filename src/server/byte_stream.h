@@ -1,0 +1,41 @@
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/strand.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+namespace skein {
+
+using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
+
+// A connected socket, plain or under TLS, bound to a strand: handlers run on it. At most one read
+// and one write at a time; the buffers must live until the handler has run.
+class ByteStream {
+ public:
+  using Handler = std::function<void(boost::system::error_code, size_t num_bytes)>;
+
+  virtual ~ByteStream() = default;
+  virtual void AsyncHandshake(std::function<void(boost::system::error_code)> handler) = 0;
+  virtual void AsyncReadSome(boost::asio::mutable_buffer buffer, Handler handler) = 0;
+  virtual void AsyncWriteSome(boost::asio::const_buffer buffer, Handler handler) = 0;
+  virtual void ShutdownSend() = 0;  // the peer then sees the end of the data
+  virtual void Close() = 0;         // pending operations fail
+  virtual const Strand& strand() const = 0;
+};
+
+// `socket` must run on `strand`. A null context means plain TCP; it must outlive the stream.
+std::unique_ptr<ByteStream> MakeByteStream(boost::asio::ip::tcp::socket socket, Strand strand,
+                                           boost::asio::ssl::context* tls);
+
+// A server context (TLS 1.2 or later) from PEM files; errors name the file.
+Result<std::unique_ptr<boost::asio::ssl::context>> LoadTlsContext(const std::string& certfile,
+                                                                  const std::string& keyfile);
+
+}  // namespace skein

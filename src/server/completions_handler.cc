@@ -1,0 +1,199 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "server/api_error.h"
+#include "server/generation_call.h"
+#include "server/logprobs_json.h"
+#include "server/request_body.h"
+#include "server/routes.h"
+
+namespace skein {
+namespace {
+
+constexpr int32_t kDefaultMaxTokens = 16;
+constexpr size_t kPromptsMax = 1024;
+
+class CompletionFormat final : public AnswerFormat {
+ public:
+  CompletionFormat(const ModelEntry* model, std::string id, bool logprobs,
+                   const GenerationFields& fields)
+      : model_(model),
+        id_(std::move(id)),
+        created_s_(UnixSeconds()),
+        logprobs_(logprobs),
+        return_token_ids_(fields.return_token_ids),
+        tokens_as_ids_(fields.return_tokens_as_token_ids) {}
+
+  Json Envelope(bool) const override {
+    Json json;
+    json["id"] = id_;
+    json["object"] = "text_completion";
+    json["created"] = created_s_;
+    json["model"] = model_->name();
+    return json;
+  }
+
+  Json Choice(ChoiceState* state) const override {
+    Json json;
+    json["index"] = state->index;
+    json["text"] = state->text;
+    json["logprobs"] = nullptr;
+    if (logprobs_) {
+      json["logprobs"] = CompletionLogprobs(*model_->tokenizer, state->tokens, tokens_as_ids_,
+                                            &state->text_offset);
+    }
+    json["finish_reason"] = FinishReasonJson(state->finish);
+    json["stop_reason"] = StopReasonJson(state->stop_reason);
+    if (return_token_ids_) {
+      if (!state->started) json["prompt_token_ids"] = *state->prompt_ids;
+      json["token_ids"] = Json::array();
+      for (const OutputToken& token : state->tokens) json["token_ids"].push_back(token.token);
+    }
+    return json;
+  }
+
+  void AppendChunks(ChoiceState* state, std::vector<Json>* chunks) const override {
+    const bool tells_tokens = (logprobs_ || return_token_ids_) && !state->tokens.empty();
+    if (!tells_tokens && state->text.empty() && !state->finish) {
+      state->tokens.clear();
+      return;
+    }
+    chunks->push_back(Choice(state));
+    state->started = true;
+    state->text.clear();
+    state->tokens.clear();
+  }
+
+  void Decorate(const std::vector<ChoiceState>&, Json*) const override {}
+
+ private:
+  const ModelEntry* model_;
+  std::string id_;
+  int64_t created_s_;
+  bool logprobs_;
+  bool return_token_ids_;
+  bool tokens_as_ids_;
+};
+
+struct CompletionInput {
+  GenerationFields fields;
+  bool echo = false;
+  bool add_special_tokens = true;
+};
+
+bool IsTokenIds(const Json& value) {
+  return value.is_array() && !value.empty() && value[0].is_number();
+}
+
+// One prompt: a string or an array of token ids.
+Result<GenerationPrompt> ReadPrompt(const ModelEntry& model, const CompletionInput& input,
+                                    const Json& value) {
+  GenerationPrompt prompt;
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    const Status encoded = model.tokenizer->Encode(text, input.add_special_tokens, &prompt.ids);
+    if (!encoded.ok()) return Status(encoded.code(), "prompt: " + encoded.message(), "prompt");
+    if (input.echo) prompt.echo = text;
+  } else if (IsTokenIds(value)) {
+    Json holder;
+    holder["prompt"] = value;
+    FieldReader reader(holder);
+    prompt.ids = reader.TokenIds("prompt", model.engine->Limits().vocab_size);
+    if (!reader.status().ok()) return reader.status();
+    if (input.echo) {
+      prompt.echo = model.tokenizer->Decode(prompt.ids, input.fields.text.skip_special_tokens);
+    }
+  } else {
+    return Status(StatusCode::kInvalidArgument,
+                  "prompt must be a string, an array of strings, an array of token ids or an array "
+                  "of arrays of token ids",
+                  "prompt");
+  }
+  SKEIN_RETURN_IF_ERROR(FitPrompt(model, input.fields, "prompt", &prompt.ids));
+  return prompt;
+}
+
+Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
+                                                  const CompletionInput& input,
+                                                  FieldReader* reader) {
+  const Json* value = reader->Find("prompt");
+  if (value == nullptr) {
+    return Status(StatusCode::kInvalidArgument, "prompt must be given", "prompt");
+  }
+  std::vector<GenerationPrompt> prompts;
+  if (!value->is_array() || IsTokenIds(*value)) {
+    SKEIN_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(model, input, *value));
+    return prompts;
+  }
+  if (value->empty() || value->size() > kPromptsMax) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("prompt must hold 1 to {} prompts, got {}", kPromptsMax, value->size()),
+        "prompt");
+  }
+  for (const Json& item : *value) {
+    SKEIN_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(model, input, item));
+  }
+  return prompts;
+}
+
+CompletionInput ReadInput(FieldReader* reader, const ModelEntry& model, uint64_t seed) {
+  CompletionInput input;
+  input.fields = ReadGenerationFields(reader, model, seed);
+  GenerateSpec& spec = input.fields.request.generate;
+  spec.max_tokens = input.fields.max_tokens.value_or(kDefaultMaxTokens);
+  const auto logprobs = reader->Int("logprobs", 0, model.engine->Limits().max_logprobs);
+  if (logprobs) spec.num_logprobs = static_cast<int32_t>(*logprobs);
+  input.add_special_tokens = reader->Bool("add_special_tokens").value_or(true);
+  input.echo = reader->Bool("echo").value_or(false);
+  if (input.echo && (logprobs || spec.max_tokens == 0)) {
+    reader->Refuse("echo",
+                   "echo with logprobs or with max_tokens: 0 (log-probabilities of the prompt) is "
+                   "not supported by this version",
+                   StatusCode::kUnsupported);
+  }
+  if (!reader->String("suffix").value_or("").empty()) {
+    reader->Refuse("suffix", "suffix is not supported by this version", StatusCode::kUnsupported);
+  }
+  return input;
+}
+
+Status StartCompletion(const ServerContext& context, const HttpRequest& request,
+                       std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
+  CompletionInput input = ReadInput(&reader, *model, context.random_seed());
+  if (!reader.status().ok()) return reader.status();
+
+  const MonotonicClock clock;
+  const TimeUs begin_us = clock.NowUs();
+  GenerationCall::Spec spec;
+  SKEIN_ASSIGN_OR_RETURN(spec.prompts, ReadPrompts(*model, input, &reader));
+  spec.tokenize_us = clock.NowUs() - begin_us;
+  spec.model = model;
+  spec.metrics = context.metrics;
+  spec.responder = std::move(responder);
+  spec.format = std::make_unique<CompletionFormat>(
+      model, MakeAnswerId("cmpl", context.random_seed()),
+      input.fields.request.generate.num_logprobs.has_value(), input.fields);
+  spec.fields = std::move(input.fields);
+  std::make_shared<GenerationCall>(std::move(spec))->Start();
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddCompletionsRoute(Router* router) {
+  router->AddWork("POST", "/v1/completions",
+                  [](const ServerContext& context, std::shared_ptr<const HttpRequest> request,
+                     std::shared_ptr<Responder> responder) {
+                    const Status status = StartCompletion(context, *request, responder);
+                    if (!status.ok()) responder->Send(ErrorResponse(status));
+                  });
+}
+
+}  // namespace skein

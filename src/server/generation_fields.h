@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/field_reader.h"
+#include "server/generation_session.h"
+#include "server/model_registry.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// The fields that completions and chat completions have in common.
+struct GenerationFields {
+  Request request;   // all but the prompt; num_logprobs and a default max_tokens not yet
+  TextOptions text;  // all but num_logprobs
+  std::optional<int32_t> max_tokens;
+  bool stream = false;
+  bool include_usage = false;           // stream_options
+  bool continuous_usage_stats = false;  // stream_options
+  bool return_token_ids = false;
+  bool return_tokens_as_token_ids = false;
+  std::optional<int32_t> truncate_prompt_tokens;  // keep that many last tokens; -1: what fits
+};
+
+// Reads them; mistakes, and fields that need features Skein does not have, end up in
+// reader->status(). `seed` is used when the request names none.
+GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& model, uint64_t seed);
+
+// Truncates as asked, then checks that the prompt leaves room for a token. `param` names the field
+// that the prompt came from.
+Status FitPrompt(const ModelEntry& model, const GenerationFields& fields, const std::string& param,
+                 std::vector<TokenId>* prompt);
+
+}  // namespace skein

@@ -1,0 +1,244 @@
+#include "server/metrics.h"
+
+#include <prometheus/text_serializer.h>
+
+#include <iterator>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::Histogram;
+using prometheus::Labels;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+// From 0.1 ms: a decision takes milliseconds.
+const Histogram::BucketBoundaries& SecondsBuckets() {
+  static const Histogram::BucketBoundaries buckets = {
+      0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+      0.25,   0.5,     1,      2.5,   5,      10,    25,   50,    100,  250};
+  return buckets;
+}
+
+const Histogram::BucketBoundaries& TokenBuckets() {
+  static const Histogram::BucketBoundaries buckets = {
+      1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000};
+  return buckets;
+}
+
+double Seconds(TimeUs us) { return static_cast<double>(us) / 1e6; }
+
+// Collects the families that are read from the engine at the moment of asking.
+class EngineFamilies {
+ public:
+  void Add(const std::string& name, const std::string& help, MetricType type, double value,
+           std::vector<ClientMetric::Label> labels) {
+    ClientMetric metric;
+    metric.label = std::move(labels);
+    metric.counter.value = value;
+    metric.gauge.value = value;
+    FamilyOf(name, help, type).metric.push_back(std::move(metric));
+  }
+  void AddHistogram(const std::string& name, const std::string& help, const EngineStats& stats,
+                    std::vector<ClientMetric::Label> labels) {
+    ClientMetric metric;
+    metric.label = std::move(labels);
+    uint64_t cumulative = 0;
+    for (size_t i = 0; i < stats.iteration_tokens.size(); ++i) {
+      cumulative += stats.iteration_tokens[i];
+      const bool last = i >= EngineStats::kIterationTokenBounds.size();
+      metric.histogram.bucket.push_back(
+          {cumulative, last ? std::numeric_limits<double>::infinity()
+                            : static_cast<double>(EngineStats::kIterationTokenBounds[i])});
+    }
+    metric.histogram.sample_count = cumulative;
+    metric.histogram.sample_sum = static_cast<double>(stats.iteration_tokens_sum);
+    FamilyOf(name, help, MetricType::Histogram).metric.push_back(std::move(metric));
+  }
+  std::vector<MetricFamily> Take() { return std::move(families_); }
+
+ private:
+  MetricFamily& FamilyOf(const std::string& name, const std::string& help, MetricType type) {
+    for (MetricFamily& family : families_) {
+      if (family.name == name) return family;
+    }
+    return families_.emplace_back(MetricFamily{name, help, type, {}});
+  }
+  std::vector<MetricFamily> families_;
+};
+
+void AddEngine(const ModelEntry& model, EngineFamilies* out) {
+  const EngineStats s = model.engine->Stats();
+  const std::vector<ClientMetric::Label> labels = {{"model_name", model.name()}};
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    out->Add(name, help, MetricType::Gauge, value, labels);
+  };
+  const auto counter = [&](const char* name, const char* help, double value) {
+    out->Add(name, help, MetricType::Counter, value, labels);
+  };
+  const auto by = [&](const char* name, const char* help, const char* label, const char* kind,
+                      double value) {
+    auto more = labels;
+    more.push_back({label, kind});
+    out->Add(name, help, MetricType::Counter, value, std::move(more));
+  };
+  const auto count = [](uint64_t value) { return static_cast<double>(value); };
+  const auto seconds = [](uint64_t us) { return static_cast<double>(us) / 1e6; };
+
+  gauge("vllm:num_requests_running", "Requests being computed.", s.num_requests_running);
+  gauge("vllm:num_requests_waiting", "Requests in the queue.", s.num_requests_waiting);
+  gauge("vllm:kv_cache_usage_perc", "Share of KV blocks in use by requests; 1 is all.",
+        s.kv_blocks_total == 0 ? 0 : static_cast<double>(s.kv_blocks_used) / s.kv_blocks_total);
+  gauge("skein_kv_blocks_total", "KV blocks in the pool.", s.kv_blocks_total);
+  gauge("skein_kv_blocks_cached", "KV blocks held by the prefix cache alone.", s.kv_blocks_cached);
+  counter("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.", count(s.prompt_tokens));
+  counter("vllm:generation_tokens_total", "Tokens generated.", count(s.generation_tokens));
+  counter("vllm:num_preemptions_total", "Requests recomputed because KV blocks ran out.",
+          count(s.num_preemptions));
+  counter("vllm:prefix_cache_queries_total", "Tokens looked up in the prefix cache.",
+          count(s.prefix_cache_queries));
+  counter("vllm:prefix_cache_hits_total", "Tokens found in the prefix cache.",
+          count(s.prefix_cache_hits));
+  out->AddHistogram("vllm:iteration_tokens_total", "Tokens per step of the engine.", s, labels);
+
+  constexpr char kRequests[] = "skein_requests_total";
+  constexpr char kRequestsHelp[] = "Requests finished, by execution class.";
+  by(kRequests, kRequestsHelp, "class", "oneshot", count(s.requests_oneshot));
+  by(kRequests, kRequestsHelp, "class", "decode", count(s.requests_decode));
+  constexpr char kSteps[] = "skein_steps_total";
+  constexpr char kStepsHelp[] = "Steps of the engine, by class of plan.";
+  by(kSteps, kStepsHelp, "class", "oneshot", count(s.steps_oneshot));
+  by(kSteps, kStepsHelp, "class", "mixed", count(s.steps_mixed));
+  by(kSteps, kStepsHelp, "class", "decode", count(s.steps_decode));
+  constexpr char kTime[] = "skein_step_seconds_total";
+  constexpr char kTimeHelp[] = "Time in steps, by the rows they had.";
+  by(kTime, kTimeHelp, "rows", "prefill", seconds(s.prefill_us));
+  by(kTime, kTimeHelp, "rows", "decode", seconds(s.decode_us));
+  by(kTime, kTimeHelp, "rows", "mixed", seconds(s.mixed_us));
+  counter("skein_decode_slots_total", "Slots of the decode set handed out.",
+          count(s.decode_slots_taken));
+  counter("skein_wasted_decode_slots_total", "Slot-steps held by finished requests.",
+          count(s.wasted_decode_slots));
+  counter("skein_scheduler_rounds_total", "Scheduling rounds.", count(s.rounds));
+  counter("skein_scheduler_seconds_total", "Time in scheduling rounds.", seconds(s.scheduler_us));
+}
+
+const char* ReasonName(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "abort";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "error";
+}
+
+}  // namespace
+
+Metrics::Metrics() = default;
+
+void Metrics::SetModels(const ModelRegistry& models) {
+  for (const ModelEntry& entry : models.entries()) {
+    const Labels labels = {{"model_name", entry.name()}};
+    const auto histogram = [&](const char* name, const char* help,
+                               const Histogram::BucketBoundaries& buckets, Labels more = {}) {
+      more.insert(labels.begin(), labels.end());
+      return &prometheus::BuildHistogram().Name(name).Help(help).Register(registry_).Add(more,
+                                                                                         buckets);
+    };
+    const auto counter = [&](const char* name, const char* help, Labels more) {
+      more.insert(labels.begin(), labels.end());
+      return &prometheus::BuildCounter().Name(name).Help(help).Register(registry_).Add(more);
+    };
+    const auto& seconds = SecondsBuckets();
+    PerModel m;
+    m.ttft = histogram("vllm:time_to_first_token_seconds", "Arrival to first token.", seconds);
+    m.inter_token = histogram("vllm:inter_token_latency_seconds", "Token to next token.", seconds);
+    m.e2e = histogram("vllm:e2e_request_latency_seconds", "Arrival to last token.", seconds);
+    m.queue = histogram("vllm:request_queue_time_seconds", "Arrival to first step.", seconds);
+    m.prefill =
+        histogram("vllm:request_prefill_time_seconds", "First step to first token.", seconds);
+    m.decode = histogram("vllm:request_decode_time_seconds", "First token to last.", seconds);
+    m.tokenize =
+        histogram("skein_request_tokenize_time_seconds", "Tokenizing of the prompt.", seconds);
+    m.prompt_tokens =
+        histogram("vllm:request_prompt_tokens", "Tokens of a prompt.", TokenBuckets());
+    m.generation_tokens =
+        histogram("vllm:request_generation_tokens", "Tokens generated.", TokenBuckets());
+    constexpr char kByClass[] = "skein_e2e_request_latency_seconds";
+    constexpr char kByClassHelp[] = "Arrival to last token, by execution class.";
+    m.e2e_oneshot = histogram(kByClass, kByClassHelp, seconds, {{"class", "oneshot"}});
+    m.e2e_decode = histogram(kByClass, kByClassHelp, seconds, {{"class", "decode"}});
+    for (FinishReason reason : {FinishReason::kStop, FinishReason::kLength,
+                                FinishReason::kCancelled, FinishReason::kError}) {
+      m.finished[reason] = counter("vllm:request_success_total", "Choices ended, by reason.",
+                                   {{"finished_reason", ReasonName(reason)}});
+    }
+    for (int met = 0; met < 2; ++met) {
+      const Labels label = {{"met", met != 0 ? "true" : "false"}};
+      m.slo_ttft[met] = counter("skein_slo_ttft_total",
+                                "Requests with slo_ttft_ms, by whether it was met.", label);
+      m.slo_tpot[met] = counter("skein_slo_tpot_total",
+                                "Requests with slo_tpot_ms, by whether it was met.", label);
+    }
+    models_.emplace(entry.name(), std::move(m));
+  }
+}
+
+void Metrics::CountFinish(const ModelEntry& model, FinishReason reason) {
+  models_.at(model.name()).finished.at(reason)->Increment();
+}
+
+void Metrics::ObserveInterToken(const ModelEntry& model, TimeUs interval_us) {
+  models_.at(model.name()).inter_token->Observe(Seconds(interval_us));
+}
+
+void Metrics::Observe(const ModelEntry& model, const RequestRecord& record) {
+  const PerModel& m = models_.at(model.name());
+  const RequestTimes& t = record.times;
+  m.tokenize->Observe(Seconds(record.tokenize_us));
+  m.prompt_tokens->Observe(record.prompt_tokens);
+  m.generation_tokens->Observe(record.generation_tokens);
+  if (t.finished_us != 0) {
+    const double e2e = Seconds(t.finished_us - t.arrival_us);
+    m.e2e->Observe(e2e);
+    (record.one_shot ? m.e2e_oneshot : m.e2e_decode)->Observe(e2e);
+  }
+  if (t.first_scheduled_us != 0) m.queue->Observe(Seconds(t.first_scheduled_us - t.arrival_us));
+  if (t.first_token_us == 0) return;
+  const TimeUs ttft_us = t.first_token_us - t.arrival_us;
+  m.ttft->Observe(Seconds(ttft_us));
+  m.prefill->Observe(Seconds(t.first_token_us - t.first_scheduled_us));
+  if (record.slo_ttft_us) m.slo_ttft[ttft_us <= *record.slo_ttft_us ? 1 : 0]->Increment();
+  if (t.finished_us == 0) return;
+  const TimeUs decode_us = t.finished_us - t.first_token_us;
+  if (!record.one_shot) m.decode->Observe(Seconds(decode_us));
+  if (record.slo_tpot_us && record.generation_tokens > 1) {
+    const bool met = decode_us <= *record.slo_tpot_us * (record.generation_tokens - 1);
+    m.slo_tpot[met ? 1 : 0]->Increment();
+  }
+}
+
+std::string Metrics::Render(const ModelRegistry& models) const {
+  std::vector<MetricFamily> families = registry_.Collect();
+  EngineFamilies engine;
+  for (const ModelEntry& entry : models.entries()) AddEngine(entry, &engine);
+  std::vector<MetricFamily> more = engine.Take();
+  families.insert(families.end(), std::make_move_iterator(more.begin()),
+                  std::make_move_iterator(more.end()));
+  std::ostringstream text;
+  prometheus::TextSerializer().Serialize(text, families);
+  return text.str();
+}
+
+}  // namespace skein

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "server/generation_session.h"
+#include "server/model_registry.h"
+#include "skein/engine.h"
+
+namespace skein {
+
+// What /metrics tells: histograms and counters of finished requests, kept here, and the engine's
+// own counters, read when asked. Names as dashboards of vLLM know them, and skein_* for the rest.
+// Thread-safe; SetModels once, before the others.
+class Metrics {
+ public:
+  struct RequestRecord {
+    int32_t prompt_tokens = 0;
+    int32_t generation_tokens = 0;
+    TimeUs tokenize_us = 0;
+    RequestTimes times;
+    bool one_shot = false;  // a budget of at most one token
+    std::optional<TimeUs> slo_ttft_us;
+    std::optional<TimeUs> slo_tpot_us;
+  };
+
+  Metrics();
+
+  void SetModels(const ModelRegistry& models);
+
+  // Once for each choice that ended.
+  void CountFinish(const ModelEntry& model, FinishReason reason);
+  void ObserveInterToken(const ModelEntry& model, TimeUs interval_us);
+  // Once for each request of the engine that ended with all its choices.
+  void Observe(const ModelEntry& model, const RequestRecord& record);
+
+  // The text format of Prometheus.
+  std::string Render(const ModelRegistry& models) const;
+
+ private:
+  struct PerModel {
+    prometheus::Histogram* ttft;
+    prometheus::Histogram* inter_token;
+    prometheus::Histogram* e2e;
+    prometheus::Histogram* queue;
+    prometheus::Histogram* prefill;
+    prometheus::Histogram* decode;
+    prometheus::Histogram* tokenize;
+    prometheus::Histogram* prompt_tokens;
+    prometheus::Histogram* generation_tokens;
+    prometheus::Histogram* e2e_oneshot;
+    prometheus::Histogram* e2e_decode;
+    std::map<FinishReason, prometheus::Counter*> finished;
+    prometheus::Counter* slo_ttft[2];  // [met]
+    prometheus::Counter* slo_tpot[2];
+  };
+
+  prometheus::Registry registry_;
+  std::map<std::string, PerModel> models_;  // by name
+};
+
+}  // namespace skein

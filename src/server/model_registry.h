@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/json.h"
+#include "skein/engine.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace skein {
+
+// What a request gets that does not say otherwise: the model's generation_config.json.
+struct GenerationDefaults {
+  float temperature = 1.0f;
+  float top_p = 1.0f;
+  int32_t top_k = 0;
+  float repetition_penalty = 1.0f;
+  std::vector<TokenId> eos_token_ids;  // end a generation unless ignore_eos
+};
+
+// One model as the server knows it. The pointees must outlive the server.
+struct ModelEntry {
+  std::vector<std::string> names;  // the first is the model's name, the others are aliases
+  Engine* engine = nullptr;
+  const Tokenizer* tokenizer = nullptr;
+  const ChatTemplate* chat_template = nullptr;  // null: chat is refused
+  GenerationDefaults defaults;
+  Json chat_template_kwargs = Json::object();  // overridden member by member by a request's
+  int32_t max_model_len = 0;
+  int64_t created_s = 0;  // Unix time
+
+  const std::string& name() const { return names.front(); }
+};
+
+// Maps model names to models. Immutable once the server has it.
+class ModelRegistry {
+ public:
+  // REQUIRES: at least one name, none taken, and engine and tokenizer set.
+  void Add(ModelEntry entry);
+
+  // Null if there is no such model. An empty name finds the only model.
+  const ModelEntry* Find(std::string_view name) const;
+  const std::vector<ModelEntry>& entries() const { return entries_; }
+
+ private:
+  std::vector<ModelEntry> entries_;
+};
+
+}  // namespace skein

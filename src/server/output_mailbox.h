@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// Carries outputs from the engine's thread to the strand that reads them: the engine appends and
+// never waits for a reader. Bounded by the requests' own token budgets. Thread-safe.
+class OutputMailbox {
+ public:
+  struct Item {
+    size_t prompt = 0;  // which of the call's requests
+    RequestOutput output;
+    TimeUs received_us = 0;
+  };
+
+  // `wake` is called, from the thread of Put, when the mailbox was empty before.
+  explicit OutputMailbox(std::function<void()> wake) : wake_(std::move(wake)) {}
+
+  void Put(size_t prompt, RequestOutput output) {
+    const TimeUs now_us = MonotonicClock().NowUs();
+    std::lock_guard lock(mutex_);
+    if (!wake_) return;
+    items_.push_back({prompt, std::move(output), now_us});
+    if (items_.size() == 1) wake_();
+  }
+  std::vector<Item> Take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(items_, {});
+  }
+  // Later outputs are dropped; wake is released.
+  void Close() {
+    std::function<void()> wake;  // destroyed after the lock: it may own its caller
+    std::lock_guard lock(mutex_);
+    wake.swap(wake_);
+    items_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Item> items_;
+  std::function<void()> wake_;
+};
+
+}  // namespace skein

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "server/field_reader.h"
+#include "server/http_message.h"
+#include "server/json.h"
+#include "server/model_registry.h"
+
+namespace skein {
+
+// The request's JSON object; kInvalidArgument if the body is something else.
+Result<Json> ParseBody(const HttpRequest& request);
+
+// The model that `model` names; kNotFound (param "model") if there is none. Where one model is
+// served, the field may be absent.
+Result<const ModelEntry*> FindModel(const ModelRegistry& models, FieldReader* reader);
+
+// A chat's prompt: the template rendered over messages, tools, chat_template_kwargs and
+// add_generation_prompt. Errors name the field.
+Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader);
+
+}  // namespace skein

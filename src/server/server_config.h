@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace skein {
+
+// Everything that can be set about the server itself; models are in model_registry.h.
+struct ServerConfig {
+  std::string host = "127.0.0.1";  // an address, or a name that resolves to one
+  uint16_t port = 8000;            // 0: any free port
+  std::string api_key;             // empty: any caller may
+  std::string ssl_certfile;        // PEM; set together with ssl_keyfile for TLS
+  std::string ssl_keyfile;
+  std::vector<std::string> allowed_origins = {"*"};  // CORS; "*" allows all, empty none
+
+  int32_t num_io_threads = 2;      // sockets, SSE, detokenizing
+  int32_t num_worker_threads = 2;  // parsing and tokenizing of requests
+
+  // Limits. What exceeds one is refused or closed, as docs/ARCHITECTURE.md says.
+  int32_t max_connections = 4096;           // further ones are closed at once
+  size_t max_header_bytes = 32 << 10;       // 431
+  size_t max_body_bytes = 10 << 20;         // 413
+  size_t max_pipelined_bytes = 64 << 10;    // read ahead while a request runs
+  size_t max_stream_queue_bytes = 1 << 20;  // unsent bytes of one stream; beyond: aborted
+  int64_t header_timeout_us = 30'000'000;   // first byte to end of the head
+  int64_t body_timeout_us = 120'000'000;    // end of the head to end of the body
+  int64_t idle_timeout_us = 75'000'000;     // keep-alive without a request
+  int64_t write_timeout_us = 60'000'000;    // a peer that takes no byte for so long is gone
+  int64_t tls_handshake_timeout_us = 10'000'000;
+};
+
+}  // namespace skein

@@ -1,0 +1,281 @@
+#pragma once
+
+// Stand-ins for the engine and the tokenizer, for the server's tests only.
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "skein/engine.h"
+#include "text/tokenizer.h"
+
+namespace skein::testing {
+
+constexpr TokenId kFakeEos = 256;
+constexpr int32_t kFakeVocabSize = 257;
+
+// One token per byte; 256 is a special end token.
+class ByteTokenizer final : public Tokenizer {
+ public:
+  Status Encode(std::string_view text, bool, std::vector<TokenId>* ids) const override {
+    for (unsigned char c : text) ids->push_back(c);
+    return Status::Ok();
+  }
+  std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const override {
+    std::string text;
+    for (TokenId id : ids) {
+      if (id < 256) text += static_cast<char>(id);
+      if (id == kFakeEos && !skip_special_tokens) text += "<eos>";
+    }
+    return text;
+  }
+  std::unique_ptr<TextStream> NewTextStream(bool skip_special_tokens) const override {
+    return std::make_unique<Stream>(this, skip_special_tokens);
+  }
+  int32_t vocab_size() const override { return kFakeVocabSize; }
+  std::optional<TokenId> TokenToId(std::string_view token) const override {
+    if (token == "<eos>") return kFakeEos;
+    if (token.size() == 1) return static_cast<unsigned char>(token[0]);
+    return std::nullopt;
+  }
+  std::string_view IdToToken(TokenId id) const override {
+    static const std::string kBytes = [] {
+      std::string bytes;
+      for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+      return bytes;
+    }();
+    if (id == kFakeEos) return "<eos>";
+    return std::string_view(kBytes).substr(static_cast<size_t>(id), 1);
+  }
+  std::string TokenBytes(TokenId id) const override { return std::string(IdToToken(id)); }
+  bool IsSpecial(TokenId id) const override { return id == kFakeEos; }
+  std::optional<TokenId> bos_id() const override { return std::nullopt; }
+  std::optional<TokenId> eos_id() const override { return kFakeEos; }
+  std::optional<TokenId> pad_id() const override { return std::nullopt; }
+
+ private:
+  // Holds a character back until its last byte has come, by the count in its first byte.
+  class Stream final : public TextStream {
+   public:
+    Stream(const ByteTokenizer* tokenizer, bool skip) : tokenizer_(tokenizer), skip_(skip) {}
+    void Push(TokenId id, std::string* out) override {
+      held_ += tokenizer_->Decode({&id, 1}, skip_);
+      const auto first = held_.empty() ? 0 : static_cast<unsigned char>(held_[0]);
+      const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC0 ? 2 : 1;
+      if (held_.size() >= size) *out += std::exchange(held_, {});
+    }
+    void Finish(std::string* out) override {
+      if (!std::exchange(held_, {}).empty()) *out += "\xEF\xBF\xBD";
+    }
+
+   private:
+    const ByteTokenizer* tokenizer_;
+    bool skip_;
+    std::string held_;
+  };
+};
+
+// Answers each request with `reply` (bytes as tokens, then the end token) over and over until the
+// budget is used up, one token of every request per round, on a thread of its own.
+class FakeEngine final : public Engine {
+ public:
+  FakeEngine() : thread_([this] { Loop(); }) {}
+  ~FakeEngine() override {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  Status Submit(Request request, OutputCallback callback, RequestId* id) override {
+    std::lock_guard lock(mutex_);
+    if (static_cast<int32_t>(running_.size()) >= queue_limit_) {
+      return Status(StatusCode::kResourceExhausted, "the queue is full");
+    }
+    *id = next_id_++;
+    last_request_ = request;
+    Running running;
+    running.samples.resize(static_cast<size_t>(request.generate.num_samples));
+    running.request = std::move(request);
+    running.callback = std::move(callback);
+    running_.emplace(*id, std::move(running));
+    changed_.notify_all();
+    return Status::Ok();
+  }
+  void Cancel(RequestId id) override {
+    std::lock_guard lock(mutex_);
+    const auto found = running_.find(id);
+    if (found == running_.end()) return;
+    ++num_cancelled_;
+    for (Sample& sample : found->second.samples) sample.cancelled = true;
+    changed_.notify_all();
+  }
+  void CancelSample(RequestId id, int32_t index) override {
+    std::lock_guard lock(mutex_);
+    const auto found = running_.find(id);
+    if (found == running_.end()) return;
+    ++num_samples_cancelled_;
+    found->second.samples[static_cast<size_t>(index)].cancelled = true;
+    changed_.notify_all();
+  }
+  EngineLimits Limits() const override {
+    return {kFakeVocabSize, /*max_model_len=*/max_model_len_, /*max_num_seqs=*/8,
+            /*max_logprobs=*/5, queue_limit_};
+  }
+  EngineStats Stats() const override {
+    std::lock_guard lock(mutex_);
+    EngineStats stats;
+    stats.num_requests_running = static_cast<int32_t>(running_.size());
+    stats.generation_tokens = num_tokens_;
+    stats.iteration_tokens[1] = 3;
+    stats.iteration_tokens_sum = 12;
+    return stats;
+  }
+
+  // Set before requests that should see them.
+  void set_reply(std::string reply) {
+    Set([&] { reply_ = std::move(reply); });
+  }
+  void set_paused(bool paused) {
+    Set([&] { paused_ = paused; });
+  }
+  void set_failing(bool failing) {
+    Set([&] { failing_ = failing; });
+  }
+  void set_queue_limit(int32_t limit) {
+    Set([&] { queue_limit_ = limit; });
+  }
+
+  int num_cancelled() const { return Get(num_cancelled_); }
+  int num_samples_cancelled() const { return Get(num_samples_cancelled_); }
+  Request last_request() const { return Get(last_request_); }
+  int num_running() const {
+    std::lock_guard lock(mutex_);
+    return static_cast<int>(running_.size());
+  }
+
+ private:
+  struct Sample {
+    int32_t num_tokens = 0;
+    bool cancelled = false;
+    bool finished = false;
+  };
+  struct Running {
+    Request request;
+    OutputCallback callback;
+    std::vector<Sample> samples;
+  };
+
+  template <typename Fn>
+  void Set(Fn fn) {
+    std::lock_guard lock(mutex_);
+    fn();
+    changed_.notify_all();
+  }
+  template <typename T>
+  T Get(const T& value) const {
+    std::lock_guard lock(mutex_);
+    return value;
+  }
+
+  bool HasWork() const {
+    return std::any_of(running_.begin(), running_.end(), [this](const auto& entry) {
+      const auto& samples = entry.second.samples;
+      return !paused_ || std::any_of(samples.begin(), samples.end(),
+                                     [](const Sample& s) { return s.cancelled && !s.finished; });
+    });
+  }
+
+  void Loop() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return stop_ || HasWork(); });
+      if (stop_) return;
+      std::vector<std::pair<OutputCallback, RequestOutput>> outputs;
+      for (auto it = running_.begin(); it != running_.end();) {
+        bool done = true;
+        for (size_t i = 0; i < it->second.samples.size(); ++i) {
+          if (auto output = Step(&it->second, i)) {
+            output->request = it->first;
+            outputs.emplace_back(it->second.callback, *std::move(output));
+          }
+          done = done && it->second.samples[i].finished;
+        }
+        it = done ? running_.erase(it) : std::next(it);
+      }
+      lock.unlock();
+      for (auto& [callback, output] : outputs) callback(std::move(output));
+      lock.lock();
+    }
+  }
+
+  std::optional<RequestOutput> Step(Running* running, size_t index) {
+    Sample& sample = running->samples[index];
+    if (sample.finished || (paused_ && !sample.cancelled)) return std::nullopt;
+    const GenerateSpec& spec = running->request.generate;
+    RequestOutput output;
+    output.sample = static_cast<int32_t>(index);
+    output.cached_tokens = 2;
+    output.times = {1000, 2000, 3000, 0};
+    if (sample.cancelled) {
+      output.finish = FinishReason::kCancelled;
+    } else if (failing_ && sample.num_tokens > 0) {
+      output.finish = FinishReason::kError;
+      output.status = Status(StatusCode::kInternal, "the fake engine fails");
+    } else {
+      output.tokens.push_back(NextToken(spec, sample.num_tokens++));
+      ++num_tokens_;
+      const TokenId id = output.tokens[0].token;
+      const auto& stops = spec.stop_token_ids;
+      if (std::find(stops.begin(), stops.end(), id) != stops.end()) {
+        output.finish = FinishReason::kStop;
+      } else if (sample.num_tokens >= spec.max_tokens) {
+        output.finish = FinishReason::kLength;
+      }
+    }
+    if (output.finish) output.times.finished_us = 9000;
+    sample.finished = output.finish.has_value();
+    return output;
+  }
+
+  OutputToken NextToken(const GenerateSpec& spec, int32_t position) const {
+    const size_t at = static_cast<size_t>(position) % (reply_.size() + 1);
+    OutputToken token;
+    token.token = at == reply_.size() ? kFakeEos : static_cast<unsigned char>(reply_[at]);
+    if (spec.num_logprobs) {
+      token.chosen = {token.token, -0.5f, 1};
+      for (int32_t k = 0; k < *spec.num_logprobs; ++k) {
+        token.top_logprobs.push_back({k == 0 ? token.token : 'A' + k, -0.5f - k, k + 1});
+      }
+    }
+    return token;
+  }
+
+  const int32_t max_model_len_ = 100'000'000;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<RequestId, Running> running_;
+  RequestId next_id_ = 1;
+  Request last_request_;
+  std::string reply_ = "Hello, world";
+  bool paused_ = false;
+  bool failing_ = false;
+  int32_t queue_limit_ = 1000;
+  int num_cancelled_ = 0;
+  int num_samples_cancelled_ = 0;
+  uint64_t num_tokens_ = 0;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace skein::testing

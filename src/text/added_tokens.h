@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "skein/request.h"
+#include "text/bpe.h"
+#include "text/char_classes.h"
+#include "text/normalizer.h"
+
+namespace skein {
+
+struct AddedToken {
+  std::string content;
+  TokenId id = 0;
+  bool single_word = false;  // not found inside a word
+  bool lstrip = false;       // takes the white space before it along
+  bool rstrip = false;       // and behind it
+  bool normalized = false;   // looked for in the normalized text
+  bool special = false;      // control token
+  std::string spelling;      // what it decodes to: content, normalized if it is; set by Create
+};
+
+// The tokens that are found in a text as a whole, before the model sees it. Immutable.
+class AddedTokens {
+ public:
+  // [begin, end) of a text, with the id of the token found there, if any.
+  struct Segment {
+    size_t begin, end;
+    std::optional<TokenId> id;
+  };
+
+  // Ids must be those that the reference would hand out, else kInvalidArgument.
+  static Result<AddedTokens> Create(std::vector<AddedToken> tokens, const Bpe& bpe,
+                                    const Normalizer& normalizer);
+
+  // Cuts a text at the tokens with, or without, `normalized`; leftmost first, of those the longest.
+  // Segments may be empty; white space taken along twice may make them overlap.
+  void Split(const CharClasses& classes, std::string_view text, bool normalized,
+             std::vector<Segment>* segments) const;
+
+  std::optional<TokenId> TokenToId(std::string_view token) const;
+  const AddedToken* Find(TokenId id) const;  // nullptr if it is none
+  // Whether skip_special_tokens drops this spelling. As in the reference, a special token whose
+  // spelling the normalizer has changed is not dropped.
+  bool IsSpecial(std::string_view spelling) const;
+  TokenId max_id() const { return max_id_; }
+
+ private:
+  // A trie over bytes.
+  class Matcher {
+   public:
+    Matcher() : nodes_(1) { starts_.fill(false); }
+    void Add(std::string_view text, const AddedToken* token);
+    // The longest pattern that starts at `pos`, as its token and *end; nullptr if there is none.
+    const AddedToken* Match(std::string_view text, size_t pos, size_t* end) const;
+
+   private:
+    struct Node {
+      std::unordered_map<char, uint32_t> children;
+      const AddedToken* token = nullptr;
+    };
+    std::vector<Node> nodes_;
+    std::array<bool, 256> starts_;
+  };
+
+  AddedTokens() = default;
+
+  std::vector<AddedToken> tokens_;  // the matchers point into it
+  std::unordered_map<std::string, TokenId> ids_;
+  std::unordered_map<TokenId, size_t> by_id_;  // index in tokens_
+  std::unordered_set<std::string> special_;
+  Matcher plain_, normalized_;
+  TokenId max_id_ = -1;
+};
+
+}  // namespace skein

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <utility>
+
+#include "text/tokenizer.h"
+#include "text/tokenizer_json.h"
+#include "text/utf8.h"
+
+namespace skein {
+namespace {
+
+// The stages of the reference, one after another: added tokens, normalizer, added tokens of the
+// normalized text, pre-tokenizer, merges, post-processor.
+class HfTokenizer final : public Tokenizer {
+ public:
+  explicit HfTokenizer(TokenizerParts parts)
+      : parts_(std::move(parts)),
+        raw_bytes_(parts_.pre_tokenizer.byte_level_last() && parts_.bpe.has_byte_alphabet()) {}
+
+  Status Encode(std::string_view text, bool add_special_tokens,
+                std::vector<TokenId>* ids) const override;
+  std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const override;
+  std::unique_ptr<TextStream> NewTextStream(bool skip_special_tokens) const override;
+
+  int32_t vocab_size() const override {
+    return std::max(parts_.bpe.max_id(), parts_.added_tokens.max_id()) + 1;
+  }
+  std::optional<TokenId> TokenToId(std::string_view token) const override {
+    const std::optional<TokenId> added = parts_.added_tokens.TokenToId(token);
+    return added ? added : parts_.bpe.TokenToId(token);
+  }
+  std::string_view IdToToken(TokenId id) const override {
+    const AddedToken* added = parts_.added_tokens.Find(id);
+    return added != nullptr ? std::string_view(added->spelling) : parts_.bpe.IdToToken(id);
+  }
+  std::string TokenBytes(TokenId id) const override {
+    return parts_.decoder.TokenBytes(IdToToken(id));
+  }
+  bool IsSpecial(TokenId id) const override { return parts_.added_tokens.IsSpecial(IdToToken(id)); }
+  std::optional<TokenId> bos_id() const override { return parts_.bos_id; }
+  std::optional<TokenId> eos_id() const override { return parts_.eos_id; }
+  std::optional<TokenId> pad_id() const override { return parts_.pad_id; }
+
+ private:
+  class Stream;
+
+  // Encodes what lies between two added tokens of the text as it came.
+  Status EncodeSegment(std::string_view text, bool at_start, std::vector<TokenId>* ids) const;
+
+  const TokenizerParts parts_;
+  const bool raw_bytes_;  // pieces go to the model as bytes, not spelt in the byte alphabet
+};
+
+class HfTokenizer::Stream final : public TextStream {
+ public:
+  Stream(const HfTokenizer* tokenizer, bool skip_special_tokens)
+      : tokenizer_(*tokenizer),
+        skip_special_tokens_(skip_special_tokens),
+        state_(tokenizer->parts_.decoder.NewState()) {}
+
+  void Push(TokenId id, std::string* out) override {
+    const std::string_view token = tokenizer_.IdToToken(id);
+    if (token.empty()) return;
+    if (skip_special_tokens_ && tokenizer_.parts_.added_tokens.IsSpecial(token)) return;
+    tokenizer_.parts_.decoder.Push(token, &state_, out);
+  }
+  void Finish(std::string* out) override { tokenizer_.parts_.decoder.Finish(&state_, out); }
+
+ private:
+  const HfTokenizer& tokenizer_;
+  const bool skip_special_tokens_;
+  Decoder::State state_;
+};
+
+Status HfTokenizer::EncodeSegment(std::string_view text, bool at_start,
+                                  std::vector<TokenId>* ids) const {
+  std::string normalized;
+  SKEIN_RETURN_IF_ERROR(parts_.normalizer.Normalize(text, &normalized));
+  std::vector<AddedTokens::Segment> segments;
+  parts_.added_tokens.Split(*parts_.classes, normalized, true, &segments);
+  Pieces pieces;
+  for (const AddedTokens::Segment& segment : segments) {
+    if (segment.id) {
+      ids->push_back(*segment.id);
+      continue;
+    }
+    SKEIN_RETURN_IF_ERROR(
+        parts_.pre_tokenizer.Run(normalized.substr(segment.begin, segment.end - segment.begin),
+                                 at_start && segment.begin == 0, raw_bytes_, &pieces));
+    size_t begin = 0;
+    for (const size_t end : pieces.ends) {
+      const std::string_view piece = std::string_view(pieces.text).substr(begin, end - begin);
+      if (raw_bytes_) {
+        parts_.bpe.EncodeBytes(piece, ids);
+      } else {
+        parts_.bpe.Encode(piece, ids);
+      }
+      begin = end;
+    }
+  }
+  return Status::Ok();
+}
+
+Status HfTokenizer::Encode(std::string_view text, bool add_special_tokens,
+                           std::vector<TokenId>* ids) const {
+  if (!IsValidUtf8(text)) {
+    return Status(StatusCode::kInvalidArgument, "the text is not valid UTF-8");
+  }
+  const auto add_all = [ids](const std::vector<TokenId>& more) {
+    ids->insert(ids->end(), more.begin(), more.end());
+  };
+  if (add_special_tokens) add_all(parts_.prefix_ids);
+  std::vector<AddedTokens::Segment> segments;
+  parts_.added_tokens.Split(*parts_.classes, text, false, &segments);
+  for (const AddedTokens::Segment& segment : segments) {
+    if (segment.id) {
+      ids->push_back(*segment.id);
+    } else {
+      SKEIN_RETURN_IF_ERROR(EncodeSegment(text.substr(segment.begin, segment.end - segment.begin),
+                                          segment.begin == 0, ids));
+    }
+  }
+  if (add_special_tokens) add_all(parts_.suffix_ids);
+  return Status::Ok();
+}
+
+std::unique_ptr<TextStream> HfTokenizer::NewTextStream(bool skip_special_tokens) const {
+  return std::make_unique<Stream>(this, skip_special_tokens);
+}
+
+std::string HfTokenizer::Decode(std::span<const TokenId> ids, bool skip_special_tokens) const {
+  std::string text;
+  Stream stream(this, skip_special_tokens);
+  for (const TokenId id : ids) stream.Push(id, &text);
+  stream.Finish(&text);
+  return text;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(TokenizerParts parts, LoadTokenizerParts(model_dir));
+  return std::unique_ptr<Tokenizer>(std::make_unique<HfTokenizer>(std::move(parts)));
+}
+
+}  // namespace skein

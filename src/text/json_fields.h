@@ -1,0 +1,31 @@
+#pragma once
+
+#include <simdjson.h>
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace skein {
+
+// Members of the JSON objects of a tokenizer. A member that is absent or null takes the default
+// where there is one; one of the wrong type is kInvalidArgument. `where` names the object.
+
+using JsonValue = simdjson::dom::element;
+
+Status JsonError(std::string_view where, const std::string& what);
+// kUnsupported, naming what there is none of here.
+Status NotSupported(std::string_view where, const std::string& what);
+
+// Whether the member is there and not null.
+bool JsonHas(JsonValue object, std::string_view key);
+Result<std::string> JsonString(JsonValue object, std::string_view key, std::string_view where);
+Result<bool> JsonBool(JsonValue object, std::string_view key, bool default_value,
+                      std::string_view where);
+Result<int64_t> JsonInt(JsonValue object, std::string_view key, int64_t min, int64_t max,
+                        std::string_view where);
+Result<simdjson::dom::array> JsonArray(JsonValue object, std::string_view key,
+                                       std::string_view where);
+
+}  // namespace skein

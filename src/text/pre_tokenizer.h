@@ -1,0 +1,85 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "text/byte_alphabet.h"
+#include "text/char_classes.h"
+#include "text/regex.h"
+#include "text/split_scanner.h"
+
+namespace skein {
+
+// What becomes of the matches of a splitter.
+enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
+
+// A text cut into pieces that lie end to end; none is empty.
+struct Pieces {
+  std::string text;
+  std::vector<size_t> ends;  // of each piece, ascending; the last is text.size()
+};
+
+// The pre-tokenizer of a tokenizer.json as a list of steps, none nested: cuts a normalized text
+// into the pieces that merges never cross. Immutable.
+class PreTokenizer {
+ public:
+  struct Split {
+    std::optional<SplitScanner> scanner;  // else regex
+    std::optional<Regex> regex;
+    SplitBehavior behavior;
+    bool invert;
+  };
+  struct Punctuation {
+    SplitBehavior behavior;
+  };
+  struct Digits {
+    bool individual;
+  };
+  struct ByteLevel {
+    bool add_prefix_space;
+    bool use_regex;
+  };
+  enum class PrependScheme { kAlways, kFirst, kNever };
+  struct Metaspace {
+    std::string replacement;
+    PrependScheme prepend;
+    bool split;
+  };
+  using Step = std::variant<Split, Punctuation, Digits, ByteLevel, Metaspace>;
+
+  PreTokenizer(std::vector<Step> steps, std::shared_ptr<const CharClasses> classes);
+
+  // Whether pieces are spelt in the byte alphabet in the end.
+  bool byte_level_last() const {
+    return !steps_.empty() && std::holds_alternative<ByteLevel>(steps_.back());
+  }
+
+  // Cuts `text` (valid UTF-8). `at_start`: it begins where the whole input begins. With raw_bytes
+  // a ByteLevel that comes last leaves the bytes as they are. Fails only where a regular expression
+  // gave up.
+  Status Run(std::string text, bool at_start, bool raw_bytes, Pieces* pieces) const;
+
+ private:
+  struct Match {
+    size_t begin, end;
+    bool is_match;
+  };
+  Status RunSplit(const Split& step, Pieces* pieces) const;
+  Status FindMatches(const Split& step, std::string_view piece, std::vector<Match>* matches) const;
+  template <typename Is>
+  void RunClass(Is is, SplitBehavior behavior, Pieces* pieces) const;
+  void RunByteLevel(const ByteLevel& step, bool raw_bytes, Pieces* pieces) const;
+  void RunMetaspace(const Metaspace& step, bool at_start, Pieces* pieces) const;
+  static void ApplyBehavior(SplitBehavior behavior, std::vector<Match>* matches);
+
+  std::vector<Step> steps_;
+  std::shared_ptr<const CharClasses> classes_;
+  ByteAlphabet alphabet_;
+};
+
+}  // namespace skein

@@ -1,0 +1,232 @@
+#include "text/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "text/stream_decoder.h"
+
+namespace skein {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+std::string OwnFolder(const std::string& name) {
+  return std::string(SKEIN_SOURCE_DIR) + "/tests/data/tokenizers/" + name;
+}
+
+std::unique_ptr<Tokenizer> LoadOwn(const std::string& name) {
+  auto tokenizer = Tokenizer::Load(OwnFolder(name));
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  return std::move(tokenizer).value();
+}
+
+// A folder with a small tokenizer.json whose members a test changes.
+class TokenizerLoadTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "skein_tokenizer_" + std::to_string(getpid());
+    std::filesystem::create_directories(folder_);
+    json_ = Json::parse(R"({"added_tokens": [], "model": {
+        "type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}})");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Result<std::unique_ptr<Tokenizer>> Load() { return LoadText(json_.dump()); }
+  Result<std::unique_ptr<Tokenizer>> LoadText(const std::string& text) {
+    std::ofstream(folder_ + "/tokenizer.json") << text;
+    return Tokenizer::Load(folder_);
+  }
+  void ExpectRefused(StatusCode code, const std::string& part) {
+    const auto result = Load();
+    ASSERT_FALSE(result.ok()) << json_.dump();
+    EXPECT_EQ(result.status().code(), code) << result.status().message();
+    EXPECT_THAT(result.status().message(), HasSubstr(part));
+  }
+
+  std::string folder_;
+  Json json_;
+};
+
+TEST_F(TokenizerLoadTest, SmallestFileWorks) {
+  auto tokenizer = Load();
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  std::vector<TokenId> ids = {7};
+  ASSERT_TRUE((*tokenizer)->Encode("abxa", true, &ids).ok());
+  EXPECT_THAT(ids, ElementsAre(7, 2, 0));  // appended; unknown without unk_token vanishes
+  EXPECT_EQ((*tokenizer)->Decode(std::vector<TokenId>{2, 0, 99, -1}, false), "ab a");
+  EXPECT_EQ((*tokenizer)->bos_id(), std::nullopt);
+}
+
+TEST_F(TokenizerLoadTest, UnsupportedComponentsAreNamed) {
+  const Json valid = json_;
+  const auto refused = [&](const char* key, const char* value, const char* name) {
+    json_ = valid;
+    json_[key] = Json::parse(value);
+    ExpectRefused(StatusCode::kUnsupported, name);
+  };
+  refused("normalizer", R"({"type": "Lowercase"})", "Lowercase");
+  refused("normalizer", R"({"type": "Sequence", "normalizers": [{"type": "NFKC"}]})", "NFKC");
+  refused("pre_tokenizer", R"({"type": "Whitespace"})", "Whitespace");
+  refused("decoder", R"({"type": "WordPiece"})", "WordPiece");
+  refused("decoder", R"({"type": "Strip", "content": " ", "start": 0, "stop": 1})", "'stop' 1");
+  refused("post_processor", R"({"type": "Mystery"})", "Mystery");
+  refused("model", R"({"type": "WordPiece"})", "WordPiece");
+  const Json members = Json::parse(
+      R"({"dropout": 0.1, "continuing_subword_prefix": "##", "end_of_word_suffix": "</w>"})");
+  for (const auto& [key, value] : members.items()) {
+    json_ = valid;
+    json_["model"][key] = value;
+    ExpectRefused(StatusCode::kUnsupported, key);
+  }
+  for (const char* pattern : {"^a", "(?i:a)", "\\bword", "[a&&b]", "[[:alpha:]]", "(a)\\1", "x*",
+                              "a{2}+", "\\p{Greek}", "\\w+", "(?<name>a)"}) {
+    json_ = valid;
+    json_["pre_tokenizer"] =
+        Json::parse(R"({"type": "Split", "pattern": {}, "behavior": "Isolated", "invert": false})");
+    json_["pre_tokenizer"]["pattern"]["Regex"] = pattern;
+    ExpectRefused(StatusCode::kUnsupported, "regular expression");
+  }
+}
+
+TEST_F(TokenizerLoadTest, BrokenFilesAreErrors) {
+  const Json valid = json_;
+  EXPECT_EQ(Tokenizer::Load(folder_ + "/nowhere").status().code(), StatusCode::kNotFound);
+  for (const char* text : {"", "{", "[]", "null", "{\"model\": 3}", "\"x\"", "{\"model\": {}}"}) {
+    EXPECT_FALSE(LoadText(text).ok()) << text;
+  }
+  json_["model"]["merges"] = Json::parse(R"([["a", "z"]])");
+  ExpectRefused(StatusCode::kInvalidArgument, "'z'");
+  json_["model"]["merges"] = Json::parse(R"(["a b c"])");
+  ExpectRefused(StatusCode::kInvalidArgument, "merge 0");
+  json_ = valid;
+  json_["model"]["vocab"]["c"] = -1;
+  ExpectRefused(StatusCode::kInvalidArgument, "'c'");
+  json_["model"]["vocab"]["c"] = 2'000'000'000;
+  ExpectRefused(StatusCode::kInvalidArgument, "2000000000");
+  json_["model"]["vocab"]["c"] = 2;
+  ExpectRefused(StatusCode::kInvalidArgument, "share the id 2");
+  json_ = valid;
+  json_["model"]["unk_token"] = "<unk>";
+  ExpectRefused(StatusCode::kInvalidArgument, "<unk>");
+  json_ = valid;
+  json_["added_tokens"] = Json::parse(R"([{"id": 9, "content": "<x>"}])");
+  ExpectRefused(StatusCode::kInvalidArgument, "gives it 3");
+  json_ = valid;
+  std::ofstream(folder_ + "/tokenizer_config.json")
+      << R"({"added_tokens_decoder": {"3": {"content": "<more>"}}})";
+  ExpectRefused(StatusCode::kUnsupported, "<more>");
+}
+
+TEST(TokenizerTest, InvalidUtf8IsRefused) {
+  const auto tokenizer = LoadOwn("llama3-style");
+  std::vector<TokenId> ids;
+  for (const char* text : {"\xff", "a\xc3", "\xed\xa0\x80"}) {
+    EXPECT_EQ(tokenizer->Encode(text, false, &ids).code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_TRUE(ids.empty());
+}
+
+TEST(TokenizerTest, TokensBytesAndSpecialIds) {
+  const auto llama = LoadOwn("llama3-style");
+  const TokenId bos = llama->TokenToId("<|begin_of_text|>").value();
+  EXPECT_EQ(llama->bos_id(), bos);
+  EXPECT_EQ(llama->eos_id(), llama->TokenToId("<|eot_id|>"));
+  EXPECT_EQ(llama->pad_id(), std::nullopt);
+  EXPECT_TRUE(llama->IsSpecial(bos));
+  EXPECT_FALSE(llama->IsSpecial(0));
+  EXPECT_EQ(llama->IdToToken(bos), "<|begin_of_text|>");
+  EXPECT_EQ(llama->TokenBytes(bos), "<|begin_of_text|>");
+  EXPECT_EQ(llama->TokenBytes(llama->TokenToId("Ġthe").value()), " the");
+  EXPECT_EQ(llama->TokenBytes(llama->TokenToId("Ã").value()), "\xC3");
+  EXPECT_EQ(llama->TokenToId("no such token"), std::nullopt);
+  EXPECT_EQ(llama->IdToToken(llama->vocab_size()), "");
+  EXPECT_EQ(llama->IdToToken(-1), "");
+
+  const auto mistral = LoadOwn("mistral-style");
+  EXPECT_EQ(mistral->TokenBytes(mistral->TokenToId("<0xE4>").value()), "\xE4");
+  EXPECT_EQ(mistral->TokenBytes(mistral->TokenToId("▁the").value()), " the");
+  const std::vector<TokenId> ids = {*mistral->bos_id(), mistral->TokenToId("▁the").value()};
+  EXPECT_EQ(mistral->Decode(ids, true), "the");
+  EXPECT_EQ(mistral->Decode(ids, false), "<s> the");
+}
+
+// The bytes of a text are those of its tokens, which constrained decoding counts on.
+TEST(TokenizerTest, BytesOfTokensMakeTheText) {
+  const auto tokenizer = LoadOwn("llama3-style");
+  const std::string text = "naïve 世界 \xF0\x9F\x98\x80\n\n  12345 it's";
+  std::vector<TokenId> ids;
+  ASSERT_TRUE(tokenizer->Encode(text, false, &ids).ok());
+  std::string bytes;
+  for (const TokenId id : ids) bytes += tokenizer->TokenBytes(id);
+  EXPECT_EQ(bytes, text);
+}
+
+TEST(TokenizerTest, StreamHoldsBackIncompleteCharactersOnly) {
+  const auto gemma = LoadOwn("gemma-style");
+  const auto byte = [&](const char* token) { return gemma->TokenToId(token).value(); };
+  StreamDecoder stream(gemma.get(), true);
+  EXPECT_EQ(stream.Push(byte("▁the")), " the");
+  EXPECT_EQ(stream.Push(byte("<0xF0>")), "");
+  EXPECT_EQ(stream.Push(byte("<0x9F>")), "");
+  EXPECT_EQ(stream.Push(byte("<0x98>")), "");
+  EXPECT_EQ(stream.Push(byte("<0x80>")), "");
+  EXPECT_EQ(stream.Push(byte("▁the")), "\xF0\x9F\x98\x80 the");
+  EXPECT_EQ(stream.Push(byte("<0xF0>")), "");
+  EXPECT_EQ(stream.Finish(), "\xEF\xBF\xBD");
+  EXPECT_EQ(stream.Push(byte("▁the")), " the");  // as new
+
+  const auto llama = LoadOwn("llama3-style");
+  StreamDecoder bytes(llama.get(), true);
+  EXPECT_EQ(bytes.Push(llama->TokenToId("Ã").value()), "");
+  EXPECT_EQ(bytes.Push(llama->TokenToId("©").value()), "é");
+  EXPECT_EQ(bytes.Push(llama->TokenToId("Ã").value()), "");
+  EXPECT_EQ(bytes.Push(llama->TokenToId("a").value()),
+            "\xEF\xBF\xBD"
+            "a");
+  EXPECT_EQ(bytes.Finish(), "");
+}
+
+// Words of 200 kB: quadratic merging would take minutes.
+TEST(TokenizerTest, LongWordsDecodeToThemselves) {
+  for (const char* name : {"llama3-style", "nemo-style", "gemma-style"}) {
+    const auto tokenizer = LoadOwn(name);
+    for (const char* unit : {"a", "the", "=", "\n", "世", "e\xCC\x81"}) {
+      std::string text;
+      while (text.size() < 200'000) text += unit;
+      std::vector<TokenId> ids;
+      const Status status = tokenizer->Encode(text, false, &ids);
+      ASSERT_TRUE(status.ok()) << status.message();
+      EXPECT_TRUE(tokenizer->Decode(ids, false) == text) << name << " " << unit;
+    }
+  }
+}
+
+TEST(TokenizerTest, ThreadsShareOneTokenizer) {
+  const auto tokenizer = LoadOwn("nemo-style");
+  const std::string text = "HTMLParser the naïve café 世界 [INST] 12345";
+  std::vector<TokenId> want;
+  ASSERT_TRUE(tokenizer->Encode(text, true, &want).ok());
+  std::vector<std::thread> threads;
+  std::vector<int> num_wrong(4, 0);
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 200; ++round) {
+        std::vector<TokenId> ids;
+        if (!tokenizer->Encode(text, true, &ids).ok() || ids != want) ++num_wrong[i];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(num_wrong, ElementsAre(0, 0, 0, 0));
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,90 @@
+"""A `skein serve` process for tests: starts on a free port, waits until healthy, stops with SIGTERM."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SKEIN_BIN = os.environ.get("SKEIN_BIN", str(ROOT / "build/release/bin/skein"))
+SHARED = pathlib.Path(os.environ.get("SKEIN_SHARED", ROOT.parent / "shared"))
+STORIES = SHARED / "models/stories260K"
+
+
+class SkeinServer:
+    """Context manager. `url` is the origin, `log` what the server printed so far."""
+
+    def __init__(self, model, *args, start_timeout_s=60):
+        self.command = [SKEIN_BIN, "serve", str(model), "--port", "0", *map(str, args)]
+        self.start_timeout_s = start_timeout_s
+        self.log = []
+        self.url = None
+        self.exit_status = None
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
+        listening = threading.Event()
+
+        def read():
+            for line in self.process.stdout:
+                self.log.append(line)
+                match = re.search(r"listening on (https?://\S+)", line)
+                if match:
+                    self.url = match.group(1)
+                    listening.set()
+            listening.set()
+
+        self.reader = threading.Thread(target=read, daemon=True)
+        self.reader.start()
+        if not listening.wait(self.start_timeout_s) or self.url is None:
+            self.process.kill()
+            raise RuntimeError("no server: " + "".join(self.log))
+        self.wait_until_healthy()
+        return self
+
+    def wait_until_healthy(self):
+        deadline = time.monotonic() + self.start_timeout_s
+        while time.monotonic() < deadline:
+            try:
+                with urllib.request.urlopen(self.url + "/health", timeout=5):
+                    return
+            except OSError:
+                time.sleep(0.02)
+        self.process.kill()
+        raise RuntimeError("never healthy: " + "".join(self.log))
+
+    def stop(self, timeout_s=30):
+        """SIGTERM; returns the exit status."""
+        if self.exit_status is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.exit_status = self.process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                raise
+            self.reader.join(5)
+        return self.exit_status
+
+    def __exit__(self, *exc):
+        if self.process.poll() is None:
+            self.stop()
+
+    def metrics(self):
+        """Sample name with labels -> value."""
+        with urllib.request.urlopen(self.url + "/metrics", timeout=10) as response:
+            lines = response.read().decode().splitlines()
+        return {name: float(value) for name, value in
+                (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))}
+
+    def metric(self, name):
+        """The sum over labels of a metric."""
+        return sum(v for k, v in self.metrics().items() if k.split("{")[0] == name)
+
+    def resident_kib(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status).group(1))

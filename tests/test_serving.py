@@ -1,0 +1,100 @@
+"""What a server must hold over its life: no growth, nothing lost at its end."""
+import asyncio
+import subprocess
+import threading
+import time
+
+import httpx
+
+from skein_server import SKEIN_BIN, SkeinServer
+
+NUM_REQUESTS = 10_000
+# The allocator's arenas settle in the first requests; after them, growth would show: a leak of one
+# prompt (some hundred bytes) per request would be several MiB over the rest.
+WARM_UP_REQUESTS = 4_000
+GROWTH_KIB_MAX = 2_048
+
+
+async def send(url, first, last, clients=16):
+    numbers = iter(range(first, last))
+    limits = httpx.Limits(max_connections=clients)
+    async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as client:
+        async def worker():
+            for i in numbers:
+                body = {"model": "stories260K", "prompt": f"Story number {i % 5000}", "temperature": 0,
+                        "max_tokens": 1 if i % 4 else 5}
+                answer = await client.post("/v1/completions", json=body)
+                assert answer.status_code == 200, answer.text
+
+        await asyncio.gather(*(worker() for _ in range(clients)))
+
+
+def test_memory_does_not_grow_and_blocks_are_free(stories):
+    with SkeinServer(stories) as server:
+        asyncio.run(send(server.url, 0, WARM_UP_REQUESTS))
+        before_kib = server.resident_kib()
+        asyncio.run(send(server.url, WARM_UP_REQUESTS, NUM_REQUESTS))
+        growth_kib = server.resident_kib() - before_kib
+        assert growth_kib < GROWTH_KIB_MAX
+        assert server.metric("vllm:num_requests_running") == 0
+        assert server.metric("vllm:num_requests_waiting") == 0
+        assert server.metric("vllm:kv_cache_usage_perc") == 0
+        assert server.metric("vllm:request_success_total") == NUM_REQUESTS
+
+
+def test_idle_server_uses_no_processor(stories):
+    with SkeinServer(stories) as server:
+        asyncio.run(send(server.url, 0, 20))
+        time.sleep(0.2)
+
+        def ticks():
+            fields = open(f"/proc/{server.process.pid}/stat").read().rsplit(")", 1)[1].split()
+            return int(fields[11]) + int(fields[12])
+
+        before = ticks()
+        time.sleep(2)
+        assert ticks() - before <= 2  # of 200: 1 % of one core
+
+
+def test_sigterm_drains_running_work(stories):
+    with SkeinServer(stories) as server:
+        answers = []
+
+        def ask():
+            body = {"model": "stories260K", "prompt": "Once", "max_tokens": 400, "temperature": 0,
+                    "ignore_eos": True}
+            answers.append(httpx.post(server.url + "/v1/completions", json=body, timeout=60))
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + 10
+        while server.metric("vllm:num_requests_running") < 4 and not answers:
+            assert time.monotonic() < deadline
+        assert server.stop() == 0
+        for thread in threads:
+            thread.join()
+        assert [a.status_code for a in answers] == [200] * 4
+        assert all(a.json()["usage"]["completion_tokens"] == 400 for a in answers)
+
+
+def test_run_reproduces_the_published_story(stories):
+    import json
+    golden = json.loads((stories / "golden.json").read_text())
+    run = subprocess.run([SKEIN_BIN, "run", str(stories), "--prompt", "", "--max-tokens", "200",
+                          "--temperature", "0"], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.rstrip("\n") == golden["published_greedy_text_200"]
+
+
+def test_serve_refuses_what_it_cannot_do(stories, tmp_path):
+    for args, named in [(["/nonexistent/model"], "/nonexistent/model"),
+                        ([str(stories), "--scheduling", "fastest"], "fastest"),
+                        ([str(stories), "--dtype", "int3"], "int3"),
+                        ([str(stories), "--kv-cache-memory", "12parsecs"], "12parsecs"),
+                        ([str(stories), "--max-model-len", "100000"], "100000"),
+                        ([str(tmp_path)], "config.json")]:
+        run = subprocess.run([SKEIN_BIN, "serve", *args, "--port", "0"], capture_output=True,
+                             text=True, timeout=60)
+        assert run.returncode != 0
+        assert named in run.stdout + run.stderr

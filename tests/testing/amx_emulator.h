@@ -1,0 +1,252 @@
+#pragma once
+
+// Intel's matrix unit (AMX) in software, for tests: on a processor without one, its instructions
+// raise SIGILL; the handler installed here decodes and executes them and steps over them. So the
+// AMX kernels run, bit for bit, on every x86-64 machine. Never part of the product.
+// Semantics: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, "LDTILECFG",
+// "TILELOADD", "TILESTORED", "TILEZERO", "TILERELEASE", "TDPBF16PS".
+
+#include <signal.h>
+#include <ucontext.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/fp_mode.h"
+#include "tensor/dtype.h"
+
+namespace skein::testing {
+
+// Eight tiles of up to 16 rows of 64 bytes, and the instructions on them. Violations of the
+// manual's rules (a fault on the machine) return false and change nothing.
+class EmulatedTiles {
+ public:
+  static constexpr int kNumTiles = 8;
+  static constexpr int kMaxRows = 16;
+  static constexpr int kMaxRowBytes = 64;
+
+  // `config`: the 64 bytes of LDTILECFG.
+  bool LoadConfig(const uint8_t* config) {
+    if (config[0] == 0) {
+      Release();
+      return true;
+    }
+    if (config[0] != 1 || config[1] != 0) return false;
+    for (int i = 2; i < 16; ++i) {
+      if (config[i] != 0) return false;
+    }
+    Tile tiles[kNumTiles] = {};
+    for (int t = 0; t < 16; ++t) {
+      uint16_t row_bytes;
+      std::memcpy(&row_bytes, config + 16 + 2 * t, 2);
+      const uint8_t rows = config[48 + t];
+      if (t >= kNumTiles
+              ? row_bytes != 0 || rows != 0
+              : row_bytes > kMaxRowBytes || rows > kMaxRows || (row_bytes == 0) != (rows == 0)) {
+        return false;
+      }
+      if (t < kNumTiles) tiles[t] = {rows, row_bytes, {}};
+    }
+    std::memcpy(tiles_, tiles, sizeof(tiles_));
+    configured_ = true;
+    return true;
+  }
+
+  void Release() {
+    std::memset(tiles_, 0, sizeof(tiles_));
+    configured_ = false;
+  }
+
+  bool Zero(int t) {
+    if (!Valid(t)) return false;
+    std::memset(tiles_[t].data, 0, sizeof(tiles_[t].data));
+    return true;
+  }
+
+  bool Load(int t, const uint8_t* base, int64_t stride_bytes) {
+    if (!Zero(t)) return false;
+    for (int r = 0; r < tiles_[t].rows; ++r) {
+      std::memcpy(tiles_[t].data[r], base + r * stride_bytes, tiles_[t].row_bytes);
+    }
+    return true;
+  }
+
+  bool Store(int t, uint8_t* base, int64_t stride_bytes) const {
+    if (!Valid(t)) return false;
+    for (int r = 0; r < tiles_[t].rows; ++r) {
+      std::memcpy(base + r * stride_bytes, tiles_[t].data[r], tiles_[t].row_bytes);
+    }
+    return true;
+  }
+
+  bool DotBf16(int c, int a, int b) {
+    if (!Valid(c) || !Valid(a) || !Valid(b) || c == a || c == b || a == b) return false;
+    const int pairs = tiles_[a].row_bytes / 4;
+    const int columns = tiles_[c].row_bytes / 4;
+    if (tiles_[c].rows != tiles_[a].rows || tiles_[b].rows != pairs) return false;
+    if (tiles_[b].row_bytes != tiles_[c].row_bytes) return false;
+    const ScopedFpMode fp_mode;  // always flushes denormals, rounds to nearest
+    for (int m = 0; m < tiles_[c].rows; ++m) {
+      for (int n = 0; n < columns; ++n) {
+        float even = 0.0f, odd = 0.0f;
+        for (int k = 0; k < pairs; ++k) {
+          even = std::fma(Element(a, m, 2 * k), Element(b, k, 2 * n), even);
+          odd = std::fma(Element(a, m, 2 * k + 1), Element(b, k, 2 * n + 1), odd);
+        }
+        float sum;
+        std::memcpy(&sum, &tiles_[c].data[m][4 * n], 4);
+        sum = sum + (even + odd);
+        std::memcpy(&tiles_[c].data[m][4 * n], &sum, 4);
+      }
+    }
+    return true;
+  }
+
+ private:
+  struct Tile {
+    uint8_t rows;
+    uint16_t row_bytes;
+    uint8_t data[kMaxRows][kMaxRowBytes];
+  };
+
+  bool Valid(int t) const { return configured_ && t >= 0 && t < kNumTiles && tiles_[t].rows > 0; }
+  float Element(int t, int row, int index) const {
+    Bf16 value;
+    std::memcpy(&value, &tiles_[t].data[row][2 * index], 2);
+    return ToFloat(value);
+  }
+
+  bool configured_ = false;
+  Tile tiles_[kNumTiles] = {};
+};
+
+// While alive, SIGILL is answered by executing the matrix instruction that raised it, in each
+// thread on tiles of its own. Any other illegal instruction ends the process as before. One at a
+// time.
+class ScopedAmxEmulation {
+ public:
+  ScopedAmxEmulation() {
+    struct sigaction action = {};
+    action.sa_sigaction = &OnIllegalInstruction;
+    action.sa_flags = SA_SIGINFO;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGILL, &action, &former_) != 0) std::abort();
+  }
+  ~ScopedAmxEmulation() { sigaction(SIGILL, &former_, nullptr); }
+  ScopedAmxEmulation(const ScopedAmxEmulation&) = delete;
+  ScopedAmxEmulation& operator=(const ScopedAmxEmulation&) = delete;
+
+  // Matrix instructions that this thread has executed in software.
+  static int64_t num_executed() { return State().num_executed; }
+
+ private:
+  struct ThreadState {
+    EmulatedTiles tiles;
+    int64_t num_executed = 0;
+  };
+  static ThreadState& State() {
+    thread_local ThreadState state;
+    return state;
+  }
+
+  // One instruction: C4 [R X B map] [W vvvv L pp] opcode ModRM [SIB] [disp8 | disp32].
+  struct Decoded {
+    int pp = 0, opcode = 0, mod = 0, reg = 0, rm = 0, vvvv = 0;
+    uint64_t address = 0;  // base + displacement
+    int64_t index = 0;     // scaled
+    bool has_sib = false;
+    int length = 0;
+  };
+
+  static uint64_t Register(const gregset_t& gregs, int number) {
+    constexpr int kOrder[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+                                REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                REG_R12, REG_R13, REG_R14, REG_R15};
+    return static_cast<uint64_t>(gregs[kOrder[number]]);
+  }
+
+  static int64_t Displacement(const uint8_t* p, int size) {
+    if (size == 1) return static_cast<int8_t>(*p);
+    int32_t value = 0;
+    if (size == 4) std::memcpy(&value, p, 4);
+    return value;
+  }
+
+  static bool Decode(const uint8_t* code, const gregset_t& gregs, Decoded& out) {
+    constexpr int kMap0F38 = 2;
+    if (code[0] != 0xC4 || (code[1] & 0x1f) != kMap0F38) return false;
+    const bool r = !(code[1] & 0x80), x = !(code[1] & 0x40), b = !(code[1] & 0x20);
+    if (code[2] & 0x84) return false;  // W or L
+    out.vvvv = ~(code[2] >> 3) & 15;
+    out.pp = code[2] & 3;
+    out.opcode = code[3];
+    out.mod = code[4] >> 6;
+    out.reg = (code[4] >> 3 & 7) | r << 3;
+    out.rm = code[4] & 7;
+    out.length = 5;
+    if (out.mod == 3) {
+      out.rm |= b << 3;
+      return true;
+    }
+    int displacement_size = out.mod == 1 ? 1 : out.mod == 2 ? 4 : 0;
+    int base = out.rm;
+    if (out.rm == 4) {
+      const uint8_t sib = code[out.length++];
+      const int index = (sib >> 3 & 7) | x << 3;
+      out.has_sib = true;
+      if (index != 4) out.index = static_cast<int64_t>(Register(gregs, index)) << (sib >> 6);
+      base = sib & 7;
+    }
+    const bool no_base = base == 5 && out.mod == 0;
+    if (no_base) displacement_size = 4;
+    const int64_t displacement = Displacement(code + out.length, displacement_size);
+    out.length += displacement_size;
+    uint64_t start = 0;
+    if (!no_base) {
+      start = Register(gregs, base | b << 3);
+    } else if (!out.has_sib) {  // relative to the next instruction
+      start = static_cast<uint64_t>(gregs[REG_RIP]) + out.length;
+    }
+    out.address = start + displacement;
+    return true;
+  }
+
+  static bool Execute(const Decoded& in, EmulatedTiles& tiles) {
+    constexpr int kNone = 0, k66 = 1, kF3 = 2, kF2 = 3;
+    const bool memory = in.mod != 3;
+    auto* bytes = reinterpret_cast<uint8_t*>(in.address);
+    if (in.opcode == 0x49 && in.pp == kNone && memory && in.reg == 0) {
+      return tiles.LoadConfig(bytes + in.index);
+    }
+    if (in.opcode == 0x49 && in.pp == kNone && !memory && in.reg == 0 && in.rm == 0) {
+      tiles.Release();
+      return true;
+    }
+    if (in.opcode == 0x49 && in.pp == kF2 && !memory && in.rm == 0) return tiles.Zero(in.reg);
+    if (in.opcode == 0x4B && memory && in.has_sib) {
+      if (in.pp == kF2 || in.pp == k66) return tiles.Load(in.reg, bytes, in.index);
+      if (in.pp == kF3) return tiles.Store(in.reg, bytes, in.index);
+    }
+    if (in.opcode == 0x5C && in.pp == kF3 && !memory) return tiles.DotBf16(in.reg, in.rm, in.vvvv);
+    return false;
+  }
+
+  static void OnIllegalInstruction(int, siginfo_t*, void* context) {
+    gregset_t& gregs = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    Decoded decoded;
+    ThreadState& state = State();
+    if (!Decode(reinterpret_cast<const uint8_t*>(gregs[REG_RIP]), gregs, decoded) ||
+        !Execute(decoded, state.tiles)) {
+      signal(SIGILL, SIG_DFL);  // returns to the instruction, which now ends the process
+      return;
+    }
+    ++state.num_executed;
+    gregs[REG_RIP] += decoded.length;
+  }
+
+  struct sigaction former_;
+};
+
+}  // namespace skein::testing

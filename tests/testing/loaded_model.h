@@ -1,0 +1,192 @@
+#pragma once
+
+// A model as the tests of numbers use it: loaded from a directory, run by hand without an engine.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/forward_pass.h"
+
+namespace skein::testing {
+
+using Logits = std::vector<float>;  // [vocab]
+
+// Passes every call on, and raises a flag after the call that `calls_left` counts down to.
+class StoppingKernels final : public Kernels {
+ public:
+  explicit StoppingKernels(std::unique_ptr<Kernels> kernels) : kernels_(std::move(kernels)) {}
+
+  // The next call is number 0. Only exact while a single thread calls.
+  void StopAfter(int64_t calls) { calls_left_ = calls; }
+  std::atomic<bool>& stop() { return stop_; }
+  int64_t num_calls() const { return num_calls_; }
+
+  Isa isa() const override { return kernels_->isa(); }
+  void Gemm(const GemmCall& call) const override {
+    kernels_->Gemm(call);
+    Count();
+  }
+  void Attention(const AttentionCall& call) const override {
+    kernels_->Attention(call);
+    Count();
+  }
+  void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
+               DType out_dtype) const override {
+    kernels_->RmsNorm(x, weight, eps, n, out, out_dtype);
+    Count();
+  }
+  void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const override {
+    kernels_->Rope(x, cos, sin, head_dim);
+    Count();
+  }
+  void SiluMul(const float* gate, const float* up, int32_t n, void* out,
+               DType out_dtype) const override {
+    kernels_->SiluMul(gate, up, n, out, out_dtype);
+    Count();
+  }
+  void Convert(const float* x, int32_t n, void* out, DType out_dtype) const override {
+    kernels_->Convert(x, n, out, out_dtype);
+    Count();
+  }
+  LogSum LogSumExp(const float* x, int32_t n) const override {
+    const LogSum sum = kernels_->LogSumExp(x, n);
+    Count();
+    return sum;
+  }
+  void ExpShifted(const float* x, float shift, int32_t n, float* out) const override {
+    kernels_->ExpShifted(x, shift, n, out);
+    Count();
+  }
+
+ private:
+  void Count() const {
+    num_calls_.fetch_add(1, std::memory_order_relaxed);
+    if (calls_left_.fetch_sub(1, std::memory_order_relaxed) == 0) stop_ = true;
+  }
+
+  std::unique_ptr<Kernels> kernels_;
+  mutable std::atomic<int64_t> calls_left_{-1};
+  mutable std::atomic<int64_t> num_calls_{0};
+  mutable std::atomic<bool> stop_{false};
+};
+
+// The instruction sets of this machine that form one numeric class: equal bits.
+inline std::vector<Isa> FmaIsas() {
+  std::vector<Isa> isas;
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512}) {
+    if (MakeKernels(isa).ok()) isas.push_back(isa);
+  }
+  return isas;
+}
+
+struct LoadOptions {
+  std::string dtype = "auto";
+  Isa isa = SelectIsa().value();
+  int threads = 1;
+  int32_t num_blocks = 64;
+};
+
+// Weights, kernels, threads and KV memory, which at first is full of NaNs: a key or value that
+// nobody wrote must not reach a result.
+class LoadedModel {
+ public:
+  using Options = LoadOptions;
+
+  explicit LoadedModel(const std::string& dir, const Options& options = {})
+      : team_(options.threads), kernels_(MakeKernels(options.isa).value()) {
+    const ModelConfig config = LoadModelConfig(dir).value();
+    const DType dtype = ChooseComputeType(options.dtype, config.file_dtype).value();
+    weights_ = LoadWeights(dir, config, dtype, team_, {}).value();
+    rope_ = std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim),
+                                         std::min(config.max_position, 2048));
+    context_ = {
+        &weights_,
+        &kernels_,
+        rope_.get(),
+        {dtype, config.num_layers, options.num_blocks, config.num_kv_heads, config.head_dim},
+        nullptr,
+        &team_};
+    kv_ = AlignedBuffer(context_.kv_layout.total_bytes());
+    std::memset(kv_.data(), 0xff, kv_.size());
+    context_.kv = kv_.data();
+  }
+
+  const ForwardContext& context() const { return context_; }
+  StoppingKernels& kernels() { return kernels_; }
+  const ModelWeights& weights() const { return weights_; }
+  const ModelConfig& config() const { return weights_.config; }
+  int32_t vocab() const { return config().vocab_size; }
+
+ private:
+  ThreadTeam team_;
+  StoppingKernels kernels_;
+  ModelWeights weights_;
+  std::unique_ptr<RopeAngles> rope_;
+  AlignedBuffer kv_;
+  ForwardContext context_;
+};
+
+// Blocks first, first + 1, ... enough for `num_tokens`.
+inline std::vector<int32_t> Blocks(int32_t first, int32_t num_tokens) {
+  std::vector<int32_t> blocks((num_tokens + kKvBlockTokens - 1) / kKvBlockTokens);
+  std::iota(blocks.begin(), blocks.end(), first);
+  return blocks;
+}
+
+// Runs the pass that pass->batch() describes, through every stop; the wanted logits in order.
+inline std::vector<Logits> RunPass(ForwardPass* pass, int32_t vocab,
+                                   std::atomic<bool>* stop = nullptr, int* num_stops = nullptr) {
+  pass->Begin();
+  std::vector<Logits> all;
+  for (;;) {
+    switch (pass->Run(stop)) {
+      case ForwardStatus::kStopped:
+        stop->store(false);
+        if (num_stops != nullptr) ++*num_stops;
+        break;
+      case ForwardStatus::kLogits:
+        for (int32_t i = 0; i < pass->num_logit_rows(); ++i) {
+          all.emplace_back(pass->logits(i), pass->logits(i) + vocab);
+        }
+        break;
+      case ForwardStatus::kDone:
+        return all;
+    }
+  }
+}
+
+// Runs tokens [begin, end) of a sequence alone; the logits after each.
+inline std::vector<Logits> RunAlone(ForwardPass* pass, const std::vector<int32_t>& tokens,
+                                    int32_t begin, int32_t end, const std::vector<int32_t>& blocks,
+                                    int32_t vocab) {
+  ForwardBatch& batch = pass->batch();
+  batch.Clear();
+  batch.AddRow(std::span(tokens).subspan(begin, end - begin), begin, blocks, false);
+  for (int32_t i = 0; i < end - begin; ++i) batch.logit_tokens.push_back(i);
+  return RunPass(pass, vocab);
+}
+
+inline bool SameBits(const Logits& a, const Logits& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// Model directories of tests/data/models, sorted.
+inline std::vector<std::string> GoldenModelDirs() {
+  std::vector<std::string> dirs;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(SKEIN_SOURCE_DIR "/tests/data/models")) {
+    if (entry.is_directory()) dirs.push_back(entry.path().string());
+  }
+  std::sort(dirs.begin(), dirs.end());
+  return dirs;
+}
+
+}  // namespace skein::testing
