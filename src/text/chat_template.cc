@@ -1,5 +1,6 @@
 #include "text/chat_template.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,6 +16,9 @@ namespace skein {
 namespace {
 
 using Json = ChatTemplate::Json;
+
+constexpr size_t kMaxWork = size_t{1} << 30;
+constexpr size_t kMaxCopiesOfInput = 512;
 
 // Longer sources and files are refused before they are read further.
 constexpr size_t kMaxSourceBytes = size_t{4} << 20;
@@ -33,6 +37,7 @@ jinja::Value ToValue(const Json& json, int depth, jinja::RenderState* state) {
       return Value::Of(json.get<double>());
     case Json::value_t::string: {
       const auto& text = json.get_ref<const std::string&>();
+      state->Charge(text.size());
       if (!jinja::IsValidUtf8(text)) state->Fail("a string is not valid UTF-8");
       return Value::Of(text);
     }
@@ -60,7 +65,8 @@ jinja::Value ToValue(const Json& json, int depth, jinja::RenderState* state) {
 
 class JinjaChatTemplate final : public ChatTemplate {
  public:
-  JinjaChatTemplate(jinja::Body body, std::optional<jinja::Body> tool_body, Json special_tokens)
+  JinjaChatTemplate(jinja::Body body, std::unique_ptr<const jinja::Body> tool_body,
+                    Json special_tokens)
       : body_(std::move(body)),
         tool_body_(std::move(tool_body)),
         special_tokens_(std::move(special_tokens)) {}
@@ -71,17 +77,24 @@ class JinjaChatTemplate final : public ChatTemplate {
     }
     Json all = special_tokens_;
     for (const auto& item : variables.items()) all[item.key()] = item.value();
-    jinja::RenderState state{jinja::RenderLimits{}};
-    const jinja::Value values = ToValue(all, 0, &state);
-    if (!state.ok()) return state.status();
+    jinja::RenderLimits limits;
+    limits.max_work = kMaxWork;
+    jinja::RenderState reading(limits);
+    const jinja::Value values = ToValue(all, 0, &reading);
+    if (!reading.ok()) return reading.status();
+    // Templates copy what they are given many times over, and short ones have no need of much.
+    limits.max_work =
+        std::min(kMaxWork, jinja::RenderLimits{}.max_work + kMaxCopiesOfInput * reading.work());
+    jinja::RenderState state(limits);
     const auto tools = variables.find("tools");
     const bool with_tools = tools != variables.end() && !tools->is_null();
-    return jinja::Evaluate(with_tools && tool_body_ ? *tool_body_ : body_, values, &state);
+    return jinja::Evaluate(with_tools && tool_body_ != nullptr ? *tool_body_ : body_, values,
+                           &state);
   }
 
  private:
   const jinja::Body body_;
-  const std::optional<jinja::Body> tool_body_;  // for requests with tools, if there is one
+  const std::unique_ptr<const jinja::Body> tool_body_;  // for requests with tools, if there is one
   const Json special_tokens_;
 };
 
@@ -171,7 +184,7 @@ Result<Sources> SourcesOf(const Json& config, const std::string& path) {
 Result<std::unique_ptr<ChatTemplate>> ChatTemplate::Parse(std::string_view source) {
   SKEIN_ASSIGN_OR_RETURN(jinja::Body body, ParseSource(source));
   return std::unique_ptr<ChatTemplate>(
-      new JinjaChatTemplate(std::move(body), std::nullopt, Json::object()));
+      new JinjaChatTemplate(std::move(body), nullptr, Json::object()));
 }
 
 Result<std::unique_ptr<ChatTemplate>> ChatTemplate::Load(const std::string& model_dir) {
@@ -194,9 +207,10 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::Load(const std::string& mode
                       "tokenizer_config.json");
   }
   SKEIN_ASSIGN_OR_RETURN(jinja::Body body, ParseSource(*sources.plain));
-  std::optional<jinja::Body> tool_body;
+  std::unique_ptr<const jinja::Body> tool_body;
   if (sources.with_tools) {
-    SKEIN_ASSIGN_OR_RETURN(tool_body, ParseSource(*sources.with_tools));
+    SKEIN_ASSIGN_OR_RETURN(jinja::Body parsed, ParseSource(*sources.with_tools));
+    tool_body = std::make_unique<const jinja::Body>(std::move(parsed));
   }
   return std::unique_ptr<ChatTemplate>(
       new JinjaChatTemplate(std::move(body), std::move(tool_body), SpecialTokens(config)));

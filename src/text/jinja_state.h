@@ -10,10 +10,10 @@ namespace skein::jinja {
 
 // What one rendering may use. A template or a conversation beyond these fails; it never hangs.
 struct RenderLimits {
-  size_t max_work = size_t{1} << 29;          // bytes and elements touched, in total
+  size_t max_work = size_t{1} << 27;          // bytes and elements touched, in total
   size_t max_steps = 20'000'000;              // expressions and statements evaluated
   size_t max_output_bytes = size_t{1} << 26;  // of the rendered text
-  int max_depth = 400;                        // nested evaluations (macros that call themselves)
+  int max_depth = 300;                        // nested evaluations (macros that call themselves)
 };
 
 // The budget and the first error of one rendering. Whoever works with values charges it, and
@@ -25,6 +25,7 @@ class RenderState {
   bool ok() const { return status_.ok(); }
   const Status& status() const { return status_; }
   const RenderLimits& limits() const { return limits_; }
+  size_t work() const { return work_; }
 
   // Keeps the first error. All of them are kInvalidArgument.
   void Fail(std::string message) {
