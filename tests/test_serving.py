@@ -93,7 +93,7 @@ def test_serve_refuses_what_it_cannot_do(stories, tmp_path):
                         ([str(stories), "--dtype", "int3"], "int3"),
                         ([str(stories), "--kv-cache-memory", "12parsecs"], "12parsecs"),
                         ([str(stories), "--max-model-len", "100000"], "100000"),
-                        ([str(tmp_path)], "config.json")]:
+                        ([str(tmp_path)], "tokenizer.json")]:
         run = subprocess.run([SKEIN_BIN, "serve", *args, "--port", "0"], capture_output=True,
                              text=True, timeout=60)
         assert run.returncode != 0

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Make tiny random models of every architecture and record what the reference computes on them.
 
-    python3 -m venv /tmp/venv-dev && /tmp/venv-dev/bin/pip install -r tools/requirements-dev.txt
-    /tmp/venv-dev/bin/python tools/make_golden_models.py [OUT_DIR]     (default: tests/data)
+    python3 -m venv .venv-dev && .venv-dev/bin/pip install -r tools/requirements-dev.txt
+    .venv-dev/bin/python tools/make_golden_models.py [OUT_DIR]     (default: tests/data)
 
 Writes OUT_DIR/models/NAME/ in HuggingFace layout with a golden.json each, and OUT_DIR/rope.json; the
 format is described in tests/data/models/README.md. The goldens are computed by `transformers` from

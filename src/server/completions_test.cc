@@ -40,7 +40,7 @@ TEST_F(CompletionsTest, EndTokenIsHiddenAndTellsNoReason) {
 
 TEST_F(CompletionsTest, StopStringsAndStopTokens) {
   Start();
-  Json choice = Complete(R"("max_tokens": 5000, "ignore_eos": true, "stop": ["zzz", "lo, w"])")
+  Json choice = Complete(R"("max_tokens": 50000000, "ignore_eos": true, "stop": ["zzz", "lo, w"])")
                     .json()["choices"][0];
   EXPECT_EQ(choice["text"], "Hel");
   EXPECT_EQ(choice["finish_reason"], "stop");

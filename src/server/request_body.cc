@@ -89,6 +89,9 @@ Status ReadTools(FieldReader* reader, Json* variables) {
                   "this version",
                   "tool_choice");
   }
+  // Templates are written for transformers, which always passes both: None is not undefined.
+  (*variables)["tools"] = nullptr;
+  if (!variables->contains("documents")) (*variables)["documents"] = nullptr;
   const Json* tools = reader->Find("tools");
   if (tools == nullptr) return Status::Ok();
   if (!tools->is_array()) {
