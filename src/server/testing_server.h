@@ -29,7 +29,7 @@ class FakeTemplate final : public ChatTemplate {
       text += message.at("role").get<std::string>() + ": " +
               message.at("content").get<std::string>() + "\n";
     }
-    if (variables.contains("tools")) text += variables.at("tools").dump() + "\n";
+    if (!variables.at("tools").is_null()) text += variables.at("tools").dump() + "\n";
     if (variables.contains("mood")) text += variables.at("mood").get<std::string>() + "\n";
     if (variables.at("add_generation_prompt").get<bool>()) text += "assistant: ";
     return text;
