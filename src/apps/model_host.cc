@@ -1,5 +1,7 @@
 #include "apps/model_host.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -33,13 +35,14 @@ Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string& model_
   return loaded;
 }
 
-// Draws a line of progress on stderr, at most once per percent.
+// Draws a line of progress on stderr, at most once per percent; only its end where nobody watches.
 LoadProgress ShowProgress(const std::string& name) {
-  return [name, last = -1](int64_t done_bytes, int64_t total_bytes) mutable {
+  return [name, watched = isatty(STDERR_FILENO) == 1, last = -1](int64_t done_bytes,
+                                                                 int64_t total_bytes) mutable {
     const int percent = total_bytes > 0 ? static_cast<int>(done_bytes * 100 / total_bytes) : 100;
-    if (percent == last) return;
+    if (percent == last || (!watched && percent < 100)) return;
     last = percent;
-    std::fprintf(stderr, "\rloading %s: %3d %% of %s%s", name.c_str(), percent,
+    std::fprintf(stderr, "%sloading %s: %3d %% of %s%s", watched ? "\r" : "", name.c_str(), percent,
                  FormatByteSize(total_bytes).c_str(), done_bytes == total_bytes ? "\n" : "");
   };
 }
