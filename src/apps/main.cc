@@ -22,8 +22,10 @@ int main(int argc, char** argv) {
   CLI::App app{"Skein: a decision engine for language models"};
   app.set_version_flag("--version", SKEIN_VERSION);
   app.set_config("--config", "",
-                 "Read options from a TOML file with a section per command, such as [serve]; the "
-                 "command line wins");
+                 "Read options from a TOML file with a section per command, such as [serve] or "
+                 "[bench.serve]; the command line wins")
+      ->check(CLI::ExistingFile);
+  app.allow_config_extras(CLI::config_extras_mode::error);
   app.require_subcommand(1);
   app.fallthrough();
   int exit_status = 0;
