@@ -76,7 +76,11 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
   const int64_t blocks_per_seq = CeilDiv(wanted_len, kBlockTokens);
   int64_t num_blocks = options.num_kv_blocks;
   if (num_blocks > 0) {
-    SKEIN_RETURN_IF_ERROR(CheckMemory("num_kv_blocks", num_blocks, num_blocks * block_bytes));
+    int64_t bytes = 0;
+    if (__builtin_mul_overflow(num_blocks, block_bytes, &bytes)) {
+      bytes = std::numeric_limits<int64_t>::max();
+    }
+    SKEIN_RETURN_IF_ERROR(CheckMemory("num_kv_blocks", num_blocks, bytes));
   } else {
     const bool given = options.kv_cache_bytes > 0;
     if (given) {
