@@ -24,7 +24,7 @@ struct ProductCut {
 inline ProductCut CutProduct(int32_t m, int32_t n, int32_t k, size_t element_bytes,
                              int32_t max_rows, int num_threads) {
   constexpr int64_t kWeightBytes = 256 << 10;  // a part of a second-level cache
-  // The kernels take so many columns at a time at full speed, fewer at half.
+  // The widest register tile of the kernels: fewer columns leave accumulators idle.
   constexpr int64_t kTileCols = 4 * kPanelCols;
   constexpr int64_t kMinProducts = 1 << 16;  // about 2 us: much dearer than taking a ticket
   constexpr int32_t kTicketsPerThread = 4;   // enough to even out
