@@ -18,6 +18,8 @@
 namespace skein {
 namespace {
 
+constexpr double kShutdownTimeoutMaxS = 1e6;
+
 struct ServeOptions {
   ModelHostOptions model;
   ServerConfig server;
@@ -139,9 +141,12 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
   app->add_option("--port", o->server.port, "Port; 0: any free one")->capture_default_str();
   app->add_option("--api-key", o->server.api_key,
                   "Bearer token that requests for work must carry; empty: none");
-  app->add_option("--served-model-name", o->served_model_names,
-                  "Names that requests may use for the model; the first is its own")
+  app->add_option(
+         "--served-model-name", o->served_model_names,
+         "Names that requests may use for the model, also separated by commas; the first is "
+         "its own")
       ->expected(1, 64)
+      ->delimiter(',')
       ->check([](const std::string& name) {
         return name.empty() ? std::string("must not be empty") : std::string();
       });
@@ -149,8 +154,10 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
                   "A JSON object of variables for the chat template");
   app->add_option("--ssl-keyfile", o->server.ssl_keyfile, "TLS: private key, PEM");
   app->add_option("--ssl-certfile", o->server.ssl_certfile, "TLS: certificate chain, PEM");
-  app->add_option("--allowed-origins", o->server.allowed_origins, "Origins for CORS; *: all")
-      ->expected(0, 64)
+  app->add_option("--allowed-origins", o->server.allowed_origins,
+                  "Origins for CORS, also separated by commas; *: all, an empty one: none")
+      ->expected(1, 64)
+      ->delimiter(',')
       ->capture_default_str();
   app->add_option("--io-threads", o->server.num_io_threads, "Threads for sockets")
       ->check(CLI::Range(1, 256))
@@ -171,7 +178,12 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
       ->capture_default_str();
   app->add_option("--shutdown-timeout", o->shutdown_timeout_s,
                   "Seconds that running requests may take after SIGTERM")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check([](const std::string& text) {
+        const double seconds = std::strtod(text.c_str(), nullptr);
+        return seconds >= 0 && seconds <= kShutdownTimeoutMaxS
+                   ? std::string()
+                   : text + " is not a number of seconds in [0, 1000000]";
+      })
       ->capture_default_str();
 }
 
