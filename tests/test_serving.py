@@ -78,6 +78,34 @@ def test_sigterm_drains_running_work(stories):
         assert all(a.json()["usage"]["completion_tokens"] == 400 for a in answers)
 
 
+def test_what_outlasts_the_shutdown_ends_with_an_error(stories):
+    with SkeinServer(stories, "--shutdown-timeout", "0.1", "--max-num-seqs", "1") as server:
+        answers = {}
+
+        def ask(stream):
+            body = {"prompt": ["Once"] * 500, "max_tokens": 500, "ignore_eos": True, "stream": stream}
+            answers[stream] = httpx.post(server.url + "/v1/completions", json=body, timeout=60)
+
+        threads = [threading.Thread(target=ask, args=(stream,)) for stream in (False, True)]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + 10
+        while server.metric("vllm:num_requests_waiting") < 500:
+            assert time.monotonic() < deadline
+        time.sleep(0.1)  # the stream has begun
+        assert server.stop() == 0
+        for thread in threads:
+            thread.join()
+        assert answers[False].status_code == 503
+        assert answers[False].json()["error"]["type"] == "unavailable_error"
+        if answers[True].status_code == 200:
+            *_, error, end, _ = answers[True].text.split("\n\n")
+            assert end == "data: [DONE]"
+            assert "unavailable_error" in error
+        else:
+            assert answers[True].status_code == 503
+
+
 def test_run_reproduces_the_published_story(stories):
     import json
     golden = json.loads((stories / "golden.json").read_text())

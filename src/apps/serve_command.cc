@@ -19,6 +19,7 @@ namespace skein {
 namespace {
 
 constexpr double kShutdownTimeoutMaxS = 1e6;
+constexpr std::chrono::seconds kAbortAnswerTime(2);  // for clients that do not read
 
 struct ServeOptions {
   ModelHostOptions model;
@@ -97,6 +98,11 @@ void Drain(HttpServer* server, const StopSignals& signals, double timeout_s) {
   }
   if (!server->Drained()) spdlog::warn("ending {} requests", server->num_active_requests());
   server->Abort();
+  // The clients' errors must be on their way before the connections are closed.
+  const auto answered = std::chrono::steady_clock::now() + kAbortAnswerTime;
+  while (!server->Drained() && std::chrono::steady_clock::now() < answered) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 Status Serve(const ServeOptions& options) {
