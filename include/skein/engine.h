@@ -12,8 +12,8 @@ namespace skein {
 
 struct EngineLimits {
   int32_t vocab_size = 0;
-  int32_t max_model_len = 0;   // tokens: prompt and output together
-  int32_t max_num_seqs = 0;    // samples decoded at once; also the limit of num_samples
+  int32_t max_model_len = 0;  // tokens: prompt and output together
+  int32_t max_num_seqs = 0;   // samples decoded at once; also the limit of num_samples
   int32_t max_logprobs = 0;
   int32_t max_queued_requests = 0;
 };
@@ -27,23 +27,23 @@ struct EngineStats {
   int32_t kv_blocks_used = 0;    // referenced by a request
   int32_t kv_blocks_cached = 0;  // held by the prefix cache alone; evictable
   // Counters.
-  uint64_t prompt_tokens = 0;      // computed or cached
+  uint64_t prompt_tokens = 0;  // computed or cached
   uint64_t generation_tokens = 0;
   uint64_t prefix_cache_queries = 0;
   uint64_t prefix_cache_hits = 0;
-  uint64_t num_preemptions = 0;    // recomputations because KV ran out
-  uint64_t requests_oneshot = 0;   // finished, by execution class
+  uint64_t num_preemptions = 0;   // recomputations because KV ran out
+  uint64_t requests_oneshot = 0;  // finished, by execution class
   uint64_t requests_decode = 0;
-  uint64_t decode_slots_taken = 0;  // slots of the decode set ever handed out: OneShot takes none
-  uint64_t wasted_decode_slots = 0;  // slot-steps held by finished requests (request-level batching)
-  uint64_t steps_oneshot = 0;      // steps, by class of plan
+  uint64_t decode_slots_taken = 0;   // slots of the decode set ever handed out: OneShot takes none
+  uint64_t wasted_decode_slots = 0;  // slot-steps held by finished requests (request level)
+  uint64_t steps_oneshot = 0;        // steps, by class of plan
   uint64_t steps_mixed = 0;
   uint64_t steps_decode = 0;
-  uint64_t rounds = 0;             // scheduling rounds
-  uint64_t scheduler_us = 0;       // time in them
-  uint64_t prefill_us = 0;         // time in steps without decode rows
-  uint64_t decode_us = 0;          // time in steps with decode rows only
-  uint64_t mixed_us = 0;           // time in steps with both
+  uint64_t rounds = 0;        // scheduling rounds
+  uint64_t scheduler_us = 0;  // time in them
+  uint64_t prefill_us = 0;    // time in steps without decode rows
+  uint64_t decode_us = 0;     // time in steps with decode rows only
+  uint64_t mixed_us = 0;      // time in steps with both
   // Histogram of tokens per step: counts at most 1, 8, 16, 32, ..., 16384, and above.
   static constexpr std::array<int32_t, 13> kIterationTokenBounds = {
       1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};

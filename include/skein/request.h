@@ -49,10 +49,10 @@ struct GenerateSpec {
 struct Request {
   std::vector<TokenId> prompt;  // [1, max_model_len)
   GenerateSpec generate;
-  int32_t priority = 0;              // lower runs first
+  int32_t priority = 0;               // lower runs first
   std::optional<TimeUs> slo_ttft_us;  // wanted time to the first token, from arrival
   std::optional<TimeUs> slo_tpot_us;  // wanted time per further token
-  std::string user;                  // affinity and fairness key
+  std::string user;                   // affinity and fairness key
   uint64_t cache_salt = 0;  // prefixes are shared only between equal salts; 0 is the common pool
   int32_t adapter_id = 0;   // weights variant; 0 is the base model, the only one today
 };
@@ -72,7 +72,7 @@ struct TokenLogprob {
 
 struct OutputToken {
   TokenId token = 0;
-  TokenLogprob chosen;                  // valid where num_logprobs is set
+  TokenLogprob chosen;                     // valid where num_logprobs is set
   std::vector<TokenLogprob> top_logprobs;  // [num_logprobs], most likely first
 };
 
@@ -90,9 +90,9 @@ struct RequestOutput {
   int32_t sample = 0;  // [0, num_samples)
   std::vector<OutputToken> tokens;
   std::optional<FinishReason> finish;
-  Status status;               // not ok exactly with FinishReason::kError
-  int32_t cached_tokens = 0;   // prompt tokens taken from the prefix cache
-  RequestTimes times;          // complete with `finish`
+  Status status;              // not ok exactly with FinishReason::kError
+  int32_t cached_tokens = 0;  // prompt tokens taken from the prefix cache
+  RequestTimes times;         // complete with `finish`
 };
 
 // Called on the engine's thread, in order; must not block and must not call back into the engine

@@ -14,8 +14,8 @@ constexpr size_t kHugePageBytes = size_t{2} << 20;
 AlignedBuffer::AlignedBuffer(size_t size_bytes) : size_(size_bytes) {
   if (size_bytes == 0) return;
   // Anonymous pages come zeroed and page-aligned, and cost nothing until they are touched.
-  void* memory = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+  void* memory =
+      mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   SKEIN_CHECK(memory != MAP_FAILED && "out of memory");
   if (size_bytes >= kHugePageBytes) (void)madvise(memory, size_bytes, MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(memory);

@@ -8,10 +8,11 @@
 namespace skein {
 
 Result<int64_t> ParseByteSize(std::string_view text) {
-  const Status bad(StatusCode::kInvalidArgument,
-                   "'" + std::string(text) +
-                       "' is not an amount of memory: a number of bytes, or with KiB, MiB, GiB, TiB "
-                       "(or KB, MB, GB, TB)");
+  const Status bad(
+      StatusCode::kInvalidArgument,
+      "'" + std::string(text) +
+          "' is not an amount of memory: a number of bytes, or with KiB, MiB, GiB, TiB "
+          "(or KB, MB, GB, TB)");
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !std::isfinite(number) || number < 0) return bad;

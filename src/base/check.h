@@ -7,8 +7,8 @@ namespace skein::internal {
 [[noreturn]] void CheckFailed(const char* condition, const char* file, int line);
 }  // namespace skein::internal
 
-#define SKEIN_CHECK(condition)                                               \
-  do {                                                                       \
-    if (!(condition)) [[unlikely]]                                           \
-      ::skein::internal::CheckFailed(#condition, __FILE__, __LINE__);        \
+#define SKEIN_CHECK(condition)                                        \
+  do {                                                                \
+    if (!(condition)) [[unlikely]]                                    \
+      ::skein::internal::CheckFailed(#condition, __FILE__, __LINE__); \
   } while (false)

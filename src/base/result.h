@@ -12,7 +12,7 @@ namespace skein {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit by design
+  Result(T value) : value_(std::move(value)) {}         // NOLINT: implicit by design
   Result(Status status) : status_(std::move(status)) {  // NOLINT: implicit by design
     SKEIN_CHECK(!status_.ok());
   }
@@ -46,10 +46,10 @@ class [[nodiscard]] Result {
 #define SKEIN_CONCAT_(a, b) SKEIN_CONCAT_INNER_(a, b)
 
 // Returns the Status of `expression` from the enclosing function unless it is ok.
-#define SKEIN_RETURN_IF_ERROR(expression)                          \
-  do {                                                             \
-    ::skein::Status skein_status_ = (expression);                  \
-    if (!skein_status_.ok()) return skein_status_;                 \
+#define SKEIN_RETURN_IF_ERROR(expression)          \
+  do {                                             \
+    ::skein::Status skein_status_ = (expression);  \
+    if (!skein_status_.ok()) return skein_status_; \
   } while (false)
 
 // `SKEIN_ASSIGN_OR_RETURN(auto x, F())`: declares x, or returns F's Status.

@@ -56,16 +56,15 @@ std::string PlanMembers(const StepPlan& plan) {
 }  // namespace
 
 void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
-  *out_
-      << fmt::format(
-             R"({{"event":"start","sharing":"{}","decode_set":"{}","num_kv_blocks":{},)"
-             R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},"num_adapters":{},)"
-             R"("prefix_caching":{},"force_decode_path":{}}})",
-             config.sharing == Sharing::kWhole ? "whole" : "chunked",
-             config.decode_set == DecodeSet::kStatic ? "static" : "fill", config.num_kv_blocks,
-             config.max_model_len, config.max_num_seqs, config.max_num_batched_tokens,
-             config.num_adapters, config.prefix_caching, config.force_decode_path)
-      << '\n';
+  *out_ << fmt::format(R"({{"event":"start","sharing":"{}","decode_set":"{}","num_kv_blocks":{},)"
+                       R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},)"
+                       R"("num_adapters":{},"prefix_caching":{},"force_decode_path":{}}})",
+                       config.sharing == Sharing::kWhole ? "whole" : "chunked",
+                       config.decode_set == DecodeSet::kStatic ? "static" : "fill",
+                       config.num_kv_blocks, config.max_model_len, config.max_num_seqs,
+                       config.max_num_batched_tokens, config.num_adapters, config.prefix_caching,
+                       config.force_decode_path)
+        << '\n';
 }
 
 void SchedulerRecorder::OnArrive(RequestId id, const Request& request, TimeUs now_us) {

@@ -100,7 +100,8 @@ TEST_F(CompletionsTest, StreamFraming) {
   Start();
   engine_.set_reply("h\xC3\xA9!");
   const Answer answer = Complete(
-      R"("max_tokens": 50, "stream": true, "echo": true, "stream_options": {"include_usage": true})");
+      R"("max_tokens": 50, "stream": true, "echo": true,
+         "stream_options": {"include_usage": true})");
   EXPECT_EQ(answer.status, 200);
   EXPECT_TRUE(answer.Field("Content-Type").starts_with("text/event-stream"));
   const std::vector<std::string> events = answer.Events();

@@ -31,6 +31,19 @@ std::optional<std::string> ByteAlphabet::Unmap(std::string_view text) const {
   return bytes;
 }
 
+void ByteAlphabet::AppendBytes(std::string_view text, std::string* out) const {
+  const size_t begin = out->size();
+  for (size_t pos = 0; pos < text.size();) {
+    const std::optional<uint8_t> byte = ByteOf(NextCodePoint(text, &pos));
+    if (!byte) {
+      out->resize(begin);
+      out->append(text);
+      return;
+    }
+    out->push_back(static_cast<char>(*byte));
+  }
+}
+
 std::string ByteAlphabet::Map(std::string_view bytes) const {
   std::string text;
   text.reserve(2 * bytes.size());

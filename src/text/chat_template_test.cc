@@ -272,7 +272,9 @@ TEST(ChatTemplateTest, LoadsFromAModelDirectory) {
   dir.Write("tokenizer_config.json",
             R"({"bos_token": {"content": "<b>", "lstrip": false}, "eos_token": "<e>",
                 "pad_token": null, "additional_special_tokens": ["<x>", {"content": "<y>"}],
-                "chat_template": "{{ bos_token }}{{ x }}{{ eos_token }}{{ pad_token is defined }}{{ additional_special_tokens|join }}"})");
+                "chat_template": )"
+            R"("{{ bos_token }}{{ x }}{{ eos_token }}{{ pad_token is defined }})"
+            R"({{ additional_special_tokens|join }}"})");
   EXPECT_EQ(LoadAndRender(dir, {{"x", 1}}), "<b>1<e>False<x><y>");
   EXPECT_EQ(LoadAndRender(dir, {{"x", 1}, {"bos_token", "!"}}), "!1<e>False<x><y>");
   dir.Write("tokenizer_config.json", R"({"chat_template": [{"name": "rag", "template": "r"},
