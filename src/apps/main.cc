@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <cctype>
+#include <cstdio>
 #include <string>
 
 #include "apps/commands.h"
@@ -34,6 +35,13 @@ int main(int argc, char** argv) {
   skein::AddTokenizeCommand(&app, &exit_status);
   skein::AddModelCommand(&app, &exit_status);
   skein::AddBenchCommand(&app, &exit_status);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ConfigError& error) {
+    std::fprintf(stderr, "--config: %s: there is no such option\n", error.what());
+    return error.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
   return exit_status;
 }

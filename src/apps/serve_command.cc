@@ -18,6 +18,9 @@
 namespace skein {
 namespace {
 
+constexpr double kShutdownTimeoutMaxS = 1e6;
+constexpr std::chrono::seconds kAbortAnswerTime(2);  // for clients that do not read
+
 struct ServeOptions {
   ModelHostOptions model;
   ServerConfig server;
@@ -95,6 +98,11 @@ void Drain(HttpServer* server, const StopSignals& signals, double timeout_s) {
   }
   if (!server->Drained()) spdlog::warn("ending {} requests", server->num_active_requests());
   server->Abort();
+  // The clients' errors must be on their way before the connections are closed.
+  const auto answered = std::chrono::steady_clock::now() + kAbortAnswerTime;
+  while (!server->Drained() && std::chrono::steady_clock::now() < answered) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 Status Serve(const ServeOptions& options) {
@@ -139,9 +147,12 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
   app->add_option("--port", o->server.port, "Port; 0: any free one")->capture_default_str();
   app->add_option("--api-key", o->server.api_key,
                   "Bearer token that requests for work must carry; empty: none");
-  app->add_option("--served-model-name", o->served_model_names,
-                  "Names that requests may use for the model; the first is its own")
+  app->add_option(
+         "--served-model-name", o->served_model_names,
+         "Names that requests may use for the model, also separated by commas; the first is "
+         "its own")
       ->expected(1, 64)
+      ->delimiter(',')
       ->check([](const std::string& name) {
         return name.empty() ? std::string("must not be empty") : std::string();
       });
@@ -149,8 +160,10 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
                   "A JSON object of variables for the chat template");
   app->add_option("--ssl-keyfile", o->server.ssl_keyfile, "TLS: private key, PEM");
   app->add_option("--ssl-certfile", o->server.ssl_certfile, "TLS: certificate chain, PEM");
-  app->add_option("--allowed-origins", o->server.allowed_origins, "Origins for CORS; *: all")
-      ->expected(0, 64)
+  app->add_option("--allowed-origins", o->server.allowed_origins,
+                  "Origins for CORS, also separated by commas; *: all, an empty one: none")
+      ->expected(1, 64)
+      ->delimiter(',')
       ->capture_default_str();
   app->add_option("--io-threads", o->server.num_io_threads, "Threads for sockets")
       ->check(CLI::Range(1, 256))
@@ -171,7 +184,12 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
       ->capture_default_str();
   app->add_option("--shutdown-timeout", o->shutdown_timeout_s,
                   "Seconds that running requests may take after SIGTERM")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check([](const std::string& text) {
+        const double seconds = std::strtod(text.c_str(), nullptr);
+        return seconds >= 0 && seconds <= kShutdownTimeoutMaxS
+                   ? std::string()
+                   : text + " is not a number of seconds in [0, 1000000]";
+      })
       ->capture_default_str();
 }
 
