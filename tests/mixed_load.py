@@ -3,8 +3,9 @@
 
     SKEIN_BIN=build/tsan/bin/skein python tests/mixed_load.py --seconds 60
 
-Checks while it runs that each greedy request gets the text that an idle server gave, and at the end
-that nothing is left running, every KV block is free and the server exits with status 0.
+Checks while it runs that each request gets the text that an idle server gave, and at the end that
+every kind of request took part, nothing is left running, every KV block is free and the server exits
+with status 0. The seed fixes what is asked, not how the requests interleave.
 """
 import argparse
 import asyncio
@@ -17,86 +18,144 @@ import httpx
 
 from skein_server import STORIES, SkeinServer
 
-PROMPTS = ["Once upon a time", "The little dog", "Tom and his mom went to the park. " * 6, "A", "She said"]
+PROMPTS = ["Once upon a time", "The little dog", "Tom and his mom went to the park. " * 6, "A",
+           "She said"]
+MAX_TOKENS = (1, 7, 60)
+SAMPLED = {"temperature": 1, "seed": 5, "n": 2, "logprobs": 2}
+IDLE_TIMEOUT_S = 60  # generous: under a sanitizer the last step alone may take seconds
 
 
-def body(rng, index):
-    return {"model": "stories260K", "prompt": PROMPTS[index], "max_tokens": rng.choice([1, 1, 7, 60]),
-            "temperature": 0}
+def greedy(prompt, max_tokens):
+    return {"model": "stories260K", "prompt": prompt, "max_tokens": max_tokens, "temperature": 0}
+
+
+def any_greedy(rng):
+    return greedy(rng.choice(PROMPTS), rng.choice((1, *MAX_TOKENS)))
+
+
+def any_sampled(rng):
+    return greedy(PROMPTS[0], rng.choice((1, *MAX_TOKENS))) | SAMPLED
+
+
+def key(request):
+    return json.dumps({k: v for k, v in request.items() if k != "stream"}, sort_keys=True)
+
+
+def texts(answer):
+    return [choice["text"] for choice in answer["choices"]]
 
 
 class Load:
-    def __init__(self, url, seed, deadline):
-        self.url, self.deadline, self.rng = url, deadline, random.Random(seed)
-        self.expected, self.counts, self.errors = {}, {}, []
+    """`expected`: key(request) -> the texts an idle server gave. `errors`: what went wrong."""
+
+    def __init__(self, url, seed, seconds):
+        self.url, self.seconds, self.rng = url, seconds, random.Random(seed)
+        self.expected, self.errors = {}, []
+        self.kinds = [self.whole, self.whole, self.stream, self.stream, self.sampled, self.bad]
+        self.counts = {kind.__name__: 0 for kind in self.kinds}
 
     async def reference(self, client):
-        for prompt in range(len(PROMPTS)):
-            for max_tokens in (1, 7, 60):
-                request = {"model": "stories260K", "prompt": PROMPTS[prompt], "max_tokens": max_tokens,
-                           "temperature": 0}
-                answer = (await client.post("/v1/completions", json=request)).json()
-                self.expected[PROMPTS[prompt], max_tokens] = answer["choices"][0]["text"]
+        requests = [greedy(prompt, n) for prompt in PROMPTS for n in MAX_TOKENS]
+        for request in requests + [greedy(PROMPTS[0], n) | SAMPLED for n in MAX_TOKENS]:
+            answer = await client.post("/v1/completions", json=request)
+            answer.raise_for_status()
+            self.expected[key(request)] = texts(answer.json())
 
-    def check(self, request, text):
-        if text != self.expected[request["prompt"], request["max_tokens"]]:
-            self.errors.append(f"{request} gave {text!r}")
+    def check(self, request, found):
+        if found != self.expected[key(request)]:
+            self.errors.append(f"{request} gave {found!r}, alone {self.expected[key(request)]!r}")
+
+    async def ask(self, client, request):
+        answer = await client.post("/v1/completions", json=request)
+        if answer.status_code == 200:
+            self.check(request, texts(answer.json()))
+        elif answer.status_code != 429:
+            self.errors.append(f"{request}: status {answer.status_code}: {answer.text}")
 
     async def whole(self, client, rng):
-        request = body(rng, rng.randrange(len(PROMPTS)))
-        answer = await client.post("/v1/completions", json=request)
-        if answer.status_code == 200:
-            self.check(request, answer.json()["choices"][0]["text"])
-        elif answer.status_code != 429:
-            self.errors.append(f"status {answer.status_code}: {answer.text}")
-
-    async def stream(self, client, rng):
-        request = body(rng, rng.randrange(len(PROMPTS))) | {"stream": True}
-        leave_after = rng.choice([None, 1, 3])
-        text, done = "", False
-        async with client.stream("POST", "/v1/completions", json=request) as response:
-            async for line in response.aiter_lines():
-                if line == "data: [DONE]":
-                    done = True
-                elif line.startswith("data: "):
-                    choices = json.loads(line[6:])["choices"]
-                    text += choices[0]["text"] if choices else ""
-                    if leave_after is not None:
-                        leave_after -= 1
-                        if leave_after == 0:
-                            return
-        if done:
-            self.check(request, text)
-        else:
-            self.errors.append(f"{request}: the stream ended without [DONE]")
+        await self.ask(client, any_greedy(rng))
 
     async def sampled(self, client, rng):
-        request = body(rng, 0) | {"temperature": 1, "seed": 5, "n": 2, "logprobs": 2}
-        answer = await client.post("/v1/completions", json=request)
-        if answer.status_code == 200:
-            text = [c["text"] for c in answer.json()["choices"]]
-            if self.expected.setdefault(("sampled", request["max_tokens"]), text) != text:
-                self.errors.append(f"{request} gave {text!r}")
+        await self.ask(client, any_sampled(rng))
+
+    async def stream(self, client, rng):
+        request = any_greedy(rng) | {"stream": True}
+        leave_after = rng.choice([None, None, 1, 3])
+        text, events = "", 0
+        async with client.stream("POST", "/v1/completions", json=request) as response:
+            if response.status_code == 429:
+                return
+            async for line in response.aiter_lines():
+                if line == "data: [DONE]":
+                    self.check(request, [text])
+                    return
+                if line.startswith("data: "):
+                    event = json.loads(line[6:])
+                    if "choices" not in event:
+                        break
+                    text += "".join(texts(event))
+                    events += 1
+                    if events == leave_after:
+                        return
+        self.errors.append(f"{request}: the stream ended without [DONE], after {line!r}")
 
     async def bad(self, client, rng):
-        request = body(rng, 0) | {"temperature": -1}
+        request = any_greedy(rng) | {"temperature": -1}
         answer = await client.post("/v1/completions", json=request)
         if answer.status_code != 400 or answer.json()["error"]["param"] != "temperature":
             self.errors.append(f"bad request: {answer.status_code} {answer.text}")
 
-    async def worker(self, client, number):
-        rng = random.Random(self.rng.random() + number)
-        kinds = [self.whole, self.whole, self.stream, self.stream, self.sampled, self.bad]
-        while time.monotonic() < self.deadline and not self.errors:
-            kind = rng.choice(kinds)
-            await kind(client, rng)
-            self.counts[kind.__name__] = self.counts.get(kind.__name__, 0) + 1
+    async def worker(self, client, rng, deadline):
+        while time.monotonic() < deadline and not self.errors:
+            kind = rng.choice(self.kinds)
+            try:
+                await kind(client, rng)
+            except httpx.HTTPError as error:
+                self.errors.append(f"{kind.__name__}: {error!r}")
+            self.counts[kind.__name__] += 1
 
-    async def run(self, clients):
+    async def run(self, clients, spoil=None):
         limits = httpx.Limits(max_connections=clients)
-        async with httpx.AsyncClient(base_url=self.url, timeout=120, limits=limits) as client:
+        async with httpx.AsyncClient(base_url=self.url, timeout=300, limits=limits) as client:
             await self.reference(client)
-            await asyncio.gather(*(self.worker(client, i) for i in range(clients)))
+            if spoil is not None:
+                spoil(self.expected)
+            deadline = time.monotonic() + self.seconds
+            seeds = [self.rng.random() for _ in range(clients)]
+            await asyncio.gather(*(self.worker(client, random.Random(s), deadline) for s in seeds))
+
+
+def wait_until_idle(server):
+    """What is still held when the time is up: (running requests, share of the KV blocks)."""
+    deadline = time.monotonic() + IDLE_TIMEOUT_S
+    while True:
+        held = (server.metric("vllm:num_requests_running"),
+                server.metric("vllm:kv_cache_usage_perc"))
+        if held == (0, 0) or time.monotonic() > deadline:
+            return held
+        time.sleep(0.05)
+
+
+def run_load(seconds, clients, seed, spoil=None):
+    """Loads a server of its own; returns what went wrong. `spoil` may alter the expected texts."""
+    print(f"mixed load: seed {seed}, {clients} clients, {seconds:g} s", flush=True)
+    # Few blocks: recomputation and eviction take part.
+    with SkeinServer(STORIES, "--kv-cache-memory", "2MiB", "--max-num-seqs", 8) as server:
+        load = Load(server.url, seed, seconds)
+        asyncio.run(load.run(clients, spoil))
+        running, usage = wait_until_idle(server)
+        preemptions = server.metric("vllm:num_preemptions_total")
+        status = server.stop(timeout_s=IDLE_TIMEOUT_S)
+    print(f"{load.counts}, {preemptions:g} preemptions, running {running:g}, KV usage {usage:g}, "
+          f"exit {status}")
+    errors = load.errors[:5]
+    if running or usage:
+        errors.append(f"held at the end: {running:g} requests, {usage:g} of the KV blocks")
+    if status:
+        errors.append(f"exit status {status}")
+    if not all(load.counts.values()) and not errors:
+        errors.append(f"not every kind of request was made: {load.counts}")
+    return errors + server.log[-200:] if errors else []
 
 
 def main():
@@ -105,19 +164,9 @@ def main():
     parser.add_argument("--clients", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    # Few blocks: recomputation and eviction take part.
-    with SkeinServer(STORIES, "--kv-cache-memory", "2MiB", "--max-num-seqs", 8) as server:
-        load = Load(server.url, args.seed, time.monotonic() + args.seconds)
-        asyncio.run(load.run(args.clients))
-        time.sleep(0.5)
-        running = server.metric("vllm:num_requests_running")
-        usage = server.metric("vllm:kv_cache_usage_perc")
-        status = server.stop()
-    print(f"seed {args.seed}: {load.counts}, running {running}, KV usage {usage}, exit {status}")
-    print("\n".join(load.errors[:5]))
-    if load.errors or running or usage or status:
-        print("".join(server.log[-30:]))
-        sys.exit(1)
+    errors = run_load(args.seconds, args.clients, args.seed)
+    print("\n".join(errors) or "clean")
+    sys.exit(1 if errors else 0)
 
 
 if __name__ == "__main__":
