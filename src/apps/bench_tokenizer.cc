@@ -147,7 +147,10 @@ void MeasureTexts(const Tokenizer& tokenizer, const TokenizerBenchOptions& optio
   Json encode = Json::array(), decode = Json::array();
   for (const TokenizerText& text : TokenizerTexts()) {
     const std::vector<TokenId> ids = Encode(tokenizer, text.text);
-    Json row{{"name", text.name}, {"chars", text.num_chars}, {"tokens", ids.size()}};
+    Json row{{"name", text.name},
+             {"chars", text.num_chars},
+             {"bytes", text.text.size()},
+             {"tokens", ids.size()}};
     row["us"] = MedianUs(options, ThreadCpuUs, [&] { Encode(tokenizer, text.text); });
     encode.push_back(row);
     row["us"] = MedianUs(options, ThreadCpuUs, [&] { tokenizer.Decode(ids, false); });

@@ -24,7 +24,7 @@ Status CheckTokenizer(const Tokenizer& tokenizer, const std::string& dir);
 
 // Times are CPU time of the calling thread, which on an idle machine is the time that passes, but
 // for batches and concurrent calls, where it is the time that passes. Members: gate ("passed"),
-// load_ms, encode and decode [{name, chars, tokens, us}], batch [{size, us}], concurrent
+// load_ms, encode and decode [{name, chars, bytes, tokens, us}], batch [{size, us}], concurrent
 // {threads, us_per_encode}, stream_decode_us (per token); beside these first_sight (a text that a
 // fresh tokenizer encodes as its first) and one_letter (a megabyte of one letter) {chars, us}.
 Result<nlohmann::ordered_json> RunTokenizerBench(const TokenizerBenchOptions& options);

@@ -13,14 +13,14 @@ using Json = nlohmann::ordered_json;
 
 void PrintTable(const Json& result) {
   fmt::print("load {:.1f} ms\n", result["load_ms"].get<double>());
-  fmt::print("{:<26}{:>9}{:>9}{:>12}{:>12}{:>12}\n", "text", "chars", "tokens", "encode us",
-             "Mchars/s", "decode us");
+  fmt::print("{:<26}{:>9}{:>9}{:>12}{:>12}{:>12}\n", "text", "chars", "tokens", "encode us", "MB/s",
+             "decode us");
   for (size_t i = 0; i < result["encode"].size(); ++i) {
     const Json& row = result["encode"][i];
     const auto us = row["us"].get<double>();
     fmt::print("{:<26}{:>9}{:>9}{:>12.2f}{:>12.1f}{:>12.2f}\n", row["name"].get<std::string>(),
                row["chars"].get<int64_t>(), row["tokens"].get<int64_t>(), us,
-               row["chars"].get<double>() / us, result["decode"][i]["us"].get<double>());
+               row["bytes"].get<double>() / us, result["decode"][i]["us"].get<double>());
   }
   for (const Json& row : result["batch"]) {
     fmt::print("batch of {:<3}{:>12.2f} us\n", row["size"].get<int>(), row["us"].get<double>());

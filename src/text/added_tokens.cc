@@ -37,6 +37,11 @@ void AddedTokens::Matcher::Add(std::string_view text, const AddedToken* token) {
     ++num_starts_;
     start_ = text[0];
   }
+  if (text.size() == 1) {
+    seconds_.fill(true);
+  } else {
+    seconds_[static_cast<uint8_t>(text[1])] = true;
+  }
   uint32_t node = 0;
   for (const char c : text) {
     uint32_t child = FindChild(node, c);
@@ -54,7 +59,12 @@ void AddedTokens::Matcher::Add(std::string_view text, const AddedToken* token) {
 size_t AddedTokens::Matcher::FindStart(std::string_view text, size_t pos) const {
   if (num_starts_ == 0) return text.size();
   if (num_starts_ == 1) return std::min(text.find(start_, pos), text.size());
-  while (pos < text.size() && !starts_[static_cast<uint8_t>(text[pos])]) ++pos;
+  // A pattern of one byte may be the last of the text; then the byte behind it must not be read.
+  for (; pos + 1 < text.size(); ++pos) {
+    if (starts_[static_cast<uint8_t>(text[pos])] && seconds_[static_cast<uint8_t>(text[pos + 1])]) {
+      return pos;
+    }
+  }
   return pos;
 }
 

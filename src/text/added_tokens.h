@@ -86,9 +86,10 @@ class AddedTokens {
     uint32_t FindChild(uint32_t node, char byte) const;
 
     std::vector<Node> nodes_{1};
-    std::array<bool, 256> starts_{};
+    std::array<bool, 256> starts_{};   // first bytes of patterns
+    std::array<bool, 256> seconds_{};  // second bytes; all, if a pattern has one byte only
     int num_starts_ = 0;
-    char start_ = 0;  // the last of them
+    char start_ = 0;  // the last of the first bytes
   };
 
   AddedTokens() = default;

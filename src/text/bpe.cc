@@ -102,26 +102,34 @@ Status Bpe::AddMerges(const BpeSpec& spec) {
 
 Status Bpe::AddAlphabets(const BpeSpec& spec) {
   const ByteAlphabet alphabet;
-  has_byte_alphabet_ = true;
+  bool has_all_letters = true;
   for (int byte = 0; byte < 256; ++byte) {
     const std::optional<TokenId> letter = TokenToId(alphabet.CharOf(static_cast<uint8_t>(byte)));
-    has_byte_alphabet_ = has_byte_alphabet_ && letter.has_value();
+    has_all_letters = has_all_letters && letter.has_value();
     letter_ids_[byte] = letter.value_or(-1);
     char name[8];
     std::snprintf(name, sizeof(name), "<0x%02X>", byte);
     fallback_ids_[byte] = TokenToId(name).value_or(-1);
   }
-  if (has_byte_alphabet_ && spec.ignore_merges) {
-    byte_words_ = TokenTable(tokens_.num_ids(), 0);
-    for (TokenId id = 0; id <= max_id(); ++id) {
-      const std::optional<std::string> bytes = alphabet.Unmap(IdToToken(id));
-      if (bytes && !bytes->empty()) byte_words_.Add(*bytes, id);
-    }
-  }
   if (spec.unk_token) {
     unk_id_ = TokenToId(*spec.unk_token);
     if (!unk_id_) return Invalid("unk_token '" + *spec.unk_token + "' is not in the vocabulary");
   }
+  can_encode_bytes_ = has_all_letters || (!unk_id_ && !spec.byte_fallback);
+  if (!can_encode_bytes_) return Status::Ok();
+  if (spec.ignore_merges) {
+    byte_words_ = TokenTable(tokens_.num_ids(), 0);
+  } else if (has_all_letters) {  // else neighbours of a letter that vanishes come together
+    cuts_.emplace();
+  }
+  std::string bytes;
+  for (TokenId id = 0; id <= max_id(); ++id) {
+    bytes.clear();
+    if (!alphabet.AppendUnmapped(IdToToken(id), &bytes) || bytes.empty()) continue;
+    if (spec.ignore_merges) byte_words_.Add(bytes, id);
+    if (cuts_) cuts_->Add(bytes);
+  }
+  if (cuts_) cuts_->Finish();
   return Status::Ok();
 }
 
@@ -136,16 +144,37 @@ void Bpe::EncodeNew(std::string_view word, unsigned bytes, const ShortWords::Key
 void Bpe::EncodeLong(std::string_view word, unsigned bytes, IdWriter* out) const {
   std::vector<TokenId> ids;
   if (word.size() > LongWords::Key::kMaxBytes) {
-    EncodeWord(word, bytes, &ids);
+    EncodeParts(word, bytes, &ids);
     for (const TokenId id : ids) out->Put(id);
     return;
   }
   const LongWords::Key key(word, bytes);
   const uint64_t hash = key.Hash();
   if (long_words_->Find(key, hash, out)) return;
-  EncodeWord(word, bytes, &ids);
+  EncodeParts(word, bytes, &ids);
   for (const TokenId id : ids) out->Put(id);
   if (!ids.empty() && ids.size() <= LongWords::kMaxIds) long_words_->Insert(key, hash, ids);
+}
+
+void Bpe::EncodeParts(std::string_view word, unsigned bytes, std::vector<TokenId>* ids) const {
+  if (bytes == 0 || !cuts_) {
+    EncodeWord(word, bytes, ids);
+    return;
+  }
+  IdWriter out(ids);
+  std::vector<TokenId> part_ids;
+  for (size_t begin = 0; begin < word.size();) {
+    const size_t end = cuts_->FindCut(word, begin);
+    const std::string_view part = word.substr(begin, end - begin);
+    if (part.size() <= ShortWords::Key::kMaxBytes) {
+      EncodeCached(part, word.size() - begin, bytes, &out);
+    } else {
+      part_ids.clear();
+      EncodeWord(part, bytes, &part_ids);
+      for (const TokenId id : part_ids) out.Put(id);
+    }
+    begin = end;
+  }
 }
 
 void Bpe::EncodeWord(std::string_view word, unsigned bytes, std::vector<TokenId>* ids) const {
@@ -158,7 +187,10 @@ void Bpe::EncodeWord(std::string_view word, unsigned bytes, std::vector<TokenId>
   }
   ids->reserve(word.size());
   if (bytes != 0) {
-    for (const char c : word) ids->push_back(letter_ids_[static_cast<uint8_t>(c)]);
+    for (const char c : word) {
+      const TokenId id = letter_ids_[static_cast<uint8_t>(c)];
+      if (id >= 0) ids->push_back(id);
+    }
   } else {
     SplitCharacters(word, ids);
   }

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "skein/request.h"
 #include "text/byte_alphabet.h"
+#include "text/cut_table.h"
 #include "text/id_writer.h"
 #include "text/merge_table.h"
 #include "text/token_table.h"
@@ -39,13 +40,14 @@ class Bpe {
   // like.
   static Result<Bpe> Create(const BpeSpec& spec);
 
-  // Whether EncodeBytes may be used: all 256 letters of the byte alphabet are in the vocabulary.
-  bool has_byte_alphabet() const { return has_byte_alphabet_; }
+  // Whether EncodeBytes may be used: all 256 letters of the byte alphabet are in the vocabulary, or
+  // those that are not simply vanish.
+  bool can_encode_bytes() const { return can_encode_bytes_; }
 
   // Appends the ids of a piece (valid UTF-8, not empty).
   void Encode(std::string_view piece, IdWriter* out) const { EncodeCached(piece, 0, 0, out); }
   // The same for the bytes that a piece in the byte alphabet spells; `num_readable` >= bytes.size()
-  // says how many bytes may be read at bytes.data(). REQUIRES: has_byte_alphabet().
+  // says how many bytes may be read at bytes.data(). REQUIRES: can_encode_bytes().
   void EncodeBytes(std::string_view bytes, size_t num_readable, IdWriter* out) const {
     EncodeCached(bytes, num_readable, 1, out);
   }
@@ -76,6 +78,8 @@ class Bpe {
     if (!short_words_->Find(key, hash, out)) EncodeNew(word, bytes, key, hash, out);
   }
   void EncodeLong(std::string_view word, unsigned bytes, IdWriter* out) const;
+  // Cut where that changes nothing.
+  void EncodeParts(std::string_view word, unsigned bytes, std::vector<TokenId>* ids) const;
   void EncodeNew(std::string_view word, unsigned bytes, const ShortWords::Key& key, uint64_t hash,
                  IdWriter* out) const;
   // Without the memory of words.
@@ -86,11 +90,12 @@ class Bpe {
 
   TokenTable tokens_;
   MergeTable merges_;
-  TokenTable byte_words_{0, 0};            // by the bytes a token spells; used with ignore_merges_
-  std::array<TokenId, 256> letter_ids_{};  // of the byte alphabet; valid if has_byte_alphabet_
+  TokenTable byte_words_{0, 0};   // by the bytes a token spells; used with ignore_merges_
+  std::optional<CutTable> cuts_;  // for EncodeBytes, if all letters are there and merges count
+  std::array<TokenId, 256> letter_ids_{};    // of the byte alphabet; -1: not in the vocabulary
   std::array<TokenId, 256> fallback_ids_{};  // of <0x00>...<0xFF>; -1: not in the vocabulary
   std::optional<TokenId> unk_id_;
-  bool has_byte_alphabet_ = false;
+  bool can_encode_bytes_ = false;
   bool has_empty_token_ = false;
   bool fuse_unk_ = false;
   bool byte_fallback_ = false;

@@ -21,27 +21,23 @@ std::optional<uint8_t> ByteAlphabet::ByteOf(uint32_t code_point) const {
   return static_cast<uint8_t>(bytes_[code_point]);
 }
 
-std::optional<std::string> ByteAlphabet::Unmap(std::string_view text) const {
-  std::string bytes;
-  for (size_t pos = 0; pos < text.size();) {
-    const std::optional<uint8_t> byte = ByteOf(NextCodePoint(text, &pos));
-    if (!byte) return std::nullopt;
-    bytes.push_back(static_cast<char>(*byte));
-  }
-  return bytes;
-}
-
-void ByteAlphabet::AppendBytes(std::string_view text, std::string* out) const {
+bool ByteAlphabet::AppendUnmapped(std::string_view text, std::string* out) const {
   const size_t begin = out->size();
   for (size_t pos = 0; pos < text.size();) {
     const std::optional<uint8_t> byte = ByteOf(NextCodePoint(text, &pos));
     if (!byte) {
       out->resize(begin);
-      out->append(text);
-      return;
+      return false;
     }
     out->push_back(static_cast<char>(*byte));
   }
+  return true;
+}
+
+std::optional<std::string> ByteAlphabet::Unmap(std::string_view text) const {
+  std::string bytes;
+  if (!AppendUnmapped(text, &bytes)) return std::nullopt;
+  return bytes;
 }
 
 std::string ByteAlphabet::Map(std::string_view bytes) const {

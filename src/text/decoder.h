@@ -58,7 +58,7 @@ class Decoder {
 
   // Appends the bytes of a token. REQUIRES: joins_bytes().
   void AppendByteLevel(std::string_view token, std::string* out) const {
-    alphabet_.AppendBytes(token, out);
+    if (!alphabet_.AppendUnmapped(token, out)) out->append(token);
   }
   // The bytes of a token inside a text.
   std::string TokenBytes(std::string_view token) const;

@@ -15,7 +15,7 @@ class HfTokenizer final : public Tokenizer {
  public:
   explicit HfTokenizer(TokenizerParts parts)
       : parts_(std::move(parts)),
-        raw_bytes_(parts_.pre_tokenizer.byte_level_last() && parts_.bpe.has_byte_alphabet()),
+        raw_bytes_(parts_.pre_tokenizer.byte_level_last() && parts_.bpe.can_encode_bytes()),
         whole_scanner_(raw_bytes_ ? parts_.pre_tokenizer.whole_scanner() : nullptr) {
     if (parts_.decoder.joins_bytes()) FillTokenBytes();
   }
