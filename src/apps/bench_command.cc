@@ -26,7 +26,8 @@ std::string BenchDate() {
 }
 
 void AddBenchCommand(CLI::App* app, int* exit_status) {
-  CLI::App* bench = app->add_subcommand("bench", "Measure a server, the engine itself or a tokenizer");
+  CLI::App* bench =
+      app->add_subcommand("bench", "Measure a server, the engine itself or a tokenizer");
   bench->require_subcommand(1);
   AddBenchServeCommand(bench, exit_status);
   AddBenchOfflineCommand(bench, exit_status);
