@@ -63,7 +63,11 @@ def with_mib(scenario):
 
 def section(name, command, result):
     lines = [f"## {name}", "", f"    {command}", ""]
-    if "scenarios" in result:
+    if "startup_s" in result:
+        lines += ["| start to first answered request | s |", "|---|---:|",
+                  f"| median | {result['median_startup_s']:.2f} |",
+                  f"| each | {', '.join(f'{s:.2f}' for s in result['startup_s'])} |"]
+    elif "scenarios" in result:
         lines += table("scenario", OFFLINE_COLUMNS, [(s["name"], with_mib(s)) for s in result["scenarios"]])
         clipped = {s["name"]: s["num_clipped"] for s in result["scenarios"] if s["num_clipped"]}
         if clipped:
@@ -123,7 +127,7 @@ def draw(results, out):
         axes.set_title(name)
         axes.legend()
         save(figure, f"{name}.svg")
-    serving = [(name, result) for name, _, result in results if "scenarios" not in result]
+    serving = [(name, result) for name, _, result in results if "median_ttft_ms" in result]
     if serving:
         figure, axes = pyplot.subplots(figsize=(8, 1 + 0.5 * len(serving)))
         for offset, key, label in ((-0.2, "median_ttft_ms", "median TTFT"), (0.2, "p99_ttft_ms", "p99 TTFT")):
