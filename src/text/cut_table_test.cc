@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <random>
 #include <string>
 
@@ -21,7 +22,8 @@ TEST(CutTableTest, CutsWhereNoTokenReachesAcross) {
   EXPECT_EQ(cut("世你"), 3u);
   EXPECT_EQ(cut("界世"), 6u);  // U+4E16 starts with E4
   EXPECT_EQ(cut("界éé"), 3u);
-  EXPECT_EQ(cut("aéa"), 4u);  // ASCII is not judged
+  EXPECT_EQ(cut("aéa"), 1u);
+  EXPECT_EQ(cut("éab"), 4u);  // in front of ASCII nothing is judged
   EXPECT_EQ(cut(""), 0u);
   EXPECT_EQ(table.FindCut("世你好", 3), 6u);
   // A token with three bytes before the border cannot reach there from behind a cut.
@@ -75,6 +77,61 @@ TEST(CutTableTest, CuttingChangesNoIds) {
         plain->EncodeBytes(word, word.size(), &plain_out);
       }
       ASSERT_EQ(ids, want) << word;
+    }
+  }
+}
+
+// The same for characters, as vocabularies with byte fallback have them: the pieces are whole
+// texts.
+TEST(CutTableTest, CuttingChangesNoIdsOfCharacters) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::string characters[] = {"▁", "▁", "a", "b", "c", "é", "世", "界", "<", "0"};
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::string> tokens;
+    for (int byte = 0; byte < 256; ++byte) {
+      char name[8];
+      std::snprintf(name, sizeof(name), "<0x%02X>", byte);
+      tokens.emplace_back(name);
+    }
+    // The last two characters are not in the vocabulary.
+    std::vector<std::string> parts = {"▁", "a", "b", "c", "é", "世", "界"};
+    tokens.insert(tokens.end(), parts.begin(), parts.end());
+    std::vector<std::pair<std::string, std::string>> merges;
+    for (int i = 0; i < 150; ++i) {
+      const std::string left = parts[random() % parts.size()],
+                        right = parts[random() % parts.size()];
+      if (left.size() + right.size() > 16) continue;
+      // Mostly as it is: a word's mark comes first.
+      if (right.starts_with("▁") && left != "▁" && random() % 8 != 0) continue;
+      if (std::find(tokens.begin(), tokens.end(), left + right) != tokens.end()) continue;
+      merges.emplace_back(left, right);
+      tokens.push_back(left + right);
+      parts.push_back(left + right);
+    }
+    BpeSpec whole;
+    whole.byte_fallback = true;
+    for (size_t id = 0; id < tokens.size(); ++id) {
+      whole.vocab.emplace_back(tokens[id], static_cast<TokenId>(id));
+    }
+    for (const auto& [left, right] : merges) whole.merges.emplace_back(left, right);
+    BpeSpec uncut = whole;  // a byte that no text has cannot fall back
+    uncut.vocab[0xFF].first = "no byte";
+    auto cutting = Bpe::Create(whole), plain = Bpe::Create(uncut);
+    ASSERT_TRUE(cutting.ok() && plain.ok());
+    for (int i = 0; i < 300; ++i) {
+      std::string text;
+      for (size_t length = 1 + random() % 60; length > 0; --length) {
+        text += characters[random() % std::size(characters)];
+      }
+      std::vector<TokenId> ids, want;
+      {
+        IdWriter out(&ids), plain_out(&want);
+        cutting->Encode(text, &out);
+        plain->Encode(text, &plain_out);
+      }
+      ASSERT_EQ(ids, want) << text;
     }
   }
 }
