@@ -106,7 +106,8 @@ Result<AddedTokens> AddedTokens::Create(std::vector<AddedToken> tokens, const Bp
     result.max_id_ = std::max(result.max_id_, id);
     result.ids_[token.content] = id;
     if (token.special) result.special_.insert(token.content);
-    result.by_id_[id] = result.tokens_.size();
+    result.by_id_.resize(static_cast<size_t>(result.max_id_) + 1, -1);
+    result.by_id_[id] = static_cast<int32_t>(result.tokens_.size());
     result.tokens_.push_back(std::move(token));
   }
   for (const bool special : {true, false}) {
@@ -154,8 +155,8 @@ std::optional<TokenId> AddedTokens::TokenToId(std::string_view token) const {
 }
 
 const AddedToken* AddedTokens::Find(TokenId id) const {
-  const auto it = by_id_.find(id);
-  return it == by_id_.end() ? nullptr : &tokens_[it->second];
+  if (id < 0 || id > max_id_ || by_id_[id] < 0) return nullptr;
+  return &tokens_[by_id_[id]];
 }
 
 bool AddedTokens::IsSpecial(std::string_view spelling) const {

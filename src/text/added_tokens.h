@@ -100,7 +100,7 @@ class AddedTokens {
 
   std::vector<AddedToken> tokens_;  // the matchers point into it
   std::unordered_map<std::string, TokenId> ids_;
-  std::unordered_map<TokenId, size_t> by_id_;  // index in tokens_
+  std::vector<int32_t> by_id_;  // [max_id_ + 1]: index in tokens_; -1: none
   std::unordered_set<std::string> special_;
   Matcher plain_, normalized_;
   TokenId max_id_ = -1;

@@ -116,21 +116,39 @@ Status Bpe::AddAlphabets(const BpeSpec& spec) {
     if (!unk_id_) return Invalid("unk_token '" + *spec.unk_token + "' is not in the vocabulary");
   }
   can_encode_bytes_ = has_all_letters || (!unk_id_ && !spec.byte_fallback);
-  if (!can_encode_bytes_) return Status::Ok();
   if (spec.ignore_merges) {
     byte_words_ = TokenTable(tokens_.num_ids(), 0);
   } else if (has_all_letters) {  // else neighbours of a letter that vanishes come together
-    cuts_.emplace();
+    byte_cuts_.emplace();
   }
   std::string bytes;
   for (TokenId id = 0; id <= max_id(); ++id) {
     bytes.clear();
-    if (!alphabet.AppendUnmapped(IdToToken(id), &bytes) || bytes.empty()) continue;
+    if (!can_encode_bytes_ || !alphabet.AppendUnmapped(IdToToken(id), &bytes) || bytes.empty()) {
+      continue;
+    }
     if (spec.ignore_merges) byte_words_.Add(bytes, id);
-    if (cuts_) cuts_->Add(bytes);
+    if (byte_cuts_) byte_cuts_->Add(bytes);
   }
-  if (cuts_) cuts_->Finish();
+  if (byte_cuts_) byte_cuts_->Finish();
+  if (!spec.ignore_merges && spec.byte_fallback) AddCuts(spec);
   return Status::Ok();
+}
+
+// The symbols of a piece must spell the piece, else a token might reach across a border unseen: so
+// there may be no unknown characters, and bytes that stand for a character may not merge.
+void Bpe::AddCuts(const BpeSpec& spec) {
+  for (const TokenId id : fallback_ids_) {
+    if (id < 0) return;
+  }
+  for (const auto& [left, right] : spec.merges) {
+    for (const std::string_view part : {left, right}) {
+      if (part.size() == 6 && part.starts_with("<0x") && part.ends_with('>')) return;
+    }
+  }
+  char_cuts_.emplace();
+  for (TokenId id = 0; id <= max_id(); ++id) char_cuts_->Add(IdToToken(id));
+  char_cuts_->Finish();
 }
 
 void Bpe::EncodeNew(std::string_view word, unsigned bytes, const ShortWords::Key& key,
@@ -157,14 +175,15 @@ void Bpe::EncodeLong(std::string_view word, unsigned bytes, IdWriter* out) const
 }
 
 void Bpe::EncodeParts(std::string_view word, unsigned bytes, std::vector<TokenId>* ids) const {
-  if (bytes == 0 || !cuts_) {
+  const std::optional<CutTable>& cuts = bytes != 0 ? byte_cuts_ : char_cuts_;
+  if (!cuts) {
     EncodeWord(word, bytes, ids);
     return;
   }
   IdWriter out(ids);
   std::vector<TokenId> part_ids;
   for (size_t begin = 0; begin < word.size();) {
-    const size_t end = cuts_->FindCut(word, begin);
+    const size_t end = cuts->FindCut(word, begin);
     const std::string_view part = word.substr(begin, end - begin);
     if (part.size() <= ShortWords::Key::kMaxBytes) {
       EncodeCached(part, word.size() - begin, bytes, &out);

@@ -67,6 +67,7 @@ class Bpe {
   Status AddVocab(const BpeSpec& spec);
   Status AddMerges(const BpeSpec& spec);
   Status AddAlphabets(const BpeSpec& spec);
+  void AddCuts(const BpeSpec& spec);
   // `bytes` is 1 for EncodeBytes and 0 for Encode.
   void EncodeCached(std::string_view word, size_t num_readable, unsigned bytes,
                     IdWriter* out) const {
@@ -90,8 +91,9 @@ class Bpe {
 
   TokenTable tokens_;
   MergeTable merges_;
-  TokenTable byte_words_{0, 0};   // by the bytes a token spells; used with ignore_merges_
-  std::optional<CutTable> cuts_;  // for EncodeBytes, if all letters are there and merges count
+  TokenTable byte_words_{0, 0};        // by the bytes a token spells; used with ignore_merges_
+  std::optional<CutTable> byte_cuts_;  // for EncodeBytes, if all letters are there
+  std::optional<CutTable> char_cuts_;  // for Encode, if all characters are or fall back to bytes
   std::array<TokenId, 256> letter_ids_{};    // of the byte alphabet; -1: not in the vocabulary
   std::array<TokenId, 256> fallback_ids_{};  // of <0x00>...<0xFF>; -1: not in the vocabulary
   std::optional<TokenId> unk_id_;

@@ -22,7 +22,7 @@ uint64_t CutTable::HashWindow(const char* border) {
 
 void CutTable::Add(std::string_view token) {
   for (size_t i = 1; i < token.size(); ++i) {
-    if (!IsBorder(token[i - 1], token[i])) continue;
+    if (!IsBorder(token[i])) continue;
     if (i >= kSide && token.size() - i >= kSide) {
       window_hashes_.push_back(HashWindow(token.data() + i));
     } else {
@@ -42,7 +42,7 @@ void CutTable::Finish() {
 
 size_t CutTable::FindCut(std::string_view word, size_t begin) const {
   for (size_t i = begin + 1; i < word.size(); ++i) {
-    if (!IsBorder(word[i - 1], word[i]) || crossed_pairs_[PairOf(word[i - 1], word[i])]) continue;
+    if (!IsBorder(word[i]) || crossed_pairs_[PairOf(word[i - 1], word[i])]) continue;
     // What lies before `begin` was cut off: no token reaches there.
     if (i - begin < kSide || word.size() - i < kSide) return i;
     const size_t bit = BitOf(HashWindow(word.data() + i), windows_.size());

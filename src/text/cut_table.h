@@ -8,7 +8,7 @@
 namespace skein {
 
 // Tells borders between characters of a word that no token reaches across: merges never do, either,
-// so that the parts can be encoded one by one. Only borders between two characters beyond ASCII
+// so that the parts can be encoded one by one. Only borders in front of a character beyond ASCII
 // are judged: elsewhere nearly all may be crossed. Immutable once built.
 class CutTable {
  public:
@@ -25,9 +25,7 @@ class CutTable {
   // by the two next to the border.
   static constexpr size_t kSide = 3;
 
-  static bool IsBorder(char before, char behind) {
-    return (before & 0x80) != 0 && (behind & 0xC0) == 0xC0;
-  }
+  static bool IsBorder(char behind) { return (behind & 0xC0) == 0xC0; }
   static size_t PairOf(char before, char behind) {
     return size_t{static_cast<uint8_t>(before)} << 8 | static_cast<uint8_t>(behind);
   }
