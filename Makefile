@@ -35,7 +35,7 @@ format:
 	@git ls-files '*.h' '*.cc' | xargs clang-format -i
 
 tidy: build
-	@git ls-files 'src/*.cc' | xargs clang-tidy --quiet -p $(BUILD)
+	@git ls-files 'src/*.cc' | xargs -P $$(nproc) -n 4 clang-tidy --quiet -p $(BUILD)
 
 clean:
 	@rm -rf build
