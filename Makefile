@@ -43,7 +43,7 @@ format:
 
 tidy: build
 	@scripts/setup lint
-	@git ls-files 'src/*.cc' | xargs clang-tidy --quiet -p $(BUILD)
+	@git ls-files 'src/*.cc' | xargs -P $$(nproc) -n 4 clang-tidy --quiet -p $(BUILD)
 
 clean:
 	@rm -rf build
