@@ -57,7 +57,8 @@ def test_idle_server_uses_no_processor(stories):
 
 
 def test_sigterm_drains_running_work(stories):
-    with SkeinServer(stories) as server:
+    # One at a time, so that some wait while the first runs.
+    with SkeinServer(stories, "--max-num-seqs", 1) as server:
         answers = []
 
         def ask():
@@ -69,7 +70,9 @@ def test_sigterm_drains_running_work(stories):
         for thread in threads:
             thread.start()
         deadline = time.monotonic() + 10
-        while server.metric("vllm:num_requests_running") < 4 and not answers:
+        # All four have arrived: answered, running or waiting.
+        while (server.metric("vllm:num_requests_running") + server.metric("vllm:num_requests_waiting")
+               + len(answers)) < 4:
             assert time.monotonic() < deadline
         assert server.stop() == 0
         for thread in threads:
