@@ -10,31 +10,39 @@ MODEL ?=
 PRESET ?= release
 BUILD = build/$(PRESET)
 
-.PHONY: setup build serve test bench check-san format tidy clean
+.PHONY: setup configure build serve test bench check-san format tidy clean
 
 setup:
 	@scripts/setup
 
-build: setup
+configure: setup
 	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
+
+build: configure
 	@cmake --build $(BUILD)
 
-serve: build
+serve: configure
+	@cmake --build $(BUILD) --target skein
 	@scripts/serve $(BUILD)/bin/skein "$(MODEL)" $(ARGS)
 
 test: build
+	@scripts/setup tests
 	@scripts/test
 
 bench: build
+	@scripts/setup plots
 	@scripts/bench
 
 check-san: setup
+	@scripts/setup tests
 	@scripts/check_san
 
 format:
+	@scripts/setup lint
 	@git ls-files '*.h' '*.cc' | xargs clang-format -i
 
 tidy: build
+	@scripts/setup lint
 	@git ls-files 'src/*.cc' | xargs -P $$(nproc) -n 4 clang-tidy --quiet -p $(BUILD)
 
 clean:

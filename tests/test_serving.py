@@ -78,6 +78,34 @@ def test_sigterm_drains_running_work(stories):
         assert all(a.json()["usage"]["completion_tokens"] == 400 for a in answers)
 
 
+def test_what_outlasts_the_shutdown_ends_with_an_error(stories):
+    with SkeinServer(stories, "--shutdown-timeout", "0.1", "--max-num-seqs", "1") as server:
+        answers = {}
+
+        def ask(stream):
+            body = {"prompt": ["Once"] * 500, "max_tokens": 500, "ignore_eos": True, "stream": stream}
+            answers[stream] = httpx.post(server.url + "/v1/completions", json=body, timeout=60)
+
+        threads = [threading.Thread(target=ask, args=(stream,)) for stream in (False, True)]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + 10
+        while server.metric("vllm:num_requests_waiting") < 500:
+            assert time.monotonic() < deadline
+        time.sleep(0.1)  # the stream has begun
+        assert server.stop() == 0
+        for thread in threads:
+            thread.join()
+        assert answers[False].status_code == 503
+        assert answers[False].json()["error"]["type"] == "unavailable_error"
+        if answers[True].status_code == 200:
+            *_, error, end, _ = answers[True].text.split("\n\n")
+            assert end == "data: [DONE]"
+            assert "unavailable_error" in error
+        else:
+            assert answers[True].status_code == 503
+
+
 def test_run_reproduces_the_published_story(stories):
     import json
     golden = json.loads((stories / "golden.json").read_text())
@@ -87,12 +115,68 @@ def test_run_reproduces_the_published_story(stories):
     assert run.stdout.rstrip("\n") == golden["published_greedy_text_200"]
 
 
+def test_config_file_environment_and_command_line(stories, tmp_path, monkeypatch):
+    config = tmp_path / "skein.toml"
+    config.write_text("""[serve]
+served-model-name = ["first", "second"]
+allowed-origins = ["http://a", "http://b"]
+max-num-seqs = 3
+no-enable-prefix-caching = true
+
+[run]
+prompt = "Once"
+""")
+    monkeypatch.setenv("SKEIN_MAX_LOGPROBS", "7")
+    with SkeinServer(stories, "--config", config, "--max-num-seqs", "2") as server:
+        cards = httpx.get(server.url + "/v1/models", headers={"Origin": "http://b"})
+        assert [card["id"] for card in cards.json()["data"]] == ["first", "second"]
+        assert cards.headers["access-control-allow-origin"] == "http://b"
+
+        def ask(**fields):
+            return httpx.post(server.url + "/v1/completions", json={"prompt": [5] * 70, **fields}).json()
+
+        assert "[1, 2]" in ask(n=3)["error"]["message"]  # the command line wins over the file
+        assert "[0, 7]" in ask(logprobs=8)["error"]["message"]
+        for _ in range(2):
+            assert ask(max_tokens=1)["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+
+
+def test_sigterm_right_after_the_start(stories):
+    for delay_s in (0, 0.001, 0.005, 0.02):
+        process = subprocess.Popen([SKEIN_BIN, "serve", str(stories), "--port", "0"], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert "listening" in process.stdout.readline()
+        time.sleep(delay_s)
+        process.terminate()
+        assert process.wait(20) == 0
+        process.stdout.close()
+
+
+def test_one_deep_or_wide_body_does_not_stop_the_others(stories, tmp_path):
+    template = tmp_path / "chat.jinja"
+    template.write_text("{{ messages[0].content }}{{ tools | tojson }}")
+    with SkeinServer(stories, "--chat-template", template) as server:
+        deep = "[" * 1_000_000 + "]" * 1_000_000
+        wide = ",".join(f'"{i}":0' for i in range(200_000))
+        for fields in (f'"tools":{deep}', f'"logit_bias":{{{wide}}}'):
+            body = '{"messages":[{"role":"user","content":"a"}],' + fields + "}"
+            answer = httpx.post(server.url + "/v1/chat/completions", content=body, timeout=20)
+            assert answer.status_code == 400
+        assert httpx.get(server.url + "/health").status_code == 200
+
+
 def test_serve_refuses_what_it_cannot_do(stories, tmp_path):
+    unknown = tmp_path / "unknown.toml"
+    unknown.write_text("[serve]\nbogus = 1\n")
     for args, named in [(["/nonexistent/model"], "/nonexistent/model"),
                         ([str(stories), "--scheduling", "fastest"], "fastest"),
                         ([str(stories), "--dtype", "int3"], "int3"),
                         ([str(stories), "--kv-cache-memory", "12parsecs"], "12parsecs"),
                         ([str(stories), "--max-model-len", "100000"], "100000"),
+                        ([str(stories), "--served-model-name", ""], "--served-model-name"),
+                        ([str(stories), "--threads", "99999"], "--threads"),
+                        ([str(stories), "--shutdown-timeout", "nan"], "nan"),
+                        ([str(stories), "--config", str(unknown)], "serve.bogus"),
                         ([str(tmp_path)], "tokenizer.json")]:
         run = subprocess.run([SKEIN_BIN, "serve", *args, "--port", "0"], capture_output=True,
                              text=True, timeout=60)

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <cctype>
+#include <cstdio>
 #include <string>
 
 #include "apps/commands.h"
@@ -22,8 +23,10 @@ int main(int argc, char** argv) {
   CLI::App app{"Skein: a decision engine for language models"};
   app.set_version_flag("--version", SKEIN_VERSION);
   app.set_config("--config", "",
-                 "Read options from a TOML file with a section per command, such as [serve]; the "
-                 "command line wins");
+                 "Read options from a TOML file with a section per command, such as [serve] or "
+                 "[bench.serve]; the command line wins")
+      ->check(CLI::ExistingFile);
+  app.allow_config_extras(CLI::config_extras_mode::error);
   app.require_subcommand(1);
   app.fallthrough();
   int exit_status = 0;
@@ -32,6 +35,13 @@ int main(int argc, char** argv) {
   skein::AddTokenizeCommand(&app, &exit_status);
   skein::AddModelCommand(&app, &exit_status);
   skein::AddBenchCommand(&app, &exit_status);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ConfigError& error) {
+    std::fprintf(stderr, "--config: %s: there is no such option\n", error.what());
+    return error.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
   return exit_status;
 }

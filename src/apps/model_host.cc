@@ -1,5 +1,7 @@
 #include "apps/model_host.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +22,8 @@
 namespace skein {
 namespace {
 
+constexpr int kThreadsMax = 1024;
+
 Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string& model_dir,
                                                        const std::string& file) {
   if (!file.empty()) {
@@ -33,14 +37,17 @@ Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string& model_
   return loaded;
 }
 
-// Draws a line of progress on stderr, at most once per percent.
+// Draws a line of progress on stderr: on a terminal one that counts, elsewhere one per quarter.
 LoadProgress ShowProgress(const std::string& name) {
-  return [name, last = -1](int64_t done_bytes, int64_t total_bytes) mutable {
-    const int percent = total_bytes > 0 ? static_cast<int>(done_bytes * 100 / total_bytes) : 100;
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  return [name, terminal, last = -1](int64_t done_bytes, int64_t total_bytes) mutable {
+    int percent = total_bytes > 0 ? static_cast<int>(done_bytes * 100 / total_bytes) : 100;
+    if (!terminal) percent -= percent % 25;
     if (percent == last) return;
     last = percent;
-    std::fprintf(stderr, "\rloading %s: %3d %% of %s%s", name.c_str(), percent,
-                 FormatByteSize(total_bytes).c_str(), done_bytes == total_bytes ? "\n" : "");
+    std::fprintf(stderr, "%sloading %s: %3d %% of %s%s", terminal ? "\r" : "", name.c_str(),
+                 percent, FormatByteSize(total_bytes).c_str(),
+                 !terminal || percent == 100 ? "\n" : "");
   };
 }
 
@@ -118,7 +125,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.max_num_batched_tokens = options.max_num_batched_tokens;
   config.max_queued_requests = options.max_queued_requests;
   config.max_logprobs = options.max_logprobs;
-  config.enable_prefix_caching = options.enable_prefix_caching;
+  config.enable_prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
   config.force_decode_path = options.force_decode_path;
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
@@ -161,24 +168,33 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
                   "Scheduling preset: vllm-fcfs, nano-vllm or request-level")
       ->capture_default_str();
   app->add_option("--threads", o->threads, "Threads that compute; 0: one per core")
+      ->check(CLI::Range(0, kThreadsMax))
       ->capture_default_str();
   app->add_option("--max-model-len", o->max_model_len,
                   "Tokens of prompt and output together; 0: the model's own limit, as far as the "
                   "KV memory holds it")
+      ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   app->add_option("--max-num-seqs", o->max_num_seqs, "Continuations computed at once")
+      ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   app->add_option("--max-num-batched-tokens", o->max_num_batched_tokens, "Tokens of one step")
+      ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   app->add_option("--max-queued-requests", o->max_queued_requests,
                   "Requests that may wait; more are answered with 429")
+      ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   app->add_option("--max-logprobs", o->max_logprobs, "Log-probabilities per token at most")
+      ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   app->add_option("--kv-cache-memory", o->kv_cache_memory,
                   "Memory for keys and values, such as 2GiB; default: chosen from what is free");
-  app->add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", o->enable_prefix_caching,
+  app->add_flag("--enable-prefix-caching", o->enable_prefix_caching,
                 "Reuse the computed prefixes of earlier requests (on)");
+  // An option of its own, so that it has an environment variable of its own.
+  app->add_flag("--no-enable-prefix-caching", o->no_enable_prefix_caching,
+                "Compute every prompt whole");
   app->add_option("--chat-template", o->chat_template,
                   "A Jinja chat template file to use instead of the model's own");
   app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");

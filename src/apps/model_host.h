@@ -31,8 +31,9 @@ struct ModelHostOptions {
   int32_t max_logprobs = 20;
   std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose
   bool enable_prefix_caching = true;
-  bool force_decode_path = false;  // run one-token requests through the decode path
-  bool show_progress = true;       // loading, on stderr
+  bool no_enable_prefix_caching = false;  // the other spelling; wins
+  bool force_decode_path = false;         // run one-token requests through the decode path
+  bool show_progress = true;              // loading, on stderr
 };
 
 // Adds the options of ModelHostOptions, and the positional MODEL, to a command.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "io/json_file.h"
 #include "io/safetensors.h"
@@ -62,9 +63,14 @@ Result<ModelInfo> DescribeModel(const std::string& dir) {
   const bool f32 = info.config.file_dtype == DType::kF32;
   info.compute_dtype = f32 ? DType::kF32 : DType::kBf16;
   info.kv_bytes_per_token = info.config.KvBytesPerToken(info.compute_dtype);
-  info.memory_bytes =
-      info.config.NumParameters() * static_cast<int64_t>(SizeOf(info.compute_dtype)) +
-      info.kv_bytes_per_token * info.config.max_position;
+  const int64_t weight_bytes =
+      info.config.NumParameters() * static_cast<int64_t>(SizeOf(info.compute_dtype));
+  // A config may claim a context that no memory holds.
+  if (__builtin_mul_overflow(info.kv_bytes_per_token, int64_t{info.config.max_position},
+                             &info.memory_bytes) ||
+      __builtin_add_overflow(info.memory_bytes, weight_bytes, &info.memory_bytes)) {
+    info.memory_bytes = std::numeric_limits<int64_t>::max();
+  }
   info.has_tokenizer = std::filesystem::exists(dir + "/tokenizer.json");
   info.has_chat_template = HasChatTemplate(dir);
   return info;

@@ -94,8 +94,13 @@ Status RunChat(const RunOptions& options, const ModelHost& host) {
 // The file's requests run together; one line of JSON for each answer, in order.
 Status RunFile(const RunOptions& options, const ModelHost& host) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.input_json));
-  const auto requests = ParseJson(text);
-  if (!requests.has_value() || !requests->is_array() || requests->empty()) {
+  std::string why;
+  const auto requests = ParseJson(text, &why);
+  if (!requests.has_value()) {
+    return Status(StatusCode::kInvalidArgument,
+                  options.input_json + " is not JSON that can be taken: " + why);
+  }
+  if (!requests->is_array() || requests->empty()) {
     return Status(StatusCode::kInvalidArgument,
                   options.input_json +
                       " must hold a JSON array of requests, each with a prompt or "

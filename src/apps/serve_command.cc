@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <memory>
 #include <string>
@@ -17,6 +18,9 @@
 namespace skein {
 namespace {
 
+constexpr double kShutdownTimeoutMaxS = 1e6;
+constexpr std::chrono::seconds kAbortAnswerTime(2);  // for clients that do not read
+
 struct ServeOptions {
   ModelHostOptions model;
   ServerConfig server;
@@ -26,19 +30,23 @@ struct ServeOptions {
   double shutdown_timeout_s = 30;
 };
 
-Result<ModelRegistry> MakeRegistry(const ServeOptions& options, const ModelHost& host) {
+// What only the server's part of the model's entry needs: checked before the model is loaded.
+Result<Json> ReadTemplateKwargs(const ServeOptions& options) {
+  if (options.chat_template_kwargs.empty()) return Json::object();
+  auto kwargs = ParseJson(options.chat_template_kwargs);
+  if (!kwargs.has_value() || !kwargs->is_object()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--default-chat-template-kwargs must be a JSON object, got " +
+                      options.chat_template_kwargs);
+  }
+  return *std::move(kwargs);
+}
+
+ModelRegistry MakeRegistry(const ServeOptions& options, Json kwargs, const ModelHost& host) {
   ModelEntry entry = host.entry();
   if (!options.served_model_names.empty()) entry.names = options.served_model_names;
   entry.created_s = static_cast<int64_t>(std::time(nullptr));
-  if (!options.chat_template_kwargs.empty()) {
-    const auto kwargs = ParseJson(options.chat_template_kwargs);
-    if (!kwargs.has_value() || !kwargs->is_object()) {
-      return Status(StatusCode::kInvalidArgument,
-                    "--default-chat-template-kwargs must be a JSON object, got " +
-                        options.chat_template_kwargs);
-    }
-    entry.chat_template_kwargs = *kwargs;
-  }
+  entry.chat_template_kwargs = std::move(kwargs);
   ModelRegistry registry;
   registry.Add(std::move(entry));
   return registry;
@@ -68,6 +76,17 @@ class StopSignals {
   sigset_t set_;
 };
 
+// Loads; a signal meanwhile ends the process, since there is nothing to drain and nothing to save.
+Result<std::unique_ptr<ModelHost>> LoadUnlessStopped(const ModelHostOptions& options,
+                                                     const StopSignals& signals) {
+  std::jthread watch([&signals](const std::stop_token& loaded) {
+    while (!loaded.stop_requested()) {
+      if (signals.WaitFor(std::chrono::milliseconds(5))) std::_Exit(0);
+    }
+  });
+  return ModelHost::Load(options);
+}
+
 // Lets running requests finish, at most so long; a second signal ends the patience.
 void Drain(HttpServer* server, const StopSignals& signals, double timeout_s) {
   server->BeginDrain();
@@ -79,11 +98,17 @@ void Drain(HttpServer* server, const StopSignals& signals, double timeout_s) {
   }
   if (!server->Drained()) spdlog::warn("ending {} requests", server->num_active_requests());
   server->Abort();
+  // The clients' errors must be on their way before the connections are closed.
+  const auto answered = std::chrono::steady_clock::now() + kAbortAnswerTime;
+  while (!server->Drained() && std::chrono::steady_clock::now() < answered) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 Status Serve(const ServeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const StopSignals signals;
+  SKEIN_ASSIGN_OR_RETURN(Json kwargs, ReadTemplateKwargs(options));
   HttpServer server(options.server);
   SKEIN_ASSIGN_OR_RETURN(const uint16_t port, server.Start());
   const bool tls = !options.server.ssl_certfile.empty();
@@ -91,8 +116,9 @@ Status Serve(const ServeOptions& options) {
               port);
   std::fflush(stdout);
 
-  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
-  SKEIN_ASSIGN_OR_RETURN(ModelRegistry registry, MakeRegistry(options, *host));
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host,
+                         LoadUnlessStopped(options.model, signals));
+  ModelRegistry registry = MakeRegistry(options, std::move(kwargs), *host);
   const std::string name = registry.entries().front().name();
   server.SetModels(std::move(registry));
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
@@ -121,31 +147,49 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
   app->add_option("--port", o->server.port, "Port; 0: any free one")->capture_default_str();
   app->add_option("--api-key", o->server.api_key,
                   "Bearer token that requests for work must carry; empty: none");
-  app->add_option("--served-model-name", o->served_model_names,
-                  "Names that requests may use for the model; the first is its own")
-      ->expected(1, 64);
+  app->add_option(
+         "--served-model-name", o->served_model_names,
+         "Names that requests may use for the model, also separated by commas; the first is "
+         "its own")
+      ->expected(1, 64)
+      ->delimiter(',')
+      ->check([](const std::string& name) {
+        return name.empty() ? std::string("must not be empty") : std::string();
+      });
   app->add_option("--default-chat-template-kwargs", o->chat_template_kwargs,
                   "A JSON object of variables for the chat template");
   app->add_option("--ssl-keyfile", o->server.ssl_keyfile, "TLS: private key, PEM");
   app->add_option("--ssl-certfile", o->server.ssl_certfile, "TLS: certificate chain, PEM");
-  app->add_option("--allowed-origins", o->server.allowed_origins, "Origins for CORS; *: all")
-      ->expected(0, 64)
+  app->add_option("--allowed-origins", o->server.allowed_origins,
+                  "Origins for CORS, also separated by commas; *: all, an empty one: none")
+      ->expected(1, 64)
+      ->delimiter(',')
       ->capture_default_str();
   app->add_option("--io-threads", o->server.num_io_threads, "Threads for sockets")
+      ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app->add_option("--worker-threads", o->server.num_worker_threads,
                   "Threads that parse and tokenize requests")
+      ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app->add_option("--max-body-bytes", o->server.max_body_bytes, "Larger requests get 413")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->capture_default_str();
   app->add_option("--max-stream-queue-bytes", o->server.max_stream_queue_bytes,
                   "Unsent bytes at which a slow reader's stream is ended")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->capture_default_str();
   app->add_option("--log-level", o->log_level,
                   "trace, debug, info, warning, error, critical or off")
       ->capture_default_str();
   app->add_option("--shutdown-timeout", o->shutdown_timeout_s,
                   "Seconds that running requests may take after SIGTERM")
+      ->check([](const std::string& text) {
+        const double seconds = std::strtod(text.c_str(), nullptr);
+        return seconds >= 0 && seconds <= kShutdownTimeoutMaxS
+                   ? std::string()
+                   : text + " is not a number of seconds in [0, 1000000]";
+      })
       ->capture_default_str();
 }
 

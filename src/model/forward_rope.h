@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/thread_team.h"
 #include "model/config.h"
 
 namespace skein {
@@ -11,7 +12,8 @@ namespace skein {
 // once to f32. Immutable; shared by all passes.
 class RopeAngles {
  public:
-  RopeAngles(const RopeTable& table, int32_t num_positions);
+  // Computed by `team`: a long context has tens of millions of angles.
+  RopeAngles(const RopeTable& table, int32_t num_positions, ThreadTeam& team);
 
   int32_t num_positions() const { return num_positions_; }
   // [head_dim / 2]

@@ -21,6 +21,9 @@ inline constexpr int32_t kMlpRowsPerTicket = 64;
 struct ForwardWorkspace {
   ForwardWorkspace(const ModelWeights& weights, const ForwardLimits& limits, int num_threads);
 
+  // What it would take.
+  static size_t Bytes(const ModelWeights& weights, const ForwardLimits& limits, int num_threads);
+
   AlignedBuffer memory;
   float* x = nullptr;            // [max_tokens, hidden]: the residual stream
   std::byte* h = nullptr;        // t [max_tokens, hidden]: after a norm
@@ -31,6 +34,11 @@ struct ForwardWorkspace {
   std::byte* act = nullptr;      // t [max_tokens, intermediate_padded]
   std::byte* logit_h = nullptr;  // t [max_logit_rows, hidden]
   float* logits = nullptr;       // [max_logit_rows, vocab]
+
+ private:
+  ForwardWorkspace() = default;
+  // Points the members into `memory`, if there is any; returns the bytes that they take.
+  size_t Place(const ModelWeights& weights, const ForwardLimits& limits, int num_threads);
 };
 
 }  // namespace skein

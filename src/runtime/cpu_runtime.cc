@@ -6,12 +6,15 @@
 #include <thread>
 #include <utility>
 
+#include "model/forward_workspace.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/free_memory.h"
 #include "runtime/kv_memory.h"
 
 namespace skein {
 namespace {
+
+constexpr int32_t kMaxThreads = 1024;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -26,6 +29,10 @@ Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config)
                    "is " + std::to_string(value) + "; must be at least " + std::to_string(least));
   };
   SKEIN_RETURN_IF_ERROR(at_least("threads", options.threads, 0));
+  if (options.threads > kMaxThreads) {
+    return Invalid("threads", "is " + std::to_string(options.threads) + "; at most " +
+                                  std::to_string(kMaxThreads) + " are allowed");
+  }
   SKEIN_RETURN_IF_ERROR(at_least("max_model_len", options.max_model_len, 0));
   SKEIN_RETURN_IF_ERROR(at_least("max_num_batched_tokens", options.max_num_batched_tokens, 1));
   SKEIN_RETURN_IF_ERROR(at_least("max_num_seqs", options.max_num_seqs, 1));
@@ -48,6 +55,14 @@ Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config)
   return Status::Ok();
 }
 
+// Refuses what the system would only refuse, or end the process for, when the pages are written.
+Status CheckMemory(const char* field, int64_t value, int64_t bytes) {
+  const int64_t free_bytes = FreeMemoryBytes();
+  if (free_bytes == 0 || bytes <= free_bytes) return Status::Ok();  // 0: cannot be learnt
+  return Invalid(field, "is " + std::to_string(value) + ", which needs " + std::to_string(bytes) +
+                            " bytes; " + std::to_string(free_bytes) + " bytes are free");
+}
+
 // How many KV blocks, and how long a sequence may become.
 struct KvPlan {
   int32_t num_blocks = 0;
@@ -60,8 +75,18 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
       options.max_model_len > 0 ? options.max_model_len : config.max_position;
   const int64_t blocks_per_seq = CeilDiv(wanted_len, kBlockTokens);
   int64_t num_blocks = options.num_kv_blocks;
-  if (num_blocks == 0) {
+  if (num_blocks > 0) {
+    int64_t bytes = 0;
+    if (__builtin_mul_overflow(num_blocks, block_bytes, &bytes)) {
+      bytes = std::numeric_limits<int64_t>::max();
+    }
+    SKEIN_RETURN_IF_ERROR(CheckMemory("num_kv_blocks", num_blocks, bytes));
+  } else {
     const bool given = options.kv_cache_bytes > 0;
+    if (given) {
+      SKEIN_RETURN_IF_ERROR(
+          CheckMemory("kv_cache_bytes", options.kv_cache_bytes, options.kv_cache_bytes));
+    }
     const int64_t bytes = given ? options.kv_cache_bytes : FreeMemoryBytes() / 2;
     num_blocks = bytes / block_bytes;
     if (!given) num_blocks = std::min(num_blocks, blocks_per_seq * options.max_num_seqs);
@@ -85,7 +110,8 @@ class CpuRuntimeImpl final : public CpuRuntime {
       : team_(std::move(team)),
         kernels_(std::move(kernels)),
         weights_(std::move(weights)),
-        rope_(MakeRopeTable(weights_.config.rope, weights_.config.head_dim), plan.max_model_len),
+        rope_(MakeRopeTable(weights_.config.rope, weights_.config.head_dim), plan.max_model_len,
+              *team_),
         kv_({weights_.dtype, weights_.config.num_layers, plan.num_blocks,
              weights_.config.num_kv_heads, weights_.config.head_dim}),
         executor_({&weights_, kernels_.get(), &rope_, kv_.layout(), kv_.data(), team_.get()},
@@ -151,6 +177,9 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
       .max_tokens = options.max_num_batched_tokens,
       .max_logit_rows = std::min(options.max_num_batched_tokens, ForwardLimits{}.max_logit_rows),
   };
+  const size_t activation_bytes = ForwardWorkspace::Bytes(weights, limits, team->num_threads());
+  SKEIN_RETURN_IF_ERROR(CheckMemory("max_num_batched_tokens", options.max_num_batched_tokens,
+                                    static_cast<int64_t>(activation_bytes)));
   return std::unique_ptr<CpuRuntime>(std::make_unique<CpuRuntimeImpl>(
       std::move(team), std::move(kernels), std::move(weights), plan, limits));
 }

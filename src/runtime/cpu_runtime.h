@@ -18,7 +18,7 @@ namespace skein {
 struct CpuRuntimeOptions {
   std::string model_dir;
   std::string dtype = "auto";  // auto, bf16, f32
-  int32_t threads = 0;         // 0: as many as the process may run on
+  int32_t threads = 0;         // at most 1024; 0: as many as the process may run on
   std::optional<Isa> isa;      // nullopt: SelectIsa()
   int32_t max_model_len = 0;   // 0: as far as the model and the KV memory reach
   int32_t max_num_batched_tokens = 512;
@@ -41,7 +41,8 @@ struct MemoryReport {
 class CpuRuntime {
  public:
   // Fails as LoadModelConfig, LoadWeights and SelectIsa do; kInvalidArgument names an option that
-  // is out of range, or kv_cache_bytes where the memory cannot hold one sequence of max_model_len.
+  // is out of range or asks for more memory than is free, or kv_cache_bytes where it cannot hold
+  // one sequence of max_model_len.
   static Result<std::unique_ptr<CpuRuntime>> Load(const CpuRuntimeOptions& options);
   virtual ~CpuRuntime() = default;
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -32,7 +33,12 @@ TEST(CpuRuntimeTest, RefusesWhatCannotWork) {
   EXPECT_EQ(refusal({.model_dir = "/nonexistent"}).code(), StatusCode::kNotFound);
   EXPECT_EQ(refusal({.model_dir = kModelDir, .dtype = "int3"}).param(), "dtype");
   EXPECT_EQ(refusal({.model_dir = kModelDir, .threads = -1}).param(), "threads");
+  EXPECT_EQ(refusal({.model_dir = kModelDir, .threads = 1 << 20}).param(), "threads");
   EXPECT_EQ(refusal({.model_dir = kModelDir, .max_model_len = 1 << 30}).param(), "max_model_len");
+  EXPECT_EQ(refusal({.model_dir = kModelDir, .kv_cache_bytes = int64_t{1} << 60}).param(),
+            "kv_cache_bytes");
+  EXPECT_EQ(refusal({.model_dir = kModelDir, .max_num_batched_tokens = 1 << 30}).param(),
+            "max_num_batched_tokens");
   EXPECT_EQ(refusal({.model_dir = kModelDir, .max_num_batched_tokens = 0}).param(),
             "max_num_batched_tokens");
   const Status too_small =
@@ -164,10 +170,17 @@ std::vector<Request> RandomRequests(uint64_t seed, int count, int32_t vocab) {
   return requests;
 }
 
-TEST(CpuRuntimeTest, AnswersAreTheSameUnderAnyLoad) {
+class AnyLoadTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(AnyLoadTest, AnswersAreTheSame) {
+  const std::string model = GetParam();
+  const bool shared = model == "stories260K";
+  if (shared) SKEIN_REQUIRE_SHARED();
+  const std::string dir =
+      (shared ? testing::SharedDir() + "/models/" : SKEIN_SOURCE_DIR "/tests/data/models/") + model;
   const uint64_t seed = std::random_device{}();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  const CpuRuntimeOptions roomy = {.model_dir = kModelDir,
+  const CpuRuntimeOptions roomy = {.model_dir = dir,
                                    .threads = 1,
                                    .max_model_len = 128,
                                    .max_num_batched_tokens = 256,
@@ -180,7 +193,14 @@ TEST(CpuRuntimeTest, AnswersAreTheSameUnderAnyLoad) {
     config.enable_prefix_caching = false;
     EngineUnderTest engine(roomy, config);
     requests = RandomRequests(seed, 40, engine.engine().Limits().vocab_size);
-    for (const Request& request : requests) alone.push_back(engine.Ask({request}).at(0));
+    for (const Request& request : requests) {
+      alone.push_back(engine.Ask({request}).at(0));
+      Request one = request;
+      one.generate.num_samples = 1;
+      const Answer answer = engine.Ask({one}).at(0);  // the first of many is the only one's equal
+      EXPECT_EQ(answer.tokens[0], alone.back().tokens[0]);
+      EXPECT_EQ(answer.logprobs[0], alone.back().logprobs[0]);
+    }
   }
   struct Load {
     const char* preset;
@@ -189,6 +209,7 @@ TEST(CpuRuntimeTest, AnswersAreTheSameUnderAnyLoad) {
   };
   for (const Load& load : {Load{"vllm-fcfs", 2, 512, 32, 200, true, false},
                            Load{"vllm-fcfs", 1, 7, 4, 200, true, false},
+                           Load{"vllm-fcfs", 2, 64, 16, 200, true, false},
                            Load{"vllm-fcfs", 2, 64, 16, 14, true, true},  // decodes are preempted
                            Load{"nano-vllm", 2, 64, 8, 30, false, false},
                            Load{"request-level", 1, 128, 8, 100, true, false}}) {
@@ -220,6 +241,14 @@ TEST(CpuRuntimeTest, AnswersAreTheSameUnderAnyLoad) {
     EXPECT_EQ(engine.engine().Stats().kv_blocks_used, 0);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, AnyLoadTest,
+                         ::testing::Values("qwen3-bf16", "llama-default", "stories260K"),
+                         [](const auto& param) {
+                           std::string name = param.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(CpuRuntimeTest, Stories260KGeneratesTheGoldenTokens) {
   SKEIN_REQUIRE_SHARED();

@@ -62,7 +62,10 @@ TokenId Sampler::Pick(const DrawSpec& spec, const float* logits, Scratch& scratc
   if (MustMaskStops(spec)) MaskStops(spec, scratch);
   const auto best = std::max_element(scratch.logits.begin(), scratch.logits.end());
   const auto argmax = static_cast<TokenId>(best - scratch.logits.begin());
-  // Also where the model itself gives every allowed token the probability zero.
+  if (std::isinf(*best) && *best < 0 && !params.allowed_token_ids.empty()) {
+    // The model itself gives every allowed token the probability zero.
+    return *std::ranges::min_element(params.allowed_token_ids);
+  }
   if (IsGreedy(params) || std::isinf(*best)) return argmax;
   return DrawWeighted(spec, *best, scratch);
 }

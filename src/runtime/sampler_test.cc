@@ -186,6 +186,15 @@ TEST_F(SamplerTest, AllowedTokensAloneCome) {
   ExpectFits(generate, {5}, 1);
 }
 
+TEST_F(SamplerTest, OfImpossibleAllowedTokensOneOfThemComes) {
+  GenerateSpec generate = WithTemperature(1.0f);
+  generate.sampling.allowed_token_ids = {99, 30};
+  logits_[30] = logits_[99] = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(Draw(generate, logits_, {5}, 1).token.token, 30);
+  generate.sampling.temperature = 0;
+  EXPECT_EQ(Draw(generate, logits_, {5}, 1).token.token, 30);
+}
+
 TEST_F(SamplerTest, StopTokensWaitForMinTokens) {
   GenerateSpec generate = WithTemperature(0);
   logits_[42] = 100;

@@ -318,6 +318,31 @@ TEST(Scheduler, PreemptsTheYoungestAndPutsItFirstInLine) {
   EXPECT_EQ(driver.num_tokens[2], 60);
 }
 
+TEST(Scheduler, AdmittingNeverEvictsARunningDecode) {
+  EngineConfig config = SmallConfig();
+  config.num_kv_blocks = 5;
+  config.max_model_len = 128;
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRequest(40, 24, 2), 0);  // two blocks each, to the end
+  driver.scheduler.Arrive(1, MakeRequest(40, 24, 3), 0);
+  while (driver.num_tokens[1] < 2) ASSERT_TRUE(driver.Step());
+  driver.scheduler.Arrive(2, MakeRequest(40, 1, 4), 0);  // of both classes; one block is free
+  driver.scheduler.Arrive(3, MakeRequest(40, 4, 5), 0);
+  driver.scheduler.Arrive(4, MakeRequest(40, 4, 6), 0);
+  driver.scheduler.Arrive(5, MakeRequest(4, 1, 7), 0);
+  while (driver.num_tokens[0] < 24) {
+    ASSERT_TRUE(driver.Step());
+    EXPECT_EQ(driver.scheduler.Stats().num_preemptions, 0u);
+    if (driver.num_tokens[0] < 24) {
+      EXPECT_EQ(driver.num_tokens[2] + driver.num_tokens[3], 0);
+    }
+  }
+  driver.RunAll();
+  EXPECT_EQ(driver.scheduler.Stats().num_preemptions, 0u);
+  EXPECT_EQ(driver.num_tokens[4], 4);
+  EXPECT_EQ(driver.num_tokens[5], 1);
+}
+
 TEST(Scheduler, LowerPriorityValuesGoFirst) {
   EngineConfig config = SmallConfig();
   config.max_num_seqs = 1;

@@ -107,10 +107,13 @@ Result<GenerationPrompt> ReadPrompt(const ModelEntry& model, const CompletionInp
       prompt.echo = model.tokenizer->Decode(prompt.ids, input.fields.text.skip_special_tokens);
     }
   } else {
-    return Status(StatusCode::kInvalidArgument,
-                  "prompt must be a string, an array of strings, an array of token ids or an array "
-                  "of arrays of token ids",
-                  "prompt");
+    const Json holder;
+    FieldReader reader(holder);
+    reader.RefuseValue("prompt",
+                       "a string, an array of strings, an array of token ids or an array of arrays "
+                       "of token ids, none of them empty",
+                       value);
+    return reader.status();
   }
   SKEIN_RETURN_IF_ERROR(FitPrompt(model, input.fields, "prompt", &prompt.ids));
   return prompt;

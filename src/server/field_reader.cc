@@ -21,11 +21,17 @@ std::string Shown(const Json& value) {
   return text;
 }
 
-std::string Range(const char* kind, char open, double min, double max) {
-  if (max >= std::numeric_limits<int32_t>::max()) {
-    return fmt::format("{} {} {}", kind, open == '(' ? "above" : "of at least", min);
+std::string Range(char open, double min, double max) {
+  return fmt::format("a number in {}{}, {}]", open, min, max);
+}
+
+std::string IntRange(int64_t min, int64_t max) {
+  if (max == std::numeric_limits<int64_t>::max()) {
+    return min == std::numeric_limits<int64_t>::min()
+               ? "an integer of 64 bits"
+               : fmt::format("an integer of at least {}", min);
   }
-  return fmt::format("{} in {}{}, {}]", kind, open, min, max);
+  return fmt::format("an integer in [{}, {}]", min, max);
 }
 
 }  // namespace
@@ -74,8 +80,7 @@ std::optional<int64_t> FieldReader::Int(const std::string& name, int64_t min, in
   if (value == nullptr) return std::nullopt;
   const auto number = JsonInt(*value);
   if (number && *number >= min && *number <= max) return number;
-  RefuseValue(name, Range("an integer", '[', static_cast<double>(min), static_cast<double>(max)),
-              *value);
+  RefuseValue(name, IntRange(min, max), *value);
   return std::nullopt;
 }
 
@@ -85,7 +90,7 @@ std::optional<double> FieldReader::Number(const std::string& name, double min, d
   if (value->is_number() && value->get<double>() >= min && value->get<double>() <= max) {
     return value->get<double>();
   }
-  RefuseValue(name, Range("a number", '[', min, max), *value);
+  RefuseValue(name, Range('[', min, max), *value);
   return std::nullopt;
 }
 
@@ -95,7 +100,7 @@ std::optional<double> FieldReader::NumberAbove(const std::string& name, double a
   if (value->is_number() && value->get<double>() > above && value->get<double>() <= max) {
     return value->get<double>();
   }
-  RefuseValue(name, Range("a number", '(', above, max), *value);
+  RefuseValue(name, Range('(', above, max), *value);
   return std::nullopt;
 }
 

@@ -87,6 +87,20 @@ TEST_F(HttpServerTest, UnknownRouteWrongMethodAndBadJson) {
   }
 }
 
+TEST_F(HttpServerTest, BodiesThatAreTooDeepOrTooWideAreRefused) {
+  Start();
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  for (const char* field : {"tools", "messages", "x", "chat_template_kwargs"}) {
+    const std::string head = R"({"messages": [{"role": "user", "content": "a"}], ")";
+    ExpectError(Post("/v1/chat/completions", head + field + "\": " + deep + "}"), 400,
+                "invalid_request_error");
+  }
+  std::string bias = R"({"prompt": "a", "logit_bias": {"0": 0)";
+  for (int i = 1; i < 100'000; ++i) bias += ", \"" + std::to_string(i) + "\": 0";
+  ExpectError(Post("/v1/completions", bias + "}}"), 400, "invalid_request_error");
+  EXPECT_EQ(Complete("").status, 200);
+}
+
 TEST_F(HttpServerTest, KeyGuardsEveryRouteThatWorks) {
   ServerConfig config;
   config.api_key = "secret";

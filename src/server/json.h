@@ -12,12 +12,13 @@ namespace skein {
 // exceptions off, typed access after a type check.
 using Json = nlohmann::ordered_json;
 
-// nullopt: not JSON.
-inline std::optional<Json> ParseJson(std::string_view text) {
-  Json value = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) return std::nullopt;
-  return value;
-}
+// nullopt: not JSON, or of a shape that would cost too much, and *why (which may be null) says what
+// is wrong and where. Refused are values nested deeper than kJsonDepthMax, because values are
+// copied and printed by recursion, and objects of so many members that looking each up, which is
+// linear, would take kJsonLookupsMax comparisons: about 8,000 members in one object.
+constexpr int kJsonDepthMax = 128;
+constexpr int64_t kJsonLookupsMax = int64_t{1} << 25;
+std::optional<Json> ParseJson(std::string_view text, std::string* why = nullptr);
 
 // One line; bytes that are not UTF-8 become U+FFFD.
 inline std::string DumpJson(const Json& value) {

@@ -171,6 +171,11 @@ void Metrics::SetModels(const ModelRegistry& models) {
     m.decode = histogram("vllm:request_decode_time_seconds", "First token to last.", seconds);
     m.tokenize =
         histogram("skein_request_tokenize_time_seconds", "Tokenizing of the prompt.", seconds);
+    // As the split of text-embeddings-inference: tokenizing, waiting, computing.
+    m.split_queue =
+        histogram("skein_request_queue_time_seconds", "Arrival to first step.", seconds);
+    m.inference =
+        histogram("skein_request_inference_time_seconds", "First step to last token.", seconds);
     m.prompt_tokens =
         histogram("vllm:request_prompt_tokens", "Tokens of a prompt.", TokenBuckets());
     m.generation_tokens =
@@ -214,7 +219,12 @@ void Metrics::Observe(const ModelEntry& model, const RequestRecord& record) {
     m.e2e->Observe(e2e);
     (record.one_shot ? m.e2e_oneshot : m.e2e_decode)->Observe(e2e);
   }
-  if (t.first_scheduled_us != 0) m.queue->Observe(Seconds(t.first_scheduled_us - t.arrival_us));
+  if (t.first_scheduled_us != 0) {
+    const double queue = Seconds(t.first_scheduled_us - t.arrival_us);
+    m.queue->Observe(queue);
+    m.split_queue->Observe(queue);
+    if (t.finished_us != 0) m.inference->Observe(Seconds(t.finished_us - t.first_scheduled_us));
+  }
   if (t.first_token_us == 0) return;
   const TimeUs ttft_us = t.first_token_us - t.arrival_us;
   m.ttft->Observe(Seconds(ttft_us));

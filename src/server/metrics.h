@@ -52,6 +52,8 @@ class Metrics {
     prometheus::Histogram* prefill;
     prometheus::Histogram* decode;
     prometheus::Histogram* tokenize;
+    prometheus::Histogram* split_queue;
+    prometheus::Histogram* inference;
     prometheus::Histogram* prompt_tokens;
     prometheus::Histogram* generation_tokens;
     prometheus::Histogram* e2e_oneshot;

@@ -105,9 +105,10 @@ Status ReadTools(FieldReader* reader, Json* variables) {
 }  // namespace
 
 Result<Json> ParseBody(const HttpRequest& request) {
-  std::optional<Json> body = ParseJson(request.body);
+  std::string why;
+  std::optional<Json> body = ParseJson(request.body, &why);
   if (!body) {
-    return Status(StatusCode::kInvalidArgument, "the body is not valid JSON");
+    return Status(StatusCode::kInvalidArgument, "the body is not JSON that can be taken: " + why);
   }
   if (!body->is_object()) {
     return Status(StatusCode::kInvalidArgument, "the body must be a JSON object");

@@ -34,6 +34,12 @@ Normalizer::Normalizer(std::vector<Step> steps) : steps_(std::move(steps)) {
   }
 }
 
+bool Normalizer::IsNormalized(std::string_view text) const {
+  return std::all_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+    return std::holds_alternative<NfcStep>(step) && nfc_->FindUnstable(text, 0) == text.size();
+  });
+}
+
 Status Normalizer::Normalize(std::string_view text, std::string* out) const {
   out->assign(text);
   for (const Step& step : steps_) {

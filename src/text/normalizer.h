@@ -35,6 +35,8 @@ class Normalizer {
 
   // REQUIRES: valid UTF-8. Fails only where a regular expression gave up.
   Status Normalize(std::string_view text, std::string* out) const;
+  // If true, Normalize would give `text` itself; cheaper than finding out by Normalize.
+  bool IsNormalized(std::string_view text) const;
   bool empty() const { return steps_.empty(); }
 
  private:

@@ -86,7 +86,7 @@ Result<Bpe> ReadModel(JsonValue root) {
   SKEIN_ASSIGN_OR_RETURN(spec.ignore_merges, JsonBool(model, "ignore_merges", false, kModel));
   SKEIN_RETURN_IF_ERROR(ReadVocab(model, &spec));
   SKEIN_RETURN_IF_ERROR(ReadMerges(model, &spec));
-  return Bpe::Create(std::move(spec));
+  return Bpe::Create(spec);
 }
 
 Result<std::vector<AddedToken>> ReadAddedTokens(JsonValue root) {

@@ -106,7 +106,7 @@ class LoadedModel {
     const DType dtype = ChooseComputeType(options.dtype, config.file_dtype).value();
     weights_ = LoadWeights(dir, config, dtype, team_, {}).value();
     rope_ = std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim),
-                                         std::min(config.max_position, 2048));
+                                         std::min(config.max_position, 2048), team_);
     context_ = {
         &weights_,
         &kernels_,

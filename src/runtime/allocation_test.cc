@@ -1,0 +1,84 @@
+// Counts what steps on the real executor take from the heap.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "runtime/cpu_executor.h"
+#include "testing/loaded_model.h"
+
+namespace {
+std::atomic<int64_t> num_allocations{0};
+
+void* CountedAllocate(size_t size) {
+  void* memory = std::malloc(size);
+  if (memory == nullptr) std::abort();
+  ++num_allocations;
+  return memory;
+}
+}  // namespace
+
+void* operator new(size_t size) { return CountedAllocate(size); }
+void* operator new[](size_t size) { return CountedAllocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+
+namespace skein {
+namespace {
+
+TEST(ExecutorAllocation, ASteadyDecodeStepAllocatesItsTaskAlone) {
+  constexpr int32_t kSequences = 8, kPromptTokens = 20, kSteps = 60, kWarmUp = 5;
+  testing::LoadedModel model(SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
+                             {.threads = 2, .num_blocks = 4});
+  ForwardContext context = model.context();
+  context.kv_layout.num_blocks = kSequences * 4;
+  KvMemory kv(context.kv_layout);
+  context.kv = kv.data();
+  CpuExecutor executor(context, {.max_tokens = 256, .max_logit_rows = 3}, &kv);
+  GenerateSpec generate;
+  generate.sampling.top_k = 20;
+  generate.sampling.frequency_penalty = 0.5f;
+  generate.num_logprobs = 3;
+  struct Sequence {
+    std::vector<TokenId> tokens;
+    std::vector<BlockId> blocks;
+    std::vector<DrawSpec> draws;
+  };
+  std::vector<Sequence> sequences(kSequences);
+  for (int32_t i = 0; i < kSequences; ++i) {
+    sequences[i].tokens.reserve(kPromptTokens + kSteps);
+    sequences[i].tokens.assign(kPromptTokens, i);
+    sequences[i].blocks = testing::Blocks(4 * i, kPromptTokens + kSteps);
+    sequences[i].draws.resize(1);
+  }
+  StepPlan step = DecodePlan{};
+  std::vector<PlanRow>& rows = std::get<DecodePlan>(step).rows;
+  rows.reserve(kSequences);
+  const std::atomic<bool> never{false};
+  int64_t before = 0;
+  for (int32_t n = 0; n < kSteps; ++n) {
+    if (n == kWarmUp) before = num_allocations;
+    rows.clear();
+    for (Sequence& s : sequences) {
+      const auto end = static_cast<int32_t>(s.tokens.size());
+      const int32_t begin = n == 0 ? 0 : end - 1;  // the first step computes the prompts
+      s.draws[0] = {&generate, 0, s.tokens, kPromptTokens};
+      rows.push_back({0, begin, std::span(s.tokens).subspan(begin), s.blocks, s.draws});
+    }
+    const std::unique_ptr<Task> task = executor.Begin(step);
+    ASSERT_EQ(executor.Resume(*task, never), TaskStatus::kDone);
+    for (int32_t i = 0; i < kSequences; ++i) {
+      sequences[i].tokens.push_back(executor.Results(*task)[i].token.token);
+    }
+  }
+  EXPECT_EQ(num_allocations - before, kSteps - kWarmUp);
+}
+
+}  // namespace
+}  // namespace skein
