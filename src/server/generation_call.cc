@@ -8,6 +8,10 @@
 namespace skein {
 namespace {
 
+// Outputs handled in one turn on the strand: a bound on how long the connection's other business
+// (its bytes, its end, the limit of its queue) waits behind an engine that runs ahead.
+constexpr size_t kOutputsPerTurn = 256;
+
 std::string Event(const Json& json) { return "data: " + DumpJson(json) + "\n\n"; }
 
 }  // namespace
@@ -68,7 +72,8 @@ void GenerationCall::OnStarted(std::vector<RequestId> ids) {
 void GenerationCall::OnOutputs() {
   if (!started_ || finished_) return;
   std::string events;
-  for (OutputMailbox::Item& item : mailbox_->Take()) {
+  bool more = false;
+  for (OutputMailbox::Item& item : mailbox_->Take(kOutputsPerTurn, &more)) {
     OnOutput(std::move(item), &events);
     if (finished_) return;
   }
@@ -77,6 +82,9 @@ void GenerationCall::OnOutputs() {
     return Complete(&events);
   }
   WriteEvents(std::move(events));
+  if (more && !finished_) {
+    responder_->Post([self = shared_from_this()] { self->OnOutputs(); });
+  }
 }
 
 void GenerationCall::OnOutput(OutputMailbox::Item item, std::string* events) {

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <deque>
 #include <functional>
+#include <iterator>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -30,9 +34,16 @@ class OutputMailbox {
     items_.push_back({prompt, std::move(output), now_us});
     if (items_.size() == 1) wake_();
   }
-  std::vector<Item> Take() {
+  // The oldest outputs, at most `max`. With *more others are left: `wake` is not called for those,
+  // the reader comes again by itself.
+  std::vector<Item> Take(size_t max, bool* more) {
     std::lock_guard lock(mutex_);
-    return std::exchange(items_, {});
+    const auto count = static_cast<std::ptrdiff_t>(std::min(max, items_.size()));
+    std::vector<Item> taken(std::make_move_iterator(items_.begin()),
+                            std::make_move_iterator(items_.begin() + count));
+    items_.erase(items_.begin(), items_.begin() + count);
+    *more = !items_.empty();
+    return taken;
   }
   // Later outputs are dropped; wake is released.
   void Close() {
@@ -44,7 +55,7 @@ class OutputMailbox {
 
  private:
   std::mutex mutex_;
-  std::vector<Item> items_;
+  std::deque<Item> items_;
   std::function<void()> wake_;
 };
 
