@@ -17,6 +17,7 @@ class Nfc {
   std::string Normalize(std::string_view text) const;
 
  private:
+  friend class NormalForms;
   void Decompose(uint32_t c, std::vector<uint32_t>* out) const;
   uint8_t CombiningClass(uint32_t c) const;
   uint32_t Compose(uint32_t first, uint32_t second) const;  // 0 if they do not

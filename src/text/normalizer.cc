@@ -1,6 +1,5 @@
 #include "text/normalizer.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace skein {
@@ -27,14 +26,13 @@ Status ReplaceRule::Apply(std::string_view text, std::string* out) const {
   return Status::Ok();
 }
 
-Normalizer::Normalizer(std::vector<Step> steps) : steps_(std::move(steps)) {
-  if (std::any_of(steps_.begin(), steps_.end(),
-                  [](const Step& step) { return std::holds_alternative<NfcStep>(step); })) {
-    nfc_.emplace();
-  }
-}
-
 Status Normalizer::Normalize(std::string_view text, std::string* out) const {
+  if (!is_simple_) {
+    AlignedText aligned(text);
+    SKEIN_RETURN_IF_ERROR(Normalize(&aligned));
+    *out = aligned.text();
+    return Status::Ok();
+  }
   out->assign(text);
   for (const Step& step : steps_) {
     if (std::holds_alternative<NfcStep>(step)) {
