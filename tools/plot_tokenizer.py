@@ -115,7 +115,8 @@ class Report:
             " other programs on the machine count less; batches and concurrent calls are the time that passes. Both"
             " programs have seen the text before: their memories of words are warm, except in the row that says"
             " otherwise. \"Of it the call\" is what the same Python call costs for an empty text or no ids; it is"
-            " subtracted before the ratio is taken. What Python spends on a list of ids is not.", "",
+            " subtracted before the ratio is taken. What Python spends on a list of ids is not. HuggingFace's `encode`"
+            " makes offsets and masks along with the ids, Skein's call ids alone.", "",
             "Long texts stand twice: one short text over and over, and sentences that never repeat (generated from a"
             " fixed vocabulary, with names and numbers that occur once). \"Wanted\" is the ratio that this project set"
             " itself, \"paper\" the one that the Prelude paper reports for a text of that length and kind.", "",

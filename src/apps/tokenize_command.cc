@@ -15,7 +15,66 @@ struct TokenizeOptions {
   std::string model_dir;
   bool special = false;
   bool decode = false;
+  bool full = false;
 };
+
+// Truncation as {"max_length": n, "strategy": "longest_first", "direction": "right"}.
+Result<Truncation> ReadTruncation(const nlohmann::json& in) {
+  const Status wanted(
+      StatusCode::kInvalidArgument,
+      "wanted {\"truncation\": {\"max_length\": number, \"strategy\": longest_first, "
+      "only_first or only_second, \"direction\": right or left}}");
+  if (!in.is_object() || !in.contains("max_length") || !in["max_length"].is_number_unsigned()) {
+    return wanted;
+  }
+  Truncation truncation;
+  truncation.max_length = in["max_length"].get<size_t>();
+  const auto strategy = in.value<nlohmann::json>("strategy", "longest_first");
+  const auto direction = in.value<nlohmann::json>("direction", "right");
+  if (strategy == "only_first") {
+    truncation.strategy = Truncation::Strategy::kOnlyFirst;
+  } else if (strategy == "only_second") {
+    truncation.strategy = Truncation::Strategy::kOnlySecond;
+  } else if (strategy != "longest_first") {
+    return wanted;
+  }
+  if (direction == "left") {
+    truncation.direction = Truncation::Direction::kLeft;
+  } else if (direction != "right") {
+    return wanted;
+  }
+  return truncation;
+}
+
+// {"text": .., "pair": .., "truncation": ..} -> {"ids": .., "type_ids": .., "offsets": ..}, the
+// second and third member of the input may be left out. A truncation that is impossible gives
+// {"error": ..}.
+Status EncodeFullLine(const Tokenizer& tokenizer, bool special, const nlohmann::json& in,
+                      nlohmann::json* out) {
+  if (!in.is_object() || !in.contains("text") || !in["text"].is_string() ||
+      (in.contains("pair") && !in["pair"].is_string())) {
+    return Status(StatusCode::kInvalidArgument, "wanted {\"text\": string, \"pair\": string}");
+  }
+  EncodeInput input{in["text"].get_ref<const std::string&>(), std::nullopt};
+  if (in.contains("pair")) input.pair = in["pair"].get_ref<const std::string&>();
+  EncodeOptions options{special, /*with_offsets=*/true, std::nullopt};
+  if (in.contains("truncation")) {
+    SKEIN_ASSIGN_OR_RETURN(options.truncation, ReadTruncation(in["truncation"]));
+  }
+  Encoding encoding;
+  const Status status = tokenizer.EncodeFull(input, options, &encoding);
+  if (!status.ok() && options.truncation) {
+    (*out)["error"] = status.message();
+    return Status::Ok();
+  }
+  SKEIN_RETURN_IF_ERROR(status);
+  (*out)["ids"] = encoding.ids;
+  (*out)["type_ids"] = encoding.type_ids;
+  nlohmann::json offsets = nlohmann::json::array();
+  for (const TokenOffsets& span : encoding.offsets) offsets.push_back({span.begin, span.end});
+  (*out)["offsets"] = std::move(offsets);
+  return Status::Ok();
+}
 
 // {"text": ..} -> {"ids": [..]}.
 Status EncodeLine(const Tokenizer& tokenizer, bool special, const nlohmann::json& in,
@@ -61,6 +120,7 @@ int RunTokenize(const TokenizeOptions& options) {
     Status status = in.is_discarded()
                         ? Status(StatusCode::kInvalidArgument, "not a JSON value in UTF-8")
                     : options.decode ? DecodeLine(**tokenizer, in, &out)
+                    : options.full   ? EncodeFullLine(**tokenizer, options.special, in, &out)
                                      : EncodeLine(**tokenizer, options.special, in, &out);
     if (!status.ok()) {
       std::cout.flush();
@@ -84,8 +144,13 @@ void AddTokenizeCommand(CLI::App* app, int* exit_status) {
       ->check(CLI::ExistingDirectory);
   CLI::Option* special = command->add_flag("--special", options->special,
                                            "Add the special tokens that a prompt begins with");
-  command->add_flag("--decode", options->decode, "Turn {\"ids\": [..]} into {\"text\": ..}")
-      ->excludes(special);
+  CLI::Option* decode =
+      command->add_flag("--decode", options->decode, "Turn {\"ids\": [..]} into {\"text\": ..}")
+          ->excludes(special);
+  command
+      ->add_flag("--full", options->full,
+                 "Give type ids and offsets, too; lines may have a \"pair\" and a \"truncation\"")
+      ->excludes(decode);
   command->callback([options, exit_status] { *exit_status = RunTokenize(*options); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "text/utf8.h"
 
 namespace skein {
@@ -83,16 +84,18 @@ const AddedToken* AddedTokens::Matcher::Match(std::string_view text, size_t pos,
   return best;
 }
 
-Result<AddedTokens> AddedTokens::Create(std::vector<AddedToken> tokens, const Bpe& bpe,
-                                        const Normalizer& normalizer) {
+Result<AddedTokens> AddedTokens::Create(
+    std::vector<AddedToken> tokens, size_t num_model_tokens,
+    const std::function<std::optional<TokenId>(std::string_view)>& model_token_to_id,
+    const Normalizer& normalizer) {
   AddedTokens result;
   result.tokens_.reserve(tokens.size());
-  const auto num_model_tokens = static_cast<TokenId>(bpe.num_tokens());
+  const auto first_free = static_cast<TokenId>(num_model_tokens);
   for (AddedToken& token : tokens) {
     if (token.content.empty() || result.ids_.contains(token.content)) continue;
     // A token of the model keeps its id; others are numbered from the end of the vocabulary on.
     const TokenId id =
-        bpe.TokenToId(token.content).value_or(std::max(result.max_id_ + 1, num_model_tokens));
+        model_token_to_id(token.content).value_or(std::max(result.max_id_ + 1, first_free));
     if (token.id != id) {
       return Status(StatusCode::kInvalidArgument,
                     "tokenizer.json: the added token '" + token.content + "' has the id " +
@@ -146,6 +149,17 @@ bool AddedTokens::FindNext(const CharClasses& classes, std::string_view text, bo
     return true;
   }
   return false;
+}
+
+void AddedTokens::Split(const CharClasses& classes, std::string_view text, bool normalized,
+                        std::vector<Segment>* segments) const {
+  segments->clear();
+  const Status status =
+      ForEachSegment(classes, text, normalized, [segments](const Segment& segment) -> Status {
+        segments->push_back(segment);
+        return Status::Ok();
+      });
+  SKEIN_CHECK(status.ok());
 }
 
 std::optional<TokenId> AddedTokens::TokenToId(std::string_view token) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,7 +12,6 @@
 
 #include "base/result.h"
 #include "skein/request.h"
-#include "text/bpe.h"
 #include "text/char_classes.h"
 #include "text/normalizer.h"
 
@@ -38,8 +38,10 @@ class AddedTokens {
   };
 
   // Ids must be those that the reference would hand out, else kInvalidArgument.
-  static Result<AddedTokens> Create(std::vector<AddedToken> tokens, const Bpe& bpe,
-                                    const Normalizer& normalizer);
+  static Result<AddedTokens> Create(
+      std::vector<AddedToken> tokens, size_t num_model_tokens,
+      const std::function<std::optional<TokenId>(std::string_view)>& model_token_to_id,
+      const Normalizer& normalizer);
 
   // Cuts a text at the tokens with, or without, `normalized`, leftmost first, of those the longest,
   // and calls `visit(segment)`, which returns a Status, for each part until one fails. Segments may
@@ -59,6 +61,9 @@ class AddedTokens {
     if (done == text.size()) return Status::Ok();
     return visit(Segment{done, text.size(), std::nullopt});
   }
+  // The same segments as a list.
+  void Split(const CharClasses& classes, std::string_view text, bool normalized,
+             std::vector<Segment>* segments) const;
 
   std::optional<TokenId> TokenToId(std::string_view token) const;
   const AddedToken* Find(TokenId id) const;  // nullptr if it is none

@@ -48,6 +48,32 @@ std::string Replaced(const ReplaceRule& rule, std::string_view token) {
   return out;
 }
 
+// What the reference cleans up in each token, in this order.
+std::string CleanedUp(std::string text) {
+  static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
+      {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : kRules) {
+    std::string cleaned;
+    ReplaceAll(text, from, to, &cleaned);
+    text = std::move(cleaned);
+  }
+  return text;
+}
+
+std::string WordPieceText(const Decoder::WordPiece& step, bool is_first, std::string_view token) {
+  std::string text;
+  if (is_first) {
+    text = token;
+  } else if (token.starts_with(step.prefix)) {
+    text = token.substr(step.prefix.size());
+  } else {
+    text.append(" ").append(token);
+  }
+  return step.cleanup ? CleanedUp(std::move(text)) : text;
+}
+
 }  // namespace
 
 Result<Decoder> Decoder::Create(std::vector<Step> steps) {
@@ -71,6 +97,8 @@ Result<Decoder> Decoder::Create(std::vector<Step> steps) {
       if (fused) return refuse("ByteFallback");
     } else if (std::holds_alternative<Metaspace>(step)) {
       if (fused) return refuse("Metaspace");
+    } else if (std::holds_alternative<WordPiece>(step)) {
+      if (fused) return refuse("WordPiece");
     } else if (std::holds_alternative<Fuse>(step)) {
       fused = true;
     }
@@ -157,6 +185,8 @@ void Decoder::Feed(size_t i, std::string token, State* state, std::string* out) 
     }
     if (!rest.empty()) progress.done = true;
     Feed(i + 1, std::string(rest), state, out);
+  } else if (const auto* word_piece = std::get_if<WordPiece>(&step)) {
+    Feed(i + 1, WordPieceText(*word_piece, memory.count++ == 0, token), state, out);
   } else {
     const auto& metaspace = std::get<Metaspace>(step);
     const bool is_first = memory.count++ == 0;
@@ -179,6 +209,8 @@ std::string Decoder::TokenBytes(std::string_view token) const {
       std::string text;
       ReplaceAll(bytes, metaspace->replacement, " ", &text);
       bytes = std::move(text);
+    } else if (const auto* word_piece = std::get_if<WordPiece>(&step)) {
+      bytes = WordPieceText(*word_piece, false, bytes);
     }
   }
   return bytes;

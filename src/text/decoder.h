@@ -26,7 +26,12 @@ class Decoder {
     std::string replacement;
     bool drop_in_first;  // in the first token they vanish, else they are spaces
   };
-  using Step = std::variant<ReplaceRule, ByteLevel, ByteFallback, Fuse, Strip, Metaspace>;
+  struct WordPiece {     // words with spaces between them
+    std::string prefix;  // of a token that continues a word
+    bool cleanup;        // no space before punctuation and contractions
+  };
+  using Step =
+      std::variant<ReplaceRule, ByteLevel, ByteFallback, Fuse, Strip, Metaspace, WordPiece>;
 
   // Of one stream of tokens.
   class State {

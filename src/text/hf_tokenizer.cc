@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "text/pipeline.h"
 #include "text/token_bytes.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_json.h"
@@ -16,25 +17,30 @@ class HfTokenizer final : public Tokenizer {
   explicit HfTokenizer(TokenizerParts parts)
       : parts_(std::move(parts)),
         raw_bytes_(parts_.pre_tokenizer.byte_level_last() && parts_.bpe.can_encode_bytes()),
-        whole_scanner_(raw_bytes_ ? parts_.pre_tokenizer.whole_scanner() : nullptr) {
+        whole_scanner_(raw_bytes_ ? parts_.pre_tokenizer.whole_scanner() : nullptr),
+        pipeline_(&parts_) {
     if (parts_.decoder.joins_bytes()) FillTokenBytes();
   }
 
   Status Encode(std::string_view text, bool add_special_tokens,
                 std::vector<TokenId>* ids) const override;
+  Status EncodeFull(const EncodeInput& input, const EncodeOptions& options,
+                    Encoding* encoding) const override {
+    return pipeline_.EncodeFull(*this, input, options, encoding);
+  }
   std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const override;
   std::unique_ptr<TextStream> NewTextStream(bool skip_special_tokens) const override;
 
   int32_t vocab_size() const override {
-    return std::max(parts_.bpe.max_id(), parts_.added_tokens.max_id()) + 1;
+    return std::max(parts_.model_max_id(), parts_.added_tokens.max_id()) + 1;
   }
   std::optional<TokenId> TokenToId(std::string_view token) const override {
     const std::optional<TokenId> added = parts_.added_tokens.TokenToId(token);
-    return added ? added : parts_.bpe.TokenToId(token);
+    return added ? added : parts_.ModelTokenToId(token);
   }
   std::string_view IdToToken(TokenId id) const override {
     const AddedToken* added = parts_.added_tokens.Find(id);
-    return added != nullptr ? std::string_view(added->spelling) : parts_.bpe.IdToToken(id);
+    return added != nullptr ? std::string_view(added->spelling) : parts_.ModelIdToToken(id);
   }
   std::string TokenBytes(TokenId id) const override {
     return parts_.decoder.TokenBytes(IdToToken(id));
@@ -57,7 +63,8 @@ class HfTokenizer final : public Tokenizer {
   const TokenizerParts parts_;
   const bool raw_bytes_;  // pieces go to the model as bytes, not spelt in the byte alphabet
   const SplitScanner* const whole_scanner_;  // does all that the pre-tokenizer does; may be nullptr
-  TokenBytesTable token_bytes_;              // filled if the decoder joins bytes
+  const Pipeline pipeline_;
+  TokenBytesTable token_bytes_;  // filled if the decoder joins bytes
 };
 
 class HfTokenizer::Stream final : public TextStream {
@@ -169,22 +176,25 @@ Status HfTokenizer::Encode(std::string_view text, bool add_special_tokens,
   if (!IsValidUtf8(text)) {
     return Status(StatusCode::kInvalidArgument, "the text is not valid UTF-8");
   }
-  IdWriter out(ids);
-  if (add_special_tokens) {
-    for (const TokenId id : parts_.prefix_ids) out.Put(id);
+  const auto add_all = [ids](const std::vector<TokenId>& more) {
+    ids->insert(ids->end(), more.begin(), more.end());
+  };
+  if (add_special_tokens) add_all(parts_.prefix_ids);
+  if (parts_.needs_pipeline()) {
+    SKEIN_RETURN_IF_ERROR(pipeline_.AppendIds(text, ids));
+  } else {
+    IdWriter out(ids);
+    SKEIN_RETURN_IF_ERROR(parts_.added_tokens.ForEachSegment(
+        *parts_.classes, text, false, [&](const AddedTokens::Segment& segment) -> Status {
+          if (!segment.id) {
+            return EncodeSegment(text.substr(segment.begin, segment.end - segment.begin),
+                                 segment.begin == 0, &out);
+          }
+          out.Put(*segment.id);
+          return Status::Ok();
+        }));
   }
-  SKEIN_RETURN_IF_ERROR(parts_.added_tokens.ForEachSegment(
-      *parts_.classes, text, false, [&](const AddedTokens::Segment& segment) -> Status {
-        if (!segment.id) {
-          return EncodeSegment(text.substr(segment.begin, segment.end - segment.begin),
-                               segment.begin == 0, &out);
-        }
-        out.Put(*segment.id);
-        return Status::Ok();
-      }));
-  if (add_special_tokens) {
-    for (const TokenId id : parts_.suffix_ids) out.Put(id);
-  }
+  if (add_special_tokens) add_all(parts_.suffix_ids);
   return Status::Ok();
 }
 
@@ -205,6 +215,19 @@ std::string HfTokenizer::Decode(std::span<const TokenId> ids, bool skip_special_
 }
 
 }  // namespace
+
+Status Tokenizer::EncodeFull(const EncodeInput&, const EncodeOptions&, Encoding*) const {
+  return Status(StatusCode::kUnsupported, "this tokenizer encodes single texts to ids only");
+}
+
+Status Tokenizer::EncodeBatch(std::span<const EncodeInput> inputs, const EncodeOptions& options,
+                              std::vector<Encoding>* encodings) const {
+  encodings->resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    SKEIN_RETURN_IF_ERROR(EncodeFull(inputs[i], options, &(*encodings)[i]));
+  }
+  return Status::Ok();
+}
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(TokenizerParts parts, LoadTokenizerParts(model_dir));

@@ -27,5 +27,12 @@ Result<int64_t> JsonInt(JsonValue object, std::string_view key, int64_t min, int
                         std::string_view where);
 Result<simdjson::dom::array> JsonArray(JsonValue object, std::string_view key,
                                        std::string_view where);
+// Calls `read` for each member of the array `key`, until one fails.
+template <typename Read>
+Status JsonForEach(JsonValue object, std::string_view key, std::string_view where, Read read) {
+  SKEIN_ASSIGN_OR_RETURN(const simdjson::dom::array items, JsonArray(object, key, where));
+  for (const JsonValue item : items) SKEIN_RETURN_IF_ERROR(read(item));
+  return Status::Ok();
+}
 
 }  // namespace skein

@@ -20,6 +20,7 @@ class Nfc {
   std::string Normalize(std::string_view text) const;
 
  private:
+  friend class NormalForms;
   void FindUnstableCodePoints();
   bool IsStable(uint32_t c) const { return !(unstable_[c >> 6] >> (c & 63) & 1); }
   // Appends the normalized text, all of it looked at.

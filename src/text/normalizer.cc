@@ -27,13 +27,6 @@ Status ReplaceRule::Apply(std::string_view text, std::string* out) const {
   return Status::Ok();
 }
 
-Normalizer::Normalizer(std::vector<Step> steps) : steps_(std::move(steps)) {
-  if (std::any_of(steps_.begin(), steps_.end(),
-                  [](const Step& step) { return std::holds_alternative<NfcStep>(step); })) {
-    nfc_.emplace();
-  }
-}
-
 bool Normalizer::IsNormalized(std::string_view text) const {
   return std::all_of(steps_.begin(), steps_.end(), [&](const Step& step) {
     return std::holds_alternative<NfcStep>(step) && nfc_->FindUnstable(text, 0) == text.size();
@@ -41,6 +34,12 @@ bool Normalizer::IsNormalized(std::string_view text) const {
 }
 
 Status Normalizer::Normalize(std::string_view text, std::string* out) const {
+  if (!is_simple_) {
+    AlignedText aligned(text);
+    SKEIN_RETURN_IF_ERROR(Normalize(&aligned));
+    *out = aligned.text();
+    return Status::Ok();
+  }
   out->assign(text);
   for (const Step& step : steps_) {
     if (std::holds_alternative<NfcStep>(step)) {

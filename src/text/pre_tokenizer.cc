@@ -109,44 +109,20 @@ Status PreTokenizer::FindMatches(const Split& step, std::string_view piece,
   return Status::Ok();
 }
 
-Status PreTokenizer::RunSplit(const Split& step, Pieces* pieces) const {
+Status PreTokenizer::RunCut(const Step& step, Pieces* pieces) const {
   Pieces out;
-  std::vector<Match> matches;
+  std::vector<Match> parts;
   Status status;
   ForEachPiece(*pieces, [&](std::string_view piece) {
     if (!status.ok()) return;
-    matches.clear();
-    status = FindMatches(step, piece, &matches);
-    ApplyBehavior(step.behavior, &matches);
-    for (const Match& match : matches) {
-      AddPiece(piece.substr(match.begin, match.end - match.begin), &out);
+    parts.clear();
+    status = Cut(step, piece, &parts);
+    for (const Match& part : parts) {
+      AddPiece(piece.substr(part.begin, part.end - part.begin), &out);
     }
   });
   *pieces = std::move(out);
   return status;
-}
-
-template <typename Is>
-void PreTokenizer::RunClass(Is is, SplitBehavior behavior, Pieces* pieces) const {
-  Pieces out;
-  std::vector<Match> matches;
-  ForEachPiece(*pieces, [&](std::string_view piece) {
-    matches.clear();
-    size_t rest = 0;  // begin of what is not yet in `matches`
-    for (size_t pos = 0; pos < piece.size();) {
-      const size_t begin = pos;
-      if (!is(NextCodePoint(piece, &pos))) continue;
-      if (begin > rest) matches.push_back({rest, begin, false});
-      matches.push_back({begin, pos, true});
-      rest = pos;
-    }
-    if (rest < piece.size()) matches.push_back({rest, piece.size(), false});
-    ApplyBehavior(behavior, &matches);
-    for (const Match& match : matches) {
-      AddPiece(piece.substr(match.begin, match.end - match.begin), &out);
-    }
-  });
-  *pieces = std::move(out);
 }
 
 void PreTokenizer::RunByteLevel(const ByteLevel& step, bool raw_bytes, Pieces* pieces) const {
@@ -215,18 +191,12 @@ Status PreTokenizer::Run(std::string text, bool at_start, bool raw_bytes, Pieces
   if (!text.empty()) pieces->ends.push_back(text.size());
   pieces->text = std::move(text);
   for (size_t i = 0; i < steps_.size(); ++i) {
-    if (const auto* split = std::get_if<Split>(&steps_[i])) {
-      SKEIN_RETURN_IF_ERROR(RunSplit(*split, pieces));
-    } else if (const auto* punctuation = std::get_if<Punctuation>(&steps_[i])) {
-      RunClass([this](uint32_t c) { return classes_->IsPunctuation(c); }, punctuation->behavior,
-               pieces);
-    } else if (const auto* digits = std::get_if<Digits>(&steps_[i])) {
-      RunClass([this](uint32_t c) { return classes_->IsNumeric(c); },
-               digits->individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, pieces);
-    } else if (const auto* byte_level = std::get_if<ByteLevel>(&steps_[i])) {
+    if (const auto* byte_level = std::get_if<ByteLevel>(&steps_[i])) {
       RunByteLevel(*byte_level, raw_bytes && i + 1 == steps_.size(), pieces);
+    } else if (const auto* metaspace = std::get_if<Metaspace>(&steps_[i])) {
+      RunMetaspace(*metaspace, at_start, pieces);
     } else {
-      RunMetaspace(std::get<Metaspace>(steps_[i]), at_start, pieces);
+      SKEIN_RETURN_IF_ERROR(RunCut(steps_[i], pieces));
     }
   }
   return Status::Ok();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "text/aligned_text.h"
 #include "text/byte_alphabet.h"
 #include "text/char_classes.h"
 #include "text/regex.h"
@@ -50,7 +51,17 @@ class PreTokenizer {
     PrependScheme prepend;
     bool split;
   };
-  using Step = std::variant<Split, Punctuation, Digits, ByteLevel, Metaspace>;
+  struct Whitespace {};       // words, runs of signs; white space goes
+  struct WhitespaceSplit {};  // white space goes
+  struct Bert {};             // the same, and punctuation stands alone
+  struct CharDelimiter {
+    uint32_t delimiter;  // goes
+  };
+  struct FixedLength {
+    size_t length;  // characters; not 0
+  };
+  using Step = std::variant<Split, Punctuation, Digits, ByteLevel, Metaspace, Whitespace,
+                            WhitespaceSplit, Bert, CharDelimiter, FixedLength>;
 
   PreTokenizer(std::vector<Step> steps, std::shared_ptr<const CharClasses> classes);
 
@@ -67,15 +78,28 @@ class PreTokenizer {
   // gave up.
   Status Run(std::string text, bool at_start, bool raw_bytes, Pieces* pieces) const;
 
+  // The same for every text of `pieces`, in the byte alphabet, and who stands for what. Exact for
+  // every pre-tokenizer.
+  Status Run(std::vector<AlignedText>* pieces) const;
+  // Whether Run needs the alignment to know what stands where the input begins.
+  bool needs_alignment() const;
+  // Whether something is added only where the whole input begins.
+  bool depends_on_start() const;
+
  private:
   struct Match {
     size_t begin, end;
     bool is_match;
   };
-  Status RunSplit(const Split& step, Pieces* pieces) const;
-  Status FindMatches(const Split& step, std::string_view piece, std::vector<Match>* matches) const;
+  // The parts of `piece` that a step which only cuts leaves, in order.
+  Status Cut(const Step& step, std::string_view piece, std::vector<Match>* parts) const;
   template <typename Is>
-  void RunClass(Is is, SplitBehavior behavior, Pieces* pieces) const;
+  void CutClass(Is is, SplitBehavior behavior, std::string_view piece,
+                std::vector<Match>* parts) const;
+  void CutWords(std::string_view piece, std::vector<Match>* parts) const;
+  Status RunCut(const Step& step, Pieces* pieces) const;
+  Status AlignStep(const Step& step, AlignedText piece, std::vector<AlignedText>* out) const;
+  Status FindMatches(const Split& step, std::string_view piece, std::vector<Match>* matches) const;
   void RunByteLevel(const ByteLevel& step, bool raw_bytes, Pieces* pieces) const;
   void RunMetaspace(const Metaspace& step, bool at_start, Pieces* pieces) const;
   static void ApplyBehavior(SplitBehavior behavior, std::vector<Match>* matches);

@@ -23,6 +23,45 @@ class TextStream {
   virtual void Finish(std::string* out) = 0;
 };
 
+// The part of a text that a token stands for: code points [begin, end), as the reference's, whose
+// alignment it follows. {0, 0} for special tokens that the post-processor adds.
+struct TokenOffsets {
+  uint32_t begin, end;
+  bool operator==(const TokenOffsets&) const = default;
+};
+
+// How an encoding is made to fit. Special tokens that are added count and stay.
+struct Truncation {
+  enum class Strategy {
+    kLongestFirst,  // of a pair: from the longer until both are as long, then from both
+    kOnlyFirst,
+    kOnlySecond,
+  };
+  enum class Direction { kRight, kLeft };  // where tokens go
+  size_t max_length = 0;                   // tokens
+  Strategy strategy = Strategy::kLongestFirst;
+  Direction direction = Direction::kRight;
+};
+
+struct EncodeOptions {
+  bool add_special_tokens = true;
+  bool with_offsets = false;  // they cost several times what the ids cost
+  std::optional<Truncation> truncation;
+};
+
+// One text, or a pair of them (a question and a passage).
+struct EncodeInput {
+  std::string_view text;
+  std::optional<std::string_view> pair;
+};
+
+struct Encoding {
+  std::vector<TokenId> ids;
+  std::vector<int32_t> type_ids;      // [ids.size()]: which text, as the model was taught it
+  std::vector<uint8_t> is_special;    // [ids.size()]: 1 for what the post-processor added
+  std::vector<TokenOffsets> offsets;  // [ids.size()] if asked for, else empty
+};
+
 // An inference-only tokenizer built from a HuggingFace tokenizer.json: ids equal those of the
 // `tokenizers` library. Immutable after Load, no locks; every member may run on any thread.
 class Tokenizer {
@@ -36,6 +75,15 @@ class Tokenizer {
   // the post-processor's BOS/EOS are added.
   virtual Status Encode(std::string_view text, bool add_special_tokens,
                         std::vector<TokenId>* ids) const = 0;
+
+  // Fills *encoding with the encoding of a text or a pair. kInvalidArgument for invalid UTF-8 and
+  // for a truncation that is impossible: max_length below the number of special tokens, or the one
+  // text that may be cut shorter than what has to go. kUnsupported by tokenizers that have none.
+  virtual Status EncodeFull(const EncodeInput& input, const EncodeOptions& options,
+                            Encoding* encoding) const;
+  // The same for many inputs, one after the other. Stops at the first failure.
+  Status EncodeBatch(std::span<const EncodeInput> inputs, const EncodeOptions& options,
+                     std::vector<Encoding>* encodings) const;
 
   // The text of `ids`; incomplete characters become U+FFFD. Unknown ids give nothing.
   virtual std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const = 0;

@@ -39,6 +39,31 @@ std::string StreamAll(const Tokenizer& tokenizer, const std::vector<TokenId>& id
   return text + decoder.Finish();
 }
 
+// `want`: [id, type id, begin, end] for each token of `text` and its code points backwards.
+void ExpectPair(const Tokenizer& tokenizer, const std::string& text, const nlohmann::json& want) {
+  std::string backwards;
+  for (size_t pos = 0; pos < text.size();) {
+    const size_t begin = pos;
+    NextCodePoint(text, &pos);
+    backwards.insert(0, text, begin, pos - begin);
+  }
+  const EncodeInput input{text, backwards};
+  Encoding full, plain;
+  Status status = tokenizer.EncodeFull(input, {true, true, std::nullopt}, &full);
+  ASSERT_TRUE(status.ok()) << status.message();
+  nlohmann::json got = nlohmann::json::array();
+  for (size_t i = 0; i < full.ids.size(); ++i) {
+    got.push_back({full.ids[i], full.type_ids[i], full.offsets[i].begin, full.offsets[i].end});
+  }
+  EXPECT_EQ(got, want) << text;
+  status = tokenizer.EncodeFull(input, {true, false, std::nullopt}, &plain);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(plain.ids, full.ids) << text;
+  EXPECT_EQ(plain.type_ids, full.type_ids);
+  EXPECT_EQ(plain.is_special, full.is_special);
+  EXPECT_TRUE(plain.offsets.empty());
+}
+
 // Folders that start with "tests/" are the repository's own, the others lie in the shared folder.
 bool IsOwn(const Suite& suite) { return std::string_view(suite.folder).starts_with("tests/"); }
 std::string FolderOf(const Suite& suite) {
@@ -65,6 +90,7 @@ TEST_P(TokenizerCasesTest, CasesAgree) {
       EXPECT_EQ(t.Decode(ids, false), json["decoded"].get<std::string>()) << line;
       EXPECT_EQ(StreamAll(t, ids, false), json["decoded"].get<std::string>()) << line;
     }
+    if (json.contains("pair")) ExpectPair(t, text, json["pair"]);
     ++num_cases;
   }
   EXPECT_GE(num_cases, 23);
@@ -104,7 +130,20 @@ INSTANTIATE_TEST_SUITE_P(
         Suite{"tests/data/tokenizers/nemo-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/gemma-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/mistral-style", "cases.jsonl"},
-        Suite{"tests/data/tokenizers/flags", "cases.jsonl"}));
+        Suite{"tests/data/tokenizers/flags", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/deepseek-v3-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/deepseek-llm-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/starcoder-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/o200k-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/roberta-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/bert-uncased-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/bert-cased-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/wordpiece-parts", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/wordlevel-parts", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/xlm-roberta-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/t5-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/unigram-bytes", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/bpe-words", "cases.jsonl"}));
 
 }  // namespace
 }  // namespace skein

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "text/json_fields.h"
+#include "text/model_json.h"
 #include "text/tokenizer_steps_json.h"
 
 namespace skein {
@@ -55,18 +56,15 @@ Status ReadMerges(JsonValue model, BpeSpec* spec) {
   return Status::Ok();
 }
 
-Result<Bpe> ReadModel(JsonValue root) {
-  JsonValue model;
-  if (root.at_key("model").get(model) != simdjson::SUCCESS) {
-    return JsonError("tokenizer.json", "no 'model'");
-  }
-  // Files from before the member was written are all BPE if they have merges.
-  if (JsonHas(model, "type")) {
-    SKEIN_ASSIGN_OR_RETURN(const std::string type, JsonString(model, "type", kModel));
-    if (type != "BPE") return NotSupported(kModel, type);
-  } else if (!JsonHas(model, "merges")) {
-    return NotSupported(kModel, "a model without 'type' and 'merges'");
-  }
+// The type of the model; files from before the member was written are what their members say.
+Result<std::string> ReadModelType(JsonValue model) {
+  if (JsonHas(model, "type")) return JsonString(model, "type", kModel);
+  if (JsonHas(model, "merges")) return std::string("BPE");
+  if (JsonHas(model, "continuing_subword_prefix")) return std::string("WordPiece");
+  return NotSupported(kModel, "a model without 'type' and 'merges'");
+}
+
+Result<BpeSpec> ReadBpe(JsonValue model) {
   double dropout = 0;
   if (JsonHas(model, "dropout") &&
       (model.at_key("dropout").get(dropout) != simdjson::SUCCESS || dropout != 0)) {
@@ -86,7 +84,7 @@ Result<Bpe> ReadModel(JsonValue root) {
   SKEIN_ASSIGN_OR_RETURN(spec.ignore_merges, JsonBool(model, "ignore_merges", false, kModel));
   SKEIN_RETURN_IF_ERROR(ReadVocab(model, &spec));
   SKEIN_RETURN_IF_ERROR(ReadMerges(model, &spec));
-  return Bpe::Create(spec);
+  return spec;
 }
 
 Result<std::vector<AddedToken>> ReadAddedTokens(JsonValue root) {
@@ -136,7 +134,7 @@ std::optional<TokenId> ReadConfigToken(JsonValue config, std::string_view key,
     return std::nullopt;
   }
   const std::optional<TokenId> added = parts.added_tokens.TokenToId(text);
-  return added ? added : parts.bpe.TokenToId(text);
+  return added ? added : parts.ModelTokenToId(text);
 }
 
 // Tokens that only the config adds would change ids: refused rather than ignored.
@@ -168,6 +166,41 @@ Status ReadConfig(const std::string& path, TokenizerParts* parts) {
   return Status::Ok();
 }
 
+struct ReadModelResult {
+  Bpe bpe;  // empty if there is another model
+  BpeUnknowns unknowns;
+  std::unique_ptr<const Model> other;
+};
+
+Result<ReadModelResult> ReadModel(JsonValue root) {
+  JsonValue model;
+  if (root.at_key("model").get(model) != simdjson::SUCCESS) {
+    return JsonError("tokenizer.json", "no 'model'");
+  }
+  SKEIN_ASSIGN_OR_RETURN(const std::string type, ReadModelType(model));
+  BpeSpec spec;
+  std::unique_ptr<const Model> other;
+  if (type == "BPE") {
+    SKEIN_ASSIGN_OR_RETURN(spec, ReadBpe(model));
+  } else {
+    SKEIN_ASSIGN_OR_RETURN(other, ReadOtherModel(model, type));
+  }
+  BpeUnknowns unknowns{std::nullopt, spec.fuse_unk, spec.byte_fallback};
+  const std::optional<std::string> unk_token = spec.unk_token;
+  SKEIN_ASSIGN_OR_RETURN(Bpe bpe, Bpe::Create(spec));
+  if (unk_token) unknowns.unk_id = bpe.TokenToId(*unk_token);
+  return ReadModelResult{std::move(bpe), unknowns, std::move(other)};
+}
+
+// What of the post-processor's special tokens stands before and behind a single text.
+void SplitSpecialIds(TokenizerParts* parts) {
+  std::vector<TokenId>* ids = &parts->prefix_ids;
+  for (const PostProcessor::Part& part : parts->post_processor.Layout(/*is_pair=*/false)) {
+    if (part.sequence == PostProcessor::Sequence::kA) ids = &parts->suffix_ids;
+    ids->insert(ids->end(), part.ids.begin(), part.ids.end());
+  }
+}
+
 }  // namespace
 
 Result<TokenizerParts> LoadTokenizerParts(const std::string& model_dir) {
@@ -185,28 +218,38 @@ Result<TokenizerParts> LoadTokenizerParts(const std::string& model_dir) {
   SKEIN_RETURN_IF_ERROR(ReadNormalizer(MemberOrNull(root, "normalizer", null), &normalizer_steps));
   std::vector<PreTokenizer::Step> pre_steps;
   SKEIN_RETURN_IF_ERROR(ReadPreTokenizer(MemberOrNull(root, "pre_tokenizer", null), &pre_steps));
-  std::vector<TokenId> prefix, suffix;
+  PostProcessor post_processor;
   SKEIN_RETURN_IF_ERROR(
-      ReadPostProcessor(MemberOrNull(root, "post_processor", null), &prefix, &suffix));
+      ReadPostProcessor(MemberOrNull(root, "post_processor", null), &post_processor));
   SKEIN_ASSIGN_OR_RETURN(Decoder decoder, ReadWholeDecoder(root));
-  SKEIN_ASSIGN_OR_RETURN(Bpe bpe, ReadModel(root));
+  SKEIN_ASSIGN_OR_RETURN(ReadModelResult model, ReadModel(root));
   SKEIN_ASSIGN_OR_RETURN(std::vector<AddedToken> tokens, ReadAddedTokens(root));
 
   Normalizer normalizer(std::move(normalizer_steps));
-  SKEIN_ASSIGN_OR_RETURN(AddedTokens added,
-                         AddedTokens::Create(std::move(tokens), bpe, normalizer));
+  SKEIN_ASSIGN_OR_RETURN(
+      AddedTokens added,
+      AddedTokens::Create(
+          std::move(tokens), model.other ? model.other->num_tokens() : model.bpe.num_tokens(),
+          [&model](std::string_view token) {
+            return model.other ? model.other->TokenToId(token) : model.bpe.TokenToId(token);
+          },
+          normalizer));
   auto classes = std::make_shared<const CharClasses>();
   TokenizerParts parts{classes,
                        std::move(normalizer),
                        {std::move(pre_steps), classes},
-                       std::move(bpe),
+                       std::move(model.bpe),
+                       model.unknowns,
+                       std::move(model.other),
                        std::move(added),
                        std::move(decoder),
-                       std::move(prefix),
-                       std::move(suffix),
+                       std::move(post_processor),
+                       {},
+                       {},
                        {},
                        {},
                        {}};
+  SplitSpecialIds(&parts);
   SKEIN_RETURN_IF_ERROR(ReadConfig(model_dir + "/tokenizer_config.json", &parts));
   return parts;
 }

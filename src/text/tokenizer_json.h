@@ -8,9 +8,12 @@
 #include "base/result.h"
 #include "text/added_tokens.h"
 #include "text/bpe.h"
+#include "text/bpe_pieces.h"
 #include "text/char_classes.h"
 #include "text/decoder.h"
+#include "text/model.h"
 #include "text/normalizer.h"
+#include "text/post_processor.h"
 #include "text/pre_tokenizer.h"
 
 namespace skein {
@@ -20,11 +23,28 @@ struct TokenizerParts {
   std::shared_ptr<const CharClasses> classes;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
-  Bpe bpe;
+  Bpe bpe;  // empty if there is another model
+  BpeUnknowns bpe_unknowns;
+  std::unique_ptr<const Model> other_model;  // null if it is BPE
   AddedTokens added_tokens;
   Decoder decoder;
+  PostProcessor post_processor;
   std::vector<TokenId> prefix_ids, suffix_ids;  // of add_special_tokens
   std::optional<TokenId> bos_id, eos_id, pad_id;
+
+  // Of the model, whichever it is.
+  std::optional<TokenId> ModelTokenToId(std::string_view token) const {
+    return other_model ? other_model->TokenToId(token) : bpe.TokenToId(token);
+  }
+  std::string_view ModelIdToToken(TokenId id) const {
+    return other_model ? other_model->IdToToken(id) : bpe.IdToToken(id);
+  }
+  TokenId model_max_id() const { return other_model ? other_model->max_id() : bpe.max_id(); }
+  // Whether only the aligned pipeline (pipeline.h) gives the reference's tokens.
+  bool needs_pipeline() const {
+    return other_model != nullptr || !normalizer.is_simple() || pre_tokenizer.needs_alignment() ||
+           (normalizer.may_drop() && pre_tokenizer.depends_on_start());
+  }
 };
 
 // Reads `model_dir`/tokenizer.json and, where it is there, tokenizer_config.json. A component

@@ -1,6 +1,5 @@
 #include "text/tokenizer_steps_json.h"
 
-#include <limits>
 #include <utility>
 
 #include "text/utf8.h"
@@ -11,15 +10,6 @@ namespace {
 constexpr std::string_view kNormalizer = "tokenizer.json: normalizer";
 constexpr std::string_view kPreTokenizer = "tokenizer.json: pre_tokenizer";
 constexpr std::string_view kDecoder = "tokenizer.json: decoder";
-constexpr std::string_view kPostProcessor = "tokenizer.json: post_processor";
-
-// Calls `read` for each member of the array `key`.
-template <typename Read>
-Status ForEach(JsonValue value, std::string_view key, std::string_view where, Read read) {
-  SKEIN_ASSIGN_OR_RETURN(const simdjson::dom::array items, JsonArray(value, key, where));
-  for (const JsonValue item : items) SKEIN_RETURN_IF_ERROR(read(item));
-  return Status::Ok();
-}
 
 // {"pattern": {"String": ..}} or {"pattern": {"Regex": ..}}.
 struct Pattern {
@@ -107,6 +97,17 @@ Result<PreTokenizer::Split> ReadSplit(JsonValue value) {
   return split;
 }
 
+Result<Normalizer::Bert> ReadBertNormalizer(JsonValue value) {
+  Normalizer::Bert step;
+  SKEIN_ASSIGN_OR_RETURN(step.clean_text, JsonBool(value, "clean_text", true, kNormalizer));
+  SKEIN_ASSIGN_OR_RETURN(step.handle_chinese_chars,
+                         JsonBool(value, "handle_chinese_chars", true, kNormalizer));
+  SKEIN_ASSIGN_OR_RETURN(step.lowercase, JsonBool(value, "lowercase", true, kNormalizer));
+  SKEIN_ASSIGN_OR_RETURN(step.strip_accents,
+                         JsonBool(value, "strip_accents", step.lowercase, kNormalizer));
+  return step;
+}
+
 Result<PreTokenizer::ByteLevel> ReadByteLevel(JsonValue value) {
   PreTokenizer::ByteLevel step;
   SKEIN_ASSIGN_OR_RETURN(step.add_prefix_space,
@@ -123,63 +124,14 @@ Result<PreTokenizer::Metaspace> ReadMetaspace(JsonValue value) {
   return step;
 }
 
-// ["token", id], as RobertaProcessing and BertProcessing name their tokens.
-Result<TokenId> ReadTokenPair(JsonValue value, std::string_view key) {
-  simdjson::dom::array pair;
-  int64_t id = 0;
-  if (value.at_key(key).get(pair) != simdjson::SUCCESS || pair.size() != 2 ||
-      pair.at(1).get(id) != simdjson::SUCCESS || id < 0 ||
-      id > std::numeric_limits<TokenId>::max()) {
-    return JsonError(kPostProcessor, "'" + std::string(key) + "' must be [token, id]");
-  }
-  return static_cast<TokenId>(id);
-}
-
-Status ReadTemplate(JsonValue value, std::vector<TokenId>* prefix, std::vector<TokenId>* suffix) {
-  std::vector<TokenId> before, after;
-  int num_sequences = 0;
-  SKEIN_RETURN_IF_ERROR(ForEach(value, "single", kPostProcessor, [&](JsonValue piece) -> Status {
-    JsonValue part;
-    if (piece.at_key("Sequence").get(part) == simdjson::SUCCESS) {
-      SKEIN_ASSIGN_OR_RETURN(const std::string id, JsonString(part, "id", kPostProcessor));
-      if (id != "A") return NotSupported(kPostProcessor, "the sequence " + id + " in 'single'");
-      ++num_sequences;
-      return Status::Ok();
-    }
-    if (piece.at_key("SpecialToken").get(part) != simdjson::SUCCESS) {
-      return JsonError(kPostProcessor, "'single' must be of Sequence and SpecialToken");
-    }
-    SKEIN_ASSIGN_OR_RETURN(const std::string name, JsonString(part, "id", kPostProcessor));
-    JsonValue tokens, token;
-    if (value.at_key("special_tokens").get(tokens) != simdjson::SUCCESS ||
-        tokens.at_key(name).get(token) != simdjson::SUCCESS) {
-      return JsonError(kPostProcessor, "'" + name + "' is not in 'special_tokens'");
-    }
-    return ForEach(token, "ids", kPostProcessor, [&](JsonValue item) -> Status {
-      int64_t id = 0;
-      if (item.get(id) != simdjson::SUCCESS || id < 0 || id > std::numeric_limits<TokenId>::max()) {
-        return JsonError(kPostProcessor, "an id of '" + name + "' is not a token id");
-      }
-      (num_sequences == 0 ? before : after).push_back(static_cast<TokenId>(id));
-      return Status::Ok();
-    });
-  }));
-  if (num_sequences != 1) {
-    return NotSupported(kPostProcessor, "'single' with other than one sequence A");
-  }
-  prefix->insert(prefix->begin(), before.begin(), before.end());
-  suffix->insert(suffix->end(), after.begin(), after.end());
-  return Status::Ok();
-}
-
 }  // namespace
 
 Status ReadNormalizer(JsonValue value, std::vector<Normalizer::Step>* steps) {
   if (value.is_null()) return Status::Ok();
   SKEIN_ASSIGN_OR_RETURN(const std::string type, JsonString(value, "type", kNormalizer));
   if (type == "Sequence") {
-    return ForEach(value, "normalizers", kNormalizer,
-                   [steps](JsonValue item) { return ReadNormalizer(item, steps); });
+    return JsonForEach(value, "normalizers", kNormalizer,
+                       [steps](JsonValue item) { return ReadNormalizer(item, steps); });
   }
   if (type == "NFC") {
     steps->emplace_back(Normalizer::NfcStep{});
@@ -189,6 +141,31 @@ Status ReadNormalizer(JsonValue value, std::vector<Normalizer::Step>* steps) {
   } else if (type == "Replace") {
     SKEIN_ASSIGN_OR_RETURN(ReplaceRule rule, ReadReplace(value, kNormalizer));
     steps->emplace_back(std::move(rule));
+  } else if (type == "NFD" || type == "NFKC" || type == "NFKD") {
+    steps->emplace_back(Normalizer::Form{type == "NFD"    ? NormalForm::kNfd
+                                         : type == "NFKC" ? NormalForm::kNfkc
+                                                          : NormalForm::kNfkd});
+  } else if (type == "BertNormalizer") {
+    SKEIN_ASSIGN_OR_RETURN(const Normalizer::Bert step, ReadBertNormalizer(value));
+    steps->emplace_back(step);
+  } else if (type == "Lowercase") {
+    steps->emplace_back(Normalizer::Lowercase{});
+  } else if (type == "StripAccents") {
+    steps->emplace_back(Normalizer::StripAccents{});
+  } else if (type == "Strip") {
+    Normalizer::Strip step;
+    SKEIN_ASSIGN_OR_RETURN(step.left, JsonBool(value, "strip_left", true, kNormalizer));
+    SKEIN_ASSIGN_OR_RETURN(step.right, JsonBool(value, "strip_right", true, kNormalizer));
+    steps->emplace_back(step);
+  } else if (type == "Nmt") {
+    steps->emplace_back(Normalizer::Nmt{});
+  } else if (type == "ByteLevel") {
+    steps->emplace_back(Normalizer::ByteLevel{});
+  } else if (type == "Precompiled") {
+    SKEIN_ASSIGN_OR_RETURN(const std::string charsmap,
+                           JsonString(value, "precompiled_charsmap", kNormalizer));
+    SKEIN_ASSIGN_OR_RETURN(Precompiled precompiled, Precompiled::Create(charsmap));
+    steps->emplace_back(std::make_shared<const Precompiled>(std::move(precompiled)));
   } else {
     return NotSupported(kNormalizer, type);
   }
@@ -199,8 +176,8 @@ Status ReadPreTokenizer(JsonValue value, std::vector<PreTokenizer::Step>* steps)
   if (value.is_null()) return Status::Ok();
   SKEIN_ASSIGN_OR_RETURN(const std::string type, JsonString(value, "type", kPreTokenizer));
   if (type == "Sequence") {
-    return ForEach(value, "pretokenizers", kPreTokenizer,
-                   [steps](JsonValue item) { return ReadPreTokenizer(item, steps); });
+    return JsonForEach(value, "pretokenizers", kPreTokenizer,
+                       [steps](JsonValue item) { return ReadPreTokenizer(item, steps); });
   }
   if (type == "Split") {
     SKEIN_ASSIGN_OR_RETURN(PreTokenizer::Split step, ReadSplit(value));
@@ -221,6 +198,21 @@ Status ReadPreTokenizer(JsonValue value, std::vector<PreTokenizer::Step>* steps)
       SKEIN_ASSIGN_OR_RETURN(behavior, ReadBehavior(value));
     }
     steps->emplace_back(PreTokenizer::Punctuation{behavior});
+  } else if (type == "BertPreTokenizer") {
+    steps->emplace_back(PreTokenizer::Bert{});
+  } else if (type == "Whitespace") {
+    steps->emplace_back(PreTokenizer::Whitespace{});
+  } else if (type == "WhitespaceSplit") {
+    steps->emplace_back(PreTokenizer::WhitespaceSplit{});
+  } else if (type == "CharDelimiterSplit") {
+    SKEIN_ASSIGN_OR_RETURN(const std::string text,
+                           ReadOneCharacter(value, "delimiter", kPreTokenizer));
+    size_t pos = 0;
+    steps->emplace_back(PreTokenizer::CharDelimiter{NextCodePoint(text, &pos)});
+  } else if (type == "FixedLength") {
+    SKEIN_ASSIGN_OR_RETURN(const int64_t length,
+                           JsonInt(value, "length", 1, 1 << 20, kPreTokenizer));
+    steps->emplace_back(PreTokenizer::FixedLength{static_cast<size_t>(length)});
   } else {
     return NotSupported(kPreTokenizer, type);
   }
@@ -230,8 +222,8 @@ Status ReadPreTokenizer(JsonValue value, std::vector<PreTokenizer::Step>* steps)
 Status ReadDecoder(JsonValue value, std::vector<Decoder::Step>* steps) {
   SKEIN_ASSIGN_OR_RETURN(const std::string type, JsonString(value, "type", kDecoder));
   if (type == "Sequence") {
-    return ForEach(value, "decoders", kDecoder,
-                   [steps](JsonValue item) { return ReadDecoder(item, steps); });
+    return JsonForEach(value, "decoders", kDecoder,
+                       [steps](JsonValue item) { return ReadDecoder(item, steps); });
   }
   if (type == "ByteLevel") {
     steps->emplace_back(Decoder::ByteLevel{});
@@ -256,30 +248,15 @@ Status ReadDecoder(JsonValue value, std::vector<Decoder::Step>* steps) {
     SKEIN_ASSIGN_OR_RETURN(const auto scheme, ReadPrependScheme(value, kDecoder));
     metaspace.drop_in_first = scheme != PreTokenizer::PrependScheme::kNever;
     steps->emplace_back(std::move(metaspace));
+  } else if (type == "WordPiece") {
+    Decoder::WordPiece step;
+    SKEIN_ASSIGN_OR_RETURN(step.prefix, JsonString(value, "prefix", kDecoder));
+    SKEIN_ASSIGN_OR_RETURN(step.cleanup, JsonBool(value, "cleanup", true, kDecoder));
+    steps->emplace_back(std::move(step));
   } else {
     return NotSupported(kDecoder, type);
   }
   return Status::Ok();
-}
-
-Status ReadPostProcessor(JsonValue value, std::vector<TokenId>* prefix,
-                         std::vector<TokenId>* suffix) {
-  if (value.is_null()) return Status::Ok();
-  SKEIN_ASSIGN_OR_RETURN(const std::string type, JsonString(value, "type", kPostProcessor));
-  if (type == "Sequence") {
-    return ForEach(value, "processors", kPostProcessor,
-                   [&](JsonValue item) { return ReadPostProcessor(item, prefix, suffix); });
-  }
-  if (type == "ByteLevel") return Status::Ok();  // about offsets only
-  if (type == "TemplateProcessing") return ReadTemplate(value, prefix, suffix);
-  if (type == "RobertaProcessing" || type == "BertProcessing") {
-    SKEIN_ASSIGN_OR_RETURN(const TokenId cls, ReadTokenPair(value, "cls"));
-    SKEIN_ASSIGN_OR_RETURN(const TokenId sep, ReadTokenPair(value, "sep"));
-    prefix->insert(prefix->begin(), cls);
-    suffix->push_back(sep);
-    return Status::Ok();
-  }
-  return NotSupported(kPostProcessor, type);
 }
 
 }  // namespace skein

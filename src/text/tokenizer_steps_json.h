@@ -6,6 +6,7 @@
 #include "text/decoder.h"
 #include "text/json_fields.h"
 #include "text/normalizer.h"
+#include "text/post_processor.h"
 #include "text/pre_tokenizer.h"
 
 namespace skein {
@@ -14,8 +15,6 @@ namespace skein {
 Status ReadNormalizer(JsonValue value, std::vector<Normalizer::Step>* steps);
 Status ReadPreTokenizer(JsonValue value, std::vector<PreTokenizer::Step>* steps);
 Status ReadDecoder(JsonValue value, std::vector<Decoder::Step>* steps);
-// Wraps what is in *prefix and *suffix in the special tokens of the post-processor.
-Status ReadPostProcessor(JsonValue value, std::vector<TokenId>* prefix,
-                         std::vector<TokenId>* suffix);
+Status ReadPostProcessor(JsonValue value, PostProcessor* processor);
 
 }  // namespace skein

@@ -72,13 +72,47 @@ TEST_F(TokenizerLoadTest, UnsupportedComponentsAreNamed) {
     json_[key] = Json::parse(value);
     ExpectRefused(StatusCode::kUnsupported, name);
   };
-  refused("normalizer", R"({"type": "Lowercase"})", "Lowercase");
-  refused("normalizer", R"({"type": "Sequence", "normalizers": [{"type": "NFKC"}]})", "NFKC");
-  refused("pre_tokenizer", R"({"type": "Whitespace"})", "Whitespace");
-  refused("decoder", R"({"type": "WordPiece"})", "WordPiece");
+  refused("normalizer", R"({"type": "Mystery"})", "normalizer: Mystery");
+  refused("normalizer", R"({"type": "Sequence", "normalizers": [{"type": "Append"}]})", "Append");
+  refused("pre_tokenizer", R"({"type": "UnicodeScripts"})", "UnicodeScripts");
+  refused("pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [{"type": "RandomChunk"}]})",
+          "RandomChunk");
+  refused("decoder", R"({"type": "CTC", "pad_token": "<pad>"})", "decoder: CTC");
+  refused("decoder", R"({"type": "BPEDecoder", "suffix": "</w>"})", "decoder: BPEDecoder");
   refused("decoder", R"({"type": "Strip", "content": " ", "start": 0, "stop": 1})", "'stop' 1");
-  refused("post_processor", R"({"type": "Mystery"})", "Mystery");
-  refused("model", R"({"type": "WordPiece"})", "WordPiece");
+  for (const char* behind_fuse :
+       {R"({"type": "WordPiece", "prefix": "##", "cleanup": true})", R"({"type": "ByteLevel"})",
+        R"({"type": "ByteFallback"})", R"({"type": "Metaspace", "replacement": "_"})"}) {
+    refused("decoder",
+            (std::string(R"({"type": "Sequence", "decoders": [{"type": "Fuse"}, )") + behind_fuse +
+             "]}")
+                .c_str(),
+            "one token of all");
+  }
+  refused("post_processor", R"({"type": "Mystery"})", "post_processor: Mystery");
+  const std::string one_template =
+      R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}],
+          "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+          "special_tokens": {}})";
+  const auto behind_template = [&](const std::string& processor) {
+    return R"({"type": "Sequence", "processors": [)" + one_template + "," + processor + "]}";
+  };
+  refused("post_processor", behind_template(one_template).c_str(), "behind TemplateProcessing");
+  for (const char* type : {"BertProcessing", "RobertaProcessing"}) {
+    const std::string processor =
+        std::string(R"({"type": ")") + type + R"(", "sep": ["a", 0], "cls": ["b", 1]})";
+    refused("post_processor", behind_template(processor).c_str(), type);
+  }
+  refused("post_processor",
+          R"({"type": "TemplateProcessing", "single": [], "pair": [], "special_tokens": {}})",
+          "'single' has other than one sequence A");
+  refused("post_processor",
+          R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}],
+              "pair": [{"Sequence": {"id": "A", "type_id": 0}}], "special_tokens": {}})",
+          "'pair' has other than");
+  refused("model", R"({"type": "Lattice"})", "model: Lattice");
+  refused("model", R"({"type": "Unigram", "unk_id": 0, "vocab": [["a", 0]], "alpha": 0.1})",
+          "alpha");
   const Json members = Json::parse(
       R"({"dropout": 0.1, "continuing_subword_prefix": "##", "end_of_word_suffix": "</w>"})");
   for (const auto& [key, value] : members.items()) {
@@ -119,6 +153,25 @@ TEST_F(TokenizerLoadTest, BrokenFilesAreErrors) {
   json_ = valid;
   json_["added_tokens"] = Json::parse(R"([{"id": 9, "content": "<x>"}])");
   ExpectRefused(StatusCode::kInvalidArgument, "gives it 3");
+  json_ = valid;
+  const auto invalid = [&](const char* key, const char* value, const char* part) {
+    json_ = valid;
+    json_[key] = Json::parse(value);
+    ExpectRefused(StatusCode::kInvalidArgument, part);
+  };
+  invalid("model", R"({"type": "WordPiece", "vocab": {"a": 0}, "unk_token": "[UNK]",
+                       "continuing_subword_prefix": "##", "max_input_chars_per_word": 9})",
+          "[UNK]");
+  invalid("model", R"({"type": "WordLevel", "vocab": {"a": 0, "b": 0}, "unk_token": "a"})",
+          "share");
+  invalid("model", R"({"type": "Unigram", "unk_id": 1, "vocab": [["a", 0]]})", "'unk_id' is 1");
+  invalid("model", R"({"type": "Unigram", "unk_id": 0, "vocab": [["a"]]})", "entry 0");
+  for (const char* charsmap : {"", "A", "????", "AAAA", "/////w==", "BAAAAA=="}) {
+    json_ = valid;
+    json_["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", charsmap}};
+    ExpectRefused(StatusCode::kInvalidArgument, "precompiled_charsmap");
+  }
+  invalid("pre_tokenizer", R"({"type": "FixedLength", "length": 0})", "length");
   json_ = valid;
   std::ofstream(folder_ + "/tokenizer_config.json")
       << R"({"added_tokens_decoder": {"3": {"content": "<more>"}}})";
