@@ -1,5 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "text/tokenizer.h"
 #include "text/unigram.h"
@@ -119,6 +124,25 @@ TEST(EncodeFullTest, LongTexts) {
       EXPECT_EQ(full.ids, ids) << name << " '" << unit << "'";
     }
   }
+}
+
+// Files from before the model's type was written.
+TEST(EncodeFullTest, ModelsWithoutTypeAreRecognized) {
+  const std::string folder = ::testing::TempDir() + "skein_untyped_" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  for (const char* name : {"bert-cased-style", "t5-style", "wordlevel-parts", "llama3-style"}) {
+    const auto typed = LoadOwn(name);
+    auto json = nlohmann::json::parse(std::ifstream(
+        std::string(SKEIN_SOURCE_DIR) + "/tests/data/tokenizers/" + name + "/tokenizer.json"));
+    ASSERT_EQ(json["model"].erase("type"), 1u);
+    std::ofstream(folder + "/tokenizer.json") << json;
+    const auto untyped = Tokenizer::Load(folder);
+    ASSERT_TRUE(untyped.ok()) << name << ": " << untyped.status().message();
+    const EncodeInput input{"the time - and 12 ways", {}};
+    const EncodeOptions options{true, true, std::nullopt};
+    EXPECT_EQ(Encode(*untyped.value(), input, options).ids, Encode(*typed, input, options).ids);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 std::vector<TokenId> Ids(const Model& model, std::string_view piece) {
