@@ -26,10 +26,11 @@ std::string BenchDate() {
 }
 
 void AddBenchCommand(CLI::App* app, int* exit_status) {
-  CLI::App* bench = app->add_subcommand("bench", "Measure a server or the engine itself");
+  CLI::App* bench = app->add_subcommand("bench", "Measure a server, the engine itself or a tokenizer");
   bench->require_subcommand(1);
   AddBenchServeCommand(bench, exit_status);
   AddBenchOfflineCommand(bench, exit_status);
+  AddBenchTokenizerCommand(bench, exit_status);
 }
 
 }  // namespace skein

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "text/utf8.h"
 
 namespace skein {
@@ -23,29 +24,57 @@ bool IsInsideWord(const CharClasses& classes, std::string_view text, size_t begi
 
 }  // namespace
 
+uint32_t AddedTokens::Matcher::FindChild(uint32_t node, char byte) const {
+  uint32_t child = nodes_[node].child;
+  while (child != 0 && nodes_[child].byte != byte) child = nodes_[child].sibling;
+  return child;
+}
+
 void AddedTokens::Matcher::Add(std::string_view text, const AddedToken* token) {
   if (text.empty()) return;
-  starts_[static_cast<uint8_t>(text[0])] = true;
+  bool& is_start = starts_[static_cast<uint8_t>(text[0])];
+  if (!is_start) {
+    is_start = true;
+    ++num_starts_;
+    start_ = text[0];
+  }
+  if (text.size() == 1) {
+    seconds_.fill(true);
+  } else {
+    seconds_[static_cast<uint8_t>(text[1])] = true;
+  }
   uint32_t node = 0;
   for (const char c : text) {
-    const auto [it, is_new] =
-        nodes_[node].children.emplace(c, static_cast<uint32_t>(nodes_.size()));
-    node = it->second;
-    if (is_new) nodes_.emplace_back();
+    uint32_t child = FindChild(node, c);
+    if (child == 0) {
+      child = static_cast<uint32_t>(nodes_.size());
+      nodes_.push_back({c, 0, nodes_[node].child, nullptr});
+      nodes_[node].child = child;
+    }
+    node = child;
   }
   // Of equal patterns the first wins.
   if (nodes_[node].token == nullptr) nodes_[node].token = token;
 }
 
+size_t AddedTokens::Matcher::FindStart(std::string_view text, size_t pos) const {
+  if (num_starts_ == 0) return text.size();
+  if (num_starts_ == 1) return std::min(text.find(start_, pos), text.size());
+  // A pattern of one byte may be the last of the text; then the byte behind it must not be read.
+  for (; pos + 1 < text.size(); ++pos) {
+    if (starts_[static_cast<uint8_t>(text[pos])] && seconds_[static_cast<uint8_t>(text[pos + 1])]) {
+      return pos;
+    }
+  }
+  return pos;
+}
+
 const AddedToken* AddedTokens::Matcher::Match(std::string_view text, size_t pos,
                                               size_t* end) const {
-  if (!starts_[static_cast<uint8_t>(text[pos])]) return nullptr;
   const AddedToken* best = nullptr;
-  uint32_t node = 0;
-  while (pos < text.size()) {
-    const auto it = nodes_[node].children.find(text[pos]);
-    if (it == nodes_[node].children.end()) break;
-    node = it->second;
+  for (uint32_t node = 0; pos < text.size();) {
+    node = FindChild(node, text[pos]);
+    if (node == 0) break;
     ++pos;
     if (nodes_[node].token != nullptr) {
       best = nodes_[node].token;
@@ -80,7 +109,8 @@ Result<AddedTokens> AddedTokens::Create(
     result.max_id_ = std::max(result.max_id_, id);
     result.ids_[token.content] = id;
     if (token.special) result.special_.insert(token.content);
-    result.by_id_[id] = result.tokens_.size();
+    result.by_id_.resize(static_cast<size_t>(result.max_id_) + 1, -1);
+    result.by_id_[id] = static_cast<int32_t>(result.tokens_.size());
     result.tokens_.push_back(std::move(token));
   }
   for (const bool special : {true, false}) {
@@ -92,20 +122,17 @@ Result<AddedTokens> AddedTokens::Create(
   return result;
 }
 
-void AddedTokens::Split(const CharClasses& classes, std::string_view text, bool normalized,
-                        std::vector<Segment>* segments) const {
-  segments->clear();
+bool AddedTokens::FindNext(const CharClasses& classes, std::string_view text, bool normalized,
+                           size_t done, size_t* pos, Segment* found) const {
   const Matcher& matcher = normalized ? normalized_ : plain_;
-  size_t done = 0;  // what lies before is in `segments`
-  for (size_t pos = 0; pos < text.size();) {
-    size_t end = 0;
-    const AddedToken* token = matcher.Match(text, pos, &end);
+  while ((*pos = matcher.FindStart(text, *pos)) < text.size()) {
+    size_t begin = *pos, end = 0;
+    const AddedToken* token = matcher.Match(text, begin, &end);
     if (token == nullptr) {
-      ++pos;
+      ++*pos;
       continue;
     }
-    size_t begin = pos;
-    pos = end;
+    *pos = end;
     if (token->single_word && IsInsideWord(classes, text, begin, end)) continue;
     if (token->lstrip) {
       size_t before = 0;
@@ -118,11 +145,21 @@ void AddedTokens::Split(const CharClasses& classes, std::string_view text, bool 
         end = next;
       }
     }
-    if (done < begin) segments->push_back({done, begin, std::nullopt});
-    segments->push_back({begin, end, token->id});
-    done = end;
+    *found = {begin, end, token->id};
+    return true;
   }
-  if (done != text.size()) segments->push_back({done, text.size(), std::nullopt});
+  return false;
+}
+
+void AddedTokens::Split(const CharClasses& classes, std::string_view text, bool normalized,
+                        std::vector<Segment>* segments) const {
+  segments->clear();
+  const Status status =
+      ForEachSegment(classes, text, normalized, [segments](const Segment& segment) -> Status {
+        segments->push_back(segment);
+        return Status::Ok();
+      });
+  SKEIN_CHECK(status.ok());
 }
 
 std::optional<TokenId> AddedTokens::TokenToId(std::string_view token) const {
@@ -132,8 +169,8 @@ std::optional<TokenId> AddedTokens::TokenToId(std::string_view token) const {
 }
 
 const AddedToken* AddedTokens::Find(TokenId id) const {
-  const auto it = by_id_.find(id);
-  return it == by_id_.end() ? nullptr : &tokens_[it->second];
+  if (id < 0 || id > max_id_ || by_id_[id] < 0) return nullptr;
+  return &tokens_[by_id_[id]];
 }
 
 bool AddedTokens::IsSpecial(std::string_view spelling) const {

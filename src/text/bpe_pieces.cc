@@ -58,7 +58,9 @@ std::vector<BpePieces::Symbol> BpePieces::Symbols(std::string_view piece) const 
 // many of them as its spelling is long.
 Status BpePieces::Tokenize(std::string_view piece, std::vector<PieceToken>* tokens) const {
   std::vector<TokenId> ids;
-  bpe_.Encode(piece, &ids);
+  IdWriter out(&ids);
+  bpe_.Encode(piece, &out);
+  out.Flush();
   const std::vector<Symbol> symbols = Symbols(piece);
   const auto size = static_cast<uint32_t>(piece.size());
   if (ids.size() == 1 && bpe_.IdToToken(ids[0]) == piece) {

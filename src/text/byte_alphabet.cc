@@ -21,13 +21,22 @@ std::optional<uint8_t> ByteAlphabet::ByteOf(uint32_t code_point) const {
   return static_cast<uint8_t>(bytes_[code_point]);
 }
 
-std::optional<std::string> ByteAlphabet::Unmap(std::string_view text) const {
-  std::string bytes;
+bool ByteAlphabet::AppendUnmapped(std::string_view text, std::string* out) const {
+  const size_t begin = out->size();
   for (size_t pos = 0; pos < text.size();) {
     const std::optional<uint8_t> byte = ByteOf(NextCodePoint(text, &pos));
-    if (!byte) return std::nullopt;
-    bytes.push_back(static_cast<char>(*byte));
+    if (!byte) {
+      out->resize(begin);
+      return false;
+    }
+    out->push_back(static_cast<char>(*byte));
   }
+  return true;
+}
+
+std::optional<std::string> ByteAlphabet::Unmap(std::string_view text) const {
+  std::string bytes;
+  if (!AppendUnmapped(text, &bytes)) return std::nullopt;
   return bytes;
 }
 

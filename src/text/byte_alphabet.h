@@ -18,6 +18,8 @@ class ByteAlphabet {
   std::optional<uint8_t> ByteOf(uint32_t code_point) const;
   // The bytes that `text` spells; nullopt if one of its characters is not in the alphabet.
   std::optional<std::string> Unmap(std::string_view text) const;
+  // Appends what Unmap gives; false and nothing if it gives nothing.
+  bool AppendUnmapped(std::string_view text, std::string* out) const;
   std::string Map(std::string_view bytes) const;
 
  private:

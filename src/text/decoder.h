@@ -50,12 +50,21 @@ class Decoder {
   // Tokens with spaces between them: what a tokenizer.json without a decoder means.
   static Decoder Joining();
 
+  // Whether the text is the bytes of all tokens (TokenBytes) end to end, made valid UTF-8.
+  bool joins_bytes() const {
+    return !joins_ && steps_.size() == 1 && std::holds_alternative<ByteLevel>(steps_[0]);
+  }
+
   State NewState() const;
   // Appends the text that is complete with this token.
   void Push(std::string_view token, State* state, std::string* out) const;
   // Appends what is left, incomplete characters as U+FFFD. The state is then as new.
   void Finish(State* state, std::string* out) const;
 
+  // Appends the bytes of a token. REQUIRES: joins_bytes().
+  void AppendByteLevel(std::string_view token, std::string* out) const {
+    if (!alphabet_.AppendUnmapped(token, out)) out->append(token);
+  }
   // The bytes of a token inside a text.
   std::string TokenBytes(std::string_view token) const;
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "text/pipeline.h"
+#include "text/token_bytes.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
@@ -15,8 +16,11 @@ class HfTokenizer final : public Tokenizer {
  public:
   explicit HfTokenizer(TokenizerParts parts)
       : parts_(std::move(parts)),
-        raw_bytes_(parts_.pre_tokenizer.byte_level_last() && parts_.bpe.has_byte_alphabet()),
-        pipeline_(&parts_) {}
+        raw_bytes_(parts_.pre_tokenizer.byte_level_last() && parts_.bpe.can_encode_bytes()),
+        whole_scanner_(raw_bytes_ ? parts_.pre_tokenizer.whole_scanner() : nullptr),
+        pipeline_(&parts_) {
+    if (parts_.decoder.joins_bytes()) FillTokenBytes();
+  }
 
   Status Encode(std::string_view text, bool add_special_tokens,
                 std::vector<TokenId>* ids) const override;
@@ -48,13 +52,19 @@ class HfTokenizer final : public Tokenizer {
 
  private:
   class Stream;
+  class ByteStream;
 
+  void FillTokenBytes();
   // Encodes what lies between two added tokens of the text as it came.
-  Status EncodeSegment(std::string_view text, bool at_start, std::vector<TokenId>* ids) const;
+  Status EncodeSegment(std::string_view text, bool at_start, IdWriter* out) const;
+  // Encodes what lies between two added tokens of the normalized text.
+  Status EncodePlain(std::string_view text, bool at_start, IdWriter* out) const;
 
   const TokenizerParts parts_;
   const bool raw_bytes_;  // pieces go to the model as bytes, not spelt in the byte alphabet
+  const SplitScanner* const whole_scanner_;  // does all that the pre-tokenizer does; may be nullptr
   const Pipeline pipeline_;
+  TokenBytesTable token_bytes_;  // filled if the decoder joins bytes
 };
 
 class HfTokenizer::Stream final : public TextStream {
@@ -78,33 +88,87 @@ class HfTokenizer::Stream final : public TextStream {
   Decoder::State state_;
 };
 
-Status HfTokenizer::EncodeSegment(std::string_view text, bool at_start,
-                                  std::vector<TokenId>* ids) const {
-  std::string normalized;
-  SKEIN_RETURN_IF_ERROR(parts_.normalizer.Normalize(text, &normalized));
-  std::vector<AddedTokens::Segment> segments;
-  parts_.added_tokens.Split(*parts_.classes, normalized, true, &segments);
+// The same for a decoder that only joins bytes.
+class HfTokenizer::ByteStream final : public TextStream {
+ public:
+  ByteStream(const TokenBytesTable* table, bool skip_special_tokens)
+      : table_(*table), skip_special_tokens_(skip_special_tokens) {}
+
+  void Push(TokenId id, std::string* out) override {
+    const TokenBytesTable::Entry* entry = table_.Find(id, skip_special_tokens_);
+    if (entry == nullptr) return;
+    if (entry->is_text && pending_.empty()) {
+      out->append(table_.Bytes(*entry));
+      return;
+    }
+    pending_ += table_.Bytes(*entry);
+    const size_t whole = pending_.size() - IncompleteSuffixBytes(pending_);
+    AppendUtf8Lossy(std::string_view(pending_).substr(0, whole), out);
+    pending_.erase(0, whole);
+  }
+  void Finish(std::string* out) override {
+    AppendUtf8Lossy(pending_, out);
+    pending_.clear();
+  }
+
+ private:
+  const TokenBytesTable& table_;
+  const bool skip_special_tokens_;
+  std::string pending_;  // bytes that are no text yet
+};
+
+void HfTokenizer::FillTokenBytes() {
+  token_bytes_.Reserve(static_cast<size_t>(vocab_size()), size_t{8} * vocab_size());
+  std::string bytes;
+  for (TokenId id = 0; id < vocab_size(); ++id) {
+    const std::string_view token = IdToToken(id);
+    bytes.clear();
+    parts_.decoder.AppendByteLevel(token, &bytes);
+    const bool is_special = parts_.added_tokens.Find(id) != nullptr && IsSpecial(id);
+    token_bytes_.Add(bytes, is_special);
+  }
+  token_bytes_.Finish();
+}
+
+Status HfTokenizer::EncodePlain(std::string_view text, bool at_start, IdWriter* out) const {
+  if (whole_scanner_ != nullptr) {
+    for (size_t pos = 0; pos < text.size();) {
+      const size_t end = whole_scanner_->MatchEnd(*parts_.classes, text, pos);
+      parts_.bpe.EncodeBytes(text.substr(pos, end - pos), text.size() - pos, out);
+      pos = end;
+    }
+    return Status::Ok();
+  }
   Pieces pieces;
-  for (const AddedTokens::Segment& segment : segments) {
-    if (segment.id) {
-      ids->push_back(*segment.id);
-      continue;
+  SKEIN_RETURN_IF_ERROR(parts_.pre_tokenizer.Run(std::string(text), at_start, raw_bytes_, &pieces));
+  size_t begin = 0;
+  for (const size_t end : pieces.ends) {
+    const std::string_view piece = std::string_view(pieces.text).substr(begin, end - begin);
+    if (raw_bytes_) {
+      parts_.bpe.EncodeBytes(piece, pieces.text.size() - begin, out);
+    } else {
+      parts_.bpe.Encode(piece, out);
     }
-    SKEIN_RETURN_IF_ERROR(
-        parts_.pre_tokenizer.Run(normalized.substr(segment.begin, segment.end - segment.begin),
-                                 at_start && segment.begin == 0, raw_bytes_, &pieces));
-    size_t begin = 0;
-    for (const size_t end : pieces.ends) {
-      const std::string_view piece = std::string_view(pieces.text).substr(begin, end - begin);
-      if (raw_bytes_) {
-        parts_.bpe.EncodeBytes(piece, ids);
-      } else {
-        parts_.bpe.Encode(piece, ids);
-      }
-      begin = end;
-    }
+    begin = end;
   }
   return Status::Ok();
+}
+
+Status HfTokenizer::EncodeSegment(std::string_view text, bool at_start, IdWriter* out) const {
+  std::string normalized;
+  if (!parts_.normalizer.IsNormalized(text)) {
+    SKEIN_RETURN_IF_ERROR(parts_.normalizer.Normalize(text, &normalized));
+    text = normalized;
+  }
+  return parts_.added_tokens.ForEachSegment(
+      *parts_.classes, text, true, [&](const AddedTokens::Segment& segment) -> Status {
+        if (!segment.id) {
+          return EncodePlain(text.substr(segment.begin, segment.end - segment.begin),
+                             at_start && segment.begin == 0, out);
+        }
+        out->Put(*segment.id);
+        return Status::Ok();
+      });
 }
 
 Status HfTokenizer::Encode(std::string_view text, bool add_special_tokens,
@@ -118,28 +182,31 @@ Status HfTokenizer::Encode(std::string_view text, bool add_special_tokens,
   if (add_special_tokens) add_all(parts_.prefix_ids);
   if (parts_.needs_pipeline()) {
     SKEIN_RETURN_IF_ERROR(pipeline_.AppendIds(text, ids));
-    if (add_special_tokens) add_all(parts_.suffix_ids);
-    return Status::Ok();
-  }
-  std::vector<AddedTokens::Segment> segments;
-  parts_.added_tokens.Split(*parts_.classes, text, false, &segments);
-  for (const AddedTokens::Segment& segment : segments) {
-    if (segment.id) {
-      ids->push_back(*segment.id);
-    } else {
-      SKEIN_RETURN_IF_ERROR(EncodeSegment(text.substr(segment.begin, segment.end - segment.begin),
-                                          segment.begin == 0, ids));
-    }
+  } else {
+    IdWriter out(ids);
+    SKEIN_RETURN_IF_ERROR(parts_.added_tokens.ForEachSegment(
+        *parts_.classes, text, false, [&](const AddedTokens::Segment& segment) -> Status {
+          if (!segment.id) {
+            return EncodeSegment(text.substr(segment.begin, segment.end - segment.begin),
+                                 segment.begin == 0, &out);
+          }
+          out.Put(*segment.id);
+          return Status::Ok();
+        }));
   }
   if (add_special_tokens) add_all(parts_.suffix_ids);
   return Status::Ok();
 }
 
 std::unique_ptr<TextStream> HfTokenizer::NewTextStream(bool skip_special_tokens) const {
+  if (parts_.decoder.joins_bytes()) {
+    return std::make_unique<ByteStream>(&token_bytes_, skip_special_tokens);
+  }
   return std::make_unique<Stream>(this, skip_special_tokens);
 }
 
 std::string HfTokenizer::Decode(std::span<const TokenId> ids, bool skip_special_tokens) const {
+  if (parts_.decoder.joins_bytes()) return token_bytes_.Decode(ids, skip_special_tokens);
   std::string text;
   Stream stream(this, skip_special_tokens);
   for (const TokenId id : ids) stream.Push(id, &text);

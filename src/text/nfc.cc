@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "text/ascii_scan.h"
 #include "text/unicode_tables.h"
 #include "text/utf8.h"
 
@@ -15,6 +16,9 @@ constexpr uint32_t kSCount = kLCount * kVCount * kTCount;
 
 // Below this nothing decomposes, combines or is the second of a composition.
 constexpr uint32_t kFirstInteresting = 0xC0;
+
+// Everything below U+0300 is stable; what starts with a lesser byte lies below.
+constexpr unsigned char kFirstUnstableByte = 0xCC;
 
 }  // namespace
 
@@ -30,6 +34,33 @@ Nfc::Nfc() {
   for (const Composition& pair : kCompositions) {
     compositions_[uint64_t{pair.first} << 32 | pair.second] = pair.composed;
   }
+  FindUnstableCodePoints();
+}
+
+// A character is stable if it is its own normal form and begins, decomposed, with a starter that
+// never composes with what stands before: nothing then passes the border in front of it, and
+// nothing but an unstable character behind it changes it.
+void Nfc::FindUnstableCodePoints() {
+  unstable_.assign(0x110000 / 64, 0);
+  const auto set = [this](uint32_t c) { unstable_[c >> 6] |= uint64_t{1} << (c & 63); };
+  for (const auto& [c, combining_class] : combining_classes_) set(c);
+  for (const Composition& pair : kCompositions) set(pair.second);
+  for (uint32_t c = kVBase; c < kVBase + kVCount; ++c) set(c);
+  for (uint32_t c = kTBase; c < kTBase + kTCount; ++c) set(c);
+  for (const auto& [c, index] : decompositions_) {
+    std::string text, normalized;
+    AppendUtf8(c, &text);
+    NormalizeSpan(text, &normalized);
+    if (normalized != text || !IsStable(kDecompositions[index + 1])) set(c);
+  }
+}
+
+size_t Nfc::FindUnstable(std::string_view text, size_t pos) const {
+  while ((pos = FindAtLeast(text, pos, kFirstUnstableByte)) < text.size()) {
+    const size_t begin = pos;
+    if (!IsStable(NextCodePoint(text, &pos))) return begin;
+  }
+  return pos;
 }
 
 uint8_t Nfc::CombiningClass(uint32_t c) const {
@@ -73,11 +104,32 @@ uint32_t Nfc::Compose(uint32_t first, uint32_t second) const {
 }
 
 std::string Nfc::Normalize(std::string_view text) const {
-  // Nothing below U+0300 changes, unless a mark follows it: U+0300 and up start with 0xCC or more.
-  if (std::none_of(text.begin(), text.end(),
-                   [](char c) { return static_cast<unsigned char>(c) >= 0xCC; })) {
-    return std::string(text);
+  std::string result;
+  result.reserve(text.size());
+  size_t done = 0;
+  for (size_t pos = 0; (pos = FindUnstable(text, pos)) < text.size();) {
+    // From the stable character before to the next one behind.
+    size_t begin = pos;
+    if (begin > done) {
+      do {
+        --begin;
+      } while (IsContinuationByte(text[begin]));
+    }
+    result.append(text.substr(done, begin - done));
+    size_t end = pos;
+    while (end < text.size()) {
+      size_t next = end;
+      if (IsStable(NextCodePoint(text, &next))) break;
+      end = next;
+    }
+    NormalizeSpan(text.substr(begin, end - begin), &result);
+    done = pos = end;
   }
+  result.append(text.substr(done));
+  return result;
+}
+
+void Nfc::NormalizeSpan(std::string_view text, std::string* out) const {
   std::vector<uint32_t> code_points;
   code_points.reserve(text.size());
   for (size_t pos = 0; pos < text.size();) Decompose(NextCodePoint(text, &pos), &code_points);
@@ -114,10 +166,7 @@ std::string Nfc::Normalize(std::string_view text) const {
     last_class = classes[i];
     code_points[kept++] = c;
   }
-  std::string result;
-  result.reserve(text.size());
-  for (size_t i = 0; i < kept; ++i) AppendUtf8(code_points[i], &result);
-  return result;
+  for (size_t i = 0; i < kept; ++i) AppendUtf8(code_points[i], out);
 }
 
 }  // namespace skein

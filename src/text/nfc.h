@@ -13,15 +13,23 @@ class Nfc {
  public:
   Nfc();
 
+  // The begin of the first character from `pos` on that may change or that may change what stands
+  // before it, or text.size(). What lies before it is normalized. REQUIRES: valid UTF-8.
+  size_t FindUnstable(std::string_view text, size_t pos) const;
   // REQUIRES: valid UTF-8.
   std::string Normalize(std::string_view text) const;
 
  private:
   friend class NormalForms;
+  void FindUnstableCodePoints();
+  bool IsStable(uint32_t c) const { return !(unstable_[c >> 6] >> (c & 63) & 1); }
+  // Appends the normalized text, all of it looked at.
+  void NormalizeSpan(std::string_view text, std::string* out) const;
   void Decompose(uint32_t c, std::vector<uint32_t>* out) const;
   uint8_t CombiningClass(uint32_t c) const;
   uint32_t Compose(uint32_t first, uint32_t second) const;  // 0 if they do not
 
+  std::vector<uint64_t> unstable_;                         // a bit for each code point
   std::unordered_map<uint32_t, uint32_t> decompositions_;  // code point -> index of its length
   std::unordered_map<uint32_t, uint8_t> combining_classes_;
   std::unordered_map<uint64_t, uint32_t> compositions_;  // first << 32 | second

@@ -1,5 +1,6 @@
 #include "text/normalizer.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace skein {
@@ -24,6 +25,12 @@ Status ReplaceRule::Apply(std::string_view text, std::string* out) const {
   }
   out->append(text.substr(pos));
   return Status::Ok();
+}
+
+bool Normalizer::IsNormalized(std::string_view text) const {
+  return std::all_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+    return std::holds_alternative<NfcStep>(step) && nfc_->FindUnstable(text, 0) == text.size();
+  });
 }
 
 Status Normalizer::Normalize(std::string_view text, std::string* out) const {

@@ -60,6 +60,8 @@ class Normalizer {
 
   // REQUIRES: valid UTF-8. Fails only where a regular expression gave up.
   Status Normalize(std::string_view text, std::string* out) const;
+  // If true, Normalize would give `text` itself; cheaper than finding out by Normalize.
+  bool IsNormalized(std::string_view text) const;
   // The same, and who stands for what. Exact for every step.
   Status Normalize(AlignedText* text) const;
   bool empty() const { return steps_.empty(); }

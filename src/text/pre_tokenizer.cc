@@ -27,7 +27,22 @@ void AddPiece(std::string_view piece, Pieces* out) {
 }  // namespace
 
 PreTokenizer::PreTokenizer(std::vector<Step> steps, std::shared_ptr<const CharClasses> classes)
-    : steps_(std::move(steps)), classes_(std::move(classes)) {}
+    : steps_(std::move(steps)),
+      whole_scanner_(FindWholeScanner(steps_)),
+      classes_(std::move(classes)) {}
+
+std::optional<SplitScanner> PreTokenizer::FindWholeScanner(const std::vector<Step>& steps) {
+  const ByteLevel* last = steps.empty() ? nullptr : std::get_if<ByteLevel>(&steps.back());
+  if (last == nullptr || last->add_prefix_space) return std::nullopt;
+  if (last->use_regex) {
+    if (steps.size() == 1) return SplitScanner::Gpt2();
+    return std::nullopt;
+  }
+  const Split* split = steps.size() == 2 ? std::get_if<Split>(&steps[0]) : nullptr;
+  // With `invert` matches and what lies between change places: the pieces are the same.
+  if (split == nullptr || split->behavior != SplitBehavior::kIsolated) return std::nullopt;
+  return split->scanner;
+}
 
 // The reference's folds over (range, is it a match) pairs that cover a text.
 void PreTokenizer::ApplyBehavior(SplitBehavior behavior, std::vector<Match>* matches) {

@@ -70,6 +70,9 @@ class PreTokenizer {
     return !steps_.empty() && std::holds_alternative<ByteLevel>(steps_.back());
   }
 
+  // The scanner that alone does what Run does with raw_bytes, if the steps come to that.
+  const SplitScanner* whole_scanner() const { return whole_scanner_ ? &*whole_scanner_ : nullptr; }
+
   // Cuts `text` (valid UTF-8). `at_start`: it begins where the whole input begins. With raw_bytes
   // a ByteLevel that comes last leaves the bytes as they are. Fails only where a regular expression
   // gave up.
@@ -101,7 +104,10 @@ class PreTokenizer {
   void RunMetaspace(const Metaspace& step, bool at_start, Pieces* pieces) const;
   static void ApplyBehavior(SplitBehavior behavior, std::vector<Match>* matches);
 
+  static std::optional<SplitScanner> FindWholeScanner(const std::vector<Step>& steps);
+
   std::vector<Step> steps_;
+  std::optional<SplitScanner> whole_scanner_;
   std::shared_ptr<const CharClasses> classes_;
   ByteAlphabet alphabet_;
 };

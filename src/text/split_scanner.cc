@@ -27,6 +27,14 @@ size_t SkipWhile(std::string_view text, size_t pos, Is is) {
   return pos;
 }
 
+size_t LettersEnd(const CharClasses& classes, std::string_view text, size_t pos) {
+  for (size_t begin = pos; begin + kAsciiBlock <= text.size(); begin = pos) {
+    pos += std::countr_one(AsciiLetterMask(text.data() + pos));
+    if (pos < begin + kAsciiBlock) break;
+  }
+  return SkipWhile(text, pos, [&](uint32_t x) { return classes.IsLetter(x); });
+}
+
 // The end of a contraction that starts with the apostrophe at `begin`, or `begin`.
 size_t ContractionEnd(std::string_view text, size_t begin, bool caseless) {
   if (text[begin] != '\'' || begin + 1 == text.size()) return begin;
@@ -55,16 +63,28 @@ size_t SpacesEnd(std::string_view text, size_t begin, size_t end) {
 
 }  // namespace
 
+constexpr SplitScanner::LeadTable SplitScanner::kGpt2Lead = [] {
+  LeadTable table{};
+  table[' '] = 1;
+  return table;
+}();
+
+// [^\r\n\p{L}\p{N}], but the apostrophe, behind which a contraction would come first.
+constexpr SplitScanner::LeadTable SplitScanner::kCaselessLead = [] {
+  LeadTable table{};
+  for (int c = 0; c < 0x80; ++c) {
+    const bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+    const bool digit = c >= '0' && c <= '9';
+    table[c] = !letter && !digit && c != '\r' && c != '\n' && c != '\'';
+  }
+  return table;
+}();
+
 std::optional<SplitScanner> SplitScanner::ForPattern(std::string_view pattern) {
   if (pattern == kGpt2) return SplitScanner(true, 0);
   if (pattern == kQwen2) return SplitScanner(false, 1);
   if (pattern == kLlama3) return SplitScanner(false, 3);
   return std::nullopt;
-}
-
-size_t SplitScanner::MatchEnd(const CharClasses& classes, std::string_view text,
-                              size_t begin) const {
-  return gpt2_ ? Gpt2End(classes, text, begin) : CaselessEnd(classes, text, begin);
 }
 
 size_t SplitScanner::Gpt2End(const CharClasses& classes, std::string_view text,
@@ -79,7 +99,7 @@ size_t SplitScanner::Gpt2End(const CharClasses& classes, std::string_view text,
   size_t pos = start;
   const uint32_t c = NextCodePoint(text, &pos);
   if (classes.IsLetter(c)) {
-    return SkipWhile(text, pos, [&](uint32_t x) { return classes.IsLetter(x); });
+    return LettersEnd(classes, text, pos);
   }
   if (classes.IsNumber(c)) {
     return SkipWhile(text, pos, [&](uint32_t x) { return classes.IsNumber(x); });
@@ -93,16 +113,15 @@ size_t SplitScanner::Gpt2End(const CharClasses& classes, std::string_view text,
 
 size_t SplitScanner::CaselessEnd(const CharClasses& classes, std::string_view text,
                                  size_t begin) const {
-  const auto is_letter = [&](uint32_t x) { return classes.IsLetter(x); };
   const auto is_newline = [](uint32_t x) { return x == '\r' || x == '\n'; };
   if (const size_t end = ContractionEnd(text, begin, true); end != begin) return end;
 
   size_t pos = begin;
   const uint32_t c = NextCodePoint(text, &pos);
   // [^\r\n\p{L}\p{N}]?\p{L}+
-  if (is_letter(c)) return SkipWhile(text, pos, is_letter);
+  if (classes.IsLetter(c)) return LettersEnd(classes, text, pos);
   if (!is_newline(c) && !classes.IsNumber(c)) {
-    if (const size_t end = SkipWhile(text, pos, is_letter); end != pos) return end;
+    if (const size_t end = LettersEnd(classes, text, pos); end != pos) return end;
   }
   // \p{N}{1,max_digits_}
   if (classes.IsNumber(c)) {

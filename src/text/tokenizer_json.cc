@@ -192,7 +192,7 @@ Result<ReadModelResult> ReadModel(JsonValue root) {
   }
   BpeUnknowns unknowns{std::nullopt, spec.fuse_unk, spec.byte_fallback};
   const std::optional<std::string> unk_token = spec.unk_token;
-  SKEIN_ASSIGN_OR_RETURN(Bpe bpe, Bpe::Create(std::move(spec)));
+  SKEIN_ASSIGN_OR_RETURN(Bpe bpe, Bpe::Create(spec));
   if (unk_token) unknowns.unk_id = bpe.TokenToId(*unk_token);
   return ReadModelResult{std::move(bpe), unknowns, std::move(other)};
 }

@@ -35,24 +35,6 @@ Step Inspect(std::string_view bytes) {
 
 }  // namespace
 
-uint32_t NextCodePoint(std::string_view text, size_t* pos) {
-  const auto* p = reinterpret_cast<const unsigned char*>(text.data()) + *pos;
-  if (p[0] < 0x80) {
-    *pos += 1;
-    return p[0];
-  }
-  if (p[0] < 0xE0) {
-    *pos += 2;
-    return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
-  }
-  if (p[0] < 0xF0) {
-    *pos += 3;
-    return (p[0] & 0xFu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
-  }
-  *pos += 4;
-  return (p[0] & 7u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
-}
-
 void AppendUtf8(uint32_t code_point, std::string* out) {
   const auto add = [&](uint32_t byte) { out->push_back(static_cast<char>(byte)); };
   if (code_point < 0x80) {

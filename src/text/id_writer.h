@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "skein/request.h"
+
+namespace skein {
+
+// Collects ids and appends them to a vector in large steps: one store per id, no check of the
+// vector's capacity. What is written is in the vector after Flush or the end of the writer.
+class IdWriter {
+ public:
+  // How many ids may be written at cursor() between two calls of Advance.
+  static constexpr size_t kSlack = 16;
+
+  explicit IdWriter(std::vector<TokenId>* out) : out_(*out) {}
+  ~IdWriter() { Flush(); }
+  IdWriter(const IdWriter&) = delete;
+  IdWriter& operator=(const IdWriter&) = delete;
+
+  void Put(TokenId id) {
+    buffer_[size_] = id;
+    Advance(1);
+  }
+  // Room for kSlack ids; Advance takes over the first `count` of what was written there.
+  TokenId* cursor() { return buffer_.data() + size_; }
+  void Advance(size_t count) {
+    size_ += count;
+    if (size_ > kCapacity) Flush();
+  }
+  void Flush() {
+    out_.insert(out_.end(), buffer_.data(), buffer_.data() + size_);
+    size_ = 0;
+  }
+
+ private:
+  static constexpr size_t kCapacity = 1024;
+
+  std::vector<TokenId>& out_;
+  size_t size_ = 0;
+  std::array<TokenId, kCapacity + kSlack> buffer_;  // not initialized: a call may need little of it
+};
+
+}  // namespace skein

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "skein/request.h"
+
+namespace skein {
+
+// What two neighbouring tokens merge to: rank << 32 | id, so that the smaller is the better merge.
+using MergeValue = uint64_t;
+inline constexpr MergeValue kNoMerge = ~uint64_t{0};
+
+inline MergeValue MakeMergeValue(uint32_t rank, TokenId id) {
+  return uint64_t{rank} << 32 | static_cast<uint32_t>(id);
+}
+inline TokenId MergedId(MergeValue value) { return static_cast<TokenId>(value & 0xFFFFFFFF); }
+
+// Pairs of ids and what they merge to: open addressing, four entries to a cache line. Most pairs
+// that are asked for do not merge: a filter with some ten bits for each pair, small enough for the
+// nearer caches, tells that of nine in ten of them.
+class MergeTable {
+ public:
+  explicit MergeTable(size_t max_pairs = 0)
+      : slots_(std::bit_ceil(max_pairs + max_pairs / 2 + 2)),
+        filter_(std::bit_ceil(max_pairs / 6 + 1)),
+        slot_shift_(64 - std::countr_zero(slots_.size())) {}
+
+  // A pair that is there already gets the new value. REQUIRES: at most max_pairs different pairs.
+  void Set(TokenId left, TokenId right, MergeValue value) {
+    const uint64_t key = Key(left, right), hash = Hash(key);
+    size_t slot = Home(hash);
+    while (slots_[slot].key != kFree && slots_[slot].key != key) slot = Next(slot);
+    filter_[FilterWord(hash)] |= FilterBit(hash);
+    slots_[slot] = {key, value};
+  }
+  MergeValue Find(TokenId left, TokenId right) const {
+    const uint64_t key = Key(left, right), hash = Hash(key);
+    if (!(filter_[FilterWord(hash)] & FilterBit(hash))) return kNoMerge;
+    size_t slot = Home(hash);
+    while (slots_[slot].key != key) {
+      if (slots_[slot].key == kFree) return kNoMerge;
+      slot = Next(slot);
+    }
+    return slots_[slot].value;
+  }
+
+ private:
+  static constexpr uint64_t kFree = ~uint64_t{0};  // ids are not negative
+  struct Slot {
+    uint64_t key = kFree;
+    MergeValue value = kNoMerge;
+  };
+  static uint64_t Key(TokenId left, TokenId right) {
+    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  }
+  static uint64_t Hash(uint64_t key) {
+    const uint64_t mixed = (key ^ key >> 29) * 0x9E3779B97F4A7C15;
+    return (mixed ^ mixed >> 31) * 0xD6E8FEB86659FD93;
+  }
+  // The home comes from the high bits of the hash, the filter's bit from the lower ones.
+  size_t Home(uint64_t hash) const { return hash >> slot_shift_; }
+  size_t FilterWord(uint64_t hash) const { return hash >> 14 & (filter_.size() - 1); }
+  static uint64_t FilterBit(uint64_t hash) { return uint64_t{1} << (hash >> 8 & 63); }
+  size_t Next(size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
+
+  std::vector<Slot> slots_;       // a power of two from 2 on
+  std::vector<uint64_t> filter_;  // bits; a power of two of words
+  int slot_shift_;
+};
+
+}  // namespace skein

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skein/request.h"
+
+namespace skein {
+
+// The tokens of a vocabulary, both ways: one string with all of them end to end, and a hash table
+// with open addressing. Immutable once built.
+class TokenTable {
+ public:
+  // Room for the ids below `num_ids`. `num_bytes`: about the sum of the lengths.
+  TokenTable(size_t num_ids, size_t num_bytes);
+
+  enum class AddResult { kAdded, kIdTaken, kTokenTaken };
+  // REQUIRES: 0 <= id < num_ids. At most num_ids tokens.
+  AddResult Add(std::string_view token, TokenId id);
+
+  size_t num_ids() const { return spans_.size(); }
+  size_t num_tokens() const { return num_tokens_; }
+  bool Has(TokenId id) const {
+    return id >= 0 && static_cast<size_t>(id) < spans_.size() && spans_[id].size != kHole;
+  }
+  // Empty for a hole or an id out of range.
+  std::string_view Text(TokenId id) const {
+    if (!Has(id)) return {};
+    return std::string_view(text_).substr(spans_[id].begin, spans_[id].size);
+  }
+  std::optional<TokenId> Find(std::string_view token) const;
+
+ private:
+  static constexpr uint32_t kHole = ~uint32_t{0};
+  struct Span {
+    uint32_t begin = 0, size = kHole;
+  };
+  struct Slot {
+    uint32_t tag = 0;  // bits of the hash
+    TokenId id = -1;   // -1: free
+  };
+  // The slot of the token, or the free one where it belongs.
+  size_t FindSlot(std::string_view token, uint32_t* tag) const;
+
+  std::string text_;
+  std::vector<Span> spans_;  // by id
+  std::vector<Slot> slots_;  // a power of two, at most two thirds full
+  size_t num_tokens_ = 0;
+};
+
+}  // namespace skein
