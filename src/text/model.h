@@ -48,6 +48,8 @@ class Model {
   virtual TokenId max_id() const = 0;
   virtual std::optional<TokenId> TokenToId(std::string_view token) const = 0;
   virtual std::string_view IdToToken(TokenId id) const = 0;
+  // Whether this token is the unknown one of a model in which it counts as the text it stands for.
+  virtual bool is_unknown_text(TokenId) const { return false; }
 };
 
 }  // namespace skein

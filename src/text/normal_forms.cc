@@ -7,7 +7,8 @@
 
 namespace skein {
 
-NormalForms::NormalForms() {
+NormalForms::NormalForms(bool with_compatible) {
+  if (!with_compatible) return;
   for (size_t i = 0; i < kCompatibilityDecompositions.size();
        i += 2 + kCompatibilityDecompositions[i + 1]) {
     compatible_[kCompatibilityDecompositions[i]] = static_cast<uint32_t>(i + 1);

@@ -15,7 +15,8 @@ enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 // result replaces. Immutable.
 class NormalForms {
  public:
-  NormalForms();
+  // `with_compatible`: the forms NFKC and NFKD, too.
+  explicit NormalForms(bool with_compatible);
 
   // Appends the characters of `text` (valid UTF-8) in `form`.
   void Run(std::string_view text, NormalForm form, std::vector<CharChange>* out) const;

@@ -96,15 +96,25 @@ Status ReplaceRule::Apply(AlignedText* text) const {
 }
 
 Normalizer::Normalizer(std::vector<Step> steps) : steps_(std::move(steps)) {
+  bool needs_forms = false, needs_compatible = false, needs_lower = false;
   for (const Step& step : steps_) {
-    if (std::holds_alternative<NfcStep>(step)) nfc_.emplace();
-    if (!std::holds_alternative<NfcStep>(step) && !std::holds_alternative<Prepend>(step) &&
-        !std::holds_alternative<ReplaceRule>(step)) {
+    if (std::holds_alternative<NfcStep>(step)) {
+      nfc_.emplace();
+      needs_forms = true;
+    } else if (!std::holds_alternative<Prepend>(step) &&
+               !std::holds_alternative<ReplaceRule>(step)) {
       is_simple_ = false;
     }
+    if (const auto* form = std::get_if<Form>(&step)) {
+      needs_forms = true;
+      needs_compatible = needs_compatible || form->form != NormalForm::kNfd;
+    }
+    needs_forms = needs_forms || std::holds_alternative<Bert>(step);
+    needs_lower = needs_lower || std::holds_alternative<Bert>(step) ||
+                  std::holds_alternative<Lowercase>(step);
   }
-  forms_ = std::make_shared<const NormalForms>();
-  for (size_t i = 0; i < kLowerCase.size(); i += 2 + kLowerCase[i + 1]) {
+  if (needs_forms) forms_ = std::make_shared<const NormalForms>(needs_compatible);
+  for (size_t i = 0; needs_lower && i < kLowerCase.size(); i += 2 + kLowerCase[i + 1]) {
     lower_[kLowerCase[i]] = static_cast<uint32_t>(i + 1);
   }
 }

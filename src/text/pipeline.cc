@@ -139,7 +139,11 @@ Status Pipeline::RunSegment(AlignedText segment, std::vector<Token>* tokens) con
       for (const PieceToken& token : found) {
         const OriginalSpan span = piece.ToOriginal(token.begin, token.end);
         tokens->push_back({token.id, {span.begin, span.end}, 0, 0});
-        CountSpaces(model_.IdToToken(token.id), &tokens->back());
+        const std::string_view text = piece.text();
+        CountSpaces(model_.is_unknown_text(token.id)
+                        ? text.substr(token.begin, token.end - token.begin)
+                        : model_.IdToToken(token.id),
+                    &tokens->back());
       }
     }
   }

@@ -61,6 +61,11 @@ Result<std::string> ReadModelType(JsonValue model) {
   if (JsonHas(model, "type")) return JsonString(model, "type", kModel);
   if (JsonHas(model, "merges")) return std::string("BPE");
   if (JsonHas(model, "continuing_subword_prefix")) return std::string("WordPiece");
+  JsonValue vocab;
+  if (model.at_key("vocab").get(vocab) == simdjson::SUCCESS) {
+    if (vocab.is_array()) return std::string("Unigram");
+    if (vocab.is_object() && JsonHas(model, "unk_token")) return std::string("WordLevel");
+  }
   return NotSupported(kModel, "a model without 'type' and 'merges'");
 }
 

@@ -29,6 +29,7 @@ class Unigram final : public Model {
     return vocabulary_.TokenToId(token);
   }
   std::string_view IdToToken(TokenId id) const override { return vocabulary_.IdToToken(id); }
+  bool is_unknown_text(TokenId id) const override { return unk_id_ == id; }
 
  private:
   // The best way to an end: the token that ends there and where it begins.
