@@ -279,13 +279,9 @@ TEST_F(CompletionsTest, SlowReaderIsAbortedAndHoldsNobody) {
   slow.SendRequest(
       "POST", "/v1/completions",
       R"({"prompt": "a", "stream": true, "ignore_eos": true, "max_tokens": 50000000})");
-  ASSERT_TRUE(Eventually([&] { return engine_.num_running() == 1; }));
   EXPECT_EQ(Complete("").status, 200);  // others go on meanwhile
-  for (int i = 0; i < 60 && engine_.num_running() > 0; ++i) {
-    (void)Eventually([&] { return engine_.num_running() == 0; });
-  }
-  EXPECT_EQ(engine_.num_running(), 0);
-  EXPECT_EQ(engine_.num_cancelled(), 1);
+  EXPECT_TRUE(Eventually([&] { return engine_.num_cancelled() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return engine_.num_running() == 0; }));
 }
 
 }  // namespace
