@@ -220,15 +220,6 @@ Status Tokenizer::EncodeFull(const EncodeInput&, const EncodeOptions&, Encoding*
   return Status(StatusCode::kUnsupported, "this tokenizer encodes single texts to ids only");
 }
 
-Status Tokenizer::EncodeBatch(std::span<const EncodeInput> inputs, const EncodeOptions& options,
-                              std::vector<Encoding>* encodings) const {
-  encodings->resize(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    SKEIN_RETURN_IF_ERROR(EncodeFull(inputs[i], options, &(*encodings)[i]));
-  }
-  return Status::Ok();
-}
-
 Result<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(TokenizerParts parts, LoadTokenizerParts(model_dir));
   return std::unique_ptr<Tokenizer>(std::make_unique<HfTokenizer>(std::move(parts)));

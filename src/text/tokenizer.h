@@ -81,9 +81,6 @@ class Tokenizer {
   // text that may be cut shorter than what has to go. kUnsupported by tokenizers that have none.
   virtual Status EncodeFull(const EncodeInput& input, const EncodeOptions& options,
                             Encoding* encoding) const;
-  // The same for many inputs, one after the other. Stops at the first failure.
-  Status EncodeBatch(std::span<const EncodeInput> inputs, const EncodeOptions& options,
-                     std::vector<Encoding>* encodings) const;
 
   // The text of `ids`; incomplete characters become U+FFFD. Unknown ids give nothing.
   virtual std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const = 0;

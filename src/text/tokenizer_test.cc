@@ -92,7 +92,8 @@ TEST_F(TokenizerLoadTest, UnsupportedComponentsAreNamed) {
   refused("post_processor", R"({"type": "Mystery"})", "post_processor: Mystery");
   const std::string one_template =
       R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}],
-          "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+          "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+                   {"Sequence": {"id": "B", "type_id": 1}}],
           "special_tokens": {}})";
   const auto behind_template = [&](const std::string& processor) {
     return R"({"type": "Sequence", "processors": [)" + one_template + "," + processor + "]}";
