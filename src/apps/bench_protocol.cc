@@ -66,6 +66,9 @@ std::string MakeBenchRequestBody(const WorkloadRequest& request, int64_t index,
   body["max_tokens"] = request.max_tokens;
   body["stream"] = true;
   body["stream_options"] = {{"include_usage", true}};
+  // A piece for every token, also for one without text of its own (half a character, or an id that
+  // a random model draws beyond its tokenizer): else its time could not be told.
+  body["return_token_ids"] = true;
   if (format.ignore_eos) body["ignore_eos"] = true;
   if (format.temperature) body["temperature"] = *format.temperature;
   if (format.seed) body["seed"] = *format.seed + index;
