@@ -142,12 +142,7 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
 }  // namespace
 
 void AddChatCompletionsRoute(Router* router) {
-  router->AddWork("POST", "/v1/chat/completions",
-                  [](const ServerContext& context, std::shared_ptr<const HttpRequest> request,
-                     std::shared_ptr<Responder> responder) {
-                    const Status status = StartChat(context, *request, responder);
-                    if (!status.ok()) responder->Send(ErrorResponse(status));
-                  });
+  router->AddWork("POST", "/v1/chat/completions", Starting(&StartChat));
 }
 
 }  // namespace skein

@@ -191,12 +191,7 @@ Status StartCompletion(const ServerContext& context, const HttpRequest& request,
 }  // namespace
 
 void AddCompletionsRoute(Router* router) {
-  router->AddWork("POST", "/v1/completions",
-                  [](const ServerContext& context, std::shared_ptr<const HttpRequest> request,
-                     std::shared_ptr<Responder> responder) {
-                    const Status status = StartCompletion(context, *request, responder);
-                    if (!status.ok()) responder->Send(ErrorResponse(status));
-                  });
+  router->AddWork("POST", "/v1/completions", Starting(&StartCompletion));
 }
 
 }  // namespace skein

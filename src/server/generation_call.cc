@@ -240,4 +240,13 @@ Usage GenerationCall::UsageNow() const {
   return usage;
 }
 
+Handler Starting(Status (*start)(const ServerContext&, const HttpRequest&,
+                                 std::shared_ptr<Responder>)) {
+  return [start](const ServerContext& context, std::shared_ptr<const HttpRequest> request,
+                 std::shared_ptr<Responder> responder) {
+    const Status status = start(context, *request, responder);
+    if (!status.ok()) responder->Send(ErrorResponse(status));
+  };
+}
+
 }  // namespace skein

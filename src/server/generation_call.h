@@ -10,6 +10,7 @@
 #include "server/metrics.h"
 #include "server/model_registry.h"
 #include "server/output_mailbox.h"
+#include "server/router.h"
 
 namespace skein {
 
@@ -81,5 +82,9 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   bool streaming_ = false;  // the head of the stream has been sent
   bool finished_ = false;
 };
+
+// A route's handler that starts a call; what `start` refuses is answered with its status.
+Handler Starting(Status (*start)(const ServerContext&, const HttpRequest&,
+                                 std::shared_ptr<Responder>));
 
 }  // namespace skein
