@@ -16,6 +16,9 @@ struct EngineLimits {
   int32_t max_num_seqs = 0;   // samples decoded at once; also the limit of num_samples
   int32_t max_logprobs = 0;
   int32_t max_queued_requests = 0;
+  // Tokens of a prompt whose output must see all its hidden states in one pass (mean pooling,
+  // encoders).
+  int32_t max_whole_prompt_len = 0;
 };
 
 // Counters since start and gauges of this moment. Tokens unless the name says otherwise.
@@ -62,6 +65,12 @@ class Engine {
   // in the API's spelling), kResourceExhausted (queue full) or kUnavailable (shut down); the
   // callback is then never called.
   virtual Status Submit(Request request, OutputCallback callback, RequestId* id) = 0;
+
+  // Submits requests that belong together (GroupSpec), all or none: they are scheduled as if they
+  // had arrived at one moment, in order. `callback` gets the outputs of all. Fails as Submit does;
+  // an invalid member fails the group, `message` starting with its index. `*ids`: one for each.
+  virtual Status SubmitGroup(std::vector<Request> requests, OutputCallback callback,
+                             std::vector<RequestId>* ids) = 0;
 
   // Ends a request (all its samples, with kCancelled) within one step. Unknown ids are ignored.
   virtual void Cancel(RequestId id) = 0;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "skein/status.h"
@@ -32,7 +33,7 @@ struct SamplingParams {
   uint64_t seed = 0;
 };
 
-// What a request wants beside the tokens: so far one kind, a continuation.
+// A continuation.
 struct GenerateSpec {
   int32_t max_tokens = 16;  // >= 0; the effective budget is min(max_tokens, room in the context)
   int32_t min_tokens = 0;   // stop ids are masked out before that many tokens
@@ -45,20 +46,72 @@ struct GenerateSpec {
   int32_t num_samples = 1;  // n: independent continuations of one prompt
 };
 
+// The logits of a few tokens at the last position: a decision, read off one pass. Only these rows
+// of the output matrix are computed, unless `want_log_sum_exp`.
+struct LabelSpec {
+  std::vector<TokenId> tokens;    // [1, kMaxLabels], distinct
+  bool want_log_sum_exp = false;  // over the whole vocabulary, for probabilities beyond the labels
+};
+inline constexpr int32_t kMaxLabels = 1024;
+
+// The model's pooled hidden state [hidden_size], raw: normalising it and cutting it to fewer
+// dimensions is the caller's.
+struct EmbedSpec {};
+
+// The outputs of the model's classification or reward head [num_classes], raw (before softmax or
+// sigmoid).
+struct ClassifySpec {};
+
+// What a request wants beside the tokens.
+using OutputSpec = std::variant<GenerateSpec, LabelSpec, EmbedSpec, ClassifySpec>;
+
+// Log-probabilities of the prompt's own tokens; beside any output that reads logits (GenerateSpec,
+// LabelSpec).
+struct PromptLogprobsSpec {
+  // How many of the most likely tokens to name at each position beside the prompt's own; at most
+  // EngineLimits::max_logprobs.
+  int32_t num_top = 0;
+  // Positions from here on (0: all; position 0 itself never has one). What lies before may come
+  // from the prefix cache.
+  int32_t start = 0;
+};
+
+// Requests that belong together: the questions on one input, the documents of one query. They
+// arrive together (Engine::SubmitGroup) and share deadline and fairness.
+struct GroupSpec {
+  uint64_t id = 0;  // 0: a request of its own. Assigned by the engine
+  // Tokens at the head of the prompt that all members have in common, at least.
+  int32_t parent_prefix_len = 0;
+};
+
 // One request. Immutable once submitted.
 struct Request {
   std::vector<TokenId> prompt;  // [1, max_model_len)
-  GenerateSpec generate;
+  // Models with segments (cross-encoders) only: tokens from here on belong to the second one.
+  std::optional<int32_t> second_segment_begin;
+  OutputSpec output;
+  std::optional<PromptLogprobsSpec> prompt_logprobs;
+  GroupSpec group;
   int32_t priority = 0;               // lower runs first
   std::optional<TimeUs> slo_ttft_us;  // wanted time to the first token, from arrival
   std::optional<TimeUs> slo_tpot_us;  // wanted time per further token
   std::string user;                   // affinity and fairness key
   uint64_t cache_salt = 0;  // prefixes are shared only between equal salts; 0 is the common pool
   int32_t adapter_id = 0;   // weights variant; 0 is the base model, the only one today
+
+  bool generates() const { return std::holds_alternative<GenerateSpec>(output); }
+  // REQUIRES: generates().
+  GenerateSpec& generate() { return *std::get_if<GenerateSpec>(&output); }
+  const GenerateSpec& generate() const { return *std::get_if<GenerateSpec>(&output); }
 };
 
+// Independent answers to a request.
+inline int32_t NumSamples(const Request& request) {
+  return request.generates() ? request.generate().num_samples : 1;
+}
+
 enum class FinishReason {
-  kStop,       // a stop token id
+  kStop,       // a stop token id; what was to be read has been read
   kLength,     // the budget is used up
   kCancelled,  // Engine::Cancel
   kError,      // `status` says why; no other request is affected
@@ -76,6 +129,19 @@ struct OutputToken {
   std::vector<TokenLogprob> top_logprobs;  // [num_logprobs], most likely first
 };
 
+// What a LabelSpec, an EmbedSpec or a ClassifySpec asked for.
+struct ReadValues {
+  std::vector<float> values;  // logits in the order of the labels; embedding; class outputs
+  float log_sum_exp = 0;      // where a LabelSpec wants it: logprob = value - log_sum_exp
+};
+
+// One prompt token and what else was likely in its place.
+struct PromptLogprob {
+  int32_t position = 0;                    // in the prompt, >= 1
+  TokenLogprob chosen;                     // the prompt's own token
+  std::vector<TokenLogprob> top_logprobs;  // [num_top], most likely first
+};
+
 // Times of one request on the engine's clock; 0 where it never came to that.
 struct RequestTimes {
   TimeUs arrival_us = 0;
@@ -89,6 +155,10 @@ struct RequestOutput {
   RequestId request = 0;
   int32_t sample = 0;  // [0, num_samples)
   std::vector<OutputToken> tokens;
+  // Of sample 0 only, in pieces, ascending, complete before the sample's first token or `finish`.
+  std::vector<PromptLogprob> prompt_logprobs;
+  std::optional<ReadValues>
+      read;  // exactly one, with `finish`, where the request does not generate
   std::optional<FinishReason> finish;
   Status status;              // not ok exactly with FinishReason::kError
   int32_t cached_tokens = 0;  // prompt tokens taken from the prefix cache

@@ -291,7 +291,7 @@ Result<ScenarioPlan> PlanScenario(const Scenario& scenario, const Tokenizer& tok
       const int32_t index = taken[kind]++;
       PlannedRequest planned;
       planned.request_class = requests.request_class;
-      auto& generate = planned.request.generate;
+      auto& generate = planned.request.generate();
       auto& prompt = planned.request.prompt;
       generate.max_tokens = random.Between(requests.max_tokens);
       generate.sampling = requests.sampling;

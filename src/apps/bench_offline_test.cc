@@ -51,6 +51,10 @@ class SteppingEngine final : public Engine {
     thread_.join();
   }
 
+  // The offline benchmark submits one by one.
+  Status SubmitGroup(std::vector<Request>, OutputCallback, std::vector<RequestId>*) override {
+    return Status(StatusCode::kUnsupported, "no groups");
+  }
   Status Submit(Request request, OutputCallback callback, RequestId* id) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (static_cast<int32_t>(running_.size()) >= max_running) {
@@ -60,7 +64,7 @@ class SteppingEngine final : public Engine {
     stats_.prompt_tokens += request.prompt.size();
     stats_.prefix_cache_hits += 1;
     seen_.push_back(request);
-    running_[*id] = {request.generate.max_tokens, std::move(callback)};
+    running_[*id] = {request.generate().max_tokens, std::move(callback)};
     most_running_ = std::max(most_running_, running_.size());
     return Status::Ok();
   }
@@ -268,11 +272,11 @@ TEST(PlanScenarioTest, DrawsTheSameRequestsAgain) {
     EXPECT_LE(request.prompt.size(), 40u);
     EXPECT_TRUE(std::equal(request.prompt.begin(), request.prompt.begin() + 6,
                            requests[0].request.prompt.begin()));
-    EXPECT_EQ(request.generate.stop_token_ids, std::vector<TokenId>{2});
-    EXPECT_FLOAT_EQ(request.generate.sampling.temperature, 0.7f);
+    EXPECT_EQ(request.generate().stop_token_ids, std::vector<TokenId>{2});
+    EXPECT_FLOAT_EQ(request.generate().sampling.temperature, 0.7f);
   }
   EXPECT_NE(requests[0].request.prompt[6], requests[2].request.prompt[6]);
-  EXPECT_EQ(requests[2].request.generate.sampling.seed, 11u);
+  EXPECT_EQ(requests[2].request.generate().sampling.seed, 11u);
   EXPECT_NEAR(static_cast<double>(last_us), 520'000, 300'000);
 }
 
@@ -286,8 +290,8 @@ TEST(PlanScenarioTest, ClipsToTheContext) {
   const auto& requests = plan.value().requests;
   EXPECT_EQ(plan.value().num_clipped, 2);
   EXPECT_EQ(requests[0].request.prompt.size(), 54u);
-  EXPECT_EQ(requests[0].request.generate.max_tokens, 10);
-  EXPECT_EQ(requests[1].request.generate.max_tokens, 63);
+  EXPECT_EQ(requests[0].request.generate().max_tokens, 10);
+  EXPECT_EQ(requests[1].request.generate().max_tokens, 63);
   EXPECT_EQ(requests[1].request.prompt.size(), 1u);
   EXPECT_EQ(requests[2].request.prompt.size(), 54u);
 }

@@ -45,8 +45,8 @@ Status LocalClient::Submit(const Json& body) {
 
   const auto prompt_tokens = static_cast<int32_t>(ids.size());
   const int32_t room = model_->max_model_len - prompt_tokens;
-  fields.request.generate.max_tokens = std::min(room, fields.max_tokens.value_or(room));
-  const int32_t num_samples = fields.request.generate.num_samples;
+  fields.request.generate().max_tokens = std::min(room, fields.max_tokens.value_or(room));
+  const int32_t num_samples = fields.request.generate().num_samples;
   Call call;
   call.session =
       std::make_unique<GenerationSession>(model_->tokenizer, fields.text, num_samples, ids);

@@ -55,7 +55,7 @@ Request SomeRequest(int32_t prompt_len, int32_t max_tokens, TokenId first) {
   Request request;
   request.prompt.assign(prompt_len, 1);
   request.prompt[0] = first;
-  request.generate.max_tokens = max_tokens;
+  request.generate().max_tokens = max_tokens;
   return request;
 }
 

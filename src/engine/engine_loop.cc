@@ -41,23 +41,55 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
 
 EngineLoop::~EngineLoop() { Shutdown(); }
 
-Status EngineLoop::Submit(Request request, OutputCallback callback, RequestId* id) {
+Status EngineLoop::Check(const Request& request) const {
   SKEIN_RETURN_IF_ERROR(ValidateRequest(limits_, request));
-  SKEIN_RETURN_IF_ERROR(Scheduler::CheckFits(scheduler_config_, request));
+  return Scheduler::CheckFits(scheduler_config_, request);
+}
+
+Status EngineLoop::Submit(Request request, OutputCallback callback, RequestId* id) {
+  SKEIN_RETURN_IF_ERROR(Check(request));
+  std::vector<Request> requests;
+  requests.push_back(std::move(request));
+  std::vector<RequestId> ids;
+  SKEIN_RETURN_IF_ERROR(Enqueue(std::move(requests), std::move(callback), &ids));
+  *id = ids.front();
+  return Status::Ok();
+}
+
+Status EngineLoop::SubmitGroup(std::vector<Request> requests, OutputCallback callback,
+                               std::vector<RequestId>* ids) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Status status = Check(requests[i]);
+    if (!status.ok()) {
+      return {status.code(), fmt::format("{}: {}", i, status.message()), status.param()};
+    }
+  }
+  return Enqueue(std::move(requests), std::move(callback), ids);
+}
+
+Status EngineLoop::Enqueue(std::vector<Request> requests, OutputCallback callback,
+                           std::vector<RequestId>* ids) {
   const std::lock_guard lock(mutex_);
   if (!accepting_) {
     return {StatusCode::kUnavailable, "the engine is shutting down and takes no more requests"};
   }
-  if (num_in_queue_ + num_queued_ >= config_.max_queued_requests) {
+  const auto count = static_cast<int32_t>(requests.size());
+  const int32_t waiting = num_in_queue_ + num_queued_;
+  if (count > config_.max_queued_requests - waiting) {
     return {StatusCode::kResourceExhausted,
-            fmt::format("{} requests are waiting, which is the limit (max_queued_requests)",
-                        config_.max_queued_requests)};
+            fmt::format("{} requests are waiting, {} more exceed the limit of {} "
+                        "(max_queued_requests)",
+                        waiting, count, config_.max_queued_requests)};
   }
-  *id = next_id_++;
-  live_[*id].num_samples = request.generate.num_samples;
-  ++num_in_queue_;
-  SKEIN_CHECK(
-      events_.TryPush(Arrival{*id, std::move(request), std::move(callback), clock_->NowUs()}));
+  const TimeUs now_us = clock_->NowUs();
+  ids->clear();
+  for (Request& request : requests) {
+    const RequestId id = next_id_++;
+    ids->push_back(id);
+    live_[id].num_samples = NumSamples(request);
+    ++num_in_queue_;
+    SKEIN_CHECK(events_.TryPush(Arrival{id, std::move(request), callback, now_us}));
+  }
   return Status::Ok();
 }
 
@@ -132,7 +164,7 @@ void EngineLoop::HandleEvents() {
   for (Event& event : batch_) {
     if (auto* arrival = std::get_if<Arrival>(&event)) {
       ++num_arrivals;
-      callers_[arrival->id] = {std::move(arrival->callback), arrival->request.generate.num_samples};
+      callers_[arrival->id] = {std::move(arrival->callback), NumSamples(arrival->request)};
       scheduler_.Arrive(arrival->id, std::move(arrival->request), arrival->arrival_us);
       continue;
     }

@@ -41,6 +41,8 @@ class EngineLoop final : public Engine {
   EngineLoop& operator=(const EngineLoop&) = delete;
 
   Status Submit(Request request, OutputCallback callback, RequestId* id) override;
+  Status SubmitGroup(std::vector<Request> requests, OutputCallback callback,
+                     std::vector<RequestId>* ids) override;
   void Cancel(RequestId id) override;
   void CancelSample(RequestId id, int32_t sample) override;
   EngineLimits Limits() const override { return limits_; }
@@ -72,6 +74,9 @@ class EngineLoop final : public Engine {
     int32_t num_samples = 1;
   };
 
+  Status Check(const Request& request) const;
+  Status Enqueue(std::vector<Request> requests, OutputCallback callback,
+                 std::vector<RequestId>* ids);
   void Run();
   void HandleEvents();
   void RunStep();

@@ -95,7 +95,7 @@ Request MakeRequest(int32_t prompt_len, int32_t max_tokens, TokenId first = 1) {
   Request request;
   request.prompt.assign(prompt_len, 2);
   request.prompt[0] = first;
-  request.generate.max_tokens = max_tokens;
+  request.generate().max_tokens = max_tokens;
   return request;
 }
 
@@ -128,14 +128,14 @@ TEST(EngineLoop, ManyClientsGetWhatEachGetsAlone) {
       for (int i = 0; i < kRequests; ++i) {
         Request request = MakeRequest(static_cast<int32_t>(random.Between(1, 150)),
                                       static_cast<int32_t>(random.Between(0, 30)), thread);
-        request.generate.num_samples = random.OneIn(4) ? 3 : 1;
-        request.generate.sampling.seed = i;
+        request.generate().num_samples = random.OneIn(4) ? 3 : 1;
+        request.generate().sampling.seed = i;
         RequestId id = 0;
         ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &id).ok());
         if (random.OneIn(5)) fixture.engine->Cancel(id);
         if (random.OneIn(5)) fixture.engine->CancelSample(id, 1);
         fixture.engine->Stats();
-        num_samples += request.generate.num_samples;
+        num_samples += request.generate().num_samples;
         const std::lock_guard lock(mutex);
         requests[id] = std::move(request);
       }
@@ -146,10 +146,10 @@ TEST(EngineLoop, ManyClientsGetWhatEachGetsAlone) {
   EXPECT_TRUE(fixture.engine->Drain(10'000'000));
   int num_complete = 0;
   for (const auto& [id, request] : requests) {
-    for (int32_t sample = 0; sample < request.generate.num_samples; ++sample) {
+    for (int32_t sample = 0; sample < request.generate().num_samples; ++sample) {
       const Answers::Sample answer = fixture.answers.Of(id, sample);
       const auto want =
-          FakeExecutor::Expected(fixture.options, request, sample, request.generate.max_tokens);
+          FakeExecutor::Expected(fixture.options, request, sample, request.generate().max_tokens);
       if (answer.finish != FinishReason::kCancelled) {
         EXPECT_EQ(answer.tokens, want);
         ++num_complete;
@@ -230,7 +230,7 @@ TEST(EngineLoop, NonFiniteLogitsFailOneRequestOnly) {
   ASSERT_TRUE(
       fixture.engine->Submit(MakeRequest(1, 10, 99), fixture.answers.Callback(), &bad).ok());
   Request request = MakeRequest(50, 5);
-  request.generate.sampling.seed = 3;
+  request.generate().sampling.seed = 3;
   ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &good).ok());
   fixture.answers.WaitFinished(2);
   EXPECT_EQ(fixture.answers.Of(bad).finish, FinishReason::kError);
@@ -266,38 +266,38 @@ TEST(EngineLoop, SubmitNamesTheField) {
       {"prompt", [](Request* r) { r->prompt[0] = 100; }},
       {"prompt", [](Request* r) { r->prompt[0] = -1; }},
       {"prompt", [](Request* r) { r->prompt.resize(256, 1); }},
-      {"max_tokens", [](Request* r) { r->generate.max_tokens = -1; }},
-      {"min_tokens", [](Request* r) { r->generate.min_tokens = 17; }},
-      {"n", [](Request* r) { r->generate.num_samples = 0; }},
-      {"n", [](Request* r) { r->generate.num_samples = 9; }},
-      {"temperature", [](Request* r) { r->generate.sampling.temperature = 2.1f; }},
-      {"temperature", [&](Request* r) { r->generate.sampling.temperature = nan; }},
-      {"top_k", [](Request* r) { r->generate.sampling.top_k = -1; }},
-      {"top_p", [](Request* r) { r->generate.sampling.top_p = 0; }},
-      {"top_p", [&](Request* r) { r->generate.sampling.top_p = nan; }},
-      {"min_p", [](Request* r) { r->generate.sampling.min_p = 1.5f; }},
-      {"repetition_penalty", [](Request* r) { r->generate.sampling.repetition_penalty = 0; }},
+      {"max_tokens", [](Request* r) { r->generate().max_tokens = -1; }},
+      {"min_tokens", [](Request* r) { r->generate().min_tokens = 17; }},
+      {"n", [](Request* r) { r->generate().num_samples = 0; }},
+      {"n", [](Request* r) { r->generate().num_samples = 9; }},
+      {"temperature", [](Request* r) { r->generate().sampling.temperature = 2.1f; }},
+      {"temperature", [&](Request* r) { r->generate().sampling.temperature = nan; }},
+      {"top_k", [](Request* r) { r->generate().sampling.top_k = -1; }},
+      {"top_p", [](Request* r) { r->generate().sampling.top_p = 0; }},
+      {"top_p", [&](Request* r) { r->generate().sampling.top_p = nan; }},
+      {"min_p", [](Request* r) { r->generate().sampling.min_p = 1.5f; }},
+      {"repetition_penalty", [](Request* r) { r->generate().sampling.repetition_penalty = 0; }},
       {"repetition_penalty",
        [](Request* r) {
-         r->generate.sampling.repetition_penalty = std::numeric_limits<float>::infinity();
+         r->generate().sampling.repetition_penalty = std::numeric_limits<float>::infinity();
        }},
-      {"presence_penalty", [](Request* r) { r->generate.sampling.presence_penalty = 3; }},
-      {"frequency_penalty", [&](Request* r) { r->generate.sampling.frequency_penalty = nan; }},
+      {"presence_penalty", [](Request* r) { r->generate().sampling.presence_penalty = 3; }},
+      {"frequency_penalty", [&](Request* r) { r->generate().sampling.frequency_penalty = nan; }},
       {"logit_bias",
        [](Request* r) {
-         r->generate.sampling.logit_bias = {{3, 101.0f}};
-       }},
-      {"logit_bias",
-       [](Request* r) {
-         r->generate.sampling.logit_bias = {{100, 1.0f}};
+         r->generate().sampling.logit_bias = {{3, 101.0f}};
        }},
       {"logit_bias",
        [](Request* r) {
-         r->generate.sampling.logit_bias = {{3, 1.0f}, {3, 2.0f}};
+         r->generate().sampling.logit_bias = {{100, 1.0f}};
        }},
-      {"allowed_token_ids", [](Request* r) { r->generate.sampling.allowed_token_ids = {-1}; }},
-      {"stop_token_ids", [](Request* r) { r->generate.stop_token_ids = {100}; }},
-      {"logprobs", [](Request* r) { r->generate.num_logprobs = 21; }},
+      {"logit_bias",
+       [](Request* r) {
+         r->generate().sampling.logit_bias = {{3, 1.0f}, {3, 2.0f}};
+       }},
+      {"allowed_token_ids", [](Request* r) { r->generate().sampling.allowed_token_ids = {-1}; }},
+      {"stop_token_ids", [](Request* r) { r->generate().stop_token_ids = {100}; }},
+      {"logprobs", [](Request* r) { r->generate().num_logprobs = 21; }},
   };
   for (const auto& [field, spoil] : cases) {
     SCOPED_TRACE(field);

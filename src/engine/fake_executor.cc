@@ -53,7 +53,7 @@ FakeExecutor::FakeExecutor(const Options& options) : options_(options) {
 
 std::vector<TokenId> FakeExecutor::Expected(const Options& options, const Request& request,
                                             int32_t sample, int32_t budget) {
-  const GenerateSpec& generate = request.generate;
+  const GenerateSpec& generate = request.generate();
   uint64_t history = 0;
   for (const TokenId token : request.prompt) history = Append(history, token);
   std::vector<TokenId> tokens;

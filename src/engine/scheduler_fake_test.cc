@@ -59,7 +59,7 @@ Request RandomRequest(World* world) {
     token = random.OneIn(40) ? static_cast<TokenId>(random.Between(0, 2)) : 1;
   }
   if (random.OneIn(20)) request.prompt[random.Between(0, std::ssize(request.prompt) - 1)] = 49;
-  GenerateSpec& generate = request.generate;
+  GenerateSpec& generate = request.generate();
   generate.max_tokens = static_cast<int32_t>(
       random.OneIn(3) ? random.Between(0, 1) : random.Between(0, world->config.max_model_len));
   generate.num_samples =
@@ -91,7 +91,7 @@ void CancelSomething(World* world, Scheduler* scheduler, TimeUs now_us) {
     scheduler->Cancel(id, now_us);
   } else {
     scheduler->CancelSample(
-        id, static_cast<int32_t>(world->random.Between(0, request.request.generate.num_samples)),
+        id, static_cast<int32_t>(world->random.Between(0, request.request.generate().num_samples)),
         now_us);
   }
 }
@@ -111,7 +111,7 @@ void RunWorkload(World* world, int32_t num_requests) {
       const int32_t room =
           world->config.max_model_len - static_cast<int32_t>(request.prompt.size());
       world->expected[next_id] = {.request = request,
-                                  .budget = std::min(request.generate.max_tokens, room)};
+                                  .budget = std::min(request.generate().max_tokens, room)};
       scheduler.Arrive(next_id++, std::move(request), now_us);
     }
     if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);
@@ -137,7 +137,7 @@ void RunWorkload(World* world, int32_t num_requests) {
 bool IsPoisoned(const World& world, const Expectation& request) {
   const TokenId poison = world.options.poison_token;
   if (request.budget > 0 && request.request.prompt.back() == poison) return true;
-  for (int32_t sample = 0; sample < request.request.generate.num_samples; ++sample) {
+  for (int32_t sample = 0; sample < request.request.generate().num_samples; ++sample) {
     const std::vector<TokenId> tokens =
         FakeExecutor::Expected(world.options, request.request, sample, request.budget);
     if (std::ranges::count(tokens, poison) > 0) return true;
@@ -149,7 +149,7 @@ void CheckAnswers(const World& world) {
   for (const auto& [id, request] : world.expected) {
     SCOPED_TRACE("request " + std::to_string(id));
     const bool poisoned = IsPoisoned(world, request);
-    ASSERT_EQ(std::ssize(request.finish), request.request.generate.num_samples);
+    ASSERT_EQ(std::ssize(request.finish), request.request.generate().num_samples);
     for (const auto& [sample, reason] : request.finish) {
       const std::vector<TokenId> want =
           FakeExecutor::Expected(world.options, request.request, sample, request.budget);
@@ -162,9 +162,9 @@ void CheckAnswers(const World& world) {
         continue;
       }
       ASSERT_EQ(got, want);
-      const auto& stops = request.request.generate.stop_token_ids;
+      const auto& stops = request.request.generate().stop_token_ids;
       const bool stopped = !want.empty() &&
-                           std::ssize(want) > request.request.generate.min_tokens &&
+                           std::ssize(want) > request.request.generate().min_tokens &&
                            std::ranges::count(stops, want.back()) > 0;
       EXPECT_EQ(reason, stopped ? FinishReason::kStop : FinishReason::kLength);
     }

@@ -69,7 +69,10 @@ Status CheckSampling(const SamplingParams& sampling, int32_t vocab_size) {
 }  // namespace
 
 Status ValidateRequest(const EngineLimits& limits, const Request& request) {
-  const GenerateSpec& generate = request.generate;
+  if (!request.generates()) {
+    return {StatusCode::kUnsupported, "the engine cannot read outputs other than tokens yet"};
+  }
+  const GenerateSpec& generate = request.generate();
   SKEIN_RETURN_IF_ERROR(CheckTokens("prompt", request.prompt, limits.vocab_size));
   SKEIN_RETURN_IF_ERROR(CheckSampling(generate.sampling, limits.vocab_size));
   SKEIN_RETURN_IF_ERROR(CheckTokens("stop_token_ids", generate.stop_token_ids, limits.vocab_size));

@@ -8,6 +8,11 @@
 
 namespace skein {
 
+inline constexpr int32_t kTokensPerTicket = 16;       // of the operators that go token by token
+inline constexpr int32_t kProductRowsPerTicket = 96;  // of a matrix product
+
+inline int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
+
 // How a product [m, n] = [m, k] · [n, k]^T is cut into tickets: chunks of rows by chunks of
 // columns. Consecutive tickets share their columns, so that those weights stay in a core's cache.
 struct ProductCut {

@@ -101,7 +101,7 @@ class EngineUnderTest {
     std::vector<Answer> answers(requests.size());
     size_t num_open = 0;
     for (size_t i = 0; i < requests.size(); ++i) {
-      const int32_t n = requests[i].generate.num_samples;
+      const int32_t n = requests[i].generate().num_samples;
       answers[i].tokens.resize(n);
       answers[i].logprobs.resize(n);
       num_open += n;
@@ -154,7 +154,7 @@ std::vector<Request> RandomRequests(uint64_t seed, int count, int32_t vocab) {
     Request request;
     if (between(0, 1) == 1) request.prompt.assign(common.begin(), common.begin() + between(33, 70));
     for (int n = between(1, 25); n > 0; --n) request.prompt.push_back(between(0, vocab - 1));
-    GenerateSpec& generate = request.generate;
+    GenerateSpec& generate = request.generate();
     generate.max_tokens = between(1, 12);
     generate.num_logprobs = 2;
     generate.num_samples = between(0, 3) == 0 ? between(2, 3) : 1;
@@ -196,7 +196,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
     for (const Request& request : requests) {
       alone.push_back(engine.Ask({request}).at(0));
       Request one = request;
-      one.generate.num_samples = 1;
+      one.generate().num_samples = 1;
       const Answer answer = engine.Ask({one}).at(0);  // the first of many is the only one's equal
       EXPECT_EQ(answer.tokens[0], alone.back().tokens[0]);
       EXPECT_EQ(answer.logprobs[0], alone.back().logprobs[0]);
@@ -261,8 +261,8 @@ TEST(CpuRuntimeTest, Stories260KGeneratesTheGoldenTokens) {
     Request request;
     request.prompt = prompt["prompt_ids"].get<std::vector<TokenId>>();
     expected.push_back(prompt["greedy_ids"]);
-    request.generate.max_tokens = static_cast<int32_t>(expected.back().size());
-    request.generate.sampling.temperature = 0;
+    request.generate().max_tokens = static_cast<int32_t>(expected.back().size());
+    request.generate().sampling.temperature = 0;
     requests.push_back(std::move(request));
   }
   EngineUnderTest engine({.model_dir = dir, .threads = 2, .max_num_batched_tokens = 64}, {});

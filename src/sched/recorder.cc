@@ -68,7 +68,7 @@ void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
 }
 
 void SchedulerRecorder::OnArrive(RequestId id, const Request& request, TimeUs now_us) {
-  const GenerateSpec& generate = request.generate;
+  const GenerateSpec& generate = request.generate();
   *out_ << fmt::format(
                R"({{"event":"arrive","t":{},"id":{},"prompt":{},"max_tokens":{},"min_tokens":{},)"
                R"("stop_token_ids":{},"n":{},"priority":{},"cache_salt":{},"adapter_id":{}}})",

@@ -44,10 +44,10 @@ Request RandomRequest(Random* random) {
   Request request;
   request.prompt.assign(random->Between(1, 120), 1);
   request.prompt[0] = static_cast<TokenId>(random->Between(0, 3));
-  request.generate.max_tokens = static_cast<int32_t>(random->Between(0, 60));
-  request.generate.num_samples = static_cast<int32_t>(random->Between(1, 3));
-  request.generate.stop_token_ids = {5};
-  request.generate.min_tokens = static_cast<int32_t>(random->Between(0, 4));
+  request.generate().max_tokens = static_cast<int32_t>(random->Between(0, 60));
+  request.generate().num_samples = static_cast<int32_t>(random->Between(1, 3));
+  request.generate().stop_token_ids = {5};
+  request.generate().min_tokens = static_cast<int32_t>(random->Between(0, 4));
   request.priority = static_cast<int32_t>(random->Between(0, 1));
   request.cache_salt = random->OneIn(3) ? ~uint64_t{0} : 0;
   return request;
@@ -98,10 +98,10 @@ SchedulerConfig ConfigOf(const json& event) {
 Request RequestOf(const json& event) {
   Request request;
   request.prompt = event["prompt"].get<std::vector<TokenId>>();
-  request.generate.max_tokens = event["max_tokens"];
-  request.generate.min_tokens = event["min_tokens"];
-  request.generate.stop_token_ids = event["stop_token_ids"].get<std::vector<TokenId>>();
-  request.generate.num_samples = event["n"];
+  request.generate().max_tokens = event["max_tokens"];
+  request.generate().min_tokens = event["min_tokens"];
+  request.generate().stop_token_ids = event["stop_token_ids"].get<std::vector<TokenId>>();
+  request.generate().num_samples = event["n"];
   request.priority = event["priority"];
   request.cache_salt = event["cache_salt"];
   request.adapter_id = event["adapter_id"];
@@ -160,7 +160,7 @@ TEST(SchedulerRecorder, WritesRowsAndTokens) {
   Scheduler scheduler(MakeSchedulerConfig(TightConfig("vllm-fcfs")).value(), {&recorder});
   Request request;
   request.prompt = {3, 4};
-  request.generate.max_tokens = 1;
+  request.generate().max_tokens = 1;
   scheduler.Arrive(6, request, 10);
   scheduler.Plan(11);
   std::vector<DrawResult> results(1);

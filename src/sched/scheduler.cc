@@ -15,7 +15,7 @@ PrefixScope ScopeOf(const Request& request) {
 
 int32_t BudgetOf(const SchedulerConfig& config, const Request& request) {
   const auto room = static_cast<int64_t>(config.max_model_len) - std::ssize(request.prompt);
-  return static_cast<int32_t>(std::min<int64_t>(request.generate.max_tokens, room));
+  return static_cast<int32_t>(std::min<int64_t>(request.generate().max_tokens, room));
 }
 
 Status Refuse(const char* field, std::string message) {
@@ -38,11 +38,11 @@ Status Scheduler::CheckFits(const SchedulerConfig& config, const Request& reques
                                         "the model's context of {} tokens",
                                         prompt_len, config.max_model_len));
   }
-  if (request.generate.max_tokens < 0) {
-    return Refuse("max_tokens",
-                  fmt::format("max_tokens is {}, must be at least 0", request.generate.max_tokens));
+  if (request.generate().max_tokens < 0) {
+    return Refuse("max_tokens", fmt::format("max_tokens is {}, must be at least 0",
+                                            request.generate().max_tokens));
   }
-  const int32_t n = request.generate.num_samples;
+  const int32_t n = request.generate().num_samples;
   if (n < 1 || n > config.max_num_seqs) {
     return Refuse("n", fmt::format("n is {}, must be in [1, {}]", n, config.max_num_seqs));
   }
@@ -74,7 +74,7 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   record->execution_class = record->budget <= 1 && !config_.force_decode_path
                                 ? ExecutionClass::kOneShot
                                 : ExecutionClass::kDecode;
-  record->num_live = request.generate.num_samples;
+  record->num_live = request.generate().num_samples;
   record->live.assign(record->num_live, true);
   record->times.arrival_us = now_us;
   auto sequence = std::make_unique<Sequence>(record.get(), 0, ScopeOf(request));
@@ -243,7 +243,7 @@ void Scheduler::Fork(Sequence* carrier, int32_t sample, TokenId token) {
 
 std::optional<FinishReason> Scheduler::FinishOf(const RequestRecord& request, int32_t num_output,
                                                 TokenId token) const {
-  const GenerateSpec& generate = request.request.generate;
+  const GenerateSpec& generate = request.request.generate();
   if (num_output > generate.min_tokens &&
       std::ranges::find(generate.stop_token_ids, token) != generate.stop_token_ids.end()) {
     return FinishReason::kStop;

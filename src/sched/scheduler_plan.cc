@@ -149,7 +149,7 @@ PlanRow Scheduler::MakeRow(const StepRow& row) {
   sequence.in_step = true;
   sequence.draws.clear();
   if (row.num_tokens == sequence.num_remaining() && request.budget > 0) {
-    DrawSpec draw = {.generate = &request.request.generate,
+    DrawSpec draw = {.generate = &request.request.generate(),
                      .sample = sequence.sample,
                      .history = sequence.tokens,
                      .prompt_len = request.prompt_len};

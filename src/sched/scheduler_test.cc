@@ -31,7 +31,7 @@ Request MakeRequest(int32_t prompt_len, int32_t max_tokens, TokenId first_token 
   Request request;
   request.prompt.assign(prompt_len, 1);
   request.prompt[0] = first_token;
-  request.generate.max_tokens = max_tokens;
+  request.generate().max_tokens = max_tokens;
   return request;
 }
 
@@ -282,7 +282,7 @@ TEST(Scheduler, SamplesShareThePromptAndCopyItsTail) {
   EngineConfig config = SmallConfig();
   Driver driver(config);
   Request request = MakeRequest(40, 3);
-  request.generate.num_samples = 3;
+  request.generate().num_samples = 3;
   driver.scheduler.Arrive(0, request, 0);
   driver.Step();
   EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 4);  // 1 shared, 3 tails
@@ -381,8 +381,8 @@ TEST(Scheduler, CancellingFreesBlocksWithinAStep) {
 TEST(Scheduler, StopTokensCountOnlyAfterMinTokens) {
   Driver driver(SmallConfig());
   Request request = MakeRequest(4, 20);
-  request.generate.stop_token_ids = {7};
-  request.generate.min_tokens = 3;
+  request.generate().stop_token_ids = {7};
+  request.generate().min_tokens = 3;
   driver.scheduler.Arrive(0, request, 0);
   driver.RunAll();
   EXPECT_EQ(driver.num_tokens[0], 4);
@@ -403,7 +403,7 @@ TEST(Scheduler, RefusesWhatCanNeverFit) {
   EXPECT_EQ(refusal(MakeRequest(1024, 1)).param(), "prompt");
   EXPECT_EQ(refusal(MakeRequest(4, -1)).param(), "max_tokens");
   Request many = MakeRequest(4, 4);
-  many.generate.num_samples = 5;
+  many.generate().num_samples = 5;
   EXPECT_EQ(refusal(many).param(), "n");
   Request adapted = MakeRequest(4, 4);
   adapted.adapter_id = 1;

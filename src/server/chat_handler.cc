@@ -109,7 +109,7 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   GenerationCall::Spec spec;
   spec.fields = ReadGenerationFields(&reader, *model, context.random_seed());
-  GenerateSpec& generate = spec.fields.request.generate;
+  GenerateSpec& generate = spec.fields.request.generate();
   ReadLogprobs(&reader, *model, &generate);
   if (reader.Bool("echo").value_or(false)) {
     reader.Refuse("echo", "echo is allowed only in /v1/completions", StatusCode::kUnsupported);

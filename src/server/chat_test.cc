@@ -23,7 +23,7 @@ TEST_F(ChatTest, WholeAnswer) {
   EXPECT_EQ(json["choices"][0]["message"]["content"], "Hello, world");
   EXPECT_EQ(json["choices"][0]["finish_reason"], "stop");
   EXPECT_EQ(PromptText(), "user: Hi\nassistant: ");
-  EXPECT_EQ(engine_.last_request().generate.max_tokens, 4096 - 20);
+  EXPECT_EQ(engine_.last_request().generate().max_tokens, 4096 - 20);
 }
 
 TEST_F(ChatTest, StreamFraming) {

@@ -146,7 +146,7 @@ Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
 CompletionInput ReadInput(FieldReader* reader, const ModelEntry& model, uint64_t seed) {
   CompletionInput input;
   input.fields = ReadGenerationFields(reader, model, seed);
-  GenerateSpec& spec = input.fields.request.generate;
+  GenerateSpec& spec = input.fields.request.generate();
   spec.max_tokens = input.fields.max_tokens.value_or(kDefaultMaxTokens);
   const auto logprobs = reader->Int("logprobs", 0, model.engine->Limits().max_logprobs);
   if (logprobs) spec.num_logprobs = static_cast<int32_t>(*logprobs);
@@ -182,7 +182,7 @@ Status StartCompletion(const ServerContext& context, const HttpRequest& request,
   spec.responder = std::move(responder);
   spec.format = std::make_unique<CompletionFormat>(
       model, MakeAnswerId("cmpl", context.random_seed()),
-      input.fields.request.generate.num_logprobs.has_value(), input.fields);
+      input.fields.request.generate().num_logprobs.has_value(), input.fields);
   spec.fields = std::move(input.fields);
   std::make_shared<GenerationCall>(std::move(spec))->Start();
   return Status::Ok();

@@ -132,7 +132,7 @@ TEST_F(CompletionsTest, FieldsReachTheEngine) {
          "unknown": {"is": "ignored"}, "stop_token_ids": [9])");
   ASSERT_EQ(answer.status, 200) << answer.body;
   const Request request = engine_.last_request();
-  const SamplingParams& sampling = request.generate.sampling;
+  const SamplingParams& sampling = request.generate().sampling;
   EXPECT_EQ(sampling.temperature, 0.5f);
   EXPECT_EQ(sampling.top_p, 0.25f);
   EXPECT_EQ(sampling.top_k, 7);
@@ -143,9 +143,9 @@ TEST_F(CompletionsTest, FieldsReachTheEngine) {
   EXPECT_EQ(sampling.frequency_penalty, 2);
   EXPECT_EQ(sampling.logit_bias, (std::vector<std::pair<TokenId, float>>{{65, -100}, {66, 1.5}}));
   EXPECT_EQ(sampling.allowed_token_ids, (std::vector<TokenId>{65, 66}));
-  EXPECT_EQ(request.generate.num_samples, 2);
-  EXPECT_EQ(request.generate.min_tokens, 2);
-  EXPECT_EQ(request.generate.stop_token_ids, (std::vector<TokenId>{9, kFakeEos}));
+  EXPECT_EQ(request.generate().num_samples, 2);
+  EXPECT_EQ(request.generate().min_tokens, 2);
+  EXPECT_EQ(request.generate().stop_token_ids, (std::vector<TokenId>{9, kFakeEos}));
   EXPECT_EQ(request.priority, -3);
   EXPECT_EQ(request.user, "me");
   EXPECT_EQ(request.slo_ttft_us, 1500);

@@ -23,7 +23,7 @@ GenerationCall::GenerationCall(Spec spec)
       fields_(std::move(spec.fields)),
       format_(std::move(spec.format)),
       tokenize_us_(spec.tokenize_us) {
-  const int32_t n = fields_.request.generate.num_samples;
+  const int32_t n = fields_.request.generate().num_samples;
   parts_.reserve(spec.prompts.size());
   choices_.resize(spec.prompts.size() * static_cast<size_t>(n));
   for (size_t p = 0; p < spec.prompts.size(); ++p) {
@@ -95,7 +95,7 @@ void GenerationCall::OnOutput(OutputMailbox::Item item, std::string* events) {
   if (delta->stopped_by_string) model_->engine->CancelSample(part.id, delta->sample);
   if (delta->finish) metrics_->CountFinish(*model_, *delta->finish);
   if (delta->finish == FinishReason::kError || delta->finish == FinishReason::kCancelled) {
-    const auto n = static_cast<size_t>(fields_.request.generate.num_samples);
+    const auto n = static_cast<size_t>(fields_.request.generate().num_samples);
     choices_[item.prompt * n + static_cast<size_t>(delta->sample)].finish = delta->finish;
     WriteEvents(std::move(*events));
     return Fail(delta->status.ok() ? Status(StatusCode::kUnavailable, "the request was cancelled")
@@ -113,7 +113,7 @@ void GenerationCall::OnOutput(OutputMailbox::Item item, std::string* events) {
                               .generation_tokens = part.session.completion_tokens(),
                               .tokenize_us = tokenize_us_,
                               .times = times,
-                              .one_shot = fields_.request.generate.max_tokens <= 1,
+                              .one_shot = fields_.request.generate().max_tokens <= 1,
                               .slo_ttft_us = fields_.request.slo_ttft_us,
                               .slo_tpot_us = fields_.request.slo_tpot_us});
 }
@@ -134,7 +134,7 @@ void GenerationCall::ObserveTimes(const OutputMailbox::Item& item, Part* part) {
 }
 
 void GenerationCall::OnDelta(size_t prompt, ChoiceDelta delta, std::string* events) {
-  const auto n = static_cast<size_t>(fields_.request.generate.num_samples);
+  const auto n = static_cast<size_t>(fields_.request.generate().num_samples);
   ChoiceState& choice = choices_[prompt * n + static_cast<size_t>(delta.sample)];
   choice.text += delta.text;
   choice.tokens.insert(choice.tokens.end(), std::make_move_iterator(delta.tokens.begin()),

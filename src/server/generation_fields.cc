@@ -80,7 +80,7 @@ void ReadStops(FieldReader* reader, const ModelEntry& model, GenerationFields* f
   text.include_stop_str = reader->Bool("include_stop_str_in_output").value_or(false);
   text.skip_special_tokens = reader->Bool("skip_special_tokens").value_or(true);
 
-  GenerateSpec& spec = fields->request.generate;
+  GenerateSpec& spec = fields->request.generate();
   spec.stop_token_ids = text.stop_token_ids;
   if (!reader->Bool("ignore_eos").value_or(false)) {
     text.eos_token_ids = model.defaults.eos_token_ids;
@@ -98,19 +98,19 @@ void ReadLengths(FieldReader* reader, const ModelEntry& model, GenerationFields*
   const auto older = reader->Int("max_tokens", 0, kInt32Max);
   const auto newer = reader->Int("max_completion_tokens", 0, kInt32Max);
   if (older || newer) fields->max_tokens = static_cast<int32_t>(newer ? *newer : *older);
-  if (fields->max_tokens && fields->request.generate.min_tokens > *fields->max_tokens) {
+  if (fields->max_tokens && fields->request.generate().min_tokens > *fields->max_tokens) {
     reader->Refuse("min_tokens",
                    fmt::format("min_tokens must be at most max_tokens ({}), got {}",
-                               *fields->max_tokens, fields->request.generate.min_tokens));
+                               *fields->max_tokens, fields->request.generate().min_tokens));
   }
   const int32_t samples_max = std::max(1, model.engine->Limits().max_num_seqs);
   const auto n = reader->Int("n", 1, samples_max);
-  fields->request.generate.num_samples = static_cast<int32_t>(n.value_or(1));
+  fields->request.generate().num_samples = static_cast<int32_t>(n.value_or(1));
   const auto best_of = reader->Int("best_of", 1, kInt32Max);
-  if (best_of && *best_of != fields->request.generate.num_samples) {
+  if (best_of && *best_of != fields->request.generate().num_samples) {
     reader->Refuse("best_of",
                    fmt::format("best_of must equal n ({}), got {}",
-                               fields->request.generate.num_samples, *best_of),
+                               fields->request.generate().num_samples, *best_of),
                    StatusCode::kUnsupported);
   }
   if (const auto keep = reader->Int("truncate_prompt_tokens", -1, kInt32Max)) {
@@ -178,7 +178,7 @@ void RefuseUnsupported(FieldReader* reader) {
 GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& model, uint64_t seed) {
   GenerationFields fields;
   RefuseUnsupported(reader);
-  ReadSampling(reader, model, seed, &fields.request.generate.sampling);
+  ReadSampling(reader, model, seed, &fields.request.generate().sampling);
   ReadStops(reader, model, &fields);
   ReadLengths(reader, model, &fields);
   ReadScheduling(reader, &fields.request);

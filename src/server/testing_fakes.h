@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -105,11 +106,29 @@ class FakeEngine final : public Engine {
     *id = next_id_++;
     last_request_ = request;
     Running running;
-    running.samples.resize(static_cast<size_t>(request.generate.num_samples));
+    running.samples.resize(static_cast<size_t>(NumSamples(request)));
     running.request = std::move(request);
     running.callback = std::move(callback);
     running_.emplace(*id, std::move(running));
     changed_.notify_all();
+    return Status::Ok();
+  }
+  Status SubmitGroup(std::vector<Request> requests, OutputCallback callback,
+                     std::vector<RequestId>* ids) override {
+    {
+      std::lock_guard lock(mutex_);
+      if (static_cast<int32_t>(running_.size() + requests.size()) > queue_limit_) {
+        return Status(StatusCode::kResourceExhausted, "the queue is full");
+      }
+      last_group_ = requests;
+    }
+    ids->clear();
+    for (Request& request : requests) {
+      ids->emplace_back();
+      if (Status status = Submit(std::move(request), callback, &ids->back()); !status.ok()) {
+        return status;
+      }
+    }
     return Status::Ok();
   }
   void Cancel(RequestId id) override {
@@ -146,6 +165,10 @@ class FakeEngine final : public Engine {
   void set_reply(std::string reply) {
     Set([&] { reply_ = std::move(reply); });
   }
+  // What requests that do not generate get: values [num_labels, embedding size or num_classes].
+  void set_reader(std::function<ReadValues(const Request&)> reader) {
+    Set([&] { reader_ = std::move(reader); });
+  }
   void set_paused(bool paused) {
     Set([&] { paused_ = paused; });
   }
@@ -159,6 +182,7 @@ class FakeEngine final : public Engine {
   int num_cancelled() const { return Get(num_cancelled_); }
   int num_samples_cancelled() const { return Get(num_samples_cancelled_); }
   Request last_request() const { return Get(last_request_); }
+  std::vector<Request> last_group() const { return Get(last_group_); }
   int num_running() const {
     std::lock_guard lock(mutex_);
     return static_cast<int>(running_.size());
@@ -222,7 +246,6 @@ class FakeEngine final : public Engine {
   std::optional<RequestOutput> Step(Running* running, size_t index) {
     Sample& sample = running->samples[index];
     if (sample.finished || (paused_ && !sample.cancelled)) return std::nullopt;
-    const GenerateSpec& spec = running->request.generate;
     RequestOutput output;
     output.sample = static_cast<int32_t>(index);
     output.cached_tokens = 2;
@@ -232,7 +255,11 @@ class FakeEngine final : public Engine {
     } else if (failing_ && sample.num_tokens > 0) {
       output.finish = FinishReason::kError;
       output.status = Status(StatusCode::kInternal, "the fake engine fails");
+    } else if (!running->request.generates()) {
+      output.read = reader_(running->request);
+      output.finish = FinishReason::kStop;
     } else {
+      const GenerateSpec& spec = running->request.generate();
       output.tokens.push_back(NextToken(spec, sample.num_tokens++));
       ++num_tokens_;
       const TokenId id = output.tokens[0].token;
@@ -267,6 +294,16 @@ class FakeEngine final : public Engine {
   std::map<RequestId, Running> running_;
   RequestId next_id_ = 1;
   Request last_request_;
+  std::vector<Request> last_group_;
+  // By default the i-th label has logit -i, and every vector is (0.6, 0.8).
+  std::function<ReadValues(const Request&)> reader_ = [](const Request& request) {
+    ReadValues read = {.values = {0.6f, 0.8f}, .log_sum_exp = 2.0f};
+    if (const auto* labels = std::get_if<LabelSpec>(&request.output)) {
+      read.values.clear();
+      for (size_t i = 0; i < labels->tokens.size(); ++i) read.values.push_back(-float(i));
+    }
+    return read;
+  };
   std::string reply_ = "Hello, world";
   bool paused_ = false;
   bool failing_ = false;

@@ -1,0 +1,83 @@
+// The operators of ForwardPass that go token by token, and the products.
+
+#include <algorithm>
+
+#include "model/forward_pass.h"
+
+namespace skein {
+
+void ForwardPass::Embed(int32_t ticket) {
+  const int32_t begin = ticket * kTokensPerTicket;
+  const int32_t end = std::min(begin + kTokensPerTicket, batch_.num_tokens());
+  for (int32_t i = begin; i < end; ++i) {
+    context_.weights->EmbeddingRow(batch_.tokens[i],
+                                   workspace_.x + size_t(i) * config().hidden_size);
+  }
+}
+
+void ForwardPass::Norm(int32_t ticket, const std::vector<float>& weight) {
+  const size_t hidden = config().hidden_size;
+  const int32_t begin = ticket * kTokensPerTicket;
+  const int32_t end = std::min(begin + kTokensPerTicket, batch_.num_tokens());
+  for (int32_t i = begin; i < end; ++i) {
+    context_.kernels->RmsNorm(workspace_.x + i * hidden, weight.data(), config().rms_norm_eps,
+                              config().hidden_size, workspace_.h + i * hidden * t_,
+                              context_.weights->dtype);
+  }
+}
+
+void ForwardPass::Product(int32_t ticket, const ProductCut& cut, const std::byte* a, int64_t lda,
+                          int32_t m, const PackedWeight& w, const std::vector<float>& bias,
+                          bool add_to_out, float* out, int64_t ldo) {
+  const int64_t row = cut.row_begin(ticket);
+  const int32_t col = cut.col_begin(ticket);
+  context_.kernels->Gemm({
+      .a = a + row * lda * static_cast<int64_t>(t_),
+      .lda = lda,
+      .m = std::min(cut.rows, m - static_cast<int32_t>(row)),
+      .w = &w,
+      .n_begin = col,
+      .n_end = std::min(col + cut.cols, w.n()),
+      .bias = bias.empty() ? nullptr : bias.data(),
+      .add_to_out = add_to_out,
+      .out = out + row * ldo,
+      .ldo = ldo,
+  });
+}
+
+void ForwardPass::GateUp(int32_t ticket, int thread) {
+  const ModelConfig& c = config();
+  const int32_t padded = context_.weights->intermediate_padded();
+  const ProductCut& cut = gate_up_cut_;
+  const int32_t row = cut.row_begin(ticket);
+  const int32_t col = cut.col_begin(ticket);
+  const int32_t end = std::min(col + cut.cols, padded);
+  const int32_t num_rows = std::min(cut.rows, batch_.num_tokens() - row);
+  const int64_t ld = 2 * int64_t{padded};
+  const int64_t scratch_rows = std::min(kMlpRowsPerTicket, limits_.max_tokens);
+  float* out = workspace_.gate_up + thread * scratch_rows * ld;
+  const std::vector<float>& bias = layer().gate_up_bias;
+  GemmCall call = {
+      .a = workspace_.h + size_t(row) * c.hidden_size * t_,
+      .lda = c.hidden_size,
+      .m = num_rows,
+      .w = &layer().gate_up,
+      .n_begin = col,
+      .n_end = end,
+      .bias = bias.empty() ? nullptr : bias.data(),
+      .out = out,
+      .ldo = ld,
+  };
+  context_.kernels->Gemm(call);
+  call.n_begin += padded;
+  call.n_end += padded;
+  context_.kernels->Gemm(call);
+  for (int64_t i = 0; i < num_rows; ++i) {
+    const float* gate = out + i * ld + col;
+    context_.kernels->SiluMul(gate, gate + padded, end - col,
+                              workspace_.act + ((row + i) * padded + col) * t_,
+                              context_.weights->dtype);
+  }
+}
+
+}  // namespace skein
