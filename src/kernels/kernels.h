@@ -12,7 +12,7 @@
 namespace skein {
 
 // Instruction sets in descending order of preference. kScalar, kAvx2 and kAvx512 form one numeric
-// class (FMA): they give the same bits. kAmx is a class of its own for bf16 products.
+// class (FMA): they give the same bits. kAmx is a class of its own for bf16 products and attention.
 enum class Isa { kAmx, kAvx512, kAvx2, kScalar };
 const char* NameOf(Isa isa);
 
@@ -32,17 +32,21 @@ struct GemmCall {
 
 // One query row of an attention tile: one position of one query head.
 struct AttentionRow {
-  const void* q = nullptr;  // [head_dim] in the compute type
-  int32_t num_keys = 0;     // keys [0, num_keys) are visible; >= 1
-  void* out = nullptr;      // [head_dim] in the compute type
+  const void* q = nullptr;               // [head_dim] in the compute type
+  void* out = nullptr;                   // [head_dim] in the compute type
+  int32_t num_keys = 0;                  // keys [0, num_keys) are visible; >= 1
+  int32_t num_blocks = 0;                // of the block table; covers num_keys
+  const int32_t* block_table = nullptr;  // of its sequence: ids of KV blocks
 };
 
-// Up to kMaxQueryRows rows that attend to one sequence's keys under one KV head.
+// Up to kMaxQueryRows rows under one KV head. Rows of one sequence stand together and have the same
+// table pointer. Adjacent rows of different sequences whose tables name the same blocks walk those
+// together, as far as both see whole steps of them: keys and values are read once, the bits are
+// those of each row alone.
 struct AttentionCall {
   std::span<const AttentionRow> rows;
-  std::span<const int32_t> block_table;  // block ids covering the largest num_keys
-  const std::byte* kv = nullptr;         // layer and KV head's part of block 0; see KvLayout
-  const KvLayout* layout = nullptr;      // head_dim <= kMaxHeadDim
+  const std::byte* kv = nullptr;     // layer and KV head's part of block 0; see KvLayout
+  const KvLayout* layout = nullptr;  // head_dim <= kMaxHeadDim
   float scale = 1.0f;
 };
 

@@ -12,7 +12,7 @@ namespace skein::reference {
 
 enum class NumericClass { kFma, kAmx };
 
-// The class in which `isa` multiplies weights of `dtype`.
+// The class in which `isa` multiplies and attends in `dtype`.
 NumericClass ClassOf(Isa isa, DType dtype);
 
 struct GemmShape {
@@ -32,7 +32,7 @@ struct AttentionInput {
   float scale;
   DType dtype;
 };
-void Attention(const AttentionInput& input, float* out);
+void Attention(NumericClass numeric_class, const AttentionInput& input, float* out);
 
 float Exp(float x);
 void RmsNorm(std::span<const float> x, const float* weight, float eps, float* out);
