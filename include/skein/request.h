@@ -80,7 +80,8 @@ struct PromptLogprobsSpec {
 // arrive together (Engine::SubmitGroup) and share deadline and fairness.
 struct GroupSpec {
   uint64_t id = 0;  // 0: a request of its own. Assigned by the engine
-  // Tokens at the head of the prompt that all members have in common, at least.
+  // Tokens at the head of the prompt that the members have in common, as far as the caller knows;
+  // what they really have in common is found out.
   int32_t parent_prefix_len = 0;
 };
 

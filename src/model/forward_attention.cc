@@ -22,8 +22,9 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
   const int32_t block = row.block_table[first_position / kKvBlockTokens];
   std::byte* kv = context_.kv + context_.kv_layout.Offset(cursor_.layer, block, 0);
   // A block that changed hands still holds its former owner's keys and values. Zero them: the
-  // attention may read, though never see, what lies behind the last key.
-  if (first_position % kKvBlockTokens == 0) {
+  // attention may read, though never see, what lies behind the last key. A fork's block too is new.
+  const bool forks = row.fork.num_tokens > 0 && piece.first_token == row.first_token;
+  if (first_position % kKvBlockTokens == 0 || forks) {
     std::fill_n(kv, context_.kv_layout.block_bytes(), std::byte{0});
   }
   const float* q_norm = layer().q_norm.empty() ? nullptr : layer().q_norm.data();
@@ -42,6 +43,15 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
       context_.kv_layout.Store(kv + h * context_.kv_layout.head_bytes(), position % kKvBlockTokens,
                                k + h * c.head_dim, v + h * c.head_dim);
     }
+  }
+}
+
+void ForwardPass::Fork(int32_t ticket) {
+  const KvLayout& layout = context_.kv_layout;
+  const ForwardFork& fork = batch_.rows[forks_[ticket]].fork;
+  for (int32_t head = 0; head < layout.num_kv_heads; ++head) {
+    layout.CopySlots(context_.kv + layout.Offset(cursor_.layer, fork.from, head),
+                     context_.kv + layout.Offset(cursor_.layer, fork.to, head), fork.num_tokens);
   }
 }
 

@@ -22,6 +22,7 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
   batch_.rows.reserve(tokens);
   batch_.logit_tokens.reserve(tokens);
   blocks_.reserve(tokens);
+  forks_.reserve(tokens);
   tiles_.reserve(tokens);
 }
 
@@ -35,6 +36,11 @@ void ForwardPass::Begin() {
     for (const int32_t block : row.block_table) {
       SKEIN_CHECK(block >= 0 && block < context_.kv_layout.num_blocks);
     }
+    if (row.fork.num_tokens == 0) continue;
+    SKEIN_CHECK(row.fork.num_tokens == row.begin % kKvBlockTokens);
+    SKEIN_CHECK(row.fork.to == row.block_table[row.begin / kKvBlockTokens]);
+    SKEIN_CHECK(row.fork.from != row.fork.to && row.fork.from >= 0 &&
+                row.fork.from < context_.kv_layout.num_blocks);
   }
   CutRows();
   const int32_t m = batch_.num_tokens();
@@ -57,9 +63,11 @@ void ForwardPass::CutRows() {
   const int32_t group = config().num_heads / config().num_kv_heads;
   const int32_t tile_tokens = std::max(kMaxQueryRows / group, 1);
   blocks_.clear();
+  forks_.clear();
   tiles_.clear();
   for (int32_t r = 0; r < static_cast<int32_t>(batch_.rows.size()); ++r) {
     const ForwardRow& row = batch_.rows[r];
+    if (row.fork.num_tokens > 0) forks_.push_back(r);
     for (int32_t i = 0; i < row.num_tokens;) {
       const int32_t left_in_block = kKvBlockTokens - (row.begin + i) % kKvBlockTokens;
       const int32_t count = std::min(left_in_block, row.num_tokens - i);
@@ -131,6 +139,8 @@ int32_t ForwardPass::NumTickets() const {
       return qkv_cut_.num_tickets();
     case Operator::kRope:
       return static_cast<int32_t>(blocks_.size());
+    case Operator::kFork:
+      return static_cast<int32_t>(forks_.size());
     case Operator::kAttention:
       return static_cast<int32_t>(tiles_.size()) * config().num_kv_heads *
              CeilDiv(group, kMaxQueryRows);
@@ -162,6 +172,8 @@ void ForwardPass::RunTicket(int32_t ticket, int thread) {
                      w.qkv, qkv_width());
     case Operator::kRope:
       return RotateAndStore(ticket);
+    case Operator::kFork:
+      return Fork(ticket);
     case Operator::kAttention:
       return Attention(ticket);
     case Operator::kOProj:

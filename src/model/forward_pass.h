@@ -84,6 +84,7 @@ class ForwardPass {
                int64_t ldo);
   void RotateAndStore(int32_t ticket);
   void RotateHead(const float* norm, int32_t position, float* head) const;
+  void Fork(int32_t ticket);
   void Attention(int32_t ticket);
   void GateUp(int32_t ticket, int thread);
   void FinalNorm(int32_t ticket);
@@ -103,8 +104,9 @@ class ForwardPass {
   bool logits_taken_ = false;  // those of chunk cursor_.layer have been handed out
 
   // The batch, cut for this pass.
-  std::vector<Piece> blocks_;  // for kRope: tokens of one KV block
-  std::vector<Piece> tiles_;   // for kAttention: tokens of one attention tile
+  std::vector<Piece> blocks_;   // for kRope: tokens of one KV block
+  std::vector<int32_t> forks_;  // for kFork: rows
+  std::vector<Piece> tiles_;    // for kAttention: tokens of one attention tile
   ProductCut qkv_cut_, o_cut_, gate_up_cut_, down_cut_, output_cut_;
 };
 

@@ -13,6 +13,7 @@ enum class Operator : uint8_t {
   kAttnNorm,    // h = norm(x)
   kQkvProj,     // qkv = h · Wqkv^T + b
   kRope,        // q/k norm, rotation; q rounded, k and v stored in the KV cache
+  kFork,        // rows that begin inside a parent's block take over its keys and values
   kAttention,   // attn = softmax(q · K^T) · V
   kOProj,       // x += attn · Wo^T + b
   kMlpNorm,     // h = norm(x)

@@ -415,7 +415,8 @@ TEST(Scheduler, RefusesWhatCanNeverFit) {
 TEST(SchedulerConfig, NamesWhatIsWrong) {
   EngineConfig config = SmallConfig();
   config.preset = "best";
-  EXPECT_THAT(MakeSchedulerConfig(config).status().message(), HasSubstr("vllm-fcfs, nano-vllm"));
+  EXPECT_THAT(MakeSchedulerConfig(config).status().message(),
+              HasSubstr("prelude, vllm-fcfs, chunked-fcfs"));
   config = SmallConfig();
   config.max_num_batched_tokens = 3;
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "max_num_batched_tokens");
