@@ -298,6 +298,31 @@ TEST(EngineLoop, SubmitNamesTheField) {
       {"allowed_token_ids", [](Request* r) { r->generate().sampling.allowed_token_ids = {-1}; }},
       {"stop_token_ids", [](Request* r) { r->generate().stop_token_ids = {100}; }},
       {"logprobs", [](Request* r) { r->generate().num_logprobs = 21; }},
+      {"logprob_token_ids", [](Request* r) { r->generate().logprob_token_ids = {1}; }},
+      {"logprob_token_ids",
+       [](Request* r) {
+         r->generate().num_logprobs = 0;
+         r->generate().logprob_token_ids = {1, 2, 1};
+       }},
+      {"choices",
+       [](Request* r) {
+         r->generate().choices = {{1, 2}, {}};
+       }},
+      {"choices",
+       [](Request* r) {
+         r->generate().choices = {{1, 2}, {1}, {1, 1}};
+       }},
+      {"choices",
+       [](Request* r) {
+         r->generate().choices = {{1}, {1}};
+       }},
+      {"choices", [](Request* r) { r->generate().choices = {std::vector<TokenId>(17, 1)}; }},
+      {"choices", [](Request* r) { r->generate().choices.assign(256, {1}); }},
+      {"choices",
+       [](Request* r) {
+         r->generate().choices = {{1, 2}};
+         r->generate().stop_token_ids = {2};
+       }},
   };
   for (const auto& [field, spoil] : cases) {
     SCOPED_TRACE(field);
