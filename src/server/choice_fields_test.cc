@@ -113,6 +113,29 @@ TEST_F(ChoiceTest, ThereIsRoomForTheLongest) {
   EXPECT_EQ(full.json()["error"]["param"], "prompt");
 }
 
+TEST_F(ChoiceTest, MistakesAreNamed) {
+  Start();
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("guided_choice": "a")", "guided_choice"},
+      {R"("guided_choice": [])", "guided_choice"},
+      {R"("guided_choice": ["a", ""])", "guided_choice"},
+      {R"("guided_choice": ["a", "b", "a"])", "guided_choice"},
+      {R"("guided_choice": ["a", 5])", "guided_choice"},
+      {R"("guided_choice": ["a"], "stop": "b")", "stop"},
+      {R"("guided_choice": ["a"], "allowed_token_ids": [5])", "allowed_token_ids"},
+      {R"("guided_choice": ["a", "seventeen letters"])", "max_tokens"},
+      {R"("guided_json": {"type": "string"})", "guided_json"},
+      {R"("structured_outputs": {"choice": {}})", "structured_outputs.choice"},
+      {R"("structured_outputs": {"regex": "a+"})", "structured_outputs.regex"},
+      {R"("structured_outputs": ["a"])", "structured_outputs"},
+  };
+  for (const auto& [field, param] : cases) {
+    const Answer answer = Complete(std::string(R"("max_tokens": 16, )") + field);
+    EXPECT_EQ(answer.status, 400) << field << " " << answer.body;
+    EXPECT_EQ(answer.json()["error"]["param"], param) << field << " " << answer.body;
+  }
+}
+
 TEST_F(ChoiceTest, OfAChat) {
   Start();
   const Json json = Post("/v1/chat/completions",

@@ -9,6 +9,8 @@ void AddRoutes(Router* router);
 
 void AddCompletionsRoute(Router* router);      // /v1/completions
 void AddChatCompletionsRoute(Router* router);  // /v1/chat/completions
+void AddEmbeddingsRoutes(Router* router);      // /v1/embeddings, /pooling, /classify
+void AddTeiRoutes(Router* router);             // /embed, /predict, /similarity
 void AddTokenizeRoutes(Router* router);        // /tokenize, /detokenize
 void AddModelsRoutes(Router* router);          // /v1/models, /v1/models/{id}
 void AddStatusRoutes(Router* router);          // /health, /ping, /version, /metrics

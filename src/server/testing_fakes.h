@@ -30,6 +30,19 @@ class ByteTokenizer : public Tokenizer {
     for (unsigned char c : text) ids->push_back(c);
     return Status::Ok();
   }
+  // A pair has the end token between its texts.
+  Status EncodeFull(const EncodeInput& input, const EncodeOptions& options,
+                    Encoding* encoding) const override {
+    if (!input.pair || options.truncation) {
+      return Status(StatusCode::kUnsupported, "only pairs, and as they are");
+    }
+    (void)Encode(input.text, true, &encoding->ids);
+    encoding->ids.push_back(kFakeEos);
+    encoding->type_ids.assign(encoding->ids.size(), 0);
+    (void)Encode(*input.pair, true, &encoding->ids);
+    encoding->type_ids.resize(encoding->ids.size(), 1);
+    return Status::Ok();
+  }
   std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const override {
     std::string text;
     for (TokenId id : ids) {
