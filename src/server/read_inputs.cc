@@ -13,8 +13,12 @@ namespace {
 
 constexpr size_t kInputsMax = 2048;  // as OpenAI's
 
-// Prompts that are read, not continued, may fill the context.
-size_t MaxTokens(const ModelEntry& model) { return static_cast<size_t>(model.max_model_len); }
+// Prompts that are read, not continued, may fill the context; some models need them whole.
+size_t MaxTokens(const ModelEntry& model) {
+  const int32_t whole = model.engine->Limits().max_whole_prompt_len;
+  const int32_t context = model.max_model_len;
+  return static_cast<size_t>(whole > 0 ? std::min(whole, context) : context);
+}
 
 Status CheckLength(const ModelEntry& model, size_t num_tokens, const std::string& param) {
   if (num_tokens == 0) {
