@@ -24,9 +24,11 @@ bool EndsThinking(std::string_view text) {
   return end != std::string_view::npos && text.substr(0, end + 1).ends_with(kOpen);
 }
 
-std::string OptionLine(std::string_view label, const DecisionOption& option) {
+// "A. name: description". A level that is called as its label is not named again.
+std::string OptionLine(DecisionKind kind, std::string_view label, const DecisionOption& option) {
   std::string line = fmt::format("{}.", label);
-  const std::string_view name = option.name == label ? std::string_view() : option.name;
+  const bool known = kind == DecisionKind::kScore && option.name == label;
+  const std::string_view name = known ? std::string_view() : option.name;
   if (!name.empty()) line += fmt::format(" {}", name);
   if (!option.description.empty()) {
     line += fmt::format("{} {}", name.empty() ? "" : ":", option.description);
@@ -59,7 +61,7 @@ std::string QuestionText(const DecisionQuestion& question, const std::vector<std
   for (size_t i = 0; i < labels.size(); ++i) {
     const DecisionOption& option = question.options[i];
     if (question.kind != DecisionKind::kPredicate) {
-      text += OptionLine(labels[i], option);
+      text += OptionLine(question.kind, labels[i], option);
     } else if (!option.description.empty()) {
       text += fmt::format("{}: {}\n", option.name, option.description);
     }

@@ -7,6 +7,10 @@ void AddRoutes(Router* router) {
   AddChatCompletionsRoute(router);
   AddEmbeddingsRoutes(router);
   AddTeiRoutes(router);
+  AddDecisionsRoute(router);
+  AddSystemOneRoute(router);
+  AddScoreRoutes(router);
+  AddRerankRoutes(router);
   AddTokenizeRoutes(router);
   AddModelsRoutes(router);
   AddStatusRoutes(router);
