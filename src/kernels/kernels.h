@@ -50,6 +50,9 @@ struct AttentionCall {
   float scale = 1.0f;
 };
 
+// What an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
+enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };
+
 // The numeric operations on one thread. Each call is at most a ticket: the caller cuts an operator
 // into rows, columns and heads, never along a sum, so the bits do not depend on the cut.
 // Thread-safe: no state. Each call sets the floating-point mode (base/fp_mode.h) while it runs.
@@ -66,6 +69,14 @@ class Kernels {
   // out[i] = x[i] * rsqrt(mean(x^2) + eps) * weight[i]; `out` in out_dtype, may alias x if f32.
   virtual void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
                        DType out_dtype) const = 0;
+
+  // out[i] = (x[i] - mean) / sqrt(variance + eps) * weight[i] + bias[i]; `out` may be x if f32.
+  virtual void LayerNorm(const float* x, const float* weight, const float* bias, float eps,
+                         int32_t n, void* out, DType out_dtype) const = 0;
+
+  // out[i] = activation(x[i]); `out` in out_dtype, may be x if f32.
+  virtual void Activate(Activation activation, const float* x, int32_t n, void* out,
+                        DType out_dtype) const = 0;
 
   // Rotates the pairs (i, i + head_dim / 2) of x [head_dim] in place; cos, sin: [head_dim / 2].
   virtual void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const = 0;
