@@ -39,6 +39,12 @@ inline V Exp(V x) {
   return IfGreater(x, V::Set(0x1.62e42ep+6f), V::Set(__builtin_inff()), y);
 }
 
+// silu(gate) * up.
+template <class V>
+inline V SiluTimes(V gate, V up) {
+  return gate / (V::Set(1.0f) + Exp(V::Set(0.0f) - gate)) * up;
+}
+
 // The first n <= 16 elements at `index` of an array of either type.
 template <class V>
 inline void StoreAs(V v, void* out, DType dtype, int64_t index, int n) {
