@@ -46,9 +46,10 @@ size_t ForwardWorkspace::Place(const ModelWeights& weights, const ForwardLimits&
   qkv = carver.Take<float>(tokens * (q_width + 2 * kv_width) * sizeof(float));
   q = carver.Take<std::byte>(tokens * q_width * t);
   attn = carver.Take<std::byte>(tokens * q_width * t);
+  up = carver.Take<float>(config.is_encoder() ? tokens * padded * sizeof(float) : 0);
   act = carver.Take<std::byte>(tokens * padded * t);
   logit_h = carver.Take<std::byte>(limits.max_logit_rows * hidden * t);
-  logits = carver.Take<float>(size_t(limits.max_logit_rows) * config.vocab_size * sizeof(float));
+  logits = carver.Take<float>(size_t(limits.max_logit_rows) * weights.output.n() * sizeof(float));
   return carver.total();
 }
 

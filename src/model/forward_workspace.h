@@ -27,9 +27,10 @@ struct ForwardWorkspace {
   float* qkv = nullptr;          // [max_tokens, (num_heads + 2 * num_kv_heads) * head_dim]
   std::byte* q = nullptr;        // t [max_tokens, num_heads * head_dim]: rotated, rounded
   std::byte* attn = nullptr;     // t [max_tokens, num_heads * head_dim]
+  float* up = nullptr;           // [max_tokens, intermediate_padded], of an encoder
   std::byte* act = nullptr;      // t [max_tokens, intermediate_padded]
   std::byte* logit_h = nullptr;  // t [max_logit_rows, hidden]
-  float* logits = nullptr;       // [max_logit_rows, vocab]
+  float* logits = nullptr;       // [max_logit_rows, vocab], if there is an output matrix
 
  private:
   ForwardWorkspace() = default;
