@@ -24,10 +24,14 @@ struct GemmCall {
   const PackedWeight* w = nullptr;
   int32_t n_begin = 0;          // multiple of kPanelCols
   int32_t n_end = 0;            // multiple of kPanelCols, or w->n()
-  const float* bias = nullptr;  // [n] or null; added to the finished sum
-  bool add_to_out = false;      // residual: out = out + (sum + bias), else out = sum + bias
-  float* out = nullptr;         // [m, n], row stride ldo elements
+  const float* bias = nullptr;  // [w->n()] or null; added to the finished sum
+  bool add_to_out = false;      // residual: out = out + (sum + bias), else out = sum + bias; f32
+  // SwiGLU where positive, a multiple of kPanelCols: out[m, n] = silu(gate) * up with gate = sum +
+  // bias of column n and up = that of column n + up_begin. n_end <= up_begin, without add_to_out.
+  int32_t up_begin = 0;
+  void* out = nullptr;  // [m, n] of out_dtype, row stride ldo elements
   int64_t ldo = 0;
+  DType out_dtype = DType::kF32;  // or kBf16, rounded from the finished f32
 };
 
 // One query row of an attention tile: one position of one query head.

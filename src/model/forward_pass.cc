@@ -12,7 +12,7 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
       limits_(limits),
       scale_(static_cast<float>(1.0 / std::sqrt(double(context.weights->config.head_dim)))),
       t_(SizeOf(context.weights->dtype)),
-      workspace_(*context.weights, limits, context.team->num_threads()) {
+      workspace_(*context.weights, limits) {
   SKEIN_CHECK(limits.max_tokens >= 1 && limits.max_logit_rows >= 1);
   const KvLayout& kv = context.kv_layout;
   SKEIN_CHECK(kv.dtype == context.weights->dtype && kv.num_layers == config().num_layers);
@@ -48,18 +48,22 @@ void ForwardPass::Begin() {
   CutRows();
   const int32_t m = batch_.num_tokens();
   const int threads = context_.team->num_threads();
-  const auto cut = [&](int32_t rows, int32_t n, int32_t k, int32_t max_rows) {
-    return CutProduct(rows, n, k, t_, max_rows, threads);
-  };
+  const auto cut = [&](int32_t n, int32_t k) { return CutProduct(Shape(m, n, k), threads); };
   const ModelConfig& c = config();
-  qkv_cut_ = cut(m, qkv_width(), c.hidden_size, kProductRowsPerTicket);
-  o_cut_ = cut(m, c.hidden_size, q_width(), kProductRowsPerTicket);
+  qkv_cut_ = cut(qkv_width(), c.hidden_size);
+  o_cut_ = cut(c.hidden_size, q_width());
   // A ticket takes as many columns of gate as of up.
-  gate_up_cut_ = cut(m, context_.weights->intermediate_padded(),
-                     (c.is_encoder() ? 1 : 2) * c.hidden_size, kMlpRowsPerTicket);
-  down_cut_ = cut(m, c.hidden_size, c.intermediate_size, kProductRowsPerTicket);
+  gate_up_cut_ =
+      cut(context_.weights->intermediate_padded(), (c.is_encoder() ? 1 : 2) * c.hidden_size);
+  down_cut_ = cut(c.hidden_size, c.intermediate_size);
   cursor_ = {};
   logits_taken_ = false;
+}
+
+ProductShape ForwardPass::Shape(int32_t m, int32_t n, int32_t k) const {
+  const bool matrix_unit =
+      context_.kernels->isa() == Isa::kAmx && context_.weights->dtype == DType::kBf16;
+  return {.m = m, .n = n, .k = k, .element_bytes = t_, .matrix_unit = matrix_unit};
 }
 
 void ForwardPass::CutRows() {
@@ -84,9 +88,7 @@ void ForwardPass::CutRows() {
 }
 
 ForwardStatus ForwardPass::Run(const std::atomic<bool>* stop) {
-  const ThreadTeam::TicketFn run_ticket = [this](int ticket, int thread) {
-    RunTicket(ticket, thread);
-  };
+  const ThreadTeam::TicketFn run_ticket = [this](int ticket, int) { RunTicket(ticket); };
   while (!Finished()) {
     const int32_t num_tickets = NumTickets();
     cursor_.next_ticket = context_.team->Run(cursor_.next_ticket, num_tickets, run_ticket, stop);
@@ -118,8 +120,8 @@ void ForwardPass::Advance() {
   if (cursor_.op == Operator::kFinalNorm && num_logit_rows() > 0) {
     output_cut_ = {};
     if (config().head == Head::kLanguageModel) {
-      output_cut_ = CutProduct(num_logit_rows(), config().vocab_size, config().hidden_size, t_,
-                               kProductRowsPerTicket, context_.team->num_threads());
+      output_cut_ = CutProduct(Shape(num_logit_rows(), config().vocab_size, config().hidden_size),
+                               context_.team->num_threads());
     }
   }
 }
@@ -164,7 +166,7 @@ int32_t ForwardPass::NumTickets() const {
   return output_cut_.num_tickets();
 }
 
-void ForwardPass::RunTicket(int32_t ticket, int thread) {
+void ForwardPass::RunTicket(int32_t ticket) {
   const ModelConfig& c = config();
   const int32_t m = batch_.num_tokens();
   ForwardWorkspace& w = workspace_;
@@ -188,7 +190,7 @@ void ForwardPass::RunTicket(int32_t ticket, int thread) {
     case Operator::kMlpNorm:
       return Norm(ticket, layer().mlp_norm, layer().mlp_norm_bias);
     case Operator::kGateUpProj:
-      return c.is_encoder() ? Up(ticket, thread) : GateUp(ticket, thread);
+      return c.is_encoder() ? Up(ticket) : GateUp(ticket);
     case Operator::kDownProj:
       return Product(ticket, down_cut_, w.act, context_.weights->intermediate_padded(), m,
                      layer().down, layer().down_bias, true, w.x, c.hidden_size);

@@ -77,11 +77,12 @@ class ForwardPass {
   };
 
   void CutRows();
+  ProductShape Shape(int32_t m, int32_t n, int32_t k) const;
   bool AtTail() const { return cursor_.op >= Operator::kFinalNorm; }
   bool Finished() const;
   void Advance();
   int32_t NumTickets() const;
-  void RunTicket(int32_t ticket, int thread);
+  void RunTicket(int32_t ticket);
 
   void Embed(int32_t ticket);
   void EmbedEncoder(int32_t ticket);
@@ -97,8 +98,8 @@ class ForwardPass {
   void RotateHead(const float* norm, int32_t position, float* head) const;
   void Fork(int32_t ticket);
   void Attention(int32_t ticket);
-  void GateUp(int32_t ticket, int thread);
-  void Up(int32_t ticket, int thread);
+  void GateUp(int32_t ticket);
+  void Up(int32_t ticket);
   void FinalNorm(int32_t ticket);
 
   const LayerWeights& layer() const { return context_.weights->layers[cursor_.layer]; }

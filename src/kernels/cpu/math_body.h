@@ -39,6 +39,12 @@ inline V Exp(V x) {
   return IfGreater(x, V::Set(0x1.62e42ep+6f), V::Set(__builtin_inff()), y);
 }
 
+// silu(gate) * up.
+template <class V>
+inline V SiluTimes(V gate, V up) {
+  return gate / (V::Set(1.0f) + Exp(V::Set(0.0f) - gate)) * up;
+}
+
 // x * Phi(x), Phi the normal distribution: with a = |x|, Phi(-a) is exp(-a^2 / 2) times a
 // polynomial in 1 / (1 + 19/64 a), whose relative error is below 5e-7.
 template <class V>

@@ -107,12 +107,10 @@ void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) {
 
 template <class V>
 void SiluMul(const float* gate, const float* up, int32_t n, void* out, DType out_dtype) {
-  const V one = V::Set(1.0f);
   for (int32_t i = 0; i < n; i += kLanes) {
     const int count = n - i < kLanes ? n - i : kLanes;
-    const V g = V::LoadFirst(gate + i, count);
-    const V silu = g / (one + Exp(V::Set(0.0f) - g));
-    StoreAs(silu * V::LoadFirst(up + i, count), out, out_dtype, i, count);
+    const V product = SiluTimes(V::LoadFirst(gate + i, count), V::LoadFirst(up + i, count));
+    StoreAs(product, out, out_dtype, i, count);
   }
 }
 
