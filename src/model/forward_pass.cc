@@ -23,6 +23,8 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
   batch_.logit_tokens.reserve(tokens);
   blocks_.reserve(tokens);
   tiles_.reserve(tokens);
+  tile_pieces_.reserve(tokens);
+  sorted_rows_.reserve(tokens);
 }
 
 void ForwardPass::Begin() {
@@ -37,6 +39,7 @@ void ForwardPass::Begin() {
     }
   }
   CutRows();
+  CutTiles();
   const int32_t m = batch_.num_tokens();
   const int threads = context_.team->num_threads();
   const auto cut = [&](int32_t rows, int32_t n, int32_t k, int32_t max_rows) {
@@ -54,10 +57,7 @@ void ForwardPass::Begin() {
 }
 
 void ForwardPass::CutRows() {
-  const int32_t group = config().num_heads / config().num_kv_heads;
-  const int32_t tile_tokens = std::max(kMaxQueryRows / group, 1);
   blocks_.clear();
-  tiles_.clear();
   for (int32_t r = 0; r < static_cast<int32_t>(batch_.rows.size()); ++r) {
     const ForwardRow& row = batch_.rows[r];
     for (int32_t i = 0; i < row.num_tokens;) {
@@ -65,9 +65,6 @@ void ForwardPass::CutRows() {
       const int32_t count = std::min(left_in_block, row.num_tokens - i);
       blocks_.push_back({r, row.first_token + i, count});
       i += count;
-    }
-    for (int32_t i = 0; i < row.num_tokens; i += tile_tokens) {
-      tiles_.push_back({r, row.first_token + i, std::min(tile_tokens, row.num_tokens - i)});
     }
   }
 }
@@ -121,7 +118,6 @@ const float* ForwardPass::logits(int32_t i) const {
 }
 
 int32_t ForwardPass::NumTickets() const {
-  const int32_t group = config().num_heads / config().num_kv_heads;
   switch (cursor_.op) {
     case Operator::kEmbed:
     case Operator::kAttnNorm:
@@ -133,7 +129,7 @@ int32_t ForwardPass::NumTickets() const {
       return static_cast<int32_t>(blocks_.size());
     case Operator::kAttention:
       return static_cast<int32_t>(tiles_.size()) * config().num_kv_heads *
-             CeilDiv(group, kMaxQueryRows);
+             CeilDiv(group(), kMaxQueryRows);
     case Operator::kOProj:
       return o_cut_.num_tickets();
     case Operator::kGateUpProj:
