@@ -50,13 +50,16 @@ struct AttentionCall {
   float scale = 1.0f;
 };
 
+// What an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
+enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };
+
 // Heads of one token on their way into attention: each is normed (as by RmsNorm, if there is a
-// weight), its pairs (i, i + head_dim / 2) are rotated, and it is rounded.
+// weight), its pairs (i, i + head_dim / 2) are rotated (if there are angles), and it is rounded.
 struct RotateCall {
   const float* x = nullptr;     // [num_heads, head_dim]
   const float* norm = nullptr;  // [head_dim] or null
   float eps = 0.0f;
-  const float* cos = nullptr;  // [head_dim / 2]
+  const float* cos = nullptr;  // [head_dim / 2] or null, like sin
   const float* sin = nullptr;  // [head_dim / 2]
   int32_t num_heads = 0;
   int32_t head_dim = 0;  // even, <= kMaxHeadDim
@@ -80,6 +83,14 @@ class Kernels {
   // out[i] = x[i] * rsqrt(mean(x^2) + eps) * weight[i]; `out` in out_dtype, may alias x if f32.
   virtual void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
                        DType out_dtype) const = 0;
+
+  // out[i] = (x[i] - mean) / sqrt(variance + eps) * weight[i] + bias[i]; `out` may be x if f32.
+  virtual void LayerNorm(const float* x, const float* weight, const float* bias, float eps,
+                         int32_t n, void* out, DType out_dtype) const = 0;
+
+  // out[i] = activation(x[i]); `out` in out_dtype, may be x if f32.
+  virtual void Activate(Activation activation, const float* x, int32_t n, void* out,
+                        DType out_dtype) const = 0;
 
   // Norms and rotates the heads of one token.
   virtual void Rotate(const RotateCall& call) const = 0;

@@ -42,6 +42,9 @@ struct KvLayout {
   // Writes one token's k and v [head_dim] in dtype at `slot` of [0, 32) of the block and head that
   // `base` points to.
   void Store(std::byte* base, int32_t slot, const void* k, const void* v) const;
+  // Copies slots [0, num_slots) of one (layer, block, head) at `from` to another at `to`; the other
+  // slots of `to` stay. The two do not overlap.
+  void CopySlots(const std::byte* from, std::byte* to, int32_t num_slots) const;
 };
 
 }  // namespace skein

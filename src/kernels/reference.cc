@@ -187,6 +187,52 @@ void RmsNorm(std::span<const float> x, const float* weight, float eps, float* ou
   for (size_t i = 0; i < x.size(); ++i) out[i] = (x[i] * scale) * weight[i];
 }
 
+void LayerNorm(std::span<const float> x, const float* weight, const float* bias, float eps,
+               float* out) {
+  const ScopedFpMode fp_mode;
+  const auto size = static_cast<float>(x.size());
+  Lanes lanes = {};
+  for (size_t i = 0; i < x.size(); ++i) lanes[i % kLanes] = lanes[i % kLanes] + x[i];
+  const float mean = SumOfLanes(lanes) / size;
+  lanes = {};
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float distance = x[i] - mean;
+    lanes[i % kLanes] = std::fma(distance, distance, lanes[i % kLanes]);
+  }
+  const float scale = 1.0f / std::sqrt(SumOfLanes(lanes) / size + eps);
+  for (size_t i = 0; i < x.size(); ++i) {
+    out[i] = std::fma((x[i] - mean) * scale, weight[i], bias[i]);
+  }
+}
+
+float Activate(Activation activation, float x) {
+  const ScopedFpMode fp_mode;
+  switch (activation) {
+    case Activation::kRelu:
+      return x > 0.0f ? x : 0.0f;
+    case Activation::kGelu: {
+      const float a = x > 0.0f - x ? x : 0.0f - x;
+      const float t = 1.0f / std::fma(0x1.3p-2f, a, 1.0f);
+      float p = 0x1.2000fap-5f;
+      for (float c : {-0x1.48b2e4p-3f, 0x1.c54336p-3f, -0x1.0ee936p-4f, 0x1.14227ep-3f,
+                      0x1.8e1984p-4f, 0x1.ea94b4p-4f, 0x1.e4d4b4p-4f}) {
+        p = std::fma(p, t, c);
+      }
+      const float tail = (p * t) * Exp((a * a) * -0.5f);
+      return x * (x > 0.0f ? 1.0f - tail : tail);
+    }
+    case Activation::kGeluTanh: {
+      const float cubic = std::fma((x * x) * x, 0x1.6e4e26p-5f, x);
+      return x / (1.0f + Exp(cubic * -0x1.988454p+0f));
+    }
+    case Activation::kTanh:
+      return 1.0f - 2.0f / (1.0f + Exp(x + x));
+    case Activation::kNone:
+      break;
+  }
+  return x;
+}
+
 void Rope(std::span<float> x, const float* cos, const float* sin) {
   const ScopedFpMode fp_mode;
   const size_t half = x.size() / 2;

@@ -36,6 +36,9 @@ void Attention(NumericClass numeric_class, const AttentionInput& input, float* o
 
 float Exp(float x);
 void RmsNorm(std::span<const float> x, const float* weight, float eps, float* out);
+void LayerNorm(std::span<const float> x, const float* weight, const float* bias, float eps,
+               float* out);
+float Activate(Activation activation, float x);
 void Rope(std::span<float> x, const float* cos, const float* sin);
 void SiluMul(std::span<const float> gate, const float* up, float* out);
 Kernels::LogSum LogSumExp(std::span<const float> x);

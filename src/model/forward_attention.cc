@@ -56,16 +56,19 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
   const int32_t block = row.block_table[first_position / kKvBlockTokens];
   std::byte* kv = context_.kv + layout.Offset(cursor_.layer, block, 0);
   // A block that changed hands still holds its former owner's keys and values. Zero them: the
-  // attention may read, though never see, what lies behind the last key.
-  if (first_position % kKvBlockTokens == 0) {
+  // attention may read, though never see, what lies behind the last key. A fork's block too is new.
+  const bool forks = row.fork.num_tokens > 0 && piece.first_token == row.first_token;
+  if (first_position % kKvBlockTokens == 0 || forks) {
     std::fill_n(kv, layout.block_bytes(), std::byte{0});
   }
   RotateCall call = {.eps = config().rms_norm_eps, .head_dim = c.head_dim, .dtype = layout.dtype};
   for (int32_t i = 0; i < piece.num_tokens; ++i) {
     const size_t token = piece.first_token + i;
     const int32_t slot = (first_position + i) % kKvBlockTokens;
-    call.cos = context_.rope->cos(first_position + i);
-    call.sin = context_.rope->sin(first_position + i);
+    if (context_.rope != nullptr) {
+      call.cos = context_.rope->cos(first_position + i);
+      call.sin = context_.rope->sin(first_position + i);
+    }
     call.x = workspace_.qkv + token * qkv_width();
     call.num_heads = c.num_heads;
     call.norm = layer().q_norm.empty() ? nullptr : layer().q_norm.data();
@@ -81,6 +84,15 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
       context_.kernels->Convert(call.x + c.num_kv_heads * c.head_dim, c.head_dim, v, layout.dtype);
       layout.Store(kv + h * layout.head_bytes(), slot, k, v);
     }
+  }
+}
+
+void ForwardPass::Fork(int32_t ticket) {
+  const KvLayout& layout = context_.kv_layout;
+  const ForwardFork& fork = batch_.rows[forks_[ticket]].fork;
+  for (int32_t head = 0; head < layout.num_kv_heads; ++head) {
+    layout.CopySlots(context_.kv + layout.Offset(cursor_.layer, fork.from, head),
+                     context_.kv + layout.Offset(cursor_.layer, fork.to, head), fork.num_tokens);
   }
 }
 
@@ -103,10 +115,11 @@ void ForwardPass::Attention(int32_t ticket) {
     for (int32_t i = 0; i < piece.num_tokens; ++i) {
       const size_t token = piece.first_token + i;
       const int32_t position = row.begin + piece.first_token - row.first_token + i;
+      const int32_t num_keys = c.is_encoder() ? row.num_tokens : position + 1;
       for (int32_t h = head; h < last_head; ++h) {
         const size_t offset = (token * q_width() + size_t(h) * c.head_dim) * t_;
-        rows[num_rows++] = {workspace_.q + offset, workspace_.attn + offset, position + 1,
-                            num_blocks, row.block_table.data()};
+        rows[num_rows++] = {workspace_.q + offset, workspace_.attn + offset, num_keys, num_blocks,
+                            row.block_table.data()};
       }
     }
   }

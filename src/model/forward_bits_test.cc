@@ -148,6 +148,80 @@ TEST_P(ForwardBitsTest, BatchOf32) {
   }
 }
 
+// Decode rows that share a prefix of two or three blocks with each other, and others that do not,
+// in one batch: those of the sequence that is compared, at several positions, equal the reference.
+TEST_P(ForwardBitsTest, DecodeRowsOfOnePrefix) {
+  constexpr int32_t kRows = 24, kPrefix = 64;
+  pass_->batch().Clear();
+  const std::vector<int32_t> prefix = Blocks(8, kPrefix);
+  pass_->batch().AddRow(std::span(tokens_).first(kPrefix), 0, prefix, false);
+  testing::RunPass(pass_.get(), model_->vocab());
+  std::vector<std::vector<int32_t>> blocks(kRows);
+  std::vector<int32_t> positions(kRows);
+  for (int32_t r = 0; r < kRows; ++r) {
+    // Row r decodes at positions[r]; every fourth has blocks of its own from the start.
+    const int32_t shared = r % 4 == 0 ? 0 : kPrefix;
+    positions[r] = kPrefix + static_cast<int32_t>(random_() % (kLength - kPrefix));
+    blocks[r] = Blocks(16 + 4 * r, kLength);
+    std::copy_n(prefix.begin(), shared / kKvBlockTokens, blocks[r].begin());
+    if (positions[r] == shared) continue;
+    pass_->batch().Clear();
+    pass_->batch().AddRow(std::span(tokens_).subspan(shared, positions[r] - shared), shared,
+                          blocks[r], false);
+    testing::RunPass(pass_.get(), model_->vocab());
+  }
+  pass_->batch().Clear();
+  for (int32_t r = 0; r < kRows; ++r) {
+    pass_->batch().AddRow(std::span(tokens_).subspan(positions[r], 1), positions[r], blocks[r],
+                          true);
+  }
+  const std::vector<Logits> logits = testing::RunPass(pass_.get(), model_->vocab());
+  ASSERT_EQ(logits.size(), size_t{kRows});
+  for (int32_t r = 0; r < kRows; ++r) {
+    EXPECT_TRUE(testing::SameBits(logits[r], reference_[positions[r]])) << "row " << r;
+  }
+}
+
+// The sequence as the child of a parent that is computed in the same pass, or was in the pass
+// before, together with other children of it; cut at every place within a block and at others.
+TEST_P(ForwardBitsTest, ForestsOfOnePass) {
+  std::vector<int32_t> cuts = {1, 63, 64, 65, kLength - 1};
+  for (int32_t cut = kKvBlockTokens; cut < 2 * kKvBlockTokens; ++cut) cuts.push_back(cut);
+  for (const int32_t cut : cuts) {
+    SCOPED_TRACE("cut " + std::to_string(cut));
+    const bool parent_before = random_() % 2 == 0;
+    const int32_t num_shared = cut / kKvBlockTokens;
+    const std::vector<int32_t> parent_blocks = Blocks(20, cut);
+    ForwardBatch& batch = pass_->batch();
+    batch.Clear();
+    batch.AddRow(std::span(tokens_).first(cut), 0, parent_blocks, false);
+    if (parent_before) {
+      testing::RunPass(pass_.get(), model_->vocab());
+      batch.Clear();
+    }
+    // Child 1 is the sequence; the others end differently and soon.
+    std::vector<std::vector<int32_t>> tokens(3), blocks(3);
+    for (int32_t child = 0; child < 3; ++child) {
+      tokens[child] = child == 1 ? std::vector<int32_t>(tokens_.begin() + cut, tokens_.end())
+                                 : RandomTokens(1 + static_cast<int32_t>(random_() % 40));
+      blocks[child] = Blocks(40 + 20 * child, cut + static_cast<int32_t>(tokens[child].size()));
+      std::copy_n(parent_blocks.begin(), num_shared, blocks[child].begin());
+      if (child == 1) {
+        for (size_t i = 0; i < tokens[child].size(); ++i) {
+          batch.logit_tokens.push_back(batch.num_tokens() + static_cast<int32_t>(i));
+        }
+      }
+      batch.AddRow(tokens[child], cut, blocks[child], false);
+      if (cut % kKvBlockTokens == 0) continue;
+      batch.rows.back().fork = {parent_blocks[num_shared], blocks[child][num_shared],
+                                cut % kKvBlockTokens};
+    }
+    const auto logits = testing::RunPass(pass_.get(), model_->vocab());
+    ASSERT_EQ(logits.size(), size_t(kLength - cut));
+    ExpectReference(logits, cut);
+  }
+}
+
 TEST_P(ForwardBitsTest, AnyNumberOfThreads) {
   for (const int threads : {2, 5}) {
     const auto model = Load(threads);

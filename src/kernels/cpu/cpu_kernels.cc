@@ -73,6 +73,20 @@ class CpuKernels final : public Kernels {
     ops_.rms_norm(x, weight, eps, n, out, out_dtype);
   }
 
+  void LayerNorm(const float* x, const float* weight, const float* bias, float eps, int32_t n,
+                 void* out, DType out_dtype) const override {
+    SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
+    const ScopedFpMode fp_mode;
+    ops_.layer_norm(x, weight, bias, eps, n, out, out_dtype);
+  }
+
+  void Activate(Activation activation, const float* x, int32_t n, void* out,
+                DType out_dtype) const override {
+    SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
+    const ScopedFpMode fp_mode;
+    ops_.activate(activation, x, n, out, out_dtype);
+  }
+
   void Rotate(const RotateCall& call) const override {
     SKEIN_CHECK(call.head_dim >= 2 && call.head_dim % 2 == 0 && call.head_dim <= kMaxHeadDim);
     SKEIN_CHECK(call.num_heads >= 1 && call.out != call.x && IsComputeType(call.dtype));

@@ -36,6 +36,9 @@ struct CpuOps {
   void (*attention_bf16)(const AttentionArgs& args);
   void (*rms_norm)(const float* x, const float* weight, float eps, int32_t n, void* out,
                    DType out_dtype);
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int32_t n,
+                     void* out, DType out_dtype);
+  void (*activate)(Activation activation, const float* x, int32_t n, void* out, DType out_dtype);
   void (*rotate)(const RotateCall& call);
   void (*silu_mul)(const float* gate, const float* up, int32_t n, void* out, DType out_dtype);
   void (*convert)(const float* x, int32_t n, void* out, DType out_dtype);
