@@ -226,18 +226,16 @@ class AmxAttentionWalk {
     for (int32_t p = 0; p < num_pairs; ++p) AddValuesOfTwo(item, 2 * p);
   }
 
-  // Up to 16 rows wait for memory, not for the units: what the next step reads is fetched ahead.
+  // Up to 16 rows wait for memory, not for the units: one step after the other.
   void FewRows(int32_t first, int32_t last, int32_t begin, int32_t end, int32_t max_keys) {
     for (int32_t step = begin; step < end; step += kKeysPerStep) {
       const Item item = ItemAt(first, last - first, step, max_keys, 0);
-      const bool more = step + kKeysPerStep < max_keys;
-      const Item next = more ? ItemAt(first, last - first, step + kKeysPerStep, max_keys, 0) : item;
-      ScoresOfOne(item, next);
+      ScoresOfOne(item);
       alignas(64) float shift[kTileRows], factor[kTileRows];
       MoveMaxima(item, 0, shift, factor);
       for (int32_t r = 0; r < item.rows; ++r) Weigh(item, r, shift[r]);
       Rescale(item, factor);
-      AddValuesOfOne(item, next);
+      AddValuesOfOne(item);
     }
   }
 
@@ -254,11 +252,6 @@ class AmxAttentionWalk {
       config.row_bytes[t] = kTileRowBytes;
     }
     amx::LoadTileConfig(config);
-  }
-
-  // The 16 lines of a tile.
-  static void Prefetch(const std::byte* tile) {
-    for (int32_t i = 0; i < kTileBytes; i += 64) Vec::Prefetch(tile + i);
   }
 
   // scores[r][j] = q . k, not yet scaled, over the keys of one block.
@@ -294,7 +287,7 @@ class AmxAttentionWalk {
   }
 
   // The same over the whole step for up to 16 rows: four chains in flight.
-  void ScoresOfOne(const Item& item, const Item& next) {
+  void ScoresOfOne(const Item& item) {
     Configure(item.rows, item.rows);
     amx::ZeroTile<0>();
     amx::ZeroTile<1>();
@@ -313,10 +306,6 @@ class AmxAttentionWalk {
       amx::LoadTile<7>(item.blocks[1] + second + offset, kTileRowBytes);
       amx::DotTiles<2, 4, 6>();
       amx::DotTiles<3, 4, 7>();
-      for (const std::byte* block : next.blocks) {
-        Prefetch(block + offset);
-        Prefetch(block + second + offset);
-      }
     }
     constexpr int64_t kBytes = kKeysPerStep * 4;
     amx::StoreTile<0>(item.scores, kBytes);
@@ -445,7 +434,7 @@ class AmxAttentionWalk {
   }
 
   // The same for up to 16 rows, over all panels: two of a block at a time.
-  void AddValuesOfOne(const Item& item, const Item& next) {
+  void AddValuesOfOne(const Item& item) {
     constexpr int64_t kWeightBytes = kKeysPerStep * 2;
     const int64_t bytes = stride_ * 4;
     float* c = StateAt(item.step).acc + item.row * stride_;
@@ -464,9 +453,6 @@ class AmxAttentionWalk {
         amx::DotTiles<0, 5, 7>();
       }
       amx::StoreTile<0>(c, bytes);
-      if (panel == num_panels_) continue;
-      Prefetch(Values(next, 0, panel));
-      Prefetch(Values(next, 1, panel));
     }
   }
 
