@@ -57,6 +57,20 @@ struct AttentionCall {
 // What an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
 enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };
 
+// Heads of one token on their way into attention: each is normed (as by RmsNorm, if there is a
+// weight), its pairs (i, i + head_dim / 2) are rotated (if there are angles), and it is rounded.
+struct RotateCall {
+  const float* x = nullptr;     // [num_heads, head_dim]
+  const float* norm = nullptr;  // [head_dim] or null
+  float eps = 0.0f;
+  const float* cos = nullptr;  // [head_dim / 2] or null, like sin
+  const float* sin = nullptr;  // [head_dim / 2]
+  int32_t num_heads = 0;
+  int32_t head_dim = 0;  // even, <= kMaxHeadDim
+  void* out = nullptr;   // [num_heads, head_dim] in dtype; not x
+  DType dtype = DType::kF32;
+};
+
 // The numeric operations on one thread. Each call is at most a ticket: the caller cuts an operator
 // into rows, columns and heads, never along a sum, so the bits do not depend on the cut.
 // Thread-safe: no state. Each call sets the floating-point mode (base/fp_mode.h) while it runs.
@@ -82,8 +96,8 @@ class Kernels {
   virtual void Activate(Activation activation, const float* x, int32_t n, void* out,
                         DType out_dtype) const = 0;
 
-  // Rotates the pairs (i, i + head_dim / 2) of x [head_dim] in place; cos, sin: [head_dim / 2].
-  virtual void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const = 0;
+  // Norms and rotates the heads of one token.
+  virtual void Rotate(const RotateCall& call) const = 0;
 
   // out[i] = silu(gate[i]) * up[i], out in out_dtype.
   virtual void SiluMul(const float* gate, const float* up, int32_t n, void* out,

@@ -24,6 +24,8 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
   blocks_.reserve(tokens);
   forks_.reserve(tokens);
   tiles_.reserve(tokens);
+  tile_pieces_.reserve(tokens);
+  sorted_rows_.reserve(tokens);
 }
 
 void ForwardPass::Begin() {
@@ -46,6 +48,7 @@ void ForwardPass::Begin() {
                 row.fork.from < context_.kv_layout.num_blocks);
   }
   CutRows();
+  CutTiles();
   const int32_t m = batch_.num_tokens();
   const int threads = context_.team->num_threads();
   const auto cut = [&](int32_t n, int32_t k) { return CutProduct(Shape(m, n, k), threads); };
@@ -67,11 +70,8 @@ ProductShape ForwardPass::Shape(int32_t m, int32_t n, int32_t k) const {
 }
 
 void ForwardPass::CutRows() {
-  const int32_t group = config().num_heads / config().num_kv_heads;
-  const int32_t tile_tokens = std::max(kMaxQueryRows / group, 1);
   blocks_.clear();
   forks_.clear();
-  tiles_.clear();
   for (int32_t r = 0; r < static_cast<int32_t>(batch_.rows.size()); ++r) {
     const ForwardRow& row = batch_.rows[r];
     if (row.fork.num_tokens > 0) forks_.push_back(r);
@@ -80,9 +80,6 @@ void ForwardPass::CutRows() {
       const int32_t count = std::min(left_in_block, row.num_tokens - i);
       blocks_.push_back({r, row.first_token + i, count});
       i += count;
-    }
-    for (int32_t i = 0; i < row.num_tokens; i += tile_tokens) {
-      tiles_.push_back({r, row.first_token + i, std::min(tile_tokens, row.num_tokens - i)});
     }
   }
 }
@@ -137,7 +134,6 @@ const float* ForwardPass::logits(int32_t i) const {
 }
 
 int32_t ForwardPass::NumTickets() const {
-  const int32_t group = config().num_heads / config().num_kv_heads;
   switch (cursor_.op) {
     case Operator::kEmbed:
     case Operator::kAttnNorm:
@@ -151,7 +147,7 @@ int32_t ForwardPass::NumTickets() const {
       return static_cast<int32_t>(forks_.size());
     case Operator::kAttention:
       return static_cast<int32_t>(tiles_.size()) * config().num_kv_heads *
-             CeilDiv(group, kMaxQueryRows);
+             CeilDiv(group(), kMaxQueryRows);
     case Operator::kOProj:
       return o_cut_.num_tickets();
     case Operator::kGateUpProj:

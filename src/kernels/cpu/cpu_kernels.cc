@@ -93,10 +93,11 @@ class CpuKernels final : public Kernels {
     ops_.activate(activation, x, n, out, out_dtype);
   }
 
-  void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const override {
-    SKEIN_CHECK(head_dim >= 2 && head_dim % 2 == 0);
+  void Rotate(const RotateCall& call) const override {
+    SKEIN_CHECK(call.head_dim >= 2 && call.head_dim % 2 == 0 && call.head_dim <= kMaxHeadDim);
+    SKEIN_CHECK(call.num_heads >= 1 && call.out != call.x && IsComputeType(call.dtype));
     const ScopedFpMode fp_mode;
-    ops_.rope(x, cos, sin, head_dim);
+    ops_.rotate(call);
   }
 
   void SiluMul(const float* gate, const float* up, int32_t n, void* out,
