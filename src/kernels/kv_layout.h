@@ -10,7 +10,7 @@ namespace skein {
 inline constexpr int32_t kKvBlockTokens = 32;     // tokens of a KV block
 inline constexpr int32_t kKeysPerStep = 64;       // keys of one step of the attention walk
 inline constexpr int32_t kKeysPerSegment = 2048;  // keys of one online-softmax segment
-inline constexpr int32_t kMaxQueryRows = 16;      // query rows of one attention tile
+inline constexpr int32_t kMaxQueryRows = 64;      // query rows of one attention tile
 inline constexpr int32_t kMaxHeadDim = 256;       // sizes a tile's scratch, which is on the stack
 
 // Where K and V of one (layer, KV head, block) lie, in the order the attention kernels read them.

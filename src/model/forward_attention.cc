@@ -11,6 +11,7 @@ void ForwardPass::RotateHead(const float* norm, int32_t position, float* head) c
   if (norm != nullptr) {
     context_.kernels->RmsNorm(head, norm, config().rms_norm_eps, d, head, DType::kF32);
   }
+  if (context_.rope == nullptr) return;
   context_.kernels->Rope(head, context_.rope->cos(position), context_.rope->sin(position), d);
 }
 
@@ -72,9 +73,10 @@ void ForwardPass::Attention(int32_t ticket) {
   for (int32_t i = 0; i < tile.num_tokens; ++i) {
     const size_t token = tile.first_token + i;
     const int32_t position = row.begin + tile.first_token - row.first_token + i;
+    const int32_t num_keys = c.is_encoder() ? row.num_tokens : position + 1;
     for (int32_t h = head; h < last_head; ++h) {
       const size_t offset = (token * q_width() + size_t(h) * c.head_dim) * t_;
-      rows[num_rows++] = {workspace_.q + offset, position + 1, workspace_.attn + offset};
+      rows[num_rows++] = {workspace_.q + offset, num_keys, workspace_.attn + offset};
     }
   }
   context_.kernels->Attention({

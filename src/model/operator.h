@@ -8,6 +8,8 @@ namespace skein {
 //
 //   kEmbed, then for each layer kAttnNorm .. kDownProj, then for each chunk of wanted logits
 //   kFinalNorm, kOutput
+// Of an encoder, whose norms follow the additions, kAttnNorm is that of the embeddings or of the
+// layer before, and a norm replaces x too; there is no rotation, no gate, and no output matrix.
 enum class Operator : uint8_t {
   kEmbed,       // x = embedding rows
   kAttnNorm,    // h = norm(x)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <variant>
@@ -26,11 +27,16 @@ constexpr int32_t SampleOf(SequenceId sequence) {
   return static_cast<int32_t>(sequence % kMaxSamples);
 }
 
+// Whether `choice` begins with `output` and goes on: its next token is choice[output.size()].
+inline bool GoesOn(std::span<const TokenId> choice, std::span<const TokenId> output) {
+  return choice.size() > output.size() && std::ranges::equal(choice.first(output.size()), output);
+}
+
 // A draw from the logits at a row's last position.
 struct DrawSpec {
   const GenerateSpec* generate = nullptr;
   int32_t sample = 0;                // which of the request's samples
-  std::span<const TokenId> history;  // prompt and output so far, for the penalties
+  std::span<const TokenId> history;  // prompt and output so far, for penalties and choices
   int32_t prompt_len = 0;            // history[0, prompt_len) is the prompt
   // The position of the drawn token among the sample's outputs is history.size() - prompt_len.
 };

@@ -183,8 +183,8 @@ std::span<DrawResult> Scheduler::CompleteRow(const StepRow& row, std::span<DrawR
     return rest;
   }
   const TokenId token = draws[0].token.token;
-  const auto num_output = static_cast<int32_t>(sequence->tokens.size()) + 1 - request->prompt_len;
-  const std::optional<FinishReason> finish = FinishOf(*request, num_output, token);
+  const auto earlier = std::span<const TokenId>(sequence->tokens).subspan(request->prompt_len);
+  const std::optional<FinishReason> finish = FinishOf(*request, earlier, token);
   EmitToken(request, sequence->sample, std::move(draws[0].token), finish, now_us);
   if (finish) {
     EndSequence(sequence, SequenceState::kFinished);
@@ -208,7 +208,7 @@ void Scheduler::FinishPrompt(Sequence* sequence, std::span<DrawResult> results, 
     const int32_t sample = sequence->draws[i].sample;
     if (!request->live[sample]) continue;
     const TokenId token = results[i].token.token;
-    const std::optional<FinishReason> finish = FinishOf(*request, 1, token);
+    const std::optional<FinishReason> finish = FinishOf(*request, {}, token);
     EmitToken(request, sample, std::move(results[i].token), finish, now_us);
     if (finish) {
       // Its slot goes with it; the sequence keeps those of the others.
@@ -263,9 +263,16 @@ void Scheduler::Fork(Sequence* carrier, int32_t sample, TokenId token) {
   request->sequences.push_back(std::move(child));
 }
 
-std::optional<FinishReason> Scheduler::FinishOf(const RequestRecord& request, int32_t num_output,
+std::optional<FinishReason> Scheduler::FinishOf(const RequestRecord& request,
+                                                std::span<const TokenId> earlier,
                                                 TokenId token) const {
   const GenerateSpec& generate = request.request.generate();
+  const auto num_output = static_cast<int32_t>(earlier.size()) + 1;
+  for (const std::vector<TokenId>& choice : generate.choices) {
+    if (std::ssize(choice) == num_output && GoesOn(choice, earlier) && choice.back() == token) {
+      return FinishReason::kStop;
+    }
+  }
   if (num_output > generate.min_tokens &&
       std::ranges::find(generate.stop_token_ids, token) != generate.stop_token_ids.end()) {
     return FinishReason::kStop;

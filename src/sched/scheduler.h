@@ -149,8 +149,9 @@ class Scheduler {
                                     TimeUs now_us);
   void FinishPrompt(Sequence* sequence, std::span<DrawResult> results, TimeUs now_us);
   void FinishEmptyBudget(Sequence* sequence, TimeUs now_us);
-  std::optional<FinishReason> FinishOf(const RequestRecord& request, int32_t num_output,
-                                       TokenId token) const;
+  // Whether `token` after the `earlier` ones ends a sample.
+  std::optional<FinishReason> FinishOf(const RequestRecord& request,
+                                       std::span<const TokenId> earlier, TokenId token) const;
   void Fork(Sequence* carrier, int32_t sample, TokenId token);
   void EmitToken(RequestRecord* request, int32_t sample, OutputToken token,
                  std::optional<FinishReason> finish, TimeUs now_us);

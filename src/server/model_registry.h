@@ -8,6 +8,7 @@
 
 #include "server/json.h"
 #include "skein/engine.h"
+#include "skein/model_traits.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -31,6 +32,7 @@ struct ModelEntry {
   GenerationDefaults defaults;
   Json chat_template_kwargs = Json::object();  // overridden member by member by a request's
   int32_t max_model_len = 0;
+  ModelTraits traits;
   int64_t created_s = 0;  // Unix time
 
   const std::string& name() const { return names.front(); }
