@@ -79,7 +79,7 @@ class Harness {
     const auto task = executor.Begin(*plan);
     EXPECT_EQ(executor.Resume(*task, never), TaskStatus::kDone);
     if (in_step) in_step();
-    std::vector<DrawResult> results = executor.Results(*task);
+    auto results = executor.Results(*task);
     scheduler.Complete(results, now_us);
     scheduler.CheckIntegrity();
     for (const SampleOutput& output : scheduler.TakeOutputs()) {
