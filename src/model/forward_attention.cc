@@ -76,12 +76,15 @@ void ForwardPass::Attention(int32_t ticket) {
     const int32_t num_keys = c.is_encoder() ? row.num_tokens : position + 1;
     for (int32_t h = head; h < last_head; ++h) {
       const size_t offset = (token * q_width() + size_t(h) * c.head_dim) * t_;
-      rows[num_rows++] = {workspace_.q + offset, num_keys, workspace_.attn + offset};
+      rows[num_rows++] = {.q = workspace_.q + offset,
+                          .out = workspace_.attn + offset,
+                          .num_keys = num_keys,
+                          .num_blocks = static_cast<int32_t>(row.block_table.size()),
+                          .block_table = row.block_table.data()};
     }
   }
   context_.kernels->Attention({
       .rows = {rows, num_rows},
-      .block_table = row.block_table,
       .kv = context_.kv + context_.kv_layout.Offset(cursor_.layer, 0, kv_head),
       .layout = &context_.kv_layout,
       .scale = scale_,
