@@ -211,7 +211,6 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
        {Load{"prelude", 2, 256, 16, 200, true, false}, Load{"prelude", 2, 24, 8, 14, false, false},
         Load{"vllm-fcfs", 2, 512, 32, 200, true, false},
         Load{"vllm-fcfs", 1, 7, 4, 200, true, false},
-        Load{"vllm-fcfs", 2, 64, 16, 200, true, false},
         Load{"vllm-fcfs", 2, 64, 16, 14, true, true},  // decodes are preempted
         Load{"nano-vllm", 2, 64, 8, 30, false, false},
         Load{"request-level", 1, 128, 8, 100, true, false}}) {
