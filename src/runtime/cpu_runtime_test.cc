@@ -208,7 +208,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
     bool prefix_caching, force_decode_path;
   };
   for (const Load& load :
-       {Load{"prelude", 2, 256, 16, 200, true, false}, Load{"prelude", 2, 24, 8, 14, false, false},
+       {Load{"prelude", 2, 256, 16, 200, true, false}, Load{"prelude", 2, 24, 8, 16, false, false},
         Load{"vllm-fcfs", 2, 512, 32, 200, true, false},
         Load{"vllm-fcfs", 1, 7, 4, 200, true, false},
         Load{"vllm-fcfs", 2, 64, 16, 14, true, true},  // decodes are preempted
