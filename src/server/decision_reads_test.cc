@@ -69,7 +69,9 @@ TEST_P(RealTokenizer, EachLabelIsOneTokenBehindTheWholePrompt) {
     for (size_t i = 0; i < labels.size(); ++i) {
       const std::string label = tokenizer_->Decode({&labels[i], 1}, false);
       if (i < 2) {
-        EXPECT_EQ(label, (template_ ? "" : " ") + first_labels[q][i]);
+        // Falcon's tokenizer splits digits off a space: there the bare label is the token.
+        const bool bare = template_ != nullptr || (GetParam() == "falcon" && q == 3);
+        EXPECT_EQ(label, (bare ? "" : " ") + first_labels[q][i]);
       }
       std::vector<TokenId> expected = request.prompt;
       expected.push_back(labels[i]);
