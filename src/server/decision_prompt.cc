@@ -17,11 +17,15 @@ std::string WithInstructions(std::string_view instructions) {
   return instructions.empty() ? std::string() : std::string(instructions) + "\n\n";
 }
 
-// Ends inside a block of thoughts that the template has opened.
-bool EndsThinking(std::string_view text) {
+// Closes a block of thoughts that the template leaves open at the end.
+void EndThinking(std::string* text) {
   constexpr std::string_view kOpen = "<think>";
-  const size_t end = text.find_last_not_of(" \n");
-  return end != std::string_view::npos && text.substr(0, end + 1).ends_with(kOpen);
+  const size_t end = text->find_last_not_of(" \n");
+  if (end == std::string::npos || !std::string_view(*text).substr(0, end + 1).ends_with(kOpen)) {
+    return;
+  }
+  text->resize(end + 1);
+  *text += "\n\n</think>\n\n";
 }
 
 // "A. name: description". A level that is called as its label is not named again.
@@ -111,7 +115,7 @@ Result<PromptFrame> MakePromptFrame(const ModelEntry& model) {
   PromptFrame frame;
   frame.before = text.substr(0, at);
   frame.after = text.substr(at + std::string_view(kProbe).size());
-  if (EndsThinking(frame.after)) frame.after += "\n\n</think>\n\n";
+  EndThinking(&frame.after);
   return frame;
 }
 

@@ -113,8 +113,11 @@ Result<Request> MakeRead(const ModelEntry& model, const Request& base, std::stri
 
 void SetSharedHead(size_t num_own_tokens, std::vector<Request>* requests) {
   const std::vector<TokenId>& first = requests->front().prompt;
-  size_t shared = first.size() - 1;  // every prompt has a token of its own, the last
-  if (requests->size() == 1) shared -= std::min(shared, num_own_tokens);
+  // Every prompt has a token of its own at least, the last.
+  size_t shared = first.size() - 1;
+  if (requests->size() == 1) {
+    shared = first.size() - std::clamp<size_t>(num_own_tokens, 1, first.size());
+  }
   for (const Request& request : *requests) {
     const auto& prompt = request.prompt;
     const auto end =

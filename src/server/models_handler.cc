@@ -9,6 +9,15 @@ namespace {
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
 
+// What comes out of a model; a causal one can be asked for typed decisions too.
+Json OutputModalities(const ModelTraits& traits) {
+  Json modalities = Json::array();
+  if (traits.generates) modalities = {"text", "decisions"};
+  if (traits.embeds) modalities.push_back("embeddings");
+  if (traits.classifies) modalities.push_back("classes");
+  return modalities;
+}
+
 Json Card(const ModelEntry& model, const std::string& name) {
   Json card;
   card["id"] = name;
@@ -18,6 +27,9 @@ Json Card(const ModelEntry& model, const std::string& name) {
   card["root"] = model.name();
   card["parent"] = nullptr;
   card["max_model_len"] = model.max_model_len;
+  Json& architecture = card["architecture"];
+  architecture["input_modalities"] = Json::array({"text"});
+  architecture["output_modalities"] = OutputModalities(model.traits);
   return card;
 }
 

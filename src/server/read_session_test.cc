@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <future>
 #include <mutex>
 
 #include "server/testing_server.h"
@@ -9,7 +12,7 @@
 namespace skein::testing {
 namespace {
 
-// Keeps what is sent; runs tasks at once, one at a time.
+// Keeps what is sent; runs tasks on a thread of its own, in order.
 class KeptAnswer final : public Responder {
  public:
   void Send(HttpResponse response) override {
@@ -23,13 +26,20 @@ class KeptAnswer final : public Responder {
     std::lock_guard lock(mutex_);
     abort_ = std::move(callback);
   }
-  void Post(std::function<void()> task) override {
-    std::lock_guard lock(strand_);
-    task();
-  }
+  void Post(std::function<void()> task) override { boost::asio::post(thread_, std::move(task)); }
 
   void Abort(AbortReason reason) {
-    Post([this, reason] { abort_(reason); });
+    std::promise<void> done;
+    Post([&] {
+      abort_(reason);
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  // A session owns its responder, and this one the session's callback.
+  void Drop() {
+    thread_.join();
+    abort_ = nullptr;
   }
   size_t num_sent() {
     std::lock_guard lock(mutex_);
@@ -41,10 +51,10 @@ class KeptAnswer final : public Responder {
   }
 
  private:
-  std::recursive_mutex strand_;
   std::mutex mutex_;
   std::vector<HttpResponse> sent_;
   std::function<void(AbortReason)> abort_;
+  boost::asio::thread_pool thread_{1};
 };
 
 class ReadSessionTest : public ::testing::Test {
@@ -57,6 +67,8 @@ class ReadSessionTest : public ::testing::Test {
     models_.Add(std::move(entry));
     metrics_.SetModels(models_);
   }
+
+  ~ReadSessionTest() override { responder_->Drop(); }
 
   // One read of labels for each prompt length; all share a head of 3 tokens.
   void Start(const std::vector<size_t>& lengths) {
@@ -129,6 +141,7 @@ TEST_F(ReadSessionTest, RefusesMoreThanTheQueueTakes) {
   Start({5, 9});
   EXPECT_EQ(responder_->num_sent(), 2u);  // 429: the queue is full
   EXPECT_EQ(engine_.num_running(), 2);
+  responder_->Abort(AbortReason::kPeerGone);
 }
 
 }  // namespace

@@ -1,0 +1,162 @@
+#include "server/decision_reads.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "server/testing_fakes.h"
+#include "testing/shared.h"
+
+namespace skein::testing {
+namespace {
+
+// One question of each kind on one input.
+DecisionTask SomeTask() {
+  DecisionTask task;
+  task.input = "  Two caf\xC3\xA9s\nand a tea room.\n";
+  task.input_field = "input";
+  task.questions = {
+      {DecisionKind::kPredicate, "Is there a café?", {{"yes", "at least one"}, {"no", ""}}},
+      {DecisionKind::kChoice, "What is it about?", {{"food", ""}, {"sport", "or games"}}},
+      {DecisionKind::kChoice, "Which?", {}},
+      {DecisionKind::kScore, "How long?", {{"short", ""}, {"long", ""}}}};
+  for (int i = 0; i < 255; ++i) task.questions[2].options.push_back({std::to_string(i), ""});
+  task.question_fields = {"q[0]", "q[1]", "q[2]", "q[3]"};
+  return task;
+}
+
+class RealTokenizer : public ::testing::TestWithParam<std::string> {
+ protected:
+  void Load() {
+    const std::string dir = SharedDir() + "/tokenizers/" + GetParam();
+    auto tokenizer = Tokenizer::Load(dir);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+    tokenizer_ = std::move(tokenizer).value();
+    auto chat = ChatTemplate::Load(dir);
+    if (chat.ok()) template_ = std::move(chat).value();
+    model_.names = {GetParam()};
+    model_.tokenizer = tokenizer_.get();
+    model_.chat_template = template_.get();
+    model_.max_model_len = 4096;
+  }
+  std::vector<TokenId> Encode(const std::string& text) {
+    std::vector<TokenId> ids;
+    EXPECT_TRUE(tokenizer_->Encode(text, false, &ids).ok());
+    return ids;
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<ChatTemplate> template_;
+  ModelEntry model_;
+};
+
+// The labels are found on the prompt's end alone; here they are held against whole prompts.
+TEST_P(RealTokenizer, EachLabelIsOneTokenBehindTheWholePrompt) {
+  SKEIN_REQUIRE_SHARED();
+  Load();
+  const DecisionTask task = SomeTask();
+  auto reads = DecisionReads(model_, task);
+  ASSERT_TRUE(reads.ok()) << reads.status().message();
+  const std::vector<std::vector<std::string>> first_labels = {
+      {"yes", "no"}, {"A", "B"}, {"A", "B"}, {"0", "1"}};
+  for (size_t q = 0; q < reads->size(); ++q) {
+    const Request& request = (*reads)[q];
+    const auto& labels = std::get_if<LabelSpec>(&request.output)->tokens;
+    ASSERT_EQ(labels.size(), task.questions[q].options.size());
+    EXPECT_EQ(std::set<TokenId>(labels.begin(), labels.end()).size(), labels.size());
+    const std::string prompt = tokenizer_->Decode(request.prompt, false);
+    EXPECT_EQ(Encode(prompt), request.prompt) << prompt;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const std::string label = tokenizer_->Decode({&labels[i], 1}, false);
+      if (i < 2) {
+        // Falcon's tokenizer splits digits off a space: there the bare label is the token.
+        const bool bare = template_ != nullptr || (GetParam() == "falcon" && q == 3);
+        EXPECT_EQ(label, (bare ? "" : " ") + first_labels[q][i]);
+      }
+      std::vector<TokenId> expected = request.prompt;
+      expected.push_back(labels[i]);
+      EXPECT_EQ(Encode(prompt + label), expected) << label;
+    }
+  }
+}
+
+TEST_P(RealTokenizer, HeadIsShared) {
+  SKEIN_REQUIRE_SHARED();
+  Load();
+  auto reads = DecisionReads(model_, SomeTask());
+  ASSERT_TRUE(reads.ok()) << reads.status().message();
+  const Request& first = reads->front();
+  const auto shared = static_cast<size_t>(first.group.parent_prefix_len);
+  for (const Request& request : *reads) {
+    EXPECT_EQ(request.group.parent_prefix_len, first.group.parent_prefix_len);
+    EXPECT_TRUE(
+        std::equal(first.prompt.begin(), first.prompt.begin() + shared, request.prompt.begin()));
+  }
+  const std::string head = tokenizer_->Decode(std::span(first.prompt).first(shared), false);
+  EXPECT_TRUE(head.ends_with("and a tea room.\n\n\nQuestion:")) << head;
+}
+
+TEST_P(RealTokenizer, AQuestionsPromptDoesNotDependOnTheOthers) {
+  SKEIN_REQUIRE_SHARED();
+  Load();
+  const DecisionTask task = SomeTask();
+  auto all = DecisionReads(model_, task);
+  ASSERT_TRUE(all.ok());
+  for (size_t q = 0; q < task.questions.size(); ++q) {
+    DecisionTask alone = task;
+    alone.questions = {task.questions[q]};
+    alone.question_fields = {"q"};
+    auto one = DecisionReads(model_, alone);
+    ASSERT_TRUE(one.ok());
+    EXPECT_EQ(one->front().prompt, (*all)[q].prompt);
+    EXPECT_EQ(std::get_if<LabelSpec>(&one->front().output)->tokens,
+              std::get_if<LabelSpec>(&(*all)[q].output)->tokens);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RealTokenizer,
+                         ::testing::Values("qwen3", "gpt2", "falcon", "gpt-neox"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+// A template made of a format with %s for the message.
+class OneTemplate final : public ChatTemplate {
+ public:
+  explicit OneTemplate(std::string format) : format_(std::move(format)) {}
+  Result<std::string> Render(const Json& variables) const override {
+    EXPECT_EQ(variables.at("enable_thinking"), false);
+    std::string text = format_;
+    const std::string content = variables.at("messages").at(0).at("content");
+    for (size_t at; (at = text.find("%s")) != std::string::npos;) text.replace(at, 2, content);
+    return text;
+  }
+
+ private:
+  std::string format_;
+};
+
+TEST(PromptFrameTest, FollowsTheTemplate) {
+  ByteTokenizer tokenizer;
+  ModelEntry model;
+  model.names = {"m"};
+  model.tokenizer = &tokenizer;
+  const auto frame = [&](const std::string& format) {
+    OneTemplate chat(format);
+    model.chat_template = &chat;
+    return MakePromptFrame(model);
+  };
+  Result<PromptFrame> plain = frame("<u>%s</u><a>");
+  ASSERT_TRUE(plain.ok());
+  EXPECT_EQ(plain->Wrap("head ", "question"), "<u>head question</u><a>");
+  // A block of thoughts that the template leaves open is closed.
+  EXPECT_EQ(frame("%s<a><think>\n")->after, "<a><think>\n\n</think>\n\n");
+  EXPECT_EQ(frame("%s<a><think>\n\n</think>\n\n")->after, "<a><think>\n\n</think>\n\n");
+  EXPECT_EQ(frame("nothing").status().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(frame("%s and %s").status().code(), StatusCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace skein::testing
