@@ -1,11 +1,12 @@
 #include "server/generation_fields.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
+
+#include "server/scheduling_fields.h"
 
 namespace skein {
 namespace {
@@ -15,7 +16,6 @@ constexpr size_t kStopStringBytesMax = 4096;
 constexpr int64_t kInt32Max = std::numeric_limits<int32_t>::max();
 // Logits are divided by it: below, they would leave the range of a float.
 constexpr double kRepetitionPenaltyMin = 0.01;
-constexpr double kSloMsMax = 86'400'000;  // a day
 
 void ReadLogitBias(FieldReader* reader, int32_t vocab_size, SamplingParams* sampling) {
   const Json* object = reader->Object("logit_bias");
@@ -118,22 +118,6 @@ void ReadLengths(FieldReader* reader, const ModelEntry& model, GenerationFields*
       reader->RefuseValue("truncate_prompt_tokens", "-1 or at least 1", Json(0));
     }
     fields->truncate_prompt_tokens = static_cast<int32_t>(*keep);
-  }
-}
-
-void ReadScheduling(FieldReader* reader, Request* request) {
-  request->priority = static_cast<int32_t>(
-      reader->Int("priority", std::numeric_limits<int32_t>::min(), kInt32Max).value_or(0));
-  request->user = reader->String("user").value_or("");
-  if (const auto salt = reader->String("cache_salt"); salt && !salt->empty()) {
-    // 0 is the pool of those without a salt.
-    request->cache_salt = std::max<uint64_t>(1, XXH3_64bits(salt->data(), salt->size()));
-  }
-  if (const auto ms = reader->NumberAbove("slo_ttft_ms", 0, kSloMsMax)) {
-    request->slo_ttft_us = static_cast<TimeUs>(*ms * 1000);
-  }
-  if (const auto ms = reader->NumberAbove("slo_tpot_ms", 0, kSloMsMax)) {
-    request->slo_tpot_us = static_cast<TimeUs>(*ms * 1000);
   }
 }
 

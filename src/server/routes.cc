@@ -5,6 +5,10 @@ namespace skein {
 void AddRoutes(Router* router) {
   AddCompletionsRoute(router);
   AddChatCompletionsRoute(router);
+  AddDecisionsRoute(router);
+  AddSystemOneRoute(router);
+  AddScoreRoutes(router);
+  AddRerankRoutes(router);
   AddTokenizeRoutes(router);
   AddModelsRoutes(router);
   AddStatusRoutes(router);
