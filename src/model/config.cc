@@ -16,6 +16,7 @@ struct ArchitectureName {
   const char* name;
   const char* model_type;
   Architecture architecture;
+  Head head = Head::kLanguageModel;
 };
 
 constexpr ArchitectureName kArchitectures[] = {
@@ -23,6 +24,14 @@ constexpr ArchitectureName kArchitectures[] = {
     {"MistralForCausalLM", "mistral", Architecture::kMistral},
     {"Qwen2ForCausalLM", "qwen2", Architecture::kQwen2},
     {"Qwen3ForCausalLM", "qwen3", Architecture::kQwen3},
+    {"LlamaForSequenceClassification", "llama", Architecture::kLlama, Head::kClassifier},
+    {"MistralForSequenceClassification", "mistral", Architecture::kMistral, Head::kClassifier},
+    {"Qwen2ForSequenceClassification", "qwen2", Architecture::kQwen2, Head::kClassifier},
+    {"Qwen3ForSequenceClassification", "qwen3", Architecture::kQwen3, Head::kClassifier},
+    {"LlamaModel", "llama", Architecture::kLlama, Head::kNone},
+    {"MistralModel", "mistral", Architecture::kMistral, Head::kNone},
+    {"Qwen2Model", "qwen2", Architecture::kQwen2, Head::kNone},
+    {"Qwen3Model", "qwen3", Architecture::kQwen3, Head::kNone},
 };
 
 // Generous bounds that keep every product of two sizes, times four bytes, inside 64 bits.
@@ -59,7 +68,7 @@ Result<bool> ReadFlag(const JsonObject& json, const char* key, bool absent) {
   return value.value_or(absent);
 }
 
-Result<Architecture> ReadArchitecture(const JsonObject& json) {
+Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto names, json.Strings("architectures"));
   if (!names || names->empty()) return json.Error("architectures", "is missing");
   if (names->size() > 1) return json.Error("architectures", "must name one architecture");
@@ -80,7 +89,24 @@ Result<Architecture> ReadArchitecture(const JsonObject& json) {
     return json.Error("model_type",
                       "is '" + *model_type + "', which does not go with " + found->name);
   }
-  return found->architecture;
+  config->architecture = found->architecture;
+  config->head = found->head;
+  return Status::Ok();
+}
+
+// That of id2label, else num_labels, else the 2 that the reference library takes where a file says
+// neither.
+Result<int32_t> ReadNumClasses(const JsonObject& json) {
+  constexpr int64_t kMaxClasses = 1 << 16;
+  SKEIN_ASSIGN_OR_RETURN(const auto labels, json.Object("id2label"));
+  SKEIN_ASSIGN_OR_RETURN(const auto count, ReadSize(json, "num_labels", kMaxClasses));
+  if (!labels) return count.value_or(2);
+  const auto size = static_cast<int64_t>(labels->members().size());
+  if (size < 1 || size > kMaxClasses) {
+    return json.Error("id2label", "holds " + std::to_string(size) + " labels; must be in [1, " +
+                                      std::to_string(kMaxClasses) + "]");
+  }
+  return static_cast<int32_t>(size);
 }
 
 // What other models use and this engine lacks.
@@ -219,7 +245,9 @@ Result<std::optional<DType>> ReadDType(const JsonObject& json) {
 
 Result<DType> DTypeOfWeights(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
-  SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find("model.embed_tokens.weight"));
+  const char* name = "model.embed_tokens.weight";
+  SKEIN_ASSIGN_OR_RETURN(const TensorView embedding,
+                         files.Find(files.Has(name) ? name : "embed_tokens.weight"));
   return embedding.dtype;
 }
 
@@ -268,10 +296,13 @@ void StretchContext(ModelConfig* config) {
 // Everything but the dtype and what other files say.
 Result<ModelConfig> ReadConfig(const JsonObject& json) {
   ModelConfig config;
-  SKEIN_ASSIGN_OR_RETURN(config.architecture, ReadArchitecture(json));
+  SKEIN_RETURN_IF_ERROR(ReadArchitecture(json, &config));
   SKEIN_RETURN_IF_ERROR(CheckSupported(json));
   SKEIN_RETURN_IF_ERROR(ReadShape(json, &config));
   SKEIN_RETURN_IF_ERROR(ReadVariants(json, &config));
+  if (config.head == Head::kClassifier) {
+    SKEIN_ASSIGN_OR_RETURN(config.num_classes, ReadNumClasses(json));
+  }
   SKEIN_ASSIGN_OR_RETURN(config.rope, ReadRopeConfig(json, config.max_position));
   StretchContext(&config);
   SKEIN_RETURN_IF_ERROR(CheckSlidingWindow(json, config));
@@ -284,6 +315,13 @@ Result<ModelConfig> ReadConfig(const JsonObject& json) {
 const char* NameOf(Architecture architecture) {
   for (const ArchitectureName& entry : kArchitectures) {
     if (entry.architecture == architecture) return entry.name;
+  }
+  return "";
+}
+
+std::string ModelConfig::ArchitectureName() const {
+  for (const auto& entry : kArchitectures) {
+    if (entry.architecture == architecture && entry.head == head) return entry.name;
   }
   return "";
 }
@@ -318,7 +356,8 @@ int64_t ModelConfig::NumParameters() const {
   if (o_bias) layer += hidden;
   if (mlp_bias) layer += 2 * mlp + hidden;
   if (qk_norm) layer += 2 * int64_t{head_dim};
-  return num_layers * layer + hidden + (tie_embeddings ? 1 : 2) * vocab_size * hidden;
+  const int64_t untied = head == Head::kLanguageModel && !tie_embeddings ? 1 : 0;
+  return num_layers * layer + hidden + (1 + untied) * vocab_size * hidden + num_classes * hidden;
 }
 
 int64_t ModelConfig::KvBytesPerToken(DType dtype) const {

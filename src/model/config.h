@@ -14,9 +14,18 @@ namespace skein {
 enum class Architecture { kLlama, kMistral, kQwen2, kQwen3 };
 const char* NameOf(Architecture architecture);  // as config.json spells it: "LlamaForCausalLM"
 
+// What stands behind the last layer.
+enum class Head {
+  kNone,           // nothing: hidden states
+  kLanguageModel,  // the output matrix over the vocabulary
+  kClassifier,     // ForSequenceClassification: num_classes outputs
+};
+
 // What a HuggingFace config.json says of a decoder. Shapes use docs/symbols.md.
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
+  Head head = Head::kLanguageModel;
+  int32_t num_classes = 0;  // of a classifier
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
   int32_t intermediate_size = 0;
@@ -36,6 +45,7 @@ struct ModelConfig {
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  // generation_config.json's if present, else config.json's
 
+  std::string ArchitectureName() const;  // with its head: "Qwen3ForSequenceClassification"
   int64_t NumParameters() const;
   // Bytes of K and V that one token keeps in all layers.
   int64_t KvBytesPerToken(DType dtype) const;

@@ -64,14 +64,18 @@ class WeightsLoader {
   };
 
   Status Walk() {
+    // Files of a model without a head may name its tensors without the part's name.
+    root_ = files_.Has("embed_tokens.weight") && !files_.Has("model.embed_tokens.weight")
+                ? ""
+                : "model.";
     weights_.layers.clear();
     weights_.layers.resize(config_.num_layers);
     for (int32_t i = 0; i < config_.num_layers; ++i) {
-      const std::string prefix = "model.layers." + std::to_string(i) + ".";
+      const std::string prefix = root_ + "layers." + std::to_string(i) + ".";
       SKEIN_RETURN_IF_ERROR(WalkAttention(prefix, weights_.layers[i]));
       SKEIN_RETURN_IF_ERROR(WalkMlp(prefix, weights_.layers[i]));
     }
-    SKEIN_RETURN_IF_ERROR(Vector("model.norm.weight", config_.hidden_size, weights_.final_norm));
+    SKEIN_RETURN_IF_ERROR(Vector(root_ + "norm.weight", config_.hidden_size, weights_.final_norm));
     return WalkVocabulary();
   }
 
@@ -117,14 +121,26 @@ class WeightsLoader {
   Status WalkVocabulary() {
     const int32_t vocab = config_.vocab_size;
     const int32_t hidden = config_.hidden_size;
-    const char* embedding = "model.embed_tokens";
+    const std::string embedding = root_ + "embed_tokens";
+    if (config_.head != Head::kLanguageModel) {
+      SKEIN_RETURN_IF_ERROR(Table(embedding + ".weight"));
+      return config_.head == Head::kClassifier ? WalkClassifier() : Status::Ok();
+    }
     if (config_.tie_embeddings) {
       // Some writers store the tied matrix twice.
       known_.insert("lm_head.weight");
       return Matrix({{embedding, 0, vocab}}, vocab, hidden, weights_.output);
     }
-    SKEIN_RETURN_IF_ERROR(Table(std::string(embedding) + ".weight"));
+    SKEIN_RETURN_IF_ERROR(Table(embedding + ".weight"));
     return Matrix({{"lm_head", 0, vocab}}, vocab, hidden, weights_.output);
+  }
+
+  Status WalkClassifier() {
+    const std::vector<Part> score = {{"score", 0, config_.num_classes}};
+    SKEIN_RETURN_IF_ERROR(
+        Matrix(score, config_.num_classes, config_.hidden_size, weights_.head_out));
+    return files_.Has("score.bias") ? Bias(score, config_.num_classes, weights_.head_out_bias)
+                                    : Status::Ok();
   }
 
   Result<TensorView> Find(const std::string& name, const std::vector<int64_t>& shape) {
@@ -242,7 +258,7 @@ class WeightsLoader {
     for (const std::string& name : files_.Names()) {
       // Old checkpoints store the rotation's frequencies, which follow from the config.
       if (known_.contains(name) || name.ends_with(".rotary_emb.inv_freq")) continue;
-      spdlog::warn("tensor {} is not part of {}; ignored", name, NameOf(config_.architecture));
+      spdlog::warn("tensor {} is not part of {}; ignored", name, config_.ArchitectureName());
     }
   }
 
@@ -255,6 +271,7 @@ class WeightsLoader {
   const ModelConfig& config_;
   ThreadTeam& team_;
   const LoadProgress& progress_;
+  std::string root_;
   bool checking_ = true;
   std::set<std::string> known_;
   int64_t bytes_done_ = 0;
@@ -280,7 +297,8 @@ void ModelWeights::EmbeddingRow(int32_t token, float* out) const {
 
 size_t ModelWeights::bytes() const {
   const auto vector_bytes = [](const std::vector<float>& v) { return v.size() * sizeof(float); };
-  size_t bytes = output.bytes() + embedding.size() + vector_bytes(final_norm);
+  size_t bytes = output.bytes() + embedding.size() + vector_bytes(final_norm) + head_out.bytes() +
+                 vector_bytes(head_out_bias);
   for (const LayerWeights& layer : layers) {
     bytes += layer.qkv.bytes() + layer.o.bytes() + layer.gate_up.bytes() + layer.down.bytes();
     for (const std::vector<float>* v :

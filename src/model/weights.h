@@ -38,8 +38,10 @@ struct ModelWeights {
   DType dtype = DType::kBf16;  // compute type: kF32 or kBf16
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;  // [hidden]
-  PackedWeight output;            // [vocab, hidden]
+  PackedWeight output;            // [vocab, hidden]; empty without a language model's head
   AlignedBuffer embedding;        // [vocab, hidden] in dtype; empty: tied to `output`
+  PackedWeight head_out;          // [num_classes, hidden], of a classifier
+  std::vector<float> head_out_bias;
 
   // intermediate_size rounded up to whole panels.
   int32_t intermediate_padded() const;
