@@ -6,9 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "sched/plan.h"
 
 namespace skein {
 namespace {
@@ -70,7 +72,55 @@ Status CheckSampling(const SamplingParams& sampling, int32_t vocab_size) {
   return CheckTokens("allowed_token_ids", sampling.allowed_token_ids, vocab_size);
 }
 
-Status CheckGenerate(const EngineLimits& limits, const GenerateSpec& generate) {
+Status CheckNamedLogprobs(const GenerateSpec& generate, int32_t vocab_size) {
+  const std::vector<TokenId>& ids = generate.logprob_token_ids;
+  if (ids.empty()) return Status::Ok();
+  if (!generate.num_logprobs || ids.size() > size_t{kMaxLabels}) {
+    return Refuse(
+        "logprob_token_ids",
+        fmt::format("logprob_token_ids has {} entries, must have at most {}, and be given "
+                    "with logprobs",
+                    ids.size(), kMaxLabels));
+  }
+  SKEIN_RETURN_IF_ERROR(CheckTokens("logprob_token_ids", ids, vocab_size));
+  return CheckDistinct("logprob_token_ids", ids);
+}
+
+Status CheckChoices(const EngineLimits& limits, const Request& request) {
+  const GenerateSpec& generate = request.generate();
+  if (generate.choices.empty()) return Status::Ok();
+  if (generate.choices.size() > size_t{kMaxChoices}) {
+    return Refuse("choices", fmt::format("choices has {} entries, must have at most {}",
+                                         generate.choices.size(), kMaxChoices));
+  }
+  if (generate.min_tokens > 0 || !generate.stop_token_ids.empty() ||
+      !generate.sampling.allowed_token_ids.empty()) {
+    return Refuse("choices",
+                  "choices allow neither min_tokens nor stop_token_ids nor allowed_token_ids");
+  }
+  const int64_t room =
+      std::min<int64_t>(generate.max_tokens, limits.max_model_len - std::ssize(request.prompt));
+  for (const std::vector<TokenId>& choice : generate.choices) {
+    SKEIN_RETURN_IF_ERROR(CheckTokens("choices", choice, limits.vocab_size));
+    if (choice.empty() || std::ssize(choice) > room) {
+      return Refuse("choices", fmt::format("a choice has {} tokens, must have 1 to {}: max_tokens "
+                                           "and what the context has room for",
+                                           choice.size(), room));
+    }
+  }
+  std::vector<std::vector<TokenId>> sorted = generate.choices;
+  std::ranges::sort(sorted);
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    // What begins with another comes right behind it, or behind one that does too.
+    if (sorted[i] == sorted[i - 1] || GoesOn(sorted[i], sorted[i - 1])) {
+      return Refuse("choices", "no choice may begin with another");
+    }
+  }
+  return Status::Ok();
+}
+
+Status CheckGenerate(const EngineLimits& limits, const Request& request) {
+  const GenerateSpec& generate = request.generate();
   SKEIN_RETURN_IF_ERROR(CheckSampling(generate.sampling, limits.vocab_size));
   SKEIN_RETURN_IF_ERROR(CheckTokens("stop_token_ids", generate.stop_token_ids, limits.vocab_size));
   if (generate.min_tokens < 0 || generate.min_tokens > std::max(0, generate.max_tokens)) {
@@ -80,7 +130,8 @@ Status CheckGenerate(const EngineLimits& limits, const GenerateSpec& generate) {
   if (generate.num_logprobs) {
     SKEIN_RETURN_IF_ERROR(CheckRange("logprobs", *generate.num_logprobs, 0, limits.max_logprobs));
   }
-  return Status::Ok();
+  SKEIN_RETURN_IF_ERROR(CheckNamedLogprobs(generate, limits.vocab_size));
+  return CheckChoices(limits, request);
 }
 
 Status CheckLabels(const EngineLimits& limits, const LabelSpec& labels) {
@@ -128,7 +179,7 @@ Status ValidateRequest(const EngineLimits& limits, const Request& request) {
   SKEIN_RETURN_IF_ERROR(CheckHead(limits, request.output));
   SKEIN_RETURN_IF_ERROR(CheckTokens("prompt", request.prompt, limits.vocab_size));
   if (request.prompt_logprobs) SKEIN_RETURN_IF_ERROR(CheckPromptLogprobs(limits, request));
-  if (request.generates()) return CheckGenerate(limits, request.generate());
+  if (request.generates()) return CheckGenerate(limits, request);
   const auto* labels = std::get_if<LabelSpec>(&request.output);
   return labels != nullptr ? CheckLabels(limits, *labels) : Status::Ok();
 }

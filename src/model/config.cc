@@ -7,7 +7,10 @@
 
 #include "io/json_file.h"
 #include "io/safetensors.h"
+#include "model/config_fields.h"
+#include "model/encoder_config.h"
 #include "model/rope_config.h"
+#include "model/tensor_list.h"
 
 namespace skein {
 namespace {
@@ -32,41 +35,19 @@ constexpr ArchitectureName kArchitectures[] = {
     {"MistralModel", "mistral", Architecture::kMistral, Head::kNone},
     {"Qwen2Model", "qwen2", Architecture::kQwen2, Head::kNone},
     {"Qwen3Model", "qwen3", Architecture::kQwen3, Head::kNone},
+    {"BertModel", "bert", Architecture::kBert, Head::kNone},
+    {"BertForSequenceClassification", "bert", Architecture::kBert, Head::kClassifier},
+    {"RobertaModel", "roberta", Architecture::kRoberta, Head::kNone},
+    {"RobertaForSequenceClassification", "roberta", Architecture::kRoberta, Head::kClassifier},
+    {"XLMRobertaModel", "xlm-roberta", Architecture::kXlmRoberta, Head::kNone},
+    {"XLMRobertaForSequenceClassification", "xlm-roberta", Architecture::kXlmRoberta,
+     Head::kClassifier},
+    {"DistilBertModel", "distilbert", Architecture::kDistilBert, Head::kNone},
+    {"DistilBertForSequenceClassification", "distilbert", Architecture::kDistilBert,
+     Head::kClassifier},
 };
 
-// Generous bounds that keep every product of two sizes, times four bytes, inside 64 bits.
-constexpr int64_t kMaxWidth = int64_t{1} << 22;  // vocabulary, hidden, MLP
-constexpr int64_t kMaxLayers = 4096;
-constexpr int64_t kMaxHeads = 65536;
 constexpr int64_t kMaxHeadDim = 4096;
-constexpr int64_t kMaxPosition = int64_t{1} << 30;
-
-Status Unsupported(const JsonObject& object, std::string_view key, const std::string& problem) {
-  return Status(StatusCode::kUnsupported,
-                object.where() + ": '" + std::string(key) + "' " + problem, std::string(key));
-}
-
-Result<std::optional<int32_t>> ReadSize(const JsonObject& json, const char* key, int64_t max) {
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<int64_t> value, json.Int(key));
-  if (!value) return std::optional<int32_t>();
-  if (*value < 1 || *value > max) {
-    return json.Error(
-        key, "is " + std::to_string(*value) + "; must be in [1, " + std::to_string(max) + "]");
-  }
-  return std::optional<int32_t>(static_cast<int32_t>(*value));
-}
-
-Status RequireSize(const JsonObject& json, const char* key, int64_t max, int32_t* out) {
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<int32_t> value, ReadSize(json, key, max));
-  if (!value) return json.Error(key, "is missing");
-  *out = *value;
-  return Status::Ok();
-}
-
-Result<bool> ReadFlag(const JsonObject& json, const char* key, bool absent) {
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<bool> value, json.Bool(key));
-  return value.value_or(absent);
-}
 
 Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto names, json.Strings("architectures"));
@@ -94,26 +75,13 @@ Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
   return Status::Ok();
 }
 
-// That of id2label, else num_labels, else the 2 that the reference library takes where a file says
-// neither.
-Result<int32_t> ReadNumClasses(const JsonObject& json) {
-  constexpr int64_t kMaxClasses = 1 << 16;
-  SKEIN_ASSIGN_OR_RETURN(const auto labels, json.Object("id2label"));
-  SKEIN_ASSIGN_OR_RETURN(const auto count, ReadSize(json, "num_labels", kMaxClasses));
-  if (!labels) return count.value_or(2);
-  const auto size = static_cast<int64_t>(labels->members().size());
-  if (size < 1 || size > kMaxClasses) {
-    return json.Error("id2label", "holds " + std::to_string(size) + " labels; must be in [1, " +
-                                      std::to_string(kMaxClasses) + "]");
-  }
-  return static_cast<int32_t>(size);
-}
-
 // What other models use and this engine lacks.
-Status CheckSupported(const JsonObject& json) {
-  SKEIN_ASSIGN_OR_RETURN(const auto activation, json.String("hidden_act"));
-  if (activation && *activation != "silu") {
-    return Unsupported(json, "hidden_act", "is '" + *activation + "'; only 'silu' is supported");
+Status CheckSupported(const JsonObject& json, const ModelConfig& config) {
+  if (!config.is_encoder()) {
+    SKEIN_ASSIGN_OR_RETURN(const auto activation, json.String("hidden_act"));
+    if (activation && *activation != "silu") {
+      return Unsupported(json, "hidden_act", "is '" + *activation + "'; only 'silu' is supported");
+    }
   }
   for (const char* key : {"quantization_config", "compression_config"}) {
     if (!json.Has(key)) continue;
@@ -181,7 +149,7 @@ Status ReadVariants(const JsonObject& json, ModelConfig* config) {
     return json.Error("rms_norm_eps", "is " + std::to_string(*eps) + "; must be in (0, 1)");
   }
   config->rms_norm_eps = static_cast<float>(*eps);
-  // All four architectures leave the output matrix untied unless told otherwise.
+  // All four decoders leave the output matrix untied unless told otherwise.
   SKEIN_ASSIGN_OR_RETURN(config->tie_embeddings, ReadFlag(json, "tie_word_embeddings", false));
   SKEIN_ASSIGN_OR_RETURN(const bool attention_bias, ReadFlag(json, "attention_bias", false));
   SKEIN_ASSIGN_OR_RETURN(const bool mlp_bias, ReadFlag(json, "mlp_bias", false));
@@ -198,6 +166,8 @@ Status ReadVariants(const JsonObject& json, ModelConfig* config) {
     case Architecture::kQwen3:
       config->qkv_bias = config->o_bias = attention_bias;
       config->qk_norm = true;
+      break;
+    default:  // ReadEncoderConfig
       break;
   }
   return Status::Ok();
@@ -243,11 +213,9 @@ Result<std::optional<DType>> ReadDType(const JsonObject& json) {
   return Unsupported(json, key, "is '" + *name + "'; supported are float32, bfloat16 and float16");
 }
 
-Result<DType> DTypeOfWeights(const std::string& model_dir) {
+Result<DType> DTypeOfWeights(const std::string& model_dir, const ModelConfig& config) {
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
-  const char* name = "model.embed_tokens.weight";
-  SKEIN_ASSIGN_OR_RETURN(const TensorView embedding,
-                         files.Find(files.Has(name) ? name : "embed_tokens.weight"));
+  SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find(ListTensors(config).front().name));
   return embedding.dtype;
 }
 
@@ -297,7 +265,11 @@ void StretchContext(ModelConfig* config) {
 Result<ModelConfig> ReadConfig(const JsonObject& json) {
   ModelConfig config;
   SKEIN_RETURN_IF_ERROR(ReadArchitecture(json, &config));
-  SKEIN_RETURN_IF_ERROR(CheckSupported(json));
+  SKEIN_RETURN_IF_ERROR(CheckSupported(json, config));
+  if (config.is_encoder()) {
+    SKEIN_RETURN_IF_ERROR(ReadEncoderConfig(json, &config));
+    return config;
+  }
   SKEIN_RETURN_IF_ERROR(ReadShape(json, &config));
   SKEIN_RETURN_IF_ERROR(ReadVariants(json, &config));
   if (config.head == Head::kClassifier) {
@@ -333,7 +305,7 @@ Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   if (dtype) {
     config.file_dtype = *dtype;
   } else {
-    SKEIN_ASSIGN_OR_RETURN(config.file_dtype, DTypeOfWeights(model_dir));
+    SKEIN_ASSIGN_OR_RETURN(config.file_dtype, DTypeOfWeights(model_dir, config));
   }
   SKEIN_RETURN_IF_ERROR(ReadGenerationConfig(model_dir, &config));
   return config;
@@ -349,15 +321,13 @@ Result<ModelConfig> ParseModelConfig(const std::string& config_json) {
 }
 
 int64_t ModelConfig::NumParameters() const {
-  const int64_t hidden = hidden_size, mlp = intermediate_size;
-  const int64_t q = int64_t{num_heads} * head_dim, kv = int64_t{num_kv_heads} * head_dim;
-  int64_t layer = hidden * (q + 2 * kv) + q * hidden + 3 * hidden * mlp + 2 * hidden;
-  if (qkv_bias) layer += q + 2 * kv;
-  if (o_bias) layer += hidden;
-  if (mlp_bias) layer += 2 * mlp + hidden;
-  if (qk_norm) layer += 2 * int64_t{head_dim};
-  const int64_t untied = head == Head::kLanguageModel && !tie_embeddings ? 1 : 0;
-  return num_layers * layer + hidden + (1 + untied) * vocab_size * hidden + num_classes * hidden;
+  int64_t total = 0;
+  for (const ModelTensor& tensor : ListTensors(*this)) {
+    int64_t size = 1;
+    for (const int64_t dimension : tensor.shape) size *= dimension;
+    total += size;
+  }
+  return total;
 }
 
 int64_t ModelConfig::KvBytesPerToken(DType dtype) const {

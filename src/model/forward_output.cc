@@ -14,8 +14,10 @@ constexpr int32_t kPanelsPerTicket = 32;  // of labels
 
 void ForwardPass::CutOutputs() {
   const ModelWeights& w = *context_.weights;
-  SKEIN_CHECK(w.output.n() > 0 || (batch_.logit_tokens.empty() && batch_.label_outputs.empty()));
-  SKEIN_CHECK(w.head_out.n() > 0 || batch_.classified_rows.empty());
+  // Of an encoder the tokens' last hidden states are wanted (encoded()), not logits.
+  SKEIN_CHECK(w.output.n() > 0 || batch_.logit_tokens.empty() || config().is_encoder());
+  SKEIN_CHECK(w.output.n() > 0 || batch_.label_outputs.empty());
+  SKEIN_CHECK((w.head_out.n() > 0 && !config().is_encoder()) || batch_.classified_rows.empty());
   for (const LabelOutput& output : batch_.label_outputs) {
     SKEIN_CHECK(!output.labels.empty());
     for (const int32_t label : output.labels) SKEIN_CHECK(label >= 0 && label < w.output.n());
@@ -41,7 +43,10 @@ void ForwardPass::BeginChunk() {
     return CutProduct(chunk().count, w.n(), w.k(), t_, kProductRowsPerTicket,
                       context_.team->num_threads());
   };
-  if (chunk().kind == OutputKind::kLogits) output_cut_ = cut(context_.weights->output);
+  output_cut_ = {};
+  if (chunk().kind == OutputKind::kLogits && context_.weights->output.n() > 0) {
+    output_cut_ = cut(context_.weights->output);
+  }
   if (chunk().kind == OutputKind::kClasses) output_cut_ = cut(context_.weights->head_out);
   if (chunk().kind != OutputKind::kLabels) return;
   CutLabels();
@@ -96,9 +101,8 @@ void ForwardPass::NormOutput(int32_t i) {
   } else {
     token = LastToken(batch_.classified_rows[index]);
   }
-  context_.kernels->RmsNorm(workspace_.x + token * hidden, context_.weights->final_norm.data(),
-                            config().rms_norm_eps, config().hidden_size,
-                            workspace_.logit_h + i * hidden * t_, context_.weights->dtype);
+  NormRow(context_.weights->final_norm, context_.weights->final_norm_bias,
+          workspace_.x + token * hidden, workspace_.logit_h + i * hidden * t_);
 }
 
 void ForwardPass::Pool(int32_t i) {
@@ -107,9 +111,15 @@ void ForwardPass::Pool(int32_t i) {
   const ForwardRow& row = batch_.rows[index];
   float* out = MutableOutput(i);
   const auto norm = [&](int32_t token, float* to) {
-    context_.kernels->RmsNorm(workspace_.x + int64_t{token} * hidden,
-                              context_.weights->final_norm.data(), config().rms_norm_eps, hidden,
-                              to, DType::kF32);
+    const ModelWeights& w = *context_.weights;
+    const float* x = workspace_.x + int64_t{token} * hidden;
+    if (config().is_encoder()) {
+      context_.kernels->LayerNorm(x, w.final_norm.data(), w.final_norm_bias.data(),
+                                  config().layer_norm_eps, hidden, to, DType::kF32);
+    } else {
+      context_.kernels->RmsNorm(x, w.final_norm.data(), config().rms_norm_eps, hidden, to,
+                                DType::kF32);
+    }
   };
   if (context_.pooling == Pooling::kLast) return norm(LastToken(index), out);
   if (context_.pooling == Pooling::kCls) return norm(row.first_token, out);

@@ -49,7 +49,7 @@ struct CpuExecutor::State {
   int next_copy_ticket = 0;                // tickets: copy by layer
   std::vector<const PlanRow*> logit_rows;  // in plan order; null where only a prompt
                                            // log-probability is read
-  std::vector<Job> jobs;  // in plan order
+  std::vector<Job> jobs;                   // in plan order
   // Jobs whose logits are there: [next_job, end_job); those before are done.
   int next_job = 0;
   int end_job = 0;
@@ -122,6 +122,7 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
   ForwardBatch& batch = state.pass.batch();
   const int32_t first_token = batch.num_tokens();
   batch.AddRow(row.tokens, row.begin, row.block_table, false);
+  batch.rows.back().fork = {row.fork.from, row.fork.to, row.fork.num_tokens};
   const auto row_index = static_cast<int32_t>(batch.rows.size()) - 1;
   const int32_t last_token = batch.num_tokens() - 1;
   const auto add_logits = [&](int32_t token, const PlanRow* seen) {

@@ -182,7 +182,6 @@ TEST_F(ReadsTest, SameBitsWhateverTheLoadTheChunksAndTheCache) {
   EXPECT_EQ(expected[4].tokens.size(), 30u);
   EXPECT_EQ(expected[5].read->values.size(), 64u);
   EXPECT_GT(expected[1].read->log_sum_exp, expected[1].read->values[0]);
-  uint64_t num_preemptions = 0;
   const ServeOptions cases[] = {
       {},
       {.max_num_batched_tokens = 4},
@@ -202,9 +201,7 @@ TEST_F(ReadsTest, SameBitsWhateverTheLoadTheChunksAndTheCache) {
       const std::vector<Answer> answers = server.AskAll(load);
       for (size_t i = 0; i < load.size(); ++i) ExpectSame(answers[i], expected[which[i]]);
     }
-    num_preemptions += server.engine().Stats().num_preemptions;
   }
-  std::printf("%llu preemptions\n", static_cast<unsigned long long>(num_preemptions));
 }
 
 // A prompt that loses its blocks half way computes them again and delivers only the rest.
@@ -272,7 +269,7 @@ TEST_F(ReadsTest, PromptLogprobsAgreeWithTheReference) {
       Request request;
       request.prompt = prompt["prompt_ids"].get<std::vector<TokenId>>();
       const auto length = std::ssize(request.prompt);
-      std::vector<TokenId> all(golden["vocab_size"]);
+      std::vector<TokenId> all(golden["vocab_size"].get<size_t>());
       std::iota(all.begin(), all.end(), 0);
       request.output = LabelSpec{.tokens = all, .want_log_sum_exp = true};
       request.prompt_logprobs = PromptLogprobsSpec{.num_top = 5};

@@ -40,6 +40,7 @@ void Sampler::Draw(const DrawSpec& spec, const float* logits, int thread, DrawRe
   Scratch& scratch = scratch_[thread];
   const SamplingParams& params = spec.generate->sampling;
   result->token.top_logprobs.clear();
+  result->token.named_logprobs.clear();
   const Kernels::LogSum sum = kernels_->LogSumExp(logits, vocab_);
   result->finite = sum.finite;
   if (!sum.finite) {
@@ -47,12 +48,15 @@ void Sampler::Draw(const DrawSpec& spec, const float* logits, int thread, DrawRe
     return;
   }
   const bool untouched = IsGreedy(params) && params.logit_bias.empty() &&
-                         params.allowed_token_ids.empty() && !HasPenalties(params) &&
-                         !MustMaskStops(spec);
+                         params.allowed_token_ids.empty() && spec.generate->choices.empty() &&
+                         !HasPenalties(params) && !MustMaskStops(spec);
   result->token.token = untouched ? sum.argmax : Pick(spec, logits, scratch);
   if (spec.generate->num_logprobs) {
     OutputToken& token = result->token;
     token.chosen = LogprobOf(token.token, logits, sum.log_sum_exp);
+    for (const TokenId id : spec.generate->logprob_token_ids) {
+      token.named_logprobs.push_back({id, logits[id] - sum.log_sum_exp, 0});
+    }
     FillTop(logits, sum.log_sum_exp, *spec.generate->num_logprobs, scratch, &token.top_logprobs);
   }
 }
@@ -70,25 +74,38 @@ bool Sampler::Logprob(TokenId token, int32_t num_top, const float* logits, int t
 
 TokenId Sampler::Pick(const DrawSpec& spec, const float* logits, Scratch& scratch) const {
   const SamplingParams& params = spec.generate->sampling;
-  ApplyBias(params, logits, scratch);
+  const std::span<const TokenId> allowed = AllowedIds(spec, scratch);
+  ApplyBias(params, allowed, logits, scratch);
   if (HasPenalties(params)) ApplyPenalties(spec, scratch);
   if (MustMaskStops(spec)) MaskStops(spec, scratch);
   const auto best = std::max_element(scratch.logits.begin(), scratch.logits.end());
   const auto argmax = static_cast<TokenId>(best - scratch.logits.begin());
-  if (std::isinf(*best) && *best < 0 && !params.allowed_token_ids.empty()) {
+  if (std::isinf(*best) && *best < 0 && !allowed.empty()) {
     // The model itself gives every allowed token the probability zero.
-    return *std::ranges::min_element(params.allowed_token_ids);
+    return *std::ranges::min_element(allowed);
   }
   if (IsGreedy(params) || std::isinf(*best)) return argmax;
   return DrawWeighted(spec, *best, scratch);
 }
 
-void Sampler::ApplyBias(const SamplingParams& params, const float* logits, Scratch& scratch) const {
-  if (params.allowed_token_ids.empty()) {
+std::span<const TokenId> Sampler::AllowedIds(const DrawSpec& spec, Scratch& scratch) const {
+  if (spec.generate->choices.empty()) return spec.generate->sampling.allowed_token_ids;
+  const std::span<const TokenId> output = spec.history.subspan(spec.prompt_len);
+  scratch.next_of_choices.clear();
+  for (const std::vector<TokenId>& choice : spec.generate->choices) {
+    if (GoesOn(choice, output)) scratch.next_of_choices.push_back(choice[output.size()]);
+  }
+  SKEIN_CHECK(!scratch.next_of_choices.empty());
+  return scratch.next_of_choices;
+}
+
+void Sampler::ApplyBias(const SamplingParams& params, std::span<const TokenId> allowed,
+                        const float* logits, Scratch& scratch) const {
+  if (allowed.empty()) {
     std::copy_n(logits, vocab_, scratch.logits.begin());
   } else {
     std::fill(scratch.logits.begin(), scratch.logits.end(), kMinusInf);
-    for (const TokenId id : params.allowed_token_ids) scratch.logits[id] = logits[id];
+    for (const TokenId id : allowed) scratch.logits[id] = logits[id];
   }
   for (const auto& [id, bias] : params.logit_bias) scratch.logits[id] += bias;
 }

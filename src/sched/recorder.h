@@ -18,7 +18,9 @@ namespace skein {
 //   {"event":"plan","t":T,"iteration":N,"class":"oneshot|decode|mixed","copies":[[from,to],...],
 //    "prefills":[ROW,...],"decodes":[ROW,...]}       ROW: [id, sample, begin, end, number of draws,
 //                                                    of reads (0 or 1), of prompt
-//                                                    log-probabilities]
+//                                                    log-probabilities]; a row that continues a
+//                                                    common prefix has two more: the prefix's id,
+//                                                    tokens of its fork
 //   {"event":"complete","t":T,"tokens":[...],"reads":[...],"prompt_logprobs":[...]}
 //                                                    tokens: null where a draw was not finite;
 //                                                    reads, prompt_logprobs: one bool a row, finite

@@ -42,18 +42,30 @@ constexpr bool HasEnded(SequenceState state) {
 }
 
 struct Sequence;
+struct Trunk;
+
+// How urgent a request is, by the configured order: the smaller goes first.
+struct Urgency {
+  int32_t priority = 0;
+  int64_t rank = 0;  // what the order policy says; 0 where arrival alone decides
+  auto operator<=>(const Urgency&) const = default;
+};
 
 // A request inside the scheduler.
 struct RequestRecord {
   RequestId id = 0;
   uint64_t arrival = 0;  // arrivals before this one
-  Request request;       // its prompt has moved into the first sequence
+  Urgency urgency;       // changes only when it inherits that of a request that waits for it
+  TimeUs waits_for_prefix_since_us = -1;
+  Request request;  // its prompt has moved into the first sequence
   int32_t prompt_len = 0;
   int32_t budget = 0;  // tokens of output, at most
   ExecutionClass execution_class = ExecutionClass::kDecode;
   bool scheduled = false;  // ever admitted
   bool forked = false;     // the prompt is computed; each sample has a sequence of its own
   bool whole = false;      // the prompt must be computed in one row
+  // Another request may compute its prefix: not where it needs the hidden states of that itself.
+  bool shares_prefix = true;
   // The first position whose log-probability is wanted and has not been delivered; prompt_len where
   // there is none. What is computed again does not deliver it again.
   int32_t next_prompt_logprob = 0;
@@ -64,9 +76,9 @@ struct RequestRecord {
   std::vector<std::unique_ptr<Sequence>> sequences;
 };
 
-// Who goes first: lower priority value, then earlier arrival, then lower sample.
+// Who goes first: the more urgent, then earlier arrival, then lower sample.
 struct SequenceKey {
-  int32_t priority = 0;
+  Urgency urgency;
   uint64_t arrival = 0;
   int32_t sample = 0;
   auto operator<=>(const SequenceKey&) const = default;
@@ -89,9 +101,11 @@ struct Sequence {
   std::vector<DrawSpec> draws;
   const OutputSpec* read = nullptr;
   PromptLogprobsRange prompt_logprobs;
+  Trunk* trunk = nullptr;  // the prefix it shares, until its first own tokens are computed
+  size_t trunk_place = 0;  // in trunk->members
 
   SequenceId id() const { return MakeSequenceId(request->id, sample); }
-  SequenceKey key() const { return {request->request.priority, request->arrival, sample}; }
+  SequenceKey key() const { return {request->urgency, request->arrival, sample}; }
   bool oneshot() const { return request->execution_class == ExecutionClass::kOneShot; }
   int32_t num_remaining() const { return static_cast<int32_t>(tokens.size()) - num_computed; }
   // How many of its tokens may come from the prefix cache: the last is always computed, and so is

@@ -9,6 +9,12 @@ void AddRoutes(Router* router);
 
 void AddCompletionsRoute(Router* router);      // /v1/completions
 void AddChatCompletionsRoute(Router* router);  // /v1/chat/completions
+void AddEmbeddingsRoutes(Router* router);      // /v1/embeddings, /pooling, /classify
+void AddTeiRoutes(Router* router);             // /embed, /predict, /similarity
+void AddDecisionsRoute(Router* router);        // /v1/decisions
+void AddSystemOneRoute(Router* router);        // /v1/systemone
+void AddScoreRoutes(Router* router);           // /v1/score, /score, /generative_scoring
+void AddRerankRoutes(Router* router);          // /rerank, /v1/rerank, /v2/rerank
 void AddTokenizeRoutes(Router* router);        // /tokenize, /detokenize
 void AddModelsRoutes(Router* router);          // /v1/models, /v1/models/{id}
 void AddStatusRoutes(Router* router);          // /health, /ping, /version, /metrics

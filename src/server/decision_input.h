@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "server/json.h"
+
+namespace skein {
+
+// The text of a string or of an array of parts: input_text (or text), and input_json, whose `data`
+// is written as JSON. Parts are joined by line feeds. What is something else, images above all, or
+// leaves no text is refused; `field` names it.
+Result<std::string> DecisionText(const Json& value, const std::string& field);
+
+// The text of `input` of /v1/decisions: a string, or an array of user messages, whose texts are
+// joined by empty lines.
+Result<std::string> DecisionInput(const Json* value, const std::string& field);
+
+}  // namespace skein

@@ -1,0 +1,101 @@
+#include "server/decision_labels.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace skein {
+namespace {
+
+constexpr size_t kLetters = 26;
+
+std::string Letter(size_t i) { return std::string(1, static_cast<char>('A' + i)); }
+
+}  // namespace
+
+Result<LabelFinder> LabelFinder::Make(const Tokenizer* tokenizer, std::string ending,
+                                      bool space_first) {
+  LabelFinder finder(tokenizer, std::move(ending), space_first);
+  SKEIN_RETURN_IF_ERROR(tokenizer->Encode(finder.ending_, false, &finder.ending_ids_));
+  return finder;
+}
+
+std::optional<TokenId> LabelFinder::TokenOf(std::string_view text) const {
+  std::vector<TokenId> ids;
+  if (!tokenizer_->Encode(ending_ + std::string(text), false, &ids).ok()) return std::nullopt;
+  const bool one_more = ids.size() == ending_ids_.size() + 1 &&
+                        std::equal(ending_ids_.begin(), ending_ids_.end(), ids.begin());
+  return one_more ? std::optional(ids.back()) : std::nullopt;
+}
+
+std::optional<std::vector<TokenId>> LabelFinder::TokensOf(const std::vector<std::string>& texts,
+                                                          std::string* failed) const {
+  for (const bool space : {space_first_, !space_first_}) {
+    std::vector<TokenId> tokens;
+    for (const std::string& text : texts) {
+      const auto token = TokenOf(space ? " " + text : text);
+      if (!token) {
+        if (failed->empty()) *failed = text;
+        break;
+      }
+      tokens.push_back(*token);
+    }
+    if (tokens.size() == texts.size()) return tokens;
+  }
+  return std::nullopt;
+}
+
+Result<DecisionLabels> LabelFinder::Exactly(const std::vector<std::string>& texts) const {
+  std::string failed;
+  auto tokens = TokensOf(texts, &failed);
+  if (!tokens) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("needs the label \"{}\", which is not a single token of this model "
+                              "where the answer begins: use another model or another question type",
+                              failed));
+  }
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if ((*tokens)[i] != (*tokens)[j]) continue;
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("needs the labels \"{}\" and \"{}\", which are the same token of "
+                                "this model: use another model or another question type",
+                                texts[j], texts[i]));
+    }
+  }
+  return DecisionLabels{texts, *std::move(tokens)};
+}
+
+Result<DecisionLabels> LabelFinder::YesNo() const {
+  auto labels = Exactly({"yes", "no"});
+  if (labels.ok()) return labels;
+  auto capital = Exactly({"Yes", "No"});
+  return capital.ok() ? std::move(capital) : std::move(labels);
+}
+
+Result<DecisionLabels> LabelFinder::Letters(size_t count) const {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < std::min(count, kLetters); ++i) texts.push_back(Letter(i));
+  SKEIN_ASSIGN_OR_RETURN(DecisionLabels labels, Exactly(texts));
+  // Codes are tried as the letters were found: both bare or both with a space.
+  const bool space = TokenOf(labels.texts[0]) != labels.tokens[0];
+  for (size_t i = 0; i < kLetters * kLetters && labels.texts.size() < count; ++i) {
+    const std::string code = Letter(i / kLetters) + Letter(i % kLetters);
+    const auto token = TokenOf(space ? " " + code : code);
+    const auto& known = labels.tokens;
+    if (!token || std::find(known.begin(), known.end(), *token) != known.end()) continue;
+    labels.texts.push_back(code);
+    labels.tokens.push_back(*token);
+  }
+  if (labels.texts.size() < count) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("has {} options, but this model has single tokens for {} labels only: "
+                    "ask with fewer options",
+                    count, labels.texts.size()));
+  }
+  return labels;
+}
+
+}  // namespace skein

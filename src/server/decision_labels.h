@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "skein/request.h"
+#include "text/tokenizer.h"
+
+namespace skein {
+
+// The labels of one question: what stands before its options and the token of each.
+struct DecisionLabels {
+  std::vector<std::string> texts;
+  std::vector<TokenId> tokens;  // distinct, [texts.size()]
+};
+
+// Finds labels that are one token each at the place where a prompt ends. Made anew for each prompt
+// ending; cheap.
+class LabelFinder {
+ public:
+  // `ending`: the end of the prompt, long enough that the tokens of what follows do not depend on
+  // what was before it. `space_first`: labels are tried with a space before them, then without;
+  // otherwise the other way round. `tokenizer` must outlive the finder.
+  static Result<LabelFinder> Make(const Tokenizer* tokenizer, std::string ending, bool space_first);
+
+  // All of `texts`. kInvalidArgument names the first that is no single token there, or two that are
+  // the same one.
+  Result<DecisionLabels> Exactly(const std::vector<std::string>& texts) const;
+  // yes and no, in this order.
+  Result<DecisionLabels> YesNo() const;
+  // A..Z; beyond those as many two-letter codes as are needed, of those that are single tokens.
+  Result<DecisionLabels> Letters(size_t count) const;
+
+ private:
+  LabelFinder(const Tokenizer* tokenizer, std::string ending, bool space_first)
+      : tokenizer_(tokenizer), ending_(std::move(ending)), space_first_(space_first) {}
+
+  // The token that `text` adds after the ending; nullopt if it is not exactly one.
+  std::optional<TokenId> TokenOf(std::string_view text) const;
+  // Of the first variant (bare or with a space) of `texts` that works for all; *failed is left with
+  // the first text that failed in the variant tried first.
+  std::optional<std::vector<TokenId>> TokensOf(const std::vector<std::string>& texts,
+                                               std::string* failed) const;
+
+  const Tokenizer* tokenizer_;
+  std::string ending_;
+  bool space_first_;
+  std::vector<TokenId> ending_ids_;
+};
+
+}  // namespace skein

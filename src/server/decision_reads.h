@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "server/decision_prompt.h"
+#include "server/field_reader.h"
+#include "server/model_registry.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// What /v1/decisions and /v1/systemone have in common, read from the body.
+struct DecisionOptions {
+  Request base;            // scheduling fields
+  double temperature = 1;  // the request's own, else the model's
+  bool diagnostics = false;
+};
+DecisionOptions ReadDecisionOptions(FieldReader* reader, const ModelEntry& model);
+
+struct DecisionTask {
+  DecisionOptions options;
+  std::string instructions;  // for all questions; may be empty
+  std::string input;
+  std::string input_field;  // where it came from, for messages
+  std::vector<DecisionQuestion> questions;
+  std::vector<std::string> question_fields;  // [questions.size()], for messages
+};
+
+// The requests that read `task`'s answers, one for each question, in order. Errors name the
+// question's field.
+Result<std::vector<Request>> DecisionReads(const ModelEntry& model, const DecisionTask& task);
+
+// kUnsupported (param "model") if the model has no output matrix to read labels from.
+Status CheckReadsLabels(const ModelEntry& model);
+
+// One request for a prompt. kInvalidArgument with `field` if it is not UTF-8 or too long; `what`
+// then says what the prompt is made of.
+Result<Request> MakeRead(const ModelEntry& model, const Request& base, std::string_view text,
+                         bool add_special_tokens, const std::string& field,
+                         const std::string& what);
+
+// Checks that a prompt has at least one token and fits the model. As above.
+Status CheckPromptLength(const ModelEntry& model, size_t num_tokens, const std::string& field,
+                         const std::string& what);
+
+// Sets group.parent_prefix_len of all to the number of tokens at the head that all share; of a
+// single one to all but `num_own_tokens`.
+void SetSharedHead(size_t num_own_tokens, std::vector<Request>* requests);
+
+// `status` of a part of a body, with `path` before its field's name.
+Status Within(const std::string& path, const Status& status);
+
+}  // namespace skein

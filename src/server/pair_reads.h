@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "server/model_registry.h"
+#include "server/read_session.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// How well documents answer queries, asked of whatever kind of model there is:
+//
+//   classification head     the pair in the tokenizer's pair template: sigmoid of one output, or
+//                           the second class' probability of two
+//   Qwen3-Reranker          its own template: P(yes) of {no, yes}
+//   embedding model         the cosine of two embeddings
+//   other causal models     the relevance question of docs/decisions.md: P(yes)
+struct PairTask {
+  Request base;
+  std::string instruction;           // for models that are asked in words; empty: the default
+  std::vector<std::string> queries;  // [1] or [documents.size()]
+  std::vector<std::string> documents;
+  std::string query_field;     // for messages
+  std::string document_field;  // of document i: document_field[i]
+  // Longer prompts lose the end of their document (with a pair template: of the longer text).
+  // nullopt: they are refused.
+  std::optional<size_t> max_prompt_tokens;
+  bool raw_scores = false;  // before sigmoid or softmax
+};
+
+struct PairReads {
+  std::vector<Request> requests;
+  // The scores [documents.size()] that the answers to `requests` say.
+  std::function<std::vector<double>(const std::vector<ReadValues>& reads)> scores;
+};
+
+Result<PairReads> MakePairReads(const ModelEntry& model, const PairTask& task);
+
+}  // namespace skein

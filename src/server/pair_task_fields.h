@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "server/field_reader.h"
+#include "server/model_registry.h"
+#include "server/pair_reads.h"
+
+namespace skein {
+
+// The fields that routes over pairs of texts have in common: scheduling, `instruction`,
+// `truncate_prompt_tokens` (-1: what the model takes). Mistakes end up in reader->status().
+void ReadPairFields(FieldReader* reader, const ModelEntry& model, PairTask* task);
+
+// A text, or an array of at least one: strings, or objects with a string `text`.
+Result<std::vector<std::string>> TextList(const FieldReader& reader, const std::string& field);
+
+// Tokens of the longest prompt that `model` takes.
+size_t MaxPromptTokens(const ModelEntry& model);
+
+}  // namespace skein

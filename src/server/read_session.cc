@@ -1,0 +1,164 @@
+#include "server/read_session.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "server/answer_format.h"
+#include "server/api_error.h"
+
+namespace skein {
+namespace {
+constexpr size_t kOutputsPerTurn = 256;  // as in generation_call.cc
+}  // namespace
+
+ReadSession::ReadSession(Spec spec)
+    : model_(spec.model),
+      metrics_(spec.metrics),
+      responder_(std::move(spec.responder)),
+      tokenize_us_(spec.tokenize_us),
+      answer_(std::move(spec.answer)),
+      write_(std::move(spec.write)),
+      requests_(std::move(spec.requests)),
+      reads_(requests_.size()),
+      num_unfinished_(requests_.size()) {
+  SKEIN_CHECK(!requests_.empty());
+  shared_tokens_ = requests_.front().group.parent_prefix_len;
+  parts_.reserve(requests_.size());
+  for (const Request& request : requests_) {
+    SKEIN_CHECK(!request.generates() && request.group.parent_prefix_len == shared_tokens_);
+    parts_.push_back({request.slo_ttft_us, static_cast<int32_t>(request.prompt.size()), 0, false});
+  }
+}
+
+void ReadSession::Start() {
+  const auto reads_max = static_cast<size_t>(model_->engine->Limits().max_queued_requests);
+  if (requests_.size() > reads_max) {
+    return responder_->Send(ErrorResponse(
+        Status(StatusCode::kInvalidArgument,
+               fmt::format("one request may ask for at most {} reads (--max-queued-requests), got "
+                           "{}: send several requests",
+                           reads_max, requests_.size()))));
+  }
+  auto self = shared_from_this();
+  mailbox_ = std::make_shared<OutputMailbox>(
+      [self] { self->responder_->Post([self] { self->OnOutputs(); }); });
+  std::vector<RequestId> ids;
+  const Status status = model_->engine->SubmitGroup(
+      std::move(requests_),
+      [mailbox = mailbox_](RequestOutput output) { mailbox->Put(0, std::move(output)); }, &ids);
+  if (!status.ok()) {
+    mailbox_->Close();
+    return responder_->Send(ErrorResponse(status));
+  }
+  responder_->Post([self, ids = std::move(ids)]() mutable { self->OnStarted(std::move(ids)); });
+  responder_->OnAbort([self](AbortReason reason) { self->OnAbort(reason); });
+}
+
+void ReadSession::OnStarted(std::vector<RequestId> ids) {
+  SKEIN_CHECK(ids.size() == parts_.size());
+  ids_ = std::move(ids);
+  for (size_t i = 0; i < ids_.size(); ++i) index_of_.emplace(ids_[i], i);
+  started_ = true;
+  if (finished_) return CancelAll();
+  OnOutputs();
+}
+
+void ReadSession::OnOutputs() {
+  if (!started_ || finished_) return;
+  bool more = false;
+  for (OutputMailbox::Item& item : mailbox_->Take(kOutputsPerTurn, &more)) {
+    OnOutput(std::move(item.output));
+    if (finished_) return;
+  }
+  if (num_unfinished_ == 0) return Complete();
+  if (more) responder_->Post([self = shared_from_this()] { self->OnOutputs(); });
+}
+
+void ReadSession::OnOutput(RequestOutput output) {
+  const size_t index = index_of_.at(output.request);
+  Part& part = parts_[index];
+  part.cached_tokens = std::max(part.cached_tokens, output.cached_tokens);
+  if (!output.finish) return;
+  part.done = true;
+  --num_unfinished_;
+  metrics_->CountFinish(*model_, *output.finish);
+  if (*output.finish == FinishReason::kError || *output.finish == FinishReason::kCancelled) {
+    return Fail(output.status.ok() ? Status(StatusCode::kUnavailable, "the request was cancelled")
+                                   : output.status);
+  }
+  SKEIN_CHECK(output.read.has_value());
+  reads_[index] = *std::move(output.read);
+  metrics_->Observe(*model_, {.prompt_tokens = part.prompt_tokens,
+                              .generation_tokens = 0,
+                              .tokenize_us = tokenize_us_ / static_cast<TimeUs>(parts_.size()),
+                              .times = output.times,
+                              .one_shot = true,
+                              .slo_ttft_us = part.slo_ttft_us,
+                              .slo_tpot_us = std::nullopt});
+}
+
+void ReadSession::Complete() {
+  HttpResponse response;
+  if (write_) {
+    response.body = write_({std::move(reads_), Usage()});
+  } else if (Result<Json> body = answer_({std::move(reads_), Usage()}); body.ok()) {
+    response.body = DumpJson(*body);
+  } else {
+    response = ErrorResponse(body.status());
+  }
+  responder_->Send(std::move(response));
+  Finish();
+}
+
+void ReadSession::OnAbort(AbortReason reason) {
+  if (finished_) return;
+  if (reason == AbortReason::kShutdown) {
+    return Fail(Status(StatusCode::kUnavailable, "the server is shutting down"));
+  }
+  CancelAll();
+  Finish();
+}
+
+void ReadSession::Fail(const Status& status) {
+  CancelAll();
+  responder_->Send(ErrorResponse(status));
+  Finish();
+}
+
+void ReadSession::CancelAll() {
+  for (size_t i = 0; i < ids_.size(); ++i) {
+    if (parts_[i].done) continue;
+    parts_[i].done = true;
+    model_->engine->Cancel(ids_[i]);
+    metrics_->CountFinish(*model_, FinishReason::kCancelled);
+  }
+}
+
+void ReadSession::Finish() {
+  finished_ = true;
+  mailbox_->Close();
+}
+
+ReadUsage ReadSession::Usage() const {
+  // Of the shared head, what every member found in the cache was there before this request; what
+  // one of them had to compute was computed for all.
+  int32_t cached_head = shared_tokens_;
+  ReadUsage usage;
+  for (const Part& part : parts_) {
+    cached_head = std::min(cached_head, part.cached_tokens);
+    usage.input_tokens += part.prompt_tokens - shared_tokens_;
+    usage.cached_tokens += std::max(0, part.cached_tokens - shared_tokens_);
+  }
+  usage.input_tokens += shared_tokens_;
+  usage.cached_tokens += cached_head;
+  return usage;
+}
+
+Json ReadUsageJson(const ReadUsage& usage) {
+  return UsageJson({usage.input_tokens, 0, usage.cached_tokens});
+}
+
+}  // namespace skein
