@@ -95,11 +95,11 @@ void AttentionBench(benchmark::State& state, Isa isa, DType dtype) {
   std::vector<float> out(q.size());
   std::vector<AttentionRow> rows;
   for (int32_t r = 0; r < num_rows; ++r) {
-    rows.push_back({q.data() + r * kHeadDim, num_keys, out.data() + r * kHeadDim});
+    rows.push_back({q.data() + r * kHeadDim, out.data() + r * kHeadDim, num_keys, num_blocks,
+                    block_table.data()});
   }
   for (auto _ : state) {
     kernels.value()->Attention({.rows = rows,
-                                .block_table = block_table,
                                 .kv = kv.data(),
                                 .layout = &layout,
                                 .scale = 0.088f});
@@ -174,6 +174,8 @@ void RegisterAll() {
           [=](benchmark::State& state) { AttentionBench(state, isa, dtype); })
           ->Args({2, 1024})
           ->Args({16, 1024})
+          ->Args({32, 1024})
+          ->Args({64, 1024})
           ->Unit(benchmark::kMicrosecond);
     }
   }

@@ -8,16 +8,20 @@ namespace skein {
 // What an engine is told when it is built. Every limit is a named maximum; what exceeds one is
 // refused with its name.
 struct EngineConfig {
-  // A point of the policy space: "vllm-fcfs", "nano-vllm" or "request-level".
-  std::string preset = "vllm-fcfs";
+  // A point of the policy space: "prelude", "vllm-fcfs" (also called "chunked-fcfs"), "paged-fcfs",
+  // "nano-vllm" or "request-level".
+  std::string preset = "prelude";
 
   int32_t vocab_size = 0;                 // of the model; token ids are below it
   int32_t max_model_len = 0;              // tokens: prompt and output together
   int32_t num_kv_blocks = 0;              // blocks of 32 tokens
   int32_t max_num_seqs = 64;              // samples decoded at once
   int32_t max_num_batched_tokens = 2048;  // tokens computed in one step; >= max_num_seqs
-  int32_t max_queued_requests = 1024;     // waiting to be scheduled for the first time
-  int32_t max_logprobs = 20;              // of one token
+  int32_t max_queued_requests = 4096;     // waiting to be scheduled for the first time
+  // "prelude" only: how long a request may wait for another one that is computing their common
+  // prefix; 0: not at all.
+  int32_t max_prefix_wait_ms = 200;
+  int32_t max_logprobs = 20;  // of one token
   bool enable_prefix_caching = true;
   // For tests: requests of one token go the way of those with many, with the same answers.
   bool force_decode_path = false;

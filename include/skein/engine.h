@@ -34,8 +34,11 @@ struct EngineStats {
   uint64_t generation_tokens = 0;
   uint64_t prefix_cache_queries = 0;
   uint64_t prefix_cache_hits = 0;
-  uint64_t num_preemptions = 0;   // recomputations because KV ran out
-  uint64_t requests_oneshot = 0;  // finished, by execution class
+  uint64_t num_preemptions = 0;       // recomputations because KV ran out
+  uint64_t shared_prefixes = 0;       // computed once for several OneShot requests (forests)
+  uint64_t shared_prefix_tokens = 0;  // that requests took from those instead of computing them
+  uint64_t prefix_waits = 0;          // requests that waited for another to compute their prefix
+  uint64_t requests_oneshot = 0;      // finished, by execution class
   uint64_t requests_decode = 0;
   uint64_t decode_slots_taken = 0;   // slots of the decode set ever handed out: OneShot takes none
   uint64_t wasted_decode_slots = 0;  // slot-steps held by finished requests (request level)

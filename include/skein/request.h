@@ -43,8 +43,15 @@ struct GenerateSpec {
   // nullopt: none. 0: of the chosen token. k: also of the k most likely. Natural logarithms of the
   // unmodified distribution (before penalties and temperature).
   std::optional<int32_t> num_logprobs;
-  int32_t num_samples = 1;  // n: independent continuations of one prompt
+  // With num_logprobs: the log-probabilities of these tokens too, at every position of the output.
+  std::vector<TokenId> logprob_token_ids;  // [0, kMaxLabels], distinct
+  // Not empty: the output is exactly one of these. None begins with another. Then there are neither
+  // min_tokens nor stop_token_ids nor allowed_token_ids, and max_tokens is enough for each.
+  std::vector<std::vector<TokenId>> choices;  // [0, kMaxChoices], each [1, max_tokens]
+  int32_t num_samples = 1;                    // n: independent continuations of one prompt
 };
+inline constexpr int32_t kMaxLabels = 1024;
+inline constexpr int32_t kMaxChoices = 255;
 
 // The logits of a few tokens at the last position: a decision, read off one pass. Only these rows
 // of the output matrix are computed, unless `want_log_sum_exp`.
@@ -52,7 +59,6 @@ struct LabelSpec {
   std::vector<TokenId> tokens;    // [1, kMaxLabels], distinct
   bool want_log_sum_exp = false;  // over the whole vocabulary, for probabilities beyond the labels
 };
-inline constexpr int32_t kMaxLabels = 1024;
 
 // The model's pooled hidden state [hidden_size], raw: normalising it and cutting it to fewer
 // dimensions is the caller's.
@@ -80,7 +86,8 @@ struct PromptLogprobsSpec {
 // arrive together (Engine::SubmitGroup) and share deadline and fairness.
 struct GroupSpec {
   uint64_t id = 0;  // 0: a request of its own. Assigned by the engine
-  // Tokens at the head of the prompt that all members have in common, at least.
+  // Tokens at the head of the prompt that the members have in common, as far as the caller knows;
+  // what they really have in common is found out.
   int32_t parent_prefix_len = 0;
 };
 
@@ -111,7 +118,7 @@ inline int32_t NumSamples(const Request& request) {
 }
 
 enum class FinishReason {
-  kStop,       // a stop token id; what was to be read has been read
+  kStop,       // a stop token id; a whole choice; what was to be read has been read
   kLength,     // the budget is used up
   kCancelled,  // Engine::Cancel
   kError,      // `status` says why; no other request is affected
@@ -127,6 +134,8 @@ struct OutputToken {
   TokenId token = 0;
   TokenLogprob chosen;                     // valid where num_logprobs is set
   std::vector<TokenLogprob> top_logprobs;  // [num_logprobs], most likely first
+  // [logprob_token_ids], in their order; ranks are not counted and 0.
+  std::vector<TokenLogprob> named_logprobs;
 };
 
 // What a LabelSpec, an EmbedSpec or a ClassifySpec asked for.

@@ -165,7 +165,8 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
       ->required();
   app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
   app->add_option("--scheduling", o->scheduling,
-                  "Scheduling preset: vllm-fcfs, nano-vllm or request-level")
+                  "Scheduling preset: prelude (shared prefixes computed once, fair between "
+                  "clients), chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm or request-level")
       ->capture_default_str();
   app->add_option("--threads", o->threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, kThreadsMax))

@@ -2,7 +2,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "base/check.h"
 #include "engine/validate.h"
@@ -17,6 +19,16 @@ size_t MaxEvents(const EngineConfig& config) {
   const auto queued = static_cast<size_t>(config.max_queued_requests);
   const auto running = static_cast<size_t>(config.num_kv_blocks) + config.max_num_seqs;
   return queued + (queued + 2 * running) * (1 + static_cast<size_t>(config.max_num_seqs));
+}
+
+// The most urgent deadline of a group becomes that of all.
+void ShareDeadline(std::vector<Request>* requests) {
+  std::optional<TimeUs> soonest_us;
+  for (const Request& request : *requests) {
+    if (!request.slo_ttft_us) continue;
+    soonest_us = std::min(soonest_us.value_or(*request.slo_ttft_us), *request.slo_ttft_us);
+  }
+  for (Request& request : *requests) request.slo_ttft_us = soonest_us;
 }
 
 }  // namespace
@@ -64,6 +76,7 @@ Status EngineLoop::SubmitGroup(std::vector<Request> requests, OutputCallback cal
       return {status.code(), fmt::format("{}: {}", i, status.message()), status.param()};
     }
   }
+  ShareDeadline(&requests);
   return Enqueue(std::move(requests), std::move(callback), ids);
 }
 
@@ -81,15 +94,18 @@ Status EngineLoop::Enqueue(std::vector<Request> requests, OutputCallback callbac
                         "(max_queued_requests)",
                         waiting, count, config_.max_queued_requests)};
   }
-  const TimeUs now_us = clock_->NowUs();
   ids->clear();
+  if (requests.empty()) return Status::Ok();
+  const RequestId first_id = next_id_;
+  const uint64_t group = count > 1 ? next_group_++ : 0;
   for (Request& request : requests) {
-    const RequestId id = next_id_++;
-    ids->push_back(id);
-    live_[id].num_samples = NumSamples(request);
-    ++num_in_queue_;
-    SKEIN_CHECK(events_.TryPush(Arrival{id, std::move(request), callback, now_us}));
+    request.group.id = group;
+    ids->push_back(next_id_);
+    live_[next_id_++].num_samples = NumSamples(request);
   }
+  num_in_queue_ += count;
+  SKEIN_CHECK(events_.TryPush(
+      Arrival{first_id, std::move(requests), std::move(callback), clock_->NowUs()}));
   return Status::Ok();
 }
 
@@ -163,9 +179,8 @@ void EngineLoop::HandleEvents() {
   int32_t num_arrivals = 0;
   for (Event& event : batch_) {
     if (auto* arrival = std::get_if<Arrival>(&event)) {
-      ++num_arrivals;
-      callers_[arrival->id] = {std::move(arrival->callback), NumSamples(arrival->request)};
-      scheduler_.Arrive(arrival->id, std::move(arrival->request), arrival->arrival_us);
+      num_arrivals += static_cast<int32_t>(arrival->requests.size());
+      HandleArrival(arrival);
       continue;
     }
     const auto& cancellation = std::get<Cancellation>(event);
@@ -179,6 +194,14 @@ void EngineLoop::HandleEvents() {
   own_stats_.scheduler_us += clock_->NowUs() - begin_us;
   Publish(num_arrivals);
   Dispatch();
+}
+
+void EngineLoop::HandleArrival(Arrival* arrival) {
+  RequestId id = arrival->first_id;
+  for (Request& request : arrival->requests) {
+    callers_[id] = {arrival->callback, NumSamples(request)};
+    scheduler_.Arrive(id++, std::move(request), arrival->arrival_us);
+  }
 }
 
 void EngineLoop::RunStep() {

@@ -55,9 +55,10 @@ class EngineLoop final : public Engine {
   void Shutdown();
 
  private:
+  // Of one request or of a group: the scheduler sees all of it or nothing.
   struct Arrival {
-    RequestId id = 0;
-    Request request;
+    RequestId first_id = 0;  // the others follow
+    std::vector<Request> requests;
     OutputCallback callback;
     TimeUs arrival_us = 0;
   };
@@ -79,6 +80,7 @@ class EngineLoop final : public Engine {
                  std::vector<RequestId>* ids);
   void Run();
   void HandleEvents();
+  void HandleArrival(Arrival* arrival);
   void RunStep();
   void Dispatch();
   void Deliver(SampleOutput& output);
@@ -110,6 +112,7 @@ class EngineLoop final : public Engine {
   std::condition_variable all_ended_;
   std::map<RequestId, LiveRequest> live_;  // guarded by mutex_
   RequestId next_id_ = 0;                  // guarded by mutex_
+  uint64_t next_group_ = 1;                // guarded by mutex_
   int32_t num_in_queue_ = 0;               // arrivals not yet drained; guarded by mutex_
   int32_t num_queued_ = 0;                 // in the scheduler's queue; guarded by mutex_
   bool accepting_ = true;                  // guarded by mutex_

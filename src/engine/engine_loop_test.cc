@@ -312,6 +312,45 @@ TEST(EngineLoop, SubmitNamesTheField) {
   EXPECT_EQ(fixture.engine->Stats().rounds, 0u);
 }
 
+TEST(EngineLoop, RefusesChoicesAndNamedTokensThatContradict) {
+  Fixture fixture;
+  const std::pair<const char*, std::function<void(Request*)>> cases[] = {
+      {"logprob_token_ids", [](Request* r) { r->generate().logprob_token_ids = {1}; }},
+      {"logprob_token_ids",
+       [](Request* r) {
+         r->generate().num_logprobs = 0;
+         r->generate().logprob_token_ids = {1, 2, 1};
+       }},
+      {"choices",
+       [](Request* r) {
+         r->generate().choices = {{1, 2}, {}};
+       }},
+      {"choices",
+       [](Request* r) {
+         r->generate().choices = {{1, 2}, {1}, {1, 1}};
+       }},
+      {"choices",
+       [](Request* r) {
+         r->generate().choices = {{1}, {1}};
+       }},
+      {"choices", [](Request* r) { r->generate().choices = {std::vector<TokenId>(17, 1)}; }},
+      {"choices", [](Request* r) { r->generate().choices.assign(256, {1}); }},
+      {"choices",
+       [](Request* r) {
+         r->generate().choices = {{1, 2}};
+         r->generate().stop_token_ids = {2};
+       }},
+  };
+  for (const auto& [field, spoil] : cases) {
+    Request request = MakeRequest(4, 16);
+    spoil(&request);
+    RequestId id = 0;
+    const Status status = fixture.engine->Submit(request, fixture.answers.Callback(), &id);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.param(), field) << status.message();
+  }
+}
+
 TEST(MakeEngine, NamesTheMember) {
   Fixture fixture;
   const auto refusal = [&](const std::function<void(EngineConfig*)>& spoil) {

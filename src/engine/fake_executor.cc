@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -109,26 +110,46 @@ const std::vector<DrawResult>& FakeExecutor::Results(const Task& task) const {
 
 void FakeExecutor::CheckRows(const std::vector<PlanRow>& rows,
                              const std::vector<PlanRow>& more) const {
-  std::set<BlockId> written;
-  std::vector<BlockId> read;
+  std::map<BlockId, SequenceId> written;
   std::set<SequenceId> sequences;
   for (const std::vector<PlanRow>* part : {&rows, &more}) {
     for (const PlanRow& row : *part) {
       SKEIN_CHECK(!row.tokens.empty() && sequences.insert(row.sequence).second);
       const auto end = row.begin + static_cast<int64_t>(row.tokens.size());
       SKEIN_CHECK(std::ssize(row.block_table) == BlocksFor(end));
+      CheckFork(row);
       for (int32_t i = 0; i < std::ssize(row.block_table); ++i) {
         const BlockId block = row.block_table[i];
         SKEIN_CHECK(block >= 0 && block < options_.num_kv_blocks);
-        if (i < row.begin / kBlockTokens) {
-          read.push_back(block);
-        } else {
-          SKEIN_CHECK(written.insert(block).second);
+        if (i >= row.begin / kBlockTokens) {
+          SKEIN_CHECK(written.emplace(block, row.sequence).second);
         }
       }
     }
   }
-  for (const BlockId block : read) SKEIN_CHECK(!written.contains(block));
+  // What a row reads is written by nobody else in this step, or by its parent, an earlier row.
+  for (const std::vector<PlanRow>* part : {&rows, &more}) {
+    for (const PlanRow& row : *part) {
+      const auto check = [&](BlockId block) {
+        const auto writer = written.find(block);
+        SKEIN_CHECK(writer == written.end() || (row.parent != 0 && writer->second == row.parent));
+      };
+      for (int32_t i = 0; i < row.begin / kBlockTokens; ++i) check(row.block_table[i]);
+      if (row.fork.num_tokens > 0) check(row.fork.from);
+    }
+  }
+}
+
+void FakeExecutor::CheckFork(const PlanRow& row) const {
+  SKEIN_CHECK(row.parent == 0 || RequestOf(row.parent) >= kFirstTrunkId);
+  if (row.fork.num_tokens == 0) {
+    SKEIN_CHECK(row.parent == 0 || row.begin % kBlockTokens == 0);
+    return;
+  }
+  SKEIN_CHECK(row.parent != 0 && row.fork.num_tokens == row.begin % kBlockTokens);
+  SKEIN_CHECK(row.fork.to == row.block_table[row.begin / kBlockTokens]);
+  SKEIN_CHECK(row.fork.from != row.fork.to && row.fork.from >= 0 &&
+              row.fork.from < options_.num_kv_blocks);
 }
 
 void FakeExecutor::Copy(const std::vector<BlockCopy>& copies) {
@@ -150,6 +171,8 @@ FakeExecutor::Slot& FakeExecutor::At(const PlanRow& row, int32_t position) {
 }
 
 void FakeExecutor::ComputeRow(const PlanRow& row, std::vector<DrawResult>* results) {
+  std::copy_n(slots_.begin() + std::ptrdiff_t{kBlockTokens} * row.fork.from, row.fork.num_tokens,
+              slots_.begin() + std::ptrdiff_t{kBlockTokens} * row.fork.to);
   uint64_t history = 0;
   for (int32_t position = 0; position < row.begin; ++position) {
     const Slot& slot = At(row, position);

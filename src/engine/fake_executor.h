@@ -14,7 +14,8 @@ namespace skein {
 // of (seed, sample), computed from a shadow of the KV memory: every slot remembers its token and
 // the hash of all tokens up to it, so a plan that reads a wrong, stale or unwritten block changes
 // the answer. It also aborts on plans that no device could run: a row that reads what another row
-// of the step writes, history that differs from what the blocks hold, copies that overlap.
+// of the step writes (its parent apart), history that differs from what the blocks hold, copies
+// that overlap.
 class FakeExecutor final : public Executor {
  public:
   struct Options {
@@ -45,6 +46,7 @@ class FakeExecutor final : public Executor {
   };
 
   void CheckRows(const std::vector<PlanRow>& rows, const std::vector<PlanRow>& more) const;
+  void CheckFork(const PlanRow& row) const;
   void Copy(const std::vector<BlockCopy>& copies);
   void ComputeRow(const PlanRow& row, std::vector<DrawResult>* results);
   Slot& At(const PlanRow& row, int32_t position);

@@ -31,12 +31,14 @@ struct World {
   FakeExecutor::Options options;
   std::map<RequestId, Expectation> expected;
   int64_t num_preemptions = 0;
+  int64_t num_shared_tokens = 0;
+  int64_t num_prefix_waits = 0;
 };
 
 EngineConfig RandomConfig(Random* random) {
-  const char* presets[] = {"vllm-fcfs", "nano-vllm", "request-level"};
+  const char* presets[] = {"prelude", "prelude", "vllm-fcfs", "paged-fcfs", "request-level"};
   EngineConfig config;
-  config.preset = presets[random->Between(0, 2)];
+  config.preset = presets[random->Between(0, 4)];
   config.vocab_size = 50;
   config.max_model_len = static_cast<int32_t>(random->Between(8, 300));
   config.num_kv_blocks = BlocksFor(config.max_model_len) +
@@ -47,6 +49,7 @@ EngineConfig RandomConfig(Random* random) {
       config.max_num_seqs + static_cast<int32_t>(random->Between(0, random->OneIn(2) ? 20 : 400));
   config.enable_prefix_caching = !random->OneIn(4);
   config.force_decode_path = random->OneIn(8);
+  if (random->OneIn(4)) config.max_prefix_wait_ms = 0;
   return config;
 }
 
@@ -69,7 +72,31 @@ Request RandomRequest(World* world) {
   if (random.OneIn(4)) generate.min_tokens = generate.max_tokens / 2;
   if (random.OneIn(4)) request.priority = static_cast<int32_t>(random.Between(-1, 1));
   if (random.OneIn(8)) request.cache_salt = random.Bits();
+  if (random.OneIn(4)) request.user = random.OneIn(2) ? "a" : "b";
   return request;
+}
+
+// A group of mostly OneShot requests that begin with the first one's tokens, or nearly.
+std::vector<Request> RandomGroup(World* world, uint64_t id) {
+  Random& random = world->random;
+  std::vector<Request> group = {RandomRequest(world)};
+  const int64_t size = random.Between(1, 12);
+  const std::vector<TokenId> first = group[0].prompt;
+  const int64_t prefix_len = random.Between(1, std::ssize(first));
+  while (std::ssize(group) < size) {
+    Request request = RandomRequest(world);
+    const int64_t own = random.Between(1, std::min<int64_t>(40, std::ssize(request.prompt)));
+    request.prompt.erase(request.prompt.begin(), request.prompt.end() - own);
+    const int64_t shared = random.OneIn(10) ? random.Between(0, prefix_len) : prefix_len;
+    request.prompt.insert(request.prompt.begin(), first.begin(), first.begin() + shared);
+    if (!random.OneIn(6)) {
+      request.generate() = {.max_tokens = 1};
+      request.generate().sampling.seed = random.Bits() % 4;
+    }
+    group.push_back(std::move(request));
+  }
+  for (Request& request : group) request.group = {id, static_cast<int32_t>(prefix_len)};
+  return group;
 }
 
 void Collect(World* world, Scheduler* scheduler) {
@@ -98,7 +125,8 @@ void CancelSomething(World* world, Scheduler* scheduler, TimeUs now_us) {
 
 void RunWorkload(World* world, int32_t num_requests) {
   Random& random = world->random;
-  const SchedulerConfig config = MakeSchedulerConfig(world->config).value();
+  SchedulerConfig config = MakeSchedulerConfig(world->config).value();
+  if (random.OneIn(4)) config.forests = !config.forests;
   Scheduler scheduler(config);
   FakeExecutor executor(world->options);
   const std::atomic<bool> never{false};
@@ -106,16 +134,31 @@ void RunWorkload(World* world, int32_t num_requests) {
   RequestId next_id = 0;
   while (next_id < static_cast<RequestId>(num_requests) || !scheduler.empty()) {
     while (next_id < static_cast<RequestId>(num_requests) && !random.OneIn(3)) {
-      Request request = RandomRequest(world);
-      if (!Scheduler::CheckFits(config, request).ok()) continue;
-      const int32_t room =
-          world->config.max_model_len - static_cast<int32_t>(request.prompt.size());
-      world->expected[next_id] = {.request = request,
-                                  .budget = std::min(request.generate().max_tokens, room)};
-      scheduler.Arrive(next_id++, std::move(request), now_us);
+      std::vector<Request> requests;
+      if (random.OneIn(4)) {
+        requests = RandomGroup(world, next_id + 1);
+      } else {
+        requests.push_back(RandomRequest(world));
+      }
+      for (Request& request : requests) {
+        if (!Scheduler::CheckFits(config, request).ok()) continue;
+        const int32_t room =
+            world->config.max_model_len - static_cast<int32_t>(request.prompt.size());
+        world->expected[next_id] = {.request = request,
+                                    .budget = std::min(request.generate().max_tokens, room)};
+        scheduler.Arrive(next_id++, std::move(request), now_us);
+      }
     }
     if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);
-    const StepPlan* plan = scheduler.Plan(++now_us);
+    if (random.OneIn(40)) {
+      for (RequestId id = 0; id < next_id; ++id) {  // whole groups among them
+        if (!random.OneIn(3)) continue;
+        world->expected.at(id).cancelled = true;
+        scheduler.Cancel(id, now_us);
+      }
+    }
+    now_us += random.Between(1, 20'000);
+    const StepPlan* plan = scheduler.Plan(now_us);
     scheduler.CheckIntegrity();
     if (plan == nullptr) continue;
     const std::unique_ptr<Task> task = executor.Begin(*plan);
@@ -131,6 +174,8 @@ void RunWorkload(World* world, int32_t num_requests) {
   EXPECT_EQ(stats.kv_blocks_used, 0);
   EXPECT_EQ(stats.num_requests_running + stats.num_requests_waiting, 0);
   world->num_preemptions += static_cast<int64_t>(stats.num_preemptions);
+  world->num_shared_tokens += static_cast<int64_t>(stats.shared_prefix_tokens);
+  world->num_prefix_waits += static_cast<int64_t>(stats.prefix_waits);
 }
 
 // A draw after the poison token fails the whole request.
@@ -179,7 +224,7 @@ constexpr int kNumLoads = 1500;
 #endif
 
 TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
-  int64_t num_preemptions = 0;
+  int64_t num_preemptions = 0, num_shared_tokens = 0, num_prefix_waits = 0;
   for (uint64_t seed = 0; seed < kNumLoads; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(seed);
@@ -191,8 +236,13 @@ TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
     CheckAnswers(world);
     if (::testing::Test::HasFailure()) return;
     num_preemptions += world.num_preemptions;
+    num_shared_tokens += world.num_shared_tokens;
+    num_prefix_waits += world.num_prefix_waits;
   }
-  EXPECT_GT(num_preemptions, kNumLoads / 2);  // the loads really run out of blocks
+  // The loads really run out of blocks, share prefixes and wait for them.
+  EXPECT_GT(num_preemptions, kNumLoads / 2);
+  EXPECT_GT(num_shared_tokens, 10 * kNumLoads);
+  EXPECT_GT(num_prefix_waits, kNumLoads / 20);
 }
 
 }  // namespace

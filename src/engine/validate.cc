@@ -6,9 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "sched/plan.h"
 
 namespace skein {
 namespace {
@@ -37,6 +39,13 @@ Status CheckTokens(const char* field, std::span<const TokenId> tokens, int32_t v
   return Status::Ok();
 }
 
+Status CheckDistinct(const char* field, std::vector<TokenId> tokens) {
+  std::ranges::sort(tokens);
+  const auto twice = std::ranges::adjacent_find(tokens);
+  if (twice == tokens.end()) return Status::Ok();
+  return Refuse(field, fmt::format("{} names token id {} twice", field, *twice));
+}
+
 Status CheckLogitBias(const SamplingParams& sampling, int32_t vocab_size) {
   std::vector<TokenId> ids;
   ids.reserve(sampling.logit_bias.size());
@@ -45,10 +54,7 @@ Status CheckLogitBias(const SamplingParams& sampling, int32_t vocab_size) {
     SKEIN_RETURN_IF_ERROR(CheckRange("logit_bias", bias, -100, 100));
   }
   SKEIN_RETURN_IF_ERROR(CheckTokens("logit_bias", ids, vocab_size));
-  std::ranges::sort(ids);
-  const auto twice = std::ranges::adjacent_find(ids);
-  if (twice == ids.end()) return Status::Ok();
-  return Refuse("logit_bias", fmt::format("logit_bias names token id {} twice", *twice));
+  return CheckDistinct("logit_bias", std::move(ids));
 }
 
 Status CheckSampling(const SamplingParams& sampling, int32_t vocab_size) {
@@ -64,6 +70,53 @@ Status CheckSampling(const SamplingParams& sampling, int32_t vocab_size) {
   SKEIN_RETURN_IF_ERROR(CheckRange("frequency_penalty", sampling.frequency_penalty, -2, 2));
   SKEIN_RETURN_IF_ERROR(CheckLogitBias(sampling, vocab_size));
   return CheckTokens("allowed_token_ids", sampling.allowed_token_ids, vocab_size);
+}
+
+Status CheckNamedLogprobs(const GenerateSpec& generate, int32_t vocab_size) {
+  const std::vector<TokenId>& ids = generate.logprob_token_ids;
+  if (ids.empty()) return Status::Ok();
+  if (!generate.num_logprobs || ids.size() > size_t{kMaxLabels}) {
+    return Refuse(
+        "logprob_token_ids",
+        fmt::format("logprob_token_ids has {} entries, must have at most {}, and be given "
+                    "with logprobs",
+                    ids.size(), kMaxLabels));
+  }
+  SKEIN_RETURN_IF_ERROR(CheckTokens("logprob_token_ids", ids, vocab_size));
+  return CheckDistinct("logprob_token_ids", ids);
+}
+
+Status CheckChoices(const EngineLimits& limits, const Request& request) {
+  const GenerateSpec& generate = request.generate();
+  if (generate.choices.empty()) return Status::Ok();
+  if (generate.choices.size() > size_t{kMaxChoices}) {
+    return Refuse("choices", fmt::format("choices has {} entries, must have at most {}",
+                                         generate.choices.size(), kMaxChoices));
+  }
+  if (generate.min_tokens > 0 || !generate.stop_token_ids.empty() ||
+      !generate.sampling.allowed_token_ids.empty()) {
+    return Refuse("choices",
+                  "choices allow neither min_tokens nor stop_token_ids nor allowed_token_ids");
+  }
+  const int64_t room =
+      std::min<int64_t>(generate.max_tokens, limits.max_model_len - std::ssize(request.prompt));
+  for (const std::vector<TokenId>& choice : generate.choices) {
+    SKEIN_RETURN_IF_ERROR(CheckTokens("choices", choice, limits.vocab_size));
+    if (choice.empty() || std::ssize(choice) > room) {
+      return Refuse("choices", fmt::format("a choice has {} tokens, must have 1 to {}: max_tokens "
+                                           "and what the context has room for",
+                                           choice.size(), room));
+    }
+  }
+  std::vector<std::vector<TokenId>> sorted = generate.choices;
+  std::ranges::sort(sorted);
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    // What begins with another comes right behind it, or behind one that does too.
+    if (sorted[i] == sorted[i - 1] || GoesOn(sorted[i], sorted[i - 1])) {
+      return Refuse("choices", "no choice may begin with another");
+    }
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -83,7 +136,8 @@ Status ValidateRequest(const EngineLimits& limits, const Request& request) {
   if (generate.num_logprobs) {
     SKEIN_RETURN_IF_ERROR(CheckRange("logprobs", *generate.num_logprobs, 0, limits.max_logprobs));
   }
-  return Status::Ok();
+  SKEIN_RETURN_IF_ERROR(CheckNamedLogprobs(generate, limits.vocab_size));
+  return CheckChoices(limits, request);
 }
 
 }  // namespace skein

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "kernels/cpu/cpu_features.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
+#include "testing/amx_emulator.h"
 #include "testing/isas.h"
 #include "testing/random_values.h"
 
@@ -21,89 +25,127 @@ using testing::TypedArray;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// One sequence's keys and values in a paged memory whose every other slot, and every block of
-// somebody else, holds NaN.
+// One sequence's keys and values, and where they lie.
 struct Sequence {
-  KvLayout layout;
-  int32_t head = 0;
   std::vector<float> k, v;  // [num_keys, head_dim]
   std::vector<int32_t> block_table;
-  AlignedBuffer memory;
-
-  const std::byte* kv() const { return memory.data() + layout.Offset(1, 0, head); }
 };
 
-Sequence MakeSequence(RandomValues& random, DType dtype, int32_t head_dim, int32_t num_keys) {
-  Sequence s;
-  const int32_t num_used = (num_keys + kKvBlockTokens - 1) / kKvBlockTokens;
-  s.layout = {dtype, 2, num_used + 3, 2, head_dim};
-  s.head = random.Integer(0, 1);
-  s.memory = AlignedBuffer(s.layout.total_bytes());
-  std::vector<int32_t> blocks(s.layout.num_blocks);
-  std::iota(blocks.begin(), blocks.end(), 0);
-  for (size_t i = blocks.size() - 1; i > 0; --i) {
-    std::swap(blocks[i], blocks[random.Integer(0, static_cast<int32_t>(i))]);
-  }
-  const std::vector<float> nan(head_dim, kNaN);
-  for (int32_t block : blocks) {
-    for (int32_t head = 0; head < 2; ++head) {
-      for (int32_t slot = 0; slot < kKvBlockTokens; ++slot) {
-        s.layout.Store(s.memory.data() + s.layout.Offset(1, block, head), slot, nan.data(),
-                       nan.data());
-      }
+// A paged memory with one layer and one head in use. All else holds NaN, but V behind a sequence's
+// last key, in blocks of its own, holds `rest_of_v`.
+class PagedMemory {
+ public:
+  PagedMemory(RandomValues& random, DType dtype, int32_t head_dim, int32_t num_blocks,
+              float rest_of_v)
+      : layout{dtype, 2, num_blocks, 2, head_dim},
+        random_(random),
+        head_(random.Integer(0, 1)),
+        rest_of_v_(rest_of_v),
+        memory_(layout.total_bytes()),
+        free_(num_blocks) {
+    std::iota(free_.begin(), free_.end(), 0);
+    for (size_t i = free_.size() - 1; i > 0; --i) {
+      std::swap(free_[i], free_[random.Integer(0, static_cast<int32_t>(i))]);
+    }
+    const std::vector<float> nan(head_dim, kNaN);
+    for (int32_t block : free_) {
+      for (int32_t head = 0; head < 2; ++head) Fill(block, head, nan, nan);
     }
   }
-  s.block_table.assign(blocks.begin(), blocks.begin() + num_used);
-  s.k = random.Floats(size_t(num_keys) * head_dim, dtype, Range::kPlain);
-  s.v = random.Floats(size_t(num_keys) * head_dim, dtype, Range::kExtreme);
-  for (int32_t key = 0; key < num_keys; ++key) {
-    s.layout.Store(
-        s.memory.data() + s.layout.Offset(1, s.block_table[key / kKvBlockTokens], s.head),
-        key % kKvBlockTokens, &s.k[size_t(key) * head_dim], &s.v[size_t(key) * head_dim]);
+
+  // A sequence of so many keys, the first `shared_blocks` blocks of them those of `parent`.
+  Sequence Make(int32_t num_keys, const Sequence& parent = {}, int32_t shared_blocks = 0) {
+    const int32_t d = layout.head_dim, shared_keys = shared_blocks * kKvBlockTokens;
+    Sequence s;
+    s.block_table.assign(parent.block_table.begin(), parent.block_table.begin() + shared_blocks);
+    s.k.assign(parent.k.begin(), parent.k.begin() + shared_keys * d);
+    s.v.assign(parent.v.begin(), parent.v.begin() + shared_keys * d);
+    const size_t count = size_t(num_keys - shared_keys) * d;
+    const std::vector<float> k = random_.Floats(count, layout.dtype, Range::kPlain);
+    const std::vector<float> v = random_.Floats(count, layout.dtype, Range::kExtreme);
+    s.k.insert(s.k.end(), k.begin(), k.end());
+    s.v.insert(s.v.end(), v.begin(), v.end());
+    for (int32_t key = shared_keys; key < num_keys; ++key) {
+      if (key % kKvBlockTokens == 0) {
+        s.block_table.push_back(free_.back());
+        Fill(free_.back(), head_, std::vector<float>(d, kNaN), std::vector<float>(d, rest_of_v_));
+        free_.pop_back();
+      }
+      layout.Store(memory_.data() + layout.Offset(1, s.block_table.back(), head_),
+                   key % kKvBlockTokens, &s.k[size_t(key) * d], &s.v[size_t(key) * d]);
+    }
+    return s;
   }
-  return s;
-}
+
+  const std::byte* kv() const { return memory_.data() + layout.Offset(1, 0, head_); }
+
+  const KvLayout layout;
+
+ private:
+  void Fill(int32_t block, int32_t head, const std::vector<float>& k, const std::vector<float>& v) {
+    for (int32_t slot = 0; slot < kKvBlockTokens; ++slot) {
+      layout.Store(memory_.data() + layout.Offset(1, block, head), slot, k.data(), v.data());
+    }
+  }
+
+  RandomValues& random_;
+  const int32_t head_;
+  const float rest_of_v_;
+  AlignedBuffer memory_;
+  std::vector<int32_t> free_;  // blocks
+};
+
+// A row of a tile to be: what it attends to.
+struct Row {
+  const Sequence* sequence;
+  int32_t num_keys;
+};
 
 class AttentionTest : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
-    auto made = MakeKernels(GetParam());
-    ASSERT_TRUE(made.ok());
-    kernels_ = std::move(made).value();
+    if (GetParam() == Isa::kAmx && !CpuHas(Isa::kAmx)) emulation_.emplace();
+    kernels_ = MakeCpuKernels(GetParam());
   }
 
-  // Runs rows with the given numbers of keys as one tile; each must equal the reference, which
-  // knows of no other row.
-  ::testing::AssertionResult Check(const Sequence& s, const std::vector<int32_t>& num_keys,
+  PagedMemory Memory(DType dtype, int32_t head_dim, int32_t num_keys) {
+    // The matrix unit multiplies what a row does not see by zero: KV blocks are handed out zeroed.
+    const bool amx = reference::ClassOf(GetParam(), dtype) == reference::NumericClass::kAmx;
+    return {random_, dtype, head_dim, num_keys / kKvBlockTokens + 4, amx ? 0.0f : kNaN};
+  }
+
+  // Runs the rows as one tile; each must equal the reference, which knows of no other row.
+  ::testing::AssertionResult Check(const PagedMemory& memory, const std::vector<Row>& rows,
                                    float q_scale) {
-    const int32_t d = s.layout.head_dim;
+    const KvLayout& layout = memory.layout;
+    const int32_t d = layout.head_dim;
     const float scale = 1.0f / std::sqrt(static_cast<float>(d));
-    std::vector<float> q_values =
-        random_.Floats(num_keys.size() * d, s.layout.dtype, Range::kPlain);
+    std::vector<float> q_values = random_.Floats(rows.size() * d, layout.dtype, Range::kPlain);
     for (float& x : q_values) x *= q_scale;  // a power of two
-    const TypedArray q(q_values, s.layout.dtype);
-    TypedArray out(std::vector<float>(num_keys.size() * d), s.layout.dtype);
-    std::vector<AttentionRow> rows;
-    std::vector<float> expected(num_keys.size() * d);
-    for (size_t r = 0; r < num_keys.size(); ++r) {
-      rows.push_back({q.At(r * d), num_keys[r], out.At(r * d)});
-      reference::Attention(
-          {&q_values[r * d], s.k.data(), s.v.data(), num_keys[r], d, scale, s.layout.dtype},
-          &expected[r * d]);
+    const TypedArray q(q_values, layout.dtype);
+    TypedArray out(std::vector<float>(rows.size() * d), layout.dtype);
+    std::vector<AttentionRow> tile;
+    std::vector<float> expected(rows.size() * d);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const auto& [sequence, num_keys] = rows[r];
+      tile.push_back({q.At(r * d), out.At(r * d), num_keys,
+                      static_cast<int32_t>(sequence->block_table.size()),
+                      sequence->block_table.data()});
+      reference::Attention(reference::ClassOf(GetParam(), layout.dtype),
+                           {&q_values[r * d], sequence->k.data(), sequence->v.data(), num_keys, d,
+                            scale, layout.dtype},
+                           &expected[r * d]);
     }
-    kernels_->Attention({.rows = rows,
-                         .block_table = s.block_table,
-                         .kv = s.kv(),
-                         .layout = &s.layout,
-                         .scale = scale});
+    kernels_->Attention({.rows = tile, .kv = memory.kv(), .layout = &layout, .scale = scale});
     for (float x : expected) {
       if (std::isnan(x)) return ::testing::AssertionFailure() << "NaN expected: a useless case";
     }
     return SameBits(out.Values(), expected)
-           << " (" << NameOf(s.layout.dtype) << ", head_dim " << d << ", " << num_keys.size()
-           << " rows, first of " << num_keys[0] << " keys)";
+           << " (" << NameOf(layout.dtype) << ", head_dim " << d << ", " << rows.size()
+           << " rows, first of " << rows[0].num_keys << " keys)";
   }
 
+  std::optional<testing::ScopedAmxEmulation> emulation_;
   RandomValues random_;
   std::unique_ptr<Kernels> kernels_;
 };
@@ -112,8 +154,9 @@ TEST_P(AttentionTest, DecodeRowsEqualTheReference) {
   for (DType dtype : {DType::kF32, DType::kBf16}) {
     for (int32_t d : {8, 16, 20, 64, 80, 128, 256}) {
       for (int32_t keys : {1, 31, 32, 33, 63, 64, 65, 200}) {
-        const Sequence s = MakeSequence(random_, dtype, d, keys);
-        EXPECT_TRUE(Check(s, std::vector<int32_t>(random_.Integer(1, 16), keys), 1.0f));
+        PagedMemory memory = Memory(dtype, d, keys);
+        const Sequence s = memory.Make(keys);
+        EXPECT_TRUE(Check(memory, std::vector<Row>(random_.Integer(1, 40), {&s, keys}), 1.0f));
       }
     }
   }
@@ -123,10 +166,16 @@ TEST_P(AttentionTest, DecodeRowsEqualTheReference) {
 TEST_P(AttentionTest, CausalTilesEqualTheReference) {
   for (DType dtype : {DType::kF32, DType::kBf16}) {
     for (int32_t last : {4, 16, 66, 130, 2052}) {
-      const Sequence s = MakeSequence(random_, dtype, 24, last);
-      std::vector<int32_t> keys;
-      for (int32_t i = 0; i < 4; ++i) keys.insert(keys.end(), 4, last - 3 + i);
-      EXPECT_TRUE(Check(s, keys, 1.0f));
+      for (int32_t positions : {4, 16}) {
+        if (positions > last) continue;
+        PagedMemory memory = Memory(dtype, 24, last);
+        const Sequence s = memory.Make(last);
+        std::vector<Row> rows;
+        for (int32_t i = 1; i <= positions; ++i) {
+          rows.insert(rows.end(), 4, {&s, last - positions + i});
+        }
+        EXPECT_TRUE(Check(memory, rows, 1.0f));
+      }
     }
   }
 }
@@ -136,36 +185,85 @@ TEST_P(AttentionTest, RandomTilesEqualTheReference) {
   for (int i = 0; i < 24; ++i) {
     const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
     const int32_t max_keys = random_.Integer(1, i % 8 < 4 ? 300 : 5000);
-    const Sequence s = MakeSequence(random_, dtype, i % 4 ? 8 : 40, max_keys);
-    std::vector<int32_t> keys(random_.Integer(1, 16));
-    for (int32_t& n : keys) n = random_.Integer(1, max_keys);
-    EXPECT_TRUE(Check(s, keys, i % 3 == 0 ? 32.0f : 1.0f));
+    PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, max_keys);
+    const Sequence s = memory.Make(max_keys);
+    std::vector<Row> rows(random_.Integer(1, i % 3 ? 16 : kMaxQueryRows));
+    for (Row& row : rows) row = {&s, random_.Integer(1, max_keys)};
+    EXPECT_TRUE(Check(memory, rows, i % 3 == 0 ? 32.0f : 1.0f));
   }
 }
 
-// The reference itself against softmax in double.
+// Sequences that share blocks with the one before them, some more of them and some fewer, which
+// makes trees of prefixes; each row of each of them has the bits that it has alone.
+TEST_P(AttentionTest, RowsOfSharedPrefixesEqualTheReference) {
+  for (int i = 0; i < 30; ++i) {
+    const DType dtype = i % 3 ? DType::kBf16 : DType::kF32;
+    const int32_t num_sequences = random_.Integer(2, 8);
+    const int32_t max_keys = i % 5 == 0 ? 2500 : 300;
+    PagedMemory memory = Memory(dtype, i % 2 ? 16 : 72, (max_keys + 32) * num_sequences);
+    std::vector<Sequence> sequences;
+    std::vector<Row> rows;
+    sequences.push_back(memory.Make(random_.Integer(1, max_keys)));
+    while (static_cast<int32_t>(sequences.size()) < num_sequences) {
+      const Sequence& parent = sequences.back();
+      const auto whole_blocks =
+          static_cast<int32_t>(parent.k.size()) / memory.layout.head_dim / kKvBlockTokens;
+      const int32_t shared = std::max(whole_blocks - random_.Integer(0, whole_blocks), 0);
+      const int32_t keys = shared * kKvBlockTokens + random_.Integer(1, 100);
+      sequences.push_back(memory.Make(keys, parent, shared));
+    }
+    for (const Sequence& s : sequences) {
+      const auto keys = static_cast<int32_t>(s.k.size()) / memory.layout.head_dim;
+      const int32_t tokens = std::min(random_.Integer(1, 4), keys);
+      for (int32_t t = tokens - 1; t >= 0; --t) rows.insert(rows.end(), 2, {&s, keys - t});
+    }
+    EXPECT_TRUE(Check(memory, rows, 1.0f));
+  }
+}
+
+// The reference itself against softmax in double. In bf16 the weights of the keys are rounded, each
+// by at most 2^-9 of itself.
 TEST(AttentionReferenceTest, IsSoftmaxAttention) {
   RandomValues random;
   const int32_t d = 16, n = 4500;
-  const std::vector<float> q = random.Floats(d, DType::kF32, Range::kPlain);
-  const std::vector<float> k = random.Floats(n * d, DType::kF32, Range::kPlain);
-  const std::vector<float> v = random.Floats(n * d, DType::kF32, Range::kPlain);
-  std::vector<float> out(d);
-  reference::Attention({q.data(), k.data(), v.data(), n, d, 0.25f, DType::kF32}, out.data());
-  double sum = 0;
+  const std::vector<float> q = random.Floats(d, DType::kBf16, Range::kPlain);
+  const std::vector<float> k = random.Floats(n * d, DType::kBf16, Range::kPlain);
+  const std::vector<float> v = random.Floats(n * d, DType::kBf16, Range::kPlain);
+  double sum = 0, sum_of_sizes = 0;
   std::vector<double> acc(d);
   for (int32_t key = 0; key < n; ++key) {
     double score = 0;
     for (int32_t i = 0; i < d; ++i) score += double{q[i]} * k[key * d + i];
     const double p = std::exp(0.25 * score);
     sum += p;
+    sum_of_sizes += p * std::abs(v[key * d]);
     for (int32_t i = 0; i < d; ++i) acc[i] += p * v[key * d + i];
   }
+  std::vector<float> out(d);
+  const auto input = [&](DType dtype) {
+    return reference::AttentionInput{q.data(), k.data(), v.data(), n, d, 0.25f, dtype};
+  };
+  reference::Attention(reference::NumericClass::kFma, input(DType::kF32), out.data());
   // Values of size one in sums of 4500 terms that mostly cancel: some hundred roundings.
   for (int32_t i = 0; i < d; ++i) EXPECT_NEAR(out[i], acc[i] / sum, 200 * 0x1p-24);
+  const double rounding = 3 * 0x1p-9 * sum_of_sizes / sum;  // weights, their sum, the result
+  for (auto numeric_class : {reference::NumericClass::kFma, reference::NumericClass::kAmx}) {
+    reference::Attention(numeric_class, input(DType::kBf16), out.data());
+    for (int32_t i = 0; i < d; ++i) EXPECT_NEAR(out[i], acc[i] / sum, rounding);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Here, AttentionTest, ::testing::ValuesIn(testing::IsasHere()),
+// The matrix unit's code runs everywhere: emulated where the processor has none, if it can run the
+// vector code around it.
+std::vector<Isa> IsasHereOrEmulated() {
+  std::vector<Isa> isas = testing::IsasHere();
+  if (!CpuHas(Isa::kAmx) && CpuHas(Isa::kAvx512) && __builtin_cpu_supports("avx512bf16")) {
+    isas.push_back(Isa::kAmx);
+  }
+  return isas;
+}
+
+INSTANTIATE_TEST_SUITE_P(Here, AttentionTest, ::testing::ValuesIn(IsasHereOrEmulated()),
                          testing::IsaName);
 
 }  // namespace

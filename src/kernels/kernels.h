@@ -12,7 +12,7 @@
 namespace skein {
 
 // Instruction sets in descending order of preference. kScalar, kAvx2 and kAvx512 form one numeric
-// class (FMA): they give the same bits. kAmx is a class of its own for bf16 products.
+// class (FMA): they give the same bits. kAmx is a class of its own for bf16 products and attention.
 enum class Isa { kAmx, kAvx512, kAvx2, kScalar };
 const char* NameOf(Isa isa);
 
@@ -32,19 +32,26 @@ struct GemmCall {
 
 // One query row of an attention tile: one position of one query head.
 struct AttentionRow {
-  const void* q = nullptr;  // [head_dim] in the compute type
-  int32_t num_keys = 0;     // keys [0, num_keys) are visible; >= 1
-  void* out = nullptr;      // [head_dim] in the compute type
+  const void* q = nullptr;               // [head_dim] in the compute type
+  void* out = nullptr;                   // [head_dim] in the compute type
+  int32_t num_keys = 0;                  // keys [0, num_keys) are visible; >= 1
+  int32_t num_blocks = 0;                // of the block table; covers num_keys
+  const int32_t* block_table = nullptr;  // of its sequence: ids of KV blocks
 };
 
-// Up to kMaxQueryRows rows that attend to one sequence's keys under one KV head.
+// Up to kMaxQueryRows rows under one KV head. Rows of one sequence stand together and have the same
+// table pointer. Adjacent rows of different sequences whose tables name the same blocks walk those
+// together, as far as both see whole steps of them: keys and values are read once, the bits are
+// those of each row alone.
 struct AttentionCall {
   std::span<const AttentionRow> rows;
-  std::span<const int32_t> block_table;  // block ids covering the largest num_keys
-  const std::byte* kv = nullptr;         // layer and KV head's part of block 0; see KvLayout
-  const KvLayout* layout = nullptr;      // head_dim <= kMaxHeadDim
+  const std::byte* kv = nullptr;     // layer and KV head's part of block 0; see KvLayout
+  const KvLayout* layout = nullptr;  // head_dim <= kMaxHeadDim
   float scale = 1.0f;
 };
+
+// What an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
+enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };
 
 // The numeric operations on one thread. Each call is at most a ticket: the caller cuts an operator
 // into rows, columns and heads, never along a sum, so the bits do not depend on the cut.
@@ -62,6 +69,14 @@ class Kernels {
   // out[i] = x[i] * rsqrt(mean(x^2) + eps) * weight[i]; `out` in out_dtype, may alias x if f32.
   virtual void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
                        DType out_dtype) const = 0;
+
+  // out[i] = (x[i] - mean) / sqrt(variance + eps) * weight[i] + bias[i]; `out` may be x if f32.
+  virtual void LayerNorm(const float* x, const float* weight, const float* bias, float eps,
+                         int32_t n, void* out, DType out_dtype) const = 0;
+
+  // out[i] = activation(x[i]); `out` in out_dtype, may be x if f32.
+  virtual void Activate(Activation activation, const float* x, int32_t n, void* out,
+                        DType out_dtype) const = 0;
 
   // Rotates the pairs (i, i + head_dim / 2) of x [head_dim] in place; cos, sin: [head_dim / 2].
   virtual void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const = 0;

@@ -89,10 +89,8 @@ TEST(KernelsDeathTest, RefusesWrongShapes) {
   EXPECT_DEATH(kernels->Gemm(call), "lda");
   const KvLayout layout = {DType::kF32, 1, 2, 1, 8};
   const std::vector<int32_t> block_table = {0};
-  const AttentionRow row = {a.data(), 33, out.data()};
-  EXPECT_DEATH(
-      kernels->Attention({.rows = {&row, 1}, .block_table = block_table, .layout = &layout}),
-      "num_keys");
+  const AttentionRow row = {a.data(), out.data(), 33, 1, block_table.data()};
+  EXPECT_DEATH(kernels->Attention({.rows = {&row, 1}, .layout = &layout}), "num_keys");
 }
 
 // A caller in another mode gets the same bits, and its mode back.

@@ -10,7 +10,7 @@ namespace skein {
 inline constexpr int32_t kKvBlockTokens = 32;     // tokens of a KV block
 inline constexpr int32_t kKeysPerStep = 64;       // keys of one step of the attention walk
 inline constexpr int32_t kKeysPerSegment = 2048;  // keys of one online-softmax segment
-inline constexpr int32_t kMaxQueryRows = 16;      // query rows of one attention tile
+inline constexpr int32_t kMaxQueryRows = 64;      // query rows of one attention tile
 inline constexpr int32_t kMaxHeadDim = 256;       // sizes a tile's scratch, which is on the stack
 
 // Where K and V of one (layer, KV head, block) lie, in the order the attention kernels read them.
@@ -42,6 +42,9 @@ struct KvLayout {
   // Writes one token's k and v [head_dim] (f32, rounded to dtype) at `slot` of [0, 32) of the block
   // and head that `base` points to.
   void Store(std::byte* base, int32_t slot, const float* k, const float* v) const;
+  // Copies slots [0, num_slots) of one (layer, block, head) at `from` to another at `to`; the other
+  // slots of `to` stay. The two do not overlap.
+  void CopySlots(const std::byte* from, std::byte* to, int32_t num_slots) const;
 };
 
 }  // namespace skein

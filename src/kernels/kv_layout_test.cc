@@ -77,6 +77,36 @@ TEST(KvLayoutTest, RoundsToBf16) {
   EXPECT_EQ(ElementAt(memory.data() + layout.k_bytes(), DType::kBf16, 0), 1.0f + 0x1p-6f);
 }
 
+// A block of stored keys and values of which some slots are copied over another such block is the
+// block into which those slots were stored instead.
+TEST(KvLayoutTest, CopiesSlots) {
+  RandomValues random;
+  for (DType dtype : {DType::kF32, DType::kBf16}) {
+    for (int32_t d : {8, 20, 64, 80}) {
+      const KvLayout layout = {dtype, 1, 3, 1, d};
+      const std::vector<float> ones = random.Floats(size_t{64} * d, dtype, Range::kPlain);
+      const std::vector<float> others = random.Floats(size_t{64} * d, dtype, Range::kPlain);
+      const auto store = [&](std::byte* base, int32_t slot, const std::vector<float>& values) {
+        layout.Store(base, slot, &values[slot * d], &values[(32 + slot) * d]);
+      };
+      for (int32_t num_slots = 0; num_slots <= 32; ++num_slots) {
+        AlignedBuffer memory(layout.total_bytes());
+        std::byte* one = memory.data();
+        std::byte* other = one + layout.head_bytes();
+        std::byte* want = other + layout.head_bytes();
+        for (int32_t slot = 0; slot < 32; ++slot) {
+          store(one, slot, ones);
+          store(other, slot, others);
+          store(want, slot, slot < num_slots ? ones : others);
+        }
+        layout.CopySlots(one, other, num_slots);
+        ASSERT_EQ(std::memcmp(other, want, layout.head_bytes()), 0)
+            << SizeOf(dtype) << " " << d << " " << num_slots;
+      }
+    }
+  }
+}
+
 TEST(KvLayoutTest, PartsTileTheMemory) {
   const KvLayout layout = {DType::kBf16, 3, 5, 2, 20};
   std::set<size_t> offsets;

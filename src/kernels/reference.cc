@@ -31,9 +31,9 @@ float DotFma(const float* a, const float* b, int32_t k) {
   return sum;
 }
 
-float DotAmx(const float* a, const float* b, int32_t k) {
+// Adds the product to `sum`, tile by tile.
+float ContinueAmx(float sum, const float* a, const float* b, int32_t k) {
   constexpr int32_t kTileK = 32;
-  float sum = 0.0f;
   for (int32_t tile = 0; tile < k; tile += kTileK) {
     float even = 0.0f, odd = 0.0f;
     for (int32_t i = tile; i < tile + kTileK; ++i) {
@@ -47,6 +47,8 @@ float DotAmx(const float* a, const float* b, int32_t k) {
   return sum;
 }
 
+float DotAmx(const float* a, const float* b, int32_t k) { return ContinueAmx(0.0f, a, b, k); }
+
 // exp(max) * sum and exp(max) * acc are the sums over the keys seen.
 struct State {
   float max = -kInfinity;
@@ -54,21 +56,28 @@ struct State {
   std::vector<float> acc;  // [head_dim]
 };
 
-// Continues `state` by the keys [begin, end) of one step.
-void Step(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
-  std::vector<float> p;
+// The weights of the keys [begin, end) against the new maximum, which becomes the state's; returns
+// the factor of what the state holds already.
+float Weigh(NumericClass numeric_class, const AttentionInput& in, int32_t begin, int32_t end,
+            State& state, std::vector<float>& p) {
+  const auto dot = numeric_class == NumericClass::kAmx ? DotAmx : DotFma;
   float max = state.max;
   for (int32_t key = begin; key < end; ++key) {
-    p.push_back(DotFma(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim) * in.scale);
+    p.push_back(dot(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim) * in.scale);
     if (p.back() > max) max = p.back();
   }
+  for (float& x : p) x = Rounded(Exp(x - max), in.dtype);
   const float factor = Exp(state.max - max);
-  Lanes lanes = {};
-  for (size_t j = 0; j < p.size(); ++j) {
-    p[j] = Rounded(Exp(p[j] - max), in.dtype);
-    lanes[j % kLanes] = lanes[j % kLanes] + p[j];
-  }
   state.max = max;
+  return factor;
+}
+
+// Continues `state` by the keys [begin, end) of one step.
+void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
+  std::vector<float> p;
+  const float factor = Weigh(NumericClass::kFma, in, begin, end, state, p);
+  Lanes lanes = {};
+  for (size_t j = 0; j < p.size(); ++j) lanes[j % kLanes] = lanes[j % kLanes] + p[j];
   state.sum = std::fma(state.sum, factor, SumOfLanes(lanes));
   for (int32_t d = 0; d < in.head_dim; ++d) {
     float acc = state.acc[d] * factor;
@@ -76,6 +85,19 @@ void Step(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
       acc = std::fma(p[j], in.v[(begin + int64_t(j)) * in.head_dim + d], acc);
     }
     state.acc[d] = acc;
+  }
+}
+
+void StepAmx(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
+  std::vector<float> p;
+  const float factor = Weigh(NumericClass::kAmx, in, begin, end, state, p);
+  const auto n = static_cast<int32_t>(p.size());
+  const std::vector<float> ones(n, 1.0f);
+  state.sum = ContinueAmx(state.sum * factor, p.data(), ones.data(), n);
+  std::vector<float> v(n);
+  for (int32_t d = 0; d < in.head_dim; ++d) {
+    for (int32_t j = 0; j < n; ++j) v[j] = in.v[(begin + int64_t{j}) * in.head_dim + d];
+    state.acc[d] = ContinueAmx(state.acc[d] * factor, p.data(), v.data(), n);
   }
 }
 
@@ -110,15 +132,16 @@ void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const flo
   }
 }
 
-void Attention(const AttentionInput& in, float* out) {
+void Attention(NumericClass numeric_class, const AttentionInput& in, float* out) {
   const ScopedFpMode fp_mode;
+  const auto step_keys = numeric_class == NumericClass::kAmx ? StepAmx : StepFma;
   State total;
   for (int32_t segment = 0; segment < in.num_keys; segment += kKeysPerSegment) {
     const int32_t segment_end = std::min(segment + kKeysPerSegment, in.num_keys);
     State part;
     part.acc.assign(in.head_dim, 0.0f);
     for (int32_t step = segment; step < segment_end; step += kKeysPerStep) {
-      Step(in, step, std::min(step + kKeysPerStep, segment_end), part);
+      step_keys(in, step, std::min(step + kKeysPerStep, segment_end), part);
     }
     if (segment == 0) {
       total = part;
@@ -127,7 +150,11 @@ void Attention(const AttentionInput& in, float* out) {
     }
   }
   const float inverse = 1.0f / total.sum;
-  for (int32_t d = 0; d < in.head_dim; ++d) out[d] = Rounded(total.acc[d] * inverse, in.dtype);
+  for (int32_t d = 0; d < in.head_dim; ++d) {
+    // In the AMX class a zero may have either sign until here.
+    const float acc = numeric_class == NumericClass::kAmx ? total.acc[d] + 0.0f : total.acc[d];
+    out[d] = Rounded(acc * inverse, in.dtype);
+  }
 }
 
 float Exp(float x) {
@@ -155,6 +182,52 @@ void RmsNorm(std::span<const float> x, const float* weight, float eps, float* ou
   const float mean = SumOfLanes(lanes) / static_cast<float>(x.size());
   const float scale = 1.0f / std::sqrt(mean + eps);
   for (size_t i = 0; i < x.size(); ++i) out[i] = (x[i] * scale) * weight[i];
+}
+
+void LayerNorm(std::span<const float> x, const float* weight, const float* bias, float eps,
+               float* out) {
+  const ScopedFpMode fp_mode;
+  const auto size = static_cast<float>(x.size());
+  Lanes lanes = {};
+  for (size_t i = 0; i < x.size(); ++i) lanes[i % kLanes] = lanes[i % kLanes] + x[i];
+  const float mean = SumOfLanes(lanes) / size;
+  lanes = {};
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float distance = x[i] - mean;
+    lanes[i % kLanes] = std::fma(distance, distance, lanes[i % kLanes]);
+  }
+  const float scale = 1.0f / std::sqrt(SumOfLanes(lanes) / size + eps);
+  for (size_t i = 0; i < x.size(); ++i) {
+    out[i] = std::fma((x[i] - mean) * scale, weight[i], bias[i]);
+  }
+}
+
+float Activate(Activation activation, float x) {
+  const ScopedFpMode fp_mode;
+  switch (activation) {
+    case Activation::kRelu:
+      return x > 0.0f ? x : 0.0f;
+    case Activation::kGelu: {
+      const float a = x > 0.0f - x ? x : 0.0f - x;
+      const float t = 1.0f / std::fma(0x1.3p-2f, a, 1.0f);
+      float p = 0x1.2000fap-5f;
+      for (float c : {-0x1.48b2e4p-3f, 0x1.c54336p-3f, -0x1.0ee936p-4f, 0x1.14227ep-3f,
+                      0x1.8e1984p-4f, 0x1.ea94b4p-4f, 0x1.e4d4b4p-4f}) {
+        p = std::fma(p, t, c);
+      }
+      const float tail = (p * t) * Exp((a * a) * -0.5f);
+      return x * (x > 0.0f ? 1.0f - tail : tail);
+    }
+    case Activation::kGeluTanh: {
+      const float cubic = std::fma((x * x) * x, 0x1.6e4e26p-5f, x);
+      return x / (1.0f + Exp(cubic * -0x1.988454p+0f));
+    }
+    case Activation::kTanh:
+      return 1.0f - 2.0f / (1.0f + Exp(x + x));
+    case Activation::kNone:
+      break;
+  }
+  return x;
 }
 
 void Rope(std::span<float> x, const float* cos, const float* sin) {

@@ -12,7 +12,7 @@ namespace skein::reference {
 
 enum class NumericClass { kFma, kAmx };
 
-// The class in which `isa` multiplies weights of `dtype`.
+// The class in which `isa` multiplies and attends in `dtype`.
 NumericClass ClassOf(Isa isa, DType dtype);
 
 struct GemmShape {
@@ -32,10 +32,13 @@ struct AttentionInput {
   float scale;
   DType dtype;
 };
-void Attention(const AttentionInput& input, float* out);
+void Attention(NumericClass numeric_class, const AttentionInput& input, float* out);
 
 float Exp(float x);
 void RmsNorm(std::span<const float> x, const float* weight, float eps, float* out);
+void LayerNorm(std::span<const float> x, const float* weight, const float* bias, float eps,
+               float* out);
+float Activate(Activation activation, float x);
 void Rope(std::span<float> x, const float* cos, const float* sin);
 void SiluMul(std::span<const float> gate, const float* up, float* out);
 Kernels::LogSum LogSumExp(std::span<const float> x);

@@ -59,6 +59,56 @@ TEST_P(RowwiseTest, RmsNorm) {
   }
 }
 
+TEST_P(RowwiseTest, LayerNorm) {
+  for (int32_t n : kSizes) {
+    for (DType dtype : {DType::kF32, DType::kBf16}) {
+      std::vector<float> x = Values(n);
+      const std::vector<float> weight = Values(n), bias = Values(n);
+      std::vector<float> expected(n);
+      reference::LayerNorm(x, weight.data(), bias.data(), 1e-12f, expected.data());
+      TypedArray out(x, dtype);
+      kernels_->LayerNorm(x.data(), weight.data(), bias.data(), 1e-12f, n, out.At(0), dtype);
+      EXPECT_TRUE(SameBits(out.Values(), Rounded(expected, dtype))) << n;
+      kernels_->LayerNorm(x.data(), weight.data(), bias.data(), 1e-12f, n, x.data(), DType::kF32);
+      EXPECT_TRUE(SameBits(x, expected)) << "in place, " << n;
+    }
+  }
+}
+
+constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu, Activation::kGelu,
+                                       Activation::kGeluTanh, Activation::kTanh};
+
+TEST_P(RowwiseTest, Activate) {
+  for (const Activation activation : kActivations) {
+    for (int32_t n : kSizes) {
+      std::vector<float> x = Values(n);
+      for (float& value : x) value *= 8;
+      std::vector<float> expected;
+      for (const float value : x) expected.push_back(reference::Activate(activation, value));
+      for (DType dtype : {DType::kF32, DType::kBf16}) {
+        TypedArray out(x, dtype);
+        kernels_->Activate(activation, x.data(), n, out.At(0), dtype);
+        EXPECT_TRUE(SameBits(out.Values(), Rounded(expected, dtype))) << n;
+      }
+    }
+  }
+}
+
+TEST(ActivationTest, IsAccurate) {
+  for (float x = -20; x <= 20; x += 0.0078125f) {
+    const double d = x;
+    const double gelu = d * 0.5 * std::erfc(-d / std::sqrt(2.0));
+    const double gelu_tanh =
+        0.5 * d * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (d + 0.044715 * d * d * d)));
+    // exp of a rounded argument y is off by |y| 2^-24.
+    EXPECT_NEAR(reference::Activate(Activation::kGelu, x), gelu,
+                std::abs(gelu) * (5e-7 + d * d * 0x1p-24) + 2e-37);
+    EXPECT_NEAR(reference::Activate(Activation::kGeluTanh, x), gelu_tanh, 2e-6);
+    EXPECT_NEAR(reference::Activate(Activation::kTanh, x), std::tanh(d), 2e-7);
+    EXPECT_EQ(reference::Activate(Activation::kRelu, x), std::max(x, 0.0f));
+  }
+}
+
 TEST_P(RowwiseTest, Rope) {
   for (int32_t head_dim : {2, 8, 20, 32, 64, 80, 96, 128}) {
     std::vector<float> x = Values(head_dim);

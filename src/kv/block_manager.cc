@@ -16,12 +16,22 @@ PrefixKey KeyOf(const PrefixHashes& hashes, std::span<const int32_t> tokens, int
 }  // namespace
 
 BlockManager::BlockManager(int32_t num_blocks, bool prefix_caching)
-    : pool_(num_blocks), index_(num_blocks), prefix_caching_(prefix_caching) {}
+    : pool_(num_blocks), index_(num_blocks), prefix_caching_(prefix_caching) {
+  if (!prefix_caching) return;
+  published_.reserve(num_blocks);
+  evicted_.reserve(num_blocks);
+}
+
+void BlockManager::ForgetChanges() {
+  published_.clear();
+  evicted_.clear();
+}
 
 BlockId BlockManager::Allocate() {
   if (pool_.num_free() == 0) {
     const BlockId evicted = pool_.EvictOldest();
     if (evicted == kNoBlock) return kNoBlock;
+    evicted_.push_back(index_.hash(evicted));
     index_.Erase(evicted);
   }
   return pool_.Take();
@@ -37,7 +47,7 @@ BlockManager::Prefix BlockManager::FindPrefix(const PrefixHashes& hashes,
   for (int32_t i = 0; i < max_blocks; ++i) {
     const BlockId block = index_.Find(KeyOf(hashes, tokens, i, parent));
     if (block == kNoBlock) break;
-    blocks->push_back(block);
+    if (blocks != nullptr) blocks->push_back(block);
     ++prefix.num_blocks;
     if (pool_.ref_count(block) == 0) ++prefix.num_unreferenced;
     parent = block;
@@ -53,6 +63,7 @@ bool BlockManager::Publish(const PrefixHashes& hashes, std::span<const int32_t> 
   if (present == kNoBlock) {
     if (!index_.Insert(key, blocks[i])) return false;
     pool_.Keep(blocks[i]);
+    published_.push_back(key.hash);
   } else if (present != blocks[i]) {
     pool_.Ref(present);
     pool_.Unref(blocks[i]);

@@ -34,8 +34,9 @@ class BlockManager {
     int32_t num_blocks = 0;
     int32_t num_unreferenced = 0;  // of these, those that an attachment takes from num_available
   };
-  // The longest cached prefix of `tokens`, at most `max_blocks`, appended to `*blocks` but not yet
-  // referenced: Ref each before the next Allocate. REQUIRES: `hashes` covers max_blocks.
+  // The longest cached prefix of `tokens`, at most `max_blocks`, appended to `*blocks` (may be
+  // null) but not yet referenced: Ref each before the next Allocate. REQUIRES: `hashes` covers
+  // max_blocks.
   Prefix FindPrefix(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t max_blocks,
                     std::vector<BlockId>* blocks) const;
 
@@ -49,6 +50,15 @@ class BlockManager {
   bool Publish(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t i,
                std::span<BlockId> blocks);
 
+  // The hashes that became findable, and those that ceased to be, since ForgetChanges was last
+  // called. Valid until the next Allocate or Publish.
+  struct Changes {
+    std::span<const uint64_t> published;
+    std::span<const uint64_t> evicted;
+  };
+  Changes changes() const { return {published_, evicted_}; }
+  void ForgetChanges();
+
   // Gives a sequence's references back, the last block's first.
   void Release(std::span<const BlockId> blocks);
 
@@ -59,6 +69,8 @@ class BlockManager {
   BlockPool pool_;
   PrefixIndex index_;
   bool prefix_caching_;
+  std::vector<uint64_t> published_;
+  std::vector<uint64_t> evicted_;
 };
 
 }  // namespace skein

@@ -36,6 +36,8 @@ class PrefixIndex {
 
   bool Contains(BlockId block) const { return entries_[block].indexed; }
   BlockId parent(BlockId block) const { return entries_[block].parent; }
+  // REQUIRES: the block is indexed.
+  uint64_t hash(BlockId block) const { return entries_[block].hash; }
   int32_t size() const { return size_; }
 
   // Aborts unless table and entries agree and the index is closed under prefixes. O(num_blocks).

@@ -7,7 +7,10 @@
 
 #include "io/json_file.h"
 #include "io/safetensors.h"
+#include "model/config_fields.h"
+#include "model/encoder_config.h"
 #include "model/rope_config.h"
+#include "model/tensor_list.h"
 
 namespace skein {
 namespace {
@@ -16,6 +19,7 @@ struct ArchitectureName {
   const char* name;
   const char* model_type;
   Architecture architecture;
+  Head head = Head::kLanguageModel;
 };
 
 constexpr ArchitectureName kArchitectures[] = {
@@ -23,43 +27,21 @@ constexpr ArchitectureName kArchitectures[] = {
     {"MistralForCausalLM", "mistral", Architecture::kMistral},
     {"Qwen2ForCausalLM", "qwen2", Architecture::kQwen2},
     {"Qwen3ForCausalLM", "qwen3", Architecture::kQwen3},
+    {"BertModel", "bert", Architecture::kBert, Head::kNone},
+    {"BertForSequenceClassification", "bert", Architecture::kBert, Head::kClassifier},
+    {"RobertaModel", "roberta", Architecture::kRoberta, Head::kNone},
+    {"RobertaForSequenceClassification", "roberta", Architecture::kRoberta, Head::kClassifier},
+    {"XLMRobertaModel", "xlm-roberta", Architecture::kXlmRoberta, Head::kNone},
+    {"XLMRobertaForSequenceClassification", "xlm-roberta", Architecture::kXlmRoberta,
+     Head::kClassifier},
+    {"DistilBertModel", "distilbert", Architecture::kDistilBert, Head::kNone},
+    {"DistilBertForSequenceClassification", "distilbert", Architecture::kDistilBert,
+     Head::kClassifier},
 };
 
-// Generous bounds that keep every product of two sizes, times four bytes, inside 64 bits.
-constexpr int64_t kMaxWidth = int64_t{1} << 22;  // vocabulary, hidden, MLP
-constexpr int64_t kMaxLayers = 4096;
-constexpr int64_t kMaxHeads = 65536;
 constexpr int64_t kMaxHeadDim = 4096;
-constexpr int64_t kMaxPosition = int64_t{1} << 30;
 
-Status Unsupported(const JsonObject& object, std::string_view key, const std::string& problem) {
-  return Status(StatusCode::kUnsupported,
-                object.where() + ": '" + std::string(key) + "' " + problem, std::string(key));
-}
-
-Result<std::optional<int32_t>> ReadSize(const JsonObject& json, const char* key, int64_t max) {
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<int64_t> value, json.Int(key));
-  if (!value) return std::optional<int32_t>();
-  if (*value < 1 || *value > max) {
-    return json.Error(
-        key, "is " + std::to_string(*value) + "; must be in [1, " + std::to_string(max) + "]");
-  }
-  return std::optional<int32_t>(static_cast<int32_t>(*value));
-}
-
-Status RequireSize(const JsonObject& json, const char* key, int64_t max, int32_t* out) {
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<int32_t> value, ReadSize(json, key, max));
-  if (!value) return json.Error(key, "is missing");
-  *out = *value;
-  return Status::Ok();
-}
-
-Result<bool> ReadFlag(const JsonObject& json, const char* key, bool absent) {
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<bool> value, json.Bool(key));
-  return value.value_or(absent);
-}
-
-Result<Architecture> ReadArchitecture(const JsonObject& json) {
+Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto names, json.Strings("architectures"));
   if (!names || names->empty()) return json.Error("architectures", "is missing");
   if (names->size() > 1) return json.Error("architectures", "must name one architecture");
@@ -80,14 +62,18 @@ Result<Architecture> ReadArchitecture(const JsonObject& json) {
     return json.Error("model_type",
                       "is '" + *model_type + "', which does not go with " + found->name);
   }
-  return found->architecture;
+  config->architecture = found->architecture;
+  config->head = found->head;
+  return Status::Ok();
 }
 
 // What other models use and this engine lacks.
-Status CheckSupported(const JsonObject& json) {
-  SKEIN_ASSIGN_OR_RETURN(const auto activation, json.String("hidden_act"));
-  if (activation && *activation != "silu") {
-    return Unsupported(json, "hidden_act", "is '" + *activation + "'; only 'silu' is supported");
+Status CheckSupported(const JsonObject& json, const ModelConfig& config) {
+  if (!config.is_encoder()) {
+    SKEIN_ASSIGN_OR_RETURN(const auto activation, json.String("hidden_act"));
+    if (activation && *activation != "silu") {
+      return Unsupported(json, "hidden_act", "is '" + *activation + "'; only 'silu' is supported");
+    }
   }
   for (const char* key : {"quantization_config", "compression_config"}) {
     if (!json.Has(key)) continue;
@@ -155,7 +141,7 @@ Status ReadVariants(const JsonObject& json, ModelConfig* config) {
     return json.Error("rms_norm_eps", "is " + std::to_string(*eps) + "; must be in (0, 1)");
   }
   config->rms_norm_eps = static_cast<float>(*eps);
-  // All four architectures leave the output matrix untied unless told otherwise.
+  // All four decoders leave the output matrix untied unless told otherwise.
   SKEIN_ASSIGN_OR_RETURN(config->tie_embeddings, ReadFlag(json, "tie_word_embeddings", false));
   SKEIN_ASSIGN_OR_RETURN(const bool attention_bias, ReadFlag(json, "attention_bias", false));
   SKEIN_ASSIGN_OR_RETURN(const bool mlp_bias, ReadFlag(json, "mlp_bias", false));
@@ -172,6 +158,8 @@ Status ReadVariants(const JsonObject& json, ModelConfig* config) {
     case Architecture::kQwen3:
       config->qkv_bias = config->o_bias = attention_bias;
       config->qk_norm = true;
+      break;
+    default:  // ReadEncoderConfig
       break;
   }
   return Status::Ok();
@@ -217,9 +205,9 @@ Result<std::optional<DType>> ReadDType(const JsonObject& json) {
   return Unsupported(json, key, "is '" + *name + "'; supported are float32, bfloat16 and float16");
 }
 
-Result<DType> DTypeOfWeights(const std::string& model_dir) {
+Result<DType> DTypeOfWeights(const std::string& model_dir, const ModelConfig& config) {
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
-  SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find("model.embed_tokens.weight"));
+  SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find(ListTensors(config).front().name));
   return embedding.dtype;
 }
 
@@ -268,8 +256,12 @@ void StretchContext(ModelConfig* config) {
 // Everything but the dtype and what other files say.
 Result<ModelConfig> ReadConfig(const JsonObject& json) {
   ModelConfig config;
-  SKEIN_ASSIGN_OR_RETURN(config.architecture, ReadArchitecture(json));
-  SKEIN_RETURN_IF_ERROR(CheckSupported(json));
+  SKEIN_RETURN_IF_ERROR(ReadArchitecture(json, &config));
+  SKEIN_RETURN_IF_ERROR(CheckSupported(json, config));
+  if (config.is_encoder()) {
+    SKEIN_RETURN_IF_ERROR(ReadEncoderConfig(json, &config));
+    return config;
+  }
   SKEIN_RETURN_IF_ERROR(ReadShape(json, &config));
   SKEIN_RETURN_IF_ERROR(ReadVariants(json, &config));
   SKEIN_ASSIGN_OR_RETURN(config.rope, ReadRopeConfig(json, config.max_position));
@@ -288,6 +280,13 @@ const char* NameOf(Architecture architecture) {
   return "";
 }
 
+std::string ModelConfig::ArchitectureName() const {
+  for (const auto& entry : kArchitectures) {
+    if (entry.architecture == architecture && entry.head == head) return entry.name;
+  }
+  return "";
+}
+
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/config.json"));
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
@@ -295,7 +294,7 @@ Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   if (dtype) {
     config.file_dtype = *dtype;
   } else {
-    SKEIN_ASSIGN_OR_RETURN(config.file_dtype, DTypeOfWeights(model_dir));
+    SKEIN_ASSIGN_OR_RETURN(config.file_dtype, DTypeOfWeights(model_dir, config));
   }
   SKEIN_RETURN_IF_ERROR(ReadGenerationConfig(model_dir, &config));
   return config;
@@ -311,14 +310,13 @@ Result<ModelConfig> ParseModelConfig(const std::string& config_json) {
 }
 
 int64_t ModelConfig::NumParameters() const {
-  const int64_t hidden = hidden_size, mlp = intermediate_size;
-  const int64_t q = int64_t{num_heads} * head_dim, kv = int64_t{num_kv_heads} * head_dim;
-  int64_t layer = hidden * (q + 2 * kv) + q * hidden + 3 * hidden * mlp + 2 * hidden;
-  if (qkv_bias) layer += q + 2 * kv;
-  if (o_bias) layer += hidden;
-  if (mlp_bias) layer += 2 * mlp + hidden;
-  if (qk_norm) layer += 2 * int64_t{head_dim};
-  return num_layers * layer + hidden + (tie_embeddings ? 1 : 2) * vocab_size * hidden;
+  int64_t total = 0;
+  for (const ModelTensor& tensor : ListTensors(*this)) {
+    int64_t size = 1;
+    for (const int64_t dimension : tensor.shape) size *= dimension;
+    total += size;
+  }
+  return total;
 }
 
 int64_t ModelConfig::KvBytesPerToken(DType dtype) const {

@@ -6,17 +6,36 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/kernels.h"
 #include "model/rope.h"
 #include "tensor/dtype.h"
 
 namespace skein {
 
-enum class Architecture { kLlama, kMistral, kQwen2, kQwen3 };
+enum class Architecture {
+  kLlama,  // decoders
+  kMistral,
+  kQwen2,
+  kQwen3,
+  kBert,  // encoders
+  kRoberta,
+  kXlmRoberta,
+  kDistilBert,
+};
 const char* NameOf(Architecture architecture);  // as config.json spells it: "LlamaForCausalLM"
 
-// What a HuggingFace config.json says of a decoder. Shapes use docs/symbols.md.
+// What stands behind the last layer.
+enum class Head {
+  kNone,           // nothing: hidden states
+  kLanguageModel,  // the output matrix over the vocabulary
+  kClassifier,     // ForSequenceClassification: num_classes outputs
+};
+
+// What a HuggingFace config.json says of a model. Shapes use docs/symbols.md.
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
+  Head head = Head::kLanguageModel;
+  int32_t num_classes = 0;  // of a classifier
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
   int32_t intermediate_size = 0;
@@ -32,10 +51,20 @@ struct ModelConfig {
   bool mlp_bias = false;  // biases of gate, up and down_proj
   bool qk_norm = false;   // RMSNorm over each head of q and k, before rope
   RopeConfig rope;
+
+  // Encoders: every token sees every other, LayerNorm follows each residual addition, positions
+  // and segments are learned.
+  float layer_norm_eps = 0;
+  Activation activation = Activation::kNone;  // of the MLP
+  int32_t num_segments = 0;                   // rows of the segment table; 0: there is none
+  int32_t first_position = 0;                 // row of the position table that token 0 takes
+
   DType file_dtype = DType::kBf16;  // torch_dtype / dtype; where absent, the embedding's own
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  // generation_config.json's if present, else config.json's
 
+  bool is_encoder() const { return architecture >= Architecture::kBert; }
+  std::string ArchitectureName() const;  // with its head: "BertForSequenceClassification"
   int64_t NumParameters() const;
   // Bytes of K and V that one token keeps in all layers.
   int64_t KvBytesPerToken(DType dtype) const;

@@ -11,6 +11,7 @@ void ForwardPass::RotateHead(const float* norm, int32_t position, float* head) c
   if (norm != nullptr) {
     context_.kernels->RmsNorm(head, norm, config().rms_norm_eps, d, head, DType::kF32);
   }
+  if (context_.rope == nullptr) return;
   context_.kernels->Rope(head, context_.rope->cos(position), context_.rope->sin(position), d);
 }
 
@@ -22,8 +23,9 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
   const int32_t block = row.block_table[first_position / kKvBlockTokens];
   std::byte* kv = context_.kv + context_.kv_layout.Offset(cursor_.layer, block, 0);
   // A block that changed hands still holds its former owner's keys and values. Zero them: the
-  // attention may read, though never see, what lies behind the last key.
-  if (first_position % kKvBlockTokens == 0) {
+  // attention may read, though never see, what lies behind the last key. A fork's block too is new.
+  const bool forks = row.fork.num_tokens > 0 && piece.first_token == row.first_token;
+  if (first_position % kKvBlockTokens == 0 || forks) {
     std::fill_n(kv, context_.kv_layout.block_bytes(), std::byte{0});
   }
   const float* q_norm = layer().q_norm.empty() ? nullptr : layer().q_norm.data();
@@ -45,6 +47,15 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
   }
 }
 
+void ForwardPass::Fork(int32_t ticket) {
+  const KvLayout& layout = context_.kv_layout;
+  const ForwardFork& fork = batch_.rows[forks_[ticket]].fork;
+  for (int32_t head = 0; head < layout.num_kv_heads; ++head) {
+    layout.CopySlots(context_.kv + layout.Offset(cursor_.layer, fork.from, head),
+                     context_.kv + layout.Offset(cursor_.layer, fork.to, head), fork.num_tokens);
+  }
+}
+
 void ForwardPass::Attention(int32_t ticket) {
   const ModelConfig& c = config();
   const int32_t group = c.num_heads / c.num_kv_heads;
@@ -62,9 +73,10 @@ void ForwardPass::Attention(int32_t ticket) {
   for (int32_t i = 0; i < tile.num_tokens; ++i) {
     const size_t token = tile.first_token + i;
     const int32_t position = row.begin + tile.first_token - row.first_token + i;
+    const int32_t num_keys = c.is_encoder() ? row.num_tokens : position + 1;
     for (int32_t h = head; h < last_head; ++h) {
       const size_t offset = (token * q_width() + size_t(h) * c.head_dim) * t_;
-      rows[num_rows++] = {workspace_.q + offset, position + 1, workspace_.attn + offset};
+      rows[num_rows++] = {workspace_.q + offset, num_keys, workspace_.attn + offset};
     }
   }
   context_.kernels->Attention({

@@ -148,6 +148,46 @@ TEST_P(ForwardBitsTest, BatchOf32) {
   }
 }
 
+// The sequence as the child of a parent that is computed in the same pass, or was in the pass
+// before, together with other children of it; cut at every place within a block and at others.
+TEST_P(ForwardBitsTest, ForestsOfOnePass) {
+  std::vector<int32_t> cuts = {1, 63, 64, 65, kLength - 1};
+  for (int32_t cut = kKvBlockTokens; cut < 2 * kKvBlockTokens; ++cut) cuts.push_back(cut);
+  for (const int32_t cut : cuts) {
+    SCOPED_TRACE("cut " + std::to_string(cut));
+    const bool parent_before = random_() % 2 == 0;
+    const int32_t num_shared = cut / kKvBlockTokens;
+    const std::vector<int32_t> parent_blocks = Blocks(20, cut);
+    ForwardBatch& batch = pass_->batch();
+    batch.Clear();
+    batch.AddRow(std::span(tokens_).first(cut), 0, parent_blocks, false);
+    if (parent_before) {
+      testing::RunPass(pass_.get(), model_->vocab());
+      batch.Clear();
+    }
+    // Child 1 is the sequence; the others end differently and soon.
+    std::vector<std::vector<int32_t>> tokens(3), blocks(3);
+    for (int32_t child = 0; child < 3; ++child) {
+      tokens[child] = child == 1 ? std::vector<int32_t>(tokens_.begin() + cut, tokens_.end())
+                                 : RandomTokens(1 + static_cast<int32_t>(random_() % 40));
+      blocks[child] = Blocks(40 + 20 * child, cut + static_cast<int32_t>(tokens[child].size()));
+      std::copy_n(parent_blocks.begin(), num_shared, blocks[child].begin());
+      if (child == 1) {
+        for (size_t i = 0; i < tokens[child].size(); ++i) {
+          batch.logit_tokens.push_back(batch.num_tokens() + static_cast<int32_t>(i));
+        }
+      }
+      batch.AddRow(tokens[child], cut, blocks[child], false);
+      if (cut % kKvBlockTokens == 0) continue;
+      batch.rows.back().fork = {parent_blocks[num_shared], blocks[child][num_shared],
+                                cut % kKvBlockTokens};
+    }
+    const auto logits = testing::RunPass(pass_.get(), model_->vocab());
+    ASSERT_EQ(logits.size(), size_t(kLength - cut));
+    ExpectReference(logits, cut);
+  }
+}
+
 TEST_P(ForwardBitsTest, AnyNumberOfThreads) {
   for (const int threads : {2, 5}) {
     const auto model = Load(threads);

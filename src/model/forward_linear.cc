@@ -15,14 +15,26 @@ void ForwardPass::Embed(int32_t ticket) {
   }
 }
 
-void ForwardPass::Norm(int32_t ticket, const std::vector<float>& weight) {
+void ForwardPass::NormRow(const std::vector<float>& weight, const std::vector<float>& bias,
+                          float* x, std::byte* out) {
+  const ModelConfig& c = config();
+  const DType dtype = context_.weights->dtype;
+  if (!c.is_encoder()) {
+    context_.kernels->RmsNorm(x, weight.data(), c.rms_norm_eps, c.hidden_size, out, dtype);
+    return;
+  }
+  context_.kernels->LayerNorm(x, weight.data(), bias.data(), c.layer_norm_eps, c.hidden_size, x,
+                              DType::kF32);
+  context_.kernels->Convert(x, c.hidden_size, out, dtype);
+}
+
+void ForwardPass::Norm(int32_t ticket, const std::vector<float>& weight,
+                       const std::vector<float>& bias) {
   const size_t hidden = config().hidden_size;
   const int32_t begin = ticket * kTokensPerTicket;
   const int32_t end = std::min(begin + kTokensPerTicket, batch_.num_tokens());
   for (int32_t i = begin; i < end; ++i) {
-    context_.kernels->RmsNorm(workspace_.x + i * hidden, weight.data(), config().rms_norm_eps,
-                              config().hidden_size, workspace_.h + i * hidden * t_,
-                              context_.weights->dtype);
+    NormRow(weight, bias, workspace_.x + i * hidden, workspace_.h + i * hidden * t_);
   }
 }
 

@@ -13,9 +13,8 @@ void ForwardPass::FinalNorm(int32_t ticket) {
   const int32_t end = std::min(begin + kTokensPerTicket, num_logit_rows());
   for (int32_t i = begin; i < end; ++i) {
     const size_t token = batch_.logit_tokens[first_logit_row() + i];
-    context_.kernels->RmsNorm(workspace_.x + token * hidden, context_.weights->final_norm.data(),
-                              config().rms_norm_eps, config().hidden_size,
-                              workspace_.logit_h + i * hidden * t_, context_.weights->dtype);
+    NormRow(context_.weights->final_norm, context_.weights->final_norm_bias,
+            workspace_.x + token * hidden, workspace_.logit_h + i * hidden * t_);
   }
 }
 

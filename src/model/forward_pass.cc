@@ -22,19 +22,28 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
   batch_.rows.reserve(tokens);
   batch_.logit_tokens.reserve(tokens);
   blocks_.reserve(tokens);
+  forks_.reserve(tokens);
   tiles_.reserve(tokens);
 }
 
 void ForwardPass::Begin() {
   SKEIN_CHECK(batch_.num_tokens() >= 1 && batch_.num_tokens() <= limits_.max_tokens);
   for (const int32_t token : batch_.tokens) SKEIN_CHECK(token >= 0 && token < config().vocab_size);
+  const int32_t max_positions =
+      config().is_encoder() ? config().max_position : context_.rope->num_positions();
   for (const ForwardRow& row : batch_.rows) {
     const int32_t end = row.begin + row.num_tokens;
-    SKEIN_CHECK(row.begin >= 0 && end <= context_.rope->num_positions());
+    SKEIN_CHECK(row.begin >= 0 && end <= max_positions);
+    SKEIN_CHECK(row.begin == 0 || !config().is_encoder());
     SKEIN_CHECK(row.block_table.size() >= size_t(CeilDiv(end, kKvBlockTokens)));
     for (const int32_t block : row.block_table) {
       SKEIN_CHECK(block >= 0 && block < context_.kv_layout.num_blocks);
     }
+    if (row.fork.num_tokens == 0) continue;
+    SKEIN_CHECK(row.fork.num_tokens == row.begin % kKvBlockTokens);
+    SKEIN_CHECK(row.fork.to == row.block_table[row.begin / kKvBlockTokens]);
+    SKEIN_CHECK(row.fork.from != row.fork.to && row.fork.from >= 0 &&
+                row.fork.from < context_.kv_layout.num_blocks);
   }
   CutRows();
   const int32_t m = batch_.num_tokens();
@@ -46,8 +55,8 @@ void ForwardPass::Begin() {
   qkv_cut_ = cut(m, qkv_width(), c.hidden_size, kProductRowsPerTicket);
   o_cut_ = cut(m, c.hidden_size, q_width(), kProductRowsPerTicket);
   // A ticket takes as many columns of gate as of up.
-  gate_up_cut_ =
-      cut(m, context_.weights->intermediate_padded(), 2 * c.hidden_size, kMlpRowsPerTicket);
+  gate_up_cut_ = cut(m, context_.weights->intermediate_padded(),
+                     (c.is_encoder() ? 1 : 2) * c.hidden_size, kMlpRowsPerTicket);
   down_cut_ = cut(m, c.hidden_size, c.intermediate_size, kProductRowsPerTicket);
   cursor_ = {};
   logits_taken_ = false;
@@ -57,9 +66,11 @@ void ForwardPass::CutRows() {
   const int32_t group = config().num_heads / config().num_kv_heads;
   const int32_t tile_tokens = std::max(kMaxQueryRows / group, 1);
   blocks_.clear();
+  forks_.clear();
   tiles_.clear();
   for (int32_t r = 0; r < static_cast<int32_t>(batch_.rows.size()); ++r) {
     const ForwardRow& row = batch_.rows[r];
+    if (row.fork.num_tokens > 0) forks_.push_back(r);
     for (int32_t i = 0; i < row.num_tokens;) {
       const int32_t left_in_block = kKvBlockTokens - (row.begin + i) % kKvBlockTokens;
       const int32_t count = std::min(left_in_block, row.num_tokens - i);
@@ -105,8 +116,11 @@ void ForwardPass::Advance() {
     cursor_.op = static_cast<Operator>(static_cast<int>(cursor_.op) + 1);
   }
   if (cursor_.op == Operator::kFinalNorm && num_logit_rows() > 0) {
-    output_cut_ = CutProduct(num_logit_rows(), config().vocab_size, config().hidden_size, t_,
-                             kProductRowsPerTicket, context_.team->num_threads());
+    output_cut_ = {};
+    if (config().head == Head::kLanguageModel) {
+      output_cut_ = CutProduct(num_logit_rows(), config().vocab_size, config().hidden_size, t_,
+                               kProductRowsPerTicket, context_.team->num_threads());
+    }
   }
 }
 
@@ -131,6 +145,8 @@ int32_t ForwardPass::NumTickets() const {
       return qkv_cut_.num_tickets();
     case Operator::kRope:
       return static_cast<int32_t>(blocks_.size());
+    case Operator::kFork:
+      return static_cast<int32_t>(forks_.size());
     case Operator::kAttention:
       return static_cast<int32_t>(tiles_.size()) * config().num_kv_heads *
              CeilDiv(group, kMaxQueryRows);
@@ -154,23 +170,25 @@ void ForwardPass::RunTicket(int32_t ticket, int thread) {
   ForwardWorkspace& w = workspace_;
   switch (cursor_.op) {
     case Operator::kEmbed:
-      return Embed(ticket);
+      return c.is_encoder() ? EmbedEncoder(ticket) : Embed(ticket);
     case Operator::kAttnNorm:
-      return Norm(ticket, layer().attn_norm);
+      return Norm(ticket, layer().attn_norm, layer().attn_norm_bias);
     case Operator::kQkvProj:
       return Product(ticket, qkv_cut_, w.h, c.hidden_size, m, layer().qkv, layer().qkv_bias, false,
                      w.qkv, qkv_width());
     case Operator::kRope:
       return RotateAndStore(ticket);
+    case Operator::kFork:
+      return Fork(ticket);
     case Operator::kAttention:
       return Attention(ticket);
     case Operator::kOProj:
       return Product(ticket, o_cut_, w.attn, q_width(), m, layer().o, layer().o_bias, true, w.x,
                      c.hidden_size);
     case Operator::kMlpNorm:
-      return Norm(ticket, layer().mlp_norm);
+      return Norm(ticket, layer().mlp_norm, layer().mlp_norm_bias);
     case Operator::kGateUpProj:
-      return GateUp(ticket, thread);
+      return c.is_encoder() ? Up(ticket, thread) : GateUp(ticket, thread);
     case Operator::kDownProj:
       return Product(ticket, down_cut_, w.act, context_.weights->intermediate_padded(), m,
                      layer().down, layer().down_bias, true, w.x, c.hidden_size);

@@ -20,9 +20,9 @@ namespace skein {
 struct ForwardContext {
   const ModelWeights* weights = nullptr;
   const Kernels* kernels = nullptr;
-  const RopeAngles* rope = nullptr;
-  KvLayout kv_layout;       // its dtype is the weights' compute type
-  std::byte* kv = nullptr;  // [kv_layout.total_bytes()]
+  const RopeAngles* rope = nullptr;  // null for an encoder
+  KvLayout kv_layout;                // its dtype is the weights' compute type
+  std::byte* kv = nullptr;           // [kv_layout.total_bytes()]
   ThreadTeam* team = nullptr;
 };
 
@@ -59,6 +59,12 @@ class ForwardPass {
   int32_t num_logit_rows() const;
   const float* logits(int32_t i) const;
 
+  // The last layer's output at batch().tokens[i], normalized, of those in logit_tokens whose chunk
+  // has been reached. [hidden]. REQUIRES: an encoder.
+  const float* encoded(int32_t i) const {
+    return workspace_.x + size_t(i) * context_.weights->config.hidden_size;
+  }
+
   OperatorCursor cursor() const { return cursor_; }
   size_t activation_bytes() const { return workspace_.memory.size(); }
 
@@ -78,14 +84,21 @@ class ForwardPass {
   void RunTicket(int32_t ticket, int thread);
 
   void Embed(int32_t ticket);
-  void Norm(int32_t ticket, const std::vector<float>& weight);
+  void EmbedEncoder(int32_t ticket);
+  void Norm(int32_t ticket, const std::vector<float>& weight, const std::vector<float>& bias);
+  // One row x [hidden] to `out` [hidden] in the compute type. An encoder's residual is the normed
+  // row: it replaces x.
+  void NormRow(const std::vector<float>& weight, const std::vector<float>& bias, float* x,
+               std::byte* out);
   void Product(int32_t ticket, const ProductCut& cut, const std::byte* a, int64_t lda, int32_t m,
                const PackedWeight& w, const std::vector<float>& bias, bool add_to_out, float* out,
                int64_t ldo);
   void RotateAndStore(int32_t ticket);
   void RotateHead(const float* norm, int32_t position, float* head) const;
+  void Fork(int32_t ticket);
   void Attention(int32_t ticket);
   void GateUp(int32_t ticket, int thread);
+  void Up(int32_t ticket, int thread);
   void FinalNorm(int32_t ticket);
 
   const LayerWeights& layer() const { return context_.weights->layers[cursor_.layer]; }
@@ -103,8 +116,9 @@ class ForwardPass {
   bool logits_taken_ = false;  // those of chunk cursor_.layer have been handed out
 
   // The batch, cut for this pass.
-  std::vector<Piece> blocks_;  // for kRope: tokens of one KV block
-  std::vector<Piece> tiles_;   // for kAttention: tokens of one attention tile
+  std::vector<Piece> blocks_;   // for kRope: tokens of one KV block
+  std::vector<int32_t> forks_;  // for kFork: rows
+  std::vector<Piece> tiles_;    // for kAttention: tokens of one attention tile
   ProductCut qkv_cut_, o_cut_, gate_up_cut_, down_cut_, output_cut_;
 };
 

@@ -55,7 +55,7 @@ size_t ForwardWorkspace::Place(const ModelWeights& weights, const ForwardLimits&
   gate_up = carver.Take<float>(mlp_rows * 2 * padded * sizeof(float));
   act = carver.Take<std::byte>(tokens * padded * t);
   logit_h = carver.Take<std::byte>(limits.max_logit_rows * hidden * t);
-  logits = carver.Take<float>(size_t(limits.max_logit_rows) * config.vocab_size * sizeof(float));
+  logits = carver.Take<float>(size_t(limits.max_logit_rows) * weights.output.n() * sizeof(float));
   return carver.total();
 }
 

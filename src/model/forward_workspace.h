@@ -33,7 +33,7 @@ struct ForwardWorkspace {
   float* gate_up = nullptr;      // [num_threads, kMlpRowsPerTicket, 2 * intermediate_padded]
   std::byte* act = nullptr;      // t [max_tokens, intermediate_padded]
   std::byte* logit_h = nullptr;  // t [max_logit_rows, hidden]
-  float* logits = nullptr;       // [max_logit_rows, vocab]
+  float* logits = nullptr;       // [max_logit_rows, vocab], if there is an output matrix
 
  private:
   ForwardWorkspace() = default;

@@ -8,11 +8,14 @@ namespace skein {
 //
 //   kEmbed, then for each layer kAttnNorm .. kDownProj, then for each chunk of wanted logits
 //   kFinalNorm, kOutput
+// Of an encoder, whose norms follow the additions, kAttnNorm is that of the embeddings or of the
+// layer before, and a norm replaces x too; there is no rotation, no gate, and no output matrix.
 enum class Operator : uint8_t {
   kEmbed,       // x = embedding rows
   kAttnNorm,    // h = norm(x)
   kQkvProj,     // qkv = h · Wqkv^T + b
   kRope,        // q/k norm, rotation; q rounded, k and v stored in the KV cache
+  kFork,        // rows that begin inside a parent's block take over its keys and values
   kAttention,   // attn = softmax(q · K^T) · V
   kOProj,       // x += attn · Wo^T + b
   kMlpNorm,     // h = norm(x)

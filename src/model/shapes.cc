@@ -76,6 +76,8 @@ void AddFamily(const ModelShape& shape, Members* members) {
       m["rope_scaling"] = m["sliding_window"] = "null";
       m["use_sliding_window"] = "false";
       break;
+    default:  // no encoder has a shape here
+      break;
   }
 }
 

@@ -1,5 +1,9 @@
 #include "model/tensor_list.h"
 
+#include <utility>
+
+#include "model/encoder_names.h"
+
 namespace skein {
 namespace {
 
@@ -31,9 +35,56 @@ void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>
   linear("mlp.down_proj", hidden, mlp, config.mlp_bias, TensorRole::kOutput);
 }
 
+class EncoderLister {
+ public:
+  explicit EncoderLister(const ModelConfig& config) : config_(config) {}
+
+  std::vector<ModelTensor> List() {
+    const int64_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
+    const EncoderNames names = NamesOfEncoder(config_);
+    Table(names.words, config_.vocab_size);
+    Table(names.positions, int64_t{config_.max_position} + config_.first_position);
+    if (!names.segments.empty()) Table(names.segments, config_.num_segments);
+    Norm(names.norm);
+    for (int32_t i = 0; i < config_.num_layers; ++i) {
+      const EncoderLayerNames layer = NamesOfEncoderLayer(config_, i);
+      for (const std::string& name : {layer.query, layer.key, layer.value}) {
+        Linear(name, hidden, hidden, TensorRole::kInput);
+      }
+      Linear(layer.attn_out, hidden, hidden, TensorRole::kOutput);
+      Norm(layer.attn_norm);
+      Linear(layer.up, mlp, hidden, TensorRole::kInput);
+      Linear(layer.down, hidden, mlp, TensorRole::kOutput);
+      Norm(layer.mlp_norm);
+    }
+    if (config_.head == Head::kClassifier) {
+      Linear(names.head_dense, hidden, hidden, TensorRole::kInput);
+      Linear(names.head_out, config_.num_classes, hidden, TensorRole::kInput);
+    }
+    return std::move(tensors_);
+  }
+
+ private:
+  void Table(const std::string& name, int64_t rows) {
+    tensors_.push_back({name + ".weight", {rows, config_.hidden_size}, TensorRole::kEmbedding});
+  }
+  void Norm(const std::string& name) {
+    tensors_.push_back({name + ".weight", {config_.hidden_size}, TensorRole::kNorm});
+    tensors_.push_back({name + ".bias", {config_.hidden_size}, TensorRole::kBias});
+  }
+  void Linear(const std::string& name, int64_t out, int64_t in, TensorRole role) {
+    tensors_.push_back({name + ".weight", {out, in}, role});
+    tensors_.push_back({name + ".bias", {out}, TensorRole::kBias});
+  }
+
+  const ModelConfig& config_;
+  std::vector<ModelTensor> tensors_;
+};
+
 }  // namespace
 
 std::vector<ModelTensor> ListTensors(const ModelConfig& config) {
+  if (config.is_encoder()) return EncoderLister(config).List();
   const int64_t vocab = config.vocab_size, hidden = config.hidden_size;
   std::vector<ModelTensor> tensors;
   tensors.push_back({"model.embed_tokens.weight", {vocab, hidden}, TensorRole::kEmbedding});

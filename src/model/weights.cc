@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/encoder_names.h"
 
 namespace skein {
 namespace {
@@ -66,6 +67,7 @@ class WeightsLoader {
   Status Walk() {
     weights_.layers.clear();
     weights_.layers.resize(config_.num_layers);
+    if (config_.is_encoder()) return WalkEncoder();
     for (int32_t i = 0; i < config_.num_layers; ++i) {
       const std::string prefix = "model.layers." + std::to_string(i) + ".";
       SKEIN_RETURN_IF_ERROR(WalkAttention(prefix, weights_.layers[i]));
@@ -125,6 +127,73 @@ class WeightsLoader {
     }
     SKEIN_RETURN_IF_ERROR(Table(std::string(embedding) + ".weight"));
     return Matrix({{"lm_head", 0, vocab}}, vocab, hidden, weights_.output);
+  }
+
+  Status WalkEncoder() {
+    const EncoderNames names = NamesOfEncoder(config_);
+    const int32_t hidden = config_.hidden_size;
+    SKEIN_RETURN_IF_ERROR(Table(names.words + ".weight"));
+    SKEIN_RETURN_IF_ERROR(FloatTable(names.positions, config_.first_position, config_.max_position,
+                                     weights_.positions));
+    if (!names.segments.empty()) {
+      SKEIN_RETURN_IF_ERROR(FloatTable(names.segments, 0, config_.num_segments, weights_.segments));
+    }
+    std::string norm = names.norm;  // what the layer's input has been through
+    for (int32_t i = 0; i < config_.num_layers; ++i) {
+      LayerWeights& layer = weights_.layers[i];
+      const EncoderLayerNames layer_names = NamesOfEncoderLayer(config_, i);
+      SKEIN_RETURN_IF_ERROR(Norm(norm, layer.attn_norm, layer.attn_norm_bias));
+      SKEIN_RETURN_IF_ERROR(WalkEncoderLayer(layer_names, layer));
+      norm = layer_names.mlp_norm;
+    }
+    SKEIN_RETURN_IF_ERROR(Norm(norm, weights_.final_norm, weights_.final_norm_bias));
+    if (config_.head != Head::kClassifier) return Status::Ok();
+    weights_.head_activation = names.head_activation;
+    SKEIN_RETURN_IF_ERROR(Linear({{names.head_dense, 0, hidden}}, hidden, hidden,
+                                 weights_.head_dense, weights_.head_dense_bias));
+    return Linear({{names.head_out, 0, config_.num_classes}}, config_.num_classes, hidden,
+                  weights_.head_out, weights_.head_out_bias);
+  }
+
+  Status WalkEncoderLayer(const EncoderLayerNames& names, LayerWeights& layer) {
+    const int32_t hidden = config_.hidden_size;
+    const int32_t mlp = config_.intermediate_size;
+    SKEIN_RETURN_IF_ERROR(Linear(
+        {{names.query, 0, hidden}, {names.key, hidden, hidden}, {names.value, 2 * hidden, hidden}},
+        3 * hidden, hidden, layer.qkv, layer.qkv_bias));
+    SKEIN_RETURN_IF_ERROR(
+        Linear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o, layer.o_bias));
+    SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, layer.mlp_norm, layer.mlp_norm_bias));
+    SKEIN_RETURN_IF_ERROR(Linear({{names.up, 0, mlp}}, weights_.intermediate_padded(), hidden,
+                                 layer.gate_up, layer.gate_up_bias));
+    return Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias);
+  }
+
+  Status Norm(const std::string& name, std::vector<float>& weight, std::vector<float>& bias) {
+    SKEIN_RETURN_IF_ERROR(Vector(name + ".weight", config_.hidden_size, weight));
+    return Vector(name + ".bias", config_.hidden_size, bias);
+  }
+
+  Status Linear(const std::vector<Part>& parts, int32_t n, int32_t k, PackedWeight& weight,
+                std::vector<float>& bias) {
+    SKEIN_RETURN_IF_ERROR(Matrix(parts, n, k, weight));
+    return Bias(parts, n, bias);
+  }
+
+  // Rows [begin, begin + count) of a table of begin + count rows.
+  Status FloatTable(const std::string& name, int32_t begin, int32_t count,
+                    std::vector<float>& out) {
+    const size_t hidden = config_.hidden_size;
+    SKEIN_ASSIGN_OR_RETURN(const TensorView view,
+                           Find(name + ".weight", {begin + count, config_.hidden_size}));
+    if (checking_) {
+      bytes_total_ += view.bytes;
+      return Status::Ok();
+    }
+    out.resize(count * hidden);
+    Widen(view.data + begin * hidden * SizeOf(view.dtype), view.dtype, out.size(), out.data());
+    Report(view.bytes);
+    return Status::Ok();
   }
 
   Result<TensorView> Find(const std::string& name, const std::vector<int64_t>& shape) {
@@ -242,7 +311,9 @@ class WeightsLoader {
     for (const std::string& name : files_.Names()) {
       // Old checkpoints store the rotation's frequencies, which follow from the config.
       if (known_.contains(name) || name.ends_with(".rotary_emb.inv_freq")) continue;
-      spdlog::warn("tensor {} is not part of {}; ignored", name, NameOf(config_.architecture));
+      // So do they 0, 1, 2, ...; and a pooler that nothing but a classifier reads.
+      if (name.ends_with("embeddings.position_ids") || name.starts_with("pooler.")) continue;
+      spdlog::warn("tensor {} is not part of {}; ignored", name, config_.ArchitectureName());
     }
   }
 
@@ -280,12 +351,17 @@ void ModelWeights::EmbeddingRow(int32_t token, float* out) const {
 
 size_t ModelWeights::bytes() const {
   const auto vector_bytes = [](const std::vector<float>& v) { return v.size() * sizeof(float); };
-  size_t bytes = output.bytes() + embedding.size() + vector_bytes(final_norm);
+  size_t bytes = output.bytes() + embedding.size() + head_dense.bytes() + head_out.bytes();
+  for (const std::vector<float>* v :
+       {&final_norm, &final_norm_bias, &positions, &segments, &head_dense_bias, &head_out_bias}) {
+    bytes += vector_bytes(*v);
+  }
   for (const LayerWeights& layer : layers) {
     bytes += layer.qkv.bytes() + layer.o.bytes() + layer.gate_up.bytes() + layer.down.bytes();
     for (const std::vector<float>* v :
-         {&layer.attn_norm, &layer.qkv_bias, &layer.q_norm, &layer.k_norm, &layer.o_bias,
-          &layer.mlp_norm, &layer.gate_up_bias, &layer.down_bias}) {
+         {&layer.attn_norm, &layer.attn_norm_bias, &layer.mlp_norm_bias, &layer.qkv_bias,
+          &layer.q_norm, &layer.k_norm, &layer.o_bias, &layer.mlp_norm, &layer.gate_up_bias,
+          &layer.down_bias}) {
       bytes += vector_bytes(*v);
     }
   }

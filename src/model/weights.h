@@ -14,18 +14,25 @@
 
 namespace skein {
 
-// One decoder layer. A bias or norm that the model lacks is empty.
+// One layer. A bias or norm that the model lacks is empty.
+//
+// An encoder normalizes after each residual addition: its attn_norm is the norm that its input has
+// been through last, which is that of the embeddings or of the layer before, and final_norm is the
+// last layer's.
 struct LayerWeights {
   std::vector<float> attn_norm;  // [hidden]
-  PackedWeight qkv;              // [(num_heads + 2 * num_kv_heads) * head_dim, hidden]: q, k, v
+  std::vector<float> attn_norm_bias;
+  PackedWeight qkv;  // [(num_heads + 2 * num_kv_heads) * head_dim, hidden]: q, k, v
   std::vector<float> qkv_bias;
   std::vector<float> q_norm;  // [head_dim]
   std::vector<float> k_norm;  // [head_dim]
   PackedWeight o;             // [hidden, num_heads * head_dim]
   std::vector<float> o_bias;
   std::vector<float> mlp_norm;  // [hidden]
+  std::vector<float> mlp_norm_bias;
   // [2 * intermediate_padded, hidden]: gate in rows [0, intermediate), up in rows
-  // [intermediate_padded, intermediate_padded + intermediate), zeros between.
+  // [intermediate_padded, intermediate_padded + intermediate), zeros between. An encoder's:
+  // [intermediate_padded, hidden], there is no gate.
   PackedWeight gate_up;
   std::vector<float> gate_up_bias;
   PackedWeight down;  // [hidden, intermediate]
@@ -38,8 +45,20 @@ struct ModelWeights {
   DType dtype = DType::kBf16;  // compute type: kF32 or kBf16
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;  // [hidden]
-  PackedWeight output;            // [vocab, hidden]
-  AlignedBuffer embedding;        // [vocab, hidden] in dtype; empty: tied to `output`
+  std::vector<float> final_norm_bias;
+  PackedWeight output;      // [vocab, hidden]; empty without a language model's head
+  AlignedBuffer embedding;  // [vocab, hidden] in dtype; empty: tied to `output`
+
+  // Of an encoder.
+  std::vector<float> positions;  // [max_position, hidden], from first_position on
+  std::vector<float> segments;   // [num_segments, hidden]
+
+  // Of a classifier: out · act(dense · h + dense_bias) + out_bias.
+  PackedWeight head_dense;  // [hidden, hidden]; empty: none
+  std::vector<float> head_dense_bias;
+  Activation head_activation = Activation::kNone;
+  PackedWeight head_out;  // [num_classes, hidden]
+  std::vector<float> head_out_bias;
 
   // intermediate_size rounded up to whole panels.
   int32_t intermediate_padded() const;
@@ -52,11 +71,11 @@ struct ModelWeights {
 // a warning), "bf16" or "f32"; anything else is kInvalidArgument.
 Result<DType> ChooseComputeType(const std::string& option, DType file_dtype);
 
-// Reads the tensors of a Llama-like decoder (Llama, Mistral, Qwen2, Qwen3) into the order of the
-// kernels. A tensor that is missing or of another shape than the config says is kInvalidArgument,
-// naming it and both shapes; all are checked before the first is read. A tensor that nobody reads
-// is warned of, unless it is known to be redundant. Pages of the files are released as they are
-// done with: the peak is the packed model and one matrix.
+// Reads the tensors of a model into the order of the kernels. A tensor that is missing or of
+// another shape than the config says is kInvalidArgument, naming it and both shapes; all are
+// checked before the first is read. A tensor that nobody reads is warned of, unless it is known to
+// be redundant. Pages of the files are released as they are done with: the peak is the packed model
+// and one matrix.
 Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& config, DType dtype,
                                  ThreadTeam& team, const LoadProgress& progress);
 // The same from the files of a model directory.

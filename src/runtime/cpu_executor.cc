@@ -94,6 +94,7 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
   batch.Clear();
   ForEachRow(plan, [&](const PlanRow& row) {
     batch.AddRow(row.tokens, row.begin, row.block_table, !row.draws.empty());
+    batch.rows.back().fork = {row.fork.from, row.fork.to, row.fork.num_tokens};
     for (const DrawSpec& spec : row.draws) {
       state->draws.push_back({&spec, static_cast<int32_t>(state->logit_rows.size())});
     }

@@ -40,6 +40,7 @@ void Sampler::Draw(const DrawSpec& spec, const float* logits, int thread, DrawRe
   Scratch& scratch = scratch_[thread];
   const SamplingParams& params = spec.generate->sampling;
   result->token.top_logprobs.clear();
+  result->token.named_logprobs.clear();
   const Kernels::LogSum sum = kernels_->LogSumExp(logits, vocab_);
   result->finite = sum.finite;
   if (!sum.finite) {
@@ -47,35 +48,48 @@ void Sampler::Draw(const DrawSpec& spec, const float* logits, int thread, DrawRe
     return;
   }
   const bool untouched = IsGreedy(params) && params.logit_bias.empty() &&
-                         params.allowed_token_ids.empty() && !HasPenalties(params) &&
-                         !MustMaskStops(spec);
+                         params.allowed_token_ids.empty() && spec.generate->choices.empty() &&
+                         !HasPenalties(params) && !MustMaskStops(spec);
   result->token.token = untouched ? sum.argmax : Pick(spec, logits, scratch);
   if (spec.generate->num_logprobs) {
-    FillLogprobs(logits, sum.log_sum_exp, *spec.generate->num_logprobs, scratch, &result->token);
+    FillLogprobs(*spec.generate, logits, sum.log_sum_exp, scratch, &result->token);
   }
 }
 
 TokenId Sampler::Pick(const DrawSpec& spec, const float* logits, Scratch& scratch) const {
   const SamplingParams& params = spec.generate->sampling;
-  ApplyBias(params, logits, scratch);
+  const std::span<const TokenId> allowed = AllowedIds(spec, scratch);
+  ApplyBias(params, allowed, logits, scratch);
   if (HasPenalties(params)) ApplyPenalties(spec, scratch);
   if (MustMaskStops(spec)) MaskStops(spec, scratch);
   const auto best = std::max_element(scratch.logits.begin(), scratch.logits.end());
   const auto argmax = static_cast<TokenId>(best - scratch.logits.begin());
-  if (std::isinf(*best) && *best < 0 && !params.allowed_token_ids.empty()) {
+  if (std::isinf(*best) && *best < 0 && !allowed.empty()) {
     // The model itself gives every allowed token the probability zero.
-    return *std::ranges::min_element(params.allowed_token_ids);
+    return *std::ranges::min_element(allowed);
   }
   if (IsGreedy(params) || std::isinf(*best)) return argmax;
   return DrawWeighted(spec, *best, scratch);
 }
 
-void Sampler::ApplyBias(const SamplingParams& params, const float* logits, Scratch& scratch) const {
-  if (params.allowed_token_ids.empty()) {
+std::span<const TokenId> Sampler::AllowedIds(const DrawSpec& spec, Scratch& scratch) const {
+  if (spec.generate->choices.empty()) return spec.generate->sampling.allowed_token_ids;
+  const std::span<const TokenId> output = spec.history.subspan(spec.prompt_len);
+  scratch.next_of_choices.clear();
+  for (const std::vector<TokenId>& choice : spec.generate->choices) {
+    if (GoesOn(choice, output)) scratch.next_of_choices.push_back(choice[output.size()]);
+  }
+  SKEIN_CHECK(!scratch.next_of_choices.empty());
+  return scratch.next_of_choices;
+}
+
+void Sampler::ApplyBias(const SamplingParams& params, std::span<const TokenId> allowed,
+                        const float* logits, Scratch& scratch) const {
+  if (allowed.empty()) {
     std::copy_n(logits, vocab_, scratch.logits.begin());
   } else {
     std::fill(scratch.logits.begin(), scratch.logits.end(), kMinusInf);
-    for (const TokenId id : params.allowed_token_ids) scratch.logits[id] = logits[id];
+    for (const TokenId id : allowed) scratch.logits[id] = logits[id];
   }
   for (const auto& [id, bias] : params.logit_bias) scratch.logits[id] += bias;
 }
@@ -136,7 +150,7 @@ TokenId Sampler::DrawWeighted(const DrawSpec& spec, float max, Scratch& scratch)
   return set.candidates().back().id;
 }
 
-void Sampler::FillLogprobs(const float* logits, float log_sum_exp, int32_t num_logprobs,
+void Sampler::FillLogprobs(const GenerateSpec& generate, const float* logits, float log_sum_exp,
                            Scratch& scratch, OutputToken* out) const {
   const float chosen = logits[out->token];
   int32_t rank = 1;
@@ -144,11 +158,14 @@ void Sampler::FillLogprobs(const float* logits, float log_sum_exp, int32_t num_l
     rank += logits[id] > chosen || (logits[id] == chosen && id < out->token);
   }
   out->chosen = {out->token, chosen - log_sum_exp, rank};
-  if (num_logprobs == 0) return;
+  for (const TokenId id : generate.logprob_token_ids) {
+    out->named_logprobs.push_back({id, logits[id] - log_sum_exp, 0});
+  }
+  if (*generate.num_logprobs == 0) return;
   CandidateSet& set = scratch.candidates;
   set.Clear();
   for (int32_t id = 0; id < vocab_; ++id) set.Add(id, logits[id]);
-  set.KeepLargest(num_logprobs);
+  set.KeepLargest(*generate.num_logprobs);
   for (const CandidateSet::Candidate& c : set.candidates()) {
     out->top_logprobs.push_back({c.id, c.value - log_sum_exp, 0});
   }

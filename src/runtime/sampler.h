@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/executor.h"
@@ -24,19 +25,25 @@ class Sampler {
 
  private:
   struct Scratch {
-    explicit Scratch(int32_t vocab) : logits(vocab), counts(vocab), candidates(vocab) {}
+    explicit Scratch(int32_t vocab) : logits(vocab), counts(vocab), candidates(vocab) {
+      next_of_choices.reserve(kMaxChoices);
+    }
     std::vector<float> logits;    // [vocab]: as changed by the parameters, then weights
     std::vector<int32_t> counts;  // [vocab]: zero between draws
     CandidateSet candidates;
+    std::vector<TokenId> next_of_choices;
   };
 
   TokenId Pick(const DrawSpec& spec, const float* logits, Scratch& scratch) const;
-  void ApplyBias(const SamplingParams& params, const float* logits, Scratch& scratch) const;
+  // The tokens that may come; empty: all.
+  std::span<const TokenId> AllowedIds(const DrawSpec& spec, Scratch& scratch) const;
+  void ApplyBias(const SamplingParams& params, std::span<const TokenId> allowed,
+                 const float* logits, Scratch& scratch) const;
   void ApplyPenalties(const DrawSpec& spec, Scratch& scratch) const;
   void MaskStops(const DrawSpec& spec, Scratch& scratch) const;
   TokenId DrawWeighted(const DrawSpec& spec, float max, Scratch& scratch) const;
-  void FillLogprobs(const float* logits, float log_sum_exp, int32_t num_logprobs, Scratch& scratch,
-                    OutputToken* out) const;
+  void FillLogprobs(const GenerateSpec& generate, const float* logits, float log_sum_exp,
+                    Scratch& scratch, OutputToken* out) const;
 
   const Kernels* kernels_;
   const int32_t vocab_;

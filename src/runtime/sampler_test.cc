@@ -27,6 +27,16 @@ std::vector<double> ReferenceDistribution(const DrawSpec& spec, const std::vecto
       if (std::find(a.begin(), a.end(), id) == a.end()) l[id] = -kInf;
     }
   }
+  if (!spec.generate->choices.empty()) {
+    const std::vector<TokenId> output(spec.history.begin() + spec.prompt_len, spec.history.end());
+    std::vector<bool> may_come(vocab);
+    for (const std::vector<TokenId>& choice : spec.generate->choices) {
+      if (choice.size() <= output.size()) continue;
+      const std::vector<TokenId> head(choice.begin(), choice.begin() + output.size());
+      if (head == output) may_come[choice[output.size()]] = true;
+    }
+    for (int32_t id = 0; id < vocab; ++id) l[id] = may_come[id] ? l[id] : -kInf;
+  }
   for (const auto& [id, bias] : p.logit_bias) l[id] += bias;
   std::map<TokenId, int> seen, output;
   for (size_t i = 0; i < spec.history.size(); ++i) {
@@ -193,6 +203,45 @@ TEST_F(SamplerTest, OfImpossibleAllowedTokensOneOfThemComes) {
   EXPECT_EQ(Draw(generate, logits_, {5}, 1).token.token, 30);
   generate.sampling.temperature = 0;
   EXPECT_EQ(Draw(generate, logits_, {5}, 1).token.token, 30);
+}
+
+TEST_F(SamplerTest, ChoicesAreFollowedTokenByToken) {
+  GenerateSpec generate = WithTemperature(2.0f);
+  generate.choices = {{3, 99, 250}, {3, 99, 251}, {3, 7}, {8}};
+  ExpectFits(generate, {5}, 1);
+  ExpectFits(generate, {5, 3}, 1);
+  ExpectFits(generate, {5, 3, 99}, 1);
+  generate.sampling.top_k = 1;
+  generate.sampling.repetition_penalty = 1.7f;
+  generate.sampling.logit_bias = {{250, -5.0f}};
+  ExpectFits(generate, {3, 3, 99}, 1);
+  // An impossible token is still better than one that is in no choice.
+  for (float& l : logits_) l = -kInf;
+  logits_[0] = 1;
+  EXPECT_EQ(Draw(generate, logits_, {5, 3}, 1).token.token, 7);
+  generate.sampling.temperature = 0;
+  EXPECT_EQ(Draw(generate, logits_, {5, 3, 99}, 1).token.token, 250);
+}
+
+TEST_F(SamplerTest, NamedTokensGetTheirLogprobs) {
+  GenerateSpec generate = WithTemperature(0);
+  generate.num_logprobs = 0;
+  generate.logprob_token_ids = {200, 3};
+  const DrawResult named = Draw(generate, logits_);
+  EXPECT_TRUE(named.token.top_logprobs.empty());
+  ASSERT_EQ(named.token.named_logprobs.size(), 2u);
+  generate.num_logprobs = kVocab;
+  generate.logprob_token_ids.clear();
+  const DrawResult all = Draw(generate, logits_);
+  EXPECT_TRUE(all.token.named_logprobs.empty());
+  for (int i = 0; i < 2; ++i) {
+    const TokenLogprob& entry = named.token.named_logprobs[i];
+    EXPECT_EQ(entry.token, i == 0 ? 200 : 3);
+    const auto same = std::find_if(all.token.top_logprobs.begin(), all.token.top_logprobs.end(),
+                                   [&](const TokenLogprob& t) { return t.token == entry.token; });
+    ASSERT_NE(same, all.token.top_logprobs.end());
+    EXPECT_EQ(entry.logprob, same->logprob);
+  }
 }
 
 TEST_F(SamplerTest, StopTokensWaitForMinTokens) {

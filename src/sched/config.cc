@@ -14,10 +14,15 @@ struct Preset {
   std::string_view name;
   Sharing sharing;
   DecodeSet decode_set;
+  Order order = Order::kFcfs;
+  bool forests = false;
 };
 
-constexpr std::array<Preset, 3> kPresets = {{
+constexpr std::array<Preset, 6> kPresets = {{
+    {"prelude", Sharing::kChunked, DecodeSet::kFill, Order::kFair, true},
     {"vllm-fcfs", Sharing::kChunked, DecodeSet::kFill},
+    {"chunked-fcfs", Sharing::kChunked, DecodeSet::kFill},
+    {"paged-fcfs", Sharing::kWhole, DecodeSet::kFill},
     {"nano-vllm", Sharing::kChunked, DecodeSet::kFill},
     {"request-level", Sharing::kWhole, DecodeSet::kStatic},
 }};
@@ -38,10 +43,14 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
   // Every running sequence decodes in every step.
   SKEIN_RETURN_IF_ERROR(CheckRange("max_num_batched_tokens", config.max_num_batched_tokens,
                                    config.max_num_seqs, kMax));
+  SKEIN_RETURN_IF_ERROR(CheckRange("max_prefix_wait_ms", config.max_prefix_wait_ms, 0, kMax));
   for (const Preset& preset : kPresets) {
     if (preset.name != config.preset) continue;
     return SchedulerConfig{.sharing = preset.sharing,
                            .decode_set = preset.decode_set,
+                           .order = preset.order,
+                           .forests = preset.forests,
+                           .max_prefix_wait_us = TimeUs{1000} * config.max_prefix_wait_ms,
                            .num_kv_blocks = config.num_kv_blocks,
                            .max_model_len = config.max_model_len,
                            .max_num_seqs = config.max_num_seqs,

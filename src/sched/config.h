@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "skein/config.h"
+#include "skein/request.h"
 
 namespace skein {
 
@@ -22,11 +23,23 @@ enum class DecodeSet {
   kFill,    // continuous: as many as fit, at every step
 };
 
-// The scheduler's limits and policies. The order is first come, first served within a priority,
-// and prefill work is grouped up to the token budget, in all presets so far.
+// Who is first among waiting requests of one priority.
+enum class Order {
+  kFcfs,  // first come, first served
+  kFair,  // start-time fair queueing between clients (sched/fair_queue.h)
+};
+
+// The scheduler's limits and policies. Prefill work is grouped up to the token budget in all
+// presets so far.
 struct SchedulerConfig {
   Sharing sharing = Sharing::kChunked;
   DecodeSet decode_set = DecodeSet::kFill;
+  Order order = Order::kFcfs;
+  // OneShot requests that share a prefix which is not cached compute it once, in a row of its own
+  // (sched/trunk.h), and a request may wait for another that is computing its prefix.
+  bool forests = false;
+  // So long at most, from the first time it could have run; 0: never.
+  TimeUs max_prefix_wait_us = 0;
   int32_t num_kv_blocks = 0;
   int32_t max_model_len = 0;
   int32_t max_num_seqs = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <variant>
@@ -17,24 +18,46 @@ inline constexpr int32_t kMaxSamples = 1 << 16;  // of one request
 constexpr SequenceId MakeSequenceId(RequestId request, int32_t sample) {
   return request * kMaxSamples + static_cast<SequenceId>(sample);
 }
+// Sequences of requests from here on belong to no request: they are the common prefixes that are
+// computed once for several (sched/trunk.h).
+inline constexpr RequestId kFirstTrunkId = RequestId{1} << 47;
+
 constexpr RequestId RequestOf(SequenceId sequence) { return sequence / kMaxSamples; }
 constexpr int32_t SampleOf(SequenceId sequence) {
   return static_cast<int32_t>(sequence % kMaxSamples);
+}
+
+// Whether `choice` begins with `output` and goes on: its next token is choice[output.size()].
+inline bool GoesOn(std::span<const TokenId> choice, std::span<const TokenId> output) {
+  return choice.size() > output.size() && std::ranges::equal(choice.first(output.size()), output);
 }
 
 // A draw from the logits at a row's last position.
 struct DrawSpec {
   const GenerateSpec* generate = nullptr;
   int32_t sample = 0;                // which of the request's samples
-  std::span<const TokenId> history;  // prompt and output so far, for the penalties
+  std::span<const TokenId> history;  // prompt and output so far, for penalties and choices
   int32_t prompt_len = 0;            // history[0, prompt_len) is the prompt
   // The position of the drawn token among the sample's outputs is history.size() - prompt_len.
+};
+
+// Where a prefix that a row shares with its parent ends inside a block: the row's own block `to`
+// takes over the first `num_tokens` slots of the parent's block `from`, layer by layer, once the
+// layer's keys and values of the parent are there and before those of the row are read.
+struct RowFork {
+  BlockId from = 0;
+  BlockId to = 0;
+  int32_t num_tokens = 0;  // below kBlockTokens; 0: no fork
 };
 
 // Consecutive tokens of one sequence, computed in one step:
 //
 //   0            begin         begin + tokens.size()
 //   |-- in KV ---|-- computed --|
+//
+// The positions before `begin` may be computed in the same step by the row's parent, an earlier row
+// that stands for the common prefix of several: its table begins with the parent's full blocks.
+// Rows of a step therefore form a forest, of depth two.
 //
 // Spans point into the scheduler's state and stay valid until the step has been completed.
 struct PlanRow {
@@ -46,6 +69,10 @@ struct PlanRow {
   // does not finish the prompt, and where nothing is to be drawn (a budget of 0 tokens); one for
   // each of the request's samples where it finishes the prompt; else one.
   std::span<const DrawSpec> draws;
+  // Where the first row of a sequence continues a common prefix: that prefix, computed in this step
+  // or before. Else 0.
+  SequenceId parent = 0;
+  RowFork fork = {};
 };
 
 // The result of one draw.

@@ -23,11 +23,24 @@ std::string Numbers(std::span<const TokenId> tokens) {
   return Array(tokens, [](TokenId token) { return fmt::format("{}", token); });
 }
 
+// Any bytes, as numbers.
+std::string Bytes(std::string_view text) {
+  std::string list;
+  for (const char c : text) {
+    list += fmt::format("{}{}", list.empty() ? "" : ",", static_cast<unsigned char>(c));
+  }
+  return list;
+}
+
 std::string Rows(const std::vector<PlanRow>& rows) {
   return Array(rows, [](const PlanRow& row) {
-    return fmt::format("[{},{},{},{},{}]", RequestOf(row.sequence), SampleOf(row.sequence),
-                       row.begin, row.begin + static_cast<int64_t>(row.tokens.size()),
-                       row.draws.size());
+    std::string text =
+        fmt::format("[{},{},{},{},{}", RequestOf(row.sequence), SampleOf(row.sequence), row.begin,
+                    row.begin + std::ssize(row.tokens), row.draws.size());
+    if (row.parent != 0) {
+      text += fmt::format(",{},{}", RequestOf(row.parent), row.fork.num_tokens);
+    }
+    return text + ']';
   });
 }
 
@@ -56,14 +69,17 @@ std::string PlanMembers(const StepPlan& plan) {
 }  // namespace
 
 void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
-  *out_ << fmt::format(R"({{"event":"start","sharing":"{}","decode_set":"{}","num_kv_blocks":{},)"
-                       R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},)"
-                       R"("num_adapters":{},"prefix_caching":{},"force_decode_path":{}}})",
-                       config.sharing == Sharing::kWhole ? "whole" : "chunked",
-                       config.decode_set == DecodeSet::kStatic ? "static" : "fill",
-                       config.num_kv_blocks, config.max_model_len, config.max_num_seqs,
-                       config.max_num_batched_tokens, config.num_adapters, config.prefix_caching,
-                       config.force_decode_path)
+  *out_ << fmt::format(
+               R"({{"event":"start","sharing":"{}","decode_set":"{}","num_kv_blocks":{},)"
+               R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},)"
+               R"("num_adapters":{},"prefix_caching":{},"force_decode_path":{},"order":"{}",)"
+               R"("forests":{},"max_prefix_wait_us":{}}})",
+               config.sharing == Sharing::kWhole ? "whole" : "chunked",
+               config.decode_set == DecodeSet::kStatic ? "static" : "fill", config.num_kv_blocks,
+               config.max_model_len, config.max_num_seqs, config.max_num_batched_tokens,
+               config.num_adapters, config.prefix_caching, config.force_decode_path,
+               config.order == Order::kFair ? "fair" : "fcfs", config.forests,
+               config.max_prefix_wait_us)
         << '\n';
 }
 
@@ -71,10 +87,12 @@ void SchedulerRecorder::OnArrive(RequestId id, const Request& request, TimeUs no
   const GenerateSpec& generate = request.generate();
   *out_ << fmt::format(
                R"({{"event":"arrive","t":{},"id":{},"prompt":{},"max_tokens":{},"min_tokens":{},)"
-               R"("stop_token_ids":{},"n":{},"priority":{},"cache_salt":{},"adapter_id":{}}})",
+               R"("stop_token_ids":{},"n":{},"priority":{},"cache_salt":{},"adapter_id":{},)"
+               R"("group":{},"parent_prefix_len":{},"user":[{}]}})",
                now_us, id, Numbers(request.prompt), generate.max_tokens, generate.min_tokens,
                Numbers(generate.stop_token_ids), generate.num_samples, request.priority,
-               request.cache_salt, request.adapter_id)
+               request.cache_salt, request.adapter_id, request.group.id,
+               request.group.parent_prefix_len, Bytes(request.user))
         << '\n';
 }
 

@@ -15,7 +15,10 @@ namespace skein {
 //    that the scheduler reads>}
 //   {"event":"cancel","t":T,"id":I,"sample":-1}      sample -1: the whole request
 //   {"event":"plan","t":T,"iteration":N,"class":"oneshot|decode|mixed","copies":[[from,to],...],
-//    "prefills":[ROW,...],"decodes":[ROW,...]}       ROW: [id, sample, begin, end, number of draws]
+//    "prefills":[ROW,...],"decodes":[ROW,...]}       ROW: [id, sample, begin, end, number of
+//    draws];
+//                                                    a row that continues a common prefix has two
+//                                                    more: the prefix's id, tokens of its fork
 //   {"event":"complete","t":T,"tokens":[...]}        null: that draw was not finite
 class SchedulerRecorder final : public SchedulerObserver {
  public:

@@ -50,6 +50,9 @@ Request RandomRequest(Random* random) {
   request.generate().min_tokens = static_cast<int32_t>(random->Between(0, 4));
   request.priority = static_cast<int32_t>(random->Between(0, 1));
   request.cache_salt = random->OneIn(3) ? ~uint64_t{0} : 0;
+  if (random->OneIn(3)) request.user = random->OneIn(2) ? "\"\x01\xff" : "b";
+  if (random->OneIn(3)) request.group = {static_cast<uint64_t>(random->Between(1, 5)), 10};
+  if (random->OneIn(2)) request.generate().max_tokens = 1;
   return request;
 }
 
@@ -86,6 +89,9 @@ std::string RecordRun(uint64_t seed, const char* preset) {
 SchedulerConfig ConfigOf(const json& event) {
   return {.sharing = event["sharing"] == "whole" ? Sharing::kWhole : Sharing::kChunked,
           .decode_set = event["decode_set"] == "static" ? DecodeSet::kStatic : DecodeSet::kFill,
+          .order = event["order"] == "fair" ? Order::kFair : Order::kFcfs,
+          .forests = event["forests"],
+          .max_prefix_wait_us = event["max_prefix_wait_us"],
           .num_kv_blocks = event["num_kv_blocks"],
           .max_model_len = event["max_model_len"],
           .max_num_seqs = event["max_num_seqs"],
@@ -105,6 +111,8 @@ Request RequestOf(const json& event) {
   request.priority = event["priority"];
   request.cache_salt = event["cache_salt"];
   request.adapter_id = event["adapter_id"];
+  request.group = {event["group"], event["parent_prefix_len"]};
+  for (const int byte : event["user"]) request.user += static_cast<char>(byte);
   return request;
 }
 
@@ -144,7 +152,7 @@ std::string Replay(const std::string& log) {
 
 TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    for (const char* preset : {"vllm-fcfs", "request-level"}) {
+    for (const char* preset : {"prelude", "vllm-fcfs", "request-level"}) {
       SCOPED_TRACE(preset + std::string(" seed ") + std::to_string(seed));
       const std::string log = RecordRun(seed, preset);
       EXPECT_NE(log.find("\"class\":\"mixed\""), std::string::npos);

@@ -64,7 +64,7 @@ Status Scheduler::CheckFits(const SchedulerConfig& config, const Request& reques
 }
 
 void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
-  SKEIN_CHECK(CheckFits(config_, request).ok() && id < (RequestId{1} << 48));
+  SKEIN_CHECK(CheckFits(config_, request).ok() && id < kFirstTrunkId);
   for (SchedulerObserver* observer : observers_) observer->OnArrive(id, request, now_us);
   auto record = std::make_unique<RequestRecord>();
   record->id = id;
@@ -83,11 +83,26 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   const int64_t length = record->prompt_len + record->budget;
   if (record->execution_class == ExecutionClass::kDecode) sequence->tokens.reserve(length);
   sequence->blocks.Reserve(length);
-  if (blocks_.prefix_caching()) sequence->blocks.Hash(sequence->tokens);
+  if (blocks_.prefix_caching() || config_.forests) sequence->blocks.Hash(sequence->tokens);
   record->request = std::move(request);
-  waiting_.Insert(sequence.get());
+  record->urgency = UrgencyOf(*sequence);
+  EnterWaiting(sequence.get());
   record->sequences.push_back(std::move(sequence));
   SKEIN_CHECK(requests_.emplace(id, std::move(record)).second);
+}
+
+Urgency Scheduler::UrgencyOf(const Sequence& sequence) {
+  const Request& request = sequence.request->request;
+  if (config_.order == Order::kFcfs) return {.priority = request.priority};
+  // What is to be computed, as far as that is known now: the members of a group after its first
+  // bring their own tokens only.
+  int32_t num_shared = sequence.blocks.NeedOf(blocks_, sequence.tokens).num_cached;
+  if (request.group.id != 0 && request.group.id == last_group_) {
+    num_shared = std::max(num_shared, request.group.parent_prefix_len);
+  }
+  last_group_ = request.group.id;
+  const int64_t cost = std::max(1, sequence.request->prompt_len - num_shared);
+  return {.priority = request.priority, .rank = fair_queue_.Enter(request, cost)};
 }
 
 void Scheduler::Cancel(RequestId id, TimeUs now_us) {
@@ -128,7 +143,13 @@ void Scheduler::Complete(std::span<DrawResult> results, TimeUs now_us) {
   SKEIN_CHECK(in_flight_);
   for (SchedulerObserver* observer : observers_) observer->OnComplete(results, now_us);
   in_flight_ = false;
-  for (const StepRow& row : step_prefills_) results = CompleteRow(row, results, now_us);
+  for (const StepRow& row : step_prefills_) {
+    if (row.trunk != nullptr) CompleteTrunk(row);
+  }
+  for (const auto& trunk : trunks_) trunk->in_step = false;
+  for (const StepRow& row : step_prefills_) {
+    if (row.trunk == nullptr) results = CompleteRow(row, results, now_us);
+  }
   for (const StepRow& row : step_decodes_) results = CompleteRow(row, results, now_us);
   SKEIN_CHECK(results.empty());
   Sweep();
@@ -143,6 +164,7 @@ std::span<DrawResult> Scheduler::CompleteRow(const StepRow& row, std::span<DrawR
   const std::span<DrawResult> draws = results.first(num_draws);
   const std::span<DrawResult> rest = results.subspan(num_draws);
   sequence->in_step = false;
+  LeaveTrunk(sequence);
   if (HasEnded(sequence->state)) {  // cancelled or failed meanwhile
     sequence->blocks.Release(&blocks_);
     return rest;
@@ -161,8 +183,8 @@ std::span<DrawResult> Scheduler::CompleteRow(const StepRow& row, std::span<DrawR
     return rest;
   }
   const TokenId token = draws[0].token.token;
-  const auto num_output = static_cast<int32_t>(sequence->tokens.size()) + 1 - request->prompt_len;
-  const std::optional<FinishReason> finish = FinishOf(*request, num_output, token);
+  const auto earlier = std::span<const TokenId>(sequence->tokens).subspan(request->prompt_len);
+  const std::optional<FinishReason> finish = FinishOf(*request, earlier, token);
   EmitToken(request, sequence->sample, std::move(draws[0].token), finish, now_us);
   if (finish) {
     EndSequence(sequence, SequenceState::kFinished);
@@ -186,7 +208,7 @@ void Scheduler::FinishPrompt(Sequence* sequence, std::span<DrawResult> results, 
     const int32_t sample = sequence->draws[i].sample;
     if (!request->live[sample]) continue;
     const TokenId token = results[i].token.token;
-    const std::optional<FinishReason> finish = FinishOf(*request, 1, token);
+    const std::optional<FinishReason> finish = FinishOf(*request, {}, token);
     EmitToken(request, sample, std::move(results[i].token), finish, now_us);
     if (finish) {
       // Its slot goes with it; the sequence keeps those of the others.
@@ -236,14 +258,21 @@ void Scheduler::Fork(Sequence* carrier, int32_t sample, TokenId token) {
   if (child->state == SequenceState::kDecoding) {
     InsertRunning(child.get());
   } else {
-    waiting_.Insert(child.get());
+    EnterWaiting(child.get());
   }
   request->sequences.push_back(std::move(child));
 }
 
-std::optional<FinishReason> Scheduler::FinishOf(const RequestRecord& request, int32_t num_output,
+std::optional<FinishReason> Scheduler::FinishOf(const RequestRecord& request,
+                                                std::span<const TokenId> earlier,
                                                 TokenId token) const {
   const GenerateSpec& generate = request.request.generate();
+  const auto num_output = static_cast<int32_t>(earlier.size()) + 1;
+  for (const std::vector<TokenId>& choice : generate.choices) {
+    if (std::ssize(choice) == num_output && GoesOn(choice, earlier) && choice.back() == token) {
+      return FinishReason::kStop;
+    }
+  }
   if (num_output > generate.min_tokens &&
       std::ranges::find(generate.stop_token_ids, token) != generate.stop_token_ids.end()) {
     return FinishReason::kStop;
@@ -293,6 +322,7 @@ void Scheduler::NoteEnd(RequestRecord* request, int32_t sample) {
   SKEIN_CHECK(request->live[sample]);
   request->live[sample] = false;
   if (--request->num_live > 0) return;
+  if (config_.order == Order::kFair) fair_queue_.Leave(request->request);
   ++(request->execution_class == ExecutionClass::kOneShot ? stats_.requests_oneshot
                                                           : stats_.requests_decode);
   ended_.push_back(request->id);
@@ -300,11 +330,12 @@ void Scheduler::NoteEnd(RequestRecord* request, int32_t sample) {
 
 void Scheduler::EndSequence(Sequence* sequence, SequenceState state) {
   if (HasEnded(sequence->state)) return;
-  if (!IsRunning(sequence->state)) waiting_.Erase(sequence);
+  if (!IsRunning(sequence->state)) LeaveWaiting(sequence);
   ReleaseSlots(sequence, sequence->num_slots);
   sequence->state = state;
-  // A step in flight may still write to the blocks.
-  if (!sequence->in_step) sequence->blocks.Release(&blocks_);
+  if (sequence->in_step) return;  // the step may still write to the blocks
+  LeaveTrunk(sequence);
+  sequence->blocks.Release(&blocks_);
 }
 
 void Scheduler::ReleaseSlots(Sequence* sequence, int32_t count) {
@@ -329,10 +360,12 @@ void Scheduler::FailRequest(RequestRecord* request, const Status& status, TimeUs
 
 void Scheduler::FailAll(const Status& status, TimeUs now_us) {
   in_flight_ = false;
+  for (const auto& trunk : trunks_) trunk->in_step = false;
   for (const auto& [id, request] : requests_) {
     for (const auto& sequence : request->sequences) {
       if (!sequence->in_step) continue;
       sequence->in_step = false;
+      LeaveTrunk(sequence.get());
       if (HasEnded(sequence->state)) sequence->blocks.Release(&blocks_);
     }
     if (request->num_live > 0) FailRequest(request.get(), status, now_us);
@@ -346,6 +379,7 @@ void Scheduler::Sweep() {
   if (!in_flight_) {
     for (const RequestId id : ended_) requests_.erase(id);
     ended_.clear();
+    SweepTrunks();
   }
   const bool batch_ended =
       config_.decode_set == DecodeSet::kStatic && running_.empty() && waiting_.num_preempted() == 0;
@@ -388,6 +422,7 @@ void Scheduler::CheckIntegrity() const {
   blocks_.CheckIntegrity();
   std::vector<int32_t> references(blocks_.num_blocks());
   size_t num_running = 0, num_waiting = 0;
+  size_t num_trunk_members = 0, num_peers = 0;
   int32_t num_slots = batch_slots_idle_;
   for (const auto& [id, request] : requests_) {
     int32_t num_live = 0;
@@ -395,6 +430,9 @@ void Scheduler::CheckIntegrity() const {
     SKEIN_CHECK(num_live == request->num_live);
     for (const auto& sequence : request->sequences) {
       sequence->blocks.CountReferences(references);
+      num_trunk_members += sequence->trunk != nullptr;
+      num_peers += config_.forests && sequence->oneshot() && sequence->trunk == nullptr &&
+                   sequence->state == SequenceState::kWaiting;
       num_slots += sequence->num_slots;
       const bool running = IsRunning(sequence->state);
       num_running += running;
@@ -403,6 +441,20 @@ void Scheduler::CheckIntegrity() const {
       SKEIN_CHECK(HasEnded(sequence->state) || sequence->num_slots == 0 || !sequence->oneshot());
     }
   }
+  for (const auto& trunk : trunks_) {
+    trunk->blocks.CountReferences(references);
+    num_trunk_members -= trunk->members.size();
+    for (size_t i = 0; i < trunk->members.size(); ++i) {
+      SKEIN_CHECK(trunk->members[i]->trunk == trunk.get() && trunk->members[i]->trunk_place == i);
+    }
+    SKEIN_CHECK(trunk->in_step || !trunk->members.empty());
+    SKEIN_CHECK(trunk->num_admitted == std::ranges::count_if(trunk->members, [](const Sequence* s) {
+                  return !s->blocks.table().empty();
+                }));
+  }
+  SKEIN_CHECK(num_trunk_members == 0 && num_peers == peers_.size());
+  const BlockManager::Changes changes = blocks_.changes();
+  if (changes.published.empty() && changes.evicted.empty()) peers_.CheckIntegrity(blocks_);
   SKEIN_CHECK(num_running == running_.size());
   SKEIN_CHECK(num_waiting == waiting_.num_new() + waiting_.num_preempted());
   SKEIN_CHECK(num_slots == slots_used_ && slots_used_ <= config_.max_num_seqs);

@@ -9,9 +9,12 @@
 
 #include "kv/block_manager.h"
 #include "sched/config.h"
+#include "sched/fair_queue.h"
 #include "sched/observer.h"
 #include "sched/plan.h"
+#include "sched/prefix_peers.h"
 #include "sched/sequence.h"
+#include "sched/trunk.h"
 #include "sched/waiting_sets.h"
 #include "skein/engine.h"
 #include "skein/request.h"
@@ -38,8 +41,14 @@ struct SampleOutput {
 //
 // Each plan holds, within the token budget, one token of every running sequence and then chunks of
 // prompts: those begun first, then waiting ones in order. OneShot requests take no decode slot, so
-// they pass by requests that wait for one; nothing passes by a request that waits for blocks.
-// Only a running decode that finds no free block takes blocks from others: from the youngest.
+// they pass by requests that wait for one; nothing passes by a request that waits for blocks, but
+// for OneShot requests where forests are on, whose blocks are free again when their step is done.
+// A running decode that finds no free block takes blocks from others: from the youngest.
+//
+// OneShot work never keeps a block from Decode work (ReclaimForDecodes, DecodeReserve): what it
+// holds from step to step, the prefixes that requests share (sched/trunk.h) and prompts of which a
+// part is computed, is given up where a running decode, or a waiting one with a free slot, lacks
+// blocks; and it takes none that the next waiting one could have.
 // Not thread-safe. A steady decode step allocates nothing.
 class Scheduler {
  public:
@@ -79,31 +88,69 @@ class Scheduler {
   void CheckIntegrity() const;
 
  private:
+  // A row of the step: of a sequence or of a trunk.
   struct StepRow {
     Sequence* sequence = nullptr;
     int32_t num_tokens = 0;
+    Trunk* trunk = nullptr;
+
+    std::span<const TokenId> tokens() const { return trunk ? trunk->tokens : sequence->tokens; }
+    int32_t begin() const { return trunk ? trunk->num_computed : sequence->num_computed; }
+    const SequenceBlocks& blocks() const { return trunk ? trunk->blocks : sequence->blocks; }
+    bool finishes() const { return begin() + num_tokens == std::ssize(tokens()); }
+  };
+  enum class Planned {
+    kYes,
+    kLater,     // it waits for a row of this step to compute its prefix
+    kNoBlocks,  // now
+    kNoTokens,  // left in this step
   };
 
-  // Planning.
+  // Planning (scheduler_plan.cc).
   void PlanDecodes();
   bool FindDecodeBlock(Sequence* sequence);
   void Preempt(Sequence* sequence);
   void PlanPrefills(TimeUs now_us);
   void AdmitWaiting(TimeUs now_us);
+  Planned PlanHead(Sequence* head, TimeUs now_us);
   bool MayJoin(const Sequence& sequence) const;
   bool Admit(Sequence* sequence, TimeUs now_us);
+  bool AttachBlocks(Sequence* sequence);
+  void NoteAdmission(Sequence* sequence, TimeUs now_us);
   bool PlanChunk(Sequence* sequence);
   bool CompatibleWithStep(const Sequence& sequence) const;
+  int32_t DecodeReserve();
+  void ReclaimForDecodes();
+  bool ReclaimOneShot();
+  void EnterWaiting(Sequence* sequence);
+  void LeaveWaiting(Sequence* sequence);
   PlanRow MakeRow(const StepRow& row);
+  void DrawFrom(Sequence* sequence, int32_t num_tokens);
   const StepPlan* BuildPlan();
+
+  // Shared prefixes (scheduler_forest.cc).
+  bool WaitsForPrefix(Sequence* head, TimeUs now_us);
+  bool WorthWaiting(const StepRow& leader, const Sequence& head, int32_t num_cached) const;
+  void Inherit(Sequence* leader, const Sequence& peer);
+  void FormTrunk(Sequence* head);
+  bool PlanTrunk(Trunk* trunk);
+  void Join(Sequence* sequence, Trunk* trunk);
+  void LeaveTrunk(Sequence* sequence);
+  bool ReclaimTrunk(const Trunk* except);
+  void GiveUpTrunk(Trunk* trunk);
+  void CompleteTrunk(const StepRow& row);
+  void SweepTrunks();
+
+  Urgency UrgencyOf(const Sequence& sequence);
 
   // Completing.
   std::span<DrawResult> CompleteRow(const StepRow& row, std::span<DrawResult> results,
                                     TimeUs now_us);
   void FinishPrompt(Sequence* sequence, std::span<DrawResult> results, TimeUs now_us);
   void FinishEmptyBudget(Sequence* sequence, TimeUs now_us);
-  std::optional<FinishReason> FinishOf(const RequestRecord& request, int32_t num_output,
-                                       TokenId token) const;
+  // Whether `token` after the `earlier` ones ends a sample.
+  std::optional<FinishReason> FinishOf(const RequestRecord& request,
+                                       std::span<const TokenId> earlier, TokenId token) const;
   void Fork(Sequence* carrier, int32_t sample, TokenId token);
   void EmitToken(RequestRecord* request, int32_t sample, OutputToken token,
                  std::optional<FinishReason> finish, TimeUs now_us);
@@ -125,6 +172,11 @@ class Scheduler {
   BlockManager blocks_;
   std::unordered_map<RequestId, std::unique_ptr<RequestRecord>> requests_;
   WaitingSets waiting_;
+  FairQueue fair_queue_;
+  PrefixPeers peers_;  // OneShot requests that wait and hang under no trunk; with forests only
+  std::vector<std::unique_ptr<Trunk>> trunks_;
+  RequestId next_trunk_ = kFirstTrunkId;
+  uint64_t last_group_ = 0;         // of the latest arrival
   std::vector<Sequence*> running_;  // by key: the last is the first to be preempted
   std::vector<RequestId> ended_;    // requests to be forgotten in the next sweep
   uint64_t num_arrivals_ = 0;
@@ -139,6 +191,9 @@ class Scheduler {
   // The step being planned or executed. Vectors keep their memory.
   bool in_flight_ = false;
   bool preempted_in_round_ = false;
+  std::vector<Sequence*> deferred_;         // heads that wait for a row of this step
+  const Sequence* reserved_for_ = nullptr;  // by DecodeReserve in this round
+  int32_t num_reserved_ = 0;
   int32_t tokens_left_ = 0;
   std::vector<StepRow> step_prefills_;
   std::vector<StepRow> step_decodes_;

@@ -12,7 +12,11 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   step_prefills_.clear();
   step_decodes_.clear();
   preempted_in_round_ = false;
+  reserved_for_ = nullptr;
   tokens_left_ = config_.max_num_batched_tokens;
+  peers_.Follow(blocks_);
+  blocks_.ForgetChanges();
+  ReclaimForDecodes();
   if (config_.sharing == Sharing::kChunked) {
     PlanDecodes();
     PlanPrefills(now_us);
@@ -49,22 +53,83 @@ bool Scheduler::FindDecodeBlock(Sequence* sequence) {
   while (!sequence->blocks.Grow(&blocks_, sequence->num_computed + 1)) {
     Sequence* youngest = running_.back();
     Preempt(youngest);
+    preempted_in_round_ = true;
     if (youngest == sequence) return false;
   }
   return true;
 }
 
 void Scheduler::Preempt(Sequence* sequence) {
-  SKEIN_CHECK(sequence == running_.back() && !sequence->in_step);
-  running_.pop_back();
+  SKEIN_CHECK(!sequence->in_step);
+  running_.erase(std::ranges::find(running_, sequence));
+  LeaveTrunk(sequence);
   sequence->blocks.Release(&blocks_);
   sequence->num_computed = 0;
   slots_used_ -= sequence->num_slots;
   sequence->num_slots = 0;
   sequence->state = SequenceState::kPreempted;
-  waiting_.Insert(sequence);
+  EnterWaiting(sequence);
   ++stats_.num_preemptions;
-  preempted_in_round_ = true;
+}
+
+// Of what OneShot work holds from step to step, gives up one piece: a trunk, or the youngest prompt
+// of which a part is computed. What is full of it stays in the prefix cache as long as it can.
+bool Scheduler::ReclaimOneShot() {
+  if (ReclaimTrunk(nullptr)) return true;
+  const auto youngest = std::find_if(running_.rbegin(), running_.rend(), [](const Sequence* s) {
+    return s->oneshot() && s->state == SequenceState::kPrefilling;
+  });
+  if (youngest == running_.rend()) return false;
+  Preempt(*youngest);
+  return true;
+}
+
+void Scheduler::ReclaimForDecodes() {
+  int32_t num_needed = 0;
+  int32_t num_reclaimable = 0;
+  for (const auto& trunk : trunks_) {
+    num_reclaimable += static_cast<int32_t>(trunk->blocks.table().size());
+  }
+  for (const Sequence* sequence : running_) {
+    const auto num_blocks = static_cast<int32_t>(sequence->blocks.table().size());
+    if (sequence->state == SequenceState::kDecoding) {
+      num_needed += BlocksFor(sequence->num_computed + 1) > num_blocks;
+    } else if (sequence->oneshot()) {
+      num_reclaimable += num_blocks;
+    }
+  }
+  if (num_reclaimable == 0) return;
+  const Sequence* next = waiting_.Head(false, true);
+  if (next != nullptr && MayJoin(*next) &&
+      next->slots_needed() <= config_.max_num_seqs - slots_used_) {
+    const int32_t with_next = num_needed + next->blocks.NeedOf(blocks_, next->tokens).num_blocks;
+    if (with_next <= blocks_.num_available() + num_reclaimable) num_needed = with_next;
+  }
+  while (blocks_.num_available() < num_needed && ReclaimOneShot()) {
+  }
+}
+
+// Blocks that OneShot work must leave for the next Decode request, which could run now.
+int32_t Scheduler::DecodeReserve() {
+  const Sequence* next = waiting_.Head(false, true);
+  if (next == nullptr || !MayJoin(*next) || preempted_in_round_) return 0;
+  if (next->slots_needed() > config_.max_num_seqs - slots_used_) return 0;
+  if (next != reserved_for_) {
+    reserved_for_ = next;
+    num_reserved_ = next->blocks.NeedOf(blocks_, next->tokens).num_blocks;
+  }
+  return num_reserved_ <= blocks_.num_available() ? num_reserved_ : 0;
+}
+
+void Scheduler::EnterWaiting(Sequence* sequence) {
+  waiting_.Insert(sequence);
+  const bool may_share = config_.forests && sequence->oneshot();
+  if (may_share && sequence->state == SequenceState::kWaiting) peers_.Insert(sequence, blocks_);
+}
+
+void Scheduler::LeaveWaiting(Sequence* sequence) {
+  waiting_.Erase(sequence);
+  peers_.Erase(sequence);
 }
 
 void Scheduler::PlanPrefills(TimeUs now_us) {
@@ -72,7 +137,10 @@ void Scheduler::PlanPrefills(TimeUs now_us) {
     if (sequence->state == SequenceState::kPrefilling) PlanChunk(sequence);
   }
   // Blocks that a decode has just won from the youngest are not given away again.
-  if (!preempted_in_round_) AdmitWaiting(now_us);
+  if (preempted_in_round_) return;
+  AdmitWaiting(now_us);
+  for (Sequence* sequence : deferred_) waiting_.Insert(sequence);
+  deferred_.clear();
 }
 
 void Scheduler::AdmitWaiting(TimeUs now_us) {
@@ -85,10 +153,35 @@ void Scheduler::AdmitWaiting(TimeUs now_us) {
       want_decode = false;
     } else if (!CompatibleWithStep(*head)) {
       want_oneshot = false;
-    } else if (!Admit(head, now_us) || !PlanChunk(head)) {
-      return;
+    } else {
+      switch (PlanHead(head, now_us)) {
+        case Planned::kYes:
+          break;
+        case Planned::kLater:
+          waiting_.Erase(head);
+          deferred_.push_back(head);
+          break;
+        case Planned::kNoBlocks:
+          // Only Decode work for which blocks are reserved passes by OneShot work.
+          if (head->oneshot() ? DecodeReserve() == 0 : !config_.forests) return;
+          (head->oneshot() ? want_oneshot : want_decode) = false;
+          break;
+        case Planned::kNoTokens:
+          return;
+      }
     }
   }
+}
+
+Scheduler::Planned Scheduler::PlanHead(Sequence* head, TimeUs now_us) {
+  if (config_.forests && head->state == SequenceState::kWaiting) {
+    if (head->trunk == nullptr && WaitsForPrefix(head, now_us)) return Planned::kLater;
+    if (head->trunk == nullptr && head->oneshot()) FormTrunk(head);
+    if (head->trunk != nullptr && !PlanTrunk(head->trunk)) return Planned::kNoTokens;
+    if (tokens_left_ == 0) return Planned::kNoTokens;
+  }
+  if (!Admit(head, now_us)) return Planned::kNoBlocks;
+  return PlanChunk(head) ? Planned::kYes : Planned::kNoTokens;
 }
 
 bool Scheduler::MayJoin(const Sequence& sequence) const {
@@ -98,37 +191,67 @@ bool Scheduler::MayJoin(const Sequence& sequence) const {
   return batch_open_ && batch_size_ + size <= config_.max_num_seqs;
 }
 
-bool Scheduler::Admit(Sequence* sequence, TimeUs now_us) {
-  RequestRecord* request = sequence->request;
+// Gives the sequence its blocks: under its trunk, or else what is cached and the rest.
+bool Scheduler::AttachBlocks(Sequence* sequence) {
+  const int32_t num_reserved = sequence->oneshot() ? DecodeReserve() : 0;
+  if (Trunk* trunk = sequence->trunk; trunk != nullptr) {
+    if (!sequence->blocks.AttachTo(&blocks_, trunk->blocks, trunk->length(),
+                                   std::ssize(sequence->tokens), num_reserved)) {
+      return false;
+    }
+    sequence->num_computed = trunk->length();
+    trunk->in_step = true;
+    ++trunk->num_admitted;
+    stats_.shared_prefix_tokens += trunk->length() - trunk->num_cached;
+    return true;
+  }
   sequence->blocks.Hash(blocks_.prefix_caching() ? std::span<const TokenId>(sequence->tokens)
                                                  : std::span<const TokenId>());
-  const int32_t num_cached = sequence->blocks.Attach(&blocks_, sequence->tokens);
+  const int32_t num_cached = sequence->blocks.Attach(&blocks_, sequence->tokens, num_reserved);
   if (num_cached < 0) return false;
-  waiting_.Erase(sequence);
+  sequence->num_computed = num_cached;
+  return true;
+}
+
+bool Scheduler::Admit(Sequence* sequence, TimeUs now_us) {
+  while (!AttachBlocks(sequence)) {
+    // Its own trunk last: without it the request needs no more than it does alone.
+    if (!ReclaimTrunk(sequence->trunk) && !ReclaimTrunk(nullptr)) return false;
+  }
+  LeaveWaiting(sequence);
+  NoteAdmission(sequence, now_us);
+  return true;
+}
+
+void Scheduler::NoteAdmission(Sequence* sequence, TimeUs now_us) {
+  RequestRecord* request = sequence->request;
   const bool fresh = sequence->state == SequenceState::kWaiting;
   sequence->state = SequenceState::kPrefilling;
-  sequence->num_computed = num_cached;
   sequence->num_slots = sequence->slots_needed();
   slots_used_ += sequence->num_slots;
   stats_.decode_slots_taken += sequence->num_slots;
   InsertRunning(sequence);
-  if (!fresh) return true;
+  if (!fresh) return;
+  if (config_.order == Order::kFair) {
+    fair_queue_.Serve(request->urgency.rank, sequence->num_remaining());
+  }
   batch_size_ += std::max(1, sequence->num_slots);
   request->scheduled = true;
   request->times.first_scheduled_us = now_us;
-  request->cached_tokens = num_cached;
+  // Of a shared prefix what was cached before anyone asked for it.
+  const Trunk* trunk = sequence->trunk;
+  request->cached_tokens = trunk != nullptr ? trunk->num_cached : sequence->num_computed;
   if (blocks_.prefix_caching()) {
     stats_.prefix_cache_queries += request->prompt_len;
-    stats_.prefix_cache_hits += num_cached;
+    stats_.prefix_cache_hits += request->cached_tokens;
   }
-  return true;
 }
 
 bool Scheduler::CompatibleWithStep(const Sequence& sequence) const {
   if (!sequence.oneshot()) return true;
   for (const StepRow& row : step_prefills_) {
-    if (!row.sequence->oneshot()) continue;
-    return row.sequence->request->request.adapter_id == sequence.request->request.adapter_id;
+    if (row.trunk == nullptr && !row.sequence->oneshot()) continue;
+    return row.blocks().hashes().scope().adapter_id == sequence.request->request.adapter_id;
   }
   return true;
 }
@@ -138,36 +261,53 @@ bool Scheduler::PlanChunk(Sequence* sequence) {
   const int32_t num_tokens = std::min(sequence->num_remaining(), tokens_left_);
   const bool split = num_tokens < sequence->num_remaining();
   if (config_.sharing == Sharing::kWhole && split && !step_prefills_.empty()) return false;
-  step_prefills_.push_back({sequence, num_tokens});
+  step_prefills_.push_back({.sequence = sequence, .num_tokens = num_tokens});
   tokens_left_ -= num_tokens;
   return true;
 }
 
+// The draws of the sequence's row of so many tokens.
+void Scheduler::DrawFrom(Sequence* sequence, int32_t num_tokens) {
+  const RequestRecord& request = *sequence->request;
+  sequence->draws.clear();
+  if (num_tokens < sequence->num_remaining() || request.budget == 0) return;
+  DrawSpec draw = {.generate = &request.request.generate(),
+                   .sample = sequence->sample,
+                   .history = sequence->tokens,
+                   .prompt_len = request.prompt_len};
+  if (request.forked) {
+    sequence->draws.push_back(draw);
+    return;
+  }
+  for (size_t sample = 0; sample < request.live.size(); ++sample) {
+    draw.sample = static_cast<int32_t>(sample);
+    if (request.live[sample]) sequence->draws.push_back(draw);
+  }
+}
+
 PlanRow Scheduler::MakeRow(const StepRow& row) {
-  Sequence& sequence = *row.sequence;
-  const RequestRecord& request = *sequence.request;
-  sequence.in_step = true;
-  sequence.draws.clear();
-  if (row.num_tokens == sequence.num_remaining() && request.budget > 0) {
-    DrawSpec draw = {.generate = &request.request.generate(),
-                     .sample = sequence.sample,
-                     .history = sequence.tokens,
-                     .prompt_len = request.prompt_len};
-    if (request.forked) {
-      sequence.draws.push_back(draw);
-    } else {
-      for (size_t sample = 0; sample < request.live.size(); ++sample) {
-        draw.sample = static_cast<int32_t>(sample);
-        if (request.live[sample]) sequence.draws.push_back(draw);
-      }
+  PlanRow plan_row = {
+      .begin = row.begin(),
+      .tokens = row.tokens().subspan(row.begin(), row.num_tokens),
+      .block_table = row.blocks().table().first(BlocksFor(row.begin() + row.num_tokens))};
+  if (row.trunk != nullptr) {
+    plan_row.sequence = row.trunk->id;
+    return plan_row;
+  }
+  Sequence* sequence = row.sequence;
+  sequence->in_step = true;
+  DrawFrom(sequence, row.num_tokens);
+  plan_row.sequence = sequence->id();
+  plan_row.draws = sequence->draws;
+  if (const Trunk* trunk = sequence->trunk; trunk != nullptr) {
+    plan_row.parent = trunk->id;
+    const int32_t tail = plan_row.begin % kBlockTokens;
+    const int32_t block = plan_row.begin / kBlockTokens;
+    if (tail > 0) {
+      plan_row.fork = {trunk->blocks.table()[block], plan_row.block_table[block], tail};
     }
   }
-  const int32_t end = sequence.num_computed + row.num_tokens;
-  return {.sequence = sequence.id(),
-          .begin = sequence.num_computed,
-          .tokens = std::span(sequence.tokens).subspan(sequence.num_computed, row.num_tokens),
-          .block_table = sequence.blocks.table().first(BlocksFor(end)),
-          .draws = sequence.draws};
+  return plan_row;
 }
 
 const StepPlan* Scheduler::BuildPlan() {
@@ -191,7 +331,7 @@ const StepPlan* Scheduler::BuildPlan() {
     return &decode_plan_;
   }
   const bool all_oneshot = std::ranges::all_of(step_prefills_, [](const StepRow& row) {
-    return row.sequence->oneshot() && row.num_tokens == row.sequence->num_remaining();
+    return row.finishes() && (row.trunk != nullptr || row.sequence->oneshot());
   });
   if (step_decodes_.empty() && all_oneshot) {
     ++stats_.steps_oneshot;

@@ -185,6 +185,31 @@ TEST(Scheduler, ClassIsDecidedOnTheRoomLeft) {
   EXPECT_EQ(driver.finish[0], FinishReason::kLength);
 }
 
+// The model always says 7.
+TEST(Scheduler, AWholeChoiceEndsASample) {
+  for (const bool force_decode : {false, true}) {
+    EngineConfig config = SmallConfig();
+    config.force_decode_path = force_decode;
+    Driver driver(config);
+    const std::vector<std::vector<std::vector<TokenId>>> choices = {
+        {{7}, {8}}, {{7, 7, 7}, {7, 8}}, {{8, 7}, {7, 8, 7}, {7, 7, 8}}};
+    for (size_t i = 0; i < choices.size(); ++i) {
+      Request request = MakeRequest(40, i == 0 ? 1 : 20);
+      request.generate().choices = choices[i];
+      request.generate().num_samples = i == 2 ? 1 : 2;
+      driver.scheduler.Arrive(i, request, 0);
+    }
+    driver.RunAll();
+    EXPECT_EQ(driver.num_tokens[0], 2);
+    EXPECT_EQ(driver.finish[0], FinishReason::kStop);
+    EXPECT_EQ(driver.num_tokens[1], 6);
+    EXPECT_EQ(driver.finish[1], FinishReason::kStop);
+    // 7 7 7 is none of the last one's: what a sampler never draws does not end it.
+    EXPECT_EQ(driver.num_tokens[2], 20);
+    EXPECT_EQ(driver.finish[2], FinishReason::kLength);
+  }
+}
+
 TEST(Scheduler, ForcedDecodePathTakesSlots) {
   EngineConfig config = SmallConfig();
   config.force_decode_path = true;
@@ -415,7 +440,8 @@ TEST(Scheduler, RefusesWhatCanNeverFit) {
 TEST(SchedulerConfig, NamesWhatIsWrong) {
   EngineConfig config = SmallConfig();
   config.preset = "best";
-  EXPECT_THAT(MakeSchedulerConfig(config).status().message(), HasSubstr("vllm-fcfs, nano-vllm"));
+  EXPECT_THAT(MakeSchedulerConfig(config).status().message(),
+              HasSubstr("prelude, vllm-fcfs, chunked-fcfs"));
   config = SmallConfig();
   config.max_num_batched_tokens = 3;
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "max_num_batched_tokens");

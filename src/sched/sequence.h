@@ -42,12 +42,22 @@ constexpr bool HasEnded(SequenceState state) {
 }
 
 struct Sequence;
+struct Trunk;
+
+// How urgent a request is, by the configured order: the smaller goes first.
+struct Urgency {
+  int32_t priority = 0;
+  int64_t rank = 0;  // what the order policy says; 0 where arrival alone decides
+  auto operator<=>(const Urgency&) const = default;
+};
 
 // A request inside the scheduler.
 struct RequestRecord {
   RequestId id = 0;
   uint64_t arrival = 0;  // arrivals before this one
-  Request request;       // its prompt has moved into the first sequence
+  Urgency urgency;       // changes only when it inherits that of a request that waits for it
+  TimeUs waits_for_prefix_since_us = -1;
+  Request request;  // its prompt has moved into the first sequence
   int32_t prompt_len = 0;
   int32_t budget = 0;  // tokens of output, at most
   ExecutionClass execution_class = ExecutionClass::kDecode;
@@ -60,9 +70,9 @@ struct RequestRecord {
   std::vector<std::unique_ptr<Sequence>> sequences;
 };
 
-// Who goes first: lower priority value, then earlier arrival, then lower sample.
+// Who goes first: the more urgent, then earlier arrival, then lower sample.
 struct SequenceKey {
-  int32_t priority = 0;
+  Urgency urgency;
   uint64_t arrival = 0;
   int32_t sample = 0;
   auto operator<=>(const SequenceKey&) const = default;
@@ -82,9 +92,11 @@ struct Sequence {
   bool in_step = false;         // in the plan now being executed
   SequenceBlocks blocks;
   std::vector<DrawSpec> draws;  // of the current step
+  Trunk* trunk = nullptr;       // the prefix it shares, until its first own tokens are computed
+  size_t trunk_place = 0;       // in trunk->members
 
   SequenceId id() const { return MakeSequenceId(request->id, sample); }
-  SequenceKey key() const { return {request->request.priority, request->arrival, sample}; }
+  SequenceKey key() const { return {request->urgency, request->arrival, sample}; }
   bool oneshot() const { return request->execution_class == ExecutionClass::kOneShot; }
   int32_t num_remaining() const { return static_cast<int32_t>(tokens.size()) - num_computed; }
   // Decode slots it needs to run.

@@ -11,12 +11,31 @@ void SequenceBlocks::Reserve(int64_t num_tokens) {
   blocks_.reserve(BlocksFor(num_tokens));
 }
 
-int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> tokens) {
+namespace {
+
+int32_t MaxCachedBlocks(std::span<const TokenId> tokens) {
+  return static_cast<int32_t>((tokens.size() - 1) / kBlockTokens);
+}
+
+}  // namespace
+
+SequenceBlocks::Need SequenceBlocks::NeedOf(const BlockManager& manager,
+                                            std::span<const TokenId> tokens) const {
+  SKEIN_CHECK(!tokens.empty());
+  const BlockManager::Prefix prefix =
+      manager.FindPrefix(hashes_, tokens, MaxCachedBlocks(tokens), nullptr);
+  return {
+      .num_cached = prefix.num_blocks * kBlockTokens,
+      .num_blocks = BlocksFor(std::ssize(tokens)) - prefix.num_blocks + prefix.num_unreferenced};
+}
+
+int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> tokens,
+                               int32_t num_reserved) {
   SKEIN_CHECK(blocks_.empty() && !tokens.empty());
-  const auto max_cached = static_cast<int32_t>((tokens.size() - 1) / kBlockTokens);
-  const BlockManager::Prefix prefix = manager->FindPrefix(hashes_, tokens, max_cached, &blocks_);
+  const BlockManager::Prefix prefix =
+      manager->FindPrefix(hashes_, tokens, MaxCachedBlocks(tokens), &blocks_);
   const int32_t num_missing = BlocksFor(std::ssize(tokens)) - prefix.num_blocks;
-  if (num_missing > manager->num_available() - prefix.num_unreferenced) {
+  if (num_missing > manager->num_available() - prefix.num_unreferenced - num_reserved) {
     blocks_.clear();
     return -1;
   }
@@ -24,6 +43,20 @@ int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> t
   for (int32_t i = 0; i < num_missing; ++i) blocks_.push_back(manager->Allocate());
   num_published_ = prefix.num_blocks;
   return prefix.num_blocks * kBlockTokens;
+}
+
+bool SequenceBlocks::AttachTo(BlockManager* manager, const SequenceBlocks& parent,
+                              int32_t prefix_len, int64_t num_tokens, int32_t num_reserved) {
+  SKEIN_CHECK(blocks_.empty());
+  const int32_t num_full = prefix_len / kBlockTokens;
+  const int32_t num_own = BlocksFor(num_tokens) - num_full;
+  if (num_own > manager->num_available() - num_reserved) return false;
+  blocks_.assign(parent.blocks_.begin(), parent.blocks_.begin() + num_full);
+  for (const BlockId block : blocks_) manager->Ref(block);
+  for (int32_t i = 0; i < num_own; ++i) blocks_.push_back(manager->Allocate());
+  num_published_ = std::min(parent.num_published_, num_full);
+  publishable_ = parent.publishable_;
+  return true;
 }
 
 bool SequenceBlocks::Grow(BlockManager* manager, int64_t num_tokens) {

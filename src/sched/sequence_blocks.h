@@ -21,16 +21,30 @@ class SequenceBlocks {
   explicit SequenceBlocks(PrefixScope scope) : hashes_(scope) {}
 
   std::span<const BlockId> table() const { return blocks_; }
+  const PrefixHashes& hashes() const { return hashes_; }
 
   // Makes room, so that growing up to there allocates nothing.
   void Reserve(int64_t num_tokens);
   // Hashes what is not hashed yet: once when a request arrives, later as blocks fill.
   void Hash(std::span<const TokenId> tokens) { hashes_.Extend(tokens); }
 
-  // Attaches the longest cached prefix that leaves at least the last token to compute, then
-  // allocates the other blocks of `tokens`. Returns the number of cached tokens, or -1, having
-  // changed nothing, when the blocks do not fit now. REQUIRES: Hash(tokens) was called; no blocks.
-  int32_t Attach(BlockManager* manager, std::span<const TokenId> tokens);
+  // What Attach would find: the longest cached prefix that leaves at least the last token to
+  // compute, and how many of the manager's available blocks it would take. REQUIRES: Hash(tokens)
+  // was called.
+  struct Need {
+    int32_t num_cached = 0;  // tokens
+    int32_t num_blocks = 0;
+  };
+  Need NeedOf(const BlockManager& manager, std::span<const TokenId> tokens) const;
+  // Attaches that prefix, then allocates the other blocks of `tokens`. Returns the number of cached
+  // tokens, or -1, having changed nothing, when that would leave fewer than `num_reserved` blocks
+  // available. REQUIRES: Hash(tokens) was called; no blocks.
+  int32_t Attach(BlockManager* manager, std::span<const TokenId> tokens, int32_t num_reserved);
+  // Shares the full blocks of the parent's first `prefix_len` tokens and allocates the others of
+  // `num_tokens`; a partial block of the prefix is to be copied into the first of those (a row's
+  // fork). False as above. REQUIRES: no blocks.
+  bool AttachTo(BlockManager* manager, const SequenceBlocks& parent, int32_t prefix_len,
+                int64_t num_tokens, int32_t num_reserved);
 
   // Adds a block if `num_tokens` do not fit. False when none is available.
   bool Grow(BlockManager* manager, int64_t num_tokens);

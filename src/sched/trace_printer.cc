@@ -7,7 +7,11 @@
 namespace skein {
 namespace {
 
+// R3, its second further sample R3.2, or the second common prefix T1.
 std::string Name(SequenceId sequence) {
+  if (RequestOf(sequence) >= kFirstTrunkId) {
+    return fmt::format("T{}", RequestOf(sequence) - kFirstTrunkId);
+  }
   const int32_t sample = SampleOf(sequence);
   return sample == 0 ? fmt::format("R{}", RequestOf(sequence))
                      : fmt::format("R{}.{}", RequestOf(sequence), sample);
@@ -24,6 +28,7 @@ std::string PrefillRows(const std::vector<PlanRow>& rows) {
   for (const PlanRow& row : rows) {
     text += fmt::format(" {}[{},{})", Name(row.sequence), row.begin,
                         row.begin + static_cast<int64_t>(row.tokens.size()));
+    if (row.parent != 0) text += "<" + Name(row.parent);
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/generation_session.h"
@@ -14,10 +15,12 @@ namespace skein {
 struct ChoiceState {
   int32_t index = 0;  // in the answer: prompt * n + sample
   std::string text;
+  std::string_view echo;  // of the text: the prompt that it begins with
   std::vector<OutputToken> tokens;
   std::optional<FinishReason> finish;
   StopReason stop_reason;
   const std::vector<TokenId>* prompt_ids = nullptr;
+  const std::vector<PromptLogprob>* prompt_logprobs = nullptr;  // of the request's prompt
   int64_t text_offset = 0;  // characters of the answer before tokens[0]; kept by the format
   bool started = false;     // a chunk of it has been written; kept by the format
 };

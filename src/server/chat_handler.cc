@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -16,11 +17,12 @@ namespace {
 
 class ChatFormat final : public AnswerFormat {
  public:
-  ChatFormat(const ModelEntry* model, std::string id, bool logprobs, const GenerationFields& fields)
+  ChatFormat(const ModelEntry* model, std::string id, const GenerationFields& fields)
       : model_(model),
         id_(std::move(id)),
         created_s_(UnixSeconds()),
-        logprobs_(logprobs),
+        logprobs_(fields.request.generate().num_logprobs.has_value()),
+        prompt_logprobs_(fields.prompt_logprobs),
         return_token_ids_(fields.return_token_ids),
         tokens_as_ids_(fields.return_tokens_as_token_ids) {}
 
@@ -64,7 +66,13 @@ class ChatFormat final : public AnswerFormat {
   }
 
   void Decorate(const std::vector<ChoiceState>& choices, Json* answer) const override {
-    if (return_token_ids_) (*answer)["prompt_token_ids"] = *choices.front().prompt_ids;
+    const ChoiceState& choice = choices.front();
+    if (return_token_ids_) (*answer)["prompt_token_ids"] = *choice.prompt_ids;
+    if (prompt_logprobs_) {
+      (*answer)["prompt_logprobs"] =
+          PromptLogprobsJson(*model_->tokenizer, choice.prompt_ids->size(), *choice.prompt_logprobs,
+                             *prompt_logprobs_);
+    }
   }
 
  private:
@@ -88,6 +96,7 @@ class ChatFormat final : public AnswerFormat {
   std::string id_;
   int64_t created_s_;
   bool logprobs_;
+  std::optional<int32_t> prompt_logprobs_;
   bool return_token_ids_;
   bool tokens_as_ids_;
 };
@@ -134,7 +143,7 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
   spec.metrics = context.metrics;
   spec.responder = std::move(responder);
   spec.format = std::make_unique<ChatFormat>(model, MakeAnswerId("chatcmpl", context.random_seed()),
-                                             generate.num_logprobs.has_value(), spec.fields);
+                                             spec.fields);
   std::make_shared<GenerationCall>(std::move(spec))->Start();
   return Status::Ok();
 }

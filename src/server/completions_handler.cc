@@ -1,6 +1,8 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -18,12 +20,14 @@ constexpr size_t kPromptsMax = 1024;
 
 class CompletionFormat final : public AnswerFormat {
  public:
-  CompletionFormat(const ModelEntry* model, std::string id, bool logprobs,
+  CompletionFormat(const ModelEntry* model, std::string id, bool echo,
                    const GenerationFields& fields)
       : model_(model),
         id_(std::move(id)),
         created_s_(UnixSeconds()),
-        logprobs_(logprobs),
+        echo_(echo),
+        logprobs_(fields.request.generate().num_logprobs),
+        prompt_logprobs_(fields.prompt_logprobs),
         return_token_ids_(fields.return_token_ids),
         tokens_as_ids_(fields.return_tokens_as_token_ids) {}
 
@@ -42,8 +46,15 @@ class CompletionFormat final : public AnswerFormat {
     json["text"] = state->text;
     json["logprobs"] = nullptr;
     if (logprobs_) {
-      json["logprobs"] = CompletionLogprobs(*model_->tokenizer, state->tokens, tokens_as_ids_,
-                                            &state->text_offset);
+      const bool with_prompt = echo_ && !state->started;
+      const EchoedPrompt prompt = {*state->prompt_ids, *state->prompt_logprobs, state->echo};
+      json["logprobs"] =
+          CompletionLogprobs(*model_->tokenizer, with_prompt ? &prompt : nullptr, state->tokens,
+                             *logprobs_, tokens_as_ids_, &state->text_offset);
+    }
+    if (prompt_logprobs_) {
+      json["prompt_logprobs"] = PromptLogprobsJson(*model_->tokenizer, state->prompt_ids->size(),
+                                                   *state->prompt_logprobs, *prompt_logprobs_);
     }
     json["finish_reason"] = FinishReasonJson(state->finish);
     json["stop_reason"] = StopReasonJson(state->stop_reason);
@@ -73,7 +84,9 @@ class CompletionFormat final : public AnswerFormat {
   const ModelEntry* model_;
   std::string id_;
   int64_t created_s_;
-  bool logprobs_;
+  bool echo_;
+  std::optional<int32_t> logprobs_;
+  std::optional<int32_t> prompt_logprobs_;
   bool return_token_ids_;
   bool tokens_as_ids_;
 };
@@ -115,7 +128,11 @@ Result<GenerationPrompt> ReadPrompt(const ModelEntry& model, const CompletionInp
                        value);
     return reader.status();
   }
+  const size_t num_given = prompt.ids.size();
   SKEIN_RETURN_IF_ERROR(FitPrompt(model, input.fields, "prompt", &prompt.ids));
+  if (input.echo && prompt.ids.size() < num_given) {
+    prompt.echo = model.tokenizer->Decode(prompt.ids, input.fields.text.skip_special_tokens);
+  }
   return prompt;
 }
 
@@ -147,16 +164,16 @@ CompletionInput ReadInput(FieldReader* reader, const ModelEntry& model, uint64_t
   CompletionInput input;
   input.fields = ReadGenerationFields(reader, model, seed);
   GenerateSpec& spec = input.fields.request.generate();
-  spec.max_tokens = input.fields.max_tokens.value_or(kDefaultMaxTokens);
+  spec.max_tokens = input.fields.max_tokens.value_or(
+      std::max(kDefaultMaxTokens, LongestChoice(input.fields.request)));
   const auto logprobs = reader->Int("logprobs", 0, model.engine->Limits().max_logprobs);
   if (logprobs) spec.num_logprobs = static_cast<int32_t>(*logprobs);
   input.add_special_tokens = reader->Bool("add_special_tokens").value_or(true);
   input.echo = reader->Bool("echo").value_or(false);
-  if (input.echo && (logprobs || spec.max_tokens == 0)) {
-    reader->Refuse("echo",
-                   "echo with logprobs or with max_tokens: 0 (log-probabilities of the prompt) is "
-                   "not supported by this version",
-                   StatusCode::kUnsupported);
+  if (input.echo && spec.num_logprobs) {
+    // The prompt's are part of the answer's.
+    const int32_t others = input.fields.prompt_logprobs.value_or(0);
+    input.fields.request.prompt_logprobs = {.num_top = std::max(*spec.num_logprobs, others)};
   }
   if (!reader->String("suffix").value_or("").empty()) {
     reader->Refuse("suffix", "suffix is not supported by this version", StatusCode::kUnsupported);
@@ -181,8 +198,7 @@ Status StartCompletion(const ServerContext& context, const HttpRequest& request,
   spec.metrics = context.metrics;
   spec.responder = std::move(responder);
   spec.format = std::make_unique<CompletionFormat>(
-      model, MakeAnswerId("cmpl", context.random_seed()),
-      input.fields.request.generate().num_logprobs.has_value(), input.fields);
+      model, MakeAnswerId("cmpl", context.random_seed()), input.echo, input.fields);
   spec.fields = std::move(input.fields);
   std::make_shared<GenerationCall>(std::move(spec))->Start();
   return Status::Ok();

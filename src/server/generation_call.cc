@@ -1,6 +1,7 @@
 #include "server/generation_call.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "server/api_error.h"
@@ -28,13 +29,14 @@ GenerationCall::GenerationCall(Spec spec)
   choices_.resize(spec.prompts.size() * static_cast<size_t>(n));
   for (size_t p = 0; p < spec.prompts.size(); ++p) {
     GenerationSession session(model_->tokenizer, fields_.text, n, spec.prompts[p].ids);
-    parts_.push_back({std::move(spec.prompts[p]), std::move(session)});
+    parts_.push_back({std::move(spec.prompts[p]), std::move(session), {}});
     parts_.back().last_token_us.resize(static_cast<size_t>(n));
     for (int32_t i = 0; i < n; ++i) {
       ChoiceState& choice = choices_[p * static_cast<size_t>(n) + static_cast<size_t>(i)];
       choice.index = static_cast<int32_t>(p) * n + i;
-      choice.text = parts_.back().prompt.echo;
+      choice.text = choice.echo = parts_.back().prompt.echo;
       choice.prompt_ids = &parts_.back().prompt.ids;
+      choice.prompt_logprobs = &parts_.back().prompt_logprobs;
     }
   }
 }
@@ -90,6 +92,7 @@ void GenerationCall::OnOutputs() {
 void GenerationCall::OnOutput(OutputMailbox::Item item, std::string* events) {
   Part& part = parts_[item.prompt];
   ObserveTimes(item, &part);
+  std::ranges::move(item.output.prompt_logprobs, std::back_inserter(part.prompt_logprobs));
   std::optional<ChoiceDelta> delta = part.session.Consume(std::move(item.output));
   if (!delta) return;
   if (delta->stopped_by_string) model_->engine->CancelSample(part.id, delta->sample);

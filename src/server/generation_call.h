@@ -46,6 +46,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   struct Part {
     GenerationPrompt prompt;
     GenerationSession session;
+    std::vector<PromptLogprob> prompt_logprobs;
     RequestId id = 0;
     RequestTimes times;
     std::vector<TimeUs> last_token_us;  // by sample; on the mailbox's clock

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <limits>
 
+#include "server/choice_fields.h"
 #include "server/scheduling_fields.h"
 
 namespace skein {
@@ -136,11 +137,65 @@ void ReadStreaming(FieldReader* reader, GenerationFields* fields) {
   }
 }
 
+void ReadPromptLogprobs(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
+  const EngineLimits limits = model.engine->Limits();
+  const auto count = reader->Int("prompt_logprobs", -1, limits.max_logprobs);
+  const auto start = reader->Int("prompt_logprob_start", 0, kInt32Max);
+  if (start && !count) {
+    reader->Refuse("prompt_logprob_start",
+                   "prompt_logprob_start is allowed only with prompt_logprobs");
+  }
+  if (!count) return;
+  if (*count < 0 && limits.max_logprobs < limits.vocab_size) {
+    reader->Refuse("prompt_logprobs",
+                   fmt::format("prompt_logprobs: -1 asks for all {} tokens of the vocabulary, this "
+                               "server gives at most {} (--max-logprobs)",
+                               limits.vocab_size, limits.max_logprobs));
+  }
+  if (fields->stream) {
+    reader->Refuse("prompt_logprobs", "prompt_logprobs is not allowed with stream: true");
+  }
+  fields->prompt_logprobs =
+      *count < 0 ? limits.vocab_size : std::min(static_cast<int32_t>(*count), limits.vocab_size);
+  fields->request.prompt_logprobs = {.num_top = *fields->prompt_logprobs,
+                                     .start = static_cast<int32_t>(start.value_or(0))};
+}
+
+void ReadNamedLogprobs(FieldReader* reader, const ModelEntry& model, GenerateSpec* spec) {
+  std::vector<TokenId>& ids = spec->logprob_token_ids;
+  ids = reader->TokenIds("logprob_token_ids", model.engine->Limits().vocab_size);
+  std::vector<TokenId> sorted = ids;
+  std::ranges::sort(sorted);
+  if (ids.size() > size_t{kMaxLabels} || std::ranges::adjacent_find(sorted) != sorted.end()) {
+    reader->Refuse(
+        "logprob_token_ids",
+        fmt::format("logprob_token_ids must be at most {} token ids, each once", kMaxLabels));
+  }
+  // The caller replaces it where the request says how many likely tokens it wants as well.
+  if (!ids.empty()) spec->num_logprobs = 0;
+}
+
+// A constraint decides alone where the answer ends.
+void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
+  GenerateSpec& spec = fields->request.generate();
+  spec.choices = ReadChoices(reader, model);
+  if (spec.choices.empty()) return;
+  spec.stop_token_ids.clear();
+  fields->text.eos_token_ids = model.defaults.eos_token_ids;
+  fields->text.include_stop_str = false;
+  const int32_t longest = LongestChoice(fields->request);
+  if (fields->max_tokens && *fields->max_tokens < longest) {
+    reader->Refuse("max_tokens",
+                   fmt::format("max_tokens must be at least {}, which the longest of the choices "
+                               "takes, got {}",
+                               longest, *fields->max_tokens));
+  }
+}
+
 // Fields that change what comes back: taking them silently would be a wrong answer.
 void RefuseUnsupported(FieldReader* reader) {
   for (const char* name :
-       {"prompt_logprobs", "logprob_token_ids", "structured_outputs", "guided_choice",
-        "guided_json", "guided_regex", "guided_grammar", "use_beam_search", "logits_processors"}) {
+       {"guided_json", "guided_regex", "guided_grammar", "use_beam_search", "logits_processors"}) {
     const Json* value = reader->Find(name);
     if (value == nullptr || (value->is_boolean() && !value->get<bool>())) continue;
     reader->Refuse(name, fmt::format("{} is not supported by this version", name),
@@ -167,9 +222,18 @@ GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& mod
   ReadLengths(reader, model, &fields);
   ReadScheduling(reader, &fields.request);
   ReadStreaming(reader, &fields);
+  ReadPromptLogprobs(reader, model, &fields);
+  ReadNamedLogprobs(reader, model, &fields.request.generate());
+  ReadConstraint(reader, model, &fields);
   fields.return_token_ids = reader->Bool("return_token_ids").value_or(false);
   fields.return_tokens_as_token_ids = reader->Bool("return_tokens_as_token_ids").value_or(false);
   return fields;
+}
+
+int32_t LongestChoice(const Request& request) {
+  size_t longest = 0;
+  for (const auto& choice : request.generate().choices) longest = std::max(longest, choice.size());
+  return static_cast<int32_t>(longest);
 }
 
 Status FitPrompt(const ModelEntry& model, const GenerationFields& fields, const std::string& param,
@@ -186,12 +250,22 @@ Status FitPrompt(const ModelEntry& model, const GenerationFields& fields, const 
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("{} must have at least one token", param), param);
   }
-  if (prompt->size() >= static_cast<size_t>(model.max_model_len)) {
+  const auto answer = static_cast<size_t>(std::max(1, LongestChoice(fields.request)));
+  if (prompt->size() + answer > static_cast<size_t>(model.max_model_len)) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("This model's maximum context length is {} tokens; {} has {}, which "
                               "leaves no room for an answer",
                               model.max_model_len, param, prompt->size()),
                   param);
+  }
+  const auto& logprobs = fields.request.prompt_logprobs;
+  if (logprobs && static_cast<size_t>(logprobs->start) >= prompt->size()) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("prompt_logprob_start is {}, must be below the number of the prompt's "
+                    "tokens, {}",
+                    logprobs->start, prompt->size()),
+        "prompt_logprob_start");
   }
   return Status::Ok();
 }

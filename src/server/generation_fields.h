@@ -23,14 +23,20 @@ struct GenerationFields {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   std::optional<int32_t> truncate_prompt_tokens;  // keep that many last tokens; -1: what fits
+  // How many likely tokens to show at each position of the prompt beside its own; request has what
+  // the engine must know of it.
+  std::optional<int32_t> prompt_logprobs;
 };
 
 // Reads them; mistakes, and fields that need features Skein does not have, end up in
 // reader->status(). `seed` is used when the request names none.
 GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& model, uint64_t seed);
 
-// Truncates as asked, then checks that the prompt leaves room for a token. `param` names the field
-// that the prompt came from.
+// Tokens of the longest answer that a constraint of the request allows; 0: there is none.
+int32_t LongestChoice(const Request& request);
+
+// Truncates as asked, then checks that the prompt leaves room for an answer. `param` names the
+// field that the prompt came from.
 Status FitPrompt(const ModelEntry& model, const GenerationFields& fields, const std::string& param,
                  std::vector<TokenId>* prompt);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 
 #include "text/utf8.h"
 
@@ -16,7 +17,7 @@ constexpr double kLogprobMin = -9999.0;
 
 double Finite(float logprob) { return std::isfinite(logprob) ? logprob : kLogprobMin; }
 
-int64_t NumCharacters(const std::string& text) {
+int64_t NumCharacters(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
   });
@@ -32,6 +33,50 @@ std::string CompletionSpelling(const std::string& bytes, TokenId id, bool as_id)
   return text;
 }
 
+std::span<const TokenLogprob> First(const std::vector<TokenLogprob>& entries, int32_t count) {
+  return std::span(entries).first(std::min(entries.size(), static_cast<size_t>(count)));
+}
+
+Json TopOfCompletion(const Tokenizer& tokenizer, const TokenLogprob& chosen,
+                     std::span<const TokenLogprob> top, std::span<const TokenLogprob> named,
+                     bool as_ids) {
+  Json json = Json::object();
+  const auto add = [&](const TokenLogprob& entry) {
+    const std::string bytes = tokenizer.TokenBytes(entry.token);
+    const std::string name = CompletionSpelling(bytes, entry.token, as_ids);
+    if (!json.contains(name)) json[name] = Finite(entry.logprob);  // the likelier one stays
+  };
+  for (const TokenLogprob& entry : top) add(entry);
+  add(chosen);
+  for (const TokenLogprob& entry : named) add(entry);
+  return json;
+}
+
+// Offsets are where a token's text begins in the decoded prompt: special tokens have none of it.
+void AppendPrompt(const Tokenizer& tokenizer, const EchoedPrompt& prompt, int32_t num_top,
+                  bool as_ids, int64_t text_offset, Json* json) {
+  const auto stream = tokenizer.NewTextStream(/*skip_special_tokens=*/true);
+  auto next = prompt.logprobs.begin();
+  std::string piece;
+  for (size_t i = 0; i < prompt.ids.size(); ++i) {
+    const TokenId id = prompt.ids[i];
+    (*json)["text_offset"].push_back(text_offset);
+    piece.clear();
+    stream->Push(id, &piece);
+    text_offset += NumCharacters(piece);
+    (*json)["tokens"].push_back(CompletionSpelling(tokenizer.TokenBytes(id), id, as_ids));
+    if (next != prompt.logprobs.end() && next->position == static_cast<int32_t>(i)) {
+      (*json)["token_logprobs"].push_back(Finite(next->chosen.logprob));
+      (*json)["top_logprobs"].push_back(
+          TopOfCompletion(tokenizer, next->chosen, First(next->top_logprobs, num_top), {}, as_ids));
+      ++next;
+    } else {
+      (*json)["token_logprobs"].push_back(nullptr);
+      (*json)["top_logprobs"].push_back(nullptr);
+    }
+  }
+}
+
 Json ChatEntry(const Tokenizer& tokenizer, const TokenLogprob& entry, bool as_id) {
   const std::string bytes = tokenizer.TokenBytes(entry.token);
   Json json;
@@ -44,30 +89,51 @@ Json ChatEntry(const Tokenizer& tokenizer, const TokenLogprob& entry, bool as_id
 
 }  // namespace
 
-Json CompletionLogprobs(const Tokenizer& tokenizer, const std::vector<OutputToken>& tokens,
-                        bool as_ids, int64_t* text_offset) {
+Json CompletionLogprobs(const Tokenizer& tokenizer, const EchoedPrompt* prompt,
+                        const std::vector<OutputToken>& tokens, int32_t num_top, bool as_ids,
+                        int64_t* text_offset) {
   Json json;
   json["text_offset"] = Json::array();
   json["token_logprobs"] = Json::array();
   json["tokens"] = Json::array();
   json["top_logprobs"] = Json::array();
+  if (prompt != nullptr) {
+    AppendPrompt(tokenizer, *prompt, num_top, as_ids, *text_offset, &json);
+    *text_offset += NumCharacters(prompt->text);
+  }
   for (const OutputToken& token : tokens) {
     const std::string bytes = tokenizer.TokenBytes(token.token);
-    const std::string spelling = CompletionSpelling(bytes, token.token, as_ids);
     json["text_offset"].push_back(*text_offset);
     *text_offset += NumCharacters(bytes);
     json["token_logprobs"].push_back(Finite(token.chosen.logprob));
-    json["tokens"].push_back(spelling);
-    Json top = Json::object();
-    for (const TokenLogprob& entry : token.top_logprobs) {
-      const std::string name =
-          CompletionSpelling(tokenizer.TokenBytes(entry.token), entry.token, as_ids);
-      if (!top.contains(name)) top[name] = Finite(entry.logprob);  // the likelier one stays
-    }
-    if (!top.contains(spelling)) top[spelling] = Finite(token.chosen.logprob);
-    json["top_logprobs"].push_back(std::move(top));
+    json["tokens"].push_back(CompletionSpelling(bytes, token.token, as_ids));
+    const auto top = First(token.top_logprobs, num_top);
+    json["top_logprobs"].push_back(
+        TopOfCompletion(tokenizer, token.chosen, top, token.named_logprobs, as_ids));
   }
   return json;
+}
+
+Json PromptLogprobsJson(const Tokenizer& tokenizer, size_t num_tokens,
+                        std::span<const PromptLogprob> logprobs, int32_t num_top) {
+  Json list = Json::array();
+  const auto add = [&](const TokenLogprob& entry, Json* object) {
+    std::string id = fmt::format("{}", entry.token);
+    if (object->contains(id)) return;
+    Json& json = (*object)[id];
+    json["logprob"] = Finite(entry.logprob);
+    json["rank"] = entry.rank;
+    json["decoded_token"] = tokenizer.TokenBytes(entry.token);
+  };
+  for (const PromptLogprob& position : logprobs) {
+    while (list.size() < static_cast<size_t>(position.position)) list.push_back(nullptr);
+    Json object = Json::object();
+    add(position.chosen, &object);
+    for (const TokenLogprob& entry : First(position.top_logprobs, num_top)) add(entry, &object);
+    list.push_back(std::move(object));
+  }
+  while (list.size() < num_tokens) list.push_back(nullptr);
+  return list;
 }
 
 Json ChatLogprobs(const Tokenizer& tokenizer, const std::vector<OutputToken>& tokens, bool as_ids) {
@@ -78,6 +144,11 @@ Json ChatLogprobs(const Tokenizer& tokenizer, const std::vector<OutputToken>& to
     entry["top_logprobs"] = Json::array();
     for (const TokenLogprob& top : token.top_logprobs) {
       entry["top_logprobs"].push_back(ChatEntry(tokenizer, top, as_ids));
+    }
+    for (const TokenLogprob& named : token.named_logprobs) {
+      const bool known = std::ranges::any_of(
+          token.top_logprobs, [&](const TokenLogprob& top) { return top.token == named.token; });
+      if (!known) entry["top_logprobs"].push_back(ChatEntry(tokenizer, named, as_ids));
     }
     json["content"].push_back(std::move(entry));
   }

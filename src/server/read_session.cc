@@ -20,6 +20,7 @@ ReadSession::ReadSession(Spec spec)
       responder_(std::move(spec.responder)),
       tokenize_us_(spec.tokenize_us),
       answer_(std::move(spec.answer)),
+      write_(std::move(spec.write)),
       requests_(std::move(spec.requests)),
       reads_(requests_.size()),
       num_unfinished_(requests_.size()) {
@@ -100,14 +101,15 @@ void ReadSession::OnOutput(RequestOutput output) {
 }
 
 void ReadSession::Complete() {
-  Result<Json> body = answer_({std::move(reads_), Usage()});
-  if (body.ok()) {
-    HttpResponse response;
+  HttpResponse response;
+  if (write_) {
+    response.body = write_({std::move(reads_), Usage()});
+  } else if (Result<Json> body = answer_({std::move(reads_), Usage()}); body.ok()) {
     response.body = DumpJson(*body);
-    responder_->Send(std::move(response));
   } else {
-    responder_->Send(ErrorResponse(body.status()));
+    response = ErrorResponse(body.status());
   }
+  responder_->Send(std::move(response));
   Finish();
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -46,6 +47,8 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
     TimeUs tokenize_us = 0;  // for all of them
     // Makes the body of the answer; what it fails with is answered instead.
     std::function<Result<Json>(const ReadResults& results)> answer;
+    // In place of `answer`, where the body is too long to make a JSON value of it first: its text.
+    std::function<std::string(ReadResults results)> write;
   };
 
   explicit ReadSession(Spec spec);
@@ -75,6 +78,7 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   std::shared_ptr<Responder> responder_;
   TimeUs tokenize_us_;
   std::function<Result<Json>(const ReadResults&)> answer_;
+  std::function<std::string(ReadResults)> write_;
   int32_t shared_tokens_;
   std::vector<Request> requests_;  // until they are submitted
   std::vector<Part> parts_;

@@ -5,6 +5,8 @@ namespace skein {
 void AddRoutes(Router* router) {
   AddCompletionsRoute(router);
   AddChatCompletionsRoute(router);
+  AddEmbeddingsRoutes(router);
+  AddTeiRoutes(router);
   AddDecisionsRoute(router);
   AddSystemOneRoute(router);
   AddScoreRoutes(router);

@@ -9,6 +9,8 @@ void AddRoutes(Router* router);
 
 void AddCompletionsRoute(Router* router);      // /v1/completions
 void AddChatCompletionsRoute(Router* router);  // /v1/chat/completions
+void AddEmbeddingsRoutes(Router* router);      // /v1/embeddings, /pooling, /classify
+void AddTeiRoutes(Router* router);             // /embed, /predict, /similarity
 void AddDecisionsRoute(Router* router);        // /v1/decisions
 void AddSystemOneRoute(Router* router);        // /v1/systemone
 void AddScoreRoutes(Router* router);           // /v1/score, /score, /generative_scoring

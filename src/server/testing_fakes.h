@@ -24,10 +24,23 @@ constexpr TokenId kFakeEos = 256;
 constexpr int32_t kFakeVocabSize = 257;
 
 // One token per byte; 256 is a special end token.
-class ByteTokenizer final : public Tokenizer {
+class ByteTokenizer : public Tokenizer {
  public:
   Status Encode(std::string_view text, bool, std::vector<TokenId>* ids) const override {
     for (unsigned char c : text) ids->push_back(c);
+    return Status::Ok();
+  }
+  // A pair has the end token between its texts.
+  Status EncodeFull(const EncodeInput& input, const EncodeOptions& options,
+                    Encoding* encoding) const override {
+    if (!input.pair || options.truncation) {
+      return Status(StatusCode::kUnsupported, "only pairs, and as they are");
+    }
+    (void)Encode(input.text, true, &encoding->ids);
+    encoding->ids.push_back(kFakeEos);
+    encoding->type_ids.assign(encoding->ids.size(), 0);
+    (void)Encode(*input.pair, true, &encoding->ids);
+    encoding->type_ids.resize(encoding->ids.size(), 1);
     return Status::Ok();
   }
   std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const override {
@@ -260,11 +273,20 @@ class FakeEngine final : public Engine {
       output.finish = FinishReason::kStop;
     } else {
       const GenerateSpec& spec = running->request.generate();
+      if (index == 0 && sample.num_tokens == 0) FillPromptLogprobs(running->request, &output);
+      if (spec.max_tokens == 0) {
+        output.finish = FinishReason::kLength;
+        output.times.finished_us = 9000;
+        sample.finished = true;
+        return output;
+      }
       output.tokens.push_back(NextToken(spec, sample.num_tokens++));
       ++num_tokens_;
       const TokenId id = output.tokens[0].token;
       const auto& stops = spec.stop_token_ids;
-      if (std::find(stops.begin(), stops.end(), id) != stops.end()) {
+      const bool whole_choice = !spec.choices.empty() &&
+                                sample.num_tokens == static_cast<int32_t>(spec.choices[0].size());
+      if (whole_choice || std::find(stops.begin(), stops.end(), id) != stops.end()) {
         output.finish = FinishReason::kStop;
       } else if (sample.num_tokens >= spec.max_tokens) {
         output.finish = FinishReason::kLength;
@@ -275,15 +297,31 @@ class FakeEngine final : public Engine {
     return output;
   }
 
+  // Of the token at position p: logprob -p, rank 3; 'A', 'B' and so on are the likely ones.
+  static void FillPromptLogprobs(const Request& request, RequestOutput* output) {
+    if (!request.prompt_logprobs) return;
+    for (size_t p = std::max(1, request.prompt_logprobs->start); p < request.prompt.size(); ++p) {
+      PromptLogprob entry = {static_cast<int32_t>(p), {request.prompt[p], -float(p), 3}, {}};
+      for (int32_t k = 0; k < request.prompt_logprobs->num_top; ++k) {
+        entry.top_logprobs.push_back({'A' + k, -0.25f - float(k), k + 1});
+      }
+      output->prompt_logprobs.push_back(std::move(entry));
+    }
+  }
+
   OutputToken NextToken(const GenerateSpec& spec, int32_t position) const {
     const size_t at = static_cast<size_t>(position) % (reply_.size() + 1);
     OutputToken token;
-    token.token = at == reply_.size() ? kFakeEos : static_cast<unsigned char>(reply_[at]);
+    // A fake keeps to the first choice.
+    token.token = !spec.choices.empty() ? spec.choices[0][static_cast<size_t>(position)]
+                  : at == reply_.size() ? kFakeEos
+                                        : static_cast<unsigned char>(reply_[at]);
     if (spec.num_logprobs) {
       token.chosen = {token.token, -0.5f, 1};
       for (int32_t k = 0; k < *spec.num_logprobs; ++k) {
         token.top_logprobs.push_back({k == 0 ? token.token : 'A' + k, -0.5f - k, k + 1});
       }
+      for (TokenId id : spec.logprob_token_ids) token.named_logprobs.push_back({id, -9.5f, 0});
     }
     return token;
   }

@@ -64,6 +64,7 @@ class ServerTest : public ::testing::Test {
     entry.chat_template = &template_;
     entry.defaults.eos_token_ids = {kFakeEos};
     entry.max_model_len = 4096;
+    entry.traits = traits_;
     entry.created_s = 7;
     ModelRegistry registry;
     registry.Add(std::move(entry));
@@ -81,6 +82,7 @@ class ServerTest : public ::testing::Test {
                                        (fields.empty() ? "" : ", " + fields) + "}");
   }
 
+  ModelTraits traits_;  // of the model, from Start on
   ByteTokenizer tokenizer_;
   FakeTemplate template_;
   FakeEngine engine_;

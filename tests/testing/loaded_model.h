@@ -43,6 +43,16 @@ class StoppingKernels final : public Kernels {
     kernels_->RmsNorm(x, weight, eps, n, out, out_dtype);
     Count();
   }
+  void LayerNorm(const float* x, const float* weight, const float* bias, float eps, int32_t n,
+                 void* out, DType out_dtype) const override {
+    kernels_->LayerNorm(x, weight, bias, eps, n, out, out_dtype);
+    Count();
+  }
+  void Activate(Activation activation, const float* x, int32_t n, void* out,
+                DType out_dtype) const override {
+    kernels_->Activate(activation, x, n, out, out_dtype);
+    Count();
+  }
   void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const override {
     kernels_->Rope(x, cos, sin, head_dim);
     Count();
@@ -105,8 +115,10 @@ class LoadedModel {
     const ModelConfig config = LoadModelConfig(dir).value();
     const DType dtype = ChooseComputeType(options.dtype, config.file_dtype).value();
     weights_ = LoadWeights(dir, config, dtype, team_, {}).value();
-    rope_ = std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim),
-                                         std::min(config.max_position, 2048), team_);
+    if (!config.is_encoder()) {
+      rope_ = std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim),
+                                           std::min(config.max_position, 2048), team_);
+    }
     context_ = {
         &weights_,
         &kernels_,

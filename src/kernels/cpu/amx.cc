@@ -167,6 +167,7 @@ void GemmBf16(const GemmCall& call) {
 CpuOps AmxOps() {
   CpuOps ops = Avx512Ops();
   ops.gemm_bf16 = GemmBf16;
+  ops.attention_bf16 = AmxAttention;
   return ops;
 }
 

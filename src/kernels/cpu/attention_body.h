@@ -8,12 +8,15 @@
 
 namespace skein {
 
-// The state of up to 16 rows over the keys seen so far: softmax-weighted sum acc / sum, relative to
+// Rows of one sequence that walk together.
+inline constexpr int32_t kWalkRows = 16;
+
+// The state of the rows over the keys seen so far: softmax-weighted sum acc / sum, relative to
 // exp(max).
 struct AttentionState {
-  alignas(64) float max[kMaxQueryRows];
-  alignas(64) float sum[kMaxQueryRows];
-  alignas(64) float acc[kMaxQueryRows * kMaxHeadDim];  // [rows, head_dim_padded]
+  alignas(64) float max[kWalkRows];
+  alignas(64) float sum[kWalkRows];
+  alignas(64) float acc[kWalkRows * kMaxHeadDim];  // [rows, head_dim_padded]
 };
 
 template <class V>
@@ -23,7 +26,8 @@ inline void ResetState(AttentionState& state, int64_t acc_elements) {
   for (int64_t i = 0; i < acc_elements; i += 16) V::Set(0.0f).Store(state.acc + i);
 }
 
-// The walk of one tile. About 55 KB, on the stack of the thread that runs it.
+// The walk of up to kWalkRows rows of one sequence. About 55 KB, on the stack of the thread that
+// runs it.
 template <class V, bool kBf16>
 class AttentionWalk {
  public:
@@ -57,7 +61,7 @@ class AttentionWalk {
   static constexpr int64_t kElementBytes = kBf16 ? 2 : 4;
 
   const std::byte* Block(int32_t key) const {
-    return args_.kv + args_.block_table[key / kKvBlockTokens] * int64_t(args_.block_bytes);
+    return args_.kv + args_.rows[0].block_table[key / kKvBlockTokens] * int64_t(args_.block_bytes);
   }
   // How many keys of the step at `step` the row sees.
   int32_t Visible(int32_t row, int32_t step) const {
@@ -214,16 +218,25 @@ class AttentionWalk {
 
   const AttentionArgs& args_;
   int32_t max_keys_ = 0;
-  alignas(64) float q_[kMaxQueryRows * kMaxHeadDim];
-  alignas(64) float p_[kMaxQueryRows * kKeysPerStep];  // scores, then weights, of a step
-  AttentionState part_;                                // of the segment
-  AttentionState total_;                               // of the segments before it
+  alignas(64) float q_[kWalkRows * kMaxHeadDim];
+  alignas(64) float p_[kWalkRows * kKeysPerStep];  // scores, then weights, of a step
+  AttentionState part_;                            // of the segment
+  AttentionState total_;                           // of the segments before it
 };
 
 template <class V, bool kBf16>
 void Attention(const AttentionArgs& args) {
-  AttentionWalk<V, kBf16> walk(args);
-  walk.Run();
+  AttentionArgs run = args;
+  for (int32_t first = 0; first < args.num_rows; first += run.num_rows) {
+    run.rows = args.rows + first;
+    run.num_rows = 1;
+    while (run.num_rows < kWalkRows && first + run.num_rows < args.num_rows &&
+           run.rows[run.num_rows].block_table == run.rows[0].block_table) {
+      ++run.num_rows;
+    }
+    AttentionWalk<V, kBf16> walk(run);
+    walk.Run();
+  }
 }
 
 }  // namespace skein

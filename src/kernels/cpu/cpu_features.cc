@@ -27,7 +27,7 @@ bool HasAmxBf16() {
 bool CpuHas(Isa isa) {
   switch (isa) {
     case Isa::kAmx:
-      return HasAvx512() && HasAmxBf16();
+      return HasAvx512() && __builtin_cpu_supports("avx512bf16") && HasAmxBf16();
     case Isa::kAvx512:
       return HasAvx512();
     case Isa::kAvx2:

@@ -49,13 +49,12 @@ class CpuKernels final : public Kernels {
     SKEIN_CHECK(layout.head_dim >= 1 && layout.head_dim <= kMaxHeadDim);
     SKEIN_CHECK(IsComputeType(layout.dtype));
     for (const AttentionRow& row : call.rows) {
-      SKEIN_CHECK(row.q != nullptr && row.out != nullptr && row.num_keys >= 1);
-      SKEIN_CHECK(size_t(row.num_keys) <= call.block_table.size() * kKvBlockTokens);
+      SKEIN_CHECK(row.q != nullptr && row.out != nullptr && row.block_table != nullptr);
+      SKEIN_CHECK(row.num_keys >= 1 && row.num_keys <= row.num_blocks * kKvBlockTokens);
     }
     const AttentionArgs args = {
         .rows = call.rows.data(),
         .num_rows = static_cast<int32_t>(call.rows.size()),
-        .block_table = call.block_table.data(),
         .kv = call.kv,
         .block_bytes = layout.block_bytes(),
         .k_bytes = layout.k_bytes(),
@@ -72,6 +71,20 @@ class CpuKernels final : public Kernels {
     SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
     const ScopedFpMode fp_mode;
     ops_.rms_norm(x, weight, eps, n, out, out_dtype);
+  }
+
+  void LayerNorm(const float* x, const float* weight, const float* bias, float eps, int32_t n,
+                 void* out, DType out_dtype) const override {
+    SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
+    const ScopedFpMode fp_mode;
+    ops_.layer_norm(x, weight, bias, eps, n, out, out_dtype);
+  }
+
+  void Activate(Activation activation, const float* x, int32_t n, void* out,
+                DType out_dtype) const override {
+    SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
+    const ScopedFpMode fp_mode;
+    ops_.activate(activation, x, n, out, out_dtype);
   }
 
   void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const override {

@@ -10,7 +10,6 @@ namespace skein {
 struct AttentionArgs {
   const AttentionRow* rows = nullptr;
   int32_t num_rows = 0;
-  const int32_t* block_table = nullptr;
   const std::byte* kv = nullptr;
   size_t block_bytes = 0;  // from one block to the next
   size_t k_bytes = 0;      // from a block's K to its V
@@ -37,6 +36,9 @@ struct CpuOps {
   void (*attention_bf16)(const AttentionArgs& args);
   void (*rms_norm)(const float* x, const float* weight, float eps, int32_t n, void* out,
                    DType out_dtype);
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int32_t n,
+                     void* out, DType out_dtype);
+  void (*activate)(Activation activation, const float* x, int32_t n, void* out, DType out_dtype);
   void (*rope)(float* x, const float* cos, const float* sin, int32_t head_dim);
   void (*silu_mul)(const float* gate, const float* up, int32_t n, void* out, DType out_dtype);
   void (*convert)(const float* x, int32_t n, void* out, DType out_dtype);
@@ -47,7 +49,8 @@ struct CpuOps {
 const CpuOps& ScalarOps();
 const CpuOps& Avx2Ops();
 const CpuOps& Avx512Ops();
-// Avx512Ops with gemm_bf16 on the matrix unit.
+// Avx512Ops with gemm_bf16 and attention_bf16 on the matrix unit.
 CpuOps AmxOps();
+void AmxAttention(const AttentionArgs& args);  // of bf16
 
 }  // namespace skein

@@ -33,6 +33,64 @@ void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* ou
   }
 }
 
+// Lanes that hold no element of the row become `fill`.
+template <class V>
+inline V LoadFirstOr(const float* p, int n, float fill) {
+  float padded[kLanes];
+  for (int i = 0; i < kLanes; ++i) padded[i] = i < n ? p[i] : fill;
+  return V::Load(padded);
+}
+
+template <class V>
+void LayerNorm(const float* x, const float* weight, const float* bias, float eps, int32_t n,
+               void* out, DType out_dtype) {
+  V sum = V::Set(0.0f);
+  for (int32_t i = 0; i < n; i += kLanes) {
+    sum = sum + V::LoadFirst(x + i, n - i < kLanes ? n - i : kLanes);
+  }
+  const float mean = sum.Sum() / static_cast<float>(n);
+  const V center = V::Set(mean);
+  V squares = V::Set(0.0f);
+  for (int32_t i = 0; i < n; i += kLanes) {
+    // What is no element counts as the mean: it adds +0.
+    const V v = i + kLanes <= n ? V::Load(x + i) : LoadFirstOr<V>(x + i, n - i, mean);
+    squares = Fma(v - center, v - center, squares);
+  }
+  const float variance = squares.Sum() / static_cast<float>(n);
+  const V scale = V::Set(1.0f / __builtin_sqrtf(variance + eps));
+  for (int32_t i = 0; i < n; i += kLanes) {
+    const int count = n - i < kLanes ? n - i : kLanes;
+    const V normal = (V::LoadFirst(x + i, count) - center) * scale;
+    StoreAs(Fma(normal, V::LoadFirst(weight + i, count), V::LoadFirst(bias + i, count)), out,
+            out_dtype, i, count);
+  }
+}
+
+template <class V>
+inline V Activated(Activation activation, V x) {
+  switch (activation) {
+    case Activation::kRelu:
+      return Max(x, V::Set(0.0f));
+    case Activation::kGelu:
+      return Gelu(x);
+    case Activation::kGeluTanh:
+      return GeluTanh(x);
+    case Activation::kTanh:
+      return Tanh(x);
+    case Activation::kNone:
+      break;
+  }
+  return x;
+}
+
+template <class V>
+void Activate(Activation activation, const float* x, int32_t n, void* out, DType out_dtype) {
+  for (int32_t i = 0; i < n; i += kLanes) {
+    const int count = n - i < kLanes ? n - i : kLanes;
+    StoreAs(Activated(activation, V::LoadFirst(x + i, count)), out, out_dtype, i, count);
+  }
+}
+
 template <class V>
 void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) {
   const int32_t half = head_dim / 2;
@@ -72,14 +130,6 @@ void ExpShifted(const float* x, float shift, int32_t n, float* out) {
     const int count = n - i < kLanes ? n - i : kLanes;
     Exp(V::LoadFirst(x + i, count) - V::Set(shift)).StoreFirst(out + i, count);
   }
-}
-
-// Lanes that hold no element of the row become `fill`.
-template <class V>
-inline V LoadFirstOr(const float* p, int n, float fill) {
-  float padded[kLanes];
-  for (int i = 0; i < kLanes; ++i) padded[i] = i < n ? p[i] : fill;
-  return V::Load(padded);
 }
 
 template <class V>

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sched/plan.h"
+#include "sched/sequence_blocks.h"
+
+namespace skein {
+
+struct Sequence;
+
+// A prefix that several waiting OneShot requests have in common and that is not cached: the parent
+// row of a forest. It is computed once; each member then begins at its end, in the same step or in
+// later ones:
+//
+//   0            num_cached          num_computed        tokens.size()
+//   |-- attached ---|-- computed -------|-- to do -----------|
+//                                                            |-- member 1 --|
+//                                                            |-- member 2 ------|
+//
+// Exact to the token: where the prefix ends inside a block each member's first own block begins as
+// a copy of the trunk's tail. A trunk belongs to no request, so no cancellation or failure of a
+// member touches the others. It lives until its last member has computed its first tokens. Between
+// steps it may be given up at any time: its full blocks stay in the prefix cache, and its members
+// are planned anew.
+struct Trunk {
+  explicit Trunk(PrefixScope scope) : blocks(scope) {}
+
+  SequenceId id = 0;
+  std::vector<TokenId> tokens;
+  int32_t num_cached = 0;    // tokens attached from the prefix cache
+  int32_t num_computed = 0;  // tokens whose KV is in `blocks`
+  int32_t num_planned = 0;   // tokens computed in this step
+  bool in_step = false;      // it, or the first tokens of a member, are in the current step
+  int32_t num_admitted = 0;  // members that hold blocks
+  SequenceBlocks blocks;
+  std::vector<Sequence*> members;  // that have not computed their first tokens
+
+  int32_t length() const { return static_cast<int32_t>(tokens.size()); }
+  // Members may be planned: it is computed, or will be in this step.
+  bool ready() const { return num_computed + num_planned == length(); }
+};
+
+}  // namespace skein
