@@ -85,9 +85,11 @@ void AttentionBench(benchmark::State& state, Isa isa, DType dtype) {
   const std::vector<Bf16> values = RandomBf16(size_t(num_keys) * kHeadDim);
   std::vector<float> row(kHeadDim);
   for (int32_t key = 0; key < num_keys; ++key) {
-    for (int32_t d = 0; d < kHeadDim; ++d) row[d] = ToFloat(values[key * kHeadDim + d]);
-    layout.Store(kv.data() + layout.Offset(0, key / kKvBlockTokens, 0), key % kKvBlockTokens,
-                 row.data(), row.data());
+    const Bf16* bf16 = &values[key * kHeadDim];
+    for (int32_t d = 0; d < kHeadDim; ++d) row[d] = ToFloat(bf16[d]);
+    const void* typed = dtype == DType::kF32 ? static_cast<const void*>(row.data()) : bf16;
+    layout.Store(kv.data() + layout.Offset(0, key / kKvBlockTokens, 0), key % kKvBlockTokens, typed,
+                 typed);
   }
   std::vector<int32_t> block_table(num_blocks);
   for (int32_t i = 0; i < num_blocks; ++i) block_table[i] = i;
@@ -99,10 +101,7 @@ void AttentionBench(benchmark::State& state, Isa isa, DType dtype) {
                     block_table.data()});
   }
   for (auto _ : state) {
-    kernels.value()->Attention({.rows = rows,
-                                .kv = kv.data(),
-                                .layout = &layout,
-                                .scale = 0.088f});
+    kernels.value()->Attention({.rows = rows, .kv = kv.data(), .layout = &layout, .scale = 0.088f});
     benchmark::DoNotOptimize(out.data());
   }
   state.counters["GFLOP/s"] = benchmark::Counter(
@@ -122,7 +121,7 @@ void PackBench(benchmark::State& state) {
 void KvStoreBench(benchmark::State& state) {
   const KvLayout layout = {DType::kBf16, 1, 64, 1, 128};
   AlignedBuffer memory(layout.total_bytes());
-  const std::vector<float> row(128, 0.5f);
+  const std::vector<Bf16> row(128, ToBf16(0.5f));
   int32_t token = 0;
   for (auto _ : state) {
     layout.Store(memory.data() + layout.Offset(0, token / 32 % 64, 0), token % 32, row.data(),

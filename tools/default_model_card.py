@@ -40,9 +40,9 @@ The test texts come from the same generator as the training texts: on real texts
     python3 tools/train_default_model.py models/default             # trains and measures
     python3 tools/train_default_model.py models/default --measure   # measures again
 
-{training['steps']} steps of {training['texts']} texts with {training['questions']} questions each, {training['seconds'] / 60:.1f} minutes on {training['threads']} CPU threads
-of a busy machine, torch {training['torch']}, seed {training['seed']}, matrix products in {'bf16' if training['bf16_products'] else 'f32'}. Seeds are fixed; another torch
-version or another kind of CPU rounds differently and gives another, similar model.
+{training['steps']} steps of {training['processes']} x {training['texts']} texts with {training['questions']} questions each, {training['seconds'] / 60:.1f} minutes in {training['processes']} processes of
+one thread on a busy machine; torch {training['torch']}, seed {training['seed']}, the last {training['decay_steps']} steps with a falling rate. Seeds are fixed;
+another torch version or another kind of CPU rounds differently and gives another, similar model.
 
 Apache-2.0, as Skein.
 """

@@ -66,17 +66,36 @@ def labels_of(kind, options):
 
 @dataclass
 class Question:
+    """`task` is what the card calls it, `kind` predicate, choice, score or relevance."""
     task: str
-    text: str  # after the head
-    labels: list
-    answer: int  # index into labels
+    kind: str
+    instructions: str  # of relevance: the document
+    options: list  # [(name, description)]
+    answer: int  # index into options
+
+    @property
+    def labels(self):
+        return ["yes", "no"] if self.kind == "relevance" else labels_of(self.kind, self.options)
+
+    @property
+    def text(self):
+        """What the prompt has after the head."""
+        if self.kind == "relevance":
+            return relevance_question(self.instructions)
+        return question_text(self.kind, self.instructions, self.options, self.labels)
 
 
 @dataclass
 class Example:
-    """One head and the questions that share it."""
-    head: str
+    """One text (of relevance: a query) and the questions (documents) that share it."""
+    subject: str
+    instructions: str
+    is_query: bool
     questions: list = field(default_factory=list)
+
+    @property
+    def head(self):
+        return (relevance_head if self.is_query else decision_head)(self.subject, self.instructions)
 
 
 class Maker:
@@ -84,6 +103,7 @@ class Maker:
         self.split = split
         self.rng = random.Random(f"{split}-{seed}")
         self.long_texts = 0.05  # their share
+        self.options_max = 8  # of the questions that only read labels
 
     def chance(self, p):
         return self.rng.random() < p
@@ -109,18 +129,13 @@ class Maker:
         options = [("yes", ""), ("no", "")]
         if descriptions and self.chance(0.2):
             options = [("yes", descriptions[0]), ("no", descriptions[1])]
-        labels = ["yes", "no"]
-        return Question(task, question_text("predicate", wording, options, labels), labels,
-                        0 if yes else 1)
+        return Question(task, "predicate", wording, options, 0 if yes else 1)
 
     def choice(self, task, wording, options, answer):
         """options: (name, description); answer: index before shuffling."""
         order = list(range(len(options)))
         self.rng.shuffle(order)
-        options = [options[i] for i in order]
-        labels = labels_of("choice", options)
-        return Question(task, question_text("choice", wording, options, labels), labels,
-                        order.index(answer))
+        return Question(task, "choice", wording, [options[i] for i in order], order.index(answer))
 
     def score(self, task, wording, names, level):
         """`names`: five descriptions, lowest first; `level`: 0..4. Asked on 5, 3 or 2 levels."""
@@ -142,8 +157,7 @@ class Maker:
             options = [(name, "") for name in names]
         else:
             options = [("", name) for name in names]
-        labels = labels_of("score", options)
-        return Question(task, question_text("score", wording, options, labels), labels, level)
+        return Question(task, "score", wording, options, level)
 
     # -- texts -------------------------------------------------------------------------------------
     def join(self, sentences):
@@ -194,7 +208,8 @@ class Maker:
         wording = self.pick(w.ASK["is_positive" if positive else "is_negative"])
         good, bad = ("the writer is happy", "the writer is not happy")
         return self.predicate("sentiment yes/no", wording, level > 2 if positive else level < 2,
-                              (good, bad) if positive else ("the writer is unhappy", "the writer is not unhappy"))
+                              (good, bad) if positive else ("the writer is unhappy",
+                                                            "the writer is not unhappy"))
 
     def article(self):
         topic = self.any(list(w.TOPICS))
@@ -325,14 +340,16 @@ class Maker:
             if self.chance(0.3):
                 asked = f'"{asked}"'
             return self.predicate("mention yes/no", self.fill(self.pick(w.ASK["mentions"]), w=asked), yes)
-        options = [(self.any(inside), "")] + [(v, "") for v in self.rng.sample(outside, self.rng.randint(1, 6))]
+        wrong = self.rng.sample(outside, self.rng.randint(1, self.options_max - 2))
+        options = [(self.any(inside), "")] + [(v, "") for v in wrong]
         return self.choice("mention", self.pick(w.ASK["which_mentioned"]), options, 0)
 
     def choose(self):
         """The option is named by the question: reading labels, and nothing else."""
         pool = sorted({v for name in ("city", "job", "animal", "color", "fruit", "hobby", "food", "name",
                                       "thing", "level3", "level1") for v in w.WORDS[name]} | set(w.TOPICS))
-        count = self.rng.randint(2, 8) if self.chance(0.98) else self.rng.randint(9, 40)
+        many = self.options_max == 8 and self.chance(0.02)
+        count = self.rng.randint(9, 40) if many else self.rng.randint(2, self.options_max)
         options = [(v, "") for v in self.rng.sample(pool, count)]
         return self.choice("choose", self.fill(self.pick(w.ASK["choose"]), w=options[0][0]), options, 0)
 
@@ -358,7 +375,7 @@ class Maker:
         query = subject if bare else self.fill(self.pick(w.ASPECTS[aspect][0]), s=subject)
         if self.chance(0.2):
             query = query.capitalize() + ("?" if self.chance(0.5) else "")
-        example = Example(relevance_head(query, instructions))
+        example = Example(query, instructions, is_query=True)
         for _ in range(count):
             draw = self.rng.random()
             relevant = draw < 0.45
@@ -367,8 +384,8 @@ class Maker:
             other = self.any([a for a in aspects if a != aspect])
             doc_aspect = (aspect if relevant and not bare else other if of_subject and not bare
                           else self.any(aspects))
-            text = relevance_question(self.document(doc_subject, doc_aspect))
-            example.questions.append(Question("relevance", text, ["yes", "no"], 0 if relevant else 1))
+            example.questions.append(Question("relevance", "relevance", self.document(doc_subject, doc_aspect),
+                                              [("yes", ""), ("no", "")], 0 if relevant else 1))
         return example
 
     def example(self, count, warm_up=0.0):
@@ -376,7 +393,7 @@ class Maker:
         if self.chance(warm_up):
             sentence = self.fill(self.pick(w.FILLER))
             questions = [self.mention(sentence) if self.chance(0.5) else self.choose() for _ in range(count)]
-            return Example(decision_head(sentence), questions)
+            return Example(sentence, "", False, questions)
         kind = self.any(["review"] * 4 + ["article"] * 4 + ["mail"] * 2 + ["ticket"] * 4 + ["people"] * 4
                         + ["relevance"] * 3)
         if kind == "relevance":
@@ -388,7 +405,7 @@ class Maker:
         questions = [self.any(make)() for _ in range(count)]
         if self.chance(0.1):
             questions[0] = self.choose()
-        return Example(decision_head(text, instructions), questions)
+        return Example(text, instructions, False, questions)
 
     def chat(self):
         """(the user's message, the assistant's answer)"""

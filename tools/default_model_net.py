@@ -6,9 +6,9 @@ from torch import nn
 from torch.nn import functional as F
 
 CONFIG = {
-    "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 256,
-    "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
-    "intermediate_size": 512, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+    "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 128,
+    "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32,
+    "intermediate_size": 384, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
     "max_position_embeddings": 2048, "tie_word_embeddings": True, "attention_bias": False,
     "torch_dtype": "bfloat16",
 }
@@ -62,6 +62,19 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(self.heads * self.dim, hidden, bias=False)
         self.q_norm, self.k_norm = Norm(self.dim), Norm(self.dim)
 
+    @torch.no_grad()
+    def init_to_match(self):
+        """Keys start as the queries of each group's first head, and outputs as the values transposed: a
+        place looks for its like and copies what it finds (Trockman and Kolter 2023, "Mimetic
+        initialization of self-attention layers", in its simplest form). Reading options is learnt
+        from such matching."""
+        groups = self.heads // self.kv_heads
+        hidden = self.o_proj.weight.shape[0]
+        queries = self.q_proj.weight.view(self.kv_heads, groups, self.dim, hidden)
+        self.k_proj.weight.copy_(queries[:, 0].reshape(-1, hidden))
+        values = self.v_proj.weight.view(self.kv_heads, 1, self.dim, hidden)
+        self.o_proj.weight.copy_(0.5 * values.expand(-1, groups, -1, -1).reshape(-1, hidden).T)
+
     def forward(self, x, cos, sin, mask):
         batch, length, _ = x.shape
         q = self.q_norm(self.q_proj(x).view(batch, length, self.heads, self.dim)).transpose(1, 2)
@@ -69,8 +82,10 @@ class Attention(nn.Module):
         v = self.v_proj(x).view(batch, length, self.kv_heads, self.dim).transpose(1, 2)
         q, k = rotate(q, cos, sin), rotate(k, cos, sin)
         groups = self.heads // self.kv_heads
-        out = F.scaled_dot_product_attention(q, k.repeat_interleave(groups, 1),
-                                             v.repeat_interleave(groups, 1), attn_mask=mask)
+        k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+        # Written out: on short rows faster than torch's fused attention with a mask.
+        scores = (q @ k.transpose(-1, -2)) * self.dim ** -0.5 + mask
+        out = scores.softmax(-1) @ v
         return self.o_proj(out.transpose(1, 2).reshape(batch, length, -1))
 
 
@@ -113,21 +128,28 @@ class Net(nn.Module):
                 if "o_proj" in name or "down_proj" in name:
                     scale /= math.sqrt(2 * config["num_hidden_layers"])
                 nn.init.normal_(p, std=scale)
+        for layer in self.layers:
+            layer.self_attn.init_to_match()
 
-    def forward(self, ids, positions, segments, wanted):
+    def forward(self, ids, positions, segments, wanted, lines=None):
         """ids, positions, segments [B, T]; a token sees what is before it in its own segment and in
         segment 0, the shared head; padding has segment -1. wanted: [B, T] of bool; logits [sum, V] of
-        the wanted places, row by row."""
+        the wanted places, row by row. With lines [B, T] of bool: (these, logits at the lines' places of
+        what the last layer gets, [sum, V])."""
         length = ids.shape[1]
         angle = (positions[..., None] * self.inverse)[:, None]
         cos, sin = angle.cos(), angle.sin()
         causal = torch.ones(length, length, dtype=torch.bool).tril()
         seen = (segments[:, None, :] == 0) | (segments[:, None, :] == segments[:, :, None])
-        mask = (causal & seen)[:, None]
         x = self.embed_tokens(ids)
+        mask = torch.zeros(seen.shape, dtype=x.dtype).masked_fill_(~(causal & seen), -1e9)[:, None]
         for layer in self.layers:
+            before_last = x
             x = layer(x, cos.to(x.dtype), sin.to(x.dtype), mask)
-        return F.linear(self.norm(x[wanted]), self.embed_tokens.weight)
+        logits = F.linear(self.norm(x[wanted]), self.embed_tokens.weight)
+        if lines is None:
+            return logits
+        return logits, F.linear(self.norm(before_last[lines]), self.embed_tokens.weight)
 
 
 class Trainer:

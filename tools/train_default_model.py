@@ -10,6 +10,7 @@ validation split; the numbers of the card are of the test split, with the stored
 """
 import argparse
 import collections
+import ctypes
 import json
 import math
 import pathlib
@@ -24,6 +25,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from torch.nn import functional as F
 
 import default_model_data as data
+import default_model_words as w
 from default_model_card import card
 from default_model_net import CONFIG, Net, Trainer
 
@@ -34,16 +36,20 @@ TEMPLATE = (
     "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}"
     "{% endif %}")
 SPLIT = (r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-VOCAB_SIZE = 2560
+VOCAB_SIZE = 4096
 
 
 def train_tokenizer():
     maker = data.Maker("train", "tokenizer")
     texts = []
-    for _ in range(12000):
+    for _ in range(6000):
         example = maker.example(2, warm_up=0.1)
         texts += [example.head] + [q.text for q in example.questions]
         texts += maker.chat()
+    # Words are to be whole tokens, however rare they are.
+    known = [word for group in [*w.WORDS.values(), *[t[2] for t in w.TOPICS.values()]] for word in group]
+    texts += [f" {word}" for word in known + list(w.SUBJECTS) + ", ".join(w.SUBJECTS.values()).split(", ")
+              for _ in range(40)]
     # Labels must be one token each, and the codes of options beyond Z too (up to the wire's 255).
     texts += ["yes", "no", "Yes", "No"] * 1000 + data.CODES[:255 - 26] * 200
     tokenizer = Tokenizer(models.BPE())
@@ -75,12 +81,18 @@ class Encoder:
         return self.known[text]
 
     def row(self, example):
-        """(ids, positions, segments, places of answers, answers, label ids per answer)."""
+        """(ids, positions, segments, places of answers, answers, label ids per answer, length of the
+        head, [(place of an option's end of line, its label's id if it is the answer, else 0)])."""
         head = self.ids(data.BEFORE) + self.tokenizer.encode(example.head).ids
         ids, positions, segments = list(head), list(range(len(head))), [0] * len(head)
-        places, answers, labels = [], [], []
+        places, answers, labels, lines = [], [], [], []
         for number, question in enumerate(example.questions, 1):
-            own = self.tokenizer.encode(question.text).ids + self.ids(data.AFTER)
+            encoded = self.tokenizer.encode(question.text)
+            own = encoded.ids + self.ids(data.AFTER)
+            if question.labels[0] != "yes":
+                ends = [i for i, (_, end) in enumerate(encoded.offsets) if question.text[end - 1] == "\n"]
+                lines += [(len(ids) + end, self.ids(label)[0] if i == question.answer else 0)
+                          for i, (end, label) in enumerate(zip(ends[1:], question.labels))]
             ids += own
             positions += range(len(head), len(head) + len(own))
             segments += [number] * len(own)
@@ -88,7 +100,7 @@ class Encoder:
             tokens = [self.ids(label)[0] for label in question.labels]
             answers.append(tokens[question.answer])
             labels.append(tokens)
-        return ids, positions, segments, places, answers, labels, len(head)
+        return ids, positions, segments, places, answers, labels, len(head), lines
 
     def chat_row(self, said, answer, thinking_off):
         head = self.ids(f"<|im_start|>user\n{said}<|im_end|>\n<|im_start|>assistant\n"
@@ -96,7 +108,7 @@ class Encoder:
         ids = head + self.ids(answer + "<|im_end|>")
         places = list(range(len(head) - 1, len(ids) - 1))
         return (ids, list(range(len(ids))), [0] * len(ids), places, ids[len(head):],
-                [None] * len(places), 0)
+                [None] * len(places), 0, [])
 
 
 def batch_of(rows):
@@ -112,7 +124,8 @@ def batch_of(rows):
 
 
 def step_loss(net, encoder, maker, args, warm_up, with_chat):
-    """(loss, loss of the answers, places, [(task, right)]) of one batch of this process."""
+    """(loss, [its three parts], places, [(task, right)]) of one batch of this process."""
+    maker.options_max = 4 if warm_up > 0.3 else 8
     maker.long_texts = float(maker.chance(0.05))  # a batch has one kind of length
     texts = max(1, args.texts // 3) if maker.long_texts else args.texts
     examples = [maker.example(args.questions, warm_up) for _ in range(texts)]
@@ -125,23 +138,36 @@ def step_loss(net, encoder, maker, args, warm_up, with_chat):
     head = torch.zeros_like(wanted)
     for i, row in enumerate(rows):
         head[i, 2:max(2, row[6] - 1)] = True
-    both = net(ids, positions, segments, wanted | head).float()
+    lines = torch.zeros_like(wanted)
+    for i, row in enumerate(rows):
+        lines[i, [place for place, _ in row[7]]] = True
+    both, options = net(ids, positions, segments, wanted | head, lines)
+    both = both.float()
+    flags = torch.tensor([flag for row in rows for _, flag in row[7]])
+    option_loss = F.cross_entropy(options.float(), flags)
     is_answer = wanted[wanted | head]
     logits = both[is_answer]
     loss = (F.cross_entropy(logits, targets, reduction="none") * weights).sum() / weights.sum()
     head_loss = F.cross_entropy(both[~is_answer], ids.roll(-1, 1)[head])
     tasks = [q.task for example in examples for q in example.questions]
-    return (loss + args.lm_weight * head_loss, loss.item(), ids.numel(),
+    return (loss + args.lm_weight * head_loss + 0.5 * option_loss,
+            [loss.item(), head_loss.item(), option_loss.item()], ids.numel(),
             list(zip(tasks, logits.argmax(-1).eq(targets).tolist())))
 
 
 def train(rank, args, net, tokenizer, meeting):
     """One of args.processes equal processes, one thread each: its own texts, the mean of all gradients.
 
-    The loss is that of every question's answer, and a smaller one of the words of the head: it teaches
-    what words go together.
+    The loss is that of every question's answer, and two smaller ones: of the words of the head, which
+    teaches what words go together; and at the end of every option's line, before the last layer: there
+    the net must say the option's label if it is the answer, else <|endoftext|>. The last layer then has
+    only to find that line. Without this, reading options takes many times as many steps.
     """
     torch.set_num_threads(1)
+    # Large blocks stay with the process: fetching fresh pages for every tensor costs a fifth of the time.
+    libc = ctypes.CDLL(None)
+    libc.mallopt(-3, 1 << 30)  # M_MMAP_THRESHOLD
+    libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
     torch.distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank,
                                          world_size=args.processes)
 
@@ -151,8 +177,8 @@ def train(rank, args, net, tokenizer, meeting):
     decay_from = args.steps - args.decay_steps
     step = 0
     while step < decay_from + args.decay_steps:
-        warm_up = max(0.05, 0.6 - 0.6 * step / 200)
-        loss, answer_loss, places, results = step_loss(net, encoder, maker, args, warm_up, step % 4 == 0)
+        warm_up = max(0.05, args.warm_up * (1 - step / args.warm_up_steps))
+        loss, parts, places, results = step_loss(net, encoder, maker, args, warm_up, step % 4 == 0)
         loss.backward()
         late = (time.time() - start) * (1 + args.decay_steps / (step + 1)) > 60 * args.minutes
         fall = (decay_from + args.decay_steps - step) / args.decay_steps
@@ -165,8 +191,9 @@ def train(rank, args, net, tokenizer, meeting):
         right.update(task for task, ok in results if ok)
         if rank == 0 and step % args.report == 0:
             seconds = time.time() - start
-            print(f"step {step}/{decay_from + args.decay_steps} {seconds:.0f} s {tokens / seconds:.0f} tokens/s "
-                  f"loss {answer_loss:.3f} all {loss.item():.3f} | "
+            print(f"step {step}/{decay_from + args.decay_steps} {seconds:.0f} s "
+                  f"{tokens / seconds:.0f} tokens/s "
+                  f"answer {parts[0]:.3f} head {parts[1]:.3f} options {parts[2]:.3f} | "
                   + " ".join(f"{t}={right[t] / seen[t]:.2f}" for t in sorted(seen)), flush=True)
             seen.clear(), right.clear()
     if rank == 0:
@@ -299,9 +326,12 @@ def main():
     parser.add_argument("--questions", type=int, default=5, help="questions of a text")
     parser.add_argument("--rate", type=float, default=3e-3, help="AdamW's learning rate")
     parser.add_argument("--lm-weight", type=float, default=0.1)
+    parser.add_argument("--warm-up", type=float, default=0.8,
+                        help="at first, the share of texts whose questions only read labels")
+    parser.add_argument("--warm-up-steps", type=int, default=250, help="until that share is gone")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2, help="of one thread each")
-    parser.add_argument("--report", type=int, default=25)
+    parser.add_argument("--report", type=int, default=20)
     parser.add_argument("--count", type=int, default=6000, help="questions of the measurement")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -315,6 +345,7 @@ def main():
             torch.multiprocessing.spawn(train, (args, net, tokenizer, folder + "/meeting"), args.processes)
     net, tokenizer, config = read_model(args.out)
     result = measure(net, Encoder(tokenizer), args.count)
+    write_json(args.out / "measured.json", result)
     write_json(args.out / "config.json", dict(config, decision_temperature=result["temperature"]))
     training = json.loads((args.out / "training.json").read_text())
     (args.out / "README.md").write_text(card(result, training, config, args.out))

@@ -26,12 +26,14 @@ std::string BenchDate() {
 }
 
 void AddBenchCommand(CLI::App* app, int* exit_status) {
-  CLI::App* bench =
-      app->add_subcommand("bench", "Measure a server, the engine itself or a tokenizer");
+  CLI::App* bench = app->add_subcommand(
+      "bench", "Measure a server, the engine, a tokenizer, kernels or the machine");
   bench->require_subcommand(1);
   AddBenchServeCommand(bench, exit_status);
   AddBenchOfflineCommand(bench, exit_status);
   AddBenchTokenizerCommand(bench, exit_status);
+  AddBenchLimitsCommand(bench, exit_status);
+  AddBenchKernelsCommand(bench, exit_status);
 }
 
 }  // namespace skein

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/decision_temperature.h"
 #include "apps/generation_config.h"
 #include "apps/read_file.h"
 #include "base/byte_size.h"
@@ -138,6 +139,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   entry_.max_model_len = config.max_model_len;
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
+  SKEIN_ASSIGN_OR_RETURN(entry_.traits.decision_temperature, LoadDecisionTemperature(model_dir_));
   return Status::Ok();
 }
 

@@ -99,6 +99,56 @@ Request MakeRequest(int32_t prompt_len, int32_t max_tokens, TokenId first = 1) {
   return request;
 }
 
+// Members of a group are in the scheduler together, whenever the engine looks: their common prefix
+// is computed once, each time.
+TEST(EngineLoop, AGroupArrivesAsOne) {
+  Fixture fixture({}, [](EngineConfig* config) { config->max_queued_requests = 20; });
+  for (int round = 0; round < 30; ++round) {
+    std::vector<Request> group;
+    for (int i = 0; i < 6; ++i) {
+      group.push_back(MakeRequest(24 + i, 1, static_cast<TokenId>(round)));
+      group.back().prompt.back() = 50 + i;
+      if (i == 2) group.back().slo_ttft_us = 5000;
+    }
+    std::vector<RequestId> ids;
+    ASSERT_TRUE(fixture.engine->SubmitGroup(group, fixture.answers.Callback(), &ids).ok());
+    ASSERT_EQ(ids.size(), 6u);
+    fixture.answers.WaitFinished(6 * (round + 1));
+    for (int i = 0; i < 6; ++i) {
+      EXPECT_EQ(fixture.answers.Of(ids[i]).tokens,
+                FakeExecutor::Expected(fixture.options, group[i], 0, 1));
+    }
+  }
+  EXPECT_TRUE(fixture.engine->Drain(1'000'000));
+  EXPECT_EQ(fixture.engine->Stats().shared_prefixes, 30u);
+  EXPECT_EQ(fixture.engine->Stats().requests_oneshot, 180u);
+}
+
+TEST(EngineLoop, GroupsAreTakenWholeOrNotAtAll) {
+  Fixture fixture({}, [](EngineConfig* config) { config->max_queued_requests = 20; });
+  std::vector<RequestId> ids;
+  const std::vector<Request> many(21, MakeRequest(10, 1));
+  const auto callback = [](const RequestOutput&) { ADD_FAILURE() << "of a refused group"; };
+  const Status full = fixture.engine->SubmitGroup(many, callback, &ids);
+  EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(full.message(), HasSubstr("21 more exceed the limit of 20"));
+  std::vector<Request> bad(3, MakeRequest(10, 1));
+  bad[2].prompt[0] = 1000;
+  const Status invalid = fixture.engine->SubmitGroup(bad, callback, &ids);
+  EXPECT_EQ(invalid.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(invalid.message(), HasSubstr("2: prompt[0]"));
+  EXPECT_TRUE(fixture.engine->SubmitGroup({}, callback, &ids).ok());
+  EXPECT_TRUE(fixture.engine->Drain(1'000'000));
+}
+
+TEST(EngineLoop, AThousandDocumentsFitByDefault) {
+  Fixture fixture;
+  std::vector<RequestId> ids;
+  const std::vector<Request> group(1000, MakeRequest(10, 1));
+  ASSERT_TRUE(fixture.engine->SubmitGroup(group, fixture.answers.Callback(), &ids).ok());
+  fixture.answers.WaitFinished(1000);
+}
+
 TEST(EngineLoop, AnswersWithTimes) {
   Fixture fixture;
   RequestId id = 99;

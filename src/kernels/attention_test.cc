@@ -65,6 +65,7 @@ class PagedMemory {
     const std::vector<float> v = random_.Floats(count, layout.dtype, Range::kExtreme);
     s.k.insert(s.k.end(), k.begin(), k.end());
     s.v.insert(s.v.end(), v.begin(), v.end());
+    const TypedArray k_typed(s.k, layout.dtype), v_typed(s.v, layout.dtype);
     for (int32_t key = shared_keys; key < num_keys; ++key) {
       if (key % kKvBlockTokens == 0) {
         s.block_table.push_back(free_.back());
@@ -72,7 +73,7 @@ class PagedMemory {
         free_.pop_back();
       }
       layout.Store(memory_.data() + layout.Offset(1, s.block_table.back(), head_),
-                   key % kKvBlockTokens, &s.k[size_t(key) * d], &s.v[size_t(key) * d]);
+                   key % kKvBlockTokens, k_typed.At(size_t(key) * d), v_typed.At(size_t(key) * d));
     }
     return s;
   }
@@ -84,7 +85,8 @@ class PagedMemory {
  private:
   void Fill(int32_t block, int32_t head, const std::vector<float>& k, const std::vector<float>& v) {
     for (int32_t slot = 0; slot < kKvBlockTokens; ++slot) {
-      layout.Store(memory_.data() + layout.Offset(1, block, head), slot, k.data(), v.data());
+      layout.Store(memory_.data() + layout.Offset(1, block, head), slot,
+                   TypedArray(k, layout.dtype).data(), TypedArray(v, layout.dtype).data());
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "kernels/cpu/cpu_features.h"
@@ -132,6 +133,60 @@ TEST_P(GemmTest, ARowAloneEqualsTheRowAmongOthers) {
                       .out = one.data(),
                       .ldo = n});
       EXPECT_TRUE(SameBits(one, {all.begin() + r * n, all.begin() + (r + 1) * n})) << "row " << r;
+    }
+  }
+}
+
+// More rows than the kernels take at a time, and more of k than stays in their caches.
+TEST_P(GemmTest, EqualsTheReferenceForLargeShapes) {
+  if (GetParam() == Isa::kScalar || emulation_.has_value()) GTEST_SKIP() << "takes too long";
+  EXPECT_TRUE(Check({{290, 47, 100}, DType::kBf16, Range::kExtreme, true, true}));
+  EXPECT_TRUE(Check({{150, 70, 2500}, DType::kBf16, Range::kExtreme}));
+  EXPECT_TRUE(Check({{33, 16, 9000}, DType::kBf16}));
+  EXPECT_TRUE(Check({{260, 600, 1100}, DType::kBf16, Range::kPlain, true, false}, 528));
+  EXPECT_TRUE(Check({{20, 33, 9000}, DType::kBf16}));
+}
+
+// Gate and up in one call, rounded, are the two products, SiluMul and the rounding one by one.
+TEST_P(GemmTest, SwiGluIsTheProductsAndThenSiluMul) {
+  for (const auto& [dtype, m, half, k] : {std::tuple{DType::kBf16, 1, 32, 70},
+                                          {DType::kBf16, 19, 48, 64},
+                                          {DType::kBf16, 77, 80, 300},
+                                          {DType::kF32, 7, 32, 50}}) {
+    for (const bool biased : {false, true}) {
+      const TypedArray a(random_.Floats(size_t(m) * k, dtype, Range::kPlain), dtype);
+      PackedWeight w(2 * half, k, dtype);
+      w.PackRows(0, 2 * half, random_.Floats(size_t(2) * half * k, dtype, Range::kPlain).data(),
+                 DType::kF32);
+      const std::vector<float> bias = random_.Floats(2 * half, DType::kF32, Range::kPlain);
+      std::vector<float> both(size_t(m) * 2 * half);
+      GemmCall call = {.a = a.data(),
+                       .lda = k,
+                       .m = m,
+                       .w = &w,
+                       .n_end = 2 * half,
+                       .bias = biased ? bias.data() : nullptr,
+                       .out = both.data(),
+                       .ldo = 2 * half};
+      kernels_->Gemm(call);
+      for (const DType out_dtype : {DType::kF32, DType::kBf16}) {
+        const size_t row_bytes = half * SizeOf(out_dtype);
+        std::vector<char> expected(m * row_bytes), out(m * row_bytes);
+        for (int32_t r = 0; r < m; ++r) {
+          const float* gate = &both[size_t(r) * 2 * half];
+          kernels_->SiluMul(gate, gate + half, half, &expected[r * row_bytes], out_dtype);
+        }
+        call.up_begin = half;
+        call.out = out.data();
+        call.ldo = half;
+        call.out_dtype = out_dtype;
+        for (int32_t begin : {0, 16}) {
+          call.n_begin = begin;
+          call.n_end = begin == 0 ? 16 : half;
+          kernels_->Gemm(call);
+        }
+        EXPECT_EQ(out, expected) << NameOf(dtype) << " m " << m;
+      }
     }
   }
 }

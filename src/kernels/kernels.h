@@ -24,10 +24,14 @@ struct GemmCall {
   const PackedWeight* w = nullptr;
   int32_t n_begin = 0;          // multiple of kPanelCols
   int32_t n_end = 0;            // multiple of kPanelCols, or w->n()
-  const float* bias = nullptr;  // [n] or null; added to the finished sum
-  bool add_to_out = false;      // residual: out = out + (sum + bias), else out = sum + bias
-  float* out = nullptr;         // [m, n], row stride ldo elements
+  const float* bias = nullptr;  // [w->n()] or null; added to the finished sum
+  bool add_to_out = false;      // residual: out = out + (sum + bias), else out = sum + bias; f32
+  // SwiGLU where positive, a multiple of kPanelCols: out[m, n] = silu(gate) * up with gate = sum +
+  // bias of column n and up = that of column n + up_begin. n_end <= up_begin, without add_to_out.
+  int32_t up_begin = 0;
+  void* out = nullptr;  // [m, n] of out_dtype, row stride ldo elements
   int64_t ldo = 0;
+  DType out_dtype = DType::kF32;  // or kBf16, rounded from the finished f32
 };
 
 // One query row of an attention tile: one position of one query head.
@@ -52,6 +56,20 @@ struct AttentionCall {
 
 // What an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
 enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };
+
+// Heads of one token on their way into attention: each is normed (as by RmsNorm, if there is a
+// weight), its pairs (i, i + head_dim / 2) are rotated (if there are angles), and it is rounded.
+struct RotateCall {
+  const float* x = nullptr;     // [num_heads, head_dim]
+  const float* norm = nullptr;  // [head_dim] or null
+  float eps = 0.0f;
+  const float* cos = nullptr;  // [head_dim / 2] or null, like sin
+  const float* sin = nullptr;  // [head_dim / 2]
+  int32_t num_heads = 0;
+  int32_t head_dim = 0;  // even, <= kMaxHeadDim
+  void* out = nullptr;   // [num_heads, head_dim] in dtype; not x
+  DType dtype = DType::kF32;
+};
 
 // The numeric operations on one thread. Each call is at most a ticket: the caller cuts an operator
 // into rows, columns and heads, never along a sum, so the bits do not depend on the cut.
@@ -78,8 +96,8 @@ class Kernels {
   virtual void Activate(Activation activation, const float* x, int32_t n, void* out,
                         DType out_dtype) const = 0;
 
-  // Rotates the pairs (i, i + head_dim / 2) of x [head_dim] in place; cos, sin: [head_dim / 2].
-  virtual void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const = 0;
+  // Norms and rotates the heads of one token.
+  virtual void Rotate(const RotateCall& call) const = 0;
 
   // out[i] = silu(gate[i]) * up[i], out in out_dtype.
   virtual void SiluMul(const float* gate, const float* up, int32_t n, void* out,

@@ -2,33 +2,40 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
 
 #include "base/check.h"
 
 namespace skein {
 namespace {
 
-constexpr size_t kLanes = 16;  // keys of a K group, and d of a V panel
+constexpr size_t kLanes = 16;      // keys of a K group, and d of a V panel
+constexpr size_t kUnitBytes = 4;   // one f32, or two bf16 that lie together
+constexpr size_t kLineBytes = 64;  // 16 units
 
-// Both are PackedWeight's panel order for 16 columns.
-void StoreF32(float* k_to, float* v_to, int32_t slot, size_t d_padded, std::span<const float> k,
-              std::span<const float> v) {
-  k_to += slot / kLanes * d_padded * kLanes + slot % kLanes;
-  for (size_t d = 0; d < k.size(); ++d) {
-    k_to[d * kLanes] = k[d];
-    v_to[(d / kLanes * kKvBlockTokens + slot) * kLanes + d % kLanes] = v[d];
+// In both types K's order is PackedWeight's for 16 columns: units of 4 bytes, one line apart. The
+// unit that the last element of an odd head_dim lies in keeps its other half.
+void StoreK(std::byte* to, int32_t slot, size_t group_bytes, const std::byte* k, size_t k_bytes) {
+  to += slot / kLanes * group_bytes + slot % kLanes * kUnitBytes;
+  size_t i = 0;
+  for (; i + kUnitBytes <= k_bytes; i += kUnitBytes, to += kLineBytes) {
+    std::memcpy(to, k + i, kUnitBytes);
+  }
+  if (i < k_bytes) std::memcpy(to, k + i, k_bytes - i);
+}
+
+void StoreVF32(float* to, int32_t slot, const float* v, size_t head_dim) {
+  for (size_t d = 0; d < head_dim; ++d) {
+    to[(d / kLanes * kKvBlockTokens + slot) * kLanes + d % kLanes] = v[d];
   }
 }
 
-void StoreBf16(Bf16* k_to, Bf16* v_to, int32_t slot, size_t d_padded, std::span<const float> k,
-               std::span<const float> v) {
-  k_to += slot / kLanes * d_padded * kLanes + slot % kLanes * 2;
-  v_to += slot / 2 * (2 * kLanes) + slot % 2;
-  for (size_t d = 0; d < k.size(); ++d) {
-    k_to[d / 2 * (2 * kLanes) + d % 2] = ToBf16(k[d]);
-    v_to[d / kLanes * kKvBlockTokens * kLanes + d % kLanes * 2] = ToBf16(v[d]);
+void StoreVBf16(Bf16* to, int32_t slot, const Bf16* v, size_t head_dim) {
+  to += slot / 2 * (2 * kLanes) + slot % 2;
+  size_t d = 0;
+  for (; d + kLanes <= head_dim; d += kLanes, to += kKvBlockTokens * kLanes) {
+    for (size_t i = 0; i < kLanes; ++i) to[2 * i] = v[d + i];
   }
+  for (size_t i = 0; d + i < head_dim; ++i) to[2 * i] = v[d + i];
 }
 
 // Of `num_rows` rows of `stride` elements, copies the first `count` elements.
@@ -79,18 +86,15 @@ void KvLayout::CopySlots(const std::byte* from, std::byte* to, int32_t num_slots
   }
 }
 
-void KvLayout::Store(std::byte* base, int32_t slot, const float* k, const float* v) const {
+void KvLayout::Store(std::byte* base, int32_t slot, const void* k, const void* v) const {
   SKEIN_CHECK(slot >= 0 && slot < kKvBlockTokens);
   SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
-  const size_t d_padded = head_dim_padded();
-  const std::span k_row(k, head_dim), v_row(v, head_dim);
-  std::byte* v_base = base + k_bytes();
+  StoreK(base, slot, k_bytes() / 2, static_cast<const std::byte*>(k), head_dim * SizeOf(dtype));
+  std::byte* to = base + k_bytes();
   if (dtype == DType::kF32) {
-    StoreF32(reinterpret_cast<float*>(base), reinterpret_cast<float*>(v_base), slot, d_padded,
-             k_row, v_row);
+    StoreVF32(reinterpret_cast<float*>(to), slot, static_cast<const float*>(v), head_dim);
   } else {
-    StoreBf16(reinterpret_cast<Bf16*>(base), reinterpret_cast<Bf16*>(v_base), slot, d_padded, k_row,
-              v_row);
+    StoreVBf16(reinterpret_cast<Bf16*>(to), slot, static_cast<const Bf16*>(v), head_dim);
   }
 }
 

@@ -60,13 +60,16 @@ struct State {
 // the factor of what the state holds already.
 float Weigh(NumericClass numeric_class, const AttentionInput& in, int32_t begin, int32_t end,
             State& state, std::vector<float>& p) {
-  const auto dot = numeric_class == NumericClass::kAmx ? DotAmx : DotFma;
+  const bool amx = numeric_class == NumericClass::kAmx;
+  const auto dot = amx ? DotAmx : DotFma;
   float max = state.max;
   for (int32_t key = begin; key < end; ++key) {
-    p.push_back(dot(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim) * in.scale);
-    if (p.back() > max) max = p.back();
+    p.push_back(dot(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim));
+    if (p.back() * in.scale > max) max = p.back() * in.scale;
   }
-  for (float& x : p) x = Rounded(Exp(x - max), in.dtype);
+  for (float& x : p) {
+    x = Rounded(Exp(amx ? std::fma(x, in.scale, -max) : x * in.scale - max), in.dtype);
+  }
   const float factor = Exp(state.max - max);
   state.max = max;
   return factor;

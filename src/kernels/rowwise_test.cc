@@ -109,14 +109,32 @@ TEST(ActivationTest, IsAccurate) {
   }
 }
 
-TEST_P(RowwiseTest, Rope) {
+TEST_P(RowwiseTest, Rotate) {
+  constexpr int32_t kHeads = 3;
   for (int32_t head_dim : {2, 8, 20, 32, 64, 80, 96, 128}) {
-    std::vector<float> x = Values(head_dim);
-    std::vector<float> expected = x;
-    const std::vector<float> cos = Values(head_dim / 2), sin = Values(head_dim / 2);
-    reference::Rope(expected, cos.data(), sin.data());
-    kernels_->Rope(x.data(), cos.data(), sin.data(), head_dim);
-    EXPECT_TRUE(SameBits(x, expected)) << head_dim;
+    for (const auto [normed, rotated] : {std::pair{false, true}, {true, true}, {false, false}}) {
+      const std::vector<float> x = Values(kHeads * head_dim), norm = Values(head_dim);
+      const std::vector<float> cos = Values(head_dim / 2), sin = Values(head_dim / 2);
+      std::vector<float> expected = x;
+      for (int32_t h = 0; h < kHeads; ++h) {
+        const std::span head(&expected[h * head_dim], head_dim);
+        if (normed) reference::RmsNorm(head, norm.data(), 1e-6f, head.data());
+        if (rotated) reference::Rope(head, cos.data(), sin.data());
+      }
+      for (DType dtype : {DType::kF32, DType::kBf16}) {
+        TypedArray out(x, dtype);
+        kernels_->Rotate({.x = x.data(),
+                          .norm = normed ? norm.data() : nullptr,
+                          .eps = 1e-6f,
+                          .cos = rotated ? cos.data() : nullptr,
+                          .sin = rotated ? sin.data() : nullptr,
+                          .num_heads = kHeads,
+                          .head_dim = head_dim,
+                          .out = out.At(0),
+                          .dtype = dtype});
+        EXPECT_TRUE(SameBits(out.Values(), Rounded(expected, dtype))) << head_dim;
+      }
+    }
   }
 }
 

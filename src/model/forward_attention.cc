@@ -1,48 +1,88 @@
 // Rotation, the KV cache and attention of ForwardPass.
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 
 #include "model/forward_pass.h"
 
 namespace skein {
 
-void ForwardPass::RotateHead(const float* norm, int32_t position, float* head) const {
-  const int32_t d = config().head_dim;
-  if (norm != nullptr) {
-    context_.kernels->RmsNorm(head, norm, config().rms_norm_eps, d, head, DType::kF32);
+bool ForwardPass::ShareFirstStep(const ForwardRow& a, const ForwardRow& b) const {
+  constexpr size_t kBlocks = kKeysPerStep / kKvBlockTokens;
+  return a.begin + 1 >= kKeysPerStep && b.begin + 1 >= kKeysPerStep &&
+         std::equal(a.block_table.begin(), a.block_table.begin() + kBlocks, b.block_table.begin());
+}
+
+// Rows that share leading blocks come together in tiles, so that one walk reads those blocks for
+// all of them (AttentionCall); the others get tiles of their own. Costs one sort of the rows by
+// their block tables.
+void ForwardPass::CutTiles() {
+  const auto before = [this](int32_t a, int32_t b) {
+    const auto x = batch_.rows[a].block_table, y = batch_.rows[b].block_table;
+    const size_t both = std::min(x.size(), y.size());
+    const int order = std::memcmp(x.data(), y.data(), both * sizeof(int32_t));
+    return order != 0 ? order < 0 : x.size() != y.size() ? x.size() < y.size() : a < b;
+  };
+  sorted_rows_.resize(batch_.rows.size());
+  std::iota(sorted_rows_.begin(), sorted_rows_.end(), 0);
+  std::sort(sorted_rows_.begin(), sorted_rows_.end(), before);
+  tiles_.clear();
+  tile_pieces_.clear();
+  const ForwardRow* last_row = nullptr;
+  for (const int32_t r : sorted_rows_) {
+    const ForwardRow& row = batch_.rows[r];
+    bool joins = last_row != nullptr &&
+                 tiles_.back().num_tokens + row.num_tokens <= tile_tokens() &&
+                 ShareFirstStep(*last_row, row);
+    for (int32_t i = 0; i < row.num_tokens; joins = false) {
+      const int32_t count = std::min(tile_tokens(), row.num_tokens - i);
+      if (!joins) tiles_.push_back({static_cast<int32_t>(tile_pieces_.size()), 0, 0});
+      tile_pieces_.push_back({r, row.first_token + i, count});
+      ++tiles_.back().num_pieces;
+      tiles_.back().num_tokens += count;
+      i += count;
+    }
+    last_row = &row;
   }
-  if (context_.rope == nullptr) return;
-  context_.kernels->Rope(head, context_.rope->cos(position), context_.rope->sin(position), d);
 }
 
 void ForwardPass::RotateAndStore(int32_t ticket) {
   const ModelConfig& c = config();
+  const KvLayout& layout = context_.kv_layout;
   const Piece& piece = blocks_[ticket];
   const ForwardRow& row = batch_.rows[piece.row];
   const int32_t first_position = row.begin + piece.first_token - row.first_token;
   const int32_t block = row.block_table[first_position / kKvBlockTokens];
-  std::byte* kv = context_.kv + context_.kv_layout.Offset(cursor_.layer, block, 0);
+  std::byte* kv = context_.kv + layout.Offset(cursor_.layer, block, 0);
   // A block that changed hands still holds its former owner's keys and values. Zero them: the
   // attention may read, though never see, what lies behind the last key. A fork's block too is new.
   const bool forks = row.fork.num_tokens > 0 && piece.first_token == row.first_token;
   if (first_position % kKvBlockTokens == 0 || forks) {
-    std::fill_n(kv, context_.kv_layout.block_bytes(), std::byte{0});
+    std::fill_n(kv, layout.block_bytes(), std::byte{0});
   }
-  const float* q_norm = layer().q_norm.empty() ? nullptr : layer().q_norm.data();
-  const float* k_norm = layer().k_norm.empty() ? nullptr : layer().k_norm.data();
+  RotateCall call = {.eps = config().rms_norm_eps, .head_dim = c.head_dim, .dtype = layout.dtype};
   for (int32_t i = 0; i < piece.num_tokens; ++i) {
     const size_t token = piece.first_token + i;
-    const int32_t position = first_position + i;
-    float* q = workspace_.qkv + token * qkv_width();
-    for (int32_t h = 0; h < c.num_heads; ++h) RotateHead(q_norm, position, q + h * c.head_dim);
-    context_.kernels->Convert(q, q_width(), workspace_.q + token * q_width() * t_,
-                              context_.weights->dtype);
-    float* k = q + q_width();
-    const float* v = k + c.num_kv_heads * c.head_dim;
-    for (int32_t h = 0; h < c.num_kv_heads; ++h) {
-      RotateHead(k_norm, position, k + h * c.head_dim);
-      context_.kv_layout.Store(kv + h * context_.kv_layout.head_bytes(), position % kKvBlockTokens,
-                               k + h * c.head_dim, v + h * c.head_dim);
+    const int32_t slot = (first_position + i) % kKvBlockTokens;
+    if (context_.rope != nullptr) {
+      call.cos = context_.rope->cos(first_position + i);
+      call.sin = context_.rope->sin(first_position + i);
+    }
+    call.x = workspace_.qkv + token * qkv_width();
+    call.num_heads = c.num_heads;
+    call.norm = layer().q_norm.empty() ? nullptr : layer().q_norm.data();
+    call.out = workspace_.q + token * q_width() * t_;
+    context_.kernels->Rotate(call);
+    call.x += q_width();
+    call.num_heads = 1;
+    call.norm = layer().k_norm.empty() ? nullptr : layer().k_norm.data();
+    for (int32_t h = 0; h < c.num_kv_heads; ++h, call.x += c.head_dim) {
+      alignas(64) std::byte k[kMaxHeadDim * sizeof(float)], v[kMaxHeadDim * sizeof(float)];
+      call.out = k;
+      context_.kernels->Rotate(call);
+      context_.kernels->Convert(call.x + c.num_kv_heads * c.head_dim, c.head_dim, v, layout.dtype);
+      layout.Store(kv + h * layout.head_bytes(), slot, k, v);
     }
   }
 }
@@ -58,30 +98,33 @@ void ForwardPass::Fork(int32_t ticket) {
 
 void ForwardPass::Attention(int32_t ticket) {
   const ModelConfig& c = config();
-  const int32_t group = c.num_heads / c.num_kv_heads;
   const auto num_tiles = static_cast<int32_t>(tiles_.size());
-  const Piece& tile = tiles_[ticket % num_tiles];
-  const ForwardRow& row = batch_.rows[tile.row];
-  // Query heads [head, last_head) of one KV head: all of its group, or 16 of a larger one.
-  const int32_t heads_per_call = std::min(group, kMaxQueryRows);
-  const int32_t calls_per_group = CeilDiv(group, kMaxQueryRows);
+  const Tile& tile = tiles_[ticket % num_tiles];
+  // Query heads [head, last_head) of one KV head: all of its group, or kMaxQueryRows of a larger.
+  const int32_t heads_per_call = std::min(group(), kMaxQueryRows);
+  const int32_t calls_per_group = CeilDiv(group(), kMaxQueryRows);
   const int32_t kv_head = ticket / num_tiles / calls_per_group;
-  const int32_t head = kv_head * group + ticket / num_tiles % calls_per_group * heads_per_call;
-  const int32_t last_head = std::min(head + heads_per_call, (kv_head + 1) * group);
+  const int32_t head = kv_head * group() + ticket / num_tiles % calls_per_group * heads_per_call;
+  const int32_t last_head = std::min(head + heads_per_call, (kv_head + 1) * group());
   AttentionRow rows[kMaxQueryRows];
   size_t num_rows = 0;
-  for (int32_t i = 0; i < tile.num_tokens; ++i) {
-    const size_t token = tile.first_token + i;
-    const int32_t position = row.begin + tile.first_token - row.first_token + i;
-    const int32_t num_keys = c.is_encoder() ? row.num_tokens : position + 1;
-    for (int32_t h = head; h < last_head; ++h) {
-      const size_t offset = (token * q_width() + size_t(h) * c.head_dim) * t_;
-      rows[num_rows++] = {workspace_.q + offset, num_keys, workspace_.attn + offset};
+  for (int32_t p = 0; p < tile.num_pieces; ++p) {
+    const Piece& piece = tile_pieces_[tile.first_piece + p];
+    const ForwardRow& row = batch_.rows[piece.row];
+    const auto num_blocks = static_cast<int32_t>(row.block_table.size());
+    for (int32_t i = 0; i < piece.num_tokens; ++i) {
+      const size_t token = piece.first_token + i;
+      const int32_t position = row.begin + piece.first_token - row.first_token + i;
+      const int32_t num_keys = c.is_encoder() ? row.num_tokens : position + 1;
+      for (int32_t h = head; h < last_head; ++h) {
+        const size_t offset = (token * q_width() + size_t(h) * c.head_dim) * t_;
+        rows[num_rows++] = {workspace_.q + offset, workspace_.attn + offset, num_keys, num_blocks,
+                            row.block_table.data()};
+      }
     }
   }
   context_.kernels->Attention({
       .rows = {rows, num_rows},
-      .block_table = row.block_table,
       .kv = context_.kv + context_.kv_layout.Offset(cursor_.layer, 0, kv_head),
       .layout = &context_.kv_layout,
       .scale = scale_,

@@ -148,6 +148,40 @@ TEST_P(ForwardBitsTest, BatchOf32) {
   }
 }
 
+// Decode rows that share a prefix of two or three blocks with each other, and others that do not,
+// in one batch: those of the sequence that is compared, at several positions, equal the reference.
+TEST_P(ForwardBitsTest, DecodeRowsOfOnePrefix) {
+  constexpr int32_t kRows = 24, kPrefix = 64;
+  pass_->batch().Clear();
+  const std::vector<int32_t> prefix = Blocks(8, kPrefix);
+  pass_->batch().AddRow(std::span(tokens_).first(kPrefix), 0, prefix, false);
+  testing::RunPass(pass_.get(), model_->vocab());
+  std::vector<std::vector<int32_t>> blocks(kRows);
+  std::vector<int32_t> positions(kRows);
+  for (int32_t r = 0; r < kRows; ++r) {
+    // Row r decodes at positions[r]; every fourth has blocks of its own from the start.
+    const int32_t shared = r % 4 == 0 ? 0 : kPrefix;
+    positions[r] = kPrefix + static_cast<int32_t>(random_() % (kLength - kPrefix));
+    blocks[r] = Blocks(16 + 4 * r, kLength);
+    std::copy_n(prefix.begin(), shared / kKvBlockTokens, blocks[r].begin());
+    if (positions[r] == shared) continue;
+    pass_->batch().Clear();
+    pass_->batch().AddRow(std::span(tokens_).subspan(shared, positions[r] - shared), shared,
+                          blocks[r], false);
+    testing::RunPass(pass_.get(), model_->vocab());
+  }
+  pass_->batch().Clear();
+  for (int32_t r = 0; r < kRows; ++r) {
+    pass_->batch().AddRow(std::span(tokens_).subspan(positions[r], 1), positions[r], blocks[r],
+                          true);
+  }
+  const std::vector<Logits> logits = testing::RunPass(pass_.get(), model_->vocab());
+  ASSERT_EQ(logits.size(), size_t{kRows});
+  for (int32_t r = 0; r < kRows; ++r) {
+    EXPECT_TRUE(testing::SameBits(logits[r], reference_[positions[r]])) << "row " << r;
+  }
+}
+
 // The sequence as the child of a parent that is computed in the same pass, or was in the pass
 // before, together with other children of it; cut at every place within a block and at others.
 TEST_P(ForwardBitsTest, ForestsOfOnePass) {

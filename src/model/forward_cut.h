@@ -8,9 +8,7 @@
 
 namespace skein {
 
-inline constexpr int32_t kTokensPerTicket = 16;       // of the operators that go token by token
-inline constexpr int32_t kProductRowsPerTicket = 96;  // of a matrix product
-
+inline constexpr int32_t kTokensPerTicket = 16;  // of the operators that go token by token
 inline int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
 // How a product [m, n] = [m, k] · [n, k]^T is cut into tickets: chunks of rows by chunks of
@@ -26,27 +24,66 @@ struct ProductCut {
   int32_t col_begin(int32_t ticket) const { return ticket / num_row_chunks * cols; }
 };
 
-inline ProductCut CutProduct(int32_t m, int32_t n, int32_t k, size_t element_bytes,
-                             int32_t max_rows, int num_threads) {
+// A product to be cut. A SwiGLU product has n columns of gate and as many of up: k counts twice.
+struct ProductShape {
+  int32_t m = 0, n = 0, k = 0;
+  size_t element_bytes = 0;
+  bool matrix_unit = false;  // bf16 on AMX
+};
+
+namespace cut_internal {
+
+inline int64_t CeilDiv64(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// On vectors: the weights of a ticket stay in the cache while its rows pass over them.
+inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut& cut) {
+  constexpr int32_t kMaxRows = 96;
   constexpr int64_t kWeightBytes = 256 << 10;  // a part of a second-level cache
   // The widest register tile of the kernels: fewer columns leave accumulators idle.
   constexpr int64_t kTileCols = 4 * kPanelCols;
   constexpr int64_t kMinProducts = 1 << 16;  // about 2 us: much dearer than taking a ticket
   constexpr int32_t kTicketsPerThread = 4;   // enough to even out
-  const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
-  ProductCut cut;
-  cut.rows = std::min(m, max_rows);
-  cut.num_row_chunks = static_cast<int32_t>(ceil_div(m, cut.rows));
-  const int64_t by_cache =
-      std::max(kWeightBytes / (int64_t{k} * static_cast<int64_t>(element_bytes)), kTileCols);
+  cut.rows = std::min(shape.m, kMaxRows);
+  const int64_t row_chunks = CeilDiv64(shape.m, cut.rows);
+  const int64_t by_cache = std::max(
+      kWeightBytes / (int64_t{shape.k} * static_cast<int64_t>(shape.element_bytes)), kTileCols);
   const int64_t by_threads =
-      int64_t{n} * cut.num_row_chunks / (int64_t{kTicketsPerThread} * num_threads);
-  const int64_t least = ceil_div(kMinProducts, int64_t{k} * cut.rows);
+      int64_t{shape.n} * row_chunks / (int64_t{kTicketsPerThread} * num_threads);
+  const int64_t least = CeilDiv64(kMinProducts, int64_t{shape.k} * cut.rows);
   const int64_t cols = std::max({std::min(by_cache, by_threads), least, int64_t{1}});
   const int64_t unit = cols > kTileCols / 2 ? kTileCols : kPanelCols;
-  const int64_t whole = ceil_div(n, kPanelCols) * kPanelCols;
-  cut.cols = static_cast<int32_t>(std::min(ceil_div(cols, unit) * unit, whole));
-  cut.num_col_chunks = static_cast<int32_t>(ceil_div(n, cut.cols));
+  cut.cols = static_cast<int32_t>(CeilDiv64(cols, unit) * unit);
+}
+
+// On the matrix unit: the rows of a ticket stay in the cache, in the kernel's own order, while the
+// weights pass over them. Many columns make up for bringing the rows into that order.
+inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, ProductCut& cut) {
+  constexpr int32_t kMaxRows = 256;
+  constexpr int32_t kRowUnit = 32;
+  constexpr int64_t kMaxProducts = 320 << 20;  // under 1 ms at 0.7 TFLOP/s
+  constexpr int64_t kMinProducts = 1 << 18;
+  constexpr int32_t kTicketsPerThread = 4;
+  const int32_t row_chunks = CeilDiv(shape.m, kMaxRows);
+  cut.rows =
+      shape.m <= kRowUnit ? shape.m : CeilDiv(CeilDiv(shape.m, row_chunks), kRowUnit) * kRowUnit;
+  const int64_t products = int64_t{shape.k} * cut.rows;  // of a column
+  const int64_t by_threads =
+      int64_t{shape.n} * row_chunks / (int64_t{kTicketsPerThread} * num_threads);
+  const int64_t cols = std::max({std::min(kMaxProducts / products, by_threads),
+                                 CeilDiv64(kMinProducts, products), int64_t{1}});
+  const int64_t unit = 2 * kPanelCols;
+  cut.cols = static_cast<int32_t>(CeilDiv64(cols, unit) * unit);
+}
+
+}  // namespace cut_internal
+
+inline ProductCut CutProduct(const ProductShape& shape, int num_threads) {
+  ProductCut cut;
+  shape.matrix_unit ? cut_internal::CutForMatrixUnit(shape, num_threads, cut)
+                    : cut_internal::CutForVectors(shape, num_threads, cut);
+  cut.cols = std::min(cut.cols, CeilDiv(shape.n, kPanelCols) * kPanelCols);
+  cut.num_row_chunks = CeilDiv(shape.m, cut.rows);
+  cut.num_col_chunks = CeilDiv(shape.n, cut.cols);
   return cut;
 }
 

@@ -32,7 +32,7 @@ void ForwardPass::EmbedEncoder(int32_t ticket) {
   }
 }
 
-void ForwardPass::Up(int32_t ticket, int thread) {
+void ForwardPass::Up(int32_t ticket) {
   const int32_t padded = context_.weights->intermediate_padded();
   const ProductCut& cut = gate_up_cut_;
   const int32_t row = cut.row_begin(ticket);
@@ -40,8 +40,7 @@ void ForwardPass::Up(int32_t ticket, int thread) {
   const int32_t end = std::min(col + cut.cols, padded);
   const int32_t num_rows = std::min(cut.rows, batch_.num_tokens() - row);
   const int64_t ld = padded;
-  const int64_t scratch_rows = std::min(kMlpRowsPerTicket, limits_.max_tokens);
-  float* out = workspace_.gate_up + thread * scratch_rows * ld;
+  float* out = workspace_.up + row * ld;
   context_.kernels->Gemm({
       .a = workspace_.h + size_t(row) * config().hidden_size * t_,
       .lda = config().hidden_size,

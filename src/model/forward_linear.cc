@@ -57,39 +57,26 @@ void ForwardPass::Product(int32_t ticket, const ProductCut& cut, const std::byte
   });
 }
 
-void ForwardPass::GateUp(int32_t ticket, int thread) {
+void ForwardPass::GateUp(int32_t ticket) {
   const ModelConfig& c = config();
   const int32_t padded = context_.weights->intermediate_padded();
   const ProductCut& cut = gate_up_cut_;
   const int32_t row = cut.row_begin(ticket);
   const int32_t col = cut.col_begin(ticket);
-  const int32_t end = std::min(col + cut.cols, padded);
-  const int32_t num_rows = std::min(cut.rows, batch_.num_tokens() - row);
-  const int64_t ld = 2 * int64_t{padded};
-  const int64_t scratch_rows = std::min(kMlpRowsPerTicket, limits_.max_tokens);
-  float* out = workspace_.gate_up + thread * scratch_rows * ld;
   const std::vector<float>& bias = layer().gate_up_bias;
-  GemmCall call = {
+  context_.kernels->Gemm({
       .a = workspace_.h + size_t(row) * c.hidden_size * t_,
       .lda = c.hidden_size,
-      .m = num_rows,
+      .m = std::min(cut.rows, batch_.num_tokens() - row),
       .w = &layer().gate_up,
       .n_begin = col,
-      .n_end = end,
+      .n_end = std::min(col + cut.cols, padded),
       .bias = bias.empty() ? nullptr : bias.data(),
-      .out = out,
-      .ldo = ld,
-  };
-  context_.kernels->Gemm(call);
-  call.n_begin += padded;
-  call.n_end += padded;
-  context_.kernels->Gemm(call);
-  for (int64_t i = 0; i < num_rows; ++i) {
-    const float* gate = out + i * ld + col;
-    context_.kernels->SiluMul(gate, gate + padded, end - col,
-                              workspace_.act + ((row + i) * padded + col) * t_,
-                              context_.weights->dtype);
-  }
+      .up_begin = padded,
+      .out = workspace_.act + size_t(row) * padded * t_,
+      .ldo = padded,
+      .out_dtype = context_.weights->dtype,
+  });
 }
 
 }  // namespace skein

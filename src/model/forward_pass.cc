@@ -12,7 +12,7 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
       limits_(limits),
       scale_(static_cast<float>(1.0 / std::sqrt(double(context.weights->config.head_dim)))),
       t_(SizeOf(context.weights->dtype)),
-      workspace_(*context.weights, limits, context.team->num_threads()) {
+      workspace_(*context.weights, limits) {
   SKEIN_CHECK(limits.max_tokens >= 1 && limits.max_logit_rows >= 1);
   const KvLayout& kv = context.kv_layout;
   SKEIN_CHECK(kv.dtype == context.weights->dtype && kv.num_layers == config().num_layers);
@@ -24,6 +24,8 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
   blocks_.reserve(tokens);
   forks_.reserve(tokens);
   tiles_.reserve(tokens);
+  tile_pieces_.reserve(tokens);
+  sorted_rows_.reserve(tokens);
 }
 
 void ForwardPass::Begin() {
@@ -46,28 +48,30 @@ void ForwardPass::Begin() {
                 row.fork.from < context_.kv_layout.num_blocks);
   }
   CutRows();
+  CutTiles();
   const int32_t m = batch_.num_tokens();
   const int threads = context_.team->num_threads();
-  const auto cut = [&](int32_t rows, int32_t n, int32_t k, int32_t max_rows) {
-    return CutProduct(rows, n, k, t_, max_rows, threads);
-  };
+  const auto cut = [&](int32_t n, int32_t k) { return CutProduct(Shape(m, n, k), threads); };
   const ModelConfig& c = config();
-  qkv_cut_ = cut(m, qkv_width(), c.hidden_size, kProductRowsPerTicket);
-  o_cut_ = cut(m, c.hidden_size, q_width(), kProductRowsPerTicket);
+  qkv_cut_ = cut(qkv_width(), c.hidden_size);
+  o_cut_ = cut(c.hidden_size, q_width());
   // A ticket takes as many columns of gate as of up.
-  gate_up_cut_ = cut(m, context_.weights->intermediate_padded(),
-                     (c.is_encoder() ? 1 : 2) * c.hidden_size, kMlpRowsPerTicket);
-  down_cut_ = cut(m, c.hidden_size, c.intermediate_size, kProductRowsPerTicket);
+  gate_up_cut_ =
+      cut(context_.weights->intermediate_padded(), (c.is_encoder() ? 1 : 2) * c.hidden_size);
+  down_cut_ = cut(c.hidden_size, c.intermediate_size);
   cursor_ = {};
   logits_taken_ = false;
 }
 
+ProductShape ForwardPass::Shape(int32_t m, int32_t n, int32_t k) const {
+  const bool matrix_unit =
+      context_.kernels->isa() == Isa::kAmx && context_.weights->dtype == DType::kBf16;
+  return {.m = m, .n = n, .k = k, .element_bytes = t_, .matrix_unit = matrix_unit};
+}
+
 void ForwardPass::CutRows() {
-  const int32_t group = config().num_heads / config().num_kv_heads;
-  const int32_t tile_tokens = std::max(kMaxQueryRows / group, 1);
   blocks_.clear();
   forks_.clear();
-  tiles_.clear();
   for (int32_t r = 0; r < static_cast<int32_t>(batch_.rows.size()); ++r) {
     const ForwardRow& row = batch_.rows[r];
     if (row.fork.num_tokens > 0) forks_.push_back(r);
@@ -77,16 +81,11 @@ void ForwardPass::CutRows() {
       blocks_.push_back({r, row.first_token + i, count});
       i += count;
     }
-    for (int32_t i = 0; i < row.num_tokens; i += tile_tokens) {
-      tiles_.push_back({r, row.first_token + i, std::min(tile_tokens, row.num_tokens - i)});
-    }
   }
 }
 
 ForwardStatus ForwardPass::Run(const std::atomic<bool>* stop) {
-  const ThreadTeam::TicketFn run_ticket = [this](int ticket, int thread) {
-    RunTicket(ticket, thread);
-  };
+  const ThreadTeam::TicketFn run_ticket = [this](int ticket, int) { RunTicket(ticket); };
   while (!Finished()) {
     const int32_t num_tickets = NumTickets();
     cursor_.next_ticket = context_.team->Run(cursor_.next_ticket, num_tickets, run_ticket, stop);
@@ -118,8 +117,8 @@ void ForwardPass::Advance() {
   if (cursor_.op == Operator::kFinalNorm && num_logit_rows() > 0) {
     output_cut_ = {};
     if (config().head == Head::kLanguageModel) {
-      output_cut_ = CutProduct(num_logit_rows(), config().vocab_size, config().hidden_size, t_,
-                               kProductRowsPerTicket, context_.team->num_threads());
+      output_cut_ = CutProduct(Shape(num_logit_rows(), config().vocab_size, config().hidden_size),
+                               context_.team->num_threads());
     }
   }
 }
@@ -135,7 +134,6 @@ const float* ForwardPass::logits(int32_t i) const {
 }
 
 int32_t ForwardPass::NumTickets() const {
-  const int32_t group = config().num_heads / config().num_kv_heads;
   switch (cursor_.op) {
     case Operator::kEmbed:
     case Operator::kAttnNorm:
@@ -149,7 +147,7 @@ int32_t ForwardPass::NumTickets() const {
       return static_cast<int32_t>(forks_.size());
     case Operator::kAttention:
       return static_cast<int32_t>(tiles_.size()) * config().num_kv_heads *
-             CeilDiv(group, kMaxQueryRows);
+             CeilDiv(group(), kMaxQueryRows);
     case Operator::kOProj:
       return o_cut_.num_tickets();
     case Operator::kGateUpProj:
@@ -164,7 +162,7 @@ int32_t ForwardPass::NumTickets() const {
   return output_cut_.num_tickets();
 }
 
-void ForwardPass::RunTicket(int32_t ticket, int thread) {
+void ForwardPass::RunTicket(int32_t ticket) {
   const ModelConfig& c = config();
   const int32_t m = batch_.num_tokens();
   ForwardWorkspace& w = workspace_;
@@ -188,7 +186,7 @@ void ForwardPass::RunTicket(int32_t ticket, int thread) {
     case Operator::kMlpNorm:
       return Norm(ticket, layer().mlp_norm, layer().mlp_norm_bias);
     case Operator::kGateUpProj:
-      return c.is_encoder() ? Up(ticket, thread) : GateUp(ticket, thread);
+      return c.is_encoder() ? Up(ticket) : GateUp(ticket);
     case Operator::kDownProj:
       return Product(ticket, down_cut_, w.act, context_.weights->intermediate_padded(), m,
                      layer().down, layer().down_bias, true, w.x, c.hidden_size);

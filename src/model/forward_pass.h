@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -69,19 +70,31 @@ class ForwardPass {
   size_t activation_bytes() const { return workspace_.memory.size(); }
 
  private:
-  // Tokens of one row that lie in one KV block.
+  // Consecutive tokens of one row.
   struct Piece {
     int32_t row = 0;
     int32_t first_token = 0;
     int32_t num_tokens = 0;
   };
+  // Pieces [first_piece, first_piece + num_pieces) of tile_pieces_, at most tile_tokens() tokens.
+  struct Tile {
+    int32_t first_piece = 0;
+    int32_t num_pieces = 0;
+    int32_t num_tokens = 0;
+  };
 
   void CutRows();
+  ProductShape Shape(int32_t m, int32_t n, int32_t k) const;
+  void CutTiles();
+  // Whether the attention of both rows starts with a step over the same blocks.
+  bool ShareFirstStep(const ForwardRow& a, const ForwardRow& b) const;
+  int32_t group() const { return config().num_heads / config().num_kv_heads; }
+  int32_t tile_tokens() const { return std::max(kMaxQueryRows / group(), 1); }
   bool AtTail() const { return cursor_.op >= Operator::kFinalNorm; }
   bool Finished() const;
   void Advance();
   int32_t NumTickets() const;
-  void RunTicket(int32_t ticket, int thread);
+  void RunTicket(int32_t ticket);
 
   void Embed(int32_t ticket);
   void EmbedEncoder(int32_t ticket);
@@ -94,11 +107,10 @@ class ForwardPass {
                const PackedWeight& w, const std::vector<float>& bias, bool add_to_out, float* out,
                int64_t ldo);
   void RotateAndStore(int32_t ticket);
-  void RotateHead(const float* norm, int32_t position, float* head) const;
   void Fork(int32_t ticket);
   void Attention(int32_t ticket);
-  void GateUp(int32_t ticket, int thread);
-  void Up(int32_t ticket, int thread);
+  void GateUp(int32_t ticket);
+  void Up(int32_t ticket);
   void FinalNorm(int32_t ticket);
 
   const LayerWeights& layer() const { return context_.weights->layers[cursor_.layer]; }
@@ -118,7 +130,10 @@ class ForwardPass {
   // The batch, cut for this pass.
   std::vector<Piece> blocks_;   // for kRope: tokens of one KV block
   std::vector<int32_t> forks_;  // for kFork: rows
-  std::vector<Piece> tiles_;    // for kAttention: tokens of one attention tile
+  // For kAttention: tokens of one row, or of rows that share a prefix.
+  std::vector<Tile> tiles_;
+  std::vector<Piece> tile_pieces_;
+  std::vector<int32_t> sorted_rows_;  // of CutTiles: those with the same leading blocks adjacent
   ProductCut qkv_cut_, o_cut_, gate_up_cut_, down_cut_, output_cut_;
 };
 

@@ -1,7 +1,5 @@
 #include "model/forward_workspace.h"
 
-#include <algorithm>
-
 namespace skein {
 namespace {
 
@@ -25,26 +23,22 @@ class Carver {
 
 }  // namespace
 
-ForwardWorkspace::ForwardWorkspace(const ModelWeights& weights, const ForwardLimits& limits,
-                                   int num_threads)
-    : memory(Bytes(weights, limits, num_threads)) {
-  Place(weights, limits, num_threads);
+ForwardWorkspace::ForwardWorkspace(const ModelWeights& weights, const ForwardLimits& limits)
+    : memory(Bytes(weights, limits)) {
+  Place(weights, limits);
 }
 
-size_t ForwardWorkspace::Bytes(const ModelWeights& weights, const ForwardLimits& limits,
-                               int num_threads) {
-  return ForwardWorkspace().Place(weights, limits, num_threads);
+size_t ForwardWorkspace::Bytes(const ModelWeights& weights, const ForwardLimits& limits) {
+  return ForwardWorkspace().Place(weights, limits);
 }
 
-size_t ForwardWorkspace::Place(const ModelWeights& weights, const ForwardLimits& limits,
-                               int num_threads) {
+size_t ForwardWorkspace::Place(const ModelWeights& weights, const ForwardLimits& limits) {
   const ModelConfig& config = weights.config;
   const size_t tokens = limits.max_tokens;
   const size_t hidden = config.hidden_size;
   const size_t q_width = size_t(config.num_heads) * config.head_dim;
   const size_t kv_width = size_t(config.num_kv_heads) * config.head_dim;
   const size_t padded = weights.intermediate_padded();
-  const size_t mlp_rows = std::min<size_t>(kMlpRowsPerTicket, tokens) * num_threads;
   const size_t t = SizeOf(weights.dtype);
   Carver carver(memory);
   x = carver.Take<float>(tokens * hidden * sizeof(float));
@@ -52,7 +46,7 @@ size_t ForwardWorkspace::Place(const ModelWeights& weights, const ForwardLimits&
   qkv = carver.Take<float>(tokens * (q_width + 2 * kv_width) * sizeof(float));
   q = carver.Take<std::byte>(tokens * q_width * t);
   attn = carver.Take<std::byte>(tokens * q_width * t);
-  gate_up = carver.Take<float>(mlp_rows * 2 * padded * sizeof(float));
+  up = carver.Take<float>(config.is_encoder() ? tokens * padded * sizeof(float) : 0);
   act = carver.Take<std::byte>(tokens * padded * t);
   logit_h = carver.Take<std::byte>(limits.max_logit_rows * hidden * t);
   logits = carver.Take<float>(size_t(limits.max_logit_rows) * weights.output.n() * sizeof(float));

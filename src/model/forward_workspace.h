@@ -14,15 +14,12 @@ struct ForwardLimits {
   int32_t max_logit_rows = 64;  // rows of logits that exist at a time
 };
 
-// Rows of a batch that a gate_up ticket takes at most.
-inline constexpr int32_t kMlpRowsPerTicket = 64;
-
 // The activations of one pass, allocated once. "t": compute type.
 struct ForwardWorkspace {
-  ForwardWorkspace(const ModelWeights& weights, const ForwardLimits& limits, int num_threads);
+  ForwardWorkspace(const ModelWeights& weights, const ForwardLimits& limits);
 
   // What it would take.
-  static size_t Bytes(const ModelWeights& weights, const ForwardLimits& limits, int num_threads);
+  static size_t Bytes(const ModelWeights& weights, const ForwardLimits& limits);
 
   AlignedBuffer memory;
   float* x = nullptr;            // [max_tokens, hidden]: the residual stream
@@ -30,7 +27,7 @@ struct ForwardWorkspace {
   float* qkv = nullptr;          // [max_tokens, (num_heads + 2 * num_kv_heads) * head_dim]
   std::byte* q = nullptr;        // t [max_tokens, num_heads * head_dim]: rotated, rounded
   std::byte* attn = nullptr;     // t [max_tokens, num_heads * head_dim]
-  float* gate_up = nullptr;      // [num_threads, kMlpRowsPerTicket, 2 * intermediate_padded]
+  float* up = nullptr;           // [max_tokens, intermediate_padded], of an encoder
   std::byte* act = nullptr;      // t [max_tokens, intermediate_padded]
   std::byte* logit_h = nullptr;  // t [max_logit_rows, hidden]
   float* logits = nullptr;       // [max_logit_rows, vocab], if there is an output matrix
@@ -38,7 +35,7 @@ struct ForwardWorkspace {
  private:
   ForwardWorkspace() = default;
   // Points the members into `memory`, if there is any; returns the bytes that they take.
-  size_t Place(const ModelWeights& weights, const ForwardLimits& limits, int num_threads);
+  size_t Place(const ModelWeights& weights, const ForwardLimits& limits);
 };
 
 }  // namespace skein

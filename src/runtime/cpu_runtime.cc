@@ -177,7 +177,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
       .max_tokens = options.max_num_batched_tokens,
       .max_logit_rows = std::min(options.max_num_batched_tokens, ForwardLimits{}.max_logit_rows),
   };
-  const size_t activation_bytes = ForwardWorkspace::Bytes(weights, limits, team->num_threads());
+  const size_t activation_bytes = ForwardWorkspace::Bytes(weights, limits);
   SKEIN_RETURN_IF_ERROR(CheckMemory("max_num_batched_tokens", options.max_num_batched_tokens,
                                     static_cast<int64_t>(activation_bytes)));
   return std::unique_ptr<CpuRuntime>(std::make_unique<CpuRuntimeImpl>(

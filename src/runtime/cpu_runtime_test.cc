@@ -207,12 +207,13 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
     int32_t threads, max_num_batched_tokens, max_num_seqs, num_kv_blocks;
     bool prefix_caching, force_decode_path;
   };
-  for (const Load& load : {Load{"vllm-fcfs", 2, 512, 32, 200, true, false},
-                           Load{"vllm-fcfs", 1, 7, 4, 200, true, false},
-                           Load{"vllm-fcfs", 2, 64, 16, 200, true, false},
-                           Load{"vllm-fcfs", 2, 64, 16, 14, true, true},  // decodes are preempted
-                           Load{"nano-vllm", 2, 64, 8, 30, false, false},
-                           Load{"request-level", 1, 128, 8, 100, true, false}}) {
+  for (const Load& load :
+       {Load{"prelude", 2, 256, 16, 200, true, false}, Load{"prelude", 2, 24, 8, 16, false, false},
+        Load{"vllm-fcfs", 2, 512, 32, 200, true, false},
+        Load{"vllm-fcfs", 1, 7, 4, 200, true, false},
+        Load{"vllm-fcfs", 2, 64, 16, 14, true, true},  // decodes are preempted
+        Load{"nano-vllm", 2, 64, 8, 30, false, false},
+        Load{"request-level", 1, 128, 8, 100, true, false}}) {
     SCOPED_TRACE(std::string(load.preset) + " " + std::to_string(load.max_num_batched_tokens));
     CpuRuntimeOptions options = roomy;
     options.threads = load.threads;

@@ -129,6 +129,7 @@ class Scheduler {
   const StepPlan* BuildPlan();
 
   // Shared prefixes (scheduler_forest.cc).
+  void JoinTrunk(Sequence* head);
   bool WaitsForPrefix(Sequence* head, TimeUs now_us);
   bool WorthWaiting(const StepRow& leader, const Sequence& head, int32_t num_cached) const;
   void Inherit(Sequence* leader, const Sequence& peer);

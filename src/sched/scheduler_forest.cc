@@ -16,33 +16,43 @@ constexpr size_t kMaxFamily = 4096;
 // what a step costs grows with its tokens, and the leader's would be computed in any case.
 constexpr double kMinSavedPerTokenWaited = 0.5;
 
-// Heads that wait for a prefix in one round; then the round is at its end.
+// Heads that wait for a prefix in one round; further ones compute it themselves.
 constexpr size_t kMaxDeferred = 256;
 
 }  // namespace
 
-// Whether `head` is to wait for a row of this step that computes its first missing block. One that
-// may hang under a trunk of this step joins it instead.
-bool Scheduler::WaitsForPrefix(Sequence* head, TimeUs now_us) {
+// Puts `head` under a trunk that is there already and whose prefix is longer than what is cached.
+void Scheduler::JoinTrunk(Sequence* head) {
   const PrefixHashes& hashes = head->blocks.hashes();
-  if (step_prefills_.empty()) return false;
+  for (const auto& trunk : trunks_) {
+    const PrefixHashes& others = trunk->blocks.hashes();
+    const int32_t num_full = others.num_blocks();
+    if (std::ssize(head->tokens) <= trunk->length() || !(others.scope() == hashes.scope()) ||
+        (num_full > 0 && others[num_full - 1] != hashes[num_full - 1]) ||
+        !std::ranges::equal(trunk->tokens, std::span(head->tokens).first(trunk->length())) ||
+        head->blocks.NeedOf(blocks_, head->tokens).num_cached >= trunk->length()) {
+      continue;
+    }
+    return Join(head, trunk.get());
+  }
+}
+
+// Whether `head` is to wait for a row of this step that computes its first missing block.
+bool Scheduler::WaitsForPrefix(Sequence* head, TimeUs now_us) {
+  if (step_prefills_.empty() || config_.max_prefix_wait_us == 0 || !blocks_.prefix_caching() ||
+      deferred_.size() == kMaxDeferred) {
+    return false;
+  }
+  const PrefixHashes& hashes = head->blocks.hashes();
   const int32_t num_cached = head->blocks.NeedOf(blocks_, head->tokens).num_cached;
   const int32_t missing = num_cached / kBlockTokens;
   if (missing >= hashes.num_blocks()) return false;
   for (const StepRow& leader : step_prefills_) {
     const PrefixHashes& others = leader.blocks().hashes();
     if (leader.begin() / kBlockTokens != missing || missing >= others.num_blocks() ||
-        others[missing] != hashes[missing]) {
+        others[missing] != hashes[missing] || !WorthWaiting(leader, *head, num_cached)) {
       continue;
     }
-    if (leader.trunk != nullptr && head->oneshot() && others.scope() == hashes.scope() &&
-        std::ssize(head->tokens) > leader.trunk->length() &&
-        std::ranges::equal(leader.trunk->tokens,
-                           std::span(head->tokens).first(leader.trunk->length()))) {
-      Join(head, leader.trunk);
-      return false;
-    }
-    if (!WorthWaiting(leader, *head, num_cached) || deferred_.size() == kMaxDeferred) continue;
     TimeUs& since_us = head->request->waits_for_prefix_since_us;
     if (since_us < 0) {
       since_us = now_us;
@@ -57,7 +67,6 @@ bool Scheduler::WaitsForPrefix(Sequence* head, TimeUs now_us) {
 
 bool Scheduler::WorthWaiting(const StepRow& leader, const Sequence& head,
                              int32_t num_cached) const {
-  if (!blocks_.prefix_caching()) return false;
   // Only full blocks are published.
   const int32_t common = SharedLength(leader.tokens(), head.tokens) / kBlockTokens * kBlockTokens;
   const int32_t num_saved = common - num_cached;

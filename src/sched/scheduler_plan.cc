@@ -175,6 +175,7 @@ void Scheduler::AdmitWaiting(TimeUs now_us) {
 
 Scheduler::Planned Scheduler::PlanHead(Sequence* head, TimeUs now_us) {
   if (config_.forests && head->state == SequenceState::kWaiting) {
+    if (head->trunk == nullptr && head->oneshot()) JoinTrunk(head);
     if (head->trunk == nullptr && WaitsForPrefix(head, now_us)) return Planned::kLater;
     if (head->trunk == nullptr && head->oneshot()) FormTrunk(head);
     if (head->trunk != nullptr && !PlanTrunk(head->trunk)) return Planned::kNoTokens;

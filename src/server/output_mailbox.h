@@ -24,15 +24,20 @@ class OutputMailbox {
     TimeUs received_us = 0;
   };
 
-  // `wake` is called, from the thread of Put, when the mailbox was empty before.
+  // `wake` is called, from the thread of Put and outside of any lock, when the mailbox was empty
+  // before.
   explicit OutputMailbox(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void Put(size_t prompt, RequestOutput output) {
     const TimeUs now_us = MonotonicClock().NowUs();
-    std::lock_guard lock(mutex_);
-    if (!wake_) return;
-    items_.push_back({prompt, std::move(output), now_us});
-    if (items_.size() == 1) wake_();
+    std::function<void()> wake;
+    {
+      std::lock_guard lock(mutex_);
+      if (!wake_) return;
+      items_.push_back({prompt, std::move(output), now_us});
+      if (items_.size() == 1) wake = wake_;
+    }
+    if (wake) wake();
   }
   // The oldest outputs, at most `max`. With *more others are left: `wake` is not called for those,
   // the reader comes again by itself.

@@ -67,7 +67,7 @@ TEST(Vectors, Normalize) {
   Normalize(values);
   EXPECT_EQ(values, (std::vector<float>{0.6f, 0, -0.8f}));
   // Squares beyond the range of a float.
-  values = {3e30f, 4e30f};
+  values = {0x3p100f, 0x4p100f};
   Normalize(values);
   EXPECT_EQ(values, (std::vector<float>{0.6f, 0.8f}));
   values = {0, 0};

@@ -53,8 +53,8 @@ class StoppingKernels final : public Kernels {
     kernels_->Activate(activation, x, n, out, out_dtype);
     Count();
   }
-  void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const override {
-    kernels_->Rope(x, cos, sin, head_dim);
+  void Rotate(const RotateCall& call) const override {
+    kernels_->Rotate(call);
     Count();
   }
   void SiluMul(const float* gate, const float* up, int32_t n, void* out,

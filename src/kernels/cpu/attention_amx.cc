@@ -25,7 +25,7 @@ constexpr int32_t kTileRows = 16;
 constexpr int32_t kTileK = 32;         // bf16 in one tile row
 constexpr int32_t kTileRowBytes = 64;  // of every tile: 32 bf16, 16 pairs or 16 f32
 constexpr int32_t kTileBytes = kTileRows * kTileRowBytes;
-constexpr int32_t kUnitRows = 2 * kTileRows;  // rows that go through the tiles together
+constexpr int32_t kUnitRows = 2 * kTileRows;  // rows that go through the tiles together, at most
 constexpr int32_t kGroupsPerStep = kKeysPerStep / 16;
 constexpr int32_t kBlocksPerStep = kKeysPerStep / kKvBlockTokens;
 // A row's accumulators: head_dim in panels of 16, and 16 copies of its sum of weights.
@@ -63,14 +63,37 @@ Vec LargestOfEach(Vec v[16]) {
   return {_mm512_permutexvar_ps(order, folded)};
 }
 
-// The walk of one call. About 190 KB, on the stack of the thread that runs it.
+// Exp for x of at most about 0: a bit for bit the same, in fewer instructions. Results below the
+// smallest normal number are flushed, so no test for them is needed.
+Vec ExpOfWeight(Vec x) {
+  const Vec magic = Vec::Set(0x1.8p23f);
+  const Vec clamped = {_mm512_max_ps(_mm512_set1_ps(-88.0f), x.v)};  // a NaN stays
+  const Vec n = Fma(clamped, Vec::Set(0x1.715476p+0f), magic) - magic;
+  Vec r = Fma(n, Vec::Set(-0x1.62e4p-1f), clamped);
+  r = Fma(n, Vec::Set(-0x1.7f7d1cp-20f), r);
+  return {_mm512_scalef_ps(ExpPolynomial(r).v, n.v)};
+}
+
+// Up to kUnitRows rows in one step.
+struct Item {
+  int32_t row;  // of the call
+  int32_t rows;
+  int32_t step;
+  int32_t num_blocks;  // with keys that a row sees
+  const std::byte* blocks[kBlocksPerStep];
+  float* scores;      // [kUnitRows, kKeysPerStep]
+  uint16_t* weights;  // [kUnitRows, kKeysPerStep]
+
+  bool fresh() const { return step % kKeysPerSegment == 0; }
+  // Rows of the first of two tiles; the second has the rest.
+  int32_t upper() const { return (rows + 1) / 2; }
+};
+
+// The walk of one call. About 200 KB, on the stack of the thread that runs it.
 class AmxAttentionWalk {
  public:
   explicit AmxAttentionWalk(const AttentionArgs& args)
-      : args_(args),
-        num_panels_((args.head_dim + 15) / 16),
-        stride_((num_panels_ + 1) * 16),
-        prefetch_(args.num_rows <= kTileRows) {
+      : args_(args), num_panels_((args.head_dim + 15) / 16), stride_((num_panels_ + 1) * 16) {
     for (int32_t r = 0; r < args.num_rows; ++r) {
       const auto* from = static_cast<const uint16_t*>(args.rows[r].q);
       uint16_t* to = q_ + r * args.head_dim_padded;
@@ -106,6 +129,12 @@ class AmxAttentionWalk {
     return num_keys(a) >= end && num_keys(b) >= end && table_a[block] == table_b[block] &&
            table_a[block + 1] == table_b[block + 1];
   }
+  // The end of the rows from `first` on that do, among those before `last`.
+  int32_t RunEnd(int32_t first, int32_t last, int32_t step) const {
+    int32_t end = first + 1;
+    while (end < last && ShareStep(end - 1, end, step)) ++end;
+    return end;
+  }
 
   // Walks the rows [first, last) from `step` on, before which they have walked together: together
   // as long as they read the same blocks, then each run of rows that does on its own.
@@ -113,63 +142,109 @@ class AmxAttentionWalk {
     int32_t max_keys = 0;
     for (int32_t r = first; r < last; ++r)
       max_keys = num_keys(r) > max_keys ? num_keys(r) : max_keys;
-    for (; step < max_keys; step += kKeysPerStep) {
-      int32_t run_end = first + 1;
-      while (run_end < last && ShareStep(run_end - 1, run_end, step)) ++run_end;
-      if (run_end < last) {
-        for (int32_t run = first; run < last; run = run_end) {
-          run_end = run + 1;
-          while (run_end < last && ShareStep(run_end - 1, run_end, step)) ++run_end;
+    while (step < max_keys) {
+      const int32_t segment = step / kKeysPerSegment * kKeysPerSegment;
+      int32_t end = step;
+      while (end < max_keys && end < segment + kKeysPerSegment &&
+             RunEnd(first, last, end) == last) {
+        end += kKeysPerStep;
+      }
+      if (end == step) {
+        for (int32_t run = first, run_end; run < last; run = run_end) {
+          run_end = RunEnd(run, last, step);
           Walk(run, run_end, step);
         }
         return;
       }
-      Step(first, last, step, max_keys);
-    }
-  }
-
-  // The first segment is the total from the start; each further one is merged into it.
-  State& StateAt(int32_t step) { return step < kKeysPerSegment ? total_ : part_; }
-
-  void Step(int32_t first, int32_t last, int32_t step, int32_t max_keys) {
-    State& state = StateAt(step);
-    const int32_t left = max_keys - step;
-    num_blocks_ = left > kKvBlockTokens ? 2 : 1;
-    const int32_t* table = args_.rows[first].block_table + step / kKvBlockTokens;
-    for (int32_t i = 0; i < kBlocksPerStep; ++i) {
-      // Where blocks run out the last one stands in; no row sees its keys a second time.
-      blocks_[i] = args_.kv + table[i < num_blocks_ ? i : 0] * int64_t(args_.block_bytes);
-      const int32_t ahead = left > kKeysPerStep + i * kKvBlockTokens ? i + kBlocksPerStep : 0;
-      next_blocks_[i] = args_.kv + table[ahead] * int64_t(args_.block_bytes);
-    }
-    for (int32_t r = first; r < last; r += kUnitRows) {
-      const int32_t rows = last - r < kUnitRows ? last - r : kUnitRows;
-      Configure(rows);
-      rows > kTileRows ? ScoresOfTwo(r) : ScoresOfOne(r);
-      if (step % kKeysPerSegment == 0) {
-        for (int32_t i = 0; i < rows; ++i) state.max[r + i] = -__builtin_inff();
-      }
-      for (int32_t half = 0; half < rows; half += kTileRows) {
-        Softmax(r + half, rows - half < kTileRows ? rows - half : kTileRows, step, half, state);
-      }
-      float* acc = state.acc + r * stride_;
-      const bool fresh = step % kKeysPerSegment == 0;
-      rows > kTileRows ? AddValuesOfTwo(acc, fresh) : AddValuesOfOne(acc, fresh);
-    }
-    const int32_t segment = step / kKeysPerSegment * kKeysPerSegment;
-    if (segment > 0 && (left <= kKeysPerStep || (step + kKeysPerStep) % kKeysPerSegment == 0)) {
+      last - first > kTileRows ? ManyRows(first, last, step, end, max_keys)
+                               : FewRows(first, last, step, end, max_keys);
+      step = end;
+      // The first segment is the total from the start; each further one is merged into it.
+      if (segment == 0 || (end < max_keys && end < segment + kKeysPerSegment)) continue;
       for (int32_t r = first; r < last; ++r) {
         if (num_keys(r) > segment) Merge(r);
       }
     }
   }
+  State& StateAt(int32_t step) { return step < kKeysPerSegment ? total_ : part_; }
 
-  // Tiles 0 to 3 are sums, 4 and 5 rows of q or of weights, 6 and 7 keys or values.
-  void Configure(int32_t rows) {
-    if (rows == configured_rows_) return;
-    configured_rows_ = rows;
-    const bool two = rows > kTileRows;
-    const int32_t upper = two ? kTileRows : rows, lower = two ? rows - kTileRows : rows;
+  Item ItemAt(int32_t row, int32_t rows, int32_t step, int32_t max_keys, int32_t buffer) {
+    Item item = {.row = row, .rows = rows, .step = step};
+    item.num_blocks = max_keys - step > kKvBlockTokens ? 2 : 1;
+    const int32_t* table = args_.rows[row].block_table + step / kKvBlockTokens;
+    for (int32_t i = 0; i < kBlocksPerStep; ++i) {
+      // Where blocks run out the last one stands in; no row sees its keys a second time.
+      item.blocks[i] = args_.kv + table[i < item.num_blocks ? i : 0] * int64_t(args_.block_bytes);
+    }
+    item.scores = scores_[buffer];
+    item.weights = weights_[buffer];
+    return item;
+  }
+
+  // Steps [begin, end) of more than 16 rows, in units of up to 32: items in a pipeline of three
+  // stages (scores, weights, values), whose parts take turns, so that the matrix unit and the
+  // vector units work at the same time and neither waits for what the other has just stored.
+  void ManyRows(int32_t first, int32_t last, int32_t begin, int32_t end, int32_t max_keys) {
+    const int32_t num_units = (last - first + kUnitRows - 1) / kUnitRows;
+    const int32_t unit_rows = (last - first + num_units - 1) / num_units;
+    const int32_t num_items = (end - begin) / kKeysPerStep * num_units;
+    const int32_t num_pairs = num_panels_ / 2 + 1;
+    const auto item_at = [&](int32_t i) {
+      const int32_t row = first + i % num_units * unit_rows;
+      return ItemAt(row, last - row < unit_rows ? last - row : unit_rows,
+                    begin + i / num_units * kKeysPerStep, max_keys, i % 2);
+    };
+    Item former, item, next = item_at(0);
+    for (int32_t pair = 0; pair < next.num_blocks; ++pair) ScoresOfTwo(next, pair);
+    for (int32_t i = 0; i < num_items; ++i) {
+      former = item;
+      item = next;
+      const bool more = i + 1 < num_items;
+      if (more) next = item_at(i + 1);
+      alignas(64) float shift[kUnitRows], factor[kUnitRows];
+      for (int32_t half = 0; half < item.rows; half += kTileRows) {
+        MoveMaxima(item, half, shift, factor);
+      }
+      constexpr int32_t kTurns = 8;
+      for (int32_t turn = 0; turn < kTurns; ++turn) {
+        constexpr int32_t kRows = kUnitRows / kTurns;
+        for (int32_t r = turn * kRows; r < (turn + 1) * kRows && r < item.rows; ++r) {
+          Weigh(item, r, shift[r]);
+        }
+        if (turn < kBlocksPerStep) {
+          if (more && turn < next.num_blocks) ScoresOfTwo(next, turn);
+        } else if (i > 0) {
+          constexpr int32_t kLeft = kTurns - kBlocksPerStep;
+          const int32_t done = turn - kBlocksPerStep;
+          for (int32_t p = num_pairs * done / kLeft; p < num_pairs * (done + 1) / kLeft; ++p) {
+            AddValuesOfTwo(former, 2 * p);
+          }
+        }
+      }
+      Rescale(item, factor);
+    }
+    for (int32_t p = 0; p < num_pairs; ++p) AddValuesOfTwo(item, 2 * p);
+  }
+
+  // Up to 16 rows wait for memory, not for the units: one step after the other.
+  void FewRows(int32_t first, int32_t last, int32_t begin, int32_t end, int32_t max_keys) {
+    for (int32_t step = begin; step < end; step += kKeysPerStep) {
+      const Item item = ItemAt(first, last - first, step, max_keys, 0);
+      ScoresOfOne(item);
+      alignas(64) float shift[kTileRows], factor[kTileRows];
+      MoveMaxima(item, 0, shift, factor);
+      for (int32_t r = 0; r < item.rows; ++r) Weigh(item, r, shift[r]);
+      Rescale(item, factor);
+      AddValuesOfOne(item);
+    }
+  }
+
+  // Tiles 0 to 3 are sums, 4 and 5 rows of q or of weights, 6 and 7 keys or values. The upper and
+  // the lower rows are those of 0, 1 and 4 and of 2, 3 and 5.
+  void Configure(int32_t upper, int32_t lower) {
+    if (upper == upper_ && lower == lower_) return;
+    upper_ = upper;
+    lower_ = lower;
     const int32_t tile_rows[8] = {upper, upper, lower, lower, upper, lower, kTileRows, kTileRows};
     amx::TileConfig config;
     for (int t = 0; t < 8; ++t) {
@@ -179,72 +254,64 @@ class AmxAttentionWalk {
     amx::LoadTileConfig(config);
   }
 
-  const std::byte* Keys(int32_t group, int32_t k) const {
-    return blocks_[group / 2] + group % 2 * (args_.k_bytes / 2) + k / kTileK * kTileBytes;
-  }
-  const std::byte* Values(int32_t block, int32_t panel) const {
-    return blocks_[block] + args_.k_bytes + panel * kTileBytes;
-  }
-  // The 16 lines of a tile, so many steps of the walk ahead.
-  static void Prefetch(const std::byte* tile) {
-    for (int32_t i = 0; i < kTileBytes; i += 64) Vec::Prefetch(tile + i);
-  }
-
-  // scores_[r][j] = q . k of the unit's rows from `row` on, not yet scaled.
-  void ScoresOfTwo(int32_t row) {
-    const int64_t q_bytes = args_.head_dim_padded * 2;
-    for (int32_t g = 0; g < 2 * num_blocks_; g += 2) {
-      amx::ZeroTile<0>();
-      amx::ZeroTile<1>();
-      amx::ZeroTile<2>();
-      amx::ZeroTile<3>();
-      for (int32_t k = 0; k < args_.head_dim_padded; k += kTileK) {
-        const uint16_t* q = q_ + row * args_.head_dim_padded + k;
-        amx::LoadTile<4>(q, q_bytes);
-        amx::LoadTile<6>(Keys(g, k), kTileRowBytes);
-        amx::DotTiles<0, 4, 6>();
-        amx::LoadTile<7>(Keys(g + 1, k), kTileRowBytes);
-        amx::DotTiles<1, 4, 7>();
-        amx::LoadTile<5>(q + kTileRows * args_.head_dim_padded, q_bytes);
-        amx::DotTiles<2, 5, 6>();
-        amx::DotTiles<3, 5, 7>();
-      }
-      float* s = scores_ + g * 16;
-      constexpr int64_t kBytes = kKeysPerStep * 4;
-      amx::StoreTile<0>(s, kBytes);
-      amx::StoreTile<1>(s + 16, kBytes);
-      amx::StoreTile<2>(s + kTileRows * kKeysPerStep, kBytes);
-      amx::StoreTile<3>(s + kTileRows * kKeysPerStep + 16, kBytes);
-    }
-  }
-
-  // The same for up to 16 rows: four chains in flight, where few rows stream the keys.
-  void ScoresOfOne(int32_t row) {
+  // scores[r][j] = q . k, not yet scaled, over the keys of one block.
+  void ScoresOfTwo(const Item& item, int32_t block) {
+    const int32_t upper = item.upper(), padded = args_.head_dim_padded;
+    const int64_t q_bytes = padded * 2;
+    const uint16_t* q = q_ + item.row * padded;
+    const uint16_t* q_lower = q + upper * padded;
+    const std::byte* k = item.blocks[block];
+    const std::byte* k_second = k + args_.k_bytes / 2;
+    Configure(upper, item.rows - upper);
     amx::ZeroTile<0>();
     amx::ZeroTile<1>();
     amx::ZeroTile<2>();
     amx::ZeroTile<3>();
-    for (int32_t k = 0; k < args_.head_dim_padded; k += kTileK) {
-      amx::LoadTile<4>(q_ + row * args_.head_dim_padded + k, args_.head_dim_padded * 2);
-      amx::LoadTile<6>(Keys(0, k), kTileRowBytes);
-      amx::LoadTile<7>(Keys(1, k), kTileRowBytes);
+    for (int32_t d = 0; d < padded; d += kTileK, k += kTileBytes, k_second += kTileBytes) {
+      amx::LoadTile<4>(q + d, q_bytes);
+      amx::LoadTile<6>(k, kTileRowBytes);
+      amx::DotTiles<0, 4, 6>();
+      amx::LoadTile<7>(k_second, kTileRowBytes);
+      amx::DotTiles<1, 4, 7>();
+      amx::LoadTile<5>(q_lower + d, q_bytes);
+      amx::DotTiles<2, 5, 6>();
+      amx::DotTiles<3, 5, 7>();
+    }
+    float* s = item.scores + block * kKvBlockTokens;
+    float* s_lower = s + upper * kKeysPerStep;
+    constexpr int64_t kBytes = kKeysPerStep * 4;
+    amx::StoreTile<0>(s, kBytes);
+    amx::StoreTile<1>(s + 16, kBytes);
+    amx::StoreTile<2>(s_lower, kBytes);
+    amx::StoreTile<3>(s_lower + 16, kBytes);
+  }
+
+  // The same over the whole step for up to 16 rows: four chains in flight.
+  void ScoresOfOne(const Item& item) {
+    Configure(item.rows, item.rows);
+    amx::ZeroTile<0>();
+    amx::ZeroTile<1>();
+    amx::ZeroTile<2>();
+    amx::ZeroTile<3>();
+    const uint16_t* q = q_ + item.row * args_.head_dim_padded;
+    const size_t second = args_.k_bytes / 2;
+    for (int32_t d = 0; d < args_.head_dim_padded; d += kTileK) {
+      const int32_t offset = d / kTileK * kTileBytes;
+      amx::LoadTile<4>(q + d, args_.head_dim_padded * 2);
+      amx::LoadTile<6>(item.blocks[0] + offset, kTileRowBytes);
+      amx::LoadTile<7>(item.blocks[0] + second + offset, kTileRowBytes);
       amx::DotTiles<0, 4, 6>();
       amx::DotTiles<1, 4, 7>();
-      amx::LoadTile<6>(Keys(2, k), kTileRowBytes);
-      amx::LoadTile<7>(Keys(3, k), kTileRowBytes);
+      amx::LoadTile<6>(item.blocks[1] + offset, kTileRowBytes);
+      amx::LoadTile<7>(item.blocks[1] + second + offset, kTileRowBytes);
       amx::DotTiles<2, 4, 6>();
       amx::DotTiles<3, 4, 7>();
-      if (prefetch_) {
-        for (int32_t g = 0; g < kGroupsPerStep; ++g) {
-          Prefetch(next_blocks_[g / 2] + g % 2 * (args_.k_bytes / 2) + k / kTileK * kTileBytes);
-        }
-      }
     }
     constexpr int64_t kBytes = kKeysPerStep * 4;
-    amx::StoreTile<0>(scores_, kBytes);
-    amx::StoreTile<1>(scores_ + 16, kBytes);
-    amx::StoreTile<2>(scores_ + 32, kBytes);
-    amx::StoreTile<3>(scores_ + 48, kBytes);
+    amx::StoreTile<0>(item.scores, kBytes);
+    amx::StoreTile<1>(item.scores + 16, kBytes);
+    amx::StoreTile<2>(item.scores + 32, kBytes);
+    amx::StoreTile<3>(item.scores + 48, kBytes);
   }
 
   // How many keys of the step the row sees.
@@ -252,152 +319,142 @@ class AmxAttentionWalk {
     const int32_t left = num_keys(row) - step;
     return left < 0 ? 0 : left > kKeysPerStep ? kKeysPerStep : left;
   }
-  // Those of the 16 keys from `group` on, if it sees so many of the step.
+  // Those of the 16 keys from 16 * group on, if it sees so many of the step.
   static __mmask16 MaskOf(int32_t visible, int32_t group) {
     const int32_t left = visible - 16 * group;
     return left >= 16 ? 0xffff : Vec::First(left < 0 ? 0 : left);
   }
 
-  // Moves the maxima of up to 16 rows, at `half` of the unit, past this step's scores, turns the
-  // scores into weights against them, and what is there already to the new maxima.
-  void Softmax(int32_t row, int32_t rows, int32_t step, int32_t half, State& state) {
-    const Vec scale = Vec::Set(args_.scale);
-    const Vec lowest = Vec::Set(-__builtin_inff());
-    const float* scores = scores_ + half * kKeysPerStep;
-    uint16_t* weights = weights_ + half * kKeysPerStep;
-    Vec largest[16];
+  // The largest visible score of the row, not yet scaled, or -inf.
+  static Vec LargestScore(const float* scores, int32_t visible) {
+    Vec max = Vec::Set(-__builtin_inff());
+    if (visible == kKeysPerStep) {
+      for (int32_t g = 0; g < kGroupsPerStep; ++g) {
+        max = {_mm512_max_ps(_mm512_load_ps(scores + 16 * g), max.v)};  // max where it is NaN
+      }
+      return max;
+    }
+    for (int32_t g = 0; 16 * g < visible; ++g) {
+      const __m512 s = _mm512_load_ps(scores + 16 * g);
+      max = {_mm512_mask_max_ps(max.v, MaskOf(visible, g), s, max.v)};
+    }
+    return max;
+  }
+
+  // Moves the maxima of the 16 rows from `half` on past this step's scores; shift is the new
+  // maxima, factor what is there already must be multiplied by.
+  void MoveMaxima(const Item& item, int32_t half, float* shift, float* factor) {
+    const int32_t rows = item.rows - half < kTileRows ? item.rows - half : kTileRows;
+    Vec largest[kTileRows];
     __mmask16 sees = 0;  // rows that see a key of the step
     for (int32_t r = 0; r < kTileRows; ++r) {
-      Vec max = lowest;
-      const int32_t visible = r < rows ? Visible(row + r, step) : 0;
-      for (int32_t g = 0; g < kGroupsPerStep && visible > 0; ++g) {
-        const Vec s = Vec::Load(scores + r * kKeysPerStep + 16 * g) * scale;
-        const __m512 seen = _mm512_mask_mov_ps(lowest.v, MaskOf(visible, g), s.v);
-        max = {_mm512_max_ps(seen, max.v)};  // max where seen is NaN
-      }
-      largest[r] = max;
+      const int32_t visible = r < rows ? Visible(item.row + half + r, item.step) : 0;
+      largest[r] = LargestScore(item.scores + (half + r) * kKeysPerStep, visible);
       sees = static_cast<__mmask16>(sees | (visible > 0) << r);
     }
-    const Vec old_max = Vec::Load(state.max + row);
-    const Vec new_max = {_mm512_max_ps(LargestOfEach(largest).v, old_max.v)};
-    alignas(64) float shift[16], factor[16];
-    new_max.Store(shift);
-    const __m512 change = _mm512_mask_mov_ps(_mm512_set1_ps(1.0f), sees, Exp(old_max - new_max).v);
-    _mm512_store_ps(factor, change);
-    new_max.StoreFirst(state.max + row, rows);
-    for (int32_t r = 0; r < rows; ++r) {
-      Weigh(scores + r * kKeysPerStep, Visible(row + r, step), shift[r],
-            weights + r * kKeysPerStep);
+    float* max = StateAt(item.step).max + item.row + half;
+    const Vec old_max = item.fresh() ? Vec::Set(-__builtin_inff()) : Vec::Load(max);
+    const Vec step_max = LargestOfEach(largest) * Vec::Set(args_.scale);
+    const Vec new_max = {_mm512_max_ps(step_max.v, old_max.v)};
+    new_max.StoreFirst(max, rows);
+    new_max.Store(shift + half);
+    const __m512 change = Exp(old_max - new_max).v;
+    _mm512_storeu_ps(factor + half, _mm512_mask_mov_ps(_mm512_set1_ps(1.0f), sees, change));
+  }
+
+  // weights[j] = exp(scores[j] * scale - shift) in bf16 for the keys that the row sees, 0 beyond.
+  void Weigh(const Item& item, int32_t r, float shift) const {
+    const float* scores = item.scores + r * kKeysPerStep;
+    uint16_t* weights = item.weights + r * kKeysPerStep;
+    const int32_t visible = Visible(item.row + r, item.step);
+    const Vec scale = Vec::Set(args_.scale);
+    const Vec by = Vec::Set(0.0f - shift);
+    for (int32_t g = 0; g < kGroupsPerStep; g += 2) {
+      const Vec low = ExpOfWeight(Fma(Vec::Load(scores + 16 * g), scale, by));
+      const Vec high = ExpOfWeight(Fma(Vec::Load(scores + 16 * g + 16), scale, by));
+      const auto mask = static_cast<__mmask32>(MaskOf(visible, g) | MaskOf(visible, g + 1) << 16);
+      const __m512bh both = _mm512_maskz_cvtne2ps_pbh(mask, high.v, low.v);
+      _mm512_store_si512(weights + 16 * g, (__m512i)both);
     }
-    if (step % kKeysPerSegment == 0) return;  // nothing there yet
-    unsigned changed = _mm512_cmp_ps_mask(change, _mm512_set1_ps(1.0f), _CMP_NEQ_UQ);
-    for (changed &= (1u << rows) - 1; changed != 0; changed &= changed - 1) {
-      const int r = __builtin_ctz(changed);
-      float* acc = state.acc + (row + r) * stride_;
+  }
+
+  // Multiplies what is there by the rows' factors.
+  void Rescale(const Item& item, const float* factor) {
+    if (item.fresh()) return;  // nothing
+    float* acc = StateAt(item.step).acc + item.row * stride_;
+    for (int32_t r = 0; r < item.rows; ++r, acc += stride_) {
+      if (factor[r] == 1.0f) continue;
       const Vec by = Vec::Set(factor[r]);
       for (int32_t d = 0; d < stride_; d += 16) (Vec::Load(acc + d) * by).Store(acc + d);
     }
   }
 
-  // weights[j] = exp(scores[j] * scale - shift) in bf16 for the first `visible` keys, 0 beyond.
-  void Weigh(const float* scores, int32_t visible, float shift, uint16_t* weights) {
-    const Vec scale = Vec::Set(args_.scale);
-    const Vec by = Vec::Set(shift);
-    for (int32_t g = 0; g < kGroupsPerStep; g += 2) {
-      const Vec low = Exp(Vec::Load(scores + 16 * g) * scale - by);
-      const Vec high = Exp(Vec::Load(scores + 16 * g + 16) * scale - by);
-      const auto mask = static_cast<__mmask32>(MaskOf(visible, g) | MaskOf(visible, g + 1) << 16);
-      const __m512bh both = _mm512_maskz_cvtne2ps_pbh(mask, high.v, low.v);
-      _mm512_storeu_si512(weights + 16 * g, (__m512i)both);
-    }
+  // Values of one block in a panel; the panel behind the last is the rows' sums of weights.
+  const std::byte* Values(const Item& item, int32_t block, int32_t panel) const {
+    return panel < num_panels_ ? item.blocks[block] + args_.k_bytes + panel * kTileBytes
+                               : reinterpret_cast<const std::byte*>(ones_.bf16);
   }
 
-  // acc [32 rows, stride_] = acc + weights * V, the sum of weights as one more panel.
-  void AddValuesOfTwo(float* acc, bool fresh) {
+  // acc += weights * V over two panels, of which the second may be missing.
+  void AddValuesOfTwo(const Item& item, int32_t panel) {
+    constexpr int64_t kWeightBytes = kKeysPerStep * 2;
+    const int32_t upper = item.upper();
     const int64_t bytes = stride_ * 4;
-    float* lower = acc + kTileRows * stride_;
-    for (int32_t panel = 0; panel <= num_panels_; panel += 2) {
-      const bool pair = panel + 1 <= num_panels_;
-      float* c = acc + panel * 16;
-      float* c_lower = lower + panel * 16;
-      if (fresh) {
-        amx::ZeroTile<0>();
-        amx::ZeroTile<1>();
-        amx::ZeroTile<2>();
-        amx::ZeroTile<3>();
-      } else {
-        amx::LoadTile<0>(c, bytes);
-        amx::LoadTile<2>(c_lower, bytes);
-        if (pair) amx::LoadTile<1>(c + 16, bytes);
-        if (pair) amx::LoadTile<3>(c_lower + 16, bytes);
-      }
-      for (int32_t block = 0; block < num_blocks_; ++block) {
-        LoadWeights<4>(0, block);
-        amx::LoadTile<6>(panel < num_panels_ ? Values(block, panel) : Ones(), kTileRowBytes);
-        amx::DotTiles<0, 4, 6>();
-        LoadWeights<5>(1, block);
-        amx::DotTiles<2, 5, 6>();
-        if (!pair) continue;
-        amx::LoadTile<7>(panel + 1 < num_panels_ ? Values(block, panel + 1) : Ones(),
-                         kTileRowBytes);
-        amx::DotTiles<1, 4, 7>();
-        amx::DotTiles<3, 5, 7>();
-      }
-      amx::StoreTile<0>(c, bytes);
-      amx::StoreTile<2>(c_lower, bytes);
-      if (pair) amx::StoreTile<1>(c + 16, bytes);
-      if (pair) amx::StoreTile<3>(c_lower + 16, bytes);
+    const bool pair = panel < num_panels_;
+    float* c = StateAt(item.step).acc + item.row * stride_ + panel * 16;
+    float* c_lower = c + upper * stride_;
+    Configure(upper, item.rows - upper);
+    if (item.fresh()) {
+      amx::ZeroTile<0>();
+      amx::ZeroTile<1>();
+      amx::ZeroTile<2>();
+      amx::ZeroTile<3>();
+    } else {
+      amx::LoadTile<0>(c, bytes);
+      amx::LoadTile<2>(c_lower, bytes);
+      if (pair) amx::LoadTile<1>(c + 16, bytes);
+      if (pair) amx::LoadTile<3>(c_lower + 16, bytes);
     }
-  }
-
-  // The same for up to 16 rows.
-  void AddValuesOfOne(float* acc, bool fresh) {
-    const int64_t bytes = stride_ * 4;
-    LoadWeights<4>(0, 0);
-    if (num_blocks_ == 2) LoadWeights<5>(0, 1);
-    for (int32_t panel = 0; panel <= num_panels_; panel += 2) {
-      const bool pair = panel + 1 <= num_panels_;
-      float* c = acc + panel * 16;
-      if (fresh) {
-        amx::ZeroTile<0>();
-        amx::ZeroTile<1>();
-      } else {
-        amx::LoadTile<0>(c, bytes);
-        if (pair) amx::LoadTile<1>(c + 16, bytes);
-      }
-      const int32_t second = panel + 1;
-      amx::LoadTile<6>(panel < num_panels_ ? Values(0, panel) : Ones(), kTileRowBytes);
+    for (int32_t block = 0; block < item.num_blocks; ++block) {
+      const uint16_t* weights = item.weights + block * kKvBlockTokens;
+      amx::LoadTile<4>(weights, kWeightBytes);
+      amx::LoadTile<6>(Values(item, block, panel), kTileRowBytes);
       amx::DotTiles<0, 4, 6>();
-      if (pair) {
-        amx::LoadTile<7>(second < num_panels_ ? Values(0, second) : Ones(), kTileRowBytes);
-        amx::DotTiles<1, 4, 7>();
-      }
-      if (num_blocks_ == 2) {
-        amx::LoadTile<6>(panel < num_panels_ ? Values(1, panel) : Ones(), kTileRowBytes);
-        amx::DotTiles<0, 5, 6>();
-        if (pair) {
-          amx::LoadTile<7>(second < num_panels_ ? Values(1, second) : Ones(), kTileRowBytes);
-          amx::DotTiles<1, 5, 7>();
-        }
-      }
-      amx::StoreTile<0>(c, bytes);
-      if (pair) amx::StoreTile<1>(c + 16, bytes);
-      if (!prefetch_ || panel == num_panels_) continue;
-      for (int32_t block = 0; block < kBlocksPerStep; ++block) {
-        const std::byte* next = next_blocks_[block] + args_.k_bytes + panel * kTileBytes;
-        Prefetch(next);
-        if (second < num_panels_) Prefetch(next + kTileBytes);
-      }
+      amx::LoadTile<5>(weights + upper * kKeysPerStep, kWeightBytes);
+      amx::DotTiles<2, 5, 6>();
+      if (!pair) continue;
+      amx::LoadTile<7>(Values(item, block, panel + 1), kTileRowBytes);
+      amx::DotTiles<1, 4, 7>();
+      amx::DotTiles<3, 5, 7>();
     }
+    amx::StoreTile<0>(c, bytes);
+    amx::StoreTile<2>(c_lower, bytes);
+    if (pair) amx::StoreTile<1>(c + 16, bytes);
+    if (pair) amx::StoreTile<3>(c_lower + 16, bytes);
   }
 
-  // Of 16 rows at `half` (0, 1) of the unit, the keys of one block.
-  template <int kTile>
-  void LoadWeights(int32_t half, int32_t block) const {
-    amx::LoadTile<kTile>(weights_ + half * kTileRows * kKeysPerStep + block * kKvBlockTokens,
-                         kKeysPerStep * 2);
+  // The same for up to 16 rows, over all panels: two of a block at a time.
+  void AddValuesOfOne(const Item& item) {
+    constexpr int64_t kWeightBytes = kKeysPerStep * 2;
+    const int64_t bytes = stride_ * 4;
+    float* c = StateAt(item.step).acc + item.row * stride_;
+    amx::LoadTile<4>(item.weights, kWeightBytes);
+    amx::LoadTile<5>(item.weights + kKvBlockTokens, kWeightBytes);
+    for (int32_t panel = 0; panel <= num_panels_; ++panel, c += 16) {
+      if (item.fresh()) {
+        amx::ZeroTile<0>();
+      } else {
+        amx::LoadTile<0>(c, bytes);
+      }
+      amx::LoadTile<6>(Values(item, 0, panel), kTileRowBytes);
+      amx::DotTiles<0, 4, 6>();
+      if (item.num_blocks == 2) {
+        amx::LoadTile<7>(Values(item, 1, panel), kTileRowBytes);
+        amx::DotTiles<0, 5, 7>();
+      }
+      amx::StoreTile<0>(c, bytes);
+    }
   }
-  const std::byte* Ones() const { return reinterpret_cast<const std::byte*>(ones_.bf16); }
 
   // The row's total continues by the segment that is done.
   void Merge(int32_t row) {
@@ -426,15 +483,11 @@ class AmxAttentionWalk {
   const AttentionArgs& args_;
   const int32_t num_panels_;  // of V
   const int32_t stride_;
-  const bool prefetch_;  // few rows: waiting for memory, not for the unit
   const OnesTile ones_;
-  int32_t configured_rows_ = 0;
-  // Of the step.
-  int32_t num_blocks_ = 0;
-  const std::byte* blocks_[kBlocksPerStep];
-  const std::byte* next_blocks_[kBlocksPerStep];  // of the next step, or any
-  alignas(64) float scores_[kUnitRows * kKeysPerStep];
-  alignas(64) uint16_t weights_[kUnitRows * kKeysPerStep];
+  int32_t upper_ = 0, lower_ = 0;  // rows that the tiles are configured for
+  // Of an item and the next.
+  alignas(64) float scores_[2][kUnitRows * kKeysPerStep];
+  alignas(64) uint16_t weights_[2][kUnitRows * kKeysPerStep];
   alignas(64) uint16_t q_[kMaxQueryRows * kMaxHeadDim];  // [rows, head_dim_padded]
   State part_;                                           // of the segment
   State total_;                                          // of the segments before it

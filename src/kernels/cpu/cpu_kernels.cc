@@ -39,6 +39,12 @@ class CpuKernels final : public Kernels {
     SKEIN_CHECK(call.n_begin >= 0 && call.n_begin % kPanelCols == 0);
     SKEIN_CHECK(call.n_begin < call.n_end && call.n_end <= call.w->n());
     SKEIN_CHECK(call.n_end % kPanelCols == 0 || call.n_end == call.w->n());
+    SKEIN_CHECK(IsComputeType(call.out_dtype));
+    SKEIN_CHECK(!call.add_to_out || (call.out_dtype == DType::kF32 && call.up_begin == 0));
+    if (call.up_begin != 0) {
+      SKEIN_CHECK(call.up_begin % kPanelCols == 0 && call.n_end % kPanelCols == 0);
+      SKEIN_CHECK(call.n_end <= call.up_begin && call.n_end <= call.w->n() - call.up_begin);
+    }
     const ScopedFpMode fp_mode;
     call.w->dtype() == DType::kBf16 ? ops_.gemm_bf16(call) : ops_.gemm_f32(call);
   }
@@ -87,10 +93,11 @@ class CpuKernels final : public Kernels {
     ops_.activate(activation, x, n, out, out_dtype);
   }
 
-  void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) const override {
-    SKEIN_CHECK(head_dim >= 2 && head_dim % 2 == 0);
+  void Rotate(const RotateCall& call) const override {
+    SKEIN_CHECK(call.head_dim >= 2 && call.head_dim % 2 == 0 && call.head_dim <= kMaxHeadDim);
+    SKEIN_CHECK(call.num_heads >= 1 && call.out != call.x && IsComputeType(call.dtype));
     const ScopedFpMode fp_mode;
-    ops_.rope(x, cos, sin, head_dim);
+    ops_.rotate(call);
   }
 
   void SiluMul(const float* gate, const float* up, int32_t n, void* out,

@@ -2,6 +2,7 @@
 
 // Products of the FMA class; see math_body.h for how this file is used.
 
+#include "kernels/cpu/math_body.h"
 #include "kernels/cpu/ops.h"
 
 namespace skein {
@@ -107,62 +108,92 @@ inline void WidenRows(const uint16_t* a, int64_t lda, int rows, int32_t k, float
   }
 }
 
-// out = [out +] (sum + bias) for the finished sums c [rows, 16] of one panel.
+// The call's results from finished sums c [rows, 16] of one panel and, for SwiGLU, up [rows, 16] of
+// its partner; both have row stride ldc.
 template <class V>
-inline void FinishPanel(const GemmCall& call, const float* c, int64_t ldc, int32_t row_begin,
-                        int32_t rows, int32_t column) {
+inline void FinishPanel(const GemmCall& call, const float* c, const float* up, int64_t ldc,
+                        int32_t row_begin, int32_t rows, int32_t column) {
   const int n = call.n_end - column < 16 ? call.n_end - column : 16;
+  const V zero = V::Set(0.0f);
+  const bool biased = call.bias != nullptr;
+  if (n == 16 && !biased && up == nullptr && call.out_dtype == DType::kF32) {
+    float* out = static_cast<float*>(call.out) + row_begin * call.ldo + column;
+    for (int32_t r = 0; r < rows; ++r, out += call.ldo, c += ldc) {
+      const V v = V::Load(c);
+      (call.add_to_out ? V::Load(out) + v : v).Store(out);
+    }
+    return;
+  }
+  const V bias = biased ? V::LoadFirst(call.bias + column, n) : zero;
+  const V up_bias = biased && up != nullptr ? V::Load(call.bias + call.up_begin + column) : zero;
   for (int32_t r = 0; r < rows; ++r) {
-    float* out = call.out + (row_begin + r) * call.ldo + column;
+    const int64_t index = (row_begin + r) * call.ldo + column;
     V v = V::Load(c + r * ldc);
-    if (call.bias != nullptr) v = v + V::LoadFirst(call.bias + column, n);
-    if (call.add_to_out) v = V::LoadFirst(out, n) + v;
-    v.StoreFirst(out, n);
+    if (biased) v = v + bias;
+    if (up != nullptr) {
+      const V u = V::Load(up + r * ldc);
+      v = SiluTimes(v, biased ? u + up_bias : u);
+    }
+    if (call.add_to_out) v = V::LoadFirst(static_cast<const float*>(call.out) + index, n) + v;
+    StoreAs(v, call.out, call.out_dtype, index, n);
   }
 }
 
 inline constexpr int32_t kRowsPerChunk = 48;     // sums of so many rows wait on the stack
 inline constexpr int32_t kBlockElements = 1024;  // a block of a, widened, on the stack
 
-// Columns of P panels from panel `first`, all rows. Blocks of k are walked outside the rows, so
-// that the panels' part of a block stays in the first-level cache; c is spilled between them,
-// exactly.
+// Sums of rows [row_begin, row_begin + rows) and the P panels from panel `first`, to c [rows, 16
+// P]. Blocks of k are walked outside the rows, so that the panels' part of a block stays in the
+// first-level cache; c is spilled between them, exactly.
 template <class V, bool kBf16, int kMaxRows, int P>
-inline void PanelGroup(const GemmCall& call, int32_t first) {
+inline void PanelSums(const GemmCall& call, int32_t first, int32_t row_begin, int32_t rows,
+                      float* c) {
   constexpr int kPanelStride = 16 * P;
-  alignas(64) float c[kRowsPerChunk * kPanelStride];
   alignas(64) float a_block[kBlockElements];
   const int32_t k = call.w->k();
   const int32_t tile_rows = call.m < kMaxRows ? call.m : kMaxRows;
   const int32_t k_block = kBlockElements / tile_rows / 32 * 32;
+  for (int32_t i = 0; i < rows * kPanelStride; i += 16) V::Set(0.0f).Store(c + i);
+  for (int32_t k_begin = 0; k_begin < k; k_begin += k_block) {
+    const int32_t k_count = k - k_begin < k_block ? k - k_begin : k_block;
+    const std::byte* panels[P];
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) {
+      panels[p] = call.w->panel(first + p) + int64_t{k_begin} * (kBf16 ? 32 : 64);
+    }
+    for (int32_t r = 0; r < rows; r += tile_rows) {
+      const int count = rows - r < tile_rows ? rows - r : tile_rows;
+      const int64_t a_offset = (row_begin + r) * call.lda + k_begin;
+      if constexpr (kBf16) {
+        WidenRows<V>(static_cast<const uint16_t*>(call.a) + a_offset, call.lda, count, k_count,
+                     a_block);
+        TileOfRows<V, true, kMaxRows, P>(count, a_block, k_count, panels, k_count,
+                                         c + r * kPanelStride, kPanelStride);
+      } else {
+        TileOfRows<V, false, kMaxRows, P>(count, static_cast<const float*>(call.a) + a_offset,
+                                          call.lda, panels, k_count, c + r * kPanelStride,
+                                          kPanelStride);
+      }
+    }
+  }
+}
+
+// Columns of P panels from panel `first`, all rows.
+template <class V, bool kBf16, int kMaxRows, int P>
+inline void PanelGroup(const GemmCall& call, int32_t first) {
+  constexpr int kPanelStride = 16 * P;
+  alignas(64) float c[kRowsPerChunk * kPanelStride];
+  alignas(64) float up[kRowsPerChunk * kPanelStride];
   for (int32_t row_begin = 0; row_begin < call.m; row_begin += kRowsPerChunk) {
     const int32_t rows = call.m - row_begin < kRowsPerChunk ? call.m - row_begin : kRowsPerChunk;
-    for (int32_t i = 0; i < rows * kPanelStride; i += 16) V::Set(0.0f).Store(c + i);
-    for (int32_t k_begin = 0; k_begin < k; k_begin += k_block) {
-      const int32_t k_count = k - k_begin < k_block ? k - k_begin : k_block;
-      const std::byte* panels[P];
-#pragma GCC unroll 8
-      for (int p = 0; p < P; ++p) {
-        panels[p] = call.w->panel(first + p) + int64_t{k_begin} * (kBf16 ? 32 : 64);
-      }
-      for (int32_t r = 0; r < rows; r += tile_rows) {
-        const int count = rows - r < tile_rows ? rows - r : tile_rows;
-        const int64_t a_offset = (row_begin + r) * call.lda + k_begin;
-        if constexpr (kBf16) {
-          WidenRows<V>(static_cast<const uint16_t*>(call.a) + a_offset, call.lda, count, k_count,
-                       a_block);
-          TileOfRows<V, true, kMaxRows, P>(count, a_block, k_count, panels, k_count,
-                                           c + r * kPanelStride, kPanelStride);
-        } else {
-          TileOfRows<V, false, kMaxRows, P>(count, static_cast<const float*>(call.a) + a_offset,
-                                            call.lda, panels, k_count, c + r * kPanelStride,
-                                            kPanelStride);
-        }
-      }
+    PanelSums<V, kBf16, kMaxRows, P>(call, first, row_begin, rows, c);
+    if (call.up_begin > 0) {
+      PanelSums<V, kBf16, kMaxRows, P>(call, first + call.up_begin / 16, row_begin, rows, up);
     }
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) {
-      FinishPanel<V>(call, c + 16 * p, kPanelStride, row_begin, rows, 16 * (first + p));
+      FinishPanel<V>(call, c + 16 * p, call.up_begin > 0 ? up + 16 * p : nullptr, kPanelStride,
+                     row_begin, rows, 16 * (first + p));
     }
   }
 }

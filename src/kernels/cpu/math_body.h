@@ -16,6 +16,19 @@ inline V Max(V a, V b) {
   return IfGreater(a, b, a, b);
 }
 
+// e^r for |r| <= ln(2) / 2: 1 + r + r^2 q(r), with the least maximal relative error on the interval
+// (4e-9).
+template <class V>
+inline V ExpPolynomial(V r) {
+  V q = V::Set(0x1.6a2430p-10f);
+  q = Fma(q, r, V::Set(0x1.1239e4p-7f));
+  q = Fma(q, r, V::Set(0x1.5558f2p-5f));
+  q = Fma(q, r, V::Set(0x1.555492p-3f));
+  q = Fma(q, r, V::Set(0x1.fffffcp-2f));
+  q = Fma(q, r, V::Set(1.0f));
+  return Fma(q, r, V::Set(1.0f));
+}
+
 // e^x. Results below the smallest normal number are 0.
 template <class V>
 inline V Exp(V x) {
@@ -26,17 +39,15 @@ inline V Exp(V x) {
   const V n = shifted - magic;
   V r = Fma(n, V::Set(-0x1.62e4p-1f), x);  // ln 2 in two parts; n times the short one is exact
   r = Fma(n, V::Set(-0x1.7f7d1cp-20f), r);
-  // 1 + r + r^2 q(r), with the least maximal relative error on the interval (4e-9).
-  V q = V::Set(0x1.6a2430p-10f);
-  q = Fma(q, r, V::Set(0x1.1239e4p-7f));
-  q = Fma(q, r, V::Set(0x1.5558f2p-5f));
-  q = Fma(q, r, V::Set(0x1.555492p-3f));
-  q = Fma(q, r, V::Set(0x1.fffffcp-2f));
-  q = Fma(q, r, V::Set(1.0f));
-  q = Fma(q, r, V::Set(1.0f));
-  V y = AddExponent(q, shifted);
+  V y = AddExponent(ExpPolynomial(r), shifted);
   y = IfGreater(V::Set(-0x1.5d589ep+6f), x, V::Set(0.0f), y);
   return IfGreater(x, V::Set(0x1.62e42ep+6f), V::Set(__builtin_inff()), y);
+}
+
+// silu(gate) * up.
+template <class V>
+inline V SiluTimes(V gate, V up) {
+  return gate / (V::Set(1.0f) + Exp(V::Set(0.0f) - gate)) * up;
 }
 
 // x * Phi(x), Phi the normal distribution: with a = |x|, Phi(-a) is exp(-a^2 / 2) times a

@@ -39,7 +39,7 @@ struct CpuOps {
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int32_t n,
                      void* out, DType out_dtype);
   void (*activate)(Activation activation, const float* x, int32_t n, void* out, DType out_dtype);
-  void (*rope)(float* x, const float* cos, const float* sin, int32_t head_dim);
+  void (*rotate)(const RotateCall& call);
   void (*silu_mul)(const float* gate, const float* up, int32_t n, void* out, DType out_dtype);
   void (*convert)(const float* x, int32_t n, void* out, DType out_dtype);
   SumOfExp (*sum_of_exp)(const float* x, int32_t n);

@@ -9,9 +9,9 @@ namespace skein {
 
 inline constexpr int kLanes = 16;
 
+// What x [n] is multiplied by to have a mean square of one.
 template <class V>
-void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
-             DType out_dtype) {
+inline float NormScale(const float* x, float eps, int32_t n) {
   V squares = V::Set(0.0f);
   int32_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
@@ -23,8 +23,15 @@ void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* ou
     squares = Fma(v, v, squares);
   }
   const float mean = squares.Sum() / static_cast<float>(n);
-  const V scale = V::Set(1.0f / __builtin_sqrtf(mean + eps));
-  for (i = 0; i + kLanes <= n; i += kLanes) {
+  return 1.0f / __builtin_sqrtf(mean + eps);
+}
+
+template <class V>
+void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
+             DType out_dtype) {
+  const V scale = V::Set(NormScale<V>(x, eps, n));
+  int32_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
     StoreAs(V::Load(x + i) * scale * V::Load(weight + i), out, out_dtype, i, kLanes);
   }
   if (i < n) {
@@ -91,28 +98,52 @@ void Activate(Activation activation, const float* x, int32_t n, void* out, DType
   }
 }
 
+// n <= 16 pairs from i on of the head at `offset`.
+template <class V, class LoadFn>
+inline void RotatePairs(const RotateCall& call, V scale, int64_t offset, int32_t i, int n,
+                        LoadFn load) {
+  const int32_t half = call.head_dim / 2;
+  V a = load(call.x + offset + i), b = load(call.x + offset + half + i);
+  if (call.norm != nullptr) {
+    a = a * scale * load(call.norm + i);
+    b = b * scale * load(call.norm + half + i);
+  }
+  if (call.cos != nullptr) {
+    const V c = load(call.cos + i), s = load(call.sin + i);
+    const V rotated = a * c - b * s;
+    b = b * c + a * s;
+    a = rotated;
+  }
+  StoreAs(a, call.out, call.dtype, offset + i, n);
+  StoreAs(b, call.out, call.dtype, offset + half + i, n);
+}
+
 template <class V>
-void Rope(float* x, const float* cos, const float* sin, int32_t head_dim) {
-  const int32_t half = head_dim / 2;
-  for (int32_t i = 0; i < half; i += kLanes) {
-    const int n = half - i < kLanes ? half - i : kLanes;
-    const V a = V::LoadFirst(x + i, n);
-    const V b = V::LoadFirst(x + half + i, n);
-    const V c = V::LoadFirst(cos + i, n);
-    const V s = V::LoadFirst(sin + i, n);
-    (a * c - b * s).StoreFirst(x + i, n);
-    (b * c + a * s).StoreFirst(x + half + i, n);
+void Rotate(const RotateCall& call) {
+  const int32_t half = call.head_dim / 2;
+  for (int32_t h = 0; h < call.num_heads; ++h) {
+    const int64_t offset = int64_t{h} * call.head_dim;
+    V scale = V::Set(0.0f);
+    if (call.norm != nullptr) {
+      scale = V::Set(NormScale<V>(call.x + offset, call.eps, call.head_dim));
+    }
+    int32_t i = 0;
+    for (; i + kLanes <= half; i += kLanes) {
+      RotatePairs(call, scale, offset, i, kLanes, [](const float* p) { return V::Load(p); });
+    }
+    if (i < half) {
+      const int n = half - i;
+      RotatePairs(call, scale, offset, i, n, [n](const float* p) { return V::LoadFirst(p, n); });
+    }
   }
 }
 
 template <class V>
 void SiluMul(const float* gate, const float* up, int32_t n, void* out, DType out_dtype) {
-  const V one = V::Set(1.0f);
   for (int32_t i = 0; i < n; i += kLanes) {
     const int count = n - i < kLanes ? n - i : kLanes;
-    const V g = V::LoadFirst(gate + i, count);
-    const V silu = g / (one + Exp(V::Set(0.0f) - g));
-    StoreAs(silu * V::LoadFirst(up + i, count), out, out_dtype, i, count);
+    const V product = SiluTimes(V::LoadFirst(gate + i, count), V::LoadFirst(up + i, count));
+    StoreAs(product, out, out_dtype, i, count);
   }
 }
 

@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "apps/bench_command.h"
+#include "apps/bench_kernels.h"
+
+namespace skein {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options : KernelBenchOptions {
+  std::string model;
+  std::string json;
+};
+
+void PrintTable(const Json& result) {
+  const Json& limits = result["limits"];
+  fmt::print("{}, {} threads, at most {:.3f} TFLOP/s and {:.1f} GB/s\n",
+             result["isa"].get<std::string>(), result["threads"].get<int>(),
+             limits["compute_tflops"].get<double>(), limits["read_gbps"].get<double>());
+  fmt::print("{:<12}{:<9}{:>6}{:>10}{:>9}{:>10}{:>15}\n", "model", "product", "rows", "TFLOP/s",
+             "GB/s", "fraction", "oneDNN TFLOP/s");
+  for (const Json& row : result["gemm"]) {
+    const Json& peer = row["onednn_tflops"];
+    fmt::print("{:<12}{:<9}{:>6}{:>10.3f}{:>9.1f}{:>10.3f}{:>15}\n",
+               row["model"].get<std::string>(), row["name"].get<std::string>(), row["m"].get<int>(),
+               row["tflops"].get<double>(), row["gbps"].get<double>(),
+               row["fraction"].get<double>(),
+               peer.is_null() ? "-" : fmt::format("{:.3f}", peer.get<double>()));
+  }
+}
+
+}  // namespace
+
+void AddBenchKernelsCommand(CLI::App* bench, int* exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app =
+      bench->add_subcommand("kernels", "Matrix products beside the machine's limits and oneDNN");
+  app->add_option("--model", options->model, "Only the shapes of this model")
+      ->check(CLI::IsMember({"Qwen3-0.6B", "Qwen3-4B"}));
+  app->add_option("--rows", options->rows, "Rows of the products")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app->add_option("--samples", options->num_samples, "Samples of each figure, alternating")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app->add_option("--threads", options->threads, "Threads; 0: all processors")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app->add_option("--json", options->json, "Write the results to this file");
+  app->callback([options, exit_status] {
+    std::erase_if(options->products, [&](const ProductToMeasure& product) {
+      return !options->model.empty() && product.model != options->model;
+    });
+    const Result<Json> result = RunKernelBench(*options);
+    Status status = result.status();
+    if (status.ok()) status = WriteBenchJson(options->json, result.value());
+    if (!status.ok()) {
+      std::fprintf(stderr, "skein bench kernels: %s\n", status.message().c_str());
+      *exit_status = 1;
+      return;
+    }
+    PrintTable(result.value());
+  });
+}
+
+}  // namespace skein

@@ -1,0 +1,81 @@
+#include "apps/bench_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "apps/bench_limits.h"
+#include "apps/bench_onednn.h"
+#include "kernels/cpu/cpu_features.h"
+
+namespace skein {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+TEST(BenchLimitsTest, RooflineIsTheSlowerOfComputingAndReading) {
+  const MachineLimits limits = {.amx_bf16_tflops = 4, .fma_f32_tflops = 2, .read_gbps = 10};
+  EXPECT_DOUBLE_EQ(RooflineSeconds(limits, Isa::kAmx, 8e12, 1e9), 2.0);
+  EXPECT_DOUBLE_EQ(RooflineSeconds(limits, Isa::kAvx2, 8e12, 1e9), 4.0);
+  EXPECT_DOUBLE_EQ(RooflineSeconds(limits, Isa::kAmx, 8e12, 5e10), 5.0);
+}
+
+TEST(BenchLimitsTest, MeasuresEveryFigureOfThisMachine) {
+  if (!CpuHas(Isa::kAvx2)) GTEST_SKIP() << "needs AVX2";
+  const bool amx = CpuHas(Isa::kAmx);
+  ThreadTeam team(2);
+  const auto limits = MeasureLimits(team, 1);
+  ASSERT_TRUE(limits.ok()) << limits.status().message();
+  EXPECT_EQ(limits.value().amx_bf16_tflops > 0, amx);
+  EXPECT_GT(limits.value().fma_f32_tflops, 0);
+  EXPECT_GT(limits.value().read_gbps, 0);
+}
+
+TEST(BenchKernelsTest, ResultHasTheMembersThatTheHeaderNames) {
+  if (!CpuHas(Isa::kAvx2)) GTEST_SKIP() << "needs AVX2";
+  KernelBenchOptions options;
+  options.products = {{"m", "plain", 100, 70}, {"m", "pair", 128, 64, /*swiglu=*/true}};
+  options.rows = {1, 40};
+  options.num_samples = 1;
+  options.num_limit_runs = 1;
+  options.weight_bytes = 1;
+  const auto result = RunKernelBench(options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const Json& json = result.value();
+  EXPECT_GT(json["limits"]["compute_tflops"], 0);
+  EXPECT_GT(json["limits"]["read_gbps"], 0);
+  ASSERT_EQ(json["gemm"].size(), 4u);
+  EXPECT_EQ(json["gemm"][1]["m"], 40);
+  EXPECT_EQ(json["gemm"][1]["n"], 100);
+  EXPECT_EQ(json["gemm"][1]["k"], 70);
+  EXPECT_EQ(json["gemm"][2]["name"], "pair");
+  for (const Json& row : json["gemm"]) {
+    EXPECT_EQ(row["dtype"], "bf16");
+    EXPECT_GT(row["tflops"], 0);
+    EXPECT_GT(row["gbps"], 0);
+    EXPECT_GT(row["fraction"], 0);
+    EXPECT_TRUE(row["onednn_tflops"].is_null() || row["onednn_tflops"] > 0);
+  }
+}
+
+TEST(BenchKernelsTest, TheYardstickComputesTheSameProduct) {
+  // Small integers: exact in any order of summation.
+  std::vector<Bf16> a, w;
+  for (int i = 0; i < 3 * 40; ++i) a.push_back(ToBf16(static_cast<float>(i % 7 - 3)));
+  for (int i = 0; i < 20 * 40; ++i) w.push_back(ToBf16(static_cast<float>(i % 5 - 2)));
+  const auto product = OneDnnProduct::Make(3, 20, 40, a, w, 2, 1);
+  if (product == nullptr) GTEST_SKIP() << "built without oneDNN";
+  for (int weights : {0, 1}) {
+    product->Run(weights);
+    for (int r = 0; r < 3; ++r) {
+      for (int c = 0; c < 20; ++c) {
+        float sum = 0;
+        for (int i = 0; i < 40; ++i) sum += ToFloat(a[r * 40 + i]) * ToFloat(w[c * 40 + i]);
+        EXPECT_EQ(product->out()[r * 20 + c], sum);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skein

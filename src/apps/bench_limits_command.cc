@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "apps/bench_command.h"
+#include "apps/bench_limits.h"
+
+namespace skein {
+namespace {
+
+struct Options {
+  std::string json;
+  int runs = 31;
+  int threads = 0;
+};
+
+Status Run(const Options& options) {
+  SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
+  ThreadTeam team(options.threads > 0
+                      ? options.threads
+                      : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  SKEIN_ASSIGN_OR_RETURN(const MachineLimits limits, MeasureLimits(team, options.runs));
+  nlohmann::ordered_json json;
+  json["date"] = BenchDate();
+  json["isa"] = NameOf(isa);
+  json["threads"] = team.num_threads();
+  json["limits"] = LimitsToJson(limits, isa);
+  if (limits.amx_bf16_tflops > 0) fmt::print("AMX bf16 {:8.3f} TFLOP/s\n", limits.amx_bf16_tflops);
+  fmt::print("FMA f32  {:8.3f} TFLOP/s\n", limits.fma_f32_tflops);
+  fmt::print("read     {:8.1f} GB/s\n", limits.read_gbps);
+  return WriteBenchJson(options.json, json);
+}
+
+}  // namespace
+
+void AddBenchLimitsCommand(CLI::App* bench, int* exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = bench->add_subcommand(
+      "limits", "What this machine computes and reads at most, all threads together");
+  app->add_option("--runs", options->runs, "Runs of each figure; medians are reported")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  app->add_option("--threads", options->threads, "Threads; 0: all processors")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app->add_option("--json", options->json, "Write the results to this file");
+  app->callback([options, exit_status] {
+    const Status status = Run(*options);
+    if (status.ok()) return;
+    std::fprintf(stderr, "skein bench limits: %s\n", status.message().c_str());
+    *exit_status = 1;
+  });
+}
+
+}  // namespace skein

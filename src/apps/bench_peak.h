@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace skein {
+
+// Loops that do nothing but compute or read, on one thread, for MeasureLimits. Each returns the
+// operations done or a value that depends on all that it read.
+
+inline constexpr size_t kPeakOperandBytes = 16 << 10;  // of random bf16, 64-byte aligned
+
+// `steps` times four products of 16x32 by 32x16 bf16 on the matrix unit, operands loaded from the
+// first-level cache. Returns the floating-point operations. REQUIRES: AMX.
+double RunAmxPeak(const std::byte* operands, int64_t steps);
+
+// `steps` times 16 independent vector FMAs of f32. REQUIRES: that instruction set.
+double RunAvx512Peak(const float* operands, int64_t steps, float* result);
+double RunAvx2Peak(const float* operands, int64_t steps, float* result);
+
+// Reads `bytes`, a multiple of 512, by 64-byte lines.
+uint64_t ReadAll(const std::byte* data, size_t bytes);
+
+}  // namespace skein
