@@ -61,7 +61,7 @@ class ForestTest : public ::testing::TestWithParam<std::tuple<const char*, const
       const auto task = executor.Begin(*plan);
       EXPECT_EQ(executor.Resume(*task, never), TaskStatus::kDone);
       auto results = executor.Results(*task);
-      scheduler.Complete(results, 0);
+      scheduler.Complete(&results, 0);
       scheduler.CheckIntegrity();
       scheduler.TakeOutputs();
     }
