@@ -112,12 +112,10 @@ void StepAmx(const AttentionInput& in, int32_t begin, int32_t end, State& state)
   }
   for (float& x : p) x = Rounded(PowerOfTwo(std::fma(x, scale, -max)), in.dtype);
   for (float& lane : state.sum) lane = Moved(lane, state.max, max);
-  // Of each pair of keys the second comes first.
-  for (int32_t j = 0; j < n; ++j) {
-    const int32_t key = j ^ 1;
+  for (int32_t j = 0; j < n; j += 2) {
     float& lane = state.sum[j % 32 / 2];
-    if (key < n) lane = lane + p[key];
-    if (key > j && key >= n) lane = lane + p[j];
+    if (j + 1 < n) lane = lane + p[j + 1];
+    lane = lane + p[j];
   }
   for (int32_t d = 0; d < in.head_dim; ++d) {
     for (int32_t j = 0; j < n; ++j) v[j] = in.v[(begin + int64_t{j}) * in.head_dim + d];

@@ -171,7 +171,10 @@ class AmxAttentionWalk {
   State& StateAt(int32_t step) { return step < kKeysPerSegment ? total_ : part_; }
 
   Item ItemAt(int32_t row, int32_t rows, int32_t step, int32_t buffer) {
-    Item item = {.row = row, .rows = rows, .step = step};
+    Item item;
+    item.row = row;
+    item.rows = rows;
+    item.step = step;
     int32_t least = kKeysPerAmxStep, most = 0;
     for (int32_t r = row; r < row + rows; ++r) {
       const int32_t visible = Visible(r, step);
@@ -194,17 +197,17 @@ class AmxAttentionWalk {
     Weigher(AmxAttentionWalk* walk, const Item& item, const float* shift)
         : walk_(*walk), item_(item), shift_(shift) {}
     void Some() {
-      for (int i = 0; i < 4 && block_ < item_.num_blocks; ++i) Next();
+      if (block_ >= item_.num_blocks) return;
+      const int32_t begin = row_, end = begin + 4 < item_.rows ? begin + 4 : item_.rows;
+      for (int32_t r = begin; r < end; ++r) walk_.Weigh(item_, block_, r, shift_[r]);
+      row_ = end < item_.rows ? end : 0;
+      if (row_ == 0) ++block_;
     }
     void ThroughBlock(int32_t block) {
-      while (block_ <= block && block_ < item_.num_blocks) Next();
+      while (block_ <= block && block_ < item_.num_blocks) Some();
     }
 
    private:
-    void Next() {
-      walk_.Weigh(item_, block_, row_, shift_[row_]);
-      if (++row_ == item_.rows) row_ = 0, ++block_;
-    }
     AmxAttentionWalk& walk_;
     const Item& item_;
     const float* shift_;
@@ -420,9 +423,11 @@ class AmxAttentionWalk {
     const float* scores = Scores(block) + r * kKvBlockTokens;
     uint16_t* weights = item.weights + block * kBlockScores + r * kKvBlockTokens;
     const Vec scale = Vec::Set(scale_);
-    const Vec by = Vec::Set(0.0f - shift);
-    const Vec low = PowerOfTwo(Fma(Vec::Load(scores), scale, by));
-    const Vec high = PowerOfTwo(Fma(Vec::Load(scores + 16), scale, by));
+    const Vec by = Vec::Set(shift);
+    const auto power = [&](const float* s) {
+      return PowerOfTwo({_mm512_fmsub_ps(_mm512_load_ps(s), scale.v, by.v)});
+    };
+    const Vec low = power(scores), high = power(scores + 16);
     __m512bh both = _mm512_cvtne2ps_pbh(high.v, low.v);
     if (!item.whole) {
       both = (__m512bh)_mm512_maskz_mov_epi16(MaskOf(item, block, r), (__m512i)both);
