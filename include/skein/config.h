@@ -23,6 +23,13 @@ struct EngineConfig {
   int32_t max_prefix_wait_ms = 200;
   int32_t max_logprobs = 20;  // of one token
   bool enable_prefix_caching = true;
+  // What the model can answer: tokens and labels, an embedding, classes.
+  bool generates = true;
+  bool embeds = false;
+  bool classifies = false;
+  // Embeddings and classes need every hidden state of the prompt in one pass (mean or CLS pooling,
+  // encoders): such prompts are not cut, and take nothing from the prefix cache.
+  bool reads_whole_prompts = false;
   // For tests: requests of one token go the way of those with many, with the same answers.
   bool force_decode_path = false;
 };

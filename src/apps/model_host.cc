@@ -115,6 +115,8 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
     SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes, ParseByteSize(options.kv_cache_memory));
   }
   if (options.show_progress) runtime.progress = ShowProgress(name_);
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<Pooling> pooling, LoadPooling(model_dir_));
+  runtime.pooling = pooling.value_or(Pooling::kLast);
   SKEIN_ASSIGN_OR_RETURN(runtime_, CpuRuntime::Load(runtime));
 
   EngineConfig config;
@@ -128,6 +130,11 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.max_logprobs = options.max_logprobs;
   config.enable_prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
   config.force_decode_path = options.force_decode_path;
+  const Head head = runtime_->config().head;
+  config.generates = head == Head::kLanguageModel;
+  config.embeds = pooling.has_value() || head == Head::kNone;
+  config.classifies = head == Head::kClassifier;
+  config.reads_whole_prompts = runtime.pooling != Pooling::kLast;
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
   SKEIN_ASSIGN_OR_RETURN(engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers));
@@ -137,6 +144,10 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   entry_.tokenizer = tokenizer_.get();
   entry_.chat_template = chat_template_.get();
   entry_.max_model_len = config.max_model_len;
+  entry_.traits.generates = config.generates;
+  entry_.traits.embeds = config.embeds;
+  entry_.traits.embedding_size = config.embeds ? runtime_->config().hidden_size : 0;
+  entry_.traits.classifies = config.classifies;
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
   SKEIN_ASSIGN_OR_RETURN(entry_.traits.decision_temperature, LoadDecisionTemperature(model_dir_));

@@ -80,7 +80,7 @@ nlohmann::ordered_json ToJson(const ModelInfo& info) {
   const ModelConfig& c = info.config;
   nlohmann::ordered_json json = {
       {"dir", info.dir},
-      {"architecture", NameOf(c.architecture)},
+      {"architecture", c.ArchitectureName()},
       {"num_layers", c.num_layers},
       {"hidden_size", c.hidden_size},
       {"intermediate_size", c.intermediate_size},
@@ -114,7 +114,7 @@ std::string ToText(const ModelInfo& info) {
     text += fmt::format("{:<16} {}\n", name, value);
   };
   line("model", info.dir);
-  line("architecture", NameOf(c.architecture));
+  line("architecture", c.ArchitectureName());
   line("layers",
        fmt::format("{}, {} wide, MLP {} wide", c.num_layers, c.hidden_size, c.intermediate_size));
   line("attention", fmt::format("{} heads of {}, {} of keys and values", c.num_heads, c.head_dim,

@@ -80,7 +80,7 @@ class Harness {
     EXPECT_EQ(executor.Resume(*task, never), TaskStatus::kDone);
     if (in_step) in_step();
     auto results = executor.Results(*task);
-    scheduler.Complete(results, now_us);
+    scheduler.Complete(&results, now_us);
     scheduler.CheckIntegrity();
     for (const SampleOutput& output : scheduler.TakeOutputs()) {
       if (output.token) tokens[output.request].push_back(output.token->token);

@@ -119,14 +119,8 @@ Status CheckChoices(const EngineLimits& limits, const Request& request) {
   return Status::Ok();
 }
 
-}  // namespace
-
-Status ValidateRequest(const EngineLimits& limits, const Request& request) {
-  if (!request.generates()) {
-    return {StatusCode::kUnsupported, "the engine cannot read outputs other than tokens yet"};
-  }
+Status CheckGenerate(const EngineLimits& limits, const Request& request) {
   const GenerateSpec& generate = request.generate();
-  SKEIN_RETURN_IF_ERROR(CheckTokens("prompt", request.prompt, limits.vocab_size));
   SKEIN_RETURN_IF_ERROR(CheckSampling(generate.sampling, limits.vocab_size));
   SKEIN_RETURN_IF_ERROR(CheckTokens("stop_token_ids", generate.stop_token_ids, limits.vocab_size));
   if (generate.min_tokens < 0 || generate.min_tokens > std::max(0, generate.max_tokens)) {
@@ -138,6 +132,56 @@ Status ValidateRequest(const EngineLimits& limits, const Request& request) {
   }
   SKEIN_RETURN_IF_ERROR(CheckNamedLogprobs(generate, limits.vocab_size));
   return CheckChoices(limits, request);
+}
+
+Status CheckLabels(const EngineLimits& limits, const LabelSpec& labels) {
+  constexpr const char* kField = "label_token_ids";
+  const auto count = std::ssize(labels.tokens);
+  if (count < 1 || count > kMaxLabels) {
+    return Refuse(
+        kField, fmt::format("{} holds {} token ids, must hold 1 to {}", kField, count, kMaxLabels));
+  }
+  SKEIN_RETURN_IF_ERROR(CheckTokens(kField, labels.tokens, limits.vocab_size));
+  return CheckDistinct(kField, labels.tokens);
+}
+
+Status CheckPromptLogprobs(const EngineLimits& limits, const Request& request) {
+  if (!request.generates() && !std::holds_alternative<LabelSpec>(request.output)) {
+    return Refuse("prompt_logprobs",
+                  "prompt_logprobs is given; only requests that generate or read labels have any");
+  }
+  SKEIN_RETURN_IF_ERROR(
+      CheckRange("prompt_logprobs", request.prompt_logprobs->num_top, 0, limits.max_logprobs));
+  const int32_t start = request.prompt_logprobs->start;
+  if (request.prompt.empty() || (start >= 0 && start < std::ssize(request.prompt))) {
+    return Status::Ok();
+  }
+  return Refuse("prompt_logprob_start",
+                fmt::format("prompt_logprob_start is {}, must be in [0, {}), the prompt's length",
+                            start, request.prompt.size()));
+}
+
+// Whether the model has the output that is asked for.
+Status CheckHead(const EngineLimits& limits, const OutputSpec& output) {
+  const bool embeds = std::holds_alternative<EmbedSpec>(output);
+  const bool classifies = std::holds_alternative<ClassifySpec>(output);
+  const char* lacking = nullptr;
+  if (embeds && !limits.embeds) lacking = "embeddings";
+  if (classifies && !limits.classifies) lacking = "a classification head";
+  if (!embeds && !classifies && !limits.generates) lacking = "an output matrix over its tokens";
+  if (lacking == nullptr) return Status::Ok();
+  return {StatusCode::kUnsupported, fmt::format("the model does not have {}", lacking), "model"};
+}
+
+}  // namespace
+
+Status ValidateRequest(const EngineLimits& limits, const Request& request) {
+  SKEIN_RETURN_IF_ERROR(CheckHead(limits, request.output));
+  SKEIN_RETURN_IF_ERROR(CheckTokens("prompt", request.prompt, limits.vocab_size));
+  if (request.prompt_logprobs) SKEIN_RETURN_IF_ERROR(CheckPromptLogprobs(limits, request));
+  if (request.generates()) return CheckGenerate(limits, request);
+  const auto* labels = std::get_if<LabelSpec>(&request.output);
+  return labels != nullptr ? CheckLabels(limits, *labels) : Status::Ok();
 }
 
 }  // namespace skein

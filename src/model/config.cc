@@ -27,6 +27,14 @@ constexpr ArchitectureName kArchitectures[] = {
     {"MistralForCausalLM", "mistral", Architecture::kMistral},
     {"Qwen2ForCausalLM", "qwen2", Architecture::kQwen2},
     {"Qwen3ForCausalLM", "qwen3", Architecture::kQwen3},
+    {"LlamaForSequenceClassification", "llama", Architecture::kLlama, Head::kClassifier},
+    {"MistralForSequenceClassification", "mistral", Architecture::kMistral, Head::kClassifier},
+    {"Qwen2ForSequenceClassification", "qwen2", Architecture::kQwen2, Head::kClassifier},
+    {"Qwen3ForSequenceClassification", "qwen3", Architecture::kQwen3, Head::kClassifier},
+    {"LlamaModel", "llama", Architecture::kLlama, Head::kNone},
+    {"MistralModel", "mistral", Architecture::kMistral, Head::kNone},
+    {"Qwen2Model", "qwen2", Architecture::kQwen2, Head::kNone},
+    {"Qwen3Model", "qwen3", Architecture::kQwen3, Head::kNone},
     {"BertModel", "bert", Architecture::kBert, Head::kNone},
     {"BertForSequenceClassification", "bert", Architecture::kBert, Head::kClassifier},
     {"RobertaModel", "roberta", Architecture::kRoberta, Head::kNone},
@@ -264,6 +272,9 @@ Result<ModelConfig> ReadConfig(const JsonObject& json) {
   }
   SKEIN_RETURN_IF_ERROR(ReadShape(json, &config));
   SKEIN_RETURN_IF_ERROR(ReadVariants(json, &config));
+  if (config.head == Head::kClassifier) {
+    SKEIN_ASSIGN_OR_RETURN(config.num_classes, ReadNumClasses(json));
+  }
   SKEIN_ASSIGN_OR_RETURN(config.rope, ReadRopeConfig(json, config.max_position));
   StretchContext(&config);
   SKEIN_RETURN_IF_ERROR(CheckSlidingWindow(json, config));

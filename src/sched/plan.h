@@ -41,6 +41,14 @@ struct DrawSpec {
   // The position of the drawn token among the sample's outputs is history.size() - prompt_len.
 };
 
+// Log-probabilities of the prompt's own tokens that a row delivers: of positions begin, begin + 1,
+// ..., each from the logits of the token before it.
+struct PromptLogprobsRange {
+  int32_t begin = 0;                // > the row's begin
+  std::span<const TokenId> tokens;  // the prompt's own at these positions; empty: none wanted
+  int32_t num_top = 0;              // how many of the most likely to name beside each
+};
+
 // Where a prefix that a row shares with its parent ends inside a block: the row's own block `to`
 // takes over the first `num_tokens` slots of the parent's block `from`, layer by layer, once the
 // layer's keys and values of the parent are there and before those of the row are read.
@@ -69,16 +77,39 @@ struct PlanRow {
   // does not finish the prompt, and where nothing is to be drawn (a budget of 0 tokens); one for
   // each of the request's samples where it finishes the prompt; else one.
   std::span<const DrawSpec> draws;
+  // What is read at the row's last position, or of the whole row where embeddings are pooled over
+  // it: a LabelSpec, an EmbedSpec or a ClassifySpec. Null where nothing is, as in a chunk that does
+  // not finish the prompt.
+  const OutputSpec* read = nullptr;
+  PromptLogprobsRange prompt_logprobs;
   // Where the first row of a sequence continues a common prefix: that prefix, computed in this step
   // or before. Else 0.
   SequenceId parent = 0;
   RowFork fork = {};
 };
 
-// The result of one draw.
+// In the results below, `finite` false: the model's output held NaN or +inf. The request fails, no
+// other does.
 struct DrawResult {
   OutputToken token;
-  bool finite = true;  // false: the logits held NaN or +inf; the request fails, no other does
+  bool finite = true;
+};
+
+struct ReadResult {
+  ReadValues values;
+  bool finite = true;
+};
+
+struct PromptLogprobsResult {
+  std::vector<PromptLogprob> logprobs;  // ascending
+  bool finite = true;
+};
+
+// What a step yields, by kind; each in the order of the plan's rows, prefills before decodes.
+struct StepResults {
+  std::vector<DrawResult> draws;                      // one per draw
+  std::vector<ReadResult> reads;                      // one per row with `read`
+  std::vector<PromptLogprobsResult> prompt_logprobs;  // one per row that wants any
 };
 
 // Block `to` becomes a copy of block `from` before the step's first operator runs (a fork). No

@@ -7,7 +7,8 @@ namespace skein {
 PrefixPeers::Watch PrefixPeers::WatchOf(const Sequence& sequence, const BlockManager& blocks) {
   const PrefixHashes& hashes = sequence.blocks.hashes();
   const int32_t num_cached =
-      sequence.blocks.NeedOf(blocks, sequence.tokens).num_cached / kBlockTokens;
+      sequence.blocks.NeedOf(blocks, sequence.tokens, sequence.max_cached_tokens()).num_cached /
+      kBlockTokens;
   Watch watch;
   if (num_cached > 0) watch.present = hashes[num_cached - 1];
   if (num_cached < hashes.num_blocks()) watch.missing = hashes[num_cached];

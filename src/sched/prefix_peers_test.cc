@@ -34,7 +34,7 @@ class PrefixPeersTest : public ::testing::Test {
   void Cache(const std::vector<TokenId>& tokens) {
     SequenceBlocks sequence{PrefixScope{}};
     sequence.Hash(tokens);
-    ASSERT_GE(sequence.Attach(&blocks_, tokens, 0), 0);
+    ASSERT_GE(sequence.Attach(&blocks_, tokens, static_cast<int32_t>(tokens.size()) - 1, 0), 0);
     sequence.Publish(&blocks_, tokens, std::ssize(tokens));
     sequence.Release(&blocks_);
     peers_.Follow(blocks_);

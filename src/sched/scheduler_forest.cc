@@ -30,7 +30,7 @@ void Scheduler::JoinTrunk(Sequence* head) {
     if (std::ssize(head->tokens) <= trunk->length() || !(others.scope() == hashes.scope()) ||
         (num_full > 0 && others[num_full - 1] != hashes[num_full - 1]) ||
         !std::ranges::equal(trunk->tokens, std::span(head->tokens).first(trunk->length())) ||
-        head->blocks.NeedOf(blocks_, head->tokens).num_cached >= trunk->length()) {
+        NeedOf(*head).num_cached >= trunk->length()) {
       continue;
     }
     return Join(head, trunk.get());
@@ -44,7 +44,7 @@ bool Scheduler::WaitsForPrefix(Sequence* head, TimeUs now_us) {
     return false;
   }
   const PrefixHashes& hashes = head->blocks.hashes();
-  const int32_t num_cached = head->blocks.NeedOf(blocks_, head->tokens).num_cached;
+  const int32_t num_cached = NeedOf(*head).num_cached;
   const int32_t missing = num_cached / kBlockTokens;
   if (missing >= hashes.num_blocks()) return false;
   for (const StepRow& leader : step_prefills_) {
@@ -102,7 +102,7 @@ void Scheduler::FormTrunk(Sequence* head) {
     const bool other = group.id != 0 && group.id != own_group;
     candidates.push_back({peer->tokens, other ? group.parent_prefix_len : 0});
   }
-  const int32_t num_cached = head->blocks.NeedOf(blocks_, head->tokens).num_cached;
+  const int32_t num_cached = NeedOf(*head).num_cached;
   const Family family = ChooseFamily(head->tokens, candidates, num_cached);
   if (family.prefix_len == 0) return;
 
@@ -110,7 +110,8 @@ void Scheduler::FormTrunk(Sequence* head) {
   trunk->tokens.assign(head->tokens.begin(), head->tokens.begin() + family.prefix_len);
   trunk->blocks.Hash(trunk->tokens);
   const int32_t own_blocks = BlocksFor(std::ssize(head->tokens)) - family.prefix_len / kBlockTokens;
-  trunk->num_cached = trunk->blocks.Attach(&blocks_, trunk->tokens, DecodeReserve() + own_blocks);
+  trunk->num_cached = trunk->blocks.Attach(&blocks_, trunk->tokens, family.prefix_len - 1,
+                                           DecodeReserve() + own_blocks);
   if (trunk->num_cached < 0) return;
   trunk->num_computed = trunk->num_cached;
   trunk->id = MakeSequenceId(next_trunk_++, 0);

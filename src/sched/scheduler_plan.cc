@@ -102,7 +102,7 @@ void Scheduler::ReclaimForDecodes() {
   const Sequence* next = waiting_.Head(false, true);
   if (next != nullptr && MayJoin(*next) &&
       next->slots_needed() <= config_.max_num_seqs - slots_used_) {
-    const int32_t with_next = num_needed + next->blocks.NeedOf(blocks_, next->tokens).num_blocks;
+    const int32_t with_next = num_needed + NeedOf(*next).num_blocks;
     if (with_next <= blocks_.num_available() + num_reclaimable) num_needed = with_next;
   }
   while (blocks_.num_available() < num_needed && ReclaimOneShot()) {
@@ -116,14 +116,14 @@ int32_t Scheduler::DecodeReserve() {
   if (next->slots_needed() > config_.max_num_seqs - slots_used_) return 0;
   if (next != reserved_for_) {
     reserved_for_ = next;
-    num_reserved_ = next->blocks.NeedOf(blocks_, next->tokens).num_blocks;
+    num_reserved_ = NeedOf(*next).num_blocks;
   }
   return num_reserved_ <= blocks_.num_available() ? num_reserved_ : 0;
 }
 
 void Scheduler::EnterWaiting(Sequence* sequence) {
   waiting_.Insert(sequence);
-  const bool may_share = config_.forests && sequence->oneshot();
+  const bool may_share = config_.forests && sequence->oneshot() && sequence->request->shares_prefix;
   if (may_share && sequence->state == SequenceState::kWaiting) peers_.Insert(sequence, blocks_);
 }
 
@@ -174,7 +174,9 @@ void Scheduler::AdmitWaiting(TimeUs now_us) {
 }
 
 Scheduler::Planned Scheduler::PlanHead(Sequence* head, TimeUs now_us) {
-  if (config_.forests && head->state == SequenceState::kWaiting) {
+  // The next step has room for it.
+  if (head->request->whole && head->num_remaining() > tokens_left_) return Planned::kNoTokens;
+  if (config_.forests && head->state == SequenceState::kWaiting && head->request->shares_prefix) {
     if (head->trunk == nullptr && head->oneshot()) JoinTrunk(head);
     if (head->trunk == nullptr && WaitsForPrefix(head, now_us)) return Planned::kLater;
     if (head->trunk == nullptr && head->oneshot()) FormTrunk(head);
@@ -208,7 +210,8 @@ bool Scheduler::AttachBlocks(Sequence* sequence) {
   }
   sequence->blocks.Hash(blocks_.prefix_caching() ? std::span<const TokenId>(sequence->tokens)
                                                  : std::span<const TokenId>());
-  const int32_t num_cached = sequence->blocks.Attach(&blocks_, sequence->tokens, num_reserved);
+  const int32_t num_cached = sequence->blocks.Attach(&blocks_, sequence->tokens,
+                                                     sequence->max_cached_tokens(), num_reserved);
   if (num_cached < 0) return false;
   sequence->num_computed = num_cached;
   return true;
@@ -242,7 +245,7 @@ void Scheduler::NoteAdmission(Sequence* sequence, TimeUs now_us) {
   // Of a shared prefix what was cached before anyone asked for it.
   const Trunk* trunk = sequence->trunk;
   request->cached_tokens = trunk != nullptr ? trunk->num_cached : sequence->num_computed;
-  if (blocks_.prefix_caching()) {
+  if (blocks_.prefix_caching() && !request->whole) {
     stats_.prefix_cache_queries += request->prompt_len;
     stats_.prefix_cache_hits += request->cached_tokens;
   }
@@ -265,6 +268,21 @@ bool Scheduler::PlanChunk(Sequence* sequence) {
   step_prefills_.push_back({.sequence = sequence, .num_tokens = num_tokens});
   tokens_left_ -= num_tokens;
   return true;
+}
+
+// What is read of the sequence's row of so many tokens.
+void Scheduler::ReadFrom(Sequence* sequence, int32_t num_tokens) {
+  const RequestRecord& request = *sequence->request;
+  const bool last = num_tokens == sequence->num_remaining();
+  sequence->read = last && !request.request.generates() ? &request.request.output : nullptr;
+  sequence->prompt_logprobs = {};
+  const int32_t first = request.next_prompt_logprob;
+  // The row's last token predicts the one behind it.
+  const int32_t end = std::min(sequence->num_computed + num_tokens + 1, request.prompt_len);
+  if (first >= end) return;
+  sequence->prompt_logprobs = {.begin = first,
+                               .tokens = std::span(sequence->tokens).subspan(first, end - first),
+                               .num_top = request.request.prompt_logprobs->num_top};
 }
 
 // The draws of the sequence's row of so many tokens.
@@ -297,9 +315,12 @@ PlanRow Scheduler::MakeRow(const StepRow& row) {
   }
   Sequence* sequence = row.sequence;
   sequence->in_step = true;
+  ReadFrom(sequence, row.num_tokens);
   DrawFrom(sequence, row.num_tokens);
   plan_row.sequence = sequence->id();
   plan_row.draws = sequence->draws;
+  plan_row.read = sequence->read;
+  plan_row.prompt_logprobs = sequence->prompt_logprobs;
   if (const Trunk* trunk = sequence->trunk; trunk != nullptr) {
     plan_row.parent = trunk->id;
     const int32_t tail = plan_row.begin % kBlockTokens;

@@ -11,29 +11,22 @@ void SequenceBlocks::Reserve(int64_t num_tokens) {
   blocks_.reserve(BlocksFor(num_tokens));
 }
 
-namespace {
-
-int32_t MaxCachedBlocks(std::span<const TokenId> tokens) {
-  return static_cast<int32_t>((tokens.size() - 1) / kBlockTokens);
-}
-
-}  // namespace
-
 SequenceBlocks::Need SequenceBlocks::NeedOf(const BlockManager& manager,
-                                            std::span<const TokenId> tokens) const {
-  SKEIN_CHECK(!tokens.empty());
+                                            std::span<const TokenId> tokens,
+                                            int32_t max_cached) const {
+  SKEIN_CHECK(max_cached >= 0 && max_cached < std::ssize(tokens));
   const BlockManager::Prefix prefix =
-      manager.FindPrefix(hashes_, tokens, MaxCachedBlocks(tokens), nullptr);
+      manager.FindPrefix(hashes_, tokens, max_cached / kBlockTokens, nullptr);
   return {
       .num_cached = prefix.num_blocks * kBlockTokens,
       .num_blocks = BlocksFor(std::ssize(tokens)) - prefix.num_blocks + prefix.num_unreferenced};
 }
 
 int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> tokens,
-                               int32_t num_reserved) {
-  SKEIN_CHECK(blocks_.empty() && !tokens.empty());
+                               int32_t max_cached, int32_t num_reserved) {
+  SKEIN_CHECK(blocks_.empty() && max_cached >= 0 && max_cached < std::ssize(tokens));
   const BlockManager::Prefix prefix =
-      manager->FindPrefix(hashes_, tokens, MaxCachedBlocks(tokens), &blocks_);
+      manager->FindPrefix(hashes_, tokens, max_cached / kBlockTokens, &blocks_);
   const int32_t num_missing = BlocksFor(std::ssize(tokens)) - prefix.num_blocks;
   if (num_missing > manager->num_available() - prefix.num_unreferenced - num_reserved) {
     blocks_.clear();

@@ -28,18 +28,20 @@ class SequenceBlocks {
   // Hashes what is not hashed yet: once when a request arrives, later as blocks fill.
   void Hash(std::span<const TokenId> tokens) { hashes_.Extend(tokens); }
 
-  // What Attach would find: the longest cached prefix that leaves at least the last token to
-  // compute, and how many of the manager's available blocks it would take. REQUIRES: Hash(tokens)
-  // was called.
+  // What Attach would find: the longest cached prefix of at most `max_cached` tokens, and how many
+  // of the manager's available blocks it would take. REQUIRES: Hash(tokens) was called; max_cached
+  // is below the number of tokens.
   struct Need {
     int32_t num_cached = 0;  // tokens
     int32_t num_blocks = 0;
   };
-  Need NeedOf(const BlockManager& manager, std::span<const TokenId> tokens) const;
+  Need NeedOf(const BlockManager& manager, std::span<const TokenId> tokens,
+              int32_t max_cached) const;
   // Attaches that prefix, then allocates the other blocks of `tokens`. Returns the number of cached
   // tokens, or -1, having changed nothing, when that would leave fewer than `num_reserved` blocks
-  // available. REQUIRES: Hash(tokens) was called; no blocks.
-  int32_t Attach(BlockManager* manager, std::span<const TokenId> tokens, int32_t num_reserved);
+  // available. REQUIRES: as NeedOf; no blocks.
+  int32_t Attach(BlockManager* manager, std::span<const TokenId> tokens, int32_t max_cached,
+                 int32_t num_reserved);
   // Shares the full blocks of the parent's first `prefix_len` tokens and allocates the others of
   // `num_tokens`; a partial block of the prefix is to be copied into the first of those (a row's
   // fork). False as above. REQUIRES: no blocks.

@@ -9,6 +9,7 @@
 #include "server/decision_answer.h"
 #include "server/decision_labels.h"
 #include "server/decision_reads.h"
+#include "server/vectors.h"
 
 namespace skein {
 namespace {
@@ -230,20 +231,6 @@ std::string PromptNamed(const ModelTraits& traits, const std::vector<std::string
     }
   }
   return {};
-}
-
-double Cosine(const std::vector<float>& a, const std::vector<float>& b) {
-  double dot = 0;
-  double aa = 0;
-  double bb = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double x = a[i];
-    const double y = b[i];
-    dot += x * y;
-    aa += x * x;
-    bb += y * y;
-  }
-  return aa > 0 && bb > 0 ? dot / (std::sqrt(aa) * std::sqrt(bb)) : 0;
 }
 
 Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) {
