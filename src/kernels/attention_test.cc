@@ -155,7 +155,7 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
 TEST_P(AttentionTest, DecodeRowsEqualTheReference) {
   for (DType dtype : {DType::kF32, DType::kBf16}) {
     for (int32_t d : {8, 16, 20, 64, 80, 128, 256}) {
-      for (int32_t keys : {1, 31, 32, 33, 63, 64, 65, 200}) {
+      for (int32_t keys : {1, 31, 32, 33, 63, 64, 65, 200, 256, 257}) {
         PagedMemory memory = Memory(dtype, d, keys);
         const Sequence s = memory.Make(keys);
         EXPECT_TRUE(Check(memory, std::vector<Row>(random_.Integer(1, 40), {&s, keys}), 1.0f));
@@ -167,7 +167,7 @@ TEST_P(AttentionTest, DecodeRowsEqualTheReference) {
 // Prefill: consecutive positions of several heads in one tile.
 TEST_P(AttentionTest, CausalTilesEqualTheReference) {
   for (DType dtype : {DType::kF32, DType::kBf16}) {
-    for (int32_t last : {4, 16, 66, 130, 2052}) {
+    for (int32_t last : {4, 16, 66, 130, 262, 2052}) {
       for (int32_t positions : {4, 16}) {
         if (positions > last) continue;
         PagedMemory memory = Memory(dtype, 24, last);

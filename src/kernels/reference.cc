@@ -49,39 +49,29 @@ float ContinueAmx(float sum, const float* a, const float* b, int32_t k) {
 
 float DotAmx(const float* a, const float* b, int32_t k) { return ContinueAmx(0.0f, a, b, k); }
 
-// exp(max) * sum and exp(max) * acc are the sums over the keys seen.
+// Base^max * sum and base^max * acc are the sums over the keys seen: base e, or 2 in the AMX class.
 struct State {
   float max = -kInfinity;
-  float sum = 0.0f;
+  Lanes sum = {};          // all of it in lane 0 in the FMA class
   std::vector<float> acc;  // [head_dim]
 };
-
-// The weights of the keys [begin, end) against the new maximum, which becomes the state's; returns
-// the factor of what the state holds already.
-float Weigh(NumericClass numeric_class, const AttentionInput& in, int32_t begin, int32_t end,
-            State& state, std::vector<float>& p) {
-  const bool amx = numeric_class == NumericClass::kAmx;
-  const auto dot = amx ? DotAmx : DotFma;
-  float max = state.max;
-  for (int32_t key = begin; key < end; ++key) {
-    p.push_back(dot(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim));
-    if (p.back() * in.scale > max) max = p.back() * in.scale;
-  }
-  for (float& x : p) {
-    x = Rounded(Exp(amx ? std::fma(x, in.scale, -max) : x * in.scale - max), in.dtype);
-  }
-  const float factor = Exp(state.max - max);
-  state.max = max;
-  return factor;
-}
 
 // Continues `state` by the keys [begin, end) of one step.
 void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
   std::vector<float> p;
-  const float factor = Weigh(NumericClass::kFma, in, begin, end, state, p);
+  float max = state.max;
+  for (int32_t key = begin; key < end; ++key) {
+    p.push_back(DotFma(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim) * in.scale);
+    if (p.back() > max) max = p.back();
+  }
   Lanes lanes = {};
-  for (size_t j = 0; j < p.size(); ++j) lanes[j % kLanes] = lanes[j % kLanes] + p[j];
-  state.sum = std::fma(state.sum, factor, SumOfLanes(lanes));
+  for (size_t j = 0; j < p.size(); ++j) {
+    p[j] = Rounded(Exp(p[j] - max), in.dtype);
+    lanes[j % kLanes] = lanes[j % kLanes] + p[j];
+  }
+  const float factor = Exp(state.max - max);
+  state.max = max;
+  state.sum[0] = std::fma(state.sum[0], factor, SumOfLanes(lanes));
   for (int32_t d = 0; d < in.head_dim; ++d) {
     float acc = state.acc[d] * factor;
     for (size_t j = 0; j < p.size(); ++j) {
@@ -91,28 +81,68 @@ void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state)
   }
 }
 
-void StepAmx(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
-  std::vector<float> p;
-  const float factor = Weigh(NumericClass::kAmx, in, begin, end, state, p);
-  const auto n = static_cast<int32_t>(p.size());
-  const std::vector<float> ones(n, 1.0f);
-  state.sum = ContinueAmx(state.sum * factor, p.data(), ones.data(), n);
-  std::vector<float> v(n);
-  for (int32_t d = 0; d < in.head_dim; ++d) {
-    for (int32_t j = 0; j < n; ++j) v[j] = in.v[(begin + int64_t{j}) * in.head_dim + d];
-    state.acc[d] = ContinueAmx(state.acc[d] * factor, p.data(), v.data(), n);
-  }
+// 2^x of the AMX class's weights: 0 where it is below the smallest normal number.
+float PowerOfTwo(float x) {
+  if (x < -127.0f) return 0.0f;
+  const float n = std::nearbyint(x);
+  const float r = x - n;
+  float y = std::fma(0x1.c2a218p-5f, r, 0x1.f00c4ep-3f);
+  y = std::fma(y, r, 0x1.62f5fap-1f);
+  y = std::fma(y, r, 1.0f);
+  const double power = std::ldexp(double{y}, static_cast<int>(n));
+  return power < 0x1p-126 ? 0.0f : static_cast<float>(power);
 }
 
-void Merge(const State& segment, State& total) {
+// x * 2^(from - to), for integers from <= to or both -inf.
+float Moved(float x, float from, float to) {
+  if (from == to) return x;
+  const double moved = double{x} * std::exp2(double{from} - double{to});
+  return std::abs(moved) < 0x1p-126 ? 0.0f : static_cast<float>(moved);
+}
+
+void StepAmx(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
+  const float scale = in.scale * 0x1.715476p+0f;
+  const int32_t n = end - begin;
+  std::vector<float> p(n), v(n);
+  float max = state.max;
+  for (int32_t j = 0; j < n; ++j) {
+    p[j] = DotAmx(in.q, in.k + (begin + int64_t{j}) * in.head_dim, in.head_dim);
+    const float up = std::ceil(p[j] * scale);
+    if (up > max) max = up;
+  }
+  for (float& x : p) x = Rounded(PowerOfTwo(std::fma(x, scale, -max)), in.dtype);
+  for (float& lane : state.sum) lane = Moved(lane, state.max, max);
+  for (int32_t j = 0; j < n; j += 2) {
+    float& lane = state.sum[j % 32 / 2];
+    if (j + 1 < n) lane = lane + p[j + 1];
+    lane = lane + p[j];
+  }
+  for (int32_t d = 0; d < in.head_dim; ++d) {
+    for (int32_t j = 0; j < n; ++j) v[j] = in.v[(begin + int64_t{j}) * in.head_dim + d];
+    state.acc[d] = ContinueAmx(Moved(state.acc[d], state.max, max), p.data(), v.data(), n);
+  }
+  state.max = max;
+}
+
+void MergeFma(const State& segment, State& total) {
   const float max = segment.max > total.max ? segment.max : total.max;
   const float total_factor = Exp(total.max - max);
   const float segment_factor = Exp(segment.max - max);
   total.max = max;
-  total.sum = std::fma(total.sum, total_factor, segment.sum * segment_factor);
+  total.sum[0] = std::fma(total.sum[0], total_factor, segment.sum[0] * segment_factor);
   for (size_t d = 0; d < total.acc.size(); ++d) {
     total.acc[d] = std::fma(total.acc[d], total_factor, segment.acc[d] * segment_factor);
   }
+}
+
+void MergeAmx(const State& segment, State& total) {
+  const float max = segment.max > total.max ? segment.max : total.max;
+  const auto merge = [&](float& to, float part) {
+    to = Moved(to, total.max, max) + Moved(part, segment.max, max);
+  };
+  for (int32_t i = 0; i < kLanes; ++i) merge(total.sum[i], segment.sum[i]);
+  for (size_t d = 0; d < total.acc.size(); ++d) merge(total.acc[d], segment.acc[d]);
+  total.max = max;
 }
 
 }  // namespace
@@ -137,25 +167,26 @@ void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const flo
 
 void Attention(NumericClass numeric_class, const AttentionInput& in, float* out) {
   const ScopedFpMode fp_mode;
-  const auto step_keys = numeric_class == NumericClass::kAmx ? StepAmx : StepFma;
+  const bool amx = numeric_class == NumericClass::kAmx;
+  const int32_t step_keys = amx ? kKeysPerAmxStep : kKeysPerStep;
   State total;
   for (int32_t segment = 0; segment < in.num_keys; segment += kKeysPerSegment) {
     const int32_t segment_end = std::min(segment + kKeysPerSegment, in.num_keys);
     State part;
     part.acc.assign(in.head_dim, 0.0f);
-    for (int32_t step = segment; step < segment_end; step += kKeysPerStep) {
-      step_keys(in, step, std::min(step + kKeysPerStep, segment_end), part);
+    for (int32_t step = segment; step < segment_end; step += step_keys) {
+      (amx ? StepAmx : StepFma)(in, step, std::min(step + step_keys, segment_end), part);
     }
     if (segment == 0) {
       total = part;
     } else {
-      Merge(part, total);
+      (amx ? MergeAmx : MergeFma)(part, total);
     }
   }
-  const float inverse = 1.0f / total.sum;
+  const float inverse = 1.0f / (amx ? SumOfLanes(total.sum) : total.sum[0]);
   for (int32_t d = 0; d < in.head_dim; ++d) {
     // In the AMX class a zero may have either sign until here.
-    const float acc = numeric_class == NumericClass::kAmx ? total.acc[d] + 0.0f : total.acc[d];
+    const float acc = amx ? total.acc[d] + 0.0f : total.acc[d];
     out[d] = Rounded(acc * inverse, in.dtype);
   }
 }

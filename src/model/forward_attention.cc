@@ -9,8 +9,8 @@
 namespace skein {
 
 bool ForwardPass::ShareFirstStep(const ForwardRow& a, const ForwardRow& b) const {
-  constexpr size_t kBlocks = kKeysPerStep / kKvBlockTokens;
-  return a.begin + 1 >= kKeysPerStep && b.begin + 1 >= kKeysPerStep &&
+  constexpr size_t kBlocks = kKeysPerAmxStep / kKvBlockTokens;
+  return a.begin + 1 >= kKeysPerAmxStep && b.begin + 1 >= kKeysPerAmxStep &&
          std::equal(a.block_table.begin(), a.block_table.begin() + kBlocks, b.block_table.begin());
 }
 

@@ -26,18 +26,9 @@ constexpr int32_t kTileK = 32;         // bf16 in one tile row
 constexpr int32_t kTileRowBytes = 64;  // of every tile: 32 bf16, 16 pairs or 16 f32
 constexpr int32_t kTileBytes = kTileRows * kTileRowBytes;
 constexpr int32_t kUnitRows = 2 * kTileRows;  // rows that go through the tiles together, at most
-constexpr int32_t kGroupsPerStep = kKeysPerStep / 16;
-constexpr int32_t kBlocksPerStep = kKeysPerStep / kKvBlockTokens;
-// A row's accumulators: head_dim in panels of 16, and 16 copies of its sum of weights.
-constexpr int32_t kMaxStride = kMaxHeadDim + 16;
-
-// A tile of V whose every element is 1.
-struct alignas(64) OnesTile {
-  uint16_t bf16[kTileRows * kTileK];
-  OnesTile() {
-    for (uint16_t& x : bf16) x = 0x3f80;
-  }
-};
+constexpr int32_t kBlocksPerStep = kKeysPerAmxStep / kKvBlockTokens;
+constexpr int32_t kBlockScores = kUnitRows * kKvBlockTokens;  // of one block of an item
+static_assert(kKvBlockTokens == kTileK, "a tile of weights is a block of keys");
 
 // Lane i of the result is the largest element of v[i]; none is NaN. Changes v.
 Vec LargestOfEach(Vec v[16]) {
@@ -63,16 +54,21 @@ Vec LargestOfEach(Vec v[16]) {
   return {_mm512_permutexvar_ps(order, folded)};
 }
 
-// Exp for x of at most about 0: a bit for bit the same, in fewer instructions. Results below the
-// smallest normal number are flushed, so no test for them is needed.
-Vec ExpOfWeight(Vec x) {
-  const Vec magic = Vec::Set(0x1.8p23f);
-  const Vec clamped = {_mm512_max_ps(_mm512_set1_ps(-88.0f), x.v)};  // a NaN stays
-  const Vec n = Fma(clamped, Vec::Set(0x1.715476p+0f), magic) - magic;
-  Vec r = Fma(n, Vec::Set(-0x1.62e4p-1f), clamped);
-  r = Fma(n, Vec::Set(-0x1.7f7d1cp-20f), r);
-  return {_mm512_scalef_ps(ExpPolynomial(r).v, n.v)};
+// 2^x for x of at most about 0, with a relative error of 1e-4. Below 2^-126 it is +0, or a denormal
+// that is flushed where it is rounded. A NaN stays one: those of the unit have zeros in the low
+// bits that the sum of exponents reads.
+Vec PowerOfTwo(Vec x) {
+  const Vec magic = Vec::Set(0x1.8p23f);  // rounds to an integer, which then is in the low bits
+  const Vec clamped = {_mm512_max_ps(_mm512_set1_ps(-127.0f), x.v)};
+  const Vec shifted = clamped + magic;
+  const Vec r = clamped - (shifted - magic);
+  Vec y = Fma(Vec::Set(0x1.c2a218p-5f), r, Vec::Set(0x1.f00c4ep-3f));
+  y = Fma(y, r, Vec::Set(0x1.62f5fap-1f));
+  return AddExponent(Fma(y, r, Vec::Set(1.0f)), shifted);
 }
+
+// x * 2^n for integers n <= 0 or -inf; exact but for what is flushed.
+Vec ScaleBy(Vec x, Vec n) { return {_mm512_scalef_ps(x.v, n.v)}; }
 
 // Up to kUnitRows rows in one step.
 struct Item {
@@ -80,20 +76,23 @@ struct Item {
   int32_t rows;
   int32_t step;
   int32_t num_blocks;  // with keys that a row sees
+  bool whole;          // every row sees all keys of the step
   const std::byte* blocks[kBlocksPerStep];
-  float* scores;      // [kUnitRows, kKeysPerStep]
-  uint16_t* weights;  // [kUnitRows, kKeysPerStep]
+  uint16_t* weights;  // [kBlocksPerStep, kUnitRows, kKvBlockTokens]
 
   bool fresh() const { return step % kKeysPerSegment == 0; }
   // Rows of the first of two tiles; the second has the rest.
   int32_t upper() const { return (rows + 1) / 2; }
 };
 
-// The walk of one call. About 200 KB, on the stack of the thread that runs it.
+// The walk of one call. About 250 KB, on the stack of the thread that runs it.
 class AmxAttentionWalk {
  public:
   explicit AmxAttentionWalk(const AttentionArgs& args)
-      : args_(args), num_panels_((args.head_dim + 15) / 16), stride_((num_panels_ + 1) * 16) {
+      : args_(args),
+        num_panels_((args.head_dim + 15) / 16),
+        stride_(num_panels_ * 16),
+        scale_(args.scale * 0x1.715476p+0f) {
     for (int32_t r = 0; r < args.num_rows; ++r) {
       const auto* from = static_cast<const uint16_t*>(args.rows[r].q);
       uint16_t* to = q_ + r * args.head_dim_padded;
@@ -113,8 +112,9 @@ class AmxAttentionWalk {
 
  private:
   struct State {
-    float max[kMaxQueryRows + 16];
-    alignas(64) float acc[kMaxQueryRows * kMaxStride];  // [rows, stride_]
+    float max[kMaxQueryRows + 16];                       // integers
+    alignas(64) float sum[kMaxQueryRows * 16];           // [rows, lanes]
+    alignas(64) float acc[kMaxQueryRows * kMaxHeadDim];  // [rows, stride_]
   };
 
   int32_t num_keys(int32_t row) const { return args_.rows[row].num_keys; }
@@ -125,9 +125,12 @@ class AmxAttentionWalk {
     const int32_t* table_a = args_.rows[a].block_table;
     const int32_t* table_b = args_.rows[b].block_table;
     if (table_a == table_b) return true;
-    const int32_t end = step + kKeysPerStep, block = step / kKvBlockTokens;
-    return num_keys(a) >= end && num_keys(b) >= end && table_a[block] == table_b[block] &&
-           table_a[block + 1] == table_b[block + 1];
+    if (num_keys(a) < step + kKeysPerAmxStep || num_keys(b) < step + kKeysPerAmxStep) return false;
+    const int32_t block = step / kKvBlockTokens;
+    for (int32_t i = block; i < block + kBlocksPerStep; ++i) {
+      if (table_a[i] != table_b[i]) return false;
+    }
+    return true;
   }
   // The end of the rows from `first` on that do, among those before `last`.
   int32_t RunEnd(int32_t first, int32_t last, int32_t step) const {
@@ -147,7 +150,7 @@ class AmxAttentionWalk {
       int32_t end = step;
       while (end < max_keys && end < segment + kKeysPerSegment &&
              RunEnd(first, last, end) == last) {
-        end += kKeysPerStep;
+        end += kKeysPerAmxStep;
       }
       if (end == step) {
         for (int32_t run = first, run_end; run < last; run = run_end) {
@@ -156,8 +159,7 @@ class AmxAttentionWalk {
         }
         return;
       }
-      last - first > kTileRows ? ManyRows(first, last, step, end, max_keys)
-                               : FewRows(first, last, step, end, max_keys);
+      last - first > kTileRows ? ManyRows(first, last, step, end) : FewRows(first, last, step, end);
       step = end;
       // The first segment is the total from the start; each further one is merged into it.
       if (segment == 0 || (end < max_keys && end < segment + kKeysPerSegment)) continue;
@@ -168,74 +170,111 @@ class AmxAttentionWalk {
   }
   State& StateAt(int32_t step) { return step < kKeysPerSegment ? total_ : part_; }
 
-  Item ItemAt(int32_t row, int32_t rows, int32_t step, int32_t max_keys, int32_t buffer) {
-    Item item = {.row = row, .rows = rows, .step = step};
-    item.num_blocks = max_keys - step > kKvBlockTokens ? 2 : 1;
-    const int32_t* table = args_.rows[row].block_table + step / kKvBlockTokens;
-    for (int32_t i = 0; i < kBlocksPerStep; ++i) {
-      // Where blocks run out the last one stands in; no row sees its keys a second time.
-      item.blocks[i] = args_.kv + table[i < item.num_blocks ? i : 0] * int64_t(args_.block_bytes);
+  Item ItemAt(int32_t row, int32_t rows, int32_t step, int32_t buffer) {
+    Item item;
+    item.row = row;
+    item.rows = rows;
+    item.step = step;
+    int32_t least = kKeysPerAmxStep, most = 0;
+    for (int32_t r = row; r < row + rows; ++r) {
+      const int32_t visible = Visible(r, step);
+      least = visible < least ? visible : least;
+      most = visible > most ? visible : most;
     }
-    item.scores = scores_[buffer];
+    item.whole = least == kKeysPerAmxStep;
+    item.num_blocks = (most + kKvBlockTokens - 1) / kKvBlockTokens;
+    const int32_t* table = args_.rows[row].block_table + step / kKvBlockTokens;
+    for (int32_t i = 0; i < item.num_blocks; ++i) {
+      item.blocks[i] = args_.kv + table[i] * int64_t(args_.block_bytes);
+    }
     item.weights = weights_[buffer];
     return item;
   }
 
+  // Weighs an item's keys a few at a time, block after block, between the products of others.
+  class Weigher {
+   public:
+    Weigher(AmxAttentionWalk* walk, const Item& item, const float* shift)
+        : walk_(*walk), item_(item), shift_(shift) {}
+    void Some() {
+      if (block_ >= item_.num_blocks) return;
+      const int32_t begin = row_, end = begin + 4 < item_.rows ? begin + 4 : item_.rows;
+      for (int32_t r = begin; r < end; ++r) walk_.Weigh(item_, block_, r, shift_[r]);
+      row_ = end < item_.rows ? end : 0;
+      if (row_ == 0) ++block_;
+    }
+    void ThroughBlock(int32_t block) {
+      while (block_ <= block && block_ < item_.num_blocks) Some();
+    }
+
+   private:
+    AmxAttentionWalk& walk_;
+    const Item& item_;
+    const float* shift_;
+    int32_t block_ = 0, row_ = 0;
+  };
+
   // Steps [begin, end) of more than 16 rows, in units of up to 32: items in a pipeline of three
   // stages (scores, weights, values), whose parts take turns, so that the matrix unit and the
-  // vector units work at the same time and neither waits for what the other has just stored.
-  void ManyRows(int32_t first, int32_t last, int32_t begin, int32_t end, int32_t max_keys) {
+  // vector units work at the same time. The scores of an item go where the weights of the one
+  // before have just been made of its.
+  void ManyRows(int32_t first, int32_t last, int32_t begin, int32_t end) {
     const int32_t num_units = (last - first + kUnitRows - 1) / kUnitRows;
     const int32_t unit_rows = (last - first + num_units - 1) / num_units;
-    const int32_t num_items = (end - begin) / kKeysPerStep * num_units;
-    const int32_t num_pairs = num_panels_ / 2 + 1;
+    const int32_t num_items = (end - begin) / kKeysPerAmxStep * num_units;
     const auto item_at = [&](int32_t i) {
       const int32_t row = first + i % num_units * unit_rows;
       return ItemAt(row, last - row < unit_rows ? last - row : unit_rows,
-                    begin + i / num_units * kKeysPerStep, max_keys, i % 2);
+                    begin + i / num_units * kKeysPerAmxStep, i % 2);
     };
+    const auto nothing = [] {};
     Item former, item, next = item_at(0);
-    for (int32_t pair = 0; pair < next.num_blocks; ++pair) ScoresOfTwo(next, pair);
+    for (int32_t b = 0; b < next.num_blocks; ++b) ScoresOfTwo(next, b, nothing);
     for (int32_t i = 0; i < num_items; ++i) {
       former = item;
       item = next;
-      const bool more = i + 1 < num_items;
-      if (more) next = item_at(i + 1);
       alignas(64) float shift[kUnitRows], factor[kUnitRows];
+      int32_t panel = 0, row = 0;
+      if (i > 0) {
+        AddValuesOfTwo(former, 0, [&] {
+          for (int n = 0; n < 4 && row < item.rows; ++n) FindLargest(item, row++);
+        });
+        panel = 2;
+      }
+      while (row < item.rows) FindLargest(item, row++);
       for (int32_t half = 0; half < item.rows; half += kTileRows) {
         MoveMaxima(item, half, shift, factor);
       }
-      constexpr int32_t kTurns = 8;
-      for (int32_t turn = 0; turn < kTurns; ++turn) {
-        constexpr int32_t kRows = kUnitRows / kTurns;
-        for (int32_t r = turn * kRows; r < (turn + 1) * kRows && r < item.rows; ++r) {
-          Weigh(item, r, shift[r]);
-        }
-        if (turn < kBlocksPerStep) {
-          if (more && turn < next.num_blocks) ScoresOfTwo(next, turn);
-        } else if (i > 0) {
-          constexpr int32_t kLeft = kTurns - kBlocksPerStep;
-          const int32_t done = turn - kBlocksPerStep;
-          for (int32_t p = num_pairs * done / kLeft; p < num_pairs * (done + 1) / kLeft; ++p) {
-            AddValuesOfTwo(former, 2 * p);
-          }
-        }
+      if (i + 1 < num_items) {
+        next = item_at(i + 1);
+      } else {
+        next.num_blocks = 0;
       }
+      Weigher weigher(this, item, shift);
+      const auto weigh_some = [&] { weigher.Some(); };
+      for (int32_t b = 0; b < next.num_blocks || (i > 0 && panel < num_panels_); ++b, panel += 2) {
+        if (i > 0 && panel < num_panels_) AddValuesOfTwo(former, panel, weigh_some);
+        if (b >= next.num_blocks) continue;
+        weigher.ThroughBlock(b);
+        ScoresOfTwo(next, b, weigh_some);
+      }
+      weigher.ThroughBlock(kBlocksPerStep);
       Rescale(item, factor);
     }
-    for (int32_t p = 0; p < num_pairs; ++p) AddValuesOfTwo(item, 2 * p);
+    for (int32_t p = 0; p < num_panels_; p += 2) AddValuesOfTwo(item, p, nothing);
   }
 
   // Up to 16 rows wait for memory, not for the units: one step after the other.
-  void FewRows(int32_t first, int32_t last, int32_t begin, int32_t end, int32_t max_keys) {
-    for (int32_t step = begin; step < end; step += kKeysPerStep) {
-      const Item item = ItemAt(first, last - first, step, max_keys, 0);
+  void FewRows(int32_t first, int32_t last, int32_t begin, int32_t end) {
+    for (int32_t step = begin; step < end; step += kKeysPerAmxStep) {
+      const Item item = ItemAt(first, last - first, step, 0);
       ScoresOfOne(item);
       alignas(64) float shift[kTileRows], factor[kTileRows];
+      for (int32_t r = 0; r < item.rows; ++r) FindLargest(item, r);
       MoveMaxima(item, 0, shift, factor);
-      for (int32_t r = 0; r < item.rows; ++r) Weigh(item, r, shift[r]);
+      Weigher(this, item, shift).ThroughBlock(kBlocksPerStep);
       Rescale(item, factor);
-      AddValuesOfOne(item);
+      for (int32_t panel = 0; panel < num_panels_; panel += 4) AddValuesOfOne(item, panel);
     }
   }
 
@@ -254,8 +293,12 @@ class AmxAttentionWalk {
     amx::LoadTileConfig(config);
   }
 
-  // scores[r][j] = q . k, not yet scaled, over the keys of one block.
-  void ScoresOfTwo(const Item& item, int32_t block) {
+  float* Scores(int32_t block) { return scores_ + block * kBlockScores; }
+
+  // q . k, not yet scaled, of the rows and the keys of one block. Calls `between` after every four
+  // products.
+  template <class Between>
+  void ScoresOfTwo(const Item& item, int32_t block, const Between& between) {
     const int32_t upper = item.upper(), padded = args_.head_dim_padded;
     const int64_t q_bytes = padded * 2;
     const uint16_t* q = q_ + item.row * padded;
@@ -276,10 +319,11 @@ class AmxAttentionWalk {
       amx::LoadTile<5>(q_lower + d, q_bytes);
       amx::DotTiles<2, 5, 6>();
       amx::DotTiles<3, 5, 7>();
+      between();
     }
-    float* s = item.scores + block * kKvBlockTokens;
-    float* s_lower = s + upper * kKeysPerStep;
-    constexpr int64_t kBytes = kKeysPerStep * 4;
+    float* s = Scores(block);
+    float* s_lower = s + upper * kKvBlockTokens;
+    constexpr int64_t kBytes = kKvBlockTokens * 4;
     amx::StoreTile<0>(s, kBytes);
     amx::StoreTile<1>(s + 16, kBytes);
     amx::StoreTile<2>(s_lower, kBytes);
@@ -289,93 +333,109 @@ class AmxAttentionWalk {
   // The same over the whole step for up to 16 rows: four chains in flight.
   void ScoresOfOne(const Item& item) {
     Configure(item.rows, item.rows);
-    amx::ZeroTile<0>();
-    amx::ZeroTile<1>();
-    amx::ZeroTile<2>();
-    amx::ZeroTile<3>();
     const uint16_t* q = q_ + item.row * args_.head_dim_padded;
     const size_t second = args_.k_bytes / 2;
-    for (int32_t d = 0; d < args_.head_dim_padded; d += kTileK) {
-      const int32_t offset = d / kTileK * kTileBytes;
-      amx::LoadTile<4>(q + d, args_.head_dim_padded * 2);
-      amx::LoadTile<6>(item.blocks[0] + offset, kTileRowBytes);
-      amx::LoadTile<7>(item.blocks[0] + second + offset, kTileRowBytes);
-      amx::DotTiles<0, 4, 6>();
-      amx::DotTiles<1, 4, 7>();
-      amx::LoadTile<6>(item.blocks[1] + offset, kTileRowBytes);
-      amx::LoadTile<7>(item.blocks[1] + second + offset, kTileRowBytes);
-      amx::DotTiles<2, 4, 6>();
-      amx::DotTiles<3, 4, 7>();
+    constexpr int64_t kBytes = kKvBlockTokens * 4;
+    for (int32_t block = 0; block < item.num_blocks; block += 2) {
+      const bool two = block + 1 < item.num_blocks;
+      amx::ZeroTile<0>();
+      amx::ZeroTile<1>();
+      amx::ZeroTile<2>();
+      amx::ZeroTile<3>();
+      for (int32_t d = 0; d < args_.head_dim_padded; d += kTileK) {
+        const int32_t offset = d / kTileK * kTileBytes;
+        amx::LoadTile<4>(q + d, args_.head_dim_padded * 2);
+        amx::LoadTile<6>(item.blocks[block] + offset, kTileRowBytes);
+        amx::LoadTile<7>(item.blocks[block] + second + offset, kTileRowBytes);
+        amx::DotTiles<0, 4, 6>();
+        amx::DotTiles<1, 4, 7>();
+        if (!two) continue;
+        amx::LoadTile<6>(item.blocks[block + 1] + offset, kTileRowBytes);
+        amx::LoadTile<7>(item.blocks[block + 1] + second + offset, kTileRowBytes);
+        amx::DotTiles<2, 4, 6>();
+        amx::DotTiles<3, 4, 7>();
+      }
+      float* s = Scores(block);
+      amx::StoreTile<0>(s, kBytes);
+      amx::StoreTile<1>(s + 16, kBytes);
+      if (!two) continue;
+      amx::StoreTile<2>(s + kBlockScores, kBytes);
+      amx::StoreTile<3>(s + kBlockScores + 16, kBytes);
     }
-    constexpr int64_t kBytes = kKeysPerStep * 4;
-    amx::StoreTile<0>(item.scores, kBytes);
-    amx::StoreTile<1>(item.scores + 16, kBytes);
-    amx::StoreTile<2>(item.scores + 32, kBytes);
-    amx::StoreTile<3>(item.scores + 48, kBytes);
   }
 
   // How many keys of the step the row sees.
   int32_t Visible(int32_t row, int32_t step) const {
     const int32_t left = num_keys(row) - step;
-    return left < 0 ? 0 : left > kKeysPerStep ? kKeysPerStep : left;
+    return left < 0 ? 0 : left > kKeysPerAmxStep ? kKeysPerAmxStep : left;
   }
-  // Those of the 16 keys from 16 * group on, if it sees so many of the step.
-  static __mmask16 MaskOf(int32_t visible, int32_t group) {
-    const int32_t left = visible - 16 * group;
-    return left >= 16 ? 0xffff : Vec::First(left < 0 ? 0 : left);
+  // Those of the block's keys that the row sees.
+  __mmask32 MaskOf(const Item& item, int32_t block, int32_t r) const {
+    const int32_t left = Visible(item.row + r, item.step) - block * kKvBlockTokens;
+    return left >= kKvBlockTokens ? ~0u : left <= 0 ? 0 : (1u << left) - 1;
   }
 
-  // The largest visible score of the row, not yet scaled, or -inf.
-  static Vec LargestScore(const float* scores, int32_t visible) {
-    Vec max = Vec::Set(-__builtin_inff());
-    if (visible == kKeysPerStep) {
-      for (int32_t g = 0; g < kGroupsPerStep; ++g) {
-        max = {_mm512_max_ps(_mm512_load_ps(scores + 16 * g), max.v)};  // max where it is NaN
+  // largest_[r] = the largest visible scores of the item's row r, not yet scaled, or -inf.
+  void FindLargest(const Item& item, int32_t r) {
+    const float* s = scores_ + r * kKvBlockTokens;
+    __m512 low = _mm512_set1_ps(-__builtin_inff()), high = low;
+    for (int32_t b = 0; b < item.num_blocks; ++b, s += kBlockScores) {
+      if (item.whole) {  // max(NaN, a) is a
+        low = _mm512_max_ps(_mm512_load_ps(s), low);
+        high = _mm512_max_ps(_mm512_load_ps(s + 16), high);
+      } else {
+        const __mmask32 mask = MaskOf(item, b, r);
+        low = _mm512_mask_max_ps(low, mask & 0xffff, _mm512_load_ps(s), low);
+        high = _mm512_mask_max_ps(high, mask >> 16, _mm512_load_ps(s + 16), high);
       }
-      return max;
     }
-    for (int32_t g = 0; 16 * g < visible; ++g) {
-      const __m512 s = _mm512_load_ps(scores + 16 * g);
-      max = {_mm512_mask_max_ps(max.v, MaskOf(visible, g), s, max.v)};
-    }
-    return max;
+    largest_[r] = {_mm512_max_ps(low, high)};
   }
 
-  // Moves the maxima of the 16 rows from `half` on past this step's scores; shift is the new
-  // maxima, factor what is there already must be multiplied by.
+  // Moves the maxima of the 16 rows from `half` on past this step's scores, and their sums of
+  // weights with them; shift is the new maxima, factor the power of two by which their accumulators
+  // must be multiplied.
   void MoveMaxima(const Item& item, int32_t half, float* shift, float* factor) {
     const int32_t rows = item.rows - half < kTileRows ? item.rows - half : kTileRows;
-    Vec largest[kTileRows];
-    __mmask16 sees = 0;  // rows that see a key of the step
-    for (int32_t r = 0; r < kTileRows; ++r) {
-      const int32_t visible = r < rows ? Visible(item.row + half + r, item.step) : 0;
-      largest[r] = LargestScore(item.scores + (half + r) * kKeysPerStep, visible);
-      sees = static_cast<__mmask16>(sees | (visible > 0) << r);
-    }
-    float* max = StateAt(item.step).max + item.row + half;
+    State& state = StateAt(item.step);
+    float* max = state.max + item.row + half;
     const Vec old_max = item.fresh() ? Vec::Set(-__builtin_inff()) : Vec::Load(max);
-    const Vec step_max = LargestOfEach(largest) * Vec::Set(args_.scale);
-    const Vec new_max = {_mm512_max_ps(step_max.v, old_max.v)};
+    for (int32_t r = rows; r < kTileRows; ++r) largest_[half + r] = Vec::Set(-__builtin_inff());
+    const Vec scaled = LargestOfEach(largest_ + half) * Vec::Set(scale_);
+    constexpr int kUp = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
+    const Vec new_max = {_mm512_max_ps(_mm512_roundscale_ps(scaled.v, kUp), old_max.v)};
     new_max.StoreFirst(max, rows);
     new_max.Store(shift + half);
-    const __m512 change = Exp(old_max - new_max).v;
-    _mm512_storeu_ps(factor + half, _mm512_mask_mov_ps(_mm512_set1_ps(1.0f), sees, change));
+    // None where neither moves: not 0, for rows that have seen no key.
+    const __mmask16 moves = _mm512_cmp_ps_mask(new_max.v, old_max.v, _CMP_NEQ_OQ);
+    const Vec change = {_mm512_maskz_sub_ps(moves, old_max.v, new_max.v)};
+    change.Store(factor + half);
+    float* sum = state.sum + (item.row + half) * 16;
+    for (int32_t r = 0; r < rows; ++r, sum += 16) {
+      const Vec old = item.fresh() ? Vec::Set(0.0f) : Vec::Load(sum);
+      ScaleBy(old, Vec::Set(factor[half + r])).Store(sum);
+    }
   }
 
-  // weights[j] = exp(scores[j] * scale - shift) in bf16 for the keys that the row sees, 0 beyond.
-  void Weigh(const Item& item, int32_t r, float shift) const {
-    const float* scores = item.scores + r * kKeysPerStep;
-    uint16_t* weights = item.weights + r * kKeysPerStep;
-    const int32_t visible = Visible(item.row + r, item.step);
-    const Vec scale = Vec::Set(args_.scale);
-    const Vec by = Vec::Set(0.0f - shift);
-    for (int32_t g = 0; g < kGroupsPerStep; g += 2) {
-      const Vec low = ExpOfWeight(Fma(Vec::Load(scores + 16 * g), scale, by));
-      const Vec high = ExpOfWeight(Fma(Vec::Load(scores + 16 * g + 16), scale, by));
-      const auto mask = static_cast<__mmask32>(MaskOf(visible, g) | MaskOf(visible, g + 1) << 16);
-      const __m512bh both = _mm512_maskz_cvtne2ps_pbh(mask, high.v, low.v);
-      _mm512_store_si512(weights + 16 * g, (__m512i)both);
+  // weights[j] = 2^(scores[j] * scale - shift) in bf16 for the keys of the block that the row sees,
+  // 0 beyond; and adds them to its sum.
+  void Weigh(const Item& item, int32_t block, int32_t r, float shift) {
+    const float* scores = Scores(block) + r * kKvBlockTokens;
+    uint16_t* weights = item.weights + block * kBlockScores + r * kKvBlockTokens;
+    const Vec scale = Vec::Set(scale_);
+    const Vec by = Vec::Set(shift);
+    const auto power = [&](const float* s) {
+      return PowerOfTwo({_mm512_fmsub_ps(_mm512_load_ps(s), scale.v, by.v)});
+    };
+    const Vec low = power(scores), high = power(scores + 16);
+    __m512bh both = _mm512_cvtne2ps_pbh(high.v, low.v);
+    if (!item.whole) {
+      both = (__m512bh)_mm512_maskz_mov_epi16(MaskOf(item, block, r), (__m512i)both);
     }
+    _mm512_store_si512(weights, (__m512i)both);
+    float* sum = StateAt(item.step).sum + (item.row + r) * 16;
+    const auto ones = (__m512bh)_mm512_set1_epi16(0x3f80);
+    _mm512_store_ps(sum, _mm512_dpbf16_ps(_mm512_load_ps(sum), both, ones));
   }
 
   // Multiplies what is there by the rows' factors.
@@ -383,24 +443,23 @@ class AmxAttentionWalk {
     if (item.fresh()) return;  // nothing
     float* acc = StateAt(item.step).acc + item.row * stride_;
     for (int32_t r = 0; r < item.rows; ++r, acc += stride_) {
-      if (factor[r] == 1.0f) continue;
+      if (factor[r] == 0.0f) continue;
       const Vec by = Vec::Set(factor[r]);
-      for (int32_t d = 0; d < stride_; d += 16) (Vec::Load(acc + d) * by).Store(acc + d);
+      for (int32_t d = 0; d < stride_; d += 16) ScaleBy(Vec::Load(acc + d), by).Store(acc + d);
     }
   }
 
-  // Values of one block in a panel; the panel behind the last is the rows' sums of weights.
   const std::byte* Values(const Item& item, int32_t block, int32_t panel) const {
-    return panel < num_panels_ ? item.blocks[block] + args_.k_bytes + panel * kTileBytes
-                               : reinterpret_cast<const std::byte*>(ones_.bf16);
+    return item.blocks[block] + args_.k_bytes + panel * kTileBytes;
   }
 
-  // acc += weights * V over two panels, of which the second may be missing.
-  void AddValuesOfTwo(const Item& item, int32_t panel) {
-    constexpr int64_t kWeightBytes = kKeysPerStep * 2;
+  // acc += weights * V over two panels, of which the second may be missing. Calls `between` after
+  // every four products.
+  template <class Between>
+  void AddValuesOfTwo(const Item& item, int32_t panel, const Between& between) {
     const int32_t upper = item.upper();
     const int64_t bytes = stride_ * 4;
-    const bool pair = panel < num_panels_;
+    const bool pair = panel + 1 < num_panels_;
     float* c = StateAt(item.step).acc + item.row * stride_ + panel * 16;
     float* c_lower = c + upper * stride_;
     Configure(upper, item.rows - upper);
@@ -416,16 +475,18 @@ class AmxAttentionWalk {
       if (pair) amx::LoadTile<3>(c_lower + 16, bytes);
     }
     for (int32_t block = 0; block < item.num_blocks; ++block) {
-      const uint16_t* weights = item.weights + block * kKvBlockTokens;
-      amx::LoadTile<4>(weights, kWeightBytes);
+      const uint16_t* weights = item.weights + block * kBlockScores;
+      amx::LoadTile<4>(weights, kTileRowBytes);
       amx::LoadTile<6>(Values(item, block, panel), kTileRowBytes);
       amx::DotTiles<0, 4, 6>();
-      amx::LoadTile<5>(weights + upper * kKeysPerStep, kWeightBytes);
+      amx::LoadTile<5>(weights + upper * kKvBlockTokens, kTileRowBytes);
       amx::DotTiles<2, 5, 6>();
-      if (!pair) continue;
-      amx::LoadTile<7>(Values(item, block, panel + 1), kTileRowBytes);
-      amx::DotTiles<1, 4, 7>();
-      amx::DotTiles<3, 5, 7>();
+      if (pair) {
+        amx::LoadTile<7>(Values(item, block, panel + 1), kTileRowBytes);
+        amx::DotTiles<1, 4, 7>();
+        amx::DotTiles<3, 5, 7>();
+      }
+      between();
     }
     amx::StoreTile<0>(c, bytes);
     amx::StoreTile<2>(c_lower, bytes);
@@ -433,46 +494,65 @@ class AmxAttentionWalk {
     if (pair) amx::StoreTile<3>(c_lower + 16, bytes);
   }
 
-  // The same for up to 16 rows, over all panels: two of a block at a time.
-  void AddValuesOfOne(const Item& item) {
-    constexpr int64_t kWeightBytes = kKeysPerStep * 2;
+  // The same for up to 16 rows, over up to four panels.
+  void AddValuesOfOne(const Item& item, int32_t panel) {
     const int64_t bytes = stride_ * 4;
-    float* c = StateAt(item.step).acc + item.row * stride_;
-    amx::LoadTile<4>(item.weights, kWeightBytes);
-    amx::LoadTile<5>(item.weights + kKvBlockTokens, kWeightBytes);
-    for (int32_t panel = 0; panel <= num_panels_; ++panel, c += 16) {
-      if (item.fresh()) {
-        amx::ZeroTile<0>();
-      } else {
-        amx::LoadTile<0>(c, bytes);
-      }
-      amx::LoadTile<6>(Values(item, 0, panel), kTileRowBytes);
-      amx::DotTiles<0, 4, 6>();
-      if (item.num_blocks == 2) {
-        amx::LoadTile<7>(Values(item, 1, panel), kTileRowBytes);
-        amx::DotTiles<0, 5, 7>();
-      }
-      amx::StoreTile<0>(c, bytes);
+    const int32_t panels = num_panels_ - panel;
+    float* c = StateAt(item.step).acc + item.row * stride_ + panel * 16;
+    if (item.fresh()) {
+      amx::ZeroTile<0>();
+      amx::ZeroTile<1>();
+      amx::ZeroTile<2>();
+      amx::ZeroTile<3>();
+    } else {
+      amx::LoadTile<0>(c, bytes);
+      if (panels > 1) amx::LoadTile<1>(c + 16, bytes);
+      if (panels > 2) amx::LoadTile<2>(c + 32, bytes);
+      if (panels > 3) amx::LoadTile<3>(c + 48, bytes);
     }
+    for (int32_t block = 0; block < item.num_blocks; ++block) {
+      const std::byte* v = Values(item, block, panel);
+      amx::LoadTile<4>(item.weights + block * kBlockScores, kTileRowBytes);
+      amx::LoadTile<6>(v, kTileRowBytes);
+      amx::DotTiles<0, 4, 6>();
+      if (panels > 1) {
+        amx::LoadTile<7>(v + kTileBytes, kTileRowBytes);
+        amx::DotTiles<1, 4, 7>();
+      }
+      if (panels > 2) {
+        amx::LoadTile<6>(v + 2 * kTileBytes, kTileRowBytes);
+        amx::DotTiles<2, 4, 6>();
+      }
+      if (panels > 3) {
+        amx::LoadTile<7>(v + 3 * kTileBytes, kTileRowBytes);
+        amx::DotTiles<3, 4, 7>();
+      }
+    }
+    amx::StoreTile<0>(c, bytes);
+    if (panels > 1) amx::StoreTile<1>(c + 16, bytes);
+    if (panels > 2) amx::StoreTile<2>(c + 32, bytes);
+    if (panels > 3) amx::StoreTile<3>(c + 48, bytes);
   }
 
   // The row's total continues by the segment that is done.
   void Merge(int32_t row) {
     const float old_max = total_.max[row], part_max = part_.max[row];
     const float max = part_max > old_max ? part_max : old_max;
-    const Vec old_factor = Exp(Vec::Set(old_max) - Vec::Set(max));
-    const Vec part_factor = Exp(Vec::Set(part_max) - Vec::Set(max));
-    float* acc = total_.acc + row * stride_;
-    const float* part = part_.acc + row * stride_;
+    const Vec old_change = Vec::Set(old_max == max ? 0.0f : old_max - max);
+    const Vec part_change = Vec::Set(part_max == max ? 0.0f : part_max - max);
+    const auto merge = [&](float* to, const float* part) {
+      (ScaleBy(Vec::Load(to), old_change) + ScaleBy(Vec::Load(part), part_change)).Store(to);
+    };
+    merge(total_.sum + row * 16, part_.sum + row * 16);
     for (int32_t d = 0; d < stride_; d += 16) {
-      Fma(Vec::Load(acc + d), old_factor, Vec::Load(part + d) * part_factor).Store(acc + d);
+      merge(total_.acc + row * stride_ + d, part_.acc + row * stride_ + d);
     }
     total_.max[row] = max;
   }
 
   void Finish(int32_t row) const {
     const float* acc = total_.acc + row * stride_;
-    const Vec inverse = Vec::Set(1.0f / acc[num_panels_ * 16]);
+    const Vec inverse = Vec::Set(1.0f / Vec::Load(total_.sum + row * 16).Sum());
     for (int32_t d = 0; d < args_.head_dim; d += 16) {
       const int n = args_.head_dim - d < 16 ? args_.head_dim - d : 16;
       const Vec out = (Vec::Load(acc + d) + Vec::Set(0.0f)) * inverse;
@@ -483,11 +563,12 @@ class AmxAttentionWalk {
   const AttentionArgs& args_;
   const int32_t num_panels_;  // of V
   const int32_t stride_;
-  const OnesTile ones_;
+  const float scale_;
   int32_t upper_ = 0, lower_ = 0;  // rows that the tiles are configured for
-  // Of an item and the next.
-  alignas(64) float scores_[2][kUnitRows * kKeysPerStep];
-  alignas(64) uint16_t weights_[2][kUnitRows * kKeysPerStep];
+  Vec largest_[kUnitRows];
+  alignas(64) float scores_[kBlocksPerStep * kBlockScores];  // [blocks, kUnitRows, keys]
+  // Of an item and the one before.
+  alignas(64) uint16_t weights_[2][kBlocksPerStep * kBlockScores];
   alignas(64) uint16_t q_[kMaxQueryRows * kMaxHeadDim];  // [rows, head_dim_padded]
   State part_;                                           // of the segment
   State total_;                                          // of the segments before it
