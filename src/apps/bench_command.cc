@@ -31,6 +31,7 @@ void AddBenchCommand(CLI::App* app, int* exit_status) {
   bench->require_subcommand(1);
   AddBenchServeCommand(bench, exit_status);
   AddBenchOfflineCommand(bench, exit_status);
+  AddBenchDecideCommand(bench, exit_status);
   AddBenchTokenizerCommand(bench, exit_status);
   AddBenchLimitsCommand(bench, exit_status);
   AddBenchKernelsCommand(bench, exit_status);

@@ -11,6 +11,7 @@ namespace skein {
 // The benchmarks under `skein bench`; AddBenchCommand calls these.
 void AddBenchServeCommand(CLI::App* bench, int* exit_status);
 void AddBenchOfflineCommand(CLI::App* bench, int* exit_status);
+void AddBenchDecideCommand(CLI::App* bench, int* exit_status);
 void AddBenchTokenizerCommand(CLI::App* bench, int* exit_status);
 void AddBenchLimitsCommand(CLI::App* bench, int* exit_status);
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status);

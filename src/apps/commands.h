@@ -9,6 +9,7 @@ namespace skein {
 // command), else, where the command says so, from SKEIN_* environment variables.
 
 void AddBenchCommand(CLI::App* app, int* exit_status);
+void AddDecideCommand(CLI::App* app, int* exit_status);
 void AddModelCommand(CLI::App* app, int* exit_status);
 void AddRunCommand(CLI::App* app, int* exit_status);
 void AddServeCommand(CLI::App* app, int* exit_status);
