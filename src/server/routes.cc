@@ -8,6 +8,7 @@ void AddRoutes(Router* router) {
   AddTokenizeRoutes(router);
   AddModelsRoutes(router);
   AddStatusRoutes(router);
+  AddPageRoute(router);
 }
 
 }  // namespace skein

@@ -12,5 +12,6 @@ void AddChatCompletionsRoute(Router* router);  // /v1/chat/completions
 void AddTokenizeRoutes(Router* router);        // /tokenize, /detokenize
 void AddModelsRoutes(Router* router);          // /v1/models, /v1/models/{id}
 void AddStatusRoutes(Router* router);          // /health, /ping, /version, /metrics
+void AddPageRoute(Router* router);             // /
 
 }  // namespace skein
