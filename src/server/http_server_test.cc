@@ -114,7 +114,9 @@ TEST_F(HttpServerTest, KeyGuardsEveryRouteThatWorks) {
   }
   ExpectError(Get("/v1/models"), 401, "authentication_error");
   EXPECT_EQ(Get("/v1/models", {{"authorization", "bearer secret"}}).status, 200);
-  for (const char* path : {"/health", "/ping", "/metrics"}) EXPECT_EQ(Get(path).status, 200);
+  for (const char* path : {"/health", "/ping", "/metrics", "/"}) {
+    EXPECT_EQ(Get(path).status, 200);
+  }
 }
 
 TEST_F(HttpServerTest, RequestIdIsEchoedOrMade) {

@@ -14,6 +14,7 @@ void AddRoutes(Router* router) {
   AddTokenizeRoutes(router);
   AddModelsRoutes(router);
   AddStatusRoutes(router);
+  AddPageRoute(router);
 }
 
 }  // namespace skein

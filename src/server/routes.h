@@ -18,5 +18,6 @@ void AddRerankRoutes(Router* router);          // /rerank, /v1/rerank, /v2/reran
 void AddTokenizeRoutes(Router* router);        // /tokenize, /detokenize
 void AddModelsRoutes(Router* router);          // /v1/models, /v1/models/{id}
 void AddStatusRoutes(Router* router);          // /health, /ping, /version, /metrics
+void AddPageRoute(Router* router);             // /
 
 }  // namespace skein
