@@ -122,6 +122,15 @@ struct Finished {
   const float* c;
 };
 
+// Whether results go past the caches: so many plain f32 that they would not stay in one, and would
+// be read from memory only to be overwritten there.
+bool Streams(const GemmCall& call) {
+  constexpr int32_t kStreamRows = 256;
+  return call.m >= kStreamRows && call.up_begin == 0 && !call.add_to_out && call.bias == nullptr &&
+         call.out_dtype == DType::kF32 && call.ldo % kPanelCols == 0 &&
+         reinterpret_cast<uintptr_t>(call.out) % kTileRowBytes == 0;
+}
+
 // The call's results for rows [begin, end) of `done`.
 void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32_t end) {
   if (begin >= end) return;
@@ -130,6 +139,14 @@ void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32
   const float* right = left + kPanelCols;
   const bool swiglu = call.up_begin > 0;
   const int32_t row = done.row + begin;
+  if (done.pair.second && column + kPairCols <= call.n_end && Streams(call)) {
+    float* out = static_cast<float*>(call.out) + row * call.ldo + column;
+    for (int32_t r = begin; r < end; ++r, out += call.ldo, left += kPairCols) {
+      _mm512_stream_ps(out, _mm512_load_ps(left));
+      _mm512_stream_ps(out + kPanelCols, _mm512_load_ps(left + kPanelCols));
+    }
+    return;
+  }
   FinishPanel<Vec>(call, left, swiglu ? right : nullptr, kPairCols, row, end - begin, column);
   if (!swiglu && done.pair.second) {
     FinishPanel<Vec>(call, right, nullptr, kPairCols, row, end - begin, column + kPanelCols);
@@ -334,7 +351,7 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
           .out = static_cast<const std::byte*>(call.out) +
                  (row * call.ldo + pair.column) * element_bytes,
           .out_stride = call.ldo * element_bytes,
-          .out_rows = finished ? count_rows : 0,
+          .out_rows = finished && !Streams(call) ? count_rows : 0,
           .out_bytes = pair_cols * element_bytes,
       };
       Block block = {
@@ -406,6 +423,7 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
   }
   kStoreSums[pipeline.phase](pipeline.c);
   FinishRows(call, pipeline.done, 0, pipeline.done.rows);
+  if (Streams(call)) _mm_sfence();  // before anyone is told that the results are there
 }
 
 // Up to 16 rows and four panels, to c [4 panels][16][16]. Four places in the weights that are read
