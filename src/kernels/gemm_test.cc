@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <tuple>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
@@ -145,6 +147,31 @@ TEST_P(GemmTest, EqualsTheReferenceForLargeShapes) {
   EXPECT_TRUE(Check({{33, 16, 9000}, DType::kBf16}));
   EXPECT_TRUE(Check({{260, 600, 1100}, DType::kBf16, Range::kPlain, true, false}, 528));
   EXPECT_TRUE(Check({{20, 33, 9000}, DType::kBf16}));
+}
+
+// Whole tiles, on lines of the cache: the kernels may read the rows where they are and write past
+// the caches.
+TEST_P(GemmTest, EqualsTheReferenceForAlignedShapes) {
+  for (const auto& [m, n, k] : {reference::GemmShape{288, 96, 576}, {64, 48, 1120}, {97, 64, 64}}) {
+    const std::vector<float> a = random_.Floats(size_t(m) * k, DType::kBf16, Range::kPlain);
+    const std::vector<float> w = random_.Floats(size_t(n) * k, DType::kBf16, Range::kPlain);
+    const TypedArray a_typed(a, DType::kBf16);
+    PackedWeight packed(n, k, DType::kBf16);
+    packed.PackRows(0, n, w.data(), DType::kF32);
+    AlignedBuffer out(size_t(m) * n * sizeof(float));
+    kernels_->Gemm({.a = a_typed.data(),
+                    .lda = k,
+                    .m = m,
+                    .w = &packed,
+                    .n_end = n,
+                    .out = out.data(),
+                    .ldo = n});
+    std::vector<float> expected(size_t(m) * n), result(size_t(m) * n);
+    std::memcpy(result.data(), out.data(), out.size());
+    reference::Gemm(reference::ClassOf(GetParam(), DType::kBf16), {m, n, k}, a.data(), w.data(),
+                    nullptr, false, expected.data());
+    EXPECT_TRUE(SameBits(result, expected)) << "m " << m << " n " << n << " k " << k;
+  }
 }
 
 // Gate and up in one call, rounded, are the two products, SiluMul and the rounding one by one.

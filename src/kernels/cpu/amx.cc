@@ -30,14 +30,16 @@ constexpr int32_t kFewRows = 2 * kTileRows;  // up to so many stream the weights
 constexpr int32_t kMaxRows = 256;            // of a that are in tile order at a time
 constexpr int32_t kMaxPairs = 16;            // of panels whose sums wait for the next strip
 constexpr int32_t kPairRows = 2 * kTileRows;
-constexpr int32_t kPairSums = 4 * kTileRows * kPanelCols;  // of 32 rows and two panels
+constexpr int32_t kPairCols = 2 * kPanelCols;
+constexpr int32_t kPairSums = kPairRows * kPairCols;
+constexpr int32_t kPackPairs = 24;  // so many and more make up for packing rows
 
 // Rows of a in tile order, [rows / 16][k / 32][16 rows][32 of k], padded with zeros: a part of k
 // that stays in the second-level cache while all panels pass over it. Where rows are few, a tile
 // has only so many.
 constexpr int32_t kStripBytes = 512 << 10;
-// Of k whose two panels (16 KB) stay in the first-level cache while all rows pass over them.
-constexpr int32_t kBlockTiles = 8;
+// Of k whose two panels (32 KB) stay in the first-level cache while all rows pass over them.
+constexpr int32_t kBlockTiles = 16;
 
 struct Scratch {
   alignas(64) std::byte strip[kStripBytes];
@@ -45,6 +47,9 @@ struct Scratch {
 };
 
 void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
+// To the second-level cache.
+void PrefetchFar(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
+void PrefetchOut(const void* p) { __builtin_prefetch(p, 1); }
 
 // Rows [row, row + rows) of a at k in [k_begin, k_begin + 32 tiles) to the strip, each tile with
 // tile_rows rows. The stores go in order; what is read lies in as many places as a tile has rows.
@@ -70,7 +75,7 @@ void PackStrip(const GemmCall& call, int32_t row, int32_t rows, int32_t k_begin,
   }
 }
 
-// Tiles 0 to 3 are sums, 4 and 5 rows of a, 6 and 7 weights.
+// For few rows tiles 0 to 3 are sums, 4 and 5 rows of a, 6 and 7 weights; else all are full.
 void Configure(int32_t upper_rows, int32_t lower_rows) {
   amx::TileConfig config;
   const int32_t upper = upper_rows, lower = lower_rows;
@@ -109,7 +114,7 @@ PanelPair PairAt(const GemmCall& call, int32_t index) {
       left * kPanelCols, {call.w->panel(left), call.w->panel(second ? left + 1 : left)}, second};
 }
 
-// The sums of up to 32 rows and one pair, as BlockSums leaves them, and where they belong.
+// The sums of up to 32 rows and one pair, c [32 rows][2 panels][16], and where they belong.
 struct Finished {
   PanelPair pair;
   int32_t row;   // of the call
@@ -117,20 +122,34 @@ struct Finished {
   const float* c;
 };
 
+// Whether results go past the caches: so many plain f32 that they would not stay in one, and would
+// be read from memory only to be overwritten there.
+bool Streams(const GemmCall& call) {
+  constexpr int32_t kStreamRows = 256;
+  return call.m >= kStreamRows && call.up_begin == 0 && !call.add_to_out && call.bias == nullptr &&
+         call.out_dtype == DType::kF32 && call.ldo % kPanelCols == 0 &&
+         reinterpret_cast<uintptr_t>(call.out) % kTileRowBytes == 0;
+}
+
 // The call's results for rows [begin, end) of `done`.
 void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32_t end) {
+  if (begin >= end) return;
   const int32_t column = done.pair.column;
-  for (int32_t r = begin; r < end;) {
-    const int32_t in_tile = r % kTileRows;
-    const int32_t count = end - r < kTileRows - in_tile ? end - r : kTileRows - in_tile;
-    const float* left = done.c + (r / kTileRows * 2 * kTileRows + in_tile) * kPanelCols;
-    const float* right = left + kTileRows * kPanelCols;
-    const bool swiglu = call.up_begin > 0;
-    FinishPanel<Vec>(call, left, swiglu ? right : nullptr, kPanelCols, done.row + r, count, column);
-    if (!swiglu && done.pair.second) {
-      FinishPanel<Vec>(call, right, nullptr, kPanelCols, done.row + r, count, column + kPanelCols);
+  const float* left = done.c + begin * kPairCols;
+  const float* right = left + kPanelCols;
+  const bool swiglu = call.up_begin > 0;
+  const int32_t row = done.row + begin;
+  if (done.pair.second && column + kPairCols <= call.n_end && Streams(call)) {
+    float* out = static_cast<float*>(call.out) + row * call.ldo + column;
+    for (int32_t r = begin; r < end; ++r, out += call.ldo, left += kPairCols) {
+      _mm512_stream_ps(out, _mm512_load_ps(left));
+      _mm512_stream_ps(out + kPanelCols, _mm512_load_ps(left + kPanelCols));
     }
-    r += count;
+    return;
+  }
+  FinishPanel<Vec>(call, left, swiglu ? right : nullptr, kPairCols, row, end - begin, column);
+  if (!swiglu && done.pair.second) {
+    FinishPanel<Vec>(call, right, nullptr, kPairCols, row, end - begin, column + kPanelCols);
   }
 }
 
@@ -161,115 +180,217 @@ struct Meanwhile {
     const int32_t line = step * pace.lines;
     const int32_t line_end = line + pace.lines < num_lines ? line + pace.lines : num_lines;
     for (int32_t i = line; i < line_end; ++i) {
-      Prefetch(panels[0] + i * kTileRowBytes);
-      Prefetch(panels[1] + i * kTileRowBytes);
+      PrefetchFar(panels[0] + i * kTileRowBytes);
+      PrefetchFar(panels[1] + i * kTileRowBytes);
     }
     const int32_t out_row = step * pace.out_rows;
     const int32_t out_end = out_row + pace.out_rows < out_rows ? out_row + pace.out_rows : out_rows;
     for (int32_t r = out_row; r < out_end; ++r) {
-      __builtin_prefetch(out + r * out_stride, 1);
-      __builtin_prefetch(out + r * out_stride + out_bytes - 1, 1);
+      PrefetchOut(out + r * out_stride);
+      PrefetchOut(out + r * out_stride + out_bytes - 1);
     }
     const int32_t row = step * pace.rows;
     FinishRows(*call, done, row, row + pace.rows < done.rows ? row + pace.rows : done.rows);
   }
 };
 
-// Sums of 32 rows (16 unless kLower) and two panels over `tiles` tiles of k, continued from c
-// [4][16][16] unless `first`: rows 0-15 by panels 0, 1, then rows 16-31. a: the first tile of the
-// upper rows, the lower ones lower_bytes behind.
-template <bool kLower>
-void BlockSums(const std::byte* a, int64_t lower_bytes, const std::byte* w0, const std::byte* w1,
-               int32_t tiles, bool first, const Meanwhile& meanwhile, float* c) {
-  if (first) {
-    amx::ZeroTile<0>();
-    amx::ZeroTile<1>();
-    if constexpr (kLower) amx::ZeroTile<2>();
-    if constexpr (kLower) amx::ZeroTile<3>();
-  } else {
-    amx::LoadTile<0>(c, kTileRowBytes);
-    amx::LoadTile<1>(c + 256, kTileRowBytes);
-    if constexpr (kLower) amx::LoadTile<2>(c + 512, kTileRowBytes);
-    if constexpr (kLower) amx::LoadTile<3>(c + 768, kTileRowBytes);
+// Rows of a as the matrix unit reads them, in tile order or where the caller left them.
+struct RowTiles {
+  const std::byte* first;  // tile of the upper 16 rows
+  int64_t lower;           // bytes from there to the lower ones'
+  int64_t next;            // and to the next of k
+  int64_t stride;          // from a row to the next in a tile
+};
+
+// What a block starts from: 0, the sums in memory, or those that are in the tiles already.
+enum class Start { kZero, kLoad, kContinue };
+
+struct Block {
+  RowTiles a;
+  const std::byte* panels[2];
+  int32_t tiles;
+  Start start;
+  const float* c;  // to load
+  float* stored;   // where the sums of the block before go, which are still in their tiles
+};
+
+constexpr int kSumTiles = 5;
+constexpr int kRowsTile = 5, kLeftTile = 6, kRightTile = 7;
+constexpr int64_t kSumStride = kPairCols * sizeof(float);
+// Of c: rows 0-15 by the first panel, the second, then rows 16-31.
+constexpr int32_t kSumOffsets[4] = {0, kPanelCols, kTileRows* kPairCols,
+                                    kTileRows* kPairCols + kPanelCols};
+
+// Tile of sum `index` in a phase. Of five tiles a block uses four, and the next block, whose phase
+// is one less, starts in the fifth: so the sums before are stored one by one, each after a product
+// of the new block was issued, and the matrix unit does not wait for the stores.
+constexpr int SumTile(int phase, int index) { return (phase + index) % kSumTiles; }
+constexpr int NextPhase(int phase) { return (phase + kSumTiles - 1) % kSumTiles; }
+
+template <int kPhase, int kIndex>
+inline void StartSum(const Block& block) {
+  constexpr int kTile = SumTile(kPhase, kIndex);
+  if (block.start == Start::kZero) {
+    amx::ZeroTile<kTile>();
+  } else if (block.start == Start::kLoad) {
+    amx::LoadTile<kTile>(block.c + kSumOffsets[kIndex], kSumStride);
   }
-  const Meanwhile::Pace pace = meanwhile.PaceOf(tiles);
-  const std::byte* lower = a + lower_bytes;
-  amx::LoadTile<4>(a, kTileRowBytes);
-  amx::LoadTile<6>(w0, kTileRowBytes);
-  amx::LoadTile<7>(w1, kTileRowBytes);
-  if constexpr (kLower) amx::LoadTile<5>(lower, kTileRowBytes);
-  // A tile is loaded for the next step as soon as this one is done with it.
-  for (int32_t t = 1; t < tiles; ++t) {
-    const int64_t next = int64_t{t} * kTileBytes;
-    amx::DotTiles<0, 4, 6>();
-    amx::DotTiles<1, 4, 7>();
-    amx::LoadTile<4>(a + next, kTileRowBytes);
-    if constexpr (kLower) amx::DotTiles<3, 5, 7>();
-    amx::LoadTile<7>(w1 + next, kTileRowBytes);
-    if constexpr (kLower) amx::DotTiles<2, 5, 6>();
-    amx::LoadTile<6>(w0 + next, kTileRowBytes);
-    if constexpr (kLower) amx::LoadTile<5>(lower + next, kTileRowBytes);
-    meanwhile.DoStep(t - 1, pace);
-  }
-  amx::DotTiles<0, 4, 6>();
-  amx::DotTiles<1, 4, 7>();
-  if constexpr (kLower) amx::DotTiles<3, 5, 7>();
-  if constexpr (kLower) amx::DotTiles<2, 5, 6>();
-  meanwhile.DoStep(tiles - 1, pace);
-  amx::StoreTile<0>(c, kTileRowBytes);
-  amx::StoreTile<1>(c + 256, kTileRowBytes);
-  if constexpr (kLower) amx::StoreTile<2>(c + 512, kTileRowBytes);
-  if constexpr (kLower) amx::StoreTile<3>(c + 768, kTileRowBytes);
 }
 
-// One pair by all rows of a strip: tiles [begin, begin + tiles) of k of num_tiles. Blocks of k are
-// walked outside the rows; while one is worked on, the next one's weights are fetched. `done` waits
-// to be finished, and what is left to finish takes its place.
-void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair& next, int32_t row,
-                    int32_t rows, int32_t begin, int32_t tiles, const std::byte* strip, float* sums,
-                    Finished& done) {
+template <int kPhase, int kIndex>
+inline void StoreSum(float* c) {
+  if (c != nullptr) {
+    amx::StoreTile<SumTile(kPhase, kIndex)>(c + kSumOffsets[kIndex], kSumStride);
+  }
+}
+
+template <int kPhase>
+void BlockSums(const Block& block, const Meanwhile& meanwhile) {
+  constexpr int kBefore = (kPhase + 1) % kSumTiles;  // NextPhase(kBefore) == kPhase
+  const RowTiles& a = block.a;
+  amx::LoadTileOnce<kRowsTile>(a.first, a.stride);
+  amx::LoadTile<kLeftTile>(block.panels[0], kTileRowBytes);
+  StartSum<kPhase, 0>(block);
+  amx::DotTiles<SumTile(kPhase, 0), kRowsTile, kLeftTile>();
+  StoreSum<kBefore, 0>(block.stored);
+  amx::LoadTile<kRightTile>(block.panels[1], kTileRowBytes);
+  StartSum<kPhase, 1>(block);
+  amx::DotTiles<SumTile(kPhase, 1), kRowsTile, kRightTile>();
+  StoreSum<kBefore, 1>(block.stored);
+  amx::LoadTileOnce<kRowsTile>(a.first + a.lower, a.stride);
+  StartSum<kPhase, 2>(block);
+  amx::DotTiles<SumTile(kPhase, 2), kRowsTile, kLeftTile>();
+  StoreSum<kBefore, 2>(block.stored);
+  StartSum<kPhase, 3>(block);
+  amx::DotTiles<SumTile(kPhase, 3), kRowsTile, kRightTile>();
+  StoreSum<kBefore, 3>(block.stored);
+  const int32_t steps = block.tiles > 1 ? block.tiles - 1 : 1;
+  const Meanwhile::Pace pace = meanwhile.PaceOf(steps);
+  for (int32_t t = 1; t < block.tiles; ++t) {
+    const std::byte* rows = a.first + t * a.next;
+    amx::LoadTileOnce<kRowsTile>(rows, a.stride);
+    amx::LoadTile<kLeftTile>(block.panels[0] + t * kTileBytes, kTileRowBytes);
+    amx::DotTiles<SumTile(kPhase, 0), kRowsTile, kLeftTile>();
+    amx::LoadTile<kRightTile>(block.panels[1] + t * kTileBytes, kTileRowBytes);
+    amx::DotTiles<SumTile(kPhase, 1), kRowsTile, kRightTile>();
+    amx::LoadTileOnce<kRowsTile>(rows + a.lower, a.stride);
+    amx::DotTiles<SumTile(kPhase, 2), kRowsTile, kLeftTile>();
+    amx::DotTiles<SumTile(kPhase, 3), kRowsTile, kRightTile>();
+    meanwhile.DoStep(t - 1, pace);
+  }
+  if (block.tiles == 1) meanwhile.DoStep(0, pace);
+}
+
+template <int kPhase>
+void StoreSums(float* c) {
+  StoreSum<kPhase, 0>(c);
+  StoreSum<kPhase, 1>(c);
+  StoreSum<kPhase, 2>(c);
+  StoreSum<kPhase, 3>(c);
+}
+
+constexpr void (*kBlockSums[kSumTiles])(const Block&, const Meanwhile&) = {
+    BlockSums<0>, BlockSums<1>, BlockSums<2>, BlockSums<3>, BlockSums<4>};
+constexpr void (*kStoreSums[kSumTiles])(float*) = {StoreSums<0>, StoreSums<1>, StoreSums<2>,
+                                                   StoreSums<3>, StoreSums<4>};
+
+// The last block: its sums are in the tiles of `phase` and belong to c, and once they are there and
+// were the last of k, they are `done`.
+struct Pipeline {
+  int phase = 0;
+  float* c = nullptr;
+  Finished done = {};
+};
+
+// Up to kMaxRows rows at a part of k: tiles [begin, begin + tiles).
+struct Strip {
+  int32_t row;  // of the call
+  int32_t rows;
+  int32_t begin;
+  int32_t tiles;
+  RowTiles a;         // of the first 32 rows
+  int64_t pair_step;  // bytes to the next 32
+};
+
+// One pair by all rows of a strip. Blocks of k are walked outside the rows; while one is worked on,
+// the next one's weights are fetched.
+void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair& next,
+                    const Strip& strip, float* sums, Pipeline& pipeline) {
   const int32_t num_tiles = call.w->k_padded() / kTileK;
-  const int32_t row_pairs = (rows + kPairRows - 1) / kPairRows;
-  const int64_t lower_bytes = int64_t{tiles} * kTileBytes;
+  const int32_t row_pairs = (strip.rows + kPairRows - 1) / kPairRows;
   const int32_t element_bytes = call.out_dtype == DType::kF32 ? 4 : 2;
-  const int32_t pair_cols = call.up_begin > 0 || !pair.second ? kPanelCols : 2 * kPanelCols;
-  for (int32_t t = 0; t < tiles; t += kBlockTiles) {
-    const int32_t count = tiles - t < kBlockTiles ? tiles - t : kBlockTiles;
-    const int64_t offset = int64_t{begin + t} * kTileBytes;
-    const bool last_of_strip = t + count == tiles;
+  const int32_t pair_cols = call.up_begin > 0 || !pair.second ? kPanelCols : kPairCols;
+  for (int32_t t = 0; t < strip.tiles; t += kBlockTiles) {
+    const int32_t count = strip.tiles - t < kBlockTiles ? strip.tiles - t : kBlockTiles;
+    const int64_t offset = int64_t{strip.begin + t} * kTileBytes;
+    const bool last_of_strip = t + count == strip.tiles;
     // The next block: of this strip's part of these panels, else of the next ones.
     const PanelPair& from = last_of_strip ? next : pair;
     const int64_t from_offset =
-        last_of_strip ? int64_t{begin} * kTileBytes : offset + int64_t{count} * kTileBytes;
-    const int32_t left = last_of_strip ? tiles : tiles - t - count;
+        last_of_strip ? int64_t{strip.begin} * kTileBytes : offset + int64_t{count} * kTileBytes;
+    const int32_t left = last_of_strip ? strip.tiles : strip.tiles - t - count;
     const int32_t fetch = (left < kBlockTiles ? left : kBlockTiles) * kTileBytes;
     const int32_t share = (fetch / row_pairs + kTileRowBytes - 1) / kTileRowBytes * kTileRowBytes;
-    const bool finished = begin + t + count == num_tiles;
-    float* c = sums;
-    for (int32_t r = 0; r < row_pairs; ++r, c += kPairSums) {
+    const bool first = strip.begin + t == 0;
+    const bool finished = strip.begin + t + count == num_tiles;
+    for (int32_t r = 0; r < row_pairs; ++r) {
+      float* c = sums + r * kPairSums;
       const int32_t fetched = r * share;
       const int32_t more = fetch - fetched < share ? fetch - fetched : share;
-      const std::byte* a = strip + 2 * r * lower_bytes + int64_t{t} * kTileBytes;
-      const int32_t count_rows =
-          rows - r * kPairRows < kPairRows ? rows - r * kPairRows : kPairRows;
+      const int32_t row = strip.row + r * kPairRows;
+      const int32_t rows_left = strip.rows - r * kPairRows;
+      const int32_t count_rows = rows_left < kPairRows ? rows_left : kPairRows;
+      const bool goes_on = !first && pipeline.c == c;
+      if (!goes_on) pipeline.phase = NextPhase(pipeline.phase);
       const Meanwhile meanwhile = {
           .call = &call,
-          .done = done,
+          .done = pipeline.done,
           .panels = {from.panels[0] + from_offset + fetched,
                      from.panels[1] + from_offset + fetched},
           .bytes = more > 0 ? more : 0,
           .out = static_cast<const std::byte*>(call.out) +
-                 ((row + r * kPairRows) * call.ldo + pair.column) * element_bytes,
+                 (row * call.ldo + pair.column) * element_bytes,
           .out_stride = call.ldo * element_bytes,
-          .out_rows = finished ? count_rows : 0,
+          .out_rows = finished && !Streams(call) ? count_rows : 0,
           .out_bytes = pair_cols * element_bytes,
       };
-      const auto block = count_rows > kTileRows ? BlockSums<true> : BlockSums<false>;
-      block(a, lower_bytes, pair.panels[0] + offset, pair.panels[1] + offset, count, begin + t == 0,
-            meanwhile, c);
-      done = {pair, row + r * kPairRows, finished ? count_rows : 0, c};
+      Block block = {
+          .a = strip.a,
+          .panels = {pair.panels[0] + offset, pair.panels[1] + offset},
+          .tiles = count,
+          .start = goes_on ? Start::kContinue
+                   : first ? Start::kZero
+                           : Start::kLoad,
+          .c = c,
+          .stored = goes_on ? nullptr : pipeline.c,
+      };
+      block.a.first += r * strip.pair_step + t * strip.a.next;
+      kBlockSums[pipeline.phase](block, meanwhile);
+      pipeline.c = c;
+      pipeline.done = {pair, row, finished ? count_rows : 0, c};
     }
   }
+}
+
+// Whether the matrix unit reads rows of `a` where they are: bringing them into tile order pays only
+// if many columns follow, and is a must where tiles would reach beyond the matrix.
+bool ReadsInPlace(const GemmCall& call, int32_t rows, int32_t num_pairs) {
+  return num_pairs < kPackPairs && rows % kPairRows == 0 && call.w->k() % kTileK == 0;
+}
+
+Strip StripAt(const GemmCall& call, bool in_place, int32_t row, int32_t rows, int32_t begin,
+              int32_t tiles, std::byte* packed) {
+  Strip strip = {row, rows, begin, tiles, {}, 0};
+  if (in_place) {
+    const int64_t stride = call.lda * 2;
+    strip.a = {static_cast<const std::byte*>(call.a) + row * stride + begin * kTileRowBytes,
+               kTileRows * stride, kTileRowBytes, stride};
+  } else {
+    PackStrip(call, row, rows, begin * kTileK, tiles, kTileRows, packed);
+    strip.a = {packed, int64_t{tiles} * kTileBytes, kTileBytes, kTileRowBytes};
+  }
+  strip.pair_step = 2 * strip.a.lower;
+  return strip;
 }
 
 // More than kFewRows rows: up to kMaxRows of them and kMaxPairs pairs at a time.
@@ -277,11 +398,12 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
   Configure(kTileRows, kTileRows);
   const int32_t num_tiles = call.w->k_padded() / kTileK;
   const int32_t num_pairs = NumPairs(call);
-  Finished done = {};
+  Pipeline pipeline;
   for (int32_t row = 0; row < call.m; row += kMaxRows) {
     const int32_t rows = call.m - row < kMaxRows ? call.m - row : kMaxRows;
-    const int32_t row_blocks = (rows + kTileRows - 1) / kTileRows;
-    const int32_t strip_tiles = kStripBytes / kTileBytes / row_blocks;
+    const int32_t row_pairs = (rows + kPairRows - 1) / kPairRows;
+    const int32_t strip_tiles = kStripBytes / kTileBytes / (2 * row_pairs);
+    const bool in_place = ReadsInPlace(call, rows, num_pairs);
     // One strip for all pairs if it holds all of k, else the sums wait in between.
     const bool whole = strip_tiles >= num_tiles;
     const int32_t step = whole ? num_pairs : kMaxPairs;
@@ -289,18 +411,19 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
       const int32_t end = first + step < num_pairs ? first + step : num_pairs;
       for (int32_t begin = 0; begin < num_tiles; begin += strip_tiles) {
         const int32_t tiles = num_tiles - begin < strip_tiles ? num_tiles - begin : strip_tiles;
-        PackStrip(call, row, rows, begin * kTileK, tiles, kTileRows, scratch.strip);
+        const Strip strip = StripAt(call, in_place, row, rows, begin, tiles, scratch.strip);
         for (int32_t i = first; i < end; ++i) {
           const int32_t waiting = whole ? 0 : i - first;
-          PairTimesStrip(call, PairAt(call, i), PairAt(call, i + 1 < end ? i + 1 : first), row,
-                         rows, begin, tiles, scratch.strip,
+          PairTimesStrip(call, PairAt(call, i), PairAt(call, i + 1 < end ? i + 1 : first), strip,
                          scratch.sums + int64_t{waiting} * (kMaxRows / kPairRows) * kPairSums,
-                         done);
+                         pipeline);
         }
       }
     }
   }
-  FinishRows(call, done, 0, done.rows);
+  kStoreSums[pipeline.phase](pipeline.c);
+  FinishRows(call, pipeline.done, 0, pipeline.done.rows);
+  if (Streams(call)) _mm_sfence();  // before anyone is told that the results are there
 }
 
 // Up to 16 rows and four panels, to c [4 panels][16][16]. Four places in the weights that are read
