@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "apps/generation_config.h"
+#include "apps/model_traits.h"
 #include "apps/read_file.h"
 #include "base/byte_size.h"
 #include "engine/engine_loop.h"
@@ -107,7 +109,12 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   runtime.model_dir = model_dir_;
   runtime.dtype = options.dtype;
   runtime.threads = options.threads;
+  SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
+  SKEIN_ASSIGN_OR_RETURN(const ModelUse use, LoadModelTraits(model_dir_, name_, model_config));
   runtime.max_model_len = options.max_model_len;
+  if (runtime.max_model_len == 0 && use.max_seq_length > 0) {
+    runtime.max_model_len = std::min(use.max_seq_length, model_config.max_position);
+  }
   runtime.max_num_seqs = options.max_num_seqs;
   runtime.max_num_batched_tokens = options.max_num_batched_tokens;
   if (!options.kv_cache_memory.empty()) {
@@ -136,6 +143,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   entry_.tokenizer = tokenizer_.get();
   entry_.chat_template = chat_template_.get();
   entry_.max_model_len = config.max_model_len;
+  entry_.traits = use.traits;
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
   return Status::Ok();
