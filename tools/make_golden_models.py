@@ -4,8 +4,8 @@
     python3 -m venv .venv-dev && .venv-dev/bin/pip install -r tools/requirements-dev.txt
     .venv-dev/bin/python tools/make_golden_models.py [OUT_DIR]     (default: tests/data)
 
-Writes OUT_DIR/models/NAME/ in HuggingFace layout with a golden.json each, and OUT_DIR/rope.json; the
-format is described in tests/data/models/README.md. The goldens are computed by `transformers` from
+Writes OUT_DIR/models/NAME/ and OUT_DIR/heads/NAME/ in HuggingFace layout with a golden.json each,
+and OUT_DIR/rope.json; the formats are described in tests/data/models/README.md. The goldens are computed by `transformers` from
 the files as written, loaded again, in float64 throughout: where its code asks for float32 (norms,
 rope, softmax) it is given float64 instead.
 """
@@ -73,6 +73,15 @@ MODELS = [
     ("qwen3", QWEN3, dict(head_dim=32), {"rope_type": "default", "rope_theta": 1000000.0}, {}),
     ("qwen3-bf16", QWEN3, dict(tie_word_embeddings=True, head_dim=32),
      {"rope_type": "default", "rope_theta": 1000000.0}, dict(old=True, dtype=BF16, eos=[2, 5])),
+]
+
+# name, class, config members: models without a language model's head, in float32.
+HEADS = [
+    ("qwen3-classifier", "Qwen3ForSequenceClassification", QWEN3,
+     dict(head_dim=16, tie_word_embeddings=True, pad_token_id=0,
+          id2label={0: "bad", 1: "fair", 2: "good"}, label2id={"bad": 0, "fair": 1, "good": 2})),
+    ("llama-reward", "LlamaForSequenceClassification", LLAMA, dict(pad_token_id=0, num_labels=1)),
+    ("qwen3-body", "Qwen3Model", QWEN3, dict(head_dim=16)),  # tensors named without "model."
 ]
 
 # name, head_dim, rope_parameters: shapes of published models and corners.
@@ -171,13 +180,13 @@ def write_config(path, config, rope, options):
     path.write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
 
 
-def load_double(folder):
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto",
-                                                 attn_implementation="eager").eval().double()
+def load_double(folder, cls=AutoModelForCausalLM):
+    model = cls.from_pretrained(folder, dtype="auto",
+                                attn_implementation="eager").eval().double()
+    body = getattr(model, "model", model)
     with float32_means_float64():
-        rope = model.model.rotary_emb
-        model.model.rotary_emb = type(rope)(config=model.config)
-    assert model.model.rotary_emb.inv_freq.dtype == torch.float64
+        body.rotary_emb = type(body.rotary_emb)(config=model.config)
+    assert body.rotary_emb.inv_freq.dtype == torch.float64
     return model
 
 
@@ -244,6 +253,37 @@ def make_model(folder, architecture, members, rope, options, seed):
           f"std of log-probabilities {spread:.2f}, closest decision {golden['min_top2_gap']}")
 
 
+def make_head(folder, cls_name, architecture, members, seed):
+    config = make_config(architecture, {"num_hidden_layers": 1, "intermediate_size": 64, **members},
+                         {"rope_type": "default", "rope_theta": 10000.0})
+    config.dtype = F32
+    cls = getattr(transformers, cls_name)
+    model = cls(config)
+    generator = torch.Generator().manual_seed(seed)
+    randomize(model, generator)
+    shutil.rmtree(folder, ignore_errors=True)
+    model.save_pretrained(folder)
+    reference = load_double(folder, cls)
+    body = getattr(reference, "model", reference)
+    prompts = []
+    for length in PROMPT_LENGTHS:
+        ids = torch.randint(3, config.vocab_size, (length,), generator=generator)
+        with torch.no_grad(), float32_means_float64():
+            hidden = body(input_ids=ids[None], use_cache=False).last_hidden_state[0]
+            assert hidden.dtype == torch.float64
+            prompt = {"prompt_ids": ids.tolist(),
+                      "last": hidden[-1].tolist(), "cls": hidden[0].tolist(),
+                      "mean": hidden.mean(dim=0).tolist()}
+            if body is not reference:
+                prompt["classes"] = reference(input_ids=ids[None]).logits[0].tolist()
+        prompts.append(prompt)
+    golden = {"computed_in": "float64", "seed": seed, "torch": torch.__version__,
+              "transformers": transformers.__version__, "prompts": prompts}
+    (folder / "golden.json").write_text(json.dumps(golden) + "\n")
+    print(f"{folder.name}: {sum(p.numel() for p in model.parameters())} parameters, "
+          f"{[prompt.get('classes') for prompt in prompts]}")
+
+
 def make_ropes(path):
     tables = []
     for name, head_dim, rope in ROPES:
@@ -271,7 +311,10 @@ def main():
     out = parser.parse_args().out
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
-    (out / "models").mkdir(parents=True, exist_ok=True)
+    for part in ("models", "heads"):
+        (out / part).mkdir(parents=True, exist_ok=True)
+    for i, (name, cls_name, architecture, members) in enumerate(HEADS):
+        make_head(out / "heads" / name, cls_name, architecture, members, SEED + 100 + i)
     make_ropes(out / "rope.json")
     for i, (name, architecture, members, rope, options) in enumerate(MODELS):
         make_model(out / "models" / name, architecture, members, rope, options, SEED + i)

@@ -19,6 +19,13 @@ struct EngineConfig {
   int32_t max_queued_requests = 1024;     // waiting to be scheduled for the first time
   int32_t max_logprobs = 20;              // of one token
   bool enable_prefix_caching = true;
+  // What the model can answer: tokens and labels, an embedding, classes.
+  bool generates = true;
+  bool embeds = false;
+  bool classifies = false;
+  // Embeddings and classes need every hidden state of the prompt in one pass (mean or CLS pooling,
+  // encoders): such prompts are not cut, and take nothing from the prefix cache.
+  bool reads_whole_prompts = false;
   // For tests: requests of one token go the way of those with many, with the same answers.
   bool force_decode_path = false;
 };

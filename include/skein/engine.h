@@ -19,6 +19,10 @@ struct EngineLimits {
   // Tokens of a prompt whose output must see all its hidden states in one pass (mean pooling,
   // encoders).
   int32_t max_whole_prompt_len = 0;
+  // Which outputs the model has.
+  bool generates = true;  // GenerateSpec, LabelSpec, prompt log-probabilities
+  bool embeds = false;
+  bool classifies = false;
 };
 
 // Counters since start and gauges of this moment. Tokens unless the name says otherwise.

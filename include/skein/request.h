@@ -86,7 +86,8 @@ struct GroupSpec {
 
 // One request. Immutable once submitted.
 struct Request {
-  std::vector<TokenId> prompt;  // [1, max_model_len)
+  // [1, max_model_len) tokens where the request generates, else [1, max_model_len].
+  std::vector<TokenId> prompt;
   // Models with segments (cross-encoders) only: tokens from here on belong to the second one.
   std::optional<int32_t> second_segment_begin;
   OutputSpec output;

@@ -115,6 +115,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   if (runtime.max_model_len == 0 && use.max_seq_length > 0) {
     runtime.max_model_len = std::min(use.max_seq_length, model_config.max_position);
   }
+  runtime.pooling = use.pooling;
   runtime.max_num_seqs = options.max_num_seqs;
   runtime.max_num_batched_tokens = options.max_num_batched_tokens;
   if (!options.kv_cache_memory.empty()) {
@@ -134,6 +135,10 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.max_logprobs = options.max_logprobs;
   config.enable_prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
   config.force_decode_path = options.force_decode_path;
+  config.generates = use.traits.generates;
+  config.embeds = use.traits.embeds;
+  config.classifies = use.traits.classifies;
+  config.reads_whole_prompts = model_config.is_encoder() || use.pooling != Pooling::kLast;
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
   SKEIN_ASSIGN_OR_RETURN(engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers));

@@ -158,6 +158,9 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   traits.embeds = config.head == Head::kNone || modules.has_value();
   if (!traits.embeds) return use;
   traits.embedding_size = config.hidden_size;
+  // Where nothing is said, encoders are pooled as sentence-transformers does.
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<Pooling> pooling, LoadPooling(model_dir));
+  use.pooling = pooling.value_or(config.is_encoder() ? Pooling::kMean : Pooling::kLast);
   traits.any_dimensions = qwen3 && ContainsIgnoringCase(name, "qwen3-embedding");
   SKEIN_RETURN_IF_ERROR(ReadMatryoshka(config_path, config_json, &traits));
   if (modules) SKEIN_RETURN_IF_ERROR(ReadModules(modules_path, *modules, &traits));

@@ -5,12 +5,14 @@
 
 #include "base/result.h"
 #include "model/config.h"
+#include "model/pooling.h"
 #include "skein/model_traits.h"
 
 namespace skein {
 
 struct ModelUse {
   ModelTraits traits;
+  Pooling pooling = Pooling::kLast;  // of embeddings
   // sentence-transformers' max_seq_length: longer inputs were cut when the model was taught. 0: not
   // stated.
   int32_t max_seq_length = 0;

@@ -62,14 +62,15 @@ Request SomeRequest(int32_t prompt_len, int32_t max_tokens, TokenId first) {
 TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
   Scheduler scheduler(MakeSchedulerConfig(SomeConfig()).value());
   for (int i = 0; i < 8; ++i) scheduler.Arrive(i, SomeRequest(20, 300, i), 0);
-  std::vector<DrawResult> results(8);
+  StepResults results;
+  results.draws.resize(8);
   int num_steps = 0;
   int64_t before = 0;
   while (num_steps < 200) {  // through several new blocks, each published
     const StepPlan* plan = scheduler.Plan(0);
     ASSERT_NE(plan, nullptr);
-    for (DrawResult& result : results) result.token.token = num_steps % 90;
-    scheduler.Complete(results, 0);
+    for (DrawResult& result : results.draws) result.token.token = num_steps % 90;
+    scheduler.Complete(&results, 0);
     scheduler.TakeOutputs();
     if (++num_steps == 3) before = num_allocations;  // the vectors have found their size
   }
@@ -84,7 +85,7 @@ TEST(Allocation, TenThousandRequestsLeaveNothingBehind) {
   FakeExecutor executor({.num_kv_blocks = config.num_kv_blocks, .vocab_size = config.vocab_size});
   const std::atomic<bool> never{false};
   Random random(1);
-  std::vector<DrawResult> results;
+  StepResults results;
   // Serves waves of requests, each until nothing is left; one wave is 50 requests.
   const auto serve = [&](int num_waves) {
     static RequestId next_id = 0;
@@ -100,7 +101,7 @@ TEST(Allocation, TenThousandRequestsLeaveNothingBehind) {
         const std::unique_ptr<Task> task = executor.Begin(*plan);
         executor.Resume(*task, never);
         results = executor.Results(*task);
-        scheduler.Complete(results, 0);
+        scheduler.Complete(&results, 0);
         scheduler.TakeOutputs();
       }
     }

@@ -30,7 +30,11 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
               .max_model_len = config.max_model_len,
               .max_num_seqs = config.max_num_seqs,
               .max_logprobs = config.max_logprobs,
-              .max_queued_requests = config.max_queued_requests},
+              .max_queued_requests = config.max_queued_requests,
+              .max_whole_prompt_len = scheduler_config.max_whole_prompt_len,
+              .generates = config.generates,
+              .embeds = config.embeds,
+              .classifies = config.classifies},
       executor_(executor),
       clock_(clock),
       events_(MaxEvents(config)),
@@ -197,7 +201,7 @@ void EngineLoop::RunStep() {
   const TimeUs done_us = clock_->NowUs();
   CountStep(*plan, done_us - planned_us);
   results_ = executor_->Results(*task);
-  scheduler_.Complete(results_, done_us);
+  scheduler_.Complete(&results_, done_us);
   own_stats_.scheduler_us += clock_->NowUs() - done_us;
   Publish(0);
   Dispatch();
@@ -236,6 +240,8 @@ void EngineLoop::Deliver(SampleOutput& output) {
   SKEIN_CHECK(caller != callers_.end());
   RequestOutput message = {.request = output.request,
                            .sample = output.sample,
+                           .prompt_logprobs = std::move(output.prompt_logprobs),
+                           .read = std::move(output.read),
                            .finish = output.finish,
                            .status = std::move(output.status),
                            .cached_tokens = output.cached_tokens,

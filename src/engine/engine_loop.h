@@ -103,7 +103,7 @@ class EngineLoop final : public Engine {
   Scheduler scheduler_;
   std::unordered_map<RequestId, Caller> callers_;
   std::vector<Event> batch_;
-  std::vector<DrawResult> results_;
+  StepResults results_;    // keeps its memory
   EngineStats own_stats_;  // the engine's share of the counters
 
   mutable std::mutex mutex_;

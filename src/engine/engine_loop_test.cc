@@ -29,6 +29,12 @@ class Answers {
       Sample& sample = samples_[{output.request, output.sample}];
       EXPECT_FALSE(sample.finish.has_value());
       for (const OutputToken& token : output.tokens) sample.tokens.push_back(token.token);
+      for (PromptLogprob& logprob : output.prompt_logprobs) {
+        EXPECT_TRUE(sample.tokens.empty());
+        sample.prompt_logprobs.push_back(std::move(logprob));
+      }
+      EXPECT_EQ(output.read.has_value(), output.read && output.finish == FinishReason::kStop);
+      sample.read = std::move(output.read);
       sample.finish = output.finish;
       sample.status = output.status;
       sample.times = output.times;
@@ -39,6 +45,8 @@ class Answers {
 
   struct Sample {
     std::vector<TokenId> tokens;
+    std::vector<PromptLogprob> prompt_logprobs;
+    std::optional<ReadValues> read;
     std::optional<FinishReason> finish;
     Status status;
     RequestTimes times;
@@ -112,6 +120,36 @@ TEST(EngineLoop, AnswersWithTimes) {
   EXPECT_LE(answer.times.first_scheduled_us, answer.times.first_token_us);
   EXPECT_LE(answer.times.first_token_us, answer.times.finished_us);
   EXPECT_GT(answer.times.arrival_us, 0);
+}
+
+TEST(EngineLoop, AnswersReads) {
+  Fixture fixture({}, [](EngineConfig* config) { config->embeds = config->classifies = true; });
+  const OutputSpec outputs[] = {LabelSpec{.tokens = {5, 2, 99}, .want_log_sum_exp = true},
+                                EmbedSpec{}, ClassifySpec{}};
+  for (const OutputSpec& output : outputs) {
+    Request request = MakeRequest(100, 0);
+    request.output = output;
+    if (output.index() == 1) request.prompt_logprobs = PromptLogprobsSpec{.num_top = 2, .start = 9};
+    RequestId id = 0;
+    ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &id).ok());
+    fixture.answers.WaitFinished(static_cast<int>(id) + 1);
+    const Answers::Sample answer = fixture.answers.Of(id);
+    EXPECT_EQ(answer.finish, FinishReason::kStop);
+    EXPECT_TRUE(answer.tokens.empty());
+    ASSERT_TRUE(answer.read.has_value());
+    EXPECT_EQ(answer.read->values, FakeExecutor::ExpectedRead(request).values);
+    EXPECT_EQ(answer.read->log_sum_exp, FakeExecutor::ExpectedRead(request).log_sum_exp);
+    const auto logprobs = FakeExecutor::ExpectedPromptLogprobs(fixture.options, request);
+    ASSERT_EQ(answer.prompt_logprobs.size(), logprobs.size());
+    for (size_t i = 0; i < logprobs.size(); ++i) {
+      EXPECT_EQ(answer.prompt_logprobs[i].position, logprobs[i].position);
+      EXPECT_EQ(answer.prompt_logprobs[i].chosen.logprob, logprobs[i].chosen.logprob);
+    }
+    EXPECT_GT(answer.times.finished_us, 0);
+  }
+  const EngineStats stats = fixture.engine->Stats();
+  EXPECT_EQ(stats.decode_slots_taken, 0u);
+  EXPECT_EQ(stats.requests_oneshot, 3u);
 }
 
 // Many threads submit and cancel while operators are interrupted at every third boundary.
@@ -258,10 +296,27 @@ TEST(EngineLoop, CallbacksMaySubmitAndCancel) {
   fixture.answers.WaitFinished(1);
 }
 
+// A field, and what makes a request be refused for it.
+using Spoilt = std::pair<std::string, std::function<void(Request*)>>;
+
+void ExpectRefused(Fixture* fixture, const std::vector<Spoilt>& cases) {
+  for (const auto& [field, spoil] : cases) {
+    SCOPED_TRACE(field);
+    Request request = MakeRequest(4, 16);
+    spoil(&request);
+    RequestId id = 0;
+    const Status status = fixture->engine->Submit(request, fixture->answers.Callback(), &id);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.param(), field);
+    EXPECT_THAT(status.message(), HasSubstr(field));
+  }
+  EXPECT_EQ(fixture->engine->Stats().rounds, 0u);
+}
+
 TEST(EngineLoop, SubmitNamesTheField) {
   Fixture fixture;
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<std::pair<std::string, std::function<void(Request*)>>> cases = {
+  const std::vector<Spoilt> cases = {
       {"prompt", [](Request* r) { r->prompt.clear(); }},
       {"prompt", [](Request* r) { r->prompt[0] = 100; }},
       {"prompt", [](Request* r) { r->prompt[0] = -1; }},
@@ -299,17 +354,72 @@ TEST(EngineLoop, SubmitNamesTheField) {
       {"stop_token_ids", [](Request* r) { r->generate().stop_token_ids = {100}; }},
       {"logprobs", [](Request* r) { r->generate().num_logprobs = 21; }},
   };
-  for (const auto& [field, spoil] : cases) {
-    SCOPED_TRACE(field);
-    Request request = MakeRequest(4, 16);
-    spoil(&request);
+  ExpectRefused(&fixture, cases);
+}
+
+TEST(EngineLoop, SubmitNamesTheFieldOfWhatIsRead) {
+  Fixture fixture({}, [](EngineConfig* config) { config->embeds = true; });
+  ExpectRefused(
+      &fixture,
+      {
+          {"label_token_ids", [](Request* r) { r->output = LabelSpec{}; }},
+          {"label_token_ids",
+           [](Request* r) {
+             r->output = LabelSpec{.tokens = {1, 100}};
+           }},
+          {"label_token_ids",
+           [](Request* r) {
+             r->output = LabelSpec{.tokens = {1, 2, 1}};
+           }},
+          {"label_token_ids",
+           [](Request* r) { r->output = LabelSpec{.tokens = std::vector<TokenId>(1025, 1)}; }},
+          {"prompt_logprobs",
+           [](Request* r) {
+             r->prompt_logprobs = PromptLogprobsSpec{21, 0};
+           }},
+          {"prompt_logprobs",
+           [](Request* r) {
+             r->prompt_logprobs = PromptLogprobsSpec{-1, 0};
+           }},
+          {"prompt_logprob_start",
+           [](Request* r) {
+             r->prompt_logprobs = PromptLogprobsSpec{0, 4};
+           }},
+          {"prompt_logprob_start",
+           [](Request* r) {
+             r->prompt_logprobs = PromptLogprobsSpec{0, -1};
+           }},
+          {"prompt_logprobs",
+           [](Request* r) {
+             r->output = EmbedSpec{};
+             r->prompt_logprobs = PromptLogprobsSpec{};
+           }},
+      });
+}
+
+TEST(EngineLoop, RefusesWhatTheModelCannotAnswer) {
+  const auto refusal = [](bool generates, bool embeds, bool classifies, OutputSpec output) {
+    Fixture fixture({}, [&](EngineConfig* config) {
+      config->generates = generates;
+      config->embeds = embeds;
+      config->classifies = classifies;
+    });
+    Request request = MakeRequest(4, 1);
+    request.output = std::move(output);
     RequestId id = 0;
     const Status status = fixture.engine->Submit(request, fixture.answers.Callback(), &id);
-    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-    EXPECT_EQ(status.param(), field);
-    EXPECT_THAT(status.message(), HasSubstr(field));
-  }
-  EXPECT_EQ(fixture.engine->Stats().rounds, 0u);
+    EXPECT_EQ(fixture.engine->Limits().classifies, classifies);
+    EXPECT_EQ(status.param(), status.ok() ? "" : "model");
+    return status.code();
+  };
+  const OutputSpec labels = LabelSpec{.tokens = {1}};
+  EXPECT_EQ(refusal(true, false, false, labels), StatusCode::kOk);
+  EXPECT_EQ(refusal(false, true, true, labels), StatusCode::kUnsupported);
+  EXPECT_EQ(refusal(false, true, true, GenerateSpec{}), StatusCode::kUnsupported);
+  EXPECT_EQ(refusal(true, false, true, EmbedSpec{}), StatusCode::kUnsupported);
+  EXPECT_EQ(refusal(true, true, false, EmbedSpec{}), StatusCode::kOk);
+  EXPECT_EQ(refusal(true, true, false, ClassifySpec{}), StatusCode::kUnsupported);
+  EXPECT_EQ(refusal(false, false, true, ClassifySpec{}), StatusCode::kOk);
 }
 
 TEST(MakeEngine, NamesTheMember) {

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <memory>
-#include <vector>
 
 #include "sched/plan.h"
 
@@ -28,9 +27,8 @@ class Executor {
   // keeps its state, and resuming it changes no bit of its results.
   virtual TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) = 0;
 
-  // One result per draw: rows in plan order (prefills before decodes), draws in row order.
   // REQUIRES: the task is done. Valid until the task is destroyed.
-  virtual const std::vector<DrawResult>& Results(const Task& task) const = 0;
+  virtual const StepResults& Results(const Task& task) const = 0;
 };
 
 }  // namespace skein

@@ -18,7 +18,7 @@ struct FakeTask final : Task {
   size_t next_row = 0;
   bool prepared = false;
   bool paused = false;
-  std::vector<DrawResult> results;
+  StepResults results;
 };
 
 const std::vector<PlanRow> kNoRows;
@@ -45,6 +45,37 @@ TokenId DrawToken(uint64_t history, const SamplingParams& sampling, int32_t samp
   return static_cast<TokenId>(RandomBitsAt(history, stream, 2) % vocab_size);
 }
 
+// A number that depends on all tokens so far and on `what`.
+float Number(uint64_t history, int64_t what) {
+  return static_cast<float>(RandomBitsAt(history, static_cast<uint64_t>(what), 3) % 100000) / 64;
+}
+
+ReadValues ReadOf(uint64_t history, const OutputSpec& output) {
+  ReadValues read;
+  if (const auto* labels = std::get_if<LabelSpec>(&output)) {
+    for (const TokenId token : labels->tokens) read.values.push_back(Number(history, token));
+    if (labels->want_log_sum_exp) read.log_sum_exp = Number(history, -1);
+  } else {
+    const bool embeds = std::holds_alternative<EmbedSpec>(output);
+    for (int64_t i = 0; i < (embeds ? 8 : 3); ++i) {
+      read.values.push_back(Number(history, embeds ? -10 - i : -20 - i));
+    }
+  }
+  return read;
+}
+
+// Of the token at `position`, all before it being in `history`.
+PromptLogprob LogprobOf(uint64_t history, int32_t position, TokenId token, int32_t num_top,
+                        int32_t vocab_size) {
+  PromptLogprob logprob = {.position = position,
+                           .chosen = {token, -Number(history, token), token + 1}};
+  for (int32_t rank = 1; rank <= num_top; ++rank) {
+    const auto top = static_cast<TokenId>((history + rank) % vocab_size);
+    logprob.top_logprobs.push_back({top, -Number(history, top), rank});
+  }
+  return logprob;
+}
+
 }  // namespace
 
 FakeExecutor::FakeExecutor(const Options& options) : options_(options) {
@@ -67,6 +98,28 @@ std::vector<TokenId> FakeExecutor::Expected(const Options& options, const Reques
     if (may_stop && std::ranges::count(generate.stop_token_ids, token) > 0) break;
   }
   return tokens;
+}
+
+ReadValues FakeExecutor::ExpectedRead(const Request& request) {
+  uint64_t history = 0;
+  for (const TokenId token : request.prompt) history = Append(history, token);
+  return ReadOf(history, request.output);
+}
+
+std::vector<PromptLogprob> FakeExecutor::ExpectedPromptLogprobs(const Options& options,
+                                                                const Request& request) {
+  std::vector<PromptLogprob> logprobs;
+  if (!request.prompt_logprobs) return logprobs;
+  uint64_t history = 0;
+  for (int32_t position = 0; position < std::ssize(request.prompt); ++position) {
+    const TokenId token = request.prompt[position];
+    if (position >= std::max(request.prompt_logprobs->start, 1)) {
+      logprobs.push_back(LogprobOf(history, position, token, request.prompt_logprobs->num_top,
+                                   options.vocab_size));
+    }
+    history = Append(history, token);
+  }
+  return logprobs;
 }
 
 std::unique_ptr<Task> FakeExecutor::Begin(const StepPlan& plan) {
@@ -103,7 +156,7 @@ TaskStatus FakeExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
   return TaskStatus::kDone;
 }
 
-const std::vector<DrawResult>& FakeExecutor::Results(const Task& task) const {
+const StepResults& FakeExecutor::Results(const Task& task) const {
   return static_cast<const FakeTask&>(task).results;
 }
 
@@ -149,7 +202,30 @@ FakeExecutor::Slot& FakeExecutor::At(const PlanRow& row, int32_t position) {
   return slots_[size_t{kBlockTokens} * block + position % kBlockTokens];
 }
 
-void FakeExecutor::ComputeRow(const PlanRow& row, std::vector<DrawResult>* results) {
+void FakeExecutor::ReadRow(const PlanRow& row, StepResults* results) {
+  const bool whole = !std::holds_alternative<LabelSpec>(*row.read) && options_.reads_whole_prompts;
+  SKEIN_CHECK(!whole || row.begin == 0);
+  const Slot& last = At(row, row.begin + static_cast<int32_t>(row.tokens.size()) - 1);
+  results->reads.push_back({ReadOf(last.history, *row.read), last.token != options_.poison_token});
+}
+
+void FakeExecutor::PromptLogprobsOfRow(const PlanRow& row, StepResults* results) {
+  const PromptLogprobsRange& range = row.prompt_logprobs;
+  const auto end = row.begin + static_cast<int32_t>(row.tokens.size());
+  SKEIN_CHECK(range.begin > row.begin &&
+              range.begin + static_cast<int32_t>(range.tokens.size()) <= end + 1);
+  PromptLogprobsResult& result = results->prompt_logprobs.emplace_back();
+  int32_t position = range.begin;
+  for (const TokenId token : range.tokens) {
+    SKEIN_CHECK(position == end || At(row, position).token == token);
+    const Slot& before = At(row, position - 1);
+    result.finite = result.finite && before.token != options_.poison_token;
+    result.logprobs.push_back(
+        LogprobOf(before.history, position++, token, range.num_top, options_.vocab_size));
+  }
+}
+
+void FakeExecutor::ComputeRow(const PlanRow& row, StepResults* results) {
   uint64_t history = 0;
   for (int32_t position = 0; position < row.begin; ++position) {
     const Slot& slot = At(row, position);
@@ -170,8 +246,10 @@ void FakeExecutor::ComputeRow(const PlanRow& row, std::vector<DrawResult>* resul
     result.token.token =
         DrawToken(history, draw.generate->sampling, draw.sample, end, options_.vocab_size);
     result.finite = draw.history.back() != options_.poison_token;
-    results->push_back(std::move(result));
+    results->draws.push_back(std::move(result));
   }
+  if (row.read != nullptr) ReadRow(row, results);
+  if (!row.prompt_logprobs.tokens.empty()) PromptLogprobsOfRow(row, results);
 }
 
 }  // namespace skein

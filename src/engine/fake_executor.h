@@ -11,10 +11,11 @@
 namespace skein {
 
 // An executor without a model, for tests. The next token is a function of the tokens before it and
-// of (seed, sample), computed from a shadow of the KV memory: every slot remembers its token and
-// the hash of all tokens up to it, so a plan that reads a wrong, stale or unwritten block changes
-// the answer. It also aborts on plans that no device could run: a row that reads what another row
-// of the step writes, history that differs from what the blocks hold, copies that overlap.
+// of (seed, sample), what is read and log-probabilities one of the tokens before them, computed
+// from a shadow of the KV memory: every slot remembers its token and the hash of all tokens up to
+// it, so a plan that reads a wrong, stale or unwritten block changes the answer. It also aborts on
+// plans that no device could run: a row that reads what another row of the step writes, history
+// that differs from what the blocks hold, copies that overlap.
 class FakeExecutor final : public Executor {
  public:
   struct Options {
@@ -23,20 +24,26 @@ class FakeExecutor final : public Executor {
     TokenId poison_token = -1;  // a draw right after this token is not finite
     // Every so many operators Resume returns kPreempted, once each; 0: only when told to.
     int32_t preempt_every = 0;
-    int64_t step_us = 0;  // real time that a step takes
+    int64_t step_us = 0;               // real time that a step takes
+    bool reads_whole_prompts = false;  // rows that read an embedding or classes must be whole
   };
 
   explicit FakeExecutor(const Options& options);
 
   std::unique_ptr<Task> Begin(const StepPlan& plan) override;
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
-  const std::vector<DrawResult>& Results(const Task& task) const override;
+  const StepResults& Results(const Task& task) const override;
 
   int64_t num_steps() const { return num_steps_; }
 
   // The tokens of one sample of `request` when nothing else runs, at most `budget`.
   static std::vector<TokenId> Expected(const Options& options, const Request& request,
                                        int32_t sample, int32_t budget);
+  // What is read of `request`. REQUIRES: it does not generate.
+  static ReadValues ExpectedRead(const Request& request);
+  // The log-probabilities of its prompt, as far as it wants them.
+  static std::vector<PromptLogprob> ExpectedPromptLogprobs(const Options& options,
+                                                           const Request& request);
 
  private:
   struct Slot {
@@ -46,7 +53,9 @@ class FakeExecutor final : public Executor {
 
   void CheckRows(const std::vector<PlanRow>& rows, const std::vector<PlanRow>& more) const;
   void Copy(const std::vector<BlockCopy>& copies);
-  void ComputeRow(const PlanRow& row, std::vector<DrawResult>* results);
+  void ComputeRow(const PlanRow& row, StepResults* results);
+  void ReadRow(const PlanRow& row, StepResults* results);
+  void PromptLogprobsOfRow(const PlanRow& row, StepResults* results);
   Slot& At(const PlanRow& row, int32_t position);
 
   Options options_;

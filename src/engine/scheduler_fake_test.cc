@@ -19,6 +19,8 @@ struct Expectation {
   Request request;
   int32_t budget = 0;
   std::map<int32_t, std::vector<TokenId>> tokens;
+  std::optional<ReadValues> read;
+  std::vector<PromptLogprob> prompt_logprobs;
   std::map<int32_t, FinishReason> finish;
   bool cancelled = false;
 };
@@ -47,7 +49,21 @@ EngineConfig RandomConfig(Random* random) {
       config.max_num_seqs + static_cast<int32_t>(random->Between(0, random->OneIn(2) ? 20 : 400));
   config.enable_prefix_caching = !random->OneIn(4);
   config.force_decode_path = random->OneIn(8);
+  config.embeds = config.classifies = true;
+  config.reads_whole_prompts =
+      random->OneIn(3) && config.max_num_batched_tokens > config.max_num_seqs;
   return config;
+}
+
+OutputSpec RandomRead(Random* random) {
+  switch (random->Between(0, 2)) {
+    case 0:
+      return LabelSpec{.tokens = {3, 1, 40}, .want_log_sum_exp = random->OneIn(2)};
+    case 1:
+      return EmbedSpec{};
+    default:
+      return ClassifySpec{};
+  }
 }
 
 Request RandomRequest(World* world) {
@@ -69,6 +85,15 @@ Request RandomRequest(World* world) {
   if (random.OneIn(4)) generate.min_tokens = generate.max_tokens / 2;
   if (random.OneIn(4)) request.priority = static_cast<int32_t>(random.Between(-1, 1));
   if (random.OneIn(8)) request.cache_salt = random.Bits();
+  if (random.OneIn(4)) request.output = RandomRead(&random);
+  const bool reads_logits =
+      request.generates() || std::holds_alternative<LabelSpec>(request.output);
+  if (reads_logits && random.OneIn(3)) {
+    request.prompt_logprobs = PromptLogprobsSpec{
+        .num_top = static_cast<int32_t>(random.Between(0, 2)),
+        .start = static_cast<int32_t>(
+            random.OneIn(2) ? random.Between(0, std::ssize(request.prompt) - 1) : 0)};
+  }
   return request;
 }
 
@@ -77,6 +102,15 @@ void Collect(World* world, Scheduler* scheduler) {
     Expectation& request = world->expected.at(output.request);
     ASSERT_FALSE(request.finish.contains(output.sample));
     if (output.token) request.tokens[output.sample].push_back(output.token->token);
+    for (PromptLogprob& logprob : output.prompt_logprobs) {
+      EXPECT_EQ(output.sample, 0);
+      EXPECT_TRUE(request.tokens[0].empty());  // complete before the first token
+      request.prompt_logprobs.push_back(std::move(logprob));
+    }
+    if (output.read) {
+      EXPECT_TRUE(output.finish == FinishReason::kStop && !request.read);
+      request.read = std::move(output.read);
+    }
     if (output.finish) request.finish[output.sample] = *output.finish;
     EXPECT_EQ(output.status.ok(), output.finish != FinishReason::kError);
   }
@@ -91,8 +125,7 @@ void CancelSomething(World* world, Scheduler* scheduler, TimeUs now_us) {
     scheduler->Cancel(id, now_us);
   } else {
     scheduler->CancelSample(
-        id, static_cast<int32_t>(world->random.Between(0, request.request.generate().num_samples)),
-        now_us);
+        id, static_cast<int32_t>(world->random.Between(0, NumSamples(request.request))), now_us);
   }
 }
 
@@ -110,8 +143,9 @@ void RunWorkload(World* world, int32_t num_requests) {
       if (!Scheduler::CheckFits(config, request).ok()) continue;
       const int32_t room =
           world->config.max_model_len - static_cast<int32_t>(request.prompt.size());
-      world->expected[next_id] = {.request = request,
-                                  .budget = std::min(request.generate().max_tokens, room)};
+      world->expected[next_id] = {
+          .request = request,
+          .budget = request.generates() ? std::min(request.generate().max_tokens, room) : 0};
       scheduler.Arrive(next_id++, std::move(request), now_us);
     }
     if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);
@@ -121,8 +155,8 @@ void RunWorkload(World* world, int32_t num_requests) {
     const std::unique_ptr<Task> task = executor.Begin(*plan);
     ASSERT_EQ(executor.Resume(*task, never), TaskStatus::kDone);
     if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);  // while it is in the step
-    std::vector<DrawResult> results = executor.Results(*task);
-    scheduler.Complete(results, now_us);
+    StepResults results = executor.Results(*task);
+    scheduler.Complete(&results, now_us);
     scheduler.CheckIntegrity();
     Collect(world, &scheduler);
   }
@@ -133,9 +167,18 @@ void RunWorkload(World* world, int32_t num_requests) {
   world->num_preemptions += static_cast<int64_t>(stats.num_preemptions);
 }
 
-// A draw after the poison token fails the whole request.
+// Anything that is drawn or read after the poison token fails the whole request.
 bool IsPoisoned(const World& world, const Expectation& request) {
   const TokenId poison = world.options.poison_token;
+  const std::vector<TokenId>& prompt = request.request.prompt;
+  if (request.request.prompt_logprobs) {
+    const int32_t first = std::max(request.request.prompt_logprobs->start, 1) - 1;
+    if (first < std::ssize(prompt) &&
+        std::count(prompt.begin() + first, prompt.end() - 1, poison) > 0) {
+      return true;
+    }
+  }
+  if (!request.request.generates()) return prompt.back() == poison;
   if (request.budget > 0 && request.request.prompt.back() == poison) return true;
   for (int32_t sample = 0; sample < request.request.generate().num_samples; ++sample) {
     const std::vector<TokenId> tokens =
@@ -145,11 +188,56 @@ bool IsPoisoned(const World& world, const Expectation& request) {
   return false;
 }
 
+void ExpectSameLogprob(const TokenLogprob& a, const TokenLogprob& b) {
+  EXPECT_EQ(a.token, b.token);
+  EXPECT_EQ(a.logprob, b.logprob);
+  EXPECT_EQ(a.rank, b.rank);
+}
+
+// All of what the prompt wants if the request came to its end, the beginning of it if not.
+void CheckPromptLogprobs(const World& world, const Expectation& request, bool complete) {
+  const std::vector<PromptLogprob> want =
+      FakeExecutor::ExpectedPromptLogprobs(world.options, request.request);
+  const std::vector<PromptLogprob>& got = request.prompt_logprobs;
+  if (complete) {
+    ASSERT_EQ(got.size(), want.size());
+  }
+  ASSERT_LE(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].position, want[i].position);
+    ExpectSameLogprob(got[i].chosen, want[i].chosen);
+    ASSERT_EQ(got[i].top_logprobs.size(), want[i].top_logprobs.size());
+    for (size_t k = 0; k < got[i].top_logprobs.size(); ++k) {
+      ExpectSameLogprob(got[i].top_logprobs[k], want[i].top_logprobs[k]);
+    }
+  }
+}
+
+void CheckRead(const Expectation& request, FinishReason reason, bool poisoned) {
+  if (reason == FinishReason::kCancelled || reason == FinishReason::kError) {
+    EXPECT_TRUE(reason == FinishReason::kCancelled || poisoned);
+    EXPECT_FALSE(request.read.has_value());
+    return;
+  }
+  EXPECT_EQ(reason, FinishReason::kStop);
+  ASSERT_TRUE(request.read.has_value());
+  const ReadValues want = FakeExecutor::ExpectedRead(request.request);
+  EXPECT_EQ(request.read->values, want.values);
+  EXPECT_EQ(request.read->log_sum_exp, want.log_sum_exp);
+}
+
 void CheckAnswers(const World& world) {
   for (const auto& [id, request] : world.expected) {
     SCOPED_TRACE("request " + std::to_string(id));
     const bool poisoned = IsPoisoned(world, request);
-    ASSERT_EQ(std::ssize(request.finish), request.request.generate().num_samples);
+    ASSERT_EQ(std::ssize(request.finish), NumSamples(request.request));
+    const FinishReason first = request.finish.at(0);
+    CheckPromptLogprobs(world, request,
+                        first == FinishReason::kStop || first == FinishReason::kLength);
+    if (!request.request.generates()) {
+      CheckRead(request, first, poisoned);
+      continue;
+    }
     for (const auto& [sample, reason] : request.finish) {
       const std::vector<TokenId> want =
           FakeExecutor::Expected(world.options, request.request, sample, request.budget);
@@ -186,7 +274,8 @@ TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
     world.config = RandomConfig(&world.random);
     world.options = {.num_kv_blocks = world.config.num_kv_blocks,
                      .vocab_size = world.config.vocab_size,
-                     .poison_token = world.random.OneIn(3) ? 49 : -1};
+                     .poison_token = world.random.OneIn(3) ? 49 : -1,
+                     .reads_whole_prompts = world.config.reads_whole_prompts};
     RunWorkload(&world, 20);
     CheckAnswers(world);
     if (::testing::Test::HasFailure()) return;

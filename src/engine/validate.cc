@@ -37,6 +37,13 @@ Status CheckTokens(const char* field, std::span<const TokenId> tokens, int32_t v
   return Status::Ok();
 }
 
+Status CheckDistinct(const char* field, std::vector<TokenId> tokens) {
+  std::ranges::sort(tokens);
+  const auto twice = std::ranges::adjacent_find(tokens);
+  if (twice == tokens.end()) return Status::Ok();
+  return Refuse(field, fmt::format("{} names token id {} twice", field, *twice));
+}
+
 Status CheckLogitBias(const SamplingParams& sampling, int32_t vocab_size) {
   std::vector<TokenId> ids;
   ids.reserve(sampling.logit_bias.size());
@@ -45,10 +52,7 @@ Status CheckLogitBias(const SamplingParams& sampling, int32_t vocab_size) {
     SKEIN_RETURN_IF_ERROR(CheckRange("logit_bias", bias, -100, 100));
   }
   SKEIN_RETURN_IF_ERROR(CheckTokens("logit_bias", ids, vocab_size));
-  std::ranges::sort(ids);
-  const auto twice = std::ranges::adjacent_find(ids);
-  if (twice == ids.end()) return Status::Ok();
-  return Refuse("logit_bias", fmt::format("logit_bias names token id {} twice", *twice));
+  return CheckDistinct("logit_bias", std::move(ids));
 }
 
 Status CheckSampling(const SamplingParams& sampling, int32_t vocab_size) {
@@ -66,14 +70,7 @@ Status CheckSampling(const SamplingParams& sampling, int32_t vocab_size) {
   return CheckTokens("allowed_token_ids", sampling.allowed_token_ids, vocab_size);
 }
 
-}  // namespace
-
-Status ValidateRequest(const EngineLimits& limits, const Request& request) {
-  if (!request.generates()) {
-    return {StatusCode::kUnsupported, "the engine cannot read outputs other than tokens yet"};
-  }
-  const GenerateSpec& generate = request.generate();
-  SKEIN_RETURN_IF_ERROR(CheckTokens("prompt", request.prompt, limits.vocab_size));
+Status CheckGenerate(const EngineLimits& limits, const GenerateSpec& generate) {
   SKEIN_RETURN_IF_ERROR(CheckSampling(generate.sampling, limits.vocab_size));
   SKEIN_RETURN_IF_ERROR(CheckTokens("stop_token_ids", generate.stop_token_ids, limits.vocab_size));
   if (generate.min_tokens < 0 || generate.min_tokens > std::max(0, generate.max_tokens)) {
@@ -84,6 +81,60 @@ Status ValidateRequest(const EngineLimits& limits, const Request& request) {
     SKEIN_RETURN_IF_ERROR(CheckRange("logprobs", *generate.num_logprobs, 0, limits.max_logprobs));
   }
   return Status::Ok();
+}
+
+Status CheckLabels(const EngineLimits& limits, const LabelSpec& labels) {
+  constexpr const char* kField = "label_token_ids";
+  const auto count = std::ssize(labels.tokens);
+  if (count < 1 || count > kMaxLabels) {
+    return Refuse(
+        kField, fmt::format("{} holds {} token ids, must hold 1 to {}", kField, count, kMaxLabels));
+  }
+  SKEIN_RETURN_IF_ERROR(CheckTokens(kField, labels.tokens, limits.vocab_size));
+  return CheckDistinct(kField, labels.tokens);
+}
+
+Status CheckPromptLogprobs(const EngineLimits& limits, const Request& request) {
+  if (!request.generates() && !std::holds_alternative<LabelSpec>(request.output)) {
+    return Refuse("prompt_logprobs",
+                  "prompt_logprobs is given; only requests that generate or read labels have any");
+  }
+  SKEIN_RETURN_IF_ERROR(
+      CheckRange("prompt_logprobs", request.prompt_logprobs->num_top, 0, limits.max_logprobs));
+  const int32_t start = request.prompt_logprobs->start;
+  if (request.prompt.empty() || (start >= 0 && start < std::ssize(request.prompt))) {
+    return Status::Ok();
+  }
+  return Refuse("prompt_logprob_start",
+                fmt::format("prompt_logprob_start is {}, must be in [0, {}), the prompt's length",
+                            start, request.prompt.size()));
+}
+
+// Whether the model has the output that is asked for.
+Status CheckHead(const EngineLimits& limits, const OutputSpec& output) {
+  const bool embeds = std::holds_alternative<EmbedSpec>(output);
+  const bool classifies = std::holds_alternative<ClassifySpec>(output);
+  const char* lacking = nullptr;
+  if (embeds && !limits.embeds) lacking = "embeddings";
+  if (classifies && !limits.classifies) lacking = "a classification head";
+  if (!embeds && !classifies && !limits.generates) lacking = "an output matrix over its tokens";
+  if (lacking == nullptr) return Status::Ok();
+  return {StatusCode::kUnsupported, fmt::format("the model does not have {}", lacking), "model"};
+}
+
+}  // namespace
+
+Status ValidateRequest(const EngineLimits& limits, const Request& request) {
+  SKEIN_RETURN_IF_ERROR(CheckHead(limits, request.output));
+  SKEIN_RETURN_IF_ERROR(CheckTokens("prompt", request.prompt, limits.vocab_size));
+  if (request.second_segment_begin) {
+    SKEIN_RETURN_IF_ERROR(CheckRange("second_segment_begin", *request.second_segment_begin, 0,
+                                     static_cast<double>(request.prompt.size())));
+  }
+  if (request.prompt_logprobs) SKEIN_RETURN_IF_ERROR(CheckPromptLogprobs(limits, request));
+  if (request.generates()) return CheckGenerate(limits, request.generate());
+  const auto* labels = std::get_if<LabelSpec>(&request.output);
+  return labels != nullptr ? CheckLabels(limits, *labels) : Status::Ok();
 }
 
 }  // namespace skein

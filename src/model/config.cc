@@ -37,6 +37,14 @@ constexpr ArchitectureName kArchitectures[] = {
     {"DistilBertModel", "distilbert", Architecture::kDistilBert, Head::kNone},
     {"DistilBertForSequenceClassification", "distilbert", Architecture::kDistilBert,
      Head::kClassifier},
+    {"LlamaForSequenceClassification", "llama", Architecture::kLlama, Head::kClassifier},
+    {"MistralForSequenceClassification", "mistral", Architecture::kMistral, Head::kClassifier},
+    {"Qwen2ForSequenceClassification", "qwen2", Architecture::kQwen2, Head::kClassifier},
+    {"Qwen3ForSequenceClassification", "qwen3", Architecture::kQwen3, Head::kClassifier},
+    {"LlamaModel", "llama", Architecture::kLlama, Head::kNone},
+    {"MistralModel", "mistral", Architecture::kMistral, Head::kNone},
+    {"Qwen2Model", "qwen2", Architecture::kQwen2, Head::kNone},
+    {"Qwen3Model", "qwen3", Architecture::kQwen3, Head::kNone},
 };
 
 constexpr int64_t kMaxHeadDim = 4096;
@@ -207,7 +215,10 @@ Result<std::optional<DType>> ReadDType(const JsonObject& json) {
 
 Result<DType> DTypeOfWeights(const std::string& model_dir, const ModelConfig& config) {
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
-  SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find(ListTensors(config).front().name));
+  // Files of a model without a head may name its tensors without the part's name.
+  const std::string name = ListTensors(config).front().name;
+  const std::string bare = "embed_tokens.weight";
+  SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find(files.Has(name) ? name : bare));
   return embedding.dtype;
 }
 
@@ -264,6 +275,9 @@ Result<ModelConfig> ReadConfig(const JsonObject& json) {
   }
   SKEIN_RETURN_IF_ERROR(ReadShape(json, &config));
   SKEIN_RETURN_IF_ERROR(ReadVariants(json, &config));
+  if (config.head == Head::kClassifier) {
+    SKEIN_ASSIGN_OR_RETURN(config.num_classes, ReadNumClasses(json));
+  }
   SKEIN_ASSIGN_OR_RETURN(config.rope, ReadRopeConfig(json, config.max_position));
   StretchContext(&config);
   SKEIN_RETURN_IF_ERROR(CheckSlidingWindow(json, config));

@@ -20,6 +20,12 @@ struct ForwardRow {
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
 };
 
+// A few logits after one token: `labels` are rows of the output matrix.
+struct LabelOutput {
+  int32_t token = 0;                // index into the batch's tokens
+  std::span<const int32_t> labels;  // distinct ids in [0, vocab); >= 1
+};
+
 // What one forward pass computes: rows of different lengths laid end to end.
 //
 //   tokens: | row 0 | row 1      | row 2 | ...
@@ -28,7 +34,14 @@ struct ForwardRow {
 struct ForwardBatch {
   std::vector<int32_t> tokens;  // [num_tokens], ids in [0, vocab)
   std::vector<ForwardRow> rows;
+
+  // What is handed out, kind by kind in this order:
   std::vector<int32_t> logit_tokens;  // indices into `tokens`, ascending, whose logits are wanted
+  std::vector<LabelOutput> label_outputs;
+  // Indices into `rows`, to be pooled into an embedding. A row whose mean is taken has no other
+  // output.
+  std::vector<int32_t> embedded_rows;
+  std::vector<int32_t> classified_rows;  // indices into `rows`, whose last token is classified
 
   int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
 
@@ -36,6 +49,9 @@ struct ForwardBatch {
     tokens.clear();
     rows.clear();
     logit_tokens.clear();
+    label_outputs.clear();
+    embedded_rows.clear();
+    classified_rows.clear();
   }
 
   // Appends a row; with `wants_logits`, those after its last token.

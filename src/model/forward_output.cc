@@ -1,4 +1,4 @@
-// What ForwardPass hands out: the rows of the last hidden states and their logits.
+// What ForwardPass hands out, chunk by chunk: logits, a few logits, embeddings, classes.
 
 #include <algorithm>
 
@@ -6,15 +6,191 @@
 #include "model/forward_pass.h"
 
 namespace skein {
+namespace {
+
+constexpr int32_t kPanelsPerTicket = 32;  // of labels
+
+}  // namespace
+
+void ForwardPass::CutOutputs() {
+  const ModelWeights& w = *context_.weights;
+  SKEIN_CHECK(w.output.n() > 0 || (batch_.logit_tokens.empty() && batch_.label_outputs.empty()));
+  SKEIN_CHECK(w.head_out.n() > 0 || batch_.classified_rows.empty());
+  for (const LabelOutput& output : batch_.label_outputs) {
+    SKEIN_CHECK(!output.labels.empty());
+    for (const int32_t label : output.labels) SKEIN_CHECK(label >= 0 && label < w.output.n());
+  }
+  for (const int32_t row : batch_.embedded_rows) {
+    SKEIN_CHECK(context_.pooling == Pooling::kLast || batch_.rows[row].begin == 0);
+  }
+  chunks_.clear();
+  const auto cut = [this](OutputKind kind, size_t wanted) {
+    const auto end = static_cast<int32_t>(wanted);
+    for (int32_t first = 0; first < end; first += limits_.max_logit_rows) {
+      chunks_.push_back({kind, first, std::min(limits_.max_logit_rows, end - first)});
+    }
+  };
+  cut(OutputKind::kLogits, batch_.logit_tokens.size());
+  cut(OutputKind::kLabels, batch_.label_outputs.size());
+  cut(OutputKind::kEmbedding, batch_.embedded_rows.size());
+  cut(OutputKind::kClasses, batch_.classified_rows.size());
+}
+
+void ForwardPass::BeginChunk() {
+  const auto cut = [this](const PackedWeight& w) {
+    return CutProduct(chunk().count, w.n(), w.k(), t_, kProductRowsPerTicket,
+                      context_.team->num_threads());
+  };
+  if (chunk().kind == OutputKind::kLogits) output_cut_ = cut(context_.weights->output);
+  if (chunk().kind == OutputKind::kClasses) output_cut_ = cut(context_.weights->head_out);
+  if (chunk().kind != OutputKind::kLabels) return;
+  CutLabels();
+}
+
+// Neighbours that want the same labels share their products.
+void ForwardPass::CutLabels() {
+  label_pieces_.clear();
+  label_panels_.clear();
+  const auto labels = [this](int32_t i) { return batch_.label_outputs[chunk().first + i].labels; };
+  for (int32_t begin = 0, end = 0; begin < chunk().count; begin = end) {
+    while (end < chunk().count && std::ranges::equal(labels(begin), labels(end))) ++end;
+    const auto first_panel = std::ssize(label_panels_);
+    for (const int32_t label : labels(begin)) label_panels_.push_back(label / kPanelCols);
+    const auto panels = std::span(label_panels_).subspan(first_panel);
+    std::ranges::sort(panels);
+    const auto surplus = std::ranges::unique(panels);
+    label_panels_.resize(label_panels_.size() - surplus.size());
+    const auto end_panel = static_cast<int32_t>(label_panels_.size());
+    for (auto first = static_cast<int32_t>(first_panel); first < end_panel;
+         first += kPanelsPerTicket) {
+      label_pieces_.push_back(
+          {begin, end - begin, first, std::min(kPanelsPerTicket, end_panel - first)});
+    }
+  }
+}
+
+const float* ForwardPass::output(int32_t i) const {
+  SKEIN_CHECK(i >= 0 && i < chunk().count && outputs_taken_);
+  return workspace_.logits + i * workspace_.output_width;
+}
+
+int32_t ForwardPass::LastToken(int32_t row) const {
+  return batch_.rows[row].first_token + batch_.rows[row].num_tokens - 1;
+}
 
 void ForwardPass::FinalNorm(int32_t ticket) {
-  const size_t hidden = config().hidden_size;
+  if (chunk().kind == OutputKind::kEmbedding) return Pool(ticket);
   const int32_t begin = ticket * kTokensPerTicket;
-  const int32_t end = std::min(begin + kTokensPerTicket, num_logit_rows());
-  for (int32_t i = begin; i < end; ++i) {
-    const size_t token = batch_.logit_tokens[first_logit_row() + i];
-    NormRow(context_.weights->final_norm, context_.weights->final_norm_bias,
-            workspace_.x + token * hidden, workspace_.logit_h + i * hidden * t_);
+  const int32_t end = std::min(begin + kTokensPerTicket, chunk().count);
+  for (int32_t i = begin; i < end; ++i) NormOutput(i);
+  if (chunk().kind == OutputKind::kClasses && context_.weights->head_dense.n() > 0) {
+    HeadDense(begin, end);
+  }
+}
+
+void ForwardPass::NormOutput(int32_t i) {
+  const size_t hidden = config().hidden_size;
+  const int32_t index = chunk().first + i;
+  size_t token = 0;
+  if (chunk().kind == OutputKind::kLogits) {
+    token = batch_.logit_tokens[index];
+  } else if (chunk().kind == OutputKind::kLabels) {
+    token = batch_.label_outputs[index].token;
+  } else {
+    const int32_t row = batch_.classified_rows[index];
+    token = config().is_encoder() ? batch_.rows[row].first_token : LastToken(row);
+  }
+  FinalNormRow(token, workspace_.logit_h + i * hidden * t_, context_.weights->dtype);
+}
+
+void ForwardPass::FinalNormRow(size_t token, void* out, DType dtype) const {
+  const ModelWeights& w = *context_.weights;
+  const ModelConfig& c = config();
+  const float* x = workspace_.x + token * c.hidden_size;
+  if (c.is_encoder()) {
+    context_.kernels->LayerNorm(x, w.final_norm.data(), w.final_norm_bias.data(), c.layer_norm_eps,
+                                c.hidden_size, out, dtype);
+  } else {
+    context_.kernels->RmsNorm(x, w.final_norm.data(), c.rms_norm_eps, c.hidden_size, out, dtype);
+  }
+}
+
+// Puts the outputs [begin, end) of the chunk through the layer before a classifier's last.
+void ForwardPass::HeadDense(int32_t begin, int32_t end) {
+  const ModelWeights& w = *context_.weights;
+  const int64_t hidden = config().hidden_size;
+  std::byte* h = workspace_.logit_h + begin * hidden * static_cast<int64_t>(t_);
+  float* sums = workspace_.qkv + begin * hidden;  // which has served
+  context_.kernels->Gemm({
+      .a = h,
+      .lda = hidden,
+      .m = end - begin,
+      .w = &w.head_dense,
+      .n_begin = 0,
+      .n_end = w.head_dense.n(),
+      .bias = w.head_dense_bias.data(),
+      .out = sums,
+      .ldo = hidden,
+  });
+  for (int64_t i = 0; i < end - begin; ++i) {
+    context_.kernels->Activate(w.head_activation, sums + i * hidden, config().hidden_size,
+                               h + i * hidden * static_cast<int64_t>(t_), w.dtype);
+  }
+}
+
+void ForwardPass::Pool(int32_t i) {
+  const int32_t hidden = config().hidden_size;
+  const int32_t index = batch_.embedded_rows[chunk().first + i];
+  const ForwardRow& row = batch_.rows[index];
+  float* out = MutableOutput(i);
+  const auto norm = [&](int32_t token, float* to) { FinalNormRow(token, to, DType::kF32); };
+  if (context_.pooling == Pooling::kLast) return norm(LastToken(index), out);
+  if (context_.pooling == Pooling::kCls) return norm(row.first_token, out);
+  std::fill_n(out, hidden, 0.0f);
+  for (int32_t token = row.first_token; token < row.first_token + row.num_tokens; ++token) {
+    // In place: the residual stream of these tokens has served.
+    float* x = workspace_.x + int64_t{token} * hidden;
+    norm(token, x);
+    for (int32_t d = 0; d < hidden; ++d) out[d] += x[d];
+  }
+  const auto count = static_cast<float>(row.num_tokens);
+  for (int32_t d = 0; d < hidden; ++d) out[d] /= count;
+}
+
+int32_t ForwardPass::NumOutputTickets() const {
+  if (chunk().kind == OutputKind::kEmbedding) return 0;
+  if (chunk().kind == OutputKind::kLabels) return static_cast<int32_t>(label_pieces_.size());
+  return output_cut_.num_tickets();
+}
+
+void ForwardPass::Output(int32_t ticket) {
+  if (chunk().kind == OutputKind::kLabels) return Labels(ticket);
+  const ModelWeights& w = *context_.weights;
+  const auto width = static_cast<int64_t>(workspace_.output_width);
+  const auto product = [&](const PackedWeight& weight, const std::vector<float>& bias) {
+    Product(ticket, output_cut_, workspace_.logit_h, config().hidden_size, chunk().count, weight,
+            bias, false, workspace_.logits, width);
+  };
+  if (chunk().kind == OutputKind::kClasses) return product(w.head_out, w.head_out_bias);
+  product(w.output, {});
+}
+
+// Computes the panels that hold the labels' rows of the output matrix.
+void ForwardPass::Labels(int32_t ticket) {
+  const LabelPiece& piece = label_pieces_[ticket];
+  const PackedWeight& w = context_.weights->output;
+  for (int32_t i = piece.first_panel; i < piece.first_panel + piece.num_panels; ++i) {
+    const int32_t begin = label_panels_[i] * kPanelCols;
+    context_.kernels->Gemm({
+        .a = workspace_.logit_h + size_t(piece.first_output) * config().hidden_size * t_,
+        .lda = config().hidden_size,
+        .m = piece.num_outputs,
+        .w = &w,
+        .n_begin = begin,
+        .n_end = std::min(begin + kPanelCols, w.n()),
+        .out = MutableOutput(piece.first_output),
+        .ldo = static_cast<int64_t>(workspace_.output_width),
+    });
   }
 }
 

@@ -23,6 +23,9 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
   batch_.logit_tokens.reserve(tokens);
   blocks_.reserve(tokens);
   tiles_.reserve(tokens);
+  batch_.label_outputs.reserve(tokens);
+  batch_.embedded_rows.reserve(tokens);
+  batch_.classified_rows.reserve(tokens);
 }
 
 void ForwardPass::Begin() {
@@ -40,6 +43,7 @@ void ForwardPass::Begin() {
     }
   }
   CutRows();
+  CutOutputs();
   const int32_t m = batch_.num_tokens();
   const int threads = context_.team->num_threads();
   const auto cut = [&](int32_t rows, int32_t n, int32_t k, int32_t max_rows) {
@@ -53,7 +57,7 @@ void ForwardPass::Begin() {
                      (c.is_encoder() ? 1 : 2) * c.hidden_size, kMlpRowsPerTicket);
   down_cut_ = cut(m, c.hidden_size, c.intermediate_size, kProductRowsPerTicket);
   cursor_ = {};
-  logits_taken_ = false;
+  outputs_taken_ = false;
 }
 
 void ForwardPass::CutRows() {
@@ -83,20 +87,22 @@ ForwardStatus ForwardPass::Run(const std::atomic<bool>* stop) {
     const int32_t num_tickets = NumTickets();
     cursor_.next_ticket = context_.team->Run(cursor_.next_ticket, num_tickets, run_ticket, stop);
     if (cursor_.next_ticket < num_tickets) return ForwardStatus::kStopped;
-    if (cursor_.op == Operator::kOutput && !logits_taken_) {
-      logits_taken_ = true;
-      return ForwardStatus::kLogits;
+    if (cursor_.op == Operator::kOutput && !outputs_taken_) {
+      outputs_taken_ = true;
+      return chunk().kind == OutputKind::kLogits ? ForwardStatus::kLogits : ForwardStatus::kOutputs;
     }
     Advance();
   }
   return ForwardStatus::kDone;
 }
 
-bool ForwardPass::Finished() const { return AtTail() && num_logit_rows() <= 0; }
+bool ForwardPass::Finished() const {
+  return AtTail() && cursor_.layer == static_cast<int32_t>(chunks_.size());
+}
 
 void ForwardPass::Advance() {
   cursor_.next_ticket = 0;
-  logits_taken_ = false;
+  outputs_taken_ = false;
   if (cursor_.op == Operator::kDownProj) {
     const bool last = ++cursor_.layer == config().num_layers;
     cursor_.op = last ? Operator::kFinalNorm : Operator::kAttnNorm;
@@ -107,23 +113,7 @@ void ForwardPass::Advance() {
   } else {
     cursor_.op = static_cast<Operator>(static_cast<int>(cursor_.op) + 1);
   }
-  if (cursor_.op == Operator::kFinalNorm && num_logit_rows() > 0) {
-    output_cut_ = {};
-    if (config().head == Head::kLanguageModel) {
-      output_cut_ = CutProduct(num_logit_rows(), config().vocab_size, config().hidden_size, t_,
-                               kProductRowsPerTicket, context_.team->num_threads());
-    }
-  }
-}
-
-int32_t ForwardPass::num_logit_rows() const {
-  const auto wanted = static_cast<int32_t>(batch_.logit_tokens.size());
-  return std::min(wanted - first_logit_row(), limits_.max_logit_rows);
-}
-
-const float* ForwardPass::logits(int32_t i) const {
-  SKEIN_CHECK(i >= 0 && i < num_logit_rows() && logits_taken_);
-  return workspace_.logits + size_t(i) * config().vocab_size;
+  if (cursor_.op == Operator::kFinalNorm && !Finished()) BeginChunk();
 }
 
 int32_t ForwardPass::NumTickets() const {
@@ -147,11 +137,13 @@ int32_t ForwardPass::NumTickets() const {
     case Operator::kDownProj:
       return down_cut_.num_tickets();
     case Operator::kFinalNorm:
-      return CeilDiv(num_logit_rows(), kTokensPerTicket);
+      // Pooling goes over a whole row.
+      return chunk().kind == OutputKind::kEmbedding ? chunk().count
+                                                    : CeilDiv(chunk().count, kTokensPerTicket);
     case Operator::kOutput:
       break;
   }
-  return output_cut_.num_tickets();
+  return NumOutputTickets();
 }
 
 void ForwardPass::RunTicket(int32_t ticket, int thread) {
@@ -183,8 +175,7 @@ void ForwardPass::RunTicket(int32_t ticket, int thread) {
     case Operator::kFinalNorm:
       return FinalNorm(ticket);
     case Operator::kOutput:
-      return Product(ticket, output_cut_, w.logit_h, c.hidden_size, num_logit_rows(),
-                     context_.weights->output, {}, false, w.logits, c.vocab_size);
+      return Output(ticket);
   }
 }
 

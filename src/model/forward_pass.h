@@ -12,6 +12,7 @@
 #include "model/forward_rope.h"
 #include "model/forward_workspace.h"
 #include "model/operator.h"
+#include "model/pooling.h"
 #include "model/weights.h"
 
 namespace skein {
@@ -24,19 +25,30 @@ struct ForwardContext {
   KvLayout kv_layout;                // its dtype is the weights' compute type
   std::byte* kv = nullptr;           // [kv_layout.total_bytes()]
   ThreadTeam* team = nullptr;
+  Pooling pooling = Pooling::kLast;  // of embeddings
 };
 
 enum class ForwardStatus {
   kStopped,  // `stop` read true; Run goes on where it left off
   kLogits,   // logits() holds the next rows; Run goes on behind them
+  kOutputs,  // output() holds the next outputs of another kind; Run goes on behind them
   kDone,
+};
+
+enum class OutputKind : uint8_t { kLogits, kLabels, kEmbedding, kClasses };
+
+// Outputs of one kind that exist at a time: [first, first + count) of the batch's list of them.
+struct OutputChunk {
+  OutputKind kind = OutputKind::kLogits;
+  int32_t first = 0;
+  int32_t count = 0;
 };
 
 // One forward pass over a batch: a list of operators (model/operator.h) walked by a cursor. It can
 // stop between any two tickets; the activations stay, and going on changes no bit. Nothing is
 // allocated after the first use. One thread; its team does the work.
 //
-//   Begin -> Run -> kLogits -> Run -> ... -> kDone -> Begin -> ...
+//   Begin -> Run -> kLogits or kOutputs -> Run -> ... -> kDone -> Begin -> ...
 //             |  ^
 //             v  |
 //           kStopped
@@ -45,25 +57,26 @@ class ForwardPass {
   ForwardPass(const ForwardContext& context, const ForwardLimits& limits);
 
   // Sets up the pass over batch(), which the caller has filled; runs no operator. REQUIRES: 1 to
-  // max_tokens tokens, ids in [0, vocab), positions within the rope table, blocks in the layout.
+  // max_tokens tokens, ids in [0, vocab), positions within the rope table, blocks in the layout;
+  // the model has the heads that are asked for; rows pooled by kMean or kCls begin at position 0.
   void Begin();
   ForwardBatch& batch() { return batch_; }
 
-  // Runs operators until `stop` (may be null) reads true at a ticket boundary, until logits are
+  // Runs operators until `stop` (may be null) reads true at a ticket boundary, until outputs are
   // ready, or to the end.
   ForwardStatus Run(const std::atomic<bool>* stop);
 
   // After kLogits: rows [first_logit_row(), first_logit_row() + num_logit_rows()) of
   // batch().logit_tokens; logits(i) [vocab] is that of the i-th of them.
-  int32_t first_logit_row() const { return cursor_.layer * limits_.max_logit_rows; }
-  int32_t num_logit_rows() const;
-  const float* logits(int32_t i) const;
+  int32_t first_logit_row() const { return chunk().first; }
+  int32_t num_logit_rows() const { return chunk().count; }
+  const float* logits(int32_t i) const { return output(i); }
 
-  // The last layer's output at batch().tokens[i], normalized, of those in logit_tokens whose chunk
-  // has been reached. [hidden]. REQUIRES: an encoder.
-  const float* encoded(int32_t i) const {
-    return workspace_.x + size_t(i) * context_.weights->config.hidden_size;
-  }
+  // After kLogits or kOutputs: what output() holds. output(i) is the i-th of the chunk: logits
+  // [vocab], the same with nothing valid but the labels', an embedding [hidden] or classes
+  // [num_classes].
+  const OutputChunk& chunk() const { return chunks_[cursor_.layer]; }
+  const float* output(int32_t i) const;
 
   OperatorCursor cursor() const { return cursor_; }
   size_t activation_bytes() const { return workspace_.memory.size(); }
@@ -77,6 +90,9 @@ class ForwardPass {
   };
 
   void CutRows();
+  void CutOutputs();
+  void BeginChunk();
+  void CutLabels();
   bool AtTail() const { return cursor_.op >= Operator::kFinalNorm; }
   bool Finished() const;
   void Advance();
@@ -99,6 +115,16 @@ class ForwardPass {
   void GateUp(int32_t ticket, int thread);
   void Up(int32_t ticket, int thread);
   void FinalNorm(int32_t ticket);
+  void NormOutput(int32_t i);
+  // The last layer's output at a token of the batch, normalized, to `out` [hidden] of `dtype`.
+  void FinalNormRow(size_t token, void* out, DType dtype) const;
+  void HeadDense(int32_t begin, int32_t end);
+  void Pool(int32_t i);
+  int32_t LastToken(int32_t row) const;
+  int32_t NumOutputTickets() const;
+  void Output(int32_t ticket);
+  void Labels(int32_t ticket);
+  float* MutableOutput(int32_t i) { return workspace_.logits + i * workspace_.output_width; }
 
   const LayerWeights& layer() const { return context_.weights->layers[cursor_.layer]; }
   const ModelConfig& config() const { return context_.weights->config; }
@@ -112,12 +138,23 @@ class ForwardPass {
   ForwardWorkspace workspace_;
   ForwardBatch batch_;
   OperatorCursor cursor_;
-  bool logits_taken_ = false;  // those of chunk cursor_.layer have been handed out
+  bool outputs_taken_ = false;  // those of chunk cursor_.layer have been handed out
 
   // The batch, cut for this pass.
   std::vector<Piece> blocks_;  // for kRope: tokens of one KV block
   std::vector<Piece> tiles_;   // for kAttention: tokens of one attention tile
   ProductCut qkv_cut_, o_cut_, gate_up_cut_, down_cut_, output_cut_;
+  std::vector<OutputChunk> chunks_;
+  // For kOutput of labels: outputs of the chunk that want the same labels, and some of the panels
+  // of the output matrix in which those lie.
+  struct LabelPiece {
+    int32_t first_output = 0;
+    int32_t num_outputs = 0;
+    int32_t first_panel = 0;  // in label_panels_
+    int32_t num_panels = 0;
+  };
+  std::vector<LabelPiece> label_pieces_;
+  std::vector<int32_t> label_panels_;  // ascending and distinct for equal outputs
 };
 
 }  // namespace skein

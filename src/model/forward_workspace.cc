@@ -28,16 +28,24 @@ class Carver {
 ForwardWorkspace::ForwardWorkspace(const ModelWeights& weights, const ForwardLimits& limits,
                                    int num_threads)
     : memory(Bytes(weights, limits, num_threads)) {
-  Place(weights, limits, num_threads);
+  size_t output_bytes = 0;
+  Place(weights, limits, num_threads, &output_bytes);
 }
 
 size_t ForwardWorkspace::Bytes(const ModelWeights& weights, const ForwardLimits& limits,
                                int num_threads) {
-  return ForwardWorkspace().Place(weights, limits, num_threads);
+  size_t output_bytes = 0;
+  return ForwardWorkspace().Place(weights, limits, num_threads, &output_bytes);
+}
+
+size_t ForwardWorkspace::OutputBytes(const ModelWeights& weights, const ForwardLimits& limits) {
+  size_t output_bytes = 0;
+  ForwardWorkspace().Place(weights, limits, 1, &output_bytes);
+  return output_bytes;
 }
 
 size_t ForwardWorkspace::Place(const ModelWeights& weights, const ForwardLimits& limits,
-                               int num_threads) {
+                               int num_threads, size_t* output_bytes) {
   const ModelConfig& config = weights.config;
   const size_t tokens = limits.max_tokens;
   const size_t hidden = config.hidden_size;
@@ -54,8 +62,12 @@ size_t ForwardWorkspace::Place(const ModelWeights& weights, const ForwardLimits&
   attn = carver.Take<std::byte>(tokens * q_width * t);
   gate_up = carver.Take<float>(mlp_rows * 2 * padded * sizeof(float));
   act = carver.Take<std::byte>(tokens * padded * t);
+  const size_t pass_bytes = carver.total();
+  const int32_t vocab = config.head == Head::kLanguageModel ? config.vocab_size : 0;
+  output_width = std::max({vocab, config.hidden_size, config.num_classes});
   logit_h = carver.Take<std::byte>(limits.max_logit_rows * hidden * t);
-  logits = carver.Take<float>(size_t(limits.max_logit_rows) * weights.output.n() * sizeof(float));
+  logits = carver.Take<float>(limits.max_logit_rows * output_width * sizeof(float));
+  *output_bytes = carver.total() - pass_bytes;
   return carver.total();
 }
 

@@ -11,7 +11,7 @@ namespace skein {
 // What one forward pass may be asked for.
 struct ForwardLimits {
   int32_t max_tokens = 0;       // of a batch
-  int32_t max_logit_rows = 64;  // rows of logits that exist at a time
+  int32_t max_logit_rows = 64;  // rows of logits, or other outputs, that exist at a time
 };
 
 // Rows of a batch that a gate_up ticket takes at most.
@@ -23,6 +23,8 @@ struct ForwardWorkspace {
 
   // What it would take.
   static size_t Bytes(const ModelWeights& weights, const ForwardLimits& limits, int num_threads);
+  // The outputs' share of it: all that logits need beyond the pass, of however many tokens.
+  static size_t OutputBytes(const ModelWeights& weights, const ForwardLimits& limits);
 
   AlignedBuffer memory;
   float* x = nullptr;            // [max_tokens, hidden]: the residual stream
@@ -33,12 +35,15 @@ struct ForwardWorkspace {
   float* gate_up = nullptr;      // [num_threads, kMlpRowsPerTicket, 2 * intermediate_padded]
   std::byte* act = nullptr;      // t [max_tokens, intermediate_padded]
   std::byte* logit_h = nullptr;  // t [max_logit_rows, hidden]
-  float* logits = nullptr;       // [max_logit_rows, vocab], if there is an output matrix
+  float* logits = nullptr;       // [max_logit_rows, output_width]: outputs of any kind
+  size_t output_width = 0;       // the widest of vocab, hidden and num_classes
 
  private:
   ForwardWorkspace() = default;
-  // Points the members into `memory`, if there is any; returns the bytes that they take.
-  size_t Place(const ModelWeights& weights, const ForwardLimits& limits, int num_threads);
+  // Points the members into `memory`, if there is any; returns the bytes that they take, of the
+  // outputs alone in `*output_bytes`.
+  size_t Place(const ModelWeights& weights, const ForwardLimits& limits, int num_threads,
+               size_t* output_bytes);
 };
 
 }  // namespace skein

@@ -6,7 +6,7 @@ namespace skein {
 
 // The operators of a forward pass in the order they run:
 //
-//   kEmbed, then for each layer kAttnNorm .. kDownProj, then for each chunk of wanted logits
+//   kEmbed, then for each layer kAttnNorm .. kDownProj, then for each chunk of wanted outputs
 //   kFinalNorm, kOutput
 // Of an encoder, whose norms follow the additions, kAttnNorm is that of the embeddings or of the
 // layer before, and a norm replaces x too; there is no rotation, no gate, and no output matrix.
@@ -20,14 +20,14 @@ enum class Operator : uint8_t {
   kMlpNorm,     // h = norm(x)
   kGateUpProj,  // act = silu(h · Wgate^T) * (h · Wup^T)
   kDownProj,    // x += act · Wdown^T + b
-  kFinalNorm,   // h = norm(x), rows that want logits only
-  kOutput,      // logits = h · Wout^T
+  kFinalNorm,   // h = norm(x), what the chunk needs only; pools embeddings
+  kOutput,      // logits = h · Wout^T, all or some rows of Wout; classes = h · Whead^T + b
 };
 
 // Where a forward pass stands: the tickets of `op` before `next_ticket` are done, and so is every
 // operator before it.
 struct OperatorCursor {
-  int32_t layer = 0;  // for kFinalNorm and kOutput: the chunk of logits
+  int32_t layer = 0;  // for kFinalNorm and kOutput: the chunk of outputs
   Operator op = Operator::kEmbed;
   int32_t next_ticket = 0;
 

@@ -90,8 +90,11 @@ std::vector<ModelTensor> ListTensors(const ModelConfig& config) {
   tensors.push_back({"model.embed_tokens.weight", {vocab, hidden}, TensorRole::kEmbedding});
   for (int32_t layer = 0; layer < config.num_layers; ++layer) AddLayer(config, layer, &tensors);
   tensors.push_back({"model.norm.weight", {hidden}, TensorRole::kNorm});
-  if (!config.tie_embeddings) {
+  if (config.head == Head::kLanguageModel && !config.tie_embeddings) {
     tensors.push_back({"lm_head.weight", {vocab, hidden}, TensorRole::kEmbedding});
+  }
+  if (config.head == Head::kClassifier) {
+    tensors.push_back({"score.weight", {config.num_classes, hidden}, TensorRole::kInput});
   }
   return tensors;
 }

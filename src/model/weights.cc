@@ -65,15 +65,19 @@ class WeightsLoader {
   };
 
   Status Walk() {
+    // Files of a model without a head may name its tensors without the part's name.
+    root_ = files_.Has("embed_tokens.weight") && !files_.Has("model.embed_tokens.weight")
+                ? ""
+                : "model.";
     weights_.layers.clear();
     weights_.layers.resize(config_.num_layers);
     if (config_.is_encoder()) return WalkEncoder();
     for (int32_t i = 0; i < config_.num_layers; ++i) {
-      const std::string prefix = "model.layers." + std::to_string(i) + ".";
+      const std::string prefix = root_ + "layers." + std::to_string(i) + ".";
       SKEIN_RETURN_IF_ERROR(WalkAttention(prefix, weights_.layers[i]));
       SKEIN_RETURN_IF_ERROR(WalkMlp(prefix, weights_.layers[i]));
     }
-    SKEIN_RETURN_IF_ERROR(Vector("model.norm.weight", config_.hidden_size, weights_.final_norm));
+    SKEIN_RETURN_IF_ERROR(Vector(root_ + "norm.weight", config_.hidden_size, weights_.final_norm));
     return WalkVocabulary();
   }
 
@@ -119,13 +123,17 @@ class WeightsLoader {
   Status WalkVocabulary() {
     const int32_t vocab = config_.vocab_size;
     const int32_t hidden = config_.hidden_size;
-    const char* embedding = "model.embed_tokens";
+    const std::string embedding = root_ + "embed_tokens";
+    if (config_.head != Head::kLanguageModel) {
+      SKEIN_RETURN_IF_ERROR(Table(embedding + ".weight"));
+      return config_.head == Head::kClassifier ? WalkClassifier() : Status::Ok();
+    }
     if (config_.tie_embeddings) {
       // Some writers store the tied matrix twice.
       known_.insert("lm_head.weight");
       return Matrix({{embedding, 0, vocab}}, vocab, hidden, weights_.output);
     }
-    SKEIN_RETURN_IF_ERROR(Table(std::string(embedding) + ".weight"));
+    SKEIN_RETURN_IF_ERROR(Table(embedding + ".weight"));
     return Matrix({{"lm_head", 0, vocab}}, vocab, hidden, weights_.output);
   }
 
@@ -194,6 +202,14 @@ class WeightsLoader {
     Widen(view.data + begin * hidden * SizeOf(view.dtype), view.dtype, out.size(), out.data());
     Report(view.bytes);
     return Status::Ok();
+  }
+
+  Status WalkClassifier() {
+    const std::vector<Part> score = {{"score", 0, config_.num_classes}};
+    SKEIN_RETURN_IF_ERROR(
+        Matrix(score, config_.num_classes, config_.hidden_size, weights_.head_out));
+    return files_.Has("score.bias") ? Bias(score, config_.num_classes, weights_.head_out_bias)
+                                    : Status::Ok();
   }
 
   Result<TensorView> Find(const std::string& name, const std::vector<int64_t>& shape) {
@@ -326,6 +342,7 @@ class WeightsLoader {
   const ModelConfig& config_;
   ThreadTeam& team_;
   const LoadProgress& progress_;
+  std::string root_;
   bool checking_ = true;
   std::set<std::string> known_;
   int64_t bytes_done_ = 0;

@@ -74,7 +74,7 @@ TEST(ExecutorAllocation, ASteadyDecodeStepAllocatesItsTaskAlone) {
     const std::unique_ptr<Task> task = executor.Begin(step);
     ASSERT_EQ(executor.Resume(*task, never), TaskStatus::kDone);
     for (int32_t i = 0; i < kSequences; ++i) {
-      sequences[i].tokens.push_back(executor.Results(*task)[i].token.token);
+      sequences[i].tokens.push_back(executor.Results(*task).draws[i].token.token);
     }
   }
   EXPECT_EQ(num_allocations - before, kSteps - kWarmUp);

@@ -1,6 +1,7 @@
 #include "runtime/cpu_executor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -30,10 +31,15 @@ std::span<const BlockCopy> CopiesOf(const StepPlan& plan) {
 }  // namespace
 
 struct CpuExecutor::State {
-  // One draw of a row with logits.
-  struct Draw {
-    const DrawSpec* spec = nullptr;
+  // Something that is drawn or read from a row of logits: exactly one of the three pointers is set.
+  struct Job {
     int32_t logit_row = 0;  // among all rows with logits
+    int32_t result = 0;     // index among the results of its kind
+    const DrawSpec* draw = nullptr;
+    const LabelSpec* labels = nullptr;  // with a log-sum-exp
+    const PromptLogprobsRange* logprobs = nullptr;
+    int32_t logprob = 0;  // which of the range
+    bool finite = true;   // of a prompt log-probability
   };
 
   State(const ForwardContext& context, const ForwardLimits& limits) : pass(context, limits) {}
@@ -41,14 +47,16 @@ struct CpuExecutor::State {
   ForwardPass pass;
   std::span<const BlockCopy> copies;
   int next_copy_ticket = 0;                // tickets: copy by layer
-  std::vector<const PlanRow*> logit_rows;  // rows with draws, in plan order
-  std::vector<Draw> draws;                 // in plan order
-  // Draws whose logits are there: [next_draw, end_draw); those before are done.
-  int next_draw = 0;
-  int end_draw = 0;
+  std::vector<const PlanRow*> logit_rows;  // in plan order; null where only a prompt
+                                           // log-probability is read
+  std::vector<Job> jobs;                   // in plan order
+  // Jobs whose logits are there: [next_job, end_job); those before are done.
+  int next_job = 0;
+  int end_job = 0;
+  // Which read each output of the pass belongs to, kind by kind.
+  std::vector<int32_t> label_reads, embedding_reads, class_reads;
   bool done = false;
-  // At least as many as draws: results keep their memory from step to step.
-  std::vector<DrawResult> results;
+  StepResults results;  // keeps its memory from step to step
 };
 
 class CpuExecutor::CpuTask final : public Task {
@@ -86,37 +94,97 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
   free_.pop_back();
   state->copies = CopiesOf(plan);
   state->next_copy_ticket = 0;
-  state->next_draw = state->end_draw = 0;
+  state->next_job = state->end_job = 0;
   state->done = false;
   state->logit_rows.clear();
-  state->draws.clear();
-  ForwardBatch& batch = state->pass.batch();
-  batch.Clear();
+  state->jobs.clear();
+  state->label_reads.clear();
+  state->embedding_reads.clear();
+  state->class_reads.clear();
+  state->pass.batch().Clear();
+  int32_t num_draws = 0, num_reads = 0, num_logprobs = 0;
   ForEachRow(plan, [&](const PlanRow& row) {
-    batch.AddRow(row.tokens, row.begin, row.block_table, !row.draws.empty());
-    for (const DrawSpec& spec : row.draws) {
-      state->draws.push_back({&spec, static_cast<int32_t>(state->logit_rows.size())});
-    }
-    if (!row.draws.empty()) state->logit_rows.push_back(&row);
+    num_draws += static_cast<int32_t>(row.draws.size());
+    num_reads += row.read != nullptr;
+    num_logprobs += !row.prompt_logprobs.tokens.empty();
   });
-  state->results.resize(state->draws.size());
+  state->results.draws.resize(num_draws);
+  state->results.reads.resize(num_reads);
+  state->results.prompt_logprobs.resize(num_logprobs);
+  RowCounts counts;
+  ForEachRow(plan, [&](const PlanRow& row) { AddRow(row, &counts, *state); });
   state->pass.Begin();
   return std::make_unique<CpuTask>(this, std::move(state));
+}
+
+// Adds a row to the pass, and what is to be done with its logits to the jobs.
+void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
+  ForwardBatch& batch = state.pass.batch();
+  const int32_t first_token = batch.num_tokens();
+  batch.AddRow(row.tokens, row.begin, row.block_table, false);
+  batch.rows.back().second_segment_begin = row.second_segment_begin;
+  const auto row_index = static_cast<int32_t>(batch.rows.size()) - 1;
+  const int32_t last_token = batch.num_tokens() - 1;
+  const auto add_logits = [&](int32_t token, const PlanRow* seen) {
+    batch.logit_tokens.push_back(token);
+    state.logit_rows.push_back(seen);
+    return static_cast<int32_t>(state.logit_rows.size()) - 1;
+  };
+  const PromptLogprobsRange& range = row.prompt_logprobs;
+  if (!range.tokens.empty()) {
+    const auto count = static_cast<int32_t>(range.tokens.size());
+    state.results.prompt_logprobs[counts->logprobs].logprobs.resize(count);
+    for (int32_t i = 0; i < count; ++i) {
+      // Position p is predicted by the token before it.
+      const int32_t token = first_token + range.begin + i - 1 - row.begin;
+      state.jobs.push_back({.logit_row = add_logits(token, nullptr),
+                            .result = counts->logprobs,
+                            .logprobs = &range,
+                            .logprob = i});
+    }
+    ++counts->logprobs;
+  }
+  if (!row.draws.empty()) {
+    const int32_t logit_row = add_logits(last_token, &row);
+    for (const DrawSpec& draw : row.draws) {
+      state.jobs.push_back({.logit_row = logit_row, .result = counts->draws++, .draw = &draw});
+    }
+  }
+  if (row.read == nullptr) return;
+  const int32_t read = counts->reads++;
+  if (const auto* labels = std::get_if<LabelSpec>(row.read)) {
+    if (labels->want_log_sum_exp) {
+      state.jobs.push_back(
+          {.logit_row = add_logits(last_token, &row), .result = read, .labels = labels});
+    } else {
+      batch.label_outputs.push_back({last_token, labels->tokens});
+      state.label_reads.push_back(read);
+    }
+  } else if (std::holds_alternative<EmbedSpec>(*row.read)) {
+    batch.embedded_rows.push_back(row_index);
+    state.embedding_reads.push_back(read);
+  } else {
+    batch.classified_rows.push_back(row_index);
+    state.class_reads.push_back(read);
+  }
 }
 
 TaskStatus CpuExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
   State& state = *static_cast<CpuTask&>(task).state;
   if (!RunCopies(state, preempt)) return TaskStatus::kPreempted;
   while (!state.done) {
-    if (!RunDraws(state, preempt)) return TaskStatus::kPreempted;
+    if (!RunJobs(state, preempt)) return TaskStatus::kPreempted;
     switch (state.pass.Run(&preempt)) {
       case ForwardStatus::kStopped:
         return TaskStatus::kPreempted;
       case ForwardStatus::kLogits:
-        BeginDraws(state);
+        BeginJobs(state);
+        break;
+      case ForwardStatus::kOutputs:
+        TakeOutputs(state);
         break;
       case ForwardStatus::kDone:
-        state.done = true;
+        Finish(state);
         break;
     }
   }
@@ -134,32 +202,85 @@ bool CpuExecutor::RunCopies(State& state, const std::atomic<bool>& preempt) {
   return state.next_copy_ticket == end;
 }
 
-// Takes the draws whose logits the pass has ready.
-void CpuExecutor::BeginDraws(State& state) {
+// Takes the jobs whose logits the pass has ready.
+void CpuExecutor::BeginJobs(State& state) {
   const int32_t end_row = state.pass.first_logit_row() + state.pass.num_logit_rows();
   if (observer_) {
     for (int32_t row = state.pass.first_logit_row(); row < end_row; ++row) {
+      if (state.logit_rows[row] == nullptr) continue;
       observer_(*state.logit_rows[row], state.pass.logits(row - state.pass.first_logit_row()));
     }
   }
-  while (state.end_draw < static_cast<int>(state.draws.size()) &&
-         state.draws[state.end_draw].logit_row < end_row) {
-    ++state.end_draw;
+  while (state.end_job < static_cast<int>(state.jobs.size()) &&
+         state.jobs[state.end_job].logit_row < end_row) {
+    ++state.end_job;
   }
 }
 
-bool CpuExecutor::RunDraws(State& state, const std::atomic<bool>& preempt) {
-  if (state.next_draw == state.end_draw) return true;
-  const auto draw = [this, &state](int ticket, int thread) {
-    const State::Draw& d = state.draws[ticket];
-    const float* logits = state.pass.logits(d.logit_row - state.pass.first_logit_row());
-    sampler_.Draw(*d.spec, logits, thread, &state.results[ticket]);
-  };
-  state.next_draw = context_.team->Run(state.next_draw, state.end_draw, draw, &preempt);
-  return state.next_draw == state.end_draw;
+bool CpuExecutor::RunJobs(State& state, const std::atomic<bool>& preempt) {
+  if (state.next_job == state.end_job) return true;
+  const auto run = [this, &state](int job, int thread) { RunJob(state, job, thread); };
+  state.next_job = context_.team->Run(state.next_job, state.end_job, run, &preempt);
+  return state.next_job == state.end_job;
 }
 
-const std::vector<DrawResult>& CpuExecutor::Results(const Task& task) const {
+void CpuExecutor::RunJob(State& state, int job, int thread) {
+  State::Job& j = state.jobs[job];
+  const float* logits = state.pass.logits(j.logit_row - state.pass.first_logit_row());
+  if (j.draw != nullptr) {
+    sampler_.Draw(*j.draw, logits, thread, &state.results.draws[j.result]);
+  } else if (j.logprobs != nullptr) {
+    PromptLogprob& logprob = state.results.prompt_logprobs[j.result].logprobs[j.logprob];
+    logprob.position = j.logprobs->begin + j.logprob;
+    j.finite = sampler_.Logprob(j.logprobs->tokens[j.logprob], j.logprobs->num_top, logits, thread,
+                                &logprob);
+  } else {
+    ReadResult& read = state.results.reads[j.result];
+    const Kernels::LogSum sum =
+        context_.kernels->LogSumExp(logits, context_.weights->config.vocab_size);
+    read.values.values.clear();
+    for (const TokenId token : j.labels->tokens) read.values.values.push_back(logits[token]);
+    read.values.log_sum_exp = sum.log_sum_exp;
+    read.finite = sum.finite;
+  }
+}
+
+// Takes labels, embeddings or classes that the pass has ready.
+void CpuExecutor::TakeOutputs(State& state) {
+  const OutputChunk& chunk = state.pass.chunk();
+  const ModelConfig& config = context_.weights->config;
+  const bool embeds = chunk.kind == OutputKind::kEmbedding;
+  for (int32_t i = 0; i < chunk.count; ++i) {
+    const int32_t index = chunk.first + i;
+    const float* output = state.pass.output(i);
+    ReadResult* result = nullptr;
+    if (chunk.kind == OutputKind::kLabels) {
+      result = &state.results.reads[state.label_reads[index]];
+      result->values.values.clear();
+      for (const int32_t label : state.pass.batch().label_outputs[index].labels) {
+        result->values.values.push_back(output[label]);
+      }
+    } else {
+      const auto& reads = embeds ? state.embedding_reads : state.class_reads;
+      result = &state.results.reads[reads[index]];
+      result->values.values.assign(output,
+                                   output + (embeds ? config.hidden_size : config.num_classes));
+    }
+    result->values.log_sum_exp = 0;
+    result->finite =
+        std::ranges::all_of(result->values.values, [](float v) { return std::isfinite(v); });
+  }
+}
+
+void CpuExecutor::Finish(State& state) {
+  for (PromptLogprobsResult& result : state.results.prompt_logprobs) result.finite = true;
+  for (const State::Job& job : state.jobs) {
+    if (!job.finite) state.results.prompt_logprobs[job.result].finite = false;
+  }
+  state.done = true;
+}
+
+const StepResults& CpuExecutor::Results(const Task& task) const {
   const State& state = *static_cast<const CpuTask&>(task).state;
   SKEIN_CHECK(state.done);
   return state.results;

@@ -15,8 +15,8 @@ namespace skein {
 
 // Runs plans on the processor's cores:
 //
-//   copies -> forward operators -> up to max_logit_rows rows of logits -> their draws -> next rows
-//   ...
+//   copies -> forward operators -> up to max_logit_rows rows of logits -> what is drawn and read
+//   from them -> next rows ... -> labels, embeddings and classes
 //
 // A task can stop between any two tickets, of the sampler's too. Activations live as long as their
 // task and are used again by later ones, so a steady state allocates nothing but the task itself.
@@ -32,7 +32,7 @@ class CpuExecutor final : public Executor {
 
   std::unique_ptr<Task> Begin(const StepPlan& plan) override;
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
-  const std::vector<DrawResult>& Results(const Task& task) const override;
+  const StepResults& Results(const Task& task) const override;
 
   // Called on the engine's thread.
   void set_logits_observer(LogitsObserver observer) { observer_ = std::move(observer); }
@@ -44,9 +44,20 @@ class CpuExecutor final : public Executor {
   struct State;  // everything of a task that is worth keeping
   class CpuTask;
 
+  // Results of each kind that belong to the rows before.
+  struct RowCounts {
+    int32_t draws = 0;
+    int32_t reads = 0;
+    int32_t logprobs = 0;
+  };
+
+  static void AddRow(const PlanRow& row, RowCounts* counts, State& state);
   bool RunCopies(State& state, const std::atomic<bool>& preempt);
-  bool RunDraws(State& state, const std::atomic<bool>& preempt);
-  void BeginDraws(State& state);
+  bool RunJobs(State& state, const std::atomic<bool>& preempt);
+  void RunJob(State& state, int job, int thread);
+  void BeginJobs(State& state);
+  void TakeOutputs(State& state);
+  static void Finish(State& state);
 
   const ForwardContext context_;
   const ForwardLimits limits_;

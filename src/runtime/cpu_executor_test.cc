@@ -82,7 +82,7 @@ class CpuExecutorTest : public ::testing::Test {
     const std::atomic<bool> preempt{false};
     const auto task = executor_->Begin(plan);
     EXPECT_EQ(executor_->Resume(*task, preempt), TaskStatus::kDone);
-    return executor_->Results(*task);
+    return executor_->Results(*task).draws;
   }
 
   const uint64_t seed_ = std::random_device{}();
@@ -194,7 +194,7 @@ TEST_F(CpuExecutorTest, AStopAfterAnyKernelCallChangesNothing) {
       kernels.stop() = false;
       ExpectSame(Run(other_plan).at(0), other_expected);  // another task slips in
     }
-    const std::vector<DrawResult>& results = executor_->Results(*task);
+    const std::vector<DrawResult>& results = executor_->Results(*task).draws;
     ASSERT_EQ(results.size(), expected.size());
     for (size_t i = 0; i < results.size(); ++i) ExpectSame(results[i], expected[i]);
   }

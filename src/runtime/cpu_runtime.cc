@@ -63,6 +63,12 @@ Status CheckMemory(const char* field, int64_t value, int64_t bytes) {
                             " bytes; " + std::to_string(free_bytes) + " bytes are free");
 }
 
+// As many rows of logits as fit into 48 MiB, at most the usual number.
+int32_t MaxLogitRows(int32_t vocab_size) {
+  const int64_t rows = (int64_t{48} << 20) / (int64_t{vocab_size} * 4);
+  return static_cast<int32_t>(std::clamp<int64_t>(rows, 1, ForwardLimits{}.max_logit_rows));
+}
+
 // How many KV blocks, and how long a sequence may become.
 struct KvPlan {
   int32_t num_blocks = 0;
@@ -113,14 +119,16 @@ std::unique_ptr<RopeAngles> MakeRope(const ModelConfig& config, int32_t num_posi
 class CpuRuntimeImpl final : public CpuRuntime {
  public:
   CpuRuntimeImpl(std::unique_ptr<ThreadTeam> team, std::unique_ptr<Kernels> kernels,
-                 ModelWeights weights, const KvPlan& plan, const ForwardLimits& limits)
+                 ModelWeights weights, const KvPlan& plan, const ForwardLimits& limits,
+                 Pooling pooling)
       : team_(std::move(team)),
         kernels_(std::move(kernels)),
         weights_(std::move(weights)),
         rope_(MakeRope(weights_.config, plan.max_model_len, *team_)),
         kv_({weights_.dtype, weights_.config.num_layers, plan.num_blocks,
              weights_.config.num_kv_heads, weights_.config.head_dim}),
-        executor_({&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get()},
+        executor_({&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
+                   pooling},
                   limits, &kv_),
         max_model_len_(plan.max_model_len) {}
 
@@ -181,13 +189,13 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   SKEIN_ASSIGN_OR_RETURN(const KvPlan plan, PlanKv(options, config, block_bytes));
   const ForwardLimits limits = {
       .max_tokens = options.max_num_batched_tokens,
-      .max_logit_rows = std::min(options.max_num_batched_tokens, ForwardLimits{}.max_logit_rows),
+      .max_logit_rows = std::min(options.max_num_batched_tokens, MaxLogitRows(config.vocab_size)),
   };
   const size_t activation_bytes = ForwardWorkspace::Bytes(weights, limits, team->num_threads());
   SKEIN_RETURN_IF_ERROR(CheckMemory("max_num_batched_tokens", options.max_num_batched_tokens,
                                     static_cast<int64_t>(activation_bytes)));
   return std::unique_ptr<CpuRuntime>(std::make_unique<CpuRuntimeImpl>(
-      std::move(team), std::move(kernels), std::move(weights), plan, limits));
+      std::move(team), std::move(kernels), std::move(weights), plan, limits, options.pooling));
 }
 
 }  // namespace skein

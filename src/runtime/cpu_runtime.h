@@ -10,6 +10,7 @@
 #include "engine/executor.h"
 #include "kernels/kernels.h"
 #include "model/config.h"
+#include "model/pooling.h"
 #include "model/weights.h"
 
 namespace skein {
@@ -23,6 +24,7 @@ struct CpuRuntimeOptions {
   int32_t max_model_len = 0;   // 0: as far as the model and the KV memory reach
   int32_t max_num_batched_tokens = 512;
   int32_t max_num_seqs = 16;
+  Pooling pooling = Pooling::kLast;  // of embeddings
   int64_t kv_cache_bytes = 0;  // at most one of these two; neither: what max_num_seqs sequences of
   int32_t num_kv_blocks = 0;   // max_model_len need, at most half of the free memory
   LoadProgress progress;

@@ -51,8 +51,21 @@ void Sampler::Draw(const DrawSpec& spec, const float* logits, int thread, DrawRe
                          !MustMaskStops(spec);
   result->token.token = untouched ? sum.argmax : Pick(spec, logits, scratch);
   if (spec.generate->num_logprobs) {
-    FillLogprobs(logits, sum.log_sum_exp, *spec.generate->num_logprobs, scratch, &result->token);
+    OutputToken& token = result->token;
+    token.chosen = LogprobOf(token.token, logits, sum.log_sum_exp);
+    FillTop(logits, sum.log_sum_exp, *spec.generate->num_logprobs, scratch, &token.top_logprobs);
   }
+}
+
+bool Sampler::Logprob(TokenId token, int32_t num_top, const float* logits, int thread,
+                      PromptLogprob* result) {
+  result->chosen = {.token = token};
+  result->top_logprobs.clear();
+  const Kernels::LogSum sum = kernels_->LogSumExp(logits, vocab_);
+  if (!sum.finite) return false;
+  result->chosen = LogprobOf(token, logits, sum.log_sum_exp);
+  FillTop(logits, sum.log_sum_exp, num_top, scratch_[thread], &result->top_logprobs);
+  return true;
 }
 
 TokenId Sampler::Pick(const DrawSpec& spec, const float* logits, Scratch& scratch) const {
@@ -136,29 +149,31 @@ TokenId Sampler::DrawWeighted(const DrawSpec& spec, float max, Scratch& scratch)
   return set.candidates().back().id;
 }
 
-void Sampler::FillLogprobs(const float* logits, float log_sum_exp, int32_t num_logprobs,
-                           Scratch& scratch, OutputToken* out) const {
-  const float chosen = logits[out->token];
+TokenLogprob Sampler::LogprobOf(TokenId token, const float* logits, float log_sum_exp) const {
+  const float chosen = logits[token];
   int32_t rank = 1;
   for (int32_t id = 0; id < vocab_; ++id) {
-    rank += logits[id] > chosen || (logits[id] == chosen && id < out->token);
+    rank += logits[id] > chosen || (logits[id] == chosen && id < token);
   }
-  out->chosen = {out->token, chosen - log_sum_exp, rank};
-  if (num_logprobs == 0) return;
+  return {token, chosen - log_sum_exp, rank};
+}
+
+void Sampler::FillTop(const float* logits, float log_sum_exp, int32_t count, Scratch& scratch,
+                      std::vector<TokenLogprob>* top) const {
+  if (count == 0) return;
   CandidateSet& set = scratch.candidates;
   set.Clear();
   for (int32_t id = 0; id < vocab_; ++id) set.Add(id, logits[id]);
-  set.KeepLargest(num_logprobs);
+  set.KeepLargest(count);
   for (const CandidateSet::Candidate& c : set.candidates()) {
-    out->top_logprobs.push_back({c.id, c.value - log_sum_exp, 0});
+    top->push_back({c.id, c.value - log_sum_exp, 0});
   }
-  std::sort(out->top_logprobs.begin(), out->top_logprobs.end(),
-            [&](const TokenLogprob& a, const TokenLogprob& b) {
-              return logits[a.token] != logits[b.token] ? logits[a.token] > logits[b.token]
-                                                        : a.token < b.token;
-            });
+  std::sort(top->begin(), top->end(), [&](const TokenLogprob& a, const TokenLogprob& b) {
+    return logits[a.token] != logits[b.token] ? logits[a.token] > logits[b.token]
+                                              : a.token < b.token;
+  });
   int32_t next_rank = 0;
-  for (TokenLogprob& top : out->top_logprobs) top.rank = ++next_rank;
+  for (TokenLogprob& entry : *top) entry.rank = ++next_rank;
 }
 
 }  // namespace skein

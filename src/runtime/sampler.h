@@ -22,6 +22,11 @@ class Sampler {
   // NaN or +inf among the logits, or nothing but -inf, result->finite is false and no token drawn.
   void Draw(const DrawSpec& spec, const float* logits, int thread, DrawResult* result);
 
+  // The log-probability of `token`, and of the `num_top` most likely beside it, into everything but
+  // result->position. False, with nothing but the token filled in, where Draw would not be finite.
+  bool Logprob(TokenId token, int32_t num_top, const float* logits, int thread,
+               PromptLogprob* result);
+
  private:
   struct Scratch {
     explicit Scratch(int32_t vocab) : logits(vocab), counts(vocab), candidates(vocab) {}
@@ -35,8 +40,9 @@ class Sampler {
   void ApplyPenalties(const DrawSpec& spec, Scratch& scratch) const;
   void MaskStops(const DrawSpec& spec, Scratch& scratch) const;
   TokenId DrawWeighted(const DrawSpec& spec, float max, Scratch& scratch) const;
-  void FillLogprobs(const float* logits, float log_sum_exp, int32_t num_logprobs, Scratch& scratch,
-                    OutputToken* out) const;
+  TokenLogprob LogprobOf(TokenId token, const float* logits, float log_sum_exp) const;
+  void FillTop(const float* logits, float log_sum_exp, int32_t count, Scratch& scratch,
+               std::vector<TokenLogprob>* top) const;
 
   const Kernels* kernels_;
   const int32_t vocab_;

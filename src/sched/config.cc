@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -38,6 +39,14 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
   // Every running sequence decodes in every step.
   SKEIN_RETURN_IF_ERROR(CheckRange("max_num_batched_tokens", config.max_num_batched_tokens,
                                    config.max_num_seqs, kMax));
+  int32_t max_whole_prompt_len = 0;
+  if (config.reads_whole_prompts) {
+    const int32_t decodes =
+        config.generates ? config.max_num_seqs : 0;  // in the same step, at most
+    SKEIN_RETURN_IF_ERROR(CheckRange("max_num_batched_tokens", config.max_num_batched_tokens,
+                                     int64_t{decodes} + 1, kMax));
+    max_whole_prompt_len = std::min(config.max_num_batched_tokens - decodes, config.max_model_len);
+  }
   for (const Preset& preset : kPresets) {
     if (preset.name != config.preset) continue;
     return SchedulerConfig{.sharing = preset.sharing,
@@ -47,6 +56,7 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
                            .max_num_seqs = config.max_num_seqs,
                            .max_num_batched_tokens = config.max_num_batched_tokens,
                            .prefix_caching = config.enable_prefix_caching,
+                           .max_whole_prompt_len = max_whole_prompt_len,
                            .force_decode_path = config.force_decode_path};
   }
   std::string known;

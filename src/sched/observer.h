@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "sched/config.h"
 #include "sched/plan.h"
@@ -22,7 +21,7 @@ class SchedulerObserver {
   virtual void OnCancel(RequestId /*id*/, int32_t /*sample*/, TimeUs /*now_us*/) {}
   // Not called for rounds that found nothing to do. Iterations count from 0.
   virtual void OnPlan(int64_t /*iteration*/, const StepPlan& /*plan*/, TimeUs /*now_us*/) {}
-  virtual void OnComplete(std::span<const DrawResult> /*results*/, TimeUs /*now_us*/) {}
+  virtual void OnComplete(const StepResults& /*results*/, TimeUs /*now_us*/) {}
 };
 
 }  // namespace skein

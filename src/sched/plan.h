@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <variant>
 #include <vector>
@@ -31,6 +32,14 @@ struct DrawSpec {
   // The position of the drawn token among the sample's outputs is history.size() - prompt_len.
 };
 
+// Log-probabilities of the prompt's own tokens that a row delivers: of positions begin, begin + 1,
+// ..., each from the logits of the token before it.
+struct PromptLogprobsRange {
+  int32_t begin = 0;                // > the row's begin
+  std::span<const TokenId> tokens;  // the prompt's own at these positions; empty: none wanted
+  int32_t num_top = 0;              // how many of the most likely to name beside each
+};
+
 // Consecutive tokens of one sequence, computed in one step:
 //
 //   0            begin         begin + tokens.size()
@@ -42,16 +51,41 @@ struct PlanRow {
   int32_t begin = 0;
   std::span<const TokenId> tokens;       // [num_tokens >= 1]
   std::span<const BlockId> block_table;  // covers [0, begin + num_tokens)
+  // Models with segments: the position at which the second one begins.
+  int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
   // One entry for each sample that continues from the row's last position. Empty for a chunk that
   // does not finish the prompt, and where nothing is to be drawn (a budget of 0 tokens); one for
   // each of the request's samples where it finishes the prompt; else one.
   std::span<const DrawSpec> draws;
+  // What is read at the row's last position, or of the whole row where embeddings are pooled over
+  // it: a LabelSpec, an EmbedSpec or a ClassifySpec. Null where nothing is, as in a chunk that does
+  // not finish the prompt.
+  const OutputSpec* read = nullptr;
+  PromptLogprobsRange prompt_logprobs;
 };
 
-// The result of one draw.
+// In the results below, `finite` false: the model's output held NaN or +inf. The request fails, no
+// other does.
 struct DrawResult {
   OutputToken token;
-  bool finite = true;  // false: the logits held NaN or +inf; the request fails, no other does
+  bool finite = true;
+};
+
+struct ReadResult {
+  ReadValues values;
+  bool finite = true;
+};
+
+struct PromptLogprobsResult {
+  std::vector<PromptLogprob> logprobs;  // ascending
+  bool finite = true;
+};
+
+// What a step yields, by kind; each in the order of the plan's rows, prefills before decodes.
+struct StepResults {
+  std::vector<DrawResult> draws;                      // one per draw
+  std::vector<ReadResult> reads;                      // one per row with `read`
+  std::vector<PromptLogprobsResult> prompt_logprobs;  // one per row that wants any
 };
 
 // Block `to` becomes a copy of block `from` before the step's first operator runs (a fork). No

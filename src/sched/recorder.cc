@@ -25,9 +25,10 @@ std::string Numbers(std::span<const TokenId> tokens) {
 
 std::string Rows(const std::vector<PlanRow>& rows) {
   return Array(rows, [](const PlanRow& row) {
-    return fmt::format("[{},{},{},{},{}]", RequestOf(row.sequence), SampleOf(row.sequence),
+    return fmt::format("[{},{},{},{},{},{},{}]", RequestOf(row.sequence), SampleOf(row.sequence),
                        row.begin, row.begin + static_cast<int64_t>(row.tokens.size()),
-                       row.draws.size());
+                       row.draws.size(), row.read != nullptr ? 1 : 0,
+                       row.prompt_logprobs.tokens.size());
   });
 }
 
@@ -58,23 +59,28 @@ std::string PlanMembers(const StepPlan& plan) {
 void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
   *out_ << fmt::format(R"({{"event":"start","sharing":"{}","decode_set":"{}","num_kv_blocks":{},)"
                        R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},)"
-                       R"("num_adapters":{},"prefix_caching":{},"force_decode_path":{}}})",
+                       R"("num_adapters":{},"prefix_caching":{},"max_whole_prompt_len":{},)"
+                       R"("force_decode_path":{}}})",
                        config.sharing == Sharing::kWhole ? "whole" : "chunked",
                        config.decode_set == DecodeSet::kStatic ? "static" : "fill",
                        config.num_kv_blocks, config.max_model_len, config.max_num_seqs,
                        config.max_num_batched_tokens, config.num_adapters, config.prefix_caching,
-                       config.force_decode_path)
+                       config.max_whole_prompt_len, config.force_decode_path)
         << '\n';
 }
 
 void SchedulerRecorder::OnArrive(RequestId id, const Request& request, TimeUs now_us) {
-  const GenerateSpec& generate = request.generate();
+  const GenerateSpec generate = request.generates() ? request.generate() : GenerateSpec{};
+  constexpr const char* kOutputs[] = {"generate", "labels", "embedding", "classes"};
   *out_ << fmt::format(
-               R"({{"event":"arrive","t":{},"id":{},"prompt":{},"max_tokens":{},"min_tokens":{},)"
-               R"("stop_token_ids":{},"n":{},"priority":{},"cache_salt":{},"adapter_id":{}}})",
-               now_us, id, Numbers(request.prompt), generate.max_tokens, generate.min_tokens,
-               Numbers(generate.stop_token_ids), generate.num_samples, request.priority,
-               request.cache_salt, request.adapter_id)
+               R"({{"event":"arrive","t":{},"id":{},"prompt":{},"output":"{}","max_tokens":{},)"
+               R"("min_tokens":{},"stop_token_ids":{},"n":{},"prompt_logprob_start":{},)"
+               R"("priority":{},"cache_salt":{},"adapter_id":{}}})",
+               now_us, id, Numbers(request.prompt), kOutputs[request.output.index()],
+               generate.max_tokens, generate.min_tokens, Numbers(generate.stop_token_ids),
+               generate.num_samples,
+               request.prompt_logprobs ? fmt::format("{}", request.prompt_logprobs->start) : "null",
+               request.priority, request.cache_salt, request.adapter_id)
         << '\n';
 }
 
@@ -89,11 +95,15 @@ void SchedulerRecorder::OnPlan(int64_t iteration, const StepPlan& plan, TimeUs n
         << '\n';
 }
 
-void SchedulerRecorder::OnComplete(std::span<const DrawResult> results, TimeUs now_us) {
-  const std::string tokens = Array(results, [](const DrawResult& result) {
+void SchedulerRecorder::OnComplete(const StepResults& results, TimeUs now_us) {
+  const std::string tokens = Array(results.draws, [](const DrawResult& result) {
     return result.finite ? fmt::format("{}", result.token.token) : std::string("null");
   });
-  *out_ << fmt::format(R"({{"event":"complete","t":{},"tokens":{}}})", now_us, tokens) << '\n';
+  const auto finite = [](const auto& result) { return fmt::format("{}", result.finite); };
+  *out_ << fmt::format(
+               R"({{"event":"complete","t":{},"tokens":{},"reads":{},"prompt_logprobs":{}}})",
+               now_us, tokens, Array(results.reads, finite), Array(results.prompt_logprobs, finite))
+        << '\n';
 }
 
 }  // namespace skein

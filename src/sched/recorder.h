@@ -11,12 +11,17 @@ namespace skein {
 // engine's clock.
 //
 //   {"event":"start", <members of SchedulerConfig>}
-//   {"event":"arrive","t":T,"id":I,"prompt":[...],"max_tokens":..., <other members of the request
-//    that the scheduler reads>}
+//   {"event":"arrive","t":T,"id":I,"prompt":[...],"output":"generate|labels|embedding|classes",
+//    "max_tokens":..., <other members of the request that the scheduler reads>}
+//                                                    where nothing is generated, those are defaults
 //   {"event":"cancel","t":T,"id":I,"sample":-1}      sample -1: the whole request
 //   {"event":"plan","t":T,"iteration":N,"class":"oneshot|decode|mixed","copies":[[from,to],...],
-//    "prefills":[ROW,...],"decodes":[ROW,...]}       ROW: [id, sample, begin, end, number of draws]
-//   {"event":"complete","t":T,"tokens":[...]}        null: that draw was not finite
+//    "prefills":[ROW,...],"decodes":[ROW,...]}       ROW: [id, sample, begin, end, number of draws,
+//                                                    of reads (0 or 1), of prompt
+//                                                    log-probabilities]
+//   {"event":"complete","t":T,"tokens":[...],"reads":[...],"prompt_logprobs":[...]}
+//                                                    tokens: null where a draw was not finite;
+//                                                    reads, prompt_logprobs: one bool a row, finite
 class SchedulerRecorder final : public SchedulerObserver {
  public:
   // `out` outlives the recorder.
@@ -26,7 +31,7 @@ class SchedulerRecorder final : public SchedulerObserver {
   void OnArrive(RequestId id, const Request& request, TimeUs now_us) override;
   void OnCancel(RequestId id, int32_t sample, TimeUs now_us) override;
   void OnPlan(int64_t iteration, const StepPlan& plan, TimeUs now_us) override;
-  void OnComplete(std::span<const DrawResult> results, TimeUs now_us) override;
+  void OnComplete(const StepResults& results, TimeUs now_us) override;
 
  private:
   std::ostream* out_;

@@ -15,10 +15,15 @@ namespace {
 
 using nlohmann::json;
 
-size_t CountDraws(const StepPlan& plan) {
-  size_t num_draws = 0;
+// Results of the right sizes for a plan.
+StepResults EmptyResults(const StepPlan& plan) {
+  StepResults results;
   const auto count = [&](const std::vector<PlanRow>& rows) {
-    for (const PlanRow& row : rows) num_draws += row.draws.size();
+    for (const PlanRow& row : rows) {
+      results.draws.resize(results.draws.size() + row.draws.size());
+      if (row.read != nullptr) results.reads.emplace_back();
+      if (!row.prompt_logprobs.tokens.empty()) results.prompt_logprobs.emplace_back();
+    }
   };
   if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) count(oneshot->rows);
   if (const auto* decode = std::get_if<DecodePlan>(&plan)) count(decode->rows);
@@ -26,7 +31,7 @@ size_t CountDraws(const StepPlan& plan) {
     count(mixed->prefills);
     count(mixed->decodes);
   }
-  return num_draws;
+  return results;
 }
 
 EngineConfig TightConfig(const char* preset) {
@@ -48,6 +53,12 @@ Request RandomRequest(Random* random) {
   request.generate().num_samples = static_cast<int32_t>(random->Between(1, 3));
   request.generate().stop_token_ids = {5};
   request.generate().min_tokens = static_cast<int32_t>(random->Between(0, 4));
+  if (random->OneIn(4)) request.output = LabelSpec{.tokens = {1}};
+  if (random->OneIn(6)) request.output = ClassifySpec{};
+  if (random->OneIn(3) && !std::holds_alternative<ClassifySpec>(request.output)) {
+    request.prompt_logprobs = PromptLogprobsSpec{
+        .start = static_cast<int32_t>(random->Between(0, std::ssize(request.prompt) - 1))};
+  }
   request.priority = static_cast<int32_t>(random->Between(0, 1));
   request.cache_salt = random->OneIn(3) ? ~uint64_t{0} : 0;
   return request;
@@ -73,12 +84,14 @@ std::string RecordRun(uint64_t seed, const char* preset) {
     if (random.OneIn(10)) scheduler.CancelSample(random.Between(0, 40), 1, now_us);
     const StepPlan* plan = scheduler.Plan(++now_us);
     if (plan == nullptr) continue;
-    std::vector<DrawResult> results(CountDraws(*plan));
-    for (DrawResult& result : results) {
+    StepResults results = EmptyResults(*plan);
+    for (DrawResult& result : results.draws) {
       result.token.token = static_cast<TokenId>(random.Between(0, 99));
       result.finite = !random.OneIn(60);
     }
-    scheduler.Complete(results, ++now_us);
+    for (ReadResult& result : results.reads) result.finite = !random.OneIn(10);
+    for (PromptLogprobsResult& result : results.prompt_logprobs) result.finite = !random.OneIn(20);
+    scheduler.Complete(&results, ++now_us);
   }
   return log.str();
 }
@@ -92,6 +105,7 @@ SchedulerConfig ConfigOf(const json& event) {
           .max_num_batched_tokens = event["max_num_batched_tokens"],
           .num_adapters = event["num_adapters"],
           .prefix_caching = event["prefix_caching"],
+          .max_whole_prompt_len = event["max_whole_prompt_len"],
           .force_decode_path = event["force_decode_path"]};
 }
 
@@ -102,6 +116,12 @@ Request RequestOf(const json& event) {
   request.generate().min_tokens = event["min_tokens"];
   request.generate().stop_token_ids = event["stop_token_ids"].get<std::vector<TokenId>>();
   request.generate().num_samples = event["n"];
+  if (event["output"] == "labels") request.output = LabelSpec{};
+  if (event["output"] == "embedding") request.output = EmbedSpec{};
+  if (event["output"] == "classes") request.output = ClassifySpec{};
+  if (!event["prompt_logprob_start"].is_null()) {
+    request.prompt_logprobs = PromptLogprobsSpec{.start = event["prompt_logprob_start"]};
+  }
   request.priority = event["priority"];
   request.cache_salt = event["cache_salt"];
   request.adapter_id = event["adapter_id"];
@@ -129,14 +149,18 @@ std::string Replay(const std::string& log) {
     } else if (kind == "plan") {
       EXPECT_NE(scheduler->Plan(event["t"]), nullptr);
     } else {
-      std::vector<DrawResult> results;
+      StepResults results;
       for (const json& token : event["tokens"]) {
         DrawResult result;
         result.finite = !token.is_null();
         if (result.finite) result.token.token = token;
-        results.push_back(result);
+        results.draws.push_back(result);
       }
-      scheduler->Complete(results, event["t"]);
+      for (const json& finite : event["reads"]) results.reads.push_back({{}, finite});
+      for (const json& finite : event["prompt_logprobs"]) {
+        results.prompt_logprobs.push_back({{}, finite});
+      }
+      scheduler->Complete(&results, event["t"]);
     }
   }
   return again.str();
@@ -163,15 +187,19 @@ TEST(SchedulerRecorder, WritesRowsAndTokens) {
   request.generate().max_tokens = 1;
   scheduler.Arrive(6, request, 10);
   scheduler.Plan(11);
-  std::vector<DrawResult> results(1);
-  results[0].token.token = 8;
-  scheduler.Complete(results, 12);
+  StepResults results;
+  results.draws.resize(1);
+  results.draws[0].token.token = 8;
+  scheduler.Complete(&results, 12);
   const std::string text = log.str();
   EXPECT_NE(text.find(R"({"event":"plan","t":11,"iteration":0,"class":"oneshot","copies":[],)"
-                      R"("prefills":[[6,0,0,2,1]],"decodes":[]})"),
+                      R"("prefills":[[6,0,0,2,1,0,0]],"decodes":[]})"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find(R"({"event":"complete","t":12,"tokens":[8]})"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"({"event":"complete","t":12,"tokens":[8],"reads":[],)"
+                      R"("prompt_logprobs":[]})"),
+            std::string::npos)
+      << text;
 }
 
 }  // namespace

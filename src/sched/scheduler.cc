@@ -14,12 +14,65 @@ PrefixScope ScopeOf(const Request& request) {
 }
 
 int32_t BudgetOf(const SchedulerConfig& config, const Request& request) {
+  if (!request.generates()) return 0;
   const auto room = static_cast<int64_t>(config.max_model_len) - std::ssize(request.prompt);
   return static_cast<int32_t>(std::min<int64_t>(request.generate().max_tokens, room));
 }
 
+// Whether its output needs every hidden state of the prompt in one pass.
+bool RunsWhole(const SchedulerConfig& config, const Request& request) {
+  return config.max_whole_prompt_len > 0 && (std::holds_alternative<EmbedSpec>(request.output) ||
+                                             std::holds_alternative<ClassifySpec>(request.output));
+}
+
+// The first position whose log-probability is wanted; the prompt's length where none is.
+int32_t FirstPromptLogprob(const Request& request) {
+  const auto prompt_len = static_cast<int32_t>(request.prompt.size());
+  if (!request.prompt_logprobs) return prompt_len;
+  return std::min(std::max(request.prompt_logprobs->start, 1), prompt_len);
+}
+
+// Cuts the first `count` elements off `*left`.
+template <typename T>
+std::span<T> TakeFirst(size_t count, std::span<T>* left) {
+  SKEIN_CHECK(left->size() >= count);
+  const std::span<T> first = left->first(count);
+  *left = left->subspan(count);
+  return first;
+}
+
 Status Refuse(const char* field, std::string message) {
   return {StatusCode::kInvalidArgument, std::move(message), field};
+}
+
+Status CheckPromptLength(const SchedulerConfig& config, const Request& request) {
+  const int64_t prompt_len = std::ssize(request.prompt);
+  if (RunsWhole(config, request) && prompt_len > config.max_whole_prompt_len) {
+    return Refuse("prompt", fmt::format("prompt has {} tokens; what this model reads it reads of a "
+                                        "prompt in one step, which takes at most {} tokens "
+                                        "(max_num_batched_tokens raises that)",
+                                        prompt_len, config.max_whole_prompt_len));
+  }
+  if (!request.generates()) {
+    if (prompt_len >= 1 && prompt_len <= config.max_model_len) return Status::Ok();
+    return Refuse("prompt", fmt::format("prompt has {} tokens, must have at least 1 and at most "
+                                        "the model's context of {} tokens",
+                                        prompt_len, config.max_model_len));
+  }
+  if (prompt_len >= 1 && prompt_len < config.max_model_len) return Status::Ok();
+  return Refuse("prompt", fmt::format("prompt has {} tokens, must have at least 1 and fewer than "
+                                      "the model's context of {} tokens",
+                                      prompt_len, config.max_model_len));
+}
+
+Status CheckGenerate(const SchedulerConfig& config, const GenerateSpec& generate) {
+  if (generate.max_tokens < 0) {
+    return Refuse("max_tokens",
+                  fmt::format("max_tokens is {}, must be at least 0", generate.max_tokens));
+  }
+  const int32_t n = generate.num_samples;
+  if (n >= 1 && n <= config.max_num_seqs) return Status::Ok();
+  return Refuse("n", fmt::format("n is {}, must be in [1, {}]", n, config.max_num_seqs));
 }
 
 }  // namespace
@@ -33,19 +86,8 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserve
 
 Status Scheduler::CheckFits(const SchedulerConfig& config, const Request& request) {
   const int64_t prompt_len = std::ssize(request.prompt);
-  if (prompt_len < 1 || prompt_len >= config.max_model_len) {
-    return Refuse("prompt", fmt::format("prompt has {} tokens, must have at least 1 and fewer than "
-                                        "the model's context of {} tokens",
-                                        prompt_len, config.max_model_len));
-  }
-  if (request.generate().max_tokens < 0) {
-    return Refuse("max_tokens", fmt::format("max_tokens is {}, must be at least 0",
-                                            request.generate().max_tokens));
-  }
-  const int32_t n = request.generate().num_samples;
-  if (n < 1 || n > config.max_num_seqs) {
-    return Refuse("n", fmt::format("n is {}, must be in [1, {}]", n, config.max_num_seqs));
-  }
+  SKEIN_RETURN_IF_ERROR(CheckPromptLength(config, request));
+  if (request.generates()) SKEIN_RETURN_IF_ERROR(CheckGenerate(config, request.generate()));
   if (request.adapter_id < 0 || request.adapter_id >= config.num_adapters) {
     return Refuse("adapter_id", fmt::format("adapter_id is {}, must be in [0, {})",
                                             request.adapter_id, config.num_adapters));
@@ -74,7 +116,9 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   record->execution_class = record->budget <= 1 && !config_.force_decode_path
                                 ? ExecutionClass::kOneShot
                                 : ExecutionClass::kDecode;
-  record->num_live = request.generate().num_samples;
+  record->whole = RunsWhole(config_, request);
+  record->next_prompt_logprob = FirstPromptLogprob(request);
+  record->num_live = NumSamples(request);
   record->live.assign(record->num_live, true);
   record->times.arrival_us = now_us;
   auto sequence = std::make_unique<Sequence>(record.get(), 0, ScopeOf(request));
@@ -113,6 +157,7 @@ void Scheduler::CancelSample(RequestId id, int32_t sample, TimeUs now_us) {
 
 void Scheduler::CancelLive(RequestRecord* request, int32_t sample, TimeUs now_us) {
   EndSample(request, sample, FinishReason::kCancelled, Status::Ok(), now_us);
+  if (sample == 0) request->next_prompt_logprob = request->prompt_len;  // nobody reads them
   if (request->forked) {
     for (const auto& sequence : request->sequences) {
       if (sequence->sample == sample) EndSequence(sequence.get(), SequenceState::kFinished);
@@ -124,42 +169,49 @@ void Scheduler::CancelLive(RequestRecord* request, int32_t sample, TimeUs now_us
   }
 }
 
-void Scheduler::Complete(std::span<DrawResult> results, TimeUs now_us) {
+void Scheduler::Complete(StepResults* results, TimeUs now_us) {
   SKEIN_CHECK(in_flight_);
-  for (SchedulerObserver* observer : observers_) observer->OnComplete(results, now_us);
+  for (SchedulerObserver* observer : observers_) observer->OnComplete(*results, now_us);
   in_flight_ = false;
-  for (const StepRow& row : step_prefills_) results = CompleteRow(row, results, now_us);
-  for (const StepRow& row : step_decodes_) results = CompleteRow(row, results, now_us);
-  SKEIN_CHECK(results.empty());
+  ResultSpans left = {results->draws, results->reads, results->prompt_logprobs};
+  for (const std::vector<StepRow>* rows : {&step_prefills_, &step_decodes_}) {
+    for (const StepRow& row : *rows) {
+      const Sequence& sequence = *row.sequence;
+      const ResultSpans own = {
+          TakeFirst(sequence.draws.size(), &left.draws),
+          TakeFirst(sequence.read != nullptr ? 1 : 0, &left.reads),
+          TakeFirst(sequence.prompt_logprobs.tokens.empty() ? 0 : 1, &left.prompt_logprobs)};
+      CompleteRow(row, own, now_us);
+    }
+  }
+  SKEIN_CHECK(left.draws.empty() && left.reads.empty() && left.prompt_logprobs.empty());
   Sweep();
 }
 
-std::span<DrawResult> Scheduler::CompleteRow(const StepRow& row, std::span<DrawResult> results,
-                                             TimeUs now_us) {
+void Scheduler::CompleteRow(const StepRow& row, const ResultSpans& results, TimeUs now_us) {
   Sequence* sequence = row.sequence;
   RequestRecord* request = sequence->request;
-  const size_t num_draws = sequence->draws.size();
-  SKEIN_CHECK(results.size() >= num_draws);
-  const std::span<DrawResult> draws = results.first(num_draws);
-  const std::span<DrawResult> rest = results.subspan(num_draws);
   sequence->in_step = false;
   if (HasEnded(sequence->state)) {  // cancelled or failed meanwhile
     sequence->blocks.Release(&blocks_);
-    return rest;
+    return;
   }
   sequence->num_computed += row.num_tokens;
   sequence->blocks.FinishCopy(&blocks_);
-  if (!std::ranges::all_of(draws, &DrawResult::finite)) {
+  if (!std::ranges::all_of(results.draws, &DrawResult::finite) ||
+      !std::ranges::all_of(results.reads, &ReadResult::finite) ||
+      !std::ranges::all_of(results.prompt_logprobs, &PromptLogprobsResult::finite)) {
     FailRequest(request, Status(StatusCode::kInternal, "the model's output holds NaN or infinity"),
                 now_us);
-    return rest;
+    return;
   }
-  sequence->blocks.Publish(&blocks_, sequence->tokens, sequence->num_computed);
-  if (sequence->num_remaining() > 0) return rest;
-  if (!request->forked) {
-    FinishPrompt(sequence, draws, now_us);
-    return rest;
+  if (!request->whole) {  // what nobody may attach is not worth keeping
+    sequence->blocks.Publish(&blocks_, sequence->tokens, sequence->num_computed);
   }
+  EmitPromptLogprobs(sequence, results.prompt_logprobs);
+  if (sequence->num_remaining() > 0) return;
+  if (!request->forked) return FinishPrompt(sequence, results, now_us);
+  std::span<DrawResult> draws = results.draws;
   const TokenId token = draws[0].token.token;
   const auto num_output = static_cast<int32_t>(sequence->tokens.size()) + 1 - request->prompt_len;
   const std::optional<FinishReason> finish = FinishOf(*request, num_output, token);
@@ -170,13 +222,29 @@ std::span<DrawResult> Scheduler::CompleteRow(const StepRow& row, std::span<DrawR
     sequence->tokens.push_back(token);
     sequence->state = SequenceState::kDecoding;
   }
-  return rest;
 }
 
-void Scheduler::FinishPrompt(Sequence* sequence, std::span<DrawResult> results, TimeUs now_us) {
+void Scheduler::EmitPromptLogprobs(Sequence* sequence, std::span<PromptLogprobsResult> results) {
   RequestRecord* request = sequence->request;
+  if (results.empty() || !request->live[0]) return;
+  const PromptLogprobsRange& range = sequence->prompt_logprobs;
+  request->next_prompt_logprob = range.begin + static_cast<int32_t>(range.tokens.size());
+  SampleOutput& output = Emit(*request, 0, false);
+  output.prompt_logprobs = std::move(results[0].logprobs);
+}
+
+void Scheduler::FinishRead(Sequence* sequence, ReadResult* result, TimeUs now_us) {
+  SampleOutput& output = EndSample(sequence->request, 0, FinishReason::kStop, Status::Ok(), now_us);
+  output.read = std::move(result->values);
+  EndSequence(sequence, SequenceState::kFinished);
+}
+
+void Scheduler::FinishPrompt(Sequence* sequence, const ResultSpans& row_results, TimeUs now_us) {
+  RequestRecord* request = sequence->request;
+  const std::span<DrawResult> results = row_results.draws;
   request->forked = true;
   stats_.prompt_tokens += request->prompt_len;
+  if (!request->request.generates()) return FinishRead(sequence, &row_results.reads[0], now_us);
   if (request->budget == 0) return FinishEmptyBudget(sequence, now_us);
   request->times.first_token_us = now_us;
   // The sequence itself goes on as the first sample that is not at its end; its token is added
@@ -273,8 +341,8 @@ void Scheduler::EmitToken(RequestRecord* request, int32_t sample, OutputToken to
   NoteEnd(request, sample);
 }
 
-void Scheduler::EndSample(RequestRecord* request, int32_t sample, FinishReason reason,
-                          const Status& status, TimeUs now_us) {
+SampleOutput& Scheduler::EndSample(RequestRecord* request, int32_t sample, FinishReason reason,
+                                   const Status& status, TimeUs now_us) {
   const bool cancelled = reason == FinishReason::kCancelled;
   if (cancelled) {
     // Nobody reads it any more.
@@ -287,6 +355,7 @@ void Scheduler::EndSample(RequestRecord* request, int32_t sample, FinishReason r
   output.status = status;
   output.times.finished_us = now_us;
   NoteEnd(request, sample);
+  return output;
 }
 
 void Scheduler::NoteEnd(RequestRecord* request, int32_t sample) {

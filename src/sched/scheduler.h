@@ -18,11 +18,13 @@
 
 namespace skein {
 
-// News of one sample: a token, its end, or both.
+// News of one sample: a token, log-probabilities of its prompt, what was read, its end.
 struct SampleOutput {
   RequestId request = 0;
   int32_t sample = 0;
   std::optional<OutputToken> token;
+  std::vector<PromptLogprob> prompt_logprobs;
+  std::optional<ReadValues> read;
   std::optional<FinishReason> finish;
   Status status;  // not ok exactly with kError
   int32_t cached_tokens = 0;
@@ -60,9 +62,9 @@ class Scheduler {
   // The next step, or null if there is nothing to do. Valid until Complete or FailAll.
   // REQUIRES: the last plan has been completed.
   const StepPlan* Plan(TimeUs now_us);
-  // `results`: one per draw of the plan (prefills before decodes), in order; tokens are moved out.
+  // `*results`: those of the plan; what they hold is moved out, the vectors keep their sizes.
   // REQUIRES: a plan is being executed.
-  void Complete(std::span<DrawResult> results, TimeUs now_us);
+  void Complete(StepResults* results, TimeUs now_us);
   // Ends every request with kError. A plan being executed is abandoned.
   void FailAll(const Status& status, TimeUs now_us);
 
@@ -84,6 +86,13 @@ class Scheduler {
     int32_t num_tokens = 0;
   };
 
+  // Results of rows that have not been completed yet, or of one row.
+  struct ResultSpans {
+    std::span<DrawResult> draws;
+    std::span<ReadResult> reads;
+    std::span<PromptLogprobsResult> prompt_logprobs;
+  };
+
   // Planning.
   void PlanDecodes();
   bool FindDecodeBlock(Sequence* sequence);
@@ -98,9 +107,10 @@ class Scheduler {
   const StepPlan* BuildPlan();
 
   // Completing.
-  std::span<DrawResult> CompleteRow(const StepRow& row, std::span<DrawResult> results,
-                                    TimeUs now_us);
-  void FinishPrompt(Sequence* sequence, std::span<DrawResult> results, TimeUs now_us);
+  void CompleteRow(const StepRow& row, const ResultSpans& results, TimeUs now_us);
+  void EmitPromptLogprobs(Sequence* sequence, std::span<PromptLogprobsResult> results);
+  void FinishPrompt(Sequence* sequence, const ResultSpans& results, TimeUs now_us);
+  void FinishRead(Sequence* sequence, ReadResult* result, TimeUs now_us);
   void FinishEmptyBudget(Sequence* sequence, TimeUs now_us);
   std::optional<FinishReason> FinishOf(const RequestRecord& request, int32_t num_output,
                                        TokenId token) const;
@@ -109,8 +119,8 @@ class Scheduler {
                  std::optional<FinishReason> finish, TimeUs now_us);
 
   // Ending.
-  void EndSample(RequestRecord* request, int32_t sample, FinishReason reason, const Status& status,
-                 TimeUs now_us);
+  SampleOutput& EndSample(RequestRecord* request, int32_t sample, FinishReason reason,
+                          const Status& status, TimeUs now_us);
   void EndSequence(Sequence* sequence, SequenceState state);
   void FailRequest(RequestRecord* request, const Status& status, TimeUs now_us);
   void CancelLive(RequestRecord* request, int32_t sample, TimeUs now_us);

@@ -85,6 +85,8 @@ void Scheduler::AdmitWaiting(TimeUs now_us) {
       want_decode = false;
     } else if (!CompatibleWithStep(*head)) {
       want_oneshot = false;
+    } else if (head->request->whole && head->num_remaining() > tokens_left_) {
+      return;  // the next step has room for it
     } else if (!Admit(head, now_us) || !PlanChunk(head)) {
       return;
     }
@@ -102,7 +104,8 @@ bool Scheduler::Admit(Sequence* sequence, TimeUs now_us) {
   RequestRecord* request = sequence->request;
   sequence->blocks.Hash(blocks_.prefix_caching() ? std::span<const TokenId>(sequence->tokens)
                                                  : std::span<const TokenId>());
-  const int32_t num_cached = sequence->blocks.Attach(&blocks_, sequence->tokens);
+  const int32_t num_cached =
+      sequence->blocks.Attach(&blocks_, sequence->tokens, sequence->max_cached_tokens());
   if (num_cached < 0) return false;
   waiting_.Erase(sequence);
   const bool fresh = sequence->state == SequenceState::kWaiting;
@@ -117,7 +120,7 @@ bool Scheduler::Admit(Sequence* sequence, TimeUs now_us) {
   request->scheduled = true;
   request->times.first_scheduled_us = now_us;
   request->cached_tokens = num_cached;
-  if (blocks_.prefix_caching()) {
+  if (blocks_.prefix_caching() && !request->whole) {
     stats_.prefix_cache_queries += request->prompt_len;
     stats_.prefix_cache_hits += num_cached;
   }
@@ -146,9 +149,21 @@ bool Scheduler::PlanChunk(Sequence* sequence) {
 PlanRow Scheduler::MakeRow(const StepRow& row) {
   Sequence& sequence = *row.sequence;
   const RequestRecord& request = *sequence.request;
+  const bool last = row.num_tokens == sequence.num_remaining();
+  const int32_t end = sequence.num_computed + row.num_tokens;
   sequence.in_step = true;
+  sequence.read = last && !request.request.generates() ? &request.request.output : nullptr;
+  sequence.prompt_logprobs = {};
+  const int32_t end_logprob = std::min(end + 1, request.prompt_len);
+  if (request.next_prompt_logprob < end_logprob) {
+    const int32_t first = request.next_prompt_logprob;
+    sequence.prompt_logprobs = {
+        .begin = first,
+        .tokens = std::span(sequence.tokens).subspan(first, end_logprob - first),
+        .num_top = request.request.prompt_logprobs->num_top};
+  }
   sequence.draws.clear();
-  if (row.num_tokens == sequence.num_remaining() && request.budget > 0) {
+  if (last && request.budget > 0) {
     DrawSpec draw = {.generate = &request.request.generate(),
                      .sample = sequence.sample,
                      .history = sequence.tokens,
@@ -162,12 +177,15 @@ PlanRow Scheduler::MakeRow(const StepRow& row) {
       }
     }
   }
-  const int32_t end = sequence.num_computed + row.num_tokens;
   return {.sequence = sequence.id(),
           .begin = sequence.num_computed,
           .tokens = std::span(sequence.tokens).subspan(sequence.num_computed, row.num_tokens),
           .block_table = sequence.blocks.table().first(BlocksFor(end)),
-          .draws = sequence.draws};
+          .second_segment_begin = sequence.request->request.second_segment_begin.value_or(
+              std::numeric_limits<int32_t>::max()),
+          .draws = sequence.draws,
+          .read = sequence.read,
+          .prompt_logprobs = sequence.prompt_logprobs};
 }
 
 const StepPlan* Scheduler::BuildPlan() {

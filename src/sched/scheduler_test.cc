@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -51,19 +52,28 @@ class Driver {
   }
 
   void Finish(const StepPlan& plan) {
-    size_t num_draws = 0;
-    const auto count = [&](const std::vector<PlanRow>& rows) {
-      for (const PlanRow& row : rows) num_draws += row.draws.size();
+    StepResults results;
+    const auto answer = [&](const std::vector<PlanRow>& rows) {
+      for (const PlanRow& row : rows) {
+        for (size_t i = 0; i < row.draws.size(); ++i) {
+          results.draws.push_back({.token = {.token = 7}});
+        }
+        if (row.read != nullptr) results.reads.push_back({.values = {.values = {0.5f}}});
+        if (row.prompt_logprobs.tokens.empty()) continue;
+        auto& logprobs = results.prompt_logprobs.emplace_back().logprobs;
+        int32_t position = row.prompt_logprobs.begin;
+        for (const TokenId token : row.prompt_logprobs.tokens) {
+          logprobs.push_back({.position = position++, .chosen = {.token = token}});
+        }
+      }
     };
-    if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) count(oneshot->rows);
-    if (const auto* decode = std::get_if<DecodePlan>(&plan)) count(decode->rows);
+    if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) answer(oneshot->rows);
+    if (const auto* decode = std::get_if<DecodePlan>(&plan)) answer(decode->rows);
     if (const auto* mixed = std::get_if<MixedPlan>(&plan)) {
-      count(mixed->prefills);
-      count(mixed->decodes);
+      answer(mixed->prefills);
+      answer(mixed->decodes);
     }
-    std::vector<DrawResult> results(num_draws);
-    for (DrawResult& result : results) result.token.token = 7;
-    scheduler.Complete(results, ++now_us);
+    scheduler.Complete(&results, ++now_us);
     scheduler.CheckIntegrity();
     Collect();
   }
@@ -71,6 +81,10 @@ class Driver {
   void Collect() {
     for (const SampleOutput& output : scheduler.TakeOutputs()) {
       num_tokens[output.request] += output.token.has_value();
+      num_reads[output.request] += output.read.has_value();
+      for (const PromptLogprob& logprob : output.prompt_logprobs) {
+        logprob_positions[output.request].push_back(logprob.position);
+      }
       if (output.finish) finish[output.request] = *output.finish;
       last = output;
     }
@@ -94,6 +108,8 @@ class Driver {
   Scheduler scheduler;
   TimeUs now_us = 0;
   std::map<RequestId, int> num_tokens;
+  std::map<RequestId, int> num_reads;
+  std::map<RequestId, std::vector<int32_t>> logprob_positions;
   std::map<RequestId, FinishReason> finish;
   SampleOutput last;
 };
@@ -238,11 +254,12 @@ TEST(Scheduler, OneShotRowsOfDifferentAdaptersDoNotShareAStep) {
     request.adapter_id = i / 2;
     scheduler.Arrive(i, request, 0);
   }
-  std::vector<DrawResult> results(2);
+  StepResults results;
+  results.draws.resize(2);
   ASSERT_NE(scheduler.Plan(0), nullptr);
-  scheduler.Complete(results, 0);
+  scheduler.Complete(&results, 0);
   ASSERT_NE(scheduler.Plan(0), nullptr);
-  scheduler.Complete(results, 0);
+  scheduler.Complete(&results, 0);
   EXPECT_EQ(trace.str(),
             "iteration 0: prefill R0[0,8) R1[0,8)\niteration 1: prefill R2[0,8) R3[0,8)\n");
 }
@@ -387,6 +404,143 @@ TEST(Scheduler, StopTokensCountOnlyAfterMinTokens) {
   driver.RunAll();
   EXPECT_EQ(driver.num_tokens[0], 4);
   EXPECT_EQ(driver.finish[0], FinishReason::kStop);
+}
+
+Request MakeRead(int32_t prompt_len, OutputSpec output, TokenId first_token = 1) {
+  Request request = MakeRequest(prompt_len, 0, first_token);
+  request.output = std::move(output);
+  return request;
+}
+
+std::vector<int32_t> Positions(int32_t begin, int32_t end) {
+  std::vector<int32_t> positions(end - begin);
+  std::iota(positions.begin(), positions.end(), begin);
+  return positions;
+}
+
+TEST(Scheduler, ReadsAreOneShotWork) {
+  Driver driver(SmallConfig());
+  driver.scheduler.Arrive(0, MakeRead(20, LabelSpec{.tokens = {3, 4}}, 2), 0);
+  driver.scheduler.Arrive(1, MakeRead(20, EmbedSpec{}, 3), 0);
+  driver.scheduler.Arrive(2, MakeRead(20, ClassifySpec{}, 4), 0);
+  EXPECT_EQ(driver.RunAll(), 1);
+  const EngineStats stats = driver.scheduler.Stats();
+  EXPECT_EQ(stats.steps_oneshot, 1u);
+  EXPECT_EQ(stats.decode_slots_taken, 0u);
+  EXPECT_EQ(stats.requests_oneshot, 3u);
+  EXPECT_EQ(stats.kv_blocks_used, 0);
+  EXPECT_EQ(stats.generation_tokens, 0u);
+  for (RequestId id = 0; id < 3; ++id) {
+    EXPECT_EQ(driver.num_reads[id], 1);
+    EXPECT_EQ(driver.num_tokens[id], 0);
+    EXPECT_EQ(driver.finish[id], FinishReason::kStop);
+  }
+}
+
+TEST(Scheduler, OnlyTheLastChunkReads) {
+  Driver driver(SmallConfig());
+  driver.scheduler.Arrive(0, MakeRead(100, LabelSpec{.tokens = {3}}), 0);
+  driver.Step();
+  EXPECT_EQ(driver.num_reads[0], 0);
+  driver.Step();
+  EXPECT_EQ(driver.num_reads[0], 1);
+  EXPECT_TRUE(driver.scheduler.empty());
+}
+
+TEST(Scheduler, ForcedReadsTakeSlots) {
+  EngineConfig config = SmallConfig();
+  config.force_decode_path = true;
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRead(20, LabelSpec{.tokens = {3}}), 0);
+  driver.RunAll();
+  EXPECT_EQ(driver.scheduler.Stats().decode_slots_taken, 1u);
+  EXPECT_EQ(driver.num_reads[0], 1);
+}
+
+TEST(Scheduler, PromptLogprobsComeInPiecesOnce) {
+  Driver driver(SmallConfig());
+  Request request = MakeRequest(100, 5);
+  request.generate().num_samples = 3;
+  request.prompt_logprobs = PromptLogprobsSpec{.num_top = 2};
+  driver.scheduler.Arrive(0, request, 0);
+  driver.Step();
+  EXPECT_EQ(driver.logprob_positions[0], Positions(1, 65));  // the token after the chunk too
+  EXPECT_EQ(driver.num_tokens[0], 0);
+  driver.RunAll();
+  EXPECT_EQ(driver.logprob_positions[0], Positions(1, 100));
+  EXPECT_EQ(driver.num_tokens[0], 15);
+  // With its KV in the cache it is computed all the same.
+  driver.scheduler.Arrive(1, request, 0);
+  driver.RunAll();
+  EXPECT_EQ(driver.logprob_positions[1], Positions(1, 100));
+  EXPECT_EQ(driver.last.cached_tokens, 0);
+}
+
+TEST(Scheduler, WhatLiesBeforeTheFirstLogprobMayBeCached) {
+  EngineConfig config = SmallConfig();
+  config.max_num_batched_tokens = 512;
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRequest(128, 1), 0);
+  driver.RunAll();
+  // start, and the tokens that may come from the cache: whole blocks before position start - 1.
+  const std::pair<int32_t, int32_t> cases[] = {{0, 0},   {32, 0},  {33, 32},
+                                               {64, 32}, {65, 64}, {127, 96}};
+  RequestId id = 0;
+  for (const auto& [start, cached] : cases) {
+    SCOPED_TRACE(start);
+    Request request = MakeRead(128, LabelSpec{.tokens = {3}});
+    request.prompt_logprobs = PromptLogprobsSpec{.start = start};
+    driver.scheduler.Arrive(++id, request, 0);
+    driver.RunAll();
+    EXPECT_EQ(driver.logprob_positions[id], Positions(std::max(start, 1), 128));
+    EXPECT_EQ(driver.last.cached_tokens, cached);
+    EXPECT_EQ(driver.num_reads[id], 1);
+  }
+}
+
+TEST(Scheduler, APreemptedPromptDoesNotDeliverTwice) {
+  EngineConfig config = SmallConfig();
+  config.num_kv_blocks = 5;
+  config.max_model_len = 128;
+  config.enable_prefix_caching = false;
+  config.max_num_batched_tokens = 40;
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRequest(31, 60, 2), 0);  // grows while the other is prefilled
+  Request request = MakeRequest(100, 1, 3);
+  request.prompt_logprobs = PromptLogprobsSpec{};
+  driver.Step();
+  driver.scheduler.Arrive(1, request, 0);
+  driver.RunAll();
+  EXPECT_EQ(driver.scheduler.Stats().num_preemptions, 1u);
+  EXPECT_EQ(driver.logprob_positions[1], Positions(1, 100));
+  EXPECT_EQ(driver.num_tokens[0], 60);
+  EXPECT_EQ(driver.num_tokens[1], 1);
+}
+
+TEST(Scheduler, WholePromptsAreNotCutAndTakeNothingFromTheCache) {
+  EngineConfig config = SmallConfig();
+  config.embeds = config.reads_whole_prompts = true;
+  Driver driver(config);
+  driver.scheduler.Arrive(0, MakeRequest(64, 1), 0);
+  driver.RunAll();
+  driver.scheduler.Arrive(1, MakeRead(40, EmbedSpec{}), 0);
+  driver.scheduler.Arrive(2, MakeRead(40, EmbedSpec{}), 0);
+  driver.scheduler.Arrive(3, MakeRead(40, LabelSpec{.tokens = {3}}), 0);
+  EXPECT_EQ(driver.RunAll(), 2);
+  const std::vector<std::string> lines = driver.Lines();
+  EXPECT_EQ(lines[1], "iteration 1: prefill R1[0,40)");
+  EXPECT_EQ(lines[2], "iteration 2: prefill R2[0,40) R3[32,40)");
+  const SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
+  EXPECT_EQ(scheduler_config.max_whole_prompt_len, 60);  // 4 decodes find room beside
+  EXPECT_TRUE(Scheduler::CheckFits(scheduler_config, MakeRead(60, EmbedSpec{})).ok());
+  const Status refused = Scheduler::CheckFits(scheduler_config, MakeRead(61, EmbedSpec{}));
+  EXPECT_EQ(refused.param(), "prompt");
+  EXPECT_THAT(refused.message(), HasSubstr("at most 60 tokens"));
+  EXPECT_TRUE(
+      Scheduler::CheckFits(scheduler_config, MakeRead(1024, LabelSpec{.tokens = {3}})).ok());
+  EXPECT_EQ(
+      Scheduler::CheckFits(scheduler_config, MakeRead(1025, LabelSpec{.tokens = {3}})).param(),
+      "prompt");
 }
 
 TEST(Scheduler, RefusesWhatCanNeverFit) {

@@ -13,7 +13,7 @@ namespace skein {
 
 // How long a request lives, decided once, when it arrives, on its effective budget.
 enum class ExecutionClass {
-  kOneShot,  // at most one token: one pass over the prompt, nothing kept
+  kOneShot,  // at most one token, or something read: one pass over the prompt, nothing kept
   kDecode,   // many steps: holds a decode slot and its KV blocks
 };
 
@@ -53,6 +53,10 @@ struct RequestRecord {
   ExecutionClass execution_class = ExecutionClass::kDecode;
   bool scheduled = false;  // ever admitted
   bool forked = false;     // the prompt is computed; each sample has a sequence of its own
+  bool whole = false;      // the prompt must be computed in one row
+  // The first position whose log-probability is wanted and has not been delivered; prompt_len where
+  // there is none. What is computed again does not deliver it again.
+  int32_t next_prompt_logprob = 0;
   std::vector<bool> live;  // [num_samples]: not ended
   int32_t num_live = 0;
   int32_t cached_tokens = 0;
@@ -81,12 +85,23 @@ struct Sequence {
   int32_t num_slots = 0;        // decode slots held
   bool in_step = false;         // in the plan now being executed
   SequenceBlocks blocks;
-  std::vector<DrawSpec> draws;  // of the current step
+  // Of the current step:
+  std::vector<DrawSpec> draws;
+  const OutputSpec* read = nullptr;
+  PromptLogprobsRange prompt_logprobs;
 
   SequenceId id() const { return MakeSequenceId(request->id, sample); }
   SequenceKey key() const { return {request->request.priority, request->arrival, sample}; }
   bool oneshot() const { return request->execution_class == ExecutionClass::kOneShot; }
   int32_t num_remaining() const { return static_cast<int32_t>(tokens.size()) - num_computed; }
+  // How many of its tokens may come from the prefix cache: the last is always computed, and so is
+  // what precedes a log-probability that is still to be delivered.
+  int32_t max_cached_tokens() const {
+    if (request->whole) return 0;
+    const auto all_but_last = static_cast<int32_t>(tokens.size()) - 1;
+    const int32_t next = request->next_prompt_logprob;
+    return next < request->prompt_len ? next - 1 : all_but_last;
+  }
   // Decode slots it needs to run.
   int32_t slots_needed() const {
     if (oneshot()) return 0;

@@ -11,10 +11,11 @@ void SequenceBlocks::Reserve(int64_t num_tokens) {
   blocks_.reserve(BlocksFor(num_tokens));
 }
 
-int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> tokens) {
-  SKEIN_CHECK(blocks_.empty() && !tokens.empty());
-  const auto max_cached = static_cast<int32_t>((tokens.size() - 1) / kBlockTokens);
-  const BlockManager::Prefix prefix = manager->FindPrefix(hashes_, tokens, max_cached, &blocks_);
+int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> tokens,
+                               int32_t max_cached) {
+  SKEIN_CHECK(blocks_.empty() && max_cached >= 0 && max_cached < std::ssize(tokens));
+  const BlockManager::Prefix prefix =
+      manager->FindPrefix(hashes_, tokens, max_cached / kBlockTokens, &blocks_);
   const int32_t num_missing = BlocksFor(std::ssize(tokens)) - prefix.num_blocks;
   if (num_missing > manager->num_available() - prefix.num_unreferenced) {
     blocks_.clear();

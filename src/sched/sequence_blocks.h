@@ -27,10 +27,11 @@ class SequenceBlocks {
   // Hashes what is not hashed yet: once when a request arrives, later as blocks fill.
   void Hash(std::span<const TokenId> tokens) { hashes_.Extend(tokens); }
 
-  // Attaches the longest cached prefix that leaves at least the last token to compute, then
-  // allocates the other blocks of `tokens`. Returns the number of cached tokens, or -1, having
-  // changed nothing, when the blocks do not fit now. REQUIRES: Hash(tokens) was called; no blocks.
-  int32_t Attach(BlockManager* manager, std::span<const TokenId> tokens);
+  // Attaches the longest cached prefix of at most `max_cached` tokens, then allocates the other
+  // blocks of `tokens`. Returns the number of cached tokens, or -1, having changed nothing, when
+  // the blocks do not fit now. REQUIRES: Hash(tokens) was called; no blocks; max_cached < the
+  // tokens.
+  int32_t Attach(BlockManager* manager, std::span<const TokenId> tokens, int32_t max_cached);
 
   // Adds a block if `num_tokens` do not fit. False when none is available.
   bool Grow(BlockManager* manager, int64_t num_tokens);

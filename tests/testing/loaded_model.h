@@ -169,6 +169,8 @@ inline std::vector<Logits> RunPass(ForwardPass* pass, int32_t vocab,
           all.emplace_back(pass->logits(i), pass->logits(i) + vocab);
         }
         break;
+      case ForwardStatus::kOutputs:
+        break;  // of other kinds than logits
       case ForwardStatus::kDone:
         return all;
     }

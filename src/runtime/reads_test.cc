@@ -1,0 +1,328 @@
+// What is read of prompts, through the whole engine on the processor: the same bits whatever the
+// chunks, the cache, the load and the memory; and what the reference computes.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <condition_variable>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/engine_loop.h"
+#include "runtime/cpu_runtime.h"
+
+namespace skein {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string Dir(const std::string& name) { return SKEIN_SOURCE_DIR "/tests/data/" + name; }
+
+struct Answer {
+  std::vector<TokenId> tokens;
+  std::vector<PromptLogprob> prompt_logprobs;
+  std::optional<ReadValues> read;
+  std::optional<FinishReason> finish;
+  int32_t cached_tokens = 0;
+};
+
+struct ServeOptions {
+  std::string model = "models/qwen3-bf16";
+  int32_t max_num_batched_tokens = 256;
+  int32_t max_num_seqs = 4;
+  int32_t num_kv_blocks = 200;
+  bool caching = true;
+  Pooling pooling = Pooling::kLast;
+};
+
+class Server {
+ public:
+  explicit Server(const ServeOptions& options) {
+    runtime_ = CpuRuntime::Load({.model_dir = Dir(options.model),
+                                 .threads = 2,
+                                 .max_model_len = 250,
+                                 .max_num_batched_tokens = options.max_num_batched_tokens,
+                                 .max_num_seqs = options.max_num_seqs,
+                                 .pooling = options.pooling,
+                                 .num_kv_blocks = options.num_kv_blocks})
+                   .value();
+    const Head head = runtime_->config().head;
+    engine_ = MakeEngine({.vocab_size = runtime_->config().vocab_size,
+                          .max_model_len = 250,
+                          .num_kv_blocks = options.num_kv_blocks,
+                          .max_num_seqs = options.max_num_seqs,
+                          .max_num_batched_tokens = options.max_num_batched_tokens,
+                          .enable_prefix_caching = options.caching,
+                          .generates = head == Head::kLanguageModel,
+                          .embeds = true,
+                          .classifies = head == Head::kClassifier,
+                          .reads_whole_prompts = options.pooling != Pooling::kLast},
+                         &runtime_->executor(), &clock_)
+                  .value();
+  }
+
+  // Submits all at once; answers in order.
+  std::vector<Answer> AskAll(const std::vector<Request>& requests) {
+    std::map<RequestId, Answer> answers;
+    size_t num_finished = 0;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<RequestId> ids;
+    const auto callback = [&](RequestOutput output) {
+      const std::lock_guard lock(mutex);
+      Answer& answer = answers[output.request];
+      for (const OutputToken& token : output.tokens) answer.tokens.push_back(token.token);
+      for (PromptLogprob& logprob : output.prompt_logprobs) {
+        EXPECT_TRUE(answer.tokens.empty());
+        answer.prompt_logprobs.push_back(std::move(logprob));
+      }
+      if (output.read) answer.read = std::move(output.read);
+      answer.finish = output.finish;
+      answer.cached_tokens = output.cached_tokens;
+      if (output.finish) ++num_finished;
+      changed.notify_all();
+    };
+    EXPECT_TRUE(engine_->SubmitGroup(requests, callback, &ids).ok());
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return num_finished == requests.size(); });
+    std::vector<Answer> in_order;
+    for (const RequestId id : ids) in_order.push_back(answers[id]);
+    return in_order;
+  }
+  Answer Ask(const Request& request) { return AskAll({request}).front(); }
+
+  EngineLoop& engine() { return *engine_; }
+
+ private:
+  MonotonicClock clock_;
+  std::unique_ptr<CpuRuntime> runtime_;
+  std::unique_ptr<EngineLoop> engine_;
+};
+
+void ExpectSame(const TokenLogprob& a, const TokenLogprob& b) {
+  EXPECT_EQ(a.token, b.token);
+  EXPECT_EQ(a.logprob, b.logprob);
+  EXPECT_EQ(a.rank, b.rank);
+}
+
+void ExpectSame(const std::vector<PromptLogprob>& a, const std::vector<PromptLogprob>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].position, b[i].position);
+    ExpectSame(a[i].chosen, b[i].chosen);
+    ASSERT_EQ(a[i].top_logprobs.size(), b[i].top_logprobs.size());
+    for (size_t k = 0; k < a[i].top_logprobs.size(); ++k) {
+      ExpectSame(a[i].top_logprobs[k], b[i].top_logprobs[k]);
+    }
+  }
+}
+
+void ExpectSame(const Answer& a, const Answer& b) {
+  EXPECT_EQ(a.finish, b.finish);
+  EXPECT_EQ(a.tokens, b.tokens);
+  ExpectSame(a.prompt_logprobs, b.prompt_logprobs);
+  ASSERT_EQ(a.read.has_value(), b.read.has_value());
+  if (!a.read) return;
+  EXPECT_EQ(a.read->values, b.read->values);
+  EXPECT_EQ(a.read->log_sum_exp, b.read->log_sum_exp);
+}
+
+class ReadsTest : public ::testing::Test {
+ protected:
+  ReadsTest() { std::printf("seed %llu\n", static_cast<unsigned long long>(seed_)); }
+
+  Request NewRequest(int32_t num_tokens, OutputSpec output) {
+    Request request;
+    while (std::ssize(request.prompt) < num_tokens) {
+      request.prompt.push_back(static_cast<TokenId>(random_() % 128));
+    }
+    request.output = std::move(output);
+    return request;
+  }
+
+  // One of each kind, and what it says alone with nothing cached.
+  std::vector<Request> Mixture() {
+    std::vector<Request> requests;
+    requests.push_back(NewRequest(120, LabelSpec{.tokens = {5, 77, 6}}));
+    requests.push_back(NewRequest(97, LabelSpec{.tokens = {120, 2}, .want_log_sum_exp = true}));
+    requests.push_back(NewRequest(100, GenerateSpec{.max_tokens = 0}));
+    requests.push_back(NewRequest(64, GenerateSpec{.max_tokens = 1}));
+    requests.push_back(NewRequest(65, GenerateSpec{.max_tokens = 30}));
+    requests.push_back(NewRequest(150, EmbedSpec{}));
+    for (int i = 0; i < 5; ++i) {
+      requests[i].prompt_logprobs = PromptLogprobsSpec{.num_top = i, .start = i < 3 ? 0 : 40};
+    }
+    requests.push_back(requests[0]);
+    requests.back().prompt_logprobs.reset();
+    return requests;
+  }
+
+  const uint64_t seed_ = std::random_device{}();
+  std::mt19937_64 random_{seed_};
+};
+
+TEST_F(ReadsTest, SameBitsWhateverTheLoadTheChunksAndTheCache) {
+  const std::vector<Request> requests = Mixture();
+  std::vector<Answer> expected;
+  {
+    Server alone({.caching = false});
+    for (const Request& request : requests) expected.push_back(alone.Ask(request));
+  }
+  ASSERT_EQ(expected[0].prompt_logprobs.size(), 119u);
+  ASSERT_EQ(expected[3].prompt_logprobs.size(), 24u);
+  EXPECT_EQ(expected[4].tokens.size(), 30u);
+  EXPECT_EQ(expected[5].read->values.size(), 64u);
+  EXPECT_GT(expected[1].read->log_sum_exp, expected[1].read->values[0]);
+  uint64_t num_preemptions = 0;
+  const ServeOptions cases[] = {
+      {},
+      {.max_num_batched_tokens = 4},
+      {.max_num_batched_tokens = 33},
+      {.max_num_batched_tokens = 70, .num_kv_blocks = 8},
+      {.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = false}};
+  for (const ServeOptions& options : cases) {
+    SCOPED_TRACE(options.max_num_batched_tokens);
+    Server server(options);
+    for (int round = 0; round < 3; ++round) {  // the later ones find the cache filled
+      std::vector<Request> load;
+      std::vector<size_t> which;
+      for (int i = 0; i < 12; ++i) {
+        which.push_back(random_() % requests.size());
+        load.push_back(requests[which.back()]);
+      }
+      const std::vector<Answer> answers = server.AskAll(load);
+      for (size_t i = 0; i < load.size(); ++i) ExpectSame(answers[i], expected[which[i]]);
+    }
+    num_preemptions += server.engine().Stats().num_preemptions;
+  }
+  std::printf("%llu preemptions\n", static_cast<unsigned long long>(num_preemptions));
+}
+
+// A prompt that loses its blocks half way computes them again and delivers only the rest.
+TEST_F(ReadsTest, APreemptedPromptGoesOnWhereItStopped) {
+  Request elder = NewRequest(31, GenerateSpec{.max_tokens = 60});
+  Request younger = NewRequest(200, GenerateSpec{.max_tokens = 1});
+  younger.prompt_logprobs = PromptLogprobsSpec{.num_top = 2};
+  Server alone({.caching = false});
+  const Answer expected = alone.Ask(younger);
+  ASSERT_EQ(expected.prompt_logprobs.size(), 199u);
+  for (const bool caching : {false, true}) {
+    // Of eight blocks the younger takes seven; the elder needs its second before that is done.
+    Server server({.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = caching});
+    ExpectSame(server.AskAll({elder, younger})[1], expected);
+    EXPECT_GE(server.engine().Stats().num_preemptions, 1u);
+  }
+}
+
+TEST_F(ReadsTest, LabelsAgreeWithTheLogSumExpOfTheWholeVocabulary) {
+  Server server({});
+  std::vector<TokenId> all(128);
+  std::iota(all.begin(), all.end(), 0);
+  Request request = NewRequest(40, LabelSpec{.tokens = all, .want_log_sum_exp = true});
+  const Answer whole = server.Ask(request);
+  double sum = 0;
+  for (const float value : whole.read->values) sum += std::exp(double{value});
+  EXPECT_NEAR(whole.read->log_sum_exp, std::log(sum), 1e-5);
+  request.output = LabelSpec{.tokens = all};
+  const Answer labels = server.Ask(request);
+  EXPECT_EQ(labels.read->values, whole.read->values);
+  EXPECT_EQ(labels.read->log_sum_exp, 0);
+  EXPECT_EQ(server.engine().Stats().decode_slots_taken, 0u);
+  EXPECT_EQ(server.engine().Stats().steps_oneshot, 2u);
+}
+
+TEST_F(ReadsTest, PooledPromptsRunWhole) {
+  for (const Pooling pooling : {Pooling::kMean, Pooling::kCls}) {
+    Server server({.max_num_batched_tokens = 100, .max_num_seqs = 4, .pooling = pooling});
+    const Request request = NewRequest(96, EmbedSpec{});
+    Request labels = request;
+    labels.output = LabelSpec{.tokens = {1}};
+    const Answer alone = server.Ask(request);
+    server.Ask(labels);  // its prefix is in the cache now
+    const std::vector<Answer> answers =
+        server.AskAll({NewRequest(120, GenerateSpec{.max_tokens = 9}), request, labels, request});
+    ExpectSame(answers[1], alone);
+    ExpectSame(answers[3], alone);
+    EXPECT_EQ(answers[1].cached_tokens, 0);
+    EXPECT_EQ(answers[2].cached_tokens, 64);
+    RequestId id = 0;
+    const Status refused = server.engine().Submit(
+        NewRequest(97, EmbedSpec{}), [](RequestOutput) {}, &id);
+    EXPECT_EQ(refused.param(), "prompt");
+    EXPECT_EQ(server.engine().Limits().max_whole_prompt_len, 96);
+  }
+}
+
+TEST_F(ReadsTest, PromptLogprobsAgreeWithTheReference) {
+  for (const char* model : {"models/qwen3", "models/llama-default", "models/qwen2-tied"}) {
+    SCOPED_TRACE(model);
+    std::ifstream file(Dir(model) + "/golden.json");
+    const Json golden = Json::parse(file);
+    Server server({.model = model, .max_num_batched_tokens = 30});
+    for (const Json& prompt : golden["prompts"]) {
+      Request request;
+      request.prompt = prompt["prompt_ids"].get<std::vector<TokenId>>();
+      const auto length = std::ssize(request.prompt);
+      std::vector<TokenId> all(golden["vocab_size"]);
+      std::iota(all.begin(), all.end(), 0);
+      request.output = LabelSpec{.tokens = all, .want_log_sum_exp = true};
+      request.prompt_logprobs = PromptLogprobsSpec{.num_top = 5};
+      const Answer answer = server.Ask(request);
+      ASSERT_EQ(std::ssize(answer.prompt_logprobs), length - 1);
+      for (const PromptLogprob& logprob : answer.prompt_logprobs) {
+        EXPECT_EQ(logprob.chosen.token, request.prompt[logprob.position]);
+        const Json& ids = prompt["top_ids"][logprob.position - 1];
+        const Json& values = prompt["top_logprobs"][logprob.position - 1];
+        for (int k = 0; k < 5; ++k) {
+          EXPECT_NEAR(logprob.top_logprobs[k].logprob, values[k], 1e-4);
+          if (logprob.chosen.token != ids[k]) continue;
+          EXPECT_NEAR(logprob.chosen.logprob, values[k], 1e-4);
+        }
+      }
+      for (size_t id = 0; id < all.size(); ++id) {
+        EXPECT_NEAR(answer.read->values[id] - answer.read->log_sum_exp, prompt["last_logprobs"][id],
+                    1e-4);
+      }
+    }
+  }
+}
+
+TEST_F(ReadsTest, ClassesAgreeWithTheReference) {
+  for (const char* model : {"heads/qwen3-classifier", "heads/llama-reward"}) {
+    SCOPED_TRACE(model);
+    std::ifstream file(Dir(model) + "/golden.json");
+    const Json golden = Json::parse(file);
+    Server server({.model = model, .max_num_batched_tokens = 30});
+    std::vector<Request> requests;
+    for (const Json& prompt : golden["prompts"]) {
+      requests.emplace_back();
+      requests.back().prompt = prompt["prompt_ids"].get<std::vector<TokenId>>();
+      requests.back().output = ClassifySpec{};
+    }
+    const std::vector<Answer> answers = server.AskAll(requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const std::vector<double> want = golden["prompts"][i]["classes"];
+      ASSERT_EQ(answers[i].read->values.size(), want.size());
+      for (size_t c = 0; c < want.size(); ++c) {
+        EXPECT_NEAR(answers[i].read->values[c], want[c], 2e-5);
+      }
+      ExpectSame(server.Ask(requests[i]), answers[i]);  // unchunked parts of it cached now
+    }
+    RequestId id = 0;
+    const Status refused = server.engine().Submit(
+        NewRequest(4, LabelSpec{.tokens = {1}}), [](RequestOutput) {}, &id);
+    EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
+  }
+}
+
+}  // namespace
+}  // namespace skein
