@@ -51,8 +51,6 @@ struct PlanRow {
   int32_t begin = 0;
   std::span<const TokenId> tokens;       // [num_tokens >= 1]
   std::span<const BlockId> block_table;  // covers [0, begin + num_tokens)
-  // Models with segments: the position at which the second one begins.
-  int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
   // One entry for each sample that continues from the row's last position. Empty for a chunk that
   // does not finish the prompt, and where nothing is to be drawn (a budget of 0 tokens); one for
   // each of the request's samples where it finishes the prompt; else one.
@@ -62,6 +60,8 @@ struct PlanRow {
   // not finish the prompt.
   const OutputSpec* read = nullptr;
   PromptLogprobsRange prompt_logprobs;
+  // Models with segments: the position at which the second one begins.
+  int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
 };
 
 // In the results below, `finite` false: the model's output held NaN or +inf. The request fails, no

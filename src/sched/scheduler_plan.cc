@@ -181,11 +181,11 @@ PlanRow Scheduler::MakeRow(const StepRow& row) {
           .begin = sequence.num_computed,
           .tokens = std::span(sequence.tokens).subspan(sequence.num_computed, row.num_tokens),
           .block_table = sequence.blocks.table().first(BlocksFor(end)),
-          .second_segment_begin = sequence.request->request.second_segment_begin.value_or(
-              std::numeric_limits<int32_t>::max()),
           .draws = sequence.draws,
           .read = sequence.read,
-          .prompt_logprobs = sequence.prompt_logprobs};
+          .prompt_logprobs = sequence.prompt_logprobs,
+          .second_segment_begin = sequence.request->request.second_segment_begin.value_or(
+              std::numeric_limits<int32_t>::max())};
 }
 
 const StepPlan* Scheduler::BuildPlan() {
