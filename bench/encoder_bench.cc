@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: encoder_bench MODEL_DIR [--benchmark_...]\n");
     return 1;
   }
-  const auto config = skein::LoadModelConfig(argv[1]);
+  auto config = skein::LoadModelConfig(argv[1]);
   if (!config.ok() || !config->is_encoder()) {
     std::fprintf(stderr, "%s: %s\n", argv[1],
                  config.ok() ? "not an encoder" : config.status().message().c_str());
