@@ -14,6 +14,7 @@ void AddBenchOfflineCommand(CLI::App* bench, int* exit_status);
 void AddBenchDecideCommand(CLI::App* bench, int* exit_status);
 void AddBenchTokenizerCommand(CLI::App* bench, int* exit_status);
 void AddBenchLimitsCommand(CLI::App* bench, int* exit_status);
+void AddBenchForwardCommand(CLI::App* bench, int* exit_status);
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status);
 
 // Writes a result, indented, with a line break at its end. Nothing if `path` is empty.

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 
 #include "apps/decision_temperature.h"
 #include "apps/generation_config.h"
+#include "apps/model_traits.h"
 #include "apps/read_file.h"
 #include "base/byte_size.h"
 #include "engine/engine_loop.h"
@@ -108,15 +110,19 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   runtime.model_dir = model_dir_;
   runtime.dtype = options.dtype;
   runtime.threads = options.threads;
+  SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
+  SKEIN_ASSIGN_OR_RETURN(const ModelUse use, LoadModelTraits(model_dir_, name_, model_config));
   runtime.max_model_len = options.max_model_len;
+  if (runtime.max_model_len == 0 && use.max_seq_length > 0) {
+    runtime.max_model_len = std::min(use.max_seq_length, model_config.max_position);
+  }
+  runtime.pooling = use.pooling;
   runtime.max_num_seqs = options.max_num_seqs;
   runtime.max_num_batched_tokens = options.max_num_batched_tokens;
   if (!options.kv_cache_memory.empty()) {
     SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes, ParseByteSize(options.kv_cache_memory));
   }
   if (options.show_progress) runtime.progress = ShowProgress(name_);
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<Pooling> pooling, LoadPooling(model_dir_));
-  runtime.pooling = pooling.value_or(Pooling::kLast);
   SKEIN_ASSIGN_OR_RETURN(runtime_, CpuRuntime::Load(runtime));
 
   EngineConfig config;
@@ -130,11 +136,10 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.max_logprobs = options.max_logprobs;
   config.enable_prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
   config.force_decode_path = options.force_decode_path;
-  const Head head = runtime_->config().head;
-  config.generates = head == Head::kLanguageModel;
-  config.embeds = pooling.has_value() || head == Head::kNone;
-  config.classifies = head == Head::kClassifier;
-  config.reads_whole_prompts = runtime.pooling != Pooling::kLast;
+  config.generates = use.traits.generates;
+  config.embeds = use.traits.embeds;
+  config.classifies = use.traits.classifies;
+  config.reads_whole_prompts = model_config.is_encoder() || use.pooling != Pooling::kLast;
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
   SKEIN_ASSIGN_OR_RETURN(engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers));
@@ -144,10 +149,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   entry_.tokenizer = tokenizer_.get();
   entry_.chat_template = chat_template_.get();
   entry_.max_model_len = config.max_model_len;
-  entry_.traits.generates = config.generates;
-  entry_.traits.embeds = config.embeds;
-  entry_.traits.embedding_size = config.embeds ? runtime_->config().hidden_size : 0;
-  entry_.traits.classifies = config.classifies;
+  entry_.traits = use.traits;
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
   SKEIN_ASSIGN_OR_RETURN(entry_.traits.decision_temperature, LoadDecisionTemperature(model_dir_));

@@ -43,12 +43,37 @@ std::string Size(int64_t bytes) {
   return fmt::format("{} bytes ({:.2f} MiB)", bytes, static_cast<double>(bytes) / (1 << 20));
 }
 
+std::string Positions(const ModelConfig& config) {
+  if (config.is_encoder()) return "learned; every token sees every other";
+  return fmt::format("rope {}, theta {}", NameOf(config.rope.type), config.rope.theta);
+}
+
+// What the model can be asked for.
+std::string Answers(const ModelTraits& traits) {
+  std::string text;
+  const auto add = [&](const std::string& answer) { text += (text.empty() ? "" : ", ") + answer; };
+  if (traits.generates) add("tokens");
+  if (traits.qwen3_reranker) add("relevance of documents");
+  if (traits.embeds) {
+    add(fmt::format("embeddings of {}{}", traits.embedding_size,
+                    traits.normalizes ? ", normalized" : ""));
+  }
+  if (traits.classifies) {
+    add(fmt::format("{} {}{}", traits.class_labels.size(),
+                    traits.class_labels.size() == 1 ? "score" : "classes",
+                    traits.encodes_pairs ? " of texts or pairs" : ""));
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<ModelInfo> DescribeModel(const std::string& dir) {
   ModelInfo info;
   info.dir = dir;
   SKEIN_ASSIGN_OR_RETURN(info.config, LoadModelConfig(dir));
+  const std::string path = std::filesystem::absolute(dir).lexically_normal().string();
+  SKEIN_ASSIGN_OR_RETURN(info.use, LoadModelTraits(dir, path, info.config));
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(dir));
   for (const std::string& name : files.Names()) {
     const TensorInfo& tensor = files.Info(name);
@@ -90,8 +115,14 @@ nlohmann::ordered_json ToJson(const ModelInfo& info) {
       {"vocab_size", c.vocab_size},
       {"context_length", c.max_position},
       {"tie_embeddings", c.tie_embeddings},
-      {"rope_type", NameOf(c.rope.type)},
-      {"rope_theta", c.rope.theta},
+      {"rope_type", c.is_encoder() ? nullptr : nlohmann::ordered_json(NameOf(c.rope.type))},
+      {"rope_theta", c.is_encoder() ? nullptr : nlohmann::ordered_json(c.rope.theta)},
+      {"generates", info.use.traits.generates},
+      {"embeds", info.use.traits.embeds},
+      {"embedding_size", info.use.traits.embedding_size},
+      {"classifies", info.use.traits.classifies},
+      {"class_labels", info.use.traits.class_labels},
+      {"qwen3_reranker", info.use.traits.qwen3_reranker},
       {"file_dtype", NameOf(c.file_dtype)},
       {"eos_token_ids", c.eos_token_ids},
       {"num_parameters", c.NumParameters()},
@@ -119,9 +150,12 @@ std::string ToText(const ModelInfo& info) {
        fmt::format("{}, {} wide, MLP {} wide", c.num_layers, c.hidden_size, c.intermediate_size));
   line("attention", fmt::format("{} heads of {}, {} of keys and values", c.num_heads, c.head_dim,
                                 c.num_kv_heads));
-  line("rope", fmt::format("{}, theta {}", NameOf(c.rope.type), c.rope.theta));
-  line("vocabulary", fmt::format("{} tokens, output matrix {}", c.vocab_size,
-                                 c.tie_embeddings ? "tied to the embedding" : "of its own"));
+  line("positions", Positions(c));
+  const char* output = c.head != Head::kLanguageModel ? "none"
+                       : c.tie_embeddings             ? "tied to the embedding"
+                                                      : "of its own";
+  line("vocabulary", fmt::format("{} tokens, output matrix {}", c.vocab_size, output));
+  line("answers", Answers(info.use.traits));
   line("context", fmt::format("{} tokens", c.max_position));
   line("parameters", fmt::format("{}", c.NumParameters()));
   for (const auto& [dtype, bytes] : info.weight_bytes_by_dtype) {

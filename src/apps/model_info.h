@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/model_traits.h"
 #include "base/result.h"
 #include "model/config.h"
 
@@ -13,6 +14,7 @@ namespace skein {
 struct ModelInfo {
   std::string dir;
   ModelConfig config;
+  ModelUse use;
   std::map<std::string, int64_t> weight_bytes_by_dtype;  // as the files spell the dtypes
   int64_t weight_bytes = 0;
   DType compute_dtype = DType::kBf16;  // of weights and KV cache under --dtype auto

@@ -178,6 +178,10 @@ Status CheckHead(const EngineLimits& limits, const OutputSpec& output) {
 Status ValidateRequest(const EngineLimits& limits, const Request& request) {
   SKEIN_RETURN_IF_ERROR(CheckHead(limits, request.output));
   SKEIN_RETURN_IF_ERROR(CheckTokens("prompt", request.prompt, limits.vocab_size));
+  if (request.second_segment_begin) {
+    SKEIN_RETURN_IF_ERROR(CheckRange("second_segment_begin", *request.second_segment_begin, 0,
+                                     static_cast<double>(request.prompt.size())));
+  }
   if (request.prompt_logprobs) SKEIN_RETURN_IF_ERROR(CheckPromptLogprobs(limits, request));
   if (request.generates()) return CheckGenerate(limits, request);
   const auto* labels = std::get_if<LabelSpec>(&request.output);

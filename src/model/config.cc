@@ -215,7 +215,10 @@ Result<std::optional<DType>> ReadDType(const JsonObject& json) {
 
 Result<DType> DTypeOfWeights(const std::string& model_dir, const ModelConfig& config) {
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
-  SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find(ListTensors(config).front().name));
+  // Files of a model without a head may name its tensors without the part's name.
+  const std::string name = ListTensors(config).front().name;
+  const std::string bare = "embed_tokens.weight";
+  SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find(files.Has(name) ? name : bare));
   return embedding.dtype;
 }
 

@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,7 @@ namespace {
 
 using testing::LoadedModel;
 using Json = nlohmann::json;
-using Rows = std::vector<std::vector<float>>;  // [num_tokens][hidden]
+using Rows = std::vector<std::vector<float>>;
 
 constexpr int32_t kMaxTokens = 320;
 
@@ -35,10 +37,13 @@ Prompt PromptOf(const Json& golden) {
   return prompt;
 }
 
-// The prompts as one batch; the last hidden states of all their tokens.
-Rows Encode(const LoadedModel& model, ForwardPass* pass, const std::vector<Prompt>& prompts) {
-  ForwardBatch& batch = pass->batch();
-  batch.Clear();
+// The prompts as one batch; the embedding, or the classes, of each.
+Rows Encode(const LoadedModel& model, const std::vector<Prompt>& prompts,
+            std::optional<Pooling> pooling) {
+  ForwardContext context = model.context();
+  context.pooling = pooling.value_or(Pooling::kCls);
+  ForwardPass pass(context, {.max_tokens = kMaxTokens, .max_logit_rows = 3});
+  ForwardBatch& batch = pass.batch();
   std::vector<std::vector<int32_t>> blocks;
   int32_t block = 0;
   for (const Prompt& prompt : prompts) {
@@ -48,14 +53,15 @@ Rows Encode(const LoadedModel& model, ForwardPass* pass, const std::vector<Promp
   for (size_t i = 0; i < prompts.size(); ++i) {
     batch.AddRow(prompts[i].ids, 0, blocks[i], false);
     batch.rows.back().second_segment_begin = prompts[i].second_segment_begin;
+    (pooling ? batch.embedded_rows : batch.classified_rows).push_back(static_cast<int32_t>(i));
   }
-  for (int32_t i = 0; i < batch.num_tokens(); ++i) batch.logit_tokens.push_back(i);
-  pass->Begin();
-  while (pass->Run(nullptr) != ForwardStatus::kDone) {
-  }
+  const int32_t width = pooling ? model.config().hidden_size : model.config().num_classes;
   Rows rows;
-  for (int32_t i = 0; i < batch.num_tokens(); ++i) {
-    rows.emplace_back(pass->encoded(i), pass->encoded(i) + model.config().hidden_size);
+  pass.Begin();
+  while (pass.Run(nullptr) != ForwardStatus::kDone) {
+    for (int32_t i = 0; i < pass.chunk().count; ++i) {
+      rows.emplace_back(pass.output(i), pass.output(i) + width);
+    }
   }
   return rows;
 }
@@ -77,21 +83,27 @@ class EncoderGoldenTest : public ::testing::TestWithParam<std::string> {
     prompts_ = Json::parse(file)["prompts"].get<std::vector<Json>>();
   }
 
-  // The largest distance of a hidden state's element from the reference's. LayerNorm keeps
-  // elements around 1, so an error is one of about so many units of the type.
+  // The largest distance of a hidden state's or an output's element from the reference's.
+  // LayerNorm keeps elements around 1, so an error is one of about so many units of the type.
   double WorstError(const std::string& dtype) {
     EXPECT_FALSE(prompts_.empty());
     const LoadedModel model(GetParam(), {.dtype = dtype});
-    ForwardPass pass(model.context(), {.max_tokens = kMaxTokens, .max_logit_rows = 24});
     double worst = 0;
+    const auto compare = [&](const Json& golden, const Rows& rows) {
+      ASSERT_EQ(rows.size(), 1u);
+      ASSERT_EQ(rows[0].size(), golden.size());
+      for (size_t d = 0; d < golden.size(); ++d) {
+        worst = std::max(worst, std::abs(rows[0][d] - golden[d].get<double>()));
+      }
+    };
     for (const Json& golden : prompts_) {
-      const Rows rows = Encode(model, &pass, {PromptOf(golden)});
-      for (size_t d = 0; d < rows[0].size(); ++d) {
-        double mean = 0;
-        for (const std::vector<float>& row : rows) mean += row[d] / double(rows.size());
-        worst = std::max({worst, std::abs(rows.front()[d] - golden["first"][d].get<double>()),
-                          std::abs(rows.back()[d] - golden["last"][d].get<double>()),
-                          std::abs(mean - golden["mean"][d].get<double>())});
+      const std::vector<Prompt> prompt = {PromptOf(golden)};
+      compare(golden["first"], Encode(model, prompt, Pooling::kCls));
+      compare(golden["last"], Encode(model, prompt, Pooling::kLast));
+      compare(golden["mean"], Encode(model, prompt, Pooling::kMean));
+      EXPECT_EQ(golden.contains("outputs"), model.config().head == Head::kClassifier);
+      if (golden.contains("outputs")) {
+        compare(golden["outputs"], Encode(model, prompt, std::nullopt));
       }
     }
     std::printf("%s: worst error %g\n", dtype.c_str(), worst);
@@ -108,19 +120,18 @@ TEST_P(EncoderGoldenTest, BatchesThreadsAndInstructionSetsChangeNoBit) {
   std::vector<Prompt> prompts;
   for (const Json& golden : prompts_) prompts.push_back(PromptOf(golden));
   for (const std::string dtype : {"f32", "bf16"}) {
-    Rows alone;
     for (const Isa isa : testing::FmaIsas()) {
-      const LoadedModel model(GetParam(), {.dtype = dtype, .isa = isa});
-      ForwardPass pass(model.context(), {.max_tokens = kMaxTokens, .max_logit_rows = 24});
-      Rows here;
-      for (const Prompt& prompt : prompts) {
-        for (auto& row : Encode(model, &pass, {prompt})) here.push_back(std::move(row));
-      }
-      if (alone.empty()) alone = here;
-      ASSERT_EQ(here, alone) << NameOf(isa);
+      const LoadedModel scalar(GetParam(), {.dtype = dtype, .isa = Isa::kScalar});
       const LoadedModel threads(GetParam(), {.dtype = dtype, .isa = isa, .threads = 3});
-      ForwardPass batched(threads.context(), {.max_tokens = kMaxTokens, .max_logit_rows = 64});
-      ASSERT_EQ(Encode(threads, &batched, prompts), alone) << NameOf(isa);
+      std::vector<std::optional<Pooling>> reads = {Pooling::kCls, Pooling::kMean};
+      if (scalar.config().head == Head::kClassifier) reads.push_back(std::nullopt);
+      for (const std::optional<Pooling> pooling : reads) {
+        Rows alone;
+        for (const Prompt& prompt : prompts) {
+          alone.push_back(Encode(scalar, {prompt}, pooling).at(0));
+        }
+        ASSERT_EQ(Encode(threads, prompts, pooling), alone) << NameOf(isa);
+      }
     }
   }
 }
@@ -142,15 +153,12 @@ TEST(MiniLmTest, CosineToTheReference) {
   const Json golden = Json::parse(file);
   for (const auto& [dtype, least] : {std::pair("f32", 0.999999), std::pair("bf16", 0.9999)}) {
     const LoadedModel model(testing::MiniLmDir(), {.dtype = dtype});
-    ForwardPass pass(model.context(), {.max_tokens = kMaxTokens});
     double worst = 1;
     for (const Json& row : golden["rows"]) {
-      const Rows rows = Encode(model, &pass, {{row["ids"].get<std::vector<int32_t>>()}});
-      std::vector<double> mean(rows[0].size());
-      for (const std::vector<float>& hidden : rows) {
-        for (size_t d = 0; d < mean.size(); ++d) mean[d] += hidden[d];
-      }
-      worst = std::min(worst, Cosine(mean, row["embedding"].get<std::vector<double>>()));
+      const Prompt prompt = {row["ids"].get<std::vector<int32_t>>()};
+      const std::vector<float> mean = Encode(model, {prompt}, Pooling::kMean).at(0);
+      worst = std::min(
+          worst, Cosine({mean.begin(), mean.end()}, row["embedding"].get<std::vector<double>>()));
     }
     std::printf("%s: least cosine %.9f\n", dtype, worst);
     EXPECT_GE(worst, least) << dtype;

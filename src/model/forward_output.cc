@@ -87,6 +87,9 @@ void ForwardPass::FinalNorm(int32_t ticket) {
   const int32_t begin = ticket * kTokensPerTicket;
   const int32_t end = std::min(begin + kTokensPerTicket, chunk().count);
   for (int32_t i = begin; i < end; ++i) NormOutput(i);
+  if (chunk().kind == OutputKind::kClasses && context_.weights->head_dense.n() > 0) {
+    HeadDense(begin, end);
+  }
 }
 
 void ForwardPass::NormOutput(int32_t i) {
@@ -98,10 +101,45 @@ void ForwardPass::NormOutput(int32_t i) {
   } else if (chunk().kind == OutputKind::kLabels) {
     token = batch_.label_outputs[index].token;
   } else {
-    token = LastToken(batch_.classified_rows[index]);
+    const int32_t row = batch_.classified_rows[index];
+    token = config().is_encoder() ? batch_.rows[row].first_token : LastToken(row);
   }
-  NormRow(context_.weights->final_norm, context_.weights->final_norm_bias,
-          workspace_.x + token * hidden, workspace_.logit_h + i * hidden * t_);
+  FinalNormRow(token, workspace_.logit_h + i * hidden * t_, context_.weights->dtype);
+}
+
+void ForwardPass::FinalNormRow(size_t token, void* out, DType dtype) const {
+  const ModelWeights& w = *context_.weights;
+  const ModelConfig& c = config();
+  const float* x = workspace_.x + token * c.hidden_size;
+  if (c.is_encoder()) {
+    context_.kernels->LayerNorm(x, w.final_norm.data(), w.final_norm_bias.data(), c.layer_norm_eps,
+                                c.hidden_size, out, dtype);
+  } else {
+    context_.kernels->RmsNorm(x, w.final_norm.data(), c.rms_norm_eps, c.hidden_size, out, dtype);
+  }
+}
+
+// Puts the outputs [begin, end) of the chunk through the layer before a classifier's last.
+void ForwardPass::HeadDense(int32_t begin, int32_t end) {
+  const ModelWeights& w = *context_.weights;
+  const int64_t hidden = config().hidden_size;
+  std::byte* h = workspace_.logit_h + begin * hidden * static_cast<int64_t>(t_);
+  float* sums = workspace_.qkv + begin * hidden;  // which has served
+  context_.kernels->Gemm({
+      .a = h,
+      .lda = hidden,
+      .m = end - begin,
+      .w = &w.head_dense,
+      .n_begin = 0,
+      .n_end = w.head_dense.n(),
+      .bias = w.head_dense_bias.data(),
+      .out = sums,
+      .ldo = hidden,
+  });
+  for (int64_t i = 0; i < end - begin; ++i) {
+    context_.kernels->Activate(w.head_activation, sums + i * hidden, config().hidden_size,
+                               h + i * hidden * static_cast<int64_t>(t_), w.dtype);
+  }
 }
 
 void ForwardPass::Pool(int32_t i) {
@@ -109,17 +147,7 @@ void ForwardPass::Pool(int32_t i) {
   const int32_t index = batch_.embedded_rows[chunk().first + i];
   const ForwardRow& row = batch_.rows[index];
   float* out = MutableOutput(i);
-  const auto norm = [&](int32_t token, float* to) {
-    const ModelWeights& w = *context_.weights;
-    const float* x = workspace_.x + int64_t{token} * hidden;
-    if (config().is_encoder()) {
-      context_.kernels->LayerNorm(x, w.final_norm.data(), w.final_norm_bias.data(),
-                                  config().layer_norm_eps, hidden, to, DType::kF32);
-    } else {
-      context_.kernels->RmsNorm(x, w.final_norm.data(), config().rms_norm_eps, hidden, to,
-                                DType::kF32);
-    }
-  };
+  const auto norm = [&](int32_t token, float* to) { FinalNormRow(token, to, DType::kF32); };
   if (context_.pooling == Pooling::kLast) return norm(LastToken(index), out);
   if (context_.pooling == Pooling::kCls) return norm(row.first_token, out);
   std::fill_n(out, hidden, 0.0f);

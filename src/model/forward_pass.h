@@ -79,12 +79,6 @@ class ForwardPass {
   const OutputChunk& chunk() const { return chunks_[cursor_.layer]; }
   const float* output(int32_t i) const;
 
-  // The last layer's output at batch().tokens[i], normalized, of those in logit_tokens whose chunk
-  // has been reached. [hidden]. REQUIRES: an encoder.
-  const float* encoded(int32_t i) const {
-    return workspace_.x + size_t(i) * context_.weights->config.hidden_size;
-  }
-
   OperatorCursor cursor() const { return cursor_; }
   size_t activation_bytes() const { return workspace_.memory.size(); }
 
@@ -135,6 +129,9 @@ class ForwardPass {
   void Up(int32_t ticket);
   void FinalNorm(int32_t ticket);
   void NormOutput(int32_t i);
+  // The last layer's output at a token of the batch, normalized, to `out` [hidden] of `dtype`.
+  void FinalNormRow(size_t token, void* out, DType dtype) const;
+  void HeadDense(int32_t begin, int32_t end);
   void Pool(int32_t i);
   int32_t LastToken(int32_t row) const;
   int32_t NumOutputTickets() const;

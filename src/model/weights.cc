@@ -137,14 +137,6 @@ class WeightsLoader {
     return Matrix({{"lm_head", 0, vocab}}, vocab, hidden, weights_.output);
   }
 
-  Status WalkClassifier() {
-    const std::vector<Part> score = {{"score", 0, config_.num_classes}};
-    SKEIN_RETURN_IF_ERROR(
-        Matrix(score, config_.num_classes, config_.hidden_size, weights_.head_out));
-    return files_.Has("score.bias") ? Bias(score, config_.num_classes, weights_.head_out_bias)
-                                    : Status::Ok();
-  }
-
   Status WalkEncoder() {
     const EncoderNames names = NamesOfEncoder(config_);
     const int32_t hidden = config_.hidden_size;
@@ -210,6 +202,14 @@ class WeightsLoader {
     Widen(view.data + begin * hidden * SizeOf(view.dtype), view.dtype, out.size(), out.data());
     Report(view.bytes);
     return Status::Ok();
+  }
+
+  Status WalkClassifier() {
+    const std::vector<Part> score = {{"score", 0, config_.num_classes}};
+    SKEIN_RETURN_IF_ERROR(
+        Matrix(score, config_.num_classes, config_.hidden_size, weights_.head_out));
+    return files_.Has("score.bias") ? Bias(score, config_.num_classes, weights_.head_out_bias)
+                                    : Status::Ok();
   }
 
   Result<TensorView> Find(const std::string& name, const std::vector<int64_t>& shape) {

@@ -109,6 +109,13 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
                 static_cast<int32_t>(std::min<int64_t>(wanted_len, num_blocks * kBlockTokens))};
 }
 
+std::unique_ptr<RopeAngles> MakeRope(const ModelConfig& config, int32_t num_positions,
+                                     ThreadTeam& team) {
+  if (config.is_encoder()) return nullptr;
+  return std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim), num_positions,
+                                      team);
+}
+
 class CpuRuntimeImpl final : public CpuRuntime {
  public:
   CpuRuntimeImpl(std::unique_ptr<ThreadTeam> team, std::unique_ptr<Kernels> kernels,
@@ -117,13 +124,12 @@ class CpuRuntimeImpl final : public CpuRuntime {
       : team_(std::move(team)),
         kernels_(std::move(kernels)),
         weights_(std::move(weights)),
-        rope_(MakeRopeTable(weights_.config.rope, weights_.config.head_dim), plan.max_model_len,
-              *team_),
+        rope_(MakeRope(weights_.config, plan.max_model_len, *team_)),
         kv_({weights_.dtype, weights_.config.num_layers, plan.num_blocks,
              weights_.config.num_kv_heads, weights_.config.head_dim}),
-        executor_(
-            {&weights_, kernels_.get(), &rope_, kv_.layout(), kv_.data(), team_.get(), pooling},
-            limits, &kv_),
+        executor_({&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
+                   pooling},
+                  limits, &kv_),
         max_model_len_(plan.max_model_len) {}
 
   Executor& executor() override { return executor_; }
@@ -140,7 +146,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
         .kv_bytes = static_cast<int64_t>(kv_.bytes()),
         .kv_block_bytes =
             static_cast<int64_t>(kv_.layout().block_bytes()) * kv_.layout().num_layers,
-        .rope_bytes = static_cast<int64_t>(rope_.bytes()),
+        .rope_bytes = rope_ == nullptr ? 0 : static_cast<int64_t>(rope_->bytes()),
         .activation_bytes = static_cast<int64_t>(executor_.activation_bytes()),
     };
   }
@@ -149,7 +155,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
   std::unique_ptr<ThreadTeam> team_;
   std::unique_ptr<Kernels> kernels_;
   ModelWeights weights_;
-  RopeAngles rope_;
+  std::unique_ptr<RopeAngles> rope_;  // null for an encoder
   KvMemory kv_;
   CpuExecutor executor_;
   int32_t max_model_len_;

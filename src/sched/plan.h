@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <variant>
 #include <vector>
@@ -86,6 +87,8 @@ struct PlanRow {
   // or before. Else 0.
   SequenceId parent = 0;
   RowFork fork = {};
+  // Models with segments: the position at which the second one begins.
+  int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
 };
 
 // In the results below, `finite` false: the model's output held NaN or +inf. The request fails, no

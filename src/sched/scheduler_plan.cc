@@ -1,6 +1,7 @@
 // The planning half of Scheduler: who runs in the next step.
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "sched/scheduler.h"
@@ -329,6 +330,8 @@ PlanRow Scheduler::MakeRow(const StepRow& row) {
       plan_row.fork = {trunk->blocks.table()[block], plan_row.block_table[block], tail};
     }
   }
+  plan_row.second_segment_begin = sequence->request->request.second_segment_begin.value_or(
+      std::numeric_limits<int32_t>::max());
   return plan_row;
 }
 

@@ -1,0 +1,149 @@
+// Encoders through the whole engine: what the reference computes, the same bits alone and in
+// company, and clear refusals.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <condition_variable>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/engine_loop.h"
+#include "runtime/cpu_runtime.h"
+
+namespace skein {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+using Rows = std::vector<std::vector<float>>;
+
+class EncoderReadsTest : public ::testing::Test {
+ protected:
+  void Load(const std::string& name, Pooling pooling = Pooling::kMean) {
+    const std::string dir = SKEIN_SOURCE_DIR "/tests/data/encoders/" + name;
+    engine_ = nullptr;
+    runtime_ = CpuRuntime::Load({.model_dir = dir,
+                                 .threads = 2,
+                                 .max_num_batched_tokens = 150,
+                                 .pooling = pooling,
+                                 .num_kv_blocks = 40})
+                   .value();
+    const Head head = runtime_->config().head;
+    engine_ = MakeEngine({.vocab_size = runtime_->config().vocab_size,
+                          .max_model_len = runtime_->max_model_len(),
+                          .num_kv_blocks = 40,
+                          .max_num_seqs = 4,
+                          .max_num_batched_tokens = 150,
+                          .generates = false,
+                          .embeds = head == Head::kNone,
+                          .classifies = head == Head::kClassifier,
+                          .reads_whole_prompts = true},
+                         &runtime_->executor(), &clock_)
+                  .value();
+    std::ifstream file(dir + "/golden.json");
+    golden_ = Json::parse(file)["prompts"].get<std::vector<Json>>();
+  }
+
+  Request RequestOf(const Json& golden, OutputSpec output) {
+    Request request;
+    request.prompt = golden["ids"].get<std::vector<TokenId>>();
+    if (!golden["second_segment_begin"].is_null()) {
+      request.second_segment_begin = golden["second_segment_begin"].get<int32_t>();
+    }
+    request.output = std::move(output);
+    return request;
+  }
+
+  // Submits all at once; the values in order.
+  Rows AskAll(const std::vector<Request>& requests) {
+    std::map<RequestId, std::vector<float>> answers;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<RequestId> ids;
+    const auto callback = [&](RequestOutput output) {
+      const std::lock_guard lock(mutex);
+      EXPECT_TRUE(output.status.ok()) << output.status.message();
+      EXPECT_EQ(output.cached_tokens, 0);
+      answers[output.request] = output.read ? output.read->values : std::vector<float>();
+      changed.notify_all();
+    };
+    EXPECT_TRUE(engine_->SubmitGroup(requests, callback, &ids).ok());
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return answers.size() == requests.size(); });
+    Rows rows;
+    for (const RequestId id : ids) rows.push_back(answers[id]);
+    return rows;
+  }
+
+  // Every prompt three times over, then each alone.
+  void ExpectGolden(const char* member, const OutputSpec& output) {
+    std::vector<Request> requests;
+    for (int round = 0; round < 3; ++round) {
+      for (const Json& golden : golden_) requests.push_back(RequestOf(golden, output));
+    }
+    const Rows rows = AskAll(requests);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Json& expected = golden_[i % golden_.size()][member];
+      ASSERT_EQ(rows[i].size(), expected.size());
+      for (size_t d = 0; d < expected.size(); ++d) {
+        EXPECT_NEAR(rows[i][d], expected[d].get<double>(), 1e-5);
+      }
+      EXPECT_EQ(AskAll({requests[i]}).at(0), rows[i]);
+    }
+  }
+
+  MonotonicClock clock_;
+  std::unique_ptr<CpuRuntime> runtime_;
+  std::unique_ptr<EngineLoop> engine_;
+  std::vector<Json> golden_;
+};
+
+TEST_F(EncoderReadsTest, Embeddings) {
+  for (const char* name : {"bert", "roberta", "distilbert"}) {
+    SCOPED_TRACE(name);
+    Load(name, Pooling::kMean);
+    ExpectGolden("mean", EmbedSpec{});
+    Load(name, Pooling::kCls);
+    ExpectGolden("first", EmbedSpec{});
+    Load(name, Pooling::kLast);
+    ExpectGolden("last", EmbedSpec{});
+  }
+}
+
+TEST_F(EncoderReadsTest, Classes) {
+  for (const char* name :
+       {"bert-classifier", "roberta-classifier", "xlm-roberta-reranker", "distilbert-classifier"}) {
+    SCOPED_TRACE(name);
+    Load(name);
+    ExpectGolden("outputs", ClassifySpec{});
+  }
+}
+
+TEST_F(EncoderReadsTest, RefusesWhatTheModelLacks) {
+  Load("bert-classifier");
+  RequestId id = 0;
+  const auto submit = [&](OutputSpec output, std::optional<int32_t> second_segment_begin) {
+    Request request = RequestOf(golden_[1], std::move(output));
+    request.second_segment_begin = second_segment_begin;
+    return engine_->Submit(
+        std::move(request), [](RequestOutput) {}, &id);
+  };
+  Status status = submit(GenerateSpec{}, std::nullopt);
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_THAT(status.message(), HasSubstr("output matrix"));
+  EXPECT_EQ(submit(EmbedSpec{}, std::nullopt).code(), StatusCode::kUnsupported);
+  status = submit(ClassifySpec{}, 8);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("second_segment_begin is 8, must be in [0, 7]"));
+}
+
+}  // namespace
+}  // namespace skein
