@@ -112,7 +112,7 @@ TEST(ActivationTest, IsAccurate) {
 TEST_P(RowwiseTest, Rotate) {
   constexpr int32_t kHeads = 3;
   for (int32_t head_dim : {2, 8, 20, 32, 64, 80, 96, 128}) {
-    for (const auto [normed, rotated] : {std::pair{false, true}, {true, true}, {false, false}}) {
+    for (const auto& [normed, rotated] : {std::pair{false, true}, {true, true}, {false, false}}) {
       const std::vector<float> x = Values(kHeads * head_dim), norm = Values(head_dim);
       const std::vector<float> cos = Values(head_dim / 2), sin = Values(head_dim / 2);
       std::vector<float> expected = x;

@@ -14,10 +14,8 @@ constexpr int32_t kPanelsPerTicket = 32;  // of labels
 
 void ForwardPass::CutOutputs() {
   const ModelWeights& w = *context_.weights;
-  // Of an encoder the tokens' last hidden states are wanted (encoded()), not logits.
-  SKEIN_CHECK(w.output.n() > 0 || batch_.logit_tokens.empty() || config().is_encoder());
-  SKEIN_CHECK(w.output.n() > 0 || batch_.label_outputs.empty());
-  SKEIN_CHECK((w.head_out.n() > 0 && !config().is_encoder()) || batch_.classified_rows.empty());
+  SKEIN_CHECK(w.output.n() > 0 || (batch_.logit_tokens.empty() && batch_.label_outputs.empty()));
+  SKEIN_CHECK(w.head_out.n() > 0 || batch_.classified_rows.empty());
   for (const LabelOutput& output : batch_.label_outputs) {
     SKEIN_CHECK(!output.labels.empty());
     for (const int32_t label : output.labels) SKEIN_CHECK(label >= 0 && label < w.output.n());
@@ -43,9 +41,7 @@ void ForwardPass::BeginChunk() {
     return CutProduct(Shape(chunk().count, w.n(), w.k()), context_.team->num_threads());
   };
   output_cut_ = {};
-  if (chunk().kind == OutputKind::kLogits && context_.weights->output.n() > 0) {
-    output_cut_ = cut(context_.weights->output);
-  }
+  if (chunk().kind == OutputKind::kLogits) output_cut_ = cut(context_.weights->output);
   if (chunk().kind == OutputKind::kClasses) output_cut_ = cut(context_.weights->head_out);
   if (chunk().kind != OutputKind::kLabels) return;
   CutLabels();
