@@ -1,19 +1,36 @@
 import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from skein_server import STORIES  # noqa: E402
+from skein_server import SHARED, SKEIN_BIN, STORIES  # noqa: E402
+
+
+def needed(path):
+    """`path`; skipped where it is absent, an error in CI."""
+    if not path.exists():
+        if os.environ.get("CI"):
+            pytest.fail(f"no {path}")
+        pytest.skip(f"needs {path}")
+    return path
 
 
 @pytest.fixture(scope="session")
 def stories():
-    """The real small model; skipped where the shared data is absent, an error in CI."""
-    if not STORIES.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"no {STORIES}")
-        pytest.skip(f"needs {STORIES}")
-    return STORIES
+    """The real small model."""
+    return needed(STORIES)
+
+
+@pytest.fixture(scope="session")
+def tiny_qwen3(tmp_path_factory):
+    """A small random model with Qwen3's tokenizer and chat template: its decisions are noise, but they
+    are read as those of any chat model."""
+    tokenizer = needed(SHARED / "tokenizers/qwen3")
+    model = tmp_path_factory.mktemp("models") / "tiny"
+    subprocess.run([SKEIN_BIN, "model", "init", "--shape", "tiny", "--tokenizer", str(tokenizer),
+                    str(model)], check=True)
+    return model

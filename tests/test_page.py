@@ -8,9 +8,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
-from skein_server import ROOT, SkeinServer
-
-MODEL = ROOT / "models/default"
+from skein_server import SkeinServer
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +25,8 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def server():
-    with SkeinServer(MODEL) as running:
+def server(tiny_qwen3):
+    with SkeinServer(tiny_qwen3) as running:
         yield running
 
 

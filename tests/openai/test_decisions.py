@@ -2,13 +2,12 @@
 import concurrent.futures
 import json
 import math
-import subprocess
 import urllib.error
 import urllib.request
 
 import openai
 import pytest
-from skein_server import SHARED, SKEIN_BIN, SkeinServer
+from skein_server import SkeinServer
 
 MODEL = "tiny"
 INPUT = "The food was cold and the waiter forgot us. We shall not come back. " * 6
@@ -23,18 +22,8 @@ QUESTIONS = [
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    tokenizer = SHARED / "tokenizers/qwen3"
-    if not tokenizer.exists():
-        pytest.skip(f"needs {tokenizer}")
-    model = tmp_path_factory.mktemp("models") / MODEL
-    subprocess.run([SKEIN_BIN, "model", "init", "--shape", "tiny", "--tokenizer", str(tokenizer),
-                    str(model)], check=True)
-    with SkeinServer(model) as running:
-        status, answer = post(running, "/v1/decisions", input="x", questions=QUESTIONS[:1])
-        if "cannot read outputs" in str(answer):
-            pytest.skip("this engine cannot read labels")
-        assert status == 200, answer
+def server(tiny_qwen3):
+    with SkeinServer(tiny_qwen3) as running:
         yield running
 
 
