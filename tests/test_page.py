@@ -80,6 +80,9 @@ def test_charts_follow_the_metrics(browser, server):
     wait(browser, lambda: len(texts(browser, ".answer")) == 3)
     # The next reading of the counters sees the decision: the second chart leaves zero.
     wait(browser, lambda: any(not text.endswith("top 0") for text in texts(browser, ".legend")[1:2]))
+    # And the latencies have a point.
+    wait(browser, lambda: any("h0" in (p.get_attribute("d") or "") for p in
+                              browser.find_elements(By.CSS_SELECTOR, "svg[aria-label^=Latency] path")))
     picture = os.environ.get("SKEIN_SCREENSHOT")
     if picture:
         wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, paths)[0].get_attribute("d").count("L") > 5)
