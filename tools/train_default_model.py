@@ -143,8 +143,8 @@ def step_loss(net, encoder, maker, args, warm_up, with_chat):
         lines[i, [place for place, _ in row[7]]] = True
     both, options = net(ids, positions, segments, wanted | head, lines)
     both = both.float()
-    flags = torch.tensor([flag for row in rows for _, flag in row[7]])
-    option_loss = F.cross_entropy(options.float(), flags)
+    flags = torch.tensor([flag for row in rows for _, flag in row[7]], dtype=torch.long)
+    option_loss = F.cross_entropy(options.float(), flags, reduction="sum") / max(1, len(flags))
     is_answer = wanted[wanted | head]
     logits = both[is_answer]
     loss = (F.cross_entropy(logits, targets, reduction="none") * weights).sum() / weights.sum()
