@@ -219,35 +219,6 @@ TEST_P(GemmTest, SwiGluIsTheProductsAndThenSiluMul) {
 }
 
 // A product with copies of some rows is those columns of the whole product.
-TEST_P(GemmTest, CopiedRowsGiveTheColumnsOfTheWholeProduct) {
-  for (DType dtype : {DType::kF32, DType::kBf16}) {
-    const int32_t m = random_.Integer(1, 40), n = random_.Integer(20, 200);
-    const int32_t k = random_.Integer(1, 200);
-    const int32_t num_labels = random_.Integer(1, 40);
-    const TypedArray a(random_.Floats(size_t(m) * k, dtype, Range::kExtreme), dtype);
-    PackedWeight w(n, k, dtype), labels(num_labels, k, dtype);
-    w.PackRows(0, n, random_.Floats(size_t(n) * k, dtype, Range::kExtreme).data(), DType::kF32);
-    std::vector<float> all(size_t(m) * n), some(size_t(m) * num_labels), expected;
-    std::vector<int32_t> rows(num_labels);
-    for (int32_t i = 0; i < num_labels; ++i) {
-      rows[i] = random_.Integer(0, n - 1);
-      labels.CopyRow(i, w, rows[i]);
-    }
-    GemmCall call = {
-        .a = a.data(), .lda = k, .m = m, .w = &w, .n_end = n, .out = all.data(), .ldo = n};
-    kernels_->Gemm(call);
-    call.w = &labels;
-    call.n_end = num_labels;
-    call.out = some.data();
-    call.ldo = num_labels;
-    kernels_->Gemm(call);
-    for (int32_t r = 0; r < m; ++r) {
-      for (int32_t row : rows) expected.push_back(all[size_t(r) * n + row]);
-    }
-    EXPECT_TRUE(SameBits(some, expected));
-  }
-}
-
 // The matrix unit's code runs everywhere: emulated where the processor has none, if it can run the
 // AVX-512 code around it.
 std::vector<Isa> IsasHereOrEmulated() {

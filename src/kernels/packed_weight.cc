@@ -135,17 +135,6 @@ void PackedWeight::PackRows(int32_t row_begin, int32_t num_rows, const void* src
   pack(row_begin, num_rows, k_, static_cast<const std::byte*>(src), buffer_.data(), panel_bytes_);
 }
 
-void PackedWeight::CopyRow(int32_t row, const PackedWeight& from, int32_t from_row) {
-  SKEIN_CHECK(row >= 0 && row < n_ && from_row >= 0 && from_row < from.n_);
-  SKEIN_CHECK(k_ == from.k_ && dtype_ == from.dtype_);
-  constexpr size_t kWordBytes = 4;  // one f32, or a pair of bf16
-  const std::byte* src = from.panel(from_row / kPanelCols) + from_row % kPanelCols * kWordBytes;
-  std::byte* dst = buffer_.data() + row / kPanelCols * panel_bytes_ + row % kPanelCols * kWordBytes;
-  for (size_t i = 0; i < panel_bytes_; i += kPanelCols * kWordBytes) {
-    std::memcpy(dst + i, src + i, kWordBytes);
-  }
-}
-
 void PackedWeight::UnpackRow(int32_t row, float* out) const {
   SKEIN_CHECK(row >= 0 && row < n_);
   const auto unpack = dtype_ == DType::kF32 ? UnpackRowAs<float> : UnpackRowAs<Bf16>;

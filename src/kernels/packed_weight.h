@@ -34,11 +34,6 @@ class PackedWeight {
   // even; bf16 to f32 is exact.
   void PackRows(int32_t row_begin, int32_t num_rows, const void* src, DType src_dtype);
 
-  // Row `row` becomes row `from_row` of `from`, bit for bit; `from` has the same k and type. So a
-  // product with chosen rows only (label tokens of an output matrix) has the bits of the whole
-  // product's columns. Reads a cache line for each 4 bytes. Threads as for PackRows.
-  void CopyRow(int32_t row, const PackedWeight& from, int32_t from_row);
-
   // The inverse for one row: out [k].
   void UnpackRow(int32_t row, float* out) const;
 
