@@ -36,6 +36,7 @@ void AddBenchCommand(CLI::App* app, int* exit_status) {
   AddBenchLimitsCommand(bench, exit_status);
   AddBenchKernelsCommand(bench, exit_status);
   AddBenchForwardCommand(bench, exit_status);
+  AddBenchRerankCommand(bench, exit_status);
 }
 
 }  // namespace skein

@@ -24,16 +24,18 @@ struct ForwardWorkspace {
   static size_t OutputBytes(const ModelWeights& weights, const ForwardLimits& limits);
 
   AlignedBuffer memory;
-  float* x = nullptr;            // [max_tokens, hidden]: the residual stream
-  std::byte* h = nullptr;        // t [max_tokens, hidden]: after a norm
-  float* qkv = nullptr;          // [max_tokens, (num_heads + 2 * num_kv_heads) * head_dim]
-  std::byte* q = nullptr;        // t [max_tokens, num_heads * head_dim]: rotated, rounded
-  std::byte* attn = nullptr;     // t [max_tokens, num_heads * head_dim]
-  float* up = nullptr;           // [max_tokens, intermediate_padded], of an encoder
-  std::byte* act = nullptr;      // t [max_tokens, intermediate_padded]
-  std::byte* logit_h = nullptr;  // t [max_logit_rows, hidden]
-  float* logits = nullptr;       // [max_logit_rows, output_width]: outputs of any kind
-  size_t output_width = 0;       // the widest of vocab, hidden and num_classes
+  float* x = nullptr;         // [max_tokens, hidden]: the residual stream
+  std::byte* h = nullptr;     // t [max_tokens, hidden]: after a norm
+  float* qkv = nullptr;       // [max_tokens, (num_heads + 2 * num_kv_heads) * head_dim]
+  std::byte* q = nullptr;     // t [max_tokens, num_heads * head_dim]: rotated, rounded
+  std::byte* attn = nullptr;  // t [max_tokens, num_heads * head_dim]
+  float* up = nullptr;        // [max_tokens, intermediate_padded], of an encoder
+  std::byte* act = nullptr;   // t [max_tokens, intermediate_padded]
+  // t [max_logit_rows, head_width]; of all but embeddings the first [max_logit_rows, hidden].
+  std::byte* logit_h = nullptr;
+  float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind
+  size_t output_width = 0;  // the widest of vocab, head_width and num_classes
+  size_t head_width = 0;    // the widest of hidden and the Dense modules behind the pooling
 
  private:
   ForwardWorkspace() = default;

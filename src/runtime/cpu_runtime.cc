@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "model/forward_workspace.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/free_memory.h"
@@ -185,6 +186,11 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
       std::make_unique<ThreadTeam>(options.threads > 0 ? options.threads : std::max(cores, 1));
   SKEIN_ASSIGN_OR_RETURN(ModelWeights weights,
                          LoadWeights(options.model_dir, config, dtype, *team, options.progress));
+  for (const DenseModule& module : options.dense) {
+    SKEIN_CHECK(module.in_features == weights.embedding_size());
+    SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));
+    weights.embedding_dense.push_back(std::move(dense));
+  }
   // Planned when the weights are there: what is free then can be had.
   SKEIN_ASSIGN_OR_RETURN(const KvPlan plan, PlanKv(options, config, block_bytes));
   const ForwardLimits limits = {

@@ -118,7 +118,8 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
                                 : ExecutionClass::kDecode;
   record->whole = RunsWhole(config_, request);
   record->next_prompt_logprob = FirstPromptLogprob(request);
-  record->shares_prefix = !record->whole && record->next_prompt_logprob == record->prompt_len;
+  record->shares_prefix =
+      !record->whole && (!request.prompt_logprobs || record->next_prompt_logprob > 1);
   record->num_live = NumSamples(request);
   record->live.assign(record->num_live, true);
   record->times.arrival_us = now_us;
