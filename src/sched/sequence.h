@@ -70,7 +70,8 @@ struct RequestRecord {
   // The first position whose log-probability is wanted and has not been delivered; prompt_len where
   // there is none. What is computed again does not deliver it again.
   int32_t next_prompt_logprob = 0;
-  std::vector<bool> live;  // [num_samples]: not ended
+  int32_t flock_member = -1;  // its number in the decode set (sched/flock.h); -1: not there
+  std::vector<bool> live;     // [num_samples]: not ended
   int32_t num_live = 0;
   int32_t cached_tokens = 0;
   RequestTimes times;
