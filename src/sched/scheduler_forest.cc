@@ -88,7 +88,7 @@ void Scheduler::Inherit(Sequence* leader, const Sequence& peer) {
 // are blocks for it and for the head.
 void Scheduler::FormTrunk(Sequence* head) {
   std::vector<Sequence*> peers;
-  peers_.Find(*head, kMaxFamily, &peers);
+  watch_.Find(*head, kMaxFamily, &peers);
   const PrefixScope& scope = head->blocks.hashes().scope();
   std::ranges::sort(peers, {}, &Sequence::key);
   const auto repeated = std::ranges::unique(peers);
@@ -146,7 +146,7 @@ void Scheduler::CompleteTrunk(const StepRow& row) {
 
 void Scheduler::Join(Sequence* sequence, Trunk* trunk) {
   SKEIN_CHECK(sequence->trunk == nullptr && sequence->blocks.table().empty());
-  peers_.Erase(sequence);
+  watch_.Erase(sequence);
   sequence->trunk = trunk;
   sequence->trunk_place = trunk->members.size();
   trunk->members.push_back(sequence);
@@ -189,7 +189,7 @@ void Scheduler::GiveUpTrunk(Trunk* trunk) {
     Sequence* member = trunk->members.back();
     const bool last = trunk->members.size() == 1;
     LeaveTrunk(member);
-    peers_.Insert(member, blocks_);
+    watch_.Insert(member, blocks_);
     if (last) return;  // the trunk is gone
   }
 }

@@ -15,8 +15,7 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   preempted_in_round_ = false;
   reserved_for_ = nullptr;
   tokens_left_ = config_.max_num_batched_tokens;
-  peers_.Follow(blocks_);
-  blocks_.ForgetChanges();
+  Recalibrate();
   ReclaimForDecodes();
   if (config_.sharing == Sharing::kChunked) {
     PlanDecodes();
@@ -31,6 +30,8 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   }
   const StepPlan* plan = BuildPlan();
   in_flight_ = true;
+  planned_us_ = now_us;
+  if (cost_.known()) step_work_ = WorkOf(*plan);
   for (SchedulerObserver* observer : observers_) observer->OnPlan(iteration_, *plan, now_us);
   ++iteration_;
   return plan;
@@ -124,17 +125,17 @@ int32_t Scheduler::DecodeReserve() {
 
 void Scheduler::EnterWaiting(Sequence* sequence) {
   waiting_.Insert(sequence);
-  const bool may_share = config_.forests && sequence->oneshot() && sequence->request->shares_prefix;
-  if (may_share && sequence->state == SequenceState::kWaiting) peers_.Insert(sequence, blocks_);
+  if (IsWatched(*sequence)) watch_.Insert(sequence, blocks_);
 }
 
 void Scheduler::LeaveWaiting(Sequence* sequence) {
   waiting_.Erase(sequence);
-  peers_.Erase(sequence);
+  watch_.Erase(sequence);
 }
 
 void Scheduler::PlanPrefills(TimeUs now_us) {
   for (Sequence* sequence : running_) {
+    if (StepIsFull()) break;
     if (sequence->state == SequenceState::kPrefilling) PlanChunk(sequence);
   }
   // Blocks that a decode has just won from the youngest are not given away again.
@@ -147,7 +148,7 @@ void Scheduler::PlanPrefills(TimeUs now_us) {
 void Scheduler::AdmitWaiting(TimeUs now_us) {
   bool want_oneshot = true;
   bool want_decode = true;
-  while (tokens_left_ > 0) {
+  while (tokens_left_ > 0 && !StepIsFull()) {
     Sequence* head = waiting_.Head(want_oneshot, want_decode);
     if (head == nullptr || !MayJoin(*head)) return;
     if (head->slots_needed() > config_.max_num_seqs - slots_used_) {
@@ -157,6 +158,8 @@ void Scheduler::AdmitWaiting(TimeUs now_us) {
     } else {
       switch (PlanHead(head, now_us)) {
         case Planned::kYes:
+          // Its blocks may have come from the cache.
+          if (config_.order == Order::kSrjfCalibrated) Recalibrate();
           break;
         case Planned::kLater:
           waiting_.Erase(head);
@@ -330,8 +333,8 @@ PlanRow Scheduler::MakeRow(const StepRow& row) {
       plan_row.fork = {trunk->blocks.table()[block], plan_row.block_table[block], tail};
     }
   }
-  plan_row.second_segment_begin = sequence->request->request.second_segment_begin.value_or(
-      std::numeric_limits<int32_t>::max());
+  plan_row.second_segment_begin =
+      sequence->request->request.second_segment_begin.value_or(std::numeric_limits<int32_t>::max());
   return plan_row;
 }
 
