@@ -32,7 +32,7 @@ TEST(RerankBenchTest, ComputesTheQueryOnce) {
   ASSERT_TRUE(runtime.ok()) << runtime.status().message();
   RerankBench bench(runtime.value().get(), 64, 1);
   for (int round = 0; round < 2; ++round) {  // the second finds nothing of the first
-    const Result<RerankTime> time = bench.Rerank({70, 9, 20});
+    Result<RerankTime> time = bench.Rerank({70, 9, 20});
     ASSERT_TRUE(time.ok()) << time.status().message();
     EXPECT_EQ(time->computed_tokens, 70 + 9 * 20);
     EXPECT_EQ(time->shared_tokens, 9 * 70);

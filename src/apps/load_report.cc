@@ -16,13 +16,13 @@ namespace {
 
 constexpr size_t kMaxErrorKinds = 20;
 
-std::optional<double> TpotMs(const RequestRecord& record) {
+std::optional<double> TpotMs(const LoadRecord& record) {
   if (record.output_tokens < 2) return std::nullopt;
   return static_cast<double>(record.e2el_us - record.ttft_us) / 1e3 /
          static_cast<double>(record.output_tokens - 1);
 }
 
-bool MeetsTargets(const RequestRecord& record, const GoodputTargets& goodput) {
+bool MeetsTargets(const LoadRecord& record, const GoodputTargets& goodput) {
   if (!record.ok) return false;
   const double ttft_ms = static_cast<double>(record.ttft_us) / 1e3;
   if (record.slo_ttft_us && record.ttft_us > *record.slo_ttft_us) return false;
@@ -31,14 +31,14 @@ bool MeetsTargets(const RequestRecord& record, const GoodputTargets& goodput) {
   return !goodput.e2el_ms || static_cast<double>(record.e2el_us) / 1e3 <= *goodput.e2el_ms;
 }
 
-LoadFigures MakeFigures(std::string request_class, const std::vector<const RequestRecord*>& records,
+LoadFigures MakeFigures(std::string request_class, const std::vector<const LoadRecord*>& records,
                         double duration_s, const GoodputTargets& goodput) {
   LoadFigures figures;
   figures.request_class = std::move(request_class);
   std::vector<double> ttft, tpot, itl, e2el;
   bool has_targets = goodput.any();
   int64_t good = 0;
-  for (const RequestRecord* record : records) {
+  for (const LoadRecord* record : records) {
     has_targets = has_targets || record->slo_ttft_us.has_value();
     good += MeetsTargets(*record, goodput);
     if (!record->ok) {
@@ -104,9 +104,9 @@ void AddFigures(const LoadFigures& figures, nlohmann::ordered_json* json) {
 }
 
 std::vector<std::pair<std::string, int64_t>> CountErrors(
-    const std::vector<RequestRecord>& records) {
+    const std::vector<LoadRecord>& records) {
   std::map<std::string, int64_t> counts;
-  for (const RequestRecord& record : records) {
+  for (const LoadRecord& record : records) {
     if (!record.ok) ++counts[record.error];
   }
   std::vector<std::pair<std::string, int64_t>> errors(counts.begin(), counts.end());
@@ -208,13 +208,13 @@ Distribution Summarize(std::vector<double> values) {
   return result;
 }
 
-LoadReport MakeLoadReport(const std::vector<RequestRecord>& records, TimeUs duration_us,
+LoadReport MakeLoadReport(const std::vector<LoadRecord>& records, TimeUs duration_us,
                           const GoodputTargets& goodput) {
   LoadReport report;
   report.duration_s = static_cast<double>(duration_us) / 1e6;
-  std::vector<const RequestRecord*> all;
-  std::map<std::string, std::vector<const RequestRecord*>> by_class;
-  for (const RequestRecord& record : records) {
+  std::vector<const LoadRecord*> all;
+  std::map<std::string, std::vector<const LoadRecord*>> by_class;
+  for (const LoadRecord& record : records) {
     all.push_back(&record);
     if (!record.request_class.empty()) by_class[record.request_class].push_back(&record);
   }

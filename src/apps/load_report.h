@@ -13,7 +13,7 @@
 namespace skein {
 
 // What a load generator saw of one request. Times in microseconds.
-struct RequestRecord {
+struct LoadRecord {
   std::string request_class;   // of the workload; empty if it has none
   bool ok = false;             // answered to the end
   std::string error;           // why not
@@ -89,7 +89,7 @@ struct LoadReport {
   std::optional<EngineFigures> engine;
 };
 
-LoadReport MakeLoadReport(const std::vector<RequestRecord>& records, TimeUs duration_us,
+LoadReport MakeLoadReport(const std::vector<LoadRecord>& records, TimeUs duration_us,
                           const GoodputTargets& goodput);
 
 // Under the names of `vllm bench serve`: duration, completed, ..., p99_e2el_ms; what that does not

@@ -8,8 +8,8 @@
 namespace skein {
 namespace {
 
-RequestRecord Record(TimeUs ttft_us, TimeUs e2el_us, int64_t output_tokens) {
-  RequestRecord record;
+LoadRecord Record(TimeUs ttft_us, TimeUs e2el_us, int64_t output_tokens) {
+  LoadRecord record;
   record.ok = true;
   record.ttft_us = ttft_us;
   record.e2el_us = e2el_us;
@@ -58,7 +58,7 @@ TEST(SummarizeTest, QuantilesAreMonotoneAndBounded) {
 }
 
 TEST(LoadReportTest, Rates) {
-  std::vector<RequestRecord> records = {Record(100'000, 500'000, 5), Record(200'000, 200'000, 1),
+  std::vector<LoadRecord> records = {Record(100'000, 500'000, 5), Record(200'000, 200'000, 1),
                                         Record(300'000, 1'000'000, 8)};
   records[0].itl_us = {100'000, 100'000, 100'000, 100'000};
   records[1].cached_tokens = 4;
@@ -85,7 +85,7 @@ TEST(LoadReportTest, Rates) {
 }
 
 TEST(LoadReportTest, GoodputNeedsEveryTarget) {
-  std::vector<RequestRecord> records = {Record(100'000, 500'000, 5), Record(300'000, 400'000, 2),
+  std::vector<LoadRecord> records = {Record(100'000, 500'000, 5), Record(300'000, 400'000, 2),
                                         Record(100'000, 2'000'000, 3)};
   GoodputTargets goodput;
   goodput.ttft_ms = 200;
@@ -97,7 +97,7 @@ TEST(LoadReportTest, GoodputNeedsEveryTarget) {
 }
 
 TEST(LoadReportTest, OwnDeadlinesAndClasses) {
-  std::vector<RequestRecord> records;
+  std::vector<LoadRecord> records;
   for (int i = 0; i < 4; ++i) {
     records.push_back(Record(100'000 * (i + 1), 1'000'000, 1));
     records.back().request_class = i < 3 ? "text" : "file";
@@ -113,7 +113,7 @@ TEST(LoadReportTest, OwnDeadlinesAndClasses) {
 }
 
 TEST(LoadReportTest, FailedRequestsLowerTheAttainment) {
-  std::vector<RequestRecord> records = {Record(1, 1, 1), {}};
+  std::vector<LoadRecord> records = {Record(1, 1, 1), {}};
   records[0].slo_ttft_us = records[1].slo_ttft_us = 1000;
   EXPECT_DOUBLE_EQ(*MakeLoadReport(records, 1'000'000, {}).total.slo_attainment, 0.5);
 }
