@@ -183,14 +183,16 @@ void Sampler::FillTop(const float* logits, float log_sum_exp, int32_t count,
                                               : a.token < b.token;
   };
   // A heap of the best so far, the worst of them first. Ids ascend: an equal one is no better.
-  for (int32_t id = 0; id < vocab_; ++id) {
-    if (std::ssize(*top) == count) {
-      if (!(logits[id] > logits[top->front().token])) continue;
-      std::pop_heap(top->begin(), top->end(), better);
-      top->pop_back();
-    }
-    top->push_back({id, logits[id] - log_sum_exp, 0});
+  const int32_t num_first = std::min(count, vocab_);
+  for (int32_t id = 0; id < num_first; ++id) top->push_back({id, logits[id] - log_sum_exp, 0});
+  std::make_heap(top->begin(), top->end(), better);
+  float worst = logits[top->front().token];
+  for (int32_t id = num_first; id < vocab_; ++id) {
+    if (!(logits[id] > worst)) continue;
+    std::pop_heap(top->begin(), top->end(), better);
+    top->back() = {id, logits[id] - log_sum_exp, 0};
     std::push_heap(top->begin(), top->end(), better);
+    worst = logits[top->front().token];
   }
   std::sort_heap(top->begin(), top->end(), better);
   int32_t next_rank = 0;
