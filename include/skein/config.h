@@ -18,7 +18,7 @@ struct CostFit {
 // refused with its name.
 struct EngineConfig {
   // A point of the policy space: "prelude", "vllm-fcfs" (also called "chunked-fcfs"), "paged-fcfs",
-  // "prefill-only", "nano-vllm" or "request-level".
+  // "prefill-only", "feather", "nano-vllm" or "request-level".
   std::string preset = "prelude";
   // Of the preset's choices, where not empty, these instead.
   std::string order;     // of waiting work: "fcfs", "fair", "srjf" or "srjf-calibrated"
@@ -29,6 +29,15 @@ struct EngineConfig {
   std::string jct = "proxy";
   double aging = 0.1;
   CostFit cost;  // of the device, from a profile run
+  std::string decode_set;  // who joins the running batch: "static", "fill" or "flock"
+  // Decode set "flock": when the best companion is not added ("never", "heuristic", "bandit" or
+  // "q-learning"; empty: "bandit"), what such a rule has learned before (JSON, a
+  // table of sched/stop_table.h; empty: nothing), the seed of its random decisions, and how
+  // long a request may be passed by others at most. At least 1.
+  std::string flock_stop;
+  std::string flock_table;
+  uint64_t flock_seed = 0;
+  int32_t flock_max_wait_ms = 10'000;
 
   int32_t vocab_size = 0;                 // of the model; token ids are below it
   int32_t max_model_len = 0;              // tokens: prompt and output together

@@ -15,6 +15,7 @@
 #include "apps/generation_config.h"
 #include "apps/model_traits.h"
 #include "apps/read_file.h"
+#include "apps/stop_table_writer.h"
 #include "base/byte_size.h"
 #include "engine/engine_loop.h"
 #include "io/model_dir.h"
@@ -95,6 +96,7 @@ class CpuModelHost final : public ModelHost {
   std::unique_ptr<CpuRuntime> runtime_;
   std::ofstream record_file_;
   std::optional<SchedulerRecorder> recorder_;
+  std::optional<StopTableWriter> table_writer_;
   std::optional<TracePrinter> trace_printer_;
   std::unique_ptr<EngineLoop> engine_;  // after what it uses
   ModelEntry entry_;
@@ -134,6 +136,12 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.num_kv_blocks = runtime_->num_kv_blocks();
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
+  config.decode_set = options.decode_set;
+  config.flock_stop = options.flock_stop;
+  config.flock_max_wait_ms = options.flock_max_wait_ms;
+  if (std::filesystem::exists(options.flock_table)) {
+    SKEIN_ASSIGN_OR_RETURN(config.flock_table, ReadFile(options.flock_table));
+  }
   config.max_queued_requests = options.max_queued_requests;
   config.max_logprobs = options.max_logprobs;
   config.enable_prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
@@ -167,6 +175,10 @@ Status CpuModelHost::InitObservers(const ModelHostOptions& options,
     recorder_.emplace(&record_file_);
     observers->push_back(&*recorder_);
   }
+  if (!options.flock_table.empty()) {
+    table_writer_.emplace(options.flock_table);
+    observers->push_back(&*table_writer_);
+  }
   if (options.trace) {
     trace_printer_.emplace(&std::cerr);
     observers->push_back(&*trace_printer_);
@@ -183,7 +195,20 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
   app->add_option("--scheduling", o->scheduling,
                   "Scheduling preset: prelude (shared prefixes computed once, fair between "
-                  "clients), chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm or request-level")
+                  "clients), feather (who shares a prefix decodes together), "
+                  "chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm or request-level")
+      ->capture_default_str();
+  app->add_option("--decode-set", o->decode_set,
+                  "Who joins the running batch, instead of the preset's: static (nobody until it "
+                  "has ended), fill (as many as fit) or flock (who shares most with it first)");
+  app->add_option("--flock-stop", o->flock_stop,
+                  "When flock stops adding: never, heuristic, bandit (default) or q-learning");
+  app->add_option("--flock-table", o->flock_table,
+                  "What a learning --flock-stop knows: read from this file if there is one, "
+                  "written there at the end (see skein policy show)");
+  app->add_option("--flock-max-wait-ms", o->flock_max_wait_ms,
+                  "How long others may pass a request by that shares little, with flock")
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app->add_option("--threads", o->threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, kThreadsMax))

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -24,7 +25,7 @@ struct Preset {
   Batching batching = Batching::kBudget;
 };
 
-constexpr std::array<Preset, 7> kPresets = {{
+constexpr std::array<Preset, 8> kPresets = {{
     {"prelude", Sharing::kChunked, DecodeSet::kFill, Order::kFair, true},
     {"vllm-fcfs", Sharing::kChunked, DecodeSet::kFill},
     {"chunked-fcfs", Sharing::kChunked, DecodeSet::kFill},
@@ -33,6 +34,7 @@ constexpr std::array<Preset, 7> kPresets = {{
     {"request-level", Sharing::kWhole, DecodeSet::kStatic},
     {"prefill-only", Sharing::kWhole, DecodeSet::kFill, Order::kSrjfCalibrated, false,
      Batching::kSingle},
+    {"feather", Sharing::kChunked, DecodeSet::kFlock},
 }};
 
 template <typename Value>
@@ -45,6 +47,8 @@ constexpr std::pair<std::string_view, Order> kOrders[] = {
     {"srjf-calibrated", Order::kSrjfCalibrated}};
 constexpr std::pair<std::string_view, Batching> kBatchings[] = {{"single", Batching::kSingle},
                                                                 {"budget", Batching::kBudget}};
+constexpr std::pair<std::string_view, DecodeSet> kDecodeSets[] = {
+    {"static", DecodeSet::kStatic}, {"fill", DecodeSet::kFill}, {"flock", DecodeSet::kFlock}};
 constexpr std::pair<std::string_view, Jct> kJcts[] = {{"proxy", Jct::kMissingTokens},
                                                       {"model", Jct::kModel}};
 
@@ -64,20 +68,47 @@ Status Choose(const char* member, const std::string& name, Names<Value> names, V
           fmt::format("{} is '{}', must be one of: {}", member, name, known), member};
 }
 
+Status CheckRange(const char* name, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return Status::Ok();
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{} is {}, must be in [{}, {}]", name, value, low, high), name};
+}
+
+Status ApplyFlock(const EngineConfig& config, SchedulerConfig* scheduler) {
+  SKEIN_RETURN_IF_ERROR(CheckRange("flock_max_wait_ms", config.flock_max_wait_ms, 1, 1 << 30));
+  FlockOptions& flock = scheduler->flock;
+  flock.max_wait_us = TimeUs{1000} * config.flock_max_wait_ms;
+  flock.stop.seed = config.flock_seed;
+  if (!config.flock_stop.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(flock.stop.rule, ParseStopRule(config.flock_stop));
+  }
+  if (config.flock_table.empty()) return Status::Ok();
+  Result<StopTable> table = StopTable::FromJson(config.flock_table);
+  if (!table.ok()) {
+    return {StatusCode::kInvalidArgument, "flock_table: " + table.status().message(),
+            "flock_table"};
+  }
+  if (table->rule != flock.stop.rule) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("flock_table was learned by '{}', flock_stop is '{}'", NameOf(table->rule),
+                        NameOf(flock.stop.rule)),
+            "flock_table"};
+  }
+  scheduler->flock_learned = std::make_shared<const StopTable>(std::move(table).value());
+  return Status::Ok();
+}
+
 Status ApplyChoices(const EngineConfig& config, SchedulerConfig* scheduler) {
   SKEIN_RETURN_IF_ERROR(Choose<Order>("order", config.order, kOrders, &scheduler->order));
   SKEIN_RETURN_IF_ERROR(
       Choose<Batching>("batching", config.batching, kBatchings, &scheduler->batching));
   SKEIN_RETURN_IF_ERROR(Choose<Jct>("jct", config.jct, kJcts, &scheduler->jct));
+  SKEIN_RETURN_IF_ERROR(
+      Choose<DecodeSet>("decode_set", config.decode_set, kDecodeSets, &scheduler->decode_set));
+  SKEIN_RETURN_IF_ERROR(ApplyFlock(config, scheduler));
   if (config.aging >= 0 && config.aging <= kMaxAging) return Status::Ok();
   return {StatusCode::kInvalidArgument,
           fmt::format("aging is {}, must be in [0, {}]", config.aging, kMaxAging), "aging"};
-}
-
-Status CheckRange(const char* name, int64_t value, int64_t low, int64_t high) {
-  if (value >= low && value <= high) return Status::Ok();
-  return {StatusCode::kInvalidArgument,
-          fmt::format("{} is {}, must be in [{}, {}]", name, value, low, high), name};
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/result.h"
+#include "sched/stop_policy.h"
 #include "skein/config.h"
 #include "skein/request.h"
 
@@ -21,6 +23,7 @@ enum class DecodeSet {
   kStatic,  // request-level: a batch forms, runs until its last request has finished, and only
             // then returns its results and gives its slots to the next
   kFill,    // continuous: as many as fit, at every step
+  kFlock,   // continuous: best companion first, until the stop rule says so (sched/flock.h)
 };
 
 // Who is first among waiting requests of one priority.
@@ -30,6 +33,15 @@ enum class Order {
   // Shortest remaining job first (sched/jct_order.h):
   kSrjf,            // as things were when the request arrived
   kSrjfCalibrated,  // as they are, with every change of the prefix cache
+};
+
+// The decode set `flock`.
+struct FlockOptions {
+  StopOptions stop;
+  // A request that has waited so long is overdue: it is next, whatever it shares and whatever the
+  // stop rule says. At least 1.
+  TimeUs max_wait_us = 10'000'000;
+  int32_t blocks_per_chunk = 1;
 };
 
 // How much prefill work goes into a step.
@@ -50,6 +62,8 @@ struct SchedulerConfig {
   Jct jct = Jct::kMissingTokens;
   double aging = 0.1;  // sched/jct_order.h
   CostFit cost;
+  FlockOptions flock;
+  std::shared_ptr<const StopTable> flock_learned;  // what its stop rule continues from, or null
   // OneShot requests that share a prefix which is not cached compute it once, in a row of its own
   // (sched/trunk.h), and a request may wait for another that is computing its prefix.
   bool forests = false;

@@ -6,18 +6,11 @@
 #include <vector>
 
 #include "kv/chunked_hash_tree.h"
+#include "sched/config.h"
 #include "sched/sequence.h"
 #include "sched/stop_policy.h"
 
 namespace skein {
-
-struct FlockOptions {
-  StopOptions stop;
-  // A request that has waited so long is overdue: it is next, whatever it shares and whatever the
-  // stop rule says. At least 1.
-  TimeUs max_wait_us = 10'000'000;
-  int32_t blocks_per_chunk = 1;
-};
 
 // The decode set `flock`: who joins the batch next. Decode-class requests wait in a chunked hash
 // tree; the best companion of those that are in the batch is put to the stop policy. A scheduler's

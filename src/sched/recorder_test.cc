@@ -107,8 +107,13 @@ std::string RecordRun(uint64_t seed, const char* preset) {
 
 SchedulerConfig ConfigOf(const json& event) {
   return {.sharing = event["sharing"] == "whole" ? Sharing::kWhole : Sharing::kChunked,
-          .decode_set = event["decode_set"] == "static" ? DecodeSet::kStatic : DecodeSet::kFill,
+          .decode_set = event["decode_set"] == "static"  ? DecodeSet::kStatic
+                        : event["decode_set"] == "flock" ? DecodeSet::kFlock
+                                                         : DecodeSet::kFill,
           .order = event["order"] == "fair" ? Order::kFair : Order::kFcfs,
+          .flock = {.stop = {.rule = ParseStopRule(event["flock_stop"].get<std::string>()).value(),
+                             .seed = event["flock_seed"]},
+                    .max_wait_us = event["flock_max_wait_us"]},
           .forests = event["forests"],
           .max_prefix_wait_us = event["max_prefix_wait_us"],
           .num_kv_blocks = event["num_kv_blocks"],
@@ -183,7 +188,7 @@ std::string Replay(const std::string& log) {
 
 TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    for (const char* preset : {"prelude", "vllm-fcfs", "request-level"}) {
+    for (const char* preset : {"prelude", "vllm-fcfs", "request-level", "feather"}) {
       SCOPED_TRACE(preset + std::string(" seed ") + std::to_string(seed));
       const std::string log = RecordRun(seed, preset);
       EXPECT_NE(log.find("\"class\":\"mixed\""), std::string::npos);

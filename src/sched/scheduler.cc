@@ -83,7 +83,16 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserve
       blocks_(config.num_kv_blocks, config.prefix_caching),
       jct_order_(config),
       cost_(config.cost) {
+  if (config.decode_set == DecodeSet::kFlock) {
+    flock_.emplace(config.flock, config.flock_learned.get());
+  }
   for (SchedulerObserver* observer : observers_) observer->OnStart(config_);
+}
+
+Scheduler::~Scheduler() {
+  for (SchedulerObserver* observer : observers_) {
+    observer->OnEnd(flock_ ? flock_->table() : nullptr);
+  }
 }
 
 Status Scheduler::CheckFits(const SchedulerConfig& config, const Request& request) {
@@ -132,10 +141,12 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   const int64_t length = record->prompt_len + record->budget;
   if (record->execution_class == ExecutionClass::kDecode) sequence->tokens.reserve(length);
   sequence->blocks.Reserve(length);
-  if (blocks_.prefix_caching() || config_.forests) sequence->blocks.Hash(sequence->tokens);
+  const bool hashed = blocks_.prefix_caching() || config_.forests || flock_;
+  if (hashed) sequence->blocks.Hash(sequence->tokens);
   record->request = std::move(request);
   record->urgency = UrgencyOf(*sequence);
   EnterWaiting(sequence.get());
+  if (flock_ && !sequence->oneshot()) flock_->Enter(sequence.get(), now_us);
   record->sequences.push_back(std::move(sequence));
   SKEIN_CHECK(requests_.emplace(id, std::move(record)).second);
 }
@@ -180,6 +191,7 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
   for (SchedulerObserver* observer : observers_) observer->OnComplete(*results, now_us);
   in_flight_ = false;
   ObserveStep(now_us);
+  ObserveFlock(now_us);
   for (const StepRow& row : step_prefills_) {
     if (row.trunk != nullptr) CompleteTrunk(row);
   }
@@ -383,6 +395,7 @@ void Scheduler::NoteEnd(RequestRecord* request, int32_t sample) {
   request->live[sample] = false;
   if (--request->num_live > 0) return;
   if (config_.order == Order::kFair) fair_queue_.Leave(request->request);
+  if (flock_) flock_->Leave(request);
   ++(request->execution_class == ExecutionClass::kOneShot ? stats_.requests_oneshot
                                                           : stats_.requests_decode);
   ended_.push_back(request->id);
@@ -475,11 +488,18 @@ EngineStats Scheduler::Stats() const {
   stats.kv_blocks_total = blocks_.num_blocks();
   stats.kv_blocks_used = blocks_.num_referenced();
   stats.kv_blocks_cached = blocks_.num_cached();
+  if (flock_) {
+    stats.flock_tip_tokens = flock_->tip_tokens();
+    stats.flock_joined = flock_->counters().joined;
+    stats.flock_overdue = flock_->counters().overdue;
+    stats.flock_stops = flock_->counters().stops;
+  }
   return stats;
 }
 
 void Scheduler::CheckIntegrity() const {
   blocks_.CheckIntegrity();
+  if (flock_) flock_->CheckIntegrity();
   std::vector<int32_t> references(blocks_.num_blocks());
   size_t num_running = 0, num_waiting = 0;
   size_t num_trunk_members = 0, num_watched = 0;

@@ -11,6 +11,7 @@
 #include "sched/config.h"
 #include "sched/cost_model.h"
 #include "sched/fair_queue.h"
+#include "sched/flock.h"
 #include "sched/jct_order.h"
 #include "sched/observer.h"
 #include "sched/plan.h"
@@ -58,6 +59,9 @@ class Scheduler {
  public:
   // Observers outlive the scheduler. REQUIRES: `config` comes from MakeSchedulerConfig.
   explicit Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserver*> observers = {});
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
 
   // Ok if a request can run to its end when it is alone. Fails with kInvalidArgument, naming the
   // field and the numbers.
@@ -123,6 +127,9 @@ class Scheduler {
   void Preempt(Sequence* sequence);
   void PlanPrefills(TimeUs now_us);
   void AdmitWaiting(TimeUs now_us);
+  Sequence* NextHead(bool want_oneshot, bool want_decode);
+  Sequence* NextOfFlock();
+  const Sequence* ExpectedDecode();
   Planned PlanHead(Sequence* head, TimeUs now_us);
   // Whether the step may take no further request's prefill work.
   bool StepIsFull() const {
@@ -168,6 +175,7 @@ class Scheduler {
   void Recalibrate();
   void Rekey(Sequence* sequence, int64_t rank);
   void ObserveStep(TimeUs now_us);
+  void ObserveFlock(TimeUs now_us);
 
   // Completing.
   void CompleteRow(const StepRow& row, const ResultSpans& results, TimeUs now_us);
@@ -200,6 +208,7 @@ class Scheduler {
   std::unordered_map<RequestId, std::unique_ptr<RequestRecord>> requests_;
   WaitingSets waiting_;
   FairQueue fair_queue_;
+  std::optional<Flock> flock_;  // the Decode-class requests, with the decode set `flock`
   JctOrder jct_order_;
   CostModel cost_;
   TimeUs first_arrival_us_ = 0;
@@ -222,7 +231,7 @@ class Scheduler {
 
   // The step being planned or executed. Vectors keep their memory.
   bool in_flight_ = false;
-  TimeUs planned_us_ = 0;
+  TimeUs planned_us_ = 0;  // when the last round began
   StepWork step_work_;
   bool preempted_in_round_ = false;
   std::vector<Sequence*> deferred_;         // heads that wait for a row of this step

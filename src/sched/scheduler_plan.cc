@@ -10,6 +10,7 @@ namespace skein {
 
 const StepPlan* Scheduler::Plan(TimeUs now_us) {
   SKEIN_CHECK(!in_flight_);
+  planned_us_ = now_us;
   step_prefills_.clear();
   step_decodes_.clear();
   preempted_in_round_ = false;
@@ -24,13 +25,13 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
     PlanPrefills(now_us);
     if (step_prefills_.empty()) PlanDecodes();
   }
+  if (flock_) flock_->EndRound();
   if (step_prefills_.empty() && step_decodes_.empty()) {
     SKEIN_CHECK(running_.empty() && waiting_.empty());
     return nullptr;
   }
   const StepPlan* plan = BuildPlan();
   in_flight_ = true;
-  planned_us_ = now_us;
   if (cost_.known()) step_work_ = WorkOf(*plan);
   for (SchedulerObserver* observer : observers_) observer->OnPlan(iteration_, *plan, now_us);
   ++iteration_;
@@ -101,7 +102,7 @@ void Scheduler::ReclaimForDecodes() {
     }
   }
   if (num_reclaimable == 0) return;
-  const Sequence* next = waiting_.Head(false, true);
+  const Sequence* next = ExpectedDecode();
   if (next != nullptr && MayJoin(*next) &&
       next->slots_needed() <= config_.max_num_seqs - slots_used_) {
     const int32_t with_next = num_needed + NeedOf(*next).num_blocks;
@@ -113,7 +114,7 @@ void Scheduler::ReclaimForDecodes() {
 
 // Blocks that OneShot work must leave for the next Decode request, which could run now.
 int32_t Scheduler::DecodeReserve() {
-  const Sequence* next = waiting_.Head(false, true);
+  const Sequence* next = ExpectedDecode();
   if (next == nullptr || !MayJoin(*next) || preempted_in_round_) return 0;
   if (next->slots_needed() > config_.max_num_seqs - slots_used_) return 0;
   if (next != reserved_for_) {
@@ -149,7 +150,7 @@ void Scheduler::AdmitWaiting(TimeUs now_us) {
   bool want_oneshot = true;
   bool want_decode = true;
   while (tokens_left_ > 0 && !StepIsFull()) {
-    Sequence* head = waiting_.Head(want_oneshot, want_decode);
+    Sequence* head = NextHead(want_oneshot, want_decode);
     if (head == nullptr || !MayJoin(*head)) return;
     if (head->slots_needed() > config_.max_num_seqs - slots_used_) {
       want_decode = false;
@@ -164,6 +165,7 @@ void Scheduler::AdmitWaiting(TimeUs now_us) {
         case Planned::kLater:
           waiting_.Erase(head);
           deferred_.push_back(head);
+          if (flock_ && !head->oneshot()) flock_->PassOver(planned_us_);
           break;
         case Planned::kNoBlocks:
           // Only Decode work for which blocks are reserved passes by OneShot work.
@@ -192,7 +194,7 @@ Scheduler::Planned Scheduler::PlanHead(Sequence* head, TimeUs now_us) {
 }
 
 bool Scheduler::MayJoin(const Sequence& sequence) const {
-  if (config_.decode_set == DecodeSet::kFill) return true;
+  if (config_.decode_set != DecodeSet::kStatic) return true;
   if (sequence.state == SequenceState::kPreempted) return true;
   const int32_t size = std::max(1, sequence.slots_needed());
   return batch_open_ && batch_size_ + size <= config_.max_num_seqs;
@@ -240,6 +242,7 @@ void Scheduler::NoteAdmission(Sequence* sequence, TimeUs now_us) {
   stats_.decode_slots_taken += sequence->num_slots;
   InsertRunning(sequence);
   if (!fresh) return;
+  if (flock_ && !sequence->oneshot()) flock_->Join(request, now_us);
   if (config_.order == Order::kFair) {
     fair_queue_.Serve(request->urgency.rank, sequence->num_remaining());
   }

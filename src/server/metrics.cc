@@ -131,6 +131,14 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
           count(s.decode_slots_taken));
   counter("skein_wasted_decode_slots_total", "Slot-steps held by finished requests.",
           count(s.wasted_decode_slots));
+  gauge("skein_flock_tip_tokens", "Tokens that all of the decode batch share (decode set flock).",
+        static_cast<double>(s.flock_tip_tokens));
+  counter("skein_flock_joined_total", "Requests that joined the batch of the decode set flock.",
+          count(s.flock_joined));
+  counter("skein_flock_overdue_total", "Of these, requests that had waited for the bound.",
+          count(s.flock_overdue));
+  counter("skein_flock_stops_total", "Rounds that the stop rule of the decode set flock ended.",
+          count(s.flock_stops));
   counter("skein_scheduler_rounds_total", "Scheduling rounds.", count(s.rounds));
   counter("skein_scheduler_seconds_total", "Time in scheduling rounds.", seconds(s.scheduler_us));
 }
