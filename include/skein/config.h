@@ -14,6 +14,12 @@ struct CostFit {
   bool operator==(const CostFit&) const = default;
 };
 
+// How keys and values are kept.
+enum class KvStorage {
+  kPaged,       // in blocks of 32 tokens that sequences share and exchange
+  kContiguous,  // one sequence at a time, end to end in memory of its own; nothing outlives it
+};
+
 // What an engine is told when it is built. Every limit is a named maximum; what exceeds one is
 // refused with its name.
 struct EngineConfig {
@@ -49,6 +55,8 @@ struct EngineConfig {
   // prefix; 0: not at all.
   int32_t max_prefix_wait_ms = 200;
   int32_t max_logprobs = 20;  // of one token
+  // kContiguous needs max_num_seqs to be 1; no prefix is cached or shared then.
+  KvStorage kv_storage = KvStorage::kPaged;
   bool enable_prefix_caching = true;
   // What the model can answer: tokens and labels, an embedding, classes.
   bool generates = true;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -112,6 +113,8 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   runtime.model_dir = model_dir_;
   runtime.dtype = options.dtype;
   runtime.threads = options.threads;
+  runtime.pin_threads = options.pin_threads;
+  runtime.kv_storage = options.kv_storage;
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
   SKEIN_ASSIGN_OR_RETURN(ModelUse use, LoadModelTraits(model_dir_, name_, model_config));
   SKEIN_RETURN_IF_ERROR(SetRerankTemplate(options.rerank_template, model_config, &use.traits));
@@ -144,6 +147,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   }
   config.max_queued_requests = options.max_queued_requests;
   config.max_logprobs = options.max_logprobs;
+  config.kv_storage = options.kv_storage;
   config.enable_prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
   config.force_decode_path = options.force_decode_path;
   config.generates = use.traits.generates;
@@ -213,6 +217,7 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--threads", o->threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, kThreadsMax))
       ->capture_default_str();
+  app->add_flag("--pin-threads", o->pin_threads, "Bind each of them to a processor of its own");
   app->add_option("--max-model-len", o->max_model_len,
                   "Tokens of prompt and output together; 0: the model's own limit, as far as the "
                   "KV memory holds it")
@@ -233,6 +238,13 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
       ->capture_default_str();
   app->add_option("--kv-cache-memory", o->kv_cache_memory,
                   "Memory for keys and values, such as 2GiB; default: chosen from what is free");
+  const std::map<std::string, KvStorage> storages = {{"paged", KvStorage::kPaged},
+                                                     {"contiguous", KvStorage::kContiguous}};
+  app->add_option("--kv-storage", o->kv_storage,
+                  "How keys and values are kept: paged, or contiguous: one sequence at a time "
+                  "(--max-num-seqs 1), of which nothing is kept")
+      ->transform(CLI::CheckedTransformer(storages))
+      ->default_str("paged");
   app->add_flag("--enable-prefix-caching", o->enable_prefix_caching,
                 "Reuse the computed prefixes of earlier requests (on)");
   // An option of its own, so that it has an environment variable of its own.

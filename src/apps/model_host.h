@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "model/config.h"
 #include "server/model_registry.h"
+#include "skein/config.h"
 #include "skein/engine.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -29,12 +30,14 @@ struct ModelHostOptions {
   std::string record;                    // a file for the scheduler's events
   bool trace = false;                    // one line per scheduler iteration on stdout
   int32_t threads = 0;
+  bool pin_threads = false;
   int32_t max_model_len = 0;
   int32_t max_num_seqs = 16;
   int32_t max_num_batched_tokens = 512;
   int32_t max_queued_requests = 4096;
   int32_t max_logprobs = 20;
   std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose
+  KvStorage kv_storage = KvStorage::kPaged;
   bool enable_prefix_caching = true;
   bool no_enable_prefix_caching = false;  // the other spelling; wins
   bool force_decode_path = false;         // run one-token requests through the decode path

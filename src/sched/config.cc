@@ -130,6 +130,13 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
                                      int64_t{decodes} + 1, kMax));
     max_whole_prompt_len = std::min(config.max_num_batched_tokens - decodes, config.max_model_len);
   }
+  const bool contiguous = config.kv_storage == KvStorage::kContiguous;
+  if (contiguous && config.max_num_seqs != 1) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("max_num_seqs is {}, must be 1 where the KV storage is contiguous",
+                              config.max_num_seqs),
+                  "max_num_seqs");
+  }
   for (const Preset& preset : kPresets) {
     if (preset.name != config.preset) continue;
     SchedulerConfig scheduler{.sharing = preset.sharing,
@@ -138,13 +145,14 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
                               .batching = preset.batching,
                               .aging = config.aging,
                               .cost = config.cost,
-                              .forests = preset.forests,
+                              .forests = preset.forests && !contiguous,
                               .max_prefix_wait_us = TimeUs{1000} * config.max_prefix_wait_ms,
                               .num_kv_blocks = config.num_kv_blocks,
                               .max_model_len = config.max_model_len,
                               .max_num_seqs = config.max_num_seqs,
                               .max_num_batched_tokens = config.max_num_batched_tokens,
-                              .prefix_caching = config.enable_prefix_caching,
+                              .prefix_caching = config.enable_prefix_caching && !contiguous,
+                              .contiguous_kv = contiguous,
                               .max_whole_prompt_len = max_whole_prompt_len,
                               .force_decode_path = config.force_decode_path};
     SKEIN_RETURN_IF_ERROR(ApplyChoices(config, &scheduler));

@@ -75,6 +75,8 @@ struct SchedulerConfig {
   int32_t max_num_batched_tokens = 0;
   int32_t num_adapters = 1;  // adapter ids are below it; 0 is the base model
   bool prefix_caching = true;
+  // One sequence at a time, of which nothing is kept (KvStorage::kContiguous).
+  bool contiguous_kv = false;
   // Tokens of a prompt that must run whole (EngineConfig::reads_whole_prompts); 0: none must.
   int32_t max_whole_prompt_len = 0;
   bool force_decode_path = false;

@@ -88,14 +88,15 @@ void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
                R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},)"
                R"("num_adapters":{},"prefix_caching":{},"max_whole_prompt_len":{},)"
                R"("force_decode_path":{},"order":"{}","forests":{},"max_prefix_wait_us":{},)"
+               R"("contiguous_kv":{},)"
                R"("flock_stop":"{}","flock_seed":{},"flock_max_wait_us":{},"flock_table":{}}})",
                config.sharing == Sharing::kWhole ? "whole" : "chunked", NameOf(config.decode_set),
                config.num_kv_blocks, config.max_model_len, config.max_num_seqs,
                config.max_num_batched_tokens, config.num_adapters, config.prefix_caching,
                config.max_whole_prompt_len, config.force_decode_path,
                config.order == Order::kFair ? "fair" : "fcfs", config.forests,
-               config.max_prefix_wait_us, NameOf(config.flock.stop.rule), config.flock.stop.seed,
-               config.flock.max_wait_us, Learned(config))
+               config.max_prefix_wait_us, config.contiguous_kv, NameOf(config.flock.stop.rule),
+               config.flock.stop.seed, config.flock.max_wait_us, Learned(config))
         << '\n';
 }
 

@@ -122,6 +122,7 @@ SchedulerConfig ConfigOf(const json& event) {
           .max_num_batched_tokens = event["max_num_batched_tokens"],
           .num_adapters = event["num_adapters"],
           .prefix_caching = event["prefix_caching"],
+          .contiguous_kv = event["contiguous_kv"],
           .max_whole_prompt_len = event["max_whole_prompt_len"],
           .force_decode_path = event["force_decode_path"]};
 }

@@ -149,7 +149,7 @@ void Scheduler::PlanPrefills(TimeUs now_us) {
 void Scheduler::AdmitWaiting(TimeUs now_us) {
   bool want_oneshot = true;
   bool want_decode = true;
-  while (tokens_left_ > 0 && !StepIsFull()) {
+  while (tokens_left_ > 0 && !StepIsFull() && (running_.empty() || !config_.contiguous_kv)) {
     Sequence* head = NextHead(want_oneshot, want_decode);
     if (head == nullptr || !MayJoin(*head)) return;
     if (head->slots_needed() > config_.max_num_seqs - slots_used_) {
