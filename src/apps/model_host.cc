@@ -123,6 +123,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
     runtime.max_model_len = std::min(use.max_seq_length, model_config.max_position);
   }
   runtime.pooling = use.pooling;
+  runtime.share_attention = !options.plain_attention;
   runtime.dense = use.dense;
   runtime.max_num_seqs = options.max_num_seqs;
   runtime.max_num_batched_tokens = options.max_num_batched_tokens;
@@ -257,6 +258,8 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
                   "models named so), qwen3 (that template for this model) or none")
       ->capture_default_str();
   app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");
+  app->add_flag("--plain-attention", o->plain_attention,
+                "For comparisons: attention reads a shared prefix for each request anew");
   app->add_flag("--force-decode-path", o->force_decode_path,
                 "For comparisons: run one-token requests through the decode path");
 }

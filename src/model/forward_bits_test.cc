@@ -180,6 +180,18 @@ TEST_P(ForwardBitsTest, DecodeRowsOfOnePrefix) {
   for (int32_t r = 0; r < kRows; ++r) {
     EXPECT_TRUE(testing::SameBits(logits[r], reference_[positions[r]])) << "row " << r;
   }
+  // And each row by itself.
+  ForwardContext context = model_->context();
+  context.share_attention = false;
+  ForwardPass plain(context, {.max_tokens = kRows, .max_logit_rows = kRows});
+  for (int32_t r = 0; r < kRows; ++r) {
+    plain.batch().AddRow(std::span(tokens_).subspan(positions[r], 1), positions[r], blocks[r],
+                         true);
+  }
+  const std::vector<Logits> plain_logits = testing::RunPass(&plain, model_->vocab());
+  for (int32_t r = 0; r < kRows; ++r) {
+    EXPECT_TRUE(testing::SameBits(plain_logits[r], logits[r])) << "row " << r;
+  }
 }
 
 // The sequence as the child of a parent that is computed in the same pass, or was in the pass

@@ -27,6 +27,8 @@ struct ForwardContext {
   std::byte* kv = nullptr;           // [kv_layout.total_bytes()]
   ThreadTeam* team = nullptr;
   Pooling pooling = Pooling::kLast;  // of embeddings
+  // Rows that share leading blocks read those once, together; else each by itself. The same bits.
+  bool share_attention = true;
 };
 
 enum class ForwardStatus {

@@ -133,7 +133,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
              weights_.config.num_kv_heads, weights_.config.head_dim,
              options.kv_storage == KvStorage::kContiguous}),
         executor_({&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
-                   options.pooling},
+                   options.pooling, options.share_attention},
                   limits, &kv_),
         max_model_len_(plan.max_model_len) {}
 
