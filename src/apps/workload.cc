@@ -157,6 +157,8 @@ Result<WorkloadRequest> ParseWorkloadLine(std::string_view line) {
   WorkloadRequest request;
   SKEIN_RETURN_IF_ERROR(ReadString(object, "id", &request.id));
   SKEIN_RETURN_IF_ERROR(ReadString(object, "class", &request.request_class));
+  SKEIN_RETURN_IF_ERROR(ReadString(object, "prefix_group", &request.user));
+  SKEIN_RETURN_IF_ERROR(ReadString(object, "user", &request.user));
   std::optional<TimeUs> arrival_us;
   SKEIN_RETURN_IF_ERROR(ReadSeconds(object, "arrival_s", &arrival_us));
   request.arrival_us = arrival_us.value_or(0);

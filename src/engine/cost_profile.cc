@@ -1,0 +1,85 @@
+#include "engine/cost_profile.h"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/random.h"
+
+namespace skein {
+
+StepProfiler::StepProfiler(Executor* executor, const Clock* clock, int32_t vocab_size,
+                           int32_t num_kv_blocks, bool generates)
+    : executor_(executor),
+      clock_(clock),
+      vocab_size_(vocab_size),
+      num_kv_blocks_(num_kv_blocks),
+      generates_(generates) {}
+
+double StepProfiler::MeasureUs(std::span<const ProfileRow> rows) {
+  SKEIN_CHECK(!rows.empty());
+  GenerateSpec greedy;
+  greedy.sampling.temperature = 0;
+  Random random(1);
+  std::vector<std::vector<TokenId>> tokens;
+  std::vector<std::vector<BlockId>> blocks;
+  std::vector<DrawSpec> draws(rows.size());
+  OneShotPlan plan;
+  BlockId next_block = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int32_t length = rows[i].cached_tokens + rows[i].new_tokens;
+    auto& row_tokens = tokens.emplace_back(length);
+    for (TokenId& token : row_tokens) {
+      token = static_cast<TokenId>(random.Between(0, vocab_size_ - 1));
+    }
+    auto& table = blocks.emplace_back(BlocksFor(length));
+    std::iota(table.begin(), table.end(), next_block);
+    next_block += static_cast<BlockId>(table.size());
+    draws[i] = {.generate = &greedy, .history = row_tokens, .prompt_len = length};
+    plan.rows.push_back({.sequence = MakeSequenceId(i, 0),
+                         .begin = rows[i].cached_tokens,
+                         .tokens = std::span(row_tokens).subspan(rows[i].cached_tokens),
+                         .block_table = table});
+    if (generates_) plan.rows.back().draws = std::span(draws).subspan(i, 1);
+  }
+  SKEIN_CHECK(next_block <= num_kv_blocks_);
+  const StepPlan step = std::move(plan);
+  const std::atomic<bool> never{false};
+  const TimeUs begin_us = clock_->NowUs();
+  const std::unique_ptr<Task> task = executor_->Begin(step);
+  SKEIN_CHECK(executor_->Resume(*task, never) == TaskStatus::kDone);
+  return std::max(1.0, static_cast<double>(clock_->NowUs() - begin_us));
+}
+
+double StepProfiler::LeastUs(std::span<const ProfileRow> rows, int runs) {
+  MeasureUs(rows);
+  double least = MeasureUs(rows);
+  for (int run = 1; run < runs; ++run) least = std::min(least, MeasureUs(rows));
+  return least;
+}
+
+std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
+                                     const CostProfileLimits& limits) {
+  constexpr size_t kMinSamples = 3;
+  const TimeUs end_us = clock.NowUs() + limits.time_us;
+  std::vector<CostSample> samples;
+  const auto measure = [&](const std::vector<ProfileRow>& rows) {
+    if (samples.size() >= kMinSamples && clock.NowUs() >= end_us) return;
+    StepWork work;
+    for (const ProfileRow& row : rows) work += WorkOf(row.new_tokens, row.cached_tokens);
+    samples.push_back({work, profiler.LeastUs(rows, 1)});
+  };
+  const int32_t longest = std::min(limits.max_step_tokens, limits.max_model_len - 1);
+  for (int32_t tokens = 1; tokens <= longest; tokens *= 4) {
+    measure({{tokens, 0}});
+    const int32_t cached = std::min(limits.max_model_len / 2, limits.max_model_len - 1 - tokens);
+    if (limits.cached && cached > 0) measure({{tokens, cached}});
+  }
+  measure({{longest, 0}});
+  const int32_t half = std::max(1, longest / 2);
+  if (half >= 2) measure({{half / 2, 0}, {half / 2, 0}});
+  return samples;
+}
+
+}  // namespace skein

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/executor.h"
+#include "sched/cost_model.h"
+
+namespace skein {
+
+struct ProfileRow {
+  int32_t new_tokens = 1;
+  int32_t cached_tokens = 0;
+};
+
+// Times steps straight through an executor, with meaningless tokens on blocks from 0 on, whose
+// contents it overwrites: before an engine starts.
+class StepProfiler {
+ public:
+  // `executor` and `clock` outlive this. `generates`: each row ends in a greedy draw.
+  StepProfiler(Executor* executor, const Clock* clock, int32_t vocab_size, int32_t num_kv_blocks,
+               bool generates);
+
+  // Microseconds of one step of these rows, once. REQUIRES: they are not empty and fit the
+  // executor's step and the blocks.
+  double MeasureUs(std::span<const ProfileRow> rows);
+  // The least of `runs` such measurements, after one that is not counted.
+  double LeastUs(std::span<const ProfileRow> rows, int runs);
+
+ private:
+  Executor* const executor_;
+  const Clock* const clock_;
+  const int32_t vocab_size_;
+  const int32_t num_kv_blocks_;
+  const bool generates_;
+};
+
+struct CostProfileLimits {
+  int32_t max_step_tokens = 0;  // of one step
+  int32_t max_model_len = 0;
+  bool cached = true;  // rows may begin behind others (not where prompts are computed whole)
+  TimeUs time_us = 1'000'000;  // no new measurement begins after that
+};
+
+// A few steps of all kinds, from short to long, behind nothing and behind half the context: enough
+// for FitCosts. At least three.
+std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
+                                     const CostProfileLimits& limits);
+
+}  // namespace skein

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace skein {
+
+// How fast a device is. `efficiency` tables give the share of the peak that a product over so many
+// rows reaches, interpolated over the logarithm of the rows.
+struct DeviceDescription {
+  using Table = std::vector<std::pair<double, double>>;  // (rows, share), rows ascending
+
+  std::string name;
+  std::string source;                    // where the figures come from
+  std::map<std::string, double> tflops;  // peak, by weight type: "bf16", "fp8", "f32"
+  double bandwidth_gbps = 0;             // of memory
+  double bandwidth_efficiency = 1;
+  int64_t memory_bytes = 0;
+  double launch_us = 0;        // for each operator
+  double step_us = 0;          // for each step
+  double row_us = 0;           // for each row of a step
+  double request_us = 0;       // from a client's sending to the engine and back, beside the steps
+  Table matmul_efficiency;     // by tokens in the step
+  Table attention_efficiency;  // by tokens of the row
+  double link_gbps = 0;        // between devices, in each direction; 0: there is no link
+  double link_us = 0;          // latency of a message
+};
+
+// Reads a description from JSON: the members above, `name`, `tflops`, `bandwidth_gbps`,
+// `memory_gb` and `matmul_efficiency` being required. Errors name the field.
+Result<DeviceDescription> ParseDevice(const std::string& json);
+Result<DeviceDescription> LoadDevice(const std::string& path);
+std::string DeviceToJson(const DeviceDescription& device);
+
+// The share at `rows`; the ends beyond the table.
+double EfficiencyAt(const DeviceDescription::Table& table, double rows);
+
+// What the cost of a decoder's step depends on.
+struct ModelShape {
+  int32_t num_layers = 0;
+  int32_t hidden_size = 0;
+  int32_t intermediate_size = 0;
+  int32_t vocab_size = 0;
+  int32_t q_width = 0;   // heads * head_dim
+  int32_t kv_width = 0;  // K and V heads together * head_dim
+  int32_t max_position = 0;
+  std::string weight_type = "bf16";  // of the layers' matrices; KV and activations are 16 bit
+
+  int64_t num_layer_parameters() const;
+  int64_t weight_bytes() const;  // with the output matrix, in 16 bit
+  int64_t kv_bytes_per_token() const { return int64_t{2} * kv_width * num_layers; }
+};
+// Bytes of one weight; 0 for an unknown type.
+double WeightTypeBytes(const std::string& type);
+
+}  // namespace skein

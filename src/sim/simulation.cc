@@ -1,0 +1,56 @@
+#include "sim/simulation.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "engine/engine_core.h"
+
+namespace skein {
+
+Simulation::Simulation(const SchedulerConfig& config, Executor* executor, VirtualClock* clock)
+    : config_(config), executor_(executor), clock_(clock) {}
+
+SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbacks,
+                           int32_t concurrency) {
+  EngineCore core(config_, executor_, clock_, {}, [](RequestId) {});
+  const std::atomic<bool> never{false};
+  SimOutcome outcome;
+  RequestId next_id = 0;
+  int64_t num_running = 0;
+  const OutputCallback on_output = [&](const RequestOutput& output) {
+    if (output.finish) --num_running;
+    callbacks.on_output(static_cast<int64_t>(output.request), output);
+  };
+  std::optional<SimArrival> next = source();
+  const auto is_due = [&] {
+    return concurrency > 0 ? num_running < concurrency : next->arrival_us <= clock_->NowUs();
+  };
+  while (next || !core.empty()) {
+    if (next && core.empty() && concurrency == 0) {
+      clock_->AdvanceTo(std::max(clock_->NowUs(), next->arrival_us));
+    }
+    while (next && is_due()) {
+      const RequestId id = next_id++;
+      const Status status = Scheduler::CheckFits(config_, next->request);
+      if (status.ok()) {
+        num_running += NumSamples(next->request);
+        const TimeUs arrival_us = concurrency > 0 ? clock_->NowUs() : next->arrival_us;
+        std::vector<Request> one;
+        one.push_back(std::move(next->request));
+        core.Arrive(id, std::move(one), on_output, arrival_us);
+      } else {
+        callbacks.on_refused(static_cast<int64_t>(id), status);
+      }
+      next = source();
+    }
+    if (!core.Step(never, [] { return true; })) continue;
+    core.Dispatch();
+  }
+  outcome.stats = core.Stats();
+  outcome.end_us = clock_->NowUs();
+  return outcome;
+}
+
+}  // namespace skein

@@ -1,0 +1,219 @@
+#include "sim/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "engine/cost_profile.h"
+#include "sim/device.h"
+#include "sim/sim_executor.h"
+
+namespace skein {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kDevice = R"({"name": "test", "tflops": {"bf16": 100, "fp8": 200},
+    "bandwidth_gbps": 1000, "memory_gb": 20, "launch_us": 5, "step_us": 100, "row_us": 2,
+    "matmul_efficiency": [[1, 0.1], [100, 0.5]], "attention_efficiency": [[1, 0.2]],
+    "link_gbps": 50, "link_us": 10})";
+
+ModelShape SmallShape() {
+  ModelShape shape;
+  shape.num_layers = 4;
+  shape.hidden_size = 1024;
+  shape.intermediate_size = 4096;
+  shape.vocab_size = 32000;
+  shape.q_width = 1024;
+  shape.kv_width = 512;
+  shape.max_position = 8192;
+  return shape;
+}
+
+StepCost Cost(const Parallelism& parallelism = {}, const ModelShape& shape = SmallShape()) {
+  return StepCost::Make(ParseDevice(kDevice).value(), shape, parallelism).value();
+}
+
+SchedulerConfig Config(const std::string& preset) {
+  EngineConfig config;
+  config.preset = preset;
+  config.vocab_size = 32000;
+  config.max_model_len = 8192;
+  config.num_kv_blocks = 1000;
+  config.max_num_seqs = 8;
+  config.max_num_batched_tokens = 2048;
+  return MakeSchedulerConfig(config).value();
+}
+
+StepPlan OneRow(const std::vector<TokenId>& tokens, int32_t begin) {
+  OneShotPlan plan;
+  plan.rows.push_back({.begin = begin, .tokens = tokens});
+  return plan;
+}
+
+TEST(Device, EfficiencyIsInterpolatedOverTheLogarithm) {
+  const DeviceDescription device = ParseDevice(kDevice).value();
+  EXPECT_DOUBLE_EQ(EfficiencyAt(device.matmul_efficiency, 0.5), 0.1);
+  EXPECT_DOUBLE_EQ(EfficiencyAt(device.matmul_efficiency, 10), 0.3);
+  EXPECT_DOUBLE_EQ(EfficiencyAt(device.matmul_efficiency, 5000), 0.5);
+}
+
+TEST(Device, WhatIsWrittenIsRead) {
+  const DeviceDescription device = ParseDevice(kDevice).value();
+  const DeviceDescription again = ParseDevice(DeviceToJson(device)).value();
+  EXPECT_EQ(DeviceToJson(again), DeviceToJson(device));
+  EXPECT_EQ(again.memory_bytes, 20'000'000'000);
+}
+
+TEST(Device, ErrorsNameTheField) {
+  const auto error = [](const std::string& from, const std::string& to) {
+    std::string text = kDevice;
+    text.replace(text.find(from), from.size(), to);
+    const auto device = ParseDevice(text);
+    return device.ok() ? std::string("ok") : device.status().param();
+  };
+  EXPECT_EQ(error("\"bf16\": 100", "\"bf16\": 0"), "tflops");
+  EXPECT_EQ(error("bf16", "int3"), "tflops");
+  EXPECT_EQ(error("\"bandwidth_gbps\": 1000", "\"bandwidth_gbps\": \"1\""), "bandwidth_gbps");
+  EXPECT_EQ(error("[[1, 0.1], [100, 0.5]]", "[[100, 0.1], [1, 0.5]]"), "matmul_efficiency");
+  EXPECT_EQ(error("\"launch_us\": 5", "\"launch_us\": -5"), "launch_us");
+}
+
+TEST(StepCost, AddsUpItsTerms) {
+  const std::vector<TokenId> tokens(100, 1);
+  // Per layer: four products at half of 100 TFLOP/s, attention at a fifth, five launches.
+  const double products = 2.0 * 100 * 1024 * (1536 + 1024 + 2 * 4096 + 4096) / 50e6;
+  const double pairs = 100 * (50 + 50.5);
+  const double attention = 4 * pairs * 1024 / 20e6;
+  const double expected = 100 + 2 + 4 * (products + attention + 25);
+  EXPECT_NEAR(Cost().StepUs(OneRow(tokens, 50)), expected, 1e-6 * expected);
+}
+
+TEST(StepCost, FewRowsWaitForMemory) {
+  const std::vector<TokenId> tokens(1, 1);
+  ModelShape shape = SmallShape();
+  const double bf16_us = Cost({}, shape).StepUs(OneRow(tokens, 0));
+  const double weights_us = 2.0 * static_cast<double>(shape.num_layer_parameters()) / 1e6;
+  EXPECT_GT(bf16_us, weights_us);
+  shape.weight_type = "fp8";
+  EXPECT_NEAR(bf16_us - Cost({}, shape).StepUs(OneRow(tokens, 0)), weights_us / 2, 1);
+}
+
+TEST(StepCost, ParallelismPaysForTheLink) {
+  const std::vector<TokenId> tokens(4096, 1);
+  const double alone = Cost().StepUs(OneRow(tokens, 0));
+  const double tensor = Cost({.tensor = 2}).StepUs(OneRow(tokens, 0));
+  const double all_reduce = 10 + 4096 * 1024 * 2 / 50e3;
+  EXPECT_NEAR(tensor, 102 + (alone - 102 - 4 * 25) / 2 + 4 * (25 + 2 * all_reduce), 1);
+  // Two micro-batches through two stages: three turns of a quarter each.
+  const double pipeline = Cost({.pipeline = 2}).StepUs(OneRow(tokens, 0));
+  EXPECT_NEAR(pipeline, 102 + (alone - 102) * 3 / 4 + 10 + 2048 * 1024 * 2 / 50e3, 1);
+}
+
+TEST(StepCost, RefusesWhatCannotBeDivided) {
+  const DeviceDescription device = ParseDevice(kDevice).value();
+  ModelShape shape = SmallShape();
+  EXPECT_THAT(StepCost::Make(device, shape, {.tensor = 3}).status().message(),
+              HasSubstr("tp is 3"));
+  EXPECT_THAT(StepCost::Make(device, shape, {.pipeline = 5}).status().message(),
+              HasSubstr("[1, 4]"));
+  shape.weight_type = "f32";
+  EXPECT_THAT(StepCost::Make(device, shape, {}).status().message(), HasSubstr("no peak"));
+}
+
+// A profile of the simulated device finds its linear part again.
+TEST(SimExecutor, CanBeProfiled) {
+  VirtualClock clock;
+  SimExecutor executor(Cost(), &clock, 32000);
+  StepProfiler profiler(&executor, &clock, 32000, 1000, true);
+  const std::vector<CostSample> samples =
+      ProfileCosts(profiler, clock, {.max_step_tokens = 4096, .max_model_len = 8192});
+  EXPECT_GE(samples.size(), 10u);
+  const CostFit fit = FitCosts(samples);
+  const std::vector<ProfileRow> row = {{3000, 2000}};
+  const double measured = profiler.MeasureUs(row);
+  EXPECT_NEAR(PredictUs(fit, WorkOf(3000, 2000)) / measured, 1, 0.2);
+}
+
+struct Load {
+  std::vector<TimeUs> arrivals_us;
+  std::vector<int32_t> prompt_lens;
+  int32_t max_tokens = 1;
+};
+
+std::map<int64_t, RequestTimes> Simulate(const Load& load, const std::string& preset,
+                                         int32_t concurrency = 0) {
+  VirtualClock clock;
+  SimExecutor executor(Cost(), &clock, 32000);
+  Simulation simulation(Config(preset), &executor, &clock);
+  size_t next = 0;
+  std::map<int64_t, RequestTimes> times;
+  int64_t num_refused = 0;
+  simulation.Run(
+      [&]() -> std::optional<SimArrival> {
+        if (next == load.arrivals_us.size()) return std::nullopt;
+        SimArrival arrival;
+        arrival.arrival_us = load.arrivals_us[next];
+        arrival.request.prompt.assign(load.prompt_lens[next], static_cast<TokenId>(next));
+        arrival.request.generate().max_tokens = load.max_tokens;
+        ++next;
+        return arrival;
+      },
+      {.on_output =
+           [&](int64_t index, const RequestOutput& output) {
+             if (output.finish) times[index] = output.times;
+           },
+       .on_refused = [&](int64_t, const Status&) { ++num_refused; }},
+      concurrency);
+  EXPECT_EQ(times.size() + num_refused, load.arrivals_us.size());
+  return times;
+}
+
+TEST(Simulation, ARequestAloneTakesItsSteps) {
+  const std::map<int64_t, RequestTimes> times = Simulate({{1000}, {500}}, "paged-fcfs");
+  OneShotPlan plan;
+  const std::vector<TokenId> tokens(500, 1);
+  const DrawSpec draw;
+  plan.rows.push_back({.tokens = tokens, .draws = std::span(&draw, 1)});
+  EXPECT_EQ(times.at(0).arrival_us, 1000);
+  EXPECT_NEAR(static_cast<double>(times.at(0).finished_us - 1000), Cost().StepUs(plan), 1);
+}
+
+TEST(Simulation, TheSameLoadGivesTheSameTimes) {
+  Load load;
+  for (int i = 0; i < 200; ++i) {
+    load.arrivals_us.push_back(i * 700);
+    load.prompt_lens.push_back(50 + (i * 37) % 1500);
+  }
+  load.max_tokens = 5;
+  const auto first = Simulate(load, "chunked-fcfs");
+  const auto second = Simulate(load, "chunked-fcfs");
+  for (const auto& [index, times] : first) {
+    EXPECT_EQ(times.finished_us, second.at(index).finished_us);
+    EXPECT_GE(times.first_token_us, times.arrival_us);
+  }
+}
+
+TEST(Simulation, ShortJobsOvertakeUnderPrefillOnly) {
+  const Load load = {{0, 1, 2}, {2000, 1900, 50}};
+  const auto fcfs = Simulate(load, "paged-fcfs");
+  const auto srjf = Simulate(load, "prefill-only");
+  EXPECT_LE(fcfs.at(1).finished_us, fcfs.at(2).finished_us);
+  EXPECT_GT(srjf.at(1).finished_us, srjf.at(2).finished_us);
+}
+
+TEST(Simulation, AClosedLoopRunsSoManyAtATime) {
+  const Load load = {{0, 0, 0, 0}, {100, 100, 100, 100}};
+  const auto times = Simulate(load, "paged-fcfs", 1);
+  for (int64_t i = 1; i < 4; ++i) EXPECT_EQ(times.at(i).arrival_us, times.at(i - 1).finished_us);
+}
+
+TEST(Simulation, WhatDoesNotFitIsRefused) {
+  const auto times = Simulate({{0, 1}, {9000, 10}}, "paged-fcfs");
+  EXPECT_EQ(times.size(), 1u);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,122 @@
+#include "sim/step_cost.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace skein {
+namespace {
+
+constexpr double kActivationBytes = 2;  // bf16
+
+Status Refuse(const char* field, std::string message) {
+  return {StatusCode::kInvalidArgument, std::move(message), field};
+}
+
+}  // namespace
+
+StepCost::StepCost(const DeviceDescription& device, const ModelShape& shape,
+                   const Parallelism& parallelism)
+    : device_(device),
+      shape_(shape),
+      parallelism_(parallelism),
+      peak_flops_per_us_(device.tflops.at(shape.weight_type) * 1e6),
+      bytes_per_us_(device.bandwidth_gbps * device.bandwidth_efficiency * 1e3) {}
+
+Result<StepCost> StepCost::Make(const DeviceDescription& device, const ModelShape& shape,
+                                const Parallelism& parallelism) {
+  if (!device.tflops.contains(shape.weight_type)) {
+    return Refuse("weight-type", fmt::format("device {} has no peak for weights in {}", device.name,
+                                             shape.weight_type));
+  }
+  if (parallelism.tensor < 1 || shape.q_width % parallelism.tensor != 0) {
+    return Refuse("tp", fmt::format("tp is {}, must be at least 1 and divide the model's heads",
+                                    parallelism.tensor));
+  }
+  if (parallelism.pipeline < 1 || parallelism.pipeline > shape.num_layers) {
+    return Refuse("pp", fmt::format("pp is {}, must be in [1, {}], the model's layers",
+                                    parallelism.pipeline, shape.num_layers));
+  }
+  if (parallelism.tensor * parallelism.pipeline > 1 && device.link_gbps == 0) {
+    return Refuse("tp", fmt::format("device {} has no link to others (link_gbps)", device.name));
+  }
+  return StepCost(device, shape, parallelism);
+}
+
+int64_t StepCost::KvBytes(double utilization, int64_t reserved_bytes) const {
+  const int64_t num_devices = int64_t{parallelism_.tensor} * parallelism_.pipeline;
+  const double usable = static_cast<double>(device_.memory_bytes * num_devices) * utilization;
+  return static_cast<int64_t>(usable) - shape_.weight_bytes() - reserved_bytes * num_devices;
+}
+
+// Rows of `in` elements times a matrix [in, out], which is divided between the devices.
+double StepCost::ProductUs(double rows, double in, double out, double bytes_per_weight) const {
+  const double devices = parallelism_.tensor;
+  const double flops = 2 * rows * in * out / devices;
+  const double bytes =
+      (in * out * bytes_per_weight + rows * (in + out) * kActivationBytes) / devices;
+  const double share = EfficiencyAt(device_.matmul_efficiency, rows);
+  return std::max(flops / (peak_flops_per_us_ * share), bytes / bytes_per_us_) + device_.launch_us;
+}
+
+// Of one layer. Scores and values are 16 bit whatever the weights are.
+double StepCost::AttentionUs(const PlanRow& row) const {
+  const auto tokens = static_cast<double>(row.tokens.size());
+  const double begin = row.begin;
+  const double pairs = tokens * (begin + (tokens + 1) / 2);
+  const double devices = parallelism_.tensor;
+  const double flops = 4 * pairs * shape_.q_width / devices;
+  const double bytes = (begin + tokens) * 2 * shape_.kv_width / devices;
+  const auto bf16 = device_.tflops.find("bf16");
+  const double peak = bf16 != device_.tflops.end() ? bf16->second * 1e6 : peak_flops_per_us_;
+  const double share = EfficiencyAt(device_.attention_efficiency, tokens);
+  return std::max(flops / (peak * share), bytes / bytes_per_us_);
+}
+
+double StepCost::AllReduceUs(double num_tokens) const {
+  const double devices = parallelism_.tensor;
+  if (devices == 1) return 0;
+  const double bytes =
+      2 * (devices - 1) / devices * num_tokens * shape_.hidden_size * kActivationBytes;
+  return device_.link_us + bytes / (device_.link_gbps * 1e3);
+}
+
+double StepCost::StepUs(const StepPlan& plan) const {
+  double num_tokens = 0, num_rows = 0, num_outputs = 0, attention_us = 0;
+  const auto add = [&](const std::vector<PlanRow>& rows) {
+    for (const PlanRow& row : rows) {
+      num_tokens += static_cast<double>(row.tokens.size());
+      num_rows += 1;
+      num_outputs += !row.draws.empty() || row.read != nullptr;
+      attention_us += AttentionUs(row);
+    }
+  };
+  if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) add(oneshot->rows);
+  if (const auto* decode = std::get_if<DecodePlan>(&plan)) add(decode->rows);
+  if (const auto* mixed = std::get_if<MixedPlan>(&plan)) {
+    add(mixed->prefills);
+    add(mixed->decodes);
+  }
+  const double weight_bytes = WeightTypeBytes(shape_.weight_type);
+  const double hidden = shape_.hidden_size;
+  const double layer_us =
+      ProductUs(num_tokens, hidden, shape_.q_width + shape_.kv_width, weight_bytes) +
+      ProductUs(num_tokens, shape_.q_width, hidden, weight_bytes) +
+      ProductUs(num_tokens, hidden, 2.0 * shape_.intermediate_size, weight_bytes) +
+      ProductUs(num_tokens, shape_.intermediate_size, hidden, weight_bytes) + attention_us +
+      device_.launch_us + 2 * AllReduceUs(num_tokens);
+  double output_us = 0;
+  if (num_outputs > 0) output_us = ProductUs(num_outputs, hidden, shape_.vocab_size, 2);
+  double total_us = layer_us * shape_.num_layers + output_us;
+  if (const double stages = parallelism_.pipeline; stages > 1) {
+    const double batches =
+        std::max(std::ceil(num_tokens / kMicroBatchTokens), std::min(num_rows, stages));
+    const double bytes = num_tokens / batches * hidden * kActivationBytes;
+    total_us = total_us * (batches + stages - 1) / (batches * stages) +
+               (stages - 1) * (device_.link_us + bytes / (device_.link_gbps * 1e3));
+  }
+  return device_.step_us + device_.row_us * num_rows + total_us;
+}
+
+}  // namespace skein

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "base/result.h"
+#include "sched/plan.h"
+#include "sim/device.h"
+
+namespace skein {
+
+// How many devices a model is spread over.
+struct Parallelism {
+  int32_t tensor = 1;    // each operator over so many devices; two all-reduces per layer
+  int32_t pipeline = 1;  // the layers over so many stages
+};
+
+// How long a step takes on a device. Each product is the longer of its arithmetic at the efficiency
+// of its rows and its memory traffic; attention likewise, row by row; each operator has its launch.
+//
+// Tensor parallelism divides both and adds, per layer, two ring all-reduces of the activations.
+// Pipeline parallelism cuts a step into micro-batches (of kMicroBatchTokens tokens, or, where there
+// are few tokens, as many as there are rows, at most one for each stage): m of them take
+// (m + stages - 1) / m times the time of a full pipeline. Stages are taken as equally long and
+// hand-overs as hidden but for those of the first micro-batch, which favours pipelines.
+class StepCost {
+ public:
+  static constexpr int32_t kMicroBatchTokens = 2048;
+
+  // Fails with kInvalidArgument where the device has no peak for the model's weight type, no link
+  // for more than one device, or the model cannot be divided so.
+  static Result<StepCost> Make(const DeviceDescription& device, const ModelShape& shape,
+                               const Parallelism& parallelism);
+
+  double StepUs(const StepPlan& plan) const;
+
+  // Bytes of KV that fit beside the weights on all devices together, `utilization` of whose memory
+  // may be used; negative where the weights alone do not fit. `reserved_bytes`: for activations.
+  int64_t KvBytes(double utilization, int64_t reserved_bytes) const;
+
+ private:
+  StepCost(const DeviceDescription& device, const ModelShape& shape,
+           const Parallelism& parallelism);
+
+  double ProductUs(double rows, double in, double out, double bytes_per_weight) const;
+  double AttentionUs(const PlanRow& row) const;
+  double AllReduceUs(double num_tokens) const;
+
+  DeviceDescription device_;
+  ModelShape shape_;
+  Parallelism parallelism_;
+  double peak_flops_per_us_ = 0;
+  double bytes_per_us_ = 0;
+};
+
+}  // namespace skein
