@@ -66,6 +66,11 @@ class StoppingKernels final : public Kernels {
     kernels_->Convert(x, n, out, out_dtype);
     Count();
   }
+  float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) const override {
+    const float scale = kernels_->Quantize(x, dtype, n, out);
+    Count();
+    return scale;
+  }
   LogSum LogSumExp(const float* x, int32_t n) const override {
     const LogSum sum = kernels_->LogSumExp(x, n);
     Count();
