@@ -28,7 +28,7 @@ double LayerParameters(const ModelConfig& c) {
 
 }  // namespace
 
-ForwardWork WorkOf(const ModelConfig& config, DType dtype, int64_t num_rows, int64_t context,
+ForwardWork WorkOf(const ModelConfig& config, WeightTypes types, int64_t num_rows, int64_t context,
                    int64_t new_tokens) {
   const double tokens = static_cast<double>(num_rows * new_tokens);
   // The i-th new token sees context + i + 1 keys.
@@ -38,9 +38,9 @@ ForwardWork WorkOf(const ModelConfig& config, DType dtype, int64_t num_rows, int
   ForwardWork work;
   work.flops = 2 * tokens * LayerParameters(config) + 4 * keys * width * config.num_layers +
                2 * static_cast<double>(num_rows) * output;
-  work.bytes = (LayerParameters(config) + output) * static_cast<double>(SizeOf(dtype)) +
+  work.bytes = (LayerParameters(config) + output) * static_cast<double>(SizeOf(types.matrices)) +
                static_cast<double>(num_rows * (context + new_tokens)) *
-                   static_cast<double>(config.KvBytesPerToken(dtype));
+                   static_cast<double>(config.KvBytesPerToken(types.compute));
   return work;
 }
 

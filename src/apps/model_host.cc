@@ -109,6 +109,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   CpuRuntimeOptions runtime;
   runtime.model_dir = model_dir_;
   runtime.dtype = options.dtype;
+  runtime.quantization = options.quantization;
   runtime.threads = options.threads;
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
   SKEIN_ASSIGN_OR_RETURN(const ModelUse use, LoadModelTraits(model_dir_, name_, model_config));
@@ -179,6 +180,8 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
                   "A model directory, or org/name in the local HuggingFace cache")
       ->required();
   app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
+  app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")
+      ->capture_default_str();
   app->add_option("--scheduling", o->scheduling,
                   "Scheduling preset: prelude (shared prefixes computed once, fair between "
                   "clients), chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm or request-level")

@@ -19,6 +19,7 @@ namespace skein {
 struct ModelHostOptions {
   std::string model;  // a directory, or org/name in the local HuggingFace cache
   std::string dtype = "auto";
+  std::string quantization = "none";
   std::string scheduling = "prelude";  // a preset
   std::string chat_template;           // a file; empty: the model's own
   std::string record;                  // a file for the scheduler's events

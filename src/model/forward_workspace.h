@@ -24,13 +24,16 @@ struct ForwardWorkspace {
   static size_t OutputBytes(const ModelWeights& weights, const ForwardLimits& limits);
 
   AlignedBuffer memory;
-  float* x = nullptr;            // [max_tokens, hidden]: the residual stream
-  std::byte* h = nullptr;        // t [max_tokens, hidden]: after a norm
-  float* qkv = nullptr;          // [max_tokens, (num_heads + 2 * num_kv_heads) * head_dim]
-  std::byte* q = nullptr;        // t [max_tokens, num_heads * head_dim]: rotated, rounded
-  std::byte* attn = nullptr;     // t [max_tokens, num_heads * head_dim]
-  float* up = nullptr;           // [max_tokens, intermediate_padded], of an encoder
-  std::byte* act = nullptr;      // t [max_tokens, intermediate_padded]
+  float* x = nullptr;         // [max_tokens, hidden]: the residual stream
+  std::byte* h = nullptr;     // t [max_tokens, hidden]: after a norm
+  float* qkv = nullptr;       // [max_tokens, (num_heads + 2 * num_kv_heads) * head_dim]
+  std::byte* q = nullptr;     // t [max_tokens, num_heads * head_dim]: rotated, rounded
+  std::byte* attn = nullptr;  // t [max_tokens, num_heads * head_dim]
+  float* up = nullptr;        // [max_tokens, intermediate_padded], of an encoder
+  std::byte* act = nullptr;   // t [max_tokens, intermediate_padded]
+  // Rows that int8 matrices are multiplied with; of int8 weights only. Whatever is multiplied next.
+  int8_t* quantized = nullptr;   // [max_tokens, the widest of hidden, q and intermediate]
+  float* scales = nullptr;       // [max_tokens]
   std::byte* logit_h = nullptr;  // t [max_logit_rows, hidden]
   float* logits = nullptr;       // [max_logit_rows, output_width]: outputs of any kind
   size_t output_width = 0;       // the widest of vocab, hidden and num_classes
