@@ -5,6 +5,7 @@ import threading
 import time
 
 import httpx
+import pytest
 
 from skein_server import SKEIN_BIN, SkeinServer
 
@@ -42,8 +43,9 @@ def test_memory_does_not_grow_and_blocks_are_free(stories):
         assert server.metric("vllm:request_success_total") == NUM_REQUESTS
 
 
-def test_idle_server_uses_no_processor(stories):
-    with SkeinServer(stories) as server:
+@pytest.mark.parametrize("options", [[], ["--pin-threads"]])
+def test_idle_server_uses_no_processor(stories, options):
+    with SkeinServer(stories, *options) as server:
         asyncio.run(send(server.url, 0, 20))
         time.sleep(0.2)
 

@@ -5,12 +5,45 @@
 
 namespace skein {
 
+// Microseconds that a step takes, as a polynomial of its work; all zero: not known.
+struct CostFit {
+  double step_us = 0;   // whatever is in it
+  double token_us = 0;  // for each token computed
+  double pair_us = 0;   // for each pair of a token computed and a token it attends to
+  double row_us = 0;    // for each row
+  bool operator==(const CostFit&) const = default;
+};
+
+// How keys and values are kept.
+enum class KvStorage {
+  kPaged,       // in blocks of 32 tokens that sequences share and exchange
+  kContiguous,  // one sequence at a time, end to end in memory of its own; nothing outlives it
+};
+
 // What an engine is told when it is built. Every limit is a named maximum; what exceeds one is
 // refused with its name.
 struct EngineConfig {
   // A point of the policy space: "prelude", "vllm-fcfs" (also called "chunked-fcfs"), "paged-fcfs",
-  // "nano-vllm" or "request-level".
+  // "prefill-only", "feather", "nano-vllm" or "request-level".
   std::string preset = "prelude";
+  // Of the preset's choices, where not empty, these instead.
+  std::string order;     // of waiting work: "fcfs", "fair", "srjf" or "srjf-calibrated"
+  std::string batching;  // of prefill work: "single" or "budget"
+  // "srjf" and "srjf-calibrated": what a job's time is taken to be, "proxy" (its missing tokens) or
+  // "model" (what `cost` predicts; the proxy where that is not known); and how much a second of
+  // waiting counts, in seconds of the device's work. [0, 100]
+  std::string jct = "proxy";
+  double aging = 0.1;
+  CostFit cost;  // of the device, from a profile run
+  std::string decode_set;  // who joins the running batch: "static", "fill" or "flock"
+  // Decode set "flock": when the best companion is not added ("never", "heuristic", "bandit" or
+  // "q-learning"; empty: "bandit"), what such a rule has learned before (JSON, a
+  // table of sched/stop_table.h; empty: nothing), the seed of its random decisions, and how
+  // long a request may be passed by others at most. At least 1.
+  std::string flock_stop;
+  std::string flock_table;
+  uint64_t flock_seed = 0;
+  int32_t flock_max_wait_ms = 10'000;
 
   int32_t vocab_size = 0;                 // of the model; token ids are below it
   int32_t max_model_len = 0;              // tokens: prompt and output together
@@ -22,6 +55,8 @@ struct EngineConfig {
   // prefix; 0: not at all.
   int32_t max_prefix_wait_ms = 200;
   int32_t max_logprobs = 20;  // of one token
+  // kContiguous needs max_num_seqs to be 1; no prefix is cached or shared then.
+  KvStorage kv_storage = KvStorage::kPaged;
   bool enable_prefix_caching = true;
   // What the model can answer: tokens and labels, an embedding, classes.
   bool generates = true;

@@ -33,6 +33,7 @@ struct EngineStats {
   int32_t kv_blocks_total = 0;
   int32_t kv_blocks_used = 0;    // referenced by a request
   int32_t kv_blocks_cached = 0;  // held by the prefix cache alone; evictable
+  int64_t flock_tip_tokens = 0;  // decode set `flock`: the prefix that all of the batch share
   // Counters.
   uint64_t prompt_tokens = 0;  // computed or cached
   uint64_t generation_tokens = 0;
@@ -46,6 +47,9 @@ struct EngineStats {
   uint64_t requests_decode = 0;
   uint64_t decode_slots_taken = 0;   // slots of the decode set ever handed out: OneShot takes none
   uint64_t wasted_decode_slots = 0;  // slot-steps held by finished requests (request level)
+  uint64_t flock_joined = 0;         // decode set `flock`: requests that joined the batch,
+  uint64_t flock_overdue = 0;        // of these for having waited too long,
+  uint64_t flock_stops = 0;          // and rounds in which the stop rule let nobody (more) join
   uint64_t steps_oneshot = 0;        // steps, by class of plan
   uint64_t steps_mixed = 0;
   uint64_t steps_decode = 0;

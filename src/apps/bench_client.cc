@@ -257,7 +257,7 @@ class LoadRun {
         idle_.push_back(std::move(connection));
       }
     }
-    RequestRecord& record = outcome_.records[record_index];
+    LoadRecord& record = outcome_.records[record_index];
     if (!response.error.empty()) {
       record.error = response.error;
     } else if (response.status != 200) {

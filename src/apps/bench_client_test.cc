@@ -182,7 +182,7 @@ TEST(BenchClientTest, MeasuresAStream) {
   const auto outcome = RunLoad(Requests(1, 0), server.Options());
   ASSERT_TRUE(outcome.ok());
   ASSERT_EQ(outcome.value().records.size(), 1u);
-  const RequestRecord& record = outcome.value().records[0];
+  const LoadRecord& record = outcome.value().records[0];
   EXPECT_TRUE(record.ok) << record.error;
   EXPECT_EQ(record.prompt_tokens, 4);
   EXPECT_EQ(record.output_tokens, 3);

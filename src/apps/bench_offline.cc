@@ -73,7 +73,7 @@ void SetArrivals(const Scenario& scenario, Random* random, ScenarioPlan* plan) {
 }
 
 struct Live {
-  RequestRecord record;
+  LoadRecord record;
   RequestId id = 0;
   TimeUs start_us = 0;
   TimeUs last_us = 0;
@@ -94,7 +94,7 @@ struct Shared {
 void TakeOutput(Shared& shared, size_t index, const RequestOutput& output, TimeUs now_us) {
   std::lock_guard<std::mutex> lock(shared.mutex);
   Live& live = shared.live[index];
-  RequestRecord& record = live.record;
+  LoadRecord& record = live.record;
   if (!output.tokens.empty()) {
     if (record.output_tokens == 0) {
       record.ttft_us = now_us - live.start_us;
@@ -123,7 +123,7 @@ class ScenarioRun {
       : engine_(engine), scenario_(scenario), clock_(clock), plan_(std::move(plan)) {
     shared_->live.resize(plan_.requests.size());
     for (size_t i = 0; i < plan_.requests.size(); ++i) {
-      RequestRecord& record = shared_->live[i].record;
+      LoadRecord& record = shared_->live[i].record;
       record.request_class = plan_.requests[i].request_class;
       record.prompt_tokens = static_cast<int64_t>(plan_.requests[i].request.prompt.size());
     }
@@ -148,9 +148,9 @@ class ScenarioRun {
   int32_t peak_kv_blocks() const { return peak_kv_blocks_; }
   TimeUs start_us() const { return start_us_; }
 
-  std::vector<RequestRecord> TakeRecords() {
+  std::vector<LoadRecord> TakeRecords() {
     std::lock_guard<std::mutex> lock(shared_->mutex);
-    std::vector<RequestRecord> records;
+    std::vector<LoadRecord> records;
     for (Live& live : shared_->live) {
       if (!live.submitted) live.record.error = "not submitted before the time limit";
       records.push_back(std::move(live.record));

@@ -146,7 +146,7 @@ void BenchAnswerReader::ReadEvent(std::string_view data, TimeUs elapsed_us) {
   ended_ = ended_ || ends;
 }
 
-void BenchAnswerReader::Finish(RequestRecord* record) {
+void BenchAnswerReader::Finish(LoadRecord* record) {
   if (error_.empty() && !ended_) error_ = "the stream ended before the answer did";
   record->ok = error_.empty();
   record->error = error_;

@@ -42,7 +42,7 @@ class BenchAnswerReader {
   void Feed(std::string_view bytes, TimeUs elapsed_us);
 
   // After the body: fills in the answer's part of *record.
-  void Finish(RequestRecord* record);
+  void Finish(LoadRecord* record);
 
  private:
   void ReadLine(std::string_view line, TimeUs elapsed_us);

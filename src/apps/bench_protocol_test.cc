@@ -24,8 +24,8 @@ std::string Delta(const nlohmann::json& delta, bool ends = false) {
   return "data: " + nlohmann::json{{"choices", {choice}}}.dump() + "\n\n";
 }
 
-RequestRecord Finish(BenchAnswerReader& reader) {
-  RequestRecord record;
+LoadRecord Finish(BenchAnswerReader& reader) {
+  LoadRecord record;
   reader.Finish(&record);
   return record;
 }
@@ -37,7 +37,7 @@ TEST(BenchAnswerReaderTest, ChatRoleIsNoToken) {
   reader.Feed(Delta({{"reasoning_content", "hm"}}), 150);
   reader.Feed(Delta(nlohmann::json::object(), true), 160);
   reader.Feed("data: [DONE]\n\n", 170);
-  const RequestRecord record = Finish(reader);
+  const LoadRecord record = Finish(reader);
   EXPECT_TRUE(record.ok) << record.error;
   EXPECT_EQ(record.ttft_us, 100);
   EXPECT_THAT(record.itl_us, ElementsAre(50));
@@ -52,7 +52,7 @@ TEST(BenchAnswerReaderTest, HalfCharactersAndLoneEndsAreTokens) {
   EXPECT_EQ(Finish(halves).output_tokens, 2);
   BenchAnswerReader lone;  // one token whose text was held back to the end
   lone.Feed(Completion("", true), 7);
-  const RequestRecord record = Finish(lone);
+  const LoadRecord record = Finish(lone);
   EXPECT_TRUE(record.ok);
   EXPECT_EQ(record.ttft_us, 7);
   EXPECT_EQ(record.output_tokens, 1);
@@ -73,7 +73,7 @@ TEST(BenchAnswerReaderTest, AnyCutGivesTheSameAnswer) {
       reader.Feed(std::string_view(stream).substr(at, size), static_cast<TimeUs>(at + size));
       at += size;
     }
-    const RequestRecord record = Finish(reader);
+    const LoadRecord record = Finish(reader);
     EXPECT_TRUE(record.ok) << record.error;
     EXPECT_EQ(record.prompt_tokens, 9);
     EXPECT_EQ(record.output_tokens, 7);

@@ -8,8 +8,8 @@
 namespace skein {
 namespace {
 
-RequestRecord Record(TimeUs ttft_us, TimeUs e2el_us, int64_t output_tokens) {
-  RequestRecord record;
+LoadRecord Record(TimeUs ttft_us, TimeUs e2el_us, int64_t output_tokens) {
+  LoadRecord record;
   record.ok = true;
   record.ttft_us = ttft_us;
   record.e2el_us = e2el_us;
@@ -18,13 +18,14 @@ RequestRecord Record(TimeUs ttft_us, TimeUs e2el_us, int64_t output_tokens) {
   return record;
 }
 
-// The expected numbers are numpy's: mean, median, std, percentile(., [90, 99]).
+// The expected numbers are numpy's: mean, median, std, percentile(., [90, 95, 99]).
 TEST(SummarizeTest, EqualsNumpy) {
   const Distribution d = Summarize({3, 1, 4, 1, 5, 9, 2, 6, 5, 3.5});
   EXPECT_NEAR(d.mean, 3.95, 1e-12);
   EXPECT_NEAR(d.median, 3.75, 1e-12);
   EXPECT_NEAR(d.std, 2.328626204439004, 1e-12);
   EXPECT_NEAR(d.p90, 6.3, 1e-12);
+  EXPECT_NEAR(d.p95, 7.65, 1e-12);
   EXPECT_NEAR(d.p99, 8.73, 1e-12);
 }
 
@@ -57,7 +58,7 @@ TEST(SummarizeTest, QuantilesAreMonotoneAndBounded) {
 }
 
 TEST(LoadReportTest, Rates) {
-  std::vector<RequestRecord> records = {Record(100'000, 500'000, 5), Record(200'000, 200'000, 1),
+  std::vector<LoadRecord> records = {Record(100'000, 500'000, 5), Record(200'000, 200'000, 1),
                                         Record(300'000, 1'000'000, 8)};
   records[0].itl_us = {100'000, 100'000, 100'000, 100'000};
   records[1].cached_tokens = 4;
@@ -70,6 +71,7 @@ TEST(LoadReportTest, Rates) {
   EXPECT_EQ(report.total.output_tokens, 14);
   EXPECT_EQ(report.total.cached_tokens, 4);
   EXPECT_DOUBLE_EQ(report.total.request_throughput, 1.5);
+  EXPECT_DOUBLE_EQ(report.total.input_throughput, 15);
   EXPECT_DOUBLE_EQ(report.total.output_throughput, 7);
   EXPECT_DOUBLE_EQ(report.total.total_token_throughput, 22);
   EXPECT_DOUBLE_EQ(report.total.ttft_ms.mean, 200);
@@ -83,7 +85,7 @@ TEST(LoadReportTest, Rates) {
 }
 
 TEST(LoadReportTest, GoodputNeedsEveryTarget) {
-  std::vector<RequestRecord> records = {Record(100'000, 500'000, 5), Record(300'000, 400'000, 2),
+  std::vector<LoadRecord> records = {Record(100'000, 500'000, 5), Record(300'000, 400'000, 2),
                                         Record(100'000, 2'000'000, 3)};
   GoodputTargets goodput;
   goodput.ttft_ms = 200;
@@ -95,7 +97,7 @@ TEST(LoadReportTest, GoodputNeedsEveryTarget) {
 }
 
 TEST(LoadReportTest, OwnDeadlinesAndClasses) {
-  std::vector<RequestRecord> records;
+  std::vector<LoadRecord> records;
   for (int i = 0; i < 4; ++i) {
     records.push_back(Record(100'000 * (i + 1), 1'000'000, 1));
     records.back().request_class = i < 3 ? "text" : "file";
@@ -111,19 +113,19 @@ TEST(LoadReportTest, OwnDeadlinesAndClasses) {
 }
 
 TEST(LoadReportTest, FailedRequestsLowerTheAttainment) {
-  std::vector<RequestRecord> records = {Record(1, 1, 1), {}};
+  std::vector<LoadRecord> records = {Record(1, 1, 1), {}};
   records[0].slo_ttft_us = records[1].slo_ttft_us = 1000;
   EXPECT_DOUBLE_EQ(*MakeLoadReport(records, 1'000'000, {}).total.slo_attainment, 0.5);
 }
 
 TEST(LoadReportTest, JsonHasTheFieldNamesOfTheField) {
   const auto json = LoadReportToJson(MakeLoadReport({Record(1, 2, 3)}, 1'000'000, {}));
-  for (const char* name :
-       {"duration", "completed", "failed", "total_input_tokens", "total_output_tokens",
-        "request_throughput", "request_goodput", "output_throughput", "total_token_throughput"}) {
+  for (const char* name : {"duration", "completed", "failed", "total_input_tokens",
+                           "total_output_tokens", "request_throughput", "request_goodput",
+                           "input_throughput", "output_throughput", "total_token_throughput"}) {
     EXPECT_TRUE(json.contains(name)) << name;
   }
-  for (const char* statistic : {"mean_", "median_", "std_", "p99_"}) {
+  for (const char* statistic : {"mean_", "median_", "std_", "p90_", "p95_", "p99_"}) {
     for (const char* name : {"ttft_ms", "tpot_ms", "itl_ms", "e2el_ms"}) {
       EXPECT_TRUE(json.contains(std::string(statistic) + name)) << statistic << name;
     }

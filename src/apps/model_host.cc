@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "apps/generation_config.h"
 #include "apps/model_traits.h"
 #include "apps/read_file.h"
+#include "apps/stop_table_writer.h"
 #include "base/byte_size.h"
 #include "engine/engine_loop.h"
 #include "io/model_dir.h"
@@ -95,6 +97,7 @@ class CpuModelHost final : public ModelHost {
   std::unique_ptr<CpuRuntime> runtime_;
   std::ofstream record_file_;
   std::optional<SchedulerRecorder> recorder_;
+  std::optional<StopTableWriter> table_writer_;
   std::optional<TracePrinter> trace_printer_;
   std::unique_ptr<EngineLoop> engine_;  // after what it uses
   ModelEntry entry_;
@@ -111,13 +114,17 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   runtime.dtype = options.dtype;
   runtime.quantization = options.quantization;
   runtime.threads = options.threads;
+  runtime.pin_threads = options.pin_threads;
+  runtime.kv_storage = options.kv_storage;
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
-  SKEIN_ASSIGN_OR_RETURN(const ModelUse use, LoadModelTraits(model_dir_, name_, model_config));
+  SKEIN_ASSIGN_OR_RETURN(ModelUse use, LoadModelTraits(model_dir_, name_, model_config));
+  SKEIN_RETURN_IF_ERROR(SetRerankTemplate(options.rerank_template, model_config, &use.traits));
   runtime.max_model_len = options.max_model_len;
   if (runtime.max_model_len == 0 && use.max_seq_length > 0) {
     runtime.max_model_len = std::min(use.max_seq_length, model_config.max_position);
   }
   runtime.pooling = use.pooling;
+  runtime.dense = use.dense;
   runtime.max_num_seqs = options.max_num_seqs;
   runtime.max_num_batched_tokens = options.max_num_batched_tokens;
   if (!options.kv_cache_memory.empty()) {
@@ -133,8 +140,15 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.num_kv_blocks = runtime_->num_kv_blocks();
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
+  config.decode_set = options.decode_set;
+  config.flock_stop = options.flock_stop;
+  config.flock_max_wait_ms = options.flock_max_wait_ms;
+  if (std::filesystem::exists(options.flock_table)) {
+    SKEIN_ASSIGN_OR_RETURN(config.flock_table, ReadFile(options.flock_table));
+  }
   config.max_queued_requests = options.max_queued_requests;
   config.max_logprobs = options.max_logprobs;
+  config.kv_storage = options.kv_storage;
   config.enable_prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
   config.force_decode_path = options.force_decode_path;
   config.generates = use.traits.generates;
@@ -166,6 +180,10 @@ Status CpuModelHost::InitObservers(const ModelHostOptions& options,
     recorder_.emplace(&record_file_);
     observers->push_back(&*recorder_);
   }
+  if (!options.flock_table.empty()) {
+    table_writer_.emplace(options.flock_table);
+    observers->push_back(&*table_writer_);
+  }
   if (options.trace) {
     trace_printer_.emplace(&std::cerr);
     observers->push_back(&*trace_printer_);
@@ -184,11 +202,25 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
       ->capture_default_str();
   app->add_option("--scheduling", o->scheduling,
                   "Scheduling preset: prelude (shared prefixes computed once, fair between "
-                  "clients), chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm or request-level")
+                  "clients), feather (who shares a prefix decodes together), "
+                  "chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm or request-level")
+      ->capture_default_str();
+  app->add_option("--decode-set", o->decode_set,
+                  "Who joins the running batch, instead of the preset's: static (nobody until it "
+                  "has ended), fill (as many as fit) or flock (who shares most with it first)");
+  app->add_option("--flock-stop", o->flock_stop,
+                  "When flock stops adding: never, heuristic, bandit (default) or q-learning");
+  app->add_option("--flock-table", o->flock_table,
+                  "What a learning --flock-stop knows: read from this file if there is one, "
+                  "written there at the end (see skein policy show)");
+  app->add_option("--flock-max-wait-ms", o->flock_max_wait_ms,
+                  "How long others may pass a request by that shares little, with flock")
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app->add_option("--threads", o->threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, kThreadsMax))
       ->capture_default_str();
+  app->add_flag("--pin-threads", o->pin_threads, "Bind each of them to a processor of its own");
   app->add_option("--max-model-len", o->max_model_len,
                   "Tokens of prompt and output together; 0: the model's own limit, as far as the "
                   "KV memory holds it")
@@ -209,6 +241,13 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
       ->capture_default_str();
   app->add_option("--kv-cache-memory", o->kv_cache_memory,
                   "Memory for keys and values, such as 2GiB; default: chosen from what is free");
+  const std::map<std::string, KvStorage> storages = {{"paged", KvStorage::kPaged},
+                                                     {"contiguous", KvStorage::kContiguous}};
+  app->add_option("--kv-storage", o->kv_storage,
+                  "How keys and values are kept: paged, or contiguous: one sequence at a time "
+                  "(--max-num-seqs 1), of which nothing is kept")
+      ->transform(CLI::CheckedTransformer(storages))
+      ->default_str("paged");
   app->add_flag("--enable-prefix-caching", o->enable_prefix_caching,
                 "Reuse the computed prefixes of earlier requests (on)");
   // An option of its own, so that it has an environment variable of its own.
@@ -216,6 +255,10 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
                 "Compute every prompt whole");
   app->add_option("--chat-template", o->chat_template,
                   "A Jinja chat template file to use instead of the model's own");
+  app->add_option("--rerank-template", o->rerank_template,
+                  "What a rerank puts query and document into: auto (Qwen3-Reranker's template for "
+                  "models named so), qwen3 (that template for this model) or none")
+      ->capture_default_str();
   app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");
   app->add_flag("--force-decode-path", o->force_decode_path,
                 "For comparisons: run one-token requests through the decode path");

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "model/config.h"
 #include "server/model_registry.h"
+#include "skein/config.h"
 #include "skein/engine.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -21,16 +22,23 @@ struct ModelHostOptions {
   std::string dtype = "auto";
   std::string quantization = "none";
   std::string scheduling = "prelude";  // a preset
-  std::string chat_template;           // a file; empty: the model's own
-  std::string record;                  // a file for the scheduler's events
-  bool trace = false;                  // one line per scheduler iteration on stdout
+  std::string decode_set;              // instead of the preset's; empty: that
+  std::string flock_stop;              // empty: bandit
+  std::string flock_table;             // a file of what the stop rule learned; empty: none
+  int32_t flock_max_wait_ms = 10'000;
+  std::string chat_template;             // a file; empty: the model's own
+  std::string rerank_template = "auto";  // or qwen3, none: SetRerankTemplate
+  std::string record;                    // a file for the scheduler's events
+  bool trace = false;                    // one line per scheduler iteration on stdout
   int32_t threads = 0;
+  bool pin_threads = false;
   int32_t max_model_len = 0;
   int32_t max_num_seqs = 16;
   int32_t max_num_batched_tokens = 512;
   int32_t max_queued_requests = 4096;
   int32_t max_logprobs = 20;
   std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose
+  KvStorage kv_storage = KvStorage::kPaged;
   bool enable_prefix_caching = true;
   bool no_enable_prefix_caching = false;  // the other spelling; wins
   bool force_decode_path = false;         // run one-token requests through the decode path

@@ -1,10 +1,15 @@
 #include "base/thread_team.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -28,6 +33,19 @@ bool SpinUntil(const Predicate& done) {
     }
   } while (std::chrono::steady_clock::now() < give_up);
   return done();
+}
+
+// 0, or the system's error number.
+int BindTo(int processor, pthread_t thread) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  return pthread_setaffinity_np(thread, sizeof(one), &one);
+}
+
+Status CannotPin(int error) {
+  return {StatusCode::kUnsupported,
+          std::string("threads cannot be pinned here: ") + std::strerror(error), "pin_threads"};
 }
 
 }  // namespace
@@ -59,6 +77,9 @@ struct ThreadTeam::State {
   std::mutex mutex;  // for sleeping only
   std::condition_variable wake;
   std::vector<std::thread> workers;
+
+  int leader_processor = -1;  // once the team is pinned
+  std::thread::id leader;     // bound there
 
   // Takes tickets until none is left or issued.
   void Work(int thread) {
@@ -134,6 +155,35 @@ ThreadTeam::~ThreadTeam() {
   }
   state_->wake.notify_all();
   for (std::thread& worker : state_->workers) worker.join();
+}
+
+Status ThreadTeam::Pin() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return CannotPin(errno);
+  std::vector<int> processors;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &allowed)) processors.push_back(i);
+  }
+  if (static_cast<int>(processors.size()) < num_threads_) {
+    return {StatusCode::kInvalidArgument,
+            "pin_threads: " + std::to_string(num_threads_) +
+                " threads cannot each have one of the " + std::to_string(processors.size()) +
+                " processors that this process may run on",
+            "pin_threads"};
+  }
+  for (int thread = 1; thread < num_threads_; ++thread) {
+    const int error = BindTo(processors[thread], state_->workers[thread - 1].native_handle());
+    if (error != 0) return CannotPin(error);
+  }
+  state_->leader_processor = processors[0];
+  return Status::Ok();
+}
+
+void ThreadTeam::PinLeader() {
+  if (state_->leader_processor < 0 || state_->leader == std::this_thread::get_id()) return;
+  // A processor taken from the process since Pin leaves the leader where it may run.
+  BindTo(state_->leader_processor, pthread_self());
+  state_->leader = std::this_thread::get_id();
 }
 
 int ThreadTeam::Run(int first, int end, const TicketFn& fn, const std::atomic<bool>* stop) {

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include "base/result.h"
+
 namespace skein {
 
 // A fixed set of threads that works through lists of tickets (docs/ARCHITECTURE.md, "Task"). The
@@ -21,6 +23,14 @@ class ThreadTeam {
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   int num_threads() const { return num_threads_; }
+
+  // Binds every thread of the team to a processor of its own, of those the calling thread may run
+  // on: the workers now, the leader when it calls PinLeader. Fails with kInvalidArgument where
+  // there are fewer processors than threads, kUnsupported where the system refuses.
+  [[nodiscard]] Status Pin();
+  // Binds the calling thread, which leads from now on, where Pin has been called; cheap the second
+  // time.
+  void PinLeader();
 
   // Calls fn(ticket, thread) once for each ticket of [first, end), claimed in ascending order by
   // whichever thread is free. Once `stop` (may be null) reads true, no further ticket is issued.

@@ -1,6 +1,7 @@
 #include "base/thread_team.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <chrono>
 #include <random>
@@ -113,6 +114,49 @@ TEST(ThreadTeamTest, AnIdleTeamUsesNoProcessorTime) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 0.1);
   EXPECT_EQ(team.Run(0, 100, [](int, int) {}), 100);
+}
+
+// The processors that the calling thread may run on.
+std::vector<int> Processors() {
+  cpu_set_t allowed;
+  EXPECT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  std::vector<int> processors;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &allowed)) processors.push_back(i);
+  }
+  return processors;
+}
+
+TEST(ThreadTeamTest, PinnedThreadsHaveAProcessorEach) {
+  const std::vector<int> all = Processors();
+  const auto num_threads = static_cast<int>(all.size());
+  std::vector<std::vector<int>> seen(num_threads);
+  std::thread([&] {  // a leader that ends: the test's own thread stays as it is
+    ThreadTeam team(num_threads);
+    ASSERT_TRUE(team.Pin().ok());
+    team.PinLeader();
+    team.PinLeader();
+    std::atomic<int> waiting = 0;
+    team.Run(0, num_threads, [&](int, int thread) {
+      seen[thread] = Processors();
+      ++waiting;  // no thread takes a second ticket
+      while (waiting < num_threads) std::this_thread::yield();
+    });
+  })
+      .join();
+  for (int thread = 0; thread < num_threads; ++thread) {
+    EXPECT_EQ(seen[thread], std::vector<int>{all[thread]});
+  }
+  EXPECT_EQ(Processors(), all);
+}
+
+TEST(ThreadTeamTest, MoreThreadsThanProcessorsCannotBePinned) {
+  ThreadTeam team(static_cast<int>(Processors().size()) + 1);
+  const Status status = team.Pin();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.param(), "pin_threads");
+  team.PinLeader();  // changes nothing
+  EXPECT_EQ(team.Run(0, 10, [](int, int) {}), 10);
 }
 
 }  // namespace

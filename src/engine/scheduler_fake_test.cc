@@ -38,9 +38,16 @@ struct World {
 };
 
 EngineConfig RandomConfig(Random* random) {
-  const char* presets[] = {"prelude", "prelude", "vllm-fcfs", "paged-fcfs", "request-level"};
+  const char* presets[] = {"prelude",    "prelude",       "vllm-fcfs",
+                           "paged-fcfs", "request-level", "feather"};
   EngineConfig config;
-  config.preset = presets[random->Between(0, 4)];
+  config.preset = presets[random->Between(0, 5)];
+  if (random->OneIn(6) && config.preset != std::string("request-level")) {
+    config.decode_set = "flock";
+  }
+  const char* stops[] = {"never", "heuristic", "bandit", "q-learning"};
+  config.flock_stop = stops[random->Between(0, 3)];
+  config.flock_max_wait_ms = static_cast<int32_t>(random->OneIn(2) ? 10000 : random->Between(1, 9));
   config.vocab_size = 50;
   config.max_model_len = static_cast<int32_t>(random->Between(8, 300));
   config.num_kv_blocks = BlocksFor(config.max_model_len) +
@@ -199,6 +206,7 @@ void RunWorkload(World* world, int32_t num_requests) {
     ASSERT_EQ(executor.Resume(*task, never), TaskStatus::kDone);
     if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);  // while it is in the step
     StepResults results = executor.Results(*task);
+    now_us += random.Between(0, 1000);
     scheduler.Complete(&results, now_us);
     scheduler.CheckIntegrity();
     Collect(world, &scheduler);

@@ -21,13 +21,16 @@ inline constexpr int32_t kMaxHeadDim = 256;       // sizes a tile's scratch, whi
 //   f32:  K [2 groups of 16 keys][d][16 keys]          then V [d / 16][32 keys][16 of d]
 //
 // (both are the weight-panel order of PackedWeight: K with keys as columns, V with d as columns.)
-// The whole memory is [layer][block][KV head][K, V].
+// The whole memory is [layer][block][KV head][K, V], or where it is contiguous [layer][KV head]
+// [block][K, V]: then consecutive blocks of a head follow one another, and so do the keys and
+// values of a sequence that has consecutive blocks.
 struct KvLayout {
   DType dtype = DType::kF32;  // kF32 or kBf16
   int32_t num_layers = 0;
   int32_t num_blocks = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
+  bool contiguous = false;
 
   int32_t head_dim_padded() const { return (head_dim + 31) / 32 * 32; }
   size_t k_bytes() const { return size_t{kKvBlockTokens} * head_dim_padded() * SizeOf(dtype); }
@@ -36,9 +39,13 @@ struct KvLayout {
   size_t layer_bytes() const { return num_blocks * block_bytes(); }
   size_t total_bytes() const { return num_layers * layer_bytes(); }
 
+  // From a head's part of one block to that of the next, and from one head to the next in a block.
+  size_t block_stride() const { return contiguous ? head_bytes() : block_bytes(); }
+  size_t head_stride() const { return contiguous ? num_blocks * head_bytes() : head_bytes(); }
+
   // Byte offset of K of (layer, block, head); V follows after k_bytes().
   size_t Offset(int32_t layer, int32_t block, int32_t head) const {
-    return layer * layer_bytes() + block * block_bytes() + head * head_bytes();
+    return layer * layer_bytes() + block * block_stride() + head * head_stride();
   }
   // Writes one token's k and v [head_dim] in dtype at `slot` of [0, 32) of the block and head that
   // `base` points to.

@@ -100,20 +100,28 @@ TEST(KvLayoutTest, CopiesSlots) {
 }
 
 TEST(KvLayoutTest, PartsTileTheMemory) {
-  const KvLayout layout = {DType::kBf16, 3, 5, 2, 20};
-  std::set<size_t> offsets;
-  for (int32_t layer = 0; layer < 3; ++layer) {
-    for (int32_t block = 0; block < 5; ++block) {
-      for (int32_t head = 0; head < 2; ++head) offsets.insert(layout.Offset(layer, block, head));
+  for (const bool contiguous : {false, true}) {
+    const KvLayout layout = {DType::kBf16, 3, 5, 2, 20, contiguous};
+    std::set<size_t> offsets;
+    for (int32_t layer = 0; layer < 3; ++layer) {
+      for (int32_t block = 0; block < 5; ++block) {
+        for (int32_t head = 0; head < 2; ++head) offsets.insert(layout.Offset(layer, block, head));
+      }
     }
+    EXPECT_EQ(offsets.size(), 30u);
+    size_t expected = 0;
+    for (size_t offset : offsets) {
+      EXPECT_EQ(offset, expected);
+      expected += layout.head_bytes();
+    }
+    EXPECT_EQ(expected, layout.total_bytes());
+    EXPECT_EQ(layout.Offset(2, 4, 1), layout.Offset(2, 0, 1) + 4 * layout.block_stride());
   }
-  EXPECT_EQ(offsets.size(), 30u);
-  size_t expected = 0;
-  for (size_t offset : offsets) {
-    EXPECT_EQ(offset, expected);
-    expected += layout.head_bytes();
-  }
-  EXPECT_EQ(expected, layout.total_bytes());
+}
+
+TEST(KvLayoutTest, BlocksOfAHeadFollowOneAnotherWhereItIsContiguous) {
+  const KvLayout layout = {DType::kBf16, 3, 5, 2, 20, true};
+  EXPECT_EQ(layout.Offset(1, 3, 1), layout.Offset(1, 2, 1) + layout.head_bytes());
 }
 
 }  // namespace

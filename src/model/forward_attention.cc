@@ -54,12 +54,14 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
   const ForwardRow& row = batch_.rows[piece.row];
   const int32_t first_position = row.begin + piece.first_token - row.first_token;
   const int32_t block = row.block_table[first_position / kKvBlockTokens];
-  std::byte* kv = context_.kv + layout.Offset(cursor_.layer, block, 0);
+  std::byte* kv = context_.kv + layout.Offset(cursor_.layer, block, 0);  // the first head's
   // A block that changed hands still holds its former owner's keys and values. Zero them: the
   // attention may read, though never see, what lies behind the last key. A fork's block too is new.
   const bool forks = row.fork.num_tokens > 0 && piece.first_token == row.first_token;
   if (first_position % kKvBlockTokens == 0 || forks) {
-    std::fill_n(kv, layout.block_bytes(), std::byte{0});
+    for (int32_t h = 0; h < c.num_kv_heads; ++h) {
+      std::fill_n(kv + h * layout.head_stride(), layout.head_bytes(), std::byte{0});
+    }
   }
   RotateCall call = {.eps = config().rms_norm_eps, .head_dim = c.head_dim, .dtype = layout.dtype};
   for (int32_t i = 0; i < piece.num_tokens; ++i) {
@@ -82,7 +84,7 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
       call.out = k;
       context_.kernels->Rotate(call);
       context_.kernels->Convert(call.x + c.num_kv_heads * c.head_dim, c.head_dim, v, layout.dtype);
-      layout.Store(kv + h * layout.head_bytes(), slot, k, v);
+      layout.Store(kv + h * layout.head_stride(), slot, k, v);
     }
   }
 }

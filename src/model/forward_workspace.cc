@@ -65,8 +65,13 @@ size_t ForwardWorkspace::Place(const ModelWeights& weights, const ForwardLimits&
   scales = carver.Take<float>(rows * sizeof(float));
   const size_t pass_bytes = carver.total();
   const int32_t vocab = config.head == Head::kLanguageModel ? config.vocab_size : 0;
-  output_width = std::max({vocab, config.hidden_size, config.num_classes});
-  logit_h = carver.Take<std::byte>(limits.max_logit_rows * hidden * t);
+  int32_t widest = config.hidden_size;
+  for (const DenseWeights& dense : weights.embedding_dense) {
+    widest = std::max(widest, dense.weight.n());
+  }
+  head_width = widest;
+  output_width = std::max({vocab, widest, config.num_classes});
+  logit_h = carver.Take<std::byte>(limits.max_logit_rows * head_width * t);
   logits = carver.Take<float>(limits.max_logit_rows * output_width * sizeof(float));
   *output_bytes = carver.total() - pass_bytes;
   return carver.total();

@@ -32,11 +32,13 @@ struct ForwardWorkspace {
   float* up = nullptr;        // [max_tokens, intermediate_padded], of an encoder
   std::byte* act = nullptr;   // t [max_tokens, intermediate_padded]
   // Rows that int8 matrices are multiplied with; of int8 weights only. Whatever is multiplied next.
-  int8_t* quantized = nullptr;   // [max_tokens, the widest of hidden, q and intermediate]
-  float* scales = nullptr;       // [max_tokens]
-  std::byte* logit_h = nullptr;  // t [max_logit_rows, hidden]
-  float* logits = nullptr;       // [max_logit_rows, output_width]: outputs of any kind
-  size_t output_width = 0;       // the widest of vocab, hidden and num_classes
+  int8_t* quantized = nullptr;  // [max_tokens, the widest of hidden, q and intermediate]
+  float* scales = nullptr;      // [max_tokens]
+  // t [max_logit_rows, head_width]; of all but embeddings the first [max_logit_rows, hidden].
+  std::byte* logit_h = nullptr;
+  float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind
+  size_t output_width = 0;  // the widest of vocab, head_width and num_classes
+  size_t head_width = 0;    // the widest of hidden and the Dense modules behind the pooling
 
  private:
   ForwardWorkspace() = default;

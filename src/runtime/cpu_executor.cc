@@ -84,6 +84,7 @@ CpuExecutor::~CpuExecutor() { SKEIN_CHECK(free_.size() == num_states_); }
 size_t CpuExecutor::activation_bytes() const { return state_bytes_; }
 
 std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
+  context_.team->PinLeader();
   if (free_.empty()) {
     free_.push_back(std::make_unique<State>(context_, limits_));
     ++num_states_;
@@ -102,12 +103,14 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
   state->embedding_reads.clear();
   state->class_reads.clear();
   state->pass.batch().Clear();
-  int32_t num_draws = 0, num_reads = 0, num_logprobs = 0;
+  int32_t num_rows = 0, num_draws = 0, num_reads = 0, num_logprobs = 0;
   ForEachRow(plan, [&](const PlanRow& row) {
+    ++num_rows;
     num_draws += static_cast<int32_t>(row.draws.size());
     num_reads += row.read != nullptr;
     num_logprobs += !row.prompt_logprobs.tokens.empty();
   });
+  SKEIN_CHECK(num_rows == 1 || !kv_->layout().contiguous);
   state->results.draws.resize(num_draws);
   state->results.reads.resize(num_reads);
   state->results.prompt_logprobs.resize(num_logprobs);
@@ -121,7 +124,7 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
 void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
   ForwardBatch& batch = state.pass.batch();
   const int32_t first_token = batch.num_tokens();
-  batch.AddRow(row.tokens, row.begin, row.block_table, false);
+  batch.AddRow(row.tokens, row.begin, kv_->BlocksOf(row.block_table), false);
   batch.rows.back().fork = {row.fork.from, row.fork.to, row.fork.num_tokens};
   batch.rows.back().second_segment_begin = row.second_segment_begin;
   const auto row_index = static_cast<int32_t>(batch.rows.size()) - 1;
@@ -233,8 +236,8 @@ void CpuExecutor::RunJob(State& state, int job, int thread) {
   } else if (j.logprobs != nullptr) {
     PromptLogprob& logprob = state.results.prompt_logprobs[j.result].logprobs[j.logprob];
     logprob.position = j.logprobs->begin + j.logprob;
-    j.finite = sampler_.Logprob(j.logprobs->tokens[j.logprob], j.logprobs->num_top, logits, thread,
-                                &logprob);
+    j.finite =
+        sampler_.Logprob(j.logprobs->tokens[j.logprob], j.logprobs->num_top, logits, &logprob);
   } else {
     ReadResult& read = state.results.reads[j.result];
     const Kernels::LogSum sum =
@@ -249,7 +252,7 @@ void CpuExecutor::RunJob(State& state, int job, int thread) {
 // Takes labels, embeddings or classes that the pass has ready.
 void CpuExecutor::TakeOutputs(State& state) {
   const OutputChunk& chunk = state.pass.chunk();
-  const ModelConfig& config = context_.weights->config;
+  const ModelWeights& weights = *context_.weights;
   const bool embeds = chunk.kind == OutputKind::kEmbedding;
   for (int32_t i = 0; i < chunk.count; ++i) {
     const int32_t index = chunk.first + i;
@@ -264,8 +267,8 @@ void CpuExecutor::TakeOutputs(State& state) {
     } else {
       const auto& reads = embeds ? state.embedding_reads : state.class_reads;
       result = &state.results.reads[reads[index]];
-      result->values.values.assign(output,
-                                   output + (embeds ? config.hidden_size : config.num_classes));
+      const int32_t size = embeds ? weights.embedding_size() : weights.config.num_classes;
+      result->values.values.assign(output, output + size);
     }
     result->values.log_sum_exp = 0;
     result->finite =

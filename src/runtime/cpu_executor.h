@@ -51,7 +51,7 @@ class CpuExecutor final : public Executor {
     int32_t logprobs = 0;
   };
 
-  static void AddRow(const PlanRow& row, RowCounts* counts, State& state);
+  void AddRow(const PlanRow& row, RowCounts* counts, State& state);
   bool RunCopies(State& state, const std::atomic<bool>& preempt);
   bool RunJobs(State& state, const std::atomic<bool>& preempt);
   void RunJob(State& state, int job, int thread);

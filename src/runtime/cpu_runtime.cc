@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "model/forward_workspace.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/free_memory.h"
@@ -95,7 +96,10 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
     }
     const int64_t bytes = given ? options.kv_cache_bytes : FreeMemoryBytes() / 2;
     num_blocks = bytes / block_bytes;
-    if (!given) num_blocks = std::min(num_blocks, blocks_per_seq * options.max_num_seqs);
+    // What is contiguous holds one sequence, whatever is given.
+    if (!given || options.kv_storage == KvStorage::kContiguous) {
+      num_blocks = std::min(num_blocks, blocks_per_seq * options.max_num_seqs);
+    }
   }
   num_blocks = std::min<int64_t>(num_blocks, std::numeric_limits<int32_t>::max());
   const int64_t least = options.max_model_len > 0 ? blocks_per_seq : 1;
@@ -120,15 +124,16 @@ class CpuRuntimeImpl final : public CpuRuntime {
  public:
   CpuRuntimeImpl(std::unique_ptr<ThreadTeam> team, std::unique_ptr<Kernels> kernels,
                  ModelWeights weights, const KvPlan& plan, const ForwardLimits& limits,
-                 Pooling pooling)
+                 const CpuRuntimeOptions& options)
       : team_(std::move(team)),
         kernels_(std::move(kernels)),
         weights_(std::move(weights)),
         rope_(MakeRope(weights_.config, plan.max_model_len, *team_)),
         kv_({weights_.dtype, weights_.config.num_layers, plan.num_blocks,
-             weights_.config.num_kv_heads, weights_.config.head_dim}),
+             weights_.config.num_kv_heads, weights_.config.head_dim,
+             options.kv_storage == KvStorage::kContiguous}),
         executor_({&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
-                   pooling},
+                   options.pooling},
                   limits, &kv_),
         max_model_len_(plan.max_model_len) {}
 
@@ -186,9 +191,15 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   auto team =
       std::make_unique<ThreadTeam>(options.threads > 0 ? options.threads : std::max(cores, 1));
+  if (options.pin_threads) SKEIN_RETURN_IF_ERROR(team->Pin());
   SKEIN_ASSIGN_OR_RETURN(
       ModelWeights weights,
       LoadWeights(options.model_dir, config, {dtype, matrix_dtype}, *team, options.progress));
+  for (const DenseModule& module : options.dense) {
+    SKEIN_CHECK(module.in_features == weights.embedding_size());
+    SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));
+    weights.embedding_dense.push_back(std::move(dense));
+  }
   // Planned when the weights are there: what is free then can be had.
   SKEIN_ASSIGN_OR_RETURN(const KvPlan plan, PlanKv(options, config, block_bytes));
   const ForwardLimits limits = {
@@ -199,7 +210,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   SKEIN_RETURN_IF_ERROR(CheckMemory("max_num_batched_tokens", options.max_num_batched_tokens,
                                     static_cast<int64_t>(activation_bytes)));
   return std::unique_ptr<CpuRuntime>(std::make_unique<CpuRuntimeImpl>(
-      std::move(team), std::move(kernels), std::move(weights), plan, limits, options.pooling));
+      std::move(team), std::move(kernels), std::move(weights), plan, limits, options));
 }
 
 }  // namespace skein

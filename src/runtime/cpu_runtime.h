@@ -4,14 +4,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "engine/executor.h"
 #include "kernels/kernels.h"
 #include "model/config.h"
+#include "model/dense_module.h"
 #include "model/pooling.h"
 #include "model/weights.h"
+#include "skein/config.h"
 
 namespace skein {
 
@@ -21,11 +24,14 @@ struct CpuRuntimeOptions {
   std::string dtype = "auto";         // auto, bf16, f32
   std::string quantization = "none";  // none, int8
   int32_t threads = 0;                // at most 1024; 0: as many as the process may run on
+  bool pin_threads = false;           // each to a processor of its own
   std::optional<Isa> isa;             // nullopt: SelectIsa()
   int32_t max_model_len = 0;          // 0: as far as the model and the KV memory reach
   int32_t max_num_batched_tokens = 512;
   int32_t max_num_seqs = 16;
   Pooling pooling = Pooling::kLast;  // of embeddings
+  std::vector<DenseModule> dense;    // behind the pooling, each as wide as the one before gives
+  KvStorage kv_storage = KvStorage::kPaged;  // the same as the engine's
   int64_t kv_cache_bytes = 0;  // at most one of these two; neither: what max_num_seqs sequences of
   int32_t num_kv_blocks = 0;   // max_model_len need, at most half of the free memory
   LoadProgress progress;

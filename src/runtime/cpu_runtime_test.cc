@@ -256,6 +256,71 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
   }
 }
 
+// A sequence alone in memory of its own, one after the other, is the sequence in shared blocks.
+TEST_P(AnyLoadTest, ContiguousStorageGivesTheSameAnswers) {
+  const std::string model = GetParam();
+  const bool shared = model == "stories260K";
+  if (shared) SKEIN_REQUIRE_SHARED();
+  CpuRuntimeOptions options = {.model_dir = (shared ? testing::SharedDir() + "/models/"
+                                                    : SKEIN_SOURCE_DIR "/tests/data/models/") +
+                                            model,
+                               .threads = 1,
+                               .max_model_len = 128,
+                               .max_num_batched_tokens = 256,
+                               .max_num_seqs = 4};
+  const uint64_t seed = std::random_device{}();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  EngineUnderTest paged(options, {});
+  std::vector<Request> requests = RandomRequests(seed, 24, paged.engine().Limits().vocab_size);
+  for (Request& request : requests) request.generate().num_samples = 1;
+  const std::vector<Answer> expected = paged.Ask(requests);
+  options.max_num_seqs = 1;
+  options.kv_storage = KvStorage::kContiguous;
+  for (const auto& [preset, budget] :
+       {std::pair("prelude", 256), std::pair("prelude", 7), std::pair("paged-fcfs", 64),
+        std::pair("request-level", 33)}) {
+    SCOPED_TRACE(std::string(preset) + " " + std::to_string(budget));
+    options.threads = 3 - options.threads;
+    options.max_num_batched_tokens = budget;
+    EngineConfig config;
+    config.preset = preset;
+    config.kv_storage = KvStorage::kContiguous;
+    EngineUnderTest contiguous(options, config);
+    EXPECT_EQ(contiguous.engine().Stats().kv_blocks_total, 4);
+    EXPECT_EQ(contiguous.Ask(requests), expected);
+    EXPECT_EQ(contiguous.engine().Stats().prefix_cache_hits, 0u);
+    EXPECT_EQ(contiguous.engine().Stats().kv_blocks_used, 0);
+  }
+}
+
+TEST(CpuRuntimeTest, ContiguousStorageIsForOneSequence) {
+  EngineConfig config;
+  config.max_model_len = 128;
+  config.num_kv_blocks = 4;
+  config.kv_storage = KvStorage::kContiguous;
+  config.max_num_seqs = 2;
+  const auto refused = MakeSchedulerConfig(config);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().param(), "max_num_seqs");
+  config.max_num_seqs = 1;
+  EXPECT_TRUE(MakeSchedulerConfig(config).ok());
+}
+
+TEST(CpuRuntimeTest, PinnedThreadsGiveTheSameAnswers) {
+  CpuRuntimeOptions options = {
+      .model_dir = kModelDir, .threads = 1, .max_model_len = 128, .max_num_seqs = 4};
+  EngineUnderTest free(options, {});
+  const std::vector<Request> requests = RandomRequests(1, 8, free.engine().Limits().vocab_size);
+  const std::vector<Answer> expected = free.Ask(requests);
+  options.pin_threads = true;
+  EngineUnderTest pinned(options, {});
+  EXPECT_EQ(pinned.Ask(requests), expected);
+  options.threads = 1024;
+  const auto refused = CpuRuntime::Load(options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().param(), "pin_threads");
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, AnyLoadTest,
                          ::testing::Values("qwen3-bf16", "llama-default", "stories260K"),
                          [](const auto& param) {

@@ -1,16 +1,32 @@
 #include "runtime/kv_memory.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "base/check.h"
 
 namespace skein {
 
+KvMemory::KvMemory(const KvLayout& layout)
+    : layout_(layout),
+      buffer_(layout.total_bytes()),
+      first_blocks_(layout.contiguous ? layout.num_blocks : 0) {
+  std::iota(first_blocks_.begin(), first_blocks_.end(), 0);
+}
+
 void KvMemory::CopyBlock(const BlockCopy& copy, int32_t layer) {
   SKEIN_CHECK(copy.from >= 0 && copy.from < layout_.num_blocks);
   SKEIN_CHECK(copy.to >= 0 && copy.to < layout_.num_blocks && copy.to != copy.from);
-  std::memcpy(buffer_.data() + layout_.Offset(layer, copy.to, 0),
-              buffer_.data() + layout_.Offset(layer, copy.from, 0), layout_.block_bytes());
+  for (int32_t head = 0; head < layout_.num_kv_heads; ++head) {
+    std::memcpy(buffer_.data() + layout_.Offset(layer, copy.to, head),
+                buffer_.data() + layout_.Offset(layer, copy.from, head), layout_.head_bytes());
+  }
+}
+
+std::span<const BlockId> KvMemory::BlocksOf(std::span<const BlockId> table) const {
+  if (!layout_.contiguous) return table;
+  SKEIN_CHECK(table.size() <= first_blocks_.size());
+  return std::span(first_blocks_).first(table.size());
 }
 
 }  // namespace skein

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "base/aligned_buffer.h"
 #include "kernels/kv_layout.h"
@@ -14,13 +16,19 @@ static_assert(kBlockTokens == kKvBlockTokens, "policy and kernels mean the same 
 
 // The keys and values of all blocks of all layers. Pages are taken from the system when a block is
 // first written. Who owns which block is the block pool's business.
+//
+// Contiguous memory holds one sequence at a time, from its beginning on: what the pool counts are
+// then lengths, not places.
 class KvMemory {
  public:
-  explicit KvMemory(const KvLayout& layout) : layout_(layout), buffer_(layout.total_bytes()) {}
+  explicit KvMemory(const KvLayout& layout);
 
   const KvLayout& layout() const { return layout_; }
   std::byte* data() { return buffer_.data(); }
   size_t bytes() const { return buffer_.size(); }
+
+  // Where a row whose table is `table` has its keys and values.
+  std::span<const BlockId> BlocksOf(std::span<const BlockId> table) const;
 
   // One layer of `copy.to` becomes that of `copy.from`. Thread-safe for different targets.
   void CopyBlock(const BlockCopy& copy, int32_t layer);
@@ -28,6 +36,7 @@ class KvMemory {
  private:
   KvLayout layout_;
   AlignedBuffer buffer_;
+  std::vector<BlockId> first_blocks_;  // 0, 1, ...: of contiguous memory
 };
 
 }  // namespace skein

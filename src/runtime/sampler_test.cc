@@ -325,6 +325,34 @@ TEST_F(SamplerTest, LogprobsAreOfTheUnmodifiedDistribution) {
   }
 }
 
+TEST_F(SamplerTest, TheMostLikelyAreThoseOfAWholeSort) {
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  std::vector<float> logits(kVocab);
+  for (const uint32_t distinct : {2u, 20u, 1u << 20}) {
+    for (float& l : logits) l = static_cast<float>(random() % distinct) - 3;
+    logits[random() % kVocab] = -kInf;
+    std::vector<TokenId> order(kVocab);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](TokenId a, TokenId b) { return logits[a] > logits[b]; });
+    for (const int32_t count : {0, 1, 5, kVocab - 1, kVocab}) {
+      GenerateSpec generate = WithTemperature(0);
+      generate.num_logprobs = count;
+      const std::vector<TokenLogprob> top = Draw(generate, logits).token.top_logprobs;
+      ASSERT_EQ(std::ssize(top), count);
+      for (int32_t i = 0; i < count; ++i) {
+        ASSERT_EQ(top[i].token, order[i]);
+        ASSERT_EQ(top[i].rank, i + 1);
+        if (i > 0 && logits[order[i]] == logits[order[0]]) {
+          ASSERT_EQ(top[i].logprob, top[0].logprob);
+        }
+      }
+    }
+  }
+}
+
 TEST_F(SamplerTest, LogitsThatAreNotFiniteAreReported) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInf}) {
     std::vector<float> logits = logits_;

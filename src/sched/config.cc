@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "sched/plan.h"
 
 namespace skein {
 namespace {
+
+constexpr double kMaxAging = 100;
 
 struct Preset {
   std::string_view name;
@@ -17,21 +22,93 @@ struct Preset {
   DecodeSet decode_set;
   Order order = Order::kFcfs;
   bool forests = false;
+  Batching batching = Batching::kBudget;
 };
 
-constexpr std::array<Preset, 6> kPresets = {{
+constexpr std::array<Preset, 8> kPresets = {{
     {"prelude", Sharing::kChunked, DecodeSet::kFill, Order::kFair, true},
     {"vllm-fcfs", Sharing::kChunked, DecodeSet::kFill},
     {"chunked-fcfs", Sharing::kChunked, DecodeSet::kFill},
     {"paged-fcfs", Sharing::kWhole, DecodeSet::kFill},
     {"nano-vllm", Sharing::kChunked, DecodeSet::kFill},
     {"request-level", Sharing::kWhole, DecodeSet::kStatic},
+    {"prefill-only", Sharing::kWhole, DecodeSet::kFill, Order::kSrjfCalibrated, false,
+     Batching::kSingle},
+    {"feather", Sharing::kChunked, DecodeSet::kFlock},
 }};
+
+template <typename Value>
+using Names = std::span<const std::pair<std::string_view, Value>>;
+
+constexpr std::pair<std::string_view, Order> kOrders[] = {
+    {"fcfs", Order::kFcfs},
+    {"fair", Order::kFair},
+    {"srjf", Order::kSrjf},
+    {"srjf-calibrated", Order::kSrjfCalibrated}};
+constexpr std::pair<std::string_view, Batching> kBatchings[] = {{"single", Batching::kSingle},
+                                                                {"budget", Batching::kBudget}};
+constexpr std::pair<std::string_view, DecodeSet> kDecodeSets[] = {
+    {"static", DecodeSet::kStatic}, {"fill", DecodeSet::kFill}, {"flock", DecodeSet::kFlock}};
+constexpr std::pair<std::string_view, Jct> kJcts[] = {{"proxy", Jct::kMissingTokens},
+                                                      {"model", Jct::kModel}};
+
+// Sets `*value` to what `name` means; an empty one leaves it.
+template <typename Value>
+Status Choose(const char* member, const std::string& name, Names<Value> names, Value* value) {
+  if (name.empty()) return Status::Ok();
+  std::string known;
+  for (const auto& [its_name, its_value] : names) {
+    if (its_name == name) {
+      *value = its_value;
+      return Status::Ok();
+    }
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", its_name);
+  }
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{} is '{}', must be one of: {}", member, name, known), member};
+}
 
 Status CheckRange(const char* name, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return Status::Ok();
   return {StatusCode::kInvalidArgument,
           fmt::format("{} is {}, must be in [{}, {}]", name, value, low, high), name};
+}
+
+Status ApplyFlock(const EngineConfig& config, SchedulerConfig* scheduler) {
+  SKEIN_RETURN_IF_ERROR(CheckRange("flock_max_wait_ms", config.flock_max_wait_ms, 1, 1 << 30));
+  FlockOptions& flock = scheduler->flock;
+  flock.max_wait_us = TimeUs{1000} * config.flock_max_wait_ms;
+  flock.stop.seed = config.flock_seed;
+  if (!config.flock_stop.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(flock.stop.rule, ParseStopRule(config.flock_stop));
+  }
+  if (config.flock_table.empty()) return Status::Ok();
+  Result<StopTable> table = StopTable::FromJson(config.flock_table);
+  if (!table.ok()) {
+    return {StatusCode::kInvalidArgument, "flock_table: " + table.status().message(),
+            "flock_table"};
+  }
+  if (table->rule != flock.stop.rule) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("flock_table was learned by '{}', flock_stop is '{}'", NameOf(table->rule),
+                        NameOf(flock.stop.rule)),
+            "flock_table"};
+  }
+  scheduler->flock_learned = std::make_shared<const StopTable>(std::move(table).value());
+  return Status::Ok();
+}
+
+Status ApplyChoices(const EngineConfig& config, SchedulerConfig* scheduler) {
+  SKEIN_RETURN_IF_ERROR(Choose<Order>("order", config.order, kOrders, &scheduler->order));
+  SKEIN_RETURN_IF_ERROR(
+      Choose<Batching>("batching", config.batching, kBatchings, &scheduler->batching));
+  SKEIN_RETURN_IF_ERROR(Choose<Jct>("jct", config.jct, kJcts, &scheduler->jct));
+  SKEIN_RETURN_IF_ERROR(
+      Choose<DecodeSet>("decode_set", config.decode_set, kDecodeSets, &scheduler->decode_set));
+  SKEIN_RETURN_IF_ERROR(ApplyFlock(config, scheduler));
+  if (config.aging >= 0 && config.aging <= kMaxAging) return Status::Ok();
+  return {StatusCode::kInvalidArgument,
+          fmt::format("aging is {}, must be in [0, {}]", config.aging, kMaxAging), "aging"};
 }
 
 }  // namespace
@@ -53,20 +130,33 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
                                      int64_t{decodes} + 1, kMax));
     max_whole_prompt_len = std::min(config.max_num_batched_tokens - decodes, config.max_model_len);
   }
+  const bool contiguous = config.kv_storage == KvStorage::kContiguous;
+  if (contiguous && config.max_num_seqs != 1) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("max_num_seqs is {}, must be 1 where the KV storage is contiguous",
+                              config.max_num_seqs),
+                  "max_num_seqs");
+  }
   for (const Preset& preset : kPresets) {
     if (preset.name != config.preset) continue;
-    return SchedulerConfig{.sharing = preset.sharing,
-                           .decode_set = preset.decode_set,
-                           .order = preset.order,
-                           .forests = preset.forests,
-                           .max_prefix_wait_us = TimeUs{1000} * config.max_prefix_wait_ms,
-                           .num_kv_blocks = config.num_kv_blocks,
-                           .max_model_len = config.max_model_len,
-                           .max_num_seqs = config.max_num_seqs,
-                           .max_num_batched_tokens = config.max_num_batched_tokens,
-                           .prefix_caching = config.enable_prefix_caching,
-                           .max_whole_prompt_len = max_whole_prompt_len,
-                           .force_decode_path = config.force_decode_path};
+    SchedulerConfig scheduler{.sharing = preset.sharing,
+                              .decode_set = preset.decode_set,
+                              .order = preset.order,
+                              .batching = preset.batching,
+                              .aging = config.aging,
+                              .cost = config.cost,
+                              .forests = preset.forests && !contiguous,
+                              .max_prefix_wait_us = TimeUs{1000} * config.max_prefix_wait_ms,
+                              .num_kv_blocks = config.num_kv_blocks,
+                              .max_model_len = config.max_model_len,
+                              .max_num_seqs = config.max_num_seqs,
+                              .max_num_batched_tokens = config.max_num_batched_tokens,
+                              .prefix_caching = config.enable_prefix_caching && !contiguous,
+                              .contiguous_kv = contiguous,
+                              .max_whole_prompt_len = max_whole_prompt_len,
+                              .force_decode_path = config.force_decode_path};
+    SKEIN_RETURN_IF_ERROR(ApplyChoices(config, &scheduler));
+    return scheduler;
   }
   std::string known;
   for (const Preset& preset : kPresets) {

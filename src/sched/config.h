@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/result.h"
+#include "sched/stop_policy.h"
 #include "skein/config.h"
 #include "skein/request.h"
 
@@ -21,20 +23,47 @@ enum class DecodeSet {
   kStatic,  // request-level: a batch forms, runs until its last request has finished, and only
             // then returns its results and gives its slots to the next
   kFill,    // continuous: as many as fit, at every step
+  kFlock,   // continuous: best companion first, until the stop rule says so (sched/flock.h)
 };
 
 // Who is first among waiting requests of one priority.
 enum class Order {
   kFcfs,  // first come, first served
   kFair,  // start-time fair queueing between clients (sched/fair_queue.h)
+  // Shortest remaining job first (sched/jct_order.h):
+  kSrjf,            // as things were when the request arrived
+  kSrjfCalibrated,  // as they are, with every change of the prefix cache
 };
 
-// The scheduler's limits and policies. Prefill work is grouped up to the token budget in all
-// presets so far.
+// The decode set `flock`.
+struct FlockOptions {
+  StopOptions stop;
+  // A request that has waited so long is overdue: it is next, whatever it shares and whatever the
+  // stop rule says. At least 1.
+  TimeUs max_wait_us = 10'000'000;
+  int32_t blocks_per_chunk = 1;
+};
+
+// How much prefill work goes into a step.
+enum class Batching {
+  kSingle,  // of one request: long prompts fill the device, and what runs alone ends first
+  kBudget,  // of as many as the token budget holds
+};
+
+// What a job's completion time is taken to be.
+enum class Jct { kMissingTokens, kModel };
+
+// The scheduler's limits and policies.
 struct SchedulerConfig {
   Sharing sharing = Sharing::kChunked;
   DecodeSet decode_set = DecodeSet::kFill;
   Order order = Order::kFcfs;
+  Batching batching = Batching::kBudget;
+  Jct jct = Jct::kMissingTokens;
+  double aging = 0.1;  // sched/jct_order.h
+  CostFit cost;
+  FlockOptions flock;
+  std::shared_ptr<const StopTable> flock_learned;  // what its stop rule continues from, or null
   // OneShot requests that share a prefix which is not cached compute it once, in a row of its own
   // (sched/trunk.h), and a request may wait for another that is computing its prefix.
   bool forests = false;
@@ -46,6 +75,8 @@ struct SchedulerConfig {
   int32_t max_num_batched_tokens = 0;
   int32_t num_adapters = 1;  // adapter ids are below it; 0 is the base model
   bool prefix_caching = true;
+  // One sequence at a time, of which nothing is kept (KvStorage::kContiguous).
+  bool contiguous_kv = false;
   // Tokens of a prompt that must run whole (EngineConfig::reads_whole_prompts); 0: none must.
   int32_t max_whole_prompt_len = 0;
   bool force_decode_path = false;

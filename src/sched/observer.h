@@ -4,6 +4,7 @@
 
 #include "sched/config.h"
 #include "sched/plan.h"
+#include "sched/stop_table.h"
 #include "skein/request.h"
 
 namespace skein {
@@ -22,6 +23,8 @@ class SchedulerObserver {
   // Not called for rounds that found nothing to do. Iterations count from 0.
   virtual void OnPlan(int64_t /*iteration*/, const StepPlan& /*plan*/, TimeUs /*now_us*/) {}
   virtual void OnComplete(const StepResults& /*results*/, TimeUs /*now_us*/) {}
+  // The scheduler ends. What the stop rule of its decode set has learned; null where nothing is.
+  virtual void OnEnd(const StopTable* /*learned*/) {}
 };
 
 }  // namespace skein

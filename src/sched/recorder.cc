@@ -67,6 +67,19 @@ std::string PlanMembers(const StepPlan& plan) {
   return PlanMembers("mixed", mixed.copies, mixed.prefills, mixed.decodes);
 }
 
+std::string_view NameOf(DecodeSet decode_set) {
+  constexpr std::string_view kNames[] = {"static", "fill", "flock"};
+  return kNames[static_cast<size_t>(decode_set)];
+}
+
+// On one line.
+std::string Learned(const SchedulerConfig& config) {
+  if (config.flock_learned == nullptr) return "null";
+  std::string text = config.flock_learned->ToJson();
+  std::erase(text, '\n');
+  return text;
+}
+
 }  // namespace
 
 void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
@@ -74,13 +87,16 @@ void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
                R"({{"event":"start","sharing":"{}","decode_set":"{}","num_kv_blocks":{},)"
                R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},)"
                R"("num_adapters":{},"prefix_caching":{},"max_whole_prompt_len":{},)"
-               R"("force_decode_path":{},"order":"{}","forests":{},"max_prefix_wait_us":{}}})",
-               config.sharing == Sharing::kWhole ? "whole" : "chunked",
-               config.decode_set == DecodeSet::kStatic ? "static" : "fill", config.num_kv_blocks,
-               config.max_model_len, config.max_num_seqs, config.max_num_batched_tokens,
-               config.num_adapters, config.prefix_caching, config.max_whole_prompt_len,
-               config.force_decode_path, config.order == Order::kFair ? "fair" : "fcfs",
-               config.forests, config.max_prefix_wait_us)
+               R"("force_decode_path":{},"order":"{}","forests":{},"max_prefix_wait_us":{},)"
+               R"("contiguous_kv":{},)"
+               R"("flock_stop":"{}","flock_seed":{},"flock_max_wait_us":{},"flock_table":{}}})",
+               config.sharing == Sharing::kWhole ? "whole" : "chunked", NameOf(config.decode_set),
+               config.num_kv_blocks, config.max_model_len, config.max_num_seqs,
+               config.max_num_batched_tokens, config.num_adapters, config.prefix_caching,
+               config.max_whole_prompt_len, config.force_decode_path,
+               config.order == Order::kFair ? "fair" : "fcfs", config.forests,
+               config.max_prefix_wait_us, config.contiguous_kv, NameOf(config.flock.stop.rule),
+               config.flock.stop.seed, config.flock.max_wait_us, Learned(config))
         << '\n';
 }
 
@@ -89,12 +105,13 @@ void SchedulerRecorder::OnArrive(RequestId id, const Request& request, TimeUs no
   constexpr const char* kOutputs[] = {"generate", "labels", "embedding", "classes"};
   *out_ << fmt::format(
                R"({{"event":"arrive","t":{},"id":{},"prompt":{},"output":"{}","max_tokens":{},)"
-               R"("min_tokens":{},"stop_token_ids":{},"n":{},"prompt_logprob_start":{},)"
+               R"("min_tokens":{},"stop_token_ids":{},"choices":{},"n":{},)"
+               R"("prompt_logprob_start":{},)"
                R"("priority":{},"cache_salt":{},"adapter_id":{},"group":{},)"
                R"("parent_prefix_len":{},"user":[{}]}})",
                now_us, id, Numbers(request.prompt), kOutputs[request.output.index()],
                generate.max_tokens, generate.min_tokens, Numbers(generate.stop_token_ids),
-               generate.num_samples,
+               Array(generate.choices, Numbers), generate.num_samples,
                request.prompt_logprobs ? fmt::format("{}", request.prompt_logprobs->start) : "null",
                request.priority, request.cache_salt, request.adapter_id, request.group.id,
                request.group.parent_prefix_len, Bytes(request.user))

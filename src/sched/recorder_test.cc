@@ -53,6 +53,12 @@ Request RandomRequest(Random* random) {
   request.generate().num_samples = static_cast<int32_t>(random->Between(1, 3));
   request.generate().stop_token_ids = {5};
   request.generate().min_tokens = static_cast<int32_t>(random->Between(0, 4));
+  if (random->OneIn(4)) {
+    request.generate().stop_token_ids.clear();
+    request.generate().min_tokens = 0;
+    request.generate().choices = {{1, 2, 3}};
+    for (TokenId id = 4; id < 40; ++id) request.generate().choices.push_back({id});
+  }
   if (random->OneIn(4)) request.output = LabelSpec{.tokens = {1}};
   if (random->OneIn(6)) request.output = ClassifySpec{};
   if (random->OneIn(3) && !std::holds_alternative<ClassifySpec>(request.output)) {
@@ -101,8 +107,13 @@ std::string RecordRun(uint64_t seed, const char* preset) {
 
 SchedulerConfig ConfigOf(const json& event) {
   return {.sharing = event["sharing"] == "whole" ? Sharing::kWhole : Sharing::kChunked,
-          .decode_set = event["decode_set"] == "static" ? DecodeSet::kStatic : DecodeSet::kFill,
+          .decode_set = event["decode_set"] == "static"  ? DecodeSet::kStatic
+                        : event["decode_set"] == "flock" ? DecodeSet::kFlock
+                                                         : DecodeSet::kFill,
           .order = event["order"] == "fair" ? Order::kFair : Order::kFcfs,
+          .flock = {.stop = {.rule = ParseStopRule(event["flock_stop"].get<std::string>()).value(),
+                             .seed = event["flock_seed"]},
+                    .max_wait_us = event["flock_max_wait_us"]},
           .forests = event["forests"],
           .max_prefix_wait_us = event["max_prefix_wait_us"],
           .num_kv_blocks = event["num_kv_blocks"],
@@ -111,6 +122,7 @@ SchedulerConfig ConfigOf(const json& event) {
           .max_num_batched_tokens = event["max_num_batched_tokens"],
           .num_adapters = event["num_adapters"],
           .prefix_caching = event["prefix_caching"],
+          .contiguous_kv = event["contiguous_kv"],
           .max_whole_prompt_len = event["max_whole_prompt_len"],
           .force_decode_path = event["force_decode_path"]};
 }
@@ -121,6 +133,7 @@ Request RequestOf(const json& event) {
   request.generate().max_tokens = event["max_tokens"];
   request.generate().min_tokens = event["min_tokens"];
   request.generate().stop_token_ids = event["stop_token_ids"].get<std::vector<TokenId>>();
+  request.generate().choices = event["choices"].get<std::vector<std::vector<TokenId>>>();
   request.generate().num_samples = event["n"];
   if (event["output"] == "labels") request.output = LabelSpec{};
   if (event["output"] == "embedding") request.output = EmbedSpec{};
@@ -176,11 +189,12 @@ std::string Replay(const std::string& log) {
 
 TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    for (const char* preset : {"prelude", "vllm-fcfs", "request-level"}) {
+    for (const char* preset : {"prelude", "vllm-fcfs", "request-level", "feather"}) {
       SCOPED_TRACE(preset + std::string(" seed ") + std::to_string(seed));
       const std::string log = RecordRun(seed, preset);
       EXPECT_NE(log.find("\"class\":\"mixed\""), std::string::npos);
       EXPECT_NE(log.find("\"event\":\"cancel\""), std::string::npos);
+      EXPECT_NE(log.find("\"choices\":[[1,2,3],[4],"), std::string::npos);
       EXPECT_EQ(Replay(log), log);
     }
   }

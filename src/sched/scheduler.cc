@@ -80,8 +80,19 @@ Status CheckGenerate(const SchedulerConfig& config, const GenerateSpec& generate
 Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserver*> observers)
     : config_(config),
       observers_(std::move(observers)),
-      blocks_(config.num_kv_blocks, config.prefix_caching) {
+      blocks_(config.num_kv_blocks, config.prefix_caching),
+      jct_order_(config),
+      cost_(config.cost) {
+  if (config.decode_set == DecodeSet::kFlock) {
+    flock_.emplace(config.flock, config.flock_learned.get());
+  }
   for (SchedulerObserver* observer : observers_) observer->OnStart(config_);
+}
+
+Scheduler::~Scheduler() {
+  for (SchedulerObserver* observer : observers_) {
+    observer->OnEnd(flock_ ? flock_->table() : nullptr);
+  }
 }
 
 Status Scheduler::CheckFits(const SchedulerConfig& config, const Request& request) {
@@ -110,6 +121,7 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   for (SchedulerObserver* observer : observers_) observer->OnArrive(id, request, now_us);
   auto record = std::make_unique<RequestRecord>();
   record->id = id;
+  if (num_arrivals_ == 0) first_arrival_us_ = now_us;
   record->arrival = num_arrivals_++;
   record->prompt_len = static_cast<int32_t>(request.prompt.size());
   record->budget = BudgetOf(config_, request);
@@ -118,7 +130,8 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
                                 : ExecutionClass::kDecode;
   record->whole = RunsWhole(config_, request);
   record->next_prompt_logprob = FirstPromptLogprob(request);
-  record->shares_prefix = !record->whole && record->next_prompt_logprob == record->prompt_len;
+  record->shares_prefix =
+      !record->whole && (!request.prompt_logprobs || record->next_prompt_logprob > 1);
   record->num_live = NumSamples(request);
   record->live.assign(record->num_live, true);
   record->times.arrival_us = now_us;
@@ -128,26 +141,14 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   const int64_t length = record->prompt_len + record->budget;
   if (record->execution_class == ExecutionClass::kDecode) sequence->tokens.reserve(length);
   sequence->blocks.Reserve(length);
-  if (blocks_.prefix_caching() || config_.forests) sequence->blocks.Hash(sequence->tokens);
+  const bool hashed = blocks_.prefix_caching() || config_.forests || flock_;
+  if (hashed) sequence->blocks.Hash(sequence->tokens);
   record->request = std::move(request);
   record->urgency = UrgencyOf(*sequence);
   EnterWaiting(sequence.get());
+  if (flock_ && !sequence->oneshot()) flock_->Enter(sequence.get(), now_us);
   record->sequences.push_back(std::move(sequence));
   SKEIN_CHECK(requests_.emplace(id, std::move(record)).second);
-}
-
-Urgency Scheduler::UrgencyOf(const Sequence& sequence) {
-  const Request& request = sequence.request->request;
-  if (config_.order == Order::kFcfs) return {.priority = request.priority};
-  // What is to be computed, as far as that is known now: the members of a group after its first
-  // bring their own tokens only.
-  int32_t num_shared = NeedOf(sequence).num_cached;
-  if (request.group.id != 0 && request.group.id == last_group_) {
-    num_shared = std::max(num_shared, request.group.parent_prefix_len);
-  }
-  last_group_ = request.group.id;
-  const int64_t cost = std::max(1, sequence.request->prompt_len - num_shared);
-  return {.priority = request.priority, .rank = fair_queue_.Enter(request, cost)};
 }
 
 void Scheduler::Cancel(RequestId id, TimeUs now_us) {
@@ -189,6 +190,8 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
   SKEIN_CHECK(in_flight_);
   for (SchedulerObserver* observer : observers_) observer->OnComplete(*results, now_us);
   in_flight_ = false;
+  ObserveStep(now_us);
+  ObserveFlock(now_us);
   for (const StepRow& row : step_prefills_) {
     if (row.trunk != nullptr) CompleteTrunk(row);
   }
@@ -392,6 +395,7 @@ void Scheduler::NoteEnd(RequestRecord* request, int32_t sample) {
   request->live[sample] = false;
   if (--request->num_live > 0) return;
   if (config_.order == Order::kFair) fair_queue_.Leave(request->request);
+  if (flock_) flock_->Leave(request);
   ++(request->execution_class == ExecutionClass::kOneShot ? stats_.requests_oneshot
                                                           : stats_.requests_decode);
   ended_.push_back(request->id);
@@ -484,14 +488,21 @@ EngineStats Scheduler::Stats() const {
   stats.kv_blocks_total = blocks_.num_blocks();
   stats.kv_blocks_used = blocks_.num_referenced();
   stats.kv_blocks_cached = blocks_.num_cached();
+  if (flock_) {
+    stats.flock_tip_tokens = flock_->tip_tokens();
+    stats.flock_joined = flock_->counters().joined;
+    stats.flock_overdue = flock_->counters().overdue;
+    stats.flock_stops = flock_->counters().stops;
+  }
   return stats;
 }
 
 void Scheduler::CheckIntegrity() const {
   blocks_.CheckIntegrity();
+  if (flock_) flock_->CheckIntegrity();
   std::vector<int32_t> references(blocks_.num_blocks());
   size_t num_running = 0, num_waiting = 0;
-  size_t num_trunk_members = 0, num_peers = 0;
+  size_t num_trunk_members = 0, num_watched = 0;
   int32_t num_slots = batch_slots_idle_;
   for (const auto& [id, request] : requests_) {
     int32_t num_live = 0;
@@ -500,8 +511,7 @@ void Scheduler::CheckIntegrity() const {
     for (const auto& sequence : request->sequences) {
       sequence->blocks.CountReferences(references);
       num_trunk_members += sequence->trunk != nullptr;
-      num_peers += config_.forests && sequence->oneshot() && request->shares_prefix &&
-                   sequence->trunk == nullptr && sequence->state == SequenceState::kWaiting;
+      num_watched += sequence->trunk == nullptr && IsWatched(*sequence);
       num_slots += sequence->num_slots;
       const bool running = IsRunning(sequence->state);
       num_running += running;
@@ -521,9 +531,9 @@ void Scheduler::CheckIntegrity() const {
                   return !s->blocks.table().empty();
                 }));
   }
-  SKEIN_CHECK(num_trunk_members == 0 && num_peers == peers_.size());
+  SKEIN_CHECK(num_trunk_members == 0 && num_watched == watch_.size());
   const BlockManager::Changes changes = blocks_.changes();
-  if (changes.published.empty() && changes.evicted.empty()) peers_.CheckIntegrity(blocks_);
+  if (changes.published.empty() && changes.evicted.empty()) watch_.CheckIntegrity(blocks_);
   SKEIN_CHECK(num_running == running_.size());
   SKEIN_CHECK(num_waiting == waiting_.num_new() + waiting_.num_preempted());
   SKEIN_CHECK(num_slots == slots_used_ && slots_used_ <= config_.max_num_seqs);

@@ -9,10 +9,13 @@
 
 #include "kv/block_manager.h"
 #include "sched/config.h"
+#include "sched/cost_model.h"
 #include "sched/fair_queue.h"
+#include "sched/flock.h"
+#include "sched/jct_order.h"
 #include "sched/observer.h"
 #include "sched/plan.h"
-#include "sched/prefix_peers.h"
+#include "sched/prefix_watch.h"
 #include "sched/sequence.h"
 #include "sched/trunk.h"
 #include "sched/waiting_sets.h"
@@ -56,6 +59,9 @@ class Scheduler {
  public:
   // Observers outlive the scheduler. REQUIRES: `config` comes from MakeSchedulerConfig.
   explicit Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserver*> observers = {});
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
 
   // Ok if a request can run to its end when it is alone. Fails with kInvalidArgument, naming the
   // field and the numbers.
@@ -121,7 +127,14 @@ class Scheduler {
   void Preempt(Sequence* sequence);
   void PlanPrefills(TimeUs now_us);
   void AdmitWaiting(TimeUs now_us);
+  Sequence* NextHead(bool want_oneshot, bool want_decode);
+  Sequence* NextOfFlock();
+  const Sequence* ExpectedDecode();
   Planned PlanHead(Sequence* head, TimeUs now_us);
+  // Whether the step may take no further request's prefill work.
+  bool StepIsFull() const {
+    return config_.batching == Batching::kSingle && !step_prefills_.empty();
+  }
   bool MayJoin(const Sequence& sequence) const;
   bool Admit(Sequence* sequence, TimeUs now_us);
   bool AttachBlocks(Sequence* sequence);
@@ -155,7 +168,14 @@ class Scheduler {
   void CompleteTrunk(const StepRow& row);
   void SweepTrunks();
 
+  // Keys (scheduler_order.cc).
   Urgency UrgencyOf(const Sequence& sequence);
+  int64_t JctRankOf(const Sequence& sequence, int32_t num_cached) const;
+  bool IsWatched(const Sequence& sequence) const;
+  void Recalibrate();
+  void Rekey(Sequence* sequence, int64_t rank);
+  void ObserveStep(TimeUs now_us);
+  void ObserveFlock(TimeUs now_us);
 
   // Completing.
   void CompleteRow(const StepRow& row, const ResultSpans& results, TimeUs now_us);
@@ -188,7 +208,13 @@ class Scheduler {
   std::unordered_map<RequestId, std::unique_ptr<RequestRecord>> requests_;
   WaitingSets waiting_;
   FairQueue fair_queue_;
-  PrefixPeers peers_;  // OneShot requests that wait and hang under no trunk; with forests only
+  std::optional<Flock> flock_;  // the Decode-class requests, with the decode set `flock`
+  JctOrder jct_order_;
+  CostModel cost_;
+  TimeUs first_arrival_us_ = 0;
+  // With order srjf-calibrated who waits for the first time; with forests, of those the OneShot
+  // requests that hang under no trunk.
+  PrefixWatch watch_;
   std::vector<std::unique_ptr<Trunk>> trunks_;
   RequestId next_trunk_ = kFirstTrunkId;
   uint64_t last_group_ = 0;         // of the latest arrival
@@ -205,6 +231,8 @@ class Scheduler {
 
   // The step being planned or executed. Vectors keep their memory.
   bool in_flight_ = false;
+  TimeUs planned_us_ = 0;  // when the last round began
+  StepWork step_work_;
   bool preempted_in_round_ = false;
   std::vector<Sequence*> deferred_;         // heads that wait for a row of this step
   const Sequence* reserved_for_ = nullptr;  // by DecodeReserve in this round

@@ -10,13 +10,13 @@ namespace skein {
 
 const StepPlan* Scheduler::Plan(TimeUs now_us) {
   SKEIN_CHECK(!in_flight_);
+  planned_us_ = now_us;
   step_prefills_.clear();
   step_decodes_.clear();
   preempted_in_round_ = false;
   reserved_for_ = nullptr;
   tokens_left_ = config_.max_num_batched_tokens;
-  peers_.Follow(blocks_);
-  blocks_.ForgetChanges();
+  Recalibrate();
   ReclaimForDecodes();
   if (config_.sharing == Sharing::kChunked) {
     PlanDecodes();
@@ -25,12 +25,14 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
     PlanPrefills(now_us);
     if (step_prefills_.empty()) PlanDecodes();
   }
+  if (flock_) flock_->EndRound();
   if (step_prefills_.empty() && step_decodes_.empty()) {
     SKEIN_CHECK(running_.empty() && waiting_.empty());
     return nullptr;
   }
   const StepPlan* plan = BuildPlan();
   in_flight_ = true;
+  if (cost_.known()) step_work_ = WorkOf(*plan);
   for (SchedulerObserver* observer : observers_) observer->OnPlan(iteration_, *plan, now_us);
   ++iteration_;
   return plan;
@@ -100,7 +102,7 @@ void Scheduler::ReclaimForDecodes() {
     }
   }
   if (num_reclaimable == 0) return;
-  const Sequence* next = waiting_.Head(false, true);
+  const Sequence* next = ExpectedDecode();
   if (next != nullptr && MayJoin(*next) &&
       next->slots_needed() <= config_.max_num_seqs - slots_used_) {
     const int32_t with_next = num_needed + NeedOf(*next).num_blocks;
@@ -112,7 +114,7 @@ void Scheduler::ReclaimForDecodes() {
 
 // Blocks that OneShot work must leave for the next Decode request, which could run now.
 int32_t Scheduler::DecodeReserve() {
-  const Sequence* next = waiting_.Head(false, true);
+  const Sequence* next = ExpectedDecode();
   if (next == nullptr || !MayJoin(*next) || preempted_in_round_) return 0;
   if (next->slots_needed() > config_.max_num_seqs - slots_used_) return 0;
   if (next != reserved_for_) {
@@ -124,17 +126,17 @@ int32_t Scheduler::DecodeReserve() {
 
 void Scheduler::EnterWaiting(Sequence* sequence) {
   waiting_.Insert(sequence);
-  const bool may_share = config_.forests && sequence->oneshot() && sequence->request->shares_prefix;
-  if (may_share && sequence->state == SequenceState::kWaiting) peers_.Insert(sequence, blocks_);
+  if (IsWatched(*sequence)) watch_.Insert(sequence, blocks_);
 }
 
 void Scheduler::LeaveWaiting(Sequence* sequence) {
   waiting_.Erase(sequence);
-  peers_.Erase(sequence);
+  watch_.Erase(sequence);
 }
 
 void Scheduler::PlanPrefills(TimeUs now_us) {
   for (Sequence* sequence : running_) {
+    if (StepIsFull()) break;
     if (sequence->state == SequenceState::kPrefilling) PlanChunk(sequence);
   }
   // Blocks that a decode has just won from the youngest are not given away again.
@@ -147,8 +149,8 @@ void Scheduler::PlanPrefills(TimeUs now_us) {
 void Scheduler::AdmitWaiting(TimeUs now_us) {
   bool want_oneshot = true;
   bool want_decode = true;
-  while (tokens_left_ > 0) {
-    Sequence* head = waiting_.Head(want_oneshot, want_decode);
+  while (tokens_left_ > 0 && !StepIsFull() && (running_.empty() || !config_.contiguous_kv)) {
+    Sequence* head = NextHead(want_oneshot, want_decode);
     if (head == nullptr || !MayJoin(*head)) return;
     if (head->slots_needed() > config_.max_num_seqs - slots_used_) {
       want_decode = false;
@@ -157,10 +159,13 @@ void Scheduler::AdmitWaiting(TimeUs now_us) {
     } else {
       switch (PlanHead(head, now_us)) {
         case Planned::kYes:
+          // Its blocks may have come from the cache.
+          if (config_.order == Order::kSrjfCalibrated) Recalibrate();
           break;
         case Planned::kLater:
           waiting_.Erase(head);
           deferred_.push_back(head);
+          if (flock_ && !head->oneshot()) flock_->PassOver(planned_us_);
           break;
         case Planned::kNoBlocks:
           // Only Decode work for which blocks are reserved passes by OneShot work.
@@ -189,7 +194,7 @@ Scheduler::Planned Scheduler::PlanHead(Sequence* head, TimeUs now_us) {
 }
 
 bool Scheduler::MayJoin(const Sequence& sequence) const {
-  if (config_.decode_set == DecodeSet::kFill) return true;
+  if (config_.decode_set != DecodeSet::kStatic) return true;
   if (sequence.state == SequenceState::kPreempted) return true;
   const int32_t size = std::max(1, sequence.slots_needed());
   return batch_open_ && batch_size_ + size <= config_.max_num_seqs;
@@ -237,6 +242,7 @@ void Scheduler::NoteAdmission(Sequence* sequence, TimeUs now_us) {
   stats_.decode_slots_taken += sequence->num_slots;
   InsertRunning(sequence);
   if (!fresh) return;
+  if (flock_ && !sequence->oneshot()) flock_->Join(request, now_us);
   if (config_.order == Order::kFair) {
     fair_queue_.Serve(request->urgency.rank, sequence->num_remaining());
   }
@@ -330,8 +336,8 @@ PlanRow Scheduler::MakeRow(const StepRow& row) {
       plan_row.fork = {trunk->blocks.table()[block], plan_row.block_table[block], tail};
     }
   }
-  plan_row.second_segment_begin = sequence->request->request.second_segment_begin.value_or(
-      std::numeric_limits<int32_t>::max());
+  plan_row.second_segment_begin =
+      sequence->request->request.second_segment_begin.value_or(std::numeric_limits<int32_t>::max());
   return plan_row;
 }
 

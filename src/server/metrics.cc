@@ -121,10 +121,24 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
   by(kTime, kTimeHelp, "rows", "prefill", seconds(s.prefill_us));
   by(kTime, kTimeHelp, "rows", "decode", seconds(s.decode_us));
   by(kTime, kTimeHelp, "rows", "mixed", seconds(s.mixed_us));
+  counter("skein_shared_prefixes_total", "Prefixes computed once for several requests.",
+          count(s.shared_prefixes));
+  counter("skein_shared_prefix_tokens_total", "Tokens taken from those instead of computed.",
+          count(s.shared_prefix_tokens));
+  counter("skein_prefix_waits_total", "Requests that waited for another to compute their prefix.",
+          count(s.prefix_waits));
   counter("skein_decode_slots_total", "Slots of the decode set handed out.",
           count(s.decode_slots_taken));
   counter("skein_wasted_decode_slots_total", "Slot-steps held by finished requests.",
           count(s.wasted_decode_slots));
+  gauge("skein_flock_tip_tokens", "Tokens that all of the decode batch share (decode set flock).",
+        static_cast<double>(s.flock_tip_tokens));
+  counter("skein_flock_joined_total", "Requests that joined the batch of the decode set flock.",
+          count(s.flock_joined));
+  counter("skein_flock_overdue_total", "Of these, requests that had waited for the bound.",
+          count(s.flock_overdue));
+  counter("skein_flock_stops_total", "Rounds that the stop rule of the decode set flock ended.",
+          count(s.flock_stops));
   counter("skein_scheduler_rounds_total", "Scheduling rounds.", count(s.rounds));
   counter("skein_scheduler_seconds_total", "Time in scheduling rounds.", seconds(s.scheduler_us));
 }

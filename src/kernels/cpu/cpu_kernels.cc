@@ -68,7 +68,7 @@ class CpuKernels final : public Kernels {
         .rows = call.rows.data(),
         .num_rows = static_cast<int32_t>(call.rows.size()),
         .kv = call.kv,
-        .block_bytes = layout.block_bytes(),
+        .block_bytes = layout.block_stride(),
         .k_bytes = layout.k_bytes(),
         .head_dim = layout.head_dim,
         .head_dim_padded = layout.head_dim_padded(),

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "sched/observer.h"
+
+namespace skein {
+
+// Writes what the stop rule of the decode set has learned to a file when the scheduler ends;
+// nothing where it learned nothing. A failure is a warning on stderr: the answers are out already.
+class StopTableWriter final : public SchedulerObserver {
+ public:
+  explicit StopTableWriter(std::string path) : path_(std::move(path)) {}
+
+  void OnEnd(const StopTable* learned) override;
+
+ private:
+  const std::string path_;
+};
+
+}  // namespace skein

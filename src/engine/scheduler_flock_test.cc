@@ -1,0 +1,328 @@
+// The decode set `flock` in the scheduler, against the fake executor and a virtual clock.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "engine/fake_executor.h"
+#include "sched/scheduler.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+
+EngineConfig ConfigOf(const std::string& decode_set, const std::string& stop) {
+  EngineConfig config;
+  config.preset = "feather";
+  config.decode_set = decode_set;
+  config.flock_stop = stop;
+  config.vocab_size = 5000;
+  config.max_model_len = 1024;
+  config.num_kv_blocks = 2000;
+  config.max_num_seqs = 8;
+  config.max_num_batched_tokens = 2048;
+  config.flock_max_wait_ms = 3'600'000;
+  return config;
+}
+
+// A scheduler and its executor under a clock that moves by what `cost` says of each step.
+class World {
+ public:
+  explicit World(const EngineConfig& config, std::vector<SchedulerObserver*> observers = {})
+      : config_(config),
+        scheduler_(MakeSchedulerConfig(config).value(), std::move(observers)),
+        executor_({.num_kv_blocks = config.num_kv_blocks, .vocab_size = config.vocab_size}) {}
+
+  // `num_shared` blocks of the group's, one block of its own, `max_tokens` of output.
+  RequestId Arrive(int group, int32_t max_tokens = 20, int num_shared = 8, int num_own = 1) {
+    Request request;
+    request.prompt.assign(size_t{kBlockTokens} * num_shared, group);
+    request.prompt.resize(request.prompt.size() + size_t{kBlockTokens} * num_own,
+                          100 + static_cast<TokenId>(next_id_ % 4000));
+    request.generate().max_tokens = max_tokens;
+    group_of_[next_id_] = group;
+    scheduler_.Arrive(next_id_, std::move(request), now_us);
+    return next_id_++;
+  }
+
+  // One step; the requests that decode in it. Nothing to do: false.
+  bool Step() {
+    const StepPlan* plan = scheduler_.Plan(now_us);
+    if (checks) scheduler_.CheckIntegrity();
+    decoding.clear();
+    prefilling.clear();
+    if (plan == nullptr) return false;
+    Note(*plan);
+    const std::unique_ptr<Task> task = executor_.Begin(*plan);
+    EXPECT_EQ(executor_.Resume(*task, never_), TaskStatus::kDone);
+    StepResults results = executor_.Results(*task);
+    now_us += Cost();
+    scheduler_.Complete(&results, now_us);
+    if (checks) scheduler_.CheckIntegrity();
+    for (const SampleOutput& output : scheduler_.TakeOutputs()) {
+      num_tokens += output.token.has_value();
+      if (!output.finish) continue;
+      waited_us[output.request] = output.times.first_scheduled_us - output.times.arrival_us;
+    }
+    return true;
+  }
+
+  std::set<int> GroupsOf(const std::vector<RequestId>& ids) const {
+    std::set<int> groups;
+    for (const RequestId id : ids) groups.insert(group_of_.at(id));
+    return groups;
+  }
+  Scheduler& scheduler() { return scheduler_; }
+  size_t num_unfinished() const { return next_id_ - waited_us.size(); }
+
+  bool checks = true;
+  TimeUs now_us = 0;
+  double mixed_row_us = 0;  // for each decode row beyond one in a batch of several groups
+  std::vector<RequestId> decoding;
+  std::vector<RequestId> prefilling;
+  int64_t num_tokens = 0;
+  std::map<RequestId, TimeUs> waited_us;  // of those that have finished
+
+ private:
+  void Note(const StepPlan& plan) {
+    num_prefill_tokens_ = 0;
+    const auto prefill = [&](const std::vector<PlanRow>& rows) {
+      for (const PlanRow& row : rows) {
+        prefilling.push_back(RequestOf(row.sequence));
+        num_prefill_tokens_ += std::ssize(row.tokens);
+      }
+    };
+    const auto decode = [&](const std::vector<PlanRow>& rows) {
+      for (const PlanRow& row : rows) decoding.push_back(RequestOf(row.sequence));
+    };
+    if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) prefill(oneshot->rows);
+    if (const auto* rows = std::get_if<DecodePlan>(&plan)) decode(rows->rows);
+    if (const auto* mixed = std::get_if<MixedPlan>(&plan)) {
+      prefill(mixed->prefills);
+      decode(mixed->decodes);
+    }
+  }
+
+  TimeUs Cost() const {
+    const auto rows = static_cast<double>(decoding.size());
+    const double mixed = GroupsOf(decoding).size() > 1 ? mixed_row_us * (rows - 1) : 0;
+    return static_cast<TimeUs>(2000 + 20 * static_cast<double>(num_prefill_tokens_) + 100 * rows +
+                               mixed);
+  }
+
+  const EngineConfig config_;
+  Scheduler scheduler_;
+  FakeExecutor executor_;
+  const std::atomic<bool> never_{false};
+  std::map<RequestId, int> group_of_;
+  RequestId next_id_ = 0;
+  int64_t num_prefill_tokens_ = 0;
+};
+
+TEST(SchedulerFlock, BatchesAreOfOneGroupWhereFillMixesThem) {
+  for (const std::string decode_set : {"fill", "flock"}) {
+    World world(ConfigOf(decode_set, "heuristic"));
+    for (int i = 0; i < 32; ++i) world.Arrive(i % 4);
+    int num_steps = 0, num_mixed = 0;
+    while (world.Step()) {
+      ++num_steps;
+      num_mixed += world.GroupsOf(world.decoding).size() > 1;
+    }
+    EXPECT_EQ(world.num_unfinished(), 0u);
+    const EngineStats stats = world.scheduler().Stats();
+    if (decode_set == "flock") {
+      EXPECT_EQ(num_mixed, 0);  // eight slots, eight requests in a group
+      EXPECT_EQ(stats.flock_joined, 32u);
+      EXPECT_EQ(stats.flock_overdue, 0u);
+    } else {
+      EXPECT_GT(num_mixed, num_steps / 2);
+      EXPECT_EQ(stats.flock_joined, 0u);
+    }
+  }
+}
+
+TEST(SchedulerFlock, TheTipIsAGauge) {
+  World world(ConfigOf("flock", "never"));
+  for (int i = 0; i < 4; ++i) world.Arrive(1);
+  world.Step();
+  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 8 * kBlockTokens);
+  world.Arrive(2);
+  world.Step();
+  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 0);
+}
+
+// A request with a prefix of its own, beside a stream of others that share theirs.
+TEST(SchedulerFlock, NobodyStarves) {
+  for (const bool bounded : {false, true}) {
+    EngineConfig config = ConfigOf("flock", "heuristic");
+    config.flock_max_wait_ms = bounded ? 100 : 3'600'000;
+    World world(config);
+    for (int i = 0; i < 8; ++i) world.Arrive(1, 5 + i);
+    world.Step();
+    const RequestId lonely = world.Arrive(2);
+    for (int step = 0; step < 300; ++step) {
+      if (world.scheduler().num_queued() < 3) world.Arrive(1, 5 + step % 8);
+      ASSERT_TRUE(world.Step());
+    }
+    ASSERT_EQ(world.waited_us.contains(lonely), bounded);
+    if (bounded) {
+      // The bound, and until the next of eight rows ends.
+      EXPECT_LT(world.waited_us.at(lonely), 100'000 + 13 * 5'000);
+      EXPECT_GE(world.scheduler().Stats().flock_overdue, 1u);
+    }
+    while (world.Step()) {
+    }
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
+TEST(SchedulerFlock, OneShotWorkGoesOnWhileTheBatchIsClosed) {
+  // Fewer than eight would take the foreigner.
+  EngineConfig config = ConfigOf("flock", "heuristic");
+  config.max_num_seqs = 12;
+  config.max_num_batched_tokens = 4096;
+  World world(config);
+  for (int i = 0; i < 8; ++i) world.Arrive(1, 50);
+  world.Step();
+  const RequestId foreign = world.Arrive(2);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre());  // 256 tokens lost, nobody else of group 2 waits
+  const RequestId read = world.Arrive(3, 1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(read));
+  EXPECT_GE(world.scheduler().Stats().flock_stops, 2u);
+  const RequestId companion = world.Arrive(1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(companion));
+  while (world.Step()) {
+  }
+  EXPECT_TRUE(world.waited_us.contains(foreign));
+}
+
+// Under KV pressure: smaller ones pass a large one, but only until it is overdue.
+TEST(SchedulerFlock, WhatDoesNotFitIsPassedUntilItIsOverdue) {
+  for (const bool bounded : {false, true}) {
+    EngineConfig config = ConfigOf("flock", "never");
+    config.num_kv_blocks = 34;
+    config.flock_max_wait_ms = bounded ? 50 : 3'600'000;
+    World world(config);
+    for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
+    world.Step();
+    const RequestId large = world.Arrive(1, 20, 8, 22);  // shares 8 blocks and needs 22 more
+    for (int step = 0; step < 400; ++step) {
+      if (world.scheduler().num_queued() < 2) world.Arrive(1, 20 + step % 20);
+      ASSERT_TRUE(world.Step());
+      EXPECT_TRUE(bounded || !world.waited_us.contains(large));
+    }
+    EXPECT_EQ(world.waited_us.contains(large), bounded);
+    while (world.Step()) {
+    }
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
+TEST(SchedulerFlock, CancelledRequestsLeaveTheTree) {
+  World world(ConfigOf("flock", "bandit"));
+  std::vector<RequestId> ids;
+  for (int i = 0; i < 30; ++i) ids.push_back(world.Arrive(i % 3));
+  world.Step();
+  for (const RequestId id : ids) {
+    if (id % 2 == 0) world.scheduler().Cancel(id, world.now_us);
+    world.scheduler().CheckIntegrity();
+  }
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 0);
+  EXPECT_TRUE(world.scheduler().empty());
+}
+
+// Tokens per second of virtual time, of the second half of a long run at full load.
+double Throughput(const std::string& decode_set, const std::string& stop, int num_groups,
+                  double mixed_row_us) {
+  World world(ConfigOf(decode_set, stop));
+  world.mixed_row_us = mixed_row_us;
+  world.checks = false;  // thousands of steps
+  Random random(1);
+  int64_t half_tokens = 0;
+  TimeUs half_us = 0;
+  constexpr int kSteps = 6000;
+  for (int step = 0; step < kSteps; ++step) {
+    while (world.scheduler().num_queued() < 40) {
+      world.Arrive(static_cast<int>(random.Between(0, num_groups - 1)),
+                   static_cast<int32_t>(random.Between(5, 30)));
+    }
+    if (step == kSteps / 2) {
+      half_tokens = world.num_tokens;
+      half_us = world.now_us;
+    }
+    world.Step();
+  }
+  return static_cast<double>(world.num_tokens - half_tokens) * 1e6 /
+         static_cast<double>(world.now_us - half_us);
+}
+
+// After a warm-up of 3,000 steps, on a machine to which prefixes are all the same.
+TEST(SchedulerFlock, IsNotSlowerThanFillWhereSharingDoesNotPay) {
+  for (const int num_groups : {4, 4000}) {  // the latter share nothing
+    const double fill = Throughput("fill", "", num_groups, 0);
+    for (const std::string stop : {"never", "bandit", "q-learning"}) {
+      EXPECT_GT(Throughput("flock", stop, num_groups, 0), 0.98 * fill) << stop << num_groups;
+    }
+  }
+}
+
+// And on one that reads a common prefix once, as long as the whole batch shares it.
+TEST(SchedulerFlock, IsFasterThanFillWhereSharingPays) {
+  const double fill = Throughput("fill", "", 4, 1000);
+  for (const std::string stop : {"never", "heuristic", "bandit", "q-learning"}) {
+    EXPECT_GT(Throughput("flock", stop, 4, 1000), 1.3 * fill) << stop;
+  }
+}
+
+class TableKeeper final : public SchedulerObserver {
+ public:
+  void OnEnd(const StopTable* learned) override {
+    if (learned != nullptr) json = learned->ToJson();
+  }
+  std::string json;
+};
+
+TEST(SchedulerFlock, WhatWasLearnedIsKept) {
+  TableKeeper first, second;
+  EngineConfig config = ConfigOf("flock", "q-learning");
+  {
+    World world(config, {&first});
+    for (int i = 0; i < 100; ++i) world.Arrive(i % 3);
+    while (world.Step()) {
+    }
+  }
+  ASSERT_FALSE(first.json.empty());
+  EXPECT_GT(StopTable::FromJson(first.json)->num_batches, 10);
+  config.flock_table = first.json;
+  { World world(config, {&second}); }
+  EXPECT_EQ(first.json, second.json);
+  config.flock_stop = "bandit";
+  EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
+            "flock_table was learned by 'q-learning', flock_stop is 'bandit'");
+  config.flock_table = "{}";
+  EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
+            "flock_table: 'policy' must be a string");
+}
+
+TEST(SchedulerFlock, WrongChoicesAreRefused) {
+  EXPECT_EQ(MakeSchedulerConfig(ConfigOf("herd", "")).status().message(),
+            "decode_set is 'herd', must be one of: static, fill, flock");
+  EXPECT_EQ(MakeSchedulerConfig(ConfigOf("flock", "often")).status().param(), "flock_stop");
+  EngineConfig config = ConfigOf("flock", "");
+  config.flock_max_wait_ms = 0;
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "flock_max_wait_ms");
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,56 @@
+// The part of Scheduler's planning that chooses who joins the decode batch: by order, or, with the
+// decode set `flock`, by what is shared (sched/flock.h).
+
+#include "sched/scheduler.h"
+
+namespace skein {
+
+// The next to be planned of the classes that are wanted. Between OneShot and Decode work the order
+// decides; which of the Decode-class requests it is, the flock.
+Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode) {
+  Sequence* head = waiting_.Head(want_oneshot, want_decode);
+  if (!flock_ || head == nullptr || head->oneshot() || head->state == SequenceState::kPreempted) {
+    return head;
+  }
+  Sequence* next = NextOfFlock();
+  return next != nullptr ? next : waiting_.Head(want_oneshot, false);
+}
+
+// The best companion that can be admitted now, if the stop rule agrees.
+Sequence* Scheduler::NextOfFlock() {
+  const int32_t num_free_slots = config_.max_num_seqs - slots_used_;
+  if (num_free_slots == 0) return nullptr;
+  int32_t num_blocks = blocks_.num_available();
+  for (const auto& trunk : trunks_) {  // admitting it gives them up
+    if (!trunk->in_step && trunk->num_admitted == 0) {
+      num_blocks += static_cast<int32_t>(trunk->blocks.table().size());
+    }
+  }
+  while (Sequence* next = flock_->Candidate(planned_us_)) {
+    if (next->slots_needed() <= num_free_slots && NeedOf(*next).num_blocks <= num_blocks) {
+      return flock_->Approves(planned_us_) ? next : nullptr;
+    }
+    if (!flock_->PassOver(planned_us_)) return nullptr;
+  }
+  return nullptr;
+}
+
+// The Decode-class request for which OneShot work makes and leaves room: one that will be next.
+// Were it one that the stop rule refuses, OneShot work would wait for nothing.
+const Sequence* Scheduler::ExpectedDecode() {
+  const Sequence* head = waiting_.Head(false, true);
+  if (!flock_ || head == nullptr || head->state == SequenceState::kPreempted) return head;
+  if (slots_used_ == config_.max_num_seqs) return nullptr;
+  const Sequence* next = flock_->Candidate(planned_us_);
+  return next != nullptr && flock_->Approves(planned_us_) ? next : nullptr;
+}
+
+// Rewards the stop rule for the step that has ended.
+void Scheduler::ObserveFlock(TimeUs now_us) {
+  if (!flock_) return;
+  int64_t num_prefill_tokens = 0;
+  for (const StepRow& row : step_prefills_) num_prefill_tokens += row.num_tokens;
+  flock_->ObserveStep(std::ssize(step_decodes_), num_prefill_tokens, now_us - planned_us_);
+}
+
+}  // namespace skein

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Times other engines on a model directory as `skein bench forward` times Skein: whole prompts of random tokens up to
+the first logits, then decode steps of a batch.
+
+    VENV/bin/python tools/bench_peers.py PEER MODEL [--prompt-tokens 128,512] [--batch 1,4] [--context 128]
+                                         [--decode 16] [--repetitions 3] [--threads 2]
+
+PEER: torch (with transformers), llama-bf16 and llama-q8_0 (llama.cpp), openvino (OpenVINO GenAI). The last line of the
+output is JSON: {"version", "note", "prefill": [{"prompt_tokens", "tokens_per_s"}], "decode": [{"batch", "context",
+"tokens_per_s"}]}; medians, a first run warms up. Needs nothing of Skein; scripts/bench_cpu runs it.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import random
+import statistics
+import sys
+import time
+
+
+def median_seconds(run, repetitions):
+    """Of run(), after one that does not count."""
+    seconds = []
+    for _ in range(repetitions + 1):
+        begin = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds[1:])
+
+
+def random_ids(vocab, count, seed):
+    numbers = random.Random(seed)
+    return [numbers.randrange(vocab) for _ in range(count)]
+
+
+class Torch:
+    modules = ("torch", "transformers")
+
+    def __init__(self, model, args):
+        import torch
+        import transformers
+
+        torch.set_num_threads(args.threads)
+        self.torch = torch
+        self.model = transformers.AutoModelForCausalLM.from_pretrained(model, dtype=torch.bfloat16).eval()
+        self.vocab = self.model.config.vocab_size
+        self.version = f"torch {torch.__version__}, transformers {transformers.__version__}"
+        self.note = f"bf16; oneDNN runs {self.kernels()}"
+
+    def kernels(self):
+        """What oneDNN says it uses for a bf16 product, from its own log."""
+        torch = self.torch
+        if not torch.backends.mkldnn.is_available():
+            return "nothing: torch is built without it"
+        read, write = os.pipe()
+        former = os.dup(1)
+        os.dup2(write, 1)
+        try:
+            with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):
+                weight = torch.nn.Linear(256, 256, dtype=torch.bfloat16)
+                weight(torch.randn(64, 256, dtype=torch.bfloat16))
+        finally:
+            os.dup2(former, 1)
+            os.close(write)
+        with open(read) as log:
+            kernels = {line.split(",")[6] for line in log if "matmul" in line or "inner_product" in line
+                       if line.count(",") > 6 and "exec" in line}
+        return ", ".join(sorted(kernels)) or "nothing for a bf16 product"
+
+    def prefill(self, count, repetitions):
+        torch = self.torch
+        ids = torch.tensor([random_ids(self.vocab, count, 1)])
+        with torch.inference_mode():
+            return median_seconds(lambda: self.model(ids, logits_to_keep=1, use_cache=True), repetitions)
+
+    def decode(self, batch, context, steps):
+        torch = self.torch
+        ids = torch.tensor([random_ids(self.vocab, context, seed) for seed in range(batch)])
+        with torch.inference_mode():
+            cache = self.model(ids, logits_to_keep=1, use_cache=True).past_key_values
+
+            def step():
+                nonlocal ids
+                logits = self.model(ids[:, -1:], past_key_values=cache, use_cache=True).logits
+                ids = logits.argmax(-1)
+
+            return median_seconds(step, steps)
+
+
+class Llama:
+    modules = ("llama_cpp", "gguf")
+    format = ""
+
+    def __init__(self, model, args):
+        import llama_cpp
+        from write_gguf import write_gguf
+
+        self.api = llama_cpp
+        path = pathlib.Path(f"{model}.{self.format}.gguf")
+        if not path.exists():
+            write_gguf(pathlib.Path(model), path, self.format)
+        llama_cpp.llama_backend_init()
+        params = llama_cpp.llama_model_default_params()
+        self.model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
+        if not self.model:
+            raise RuntimeError(f"llama.cpp does not load {path}")
+        self.vocab = json.loads((pathlib.Path(model) / "config.json").read_text())["vocab_size"]
+        self.threads = args.threads
+        self.version = f"llama-cpp-python {llama_cpp.__version__}"
+        features = llama_cpp.llama_print_system_info().decode()
+        self.note = f"{self.format}; built with " + ", ".join(
+            name for name in ("AMX_INT8", "AVX512_BF16", "AVX512_VNNI", "AVX512", "AVX2") if f"{name} = 1" in features)
+
+    def context(self, num_tokens, num_sequences):
+        api = self.api
+        params = api.llama_context_default_params()
+        params.n_ctx = -(-num_tokens // 256) * 256 * num_sequences  # each sequence has its part
+        params.n_batch = params.n_ubatch = max(512, num_sequences)
+        params.n_seq_max = num_sequences
+        params.kv_unified = False
+        params.n_threads = params.n_threads_batch = self.threads
+        context = api.llama_init_from_model(self.model, params)
+        if not context:
+            raise RuntimeError("llama.cpp gives no context")
+        return context
+
+    def run(self, context, entries):
+        """Entries: (token, position, sequence, whether its logits are wanted)."""
+        api = self.api
+        batch = api.llama_batch_init(len(entries), 0, 1)
+        for i, (token, position, sequence, wanted) in enumerate(entries):
+            batch.token[i], batch.pos[i], batch.logits[i] = token, position, wanted
+            batch.n_seq_id[i] = 1
+            batch.seq_id[i][0] = sequence
+        batch.n_tokens = len(entries)
+        status = api.llama_decode(context, batch)
+        api.llama_synchronize(context)
+        api.llama_batch_free(batch)
+        if status != 0:
+            raise RuntimeError(f"llama_decode: {status}")
+
+    def fill(self, context, ids, sequence):
+        for first in range(0, len(ids), 512):  # as llama.cpp's own programs feed prompts
+            part = ids[first:first + 512]
+            self.run(context, [(token, first + i, sequence, first + i == len(ids) - 1) for i, token in enumerate(part)])
+
+    def prefill(self, count, repetitions):
+        api = self.api
+        context = self.context(count, 1)
+        ids = random_ids(self.vocab, count, 1)
+
+        def run():
+            api.llama_memory_clear(api.llama_get_memory(context), True)
+            self.fill(context, ids, 0)
+
+        seconds = median_seconds(run, repetitions)
+        api.llama_free(context)
+        return seconds
+
+    def decode(self, batch, context_tokens, steps):
+        context = self.context(context_tokens + steps + 2, batch)
+        for sequence in range(batch):
+            self.fill(context, random_ids(self.vocab, context_tokens, sequence), sequence)
+        position = context_tokens
+        numbers = random.Random(2)
+
+        def step():
+            nonlocal position
+            self.run(context, [(numbers.randrange(self.vocab), position, sequence, True) for sequence in range(batch)])
+            position += 1
+
+        seconds = median_seconds(step, steps)
+        self.api.llama_free(context)
+        return seconds
+
+
+class LlamaBf16(Llama):
+    format = "bf16"
+
+
+class LlamaQ8(Llama):
+    format = "q8_0"
+
+
+class OpenVino:
+    """Through the pipeline's own timers: it has no call for one step."""
+    modules = ("openvino_genai", "gguf")
+
+    def __init__(self, model, args):
+        import numpy
+        import openvino
+        import openvino_genai
+        from write_gguf import write_gguf
+
+        path = pathlib.Path(f"{model}.f16.gguf")
+        if not path.exists():
+            write_gguf(pathlib.Path(model), path, "f16")
+        self.numpy, self.openvino, self.genai = numpy, openvino, openvino_genai
+        self.pipeline = openvino_genai.LLMPipeline(str(path), "CPU", INFERENCE_NUM_THREADS=args.threads)
+        self.vocab = json.loads((pathlib.Path(model) / "config.json").read_text())["vocab_size"]
+        self.version = f"openvino-genai {openvino_genai.__version__}"
+        self.note = "from f16 GGUF, its default precision on this processor"
+
+    def generate(self, batch, count, num_new):
+        ids = self.numpy.array([random_ids(self.vocab, count, seed) for seed in range(batch)], dtype="int64")
+        mask = self.numpy.ones_like(ids)
+        inputs = self.genai.TokenizedInputs(self.openvino.Tensor(ids), self.openvino.Tensor(mask))
+        return self.pipeline.generate(inputs, max_new_tokens=num_new, ignore_eos=True, do_sample=False).perf_metrics
+
+    def prefill(self, count, repetitions):
+        times = [self.generate(1, count, 1).get_ttft().mean / 1e3 for _ in range(repetitions + 1)]
+        return statistics.median(times[1:])
+
+    def decode(self, batch, context, steps):
+        return self.generate(batch, context, steps + 1).get_tpot().mean / 1e3
+
+
+PEERS = {"torch": Torch, "llama-bf16": LlamaBf16, "llama-q8_0": LlamaQ8, "openvino": OpenVino}
+
+
+def main():
+    numbers = lambda text: [int(n) for n in text.split(",")]  # noqa: E731
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("peer", choices=PEERS)
+    parser.add_argument("model")
+    parser.add_argument("--prompt-tokens", type=numbers, default=[128, 512])
+    parser.add_argument("--batch", type=numbers, default=[1, 4])
+    parser.add_argument("--context", type=int, default=128)
+    parser.add_argument("--decode", type=int, default=16)
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    args = parser.parse_args()
+    with contextlib.redirect_stdout(sys.stderr):
+        peer = PEERS[args.peer](args.model, args)
+        result = {"version": peer.version, "note": peer.note,
+                  "prefill": [{"prompt_tokens": n, "tokens_per_s": n / peer.prefill(n, args.repetitions)} for n in args.prompt_tokens],
+                  "decode": [{"batch": b, "context": args.context, "tokens_per_s": b / peer.decode(b, args.context, args.decode)}
+                             for b in args.batch]}
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

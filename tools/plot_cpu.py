@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Turns the measurements of scripts/bench_cpu into a page of tables and, if matplotlib is there, plots.
+
+    python3 tools/plot_cpu.py
+
+Reads docs/results/data/cpu-*.json; writes docs/results/cpu.md and cpu-*.svg. Nothing is measured here.
+"""
+import json
+import pathlib
+
+from charts import load_pyplot, save, table
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
+FORCED = ("avx512", "avx2")
+
+
+def limits_line(report):
+    limits = report["limits"]
+    return f"Limits in this run: {limits['compute_tflops']:.2f} TFLOP/s, {limits['read_gbps']:.1f} GB/s read."
+
+
+def forward_tables(report):
+    return [*table(["prompt tokens", "tokens/s", "TFLOP/s", "fraction"],
+                   [[p["prompt_tokens"], f"{p['tokens_per_s']:.0f}", f"{p['tflops']:.3f}", f"{p['fraction']:.2f}"] for p in report["prefill"]]),
+            *table(["sequences that decode", "context", "tokens/s", "GB/s", "fraction"],
+                   [[p["batch"], p["context"], f"{p['tokens_per_s']:.1f}", f"{p['gbps']:.1f}", f"{p['fraction']:.2f}"] for p in report["decode"]])]
+
+
+def engines(data):
+    """{name: report}: Skein first."""
+    return {"skein bf16": data["forward"], **data["peers"]["peers"]}
+
+
+def peer_lines(data):
+    found = engines(data)
+    if len(found) == 1 and not data["peers"]["skipped"]:
+        return []
+    lines = ["## Beside other engines", "",
+             "The same shape, weights and thread number; whole prompts to the first logits, and decode steps of a batch. Engines took turns", "in one run.", ""]
+    for name, report in data["peers"]["peers"].items():
+        lines.append(f"- **{name}**: {report['version']}; {report['note']}.")
+    for name, reason in data["peers"]["skipped"].items():
+        lines.append(f"- **{name}**: not measured: {reason}.")
+    lines.append("")
+    for kind, key, title in (("prefill", "prompt_tokens", "prompt tokens/s by length"), ("decode", "batch", "decoded tokens/s by batch")):
+        points = data["forward"][kind]
+        rows = [[name, *(f"{p['tokens_per_s']:.1f}" for p in report[kind])] for name, report in found.items()]
+        rows += [[f"skein over {name}", *(f"{own['tokens_per_s'] / p['tokens_per_s']:.1f}" for own, p in zip(points, report[kind]))]
+                 for name, report in data["peers"]["peers"].items()]
+        lines += table([title, *(str(p[key]) for p in points)], rows)
+    return lines
+
+
+def kernel_rows(gemm):
+    for row in gemm:
+        peer = row.get("onednn_tflops") or 0
+        yield [f"{row['model']} {row['name']}", row["m"], row["k"], row["n"], f"{row['tflops']:.3f}", f"{row['gbps']:.1f}",
+               f"{row['fraction']:.2f}", f"{peer:.3f}"]
+
+
+def ablation_lines(found):
+    one = table(["product, one row", "engine GB/s", "AVX-512 GB/s", "cost", "outputs whose bits differ"],
+                [[row["name"], f"{row['engine_gbps']:.1f}", f"{row['avx512_gbps']:.1f}", f"{row['cost']:+.1%}", f"{row['bits_differ']:.0%}"]
+                 for row in found["one_row"]])
+    attention = table(["sequences, their tokens", "engine us", "whole walks us", "variable splits us", "cost", "outputs whose bits differ"],
+                      [[row["name"], f"{row['engine_us']:.1f}", f"{row['whole_us']:.1f}", f"{row['split_us']:.1f}", f"{row['cost']:+.1%}",
+                        f"{row['bits_differ']:.0%}"] for row in found["attention"]])
+    return ["## What the numeric contract costs", "", f"    build/release/bin/ablation_bench --threads {found['threads']}", "",
+            "Two rules, each taken away alone, in benchmark code (`bench/ablation_bench.cc`). One row goes through the matrix unit as ten",
+            "thousand do: beside it an AVX-512 product over the same packed weights. Cost: the time that the rule adds.", "", *one,
+            "Attention is cut at absolute positions only: beside it all keys cut into equal parts for the threads, wherever that falls, and",
+            "merged. A decode step of one layer of Qwen3-0.6B. Both cuts run one AVX-512 walk, so their ratio is the cost of the rule; the",
+            "engine's own kernel stands beside them. Bits: between the cuts for two and for three threads.", "", *attention]
+
+
+def page(data, plots):
+    run = data["run"]
+    lines = ["# The processor", "",
+             f"Written by `{run['command']}` on {run['processor']}, {run['threads']} threads. Fraction: of what the limits of",
+             "the same run allow (computing or reading, whichever takes longer); above 1 the limits moved meanwhile: the machine is",
+             "shared. oneDNN runs in turn with each product, in bf16 with f32 results.", "",
+             "## Forward passes", "", f"    {data['forward']['command']}", "", limits_line(data["forward"]), "", *forward_tables(data["forward"]),
+             *peer_lines(data)]
+    for isa in FORCED:
+        lines += [f"## Without the matrix unit: {isa}", "", f"    {data[isa]['command']}", "", limits_line(data[isa]), "", *forward_tables(data[isa])]
+    lines += ["## Matrix products", "", f"    {data['kernels']['command']}", "", limits_line(data["kernels"]), "", *table(
+        ["product", "m", "k", "n", "TFLOP/s", "GB/s", "fraction", "oneDNN TFLOP/s"], kernel_rows(data["kernels"]["gemm"]))]
+    lines += ablation_lines(data["ablation"])
+    for plot in plots:
+        lines += [f"![{plot}]({plot})", ""]
+    return "\n".join(lines)
+
+
+def draw_roofline(pyplot, report):
+    limits = report["limits"]
+    figure, axes = pyplot.subplots(figsize=(7, 4.5))
+    edge = 1e3 * limits["compute_tflops"] / limits["read_gbps"]
+    axes.plot([1, edge, 4096], [limits["read_gbps"] / 1e3, limits["compute_tflops"], limits["compute_tflops"]], color="black", label="limits of this run")
+    for model in sorted({row["model"] for row in report["gemm"]}):
+        rows = [row for row in report["gemm"] if row["model"] == model]
+        # Of weights read in bf16: 2 m n k operations on 2 n k bytes.
+        axes.scatter([row["m"] for row in rows], [row["tflops"] for row in rows], s=16, label=model)
+        peers = [row for row in rows if row.get("onednn_tflops")]
+        axes.scatter([row["m"] for row in peers], [row["onednn_tflops"] for row in peers], s=16, marker="x", label=f"{model}, oneDNN")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel("operations per byte of weights (the rows of the product)")
+    axes.set_ylabel("TFLOP/s")
+    axes.legend()
+    return save(figure, OUT / "cpu-roofline.svg")
+
+
+def draw_engines(pyplot, data, kind, key, figure_of, labels, name):
+    figure, axes = pyplot.subplots(figsize=(7, 4.5))
+    for engine, report in engines(data).items():
+        axes.plot([p[key] for p in report[kind]], [figure_of(p) for p in report[kind]], marker="o", label=engine)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
+    axes.legend()
+    return save(figure, OUT / name)
+
+
+def draw(data):
+    pyplot = load_pyplot()
+    if pyplot is None:
+        return []
+    return [draw_roofline(pyplot, data["kernels"]),
+            draw_engines(pyplot, data, "decode", "batch", lambda p: p["tokens_per_s"], ("sequences that decode", "tokens per second"), "cpu-batch.svg"),
+            draw_engines(pyplot, data, "prefill", "prompt_tokens", lambda p: 1e3 * p["prompt_tokens"] / p["tokens_per_s"],
+                         ("prompt tokens", "milliseconds to the first logits"), "cpu-latency.svg")]
+
+
+def main():
+    data = {name: json.loads((OUT / f"data/cpu-{name}.json").read_text())
+            for name in ("run", "forward", "peers", "kernels", "ablation", *FORCED)}
+    (OUT / "cpu.md").write_text(page(data, draw(data)))
+    print(f"wrote {OUT / 'cpu.md'}")
+
+
+if __name__ == "__main__":
+    main()
