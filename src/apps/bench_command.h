@@ -17,6 +17,7 @@ void AddBenchLimitsCommand(CLI::App* bench, int* exit_status);
 void AddBenchForwardCommand(CLI::App* bench, int* exit_status);
 void AddBenchRerankCommand(CLI::App* bench, int* exit_status);
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status);
+void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status);
 void AddBenchSchedCommand(CLI::App* bench, int* exit_status);
 
 // Writes a result, indented, with a line break at its end. Nothing if `path` is empty.

@@ -112,6 +112,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   CpuRuntimeOptions runtime;
   runtime.model_dir = model_dir_;
   runtime.dtype = options.dtype;
+  runtime.quantization = options.quantization;
   runtime.threads = options.threads;
   runtime.pin_threads = options.pin_threads;
   runtime.kv_storage = options.kv_storage;
@@ -198,6 +199,8 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
                   "A model directory, or org/name in the local HuggingFace cache")
       ->required();
   app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
+  app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")
+      ->capture_default_str();
   app->add_option("--scheduling", o->scheduling,
                   "Scheduling preset: prelude (shared prefixes computed once, fair between "
                   "clients), feather (who shares a prefix decodes together), "

@@ -20,6 +20,7 @@ namespace skein {
 struct ModelHostOptions {
   std::string model;  // a directory, or org/name in the local HuggingFace cache
   std::string dtype = "auto";
+  std::string quantization = "none";
   std::string scheduling = "prelude";  // a preset
   std::string decode_set;              // instead of the preset's; empty: that
   std::string flock_stop;              // empty: bandit
