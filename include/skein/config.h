@@ -9,8 +9,11 @@ namespace skein {
 // refused with its name.
 struct EngineConfig {
   // A point of the policy space: "prelude", "vllm-fcfs" (also called "chunked-fcfs"), "paged-fcfs",
-  // "nano-vllm" or "request-level".
+  // "prefill-only", "nano-vllm" or "request-level".
   std::string preset = "prelude";
+  // Of the preset's choices, where not empty, these instead.
+  std::string execution;  // of the model's operators: "plain" or "hybrid"
+  std::string retention;  // of keys and values of OneShot requests: "all", "prefix" or "none"
 
   int32_t vocab_size = 0;                 // of the model; token ids are below it
   int32_t max_model_len = 0;              // tokens: prompt and output together

@@ -30,6 +30,9 @@ struct ModelHostOptions {
   int32_t max_queued_requests = 4096;
   int32_t max_logprobs = 20;
   std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose
+  std::string memory;           // of everything beside the weights; empty: not limited
+  std::string execution;        // empty: the preset's, like `retention`
+  std::string retention;
   bool enable_prefix_caching = true;
   bool no_enable_prefix_caching = false;  // the other spelling; wins
   bool force_decode_path = false;         // run one-token requests through the decode path

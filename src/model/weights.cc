@@ -14,8 +14,6 @@
 namespace skein {
 namespace {
 
-int32_t RoundUp(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
-
 // `count` elements at `src`, of any alignment, as f32.
 void Widen(const std::byte* src, DType dtype, size_t count, float* out) {
   if (dtype == DType::kF32) {
@@ -107,7 +105,7 @@ class WeightsLoader {
     const std::string mlp = prefix + "mlp.";
     const int32_t hidden = config_.hidden_size;
     const int32_t intermediate = config_.intermediate_size;
-    const int32_t padded = weights_.intermediate_padded();
+    const int32_t padded = weights_.config.intermediate_padded();
     SKEIN_RETURN_IF_ERROR(
         Vector(prefix + "post_attention_layernorm.weight", hidden, layer.mlp_norm));
     const std::vector<Part> gate_up = {{mlp + "gate_proj", 0, intermediate},
@@ -172,8 +170,8 @@ class WeightsLoader {
     SKEIN_RETURN_IF_ERROR(
         Linear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o, layer.o_bias));
     SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, layer.mlp_norm, layer.mlp_norm_bias));
-    SKEIN_RETURN_IF_ERROR(Linear({{names.up, 0, mlp}}, weights_.intermediate_padded(), hidden,
-                                 layer.gate_up, layer.gate_up_bias));
+    SKEIN_RETURN_IF_ERROR(Linear({{names.up, 0, mlp}}, weights_.config.intermediate_padded(),
+                                 hidden, layer.gate_up, layer.gate_up_bias));
     return Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias);
   }
 
@@ -351,10 +349,6 @@ class WeightsLoader {
 };
 
 }  // namespace
-
-int32_t ModelWeights::intermediate_padded() const {
-  return RoundUp(config.intermediate_size, kPanelCols);
-}
 
 void ModelWeights::EmbeddingRow(int32_t token, float* out) const {
   SKEIN_CHECK(token >= 0 && token < config.vocab_size);

@@ -60,8 +60,6 @@ struct ModelWeights {
   PackedWeight head_out;  // [num_classes, hidden]
   std::vector<float> head_out_bias;
 
-  // intermediate_size rounded up to whole panels.
-  int32_t intermediate_padded() const;
   // The embedding of a token, out [hidden].
   void EmbeddingRow(int32_t token, float* out) const;
   size_t bytes() const;

@@ -42,21 +42,35 @@ struct ServeOptions {
   int32_t num_kv_blocks = 200;
   bool caching = true;
   Pooling pooling = Pooling::kLast;
+  std::string preset = "prelude";
+  std::string execution;
+  std::string retention;
+  int32_t chunk_tokens = 48;  // of hybrid execution
 };
 
 class Server {
  public:
   explicit Server(const ServeOptions& options) {
+    const MemoryChoices memory = MemoryChoicesOf({.preset = options.preset,
+                                                  .execution = options.execution,
+                                                  .retention = options.retention})
+                                     .value();
     runtime_ = CpuRuntime::Load({.model_dir = Dir(options.model),
                                  .threads = 2,
                                  .max_model_len = 250,
                                  .max_num_batched_tokens = options.max_num_batched_tokens,
                                  .max_num_seqs = options.max_num_seqs,
                                  .pooling = options.pooling,
-                                 .num_kv_blocks = options.num_kv_blocks})
+                                 .num_kv_blocks = options.num_kv_blocks,
+                                 .execution = memory.execution,
+                                 .retention = memory.retention,
+                                 .chunk_tokens = options.chunk_tokens})
                    .value();
     const Head head = runtime_->config().head;
-    engine_ = MakeEngine({.vocab_size = runtime_->config().vocab_size,
+    engine_ = MakeEngine({.preset = options.preset,
+                          .execution = options.execution,
+                          .retention = options.retention,
+                          .vocab_size = runtime_->config().vocab_size,
                           .max_model_len = 250,
                           .num_kv_blocks = options.num_kv_blocks,
                           .max_num_seqs = options.max_num_seqs,
@@ -187,7 +201,12 @@ TEST_F(ReadsTest, SameBitsWhateverTheLoadTheChunksAndTheCache) {
       {.max_num_batched_tokens = 4},
       {.max_num_batched_tokens = 33},
       {.max_num_batched_tokens = 70, .num_kv_blocks = 8},
-      {.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = false}};
+      {.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = false},
+      // The prompts of 120 tokens and more have no room among the blocks.
+      {.max_num_batched_tokens = 40, .num_kv_blocks = 3, .preset = "prefill-only"},
+      {.max_num_batched_tokens = 70, .num_kv_blocks = 3, .retention = "none"},
+      {.num_kv_blocks = 5, .execution = "hybrid", .retention = "prefix", .chunk_tokens = 33},
+      {.max_num_batched_tokens = 100, .execution = "hybrid", .chunk_tokens = 32}};
   for (const ServeOptions& options : cases) {
     SCOPED_TRACE(options.max_num_batched_tokens);
     Server server(options);
@@ -256,6 +275,22 @@ TEST_F(ReadsTest, PooledPromptsRunWhole) {
         NewRequest(97, EmbedSpec{}), [](RequestOutput) {}, &id);
     EXPECT_EQ(refused.param(), "prompt");
     EXPECT_EQ(server.engine().Limits().max_whole_prompt_len, 96);
+  }
+}
+
+// Where nothing is kept a prompt runs whole whatever the budget.
+TEST_F(ReadsTest, PooledPromptsOfAnyLengthWithoutKvBlocks) {
+  for (const Pooling pooling : {Pooling::kMean, Pooling::kCls}) {
+    const Request request = NewRequest(200, EmbedSpec{});
+    Server plain({.pooling = pooling});
+    const Answer expected = plain.Ask(request);
+    Server server({.max_num_batched_tokens = 8,
+                   .num_kv_blocks = 1,
+                   .pooling = pooling,
+                   .preset = "prefill-only"});
+    ExpectSame(server.Ask(request), expected);
+    EXPECT_EQ(server.engine().Limits().max_whole_prompt_len, 250);
+    EXPECT_EQ(server.engine().Stats().kv_blocks_cached, 0);
   }
 }
 

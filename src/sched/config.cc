@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "sched/plan.h"
 
@@ -17,16 +19,54 @@ struct Preset {
   DecodeSet decode_set;
   Order order = Order::kFcfs;
   bool forests = false;
+  Execution execution = Execution::kPlain;
+  Retention retention = Retention::kAll;
 };
 
-constexpr std::array<Preset, 6> kPresets = {{
+constexpr std::array<Preset, 7> kPresets = {{
     {"prelude", Sharing::kChunked, DecodeSet::kFill, Order::kFair, true},
+    {"prefill-only", Sharing::kWhole, DecodeSet::kFill, Order::kFcfs, false, Execution::kHybrid,
+     Retention::kPrefix},
     {"vllm-fcfs", Sharing::kChunked, DecodeSet::kFill},
     {"chunked-fcfs", Sharing::kChunked, DecodeSet::kFill},
     {"paged-fcfs", Sharing::kWhole, DecodeSet::kFill},
     {"nano-vllm", Sharing::kChunked, DecodeSet::kFill},
     {"request-level", Sharing::kWhole, DecodeSet::kStatic},
 }};
+
+template <typename Value>
+using Names = std::span<const std::pair<std::string_view, Value>>;
+
+constexpr std::pair<std::string_view, Execution> kExecutions[] = {{"plain", Execution::kPlain},
+                                                                  {"hybrid", Execution::kHybrid}};
+constexpr std::pair<std::string_view, Retention> kRetentions[] = {
+    {"all", Retention::kAll}, {"prefix", Retention::kPrefix}, {"none", Retention::kNone}};
+
+// Sets `*value` to what `name` means; an empty one leaves it.
+template <typename Value>
+Status Choose(const char* member, const std::string& name, Names<Value> names, Value* value) {
+  if (name.empty()) return Status::Ok();
+  std::string known;
+  for (const auto& [its_name, its_value] : names) {
+    if (its_name == name) {
+      *value = its_value;
+      return Status::Ok();
+    }
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", its_name);
+  }
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{} is '{}', must be one of: {}", member, name, known), member};
+}
+
+Result<Preset> PresetOf(const std::string& name) {
+  std::string known;
+  for (const Preset& preset : kPresets) {
+    if (preset.name == name) return preset;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", preset.name);
+  }
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("preset is '{}', must be one of: {}", name, known), "preset");
+}
 
 Status CheckRange(const char* name, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return Status::Ok();
@@ -35,6 +75,24 @@ Status CheckRange(const char* name, int64_t value, int64_t low, int64_t high) {
 }
 
 }  // namespace
+
+Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config) {
+  SKEIN_ASSIGN_OR_RETURN(const Preset preset, PresetOf(config.preset));
+  MemoryChoices choices = {preset.execution, preset.retention};
+  SKEIN_RETURN_IF_ERROR(
+      Choose<Execution>("execution", config.execution, kExecutions, &choices.execution));
+  SKEIN_RETURN_IF_ERROR(
+      Choose<Retention>("retention", config.retention, kRetentions, &choices.retention));
+  return choices;
+}
+
+StepBounds StepBoundsOf(Retention retention, int32_t max_model_len,
+                        int32_t max_num_batched_tokens) {
+  if (retention == Retention::kAll) return {max_num_batched_tokens, 0};
+  // A prompt that is longer than what is left of the budget runs all the same, once in a step.
+  return {max_model_len + max_num_batched_tokens,
+          BlocksFor(max_model_len) + BlocksFor(max_num_batched_tokens) + 1};
+}
 
 Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
   constexpr int32_t kMax = 1 << 30;
@@ -53,27 +111,26 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
                                      int64_t{decodes} + 1, kMax));
     max_whole_prompt_len = std::min(config.max_num_batched_tokens - decodes, config.max_model_len);
   }
-  for (const Preset& preset : kPresets) {
-    if (preset.name != config.preset) continue;
-    return SchedulerConfig{.sharing = preset.sharing,
-                           .decode_set = preset.decode_set,
-                           .order = preset.order,
-                           .forests = preset.forests,
-                           .max_prefix_wait_us = TimeUs{1000} * config.max_prefix_wait_ms,
-                           .num_kv_blocks = config.num_kv_blocks,
-                           .max_model_len = config.max_model_len,
-                           .max_num_seqs = config.max_num_seqs,
-                           .max_num_batched_tokens = config.max_num_batched_tokens,
-                           .prefix_caching = config.enable_prefix_caching,
-                           .max_whole_prompt_len = max_whole_prompt_len,
-                           .force_decode_path = config.force_decode_path};
+  SKEIN_ASSIGN_OR_RETURN(const Preset preset, PresetOf(config.preset));
+  SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(config));
+  if (max_whole_prompt_len > 0 && memory.retention != Retention::kAll &&
+      !config.force_decode_path) {
+    max_whole_prompt_len = config.max_model_len;
   }
-  std::string known;
-  for (const Preset& preset : kPresets) {
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", preset.name);
-  }
-  return Status(StatusCode::kInvalidArgument,
-                fmt::format("preset is '{}', must be one of: {}", config.preset, known), "preset");
+  return SchedulerConfig{.sharing = preset.sharing,
+                         .decode_set = preset.decode_set,
+                         .order = preset.order,
+                         .execution = memory.execution,
+                         .retention = memory.retention,
+                         .forests = preset.forests,
+                         .max_prefix_wait_us = TimeUs{1000} * config.max_prefix_wait_ms,
+                         .num_kv_blocks = config.num_kv_blocks,
+                         .max_model_len = config.max_model_len,
+                         .max_num_seqs = config.max_num_seqs,
+                         .max_num_batched_tokens = config.max_num_batched_tokens,
+                         .prefix_caching = config.enable_prefix_caching,
+                         .max_whole_prompt_len = max_whole_prompt_len,
+                         .force_decode_path = config.force_decode_path};
 }
 
 }  // namespace skein

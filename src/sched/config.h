@@ -29,12 +29,28 @@ enum class Order {
   kFair,  // start-time fair queueing between clients (sched/fair_queue.h)
 };
 
+// How the operators of a pass use memory. The executor's business: it changes no plan.
+enum class Execution {
+  kPlain,   // each goes over all of a step's tokens before the next
+  kHybrid,  // all but attention go over a chunk of them at a time (model/forward_workspace.h)
+};
+
+// What is kept of the keys and values of OneShot requests. Where not all of them are, a prompt is
+// computed in one step, and what is not kept takes no block: it exists for one layer at a time.
+enum class Retention {
+  kAll,
+  kPrefix,  // the longest leading part that finds blocks; the rest is discarded
+  kNone,    // what is cached already is used all the same
+};
+
 // The scheduler's limits and policies. Prefill work is grouped up to the token budget in all
 // presets so far.
 struct SchedulerConfig {
   Sharing sharing = Sharing::kChunked;
   DecodeSet decode_set = DecodeSet::kFill;
   Order order = Order::kFcfs;
+  Execution execution = Execution::kPlain;
+  Retention retention = Retention::kAll;
   // OneShot requests that share a prefix which is not cached compute it once, in a row of its own
   // (sched/trunk.h), and a request may wait for another that is computing its prefix.
   bool forests = false;
@@ -50,6 +66,23 @@ struct SchedulerConfig {
   int32_t max_whole_prompt_len = 0;
   bool force_decode_path = false;
 };
+
+// What the largest step takes of an executor.
+struct StepBounds {
+  int32_t max_tokens = 0;
+  // Blocks of keys and values that are not kept.
+  int32_t max_own_blocks = 0;
+};
+StepBounds StepBoundsOf(Retention retention, int32_t max_model_len, int32_t max_num_batched_tokens);
+
+// What a preset and the choices in place of its own say of memory: the members `execution` and
+// `retention` of a SchedulerConfig, before the rest of it can be known. Fails as
+// MakeSchedulerConfig.
+struct MemoryChoices {
+  Execution execution = Execution::kPlain;
+  Retention retention = Retention::kAll;
+};
+Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config);
 
 // The scheduler's part of `config`. Fails with kInvalidArgument, naming the member, where a value
 // is out of range or the preset is unknown.

@@ -74,13 +74,18 @@ void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
                R"({{"event":"start","sharing":"{}","decode_set":"{}","num_kv_blocks":{},)"
                R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},)"
                R"("num_adapters":{},"prefix_caching":{},"max_whole_prompt_len":{},)"
-               R"("force_decode_path":{},"order":"{}","forests":{},"max_prefix_wait_us":{}}})",
+               R"("force_decode_path":{},"order":"{}","forests":{},"max_prefix_wait_us":{},)"
+               R"("execution":"{}","retention":"{}"}})",
                config.sharing == Sharing::kWhole ? "whole" : "chunked",
                config.decode_set == DecodeSet::kStatic ? "static" : "fill", config.num_kv_blocks,
                config.max_model_len, config.max_num_seqs, config.max_num_batched_tokens,
                config.num_adapters, config.prefix_caching, config.max_whole_prompt_len,
                config.force_decode_path, config.order == Order::kFair ? "fair" : "fcfs",
-               config.forests, config.max_prefix_wait_us)
+               config.forests, config.max_prefix_wait_us,
+               config.execution == Execution::kHybrid ? "hybrid" : "plain",
+               config.retention == Retention::kAll      ? "all"
+               : config.retention == Retention::kPrefix ? "prefix"
+                                                        : "none")
         << '\n';
 }
 
