@@ -82,6 +82,12 @@ HEADS = [
           id2label={0: "bad", 1: "fair", 2: "good"}, label2id={"bad": 0, "fair": 1, "good": 2})),
     ("llama-reward", "LlamaForSequenceClassification", LLAMA, dict(pad_token_id=0, num_labels=1)),
     ("qwen3-body", "Qwen3Model", QWEN3, dict(head_dim=16)),  # tensors named without "model."
+    ("mistral-classifier", "MistralForSequenceClassification", MISTRAL,
+     dict(pad_token_id=0, num_labels=4, sliding_window=None)),
+    ("qwen2-classifier", "Qwen2ForSequenceClassification", QWEN2,
+     dict(pad_token_id=0, num_labels=2, use_sliding_window=False)),
+    ("qwen2-reward", "Qwen2ForRewardModel", QWEN2,
+     dict(pad_token_id=0, num_labels=2, use_sliding_window=False)),
 ]
 
 # name, head_dim, rope_parameters: shapes of published models and corners.
@@ -132,6 +138,17 @@ def float32_means_float64():
         yield
     finally:
         torch.float32, torch.float, torch.Tensor.float = saved
+
+
+class Qwen2ForRewardModel(transformers.Qwen2ForSequenceClassification):
+    """Qwen2.5-Math-RM's head, whose code comes with its weights: two layers with a ReLU, one output."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.num_labels = 1
+        self.score = torch.nn.Sequential(torch.nn.Linear(config.hidden_size, config.hidden_size), torch.nn.ReLU(),
+                                         torch.nn.Linear(config.hidden_size, 1))
+        self.post_init()
 
 
 def make_config(architecture, members, rope):
@@ -257,7 +274,7 @@ def make_head(folder, cls_name, architecture, members, seed):
     config = make_config(architecture, {"num_hidden_layers": 1, "intermediate_size": 64, **members},
                          {"rope_type": "default", "rope_theta": 10000.0})
     config.dtype = F32
-    cls = getattr(transformers, cls_name)
+    cls = globals().get(cls_name) or getattr(transformers, cls_name)
     model = cls(config)
     generator = torch.Generator().manual_seed(seed)
     randomize(model, generator)

@@ -5,6 +5,15 @@
 
 namespace skein {
 
+// Microseconds that a step takes, as a polynomial of its work; all zero: not known.
+struct CostFit {
+  double step_us = 0;   // whatever is in it
+  double token_us = 0;  // for each token computed
+  double pair_us = 0;   // for each pair of a token computed and a token it attends to
+  double row_us = 0;    // for each row
+  bool operator==(const CostFit&) const = default;
+};
+
 // What an engine is told when it is built. Every limit is a named maximum; what exceeds one is
 // refused with its name.
 struct EngineConfig {
@@ -14,6 +23,14 @@ struct EngineConfig {
   // Of the preset's choices, where not empty, these instead.
   std::string execution;  // of the model's operators: "plain" or "hybrid"
   std::string retention;  // of keys and values of OneShot requests: "all", "prefix" or "none"
+  std::string order;     // of waiting work: "fcfs", "fair", "srjf" or "srjf-calibrated"
+  std::string batching;  // of prefill work: "single" or "budget"
+  // "srjf" and "srjf-calibrated": what a job's time is taken to be, "proxy" (its missing tokens) or
+  // "model" (what `cost` predicts; the proxy where that is not known); and how much a second of
+  // waiting counts, in seconds of the device's work. [0, 100]
+  std::string jct = "proxy";
+  double aging = 0.1;
+  CostFit cost;  // of the device, from a profile run
 
   int32_t vocab_size = 0;                 // of the model; token ids are below it
   int32_t max_model_len = 0;              // tokens: prompt and output together

@@ -30,7 +30,7 @@ struct ModelTraits {
 
   // Pairs of texts go through the tokenizer's pair template (a cross-encoder).
   bool encodes_pairs = false;
-  // A causal model whose score for (query, document) is P(yes) under Qwen3-Reranker's template.
+  // Qwen3-Reranker's template is put around pairs: P(yes) of a causal model, or a class.
   bool qwen3_reranker = false;
 
   // Divides the logits of labels before the softmax over them: calibration.

@@ -60,8 +60,8 @@ struct LabelSpec {
   bool want_log_sum_exp = false;  // over the whole vocabulary, for probabilities beyond the labels
 };
 
-// The model's pooled hidden state [hidden_size], raw: normalising it and cutting it to fewer
-// dimensions is the caller's.
+// The model's embedding, raw: the pooled hidden state, put through what the model has behind it.
+// Normalising it and cutting it to fewer dimensions is the caller's.
 struct EmbedSpec {};
 
 // The outputs of the model's classification or reward head [num_classes], raw (before softmax or

@@ -27,7 +27,7 @@ std::string BenchDate() {
 
 void AddBenchCommand(CLI::App* app, int* exit_status) {
   CLI::App* bench = app->add_subcommand(
-      "bench", "Measure a server, the engine, a tokenizer, kernels or the machine");
+      "bench", "Measure a server, the engine, its scheduler, a tokenizer, kernels or the machine");
   bench->require_subcommand(1);
   AddBenchServeCommand(bench, exit_status);
   AddBenchOfflineCommand(bench, exit_status);
@@ -36,6 +36,8 @@ void AddBenchCommand(CLI::App* app, int* exit_status) {
   AddBenchLimitsCommand(bench, exit_status);
   AddBenchKernelsCommand(bench, exit_status);
   AddBenchForwardCommand(bench, exit_status);
+  AddBenchRerankCommand(bench, exit_status);
+  AddBenchSchedCommand(bench, exit_status);
 }
 
 }  // namespace skein

@@ -15,7 +15,9 @@ void AddBenchDecideCommand(CLI::App* bench, int* exit_status);
 void AddBenchTokenizerCommand(CLI::App* bench, int* exit_status);
 void AddBenchLimitsCommand(CLI::App* bench, int* exit_status);
 void AddBenchForwardCommand(CLI::App* bench, int* exit_status);
+void AddBenchRerankCommand(CLI::App* bench, int* exit_status);
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status);
+void AddBenchSchedCommand(CLI::App* bench, int* exit_status);
 
 // Writes a result, indented, with a line break at its end. Nothing if `path` is empty.
 Status WriteBenchJson(const std::string& path, const nlohmann::ordered_json& json);

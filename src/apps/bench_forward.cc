@@ -28,15 +28,20 @@ double LayerParameters(const ModelConfig& c) {
 
 }  // namespace
 
-ForwardWork WorkOf(const ModelConfig& config, DType dtype, int64_t num_rows, int64_t context,
-                   int64_t new_tokens) {
+double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context,
+                  int64_t new_tokens) {
   const double tokens = static_cast<double>(num_rows * new_tokens);
   // The i-th new token sees context + i + 1 keys.
   const double keys = tokens * (static_cast<double>(context) + (new_tokens + 1) / 2.0);
-  const double output = static_cast<double>(config.vocab_size) * config.hidden_size;
   const double width = static_cast<double>(config.num_heads) * config.head_dim;
+  return 2 * tokens * LayerParameters(config) + 4 * keys * width * config.num_layers;
+}
+
+ForwardWork WorkOf(const ModelConfig& config, DType dtype, int64_t num_rows, int64_t context,
+                   int64_t new_tokens) {
+  const double output = static_cast<double>(config.vocab_size) * config.hidden_size;
   ForwardWork work;
-  work.flops = 2 * tokens * LayerParameters(config) + 4 * keys * width * config.num_layers +
+  work.flops = LayerFlops(config, num_rows, context, new_tokens) +
                2 * static_cast<double>(num_rows) * output;
   work.bytes = (LayerParameters(config) + output) * static_cast<double>(SizeOf(dtype)) +
                static_cast<double>(num_rows * (context + new_tokens)) *

@@ -22,6 +22,9 @@ struct ForwardWork {
 ForwardWork WorkOf(const ModelConfig& config, DType dtype, int64_t num_rows, int64_t context,
                    int64_t new_tokens);
 
+// The layers' part of those operations.
+double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context, int64_t new_tokens);
+
 struct PrefillPoint {
   int32_t prompt_tokens = 0;
   double seconds = 0;  // of one pass, median

@@ -11,6 +11,7 @@ namespace skein {
 void AddBenchCommand(CLI::App* app, int* exit_status);
 void AddDecideCommand(CLI::App* app, int* exit_status);
 void AddModelCommand(CLI::App* app, int* exit_status);
+void AddPolicyCommand(CLI::App* app, int* exit_status);
 void AddRunCommand(CLI::App* app, int* exit_status);
 void AddServeCommand(CLI::App* app, int* exit_status);
 void AddTokenizeCommand(CLI::App* app, int* exit_status);

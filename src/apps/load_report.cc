@@ -58,6 +58,7 @@ LoadFigures MakeFigures(std::string request_class, const std::vector<const Reque
     return duration_s > 0 ? static_cast<double>(count) / duration_s : 0.0;
   };
   figures.request_throughput = per_second(figures.completed);
+  figures.input_throughput = per_second(figures.input_tokens);
   figures.output_throughput = per_second(figures.output_tokens);
   figures.total_token_throughput = per_second(figures.input_tokens + figures.output_tokens);
   if (has_targets) {
@@ -78,6 +79,7 @@ void AddDistribution(const std::string& name, const Distribution& distribution,
   (*json)["median_" + name] = distribution.median;
   (*json)["std_" + name] = distribution.std;
   (*json)["p90_" + name] = distribution.p90;
+  (*json)["p95_" + name] = distribution.p95;
   (*json)["p99_" + name] = distribution.p99;
 }
 
@@ -92,6 +94,7 @@ void AddFigures(const LoadFigures& figures, nlohmann::ordered_json* json) {
   out["request_goodput"] = nullptr;
   if (figures.request_goodput) out["request_goodput"] = *figures.request_goodput;
   if (figures.slo_attainment) out["slo_attainment"] = *figures.slo_attainment;
+  out["input_throughput"] = figures.input_throughput;
   out["output_throughput"] = figures.output_throughput;
   out["total_token_throughput"] = figures.total_token_throughput;
   AddDistribution("ttft_ms", figures.ttft_ms, json);
@@ -118,16 +121,16 @@ void AppendLine(std::string* out, const std::string& label, const std::string& v
 }
 
 void AppendDistributions(std::string* out, const LoadFigures& figures) {
-  fmt::format_to(std::back_inserter(*out), "{:<10}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "ms", "mean",
-                 "median", "std", "p90", "p99");
+  fmt::format_to(std::back_inserter(*out), "{:<10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "ms",
+                 "mean", "median", "std", "p90", "p95", "p99");
   const std::pair<const char*, const Distribution*> rows[] = {{"TTFT", &figures.ttft_ms},
                                                               {"TPOT", &figures.tpot_ms},
                                                               {"ITL", &figures.itl_ms},
                                                               {"E2EL", &figures.e2el_ms}};
   for (const auto& [name, d] : rows) {
     fmt::format_to(std::back_inserter(*out),
-                   "{:<10}{:>10.2f}{:>10.2f}{:>10.2f}{:>10.2f}{:>10.2f}\n", name, d->mean,
-                   d->median, d->std, d->p90, d->p99);
+                   "{:<10}{:>10.2f}{:>10.2f}{:>10.2f}{:>10.2f}{:>10.2f}{:>10.2f}\n", name, d->mean,
+                   d->median, d->std, d->p90, d->p95, d->p99);
   }
 }
 
@@ -200,6 +203,7 @@ Distribution Summarize(std::vector<double> values) {
   result.std = std::sqrt(squares / count);
   result.median = Quantile(values, 0.5);
   result.p90 = Quantile(values, 0.9);
+  result.p95 = Quantile(values, 0.95);
   result.p99 = Quantile(values, 0.99);
   return result;
 }
@@ -261,6 +265,7 @@ std::string LoadReportToTable(const LoadReport& report, const std::string& title
     AppendLine(&out, "Request goodput (req/s)", fmt::format("{:.2f}", *total.request_goodput));
     AppendLine(&out, "SLO attainment (%)", fmt::format("{:.1f}", 100 * *total.slo_attainment));
   }
+  AppendLine(&out, "Input throughput (tok/s)", fmt::format("{:.2f}", total.input_throughput));
   AppendLine(&out, "Output throughput (tok/s)", fmt::format("{:.2f}", total.output_throughput));
   AppendLine(&out, "Total throughput (tok/s)", fmt::format("{:.2f}", total.total_token_throughput));
   if (report.engine) AppendEngine(&out, *report.engine);

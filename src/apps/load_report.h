@@ -38,7 +38,7 @@ Result<GoodputTargets> ParseGoodput(const std::vector<std::string>& targets);
 
 // Mean, median, population standard deviation and percentiles of a sample; zeros if it is empty.
 struct Distribution {
-  double mean = 0, median = 0, std = 0, p90 = 0, p99 = 0;
+  double mean = 0, median = 0, std = 0, p90 = 0, p95 = 0, p99 = 0;
 };
 
 // Quantile q of [0, 1] with linear interpolation between closest ranks, as numpy.percentile.
@@ -58,6 +58,7 @@ struct LoadFigures {
   double request_throughput = 0;          // per second, as all throughputs
   std::optional<double> request_goodput;  // absent where no request has a deadline
   std::optional<double> slo_attainment;   // share of all requests, failed ones included
+  double input_throughput = 0;            // tokens
   double output_throughput = 0;           // tokens
   double total_token_throughput = 0;      // tokens, prompt and output
   // TPOT of requests with at least two output tokens: (E2EL - TTFT) / (output_tokens - 1).

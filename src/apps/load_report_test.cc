@@ -18,13 +18,14 @@ RequestRecord Record(TimeUs ttft_us, TimeUs e2el_us, int64_t output_tokens) {
   return record;
 }
 
-// The expected numbers are numpy's: mean, median, std, percentile(., [90, 99]).
+// The expected numbers are numpy's: mean, median, std, percentile(., [90, 95, 99]).
 TEST(SummarizeTest, EqualsNumpy) {
   const Distribution d = Summarize({3, 1, 4, 1, 5, 9, 2, 6, 5, 3.5});
   EXPECT_NEAR(d.mean, 3.95, 1e-12);
   EXPECT_NEAR(d.median, 3.75, 1e-12);
   EXPECT_NEAR(d.std, 2.328626204439004, 1e-12);
   EXPECT_NEAR(d.p90, 6.3, 1e-12);
+  EXPECT_NEAR(d.p95, 7.65, 1e-12);
   EXPECT_NEAR(d.p99, 8.73, 1e-12);
 }
 
@@ -70,6 +71,7 @@ TEST(LoadReportTest, Rates) {
   EXPECT_EQ(report.total.output_tokens, 14);
   EXPECT_EQ(report.total.cached_tokens, 4);
   EXPECT_DOUBLE_EQ(report.total.request_throughput, 1.5);
+  EXPECT_DOUBLE_EQ(report.total.input_throughput, 15);
   EXPECT_DOUBLE_EQ(report.total.output_throughput, 7);
   EXPECT_DOUBLE_EQ(report.total.total_token_throughput, 22);
   EXPECT_DOUBLE_EQ(report.total.ttft_ms.mean, 200);
@@ -118,12 +120,12 @@ TEST(LoadReportTest, FailedRequestsLowerTheAttainment) {
 
 TEST(LoadReportTest, JsonHasTheFieldNamesOfTheField) {
   const auto json = LoadReportToJson(MakeLoadReport({Record(1, 2, 3)}, 1'000'000, {}));
-  for (const char* name :
-       {"duration", "completed", "failed", "total_input_tokens", "total_output_tokens",
-        "request_throughput", "request_goodput", "output_throughput", "total_token_throughput"}) {
+  for (const char* name : {"duration", "completed", "failed", "total_input_tokens",
+                           "total_output_tokens", "request_throughput", "request_goodput",
+                           "input_throughput", "output_throughput", "total_token_throughput"}) {
     EXPECT_TRUE(json.contains(name)) << name;
   }
-  for (const char* statistic : {"mean_", "median_", "std_", "p99_"}) {
+  for (const char* statistic : {"mean_", "median_", "std_", "p90_", "p95_", "p99_"}) {
     for (const char* name : {"ttft_ms", "tpot_ms", "itl_ms", "e2el_ms"}) {
       EXPECT_TRUE(json.contains(std::string(statistic) + name)) << statistic << name;
     }

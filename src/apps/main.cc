@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   skein::AddRunCommand(&app, &exit_status);
   skein::AddTokenizeCommand(&app, &exit_status);
   skein::AddModelCommand(&app, &exit_status);
+  skein::AddPolicyCommand(&app, &exit_status);
   skein::AddDecideCommand(&app, &exit_status);
   skein::AddBenchCommand(&app, &exit_status);
   try {

@@ -111,12 +111,14 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   runtime.dtype = options.dtype;
   runtime.threads = options.threads;
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
-  SKEIN_ASSIGN_OR_RETURN(const ModelUse use, LoadModelTraits(model_dir_, name_, model_config));
+  SKEIN_ASSIGN_OR_RETURN(ModelUse use, LoadModelTraits(model_dir_, name_, model_config));
+  SKEIN_RETURN_IF_ERROR(SetRerankTemplate(options.rerank_template, model_config, &use.traits));
   runtime.max_model_len = options.max_model_len;
   if (runtime.max_model_len == 0 && use.max_seq_length > 0) {
     runtime.max_model_len = std::min(use.max_seq_length, model_config.max_position);
   }
   runtime.pooling = use.pooling;
+  runtime.dense = use.dense;
   runtime.max_num_seqs = options.max_num_seqs;
   runtime.max_num_batched_tokens = options.max_num_batched_tokens;
   if (!options.kv_cache_memory.empty()) {
@@ -231,6 +233,10 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
                   "part that fits) or none; default: the preset's");
   app->add_option("--chat-template", o->chat_template,
                   "A Jinja chat template file to use instead of the model's own");
+  app->add_option("--rerank-template", o->rerank_template,
+                  "What a rerank puts query and document into: auto (Qwen3-Reranker's template for "
+                  "models named so), qwen3 (that template for this model) or none")
+      ->capture_default_str();
   app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");
   app->add_flag("--force-decode-path", o->force_decode_path,
                 "For comparisons: run one-token requests through the decode path");

@@ -19,10 +19,11 @@ namespace skein {
 struct ModelHostOptions {
   std::string model;  // a directory, or org/name in the local HuggingFace cache
   std::string dtype = "auto";
-  std::string scheduling = "prelude";  // a preset
-  std::string chat_template;           // a file; empty: the model's own
-  std::string record;                  // a file for the scheduler's events
-  bool trace = false;                  // one line per scheduler iteration on stdout
+  std::string scheduling = "prelude";    // a preset
+  std::string chat_template;             // a file; empty: the model's own
+  std::string rerank_template = "auto";  // or qwen3, none: SetRerankTemplate
+  std::string record;                    // a file for the scheduler's events
+  bool trace = false;                    // one line per scheduler iteration on stdout
   int32_t threads = 0;
   int32_t max_model_len = 0;
   int32_t max_num_seqs = 16;

@@ -79,11 +79,32 @@ Status ReadMatryoshka(const std::string& path, const Json& config_json, ModelTra
   return Status::Ok();
 }
 
-// modules.json: which steps turn hidden states into an embedding. The pooling itself is the
-// runtime's to read.
-Status ReadModules(const std::string& path, const Json& modules, ModelTraits* traits) {
+// A Dense module, which must take what the modules before it give.
+Status ReadDense(const std::string& model_dir, const std::string& path, const Json& module,
+                 ModelUse* use) {
+  if (!module.contains("path") || !module["path"].is_string()) {
+    return Invalid(path, "holds a Dense module without a 'path'");
+  }
+  SKEIN_ASSIGN_OR_RETURN(DenseModule dense,
+                         LoadDenseModule(model_dir + "/" + module["path"].get<std::string>()));
+  int32_t& size = use->traits.embedding_size;
+  if (dense.in_features != size) {
+    return Invalid(dense.dir + "/config.json",
+                   "'in_features' is " + std::to_string(dense.in_features) +
+                       "; the modules before it give " + std::to_string(size));
+  }
+  size = dense.out_features;
+  use->dense.push_back(std::move(dense));
+  return Status::Ok();
+}
+
+// modules.json: which steps turn hidden states into an embedding. The pooling itself is read by
+// LoadPooling.
+Status ReadModules(const std::string& model_dir, const std::string& path, const Json& modules,
+                   ModelUse* use) {
   if (!modules.is_array()) return Invalid(path, "is not a list of modules");
-  traits->normalizes = false;
+  bool& normalizes = use->traits.normalizes;
+  normalizes = false;
   for (const Json& module : modules) {
     if (!module.is_object() || !module.contains("type") || !module["type"].is_string()) {
       return Invalid(path, "holds a module without a 'type'");
@@ -91,11 +112,14 @@ Status ReadModules(const std::string& path, const Json& modules, ModelTraits* tr
     const auto type = module["type"].get<std::string>();
     const std::string kind = type.substr(type.rfind('.') + 1);
     if (kind == "Normalize") {
-      traits->normalizes = true;
+      normalizes = true;
+    } else if (kind == "Dense" && !normalizes) {
+      SKEIN_RETURN_IF_ERROR(ReadDense(model_dir, path, module, use));
     } else if (kind != "Transformer" && kind != "Pooling") {
       return Status(StatusCode::kUnsupported,
                     path + ": the module '" + type +
-                        "' is not supported; supported are Transformer, Pooling and Normalize");
+                        "' is not supported here; supported are Transformer, Pooling, Dense and "
+                        "Normalize, in this order");
     }
   }
   return Status::Ok();
@@ -136,6 +160,25 @@ Status ReadSequenceLimit(const std::string& path, const Json& json, int32_t* lim
 
 }  // namespace
 
+Status SetRerankTemplate(const std::string& option, const ModelConfig& config,
+                         ModelTraits* traits) {
+  constexpr char kParam[] = "rerank-template";
+  if (option == "auto") return Status::Ok();
+  if (option != "qwen3" && option != "none") {
+    return Status(StatusCode::kInvalidArgument,
+                  "--rerank-template is '" + option + "'; must be auto, qwen3 or none", kParam);
+  }
+  traits->qwen3_reranker = option == "qwen3";
+  if (traits->qwen3_reranker && (config.is_encoder() || config.head == Head::kNone)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--rerank-template is 'qwen3', which asks a causal model or a classifier built "
+                  "from one; the model is a " +
+                      config.ArchitectureName(),
+                  kParam);
+  }
+  return Status::Ok();
+}
+
 Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string& name,
                                  const ModelConfig& config) {
   ModelUse use;
@@ -143,6 +186,9 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   const std::string config_path = model_dir + "/config.json";
   SKEIN_ASSIGN_OR_RETURN(const Json config_json, ReadObject(config_path));
   traits.generates = config.head == Head::kLanguageModel;
+  const bool qwen3 = config.architecture == Architecture::kQwen3;
+  traits.qwen3_reranker =
+      qwen3 && config.head != Head::kNone && ContainsIgnoringCase(name, "reranker");
   if (config.head == Head::kClassifier) {
     traits.classifies = true;
     traits.encodes_pairs = config.is_encoder();
@@ -150,9 +196,6 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
     traits.multi_label = config_json.value("problem_type", Json()) == "multi_label_classification";
     return use;
   }
-  const bool qwen3 = config.architecture == Architecture::kQwen3;
-  traits.qwen3_reranker = qwen3 && traits.generates && ContainsIgnoringCase(name, "reranker");
-
   const std::string modules_path = model_dir + "/modules.json";
   SKEIN_ASSIGN_OR_RETURN(const std::optional<Json> modules, ReadJson(modules_path));
   traits.embeds = config.head == Head::kNone || modules.has_value();
@@ -162,8 +205,8 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   SKEIN_ASSIGN_OR_RETURN(const std::optional<Pooling> pooling, LoadPooling(model_dir));
   use.pooling = pooling.value_or(config.is_encoder() ? Pooling::kMean : Pooling::kLast);
   traits.any_dimensions = qwen3 && ContainsIgnoringCase(name, "qwen3-embedding");
+  if (modules) SKEIN_RETURN_IF_ERROR(ReadModules(model_dir, modules_path, *modules, &use));
   SKEIN_RETURN_IF_ERROR(ReadMatryoshka(config_path, config_json, &traits));
-  if (modules) SKEIN_RETURN_IF_ERROR(ReadModules(modules_path, *modules, &traits));
   const std::string prompts_path = model_dir + "/config_sentence_transformers.json";
   SKEIN_ASSIGN_OR_RETURN(const Json prompts, ReadObject(prompts_path));
   SKEIN_RETURN_IF_ERROR(ReadPrompts(prompts_path, prompts, &traits));

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "model/config.h"
+#include "model/dense_module.h"
 #include "model/pooling.h"
 #include "skein/model_traits.h"
 
@@ -13,10 +15,17 @@ namespace skein {
 struct ModelUse {
   ModelTraits traits;
   Pooling pooling = Pooling::kLast;  // of embeddings
+  std::vector<DenseModule> dense;    // behind it
   // sentence-transformers' max_seq_length: longer inputs were cut when the model was taught. 0: not
   // stated.
   int32_t max_seq_length = 0;
 };
+
+// Which template the pairs of a rerank get, by the option of that name: "auto" (Qwen3-Reranker's
+// own where the name says that the model is one), "qwen3" or "none". kInvalidArgument, with the
+// param "rerank-template", for another word, or for "qwen3" where the model is no decoder that has
+// an output matrix or a classification head.
+Status SetRerankTemplate(const std::string& option, const ModelConfig& config, ModelTraits* traits);
 
 // What a model directory says its model is for: the labels of its config.json, and the files of
 // sentence-transformers (modules.json, config_sentence_transformers.json,

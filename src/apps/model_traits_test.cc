@@ -87,6 +87,72 @@ TEST_F(ModelTraitsTest, RefusesWhatItWouldLeaveOut) {
   EXPECT_THAT(Load().status().message(), HasSubstr("is not a JSON object"));
 }
 
+TEST_F(ModelTraitsTest, DenseModulesBehindThePooling) {
+  Write("config.json", "{}");
+  const std::string before = R"([{"type": "sentence_transformers.models.Transformer"},
+      {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},)";
+  const std::string dense = R"({"type": "sentence_transformers.models.Dense", "path": "2_Dense"})";
+  const std::string normalize = R"({"type": "sentence_transformers.models.Normalize"})";
+  fs::create_directories(dir_ / "2_Dense");
+  const auto write_dense = [&](const std::string& members) {
+    Write("2_Dense/config.json", R"({"in_features": 384, "out_features": 96)" + members + "}");
+  };
+  Write("modules.json", before + dense + "," + normalize + "]");
+  write_dense("");
+  const ModelUse use = Load().value();
+  EXPECT_EQ(use.traits.embedding_size, 96);
+  EXPECT_TRUE(use.traits.normalizes);
+  ASSERT_EQ(use.dense.size(), 1u);
+  EXPECT_EQ(use.dense[0].in_features, 384);
+  EXPECT_TRUE(use.dense[0].has_bias);
+  EXPECT_EQ(use.dense[0].activation, Activation::kTanh) << "the library's default";
+  write_dense(R"(, "bias": false, "activation_function": "torch.nn.modules.linear.Identity")");
+  EXPECT_FALSE(Load()->dense[0].has_bias);
+  EXPECT_EQ(Load()->dense[0].activation, Activation::kNone);
+
+  const auto expect_refused = [&](const std::string& part) {
+    EXPECT_FALSE(Load().ok());
+    EXPECT_THAT(Load().status().message(), HasSubstr(part));
+  };
+  write_dense(R"(, "activation_function": "torch.nn.modules.activation.Mish")");
+  expect_refused("activation.Mish'; supported are");
+  write_dense(R"(, "use_residual": true)");
+  expect_refused("'use_residual' is true");
+  write_dense(R"(, "module_input_name": "token_embeddings")");
+  expect_refused("'module_input_name' is 'token_embeddings'");
+  write_dense("");
+  Write("modules.json", before + dense + "," + dense + "]");
+  expect_refused("'in_features' is 384; the modules before it give 96");
+  Write("modules.json", before + normalize + "," + dense + "]");
+  expect_refused("in this order");
+  Write("modules.json", before + R"({"type": "Dense"}])");
+  expect_refused("a Dense module without a 'path'");
+  Write("modules.json", before + R"({"type": "Dense", "path": "3_Dense"}])");
+  expect_refused("3_Dense/config.json");
+}
+
+TEST_F(ModelTraitsTest, RerankTemplate) {
+  config_.architecture = Architecture::kQwen2;
+  config_.head = Head::kLanguageModel;
+  Write("config.json", "{}");
+  ModelTraits traits = Load("some-chat")->traits;
+  EXPECT_TRUE(SetRerankTemplate("auto", config_, &traits).ok());
+  EXPECT_FALSE(traits.qwen3_reranker);
+  EXPECT_TRUE(SetRerankTemplate("qwen3", config_, &traits).ok());
+  EXPECT_TRUE(traits.qwen3_reranker);
+  EXPECT_TRUE(SetRerankTemplate("none", config_, &traits).ok());
+  EXPECT_FALSE(traits.qwen3_reranker);
+  const Status unknown = SetRerankTemplate("bge", config_, &traits);
+  EXPECT_EQ(unknown.param(), "rerank-template");
+  EXPECT_THAT(unknown.message(), HasSubstr("must be auto, qwen3 or none"));
+  config_.head = Head::kNone;
+  EXPECT_THAT(SetRerankTemplate("qwen3", config_, &traits).message(), HasSubstr("Qwen2Model"));
+  config_.architecture = Architecture::kBert;
+  config_.head = Head::kClassifier;
+  EXPECT_EQ(SetRerankTemplate("qwen3", config_, &traits).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(SetRerankTemplate("none", config_, &traits).ok());
+}
+
 TEST_F(ModelTraitsTest, Classifiers) {
   config_.head = Head::kClassifier;
   config_.num_classes = 3;
@@ -113,6 +179,9 @@ TEST_F(ModelTraitsTest, Qwen3ByItsName) {
   EXPECT_TRUE(Load("Qwen/Qwen3-Reranker-0.6B")->traits.generates);
   EXPECT_FALSE(Load("Qwen/Qwen3-0.6B")->traits.qwen3_reranker);
   EXPECT_FALSE(Load("Qwen/Qwen3-0.6B")->traits.embeds);
+  config_.head = Head::kClassifier;
+  EXPECT_TRUE(Load("someone/Qwen3-Reranker-0.6B-seq-cls")->traits.qwen3_reranker);
+  config_.head = Head::kLanguageModel;
   Write("modules.json", R"([{"type": "sentence_transformers.models.Normalize"}])");
   const ModelTraits traits = Load("Qwen3-Embedding-0.6B")->traits;
   EXPECT_TRUE(traits.embeds);

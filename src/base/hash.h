@@ -9,4 +9,21 @@ namespace skein {
 uint64_t HashTokens(std::span<const int32_t> tokens, uint64_t seed);
 uint64_t HashWords(std::span<const uint64_t> words, uint64_t seed);
 
+// The same function of growing data: Digest equals HashTokens of all tokens appended since Reset.
+// Holds its state; allocates once. Not thread-safe.
+class TokenHashStream {
+ public:
+  TokenHashStream();
+  ~TokenHashStream();
+  TokenHashStream(const TokenHashStream&) = delete;
+  TokenHashStream& operator=(const TokenHashStream&) = delete;
+
+  void Reset(uint64_t seed);
+  void Append(std::span<const int32_t> tokens);
+  uint64_t Digest() const;
+
+ private:
+  void* state_;  // of the library
+};
+
 }  // namespace skein

@@ -48,11 +48,11 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
               .generates = config.generates,
               .embeds = config.embeds,
               .classifies = config.classifies},
-      executor_(executor),
       clock_(clock),
       events_(MaxEvents(config)),
-      scheduler_(scheduler_config, std::move(observers)) {
-  published_stats_ = scheduler_.Stats();
+      core_(scheduler_config, executor, clock, std::move(observers),
+            [this](RequestId id) { NoteEnded(id); }) {
+  published_stats_ = core_.Stats();
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -162,7 +162,7 @@ void EngineLoop::Shutdown() {
 void EngineLoop::Run() {
   while (!preempt_.load(std::memory_order_relaxed)) {
     batch_.clear();
-    if (!scheduler_.empty()) {
+    if (!core_.empty()) {
       events_.Drain(&batch_);
     } else if (!events_.WaitAndDrain(&batch_)) {
       break;
@@ -173,9 +173,9 @@ void EngineLoop::Run() {
   batch_.clear();
   events_.Drain(&batch_);
   HandleEvents();
-  scheduler_.FailAll(Status(StatusCode::kUnavailable, "the engine was shut down"), clock_->NowUs());
+  core_.FailAll(Status(StatusCode::kUnavailable, "the engine was shut down"));
   Publish(0);
-  Dispatch();
+  core_.Dispatch();
 }
 
 void EngineLoop::HandleEvents() {
@@ -185,97 +185,45 @@ void EngineLoop::HandleEvents() {
   for (Event& event : batch_) {
     if (auto* arrival = std::get_if<Arrival>(&event)) {
       num_arrivals += static_cast<int32_t>(arrival->requests.size());
-      HandleArrival(arrival);
+      core_.Arrive(arrival->first_id, std::move(arrival->requests), arrival->callback,
+                   arrival->arrival_us);
       continue;
     }
     const auto& cancellation = std::get<Cancellation>(event);
     if (cancellation.sample < 0) {
-      scheduler_.Cancel(cancellation.id, begin_us);
+      core_.Cancel(cancellation.id);
     } else {
-      scheduler_.CancelSample(cancellation.id, cancellation.sample, begin_us);
+      core_.CancelSample(cancellation.id, cancellation.sample);
     }
   }
   batch_.clear();
-  own_stats_.scheduler_us += clock_->NowUs() - begin_us;
+  core_.AddSchedulerTime(clock_->NowUs() - begin_us);
   Publish(num_arrivals);
-  Dispatch();
-}
-
-void EngineLoop::HandleArrival(Arrival* arrival) {
-  RequestId id = arrival->first_id;
-  for (Request& request : arrival->requests) {
-    callers_[id] = {arrival->callback, NumSamples(request)};
-    scheduler_.Arrive(id++, std::move(request), arrival->arrival_us);
-  }
+  core_.Dispatch();
 }
 
 void EngineLoop::RunStep() {
-  const TimeUs begin_us = clock_->NowUs();
-  const StepPlan* plan = scheduler_.Plan(begin_us);
-  const TimeUs planned_us = clock_->NowUs();
-  ++own_stats_.rounds;
-  own_stats_.scheduler_us += planned_us - begin_us;
-  if (plan == nullptr) return Publish(0);
-  const std::unique_ptr<Task> task = executor_->Begin(*plan);
-  while (executor_->Resume(*task, preempt_) == TaskStatus::kPreempted) {
-    if (preempt_.load(std::memory_order_relaxed)) return;  // for good: Run ends every request
+  core_.Step(preempt_, [this] {
+    if (preempt_.load(std::memory_order_relaxed)) return false;  // Run ends every request
     events_.Drain(&batch_);
     HandleEvents();
-  }
-  const TimeUs done_us = clock_->NowUs();
-  CountStep(*plan, done_us - planned_us);
-  results_ = executor_->Results(*task);
-  scheduler_.Complete(&results_, done_us);
-  own_stats_.scheduler_us += clock_->NowUs() - done_us;
+    return true;
+  });
   Publish(0);
-  Dispatch();
-}
-
-void EngineLoop::CountStep(const StepPlan& plan, TimeUs duration_us) {
-  const auto* mixed = std::get_if<MixedPlan>(&plan);
-  if (std::holds_alternative<DecodePlan>(plan)) {
-    own_stats_.decode_us += duration_us;
-  } else if (mixed != nullptr && !mixed->decodes.empty()) {
-    own_stats_.mixed_us += duration_us;
-  } else {
-    own_stats_.prefill_us += duration_us;
-  }
+  core_.Dispatch();
 }
 
 void EngineLoop::Publish(int32_t num_drained) {
-  EngineStats stats = scheduler_.Stats();
-  stats.rounds = own_stats_.rounds;
-  stats.scheduler_us = own_stats_.scheduler_us;
-  stats.prefill_us = own_stats_.prefill_us;
-  stats.decode_us = own_stats_.decode_us;
-  stats.mixed_us = own_stats_.mixed_us;
+  const EngineStats stats = core_.Stats();
   const std::lock_guard lock(mutex_);
   published_stats_ = stats;
   num_in_queue_ -= num_drained;
-  num_queued_ = static_cast<int32_t>(scheduler_.num_queued());
+  num_queued_ = static_cast<int32_t>(core_.num_queued());
 }
 
-void EngineLoop::Dispatch() {
-  for (SampleOutput& output : scheduler_.TakeOutputs()) Deliver(output);
-}
-
-void EngineLoop::Deliver(SampleOutput& output) {
-  const auto caller = callers_.find(output.request);
-  SKEIN_CHECK(caller != callers_.end());
-  RequestOutput message = {.request = output.request,
-                           .sample = output.sample,
-                           .prompt_logprobs = std::move(output.prompt_logprobs),
-                           .read = std::move(output.read),
-                           .finish = output.finish,
-                           .status = std::move(output.status),
-                           .cached_tokens = output.cached_tokens,
-                           .times = output.times};
-  if (output.token) message.tokens.push_back(std::move(*output.token));
-  caller->second.callback(std::move(message));
-  if (!output.finish || --caller->second.num_live > 0) return;
-  callers_.erase(caller);
+void EngineLoop::NoteEnded(RequestId id) {
   const std::lock_guard lock(mutex_);
-  live_.erase(output.request);
+  live_.erase(id);
   if (live_.empty()) all_ended_.notify_all();
 }
 

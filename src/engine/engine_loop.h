@@ -7,7 +7,6 @@
 #include <mutex>
 #include <set>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -15,8 +14,8 @@
 #include "base/clock.h"
 #include "base/queue.h"
 #include "base/result.h"
+#include "engine/engine_core.h"
 #include "engine/executor.h"
-#include "sched/scheduler.h"
 #include "skein/config.h"
 #include "skein/engine.h"
 
@@ -80,33 +79,22 @@ class EngineLoop final : public Engine {
                  std::vector<RequestId>* ids);
   void Run();
   void HandleEvents();
-  void HandleArrival(Arrival* arrival);
   void RunStep();
-  void Dispatch();
-  void Deliver(SampleOutput& output);
   void Publish(int32_t num_drained);  // what other threads may read
-  void CountStep(const StepPlan& plan, TimeUs duration_us);
+  void NoteEnded(RequestId id);
   void PushCancellation(RequestId id, int32_t sample);
 
   const EngineConfig config_;
   const SchedulerConfig scheduler_config_;
   const EngineLimits limits_;
-  Executor* const executor_;
   const Clock* const clock_;
 
   BoundedQueue<Event> events_;
   std::atomic<bool> preempt_{false};  // raised to leave a running step for good
 
   // The engine's thread only.
-  struct Caller {
-    OutputCallback callback;
-    int32_t num_live = 1;
-  };
-  Scheduler scheduler_;
-  std::unordered_map<RequestId, Caller> callers_;
+  EngineCore core_;
   std::vector<Event> batch_;
-  StepResults results_;    // keeps its memory
-  EngineStats own_stats_;  // the engine's share of the counters
 
   mutable std::mutex mutex_;
   std::condition_variable all_ended_;

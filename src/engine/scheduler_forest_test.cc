@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <string>
@@ -83,6 +84,9 @@ class Harness {
     scheduler.Complete(&results, now_us);
     scheduler.CheckIntegrity();
     for (const SampleOutput& output : scheduler.TakeOutputs()) {
+      for (const PromptLogprob& logprob : output.prompt_logprobs) {
+        logprob_positions[output.request].push_back(logprob.position);
+      }
       if (output.token) tokens[output.request].push_back(output.token->token);
       if (!output.finish) continue;
       finished_in[output.request] = num_steps;
@@ -121,6 +125,7 @@ class Harness {
   std::function<void()> in_step;
   std::vector<std::vector<TokenId>> expected;
   std::map<RequestId, std::vector<TokenId>> tokens;
+  std::map<RequestId, std::vector<int32_t>> logprob_positions;
   std::map<RequestId, int> finished_in;
   std::set<RequestId> cancelled;
 
@@ -160,6 +165,27 @@ TEST(Forests, AParentRowAndItsChildren) {
   EXPECT_EQ(stats.shared_prefix_tokens, 120u);
   EXPECT_EQ(stats.prefix_cache_hits, 0u);
   EXPECT_EQ(stats.decode_slots_taken, 0u);
+}
+
+// What lies before the first wanted log-probability may be another's to compute, and nothing more.
+TEST(Forests, PromptLogprobsShareWhatLiesBeforeThem) {
+  for (const auto& [start, shared] : {std::pair(90, 60), std::pair(41, 40), std::pair(1, 0)}) {
+    SCOPED_TRACE(start);
+    Harness harness(SomeConfig());
+    for (int i = 0; i < 2; ++i) {
+      Request request = MakeRequest(60, 5, 50, i);
+      request.prompt_logprobs = PromptLogprobsSpec{.start = start};
+      harness.Arrive(std::move(request));
+    }
+    harness.RunAll();
+    EXPECT_EQ(harness.scheduler.Stats().shared_prefixes, shared > 0 ? 1u : 0u);
+    EXPECT_EQ(harness.scheduler.Stats().shared_prefix_tokens, 2u * shared);
+    for (RequestId id = 0; id < 2; ++id) {
+      std::vector<int32_t> positions(110 - start);
+      std::iota(positions.begin(), positions.end(), start);
+      EXPECT_EQ(harness.logprob_positions[id], positions);
+    }
+  }
 }
 
 TEST(Forests, CoWaitingRequestsNeedNoGroup) {

@@ -55,6 +55,18 @@ BlockManager::Prefix BlockManager::FindPrefix(const PrefixHashes& hashes,
   return prefix;
 }
 
+int32_t BlockManager::NumPresent(const PrefixHashes& hashes, int32_t max_blocks) const {
+  if (!prefix_caching_) return 0;
+  SKEIN_CHECK(hashes.num_blocks() >= max_blocks);
+  int32_t present = 0;
+  int32_t missing = max_blocks + 1;  // of so many the last is not there
+  while (present + 1 < missing) {
+    const int32_t middle = present + (missing - present) / 2;
+    (index_.ContainsHash(hashes[middle - 1]) ? present : missing) = middle;
+  }
+  return present;
+}
+
 bool BlockManager::Publish(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t i,
                            std::span<BlockId> blocks) {
   SKEIN_CHECK(prefix_caching_);

@@ -40,6 +40,11 @@ class BlockManager {
   Prefix FindPrefix(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t max_blocks,
                     std::vector<BlockId>* blocks) const;
 
+  // How many of the first `max_blocks` blocks are there, by hash alone: what FindPrefix finds but
+  // for collisions of hashes. O(log max_blocks), since what is cached is closed under prefixes.
+  // REQUIRES: as FindPrefix.
+  int32_t NumPresent(const PrefixHashes& hashes, int32_t max_blocks) const;
+
   void Ref(BlockId block) { pool_.Ref(block); }
   void Unref(BlockId block) { pool_.Unref(block); }
 

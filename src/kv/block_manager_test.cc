@@ -25,6 +25,7 @@ std::optional<Holder> Start(BlockManager* manager, std::vector<int32_t> tokens) 
   holder.hashes.Extend(holder.tokens);
   const BlockManager::Prefix prefix =
       manager->FindPrefix(holder.hashes, holder.tokens, holder.hashes.num_blocks(), &holder.blocks);
+  EXPECT_EQ(manager->NumPresent(holder.hashes, holder.hashes.num_blocks()), prefix.num_blocks);
   const int32_t need = BlocksFor(std::ssize(holder.tokens)) - prefix.num_blocks;
   if (need > manager->num_available() - prefix.num_unreferenced) return std::nullopt;
   for (const BlockId block : holder.blocks) manager->Ref(block);

@@ -29,6 +29,8 @@ class PrefixHashes {
   const PrefixScope& scope() const { return scope_; }
   int32_t num_blocks() const { return static_cast<int32_t>(hashes_.size()); }
   uint64_t operator[](int32_t block) const { return hashes_[block]; }
+  std::span<const uint64_t> blocks() const { return hashes_; }
+  uint64_t root() const { return root_; }  // of the scope alone, before the first block
 
  private:
   PrefixScope scope_;

@@ -28,6 +28,8 @@ class PrefixIndex {
 
   // The block with this content, or kNoBlock.
   BlockId Find(const PrefixKey& key) const;
+  // Whether any block has this hash.
+  bool ContainsHash(uint64_t hash) const { return slots_[SlotOf(hash)] != kNoBlock; }
   // Indexes `block` under `key`. False, changing nothing, if the hash is taken by other content.
   // REQUIRES: Find(key) == kNoBlock, the parent is indexed, the block is not.
   bool Insert(const PrefixKey& key, BlockId block);

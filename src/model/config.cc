@@ -21,6 +21,7 @@ struct ArchitectureName {
   const char* model_type;
   Architecture architecture;
   Head head = Head::kLanguageModel;
+  bool reward_mlp = false;
 };
 
 constexpr ArchitectureName kArchitectures[] = {
@@ -32,6 +33,7 @@ constexpr ArchitectureName kArchitectures[] = {
     {"MistralForSequenceClassification", "mistral", Architecture::kMistral, Head::kClassifier},
     {"Qwen2ForSequenceClassification", "qwen2", Architecture::kQwen2, Head::kClassifier},
     {"Qwen3ForSequenceClassification", "qwen3", Architecture::kQwen3, Head::kClassifier},
+    {"Qwen2ForRewardModel", "qwen2", Architecture::kQwen2, Head::kClassifier, true},
     {"LlamaModel", "llama", Architecture::kLlama, Head::kNone},
     {"MistralModel", "mistral", Architecture::kMistral, Head::kNone},
     {"Qwen2Model", "qwen2", Architecture::kQwen2, Head::kNone},
@@ -73,6 +75,7 @@ Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
   }
   config->architecture = found->architecture;
   config->head = found->head;
+  config->reward_mlp = found->reward_mlp;
   return Status::Ok();
 }
 
@@ -276,7 +279,9 @@ Result<ModelConfig> ReadConfig(const JsonObject& json) {
   }
   SKEIN_RETURN_IF_ERROR(ReadShape(json, &config));
   SKEIN_RETURN_IF_ERROR(ReadVariants(json, &config));
-  if (config.head == Head::kClassifier) {
+  if (config.reward_mlp) {
+    config.num_classes = 1;  // whatever labels the config states: its code has one output
+  } else if (config.head == Head::kClassifier) {
     SKEIN_ASSIGN_OR_RETURN(config.num_classes, ReadNumClasses(json));
   }
   SKEIN_ASSIGN_OR_RETURN(config.rope, ReadRopeConfig(json, config.max_position));
@@ -297,7 +302,10 @@ const char* NameOf(Architecture architecture) {
 
 std::string ModelConfig::ArchitectureName() const {
   for (const auto& entry : kArchitectures) {
-    if (entry.architecture == architecture && entry.head == head) return entry.name;
+    if (entry.architecture == architecture && entry.head == head &&
+        entry.reward_mlp == reward_mlp) {
+      return entry.name;
+    }
   }
   return "";
 }

@@ -36,6 +36,7 @@ struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
   Head head = Head::kLanguageModel;
   int32_t num_classes = 0;  // of a classifier
+  bool reward_mlp = false;  // a classifier's head is score.0, ReLU, score.2; else score alone
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
   int32_t intermediate_size = 0;

@@ -283,6 +283,21 @@ TEST_F(ConfigTest, Refusals) {
   }
 }
 
+TEST_F(ConfigTest, RewardModelsHaveOneOutput) {
+  const std::string classifier = std::string(SKEIN_SOURCE_DIR) + "/tests/data/heads/";
+  const ModelConfig plain = LoadModelConfig(classifier + "qwen2-classifier").value();
+  EXPECT_FALSE(plain.reward_mlp);
+  EXPECT_EQ(plain.num_classes, 2);
+  EXPECT_EQ(plain.ArchitectureName(), "Qwen2ForSequenceClassification");
+  const ModelConfig reward = LoadModelConfig(classifier + "qwen2-reward").value();
+  EXPECT_EQ(reward.head, Head::kClassifier);
+  EXPECT_TRUE(reward.reward_mlp);
+  EXPECT_EQ(reward.num_classes, 1) << "although its config has two labels";
+  EXPECT_EQ(reward.ArchitectureName(), "Qwen2ForRewardModel");
+  // Two layers in place of one of two rows.
+  EXPECT_EQ(reward.NumParameters(), plain.NumParameters() - 2 * 64 + 64 * 64 + 64 + 64 + 1);
+}
+
 // Damaged configs are refused or make sense; nothing crashes.
 TEST(ConfigDamage, SurvivesRandomDamage) {
   const uint32_t seed = std::random_device()();

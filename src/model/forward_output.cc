@@ -79,7 +79,7 @@ int32_t ForwardPass::LastToken(int32_t row) const {
 }
 
 void ForwardPass::FinalNorm(int32_t ticket) {
-  if (chunk().kind == OutputKind::kEmbedding) return Pool(ticket);
+  if (chunk().kind == OutputKind::kEmbedding) return Embedding(ticket);
   const int32_t begin = ticket * kTokensPerTicket;
   const int32_t end = std::min(begin + kTokensPerTicket, chunk().count);
   for (int32_t i = begin; i < end; ++i) NormOutput(i);
@@ -135,6 +135,29 @@ void ForwardPass::HeadDense(int32_t begin, int32_t end) {
   for (int64_t i = 0; i < end - begin; ++i) {
     context_.kernels->Activate(w.head_activation, sums + i * hidden, config().hidden_size,
                                h + i * hidden * static_cast<int64_t>(t_), w.dtype);
+  }
+}
+
+void ForwardPass::Embedding(int32_t i) {
+  Pool(i);
+  const DType dtype = context_.weights->dtype;
+  std::byte* in = workspace_.logit_h + size_t(i) * workspace_.head_width * t_;
+  float* out = MutableOutput(i);
+  for (const DenseWeights& dense : context_.weights->embedding_dense) {
+    const PackedWeight& w = dense.weight;
+    context_.kernels->Convert(out, w.k(), in, dtype);
+    context_.kernels->Gemm({
+        .a = in,
+        .lda = w.k(),
+        .m = 1,
+        .w = &w,
+        .n_begin = 0,
+        .n_end = w.n(),
+        .bias = dense.bias.empty() ? nullptr : dense.bias.data(),
+        .out = out,
+        .ldo = w.n(),
+    });
+    context_.kernels->Activate(dense.activation, out, w.n(), out, DType::kF32);
   }
 }
 

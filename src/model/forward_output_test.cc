@@ -239,7 +239,9 @@ TEST_P(HeadGoldenTest, AgreesWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, HeadGoldenTest,
-                         ::testing::Values("qwen3-classifier", "llama-reward", "qwen3-body"),
+                         ::testing::Values("qwen3-classifier", "llama-reward", "qwen3-body",
+                                           "mistral-classifier", "qwen2-classifier",
+                                           "qwen2-reward"),
                          [](const auto& param) {
                            std::string name = param.param;
                            std::erase(name, '-');

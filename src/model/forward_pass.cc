@@ -6,13 +6,21 @@
 #include "base/check.h"
 
 namespace skein {
+namespace {
+
+ForwardLimits WithHead(ForwardLimits limits, const ModelWeights& weights) {
+  limits.dense_width = weights.dense_width();
+  return limits;
+}
+
+}  // namespace
 
 ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& limits)
     : context_(context),
-      limits_(limits),
+      limits_(WithHead(limits, *context.weights)),
       scale_(static_cast<float>(1.0 / std::sqrt(double(context.weights->config.head_dim)))),
       t_(SizeOf(context.weights->dtype)),
-      workspace_(context.weights->config, context.weights->dtype, limits) {
+      workspace_(context.weights->config, context.weights->dtype, limits_) {
   SKEIN_CHECK(limits.max_tokens >= 1 && limits.max_logit_rows >= 1 && limits.max_own_blocks >= 0);
   const KvLayout& kv = context.kv_layout;
   SKEIN_CHECK(kv.dtype == context.weights->dtype && kv.num_layers == config().num_layers);

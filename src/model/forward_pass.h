@@ -75,8 +75,8 @@ class ForwardPass {
   const float* logits(int32_t i) const { return output(i); }
 
   // After kLogits or kOutputs: what output() holds. output(i) is the i-th of the chunk: logits
-  // [vocab], the same with nothing valid but the labels', an embedding [hidden] or classes
-  // [num_classes].
+  // [vocab], the same with nothing valid but the labels', an embedding [embedding_size()] or
+  // classes [num_classes].
   const OutputChunk& chunk() const { return chunks_[cursor_.layer]; }
   const float* output(int32_t i) const;
 
@@ -148,6 +148,8 @@ class ForwardPass {
   // The last layer's output at a token of the batch, normalized, to `out` [hidden] of `dtype`.
   void FinalNormRow(size_t token, void* out, DType dtype) const;
   void HeadDense(int32_t begin, int32_t end);
+  // Output i of a chunk of embeddings: the pooled state, then the model's Dense modules.
+  void Embedding(int32_t i);
   void Pool(int32_t i);
   int32_t LastToken(int32_t row) const;
   int32_t NumOutputTickets() const;

@@ -78,8 +78,10 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   act = carver.Take<std::byte>(chunk * padded * t);
   const size_t pass_bytes = carver.total();
   const int32_t vocab = config.head == Head::kLanguageModel ? config.vocab_size : 0;
-  output_width = std::max({vocab, config.hidden_size, config.num_classes});
-  logit_h = carver.Take<std::byte>(limits.max_logit_rows * hidden * t);
+  const int32_t widest = std::max(config.hidden_size, limits.dense_width);
+  head_width = widest;
+  output_width = std::max({vocab, widest, config.num_classes});
+  logit_h = carver.Take<std::byte>(limits.max_logit_rows * head_width * t);
   logits = carver.Take<float>(limits.max_logit_rows * output_width * sizeof(float));
   *output_bytes = carver.total() - pass_bytes;
   return carver.total();

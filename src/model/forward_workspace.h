@@ -29,6 +29,7 @@ struct ForwardLimits {
   // tables do not cover.
   int32_t max_own_blocks = 0;
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
+  int32_t dense_width = 0;  // of the widest Dense module behind the pooling; 0: there is none
 
   int32_t chunk() const {
     return chunk_tokens > 0 && chunk_tokens < max_tokens ? chunk_tokens : max_tokens;
@@ -63,9 +64,11 @@ struct ForwardWorkspace {
   float* x_out = nullptr;
   std::byte* q_out = nullptr;
   std::byte* own_kv_out = nullptr;
-  std::byte* logit_h = nullptr;  // t [max_logit_rows, hidden]
-  float* logits = nullptr;       // [max_logit_rows, output_width]: outputs of any kind
-  size_t output_width = 0;       // the widest of vocab, hidden and num_classes
+  // t [max_logit_rows, head_width]; of all but embeddings the first [max_logit_rows, hidden].
+  std::byte* logit_h = nullptr;
+  float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind
+  size_t output_width = 0;  // the widest of vocab, head_width and num_classes
+  size_t head_width = 0;    // the widest of hidden and the Dense modules behind the pooling
 
  private:
   ForwardWorkspace() = default;

@@ -16,8 +16,8 @@ enum class Pooling : uint8_t {
 };
 
 // What a model directory in the layout of sentence-transformers says (1_Pooling/config.json);
-// nullopt where it has no such file. Fails with kUnsupported for a mode other than the three, or
-// several at once.
+// nullopt where it has no such file. Fails with kUnsupported for a mode other than the three,
+// several at once, or prompts that are left out.
 Result<std::optional<Pooling>> LoadPooling(const std::string& model_dir);
 
 }  // namespace skein

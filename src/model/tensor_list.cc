@@ -93,7 +93,14 @@ std::vector<ModelTensor> ListTensors(const ModelConfig& config) {
   if (config.head == Head::kLanguageModel && !config.tie_embeddings) {
     tensors.push_back({"lm_head.weight", {vocab, hidden}, TensorRole::kEmbedding});
   }
-  if (config.head == Head::kClassifier) {
+  if (config.reward_mlp) {
+    const int64_t sizes[] = {hidden, config.num_classes};
+    for (const int layer : {0, 2}) {
+      const std::string name = "score." + std::to_string(layer);
+      tensors.push_back({name + ".weight", {sizes[layer / 2], hidden}, TensorRole::kInput});
+      tensors.push_back({name + ".bias", {sizes[layer / 2]}, TensorRole::kBias});
+    }
+  } else if (config.head == Head::kClassifier) {
     tensors.push_back({"score.weight", {config.num_classes, hidden}, TensorRole::kInput});
   }
   return tensors;

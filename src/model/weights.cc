@@ -10,22 +10,10 @@
 
 #include "base/check.h"
 #include "model/encoder_names.h"
+#include "model/widen.h"
 
 namespace skein {
 namespace {
-
-// `count` elements at `src`, of any alignment, as f32.
-void Widen(const std::byte* src, DType dtype, size_t count, float* out) {
-  if (dtype == DType::kF32) {
-    std::memcpy(out, src, count * sizeof(float));
-    return;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, src + 2 * i, 2);
-    out[i] = dtype == DType::kBf16 ? ToFloat(Bf16{bits}) : ToFloat(F16{bits});
-  }
-}
 
 // A tensor that becomes rows [row_begin, row_begin + num_rows) of a packed matrix.
 struct RowSource {
@@ -203,9 +191,16 @@ class WeightsLoader {
   }
 
   Status WalkClassifier() {
+    const int32_t hidden = config_.hidden_size;
+    if (config_.reward_mlp) {
+      weights_.head_activation = Activation::kRelu;
+      SKEIN_RETURN_IF_ERROR(Linear({{"score.0", 0, hidden}}, hidden, hidden, weights_.head_dense,
+                                   weights_.head_dense_bias));
+      return Linear({{"score.2", 0, config_.num_classes}}, config_.num_classes, hidden,
+                    weights_.head_out, weights_.head_out_bias);
+    }
     const std::vector<Part> score = {{"score", 0, config_.num_classes}};
-    SKEIN_RETURN_IF_ERROR(
-        Matrix(score, config_.num_classes, config_.hidden_size, weights_.head_out));
+    SKEIN_RETURN_IF_ERROR(Matrix(score, config_.num_classes, hidden, weights_.head_out));
     return files_.Has("score.bias") ? Bias(score, config_.num_classes, weights_.head_out_bias)
                                     : Status::Ok();
   }
@@ -350,6 +345,16 @@ class WeightsLoader {
 
 }  // namespace
 
+int32_t ModelWeights::dense_width() const {
+  int32_t widest = 0;
+  for (const DenseWeights& dense : embedding_dense) widest = std::max(widest, dense.weight.n());
+  return widest;
+}
+
+int32_t ModelWeights::embedding_size() const {
+  return embedding_dense.empty() ? config.hidden_size : embedding_dense.back().weight.n();
+}
+
 void ModelWeights::EmbeddingRow(int32_t token, float* out) const {
   SKEIN_CHECK(token >= 0 && token < config.vocab_size);
   if (embedding.size() == 0) {
@@ -366,6 +371,9 @@ size_t ModelWeights::bytes() const {
   for (const std::vector<float>* v :
        {&final_norm, &final_norm_bias, &positions, &segments, &head_dense_bias, &head_out_bias}) {
     bytes += vector_bytes(*v);
+  }
+  for (const DenseWeights& dense : embedding_dense) {
+    bytes += dense.weight.bytes() + vector_bytes(dense.bias);
   }
   for (const LayerWeights& layer : layers) {
     bytes += layer.qkv.bytes() + layer.o.bytes() + layer.gate_up.bytes() + layer.down.bytes();

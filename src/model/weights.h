@@ -10,6 +10,7 @@
 #include "io/safetensors.h"
 #include "kernels/packed_weight.h"
 #include "model/config.h"
+#include "model/dense_module.h"
 #include "tensor/dtype.h"
 
 namespace skein {
@@ -60,6 +61,13 @@ struct ModelWeights {
   PackedWeight head_out;  // [num_classes, hidden]
   std::vector<float> head_out_bias;
 
+  // Of an embedding model: what follows the pooling, in order. Not LoadWeights' to fill.
+  std::vector<DenseWeights> embedding_dense;
+
+  // Of what an EmbedSpec gets.
+  int32_t embedding_size() const;
+  // Of the widest Dense module; 0: there is none.
+  int32_t dense_width() const;
   // The embedding of a token, out [hidden].
   void EmbeddingRow(int32_t token, float* out) const;
   size_t bytes() const;

@@ -233,8 +233,8 @@ void CpuExecutor::RunJob(State& state, int job, int thread) {
   } else if (j.logprobs != nullptr) {
     PromptLogprob& logprob = state.results.prompt_logprobs[j.result].logprobs[j.logprob];
     logprob.position = j.logprobs->begin + j.logprob;
-    j.finite = sampler_.Logprob(j.logprobs->tokens[j.logprob], j.logprobs->num_top, logits, thread,
-                                &logprob);
+    j.finite =
+        sampler_.Logprob(j.logprobs->tokens[j.logprob], j.logprobs->num_top, logits, &logprob);
   } else {
     ReadResult& read = state.results.reads[j.result];
     const Kernels::LogSum sum =
@@ -249,7 +249,7 @@ void CpuExecutor::RunJob(State& state, int job, int thread) {
 // Takes labels, embeddings or classes that the pass has ready.
 void CpuExecutor::TakeOutputs(State& state) {
   const OutputChunk& chunk = state.pass.chunk();
-  const ModelConfig& config = context_.weights->config;
+  const ModelWeights& weights = *context_.weights;
   const bool embeds = chunk.kind == OutputKind::kEmbedding;
   for (int32_t i = 0; i < chunk.count; ++i) {
     const int32_t index = chunk.first + i;
@@ -264,8 +264,8 @@ void CpuExecutor::TakeOutputs(State& state) {
     } else {
       const auto& reads = embeds ? state.embedding_reads : state.class_reads;
       result = &state.results.reads[reads[index]];
-      result->values.values.assign(output,
-                                   output + (embeds ? config.hidden_size : config.num_classes));
+      const int32_t size = embeds ? weights.embedding_size() : weights.config.num_classes;
+      result->values.values.assign(output, output + size);
     }
     result->values.log_sum_exp = 0;
     result->finite =

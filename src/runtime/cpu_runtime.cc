@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "model/forward_pass.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/free_memory.h"
@@ -78,12 +79,17 @@ ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& con
   const StepBounds bounds =
       StepBoundsOf(options.retention, max_model_len, options.max_num_batched_tokens);
   const int32_t chunk = options.chunk_tokens > 0 ? options.chunk_tokens : kHybridChunkTokens;
+  int32_t dense_width = 0;
+  for (const DenseModule& module : options.dense) {
+    dense_width = std::max(dense_width, module.out_features);
+  }
   return {
       .max_tokens = bounds.max_tokens,
       .max_logit_rows = std::min(options.max_num_batched_tokens, MaxLogitRows(config.vocab_size)),
       .chunk_tokens = options.execution == Execution::kHybrid ? chunk : 0,
       .max_own_blocks = bounds.max_own_blocks,
-      .chunk_outputs = options.chunk_outputs};
+      .chunk_outputs = options.chunk_outputs,
+      .dense_width = dense_width};
 }
 
 // How many KV blocks, and how long a sequence may become.
@@ -258,6 +264,11 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
       std::make_unique<ThreadTeam>(options.threads > 0 ? options.threads : std::max(cores, 1));
   SKEIN_ASSIGN_OR_RETURN(ModelWeights weights,
                          LoadWeights(options.model_dir, config, dtype, *team, options.progress));
+  for (const DenseModule& module : options.dense) {
+    SKEIN_CHECK(module.in_features == weights.embedding_size());
+    SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));
+    weights.embedding_dense.push_back(std::move(dense));
+  }
   if (options.weights_loaded) options.weights_loaded();
   // Planned when the weights are there: what is free then can be had.
   KvPlan plan;

@@ -5,12 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "engine/executor.h"
 #include "kernels/kernels.h"
 #include "model/config.h"
+#include "model/dense_module.h"
 #include "model/forward_workspace.h"
 #include "model/pooling.h"
 #include "model/weights.h"
@@ -28,6 +30,7 @@ struct CpuRuntimeOptions {
   int32_t max_num_batched_tokens = 512;
   int32_t max_num_seqs = 16;
   Pooling pooling = Pooling::kLast;  // of embeddings
+  std::vector<DenseModule> dense;    // behind the pooling, each as wide as the one before gives
   int64_t kv_cache_bytes = 0;  // at most one of these two; neither: what max_num_seqs sequences of
   int32_t num_kv_blocks = 0;   // max_model_len need, at most half of the free memory
   // Instead of those: all that is taken beside the weights. What a prompt of max_model_len tokens

@@ -4,151 +4,25 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <condition_variable>
 #include <cstdio>
 #include <fstream>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "engine/engine_loop.h"
-#include "runtime/cpu_runtime.h"
+#include "runtime/testing_engine.h"
 
 namespace skein {
 namespace {
 
+using testing::Answer;
+using testing::Dir;
+using testing::ExpectSame;
+using testing::ServeOptions;
+using testing::Server;
 using Json = nlohmann::json;
-
-std::string Dir(const std::string& name) { return SKEIN_SOURCE_DIR "/tests/data/" + name; }
-
-struct Answer {
-  std::vector<TokenId> tokens;
-  std::vector<PromptLogprob> prompt_logprobs;
-  std::optional<ReadValues> read;
-  std::optional<FinishReason> finish;
-  int32_t cached_tokens = 0;
-};
-
-struct ServeOptions {
-  std::string model = "models/qwen3-bf16";
-  int32_t max_num_batched_tokens = 256;
-  int32_t max_num_seqs = 4;
-  int32_t num_kv_blocks = 200;
-  bool caching = true;
-  Pooling pooling = Pooling::kLast;
-  std::string preset = "prelude";
-  std::string execution;
-  std::string retention;
-  int32_t chunk_tokens = 48;  // of hybrid execution
-};
-
-class Server {
- public:
-  explicit Server(const ServeOptions& options) {
-    const MemoryChoices memory = MemoryChoicesOf({.preset = options.preset,
-                                                  .execution = options.execution,
-                                                  .retention = options.retention})
-                                     .value();
-    runtime_ = CpuRuntime::Load({.model_dir = Dir(options.model),
-                                 .threads = 2,
-                                 .max_model_len = 250,
-                                 .max_num_batched_tokens = options.max_num_batched_tokens,
-                                 .max_num_seqs = options.max_num_seqs,
-                                 .pooling = options.pooling,
-                                 .num_kv_blocks = options.num_kv_blocks,
-                                 .execution = memory.execution,
-                                 .retention = memory.retention,
-                                 .chunk_tokens = options.chunk_tokens})
-                   .value();
-    const Head head = runtime_->config().head;
-    engine_ = MakeEngine({.preset = options.preset,
-                          .execution = options.execution,
-                          .retention = options.retention,
-                          .vocab_size = runtime_->config().vocab_size,
-                          .max_model_len = 250,
-                          .num_kv_blocks = options.num_kv_blocks,
-                          .max_num_seqs = options.max_num_seqs,
-                          .max_num_batched_tokens = options.max_num_batched_tokens,
-                          .enable_prefix_caching = options.caching,
-                          .generates = head == Head::kLanguageModel,
-                          .embeds = true,
-                          .classifies = head == Head::kClassifier,
-                          .reads_whole_prompts = options.pooling != Pooling::kLast},
-                         &runtime_->executor(), &clock_)
-                  .value();
-  }
-
-  // Submits all at once; answers in order.
-  std::vector<Answer> AskAll(const std::vector<Request>& requests) {
-    std::map<RequestId, Answer> answers;
-    size_t num_finished = 0;
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::vector<RequestId> ids;
-    const auto callback = [&](RequestOutput output) {
-      const std::lock_guard lock(mutex);
-      Answer& answer = answers[output.request];
-      for (const OutputToken& token : output.tokens) answer.tokens.push_back(token.token);
-      for (PromptLogprob& logprob : output.prompt_logprobs) {
-        EXPECT_TRUE(answer.tokens.empty());
-        answer.prompt_logprobs.push_back(std::move(logprob));
-      }
-      if (output.read) answer.read = std::move(output.read);
-      answer.finish = output.finish;
-      answer.cached_tokens = output.cached_tokens;
-      if (output.finish) ++num_finished;
-      changed.notify_all();
-    };
-    EXPECT_TRUE(engine_->SubmitGroup(requests, callback, &ids).ok());
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return num_finished == requests.size(); });
-    std::vector<Answer> in_order;
-    for (const RequestId id : ids) in_order.push_back(answers[id]);
-    return in_order;
-  }
-  Answer Ask(const Request& request) { return AskAll({request}).front(); }
-
-  EngineLoop& engine() { return *engine_; }
-
- private:
-  MonotonicClock clock_;
-  std::unique_ptr<CpuRuntime> runtime_;
-  std::unique_ptr<EngineLoop> engine_;
-};
-
-void ExpectSame(const TokenLogprob& a, const TokenLogprob& b) {
-  EXPECT_EQ(a.token, b.token);
-  EXPECT_EQ(a.logprob, b.logprob);
-  EXPECT_EQ(a.rank, b.rank);
-}
-
-void ExpectSame(const std::vector<PromptLogprob>& a, const std::vector<PromptLogprob>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].position, b[i].position);
-    ExpectSame(a[i].chosen, b[i].chosen);
-    ASSERT_EQ(a[i].top_logprobs.size(), b[i].top_logprobs.size());
-    for (size_t k = 0; k < a[i].top_logprobs.size(); ++k) {
-      ExpectSame(a[i].top_logprobs[k], b[i].top_logprobs[k]);
-    }
-  }
-}
-
-void ExpectSame(const Answer& a, const Answer& b) {
-  EXPECT_EQ(a.finish, b.finish);
-  EXPECT_EQ(a.tokens, b.tokens);
-  ExpectSame(a.prompt_logprobs, b.prompt_logprobs);
-  ASSERT_EQ(a.read.has_value(), b.read.has_value());
-  if (!a.read) return;
-  EXPECT_EQ(a.read->values, b.read->values);
-  EXPECT_EQ(a.read->log_sum_exp, b.read->log_sum_exp);
-}
 
 class ReadsTest : public ::testing::Test {
  protected:
@@ -328,8 +202,47 @@ TEST_F(ReadsTest, PromptLogprobsAgreeWithTheReference) {
   }
 }
 
+// Pooling and the Dense modules behind it, from the files that sentence-transformers wrote
+// (tools/make_golden_sentence.py); normalizing is the server's.
+TEST_F(ReadsTest, EmbeddingsOfDenseModulesAgreeWithTheReference) {
+  const std::pair<std::string, std::vector<std::string>> models[] = {
+      {"sentence/bert-two-dense", {"2_Dense", "3_Dense"}}, {"sentence/qwen3-dense", {"2_Dense"}}};
+  for (const auto& [model, modules] : models) {
+    SCOPED_TRACE(model);
+    ServeOptions options = {.model = model, .max_model_len = 0, .max_num_batched_tokens = 110};
+    options.pooling = LoadPooling(Dir(model)).value().value();
+    for (const std::string& module : modules) {
+      options.dense.push_back(LoadDenseModule(Dir(model + "/" + module)).value());
+    }
+    Server server(options);
+    std::ifstream file(Dir(model) + "/golden.json");
+    const Json golden = Json::parse(file);
+    std::vector<Request> requests;
+    for (const Json& prompt : golden["prompts"]) {
+      requests.emplace_back().prompt = prompt["ids"].get<std::vector<TokenId>>();
+      requests.back().output = EmbedSpec{};
+    }
+    const std::vector<Answer> answers = server.AskAll(requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      std::vector<float> got = answers[i].read->values;
+      const std::vector<double> want = golden["prompts"][i]["embedding"];
+      ASSERT_EQ(got.size(), want.size());
+      double norm = 1;
+      if (model == "sentence/bert-two-dense") {
+        norm = 0;
+        for (const float x : got) norm += double{x} * x;
+        norm = std::sqrt(norm);
+      }
+      for (size_t d = 0; d < want.size(); ++d) EXPECT_NEAR(got[d] / norm, want[d], 1e-5);
+      ExpectSame(server.Ask(requests[i]), answers[i]);
+    }
+  }
+}
+
 TEST_F(ReadsTest, ClassesAgreeWithTheReference) {
-  for (const char* model : {"heads/qwen3-classifier", "heads/llama-reward"}) {
+  for (const char* model :
+       {"heads/qwen3-classifier", "heads/llama-reward", "heads/mistral-classifier",
+        "heads/qwen2-classifier", "heads/qwen2-reward"}) {
     SCOPED_TRACE(model);
     std::ifstream file(Dir(model) + "/golden.json");
     const Json golden = Json::parse(file);

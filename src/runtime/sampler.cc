@@ -57,18 +57,18 @@ void Sampler::Draw(const DrawSpec& spec, const float* logits, int thread, DrawRe
     for (const TokenId id : spec.generate->logprob_token_ids) {
       token.named_logprobs.push_back({id, logits[id] - sum.log_sum_exp, 0});
     }
-    FillTop(logits, sum.log_sum_exp, *spec.generate->num_logprobs, scratch, &token.top_logprobs);
+    FillTop(logits, sum.log_sum_exp, *spec.generate->num_logprobs, &token.top_logprobs);
   }
 }
 
-bool Sampler::Logprob(TokenId token, int32_t num_top, const float* logits, int thread,
-                      PromptLogprob* result) {
+bool Sampler::Logprob(TokenId token, int32_t num_top, const float* logits,
+                      PromptLogprob* result) const {
   result->chosen = {.token = token};
   result->top_logprobs.clear();
   const Kernels::LogSum sum = kernels_->LogSumExp(logits, vocab_);
   if (!sum.finite) return false;
   result->chosen = LogprobOf(token, logits, sum.log_sum_exp);
-  FillTop(logits, sum.log_sum_exp, num_top, scratch_[thread], &result->top_logprobs);
+  FillTop(logits, sum.log_sum_exp, num_top, &result->top_logprobs);
   return true;
 }
 
@@ -175,20 +175,24 @@ TokenLogprob Sampler::LogprobOf(TokenId token, const float* logits, float log_su
   return {token, chosen - log_sum_exp, rank};
 }
 
-void Sampler::FillTop(const float* logits, float log_sum_exp, int32_t count, Scratch& scratch,
+void Sampler::FillTop(const float* logits, float log_sum_exp, int32_t count,
                       std::vector<TokenLogprob>* top) const {
   if (count == 0) return;
-  CandidateSet& set = scratch.candidates;
-  set.Clear();
-  for (int32_t id = 0; id < vocab_; ++id) set.Add(id, logits[id]);
-  set.KeepLargest(count);
-  for (const CandidateSet::Candidate& c : set.candidates()) {
-    top->push_back({c.id, c.value - log_sum_exp, 0});
-  }
-  std::sort(top->begin(), top->end(), [&](const TokenLogprob& a, const TokenLogprob& b) {
+  const auto better = [&](const TokenLogprob& a, const TokenLogprob& b) {
     return logits[a.token] != logits[b.token] ? logits[a.token] > logits[b.token]
                                               : a.token < b.token;
-  });
+  };
+  // A heap of the best so far, the worst of them first. Ids ascend: an equal one is no better.
+  for (int32_t id = 0; id < vocab_; ++id) {
+    if (std::ssize(*top) == count) {
+      if (!(logits[id] > logits[top->front().token])) continue;
+      std::pop_heap(top->begin(), top->end(), better);
+      top->pop_back();
+    }
+    top->push_back({id, logits[id] - log_sum_exp, 0});
+    std::push_heap(top->begin(), top->end(), better);
+  }
+  std::sort_heap(top->begin(), top->end(), better);
   int32_t next_rank = 0;
   for (TokenLogprob& entry : *top) entry.rank = ++next_rank;
 }

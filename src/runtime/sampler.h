@@ -25,8 +25,8 @@ class Sampler {
 
   // The log-probability of `token`, and of the `num_top` most likely beside it, into everything but
   // result->position. False, with nothing but the token filled in, where Draw would not be finite.
-  bool Logprob(TokenId token, int32_t num_top, const float* logits, int thread,
-               PromptLogprob* result);
+  // Needs no memory but that of the result.
+  bool Logprob(TokenId token, int32_t num_top, const float* logits, PromptLogprob* result) const;
 
  private:
   struct Scratch {
@@ -48,7 +48,7 @@ class Sampler {
   void MaskStops(const DrawSpec& spec, Scratch& scratch) const;
   TokenId DrawWeighted(const DrawSpec& spec, float max, Scratch& scratch) const;
   TokenLogprob LogprobOf(TokenId token, const float* logits, float log_sum_exp) const;
-  void FillTop(const float* logits, float log_sum_exp, int32_t count, Scratch& scratch,
+  void FillTop(const float* logits, float log_sum_exp, int32_t count,
                std::vector<TokenLogprob>* top) const;
 
   const Kernels* kernels_;

@@ -13,25 +13,28 @@
 namespace skein {
 namespace {
 
+constexpr double kMaxAging = 100;
+
 struct Preset {
   std::string_view name;
   Sharing sharing;
   DecodeSet decode_set;
   Order order = Order::kFcfs;
   bool forests = false;
+  Batching batching = Batching::kBudget;
   Execution execution = Execution::kPlain;
   Retention retention = Retention::kAll;
 };
 
 constexpr std::array<Preset, 7> kPresets = {{
     {"prelude", Sharing::kChunked, DecodeSet::kFill, Order::kFair, true},
-    {"prefill-only", Sharing::kWhole, DecodeSet::kFill, Order::kFcfs, false, Execution::kHybrid,
-     Retention::kPrefix},
     {"vllm-fcfs", Sharing::kChunked, DecodeSet::kFill},
     {"chunked-fcfs", Sharing::kChunked, DecodeSet::kFill},
     {"paged-fcfs", Sharing::kWhole, DecodeSet::kFill},
     {"nano-vllm", Sharing::kChunked, DecodeSet::kFill},
     {"request-level", Sharing::kWhole, DecodeSet::kStatic},
+    {"prefill-only", Sharing::kWhole, DecodeSet::kFill, Order::kSrjfCalibrated, false,
+     Batching::kSingle, Execution::kHybrid, Retention::kPrefix},
 }};
 
 template <typename Value>
@@ -41,6 +44,15 @@ constexpr std::pair<std::string_view, Execution> kExecutions[] = {{"plain", Exec
                                                                   {"hybrid", Execution::kHybrid}};
 constexpr std::pair<std::string_view, Retention> kRetentions[] = {
     {"all", Retention::kAll}, {"prefix", Retention::kPrefix}, {"none", Retention::kNone}};
+constexpr std::pair<std::string_view, Order> kOrders[] = {
+    {"fcfs", Order::kFcfs},
+    {"fair", Order::kFair},
+    {"srjf", Order::kSrjf},
+    {"srjf-calibrated", Order::kSrjfCalibrated}};
+constexpr std::pair<std::string_view, Batching> kBatchings[] = {{"single", Batching::kSingle},
+                                                                {"budget", Batching::kBudget}};
+constexpr std::pair<std::string_view, Jct> kJcts[] = {{"proxy", Jct::kMissingTokens},
+                                                      {"model", Jct::kModel}};
 
 // Sets `*value` to what `name` means; an empty one leaves it.
 template <typename Value>
@@ -66,6 +78,16 @@ Result<Preset> PresetOf(const std::string& name) {
   }
   return Status(StatusCode::kInvalidArgument,
                 fmt::format("preset is '{}', must be one of: {}", name, known), "preset");
+}
+
+Status ApplyChoices(const EngineConfig& config, SchedulerConfig* scheduler) {
+  SKEIN_RETURN_IF_ERROR(Choose<Order>("order", config.order, kOrders, &scheduler->order));
+  SKEIN_RETURN_IF_ERROR(
+      Choose<Batching>("batching", config.batching, kBatchings, &scheduler->batching));
+  SKEIN_RETURN_IF_ERROR(Choose<Jct>("jct", config.jct, kJcts, &scheduler->jct));
+  if (config.aging >= 0 && config.aging <= kMaxAging) return Status::Ok();
+  return {StatusCode::kInvalidArgument,
+          fmt::format("aging is {}, must be in [0, {}]", config.aging, kMaxAging), "aging"};
 }
 
 Status CheckRange(const char* name, int64_t value, int64_t low, int64_t high) {
@@ -117,20 +139,25 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
       !config.force_decode_path) {
     max_whole_prompt_len = config.max_model_len;
   }
-  return SchedulerConfig{.sharing = preset.sharing,
-                         .decode_set = preset.decode_set,
-                         .order = preset.order,
-                         .execution = memory.execution,
-                         .retention = memory.retention,
-                         .forests = preset.forests,
-                         .max_prefix_wait_us = TimeUs{1000} * config.max_prefix_wait_ms,
-                         .num_kv_blocks = config.num_kv_blocks,
-                         .max_model_len = config.max_model_len,
-                         .max_num_seqs = config.max_num_seqs,
-                         .max_num_batched_tokens = config.max_num_batched_tokens,
-                         .prefix_caching = config.enable_prefix_caching,
-                         .max_whole_prompt_len = max_whole_prompt_len,
-                         .force_decode_path = config.force_decode_path};
+  SchedulerConfig scheduler{.sharing = preset.sharing,
+                            .decode_set = preset.decode_set,
+                            .order = preset.order,
+                            .execution = memory.execution,
+                            .retention = memory.retention,
+                            .batching = preset.batching,
+                            .aging = config.aging,
+                            .cost = config.cost,
+                            .forests = preset.forests,
+                            .max_prefix_wait_us = TimeUs{1000} * config.max_prefix_wait_ms,
+                            .num_kv_blocks = config.num_kv_blocks,
+                            .max_model_len = config.max_model_len,
+                            .max_num_seqs = config.max_num_seqs,
+                            .max_num_batched_tokens = config.max_num_batched_tokens,
+                            .prefix_caching = config.enable_prefix_caching,
+                            .max_whole_prompt_len = max_whole_prompt_len,
+                            .force_decode_path = config.force_decode_path};
+  SKEIN_RETURN_IF_ERROR(ApplyChoices(config, &scheduler));
+  return scheduler;
 }
 
 }  // namespace skein

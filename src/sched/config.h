@@ -27,6 +27,9 @@ enum class DecodeSet {
 enum class Order {
   kFcfs,  // first come, first served
   kFair,  // start-time fair queueing between clients (sched/fair_queue.h)
+  // Shortest remaining job first (sched/jct_order.h):
+  kSrjf,            // as things were when the request arrived
+  kSrjfCalibrated,  // as they are, with every change of the prefix cache
 };
 
 // How the operators of a pass use memory. The executor's business: it changes no plan.
@@ -43,14 +46,26 @@ enum class Retention {
   kNone,    // what is cached already is used all the same
 };
 
-// The scheduler's limits and policies. Prefill work is grouped up to the token budget in all
-// presets so far.
+// How much prefill work goes into a step.
+enum class Batching {
+  kSingle,  // of one request: long prompts fill the device, and what runs alone ends first
+  kBudget,  // of as many as the token budget holds
+};
+
+// What a job's completion time is taken to be.
+enum class Jct { kMissingTokens, kModel };
+
+// The scheduler's limits and policies.
 struct SchedulerConfig {
   Sharing sharing = Sharing::kChunked;
   DecodeSet decode_set = DecodeSet::kFill;
   Order order = Order::kFcfs;
   Execution execution = Execution::kPlain;
   Retention retention = Retention::kAll;
+  Batching batching = Batching::kBudget;
+  Jct jct = Jct::kMissingTokens;
+  double aging = 0.1;  // sched/jct_order.h
+  CostFit cost;
   // OneShot requests that share a prefix which is not cached compute it once, in a row of its own
   // (sched/trunk.h), and a request may wait for another that is computing its prefix.
   bool forests = false;

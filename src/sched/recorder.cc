@@ -94,12 +94,13 @@ void SchedulerRecorder::OnArrive(RequestId id, const Request& request, TimeUs no
   constexpr const char* kOutputs[] = {"generate", "labels", "embedding", "classes"};
   *out_ << fmt::format(
                R"({{"event":"arrive","t":{},"id":{},"prompt":{},"output":"{}","max_tokens":{},)"
-               R"("min_tokens":{},"stop_token_ids":{},"n":{},"prompt_logprob_start":{},)"
+               R"("min_tokens":{},"stop_token_ids":{},"choices":{},"n":{},)"
+               R"("prompt_logprob_start":{},)"
                R"("priority":{},"cache_salt":{},"adapter_id":{},"group":{},)"
                R"("parent_prefix_len":{},"user":[{}]}})",
                now_us, id, Numbers(request.prompt), kOutputs[request.output.index()],
                generate.max_tokens, generate.min_tokens, Numbers(generate.stop_token_ids),
-               generate.num_samples,
+               Array(generate.choices, Numbers), generate.num_samples,
                request.prompt_logprobs ? fmt::format("{}", request.prompt_logprobs->start) : "null",
                request.priority, request.cache_salt, request.adapter_id, request.group.id,
                request.group.parent_prefix_len, Bytes(request.user))

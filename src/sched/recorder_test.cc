@@ -53,6 +53,12 @@ Request RandomRequest(Random* random) {
   request.generate().num_samples = static_cast<int32_t>(random->Between(1, 3));
   request.generate().stop_token_ids = {5};
   request.generate().min_tokens = static_cast<int32_t>(random->Between(0, 4));
+  if (random->OneIn(4)) {
+    request.generate().stop_token_ids.clear();
+    request.generate().min_tokens = 0;
+    request.generate().choices = {{1, 2, 3}};
+    for (TokenId id = 4; id < 40; ++id) request.generate().choices.push_back({id});
+  }
   if (random->OneIn(4)) request.output = LabelSpec{.tokens = {1}};
   if (random->OneIn(6)) request.output = ClassifySpec{};
   if (random->OneIn(3) && !std::holds_alternative<ClassifySpec>(request.output)) {
@@ -121,6 +127,7 @@ Request RequestOf(const json& event) {
   request.generate().max_tokens = event["max_tokens"];
   request.generate().min_tokens = event["min_tokens"];
   request.generate().stop_token_ids = event["stop_token_ids"].get<std::vector<TokenId>>();
+  request.generate().choices = event["choices"].get<std::vector<std::vector<TokenId>>>();
   request.generate().num_samples = event["n"];
   if (event["output"] == "labels") request.output = LabelSpec{};
   if (event["output"] == "embedding") request.output = EmbedSpec{};
@@ -181,6 +188,7 @@ TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
       const std::string log = RecordRun(seed, preset);
       EXPECT_NE(log.find("\"class\":\"mixed\""), std::string::npos);
       EXPECT_NE(log.find("\"event\":\"cancel\""), std::string::npos);
+      EXPECT_NE(log.find("\"choices\":[[1,2,3],[4],"), std::string::npos);
       EXPECT_EQ(Replay(log), log);
     }
   }

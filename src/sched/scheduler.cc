@@ -85,7 +85,9 @@ Status CheckGenerate(const SchedulerConfig& config, const GenerateSpec& generate
 Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserver*> observers)
     : config_(config),
       observers_(std::move(observers)),
-      blocks_(config.num_kv_blocks, config.prefix_caching) {
+      blocks_(config.num_kv_blocks, config.prefix_caching),
+      jct_order_(config),
+      cost_(config.cost) {
   for (SchedulerObserver* observer : observers_) observer->OnStart(config_);
 }
 
@@ -119,13 +121,15 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   for (SchedulerObserver* observer : observers_) observer->OnArrive(id, request, now_us);
   auto record = std::make_unique<RequestRecord>();
   record->id = id;
+  if (num_arrivals_ == 0) first_arrival_us_ = now_us;
   record->arrival = num_arrivals_++;
   record->prompt_len = static_cast<int32_t>(request.prompt.size());
   record->budget = BudgetOf(config_, request);
   record->execution_class = ClassOf(config_, request);
   record->whole = RunsWhole(config_, request);
   record->next_prompt_logprob = FirstPromptLogprob(request);
-  record->shares_prefix = !record->whole && record->next_prompt_logprob == record->prompt_len;
+  record->shares_prefix =
+      !record->whole && (!request.prompt_logprobs || record->next_prompt_logprob > 1);
   record->num_live = NumSamples(request);
   record->live.assign(record->num_live, true);
   record->times.arrival_us = now_us;
@@ -141,20 +145,6 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   EnterWaiting(sequence.get());
   record->sequences.push_back(std::move(sequence));
   SKEIN_CHECK(requests_.emplace(id, std::move(record)).second);
-}
-
-Urgency Scheduler::UrgencyOf(const Sequence& sequence) {
-  const Request& request = sequence.request->request;
-  if (config_.order == Order::kFcfs) return {.priority = request.priority};
-  // What is to be computed, as far as that is known now: the members of a group after its first
-  // bring their own tokens only.
-  int32_t num_shared = NeedOf(sequence).num_cached;
-  if (request.group.id != 0 && request.group.id == last_group_) {
-    num_shared = std::max(num_shared, request.group.parent_prefix_len);
-  }
-  last_group_ = request.group.id;
-  const int64_t cost = std::max(1, sequence.request->prompt_len - num_shared);
-  return {.priority = request.priority, .rank = fair_queue_.Enter(request, cost)};
 }
 
 void Scheduler::Cancel(RequestId id, TimeUs now_us) {
@@ -196,6 +186,7 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
   SKEIN_CHECK(in_flight_);
   for (SchedulerObserver* observer : observers_) observer->OnComplete(*results, now_us);
   in_flight_ = false;
+  ObserveStep(now_us);
   for (const StepRow& row : step_prefills_) {
     if (row.trunk != nullptr) CompleteTrunk(row);
   }
@@ -498,7 +489,7 @@ void Scheduler::CheckIntegrity() const {
   blocks_.CheckIntegrity();
   std::vector<int32_t> references(blocks_.num_blocks());
   size_t num_running = 0, num_waiting = 0;
-  size_t num_trunk_members = 0, num_peers = 0;
+  size_t num_trunk_members = 0, num_watched = 0;
   int32_t num_slots = batch_slots_idle_;
   for (const auto& [id, request] : requests_) {
     int32_t num_live = 0;
@@ -507,8 +498,7 @@ void Scheduler::CheckIntegrity() const {
     for (const auto& sequence : request->sequences) {
       sequence->blocks.CountReferences(references);
       num_trunk_members += sequence->trunk != nullptr;
-      num_peers += config_.forests && sequence->oneshot() && request->shares_prefix &&
-                   sequence->trunk == nullptr && sequence->state == SequenceState::kWaiting;
+      num_watched += sequence->trunk == nullptr && IsWatched(*sequence);
       num_slots += sequence->num_slots;
       const bool running = IsRunning(sequence->state);
       num_running += running;
@@ -526,9 +516,9 @@ void Scheduler::CheckIntegrity() const {
     SKEIN_CHECK(trunk->in_step || !trunk->members.empty());
     SKEIN_CHECK(trunk->num_admitted == std::ranges::count_if(trunk->members, &Sequence::on_trunk));
   }
-  SKEIN_CHECK(num_trunk_members == 0 && num_peers == peers_.size());
+  SKEIN_CHECK(num_trunk_members == 0 && num_watched == watch_.size());
   const BlockManager::Changes changes = blocks_.changes();
-  if (changes.published.empty() && changes.evicted.empty()) peers_.CheckIntegrity(blocks_);
+  if (changes.published.empty() && changes.evicted.empty()) watch_.CheckIntegrity(blocks_);
   SKEIN_CHECK(num_running == running_.size());
   SKEIN_CHECK(num_waiting == waiting_.num_new() + waiting_.num_preempted());
   SKEIN_CHECK(num_slots == slots_used_ && slots_used_ <= config_.max_num_seqs);

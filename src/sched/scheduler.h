@@ -9,10 +9,12 @@
 
 #include "kv/block_manager.h"
 #include "sched/config.h"
+#include "sched/cost_model.h"
 #include "sched/fair_queue.h"
+#include "sched/jct_order.h"
 #include "sched/observer.h"
 #include "sched/plan.h"
-#include "sched/prefix_peers.h"
+#include "sched/prefix_watch.h"
 #include "sched/sequence.h"
 #include "sched/trunk.h"
 #include "sched/waiting_sets.h"
@@ -122,6 +124,10 @@ class Scheduler {
   void PlanPrefills(TimeUs now_us);
   void AdmitWaiting(TimeUs now_us);
   Planned PlanHead(Sequence* head, TimeUs now_us);
+  // Whether the step may take no further request's prefill work.
+  bool StepIsFull() const {
+    return config_.batching == Batching::kSingle && !step_prefills_.empty();
+  }
   bool MayJoin(const Sequence& sequence) const;
   bool Admit(Sequence* sequence, TimeUs now_us);
   bool AttachBlocks(Sequence* sequence);
@@ -164,7 +170,13 @@ class Scheduler {
   void CompleteTrunk(const StepRow& row);
   void SweepTrunks();
 
+  // Keys (scheduler_order.cc).
   Urgency UrgencyOf(const Sequence& sequence);
+  int64_t JctRankOf(const Sequence& sequence, int32_t num_cached) const;
+  bool IsWatched(const Sequence& sequence) const;
+  void Recalibrate();
+  void Rekey(Sequence* sequence, int64_t rank);
+  void ObserveStep(TimeUs now_us);
 
   // Completing.
   void CompleteRow(const StepRow& row, const ResultSpans& results, TimeUs now_us);
@@ -197,7 +209,12 @@ class Scheduler {
   std::unordered_map<RequestId, std::unique_ptr<RequestRecord>> requests_;
   WaitingSets waiting_;
   FairQueue fair_queue_;
-  PrefixPeers peers_;  // OneShot requests that wait and hang under no trunk; with forests only
+  JctOrder jct_order_;
+  CostModel cost_;
+  TimeUs first_arrival_us_ = 0;
+  // With order srjf-calibrated who waits for the first time; with forests, of those the OneShot
+  // requests that hang under no trunk.
+  PrefixWatch watch_;
   std::vector<std::unique_ptr<Trunk>> trunks_;
   RequestId next_trunk_ = kFirstTrunkId;
   uint64_t last_group_ = 0;         // of the latest arrival
@@ -214,6 +231,8 @@ class Scheduler {
 
   // The step being planned or executed. Vectors keep their memory.
   bool in_flight_ = false;
+  TimeUs planned_us_ = 0;
+  StepWork step_work_;
   bool preempted_in_round_ = false;
   std::vector<Sequence*> deferred_;         // heads that wait for a row of this step
   const Sequence* reserved_for_ = nullptr;  // by DecodeReserve in this round

@@ -27,7 +27,7 @@ void Scheduler::JoinTrunk(Sequence* head) {
   for (const auto& trunk : trunks_) {
     const PrefixHashes& others = trunk->blocks.hashes();
     const int32_t num_full = others.num_blocks();
-    if (std::ssize(head->tokens) <= trunk->length() || !(others.scope() == hashes.scope()) ||
+    if (head->max_cached_tokens() < trunk->length() || !(others.scope() == hashes.scope()) ||
         (num_full > 0 && others[num_full - 1] != hashes[num_full - 1]) ||
         !std::ranges::equal(trunk->tokens, std::span(head->tokens).first(trunk->length())) ||
         NeedOf(*head).num_cached >= trunk->length()) {
@@ -69,8 +69,8 @@ bool Scheduler::WorthWaiting(const StepRow& leader, const Sequence& head,
                              int32_t num_cached) const {
   // Only full blocks are published.
   const int32_t num_held = static_cast<int32_t>(leader.blocks().table().size()) * kBlockTokens;
-  const int32_t common =
-      std::min(SharedLength(leader.tokens(), head.tokens) / kBlockTokens * kBlockTokens, num_held);
+  const int32_t common = std::min(
+      SharedLength(leader.tokens(), head.shareable()) / kBlockTokens * kBlockTokens, num_held);
   const int32_t num_saved = common - num_cached;
   const int32_t num_waited = std::max(leader.num_tokens, common - leader.begin());
   return num_saved > kMinSavedPerTokenWaited * num_waited;
@@ -89,7 +89,7 @@ void Scheduler::Inherit(Sequence* leader, const Sequence& peer) {
 // are blocks for it and for the head.
 void Scheduler::FormTrunk(Sequence* head) {
   std::vector<Sequence*> peers;
-  peers_.Find(*head, kMaxFamily, &peers);
+  watch_.Find(*head, kMaxFamily, &peers);
   const PrefixScope& scope = head->blocks.hashes().scope();
   std::ranges::sort(peers, {}, &Sequence::key);
   const auto repeated = std::ranges::unique(peers);
@@ -102,10 +102,10 @@ void Scheduler::FormTrunk(Sequence* head) {
   for (const Sequence* peer : peers) {
     const GroupSpec& group = peer->request->request.group;
     const bool other = group.id != 0 && group.id != own_group;
-    candidates.push_back({peer->tokens, other ? group.parent_prefix_len : 0});
+    candidates.push_back({peer->shareable(), other ? group.parent_prefix_len : 0});
   }
   const int32_t num_cached = NeedOf(*head).num_cached;
-  const Family family = ChooseFamily(head->tokens, candidates, num_cached);
+  const Family family = ChooseFamily(head->shareable(), candidates, num_cached);
   if (family.prefix_len == 0) return;
 
   auto trunk = std::make_unique<Trunk>(scope);
@@ -149,7 +149,7 @@ void Scheduler::CompleteTrunk(const StepRow& row) {
 
 void Scheduler::Join(Sequence* sequence, Trunk* trunk) {
   SKEIN_CHECK(sequence->trunk == nullptr && sequence->blocks.table().empty());
-  peers_.Erase(sequence);
+  watch_.Erase(sequence);
   sequence->trunk = trunk;
   sequence->trunk_place = trunk->members.size();
   trunk->members.push_back(sequence);
@@ -193,7 +193,7 @@ void Scheduler::GiveUpTrunk(Trunk* trunk) {
     Sequence* member = trunk->members.back();
     const bool last = trunk->members.size() == 1;
     LeaveTrunk(member);
-    peers_.Insert(member, blocks_);
+    watch_.Insert(member, blocks_);
     if (last) return;  // the trunk is gone
   }
 }

@@ -18,8 +18,7 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   own_blocks_left_ =
       StepBoundsOf(config_.retention, config_.max_model_len, config_.max_num_batched_tokens)
           .max_own_blocks;
-  peers_.Follow(blocks_);
-  blocks_.ForgetChanges();
+  Recalibrate();
   ReclaimForDecodes();
   if (config_.sharing == Sharing::kChunked) {
     PlanDecodes();
@@ -34,6 +33,8 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   }
   const StepPlan* plan = BuildPlan();
   in_flight_ = true;
+  planned_us_ = now_us;
+  if (cost_.known()) step_work_ = WorkOf(*plan);
   for (SchedulerObserver* observer : observers_) observer->OnPlan(iteration_, *plan, now_us);
   ++iteration_;
   return plan;
@@ -127,17 +128,17 @@ int32_t Scheduler::DecodeReserve() {
 
 void Scheduler::EnterWaiting(Sequence* sequence) {
   waiting_.Insert(sequence);
-  const bool may_share = config_.forests && sequence->oneshot() && sequence->request->shares_prefix;
-  if (may_share && sequence->state == SequenceState::kWaiting) peers_.Insert(sequence, blocks_);
+  if (IsWatched(*sequence)) watch_.Insert(sequence, blocks_);
 }
 
 void Scheduler::LeaveWaiting(Sequence* sequence) {
   waiting_.Erase(sequence);
-  peers_.Erase(sequence);
+  watch_.Erase(sequence);
 }
 
 void Scheduler::PlanPrefills(TimeUs now_us) {
   for (Sequence* sequence : running_) {
+    if (StepIsFull()) break;
     if (sequence->state == SequenceState::kPrefilling) PlanChunk(sequence);
   }
   // Blocks that a decode has just won from the youngest are not given away again.
@@ -150,7 +151,7 @@ void Scheduler::PlanPrefills(TimeUs now_us) {
 void Scheduler::AdmitWaiting(TimeUs now_us) {
   bool want_oneshot = true;
   bool want_decode = true;
-  while (tokens_left_ > 0) {
+  while (tokens_left_ > 0 && !StepIsFull()) {
     Sequence* head = waiting_.Head(want_oneshot, want_decode);
     if (head == nullptr || !MayJoin(*head)) return;
     if (head->slots_needed() > config_.max_num_seqs - slots_used_) {
@@ -160,6 +161,8 @@ void Scheduler::AdmitWaiting(TimeUs now_us) {
     } else {
       switch (PlanHead(head, now_us)) {
         case Planned::kYes:
+          // Its blocks may have come from the cache.
+          if (config_.order == Order::kSrjfCalibrated) Recalibrate();
           break;
         case Planned::kLater:
           waiting_.Erase(head);

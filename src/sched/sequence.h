@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "sched/plan.h"
@@ -64,12 +65,13 @@ struct RequestRecord {
   bool scheduled = false;  // ever admitted
   bool forked = false;     // the prompt is computed; each sample has a sequence of its own
   bool whole = false;      // the prompt must be computed in one row
-  // Another request may compute its prefix: not where it needs the hidden states of that itself.
+  // Another request may compute a part of its prefix: none of what it needs the hidden states of.
   bool shares_prefix = true;
   // The first position whose log-probability is wanted and has not been delivered; prompt_len where
   // there is none. What is computed again does not deliver it again.
   int32_t next_prompt_logprob = 0;
-  std::vector<bool> live;  // [num_samples]: not ended
+  int32_t flock_member = -1;  // its number in the decode set (sched/flock.h); -1: not there
+  std::vector<bool> live;     // [num_samples]: not ended
   int32_t num_live = 0;
   int32_t cached_tokens = 0;
   RequestTimes times;
@@ -116,6 +118,10 @@ struct Sequence {
     const auto all_but_last = static_cast<int32_t>(tokens.size()) - 1;
     const int32_t next = request->next_prompt_logprob;
     return next < request->prompt_len ? next - 1 : all_but_last;
+  }
+  // What another may compute for it, and the token behind that.
+  std::span<const TokenId> shareable() const {
+    return std::span(tokens).first(max_cached_tokens() + 1);
   }
   // Decode slots it needs to run.
   int32_t slots_needed() const {

@@ -4,19 +4,24 @@
 
 namespace skein {
 
-WaitingSets::Set& WaitingSets::SetOf(const Sequence& sequence) {
+template <typename Sets>
+auto& WaitingSets::SetOf(Sets& sets, const Sequence& sequence) {
   SKEIN_CHECK(sequence.state == SequenceState::kWaiting ||
               sequence.state == SequenceState::kPreempted);
-  if (sequence.state == SequenceState::kPreempted) return preempted_;
-  return sequence.oneshot() ? oneshot_ : decode_;
+  if (sequence.state == SequenceState::kPreempted) return sets.preempted_;
+  return sequence.oneshot() ? sets.oneshot_ : sets.decode_;
 }
 
 void WaitingSets::Insert(Sequence* sequence) {
-  SKEIN_CHECK(SetOf(*sequence).emplace(sequence->key(), sequence).second);
+  SKEIN_CHECK(SetOf(*this, *sequence).emplace(sequence->key(), sequence).second);
 }
 
 void WaitingSets::Erase(Sequence* sequence) {
-  SKEIN_CHECK(SetOf(*sequence).erase(sequence->key()) == 1);
+  SKEIN_CHECK(SetOf(*this, *sequence).erase(sequence->key()) == 1);
+}
+
+bool WaitingSets::Contains(const Sequence& sequence) const {
+  return SetOf(*this, sequence).contains(sequence.key());
 }
 
 Sequence* WaitingSets::PreemptedHead() const {

@@ -15,6 +15,8 @@ class WaitingSets {
   void Insert(Sequence* sequence);
   // REQUIRES: the sequence is in its set, its key and state unchanged since Insert.
   void Erase(Sequence* sequence);
+  // REQUIRES: the sequence waits.
+  bool Contains(const Sequence& sequence) const;
 
   // The first by order among those whose class is wanted, or null. While a preempted sequence
   // waits, none of its class goes before it.
@@ -28,7 +30,9 @@ class WaitingSets {
  private:
   using Set = std::map<SequenceKey, Sequence*>;
 
-  Set& SetOf(const Sequence& sequence);
+  // Of `sets`, const or not, the one where the sequence belongs.
+  template <typename Sets>
+  static auto& SetOf(Sets& sets, const Sequence& sequence);
 
   Set preempted_;
   Set oneshot_;

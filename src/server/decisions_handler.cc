@@ -181,16 +181,10 @@ Status StartDecisions(const ServerContext& context, const HttpRequest& request,
     task.questions.push_back(std::move(question));
     task.question_fields.push_back(field);
   }
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
-  ReadSession::Spec spec;
-  SKEIN_ASSIGN_OR_RETURN(spec.requests, DecisionReads(*model, task));
-  spec.tokenize_us = clock.NowUs() - begin_us;
-  spec.model = model;
-  spec.metrics = context.metrics;
-  spec.responder = std::move(responder);
-  spec.answer = [model, echoes = std::move(echoes),
-                 options = std::move(task.options)](const ReadResults& results) -> Result<Json> {
+  const TimeUs begin_us = MonotonicClock().NowUs();
+  SKEIN_ASSIGN_OR_RETURN(std::vector<Request> requests, DecisionReads(*model, task));
+  auto write = [model, echoes = std::move(echoes),
+                options = std::move(task.options)](const ReadResults& results) -> Result<Json> {
     Json answer;
     answer["model"] = model->name();
     answer["answers"] = Json::array();
@@ -201,7 +195,7 @@ Status StartDecisions(const ServerContext& context, const HttpRequest& request,
     answer["usage"] = UsageOf(results.usage);
     return answer;
   };
-  std::make_shared<ReadSession>(std::move(spec))->Start();
+  StartReads(context, model, std::move(responder), begin_us, std::move(requests), std::move(write));
   return Status::Ok();
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "server/testing_decisions.h"
@@ -144,6 +145,34 @@ TEST_F(DecisionsTest, LabelsThatAreNoSingleTokens) {
   ExpectRefused(
       Decide(R"([{"type": "choice", "instructions": "x", "choices": [)" + choices + "]}]"),
       "questions[0]", "single tokens for 26 labels only");
+}
+
+// Says no as it says yes.
+class AgreeingTokenizer final : public WordTokenizer {
+ public:
+  using WordTokenizer::WordTokenizer;
+
+  Status Encode(std::string_view text, bool special, std::vector<TokenId>* ids) const override {
+    SKEIN_RETURN_IF_ERROR(WordTokenizer::Encode(text, special, ids));
+    std::replace(ids->begin(), ids->end(), *TokenToId("no"), *TokenToId("yes"));
+    return Status::Ok();
+  }
+};
+
+TEST_F(DecisionsTest, LabelsThatCollide) {
+  AgreeingTokenizer agreeing(DecisionWords());
+  StartModel([&](ModelEntry* entry) { entry->tokenizer = &agreeing; });
+  ExpectRefused(
+      Decide(R"([{"type": "predicate", "instructions": "x"}])"), "questions[0]",
+      "the labels \"yes\" and \"no\", which are the same token of this model: use another "
+      "model or another question type");
+  // Levels that share a digit are told apart by their places.
+  StartModel();
+  ASSERT_EQ(Decide(R"([{"type": "score", "instructions": "Stars?", "levels": [
+    {"label": "3"}, {"label": "3"}]}])")
+                .status,
+            200);
+  EXPECT_EQ(Labels(0), (std::vector<TokenId>{'0', '1'}));
 }
 
 TEST_F(DecisionsTest, LevelsThatAreDigitsAreTheirOwnLabels) {

@@ -121,6 +121,12 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
   by(kTime, kTimeHelp, "rows", "prefill", seconds(s.prefill_us));
   by(kTime, kTimeHelp, "rows", "decode", seconds(s.decode_us));
   by(kTime, kTimeHelp, "rows", "mixed", seconds(s.mixed_us));
+  counter("skein_shared_prefixes_total", "Prefixes computed once for several requests.",
+          count(s.shared_prefixes));
+  counter("skein_shared_prefix_tokens_total", "Tokens taken from those instead of computed.",
+          count(s.shared_prefix_tokens));
+  counter("skein_prefix_waits_total", "Requests that waited for another to compute their prefix.",
+          count(s.prefix_waits));
   counter("skein_decode_slots_total", "Slots of the decode set handed out.",
           count(s.decode_slots_taken));
   counter("skein_wasted_decode_slots_total", "Slot-steps held by finished requests.",

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "server/answer_format.h"
 #include "server/api_error.h"
 
@@ -155,6 +156,20 @@ ReadUsage ReadSession::Usage() const {
   usage.input_tokens += shared_tokens_;
   usage.cached_tokens += cached_head;
   return usage;
+}
+
+void StartReads(const ServerContext& context, const ModelEntry* model,
+                std::shared_ptr<Responder> responder, TimeUs tokenize_begin_us,
+                std::vector<Request> requests,
+                std::function<Result<Json>(const ReadResults& results)> answer) {
+  ReadSession::Spec spec;
+  spec.model = model;
+  spec.metrics = context.metrics;
+  spec.responder = std::move(responder);
+  spec.requests = std::move(requests);
+  spec.tokenize_us = MonotonicClock().NowUs() - tokenize_begin_us;
+  spec.answer = std::move(answer);
+  std::make_shared<ReadSession>(std::move(spec))->Start();
 }
 
 Json ReadUsageJson(const ReadUsage& usage) {

@@ -14,6 +14,7 @@
 #include "server/metrics.h"
 #include "server/model_registry.h"
 #include "server/output_mailbox.h"
+#include "server/router.h"
 #include "skein/request.h"
 
 namespace skein {
@@ -90,6 +91,13 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   bool started_ = false;  // ids are known
   bool finished_ = false;
 };
+
+// Starts a session of `requests` to `model` that answers with `answer`. Their texts began to be
+// tokenized at `tokenize_begin_us` on a MonotonicClock.
+void StartReads(const ServerContext& context, const ModelEntry* model,
+                std::shared_ptr<Responder> responder, TimeUs tokenize_begin_us,
+                std::vector<Request> requests,
+                std::function<Result<Json>(const ReadResults& results)> answer);
 
 // {prompt_tokens, completion_tokens: 0, total_tokens, prompt_tokens_details} of reads.
 Json ReadUsageJson(const ReadUsage& usage);

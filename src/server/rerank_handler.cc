@@ -84,18 +84,11 @@ Status StartRerank(const ServerContext& context, const HttpRequest& request,
   if (!reader.status().ok()) return reader.status();
   task.queries = {*query};
   SKEIN_ASSIGN_OR_RETURN(task.documents, TextList(reader, task.document_field));
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
+  const TimeUs begin_us = MonotonicClock().NowUs();
   SKEIN_ASSIGN_OR_RETURN(PairReads reads, MakePairReads(*model, task));
-  ReadSession::Spec spec;
-  spec.requests = std::move(reads.requests);
-  spec.tokenize_us = clock.NowUs() - begin_us;
-  spec.model = model;
-  spec.metrics = context.metrics;
-  spec.responder = std::move(responder);
-  spec.answer = [model, format, id = MakeAnswerId("rerank", context.random_seed()),
-                 scores = std::move(reads.scores), documents = std::move(task.documents)](
-                    const ReadResults& results) -> Result<Json> {
+  auto write = [model, format, id = MakeAnswerId("rerank", context.random_seed()),
+                scores = std::move(reads.scores),
+                documents = std::move(task.documents)](const ReadResults& results) -> Result<Json> {
     Json list = RankedJson(format, scores(results.reads), documents);
     if (format.tei) return list;
     Json answer;
@@ -105,7 +98,8 @@ Status StartRerank(const ServerContext& context, const HttpRequest& request,
     answer["results"] = std::move(list);
     return answer;
   };
-  std::make_shared<ReadSession>(std::move(spec))->Start();
+  StartReads(context, model, std::move(responder), begin_us, std::move(reads.requests),
+             std::move(write));
   return Status::Ok();
 }
 

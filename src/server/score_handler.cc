@@ -70,20 +70,14 @@ Status StartPairs(const ServerContext& context, const ModelEntry* model, FieldRe
   PairTask task;
   ReadPairFields(reader, *model, &task);
   SKEIN_RETURN_IF_ERROR(ReadPairs(reader, &task));
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
+  const TimeUs begin_us = MonotonicClock().NowUs();
   SKEIN_ASSIGN_OR_RETURN(PairReads reads, MakePairReads(*model, task));
-  ReadSession::Spec spec;
-  spec.requests = std::move(reads.requests);
-  spec.tokenize_us = clock.NowUs() - begin_us;
-  spec.model = model;
-  spec.metrics = context.metrics;
-  spec.responder = std::move(responder);
-  spec.answer = [model, id = MakeAnswerId("score", context.random_seed()),
-                 scores = std::move(reads.scores)](const ReadResults& results) -> Result<Json> {
+  auto write = [model, id = MakeAnswerId("score", context.random_seed()),
+                scores = std::move(reads.scores)](const ReadResults& results) -> Result<Json> {
     return ScoreList(*model, id, scores(results.reads), results.usage);
   };
-  std::make_shared<ReadSession>(std::move(spec))->Start();
+  StartReads(context, model, std::move(responder), begin_us, std::move(reads.requests),
+             std::move(write));
   return Status::Ok();
 }
 
@@ -98,17 +92,12 @@ std::vector<std::vector<double>> LabelScores(const std::vector<ReadValues>& read
 
 Status StartItems(const ServerContext& context, const ModelEntry* model, FieldReader* reader,
                   bool softmax_default, bool as_list, std::shared_ptr<Responder> responder) {
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
+  const TimeUs begin_us = MonotonicClock().NowUs();
   const bool softmax = reader->Bool("apply_softmax").value_or(softmax_default);
-  ReadSession::Spec spec;
-  SKEIN_ASSIGN_OR_RETURN(spec.requests, ItemReads(*model, reader, /*want_log_sum_exp=*/!softmax));
-  spec.tokenize_us = clock.NowUs() - begin_us;
-  spec.model = model;
-  spec.metrics = context.metrics;
-  spec.responder = std::move(responder);
-  spec.answer = [model, softmax, as_list, id = MakeAnswerId("score", context.random_seed())](
-                    const ReadResults& results) -> Result<Json> {
+  SKEIN_ASSIGN_OR_RETURN(std::vector<Request> requests,
+                         ItemReads(*model, reader, /*want_log_sum_exp=*/!softmax));
+  auto write = [model, softmax, as_list, id = MakeAnswerId("score", context.random_seed())](
+                   const ReadResults& results) -> Result<Json> {
     const auto scores = LabelScores(results.reads, softmax);
     if (as_list) {
       std::vector<double> first;
@@ -122,7 +111,7 @@ Status StartItems(const ServerContext& context, const ModelEntry* model, FieldRe
     answer["object"] = "scoring";
     return answer;
   };
-  std::make_shared<ReadSession>(std::move(spec))->Start();
+  StartReads(context, model, std::move(responder), begin_us, std::move(requests), std::move(write));
   return Status::Ok();
 }
 

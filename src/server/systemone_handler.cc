@@ -167,16 +167,10 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
     task.questions.push_back(std::move(question).value());
     ids.push_back(id);
   }
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
-  ReadSession::Spec spec;
-  SKEIN_ASSIGN_OR_RETURN(spec.requests, DecisionReads(*model, task));
-  spec.tokenize_us = clock.NowUs() - begin_us;
-  spec.model = model;
-  spec.metrics = context.metrics;
-  spec.responder = std::move(responder);
-  spec.answer = [model, ids = std::move(ids),
-                 task = std::move(task)](const ReadResults& results) -> Result<Json> {
+  const TimeUs begin_us = MonotonicClock().NowUs();
+  SKEIN_ASSIGN_OR_RETURN(std::vector<Request> requests, DecisionReads(*model, task));
+  auto write = [model, ids = std::move(ids),
+                task = std::move(task)](const ReadResults& results) -> Result<Json> {
     Json answer;
     answer["model"] = model->name();
     answer["answers"] = Json::object();
@@ -188,7 +182,7 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
     answer["usage"]["output_tokens"] = 0;
     return answer;
   };
-  std::make_shared<ReadSession>(std::move(spec))->Start();
+  StartReads(context, model, std::move(responder), begin_us, std::move(requests), std::move(write));
   return Status::Ok();
 }
 

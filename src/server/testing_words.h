@@ -12,7 +12,7 @@ namespace skein::testing {
 
 // A ByteTokenizer that also knows words, which it takes wherever they stand, the first of the list
 // that fits: their ids follow the bytes'.
-class WordTokenizer final : public Tokenizer {
+class WordTokenizer : public Tokenizer {
  public:
   static constexpr TokenId kFirstWord = kFakeVocabSize;
 

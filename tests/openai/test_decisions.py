@@ -157,21 +157,58 @@ def test_rerank_as_cohere_and_tei_do(server):
     assert {r["relevance_score"] for r in all_alike["results"]} == {pairs["data"][0]["score"]}
 
 
+def test_rerank_template_by_option(tiny_qwen3):
+    query, documents = "Capital?", ["Paris.", "Bread."]
+    prompts = ["<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the "
+               "Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n"
+               "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n"
+               f"<Query>: {query}\n<Document>: {document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+               for document in documents]
+
+    def scores(server):
+        status, ranks = post(server, "/rerank", query=query, texts=documents)
+        assert status == 200, ranks
+        return [rank["score"] for rank in sorted(ranks, key=lambda rank: rank["index"])]
+
+    with SkeinServer(tiny_qwen3, "--rerank-template", "qwen3") as running:
+        labels = [token(running, "no"), token(running, "yes")]
+        expected = [post(running, "/v1/score", query=prompt, items=[""], label_token_ids=labels,
+                         apply_softmax=True)[1]["scores"][0][1] for prompt in prompts]
+        assert scores(running) == expected
+    with SkeinServer(tiny_qwen3) as running:  # its name says nothing of a reranker
+        asked_in_words = scores(running)
+    assert asked_in_words != expected
+    with SkeinServer(tiny_qwen3, "--rerank-template", "none") as running:
+        assert scores(running) == asked_in_words
+
+
 def test_bad_input(client, server):
-    for fields, param in [
-            ({"questions": []}, "questions"),
-            ({"questions": QUESTIONS[:1] * 201}, "questions"),
-            ({"input": 3}, "input"),
-            ({"temperature": "NaN"}, "temperature"),
-            ({"input": "word " * 5000}, "input"),
+    """Each is a 4xx that names the field and what is allowed."""
+    for fields, param, allowed in [
+            ({"questions": []}, "questions", "1 to 200"),
+            ({"questions": QUESTIONS[:1] * 201}, "questions", "1 to 200"),
+            ({"input": 3}, "input", "string or an array"),
+            ({"temperature": "NaN"}, "temperature", "number in (0, 100]"),
+            ({"input": "word " * 5000}, "input", "takes at most"),
+            ({"input": "word " * 2_000_000}, "input", "takes at most"),  # a body of 10 MB
             ({"questions": [{"type": "choice", "instructions": "x",
                              "choices": [{"value": "a"}, {"value": "a"}]}]},
-             "questions[0].choices[1].value")]:
+             "questions[0].choices[1].value", "must differ")]:
         status, answer = post(server, "/v1/decisions",
                               **({"input": INPUT, "questions": QUESTIONS} | fields))
         assert status == 400 and answer["error"]["param"] == param, answer
+        assert allowed in answer["error"]["message"], answer
+    # Beyond the limit of a body: refused before it is read.
     status, answer = post(server, "/v1/decisions", input="x" * (11 << 20), questions=QUESTIONS)
-    assert status == 413
+    assert status == 413 and "10485760" in answer["error"]["message"], answer
+    # NaN is no JSON.
+    status, answer = post(server, "/v1/decisions", input=INPUT, questions=QUESTIONS,
+                          temperature=math.nan)
+    assert status == 400 and "JSON" in answer["error"]["message"], answer
+    same = token(server, "yes")
+    status, answer = post(server, "/v1/score", query="q", items=["a"],
+                          label_token_ids=[same, same])
+    assert status == 400 and answer["error"]["param"] == "label_token_ids", answer
     with pytest.raises(openai.BadRequestError):
         decide(client, [])
 

@@ -1,22 +1,26 @@
-#include "sched/prefix_peers.h"
+#include "sched/prefix_watch.h"
 
 #include "base/check.h"
 
 namespace skein {
 
-PrefixPeers::Watch PrefixPeers::WatchOf(const Sequence& sequence, const BlockManager& blocks) {
+int32_t NumCachedBlocks(const Sequence& sequence, const BlockManager& blocks) {
+  return blocks.NumPresent(sequence.blocks.hashes(), sequence.max_cached_tokens() / kBlockTokens);
+}
+
+PrefixWatch::Watch PrefixWatch::WatchOf(const Sequence& sequence, const BlockManager& blocks) {
   const PrefixHashes& hashes = sequence.blocks.hashes();
-  const int32_t num_cached =
-      sequence.blocks.NeedOf(blocks, sequence.tokens, sequence.max_cached_tokens()).num_cached /
-      kBlockTokens;
-  Watch watch;
-  if (num_cached > 0) watch.present = hashes[num_cached - 1];
-  if (num_cached < hashes.num_blocks()) watch.missing = hashes[num_cached];
+  Watch watch = {.num_cached = NumCachedBlocks(sequence, blocks)};
+  if (watch.num_cached > 0) watch.present = hashes[watch.num_cached - 1];
+  if (watch.num_cached < hashes.num_blocks()) watch.missing = hashes[watch.num_cached];
   return watch;
 }
 
-void PrefixPeers::Insert(Sequence* sequence, const BlockManager& blocks) {
-  const Watch watch = WatchOf(*sequence, blocks);
+void PrefixWatch::Insert(Sequence* sequence, const BlockManager& blocks) {
+  InsertAs(sequence, WatchOf(*sequence, blocks));
+}
+
+void PrefixWatch::InsertAs(Sequence* sequence, const Watch& watch) {
   SKEIN_CHECK(watches_.emplace(sequence, watch).second);
   if (watch.present) by_present_[*watch.present].insert(sequence);
   if (watch.missing) by_missing_[*watch.missing].insert(sequence);
@@ -24,7 +28,7 @@ void PrefixPeers::Insert(Sequence* sequence, const BlockManager& blocks) {
   if (group != 0) by_group_[group].insert(sequence);
 }
 
-void PrefixPeers::Erase(Sequence* sequence) {
+void PrefixWatch::Erase(Sequence* sequence) {
   const auto found = watches_.find(sequence);
   if (found == watches_.end()) return;
   const Watch watch = found->second;
@@ -35,27 +39,31 @@ void PrefixPeers::Erase(Sequence* sequence) {
   if (group != 0) EraseFrom(&by_group_, group, sequence);
 }
 
-void PrefixPeers::EraseFrom(Table* table, uint64_t hash, Sequence* sequence) {
+void PrefixWatch::EraseFrom(Table* table, uint64_t hash, Sequence* sequence) {
   const auto found = table->find(hash);
   SKEIN_CHECK(found != table->end() && found->second.erase(sequence) == 1);
   if (found->second.empty()) table->erase(found);
 }
 
-void PrefixPeers::Follow(const BlockManager& blocks) {
-  for (const uint64_t hash : blocks.changes().published) Rekey(by_missing_, hash, blocks);
-  for (const uint64_t hash : blocks.changes().evicted) Rekey(by_present_, hash, blocks);
+void PrefixWatch::Follow(const BlockManager& blocks, const Moved& moved) {
+  for (const uint64_t hash : blocks.changes().published) Rewatch(by_missing_, hash, blocks, moved);
+  for (const uint64_t hash : blocks.changes().evicted) Rewatch(by_present_, hash, blocks, moved);
 }
 
-void PrefixPeers::Rekey(const Table& table, uint64_t hash, const BlockManager& blocks) {
+void PrefixWatch::Rewatch(const Table& table, uint64_t hash, const BlockManager& blocks,
+                          const Moved& moved) {
   const auto found = table.find(hash);
   if (found == table.end()) return;
   for (Sequence* sequence : std::set<Sequence*, ByKey>(found->second)) {
+    const Watch watch = WatchOf(*sequence, blocks);
+    if (watch == watches_.at(sequence)) continue;
     Erase(sequence);
-    Insert(sequence, blocks);
+    moved(sequence, watch.num_cached);
+    InsertAs(sequence, watch);
   }
 }
 
-void PrefixPeers::Find(const Sequence& sequence, size_t max, std::vector<Sequence*>* peers) const {
+void PrefixWatch::Find(const Sequence& sequence, size_t max, std::vector<Sequence*>* peers) const {
   const auto append = [&](const Table& table, uint64_t key) {
     const auto found = table.find(key);
     if (found == table.end()) return;
@@ -72,7 +80,7 @@ void PrefixPeers::Find(const Sequence& sequence, size_t max, std::vector<Sequenc
   if (watch.missing) append(by_missing_, *watch.missing);
 }
 
-void PrefixPeers::CheckIntegrity(const BlockManager& blocks) const {
+void PrefixWatch::CheckIntegrity(const BlockManager& blocks) const {
   size_t num_present = 0, num_missing = 0, num_grouped = 0;
   for (const auto& [sequence, watch] : watches_) {
     SKEIN_CHECK(watch == WatchOf(*sequence, blocks));

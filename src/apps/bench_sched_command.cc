@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "apps/bench_command.h"
+#include "apps/bench_sched.h"
+
+namespace skein {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options : TreeBenchOptions {
+  std::string json;
+  int32_t num_waiting = 500;
+};
+
+void PrintTree(const Json& tree) {
+  fmt::print("chunked hash tree: {} requests of {} tokens in {} groups, chunks of {}\n",
+             tree["requests"].get<int>(), tree["tokens"].get<int>(), tree["groups"].get<int>(),
+             tree["chunk_tokens"].get<int>());
+  for (const char* name : {"hash_ns", "insert_ns", "add_ns", "finish_ns", "find_best_ns"}) {
+    fmt::print("  {:<14}{:>10.0f}\n", name, tree[name].get<double>());
+  }
+}
+
+void PrintRows(const Json& rows) {
+  for (const auto& [name, value] : rows.front().items()) fmt::print("{:>15}", name);
+  fmt::print("\n");
+  for (const Json& row : rows) {
+    for (const auto& [name, value] : row.items()) {
+      if (value.is_number_float()) {
+        fmt::print("{:>15.1f}", value.get<double>());
+      } else {
+        fmt::print("{:>15}", value.is_string() ? value.get<std::string>() : value.dump());
+      }
+    }
+    fmt::print("\n");
+  }
+}
+
+Status Run(const Options& options) {
+  if (options.num_suffix_tokens >= options.num_tokens) {
+    return {StatusCode::kInvalidArgument, "--suffix must be below --tokens", "suffix"};
+  }
+  if (options.batch_size >= options.num_requests) {
+    return {StatusCode::kInvalidArgument, "--batch must be below --requests", "batch"};
+  }
+  Json json;
+  json["date"] = BenchDate();
+  json["tree"] = BenchTree(options);
+  PrintTree(json["tree"]);
+  TreeBenchOptions small = options;  // a vector of a hash a token has 40 KB
+  small.num_requests = std::min(options.num_requests, 1000);
+  small.batch_size = std::min(options.batch_size, 200);
+  small.num_turns = std::min(options.num_turns, 2000);
+  json["chunks"] = BenchChunkSizes(small);
+  PrintRows(json["chunks"]);
+  json["overhead"] = BenchOverhead(options.num_waiting, options.num_groups);
+  PrintRows(json["overhead"]);
+  return WriteBenchJson(options.json, json);
+}
+
+}  // namespace
+
+void AddBenchSchedCommand(CLI::App* bench, int* exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = bench->add_subcommand(
+      "sched", "What scheduling costs: the chunked hash tree, and rounds beside other orders");
+  const auto count = [&](const char* name, int32_t* value, const char* what, int32_t most) {
+    app->add_option(name, *value, what)->check(CLI::Range(1, most))->capture_default_str();
+  };
+  count("--requests", &options->num_requests, "Requests in the tree", 1'000'000);
+  count("--tokens", &options->num_tokens, "Tokens of each, the suffix included", 1'000'000);
+  count("--groups", &options->num_groups, "Groups that share all but the suffix", 1000);
+  count("--suffix", &options->num_suffix_tokens, "Tokens of each one's own", 1'000'000);
+  count("--batch", &options->batch_size, "Requests in the batch", 100'000);
+  count("--turns", &options->num_turns, "Requests that come and go while it is measured",
+        10'000'000);
+  count("--waiting", &options->num_waiting, "Requests that wait while a round is measured", 10'000);
+  app->add_option("--json", options->json, "Write the results to this file");
+  app->callback([options, exit_status] {
+    const Status status = Run(*options);
+    if (status.ok()) return;
+    std::fprintf(stderr, "skein bench sched: %s\n", status.message().c_str());
+    *exit_status = 1;
+  });
+}
+
+}  // namespace skein

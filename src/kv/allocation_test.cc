@@ -1,0 +1,99 @@
+// Counts what the chunked hash tree takes from the heap: nothing once warm, nothing that stays.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "base/random.h"
+#include "kv/chunked_hash_tree.h"
+
+namespace {
+std::atomic<int64_t> num_allocations{0};
+
+void* CountedAllocate(size_t size) {
+  void* memory = std::malloc(size);
+  if (memory == nullptr) std::abort();
+  ++num_allocations;
+  return memory;
+}
+}  // namespace
+
+void* operator new(size_t size) { return CountedAllocate(size); }
+void* operator new[](size_t size) { return CountedAllocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+
+namespace skein {
+namespace {
+
+constexpr int kRequests = 200;
+
+std::vector<std::vector<uint64_t>> SomeVectors() {
+  std::vector<std::vector<uint64_t>> vectors(kRequests);
+  ChunkHasher hasher(8);
+  Random random(3);
+  for (std::vector<uint64_t>& vector : vectors) {
+    std::vector<int32_t> tokens(random.Between(1, 400), static_cast<int32_t>(random.Between(0, 4)));
+    for (size_t i = tokens.size() / 2; i < tokens.size(); ++i) {
+      tokens[i] = static_cast<int32_t>(random.Between(0, 1));
+    }
+    hasher.Streaming(tokens, 0, &vector);
+  }
+  return vectors;
+}
+
+// Inserts, adds, finishes and removes at random until so many operations are done, then empties
+// the tree.
+void Churn(ChunkedHashTree* tree, const std::vector<std::vector<uint64_t>>& vectors, int num_ops,
+           uint64_t seed, std::vector<ChunkedHashTree::Handle>* handles) {
+  Random random(seed);
+  handles->clear();
+  for (int op = 0; op < num_ops || !handles->empty(); ++op) {
+    const bool may_insert = op < num_ops && handles->size() < kRequests;
+    if (may_insert && (handles->empty() || random.OneIn(3))) {
+      const auto& vector = vectors[random.Between(0, kRequests - 1)];
+      handles->push_back(tree->Insert(ViewOf(vector), {.arrival = static_cast<uint64_t>(op)}));
+      continue;
+    }
+    if (random.OneIn(2)) {
+      if (const auto best = tree->FindBest()) tree->Add(best->request);
+      continue;
+    }
+    const size_t i = random.Between(0, std::ssize(*handles) - 1);
+    if (tree->active((*handles)[i])) {
+      tree->Finish((*handles)[i]);
+    } else {
+      tree->Remove((*handles)[i]);
+    }
+    (*handles)[i] = handles->back();
+    handles->pop_back();
+  }
+}
+
+TEST(Allocation, ChunkedHashTreeAllocatesNothingOnceWarm) {
+  const auto vectors = SomeVectors();
+  std::vector<ChunkedHashTree::Handle> handles;
+  handles.reserve(kRequests);
+  for (const bool reserve : {true, false}) {
+    ChunkedHashTree tree(ChunkedHashTree::Choice::kLeastTipLoss);
+    if (reserve) {
+      tree.Reserve(kRequests);
+    } else {
+      for (const auto& vector : vectors) handles.push_back(tree.Insert(ViewOf(vector), {}));
+      for (const auto handle : handles) tree.Remove(handle);
+      Churn(&tree, vectors, 5000, 9, &handles);  // has seen as many as it will see
+    }
+    const int64_t before = num_allocations;
+    Churn(&tree, vectors, 20000, 1, &handles);
+    EXPECT_EQ(num_allocations - before, 0) << "reserve " << reserve;
+    EXPECT_EQ(tree.num_nodes(), 1);
+  }
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,492 @@
+#include "kv/chunked_hash_tree.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+constexpr uint64_t kSpread = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio
+
+size_t HomeOf(int32_t parent, uint64_t hash, size_t mask) {
+  return (hash ^ (static_cast<uint64_t>(parent) * kSpread)) & mask;
+}
+
+}  // namespace
+
+ChunkedHashTree::ChunkedHashTree(Choice choice) : choice_(choice) {
+  NewNode();  // the root
+  GrowSlots(64);
+}
+
+void ChunkedHashTree::Reserve(int32_t num_requests) {
+  const size_t num_nodes = 2 * static_cast<size_t>(num_requests) + 1;
+  nodes_.reserve(num_nodes);
+  free_nodes_.reserve(num_nodes);
+  requests_.reserve(num_requests);
+  free_requests_.reserve(num_requests);
+  if (2 * num_nodes > slots_.size()) GrowSlots(std::bit_ceil(2 * num_nodes));
+}
+
+ChunkedHashTree::Handle ChunkedHashTree::Insert(const ChunkHashes& hashes, const Rank& rank) {
+  SKEIN_CHECK(hashes.num_chunks >= 1);
+  const Handle request = NewEntry();
+  Entry& entry = requests_[request];
+  entry.hashes = hashes;
+  entry.item.key = {rank.priority, hashes.num_chunks, rank.rank, rank.arrival, request};
+  const int32_t node = Locate(request);
+  entry.node = node;
+  entry.prev = kNone;
+  entry.next = nodes_[node].first_member;
+  if (entry.next != kNone) requests_[entry.next].prev = request;
+  nodes_[node].first_member = request;
+  heaps().Insert(&nodes_[node].heap, ~request);
+  Account(node, 1, 0);
+  return request;
+}
+
+void ChunkedHashTree::Add(Handle request) {
+  Entry& entry = requests_[request];
+  SKEIN_CHECK(entry.in_tree && !entry.active);
+  heaps().Erase(&nodes_[entry.node].heap, ~request);
+  entry.active = true;
+  Account(entry.node, -1, 1);
+  if (num_active() == 1) {
+    LowerTip();
+  } else {
+    RaiseTip();
+  }
+}
+
+void ChunkedHashTree::Finish(Handle request) {
+  const Entry& entry = requests_[request];
+  SKEIN_CHECK(entry.in_tree && entry.active);
+  Account(entry.node, 0, -1);
+  if (num_active() == 0) {
+    RaiseTip();
+  } else {
+    LowerTip();
+  }
+  Discard(request);
+}
+
+void ChunkedHashTree::Remove(Handle request) {
+  const Entry& entry = requests_[request];
+  SKEIN_CHECK(entry.in_tree && !entry.active);
+  heaps().Erase(&nodes_[entry.node].heap, ~request);
+  Account(entry.node, -1, 0);
+  Discard(request);
+}
+
+std::optional<ChunkedHashTree::Candidate> ChunkedHashTree::FindBest() {
+  if (best_is_known_) return best_;
+  best_is_known_ = true;
+  best_.reset();
+  const auto consider = [this](int32_t heap) {
+    if (heap == kNoItem) return;
+    const Candidate candidate = Evaluate(ItemOf(heap).key.request);
+    if (!best_ || Better(candidate, *best_)) best_ = candidate;
+  };
+  consider(frontier_);
+  for (int32_t node = nodes_[tip_].parent; node != kNone; node = nodes_[node].parent) {
+    consider(nodes_[node].heap);
+  }
+  return best_;
+}
+
+ChunkedHashTree::Candidate ChunkedHashTree::Evaluate(Handle request) const {
+  const Entry& entry = requests_[request];
+  SKEIN_CHECK(entry.in_tree && !entry.active);
+  const int32_t length = entry.hashes.num_chunks;
+  int32_t node = entry.node;
+  if (num_active() == 0) {
+    return {.request = request,
+            .num_missing = length,
+            .tip_after = length,
+            .num_peers = nodes_[node].num_waiting - 1};
+  }
+  while (!IsActive(node)) node = nodes_[node].parent;
+  const int32_t num_missing = length - nodes_[node].end;
+  while (node != tip_ && !nodes_[node].above_tip) node = nodes_[node].parent;
+  return {.request = request,
+          .num_missing = num_missing,
+          .tip_before = tip_depth(),
+          .tip_after = nodes_[node].end,
+          .num_peers = nodes_[node].num_waiting - 1};
+}
+
+bool ChunkedHashTree::Better(const Candidate& a, const Candidate& b) const {
+  const auto order = [this](const Candidate& c) {
+    const Key& key = requests_[c.request].item.key;
+    const int32_t loss = choice_ == Choice::kLeastTipLoss ? c.tip_before - c.tip_after : 0;
+    // With an empty batch nothing is lost, and tip_after lies behind tip_before.
+    return std::make_tuple(key.priority, std::max(loss, 0), c.num_missing, key.rank, key.arrival,
+                           c.request);
+  };
+  return order(a) < order(b);
+}
+
+// --- Counts, heaps and the tip ---
+
+// Adds to the counts of a node and all above it, and puts each where it then belongs.
+void ChunkedHashTree::Account(int32_t node, int32_t waiting, int32_t active) {
+  best_is_known_ = false;
+  for (; node != kNone; node = nodes_[node].parent) {
+    Node& it = nodes_[node];
+    const bool was_active = IsActive(node);
+    it.num_waiting += waiting;
+    it.num_active += active;
+    if (IsActive(node) != was_active) {
+      UnlinkChild(node);
+      LinkChild(node);
+    }
+    Place(node);
+  }
+}
+
+// Puts the node into the heap where it belongs, under the key it has there.
+void ChunkedHashTree::Place(int32_t node) {
+  Node& it = nodes_[node];
+  Heap where = Heap::kNowhere;
+  Key key;
+  if (it.heap != kNoItem) {
+    key = ItemOf(it.heap).key;
+    if (!IsActive(node)) {
+      where = Heap::kParents;
+    } else if (!it.above_tip) {
+      where = Heap::kFrontier;
+      key.distance -= it.end;
+    }
+  }
+  if (where == it.where && (where == Heap::kNowhere || key == it.item.key)) return;
+  TakeOut(node);
+  if (where == Heap::kNowhere) return;
+  it.where = where;
+  it.item.key = key;
+  heaps().Insert(where == Heap::kParents ? &nodes_[it.parent].heap : &frontier_, node);
+}
+
+void ChunkedHashTree::TakeOut(int32_t node) {
+  Node& it = nodes_[node];
+  if (it.where == Heap::kNowhere) return;
+  heaps().Erase(it.where == Heap::kParents ? &nodes_[it.parent].heap : &frontier_, node);
+  it.where = Heap::kNowhere;
+}
+
+// Moves the tip down while all active requests go on together. An active child comes first, and if
+// it has them all it is the only one.
+void ChunkedHashTree::LowerTip() {
+  while (true) {
+    const int32_t child = nodes_[tip_].first_child;
+    if (child == kNone || nodes_[child].num_active != num_active()) return;
+    nodes_[tip_].above_tip = true;
+    Place(tip_);
+    tip_ = child;
+  }
+}
+
+// Moves the tip up until all active requests lie below it; to the root where there are none.
+void ChunkedHashTree::RaiseTip() {
+  while (tip_ != kRoot && (num_active() == 0 || nodes_[tip_].num_active != num_active())) {
+    tip_ = nodes_[tip_].parent;
+    nodes_[tip_].above_tip = false;
+    Place(tip_);
+  }
+}
+
+// --- Structure ---
+
+int32_t ChunkedHashTree::NewNode() {
+  if (!free_nodes_.empty()) {
+    const int32_t node = free_nodes_.back();
+    free_nodes_.pop_back();
+    nodes_[node] = Node{};
+    return node;
+  }
+  nodes_.emplace_back();
+  if (free_nodes_.capacity() < nodes_.capacity()) free_nodes_.reserve(nodes_.capacity());
+  return static_cast<int32_t>(nodes_.size()) - 1;
+}
+
+ChunkedHashTree::Handle ChunkedHashTree::NewEntry() {
+  Handle request = static_cast<Handle>(requests_.size());
+  if (!free_requests_.empty()) {
+    request = free_requests_.back();
+    free_requests_.pop_back();
+    requests_[request] = Entry{};
+  } else {
+    requests_.emplace_back();
+    if (free_requests_.capacity() < requests_.capacity()) {
+      free_requests_.reserve(requests_.capacity());
+    }
+  }
+  requests_[request].in_tree = true;
+  return request;
+}
+
+// The node at which the request's vector ends; made where there is none.
+int32_t ChunkedHashTree::Locate(Handle request) {
+  const int32_t length = requests_[request].hashes.num_chunks;
+  int32_t node = kRoot;
+  int32_t depth = 0;
+  while (depth < length) {
+    const int32_t child = slots_[SlotOf(node, HashAt(request, depth))];
+    if (child == kNone) return NewLeaf(node, request);
+    const Handle witness = nodes_[child].witness;
+    const int32_t end = std::min(nodes_[child].end, length);
+    const auto same = [&](int32_t level) {
+      return HashAt(request, level) == HashAt(witness, level);
+    };
+    if (end - 1 == depth || same(end - 1)) {  // the first level is what the child was found by
+      node = end == nodes_[child].end ? child : Split(child, end);
+      depth = end;
+      continue;
+    }
+    int32_t low = depth, high = end - 1;  // the same at `low`, not at `high`
+    while (high - low > 1) {
+      const int32_t middle = low + (high - low) / 2;
+      (same(middle) ? low : high) = middle;
+    }
+    return NewLeaf(Split(child, high), request);
+  }
+  return node;
+}
+
+int32_t ChunkedHashTree::NewLeaf(int32_t parent, Handle request) {
+  const int32_t node = NewNode();
+  Node& it = nodes_[node];
+  it.parent = parent;
+  it.end = requests_[request].hashes.num_chunks;
+  it.first_hash = HashAt(request, nodes_[parent].end);
+  it.witness = request;
+  LinkChild(node);
+  Index(node);
+  return node;
+}
+
+// Cuts a node in two at a level inside it; returns the upper part.
+int32_t ChunkedHashTree::Split(int32_t node, int32_t level) {
+  const int32_t upper = NewNode();
+  Node& low = nodes_[node];
+  Node& up = nodes_[upper];
+  TakeOut(node);
+  Unindex(node);
+  UnlinkChild(node);
+  up.parent = low.parent;
+  up.end = level;
+  up.first_hash = low.first_hash;
+  up.witness = low.witness;
+  up.num_active = low.num_active;
+  up.num_waiting = low.num_waiting;
+  up.above_tip = low.above_tip || node == tip_;
+  low.parent = upper;
+  low.first_hash = HashAt(low.witness, level);
+  LinkChild(upper);
+  LinkChild(node);
+  Index(upper);
+  Index(node);
+  Place(node);
+  Place(upper);
+  return upper;
+}
+
+void ChunkedHashTree::LinkChild(int32_t node) {
+  Node& it = nodes_[node];
+  if (it.parent == kNone) return;
+  Node& parent = nodes_[it.parent];
+  const bool first = IsActive(node);
+  it.next = first ? parent.first_child : kNone;
+  it.prev = first ? kNone : parent.last_child;
+  (it.next != kNone ? nodes_[it.next].prev : parent.last_child) = node;
+  (it.prev != kNone ? nodes_[it.prev].next : parent.first_child) = node;
+}
+
+void ChunkedHashTree::UnlinkChild(int32_t node) {
+  Node& it = nodes_[node];
+  if (it.parent == kNone) return;
+  Node& parent = nodes_[it.parent];
+  (it.next != kNone ? nodes_[it.next].prev : parent.last_child) = it.prev;
+  (it.prev != kNone ? nodes_[it.prev].next : parent.first_child) = it.next;
+}
+
+// Forgets a request that is counted nowhere any more, and whatever node stood for it alone.
+void ChunkedHashTree::Discard(Handle request) {
+  Entry& entry = requests_[request];
+  int32_t node = entry.node;
+  (entry.prev != kNone ? requests_[entry.prev].next : nodes_[node].first_member) = entry.next;
+  if (entry.next != kNone) requests_[entry.next].prev = entry.prev;
+  if (node != kRoot && nodes_[node].first_child == kNone && nodes_[node].first_member == kNone) {
+    const int32_t parent = nodes_[node].parent;
+    DeleteLeaf(node);
+    node = parent;
+  }
+  const Node& it = nodes_[node];
+  const bool one_child = it.first_child != kNone && it.first_child == it.last_child;
+  if (node != kRoot && one_child && it.first_member == kNone) node = MergeIntoChild(node);
+  for (; node != kRoot; node = nodes_[node].parent) {
+    Node& above = nodes_[node];
+    if (above.witness != request) continue;
+    above.witness =
+        above.first_member != kNone ? above.first_member : nodes_[above.first_child].witness;
+  }
+  entry.in_tree = false;
+  entry.active = false;
+  free_requests_.push_back(request);
+}
+
+void ChunkedHashTree::DeleteLeaf(int32_t node) {
+  const Node& it = nodes_[node];
+  SKEIN_CHECK(it.where == Heap::kNowhere && it.heap == kNoItem && node != tip_);
+  SKEIN_CHECK(it.num_active == 0 && it.num_waiting == 0);
+  Unindex(node);
+  UnlinkChild(node);
+  free_nodes_.push_back(node);
+}
+
+// A node without members and with one child becomes part of it. Returns the child.
+int32_t ChunkedHashTree::MergeIntoChild(int32_t node) {
+  const int32_t child = nodes_[node].first_child;
+  Node& it = nodes_[node];
+  Node& low = nodes_[child];
+  SKEIN_CHECK(node != tip_ && it.num_active == low.num_active);
+  const bool idle = !IsActive(node);
+  TakeOut(node);
+  if (idle) TakeOut(child);
+  Unindex(node);
+  Unindex(child);
+  UnlinkChild(node);
+  low.parent = it.parent;
+  low.first_hash = it.first_hash;
+  LinkChild(child);
+  Index(child);
+  free_nodes_.push_back(node);
+  Place(child);
+  return child;
+}
+
+// --- Index of children ---
+
+// The slot of that child, or the free one where it belongs.
+size_t ChunkedHashTree::SlotOf(int32_t parent, uint64_t hash) const {
+  const size_t mask = slots_.size() - 1;
+  size_t slot = HomeOf(parent, hash, mask);
+  while (slots_[slot] != kNone) {
+    const Node& node = nodes_[slots_[slot]];
+    if (node.first_hash == hash && node.parent == parent) break;
+    slot = (slot + 1) & mask;
+  }
+  return slot;
+}
+
+void ChunkedHashTree::Index(int32_t node) {
+  if (2 * nodes_.size() > slots_.size()) GrowSlots(2 * slots_.size());
+  const size_t slot = SlotOf(nodes_[node].parent, nodes_[node].first_hash);
+  SKEIN_CHECK(slots_[slot] == kNone);
+  slots_[slot] = node;
+}
+
+void ChunkedHashTree::Unindex(int32_t node) {
+  const size_t mask = slots_.size() - 1;
+  size_t hole = SlotOf(nodes_[node].parent, nodes_[node].first_hash);
+  SKEIN_CHECK(slots_[hole] == node);
+  slots_[hole] = kNone;
+  // Moves later entries of the probe run back, so that no search stops at the hole before them.
+  for (size_t slot = (hole + 1) & mask; slots_[slot] != kNone; slot = (slot + 1) & mask) {
+    const Node& later = nodes_[slots_[slot]];
+    const size_t home = HomeOf(later.parent, later.first_hash, mask);
+    if (((slot - home) & mask) >= ((slot - hole) & mask)) {
+      std::swap(slots_[hole], slots_[slot]);
+      hole = slot;
+    }
+  }
+}
+
+void ChunkedHashTree::GrowSlots(size_t num_slots) {
+  std::vector<int32_t> old(num_slots, kNone);
+  slots_.swap(old);
+  for (const int32_t node : old) {
+    if (node != kNone) slots_[SlotOf(nodes_[node].parent, nodes_[node].first_hash)] = node;
+  }
+}
+
+// --- Integrity ---
+
+void ChunkedHashTree::CheckIntegrity() const {
+  std::vector<bool> free(nodes_.size());
+  for (const int32_t node : free_nodes_) free[node] = true;
+  int64_t num_indexed = 0, num_frontier = 0, frontier_size = 0;
+  for (const int32_t node : slots_) num_indexed += node != kNone;
+  SKEIN_CHECK(num_indexed == num_nodes() - 1);
+  for (int32_t node = 0; node < std::ssize(nodes_); ++node) {
+    if (free[node]) continue;
+    CheckNode(node);
+    num_frontier += nodes_[node].where == Heap::kFrontier;
+  }
+  CheckHeap(frontier_, kNone, &frontier_size);
+  SKEIN_CHECK(frontier_size == num_frontier);
+  SKEIN_CHECK(std::ssize(requests_) - std::ssize(free_requests_) == num_waiting() + num_active());
+  SKEIN_CHECK(num_nodes() <= 2 * (num_waiting() + num_active()) + 1);
+}
+
+void ChunkedHashTree::CheckNode(int32_t node) const {
+  const Node& it = nodes_[node];
+  int32_t num_waiting = 0, num_active = 0, num_children = 0, num_idle_items = 0, num_members = 0;
+  bool all_active_so_far = true;
+  for (int32_t child = it.first_child; child != kNone; child = nodes_[child].next) {
+    const Node& below = nodes_[child];
+    SKEIN_CHECK(below.parent == node && below.end > it.end);
+    SKEIN_CHECK(all_active_so_far || !IsActive(child));
+    all_active_so_far = IsActive(child);
+    num_waiting += below.num_waiting;
+    num_active += below.num_active;
+    num_idle_items += !IsActive(child);
+    SKEIN_CHECK(IsActive(child) != (below.where == Heap::kParents));
+    ++num_children;
+  }
+  for (Handle member = it.first_member; member != kNone; member = requests_[member].next) {
+    const Entry& entry = requests_[member];
+    SKEIN_CHECK(entry.in_tree && entry.node == node && entry.hashes.num_chunks == it.end);
+    (entry.active ? num_active : num_waiting) += 1;
+    num_idle_items += !entry.active;
+    ++num_members;
+  }
+  SKEIN_CHECK(num_waiting == it.num_waiting && num_active == it.num_active);
+  int64_t heap_size = 0;
+  CheckHeap(it.heap, node, &heap_size);
+  SKEIN_CHECK(heap_size == num_idle_items);
+  const bool has_all = num_active == nodes_[kRoot].num_active && num_active > 0;
+  SKEIN_CHECK(has_all ? (node == tip_ || it.above_tip)
+                      : (!it.above_tip && (node != tip_ || node == kRoot)));
+  if (node == kRoot) return;
+  SKEIN_CHECK(num_members > 0 || num_children > 1);
+  SKEIN_CHECK(slots_[SlotOf(it.parent, it.first_hash)] == node);
+  SKEIN_CHECK(requests_[it.witness].in_tree && requests_[it.witness].hashes.num_chunks >= it.end);
+}
+
+void ChunkedHashTree::CheckHeap(int32_t root, int32_t node, int64_t* num_items) const {
+  if (root == kNoItem) return;
+  std::vector<int32_t> left = {root};
+  while (!left.empty()) {
+    const int32_t item = left.back();
+    left.pop_back();
+    ++*num_items;
+    if (item < 0) {
+      SKEIN_CHECK(node != kNone && requests_[~item].node == node && !requests_[~item].active);
+    } else {
+      const Node& it = nodes_[item];
+      SKEIN_CHECK(node == kNone ? it.where == Heap::kFrontier : it.parent == node);
+      Key key = ItemOf(it.heap).key;
+      if (node == kNone) key.distance -= it.end;
+      SKEIN_CHECK(key == it.item.key);
+    }
+    for (int32_t child = ItemOf(item).child; child != kNoItem; child = ItemOf(child).next) {
+      SKEIN_CHECK(!(ItemOf(child).key < ItemOf(item).key));
+      left.push_back(child);
+    }
+  }
+}
+
+}  // namespace skein

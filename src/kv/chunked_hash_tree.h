@@ -1,0 +1,203 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kv/chunk_hashes.h"
+#include "kv/pairing_heap.h"
+
+namespace skein {
+
+// Finds, among waiting requests, the best companion of those that are in the decode batch (the
+// chunked hash tree of FEATHER). The definitions, over the requests' hash vectors:
+//
+//   active       in the batch; the others wait
+//   working set  the (level, hash) pairs of the vectors of all active requests
+//   missing      of a waiting request: levels of its vector that are not in the working set
+//   tip          of the batch: the deepest level down to which all active vectors are equal; depth
+//   0
+//                where they part at once or none is active
+//
+// Hashes are cumulative, so a request's covered levels are the first ones, and the working set is a
+// tree. It is kept path-compressed: a node stands for a run of levels that the same requests share,
+// and ends where vectors part or one ends. There are fewer than two nodes per request, and an
+// operation touches the nodes between a request's own and the root, not its levels:
+//
+//            root            active: an active request lies below (the root always is)
+//           /    \           idle:   waiting requests only
+//      [0, 40)  [0, 7)       missing = length - end of the deepest active node above
+//       /    \ .
+//  [40, 41) [40, 90)
+//
+// Below one active node all requests of an idle subtree miss the same levels above it, so each node
+// keeps a heap of its idle children and its waiting requests by length, and one heap, the frontier,
+// holds the active nodes at and below the tip.
+//
+// Integers only. Memory grows with the most requests that were ever in the tree at a time (about
+// 250 bytes each) and with nothing else; no operation allocates below that. Two vectors with an
+// equal hash at a level are taken to be equal up to it; should that be false, a request may be
+// thought nearer than it is, and nothing else happens. Not thread-safe.
+class ChunkedHashTree {
+ public:
+  using Handle = int32_t;  // of a request in the tree; reused once it is gone
+
+  // Who is best.
+  //
+  // kFewestMissing is the literal rule. For requests of equal length it is at the same time the one
+  // that costs least tip depth: a request that leaves the tip's path at depth d misses length - d.
+  // For unequal ones it is not: beside a tip of 10 it takes a foreign request of one chunk (missing
+  // 1, tip 0 afterwards) before one that has the tip's 10 and 5 more (missing 5, tip 10), and the
+  // stop rule, shown the loss of 10, closes the batch on both.
+  //
+  // kLeastTipLoss, the engine's, asks for the least loss of tip depth first and for the fewest
+  // missing among those: the same choice wherever lengths are equal, and never a loss that another
+  // request would not have cost.
+  //
+  // Both ask for the priority before anything else, and settle ties by rank, arrival, handle.
+  enum class Choice { kFewestMissing, kLeastTipLoss };
+
+  struct Rank {
+    int32_t priority = 0;
+    int64_t rank = 0;  // what the order policy says
+    uint64_t arrival = 0;
+    auto operator<=>(const Rank&) const = default;
+  };
+
+  // What adding a request would do.
+  struct Candidate {
+    Handle request = 0;
+    int32_t num_missing = 0;
+    int32_t tip_before = 0;  // depth
+    int32_t tip_after = 0;
+    int32_t num_peers = 0;  // other waiting requests that share the first tip_after levels with it
+    bool operator==(const Candidate&) const = default;
+  };
+
+  explicit ChunkedHashTree(Choice choice);
+
+  // Makes room, so that nothing allocates up to so many requests.
+  void Reserve(int32_t num_requests);
+
+  // A new waiting request. What `hashes` views stays as it is until the request is gone.
+  // REQUIRES: at least one chunk. O(nodes above it + log(levels)) comparisons.
+  Handle Insert(const ChunkHashes& hashes, const Rank& rank);
+  // Puts a waiting request into the batch.
+  void Add(Handle request);
+  // An active request is gone.
+  void Finish(Handle request);
+  // A waiting request is gone.
+  void Remove(Handle request);
+
+  // The best waiting request, or none. Kept until anything changes; else O(nodes above the tip).
+  std::optional<Candidate> FindBest();
+  // Of any waiting request.
+  Candidate Evaluate(Handle request) const;
+
+  int32_t num_waiting() const { return nodes_[kRoot].num_waiting; }
+  int32_t num_active() const { return nodes_[kRoot].num_active; }
+  int32_t tip_depth() const { return nodes_[tip_].end; }
+  int32_t num_nodes() const { return static_cast<int32_t>(nodes_.size() - free_nodes_.size()); }
+  bool active(Handle request) const { return requests_[request].active; }
+
+  // Aborts unless all structures agree. O(requests * levels).
+  void CheckIntegrity() const;
+
+ private:
+  static constexpr int32_t kRoot = 0;
+  static constexpr int32_t kNone = -1;
+
+  // `distance` is a request's length inside the heap of a node, its missing count in the frontier.
+  struct Key {
+    int32_t priority = 0;
+    int32_t distance = 0;
+    int64_t rank = 0;
+    uint64_t arrival = 0;
+    Handle request = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+  enum class Heap : uint8_t { kNowhere, kParents, kFrontier };
+
+  struct Node {
+    int32_t parent = kNone;
+    int32_t end = 0;  // it stands for levels [parent's end, end)
+    uint64_t first_hash = 0;
+    Handle witness = kNone;  // some request below it: its vector has the node's hashes
+    int32_t num_active = 0;  // requests at and below it
+    int32_t num_waiting = 0;
+    int32_t first_child = kNone;  // active ones before idle ones
+    int32_t last_child = kNone;
+    int32_t next = kNone;  // siblings
+    int32_t prev = kNone;
+    Handle first_member = kNone;  // requests whose vector ends here
+    int32_t heap = kNoItem;       // of idle children and waiting members
+    Heap where = Heap::kNowhere;  // the heap in which `item` is
+    bool above_tip = false;       // strictly
+    HeapItem<Key> item;
+  };
+  struct Entry {
+    ChunkHashes hashes;
+    int32_t node = kNone;
+    Handle next = kNone;  // members of the node
+    Handle prev = kNone;
+    bool active = false;
+    bool in_tree = false;
+    HeapItem<Key> item;
+  };
+
+  // Items of heaps: nodes by their index, requests by its complement.
+  friend class PairingHeaps<ChunkedHashTree>;
+  HeapItem<Key>& ItemOf(int32_t item) {
+    return item >= 0 ? nodes_[item].item : requests_[~item].item;
+  }
+  const HeapItem<Key>& ItemOf(int32_t item) const {
+    return item >= 0 ? nodes_[item].item : requests_[~item].item;
+  }
+  PairingHeaps<ChunkedHashTree> heaps() { return PairingHeaps<ChunkedHashTree>(this); }
+
+  bool IsActive(int32_t node) const { return node == kRoot || nodes_[node].num_active > 0; }
+  uint64_t HashAt(Handle request, int32_t level) const { return requests_[request].hashes[level]; }
+
+  // Which child of `parent` begins with `hash`.
+  size_t SlotOf(int32_t parent, uint64_t hash) const;
+  void Index(int32_t node);
+  void Unindex(int32_t node);
+  void GrowSlots(size_t num_slots);
+
+  // Structure.
+  int32_t NewNode();
+  Handle NewEntry();
+  int32_t Locate(Handle request);
+  int32_t Split(int32_t node, int32_t level);
+  int32_t NewLeaf(int32_t parent, Handle request);
+  void LinkChild(int32_t node);
+  void UnlinkChild(int32_t node);
+  void Discard(Handle request);
+  void DeleteLeaf(int32_t node);
+  int32_t MergeIntoChild(int32_t node);
+
+  // Counts, heaps and the tip.
+  void Account(int32_t node, int32_t waiting, int32_t active);
+  void Place(int32_t node);
+  void TakeOut(int32_t node);
+  void LowerTip();
+  void RaiseTip();
+  bool Better(const Candidate& a, const Candidate& b) const;
+  void CheckNode(int32_t node) const;
+  void CheckHeap(int32_t root, int32_t node, int64_t* num_items) const;
+
+  const Choice choice_;
+  std::vector<Node> nodes_;
+  std::vector<Entry> requests_;
+  std::vector<int32_t> free_nodes_;
+  std::vector<Handle> free_requests_;
+  // Open addressing with linear probing; a power of two, at most half full.
+  std::vector<int32_t> slots_;
+  int32_t frontier_ = kNoItem;
+  int32_t tip_ = kRoot;
+  bool best_is_known_ = false;
+  std::optional<Candidate> best_;
+};
+
+}  // namespace skein

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kv/chunked_hash_tree.h"
+#include "sched/sequence.h"
+#include "sched/stop_policy.h"
+
+namespace skein {
+
+struct FlockOptions {
+  StopOptions stop;
+  // A request that has waited so long is overdue: it is next, whatever it shares and whatever the
+  // stop rule says. At least 1.
+  TimeUs max_wait_us = 10'000'000;
+  int32_t blocks_per_chunk = 1;
+};
+
+// The decode set `flock`: who joins the batch next. Decode-class requests wait in a chunked hash
+// tree; the best companion of those that are in the batch is put to the stop policy. A scheduler's
+// round, while it has room:
+//
+//   Candidate --> cannot be admitted now --> PassOver --> Candidate ...
+//       |
+//       +------> can be ------------------> Approves --> yes: Join --> Candidate ...
+//                                               |
+//                                               +------> no: closed until EndRound
+//
+// Priorities go first: a request is only ever passed by requests of its own or a more urgent one.
+// Within a priority nobody who is overdue is passed by anyone who came later: an overdue request
+// that cannot be admitted now closes the set until it can. So no request waits longer than the
+// bound and then until those before it have been admitted, however lonely its prefix.
+//
+// A request counts as in the batch from Join to Leave, also while it is preempted: it is the first
+// to come back. Its rank among equals is what it was when it entered.
+//
+// The stop policy's reward: a step counts if it decodes and at most as many prefill tokens share it
+// as decode tokens; its tokens, of both kinds, over its time. They cost the same but in attention,
+// and without the prefill tokens adding anyone would seem to slow down the step that prefills it.
+// Not thread-safe. Allocates nothing while no more requests are in it than were before.
+class Flock {
+ public:
+  // `learned`: what the policy continues from, or null.
+  explicit Flock(const FlockOptions& options, const StopTable* learned = nullptr);
+
+  // A request begins to wait. REQUIRES: its prompt is hashed; `sequence`, whose hashes are viewed,
+  // stays until Leave.
+  void Enter(Sequence* sequence, TimeUs now_us);
+  // A waiting request joins the batch, asked for or not.
+  void Join(RequestRecord* request, TimeUs now_us);
+  // A request, waiting or in the batch, is gone. Does nothing for one that never entered.
+  void Leave(RequestRecord* request);
+
+  // Who is next; null where nobody waits or the set is closed for this round.
+  Sequence* Candidate(TimeUs now_us);
+  // The candidate cannot be admitted now: another one may be, in this round. False where none may.
+  bool PassOver(TimeUs now_us);
+  // Whether the candidate is to join.
+  bool Approves(TimeUs now_us);
+  // No further request is added to this batch: the round ends.
+  void EndRound();
+  // A step took so long.
+  void ObserveStep(int64_t num_decode_tokens, int64_t num_prefill_tokens, TimeUs duration_us);
+
+  int32_t num_waiting() const { return tree_.num_waiting() + static_cast<int32_t>(aside_.size()); }
+  int32_t num_active() const { return tree_.num_active(); }
+  // Tokens, in whole chunks, that all of the batch share.
+  int64_t tip_tokens() const;
+  struct Counters {
+    uint64_t joined = 0;
+    uint64_t overdue = 0;  // of these
+    uint64_t stops = 0;    // rounds that the stop policy ended
+    bool operator==(const Counters&) const = default;
+  };
+  const Counters& counters() const { return counters_; }
+  // What has been learned; null where nothing can be.
+  const StopTable* table() const { return policy_->table(); }
+
+  void CheckIntegrity() const;
+
+ private:
+  static constexpr int32_t kNone = -1;
+  // A round looks past so many requests that cannot be admitted.
+  static constexpr size_t kMaxPassedOver = 8;
+
+  struct Member {
+    Sequence* sequence = nullptr;
+    ChunkHashes hashes;
+    ChunkedHashTree::Handle handle = kNone;  // kNone: passed over in this round
+    TimeUs entered_us = 0;
+    int32_t prev = kNone;  // of those that wait, in the order in which they entered
+    int32_t next = kNone;
+    bool active = false;
+  };
+
+  struct Choice {
+    int32_t member = kNone;
+    bool overdue = false;
+    bool approved = false;
+  };
+
+  void Plant(int32_t member);
+  void Uproot(int32_t member);
+  void LinkWaiting(int32_t member);
+  void UnlinkWaiting(int32_t member);
+  int32_t FirstOverdue(int32_t priority, TimeUs now_us) const;
+  const Choice& Choose(TimeUs now_us);
+
+  const FlockOptions options_;
+  const std::unique_ptr<StopPolicy> policy_;
+  ChunkedHashTree tree_{ChunkedHashTree::Choice::kLeastTipLoss};
+  std::vector<Member> members_;
+  std::vector<int32_t> free_members_;
+  std::vector<int32_t> member_of_;  // by handle
+  int32_t first_waiting_ = kNone;
+  int32_t last_waiting_ = kNone;
+  std::vector<int32_t> aside_;  // passed over in this round
+  std::optional<Choice> choice_;
+  bool closed_ = false;  // for this round
+  Counters counters_;
+};
+
+}  // namespace skein

@@ -1,0 +1,61 @@
+#include "sched/radix_orders.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+namespace skein {
+namespace {
+
+using Node = RadixTree::Node;
+
+struct Weights {
+  std::unordered_map<const Node*, int64_t> below;  // waiting requests at and under a node
+  std::unordered_map<const Node*, std::vector<int32_t>> at;
+
+  int64_t Of(const Node* node) const {
+    const auto found = below.find(node);
+    return found == below.end() ? 0 : found->second;
+  }
+};
+
+void Visit(const Node& node, const Weights& weights, std::vector<int32_t>* order) {
+  std::vector<const Node*> children;
+  for (const auto& [token, child] : node.children) {
+    if (weights.Of(child.get()) > 0) children.push_back(child.get());
+  }
+  std::ranges::stable_sort(children, std::ranges::greater{},
+                           [&](const Node* child) { return weights.Of(child); });
+  for (const Node* child : children) Visit(*child, weights, order);
+  if (const auto found = weights.at.find(&node); found != weights.at.end()) {
+    order->insert(order->end(), found->second.begin(), found->second.end());
+  }
+}
+
+}  // namespace
+
+std::vector<int32_t> LpmOrder(const RadixTree& cached,
+                              std::span<const std::span<const int32_t>> waiting) {
+  std::vector<int32_t> lengths, order(waiting.size());
+  for (const std::span<const int32_t> tokens : waiting) {
+    lengths.push_back(cached.Match(tokens).num_tokens);
+  }
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](int32_t i) { return lengths[i]; });
+  return order;
+}
+
+std::vector<int32_t> DfsWeightOrder(const RadixTree& cached,
+                                    std::span<const std::span<const int32_t>> waiting) {
+  Weights weights;
+  for (int32_t i = 0; i < std::ssize(waiting); ++i) {
+    const Node* node = cached.Match(waiting[i]).node;
+    weights.at[node].push_back(i);
+    for (; node != nullptr; node = node->parent) ++weights.below[node];
+  }
+  std::vector<int32_t> order;
+  Visit(cached.root(), weights, &order);
+  return order;
+}
+
+}  // namespace skein

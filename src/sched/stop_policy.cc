@@ -1,0 +1,167 @@
+#include "sched/stop_policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "base/random.h"
+
+namespace skein {
+namespace {
+
+class NeverStop final : public StopPolicy {
+ public:
+  bool ShouldAdd(const StopQuestion&) override { return true; }
+};
+
+class HeuristicStop final : public StopPolicy {
+ public:
+  explicit HeuristicStop(const StopOptions& options) : options_(options) {}
+
+  bool ShouldAdd(const StopQuestion& question) override {
+    const int32_t lost = question.lost_tokens;
+    if (question.batch_size == 0 || lost <= 0) return true;
+    if (question.batch_size < options_.small_batch) return lost <= options_.max_lost_tokens_small;
+    if (lost <= options_.max_lost_tokens) return true;
+    return lost <= options_.max_lost_tokens_peers && question.num_peers >= question.batch_size;
+  }
+
+ private:
+  const StopOptions options_;
+};
+
+// What the learned policies have in common: the table and the decisions that wait for a reward.
+class LearnedStop : public StopPolicy {
+ public:
+  LearnedStop(const StopOptions& options, const StopTable* learned) : options_(options) {
+    if (learned != nullptr) table_ = *learned;
+    SKEIN_CHECK(learned == nullptr || table_.rule == options.rule);
+    table_.rule = options.rule;
+    pending_.reserve(kMaxPending);
+  }
+
+  bool ShouldAdd(const StopQuestion& question) final {
+    if (question.batch_size == 0) return true;
+    const int32_t state = StopState(question).index();
+    const StopTable::Action action = Choose(table_.cells[state]);
+    if (pending_.size() < kMaxPending) {
+      if (building_) pending_.back().next_state = state;
+      pending_.push_back({state, action});
+      building_ = action == StopTable::kAdd;
+    } else {
+      building_ = false;
+    }
+    return action == StopTable::kAdd;
+  }
+
+  void EndBuilding() final { building_ = false; }
+
+  void Reward(double tokens_per_s) final {
+    building_ = false;
+    if (pending_.empty()) return;
+    table_.best_reward = std::max(table_.best_reward, tokens_per_s);
+    table_.num_decisions += std::ssize(pending_);
+    ++table_.num_batches;
+    // Backwards, so that a value travels through the whole batch at once.
+    for (auto it = pending_.rbegin(); it != pending_.rend(); ++it) Learn(*it, tokens_per_s);
+    pending_.clear();
+  }
+
+  const StopTable* table() const final { return &table_; }
+
+ protected:
+  struct Decision {
+    int32_t state = 0;
+    StopTable::Action action = StopTable::kStop;
+    int32_t next_state = -1;  // of the next question of the same batch; -1: it was the last
+  };
+
+  virtual StopTable::Action Choose(const StopTable::Cells& cells) = 0;
+  virtual void Learn(const Decision& decision, double reward) = 0;
+
+  const StopOptions options_;
+  StopTable table_;
+
+ private:
+  std::vector<Decision> pending_;
+  bool building_ = false;  // the last of pending_ may be followed by another of its batch
+};
+
+// Upper confidence bounds over (state, action), S being all decisions (UCB1, Auer, Cesa-Bianchi and
+// Fischer, 2002, with c for its square root of 2).
+class BanditStop final : public LearnedStop {
+ public:
+  using LearnedStop::LearnedStop;
+
+ private:
+  StopTable::Action Choose(const StopTable::Cells& cells) override {
+    return Score(cells[StopTable::kAdd]) >= Score(cells[StopTable::kStop]) ? StopTable::kAdd
+                                                                           : StopTable::kStop;
+  }
+
+  double Score(const StopTable::Cell& cell) const {
+    if (cell.count == 0) return std::numeric_limits<double>::infinity();
+    const double log_all = std::log(std::max(1.0, static_cast<double>(table_.num_decisions)));
+    const double bonus = std::sqrt(log_all / static_cast<double>(cell.count));
+    return cell.value + options_.exploration * table_.best_reward * bonus;
+  }
+
+  void Learn(const Decision& decision, double reward) override {
+    StopTable::Cell& cell = table_.cells[decision.state][decision.action];
+    ++cell.count;
+    cell.value += (reward - cell.value) / static_cast<double>(cell.count);
+  }
+};
+
+// Q += alpha (r + gamma max Q' - Q). The reward is that of the batch as built, so r is 0 but for
+// the last decision, which has no Q'.
+class QLearningStop final : public LearnedStop {
+ public:
+  QLearningStop(const StopOptions& options, const StopTable* learned)
+      : LearnedStop(options, learned), random_(options.seed) {}
+
+ private:
+  StopTable::Action Choose(const StopTable::Cells& cells) override {
+    const int64_t visits = cells[0].count + cells[1].count;
+    const double epsilon =
+        options_.epsilon_start * std::pow(options_.epsilon_decay, static_cast<double>(visits));
+    if (random_.Uniform() < std::max(epsilon, options_.epsilon_floor)) {
+      return random_.OneIn(2) ? StopTable::kAdd : StopTable::kStop;
+    }
+    return cells[StopTable::kAdd].value >= cells[StopTable::kStop].value ? StopTable::kAdd
+                                                                         : StopTable::kStop;
+  }
+
+  void Learn(const Decision& decision, double reward) override {
+    double target = reward;
+    if (decision.next_state >= 0) {
+      const StopTable::Cells& next = table_.cells[decision.next_state];
+      target = options_.gamma * std::max(next[0].value, next[1].value);
+    }
+    StopTable::Cell& cell = table_.cells[decision.state][decision.action];
+    ++cell.count;
+    const double rate = std::max(options_.alpha, 1.0 / static_cast<double>(cell.count));
+    cell.value += rate * (target - cell.value);
+  }
+
+  Random random_;
+};
+
+}  // namespace
+
+std::unique_ptr<StopPolicy> MakeStopPolicy(const StopOptions& options, const StopTable* learned) {
+  switch (options.rule) {
+    case StopRule::kNever:
+      return std::make_unique<NeverStop>();
+    case StopRule::kHeuristic:
+      return std::make_unique<HeuristicStop>(options);
+    case StopRule::kBandit:
+      return std::make_unique<BanditStop>(options, learned);
+    case StopRule::kQLearning:
+      return std::make_unique<QLearningStop>(options, learned);
+  }
+  SKEIN_CHECK(false);
+}
+
+}  // namespace skein
