@@ -9,6 +9,7 @@
 #include "apps/commands.h"
 #include "apps/model_info.h"
 #include "apps/model_init.h"
+#include "apps/model_mil_command.h"
 #include "io/model_dir.h"
 #include "io/safetensors_writer.h"
 #include "model/shapes.h"
@@ -104,10 +105,11 @@ void AddInfo(CLI::App* model, int* exit_status) {
 }  // namespace
 
 void AddModelCommand(CLI::App* app, int* exit_status) {
-  CLI::App* model = app->add_subcommand("model", "Make and describe models");
+  CLI::App* model = app->add_subcommand("model", "Make, describe and plan for models");
   model->require_subcommand(1);
   AddInit(model, exit_status);
   AddInfo(model, exit_status);
+  AddModelMilCommand(model, exit_status);
 }
 
 }  // namespace skein

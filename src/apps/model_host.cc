@@ -131,11 +131,19 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   if (!options.kv_cache_memory.empty()) {
     SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes, ParseByteSize(options.kv_cache_memory));
   }
+  if (!options.memory.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(runtime.memory_bytes, ParseByteSize(options.memory));
+  }
+  EngineConfig config;
+  config.preset = options.scheduling;
+  config.execution = options.execution;
+  config.retention = options.retention;
+  SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(config));
+  runtime.execution = memory.execution;
+  runtime.retention = memory.retention;
   if (options.show_progress) runtime.progress = ShowProgress(name_);
   SKEIN_ASSIGN_OR_RETURN(runtime_, CpuRuntime::Load(runtime));
 
-  EngineConfig config;
-  config.preset = options.scheduling;
   config.vocab_size = runtime_->config().vocab_size;
   config.max_model_len = runtime_->max_model_len();
   config.num_kv_blocks = runtime_->num_kv_blocks();
@@ -203,7 +211,8 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
       ->capture_default_str();
   app->add_option("--scheduling", o->scheduling,
                   "Scheduling preset: prelude (shared prefixes computed once, fair between "
-                  "clients), feather (who shares a prefix decodes together), "
+                  "clients), prefill-only (long prompts in little "
+                  "memory), feather (who shares a prefix decodes together), "
                   "chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm or request-level")
       ->capture_default_str();
   app->add_option("--decode-set", o->decode_set,
@@ -254,6 +263,15 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
   // An option of its own, so that it has an environment variable of its own.
   app->add_flag("--no-enable-prefix-caching", o->no_enable_prefix_caching,
                 "Compute every prompt whole");
+  app->add_option("--memory", o->memory,
+                  "Instead of --kv-cache-memory: all that is taken beside the weights. What a "
+                  "prompt of --max-model-len tokens needs comes first; the rest is the cache's");
+  app->add_option("--execution", o->execution,
+                  "How prompts are computed: plain, or hybrid (all but attention in chunks, in "
+                  "little memory); default: the preset's");
+  app->add_option("--retention", o->retention,
+                  "What is kept of the keys and values of requests of one pass: all, prefix (the "
+                  "part that fits) or none; default: the preset's");
   app->add_option("--chat-template", o->chat_template,
                   "A Jinja chat template file to use instead of the model's own");
   app->add_option("--rerank-template", o->rerank_template,

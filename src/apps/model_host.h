@@ -39,6 +39,9 @@ struct ModelHostOptions {
   int32_t max_logprobs = 20;
   std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose
   KvStorage kv_storage = KvStorage::kPaged;
+  std::string memory;     // of everything beside the weights; empty: not limited
+  std::string execution;  // empty: the preset's, like `retention`
+  std::string retention;
   bool enable_prefix_caching = true;
   bool no_enable_prefix_caching = false;  // the other spelling; wins
   bool plain_attention = false;           // read shared prefixes once for each request

@@ -13,11 +13,12 @@ namespace skein {
 namespace {
 
 // Arrivals are at most max_queued_requests. A request that is queued or running is cancelled at
-// most once as a whole and once by sample; running ones hold a block, a slot, or wait for those
-// back.
+// most once as a whole and once by sample; running ones hold a block, a slot, or a token of the
+// step, or wait for those back.
 size_t MaxEvents(const EngineConfig& config) {
   const auto queued = static_cast<size_t>(config.max_queued_requests);
-  const auto running = static_cast<size_t>(config.num_kv_blocks) + config.max_num_seqs;
+  const auto running = static_cast<size_t>(config.num_kv_blocks) + config.max_num_seqs +
+                       config.max_num_batched_tokens;
   return queued + (queued + 2 * running) * (1 + static_cast<size_t>(config.max_num_seqs));
 }
 

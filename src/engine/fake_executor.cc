@@ -169,7 +169,12 @@ void FakeExecutor::CheckRows(const std::vector<PlanRow>& rows,
     for (const PlanRow& row : *part) {
       SKEIN_CHECK(!row.tokens.empty() && sequences.insert(row.sequence).second);
       const auto end = row.begin + static_cast<int64_t>(row.tokens.size());
-      SKEIN_CHECK(std::ssize(row.block_table) == BlocksFor(end));
+      // Full blocks before the row; a part of one, too, unless it is copied.
+      const int32_t before =
+          row.fork.num_tokens > 0 ? row.begin / kBlockTokens : BlocksFor(row.begin);
+      SKEIN_CHECK(std::ssize(row.block_table) >= before);
+      SKEIN_CHECK(std::ssize(row.block_table) <= BlocksFor(end));
+      SKEIN_CHECK(std::ssize(row.block_table) == BlocksFor(end) || options_.discards_kv);
       CheckFork(row);
       for (int32_t i = 0; i < std::ssize(row.block_table); ++i) {
         const BlockId block = row.block_table[i];
@@ -200,9 +205,9 @@ void FakeExecutor::CheckFork(const PlanRow& row) const {
     return;
   }
   SKEIN_CHECK(row.parent != 0 && row.fork.num_tokens == row.begin % kBlockTokens);
-  SKEIN_CHECK(row.fork.to == row.block_table[row.begin / kBlockTokens]);
-  SKEIN_CHECK(row.fork.from != row.fork.to && row.fork.from >= 0 &&
-              row.fork.from < options_.num_kv_blocks);
+  SKEIN_CHECK(row.fork.from >= 0 && row.fork.from < options_.num_kv_blocks);
+  const size_t to = row.begin / kBlockTokens;
+  SKEIN_CHECK(to >= row.block_table.size() || row.block_table[to] != row.fork.from);
 }
 
 void FakeExecutor::Copy(const std::vector<BlockCopy>& copies) {
@@ -219,7 +224,11 @@ void FakeExecutor::Copy(const std::vector<BlockCopy>& copies) {
 }
 
 FakeExecutor::Slot& FakeExecutor::At(const PlanRow& row, int32_t position) {
-  const BlockId block = row.block_table[position / kBlockTokens];
+  const size_t index = position / kBlockTokens;
+  if (index >= row.block_table.size()) {
+    return own_slots_[position - row.block_table.size() * kBlockTokens];
+  }
+  const BlockId block = row.block_table[index];
   return slots_[size_t{kBlockTokens} * block + position % kBlockTokens];
 }
 
@@ -247,8 +256,12 @@ void FakeExecutor::PromptLogprobsOfRow(const PlanRow& row, StepResults* results)
 }
 
 void FakeExecutor::ComputeRow(const PlanRow& row, StepResults* results) {
-  std::copy_n(slots_.begin() + std::ptrdiff_t{kBlockTokens} * row.fork.from, row.fork.num_tokens,
-              slots_.begin() + std::ptrdiff_t{kBlockTokens} * row.fork.to);
+  const auto num_own = static_cast<int64_t>(row.begin + row.tokens.size()) -
+                       std::ssize(row.block_table) * kBlockTokens;
+  own_slots_.assign(std::max<int64_t>(0, num_own), Slot{});
+  for (int32_t i = 0; i < row.fork.num_tokens; ++i) {
+    At(row, row.begin - row.fork.num_tokens + i) = slots_[size_t{kBlockTokens} * row.fork.from + i];
+  }
   uint64_t history = 0;
   for (int32_t position = 0; position < row.begin; ++position) {
     const Slot& slot = At(row, position);

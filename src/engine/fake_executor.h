@@ -25,6 +25,7 @@ class FakeExecutor final : public Executor {
     // Every so many operators Resume returns kPreempted, once each; 0: only when told to.
     int32_t preempt_every = 0;
     int64_t step_us = 0;               // real time that a step takes
+    bool discards_kv = false;          // block tables may end before their rows
     bool reads_whole_prompts = false;  // rows that read an embedding or classes must be whole
   };
 
@@ -60,7 +61,8 @@ class FakeExecutor final : public Executor {
   Slot& At(const PlanRow& row, int32_t position);
 
   Options options_;
-  std::vector<Slot> slots_;  // [num_kv_blocks][kBlockTokens]
+  std::vector<Slot> slots_;      // [num_kv_blocks][kBlockTokens]
+  std::vector<Slot> own_slots_;  // of the row at hand, behind what its block table covers
   int64_t num_steps_ = 0;
   int64_t num_operators_ = 0;
 };

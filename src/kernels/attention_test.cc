@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -116,7 +117,8 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
     return {random_, dtype, head_dim, num_keys / kKvBlockTokens + 4, amx ? 0.0f : kNaN};
   }
 
-  // Runs the rows as one tile; each must equal the reference, which knows of no other row.
+  // Runs the rows as one tile, at times over their own q, with blocks from a random one on as the
+  // caller's own, under other ids. Each row must equal the reference, which knows of no other row.
   ::testing::AssertionResult Check(const PagedMemory& memory, const std::vector<Row>& rows,
                                    float q_scale) {
     const KvLayout& layout = memory.layout;
@@ -125,20 +127,34 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
     std::vector<float> q_values = random_.Floats(rows.size() * d, layout.dtype, Range::kPlain);
     for (float& x : q_values) x *= q_scale;  // a power of two
     const TypedArray q(q_values, layout.dtype);
-    TypedArray out(std::vector<float>(rows.size() * d), layout.dtype);
+    const bool in_place = random_.Integer(0, 1) == 1;
+    TypedArray out(in_place ? q_values : std::vector<float>(rows.size() * d), layout.dtype);
+    const int32_t first_own = random_.Integer(0, layout.num_blocks);
+    KvLayout call_layout = layout;
+    call_layout.num_blocks = first_own + 1000;
+    std::map<const Sequence*, std::vector<int32_t>> tables;
+    for (const Row& row : rows) {
+      std::vector<int32_t>& table = tables[row.sequence];
+      table = row.sequence->block_table;
+      for (int32_t& block : table) block += block < first_own ? 0 : 1000;
+    }
     std::vector<AttentionRow> tile;
     std::vector<float> expected(rows.size() * d);
     for (size_t r = 0; r < rows.size(); ++r) {
       const auto& [sequence, num_keys] = rows[r];
-      tile.push_back({q.At(r * d), out.At(r * d), num_keys,
-                      static_cast<int32_t>(sequence->block_table.size()),
-                      sequence->block_table.data()});
+      const std::vector<int32_t>& table = tables[sequence];
+      tile.push_back({in_place ? out.At(r * d) : q.At(r * d), out.At(r * d), num_keys,
+                      static_cast<int32_t>(table.size()), table.data()});
       reference::Attention(reference::ClassOf(GetParam(), layout.dtype),
                            {&q_values[r * d], sequence->k.data(), sequence->v.data(), num_keys, d,
                             scale, layout.dtype},
                            &expected[r * d]);
     }
-    kernels_->Attention({.rows = tile, .kv = memory.kv(), .layout = &layout, .scale = scale});
+    kernels_->Attention({.rows = tile,
+                         .kv = memory.kv(),
+                         .own_kv = memory.kv() + first_own * layout.block_bytes(),
+                         .layout = &call_layout,
+                         .scale = scale});
     for (float x : expected) {
       if (std::isnan(x)) return ::testing::AssertionFailure() << "NaN expected: a useless case";
     }

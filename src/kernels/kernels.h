@@ -40,7 +40,7 @@ struct GemmCall {
 // One query row of an attention tile: one position of one query head.
 struct AttentionRow {
   const void* q = nullptr;               // [head_dim] in the compute type
-  void* out = nullptr;                   // [head_dim] in the compute type
+  void* out = nullptr;                   // [head_dim] in the compute type; may be q
   int32_t num_keys = 0;                  // keys [0, num_keys) are visible; >= 1
   int32_t num_blocks = 0;                // of the block table; covers num_keys
   const int32_t* block_table = nullptr;  // of its sequence: ids of KV blocks
@@ -52,7 +52,10 @@ struct AttentionRow {
 // those of each row alone.
 struct AttentionCall {
   std::span<const AttentionRow> rows;
-  const std::byte* kv = nullptr;     // layer and KV head's part of block 0; see KvLayout
+  const std::byte* kv = nullptr;  // layer and KV head's part of block 0; see KvLayout
+  // Block ids from layout->num_blocks on lie here: the KV head's part of the first of those, which
+  // belong to the caller. Null where there are none.
+  const std::byte* own_kv = nullptr;
   const KvLayout* layout = nullptr;  // head_dim <= kMaxHeadDim
   float scale = 1.0f;
 };

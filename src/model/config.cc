@@ -7,6 +7,7 @@
 
 #include "io/json_file.h"
 #include "io/safetensors.h"
+#include "kernels/packed_weight.h"
 #include "model/config_fields.h"
 #include "model/encoder_config.h"
 #include "model/rope_config.h"
@@ -339,6 +340,10 @@ int64_t ModelConfig::NumParameters() const {
     total += size;
   }
   return total;
+}
+
+int32_t ModelConfig::intermediate_padded() const {
+  return (intermediate_size + kPanelCols - 1) / kPanelCols * kPanelCols;
 }
 
 int64_t ModelConfig::KvBytesPerToken(DType dtype) const {

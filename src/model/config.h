@@ -64,6 +64,8 @@ struct ModelConfig {
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  // generation_config.json's if present, else config.json's
 
+  // intermediate_size rounded up to whole weight panels (kernels/packed_weight.h).
+  int32_t intermediate_padded() const;
   bool is_encoder() const { return architecture >= Architecture::kBert; }
   std::string ArchitectureName() const;  // with its head: "BertForSequenceClassification"
   int64_t NumParameters() const;

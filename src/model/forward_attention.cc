@@ -8,10 +8,27 @@
 
 namespace skein {
 
-bool ForwardPass::ShareFirstStep(const ForwardRow& a, const ForwardRow& b) const {
+namespace {
+
+constexpr size_t kCollectBytes = size_t{1} << 20;  // of a ticket
+
+int32_t CollectTickets(size_t bytes) {
+  return static_cast<int32_t>((bytes + kCollectBytes - 1) / kCollectBytes);
+}
+
+void CopyPart(int32_t ticket, const void* from, void* to, size_t bytes) {
+  const size_t begin = ticket * kCollectBytes;
+  std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
+              std::min(kCollectBytes, bytes - begin));
+}
+
+}  // namespace
+
+bool ForwardPass::ShareFirstStep(int32_t a, int32_t b) const {
   constexpr size_t kBlocks = kKeysPerAmxStep / kKvBlockTokens;
-  return a.begin + 1 >= kKeysPerAmxStep && b.begin + 1 >= kKeysPerAmxStep &&
-         std::equal(a.block_table.begin(), a.block_table.begin() + kBlocks, b.block_table.begin());
+  return batch_.rows[a].begin + 1 >= kKeysPerAmxStep &&
+         batch_.rows[b].begin + 1 >= kKeysPerAmxStep &&
+         std::ranges::equal(Table(a).first(kBlocks), Table(b).first(kBlocks));
 }
 
 // Rows that share leading blocks come together in tiles, so that one walk reads those blocks for
@@ -19,7 +36,7 @@ bool ForwardPass::ShareFirstStep(const ForwardRow& a, const ForwardRow& b) const
 // their block tables.
 void ForwardPass::CutTiles() {
   const auto before = [this](int32_t a, int32_t b) {
-    const auto x = batch_.rows[a].block_table, y = batch_.rows[b].block_table;
+    const auto x = Table(a), y = Table(b);
     const size_t both = std::min(x.size(), y.size());
     const int order = std::memcmp(x.data(), y.data(), both * sizeof(int32_t));
     return order != 0 ? order < 0 : x.size() != y.size() ? x.size() < y.size() : a < b;
@@ -29,12 +46,12 @@ void ForwardPass::CutTiles() {
   std::sort(sorted_rows_.begin(), sorted_rows_.end(), before);
   tiles_.clear();
   tile_pieces_.clear();
-  const ForwardRow* last_row = nullptr;
+  int32_t last_row = -1;
   for (const int32_t r : sorted_rows_) {
     const ForwardRow& row = batch_.rows[r];
-    bool joins = context_.share_attention && last_row != nullptr &&
+    bool joins = context_.share_attention && last_row >= 0 &&
                  tiles_.back().num_tokens + row.num_tokens <= tile_tokens() &&
-                 ShareFirstStep(*last_row, row);
+                 ShareFirstStep(last_row, r);
     for (int32_t i = 0; i < row.num_tokens; joins = false) {
       const int32_t count = std::min(tile_tokens(), row.num_tokens - i);
       if (!joins) tiles_.push_back({static_cast<int32_t>(tile_pieces_.size()), 0, 0});
@@ -43,18 +60,24 @@ void ForwardPass::CutTiles() {
       tiles_.back().num_tokens += count;
       i += count;
     }
-    last_row = &row;
+    last_row = r;
   }
+}
+
+std::byte* ForwardPass::KvBlock(int32_t block, std::byte* own) const {
+  const KvLayout& layout = context_.kv_layout;
+  if (block < layout.num_blocks) return context_.kv + layout.Offset(cursor_.layer, block, 0);
+  return own + (block - layout.num_blocks) * layout.block_bytes();
 }
 
 void ForwardPass::RotateAndStore(int32_t ticket) {
   const ModelConfig& c = config();
   const KvLayout& layout = context_.kv_layout;
-  const Piece& piece = blocks_[ticket];
+  const Piece& piece = blocks_[chunk_block_[cursor_.row_chunk] + ticket];
   const ForwardRow& row = batch_.rows[piece.row];
   const int32_t first_position = row.begin + piece.first_token - row.first_token;
-  const int32_t block = row.block_table[first_position / kKvBlockTokens];
-  std::byte* kv = context_.kv + layout.Offset(cursor_.layer, block, 0);  // the first head's
+  const int32_t block = Table(piece.row)[first_position / kKvBlockTokens];
+  std::byte* kv = KvBlock(block, workspace_.own_kv_out);
   // A block that changed hands still holds its former owner's keys and values. Zero them: the
   // attention may read, though never see, what lies behind the last key. A fork's block too is new.
   const bool forks = row.fork.num_tokens > 0 && piece.first_token == row.first_token;
@@ -71,10 +94,10 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
       call.cos = context_.rope->cos(first_position + i);
       call.sin = context_.rope->sin(first_position + i);
     }
-    call.x = workspace_.qkv + token * qkv_width();
+    call.x = workspace_.qkv + (token - chunk_begin_) * qkv_width();
     call.num_heads = c.num_heads;
     call.norm = layer().q_norm.empty() ? nullptr : layer().q_norm.data();
-    call.out = workspace_.q + token * q_width() * t_;
+    call.out = workspace_.q_out + token * q_width() * t_;
     context_.kernels->Rotate(call);
     call.x += q_width();
     call.num_heads = 1;
@@ -91,11 +114,38 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
 
 void ForwardPass::Fork(int32_t ticket) {
   const KvLayout& layout = context_.kv_layout;
-  const ForwardFork& fork = batch_.rows[forks_[ticket]].fork;
+  const int32_t r = forks_[ticket];
+  const ForwardFork& fork = batch_.rows[r].fork;
+  const std::byte* from = KvBlock(fork.from, workspace_.own_kv);
+  std::byte* to = KvBlock(Table(r)[batch_.rows[r].begin / kKvBlockTokens], workspace_.own_kv);
   for (int32_t head = 0; head < layout.num_kv_heads; ++head) {
-    layout.CopySlots(context_.kv + layout.Offset(cursor_.layer, fork.from, head),
-                     context_.kv + layout.Offset(cursor_.layer, fork.to, head), fork.num_tokens);
+    const size_t offset = head * layout.head_bytes();
+    layout.CopySlots(from + offset, to + offset, fork.num_tokens);
   }
+}
+
+int32_t ForwardPass::NumCollectTickets() const {
+  if (limits_.chunk_outputs != ChunkOutputs::kCollected) return 0;
+  const size_t tokens = batch_.num_tokens();
+  if (cursor_.op == Operator::kCollectX) {
+    return CollectTickets(tokens * config().hidden_size * sizeof(float));
+  }
+  return CollectTickets(tokens * q_width() * t_) +
+         CollectTickets(num_own_blocks_ * context_.kv_layout.block_bytes());
+}
+
+void ForwardPass::CollectQkv(int32_t ticket) {
+  const size_t q_bytes = size_t(batch_.num_tokens()) * q_width() * t_;
+  const int32_t kv_ticket = ticket - CollectTickets(q_bytes);
+  if (kv_ticket < 0) return CopyPart(ticket, workspace_.q_out, workspace_.q, q_bytes);
+  CopyPart(kv_ticket, workspace_.own_kv_out, workspace_.own_kv,
+           num_own_blocks_ * context_.kv_layout.block_bytes());
+}
+
+// To where q was.
+void ForwardPass::CollectX(int32_t ticket) {
+  CopyPart(ticket, workspace_.x_out, workspace_.q,
+           size_t(batch_.num_tokens()) * config().hidden_size * sizeof(float));
 }
 
 void ForwardPass::Attention(int32_t ticket) {
@@ -113,21 +163,22 @@ void ForwardPass::Attention(int32_t ticket) {
   for (int32_t p = 0; p < tile.num_pieces; ++p) {
     const Piece& piece = tile_pieces_[tile.first_piece + p];
     const ForwardRow& row = batch_.rows[piece.row];
-    const auto num_blocks = static_cast<int32_t>(row.block_table.size());
+    const std::span<const int32_t> table = Table(piece.row);
     for (int32_t i = 0; i < piece.num_tokens; ++i) {
       const size_t token = piece.first_token + i;
       const int32_t position = row.begin + piece.first_token - row.first_token + i;
       const int32_t num_keys = c.is_encoder() ? row.num_tokens : position + 1;
       for (int32_t h = head; h < last_head; ++h) {
         const size_t offset = (token * q_width() + size_t(h) * c.head_dim) * t_;
-        rows[num_rows++] = {workspace_.q + offset, workspace_.attn + offset, num_keys, num_blocks,
-                            row.block_table.data()};
+        rows[num_rows++] = {workspace_.q + offset, workspace_.attn + offset, num_keys,
+                            static_cast<int32_t>(table.size()), table.data()};
       }
     }
   }
   context_.kernels->Attention({
       .rows = {rows, num_rows},
       .kv = context_.kv + context_.kv_layout.Offset(cursor_.layer, 0, kv_head),
+      .own_kv = workspace_.own_kv + kv_head * context_.kv_layout.head_bytes(),
       .layout = &context_.kv_layout,
       .scale = scale_,
   });

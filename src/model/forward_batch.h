@@ -11,21 +11,27 @@ namespace skein {
 
 // How a row takes over the tail of a prefix that ends inside a block: positions
 // [begin - num_tokens, begin), layer by layer. What was stored there before the pass, or is stored
-// by another row of the pass (the parent), becomes the row's own before it attends to it.
+// by another row of the pass (the parent), becomes the row's own before it attends to it: it is
+// copied into the first slots of the row's block of these positions.
 struct ForwardFork {
-  int32_t from = 0;        // the block that holds the tail, in its first slots
-  int32_t to = 0;          // the row's own block of these positions; only its first slots change
+  int32_t from = 0;        // the block that holds the tail, in its first slots; not the row's own
   int32_t num_tokens = 0;  // slots, below kKvBlockTokens; 0: no fork
 };
 
 // Consecutive tokens of one sequence; keys and values of its positions [0, begin) are in the cache,
 // or are computed by another row of the same pass, its parent, whose blocks its table begins with.
 // An encoder's row is a whole sequence: begin is 0.
+//
+// Where the table ends before the row does, the rest of its keys and values lie in memory of the
+// pass, one layer at a time, and are gone when it ends:
+//
+//   0            begin         block_table.size() blocks        begin + num_tokens
+//   |-- in KV ---|-- computed, kept --|-- computed, the pass's own --|
 struct ForwardRow {
   int32_t first_token = 0;               // index of its first token in the batch
   int32_t num_tokens = 0;                // >= 1
   int32_t begin = 0;                     // position of its first token
-  std::span<const int32_t> block_table;  // covers positions [0, begin + num_tokens)
+  std::span<const int32_t> block_table;  // covers positions [0, begin) but for a fork, or more
   ForwardFork fork = {};                 // with num_tokens == begin % kKvBlockTokens, or none
   // Encoders: the first position of the second segment.
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();

@@ -231,8 +231,7 @@ TEST_P(ForwardBitsTest, ForestsOfOnePass) {
       }
       batch.AddRow(tokens[child], cut, blocks[child], false);
       if (cut % kKvBlockTokens == 0) continue;
-      batch.rows.back().fork = {parent_blocks[num_shared], blocks[child][num_shared],
-                                cut % kKvBlockTokens};
+      batch.rows.back().fork = {parent_blocks[num_shared], cut % kKvBlockTokens};
     }
     const auto logits = testing::RunPass(pass_.get(), model_->vocab());
     ASSERT_EQ(logits.size(), size_t(kLength - cut));

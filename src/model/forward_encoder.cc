@@ -33,12 +33,12 @@ void ForwardPass::EmbedEncoder(int32_t ticket) {
 }
 
 void ForwardPass::Up(int32_t ticket) {
-  const int32_t padded = context_.weights->intermediate_padded();
+  const int32_t padded = config().intermediate_padded();
   const ProductCut& cut = gate_up_cut_;
   const int32_t row = cut.row_begin(ticket);
   const int32_t col = cut.col_begin(ticket);
   const int32_t end = std::min(col + cut.cols, padded);
-  const int32_t num_rows = std::min(cut.rows, batch_.num_tokens() - row);
+  const int32_t num_rows = std::min(cut.rows, chunk_tokens_ - row);
   const int64_t ld = padded;
   float* out = workspace_.up + row * ld;
   context_.kernels->Gemm({

@@ -29,13 +29,13 @@ void ForwardPass::NormRow(const std::vector<float>& weight, const std::vector<fl
 }
 
 void ForwardPass::Norm(int32_t ticket, const std::vector<float>& weight,
-                       const std::vector<float>& bias) {
+                       const std::vector<float>& bias, float* x) {
   const size_t hidden = config().hidden_size;
   const int32_t begin = ticket * kTokensPerTicket;
-  const int32_t end = std::min(begin + kTokensPerTicket, batch_.num_tokens());
+  const int32_t end = std::min(begin + kTokensPerTicket, chunk_tokens_);
   for (int32_t i = begin; i < end; ++i) {
     std::byte* h = workspace_.h + i * hidden * t_;
-    NormRow(weight, bias, workspace_.x + i * hidden, h);
+    NormRow(weight, bias, x + (chunk_begin_ + i) * hidden, h);
     if (int8()) Quantize(i, h, config().hidden_size);
   }
 }
@@ -47,7 +47,7 @@ void ForwardPass::Quantize(int64_t i, const std::byte* row, int32_t n) {
 
 void ForwardPass::QuantizeTokens(int32_t ticket, const std::byte* a, int64_t lda, int32_t n) {
   const int32_t begin = ticket * kTokensPerTicket;
-  const int32_t end = std::min(begin + kTokensPerTicket, batch_.num_tokens());
+  const int32_t end = std::min(begin + kTokensPerTicket, chunk_tokens_);
   for (int64_t i = begin; i < end; ++i) Quantize(i, a + i * lda * static_cast<int64_t>(t_), n);
 }
 
@@ -78,9 +78,30 @@ void ForwardPass::Product(int32_t ticket, const ProductCut& cut, const std::byte
   });
 }
 
+void ForwardPass::OProj(int32_t ticket) {
+  const int64_t hidden = config().hidden_size;
+  float* out = workspace_.x_out + chunk_begin_ * hidden;
+  const float* x = workspace_.x + chunk_begin_ * hidden;
+  if (out != x) {
+    const int32_t row = o_cut_.row_begin(ticket), col = o_cut_.col_begin(ticket);
+    const int32_t cols = std::min(o_cut_.cols, config().hidden_size - col);
+    for (int64_t i = row; i < std::min(row + o_cut_.rows, chunk_tokens_); ++i) {
+      std::copy_n(x + i * hidden + col, cols, out + i * hidden + col);
+    }
+  }
+  Product(ticket, o_cut_, workspace_.attn + size_t(chunk_begin_) * q_width() * t_, q_width(),
+          chunk_tokens_, layer().o, layer().o_bias, true, out, hidden);
+}
+
+void ForwardPass::DownProj(int32_t ticket) {
+  const int64_t hidden = config().hidden_size;
+  Product(ticket, down_cut_, workspace_.act, config().intermediate_padded(), chunk_tokens_,
+          layer().down, layer().down_bias, true, workspace_.x_out + chunk_begin_ * hidden, hidden);
+}
+
 void ForwardPass::GateUp(int32_t ticket) {
   const ModelConfig& c = config();
-  const int32_t padded = context_.weights->intermediate_padded();
+  const int32_t padded = config().intermediate_padded();
   const ProductCut& cut = gate_up_cut_;
   const int32_t row = cut.row_begin(ticket);
   const int32_t col = cut.col_begin(ticket);
@@ -90,7 +111,7 @@ void ForwardPass::GateUp(int32_t ticket) {
       .a = rows.a,
       .lda = rows.lda,
       .a_scales = rows.scales,
-      .m = std::min(cut.rows, batch_.num_tokens() - row),
+      .m = std::min(cut.rows, chunk_tokens_ - row),
       .w = &layer().gate_up,
       .n_begin = col,
       .n_end = std::min(col + cut.cols, padded),

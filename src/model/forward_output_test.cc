@@ -256,20 +256,20 @@ INSTANTIATE_TEST_SUITE_P(Models, HeadGoldenTest,
                          });
 
 TEST(ForwardWorkspace, LogitsOfALongPromptNeedAFixedAmount) {
-  ModelWeights weights;  // of the 0.6B shape, without the weights
-  weights.config.vocab_size = 151936;
-  weights.config.hidden_size = 1024;
-  weights.config.intermediate_size = 3072;
-  weights.config.num_heads = 16;
-  weights.config.num_kv_heads = 8;
-  weights.config.head_dim = 128;
+  ModelConfig config;  // of the 0.6B shape
+  config.vocab_size = 151936;
+  config.hidden_size = 1024;
+  config.intermediate_size = 3072;
+  config.num_heads = 16;
+  config.num_kv_heads = 8;
+  config.head_dim = 128;
   const ForwardLimits limits = {.max_tokens = 512};
-  const size_t bytes = ForwardWorkspace::OutputBytes(weights, limits);
+  const size_t bytes = ForwardWorkspace::OutputBytes(config, DType::kBf16, limits);
   EXPECT_LE(bytes, size_t{64} << 20);
   EXPECT_GE(bytes, size_t{64} * 151936 * 4);
   // However many tokens a pass takes.
-  EXPECT_EQ(ForwardWorkspace::OutputBytes(weights, {.max_tokens = 32768}), bytes);
-  EXPECT_LE(bytes, ForwardWorkspace::Bytes(weights, limits));
+  EXPECT_EQ(ForwardWorkspace::OutputBytes(config, DType::kBf16, {.max_tokens = 32768}), bytes);
+  EXPECT_LE(bytes, ForwardWorkspace::Bytes(config, DType::kBf16, limits));
 }
 
 }  // namespace

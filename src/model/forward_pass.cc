@@ -6,14 +6,23 @@
 #include "base/check.h"
 
 namespace skein {
+namespace {
+
+ForwardLimits WithHead(ForwardLimits limits, const ModelWeights& weights) {
+  limits.dense_width = weights.dense_width();
+  limits.int8 = weights.matrix_dtype == DType::kInt8;
+  return limits;
+}
+
+}  // namespace
 
 ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& limits)
     : context_(context),
-      limits_(limits),
+      limits_(WithHead(limits, *context.weights)),
       scale_(static_cast<float>(1.0 / std::sqrt(double(context.weights->config.head_dim)))),
       t_(SizeOf(context.weights->dtype)),
-      workspace_(*context.weights, limits) {
-  SKEIN_CHECK(limits.max_tokens >= 1 && limits.max_logit_rows >= 1);
+      workspace_(context.weights->config, context.weights->dtype, limits_) {
+  SKEIN_CHECK(limits.max_tokens >= 1 && limits.max_logit_rows >= 1 && limits.max_own_blocks >= 0);
   const KvLayout& kv = context.kv_layout;
   SKEIN_CHECK(kv.dtype == context.weights->dtype && kv.num_layers == config().num_layers);
   SKEIN_CHECK(kv.num_kv_heads == config().num_kv_heads && kv.head_dim == config().head_dim);
@@ -23,6 +32,7 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
   batch_.logit_tokens.reserve(tokens);
   blocks_.reserve(tokens);
   forks_.reserve(tokens);
+  own_table_begin_.reserve(tokens);
   tiles_.reserve(tokens);
   tile_pieces_.reserve(tokens);
   sorted_rows_.reserve(tokens);
@@ -34,39 +44,56 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
 void ForwardPass::Begin() {
   SKEIN_CHECK(batch_.num_tokens() >= 1 && batch_.num_tokens() <= limits_.max_tokens);
   for (const int32_t token : batch_.tokens) SKEIN_CHECK(token >= 0 && token < config().vocab_size);
-  const int32_t max_positions =
-      config().is_encoder() ? config().max_position : context_.rope->num_positions();
-  for (const ForwardRow& row : batch_.rows) {
-    const int32_t end = row.begin + row.num_tokens;
-    SKEIN_CHECK(row.begin >= 0 && end <= max_positions);
-    SKEIN_CHECK(row.begin == 0 || !config().is_encoder());
-    SKEIN_CHECK(row.block_table.size() >= size_t(CeilDiv(end, kKvBlockTokens)));
-    for (const int32_t block : row.block_table) {
-      SKEIN_CHECK(block >= 0 && block < context_.kv_layout.num_blocks);
-    }
-    if (row.fork.num_tokens == 0) continue;
-    SKEIN_CHECK(row.fork.num_tokens == row.begin % kKvBlockTokens);
-    SKEIN_CHECK(row.fork.to == row.block_table[row.begin / kKvBlockTokens]);
-    SKEIN_CHECK(row.fork.from != row.fork.to && row.fork.from >= 0 &&
-                row.fork.from < context_.kv_layout.num_blocks);
-  }
+  for (const ForwardRow& row : batch_.rows) CheckRow(row);
+  MakeTables();
   CutRows();
   CutTiles();
   CutOutputs();
-  const int32_t m = batch_.num_tokens();
-  const int threads = context_.team->num_threads();
-  const auto cut = [&](int32_t n, int32_t k) {
-    return CutProduct(Shape(m, n, k, context_.weights->matrix_dtype), threads);
-  };
-  const ModelConfig& c = config();
-  qkv_cut_ = cut(qkv_width(), c.hidden_size);
-  o_cut_ = cut(c.hidden_size, q_width());
-  // A ticket takes as many columns of gate as of up.
-  gate_up_cut_ =
-      cut(context_.weights->intermediate_padded(), (c.is_encoder() ? 1 : 2) * c.hidden_size);
-  down_cut_ = cut(c.hidden_size, c.intermediate_size);
+  chunk_tokens_ = 0;
   cursor_ = {};
   outputs_taken_ = false;
+}
+
+void ForwardPass::CheckRow(const ForwardRow& row) const {
+  const int32_t max_positions =
+      config().is_encoder() ? config().max_position : context_.rope->num_positions();
+  SKEIN_CHECK(row.begin >= 0 && row.begin + row.num_tokens <= max_positions);
+  SKEIN_CHECK(row.begin == 0 || !config().is_encoder());
+  const bool forks = row.fork.num_tokens > 0;
+  const int32_t needed = forks ? row.begin / kKvBlockTokens : CeilDiv(row.begin, kKvBlockTokens);
+  SKEIN_CHECK(std::ssize(row.block_table) >= needed);
+  for (const int32_t block : row.block_table) {
+    SKEIN_CHECK(block >= 0 && block < context_.kv_layout.num_blocks);
+  }
+  if (!forks) return;
+  SKEIN_CHECK(row.fork.num_tokens == row.begin % kKvBlockTokens);
+  SKEIN_CHECK(row.fork.from >= 0 && row.fork.from < context_.kv_layout.num_blocks);
+  const size_t to = row.begin / kKvBlockTokens;
+  SKEIN_CHECK(to >= row.block_table.size() || row.block_table[to] != row.fork.from);
+}
+
+void ForwardPass::MakeTables() {
+  own_tables_.clear();
+  own_table_begin_.clear();
+  num_own_blocks_ = 0;
+  for (const ForwardRow& row : batch_.rows) {
+    const auto num_kept = static_cast<int32_t>(row.block_table.size());
+    const int32_t num_own = CeilDiv(row.begin + row.num_tokens, kKvBlockTokens) - num_kept;
+    own_table_begin_.push_back(num_own > 0 ? static_cast<int32_t>(own_tables_.size()) : -1);
+    if (num_own <= 0) continue;
+    own_tables_.insert(own_tables_.end(), row.block_table.begin(), row.block_table.end());
+    for (int32_t i = 0; i < num_own; ++i) {
+      own_tables_.push_back(context_.kv_layout.num_blocks + num_own_blocks_++);
+    }
+  }
+  SKEIN_CHECK(num_own_blocks_ <= limits_.max_own_blocks);
+}
+
+std::span<const int32_t> ForwardPass::Table(int32_t row) const {
+  const ForwardRow& r = batch_.rows[row];
+  if (own_table_begin_[row] < 0) return r.block_table;
+  const int32_t size = CeilDiv(r.begin + r.num_tokens, kKvBlockTokens);
+  return std::span(own_tables_).subspan(own_table_begin_[row], size);
 }
 
 ProductShape ForwardPass::Shape(int32_t m, int32_t n, int32_t k, DType dtype) const {
@@ -76,17 +103,41 @@ ProductShape ForwardPass::Shape(int32_t m, int32_t n, int32_t k, DType dtype) co
 
 void ForwardPass::CutRows() {
   blocks_.clear();
+  chunk_block_.clear();
   forks_.clear();
   for (int32_t r = 0; r < static_cast<int32_t>(batch_.rows.size()); ++r) {
     const ForwardRow& row = batch_.rows[r];
     if (row.fork.num_tokens > 0) forks_.push_back(r);
     for (int32_t i = 0; i < row.num_tokens;) {
+      const int32_t token = row.first_token + i;
+      const int32_t in_chunk = token % limits_.chunk();
+      if (in_chunk == 0) chunk_block_.push_back(static_cast<int32_t>(blocks_.size()));
       const int32_t left_in_block = kKvBlockTokens - (row.begin + i) % kKvBlockTokens;
-      const int32_t count = std::min(left_in_block, row.num_tokens - i);
-      blocks_.push_back({r, row.first_token + i, count});
+      const int32_t left = std::min(left_in_block, limits_.chunk() - in_chunk);
+      const int32_t count = std::min(left, row.num_tokens - i);
+      blocks_.push_back({r, token, count});
       i += count;
     }
   }
+  chunk_block_.push_back(static_cast<int32_t>(blocks_.size()));
+}
+
+// Takes on chunk cursor_.row_chunk: cuts its products.
+void ForwardPass::BeginRowChunk() {
+  chunk_begin_ = cursor_.row_chunk * limits_.chunk();
+  const int32_t m = std::min(limits_.chunk(), batch_.num_tokens() - chunk_begin_);
+  if (m == chunk_tokens_) return;
+  chunk_tokens_ = m;
+  const int threads = context_.team->num_threads();
+  const auto cut = [&](int32_t n, int32_t k) {
+    return CutProduct(Shape(m, n, k, context_.weights->matrix_dtype), threads);
+  };
+  const ModelConfig& c = config();
+  qkv_cut_ = cut(qkv_width(), c.hidden_size);
+  o_cut_ = cut(c.hidden_size, q_width());
+  // A ticket takes as many columns of gate as of up.
+  gate_up_cut_ = cut(c.intermediate_padded(), (c.is_encoder() ? 1 : 2) * c.hidden_size);
+  down_cut_ = cut(c.hidden_size, c.intermediate_size);
 }
 
 ForwardStatus ForwardPass::Run(const std::atomic<bool>* stop) {
@@ -111,7 +162,10 @@ bool ForwardPass::Finished() const {
 void ForwardPass::Advance() {
   cursor_.next_ticket = 0;
   outputs_taken_ = false;
-  if (cursor_.op == Operator::kDownProj) {
+  if (cursor_.op == Operator::kRope) return EndRowChunk(Operator::kAttnNorm);
+  if (cursor_.op == Operator::kDownProj) return EndRowChunk(Operator::kQuantizeAttn);
+  if (cursor_.op == Operator::kCollectX) {
+    workspace_.EndLayer();
     const bool last = ++cursor_.layer == config().num_layers;
     cursor_.op = last ? Operator::kFinalNorm : Operator::kAttnNorm;
     if (last) cursor_.layer = 0;
@@ -121,22 +175,36 @@ void ForwardPass::Advance() {
   } else {
     cursor_.op = static_cast<Operator>(static_cast<int>(cursor_.op) + 1);
   }
+  if (cursor_.op == Operator::kAttnNorm || cursor_.op == Operator::kQuantizeAttn) BeginRowChunk();
   if (cursor_.op == Operator::kFinalNorm && !Finished()) BeginChunk();
+}
+
+// Behind the last operator of a group that goes chunk by chunk: its first for the next chunk, or
+// what follows it.
+void ForwardPass::EndRowChunk(Operator first) {
+  const bool last = chunk_begin_ + chunk_tokens_ == batch_.num_tokens();
+  cursor_.row_chunk = last ? 0 : cursor_.row_chunk + 1;
+  cursor_.op = last ? static_cast<Operator>(static_cast<int>(cursor_.op) + 1) : first;
+  if (!last) BeginRowChunk();
 }
 
 int32_t ForwardPass::NumTickets() const {
   switch (cursor_.op) {
     case Operator::kEmbed:
+      return CeilDiv(batch_.num_tokens(), kTokensPerTicket);
     case Operator::kAttnNorm:
     case Operator::kMlpNorm:
-      return CeilDiv(batch_.num_tokens(), kTokensPerTicket);
+      return CeilDiv(chunk_tokens_, kTokensPerTicket);
     case Operator::kQuantizeAttn:
     case Operator::kQuantizeAct:
-      return int8() ? CeilDiv(batch_.num_tokens(), kTokensPerTicket) : 0;
+      return int8() ? CeilDiv(chunk_tokens_, kTokensPerTicket) : 0;
     case Operator::kQkvProj:
       return qkv_cut_.num_tickets();
     case Operator::kRope:
-      return static_cast<int32_t>(blocks_.size());
+      return chunk_block_[cursor_.row_chunk + 1] - chunk_block_[cursor_.row_chunk];
+    case Operator::kCollectQkv:
+    case Operator::kCollectX:
+      return NumCollectTickets();
     case Operator::kFork:
       return static_cast<int32_t>(forks_.size());
     case Operator::kAttention:
@@ -160,37 +228,38 @@ int32_t ForwardPass::NumTickets() const {
 
 void ForwardPass::RunTicket(int32_t ticket) {
   const ModelConfig& c = config();
-  const int32_t m = batch_.num_tokens();
   ForwardWorkspace& w = workspace_;
   switch (cursor_.op) {
     case Operator::kEmbed:
       return c.is_encoder() ? EmbedEncoder(ticket) : Embed(ticket);
     case Operator::kAttnNorm:
-      return Norm(ticket, layer().attn_norm, layer().attn_norm_bias);
+      return Norm(ticket, layer().attn_norm, layer().attn_norm_bias, w.x);
     case Operator::kQkvProj:
-      return Product(ticket, qkv_cut_, w.h, c.hidden_size, m, layer().qkv, layer().qkv_bias, false,
-                     w.qkv, qkv_width());
+      return Product(ticket, qkv_cut_, w.h, c.hidden_size, chunk_tokens_, layer().qkv,
+                     layer().qkv_bias, false, w.qkv, qkv_width());
     case Operator::kRope:
       return RotateAndStore(ticket);
+    case Operator::kCollectQkv:
+      return CollectQkv(ticket);
     case Operator::kFork:
       return Fork(ticket);
     case Operator::kAttention:
       return Attention(ticket);
     case Operator::kQuantizeAttn:
-      return QuantizeTokens(ticket, w.attn, q_width(), q_width());
+      return QuantizeTokens(ticket, w.attn + size_t(chunk_begin_) * q_width() * t_, q_width(),
+                            q_width());
     case Operator::kOProj:
-      return Product(ticket, o_cut_, w.attn, q_width(), m, layer().o, layer().o_bias, true, w.x,
-                     c.hidden_size);
+      return OProj(ticket);
     case Operator::kMlpNorm:
-      return Norm(ticket, layer().mlp_norm, layer().mlp_norm_bias);
+      return Norm(ticket, layer().mlp_norm, layer().mlp_norm_bias, w.x_out);
     case Operator::kGateUpProj:
       return c.is_encoder() ? Up(ticket) : GateUp(ticket);
     case Operator::kQuantizeAct:
-      return QuantizeTokens(ticket, w.act, context_.weights->intermediate_padded(),
-                            c.intermediate_size);
+      return QuantizeTokens(ticket, w.act, config().intermediate_padded(), c.intermediate_size);
     case Operator::kDownProj:
-      return Product(ticket, down_cut_, w.act, context_.weights->intermediate_padded(), m,
-                     layer().down, layer().down_bias, true, w.x, c.hidden_size);
+      return DownProj(ticket);
+    case Operator::kCollectX:
+      return CollectX(ticket);
     case Operator::kFinalNorm:
       return FinalNorm(ticket);
     case Operator::kOutput:

@@ -60,8 +60,9 @@ class ForwardPass {
   ForwardPass(const ForwardContext& context, const ForwardLimits& limits);
 
   // Sets up the pass over batch(), which the caller has filled; runs no operator. REQUIRES: 1 to
-  // max_tokens tokens, ids in [0, vocab), positions within the rope table, blocks in the layout;
-  // the model has the heads that are asked for; rows pooled by kMean or kCls begin at position 0.
+  // max_tokens tokens, ids in [0, vocab), positions within the rope table, blocks in the layout, at
+  // most max_own_blocks blocks beyond the rows' tables; the model has the heads that are asked for;
+  // rows pooled by kMean or kCls begin at position 0.
   void Begin();
   ForwardBatch& batch() { return batch_; }
 
@@ -98,11 +99,19 @@ class ForwardPass {
     int32_t num_tokens = 0;
   };
 
+  void CheckRow(const ForwardRow& row) const;
+  // The row's block table: its own blocks have ids from kv_layout.num_blocks on.
+  std::span<const int32_t> Table(int32_t row) const;
+  void MakeTables();
   void CutRows();
+  void BeginRowChunk();
+  void EndRowChunk(Operator first);
+  // A block of the layer at hand, all heads of it; the row's own ones lie at `own`.
+  std::byte* KvBlock(int32_t block, std::byte* own) const;
   ProductShape Shape(int32_t m, int32_t n, int32_t k, DType dtype) const;
   void CutTiles();
   // Whether the attention of both rows starts with a step over the same blocks.
-  bool ShareFirstStep(const ForwardRow& a, const ForwardRow& b) const;
+  bool ShareFirstStep(int32_t a, int32_t b) const;
   int32_t group() const { return config().num_heads / config().num_kv_heads; }
   int32_t tile_tokens() const { return std::max(kMaxQueryRows / group(), 1); }
   void CutOutputs();
@@ -116,7 +125,9 @@ class ForwardPass {
 
   void Embed(int32_t ticket);
   void EmbedEncoder(int32_t ticket);
-  void Norm(int32_t ticket, const std::vector<float>& weight, const std::vector<float>& bias);
+  // Rows of x [max_tokens, hidden] to h.
+  void Norm(int32_t ticket, const std::vector<float>& weight, const std::vector<float>& bias,
+            float* x);
   // One row x [hidden] to `out` [hidden] in the compute type. An encoder's residual is the normed
   // row: it replaces x.
   void NormRow(const std::vector<float>& weight, const std::vector<float>& bias, float* x,
@@ -133,10 +144,15 @@ class ForwardPass {
   };
   GemmRows RowsFor(const PackedWeight& w, const std::byte* a, int64_t lda, int64_t row) const;
   bool int8() const { return context_.weights->matrix_dtype == DType::kInt8; }
-  // Row i, of n elements.
+  // Row i of the chunk, of n elements.
   void Quantize(int64_t i, const std::byte* row, int32_t n);
   void QuantizeTokens(int32_t ticket, const std::byte* a, int64_t lda, int32_t n);
+  void OProj(int32_t ticket);
+  void DownProj(int32_t ticket);
   void RotateAndStore(int32_t ticket);
+  int32_t NumCollectTickets() const;
+  void CollectQkv(int32_t ticket);
+  void CollectX(int32_t ticket);
   void Fork(int32_t ticket);
   void Attention(int32_t ticket);
   void GateUp(int32_t ticket);
@@ -170,8 +186,17 @@ class ForwardPass {
   bool outputs_taken_ = false;  // those of chunk cursor_.layer have been handed out
 
   // The batch, cut for this pass.
-  std::vector<Piece> blocks_;   // for kRope: tokens of one KV block
-  std::vector<int32_t> forks_;  // for kFork: rows
+  std::vector<Piece> blocks_;         // for kRope: tokens of one KV block and one chunk
+  std::vector<int32_t> chunk_block_;  // of each chunk the first of those, and their end
+  std::vector<int32_t> forks_;        // for kFork: rows
+  // Tables of the rows with blocks of the pass's own; of each row the first of its ids in there,
+  // or -1 where its own table covers it.
+  std::vector<int32_t> own_tables_;
+  std::vector<int32_t> own_table_begin_;
+  int32_t num_own_blocks_ = 0;
+  // The chunk at hand.
+  int32_t chunk_begin_ = 0;
+  int32_t chunk_tokens_ = 0;
   // For kAttention: tokens of one row, or of rows that share a prefix.
   std::vector<Tile> tiles_;
   std::vector<Piece> tile_pieces_;

@@ -6,8 +6,12 @@ namespace skein {
 
 // The operators of a forward pass in the order they run:
 //
-//   kEmbed, then for each layer kAttnNorm .. kDownProj, then for each chunk of wanted outputs
+//   kEmbed, then for each layer kAttnNorm .. kCollectX, then for each chunk of wanted outputs
 //   kFinalNorm, kOutput
+//
+// Within a layer kAttnNorm .. kRope and kQuantizeAttn .. kDownProj run chunk by chunk of tokens,
+// all of them for one chunk before the next; the others run whole.
+//
 // Of an encoder, whose norms follow the additions, kAttnNorm is that of the embeddings or of the
 // layer before, and a norm replaces x too; there is no rotation, no gate, and no output matrix.
 enum class Operator : uint8_t {
@@ -15,6 +19,7 @@ enum class Operator : uint8_t {
   kAttnNorm,      // h = norm(x)
   kQkvProj,       // qkv = h · Wqkv^T + b
   kRope,          // q/k norm, rotation; q rounded, k and v stored in the KV cache
+  kCollectQkv,    // for comparisons (ChunkOutputs::kCollected): q and the rows' own keys and values
   kFork,          // rows that begin inside a parent's block take over its keys and values
   kAttention,     // attn = softmax(q · K^T) · V
   kQuantizeAttn,  // attn as int8, for int8 weights
@@ -23,15 +28,17 @@ enum class Operator : uint8_t {
   kGateUpProj,    // act = silu(h · Wgate^T) * (h · Wup^T)
   kQuantizeAct,   // act as int8, for int8 weights
   kDownProj,      // x += act · Wdown^T + b
+  kCollectX,      // for comparisons: x
   kFinalNorm,     // h = norm(x), what the chunk needs only; pools embeddings
   kOutput,        // logits = h · Wout^T, all or some rows of Wout; classes = h · Whead^T + b
 };
 
-// Where a forward pass stands: the tickets of `op` before `next_ticket` are done, and so is every
-// operator before it.
+// Where a forward pass stands: the tickets of `op` on chunk `row_chunk` before `next_ticket` are
+// done, and so is everything before them.
 struct OperatorCursor {
   int32_t layer = 0;  // for kFinalNorm and kOutput: the chunk of outputs
   Operator op = Operator::kEmbed;
+  int32_t row_chunk = 0;  // of the batch's tokens
   int32_t next_ticket = 0;
 
   friend bool operator==(const OperatorCursor&, const OperatorCursor&) = default;

@@ -15,8 +15,6 @@
 namespace skein {
 namespace {
 
-int32_t RoundUp(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
-
 // A tensor that becomes rows [row_begin, row_begin + num_rows) of a packed matrix.
 struct RowSource {
   TensorView view;
@@ -96,7 +94,7 @@ class WeightsLoader {
     const std::string mlp = prefix + "mlp.";
     const int32_t hidden = config_.hidden_size;
     const int32_t intermediate = config_.intermediate_size;
-    const int32_t padded = weights_.intermediate_padded();
+    const int32_t padded = weights_.config.intermediate_padded();
     SKEIN_RETURN_IF_ERROR(
         Vector(prefix + "post_attention_layernorm.weight", hidden, layer.mlp_norm));
     const std::vector<Part> gate_up = {{mlp + "gate_proj", 0, intermediate},
@@ -161,8 +159,8 @@ class WeightsLoader {
     SKEIN_RETURN_IF_ERROR(
         Linear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o, layer.o_bias));
     SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, layer.mlp_norm, layer.mlp_norm_bias));
-    SKEIN_RETURN_IF_ERROR(Linear({{names.up, 0, mlp}}, weights_.intermediate_padded(), hidden,
-                                 layer.gate_up, layer.gate_up_bias));
+    SKEIN_RETURN_IF_ERROR(Linear({{names.up, 0, mlp}}, weights_.config.intermediate_padded(),
+                                 hidden, layer.gate_up, layer.gate_up_bias));
     return Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias);
   }
 
@@ -354,8 +352,10 @@ class WeightsLoader {
 
 }  // namespace
 
-int32_t ModelWeights::intermediate_padded() const {
-  return RoundUp(config.intermediate_size, kPanelCols);
+int32_t ModelWeights::dense_width() const {
+  int32_t widest = 0;
+  for (const DenseWeights& dense : embedding_dense) widest = std::max(widest, dense.weight.n());
+  return widest;
 }
 
 int32_t ModelWeights::embedding_size() const {

@@ -77,8 +77,8 @@ struct ModelWeights {
 
   // Of what an EmbedSpec gets.
   int32_t embedding_size() const;
-  // intermediate_size rounded up to whole panels.
-  int32_t intermediate_padded() const;
+  // Of the widest Dense module; 0: there is none.
+  int32_t dense_width() const;
   // The embedding of a token, out [hidden].
   void EmbeddingRow(int32_t token, float* out) const;
   size_t bytes() const;

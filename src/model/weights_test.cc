@@ -121,7 +121,7 @@ class WeightsTest : public ::testing::Test {
       EXPECT_EQ(w.layers[1].qkv_bias[18 + r],
                 Rounded(layer + "self_attn.k_proj.bias", r, DType::kF32));
     }
-    ASSERT_EQ(w.intermediate_padded(), 32);
+    ASSERT_EQ(w.config.intermediate_padded(), 32);
     for (int32_t r = 0; r < 21; ++r) {
       ExpectRow(w.layers[1].gate_up, r, layer + "mlp.gate_proj.weight", r);
       ExpectRow(w.layers[1].gate_up, 32 + r, layer + "mlp.up_proj.weight", r);

@@ -7,10 +7,11 @@
 #include <utility>
 
 #include "base/check.h"
-#include "model/forward_workspace.h"
+#include "model/forward_pass.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/free_memory.h"
 #include "runtime/kv_memory.h"
+#include "runtime/memory_plan.h"
 
 namespace skein {
 namespace {
@@ -39,8 +40,10 @@ Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config)
   SKEIN_RETURN_IF_ERROR(at_least("max_num_seqs", options.max_num_seqs, 1));
   SKEIN_RETURN_IF_ERROR(at_least("kv_cache_bytes", options.kv_cache_bytes, 0));
   SKEIN_RETURN_IF_ERROR(at_least("num_kv_blocks", options.num_kv_blocks, 0));
-  if (options.kv_cache_bytes > 0 && options.num_kv_blocks > 0) {
-    return Invalid("num_kv_blocks", "and kv_cache_bytes exclude each other");
+  SKEIN_RETURN_IF_ERROR(at_least("memory_bytes", options.memory_bytes, 0));
+  SKEIN_RETURN_IF_ERROR(at_least("chunk_tokens", options.chunk_tokens, 0));
+  if ((options.kv_cache_bytes > 0) + (options.num_kv_blocks > 0) + (options.memory_bytes > 0) > 1) {
+    return Invalid("memory", "and the sizes of the KV memory exclude each other");
   }
   if (options.max_model_len > config.max_position) {
     return Invalid("max_model_len", "is " + std::to_string(options.max_model_len) +
@@ -70,10 +73,30 @@ int32_t MaxLogitRows(int32_t vocab_size) {
   return static_cast<int32_t>(std::clamp<int64_t>(rows, 1, ForwardLimits{}.max_logit_rows));
 }
 
+// The largest step where prompts have up to `max_model_len` tokens.
+ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& config,
+                        int32_t max_model_len) {
+  const StepBounds bounds =
+      StepBoundsOf(options.retention, max_model_len, options.max_num_batched_tokens);
+  const int32_t chunk = options.chunk_tokens > 0 ? options.chunk_tokens : kHybridChunkTokens;
+  int32_t dense_width = 0;
+  for (const DenseModule& module : options.dense) {
+    dense_width = std::max(dense_width, module.out_features);
+  }
+  return {
+      .max_tokens = bounds.max_tokens,
+      .max_logit_rows = std::min(options.max_num_batched_tokens, MaxLogitRows(config.vocab_size)),
+      .chunk_tokens = options.execution == Execution::kHybrid ? chunk : 0,
+      .max_own_blocks = bounds.max_own_blocks,
+      .chunk_outputs = options.chunk_outputs,
+      .dense_width = dense_width};
+}
+
 // How many KV blocks, and how long a sequence may become.
 struct KvPlan {
   int32_t num_blocks = 0;
   int32_t max_model_len = 0;
+  int64_t step_bytes = 0;  // where all memory is limited
 };
 
 Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& config,
@@ -102,15 +125,42 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
     }
   }
   num_blocks = std::min<int64_t>(num_blocks, std::numeric_limits<int32_t>::max());
-  const int64_t least = options.max_model_len > 0 ? blocks_per_seq : 1;
+  const bool keeps_all = options.retention == Retention::kAll;
+  const int64_t least = options.max_model_len > 0 && keeps_all ? blocks_per_seq : 1;
   if (num_blocks < least) {
     return Invalid("kv_cache_bytes", "allows " + std::to_string(num_blocks) + " blocks of " +
                                          std::to_string(block_bytes) + " bytes; one sequence of " +
                                          std::to_string(least == 1 ? kBlockTokens : wanted_len) +
                                          " tokens needs " + std::to_string(least));
   }
+  const int64_t kept_len = keeps_all ? num_blocks * kBlockTokens : wanted_len;
   return KvPlan{static_cast<int32_t>(num_blocks),
-                static_cast<int32_t>(std::min<int64_t>(wanted_len, num_blocks * kBlockTokens))};
+                static_cast<int32_t>(std::min<int64_t>(wanted_len, kept_len))};
+}
+
+// Splits options.memory_bytes, of which `fixed_bytes` are taken whatever the length.
+Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelConfig& config, DType dtype,
+                          int64_t fixed_bytes) {
+  SKEIN_RETURN_IF_ERROR(CheckMemory("memory", options.memory_bytes, options.memory_bytes));
+  const auto split = [&](int32_t max_model_len) {
+    return SplitMemory(
+        config, dtype, options.retention, [&](int32_t n) { return LimitsFor(options, config, n); },
+        options.memory_bytes, fixed_bytes, max_model_len, config.max_position);
+  };
+  if (const auto found = split(options.max_model_len)) {
+    return KvPlan{found->num_kv_blocks, found->max_model_len, found->temporary_bytes};
+  }
+  int32_t longest = 0;  // at the cost of the cache
+  for (int32_t step = 1 << 30; step > 0; step /= 2) {
+    if (longest <= config.max_position - step && split(longest + step)) longest += step;
+  }
+  const std::string memory = std::to_string(options.memory_bytes) + " bytes beside the weights";
+  if (options.max_model_len == 0 || longest == 0) {
+    return Invalid("memory", "is " + memory + ", which hold no prompt; " +
+                                 std::to_string(fixed_bytes) + " bytes are taken in any case");
+  }
+  return Invalid("max_model_len", "is " + std::to_string(options.max_model_len) + "; in " + memory +
+                                      " at most " + std::to_string(longest) + " tokens fit");
 }
 
 std::unique_ptr<RopeAngles> MakeRope(const ModelConfig& config, int32_t num_positions,
@@ -118,6 +168,31 @@ std::unique_ptr<RopeAngles> MakeRope(const ModelConfig& config, int32_t num_posi
   if (config.is_encoder()) return nullptr;
   return std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim), num_positions,
                                       team);
+}
+
+// Bytes that a pass takes beyond the sizes of its buffers, found by running one: large pages that
+// are begun, stacks, and what the libraries keep.
+int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Pooling pooling,
+                        ThreadTeam& team) {
+  constexpr int32_t kTokens = 512, kChunk = 256;
+  const ModelConfig& config = weights.config;
+  const int32_t tokens = std::min(kTokens, config.max_position);
+  const int64_t before = ResidentBytes();
+  const std::unique_ptr<RopeAngles> rope = MakeRope(config, tokens, team);
+  const ForwardLimits limits = {.max_tokens = tokens,
+                                .max_logit_rows = 1,
+                                .chunk_tokens = kChunk,
+                                .max_own_blocks = BlocksFor(tokens)};
+  const KvLayout no_blocks = {weights.dtype, config.num_layers, 0, config.num_kv_heads,
+                              config.head_dim};
+  ForwardPass pass({&weights, &kernels, rope.get(), no_blocks, nullptr, &team, pooling}, limits);
+  const std::vector<int32_t> prompt(tokens, 0);
+  pass.batch().AddRow(prompt, 0, {}, weights.output.n() > 0);
+  pass.Begin();
+  while (pass.Run(nullptr) != ForwardStatus::kDone) {
+  }
+  return std::max<int64_t>(
+      0, ResidentBytes() - before - TemporaryBytes(config, weights.dtype, limits, tokens));
 }
 
 class CpuRuntimeImpl final : public CpuRuntime {
@@ -135,7 +210,8 @@ class CpuRuntimeImpl final : public CpuRuntime {
         executor_({&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
                    options.pooling, options.share_attention},
                   limits, &kv_),
-        max_model_len_(plan.max_model_len) {}
+        max_model_len_(plan.max_model_len),
+        planned_bytes_(plan.step_bytes) {}
 
   Executor& executor() override { return executor_; }
   const ModelConfig& config() const override { return weights_.config; }
@@ -154,6 +230,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
             static_cast<int64_t>(kv_.layout().block_bytes()) * kv_.layout().num_layers,
         .rope_bytes = rope_ == nullptr ? 0 : static_cast<int64_t>(rope_->bytes()),
         .activation_bytes = static_cast<int64_t>(executor_.activation_bytes()),
+        .planned_bytes = planned_bytes_,
     };
   }
 
@@ -165,6 +242,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
   KvMemory kv_;
   CpuExecutor executor_;
   int32_t max_model_len_;
+  int64_t planned_bytes_;
 };
 
 }  // namespace
@@ -200,15 +278,23 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));
     weights.embedding_dense.push_back(std::move(dense));
   }
+  if (options.weights_loaded) options.weights_loaded();
   // Planned when the weights are there: what is free then can be had.
-  SKEIN_ASSIGN_OR_RETURN(const KvPlan plan, PlanKv(options, config, block_bytes));
-  const ForwardLimits limits = {
-      .max_tokens = options.max_num_batched_tokens,
-      .max_logit_rows = std::min(options.max_num_batched_tokens, MaxLogitRows(config.vocab_size)),
-  };
-  const size_t activation_bytes = ForwardWorkspace::Bytes(weights, limits);
-  SKEIN_RETURN_IF_ERROR(CheckMemory("max_num_batched_tokens", options.max_num_batched_tokens,
-                                    static_cast<int64_t>(activation_bytes)));
+  KvPlan plan;
+  if (options.memory_bytes > 0) {
+    const int64_t fixed_bytes =
+        std::max(FixedBytes(config, team->num_threads()),
+                 ProfileOverhead(weights, *kernels, options.pooling, *team));
+    SKEIN_ASSIGN_OR_RETURN(plan, PlanMemory(options, config, dtype, fixed_bytes));
+  } else {
+    SKEIN_ASSIGN_OR_RETURN(plan, PlanKv(options, config, block_bytes));
+  }
+  const ForwardLimits limits = LimitsFor(options, config, plan.max_model_len);
+  const int64_t step_bytes = TemporaryBytes(config, dtype, limits, plan.max_model_len);
+  const bool by_length = options.retention != Retention::kAll;
+  SKEIN_RETURN_IF_ERROR(CheckMemory(by_length ? "max_model_len" : "max_num_batched_tokens",
+                                    by_length ? plan.max_model_len : options.max_num_batched_tokens,
+                                    step_bytes));
   return std::unique_ptr<CpuRuntime>(std::make_unique<CpuRuntimeImpl>(
       std::move(team), std::move(kernels), std::move(weights), plan, limits, options));
 }

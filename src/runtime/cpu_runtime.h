@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,8 +13,10 @@
 #include "kernels/kernels.h"
 #include "model/config.h"
 #include "model/dense_module.h"
+#include "model/forward_workspace.h"
 #include "model/pooling.h"
 #include "model/weights.h"
+#include "sched/config.h"
 #include "skein/config.h"
 
 namespace skein {
@@ -35,7 +38,16 @@ struct CpuRuntimeOptions {
   bool share_attention = true;               // ForwardContext::share_attention
   int64_t kv_cache_bytes = 0;  // at most one of these two; neither: what max_num_seqs sequences of
   int32_t num_kv_blocks = 0;   // max_model_len need, at most half of the free memory
+  // Instead of those: all that is taken beside the weights. What a prompt of max_model_len tokens
+  // needs for itself comes first (a profile run at the start tells what that is beyond the sizes of
+  // its buffers); the rest is the KV memory.
+  int64_t memory_bytes = 0;
+  Execution execution = Execution::kPlain;
+  Retention retention = Retention::kAll;
+  int32_t chunk_tokens = 0;  // of hybrid execution
+  ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
   LoadProgress progress;
+  std::function<void()> weights_loaded;  // called once they are; of the rest nothing is taken yet
 };
 
 // Where the memory goes.
@@ -45,14 +57,15 @@ struct MemoryReport {
   int64_t kv_block_bytes = 0;  // one block of all layers
   int64_t rope_bytes = 0;
   int64_t activation_bytes = 0;  // of all steps that were alive at once
+  int64_t planned_bytes = 0;     // where memory is limited: what the largest step takes at most
 };
 
 // A model in memory, ready to run plans. Destroy every Task before it.
 class CpuRuntime {
  public:
   // Fails as LoadModelConfig, LoadWeights and SelectIsa do; kInvalidArgument names an option that
-  // is out of range or asks for more memory than is free, or kv_cache_bytes where it cannot hold
-  // one sequence of max_model_len.
+  // is out of range or asks for more memory than is free, or kv_cache_bytes or memory_bytes where
+  // it cannot hold one sequence of max_model_len.
   static Result<std::unique_ptr<CpuRuntime>> Load(const CpuRuntimeOptions& options);
   virtual ~CpuRuntime() = default;
 

@@ -87,6 +87,30 @@ TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
   EXPECT_EQ(short_memory.value()->max_model_len(), 64);
 }
 
+TEST(CpuRuntimeTest, SplitsALimitOnMemory) {
+  const int64_t memory = int64_t{24} << 20;
+  CpuRuntimeOptions options = {.model_dir = kModelDir,
+                               .threads = 1,
+                               .max_num_seqs = 2,
+                               .memory_bytes = memory,
+                               .execution = Execution::kHybrid,
+                               .retention = Retention::kPrefix};
+  const auto chosen = CpuRuntime::Load(options);
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+  const MemoryReport report = chosen.value()->Memory();
+  EXPECT_GT(report.planned_bytes, 0);
+  EXPECT_LE(report.planned_bytes + report.kv_bytes, memory);
+  EXPECT_GT(report.planned_bytes + report.kv_bytes + report.kv_block_bytes, memory);
+  EXPECT_EQ(chosen.value()->max_model_len(), chosen.value()->config().max_position);
+
+  options.memory_bytes = int64_t{1} << 20;
+  const Status too_small = CpuRuntime::Load(options).status();
+  EXPECT_EQ(too_small.param(), "memory");
+  EXPECT_NE(too_small.message().find("hold no prompt"), std::string::npos) << too_small.message();
+  options.num_kv_blocks = 3;
+  EXPECT_EQ(CpuRuntime::Load(options).status().param(), "memory");
+}
+
 // What a request got: per sample, tokens and their log-probabilities.
 struct Answer {
   std::vector<std::vector<TokenId>> tokens;

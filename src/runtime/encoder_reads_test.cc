@@ -27,19 +27,27 @@ using Rows = std::vector<std::vector<float>>;
 
 class EncoderReadsTest : public ::testing::Test {
  protected:
-  void Load(const std::string& name, Pooling pooling = Pooling::kMean) {
+  // With `prefill_only` that preset, and a pool of one block, which encoders have no use for then.
+  void Load(const std::string& name, Pooling pooling = Pooling::kMean, bool prefill_only = false) {
     const std::string dir = SKEIN_SOURCE_DIR "/tests/data/encoders/" + name;
     engine_ = nullptr;
+    const std::string preset = prefill_only ? "prefill-only" : "prelude";
+    const int32_t num_kv_blocks = prefill_only ? 1 : 40;
+    const MemoryChoices memory = MemoryChoicesOf({.preset = preset}).value();
     runtime_ = CpuRuntime::Load({.model_dir = dir,
                                  .threads = 2,
                                  .max_num_batched_tokens = 150,
                                  .pooling = pooling,
-                                 .num_kv_blocks = 40})
+                                 .num_kv_blocks = num_kv_blocks,
+                                 .execution = memory.execution,
+                                 .retention = memory.retention,
+                                 .chunk_tokens = 7})
                    .value();
     const Head head = runtime_->config().head;
-    engine_ = MakeEngine({.vocab_size = runtime_->config().vocab_size,
+    engine_ = MakeEngine({.preset = preset,
+                          .vocab_size = runtime_->config().vocab_size,
                           .max_model_len = runtime_->max_model_len(),
-                          .num_kv_blocks = 40,
+                          .num_kv_blocks = num_kv_blocks,
                           .max_num_seqs = 4,
                           .max_num_batched_tokens = 150,
                           .generates = false,
@@ -124,6 +132,20 @@ TEST_F(EncoderReadsTest, Classes) {
     SCOPED_TRACE(name);
     Load(name);
     ExpectGolden("outputs", ClassifySpec{});
+  }
+}
+
+TEST_F(EncoderReadsTest, HybridWithoutKvBlocksHasTheSameBits) {
+  const auto ask = [&](const char* name, const OutputSpec& output, bool prefill_only) {
+    Load(name, Pooling::kMean, prefill_only);
+    std::vector<Request> requests;
+    for (const Json& golden : golden_) requests.push_back(RequestOf(golden, output));
+    return AskAll(requests);
+  };
+  for (const bool classifies : {false, true}) {
+    const char* name = classifies ? "roberta-classifier" : "bert";
+    const OutputSpec output = classifies ? OutputSpec(ClassifySpec{}) : OutputSpec(EmbedSpec{});
+    EXPECT_EQ(ask(name, output, true), ask(name, output, false));
   }
 }
 

@@ -31,6 +31,8 @@ int64_t ReadKey(const char* path, const char* key) {
 
 }  // namespace
 
+int64_t ResidentBytes() { return ReadKey("/proc/self/status", "VmRSS:") * 1024; }
+
 int64_t FreeMemoryBytes() {
   const int64_t available = ReadKey("/proc/meminfo", "MemAvailable:") * 1024;
   const auto limit = ReadNumber("/sys/fs/cgroup/memory.max");

@@ -8,4 +8,7 @@ namespace skein {
 // where a control group allows less. 0 if it cannot be learnt.
 int64_t FreeMemoryBytes();
 
+// Bytes of this process that are in memory.
+int64_t ResidentBytes();
+
 }  // namespace skein

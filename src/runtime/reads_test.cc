@@ -72,11 +72,17 @@ void ReadsTest::ExpectSameBitsUnderLoad(const std::string& quantization) {
   EXPECT_EQ(expected[4].tokens.size(), 30u);
   EXPECT_EQ(expected[5].read->values.size(), 64u);
   EXPECT_GT(expected[1].read->log_sum_exp, expected[1].read->values[0]);
-  ServeOptions cases[] = {{},
-                          {.max_num_batched_tokens = 4},
-                          {.max_num_batched_tokens = 33},
-                          {.max_num_batched_tokens = 70, .num_kv_blocks = 8},
-                          {.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = false}};
+  ServeOptions cases[] = {
+      {},
+      {.max_num_batched_tokens = 4},
+      {.max_num_batched_tokens = 33},
+      {.max_num_batched_tokens = 70, .num_kv_blocks = 8},
+      {.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = false},
+      // The prompts of 120 tokens and more have no room among the blocks.
+      {.max_num_batched_tokens = 40, .num_kv_blocks = 3, .preset = "prefill-only"},
+      {.max_num_batched_tokens = 70, .num_kv_blocks = 3, .retention = "none"},
+      {.num_kv_blocks = 5, .execution = "hybrid", .retention = "prefix", .chunk_tokens = 33},
+      {.max_num_batched_tokens = 100, .execution = "hybrid", .chunk_tokens = 32}};
   for (ServeOptions& options : cases) {
     options.quantization = quantization;
     SCOPED_TRACE(options.max_num_batched_tokens);
@@ -150,6 +156,22 @@ TEST_F(ReadsTest, PooledPromptsRunWhole) {
         NewRequest(97, EmbedSpec{}), [](RequestOutput) {}, &id);
     EXPECT_EQ(refused.param(), "prompt");
     EXPECT_EQ(server.engine().Limits().max_whole_prompt_len, 96);
+  }
+}
+
+// Where nothing is kept a prompt runs whole whatever the budget.
+TEST_F(ReadsTest, PooledPromptsOfAnyLengthWithoutKvBlocks) {
+  for (const Pooling pooling : {Pooling::kMean, Pooling::kCls}) {
+    const Request request = NewRequest(200, EmbedSpec{});
+    Server plain({.pooling = pooling});
+    const Answer expected = plain.Ask(request);
+    Server server({.max_num_batched_tokens = 8,
+                   .num_kv_blocks = 1,
+                   .pooling = pooling,
+                   .preset = "prefill-only"});
+    ExpectSame(server.Ask(request), expected);
+    EXPECT_EQ(server.engine().Limits().max_whole_prompt_len, 250);
+    EXPECT_EQ(server.engine().Stats().kv_blocks_cached, 0);
   }
 }
 

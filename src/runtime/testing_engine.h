@@ -40,11 +40,18 @@ struct ServeOptions {
   std::vector<DenseModule> dense;  // behind it
   std::string preset = "prelude";
   bool force_decode_path = false;
+  std::string execution;
+  std::string retention;
+  int32_t chunk_tokens = 48;  // of hybrid execution
 };
 
 class Server {
  public:
   explicit Server(const ServeOptions& options) {
+    const MemoryChoices memory = MemoryChoicesOf({.preset = options.preset,
+                                                  .execution = options.execution,
+                                                  .retention = options.retention})
+                                     .value();
     runtime_ = CpuRuntime::Load({.model_dir = Dir(options.model),
                                  .quantization = options.quantization,
                                  .threads = 2,
@@ -53,11 +60,16 @@ class Server {
                                  .max_num_seqs = options.max_num_seqs,
                                  .pooling = options.pooling,
                                  .dense = options.dense,
-                                 .num_kv_blocks = options.num_kv_blocks})
+                                 .num_kv_blocks = options.num_kv_blocks,
+                                 .execution = memory.execution,
+                                 .retention = memory.retention,
+                                 .chunk_tokens = options.chunk_tokens})
                    .value();
     const Head head = runtime_->config().head;
     const bool whole = runtime_->config().is_encoder() || options.pooling != Pooling::kLast;
     engine_ = MakeEngine({.preset = options.preset,
+                          .execution = options.execution,
+                          .retention = options.retention,
                           .vocab_size = runtime_->config().vocab_size,
                           .max_model_len = runtime_->max_model_len(),
                           .num_kv_blocks = options.num_kv_blocks,

@@ -23,6 +23,8 @@ struct Preset {
   Order order = Order::kFcfs;
   bool forests = false;
   Batching batching = Batching::kBudget;
+  Execution execution = Execution::kPlain;
+  Retention retention = Retention::kAll;
 };
 
 constexpr std::array<Preset, 8> kPresets = {{
@@ -33,13 +35,17 @@ constexpr std::array<Preset, 8> kPresets = {{
     {"nano-vllm", Sharing::kChunked, DecodeSet::kFill},
     {"request-level", Sharing::kWhole, DecodeSet::kStatic},
     {"prefill-only", Sharing::kWhole, DecodeSet::kFill, Order::kSrjfCalibrated, false,
-     Batching::kSingle},
+     Batching::kSingle, Execution::kHybrid, Retention::kPrefix},
     {"feather", Sharing::kChunked, DecodeSet::kFlock},
 }};
 
 template <typename Value>
 using Names = std::span<const std::pair<std::string_view, Value>>;
 
+constexpr std::pair<std::string_view, Execution> kExecutions[] = {{"plain", Execution::kPlain},
+                                                                  {"hybrid", Execution::kHybrid}};
+constexpr std::pair<std::string_view, Retention> kRetentions[] = {
+    {"all", Retention::kAll}, {"prefix", Retention::kPrefix}, {"none", Retention::kNone}};
 constexpr std::pair<std::string_view, Order> kOrders[] = {
     {"fcfs", Order::kFcfs},
     {"fair", Order::kFair},
@@ -98,6 +104,16 @@ Status ApplyFlock(const EngineConfig& config, SchedulerConfig* scheduler) {
   return Status::Ok();
 }
 
+Result<Preset> PresetOf(const std::string& name) {
+  std::string known;
+  for (const Preset& preset : kPresets) {
+    if (preset.name == name) return preset;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", preset.name);
+  }
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("preset is '{}', must be one of: {}", name, known), "preset");
+}
+
 Status ApplyChoices(const EngineConfig& config, SchedulerConfig* scheduler) {
   SKEIN_RETURN_IF_ERROR(Choose<Order>("order", config.order, kOrders, &scheduler->order));
   SKEIN_RETURN_IF_ERROR(
@@ -112,6 +128,24 @@ Status ApplyChoices(const EngineConfig& config, SchedulerConfig* scheduler) {
 }
 
 }  // namespace
+
+Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config) {
+  SKEIN_ASSIGN_OR_RETURN(const Preset preset, PresetOf(config.preset));
+  MemoryChoices choices = {preset.execution, preset.retention};
+  SKEIN_RETURN_IF_ERROR(
+      Choose<Execution>("execution", config.execution, kExecutions, &choices.execution));
+  SKEIN_RETURN_IF_ERROR(
+      Choose<Retention>("retention", config.retention, kRetentions, &choices.retention));
+  return choices;
+}
+
+StepBounds StepBoundsOf(Retention retention, int32_t max_model_len,
+                        int32_t max_num_batched_tokens) {
+  if (retention == Retention::kAll) return {max_num_batched_tokens, 0};
+  // A prompt that is longer than what is left of the budget runs all the same, once in a step.
+  return {max_model_len + max_num_batched_tokens,
+          BlocksFor(max_model_len) + BlocksFor(max_num_batched_tokens) + 1};
+}
 
 Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
   constexpr int32_t kMax = 1 << 30;
@@ -137,33 +171,36 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
                               config.max_num_seqs),
                   "max_num_seqs");
   }
-  for (const Preset& preset : kPresets) {
-    if (preset.name != config.preset) continue;
-    SchedulerConfig scheduler{.sharing = preset.sharing,
-                              .decode_set = preset.decode_set,
-                              .order = preset.order,
-                              .batching = preset.batching,
-                              .aging = config.aging,
-                              .cost = config.cost,
-                              .forests = preset.forests && !contiguous,
-                              .max_prefix_wait_us = TimeUs{1000} * config.max_prefix_wait_ms,
-                              .num_kv_blocks = config.num_kv_blocks,
-                              .max_model_len = config.max_model_len,
-                              .max_num_seqs = config.max_num_seqs,
-                              .max_num_batched_tokens = config.max_num_batched_tokens,
-                              .prefix_caching = config.enable_prefix_caching && !contiguous,
-                              .contiguous_kv = contiguous,
-                              .max_whole_prompt_len = max_whole_prompt_len,
-                              .force_decode_path = config.force_decode_path};
-    SKEIN_RETURN_IF_ERROR(ApplyChoices(config, &scheduler));
-    return scheduler;
+  SKEIN_ASSIGN_OR_RETURN(const Preset preset, PresetOf(config.preset));
+  SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(config));
+  if (contiguous && memory.retention != Retention::kAll) {
+    return Status(StatusCode::kInvalidArgument,
+                  "retention must be 'all' where the KV storage is contiguous", "retention");
   }
-  std::string known;
-  for (const Preset& preset : kPresets) {
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", preset.name);
+  if (max_whole_prompt_len > 0 && memory.retention != Retention::kAll &&
+      !config.force_decode_path) {
+    max_whole_prompt_len = config.max_model_len;
   }
-  return Status(StatusCode::kInvalidArgument,
-                fmt::format("preset is '{}', must be one of: {}", config.preset, known), "preset");
+  SchedulerConfig scheduler{.sharing = preset.sharing,
+                            .decode_set = preset.decode_set,
+                            .order = preset.order,
+                            .execution = memory.execution,
+                            .retention = memory.retention,
+                            .batching = preset.batching,
+                            .aging = config.aging,
+                            .cost = config.cost,
+                            .forests = preset.forests && !contiguous,
+                            .max_prefix_wait_us = TimeUs{1000} * config.max_prefix_wait_ms,
+                            .num_kv_blocks = config.num_kv_blocks,
+                            .max_model_len = config.max_model_len,
+                            .max_num_seqs = config.max_num_seqs,
+                            .max_num_batched_tokens = config.max_num_batched_tokens,
+                            .prefix_caching = config.enable_prefix_caching && !contiguous,
+                            .contiguous_kv = contiguous,
+                            .max_whole_prompt_len = max_whole_prompt_len,
+                            .force_decode_path = config.force_decode_path};
+  SKEIN_RETURN_IF_ERROR(ApplyChoices(config, &scheduler));
+  return scheduler;
 }
 
 }  // namespace skein

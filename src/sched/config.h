@@ -44,6 +44,20 @@ struct FlockOptions {
   int32_t blocks_per_chunk = 1;
 };
 
+// How the operators of a pass use memory. The executor's business: it changes no plan.
+enum class Execution {
+  kPlain,   // each goes over all of a step's tokens before the next
+  kHybrid,  // all but attention go over a chunk of them at a time (model/forward_workspace.h)
+};
+
+// What is kept of the keys and values of OneShot requests. Where not all of them are, a prompt is
+// computed in one step, and what is not kept takes no block: it exists for one layer at a time.
+enum class Retention {
+  kAll,
+  kPrefix,  // the longest leading part that finds blocks; the rest is discarded
+  kNone,    // what is cached already is used all the same
+};
+
 // How much prefill work goes into a step.
 enum class Batching {
   kSingle,  // of one request: long prompts fill the device, and what runs alone ends first
@@ -58,6 +72,8 @@ struct SchedulerConfig {
   Sharing sharing = Sharing::kChunked;
   DecodeSet decode_set = DecodeSet::kFill;
   Order order = Order::kFcfs;
+  Execution execution = Execution::kPlain;
+  Retention retention = Retention::kAll;
   Batching batching = Batching::kBudget;
   Jct jct = Jct::kMissingTokens;
   double aging = 0.1;  // sched/jct_order.h
@@ -81,6 +97,23 @@ struct SchedulerConfig {
   int32_t max_whole_prompt_len = 0;
   bool force_decode_path = false;
 };
+
+// What the largest step takes of an executor.
+struct StepBounds {
+  int32_t max_tokens = 0;
+  // Blocks of keys and values that are not kept.
+  int32_t max_own_blocks = 0;
+};
+StepBounds StepBoundsOf(Retention retention, int32_t max_model_len, int32_t max_num_batched_tokens);
+
+// What a preset and the choices in place of its own say of memory: the members `execution` and
+// `retention` of a SchedulerConfig, before the rest of it can be known. Fails as
+// MakeSchedulerConfig.
+struct MemoryChoices {
+  Execution execution = Execution::kPlain;
+  Retention retention = Retention::kAll;
+};
+Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config);
 
 // The scheduler's part of `config`. Fails with kInvalidArgument, naming the member, where a value
 // is out of range or the preset is unknown.

@@ -50,12 +50,12 @@ struct PromptLogprobsRange {
   int32_t num_top = 0;              // how many of the most likely to name beside each
 };
 
-// Where a prefix that a row shares with its parent ends inside a block: the row's own block `to`
-// takes over the first `num_tokens` slots of the parent's block `from`, layer by layer, once the
-// layer's keys and values of the parent are there and before those of the row are read.
+// Where a prefix that a row shares with its parent ends inside a block: the row's own block of
+// these positions takes over the first `num_tokens` slots of the parent's block `from`, layer by
+// layer, once the layer's keys and values of the parent are there and before those of the row are
+// read.
 struct RowFork {
   BlockId from = 0;
-  BlockId to = 0;
   int32_t num_tokens = 0;  // below kBlockTokens; 0: no fork
 };
 
@@ -63,6 +63,9 @@ struct RowFork {
 //
 //   0            begin         begin + tokens.size()
 //   |-- in KV ---|-- computed --|
+//
+// The block table of a OneShot request may end before its row does, but not before what precedes
+// the row: what it does not cover is not kept, and the row finishes the prompt.
 //
 // The positions before `begin` may be computed in the same step by the row's parent, an earlier row
 // that stands for the common prefix of several: its table begins with the parent's full blocks.
@@ -73,7 +76,7 @@ struct PlanRow {
   SequenceId sequence = 0;
   int32_t begin = 0;
   std::span<const TokenId> tokens;       // [num_tokens >= 1]
-  std::span<const BlockId> block_table;  // covers [0, begin + num_tokens)
+  std::span<const BlockId> block_table;  // covers [0, begin + num_tokens), or less: see above
   // One entry for each sample that continues from the row's last position. Empty for a chunk that
   // does not finish the prompt, and where nothing is to be drawn (a budget of 0 tokens); one for
   // each of the request's samples where it finishes the prompt; else one.

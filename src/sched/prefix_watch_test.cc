@@ -35,7 +35,8 @@ class PrefixWatchTest : public ::testing::Test {
   void Cache(const std::vector<TokenId>& tokens) {
     SequenceBlocks sequence{PrefixScope{}};
     sequence.Hash(tokens);
-    ASSERT_GE(sequence.Attach(&blocks_, tokens, static_cast<int32_t>(tokens.size()) - 1, 0), 0);
+    const auto num_tokens = static_cast<int32_t>(tokens.size());
+    ASSERT_GE(sequence.Attach(&blocks_, tokens, num_tokens - 1, {BlocksFor(num_tokens)}, 0), 0);
     sequence.Publish(&blocks_, tokens, std::ssize(tokens));
     sequence.Release(&blocks_);
     moved_.clear();

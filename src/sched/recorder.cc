@@ -67,9 +67,29 @@ std::string PlanMembers(const StepPlan& plan) {
   return PlanMembers("mixed", mixed.copies, mixed.prefills, mixed.decodes);
 }
 
-std::string_view NameOf(DecodeSet decode_set) {
-  constexpr std::string_view kNames[] = {"static", "fill", "flock"};
-  return kNames[static_cast<size_t>(decode_set)];
+// The names of the choices, in the order of their enums.
+constexpr std::string_view kSharings[] = {"whole", "chunked"};
+constexpr std::string_view kDecodeSets[] = {"static", "fill", "flock"};
+constexpr std::string_view kOrders[] = {"fcfs", "fair", "srjf", "srjf-calibrated"};
+constexpr std::string_view kBatchings[] = {"single", "budget"};
+constexpr std::string_view kJcts[] = {"proxy", "model"};
+constexpr std::string_view kExecutions[] = {"plain", "hybrid"};
+constexpr std::string_view kRetentions[] = {"all", "prefix", "none"};
+
+template <typename Choice>
+std::string_view NameOf(std::span<const std::string_view> names, Choice choice) {
+  return names[static_cast<size_t>(choice)];
+}
+
+std::string ChoiceMembers(const SchedulerConfig& config) {
+  return fmt::format(
+      R"("sharing":"{}","decode_set":"{}","order":"{}","batching":"{}","jct":"{}","aging":{},)"
+      R"("cost":[{},{},{},{}],"execution":"{}","retention":"{}")",
+      NameOf(kSharings, config.sharing), NameOf(kDecodeSets, config.decode_set),
+      NameOf(kOrders, config.order), NameOf(kBatchings, config.batching), NameOf(kJcts, config.jct),
+      config.aging, config.cost.step_us, config.cost.token_us, config.cost.pair_us,
+      config.cost.row_us, NameOf(kExecutions, config.execution),
+      NameOf(kRetentions, config.retention));
 }
 
 // On one line.
@@ -84,19 +104,18 @@ std::string Learned(const SchedulerConfig& config) {
 
 void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
   *out_ << fmt::format(
-               R"({{"event":"start","sharing":"{}","decode_set":"{}","num_kv_blocks":{},)"
+               R"({{"event":"start",{},"num_kv_blocks":{},)"
                R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},)"
                R"("num_adapters":{},"prefix_caching":{},"max_whole_prompt_len":{},)"
-               R"("force_decode_path":{},"order":"{}","forests":{},"max_prefix_wait_us":{},)"
+               R"("force_decode_path":{},"forests":{},"max_prefix_wait_us":{},)"
                R"("contiguous_kv":{},)"
                R"("flock_stop":"{}","flock_seed":{},"flock_max_wait_us":{},"flock_table":{}}})",
-               config.sharing == Sharing::kWhole ? "whole" : "chunked", NameOf(config.decode_set),
-               config.num_kv_blocks, config.max_model_len, config.max_num_seqs,
-               config.max_num_batched_tokens, config.num_adapters, config.prefix_caching,
-               config.max_whole_prompt_len, config.force_decode_path,
-               config.order == Order::kFair ? "fair" : "fcfs", config.forests,
-               config.max_prefix_wait_us, config.contiguous_kv, NameOf(config.flock.stop.rule),
-               config.flock.stop.seed, config.flock.max_wait_us, Learned(config))
+               ChoiceMembers(config), config.num_kv_blocks, config.max_model_len,
+               config.max_num_seqs, config.max_num_batched_tokens, config.num_adapters,
+               config.prefix_caching, config.max_whole_prompt_len, config.force_decode_path,
+               config.forests, config.max_prefix_wait_us, config.contiguous_kv,
+               NameOf(config.flock.stop.rule), config.flock.stop.seed, config.flock.max_wait_us,
+               Learned(config))
         << '\n';
 }
 

@@ -106,11 +106,22 @@ std::string RecordRun(uint64_t seed, const char* preset) {
 }
 
 SchedulerConfig ConfigOf(const json& event) {
+  const json& cost = event["cost"];
   return {.sharing = event["sharing"] == "whole" ? Sharing::kWhole : Sharing::kChunked,
           .decode_set = event["decode_set"] == "static"  ? DecodeSet::kStatic
                         : event["decode_set"] == "flock" ? DecodeSet::kFlock
                                                          : DecodeSet::kFill,
-          .order = event["order"] == "fair" ? Order::kFair : Order::kFcfs,
+          .order = event["order"] == "fair"              ? Order::kFair
+                   : event["order"] == "srjf"            ? Order::kSrjf
+                   : event["order"] == "srjf-calibrated" ? Order::kSrjfCalibrated
+                                                         : Order::kFcfs,
+          .retention = event["retention"] == "prefix" ? Retention::kPrefix
+                       : event["retention"] == "none" ? Retention::kNone
+                                                      : Retention::kAll,
+          .batching = event["batching"] == "single" ? Batching::kSingle : Batching::kBudget,
+          .jct = event["jct"] == "model" ? Jct::kModel : Jct::kMissingTokens,
+          .aging = event["aging"],
+          .cost = {cost[0], cost[1], cost[2], cost[3]},
           .flock = {.stop = {.rule = ParseStopRule(event["flock_stop"].get<std::string>()).value(),
                              .seed = event["flock_seed"]},
                     .max_wait_us = event["flock_max_wait_us"]},

@@ -25,6 +25,11 @@ bool RunsWhole(const SchedulerConfig& config, const Request& request) {
                                              std::holds_alternative<ClassifySpec>(request.output));
 }
 
+ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request) {
+  return BudgetOf(config, request) <= 1 && !config.force_decode_path ? ExecutionClass::kOneShot
+                                                                     : ExecutionClass::kDecode;
+}
+
 // The first position whose log-probability is wanted; the prompt's length where none is.
 int32_t FirstPromptLogprob(const Request& request) {
   const auto prompt_len = static_cast<int32_t>(request.prompt.size());
@@ -103,6 +108,9 @@ Status Scheduler::CheckFits(const SchedulerConfig& config, const Request& reques
     return Refuse("adapter_id", fmt::format("adapter_id is {}, must be in [0, {})",
                                             request.adapter_id, config.num_adapters));
   }
+  if (config.retention != Retention::kAll && ClassOf(config, request) == ExecutionClass::kOneShot) {
+    return Status::Ok();  // needs no block
+  }
   // The last token drawn is never computed.
   const int32_t budget = BudgetOf(config, request);
   const int32_t num_blocks = BlocksFor(prompt_len + std::max(0, budget - 1));
@@ -110,8 +118,9 @@ Status Scheduler::CheckFits(const SchedulerConfig& config, const Request& reques
     const bool prompt_fits = BlocksFor(prompt_len) <= config.num_kv_blocks;
     return Refuse(prompt_fits ? "max_tokens" : "prompt",
                   fmt::format("prompt of {} tokens with up to {} output tokens needs {} KV blocks "
-                              "of {} tokens, there are {}",
-                              prompt_len, budget, num_blocks, kBlockTokens, config.num_kv_blocks));
+                              "of {} tokens, there are {}: {} tokens together would fit",
+                              prompt_len, budget, num_blocks, kBlockTokens, config.num_kv_blocks,
+                              int64_t{config.num_kv_blocks} * kBlockTokens));
   }
   return Status::Ok();
 }
@@ -125,9 +134,7 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   record->arrival = num_arrivals_++;
   record->prompt_len = static_cast<int32_t>(request.prompt.size());
   record->budget = BudgetOf(config_, request);
-  record->execution_class = record->budget <= 1 && !config_.force_decode_path
-                                ? ExecutionClass::kOneShot
-                                : ExecutionClass::kDecode;
+  record->execution_class = ClassOf(config_, request);
   record->whole = RunsWhole(config_, request);
   record->next_prompt_logprob = FirstPromptLogprob(request);
   record->shares_prefix =
@@ -527,9 +534,7 @@ void Scheduler::CheckIntegrity() const {
       SKEIN_CHECK(trunk->members[i]->trunk == trunk.get() && trunk->members[i]->trunk_place == i);
     }
     SKEIN_CHECK(trunk->in_step || !trunk->members.empty());
-    SKEIN_CHECK(trunk->num_admitted == std::ranges::count_if(trunk->members, [](const Sequence* s) {
-                  return !s->blocks.table().empty();
-                }));
+    SKEIN_CHECK(trunk->num_admitted == std::ranges::count_if(trunk->members, &Sequence::on_trunk));
   }
   SKEIN_CHECK(num_trunk_members == 0 && num_watched == watch_.size());
   const BlockManager::Changes changes = blocks_.changes();

@@ -138,6 +138,15 @@ class Scheduler {
   bool MayJoin(const Sequence& sequence) const;
   bool Admit(Sequence* sequence, TimeUs now_us);
   bool AttachBlocks(Sequence* sequence);
+  // Whether its prompt is computed in one step, however long.
+  bool RunsInOneStep(const Sequence& sequence) const {
+    return sequence.request->whole || DiscardsKv(sequence);
+  }
+  bool DiscardsKv(const Sequence& sequence) const {
+    return sequence.oneshot() && config_.retention != Retention::kAll;
+  }
+  SequenceBlocks::Hold HoldOf(const Sequence& sequence) const;
+  bool HasRoomFor(const Sequence& sequence) const;
   void NoteAdmission(Sequence* sequence, TimeUs now_us);
   bool PlanChunk(Sequence* sequence);
   bool CompatibleWithStep(const Sequence& sequence) const;
@@ -238,6 +247,7 @@ class Scheduler {
   const Sequence* reserved_for_ = nullptr;  // by DecodeReserve in this round
   int32_t num_reserved_ = 0;
   int32_t tokens_left_ = 0;
+  int32_t own_blocks_left_ = 0;  // of StepBounds::max_own_blocks
   std::vector<StepRow> step_prefills_;
   std::vector<StepRow> step_decodes_;
   StepPlan oneshot_plan_ = OneShotPlan{};

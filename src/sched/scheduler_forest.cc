@@ -68,8 +68,9 @@ bool Scheduler::WaitsForPrefix(Sequence* head, TimeUs now_us) {
 bool Scheduler::WorthWaiting(const StepRow& leader, const Sequence& head,
                              int32_t num_cached) const {
   // Only full blocks are published.
-  const int32_t common =
-      SharedLength(leader.tokens(), head.shareable()) / kBlockTokens * kBlockTokens;
+  const int32_t num_held = static_cast<int32_t>(leader.blocks().table().size()) * kBlockTokens;
+  const int32_t common = std::min(
+      SharedLength(leader.tokens(), head.shareable()) / kBlockTokens * kBlockTokens, num_held);
   const int32_t num_saved = common - num_cached;
   const int32_t num_waited = std::max(leader.num_tokens, common - leader.begin());
   return num_saved > kMinSavedPerTokenWaited * num_waited;
@@ -110,9 +111,11 @@ void Scheduler::FormTrunk(Sequence* head) {
   auto trunk = std::make_unique<Trunk>(scope);
   trunk->tokens.assign(head->tokens.begin(), head->tokens.begin() + family.prefix_len);
   trunk->blocks.Hash(trunk->tokens);
-  const int32_t own_blocks = BlocksFor(std::ssize(head->tokens)) - family.prefix_len / kBlockTokens;
-  trunk->num_cached = trunk->blocks.Attach(&blocks_, trunk->tokens, family.prefix_len - 1,
-                                           DecodeReserve() + own_blocks);
+  const int32_t num_blocks = DiscardsKv(*head) ? 0 : BlocksFor(std::ssize(head->tokens));
+  const int32_t own_blocks = std::max(0, num_blocks - family.prefix_len / kBlockTokens);
+  trunk->num_cached =
+      trunk->blocks.Attach(&blocks_, trunk->tokens, family.prefix_len - 1,
+                           {BlocksFor(family.prefix_len)}, DecodeReserve() + own_blocks);
   if (trunk->num_cached < 0) return;
   trunk->num_computed = trunk->num_cached;
   trunk->id = MakeSequenceId(next_trunk_++, 0);
@@ -161,7 +164,8 @@ void Scheduler::LeaveTrunk(Sequence* sequence) {
   trunk->members[sequence->trunk_place] = last;
   last->trunk_place = sequence->trunk_place;
   trunk->members.pop_back();
-  trunk->num_admitted -= !sequence->blocks.table().empty();
+  trunk->num_admitted -= sequence->on_trunk;
+  sequence->on_trunk = false;
   if (trunk->members.empty() && !trunk->in_step) SweepTrunks();
 }
 

@@ -16,6 +16,9 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   preempted_in_round_ = false;
   reserved_for_ = nullptr;
   tokens_left_ = config_.max_num_batched_tokens;
+  own_blocks_left_ =
+      StepBoundsOf(config_.retention, config_.max_model_len, config_.max_num_batched_tokens)
+          .max_own_blocks;
   Recalibrate();
   ReclaimForDecodes();
   if (config_.sharing == Sharing::kChunked) {
@@ -181,7 +184,7 @@ void Scheduler::AdmitWaiting(TimeUs now_us) {
 
 Scheduler::Planned Scheduler::PlanHead(Sequence* head, TimeUs now_us) {
   // The next step has room for it.
-  if (head->request->whole && head->num_remaining() > tokens_left_) return Planned::kNoTokens;
+  if (RunsInOneStep(*head) && !HasRoomFor(*head)) return Planned::kNoTokens;
   if (config_.forests && head->state == SequenceState::kWaiting && head->request->shares_prefix) {
     if (head->trunk == nullptr && head->oneshot()) JoinTrunk(head);
     if (head->trunk == nullptr && WaitsForPrefix(head, now_us)) return Planned::kLater;
@@ -200,24 +203,46 @@ bool Scheduler::MayJoin(const Sequence& sequence) const {
   return batch_open_ && batch_size_ + size <= config_.max_num_seqs;
 }
 
+// Whether the step takes the whole of a prompt that runs in one. A step without other prompts takes
+// any whose keys and values are not all kept.
+bool Scheduler::HasRoomFor(const Sequence& sequence) const {
+  if (DiscardsKv(sequence) && step_prefills_.empty()) return true;
+  const int32_t num_shared = sequence.trunk != nullptr ? sequence.trunk->length() : 0;
+  const int32_t num_cached = std::max(NeedOf(sequence).num_cached, num_shared);
+  const int32_t num_tokens = sequence.num_remaining() - num_cached;
+  if (num_tokens > tokens_left_) return false;
+  // The first and the last may be parts of blocks.
+  return !DiscardsKv(sequence) || BlocksFor(num_tokens) + 1 <= own_blocks_left_;
+}
+
+SequenceBlocks::Hold Scheduler::HoldOf(const Sequence& sequence) const {
+  const auto num_tokens = static_cast<int32_t>(sequence.tokens.size());
+  if (!DiscardsKv(sequence)) return {.num_blocks = BlocksFor(num_tokens)};
+  const bool keeps = config_.retention == Retention::kPrefix && blocks_.prefix_caching() &&
+                     !sequence.request->whole;
+  // Nobody can attach a block that is not full.
+  return {.num_blocks = keeps ? num_tokens / kBlockTokens : 0, .or_fewer = true};
+}
+
 // Gives the sequence its blocks: under its trunk, or else what is cached and the rest.
 bool Scheduler::AttachBlocks(Sequence* sequence) {
   const int32_t num_reserved = sequence->oneshot() ? DecodeReserve() : 0;
   if (Trunk* trunk = sequence->trunk; trunk != nullptr) {
-    if (!sequence->blocks.AttachTo(&blocks_, trunk->blocks, trunk->length(),
-                                   std::ssize(sequence->tokens), num_reserved)) {
+    if (!sequence->blocks.AttachTo(&blocks_, trunk->blocks, trunk->length(), HoldOf(*sequence),
+                                   num_reserved)) {
       return false;
     }
     sequence->num_computed = trunk->length();
     trunk->in_step = true;
+    sequence->on_trunk = true;
     ++trunk->num_admitted;
     stats_.shared_prefix_tokens += trunk->length() - trunk->num_cached;
     return true;
   }
   sequence->blocks.Hash(blocks_.prefix_caching() ? std::span<const TokenId>(sequence->tokens)
                                                  : std::span<const TokenId>());
-  const int32_t num_cached = sequence->blocks.Attach(&blocks_, sequence->tokens,
-                                                     sequence->max_cached_tokens(), num_reserved);
+  const int32_t num_cached = sequence->blocks.Attach(
+      &blocks_, sequence->tokens, sequence->max_cached_tokens(), HoldOf(*sequence), num_reserved);
   if (num_cached < 0) return false;
   sequence->num_computed = num_cached;
   return true;
@@ -269,6 +294,14 @@ bool Scheduler::CompatibleWithStep(const Sequence& sequence) const {
 
 bool Scheduler::PlanChunk(Sequence* sequence) {
   if (tokens_left_ == 0 || !CompatibleWithStep(*sequence)) return false;
+  if (RunsInOneStep(*sequence)) {
+    const int32_t num_remaining = sequence->num_remaining();
+    step_prefills_.push_back({.sequence = sequence, .num_tokens = num_remaining});
+    tokens_left_ = std::max(0, tokens_left_ - num_remaining);
+    own_blocks_left_ -= std::max<int32_t>(
+        0, BlocksFor(std::ssize(sequence->tokens)) - std::ssize(sequence->blocks.table()));
+    return true;
+  }
   const int32_t num_tokens = std::min(sequence->num_remaining(), tokens_left_);
   const bool split = num_tokens < sequence->num_remaining();
   if (config_.sharing == Sharing::kWhole && split && !step_prefills_.empty()) return false;
@@ -312,10 +345,13 @@ void Scheduler::DrawFrom(Sequence* sequence, int32_t num_tokens) {
 }
 
 PlanRow Scheduler::MakeRow(const StepRow& row) {
-  PlanRow plan_row = {
-      .begin = row.begin(),
-      .tokens = row.tokens().subspan(row.begin(), row.num_tokens),
-      .block_table = row.blocks().table().first(BlocksFor(row.begin() + row.num_tokens))};
+  const std::span<const BlockId> table = row.blocks().table();
+  const auto num_blocks = static_cast<size_t>(BlocksFor(row.begin() + row.num_tokens));
+  SKEIN_CHECK(table.size() >= num_blocks ||
+              (row.trunk == nullptr && DiscardsKv(*row.sequence) && row.finishes()));
+  PlanRow plan_row = {.begin = row.begin(),
+                      .tokens = row.tokens().subspan(row.begin(), row.num_tokens),
+                      .block_table = table.first(std::min(num_blocks, table.size()))};
   if (row.trunk != nullptr) {
     plan_row.sequence = row.trunk->id;
     return plan_row;
@@ -333,7 +369,7 @@ PlanRow Scheduler::MakeRow(const StepRow& row) {
     const int32_t tail = plan_row.begin % kBlockTokens;
     const int32_t block = plan_row.begin / kBlockTokens;
     if (tail > 0) {
-      plan_row.fork = {trunk->blocks.table()[block], plan_row.block_table[block], tail};
+      plan_row.fork = {trunk->blocks.table()[block], tail};
     }
   }
   plan_row.second_segment_begin =
@@ -342,7 +378,8 @@ PlanRow Scheduler::MakeRow(const StepRow& row) {
 }
 
 const StepPlan* Scheduler::BuildPlan() {
-  const int32_t num_tokens = config_.max_num_batched_tokens - tokens_left_;
+  int32_t num_tokens = static_cast<int32_t>(step_decodes_.size());
+  for (const StepRow& row : step_prefills_) num_tokens += row.num_tokens;
   stats_.iteration_tokens_sum += num_tokens;
   const auto& bounds = EngineStats::kIterationTokenBounds;
   const auto bound = std::lower_bound(bounds.begin(), bounds.end(), num_tokens);

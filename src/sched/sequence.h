@@ -105,6 +105,7 @@ struct Sequence {
   PromptLogprobsRange prompt_logprobs;
   Trunk* trunk = nullptr;  // the prefix it shares, until its first own tokens are computed
   size_t trunk_place = 0;  // in trunk->members
+  bool on_trunk = false;   // its blocks begin with those of the trunk
 
   SequenceId id() const { return MakeSequenceId(request->id, sample); }
   SequenceKey key() const { return {request->urgency, request->arrival, sample}; }

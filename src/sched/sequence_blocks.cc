@@ -23,12 +23,14 @@ SequenceBlocks::Need SequenceBlocks::NeedOf(const BlockManager& manager,
 }
 
 int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> tokens,
-                               int32_t max_cached, int32_t num_reserved) {
+                               int32_t max_cached, const Hold& hold, int32_t num_reserved) {
   SKEIN_CHECK(blocks_.empty() && max_cached >= 0 && max_cached < std::ssize(tokens));
   const BlockManager::Prefix prefix =
       manager->FindPrefix(hashes_, tokens, max_cached / kBlockTokens, &blocks_);
-  const int32_t num_missing = BlocksFor(std::ssize(tokens)) - prefix.num_blocks;
-  if (num_missing > manager->num_available() - prefix.num_unreferenced - num_reserved) {
+  int32_t num_missing = std::max(0, hold.num_blocks - prefix.num_blocks);
+  const int32_t num_free = manager->num_available() - prefix.num_unreferenced - num_reserved;
+  if (hold.or_fewer) num_missing = std::min(num_missing, std::max(0, num_free));
+  if (num_missing > num_free && prefix.num_unreferenced + num_missing > 0) {
     blocks_.clear();
     return -1;
   }
@@ -39,11 +41,13 @@ int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> t
 }
 
 bool SequenceBlocks::AttachTo(BlockManager* manager, const SequenceBlocks& parent,
-                              int32_t prefix_len, int64_t num_tokens, int32_t num_reserved) {
+                              int32_t prefix_len, const Hold& hold, int32_t num_reserved) {
   SKEIN_CHECK(blocks_.empty());
   const int32_t num_full = prefix_len / kBlockTokens;
-  const int32_t num_own = BlocksFor(num_tokens) - num_full;
-  if (num_own > manager->num_available() - num_reserved) return false;
+  const int32_t num_free = std::max(0, manager->num_available() - num_reserved);
+  int32_t num_own = std::max(0, hold.num_blocks - num_full);
+  if (hold.or_fewer) num_own = std::min(num_own, num_free);
+  if (num_own > num_free) return false;
   blocks_.assign(parent.blocks_.begin(), parent.blocks_.begin() + num_full);
   for (const BlockId block : blocks_) manager->Ref(block);
   for (int32_t i = 0; i < num_own; ++i) blocks_.push_back(manager->Allocate());
@@ -64,7 +68,8 @@ bool SequenceBlocks::Grow(BlockManager* manager, int64_t num_tokens) {
 void SequenceBlocks::Publish(BlockManager* manager, std::span<const TokenId> tokens,
                              int64_t num_computed) {
   if (!manager->prefix_caching()) return;
-  const auto num_full = static_cast<int32_t>(num_computed / kBlockTokens);
+  const auto num_full =
+      static_cast<int32_t>(std::min<int64_t>(num_computed / kBlockTokens, std::ssize(blocks_)));
   if (num_full > hashes_.num_blocks()) {
     hashes_.Extend(tokens.first(size_t{kBlockTokens} * num_full));
   }

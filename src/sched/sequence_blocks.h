@@ -37,21 +37,27 @@ class SequenceBlocks {
   };
   Need NeedOf(const BlockManager& manager, std::span<const TokenId> tokens,
               int32_t max_cached) const;
-  // Attaches that prefix, then allocates the other blocks of `tokens`. Returns the number of cached
+  // How many blocks a sequence is to hold in the end, those it shares included: so many, or where
+  // they do not fit as many as do.
+  struct Hold {
+    int32_t num_blocks = 0;
+    bool or_fewer = false;
+  };
+  // Attaches that prefix, then allocates the other blocks to hold. Returns the number of cached
   // tokens, or -1, having changed nothing, when that would leave fewer than `num_reserved` blocks
   // available. REQUIRES: as NeedOf; no blocks.
   int32_t Attach(BlockManager* manager, std::span<const TokenId> tokens, int32_t max_cached,
-                 int32_t num_reserved);
-  // Shares the full blocks of the parent's first `prefix_len` tokens and allocates the others of
-  // `num_tokens`; a partial block of the prefix is to be copied into the first of those (a row's
-  // fork). False as above. REQUIRES: no blocks.
+                 const Hold& hold, int32_t num_reserved);
+  // Shares the full blocks of the parent's first `prefix_len` tokens and allocates the others to
+  // hold; a partial block of the prefix is to be copied into the first of those (a row's fork).
+  // False as above. REQUIRES: no blocks.
   bool AttachTo(BlockManager* manager, const SequenceBlocks& parent, int32_t prefix_len,
-                int64_t num_tokens, int32_t num_reserved);
+                const Hold& hold, int32_t num_reserved);
 
   // Adds a block if `num_tokens` do not fit. False when none is available.
   bool Grow(BlockManager* manager, int64_t num_tokens);
 
-  // Publishes the full blocks of the first `num_computed` tokens.
+  // Publishes the full blocks of the first `num_computed` tokens that it holds.
   void Publish(BlockManager* manager, std::span<const TokenId> tokens, int64_t num_computed);
 
   // Takes on the parent's first `num_computed` tokens: full blocks are shared, a partial last one

@@ -185,7 +185,10 @@ class AmxAttentionWalk {
     item.num_blocks = (most + kKvBlockTokens - 1) / kKvBlockTokens;
     const int32_t* table = args_.rows[row].block_table + step / kKvBlockTokens;
     for (int32_t i = 0; i < item.num_blocks; ++i) {
-      item.blocks[i] = args_.kv + table[i] * int64_t(args_.block_bytes);
+      const auto bytes = static_cast<int64_t>(args_.block_bytes);
+      item.blocks[i] = table[i] < args_.num_blocks
+                           ? args_.kv + table[i] * bytes
+                           : args_.own_kv + (table[i] - args_.num_blocks) * bytes;
     }
     item.weights = weights_[buffer];
     return item;

@@ -61,7 +61,10 @@ class AttentionWalk {
   static constexpr int64_t kElementBytes = kBf16 ? 2 : 4;
 
   const std::byte* Block(int32_t key) const {
-    return args_.kv + args_.rows[0].block_table[key / kKvBlockTokens] * int64_t(args_.block_bytes);
+    const int32_t block = args_.rows[0].block_table[key / kKvBlockTokens];
+    const auto bytes = static_cast<int64_t>(args_.block_bytes);
+    return block < args_.num_blocks ? args_.kv + block * bytes
+                                    : args_.own_kv + (block - args_.num_blocks) * bytes;
   }
   // How many keys of the step at `step` the row sees.
   int32_t Visible(int32_t row, int32_t step) const {

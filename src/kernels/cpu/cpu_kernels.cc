@@ -68,6 +68,8 @@ class CpuKernels final : public Kernels {
         .rows = call.rows.data(),
         .num_rows = static_cast<int32_t>(call.rows.size()),
         .kv = call.kv,
+        .own_kv = call.own_kv,
+        .num_blocks = layout.num_blocks,
         .block_bytes = layout.block_stride(),
         .k_bytes = layout.k_bytes(),
         .head_dim = layout.head_dim,

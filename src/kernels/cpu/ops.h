@@ -12,6 +12,8 @@ struct AttentionArgs {
   const AttentionRow* rows = nullptr;
   int32_t num_rows = 0;
   const std::byte* kv = nullptr;
+  const std::byte* own_kv = nullptr;  // of blocks from num_blocks on
+  int32_t num_blocks = 0;
   size_t block_bytes = 0;  // from one block to the next
   size_t k_bytes = 0;      // from a block's K to its V
   int32_t head_dim = 0;

@@ -1,0 +1,123 @@
+#include "runtime/memory_plan.h"
+
+#include <algorithm>
+
+#include "kernels/kv_layout.h"
+#include "kv/block_pool.h"
+
+namespace skein {
+namespace {
+
+constexpr PrefillMode kModes[] = {
+    {.name = "paged"},
+    {.name = "chunked", .in_steps = true},
+    {.name = "drop-kv", .retention = Retention::kNone},
+    {.name = "hybrid-collected",
+     .execution = Execution::kHybrid,
+     .retention = Retention::kNone,
+     .chunk_outputs = ChunkOutputs::kCollected},
+    {.name = "hybrid-preallocated",
+     .execution = Execution::kHybrid,
+     .retention = Retention::kNone,
+     .chunk_outputs = ChunkOutputs::kPreallocated},
+    {.name = "hybrid", .execution = Execution::kHybrid, .retention = Retention::kNone},
+    {.name = "hybrid-prefix", .execution = Execution::kHybrid, .retention = Retention::kPrefix},
+};
+
+// Of a token in the request, the batch, and the lists of blocks, pieces and tiles.
+constexpr int64_t kListBytesPerToken = 12;
+
+int64_t BlockBytes(const ModelConfig& config, DType dtype) {
+  const KvLayout block = {dtype, config.num_layers, 1, config.num_kv_heads, config.head_dim};
+  return static_cast<int64_t>(block.total_bytes());
+}
+
+// The largest n of [0, end] for which `fits` holds; it does for 0, and up to some n only.
+template <typename Fits>
+int32_t Largest(int32_t end, const Fits& fits) {
+  int32_t begin = 0;
+  while (begin < end) {
+    const int32_t middle = begin + (end - begin) / 2 + 1;
+    fits(middle) ? begin = middle : end = middle - 1;
+  }
+  return begin;
+}
+
+}  // namespace
+
+std::span<const PrefillMode> PrefillModes() { return kModes; }
+
+const PrefillMode* FindPrefillMode(std::string_view name) {
+  const auto* found = std::ranges::find(kModes, name, &PrefillMode::name);
+  return found == std::end(kModes) ? nullptr : found;
+}
+
+int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
+                       int32_t max_model_len) {
+  const int64_t angles = config.is_encoder() ? 0 : int64_t{max_model_len} * config.head_dim * 4;
+  return static_cast<int64_t>(ForwardWorkspace::Bytes(config, dtype, limits)) + angles +
+         kListBytesPerToken * std::max(limits.max_tokens, max_model_len);
+}
+
+int64_t FixedBytes(const ModelConfig& config, int num_threads) {
+  constexpr int64_t kPages = int64_t{4} << 20;             // large pages that are begun
+  constexpr int64_t kThread = int64_t{512} << 10;          // a stack with an attention tile
+  const int64_t sampler = int64_t{config.vocab_size} * 8;  // of each thread
+  return kPages + num_threads * (kThread + sampler);
+}
+
+ForwardLimits LimitsOf(const PrefillMode& mode, int32_t num_tokens) {
+  const int32_t kept = KvBlocksOf(mode, num_tokens);
+  return {.max_tokens = mode.in_steps ? std::min(num_tokens, kHybridChunkTokens) : num_tokens,
+          .max_logit_rows = 1,
+          .chunk_tokens = mode.execution == Execution::kHybrid ? kHybridChunkTokens : 0,
+          .max_own_blocks = mode.retention == Retention::kAll ? 0 : BlocksFor(num_tokens) - kept,
+          .chunk_outputs = mode.chunk_outputs};
+}
+
+int32_t KvBlocksOf(const PrefillMode& mode, int32_t num_tokens) {
+  if (mode.retention == Retention::kAll) return BlocksFor(num_tokens);
+  // A prefix may be as short as a block.
+  return mode.retention == Retention::kPrefix ? std::min(1, num_tokens / kBlockTokens) : 0;
+}
+
+int64_t RequestBytes(const ModelConfig& config, DType dtype, const PrefillMode& mode,
+                     int32_t num_tokens, int num_threads) {
+  return FixedBytes(config, num_threads) +
+         TemporaryBytes(config, dtype, LimitsOf(mode, num_tokens), num_tokens) +
+         KvBlocksOf(mode, num_tokens) * BlockBytes(config, dtype);
+}
+
+int32_t MaxInputTokens(const ModelConfig& config, DType dtype, const PrefillMode& mode,
+                       int64_t memory_bytes, int num_threads) {
+  constexpr int32_t kMaxTokens = 1 << 28;
+  return Largest(kMaxTokens, [&](int32_t n) {
+    return RequestBytes(config, dtype, mode, n, num_threads) <= memory_bytes;
+  });
+}
+
+std::optional<MemorySplit> SplitMemory(const ModelConfig& config, DType dtype, Retention retention,
+                                       const std::function<ForwardLimits(int32_t)>& limits,
+                                       int64_t memory_bytes, int64_t fixed_bytes,
+                                       int32_t max_model_len, int32_t longest) {
+  const int64_t block_bytes = BlockBytes(config, dtype);
+  const auto temporary = [&](int32_t n) {
+    return fixed_bytes + TemporaryBytes(config, dtype, limits(n), n);
+  };
+  const auto fits = [&](int32_t n, int64_t bytes) {
+    const int32_t least = retention == Retention::kAll ? BlocksFor(n) : 1;
+    return temporary(n) + least * block_bytes <= bytes;
+  };
+  if (max_model_len == 0) {
+    // Where everything is kept, the cache is what a prompt needs.
+    const int64_t share = retention == Retention::kAll ? memory_bytes : memory_bytes / 2;
+    max_model_len = Largest(longest, [&](int32_t n) { return fits(n, share); });
+  }
+  if (max_model_len < 1 || !fits(max_model_len, memory_bytes)) return std::nullopt;
+  MemorySplit split = {.temporary_bytes = temporary(max_model_len), .max_model_len = max_model_len};
+  split.num_kv_blocks = static_cast<int32_t>(
+      std::min<int64_t>((memory_bytes - split.temporary_bytes) / block_bytes, 1 << 30));
+  return split;
+}
+
+}  // namespace skein

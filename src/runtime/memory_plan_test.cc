@@ -1,0 +1,88 @@
+#include "runtime/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "kv/block_pool.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr int kThreads = 2;
+
+ModelConfig Qwen3() {  // 0.6B
+  ModelConfig config;
+  config.vocab_size = 151936;
+  config.hidden_size = 1024;
+  config.intermediate_size = 3072;
+  config.num_layers = 28;
+  config.num_heads = 16;
+  config.num_kv_heads = 8;
+  config.head_dim = 128;
+  config.max_position = 40960;
+  return config;
+}
+
+TEST(MemoryPlan, TheLongestInputIsTheLastThatFits) {
+  const ModelConfig config = Qwen3();
+  for (const PrefillMode& mode : PrefillModes()) {
+    SCOPED_TRACE(mode.name);
+    EXPECT_EQ(FindPrefillMode(mode.name), &mode);
+    for (const int64_t memory : {kGiB / 8, kGiB / 4, 2 * kGiB}) {
+      const int32_t n = MaxInputTokens(config, DType::kBf16, mode, memory, kThreads);
+      ASSERT_GT(n, 0);
+      EXPECT_LE(RequestBytes(config, DType::kBf16, mode, n, kThreads), memory);
+      EXPECT_GT(RequestBytes(config, DType::kBf16, mode, n + 1, kThreads), memory);
+    }
+    EXPECT_EQ(MaxInputTokens(config, DType::kBf16, mode, 1000, kThreads), 0);
+  }
+  EXPECT_EQ(FindPrefillMode("whole"), nullptr);
+}
+
+// Each part of hybrid prefilling adds to what fits, and together they are worth more than eight
+// times the paged memory.
+TEST(MemoryPlan, EachPartOfHybridPrefillingAllowsLongerInputs) {
+  const auto longest = [](const char* name) {
+    return MaxInputTokens(Qwen3(), DType::kBf16, *FindPrefillMode(name), 2 * kGiB, kThreads);
+  };
+  EXPECT_LT(longest("paged"), longest("chunked"));
+  EXPECT_LT(longest("paged"), longest("drop-kv"));
+  EXPECT_LT(longest("drop-kv"), longest("hybrid-collected"));
+  EXPECT_LT(longest("hybrid-collected"), longest("hybrid-preallocated"));
+  EXPECT_LT(longest("hybrid-preallocated"), longest("hybrid"));
+  EXPECT_GT(longest("hybrid"), 8 * longest("paged"));
+  EXPECT_GT(longest("hybrid-prefix"), 8 * longest("paged"));
+}
+
+TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
+  const ModelConfig config = Qwen3();
+  const int64_t block_bytes = config.KvBytesPerToken(DType::kBf16) * kBlockTokens;
+  const auto limits = [](int32_t n) {
+    const StepBounds bounds = StepBoundsOf(Retention::kPrefix, n, 512);
+    return ForwardLimits{.max_tokens = bounds.max_tokens,
+                         .chunk_tokens = kHybridChunkTokens,
+                         .max_own_blocks = bounds.max_own_blocks};
+  };
+  const auto split = [&](int64_t memory, int32_t max_model_len) {
+    return SplitMemory(config, DType::kBf16, Retention::kPrefix, limits, memory, 1 << 20,
+                       max_model_len, config.max_position);
+  };
+  const auto given = split(kGiB, 20000);
+  ASSERT_TRUE(given.has_value());
+  EXPECT_EQ(given->max_model_len, 20000);
+  EXPECT_EQ(given->temporary_bytes,
+            (1 << 20) + TemporaryBytes(config, DType::kBf16, limits(20000), 20000));
+  EXPECT_LE(given->temporary_bytes + given->num_kv_blocks * block_bytes, kGiB);
+  EXPECT_GT(given->temporary_bytes + (given->num_kv_blocks + 1) * block_bytes, kGiB);
+  // As long as the model reaches; or, where that is too much, as half of the memory takes.
+  EXPECT_EQ(split(4 * kGiB, 0)->max_model_len, config.max_position);
+  const auto chosen = split(kGiB / 2, 0);
+  ASSERT_TRUE(chosen.has_value());
+  EXPECT_LT(chosen->max_model_len, config.max_position);
+  EXPECT_GT(chosen->num_kv_blocks * block_bytes, kGiB / 5);
+  EXPECT_FALSE(split(kGiB / 4, 40000).has_value());
+  EXPECT_FALSE(split(1 << 20, 0).has_value());
+}
+
+}  // namespace
+}  // namespace skein
