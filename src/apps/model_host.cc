@@ -64,6 +64,28 @@ std::string NameOf(const std::string& model) {
   return path.filename().string();
 }
 
+// What the options say of an engine; the model's own limits are not in it.
+Result<EngineConfig> ChoicesOf(const ModelHostOptions& options) {
+  EngineConfig config;
+  config.preset = options.scheduling;
+  config.execution = options.execution;
+  config.retention = options.retention;
+  config.max_num_seqs = options.max_num_seqs;
+  config.max_num_batched_tokens = options.max_num_batched_tokens;
+  config.decode_set = options.decode_set;
+  config.flock_stop = options.flock_stop;
+  config.flock_max_wait_ms = options.flock_max_wait_ms;
+  if (std::filesystem::exists(options.flock_table)) {
+    SKEIN_ASSIGN_OR_RETURN(config.flock_table, ReadFile(options.flock_table));
+  }
+  config.max_queued_requests = options.max_queued_requests;
+  config.max_logprobs = options.max_logprobs;
+  config.kv_storage = options.kv_storage;
+  config.enable_prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
+  config.force_decode_path = options.force_decode_path;
+  return config;
+}
+
 class CpuModelHost final : public ModelHost {
  public:
   ~CpuModelHost() override { Shutdown(0); }
@@ -134,10 +156,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   if (!options.memory.empty()) {
     SKEIN_ASSIGN_OR_RETURN(runtime.memory_bytes, ParseByteSize(options.memory));
   }
-  EngineConfig config;
-  config.preset = options.scheduling;
-  config.execution = options.execution;
-  config.retention = options.retention;
+  SKEIN_ASSIGN_OR_RETURN(EngineConfig config, ChoicesOf(options));
   SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(config));
   runtime.execution = memory.execution;
   runtime.retention = memory.retention;
@@ -147,19 +166,6 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.vocab_size = runtime_->config().vocab_size;
   config.max_model_len = runtime_->max_model_len();
   config.num_kv_blocks = runtime_->num_kv_blocks();
-  config.max_num_seqs = options.max_num_seqs;
-  config.max_num_batched_tokens = options.max_num_batched_tokens;
-  config.decode_set = options.decode_set;
-  config.flock_stop = options.flock_stop;
-  config.flock_max_wait_ms = options.flock_max_wait_ms;
-  if (std::filesystem::exists(options.flock_table)) {
-    SKEIN_ASSIGN_OR_RETURN(config.flock_table, ReadFile(options.flock_table));
-  }
-  config.max_queued_requests = options.max_queued_requests;
-  config.max_logprobs = options.max_logprobs;
-  config.kv_storage = options.kv_storage;
-  config.enable_prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
-  config.force_decode_path = options.force_decode_path;
   config.generates = use.traits.generates;
   config.embeds = use.traits.embeds;
   config.classifies = use.traits.classifies;
@@ -202,13 +208,10 @@ Status CpuModelHost::InitObservers(const ModelHostOptions& options,
 
 }  // namespace
 
-void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
-  app->add_option("MODEL", o->model,
-                  "A model directory, or org/name in the local HuggingFace cache")
-      ->required();
-  app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
-  app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")
-      ->capture_default_str();
+namespace {
+
+// What decides who runs when, and how.
+void AddSchedulingOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--scheduling", o->scheduling,
                   "Scheduling preset: prelude (shared prefixes computed once, fair between "
                   "clients), prefill-only (long prompts in little "
@@ -227,6 +230,24 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
                   "How long others may pass a request by that shares little, with flock")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
+  app->add_option("--execution", o->execution,
+                  "How prompts are computed: plain, or hybrid (all but attention in chunks, in "
+                  "little memory); default: the preset's");
+  app->add_option("--retention", o->retention,
+                  "What is kept of the keys and values of requests of one pass: all, prefix (the "
+                  "part that fits) or none; default: the preset's");
+}
+
+}  // namespace
+
+void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
+  app->add_option("MODEL", o->model,
+                  "A model directory, or org/name in the local HuggingFace cache")
+      ->required();
+  app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
+  app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")
+      ->capture_default_str();
+  AddSchedulingOptions(app, o);
   app->add_option("--threads", o->threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, kThreadsMax))
       ->capture_default_str();
@@ -266,12 +287,6 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--memory", o->memory,
                   "Instead of --kv-cache-memory: all that is taken beside the weights. What a "
                   "prompt of --max-model-len tokens needs comes first; the rest is the cache's");
-  app->add_option("--execution", o->execution,
-                  "How prompts are computed: plain, or hybrid (all but attention in chunks, in "
-                  "little memory); default: the preset's");
-  app->add_option("--retention", o->retention,
-                  "What is kept of the keys and values of requests of one pass: all, prefix (the "
-                  "part that fits) or none; default: the preset's");
   app->add_option("--chat-template", o->chat_template,
                   "A Jinja chat template file to use instead of the model's own");
   app->add_option("--rerank-template", o->rerank_template,
