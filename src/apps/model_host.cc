@@ -12,12 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "apps/choice_options.h"
 #include "apps/decision_temperature.h"
 #include "apps/generation_config.h"
 #include "apps/model_traits.h"
 #include "apps/read_file.h"
 #include "apps/stop_table_writer.h"
 #include "base/byte_size.h"
+#include "engine/cost_profile.h"
 #include "engine/engine_loop.h"
 #include "io/model_dir.h"
 #include "runtime/cpu_runtime.h"
@@ -28,6 +30,7 @@ namespace skein {
 namespace {
 
 constexpr int kThreadsMax = 1024;
+constexpr TimeUs kProfileUs = 1'000'000;
 
 Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string& model_dir,
                                                        const std::string& file) {
@@ -88,6 +91,7 @@ class CpuModelHost final : public ModelHost {
 
  private:
   Status InitObservers(const ModelHostOptions& options, std::vector<SchedulerObserver*>* observers);
+  Status ProfileIfOrdered(EngineConfig* config);
 
   std::string model_dir_;
   std::string name_;
@@ -132,7 +136,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   if (options.show_progress) runtime.progress = ShowProgress(name_);
   SKEIN_ASSIGN_OR_RETURN(runtime_, CpuRuntime::Load(runtime));
 
-  EngineConfig config;
+  EngineConfig config = options.choices;
   config.preset = options.scheduling;
   config.vocab_size = runtime_->config().vocab_size;
   config.max_model_len = runtime_->max_model_len();
@@ -154,6 +158,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.embeds = use.traits.embeds;
   config.classifies = use.traits.classifies;
   config.reads_whole_prompts = model_config.is_encoder() || use.pooling != Pooling::kLast;
+  SKEIN_RETURN_IF_ERROR(ProfileIfOrdered(&config));
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
   SKEIN_ASSIGN_OR_RETURN(engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers));
@@ -167,6 +172,22 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
   SKEIN_ASSIGN_OR_RETURN(entry_.traits.decision_temperature, LoadDecisionTemperature(model_dir_));
+  return Status::Ok();
+}
+
+// Times a few steps where the order of requests depends on what they take.
+Status CpuModelHost::ProfileIfOrdered(EngineConfig* config) {
+  SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
+  if (scheduler.order != Order::kSrjf && scheduler.order != Order::kSrjfCalibrated) {
+    return Status::Ok();
+  }
+  StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, config->num_kv_blocks,
+                        config->generates);
+  config->cost = FitCosts(ProfileCosts(profiler, clock_,
+                                       {.max_step_tokens = config->max_num_batched_tokens,
+                                        .max_model_len = config->max_model_len,
+                                        .cached = !config->reads_whole_prompts,
+                                        .time_us = kProfileUs}));
   return Status::Ok();
 }
 
@@ -200,7 +221,8 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--scheduling", o->scheduling,
                   "Scheduling preset: prelude (shared prefixes computed once, fair between "
                   "clients), feather (who shares a prefix decodes together), "
-                  "chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm or request-level")
+                  "chunked-fcfs (vllm-fcfs), paged-fcfs, prefill-only (shortest job first, one "
+                  "at a time), nano-vllm or request-level")
       ->capture_default_str();
   app->add_option("--decode-set", o->decode_set,
                   "Who joins the running batch, instead of the preset's: static (nobody until it "
@@ -214,6 +236,7 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
                   "How long others may pass a request by that shares little, with flock")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
+  AddChoiceOptions(app, &o->choices);
   app->add_option("--threads", o->threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, kThreadsMax))
       ->capture_default_str();

@@ -20,7 +20,8 @@ namespace skein {
 struct ModelHostOptions {
   std::string model;  // a directory, or org/name in the local HuggingFace cache
   std::string dtype = "auto";
-  std::string scheduling = "prelude";    // a preset
+  std::string scheduling = "prelude";  // a preset
+  EngineConfig choices;                // order, batching, jct, aging, not the preset's
   std::string decode_set;              // instead of the preset's; empty: that
   std::string flock_stop;              // empty: bandit
   std::string flock_table;             // a file of what the stop rule learned; empty: none
