@@ -35,6 +35,7 @@ void AddBenchCommand(CLI::App* app, int* exit_status) {
   AddBenchTokenizerCommand(bench, exit_status);
   AddBenchLimitsCommand(bench, exit_status);
   AddBenchKernelsCommand(bench, exit_status);
+  AddBenchQuantizationCommand(bench, exit_status);
   AddBenchForwardCommand(bench, exit_status);
   AddBenchRerankCommand(bench, exit_status);
   AddBenchSchedCommand(bench, exit_status);

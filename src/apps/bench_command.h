@@ -18,6 +18,7 @@ void AddBenchForwardCommand(CLI::App* bench, int* exit_status);
 void AddBenchRerankCommand(CLI::App* bench, int* exit_status);
 void AddBenchJctCommand(CLI::App* bench, int* exit_status);
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status);
+void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status);
 void AddBenchSchedCommand(CLI::App* bench, int* exit_status);
 
 // Writes a result, indented, with a line break at its end. Nothing if `path` is empty.

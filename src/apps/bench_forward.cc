@@ -37,15 +37,15 @@ double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context,
   return 2 * tokens * LayerParameters(config) + 4 * keys * width * config.num_layers;
 }
 
-ForwardWork WorkOf(const ModelConfig& config, DType dtype, int64_t num_rows, int64_t context,
+ForwardWork WorkOf(const ModelConfig& config, WeightTypes types, int64_t num_rows, int64_t context,
                    int64_t new_tokens) {
   const double output = static_cast<double>(config.vocab_size) * config.hidden_size;
   ForwardWork work;
   work.flops = LayerFlops(config, num_rows, context, new_tokens) +
                2 * static_cast<double>(num_rows) * output;
-  work.bytes = (LayerParameters(config) + output) * static_cast<double>(SizeOf(dtype)) +
+  work.bytes = (LayerParameters(config) + output) * static_cast<double>(SizeOf(types.matrices)) +
                static_cast<double>(num_rows * (context + new_tokens)) *
-                   static_cast<double>(config.KvBytesPerToken(dtype));
+                   static_cast<double>(config.KvBytesPerToken(types.compute));
   return work;
 }
 

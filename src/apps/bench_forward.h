@@ -19,7 +19,7 @@ struct ForwardWork {
 // `num_rows` sequences, each with `context` tokens in the cache, that compute `new_tokens` tokens
 // each and take the logits of the last one. Attention counts the visible keys only; the embedding
 // counts where it is the output matrix.
-ForwardWork WorkOf(const ModelConfig& config, DType dtype, int64_t num_rows, int64_t context,
+ForwardWork WorkOf(const ModelConfig& config, WeightTypes types, int64_t num_rows, int64_t context,
                    int64_t new_tokens);
 
 // The layers' part of those operations.

@@ -19,6 +19,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string model;
   std::string dtype = "auto";
+  std::string quantization = "none";
   std::string json;
   std::vector<int32_t> prompt_tokens = {128, 512, 2048};
   std::vector<int32_t> batches = {1, 4, 16};
@@ -38,12 +39,20 @@ Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
   CpuRuntimeOptions runtime;
   runtime.model_dir = dir;
   runtime.dtype = options.dtype;
+  runtime.quantization = options.quantization;
   runtime.threads = options.threads;
   runtime.max_model_len = std::max(longest, row);
   runtime.max_num_seqs = batch;
   runtime.max_num_batched_tokens = std::max({longest, options.context, batch});
   runtime.num_kv_blocks = std::max(BlocksFor(longest), batch * BlocksFor(row));
   return CpuRuntime::Load(runtime);
+}
+
+WeightTypes TypesOf(const CpuRuntime& runtime) { return {runtime.dtype(), runtime.matrix_dtype()}; }
+
+// Attention counts as if it ran in the matrices' type.
+double Floor(const MachineLimits& limits, const CpuRuntime& runtime, const ForwardWork& work) {
+  return RooflineSeconds(limits, runtime.isa(), runtime.matrix_dtype(), work.flops, work.bytes);
 }
 
 Json MeasurePrefill(const Options& options, const MachineLimits& limits, const CpuRuntime& runtime,
@@ -53,10 +62,9 @@ Json MeasurePrefill(const Options& options, const MachineLimits& limits, const C
              "fraction");
   for (const int32_t n : options.prompt_tokens) {
     const PrefillPoint point = bench.Prefill(n, options.repetitions);
-    const ForwardWork work = WorkOf(runtime.config(), runtime.dtype(), 1, 0, n);
+    const ForwardWork work = WorkOf(runtime.config(), TypesOf(runtime), 1, 0, n);
     const double tflops = work.flops / point.seconds / 1e12;
-    const double fraction =
-        RooflineSeconds(limits, runtime.isa(), work.flops, work.bytes) / point.seconds;
+    const double fraction = Floor(limits, runtime, work) / point.seconds;
     fmt::print("{:>14}{:>12.2f}{:>12.0f}{:>10.3f}{:>10.3f}\n", n, point.seconds * 1e3,
                n / point.seconds, tflops, fraction);
     points.push_back({{"prompt_tokens", n},
@@ -75,10 +83,9 @@ Json MeasureDecode(const Options& options, const MachineLimits& limits, const Cp
   for (const int32_t batch : options.batches) {
     const DecodePoint point = bench.Decode(batch, options.context, options.decode_steps);
     const int32_t middle = options.context + options.decode_steps / 2;
-    const ForwardWork work = WorkOf(runtime.config(), runtime.dtype(), batch, middle, 1);
+    const ForwardWork work = WorkOf(runtime.config(), TypesOf(runtime), batch, middle, 1);
     const double gbps = work.bytes / point.seconds / 1e9;
-    const double fraction =
-        RooflineSeconds(limits, runtime.isa(), work.flops, work.bytes) / point.seconds;
+    const double fraction = Floor(limits, runtime, work) / point.seconds;
     fmt::print("{:>8}{:>9}{:>12.2f}{:>12.1f}{:>10.1f}{:>10.3f}\n", batch, options.context,
                point.seconds * 1e3, batch / point.seconds, gbps, fraction);
     points.push_back({{"batch", batch},
@@ -94,15 +101,16 @@ Status Run(const Options& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuRuntime> runtime, LoadRuntime(options));
   ThreadTeam team(runtime->num_threads());
   SKEIN_ASSIGN_OR_RETURN(const MachineLimits limits, MeasureLimits(team, kLimitRuns));
-  fmt::print("limits: {:.2f} TFLOP/s, {:.1f} GB/s read ({}, {} threads)\n",
-             limits.compute_tflops(runtime->isa()), limits.read_gbps, NameOf(runtime->isa()),
-             runtime->num_threads());
+  fmt::print("limits: {:.2f} TFLOP/s, {:.1f} GB/s read ({}, {}, {} threads)\n",
+             limits.compute_tflops(runtime->isa(), runtime->matrix_dtype()), limits.read_gbps,
+             NameOf(runtime->isa()), NameOf(runtime->matrix_dtype()), runtime->num_threads());
   ForwardBench bench(runtime.get(), /*seed=*/1);
   Json json;
   json["date"] = BenchDate();
   json["isa"] = NameOf(runtime->isa());
   json["threads"] = runtime->num_threads();
-  json["limits"] = LimitsToJson(limits, runtime->isa());
+  json["quantization"] = options.quantization;
+  json["limits"] = LimitsToJson(limits, runtime->isa(), runtime->matrix_dtype());
   json["prefill"] = MeasurePrefill(options, limits, *runtime, bench);
   json["decode"] = MeasureDecode(options, limits, *runtime, bench);
   return WriteBenchJson(options.json, json);
@@ -139,6 +147,8 @@ void AddBenchForwardCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--threads", options->threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, 1024));
   app->add_option("--dtype", options->dtype, "Compute type: auto, bf16 or f32")
+      ->capture_default_str();
+  app->add_option("--quantization", options->quantization, "Weights: none, or int8")
       ->capture_default_str();
   app->add_option("--json", options->json, "Write the results to this file");
   app->callback([options, exit_status] {

@@ -59,7 +59,8 @@ class Bench {
     const double flops = 2.0 * m * product_.n * product_.k;
     const auto weight_bytes = static_cast<double>(weights_[0].bytes());
     // A sample walks through the weights for about 20 ms, at least once.
-    const double floor = RooflineSeconds(limits_, kernels_.isa(), flops, weight_bytes);
+    const double floor =
+        RooflineSeconds(limits_, kernels_.isa(), DType::kBf16, flops, weight_bytes);
     const int calls = std::clamp(static_cast<int>(0.02 / floor), 1, 1000);
     std::vector<double> own, other;
     for (int sample = 0; sample <= options_.num_samples; ++sample) {  // the first warms up
@@ -158,7 +159,7 @@ Result<Json> RunKernelBench(const KernelBenchOptions& options) {
                       : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   SKEIN_ASSIGN_OR_RETURN(const MachineLimits limits, MeasureLimits(team, options.num_limit_runs));
   Json json;
-  json["limits"] = LimitsToJson(limits, isa);
+  json["limits"] = LimitsToJson(limits, isa, DType::kBf16);
   json["isa"] = NameOf(isa);
   json["threads"] = team.num_threads();
   json["gemm"] = Json::array();

@@ -14,10 +14,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 TEST(BenchLimitsTest, RooflineIsTheSlowerOfComputingAndReading) {
-  const MachineLimits limits = {.amx_bf16_tflops = 4, .fma_f32_tflops = 2, .read_gbps = 10};
-  EXPECT_DOUBLE_EQ(RooflineSeconds(limits, Isa::kAmx, 8e12, 1e9), 2.0);
-  EXPECT_DOUBLE_EQ(RooflineSeconds(limits, Isa::kAvx2, 8e12, 1e9), 4.0);
-  EXPECT_DOUBLE_EQ(RooflineSeconds(limits, Isa::kAmx, 8e12, 5e10), 5.0);
+  const MachineLimits limits = {
+      .amx_bf16_tflops = 4, .amx_int8_tflops = 8, .fma_f32_tflops = 2, .read_gbps = 10};
+  const auto seconds = [&](Isa isa, DType dtype, double bytes) {
+    return RooflineSeconds(limits, isa, dtype, 8e12, bytes);
+  };
+  EXPECT_DOUBLE_EQ(seconds(Isa::kAmx, DType::kBf16, 1e9), 2.0);
+  EXPECT_DOUBLE_EQ(seconds(Isa::kAvx2, DType::kBf16, 1e9), 4.0);
+  EXPECT_DOUBLE_EQ(seconds(Isa::kAmx, DType::kBf16, 5e10), 5.0);
+  EXPECT_DOUBLE_EQ(seconds(Isa::kAmx, DType::kInt8, 1e9), 1.0);
+  EXPECT_DOUBLE_EQ(seconds(Isa::kAvx2, DType::kInt8, 1e9), 0.1);  // its computing was not measured
 }
 
 TEST(BenchLimitsTest, MeasuresEveryFigureOfThisMachine) {
@@ -27,6 +33,7 @@ TEST(BenchLimitsTest, MeasuresEveryFigureOfThisMachine) {
   const auto limits = MeasureLimits(team, 1);
   ASSERT_TRUE(limits.ok()) << limits.status().message();
   EXPECT_EQ(limits.value().amx_bf16_tflops > 0, amx);
+  EXPECT_EQ(limits.value().amx_int8_tflops > 0, amx);
   EXPECT_GT(limits.value().fma_f32_tflops, 0);
   EXPECT_GT(limits.value().read_gbps, 0);
 }

@@ -51,7 +51,7 @@ Result<MachineLimits> MeasureLimits(ThreadTeam& team, int num_runs) {
   team.Run(0, kReadBytes / kReadTicketBytes, [&](int ticket, int) {
     std::memset(memory.data() + ticket * kReadTicketBytes, ticket + 1, kReadTicketBytes);
   });
-  std::vector<double> done(threads), amx, fma, read;
+  std::vector<double> done(threads), amx, amx_int8, fma, read;
   std::vector<uint64_t> sums(kReadBytes / kReadTicketBytes);
   for (int run = 0; run <= num_runs; ++run) {  // the first warms up
     const bool counts = run > 0;
@@ -66,7 +66,10 @@ Result<MachineLimits> MeasureLimits(ThreadTeam& team, int num_runs) {
     };
     if (CpuHas(Isa::kAmx)) {
       const double tflops = rate([&] { return RunAmxPeak(operands.data(), kAmxSteps / 4); });
+      const double int8_tflops =
+          rate([&] { return RunAmxInt8Peak(operands.data(), kAmxSteps / 4); });
       if (counts) amx.push_back(tflops);
+      if (counts) amx_int8.push_back(int8_tflops);
     }
     const double tflops = rate([&] {
       float out[16];
@@ -80,17 +83,20 @@ Result<MachineLimits> MeasureLimits(ThreadTeam& team, int num_runs) {
     });
     if (counts) read.push_back(static_cast<double>(kReadBytes) / seconds * 1e-9);
   }
-  return MachineLimits{Median(amx), Median(fma), Median(read)};
+  return MachineLimits{Median(amx), Median(amx_int8), Median(fma), Median(read)};
 }
 
-double RooflineSeconds(const MachineLimits& limits, Isa isa, double flops, double weight_bytes) {
-  return std::max(flops / (limits.compute_tflops(isa) * 1e12),
-                  weight_bytes / (limits.read_gbps * 1e9));
+double RooflineSeconds(const MachineLimits& limits, Isa isa, DType dtype, double flops,
+                       double weight_bytes) {
+  const double reading = weight_bytes / (limits.read_gbps * 1e9);
+  const double tflops = limits.compute_tflops(isa, dtype);
+  return tflops > 0 ? std::max(flops / (tflops * 1e12), reading) : reading;
 }
 
-nlohmann::ordered_json LimitsToJson(const MachineLimits& limits, Isa isa) {
+nlohmann::ordered_json LimitsToJson(const MachineLimits& limits, Isa isa, DType dtype) {
   nlohmann::ordered_json json;
-  json["compute_tflops"] = limits.compute_tflops(isa);
+  const double tflops = limits.compute_tflops(isa, dtype);
+  json["compute_tflops"] = tflops > 0 ? nlohmann::ordered_json(tflops) : nullptr;
   json["read_gbps"] = limits.read_gbps;
   json["fma_f32_tflops"] = limits.fma_f32_tflops;
   return json;

@@ -27,8 +27,9 @@ Status Run(const Options& options) {
   json["date"] = BenchDate();
   json["isa"] = NameOf(isa);
   json["threads"] = team.num_threads();
-  json["limits"] = LimitsToJson(limits, isa);
+  json["limits"] = LimitsToJson(limits, isa, DType::kBf16);
   if (limits.amx_bf16_tflops > 0) fmt::print("AMX bf16 {:8.3f} TFLOP/s\n", limits.amx_bf16_tflops);
+  if (limits.amx_int8_tflops > 0) fmt::print("AMX int8 {:8.3f} TOP/s\n", limits.amx_int8_tflops);
   fmt::print("FMA f32  {:8.3f} TFLOP/s\n", limits.fma_f32_tflops);
   fmt::print("read     {:8.1f} GB/s\n", limits.read_gbps);
   return WriteBenchJson(options.json, json);

@@ -6,7 +6,20 @@
 
 namespace skein {
 
-double RunAmxPeak(const std::byte* operands, int64_t steps) {
+namespace {
+
+template <bool kInt8, int kC, int kA, int kB>
+void Dot() {
+  if constexpr (kInt8) {
+    amx::DotInt8Tiles<kC, kA, kB>();
+  } else {
+    amx::DotTiles<kC, kA, kB>();
+  }
+}
+
+// Returns how many products of tiles it did.
+template <bool kInt8>
+double MultiplyTiles(const std::byte* operands, int64_t steps) {
   constexpr int64_t kTileBytes = 1024;
   constexpr int64_t kSetBytes = 4 * kTileBytes;
   amx::TileConfig config;
@@ -19,15 +32,25 @@ double RunAmxPeak(const std::byte* operands, int64_t steps) {
     const std::byte* set = operands + i * kSetBytes % static_cast<int64_t>(kPeakOperandBytes);
     amx::LoadTile<4>(set, 64);
     amx::LoadTile<6>(set + kTileBytes, 64);
-    amx::DotTiles<0, 4, 6>();
+    Dot<kInt8, 0, 4, 6>();
     amx::LoadTile<7>(set + 2 * kTileBytes, 64);
-    amx::DotTiles<1, 4, 7>();
+    Dot<kInt8, 1, 4, 7>();
     amx::LoadTile<5>(set + 3 * kTileBytes, 64);
-    amx::DotTiles<2, 5, 6>();
-    amx::DotTiles<3, 5, 7>();
+    Dot<kInt8, 2, 5, 6>();
+    Dot<kInt8, 3, 5, 7>();
   }
   amx::ReleaseTiles();
-  return static_cast<double>(steps) * 4 * 2 * 16 * 16 * 32;
+  return static_cast<double>(steps) * 4;
+}
+
+}  // namespace
+
+double RunAmxPeak(const std::byte* operands, int64_t steps) {
+  return MultiplyTiles<false>(operands, steps) * 2 * 16 * 16 * 32;
+}
+
+double RunAmxInt8Peak(const std::byte* operands, int64_t steps) {
+  return MultiplyTiles<true>(operands, steps) * 2 * 16 * 16 * 64;
 }
 
 __attribute__((target("avx512f"))) double RunAvx512Peak(const float* operands, int64_t steps,

@@ -13,6 +13,8 @@ inline constexpr size_t kPeakOperandBytes = 16 << 10;  // of random bf16, 64-byt
 // `steps` times four products of 16x32 by 32x16 bf16 on the matrix unit, operands loaded from the
 // first-level cache. Returns the floating-point operations. REQUIRES: AMX.
 double RunAmxPeak(const std::byte* operands, int64_t steps);
+// The same with int8, of which a tile holds twice as many.
+double RunAmxInt8Peak(const std::byte* operands, int64_t steps);
 
 // `steps` times 16 independent vector FMAs of f32. REQUIRES: that instruction set.
 double RunAvx512Peak(const float* operands, int64_t steps, float* result);

@@ -100,15 +100,15 @@ class TreeBench {
   }
 
   TreeTimes Run() {
-    constexpr int32_t kRun = 50;  // operations timed at once
-    for (int32_t left = options_.num_requests; left > 0; left -= kRun) {
-      Insert(std::min(left, kRun));
+    const int32_t run = std::min(50, options_.batch_size);  // operations timed at once
+    for (int32_t left = options_.num_requests; left > 0; left -= run) {
+      Insert(std::min(left, run));
     }
-    for (int32_t left = options_.batch_size; left > 0; left -= kRun) Add(std::min(left, kRun));
-    for (int32_t left = options_.num_turns; left > 0; left -= kRun) {
-      Finish(kRun);
-      Insert(kRun);
-      Add(kRun);
+    for (int32_t left = options_.batch_size; left > 0; left -= run) Add(std::min(left, run));
+    for (int32_t left = options_.num_turns; left > 0; left -= run) {
+      Finish(run);
+      Insert(run);
+      Add(run);
     }
     times_.num_nodes = trees_[0].num_nodes();
     return times_;

@@ -116,6 +116,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   CpuRuntimeOptions runtime;
   runtime.model_dir = model_dir_;
   runtime.dtype = options.dtype;
+  runtime.quantization = options.quantization;
   runtime.threads = options.threads;
   runtime.pin_threads = options.pin_threads;
   runtime.kv_storage = options.kv_storage;
@@ -127,6 +128,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
     runtime.max_model_len = std::min(use.max_seq_length, model_config.max_position);
   }
   runtime.pooling = use.pooling;
+  runtime.share_attention = !options.plain_attention;
   runtime.dense = use.dense;
   runtime.max_num_seqs = options.max_num_seqs;
   runtime.max_num_batched_tokens = options.max_num_batched_tokens;
@@ -218,6 +220,8 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
                   "A model directory, or org/name in the local HuggingFace cache")
       ->required();
   app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
+  app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")
+      ->capture_default_str();
   app->add_option("--scheduling", o->scheduling,
                   "Scheduling preset: prelude (shared prefixes computed once, fair between "
                   "clients), feather (who shares a prefix decodes together), "
@@ -280,6 +284,8 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
                   "models named so), qwen3 (that template for this model) or none")
       ->capture_default_str();
   app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");
+  app->add_flag("--plain-attention", o->plain_attention,
+                "For comparisons: attention reads a shared prefix for each request anew");
   app->add_flag("--force-decode-path", o->force_decode_path,
                 "For comparisons: run one-token requests through the decode path");
 }

@@ -20,6 +20,7 @@ namespace skein {
 struct ModelHostOptions {
   std::string model;  // a directory, or org/name in the local HuggingFace cache
   std::string dtype = "auto";
+  std::string quantization = "none";
   std::string scheduling = "prelude";  // a preset
   EngineConfig choices;                // order, batching, jct, aging, not the preset's
   std::string decode_set;              // instead of the preset's; empty: that
@@ -41,6 +42,7 @@ struct ModelHostOptions {
   KvStorage kv_storage = KvStorage::kPaged;
   bool enable_prefix_caching = true;
   bool no_enable_prefix_caching = false;  // the other spelling; wins
+  bool plain_attention = false;           // read shared prefixes once for each request
   bool force_decode_path = false;         // run one-token requests through the decode path
   bool show_progress = true;              // loading, on stderr
 };

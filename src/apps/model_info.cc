@@ -66,6 +66,34 @@ std::string Answers(const ModelTraits& traits) {
   return text;
 }
 
+// What the weights take: matrices of 1 byte per element and a scale per row where they can be int8,
+// all else in the compute type.
+int64_t Int8WeightBytes(const ModelConfig& config, DType compute) {
+  int64_t bytes = 0;
+  for (const ModelTensor& tensor : ListTensors(config)) {
+    int64_t size = 1;
+    for (const int64_t dimension : tensor.shape) size *= dimension;
+    const bool read_only = tensor.role == TensorRole::kEmbedding && !config.tie_embeddings &&
+                           tensor.name.find("embed_tokens") != std::string::npos;
+    const bool head = config.head != Head::kLanguageModel && tensor.name.starts_with("score");
+    const bool embedding_alone =
+        tensor.role == TensorRole::kEmbedding && config.head != Head::kLanguageModel;
+    const bool int8 = tensor.shape.size() == 2 && !read_only && !head && !embedding_alone;
+    bytes += int8 ? size + tensor.shape[0] * 4 : size * static_cast<int64_t>(SizeOf(compute));
+  }
+  return bytes;
+}
+
+// Weights and the KV of one full context. A config may claim one that no memory holds.
+int64_t MemoryBytes(const ModelInfo& info, int64_t weight_bytes) {
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(info.kv_bytes_per_token, int64_t{info.config.max_position}, &bytes) ||
+      __builtin_add_overflow(bytes, weight_bytes, &bytes)) {
+    return std::numeric_limits<int64_t>::max();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Result<ModelInfo> DescribeModel(const std::string& dir) {
@@ -88,13 +116,10 @@ Result<ModelInfo> DescribeModel(const std::string& dir) {
   const bool f32 = info.config.file_dtype == DType::kF32;
   info.compute_dtype = f32 ? DType::kF32 : DType::kBf16;
   info.kv_bytes_per_token = info.config.KvBytesPerToken(info.compute_dtype);
-  const int64_t weight_bytes =
-      info.config.NumParameters() * static_cast<int64_t>(SizeOf(info.compute_dtype));
-  // A config may claim a context that no memory holds.
-  if (__builtin_mul_overflow(info.kv_bytes_per_token, int64_t{info.config.max_position},
-                             &info.memory_bytes) ||
-      __builtin_add_overflow(info.memory_bytes, weight_bytes, &info.memory_bytes)) {
-    info.memory_bytes = std::numeric_limits<int64_t>::max();
+  info.memory_bytes = MemoryBytes(
+      info, info.config.NumParameters() * static_cast<int64_t>(SizeOf(info.compute_dtype)));
+  if (!info.config.is_encoder()) {
+    info.int8_memory_bytes = MemoryBytes(info, Int8WeightBytes(info.config, info.compute_dtype));
   }
   info.has_tokenizer = std::filesystem::exists(dir + "/tokenizer.json");
   info.has_chat_template = HasChatTemplate(dir);
@@ -131,6 +156,7 @@ nlohmann::ordered_json ToJson(const ModelInfo& info) {
       {"compute_dtype", NameOf(info.compute_dtype)},
       {"kv_bytes_per_token", info.kv_bytes_per_token},
       {"memory_bytes", info.memory_bytes},
+      {"int8_memory_bytes", info.int8_memory_bytes},
       {"has_tokenizer", info.has_tokenizer},
       {"has_chat_template", info.has_chat_template},
       {"problems", info.problems},
@@ -164,6 +190,9 @@ std::string ToText(const ModelInfo& info) {
   line("KV per token",
        fmt::format("{} bytes in {}", info.kv_bytes_per_token, NameOf(info.compute_dtype)));
   line("memory", Size(info.memory_bytes) + " for weights and one full context");
+  if (info.int8_memory_bytes > 0) {
+    line("  with int8", Size(info.int8_memory_bytes) + " under --quantization int8");
+  }
   line("tokenizer", info.has_tokenizer ? "yes" : "no");
   line("chat template", info.has_chat_template ? "yes" : "no");
   for (const std::string& problem : info.problems) line("PROBLEM", problem);

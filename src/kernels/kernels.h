@@ -13,14 +13,17 @@ namespace skein {
 
 // Instruction sets in descending order of preference. kScalar, kAvx2 and kAvx512 form one numeric
 // class (FMA): they give the same bits. kAmx is a class of its own for bf16 products and attention.
+// Products with int8 weights have the same bits in all.
 enum class Isa { kAmx, kAvx512, kAvx2, kScalar };
 const char* NameOf(Isa isa);
 
-// out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), f32 sums.
+// out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), f32 sums; of int8 sums of int32,
+// times the scales of row and column.
 struct GemmCall {
   const void* a = nullptr;  // [m, k] in w->dtype(), row stride lda elements, any alignment
   int64_t lda = 0;
-  int32_t m = 0;  // >= 1
+  const float* a_scales = nullptr;  // [m] if int8 (by Quantize), else null
+  int32_t m = 0;                    // >= 1
   const PackedWeight* w = nullptr;
   int32_t n_begin = 0;          // multiple of kPanelCols
   int32_t n_end = 0;            // multiple of kPanelCols, or w->n()
@@ -105,6 +108,9 @@ class Kernels {
 
   // Rounds x [n] to the given type.
   virtual void Convert(const float* x, int32_t n, void* out, DType out_dtype) const = 0;
+
+  // A row x [n] of dtype kF32 or kBf16 as int8: out [n]; returns its scale.
+  virtual float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) const = 0;
 
   // log(sum(exp(x))), and the largest element with its lowest index.
   struct LogSum {

@@ -1,14 +1,18 @@
 #include "kernels/packed_weight.h"
 
 #include <cstring>
+#include <numeric>
 #include <type_traits>
+#include <vector>
 
 #include "base/check.h"
+#include "kernels/quantize.h"
 
 namespace skein {
 namespace {
 
-constexpr int32_t kPadK = 32;
+constexpr int32_t kTileRowBytes = 64;  // of the matrix unit
+constexpr int32_t kQuad = 4;           // of k that stand together in int8
 
 int32_t RoundUp(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
 
@@ -24,6 +28,11 @@ size_t IndexInPanel<Bf16>(int32_t column, int32_t i) {
   return (size_t(i / 2) * kPanelCols + column) * 2 + i % 2;
 }
 
+template <>
+size_t IndexInPanel<int8_t>(int32_t column, int32_t i) {
+  return (size_t(i / kQuad) * kPanelCols + column) * kQuad + i % kQuad;
+}
+
 template <typename To>
 To Cast(float x) {
   return x;
@@ -33,6 +42,9 @@ Bf16 Cast<Bf16>(float x) {
   return ToBf16(x);
 }
 float ToFloat(float x) { return x; }
+float ToFloat(int8_t x) { return x; }
+
+int32_t PadOf(DType dtype) { return dtype == DType::kInt8 ? kTileRowBytes : kTileRowBytes / 2; }
 
 template <typename T>
 T LoadElement(const std::byte* from, size_t index) {
@@ -109,6 +121,11 @@ void PackRowsAs(int32_t row_begin, int32_t num_rows, int32_t k, const std::byte*
 }
 
 template <typename T>
+void WidenRow(const std::byte* src, int32_t k, float* out) {
+  for (int32_t i = 0; i < k; ++i) out[i] = ToFloat(LoadElement<T>(src, i));
+}
+
+template <typename T>
 void UnpackRowAs(const std::byte* panel, int32_t column, int32_t k, float* out) {
   for (int32_t i = 0; i < k; ++i) {
     out[i] = ToFloat(LoadElement<T>(panel, IndexInPanel<T>(column, i)));
@@ -118,27 +135,61 @@ void UnpackRowAs(const std::byte* panel, int32_t column, int32_t k, float* out) 
 }  // namespace
 
 PackedWeight::PackedWeight(int32_t n, int32_t k, DType dtype)
-    : n_(n), k_(k), k_padded_(RoundUp(k, kPadK)), dtype_(dtype) {
+    : n_(n), k_(k), k_padded_(RoundUp(k, PadOf(dtype))), dtype_(dtype) {
   SKEIN_CHECK(n >= 1 && k >= 1);
-  SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
+  SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16 || dtype == DType::kInt8);
+  const int32_t n_padded = RoundUp(n, kPanelCols);
   panel_bytes_ = size_t(k_padded_) * kPanelCols * SizeOf(dtype);
-  buffer_ = AlignedBuffer(RoundUp(n, kPanelCols) / kPanelCols * panel_bytes_);
+  buffer_ = AlignedBuffer(n_padded / kPanelCols * panel_bytes_);
+  if (dtype != DType::kInt8) return;
+  SKEIN_CHECK(k <= kMaxInt8Terms);
+  scales_.resize(n_padded);
+  offsets_.resize(n_padded);
+}
+
+size_t PackedWeight::bytes() const {
+  return buffer_.size() + scales_.size() * sizeof(float) + offsets_.size() * sizeof(int32_t);
 }
 
 void PackedWeight::PackRows(int32_t row_begin, int32_t num_rows, const void* src, DType src_dtype) {
   SKEIN_CHECK(row_begin >= 0 && num_rows >= 0 && num_rows <= n_ - row_begin);
   SKEIN_CHECK(src_dtype == DType::kF32 || src_dtype == DType::kBf16);
+  const auto* from = static_cast<const std::byte*>(src);
+  if (dtype_ == DType::kInt8) {
+    const auto widen = src_dtype == DType::kF32 ? WidenRow<float> : WidenRow<Bf16>;
+    std::vector<float> values(k_);
+    std::vector<int8_t> quantized(RoundUp(k_, kQuad));
+    for (int32_t r = 0; r < num_rows; ++r) {
+      widen(from + size_t(r) * k_ * SizeOf(src_dtype), k_, values.data());
+      PackInt8(row_begin + r, values.data(), quantized.data());
+    }
+    return;
+  }
   const auto pack = dtype_ == DType::kF32      ? src_dtype == DType::kF32 ? PackRowsAs<float, float>
                                                                           : PackRowsAs<float, Bf16>
                          : src_dtype == DType::kF32 ? PackRowsAs<Bf16, float>
                                                : PackRowsAs<Bf16, Bf16>;
-  pack(row_begin, num_rows, k_, static_cast<const std::byte*>(src), buffer_.data(), panel_bytes_);
+  pack(row_begin, num_rows, k_, from, buffer_.data(), panel_bytes_);
+}
+
+// values [k]; quantized: memory for k, rounded up to whole quads, and zero behind k.
+void PackedWeight::PackInt8(int32_t row, const float* values, int8_t* quantized) {
+  scales_[row] = QuantizeRow(values, k_, quantized);
+  offsets_[row] = -128 * std::accumulate(quantized, quantized + k_, int32_t{0});
+  std::byte* panel = buffer_.data() + row / kPanelCols * panel_bytes_;
+  for (int32_t i = 0; i < k_; i += kQuad) {
+    std::memcpy(panel + IndexInPanel<int8_t>(row % kPanelCols, i), quantized + i, kQuad);
+  }
 }
 
 void PackedWeight::UnpackRow(int32_t row, float* out) const {
   SKEIN_CHECK(row >= 0 && row < n_);
-  const auto unpack = dtype_ == DType::kF32 ? UnpackRowAs<float> : UnpackRowAs<Bf16>;
+  const auto unpack = dtype_ == DType::kF32    ? UnpackRowAs<float>
+                      : dtype_ == DType::kBf16 ? UnpackRowAs<Bf16>
+                                               : UnpackRowAs<int8_t>;
   unpack(panel(row / kPanelCols), row % kPanelCols, k_, out);
+  if (dtype_ != DType::kInt8) return;
+  for (int32_t i = 0; i < k_; ++i) out[i] *= scales_[row];
 }
 
 }  // namespace skein

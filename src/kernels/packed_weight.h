@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/aligned_buffer.h"
 #include "tensor/dtype.h"
@@ -15,38 +16,49 @@ inline constexpr int32_t kPanelCols = 16;
 //
 //   bf16: [n / 16 panels][k / 2 pairs][16 columns][2 of k]
 //   f32:  [n / 16 panels][k][16 columns]
+//   int8: [n / 16 panels][k / 4 quads][16 columns][4 of k], and a scale for each row of w
 //
-// (16 pairs of a bf16 panel are one tile of the matrix unit.)
-// n is padded to 16 and k to 32 with zeros.
+// (16 pairs of a bf16 panel, or quads of an int8 one, are one tile of the matrix unit.)
+// n is padded to 16 and k to 32, of int8 to 64, with zeros.
 class PackedWeight {
  public:
   PackedWeight() = default;
-  PackedWeight(int32_t n, int32_t k, DType dtype);  // zeros; dtype: kF32 or kBf16
+  // Zeros. dtype: kF32, kBf16, or kInt8 with k <= kMaxInt8Terms.
+  PackedWeight(int32_t n, int32_t k, DType dtype);
 
   int32_t n() const { return n_; }
   int32_t k() const { return k_; }
   int32_t k_padded() const { return k_padded_; }
   DType dtype() const { return dtype_; }
-  size_t bytes() const { return buffer_.size(); }
+  size_t bytes() const;
 
   // Fills rows [row_begin, row_begin + num_rows) from src [num_rows, k] of src_dtype (contiguous,
   // any alignment). Threads may pack disjoint rows at the same time. f32 to bf16 rounds to nearest
-  // even; bf16 to f32 is exact.
+  // even; bf16 to f32 is exact; int8 is QuantizeRow of each row.
   void PackRows(int32_t row_begin, int32_t num_rows, const void* src, DType src_dtype);
 
-  // The inverse for one row: out [k].
+  // The inverse for one row: out [k]. Of int8: q * scale.
   void UnpackRow(int32_t row, float* out) const;
 
   // 64-byte aligned.
   const std::byte* panel(int32_t index) const { return buffer_.data() + index * panel_bytes_; }
 
+  // Of int8, [n] padded to 16 with zeros: the rows' scales, and -128 times the sums of their q,
+  // which a kernel that reads int8 + 128 as unsigned starts from.
+  const float* scales() const { return scales_.data(); }
+  const int32_t* offsets() const { return offsets_.data(); }
+
  private:
+  void PackInt8(int32_t row, const float* values, int8_t* quantized);
+
   int32_t n_ = 0;
   int32_t k_ = 0;
   int32_t k_padded_ = 0;
   DType dtype_ = DType::kF32;
   size_t panel_bytes_ = 0;
   AlignedBuffer buffer_;
+  std::vector<float> scales_;
+  std::vector<int32_t> offsets_;
 };
 
 }  // namespace skein

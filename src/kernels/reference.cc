@@ -165,6 +165,47 @@ void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const flo
   }
 }
 
+float Quantize(std::span<const float> x, int8_t* q) {
+  const ScopedFpMode fp_mode;
+  float largest = 0.0f;
+  bool finite = true;
+  for (const float e : x) {
+    finite = finite && std::isfinite(e);
+    largest = std::max(largest, std::abs(e));
+  }
+  std::fill_n(q, x.size(), int8_t{0});
+  if (!finite) return std::numeric_limits<float>::quiet_NaN();
+  if (largest < 0x1p-100f) return 0.0f;
+  const float inverse = 127.0f / largest;
+  for (size_t i = 0; i < x.size(); ++i) {
+    q[i] = static_cast<int8_t>(std::nearbyint(x[i] * inverse));
+  }
+  return largest / 127.0f;
+}
+
+void GemmInt8(GemmShape shape, const float* a, const float* w, const float* bias, bool add_to_out,
+              float* out) {
+  const size_t k = shape.k;
+  std::vector<int8_t> w_q(shape.n * k), a_q(k);
+  std::vector<float> w_scales(shape.n);
+  for (int32_t column = 0; column < shape.n; ++column) {
+    w_scales[column] = Quantize({w + column * k, k}, &w_q[column * k]);
+  }
+  const ScopedFpMode fp_mode;
+  for (int32_t row = 0; row < shape.m; ++row) {
+    const float a_scale = Quantize({a + row * k, k}, a_q.data());
+    for (int32_t column = 0; column < shape.n; ++column) {
+      int32_t sum = 0;
+      for (size_t i = 0; i < k; ++i) sum += a_q[i] * w_q[column * k + i];
+      float c = static_cast<float>(sum) * a_scale;
+      c = c * w_scales[column];
+      if (bias != nullptr) c = c + bias[column];
+      float& to = out[row * int64_t{shape.n} + column];
+      to = add_to_out ? to + c : c;
+    }
+  }
+}
+
 void Attention(NumericClass numeric_class, const AttentionInput& in, float* out) {
   const ScopedFpMode fp_mode;
   const bool amx = numeric_class == NumericClass::kAmx;

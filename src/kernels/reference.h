@@ -22,6 +22,13 @@ struct GemmShape {
 void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const float* w,
           const float* bias, bool add_to_out, float* out);
 
+// x [n] to q [n]; returns the scale.
+float Quantize(std::span<const float> x, int8_t* q);
+
+// The same as Gemm with int8 weights, in every class: both operands are quantized row by row.
+void GemmInt8(GemmShape shape, const float* a, const float* w, const float* bias, bool add_to_out,
+              float* out);
+
 // One query row over k, v [num_keys, head_dim]; out [head_dim], rounded to dtype.
 struct AttentionInput {
   const float* q;

@@ -32,7 +32,7 @@ void ForwardPass::CutTiles() {
   const ForwardRow* last_row = nullptr;
   for (const int32_t r : sorted_rows_) {
     const ForwardRow& row = batch_.rows[r];
-    bool joins = last_row != nullptr &&
+    bool joins = context_.share_attention && last_row != nullptr &&
                  tiles_.back().num_tokens + row.num_tokens <= tile_tokens() &&
                  ShareFirstStep(*last_row, row);
     for (int32_t i = 0; i < row.num_tokens; joins = false) {

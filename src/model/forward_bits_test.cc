@@ -7,9 +7,11 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "testing/isas.h"
 #include "testing/loaded_model.h"
 #include "testing/shared.h"
 
@@ -28,7 +30,8 @@ const char kDataDir[] = SKEIN_SOURCE_DIR "/tests/data/models/";
 
 // One model in one type with one instruction set; KV blocks [0, 8) are the reference's, the rest
 // are the tests'.
-class ForwardBitsTest : public ::testing::TestWithParam<std::tuple<const char*, const char*, Isa>> {
+class ForwardBitsTest
+    : public ::testing::TestWithParam<std::tuple<const char*, const char*, const char*, Isa>> {
  protected:
   ForwardBitsTest() : random_(seed_) {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
@@ -40,10 +43,13 @@ class ForwardBitsTest : public ::testing::TestWithParam<std::tuple<const char*, 
   }
 
   std::unique_ptr<LoadedModel> Load(int threads) const {
-    const auto& [name, dtype, isa] = GetParam();
-    return std::make_unique<LoadedModel>(
-        std::string(kDataDir) + name,
-        LoadedModel::Options{.dtype = dtype, .isa = isa, .threads = threads, .num_blocks = 256});
+    const auto& [name, dtype, quantization, isa] = GetParam();
+    return std::make_unique<LoadedModel>(std::string(kDataDir) + name,
+                                         LoadedModel::Options{.dtype = dtype,
+                                                              .quantization = quantization,
+                                                              .isa = isa,
+                                                              .threads = threads,
+                                                              .num_blocks = 256});
   }
   static std::unique_ptr<ForwardPass> NewPass(const LoadedModel& model) {
     return std::make_unique<ForwardPass>(
@@ -180,6 +186,18 @@ TEST_P(ForwardBitsTest, DecodeRowsOfOnePrefix) {
   for (int32_t r = 0; r < kRows; ++r) {
     EXPECT_TRUE(testing::SameBits(logits[r], reference_[positions[r]])) << "row " << r;
   }
+  // And each row by itself.
+  ForwardContext context = model_->context();
+  context.share_attention = false;
+  ForwardPass plain(context, {.max_tokens = kRows, .max_logit_rows = kRows});
+  for (int32_t r = 0; r < kRows; ++r) {
+    plain.batch().AddRow(std::span(tokens_).subspan(positions[r], 1), positions[r], blocks[r],
+                         true);
+  }
+  const std::vector<Logits> plain_logits = testing::RunPass(&plain, model_->vocab());
+  for (int32_t r = 0; r < kRows; ++r) {
+    EXPECT_TRUE(testing::SameBits(plain_logits[r], logits[r])) << "row " << r;
+  }
 }
 
 // The sequence as the child of a parent that is computed in the same pass, or was in the pass
@@ -232,8 +250,11 @@ TEST_P(ForwardBitsTest, AnyNumberOfThreads) {
 }
 
 TEST_P(ForwardBitsTest, EveryInstructionSetOfTheClass) {
-  const auto& [name, dtype, isa] = GetParam();
-  const LoadedModel model(std::string(kDataDir) + name, {.dtype = dtype, .isa = Isa::kScalar});
+  const auto& [name, dtype, quantization, isa] = GetParam();
+  // The matrix unit's attention of bf16 is a class of its own.
+  const Isa other = isa == Isa::kAmx && std::string_view(dtype) == "bf16" ? isa : Isa::kScalar;
+  const LoadedModel model(std::string(kDataDir) + name,
+                          {.dtype = dtype, .quantization = quantization, .isa = other});
   const auto pass = NewPass(model);
   ExpectReference(
       testing::RunAlone(pass.get(), tokens_, 0, kLength, Blocks(0, kLength), model.vocab()), 0);
@@ -316,16 +337,29 @@ TEST_P(ForwardBitsTest, OneStopAtEachKernelCallWithAnotherPassBetween) {
   }
 }
 
+using BitsParam = ForwardBitsTest::ParamType;
+
+std::string BitsName(const ::testing::TestParamInfo<BitsParam>& param) {
+  const auto& [model, dtype, quantization, isa] = param.param;
+  std::string name = std::string(model) + "_" + dtype + "_" + quantization + "_" + NameOf(isa);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Models, ForwardBitsTest,
     ::testing::Combine(::testing::Values("llama-linear", "qwen2-tied", "qwen3-bf16"),
-                       ::testing::Values("f32", "bf16"), ::testing::ValuesIn(testing::FmaIsas())),
-    [](const auto& param) {
-      std::string name = std::string(std::get<0>(param.param)) + "_" + std::get<1>(param.param) +
-                         "_" + NameOf(std::get<2>(param.param));
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
-    });
+                       ::testing::Values("f32", "bf16"), ::testing::Values("none"),
+                       ::testing::ValuesIn(testing::FmaIsas())),
+    BitsName);
+
+// Products of int8 have the same bits on every instruction set.
+INSTANTIATE_TEST_SUITE_P(Int8, ForwardBitsTest,
+                         ::testing::Combine(::testing::Values("qwen2-tied", "qwen3-bf16"),
+                                            ::testing::Values("f32", "bf16"),
+                                            ::testing::Values("int8"),
+                                            ::testing::ValuesIn(testing::IsasHere())),
+                         BitsName);
 
 }  // namespace
 }  // namespace skein

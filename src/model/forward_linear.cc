@@ -34,8 +34,27 @@ void ForwardPass::Norm(int32_t ticket, const std::vector<float>& weight,
   const int32_t begin = ticket * kTokensPerTicket;
   const int32_t end = std::min(begin + kTokensPerTicket, batch_.num_tokens());
   for (int32_t i = begin; i < end; ++i) {
-    NormRow(weight, bias, workspace_.x + i * hidden, workspace_.h + i * hidden * t_);
+    std::byte* h = workspace_.h + i * hidden * t_;
+    NormRow(weight, bias, workspace_.x + i * hidden, h);
+    if (int8()) Quantize(i, h, config().hidden_size);
   }
+}
+
+void ForwardPass::Quantize(int64_t i, const std::byte* row, int32_t n) {
+  workspace_.scales[i] =
+      context_.kernels->Quantize(row, context_.weights->dtype, n, workspace_.quantized + i * n);
+}
+
+void ForwardPass::QuantizeTokens(int32_t ticket, const std::byte* a, int64_t lda, int32_t n) {
+  const int32_t begin = ticket * kTokensPerTicket;
+  const int32_t end = std::min(begin + kTokensPerTicket, batch_.num_tokens());
+  for (int64_t i = begin; i < end; ++i) Quantize(i, a + i * lda * static_cast<int64_t>(t_), n);
+}
+
+ForwardPass::GemmRows ForwardPass::RowsFor(const PackedWeight& w, const std::byte* a, int64_t lda,
+                                           int64_t row) const {
+  if (w.dtype() != DType::kInt8) return {a + row * lda * static_cast<int64_t>(t_), lda, nullptr};
+  return {workspace_.quantized + row * w.k(), w.k(), workspace_.scales + row};
 }
 
 void ForwardPass::Product(int32_t ticket, const ProductCut& cut, const std::byte* a, int64_t lda,
@@ -43,9 +62,11 @@ void ForwardPass::Product(int32_t ticket, const ProductCut& cut, const std::byte
                           bool add_to_out, float* out, int64_t ldo) {
   const int64_t row = cut.row_begin(ticket);
   const int32_t col = cut.col_begin(ticket);
+  const GemmRows rows = RowsFor(w, a, lda, row);
   context_.kernels->Gemm({
-      .a = a + row * lda * static_cast<int64_t>(t_),
-      .lda = lda,
+      .a = rows.a,
+      .lda = rows.lda,
+      .a_scales = rows.scales,
       .m = std::min(cut.rows, m - static_cast<int32_t>(row)),
       .w = &w,
       .n_begin = col,
@@ -64,9 +85,11 @@ void ForwardPass::GateUp(int32_t ticket) {
   const int32_t row = cut.row_begin(ticket);
   const int32_t col = cut.col_begin(ticket);
   const std::vector<float>& bias = layer().gate_up_bias;
+  const GemmRows rows = RowsFor(layer().gate_up, workspace_.h, c.hidden_size, row);
   context_.kernels->Gemm({
-      .a = workspace_.h + size_t(row) * c.hidden_size * t_,
-      .lda = c.hidden_size,
+      .a = rows.a,
+      .lda = rows.lda,
+      .a_scales = rows.scales,
       .m = std::min(cut.rows, batch_.num_tokens() - row),
       .w = &layer().gate_up,
       .n_begin = col,

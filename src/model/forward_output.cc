@@ -38,7 +38,7 @@ void ForwardPass::CutOutputs() {
 
 void ForwardPass::BeginChunk() {
   const auto cut = [this](const PackedWeight& w) {
-    return CutProduct(Shape(chunk().count, w.n(), w.k()), context_.team->num_threads());
+    return CutProduct(Shape(chunk().count, w.n(), w.k(), w.dtype()), context_.team->num_threads());
   };
   output_cut_ = {};
   if (chunk().kind == OutputKind::kLogits) output_cut_ = cut(context_.weights->output);
@@ -100,7 +100,10 @@ void ForwardPass::NormOutput(int32_t i) {
     const int32_t row = batch_.classified_rows[index];
     token = config().is_encoder() ? batch_.rows[row].first_token : LastToken(row);
   }
-  FinalNormRow(token, workspace_.logit_h + i * hidden * t_, context_.weights->dtype);
+  std::byte* h = workspace_.logit_h + i * hidden * t_;
+  FinalNormRow(token, h, context_.weights->dtype);
+  // A classifier's head is never int8.
+  if (int8() && chunk().kind != OutputKind::kClasses) Quantize(i, h, config().hidden_size);
 }
 
 void ForwardPass::FinalNormRow(size_t token, void* out, DType dtype) const {
@@ -202,11 +205,13 @@ void ForwardPass::Output(int32_t ticket) {
 void ForwardPass::Labels(int32_t ticket) {
   const LabelPiece& piece = label_pieces_[ticket];
   const PackedWeight& w = context_.weights->output;
+  const GemmRows rows = RowsFor(w, workspace_.logit_h, config().hidden_size, piece.first_output);
   for (int32_t i = piece.first_panel; i < piece.first_panel + piece.num_panels; ++i) {
     const int32_t begin = label_panels_[i] * kPanelCols;
     context_.kernels->Gemm({
-        .a = workspace_.logit_h + size_t(piece.first_output) * config().hidden_size * t_,
-        .lda = config().hidden_size,
+        .a = rows.a,
+        .lda = rows.lda,
+        .a_scales = rows.scales,
         .m = piece.num_outputs,
         .w = &w,
         .n_begin = begin,

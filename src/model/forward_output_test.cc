@@ -68,10 +68,13 @@ void ExpectSame(const std::vector<Logits>& a, const std::vector<Logits>& b) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(SameBits(a[i], b[i])) << i;
 }
 
-class ForwardOutputTest : public ::testing::TestWithParam<std::tuple<const char*, Isa>> {
+class ForwardOutputTest
+    : public ::testing::TestWithParam<std::tuple<const char*, const char*, Isa>> {
  protected:
   ForwardOutputTest()
-      : model_(Dir(std::get<0>(GetParam())), {.isa = std::get<1>(GetParam()), .num_blocks = 64}) {
+      : model_(Dir(std::get<0>(GetParam())), {.quantization = std::get<1>(GetParam()),
+                                              .isa = std::get<2>(GetParam()),
+                                              .num_blocks = 64}) {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
   }
 
@@ -143,11 +146,14 @@ TEST_P(ForwardOutputTest, MeanIsTheSumInOrderOfPositions) {
   EXPECT_TRUE(SameBits(embed(Pooling::kMean, 50), sum));
 }
 
-std::vector<std::tuple<const char*, Isa>> OutputCases() {
-  std::vector<std::tuple<const char*, Isa>> cases;
+std::vector<std::tuple<const char*, const char*, Isa>> OutputCases() {
+  std::vector<std::tuple<const char*, const char*, Isa>> cases;
   for (const char* name : {"models/qwen3", "models/qwen3-bf16", "models/llama-linear"}) {
-    cases.emplace_back(name, SelectIsa().value());
-    if (SelectIsa().value() != Isa::kScalar) cases.emplace_back(name, Isa::kScalar);
+    for (const char* quantization : {"none", "int8"}) {
+      cases.emplace_back(name, quantization, SelectIsa().value());
+      if (SelectIsa().value() == Isa::kScalar) continue;
+      cases.emplace_back(name, quantization, Isa::kScalar);
+    }
   }
   return cases;
 }
@@ -155,7 +161,8 @@ INSTANTIATE_TEST_SUITE_P(Models, ForwardOutputTest, ::testing::ValuesIn(OutputCa
                          [](const auto& param) {
                            std::string name = std::get<0>(param.param);
                            std::erase_if(name, [](char c) { return c == '/' || c == '-'; });
-                           return name + NameOf(std::get<1>(param.param));
+                           return name + std::get<1>(param.param) +
+                                  NameOf(std::get<2>(param.param));
                          });
 
 // Every kind in one pass, alone and together, stopped after any kernel call.

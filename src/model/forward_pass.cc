@@ -55,7 +55,9 @@ void ForwardPass::Begin() {
   CutOutputs();
   const int32_t m = batch_.num_tokens();
   const int threads = context_.team->num_threads();
-  const auto cut = [&](int32_t n, int32_t k) { return CutProduct(Shape(m, n, k), threads); };
+  const auto cut = [&](int32_t n, int32_t k) {
+    return CutProduct(Shape(m, n, k, context_.weights->matrix_dtype), threads);
+  };
   const ModelConfig& c = config();
   qkv_cut_ = cut(qkv_width(), c.hidden_size);
   o_cut_ = cut(c.hidden_size, q_width());
@@ -67,10 +69,9 @@ void ForwardPass::Begin() {
   outputs_taken_ = false;
 }
 
-ProductShape ForwardPass::Shape(int32_t m, int32_t n, int32_t k) const {
-  const bool matrix_unit =
-      context_.kernels->isa() == Isa::kAmx && context_.weights->dtype == DType::kBf16;
-  return {.m = m, .n = n, .k = k, .element_bytes = t_, .matrix_unit = matrix_unit};
+ProductShape ForwardPass::Shape(int32_t m, int32_t n, int32_t k, DType dtype) const {
+  const bool matrix_unit = context_.kernels->isa() == Isa::kAmx && dtype != DType::kF32;
+  return {.m = m, .n = n, .k = k, .element_bytes = SizeOf(dtype), .matrix_unit = matrix_unit};
 }
 
 void ForwardPass::CutRows() {
@@ -129,6 +130,9 @@ int32_t ForwardPass::NumTickets() const {
     case Operator::kAttnNorm:
     case Operator::kMlpNorm:
       return CeilDiv(batch_.num_tokens(), kTokensPerTicket);
+    case Operator::kQuantizeAttn:
+    case Operator::kQuantizeAct:
+      return int8() ? CeilDiv(batch_.num_tokens(), kTokensPerTicket) : 0;
     case Operator::kQkvProj:
       return qkv_cut_.num_tickets();
     case Operator::kRope:
@@ -172,6 +176,8 @@ void ForwardPass::RunTicket(int32_t ticket) {
       return Fork(ticket);
     case Operator::kAttention:
       return Attention(ticket);
+    case Operator::kQuantizeAttn:
+      return QuantizeTokens(ticket, w.attn, q_width(), q_width());
     case Operator::kOProj:
       return Product(ticket, o_cut_, w.attn, q_width(), m, layer().o, layer().o_bias, true, w.x,
                      c.hidden_size);
@@ -179,6 +185,9 @@ void ForwardPass::RunTicket(int32_t ticket) {
       return Norm(ticket, layer().mlp_norm, layer().mlp_norm_bias);
     case Operator::kGateUpProj:
       return c.is_encoder() ? Up(ticket) : GateUp(ticket);
+    case Operator::kQuantizeAct:
+      return QuantizeTokens(ticket, w.act, context_.weights->intermediate_padded(),
+                            c.intermediate_size);
     case Operator::kDownProj:
       return Product(ticket, down_cut_, w.act, context_.weights->intermediate_padded(), m,
                      layer().down, layer().down_bias, true, w.x, c.hidden_size);

@@ -27,6 +27,8 @@ struct ForwardContext {
   std::byte* kv = nullptr;           // [kv_layout.total_bytes()]
   ThreadTeam* team = nullptr;
   Pooling pooling = Pooling::kLast;  // of embeddings
+  // Rows that share leading blocks read those once, together; else each by itself. The same bits.
+  bool share_attention = true;
 };
 
 enum class ForwardStatus {
@@ -97,7 +99,7 @@ class ForwardPass {
   };
 
   void CutRows();
-  ProductShape Shape(int32_t m, int32_t n, int32_t k) const;
+  ProductShape Shape(int32_t m, int32_t n, int32_t k, DType dtype) const;
   void CutTiles();
   // Whether the attention of both rows starts with a step over the same blocks.
   bool ShareFirstStep(const ForwardRow& a, const ForwardRow& b) const;
@@ -122,6 +124,18 @@ class ForwardPass {
   void Product(int32_t ticket, const ProductCut& cut, const std::byte* a, int64_t lda, int32_t m,
                const PackedWeight& w, const std::vector<float>& bias, bool add_to_out, float* out,
                int64_t ldo);
+  // Rows of a matrix in the compute type that are to be multiplied with `w`, from `row` on: those,
+  // or what Quantize has left of them.
+  struct GemmRows {
+    const void* a;
+    int64_t lda;
+    const float* scales;
+  };
+  GemmRows RowsFor(const PackedWeight& w, const std::byte* a, int64_t lda, int64_t row) const;
+  bool int8() const { return context_.weights->matrix_dtype == DType::kInt8; }
+  // Row i, of n elements.
+  void Quantize(int64_t i, const std::byte* row, int32_t n);
+  void QuantizeTokens(int32_t ticket, const std::byte* a, int64_t lda, int32_t n);
   void RotateAndStore(int32_t ticket);
   void Fork(int32_t ticket);
   void Attention(int32_t ticket);

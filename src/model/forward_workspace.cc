@@ -59,6 +59,10 @@ size_t ForwardWorkspace::Place(const ModelWeights& weights, const ForwardLimits&
   attn = carver.Take<std::byte>(tokens * q_width * t);
   up = carver.Take<float>(config.is_encoder() ? tokens * padded * sizeof(float) : 0);
   act = carver.Take<std::byte>(tokens * padded * t);
+  const bool int8 = weights.matrix_dtype == DType::kInt8;
+  const size_t rows = int8 ? std::max(tokens, size_t(limits.max_logit_rows)) : 0;
+  quantized = carver.Take<int8_t>(rows * std::max({hidden, q_width, padded}));
+  scales = carver.Take<float>(rows * sizeof(float));
   const size_t pass_bytes = carver.total();
   const int32_t vocab = config.head == Head::kLanguageModel ? config.vocab_size : 0;
   int32_t widest = config.hidden_size;

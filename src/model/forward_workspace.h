@@ -31,6 +31,9 @@ struct ForwardWorkspace {
   std::byte* attn = nullptr;  // t [max_tokens, num_heads * head_dim]
   float* up = nullptr;        // [max_tokens, intermediate_padded], of an encoder
   std::byte* act = nullptr;   // t [max_tokens, intermediate_padded]
+  // Rows that int8 matrices are multiplied with; of int8 weights only. Whatever is multiplied next.
+  int8_t* quantized = nullptr;  // [max_tokens, the widest of hidden, q and intermediate]
+  float* scales = nullptr;      // [max_tokens]
   // t [max_logit_rows, head_width]; of all but embeddings the first [max_logit_rows, hidden].
   std::byte* logit_h = nullptr;
   float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind

@@ -11,18 +11,20 @@ namespace skein {
 // Of an encoder, whose norms follow the additions, kAttnNorm is that of the embeddings or of the
 // layer before, and a norm replaces x too; there is no rotation, no gate, and no output matrix.
 enum class Operator : uint8_t {
-  kEmbed,       // x = embedding rows
-  kAttnNorm,    // h = norm(x)
-  kQkvProj,     // qkv = h · Wqkv^T + b
-  kRope,        // q/k norm, rotation; q rounded, k and v stored in the KV cache
-  kFork,        // rows that begin inside a parent's block take over its keys and values
-  kAttention,   // attn = softmax(q · K^T) · V
-  kOProj,       // x += attn · Wo^T + b
-  kMlpNorm,     // h = norm(x)
-  kGateUpProj,  // act = silu(h · Wgate^T) * (h · Wup^T)
-  kDownProj,    // x += act · Wdown^T + b
-  kFinalNorm,   // h = norm(x), what the chunk needs only; pools embeddings
-  kOutput,      // logits = h · Wout^T, all or some rows of Wout; classes = h · Whead^T + b
+  kEmbed,         // x = embedding rows
+  kAttnNorm,      // h = norm(x)
+  kQkvProj,       // qkv = h · Wqkv^T + b
+  kRope,          // q/k norm, rotation; q rounded, k and v stored in the KV cache
+  kFork,          // rows that begin inside a parent's block take over its keys and values
+  kAttention,     // attn = softmax(q · K^T) · V
+  kQuantizeAttn,  // attn as int8, for int8 weights
+  kOProj,         // x += attn · Wo^T + b
+  kMlpNorm,       // h = norm(x)
+  kGateUpProj,    // act = silu(h · Wgate^T) * (h · Wup^T)
+  kQuantizeAct,   // act as int8, for int8 weights
+  kDownProj,      // x += act · Wdown^T + b
+  kFinalNorm,     // h = norm(x), what the chunk needs only; pools embeddings
+  kOutput,        // logits = h · Wout^T, all or some rows of Wout; classes = h · Whead^T + b
 };
 
 // Where a forward pass stands: the tickets of `op` before `next_ticket` are done, and so is every

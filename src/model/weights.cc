@@ -27,11 +27,12 @@ struct RowSource {
 // The names and shapes of one model's tensors, and their way into ModelWeights.
 class WeightsLoader {
  public:
-  WeightsLoader(const ModelFiles& files, const ModelConfig& config, DType dtype, ThreadTeam& team,
-                const LoadProgress& progress)
+  WeightsLoader(const ModelFiles& files, const ModelConfig& config, WeightTypes types,
+                ThreadTeam& team, const LoadProgress& progress)
       : files_(files), config_(config), team_(team), progress_(progress) {
     weights_.config = config;
-    weights_.dtype = dtype;
+    weights_.dtype = types.compute;
+    weights_.matrix_dtype = types.matrices;
   }
 
   Result<ModelWeights> Load() {
@@ -172,7 +173,7 @@ class WeightsLoader {
 
   Status Linear(const std::vector<Part>& parts, int32_t n, int32_t k, PackedWeight& weight,
                 std::vector<float>& bias) {
-    SKEIN_RETURN_IF_ERROR(Matrix(parts, n, k, weight));
+    SKEIN_RETURN_IF_ERROR(MatrixAs(weights_.dtype, parts, n, k, weight));
     return Bias(parts, n, bias);
   }
 
@@ -202,7 +203,8 @@ class WeightsLoader {
                     weights_.head_out, weights_.head_out_bias);
     }
     const std::vector<Part> score = {{"score", 0, config_.num_classes}};
-    SKEIN_RETURN_IF_ERROR(Matrix(score, config_.num_classes, hidden, weights_.head_out));
+    SKEIN_RETURN_IF_ERROR(
+        MatrixAs(weights_.dtype, score, config_.num_classes, hidden, weights_.head_out));
     return files_.Has("score.bias") ? Bias(score, config_.num_classes, weights_.head_out_bias)
                                     : Status::Ok();
   }
@@ -240,6 +242,11 @@ class WeightsLoader {
   }
 
   Status Matrix(const std::vector<Part>& parts, int32_t n, int32_t k, PackedWeight& out) {
+    return MatrixAs(weights_.matrix_dtype, parts, n, k, out);
+  }
+
+  Status MatrixAs(DType dtype, const std::vector<Part>& parts, int32_t n, int32_t k,
+                  PackedWeight& out) {
     std::vector<RowSource> sources;
     for (const Part& part : parts) {
       SKEIN_ASSIGN_OR_RETURN(TensorView view, Find(part.name + ".weight", {part.num_rows, k}));
@@ -249,7 +256,7 @@ class WeightsLoader {
       for (const RowSource& source : sources) bytes_total_ += source.view.bytes;
       return Status::Ok();
     }
-    out = PackedWeight(n, k, weights_.dtype);
+    out = PackedWeight(n, k, dtype);
     Pack(sources, out);
     for (const RowSource& source : sources) {
       ModelFiles::ReleasePages(source.view);
@@ -400,16 +407,35 @@ Result<DType> ChooseComputeType(const std::string& option, DType file_dtype) {
   return file_dtype == DType::kF32 ? DType::kF32 : DType::kBf16;
 }
 
-Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& config, DType dtype,
-                                 ThreadTeam& team, const LoadProgress& progress) {
-  SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
-  return WeightsLoader(files, config, dtype, team, progress).Load();
+Result<DType> ChooseMatrixType(const std::string& option, DType compute,
+                               const ModelConfig& config) {
+  if (option == "none") return compute;
+  if (option != "int8") {
+    return Status(StatusCode::kInvalidArgument,
+                  "quantization is \"" + option + "\"; allowed: none, int8", "quantization");
+  }
+  if (config.is_encoder()) {
+    return Status(StatusCode::kUnsupported,
+                  "quantization int8 is for decoders; " + std::string(config.ArchitectureName()) +
+                      " is an encoder and takes none",
+                  "quantization");
+  }
+  return DType::kInt8;
+}
+
+Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& config,
+                                 WeightTypes types, ThreadTeam& team,
+                                 const LoadProgress& progress) {
+  SKEIN_CHECK(types.compute == DType::kF32 || types.compute == DType::kBf16);
+  SKEIN_CHECK(types.matrices == types.compute || types.matrices == DType::kInt8);
+  return WeightsLoader(files, config, types, team, progress).Load();
 }
 
 Result<ModelWeights> LoadWeights(const std::string& model_dir, const ModelConfig& config,
-                                 DType dtype, ThreadTeam& team, const LoadProgress& progress) {
+                                 WeightTypes types, ThreadTeam& team,
+                                 const LoadProgress& progress) {
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
-  return LoadWeights(files, config, dtype, team, progress);
+  return LoadWeights(files, config, types, team, progress);
 }
 
 }  // namespace skein

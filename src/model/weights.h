@@ -40,15 +40,26 @@ struct LayerWeights {
   std::vector<float> down_bias;
 };
 
-// The weights of a model in memory, matrices in the compute type. Immutable once loaded.
+// The types of a model in memory.
+struct WeightTypes {
+  WeightTypes(DType type) : compute(type), matrices(type) {}  // NOLINT: one type for all
+  WeightTypes(DType compute_type, DType matrix_type)
+      : compute(compute_type), matrices(matrix_type) {}
+
+  DType compute;   // kF32 or kBf16
+  DType matrices;  // of the layers and of the output: `compute`, or kInt8
+};
+
+// The weights of a model in memory. Immutable once loaded.
 struct ModelWeights {
   ModelConfig config;
-  DType dtype = DType::kBf16;  // compute type: kF32 or kBf16
+  DType dtype = DType::kBf16;  // compute type; the matrices', too, where nothing else is said
+  DType matrix_dtype = DType::kBf16;  // of the layers' matrices and of `output`
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;  // [hidden]
   std::vector<float> final_norm_bias;
   PackedWeight output;      // [vocab, hidden]; empty without a language model's head
-  AlignedBuffer embedding;  // [vocab, hidden] in dtype; empty: tied to `output`
+  AlignedBuffer embedding;  // [vocab, hidden] in dtype; empty: tied to `output`, read from there
 
   // Of an encoder.
   std::vector<float> positions;  // [max_position, hidden], from first_position on
@@ -77,15 +88,19 @@ struct ModelWeights {
 // a warning), "bf16" or "f32"; anything else is kInvalidArgument.
 Result<DType> ChooseComputeType(const std::string& option, DType file_dtype);
 
+// What the layers' and the output's matrices are kept in. `option`: "none" (the compute type) or
+// "int8"; anything else is kInvalidArgument, int8 for an encoder kUnsupported.
+Result<DType> ChooseMatrixType(const std::string& option, DType compute, const ModelConfig& config);
+
 // Reads the tensors of a model into the order of the kernels. A tensor that is missing or of
 // another shape than the config says is kInvalidArgument, naming it and both shapes; all are
 // checked before the first is read. A tensor that nobody reads is warned of, unless it is known to
 // be redundant. Pages of the files are released as they are done with: the peak is the packed model
 // and one matrix.
-Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& config, DType dtype,
-                                 ThreadTeam& team, const LoadProgress& progress);
+Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& config,
+                                 WeightTypes types, ThreadTeam& team, const LoadProgress& progress);
 // The same from the files of a model directory.
 Result<ModelWeights> LoadWeights(const std::string& model_dir, const ModelConfig& config,
-                                 DType dtype, ThreadTeam& team, const LoadProgress& progress);
+                                 WeightTypes types, ThreadTeam& team, const LoadProgress& progress);
 
 }  // namespace skein

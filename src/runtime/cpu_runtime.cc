@@ -133,13 +133,14 @@ class CpuRuntimeImpl final : public CpuRuntime {
              weights_.config.num_kv_heads, weights_.config.head_dim,
              options.kv_storage == KvStorage::kContiguous}),
         executor_({&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
-                   options.pooling},
+                   options.pooling, options.share_attention},
                   limits, &kv_),
         max_model_len_(plan.max_model_len) {}
 
   Executor& executor() override { return executor_; }
   const ModelConfig& config() const override { return weights_.config; }
   DType dtype() const override { return weights_.dtype; }
+  DType matrix_dtype() const override { return weights_.matrix_dtype; }
   Isa isa() const override { return kernels_->isa(); }
   int32_t num_threads() const override { return team_->num_threads(); }
   int32_t num_kv_blocks() const override { return kv_.layout().num_blocks; }
@@ -172,6 +173,8 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));
   SKEIN_RETURN_IF_ERROR(CheckOptions(options, config));
   SKEIN_ASSIGN_OR_RETURN(const DType dtype, ChooseComputeType(options.dtype, config.file_dtype));
+  SKEIN_ASSIGN_OR_RETURN(const DType matrix_dtype,
+                         ChooseMatrixType(options.quantization, dtype, config));
   Isa isa = Isa::kScalar;
   if (options.isa) {
     isa = *options.isa;
@@ -189,8 +192,9 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   auto team =
       std::make_unique<ThreadTeam>(options.threads > 0 ? options.threads : std::max(cores, 1));
   if (options.pin_threads) SKEIN_RETURN_IF_ERROR(team->Pin());
-  SKEIN_ASSIGN_OR_RETURN(ModelWeights weights,
-                         LoadWeights(options.model_dir, config, dtype, *team, options.progress));
+  SKEIN_ASSIGN_OR_RETURN(
+      ModelWeights weights,
+      LoadWeights(options.model_dir, config, {dtype, matrix_dtype}, *team, options.progress));
   for (const DenseModule& module : options.dense) {
     SKEIN_CHECK(module.in_features == weights.embedding_size());
     SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));

@@ -21,16 +21,18 @@ namespace skein {
 // What is asked of a model on the processor. 0: choose.
 struct CpuRuntimeOptions {
   std::string model_dir;
-  std::string dtype = "auto";  // auto, bf16, f32
-  int32_t threads = 0;         // at most 1024; 0: as many as the process may run on
-  bool pin_threads = false;    // each to a processor of its own
-  std::optional<Isa> isa;      // nullopt: SelectIsa()
-  int32_t max_model_len = 0;   // 0: as far as the model and the KV memory reach
+  std::string dtype = "auto";         // auto, bf16, f32
+  std::string quantization = "none";  // none, int8
+  int32_t threads = 0;                // at most 1024; 0: as many as the process may run on
+  bool pin_threads = false;           // each to a processor of its own
+  std::optional<Isa> isa;             // nullopt: SelectIsa()
+  int32_t max_model_len = 0;          // 0: as far as the model and the KV memory reach
   int32_t max_num_batched_tokens = 512;
   int32_t max_num_seqs = 16;
   Pooling pooling = Pooling::kLast;  // of embeddings
   std::vector<DenseModule> dense;    // behind the pooling, each as wide as the one before gives
   KvStorage kv_storage = KvStorage::kPaged;  // the same as the engine's
+  bool share_attention = true;               // ForwardContext::share_attention
   int64_t kv_cache_bytes = 0;  // at most one of these two; neither: what max_num_seqs sequences of
   int32_t num_kv_blocks = 0;   // max_model_len need, at most half of the free memory
   LoadProgress progress;
@@ -56,7 +58,8 @@ class CpuRuntime {
 
   virtual Executor& executor() = 0;
   virtual const ModelConfig& config() const = 0;
-  virtual DType dtype() const = 0;  // compute type
+  virtual DType dtype() const = 0;         // compute type
+  virtual DType matrix_dtype() const = 0;  // of the layers' and the output's matrices
   virtual Isa isa() const = 0;
   virtual int32_t num_threads() const = 0;
   virtual int32_t num_kv_blocks() const = 0;

@@ -32,6 +32,14 @@ TEST(CpuRuntimeTest, RefusesWhatCannotWork) {
   EXPECT_EQ(refusal({.model_dir = kModelDir}).code(), StatusCode::kOk);
   EXPECT_EQ(refusal({.model_dir = "/nonexistent"}).code(), StatusCode::kNotFound);
   EXPECT_EQ(refusal({.model_dir = kModelDir, .dtype = "int3"}).param(), "dtype");
+  const Status int4 = refusal({.model_dir = kModelDir, .quantization = "int4"});
+  EXPECT_EQ(int4.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(int4.param(), "quantization");
+  EXPECT_NE(int4.message().find("none, int8"), std::string::npos) << int4.message();
+  const Status encoder =
+      refusal({.model_dir = SKEIN_SOURCE_DIR "/tests/data/encoders/bert", .quantization = "int8"});
+  EXPECT_EQ(encoder.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(encoder.param(), "quantization");
   EXPECT_EQ(refusal({.model_dir = kModelDir, .threads = -1}).param(), "threads");
   EXPECT_EQ(refusal({.model_dir = kModelDir, .threads = 1 << 20}).param(), "threads");
   EXPECT_EQ(refusal({.model_dir = kModelDir, .max_model_len = 1 << 30}).param(), "max_model_len");
@@ -69,6 +77,11 @@ TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
   // Every matrix once, in 2 bytes, and up to a panel of padding each.
   EXPECT_GT(memory.weight_bytes, 2 * r.config().NumParameters());
   EXPECT_LT(memory.weight_bytes, 4 * r.config().NumParameters());
+  const auto int8 = CpuRuntime::Load({.model_dir = kModelDir, .quantization = "int8"});
+  ASSERT_TRUE(int8.ok()) << int8.status().message();
+  EXPECT_EQ(int8.value()->dtype(), DType::kBf16);
+  EXPECT_EQ(int8.value()->matrix_dtype(), DType::kInt8);
+  EXPECT_LT(int8.value()->Memory().weight_bytes, memory.weight_bytes);
   const auto short_memory = CpuRuntime::Load({.model_dir = kModelDir, .num_kv_blocks = 2});
   ASSERT_TRUE(short_memory.ok());
   EXPECT_EQ(short_memory.value()->max_model_len(), 64);

@@ -24,12 +24,14 @@ using testing::Logits;
 
 constexpr int32_t kNumBlocks = 64;
 
-class ForestTest : public ::testing::TestWithParam<std::tuple<const char*, const char*, Isa>> {
+class ForestTest
+    : public ::testing::TestWithParam<std::tuple<const char*, const char*, const char*, Isa>> {
  protected:
   ForestTest()
       : model_(std::string(SKEIN_SOURCE_DIR "/tests/data/models/") + std::get<0>(GetParam()),
                {.dtype = std::get<1>(GetParam()),
-                .isa = std::get<2>(GetParam()),
+                .quantization = std::get<2>(GetParam()),
+                .isa = std::get<3>(GetParam()),
                 .num_blocks = kNumBlocks}),
         kv_(model_.context().kv_layout) {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
@@ -126,11 +128,13 @@ std::vector<Isa> Isas() {
 INSTANTIATE_TEST_SUITE_P(Models, ForestTest,
                          ::testing::Combine(::testing::Values("llama-linear", "qwen3-bf16"),
                                             ::testing::Values("f32", "bf16"),
+                                            ::testing::Values("none", "int8"),
                                             ::testing::ValuesIn(Isas())),
                          [](const auto& param) {
                            std::string name = std::string(std::get<0>(param.param)) + "_" +
                                               std::get<1>(param.param) + "_" +
-                                              NameOf(std::get<2>(param.param));
+                                              std::get<2>(param.param) + "_" +
+                                              NameOf(std::get<3>(param.param));
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

@@ -54,15 +54,17 @@ class ReadsTest : public ::testing::Test {
     return requests;
   }
 
+  void ExpectSameBitsUnderLoad(const std::string& quantization);
+
   const uint64_t seed_ = std::random_device{}();
   std::mt19937_64 random_{seed_};
 };
 
-TEST_F(ReadsTest, SameBitsWhateverTheLoadTheChunksAndTheCache) {
+void ReadsTest::ExpectSameBitsUnderLoad(const std::string& quantization) {
   const std::vector<Request> requests = Mixture();
   std::vector<Answer> expected;
   {
-    Server alone({.caching = false});
+    Server alone({.quantization = quantization, .caching = false});
     for (const Request& request : requests) expected.push_back(alone.Ask(request));
   }
   ASSERT_EQ(expected[0].prompt_logprobs.size(), 119u);
@@ -70,13 +72,13 @@ TEST_F(ReadsTest, SameBitsWhateverTheLoadTheChunksAndTheCache) {
   EXPECT_EQ(expected[4].tokens.size(), 30u);
   EXPECT_EQ(expected[5].read->values.size(), 64u);
   EXPECT_GT(expected[1].read->log_sum_exp, expected[1].read->values[0]);
-  const ServeOptions cases[] = {
-      {},
-      {.max_num_batched_tokens = 4},
-      {.max_num_batched_tokens = 33},
-      {.max_num_batched_tokens = 70, .num_kv_blocks = 8},
-      {.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = false}};
-  for (const ServeOptions& options : cases) {
+  ServeOptions cases[] = {{},
+                          {.max_num_batched_tokens = 4},
+                          {.max_num_batched_tokens = 33},
+                          {.max_num_batched_tokens = 70, .num_kv_blocks = 8},
+                          {.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = false}};
+  for (ServeOptions& options : cases) {
+    options.quantization = quantization;
     SCOPED_TRACE(options.max_num_batched_tokens);
     Server server(options);
     for (int round = 0; round < 3; ++round) {  // the later ones find the cache filled
@@ -91,6 +93,10 @@ TEST_F(ReadsTest, SameBitsWhateverTheLoadTheChunksAndTheCache) {
     }
   }
 }
+
+TEST_F(ReadsTest, SameBitsWhateverTheLoadTheChunksAndTheCache) { ExpectSameBitsUnderLoad("none"); }
+
+TEST_F(ReadsTest, SameBitsWhateverTheLoadWithInt8Weights) { ExpectSameBitsUnderLoad("int8"); }
 
 // A prompt that loses its blocks half way computes them again and delivers only the rest.
 TEST_F(ReadsTest, APreemptedPromptGoesOnWhereItStopped) {

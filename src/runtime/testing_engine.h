@@ -30,6 +30,7 @@ struct Answer {
 
 struct ServeOptions {
   std::string model = "models/qwen3-bf16";
+  std::string quantization = "none";
   int32_t max_model_len = 250;
   int32_t max_num_batched_tokens = 256;
   int32_t max_num_seqs = 4;
@@ -45,6 +46,7 @@ class Server {
  public:
   explicit Server(const ServeOptions& options) {
     runtime_ = CpuRuntime::Load({.model_dir = Dir(options.model),
+                                 .quantization = options.quantization,
                                  .threads = 2,
                                  .max_model_len = options.max_model_len,
                                  .max_num_batched_tokens = options.max_num_batched_tokens,

@@ -6,11 +6,24 @@
 
 namespace skein {
 
-enum class DType : uint8_t { kF32, kBf16, kF16 };
+// kInt8: of matrices and the rows that multiply them, with scales beside them; never of a file.
+enum class DType : uint8_t { kF32, kBf16, kF16, kInt8 };
 
-constexpr size_t SizeOf(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
+constexpr size_t SizeOf(DType dtype) {
+  return dtype == DType::kF32 ? 4 : dtype == DType::kInt8 ? 1 : 2;
+}
 constexpr const char* NameOf(DType dtype) {
-  return dtype == DType::kF32 ? "f32" : dtype == DType::kBf16 ? "bf16" : "f16";
+  switch (dtype) {
+    case DType::kF32:
+      return "f32";
+    case DType::kBf16:
+      return "bf16";
+    case DType::kF16:
+      return "f16";
+    case DType::kInt8:
+      break;
+  }
+  return "int8";
 }
 
 // bfloat16: the upper half of an IEEE binary32.

@@ -4,7 +4,7 @@
 // raise SIGILL; the handler installed here decodes and executes them and steps over them. So the
 // AMX kernels run, bit for bit, on every x86-64 machine. Never part of the product.
 // Semantics: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, "LDTILECFG",
-// "TILELOADD", "TILESTORED", "TILEZERO", "TILERELEASE", "TDPBF16PS".
+// "TILELOADD", "TILESTORED", "TILEZERO", "TILERELEASE", "TDPBF16PS", "TDPBSSD".
 
 #include <signal.h>
 #include <ucontext.h>
@@ -81,12 +81,28 @@ class EmulatedTiles {
     return true;
   }
 
+  bool DotInt8(int c, int a, int b) {
+    if (!Multiplies(c, a, b)) return false;
+    const int quads = tiles_[a].row_bytes / 4;
+    for (int m = 0; m < tiles_[c].rows; ++m) {
+      for (int n = 0; n < tiles_[c].row_bytes / 4; ++n) {
+        uint32_t sum;  // wraps around
+        std::memcpy(&sum, &tiles_[c].data[m][4 * n], 4);
+        for (int k = 0; k < 4 * quads; ++k) {
+          const auto x = static_cast<int8_t>(tiles_[a].data[m][k]);
+          const auto y = static_cast<int8_t>(tiles_[b].data[k / 4][4 * n + k % 4]);
+          sum += static_cast<uint32_t>(x * y);
+        }
+        std::memcpy(&tiles_[c].data[m][4 * n], &sum, 4);
+      }
+    }
+    return true;
+  }
+
   bool DotBf16(int c, int a, int b) {
-    if (!Valid(c) || !Valid(a) || !Valid(b) || c == a || c == b || a == b) return false;
+    if (!Multiplies(c, a, b)) return false;
     const int pairs = tiles_[a].row_bytes / 4;
     const int columns = tiles_[c].row_bytes / 4;
-    if (tiles_[c].rows != tiles_[a].rows || tiles_[b].rows != pairs) return false;
-    if (tiles_[b].row_bytes != tiles_[c].row_bytes) return false;
     const ScopedFpMode fp_mode;  // always flushes denormals, rounds to nearest
     for (int m = 0; m < tiles_[c].rows; ++m) {
       for (int n = 0; n < columns; ++n) {
@@ -112,6 +128,12 @@ class EmulatedTiles {
   };
 
   bool Valid(int t) const { return configured_ && t >= 0 && t < kNumTiles && tiles_[t].rows > 0; }
+  // Whether the shapes of c = c + a · b go together; groups of four bytes are what is multiplied.
+  bool Multiplies(int c, int a, int b) const {
+    if (!Valid(c) || !Valid(a) || !Valid(b) || c == a || c == b || a == b) return false;
+    return tiles_[c].rows == tiles_[a].rows && tiles_[b].rows == tiles_[a].row_bytes / 4 &&
+           tiles_[b].row_bytes == tiles_[c].row_bytes;
+  }
   float Element(int t, int row, int index) const {
     Bf16 value;
     std::memcpy(&value, &tiles_[t].data[row][2 * index], 2);
@@ -230,6 +252,7 @@ class ScopedAmxEmulation {
       if (in.pp == kF3) return tiles.Store(in.reg, bytes, in.index);
     }
     if (in.opcode == 0x5C && in.pp == kF3 && !memory) return tiles.DotBf16(in.reg, in.rm, in.vvvv);
+    if (in.opcode == 0x5E && in.pp == kF2 && !memory) return tiles.DotInt8(in.reg, in.rm, in.vvvv);
     return false;
   }
 

@@ -66,6 +66,11 @@ class StoppingKernels final : public Kernels {
     kernels_->Convert(x, n, out, out_dtype);
     Count();
   }
+  float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) const override {
+    const float scale = kernels_->Quantize(x, dtype, n, out);
+    Count();
+    return scale;
+  }
   LogSum LogSumExp(const float* x, int32_t n) const override {
     const LogSum sum = kernels_->LogSumExp(x, n);
     Count();
@@ -99,6 +104,7 @@ inline std::vector<Isa> FmaIsas() {
 
 struct LoadOptions {
   std::string dtype = "auto";
+  std::string quantization = "none";
   Isa isa = SelectIsa().value();
   int threads = 1;
   int32_t num_blocks = 64;
@@ -114,7 +120,8 @@ class LoadedModel {
       : team_(options.threads), kernels_(MakeKernels(options.isa).value()) {
     const ModelConfig config = LoadModelConfig(dir).value();
     const DType dtype = ChooseComputeType(options.dtype, config.file_dtype).value();
-    weights_ = LoadWeights(dir, config, dtype, team_, {}).value();
+    const DType matrices = ChooseMatrixType(options.quantization, dtype, config).value();
+    weights_ = LoadWeights(dir, config, {dtype, matrices}, team_, {}).value();
     if (!config.is_encoder()) {
       rope_ = std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim),
                                            std::min(config.max_position, 2048), team_);

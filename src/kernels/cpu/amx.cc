@@ -1,5 +1,5 @@
-// Products of bf16 on the matrix unit: the AMX class of docs/numerics.md. What surrounds them is
-// AVX-512 code. See avx512.cc for the order of includes.
+// Products of bf16 (the AMX class of docs/numerics.md) and of int8 on the matrix unit. What
+// surrounds them is AVX-512 code. See avx512.cc for the order of includes.
 
 // g++ 12 takes the deliberately undefined inputs inside its own intrinsics for mistakes of ours.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -22,8 +22,7 @@ namespace {
 using avx512::Vec;
 
 constexpr int32_t kTileRows = 16;
-constexpr int32_t kTileK = 32;         // bf16 of k in one tile row
-constexpr int32_t kTileRowBytes = 64;  // of every tile: 32 bf16, 16 pairs or 16 f32
+constexpr int32_t kTileRowBytes = 64;  // of every tile: 32 bf16, 64 int8 or 16 sums
 constexpr int32_t kTileBytes = kTileRows * kTileRowBytes;
 
 constexpr int32_t kFewRows = 2 * kTileRows;  // up to so many stream the weights past them
@@ -34,15 +33,16 @@ constexpr int32_t kPairCols = 2 * kPanelCols;
 constexpr int32_t kPairSums = kPairRows * kPairCols;
 constexpr int32_t kPackPairs = 24;  // so many and more make up for packing rows
 
-// Rows of a in tile order, [rows / 16][k / 32][16 rows][32 of k], padded with zeros: a part of k
-// that stays in the second-level cache while all panels pass over it. Where rows are few, a tile
-// has only so many.
+// Rows of a in tile order, [rows / 16][bytes of k / 64][16 rows][64 bytes], padded with zeros: a
+// part of k that stays in the second-level cache while all panels pass over it. Where rows are few,
+// a tile has only so many.
 constexpr int32_t kStripBytes = 512 << 10;
 // Of k whose two panels (32 KB) stay in the first-level cache while all rows pass over them.
 constexpr int32_t kBlockTiles = 16;
 
 struct Scratch {
   alignas(64) std::byte strip[kStripBytes];
+  // f32; of int8 they are int32 until they are finished.
   alignas(64) float sums[kMaxPairs * (kMaxRows / kPairRows) * kPairSums];
 };
 
@@ -51,22 +51,31 @@ void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HIN
 void PrefetchFar(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
 void PrefetchOut(const void* p) { __builtin_prefetch(p, 1); }
 
-// Rows [row, row + rows) of a at k in [k_begin, k_begin + 32 tiles) to the strip, each tile with
-// tile_rows rows. The stores go in order; what is read lies in as many places as a tile has rows.
-void PackStrip(const GemmCall& call, int32_t row, int32_t rows, int32_t k_begin, int32_t tiles,
+int64_t ElementBytes(const GemmCall& call) { return call.a_scales != nullptr ? 1 : 2; }
+int64_t RowBytes(const GemmCall& call) { return call.lda * ElementBytes(call); }
+int32_t NumTiles(const GemmCall& call) {
+  return static_cast<int32_t>(call.w->k_padded() * ElementBytes(call)) / kTileRowBytes;
+}
+
+// Rows [row, row + rows) of a at `tiles` tiles of k from tile `begin` on to the strip, each tile
+// with tile_rows rows. The stores go in order; what is read lies in as many places as a tile has
+// rows.
+void PackStrip(const GemmCall& call, int32_t row, int32_t rows, int32_t begin, int32_t tiles,
                int32_t tile_rows, std::byte* strip) {
   constexpr int32_t kAheadTiles = 4;
-  const int32_t k = call.w->k();
+  const int64_t stride = RowBytes(call);
+  const int64_t k_bytes = call.w->k() * ElementBytes(call);
   for (int32_t first = 0; first < rows; first += tile_rows) {
-    const uint16_t* a = static_cast<const uint16_t*>(call.a) + (row + first) * call.lda + k_begin;
+    const std::byte* a = static_cast<const std::byte*>(call.a) + (row + first) * stride +
+                         int64_t{begin} * kTileRowBytes;
     const int32_t count = rows - first < tile_rows ? rows - first : tile_rows;
-    for (int32_t t = 0; t < tiles; ++t, a += kTileK) {
-      const int32_t left = k - k_begin - t * kTileK;
-      const __mmask32 inside = left >= kTileK ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
+    for (int32_t t = begin; t < begin + tiles; ++t, a += kTileRowBytes) {
+      const int64_t left = k_bytes - int64_t{t} * kTileRowBytes;
+      const __mmask64 inside = left >= kTileRowBytes ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
       int32_t r = 0;
       for (; r < count; ++r, strip += kTileRowBytes) {
-        Prefetch(a + r * call.lda + kAheadTiles * kTileK);
-        _mm512_store_si512(strip, _mm512_maskz_loadu_epi16(inside, a + r * call.lda));
+        Prefetch(a + r * stride + kAheadTiles * kTileRowBytes);
+        _mm512_store_si512(strip, _mm512_maskz_loadu_epi8(inside, a + r * stride));
       }
       for (; r < tile_rows; ++r, strip += kTileRowBytes) {
         _mm512_store_si512(strip, _mm512_setzero_si512());
@@ -119,7 +128,7 @@ struct Finished {
   PanelPair pair;
   int32_t row;   // of the call
   int32_t rows;  // 0: nothing waits
-  const float* c;
+  float* c;
 };
 
 // Whether results go past the caches: so many plain f32 that they would not stay in one, and would
@@ -135,10 +144,17 @@ bool Streams(const GemmCall& call) {
 void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32_t end) {
   if (begin >= end) return;
   const int32_t column = done.pair.column;
-  const float* left = done.c + begin * kPairCols;
-  const float* right = left + kPanelCols;
+  float* left = done.c + begin * kPairCols;
+  float* right = left + kPanelCols;
   const bool swiglu = call.up_begin > 0;
   const int32_t row = done.row + begin;
+  if (call.a_scales != nullptr) {
+    ScaleSums<Vec>(call, left, kPairCols, row, end - begin, column);
+    if (done.pair.second) {
+      const int32_t second = column + (swiglu ? call.up_begin : kPanelCols);
+      ScaleSums<Vec>(call, right, kPairCols, row, end - begin, second);
+    }
+  }
   if (done.pair.second && column + kPairCols <= call.n_end && Streams(call)) {
     float* out = static_cast<float*>(call.out) + row * call.ldo + column;
     for (int32_t r = begin; r < end; ++r, out += call.ldo, left += kPairCols) {
@@ -244,25 +260,34 @@ inline void StoreSum(float* c) {
   }
 }
 
-template <int kPhase>
+template <bool kInt8, int kC, int kA, int kB>
+inline void Dot() {
+  if constexpr (kInt8) {
+    amx::DotInt8Tiles<kC, kA, kB>();
+  } else {
+    amx::DotTiles<kC, kA, kB>();
+  }
+}
+
+template <bool kInt8, int kPhase>
 void BlockSums(const Block& block, const Meanwhile& meanwhile) {
   constexpr int kBefore = (kPhase + 1) % kSumTiles;  // NextPhase(kBefore) == kPhase
   const RowTiles& a = block.a;
   amx::LoadTileOnce<kRowsTile>(a.first, a.stride);
   amx::LoadTile<kLeftTile>(block.panels[0], kTileRowBytes);
   StartSum<kPhase, 0>(block);
-  amx::DotTiles<SumTile(kPhase, 0), kRowsTile, kLeftTile>();
+  Dot<kInt8, SumTile(kPhase, 0), kRowsTile, kLeftTile>();
   StoreSum<kBefore, 0>(block.stored);
   amx::LoadTile<kRightTile>(block.panels[1], kTileRowBytes);
   StartSum<kPhase, 1>(block);
-  amx::DotTiles<SumTile(kPhase, 1), kRowsTile, kRightTile>();
+  Dot<kInt8, SumTile(kPhase, 1), kRowsTile, kRightTile>();
   StoreSum<kBefore, 1>(block.stored);
   amx::LoadTileOnce<kRowsTile>(a.first + a.lower, a.stride);
   StartSum<kPhase, 2>(block);
-  amx::DotTiles<SumTile(kPhase, 2), kRowsTile, kLeftTile>();
+  Dot<kInt8, SumTile(kPhase, 2), kRowsTile, kLeftTile>();
   StoreSum<kBefore, 2>(block.stored);
   StartSum<kPhase, 3>(block);
-  amx::DotTiles<SumTile(kPhase, 3), kRowsTile, kRightTile>();
+  Dot<kInt8, SumTile(kPhase, 3), kRowsTile, kRightTile>();
   StoreSum<kBefore, 3>(block.stored);
   const int32_t steps = block.tiles > 1 ? block.tiles - 1 : 1;
   const Meanwhile::Pace pace = meanwhile.PaceOf(steps);
@@ -270,12 +295,12 @@ void BlockSums(const Block& block, const Meanwhile& meanwhile) {
     const std::byte* rows = a.first + t * a.next;
     amx::LoadTileOnce<kRowsTile>(rows, a.stride);
     amx::LoadTile<kLeftTile>(block.panels[0] + t * kTileBytes, kTileRowBytes);
-    amx::DotTiles<SumTile(kPhase, 0), kRowsTile, kLeftTile>();
+    Dot<kInt8, SumTile(kPhase, 0), kRowsTile, kLeftTile>();
     amx::LoadTile<kRightTile>(block.panels[1] + t * kTileBytes, kTileRowBytes);
-    amx::DotTiles<SumTile(kPhase, 1), kRowsTile, kRightTile>();
+    Dot<kInt8, SumTile(kPhase, 1), kRowsTile, kRightTile>();
     amx::LoadTileOnce<kRowsTile>(rows + a.lower, a.stride);
-    amx::DotTiles<SumTile(kPhase, 2), kRowsTile, kLeftTile>();
-    amx::DotTiles<SumTile(kPhase, 3), kRowsTile, kRightTile>();
+    Dot<kInt8, SumTile(kPhase, 2), kRowsTile, kLeftTile>();
+    Dot<kInt8, SumTile(kPhase, 3), kRowsTile, kRightTile>();
     meanwhile.DoStep(t - 1, pace);
   }
   if (block.tiles == 1) meanwhile.DoStep(0, pace);
@@ -289,8 +314,10 @@ void StoreSums(float* c) {
   StoreSum<kPhase, 3>(c);
 }
 
+template <bool kInt8>
 constexpr void (*kBlockSums[kSumTiles])(const Block&, const Meanwhile&) = {
-    BlockSums<0>, BlockSums<1>, BlockSums<2>, BlockSums<3>, BlockSums<4>};
+    BlockSums<kInt8, 0>, BlockSums<kInt8, 1>, BlockSums<kInt8, 2>, BlockSums<kInt8, 3>,
+    BlockSums<kInt8, 4>};
 constexpr void (*kStoreSums[kSumTiles])(float*) = {StoreSums<0>, StoreSums<1>, StoreSums<2>,
                                                    StoreSums<3>, StoreSums<4>};
 
@@ -314,9 +341,10 @@ struct Strip {
 
 // One pair by all rows of a strip. Blocks of k are walked outside the rows; while one is worked on,
 // the next one's weights are fetched.
+template <bool kInt8>
 void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair& next,
                     const Strip& strip, float* sums, Pipeline& pipeline) {
-  const int32_t num_tiles = call.w->k_padded() / kTileK;
+  const int32_t num_tiles = NumTiles(call);
   const int32_t row_pairs = (strip.rows + kPairRows - 1) / kPairRows;
   const int32_t element_bytes = call.out_dtype == DType::kF32 ? 4 : 2;
   const int32_t pair_cols = call.up_begin > 0 || !pair.second ? kPanelCols : kPairCols;
@@ -365,7 +393,7 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
           .stored = goes_on ? nullptr : pipeline.c,
       };
       block.a.first += r * strip.pair_step + t * strip.a.next;
-      kBlockSums[pipeline.phase](block, meanwhile);
+      kBlockSums<kInt8>[pipeline.phase](block, meanwhile);
       pipeline.c = c;
       pipeline.done = {pair, row, finished ? count_rows : 0, c};
     }
@@ -375,18 +403,20 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
 // Whether the matrix unit reads rows of `a` where they are: bringing them into tile order pays only
 // if many columns follow, and is a must where tiles would reach beyond the matrix.
 bool ReadsInPlace(const GemmCall& call, int32_t rows, int32_t num_pairs) {
-  return num_pairs < kPackPairs && rows % kPairRows == 0 && call.w->k() % kTileK == 0;
+  return num_pairs < kPackPairs && rows % kPairRows == 0 &&
+         call.w->k() * ElementBytes(call) % kTileRowBytes == 0;
 }
 
 Strip StripAt(const GemmCall& call, bool in_place, int32_t row, int32_t rows, int32_t begin,
               int32_t tiles, std::byte* packed) {
   Strip strip = {row, rows, begin, tiles, {}, 0};
   if (in_place) {
-    const int64_t stride = call.lda * 2;
-    strip.a = {static_cast<const std::byte*>(call.a) + row * stride + begin * kTileRowBytes,
-               kTileRows * stride, kTileRowBytes, stride};
+    const int64_t stride = RowBytes(call);
+    strip.a = {
+        static_cast<const std::byte*>(call.a) + row * stride + int64_t{begin} * kTileRowBytes,
+        kTileRows * stride, kTileRowBytes, stride};
   } else {
-    PackStrip(call, row, rows, begin * kTileK, tiles, kTileRows, packed);
+    PackStrip(call, row, rows, begin, tiles, kTileRows, packed);
     strip.a = {packed, int64_t{tiles} * kTileBytes, kTileBytes, kTileRowBytes};
   }
   strip.pair_step = 2 * strip.a.lower;
@@ -394,9 +424,10 @@ Strip StripAt(const GemmCall& call, bool in_place, int32_t row, int32_t rows, in
 }
 
 // More than kFewRows rows: up to kMaxRows of them and kMaxPairs pairs at a time.
+template <bool kInt8>
 void ManyRows(const GemmCall& call, Scratch& scratch) {
   Configure(kTileRows, kTileRows);
-  const int32_t num_tiles = call.w->k_padded() / kTileK;
+  const int32_t num_tiles = NumTiles(call);
   const int32_t num_pairs = NumPairs(call);
   Pipeline pipeline;
   for (int32_t row = 0; row < call.m; row += kMaxRows) {
@@ -414,9 +445,9 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
         const Strip strip = StripAt(call, in_place, row, rows, begin, tiles, scratch.strip);
         for (int32_t i = first; i < end; ++i) {
           const int32_t waiting = whole ? 0 : i - first;
-          PairTimesStrip(call, PairAt(call, i), PairAt(call, i + 1 < end ? i + 1 : first), strip,
-                         scratch.sums + int64_t{waiting} * (kMaxRows / kPairRows) * kPairSums,
-                         pipeline);
+          PairTimesStrip<kInt8>(
+              call, PairAt(call, i), PairAt(call, i + 1 < end ? i + 1 : first), strip,
+              scratch.sums + int64_t{waiting} * (kMaxRows / kPairRows) * kPairSums, pipeline);
         }
       }
     }
@@ -428,6 +459,7 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
 
 // Up to 16 rows and four panels, to c [4 panels][16][16]. Four places in the weights that are read
 // at a time keep more of memory busy than one.
+template <bool kInt8>
 void OneByFour(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
                const std::byte* const* panels, float* c) {
   amx::ZeroTile<0>();
@@ -439,12 +471,12 @@ void OneByFour(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
     amx::LoadTile<4>(strip + t * tile_bytes, kTileRowBytes);
     amx::LoadTile<6>(panels[0] + offset, kTileRowBytes);
     amx::LoadTile<7>(panels[1] + offset, kTileRowBytes);
-    amx::DotTiles<0, 4, 6>();
-    amx::DotTiles<1, 4, 7>();
+    Dot<kInt8, 0, 4, 6>();
+    Dot<kInt8, 1, 4, 7>();
     amx::LoadTile<6>(panels[2] + offset, kTileRowBytes);
     amx::LoadTile<7>(panels[3] + offset, kTileRowBytes);
-    amx::DotTiles<2, 4, 6>();
-    amx::DotTiles<3, 4, 7>();
+    Dot<kInt8, 2, 4, 6>();
+    Dot<kInt8, 3, 4, 7>();
   }
   amx::StoreTile<0>(c, kTileRowBytes);
   amx::StoreTile<1>(c + 256, kTileRowBytes);
@@ -453,6 +485,7 @@ void OneByFour(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
 }
 
 // 17 to 32 rows and two panels, to c [2 panels][32][16].
+template <bool kInt8>
 void TwoByTwo(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
               const std::byte* const* panels, float* c) {
   amx::ZeroTile<0>();
@@ -463,12 +496,12 @@ void TwoByTwo(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
     const int64_t offset = int64_t{t} * kTileBytes;
     amx::LoadTile<4>(strip + t * tile_bytes, kTileRowBytes);
     amx::LoadTile<6>(panels[0] + offset, kTileRowBytes);
-    amx::DotTiles<0, 4, 6>();
+    Dot<kInt8, 0, 4, 6>();
     amx::LoadTile<7>(panels[1] + offset, kTileRowBytes);
-    amx::DotTiles<1, 4, 7>();
+    Dot<kInt8, 1, 4, 7>();
     amx::LoadTile<5>(strip + (tiles + t) * tile_bytes, kTileRowBytes);
-    amx::DotTiles<2, 5, 6>();
-    amx::DotTiles<3, 5, 7>();
+    Dot<kInt8, 2, 5, 6>();
+    Dot<kInt8, 3, 5, 7>();
   }
   amx::StoreTile<0>(c, kTileRowBytes);
   amx::StoreTile<2>(c + 256, kTileRowBytes);
@@ -480,17 +513,18 @@ void TwoByTwo(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
 bool FitsStrip(const GemmCall& call) {
   const int32_t tile_rows = call.m < kTileRows ? call.m : kTileRows;
   const int32_t row_blocks = (call.m + kTileRows - 1) / kTileRows;
-  return int64_t{call.w->k_padded()} * 2 * tile_rows * row_blocks <= kStripBytes;
+  return int64_t{NumTiles(call)} * kTileRowBytes * tile_rows * row_blocks <= kStripBytes;
 }
 
 // The weights go by once. Where panels run out the last one stands in for the missing.
+template <bool kInt8>
 void FewRows(const GemmCall& call, Scratch& scratch) {
-  const int32_t tiles = call.w->k_padded() / kTileK;
+  const int32_t tiles = NumTiles(call);
   const bool lower = call.m > kTileRows;
   const int32_t tile_rows = lower ? kTileRows : call.m;
   Configure(tile_rows, lower ? call.m - kTileRows : tile_rows);
   PackStrip(call, 0, call.m, 0, tiles, tile_rows, scratch.strip);
-  const auto multiply = lower ? TwoByTwo : OneByFour;
+  const auto multiply = lower ? TwoByTwo<kInt8> : OneByFour<kInt8>;
   const int32_t at_a_time = lower ? 2 : 4;
   const int32_t panel_sums = (lower ? kFewRows : kTileRows) * kPanelCols;
   const int32_t end = (call.n_end + kPanelCols - 1) / kPanelCols;
@@ -505,19 +539,25 @@ void FewRows(const GemmCall& call, Scratch& scratch) {
     }
     multiply(scratch.strip, tile_rows * kTileRowBytes, tiles, panels, scratch.sums);
     for (int32_t i = 0; i < count && first + i < end; ++i) {
-      const float* c = scratch.sums + i * panel_sums;
-      FinishPanel<Vec>(call, c, up_panels > 0 ? c + count * panel_sums : nullptr, kPanelCols, 0,
-                       call.m, (first + i) * kPanelCols);
+      float* c = scratch.sums + i * panel_sums;
+      float* up = up_panels > 0 ? c + count * panel_sums : nullptr;
+      const int32_t column = (first + i) * kPanelCols;
+      if constexpr (kInt8) {
+        ScaleSums<Vec>(call, c, kPanelCols, 0, call.m, column);
+        if (up != nullptr) ScaleSums<Vec>(call, up, kPanelCols, 0, call.m, column + call.up_begin);
+      }
+      FinishPanel<Vec>(call, c, up, kPanelCols, 0, call.m, column);
     }
   }
 }
 
-void GemmBf16(const GemmCall& call) {
+template <bool kInt8>
+void AmxGemm(const GemmCall& call) {
   Scratch scratch;
   if (call.m <= kFewRows && FitsStrip(call)) {
-    FewRows(call, scratch);
+    FewRows<kInt8>(call, scratch);
   } else {
-    ManyRows(call, scratch);
+    ManyRows<kInt8>(call, scratch);
   }
   amx::ReleaseTiles();
 }
@@ -526,7 +566,8 @@ void GemmBf16(const GemmCall& call) {
 
 CpuOps AmxOps() {
   CpuOps ops = Avx512Ops();
-  ops.gemm_bf16 = GemmBf16;
+  ops.gemm_bf16 = AmxGemm<false>;
+  ops.gemm_int8 = AmxGemm<true>;
   ops.attention_bf16 = AmxAttention;
   return ops;
 }

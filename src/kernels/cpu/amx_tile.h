@@ -65,4 +65,10 @@ inline void DotTiles() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
 }
 
+// c[row][column] += sum over quads of a[row][quad] · b[quad][column], int8 quads, int32 sums.
+template <int kC, int kA, int kB>
+inline void DotInt8Tiles() {
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
+}
+
 }  // namespace skein::amx

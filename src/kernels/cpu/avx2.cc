@@ -8,10 +8,15 @@
 
 #include "kernels/cpu/vec_avx2.h"
 // After the vector.
+#include "kernels/cpu/gemm_int8_body.h"
 #include "kernels/cpu/ops_body.h"
 
 namespace skein {
 
-const CpuOps& Avx2Ops() { return kOpsOf<avx2::Vec>; }
+CpuOps Avx2Ops() {
+  CpuOps ops = kOpsOf<avx2::Vec>;
+  ops.gemm_int8 = GemmInt8<avx2::Vec, avx2::Sums>;
+  return ops;
+}
 
 }  // namespace skein

@@ -17,6 +17,6 @@
 
 namespace skein {
 
-const CpuOps& Avx512Ops() { return kOpsOf<avx512::Vec>; }
+CpuOps Avx512Ops() { return kOpsOf<avx512::Vec>; }
 
 }  // namespace skein

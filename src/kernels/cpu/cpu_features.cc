@@ -12,11 +12,12 @@ bool HasAvx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-bool HasAmxBf16() {
-  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;  // leaf 7, EDX
+bool HasAmx() {
+  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24, kAmxInt8 = 1u << 25;
+  constexpr unsigned kAll = kAmxBf16 | kAmxTile | kAmxInt8;  // leaf 7, EDX
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
-  if ((edx & kAmxBf16) == 0 || (edx & kAmxTile) == 0) return false;
+  if ((edx & kAll) != kAll) return false;
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -27,7 +28,7 @@ bool HasAmxBf16() {
 bool CpuHas(Isa isa) {
   switch (isa) {
     case Isa::kAmx:
-      return HasAvx512() && __builtin_cpu_supports("avx512bf16") && HasAmxBf16();
+      return HasAvx512() && __builtin_cpu_supports("avx512bf16") && HasAmx();
     case Isa::kAvx512:
       return HasAvx512();
     case Isa::kAvx2:
@@ -37,5 +38,7 @@ bool CpuHas(Isa isa) {
   }
   return true;
 }
+
+bool CpuHasVnni() { return __builtin_cpu_supports("avx512vnni"); }
 
 }  // namespace skein

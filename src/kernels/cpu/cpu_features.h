@@ -8,5 +8,6 @@ namespace skein {
 // call asks the kernel's permission to use tile data, which covers threads started afterwards; so
 // ask before starting any.
 bool CpuHas(Isa isa);
+bool CpuHasVnni();  // AVX-512's products of int8, beside what kAvx512 asks for
 
 }  // namespace skein

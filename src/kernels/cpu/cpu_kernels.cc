@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/fp_mode.h"
+#include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/ops.h"
 
 namespace skein {
@@ -14,8 +15,11 @@ CpuOps OpsOf(Isa isa) {
   switch (isa) {
     case Isa::kAmx:
       return AmxOps();
-    case Isa::kAvx512:
-      return Avx512Ops();
+    case Isa::kAvx512: {
+      CpuOps ops = Avx512Ops();
+      ops.gemm_int8 = CpuHasVnni() ? Avx512VnniGemm : Avx2Ops().gemm_int8;
+      return ops;
+    }
     case Isa::kAvx2:
       return Avx2Ops();
     case Isa::kScalar:
@@ -45,7 +49,9 @@ class CpuKernels final : public Kernels {
       SKEIN_CHECK(call.up_begin % kPanelCols == 0 && call.n_end % kPanelCols == 0);
       SKEIN_CHECK(call.n_end <= call.up_begin && call.n_end <= call.w->n() - call.up_begin);
     }
+    SKEIN_CHECK((call.a_scales != nullptr) == (call.w->dtype() == DType::kInt8));
     const ScopedFpMode fp_mode;
+    if (call.w->dtype() == DType::kInt8) return ops_.gemm_int8(call);
     call.w->dtype() == DType::kBf16 ? ops_.gemm_bf16(call) : ops_.gemm_f32(call);
   }
 
@@ -111,6 +117,12 @@ class CpuKernels final : public Kernels {
     SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
     const ScopedFpMode fp_mode;
     ops_.convert(x, n, out, out_dtype);
+  }
+
+  float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) const override {
+    SKEIN_CHECK(n >= 1 && IsComputeType(dtype));
+    const ScopedFpMode fp_mode;
+    return ops_.quantize(x, dtype, n, out);
   }
 
   LogSum LogSumExp(const float* x, int32_t n) const override {

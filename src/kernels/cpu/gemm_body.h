@@ -108,6 +108,16 @@ inline void WidenRows(const uint16_t* a, int64_t lda, int rows, int32_t k, float
   }
 }
 
+// Sums of int8 products c [rows, 16] of one panel become f32, in place, with the scales.
+template <class V>
+inline void ScaleSums(const GemmCall& call, float* c, int64_t ldc, int32_t row_begin, int32_t rows,
+                      int32_t column) {
+  const V scale = V::Load(call.w->scales() + column);
+  for (int32_t r = 0; r < rows; ++r, c += ldc) {
+    (V::LoadInts(c) * V::Set(call.a_scales[row_begin + r]) * scale).Store(c);
+  }
+}
+
 // The call's results from finished sums c [rows, 16] of one panel and, for SwiGLU, up [rows, 16] of
 // its partner; both have row stride ldc.
 template <class V>

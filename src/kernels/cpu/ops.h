@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/kernels.h"
+#include "kernels/quantize.h"
 
 namespace skein {
 
@@ -32,6 +33,7 @@ struct SumOfExp {
 struct CpuOps {
   void (*gemm_f32)(const GemmCall& call);
   void (*gemm_bf16)(const GemmCall& call);
+  void (*gemm_int8)(const GemmCall& call);
   void (*attention_f32)(const AttentionArgs& args);
   void (*attention_bf16)(const AttentionArgs& args);
   void (*rms_norm)(const float* x, const float* weight, float eps, int32_t n, void* out,
@@ -42,14 +44,16 @@ struct CpuOps {
   void (*rotate)(const RotateCall& call);
   void (*silu_mul)(const float* gate, const float* up, int32_t n, void* out, DType out_dtype);
   void (*convert)(const float* x, int32_t n, void* out, DType out_dtype);
+  float (*quantize)(const void* x, DType dtype, int32_t n, int8_t* out);
   SumOfExp (*sum_of_exp)(const float* x, int32_t n);
   void (*exp_shifted)(const float* x, float shift, int32_t n, float* out);
 };
 
-const CpuOps& ScalarOps();
-const CpuOps& Avx2Ops();
-const CpuOps& Avx512Ops();
-// Avx512Ops with gemm_bf16 and attention_bf16 on the matrix unit.
+CpuOps ScalarOps();
+CpuOps Avx2Ops();
+CpuOps Avx512Ops();                         // without gemm_int8
+void Avx512VnniGemm(const GemmCall& call);  // of int8
+// Avx512Ops with gemm_bf16, gemm_int8 and attention_bf16 on the matrix unit.
 CpuOps AmxOps();
 void AmxAttention(const AttentionArgs& args);  // of bf16
 

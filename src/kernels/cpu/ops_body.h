@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// All operations over the vector V.
+// All operations over the vector V, without gemm_int8.
 template <class V>
 inline constexpr CpuOps kOpsOf = {
     .gemm_f32 = Gemm<V, false>,
@@ -20,6 +20,7 @@ inline constexpr CpuOps kOpsOf = {
     .rotate = Rotate<V>,
     .silu_mul = SiluMul<V>,
     .convert = Convert<V>,
+    .quantize = Quantize<V>,
     .sum_of_exp = SumExp<V>,
     .exp_shifted = ExpShifted<V>,
 };

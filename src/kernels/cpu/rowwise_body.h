@@ -155,6 +155,31 @@ void Convert(const float* x, int32_t n, void* out, DType out_dtype) {
   }
 }
 
+// Elements i, i + 1, ..., at most 16 and below n.
+template <class V>
+inline V LoadAs(const void* x, DType dtype, int32_t i, int32_t n) {
+  const int count = n - i < kLanes ? n - i : kLanes;
+  return dtype == DType::kF32 ? V::LoadFirst(static_cast<const float*>(x) + i, count)
+                              : V::LoadBf16First(static_cast<const uint16_t*>(x) + i, count);
+}
+
+template <class V>
+float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) {
+  V largest = V::Set(0.0f);
+  for (int32_t i = 0; i < n; i += kLanes) {
+    largest = MaxMagnitude(largest, LoadAs<V>(x, dtype, i, n));
+  }
+  const Int8Scale scale = Int8ScaleOf(largest.LargestMagnitude());
+  const V inverse = V::Set(scale.inverse);
+  for (int32_t i = 0; i < n; i += kLanes) {
+    const int count = n - i < kLanes ? n - i : kLanes;
+    // A scale without an inverse goes with zeros, whatever is in the row.
+    const V q = scale.inverse == 0.0f ? inverse : LoadAs<V>(x, dtype, i, n) * inverse;
+    q.StoreInt8First(out + i, count);
+  }
+  return scale.scale;
+}
+
 template <class V>
 void ExpShifted(const float* x, float shift, int32_t n, float* out) {
   for (int32_t i = 0; i < n; i += kLanes) {

@@ -1,10 +1,15 @@
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/vec_scalar.h"
 // After the vector.
+#include "kernels/cpu/gemm_int8_body.h"
 #include "kernels/cpu/ops_body.h"
 
 namespace skein {
 
-const CpuOps& ScalarOps() { return kOpsOf<scalar::Vec>; }
+CpuOps ScalarOps() {
+  CpuOps ops = kOpsOf<scalar::Vec>;
+  ops.gemm_int8 = GemmInt8<scalar::Vec, scalar::Sums>;
+  return ops;
+}
 
 }  // namespace skein

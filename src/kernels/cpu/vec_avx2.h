@@ -75,6 +75,29 @@ struct Vec {
     return FromBits(_mm256_and_si256(Rounded(lo), upper), _mm256_and_si256(Rounded(hi), upper));
   }
 
+  static Vec LoadInts(const void* p) {
+    const auto* ints = static_cast<const std::byte*>(p);
+    return {_mm256_cvtepi32_ps(LoadBits(ints)), _mm256_cvtepi32_ps(LoadBits(ints + 32))};
+  }
+  void StoreInt8First(int8_t* p, int n) const {
+    // Packing works within 128-bit halves; the permutation puts the quarters in order.
+    const __m256i words = _mm256_permute4x64_epi64(
+        _mm256_packs_epi32(_mm256_cvtps_epi32(lo), _mm256_cvtps_epi32(hi)), 0xd8);
+    const __m128i bytes =
+        _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    if (n >= 16) return _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+    alignas(16) int8_t all[16];
+    _mm_store_si128(reinterpret_cast<__m128i*>(all), bytes);
+    for (int i = 0; i < n; ++i) p[i] = all[i];
+  }
+  uint32_t LargestMagnitude() const {
+    alignas(32) uint32_t lane[8];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lane), _mm256_max_epi32(Bits(lo), Bits(hi)));
+    uint32_t largest = 0;
+    for (uint32_t e : lane) largest = e > largest ? e : largest;
+    return largest;
+  }
+
   // Of use to the operators below only.
   static __m256i First(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -123,9 +146,45 @@ inline Vec IfGreater(Vec a, Vec b, Vec x, Vec y) {
   return {_mm256_blendv_ps(y.lo, x.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ)),
           _mm256_blendv_ps(y.hi, x.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ))};
 }
+inline Vec MaxMagnitude(Vec a, Vec b) {
+  const __m256i all = _mm256_set1_epi32(0x7fffffff);
+  return Vec::FromBits(_mm256_max_epi32(Vec::Bits(a.lo), _mm256_and_si256(Vec::Bits(b.lo), all)),
+                       _mm256_max_epi32(Vec::Bits(a.hi), _mm256_and_si256(Vec::Bits(b.hi), all)));
+}
 inline Vec AddExponent(Vec p, Vec n) {
   return Vec::FromBits(_mm256_add_epi32(Vec::Bits(p.lo), _mm256_slli_epi32(Vec::Bits(n.lo), 23)),
                        _mm256_add_epi32(Vec::Bits(p.hi), _mm256_slli_epi32(Vec::Bits(n.hi), 23)));
+}
+
+// 16 sums of int8 products; the same contract as scalar::Sums.
+struct Sums {
+  static constexpr bool kOffset = false;
+
+  __m256i lo, hi;
+
+  struct Quads {
+    __m256i lo, hi, lo_magnitude, hi_magnitude;
+  };
+  static Quads LoadQuads(const std::byte* p) {
+    const __m256i lo = Vec::LoadBits(p), hi = Vec::LoadBits(p + 32);
+    return {lo, hi, _mm256_abs_epi8(lo), _mm256_abs_epi8(hi)};
+  }
+  using Row = __m256i;
+  static Row Broadcast(int32_t quad) { return _mm256_set1_epi32(quad); }
+  static Sums Load(const int32_t* p) { return {Vec::LoadBits(p), Vec::LoadBits(p + 8)}; }
+  void Store(int32_t* p) const {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), lo);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8), hi);
+  }
+};
+
+// The sum of two products of magnitudes up to 127 fits 16 bits, so nothing saturates.
+inline __m256i Dot8(__m256i sums, __m256i a, __m256i w, __m256i magnitude) {
+  const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(a, w));
+  return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+inline Sums Dot(Sums sums, __m256i a, const Sums::Quads& w) {
+  return {Dot8(sums.lo, a, w.lo, w.lo_magnitude), Dot8(sums.hi, a, w.hi, w.hi_magnitude)};
 }
 
 }  // namespace skein::avx2

@@ -57,6 +57,18 @@ struct Vec {
     return FromBits(_mm512_and_si512(Rounded(), _mm512_set1_epi32(int(0xffff0000u))));
   }
 
+  static Vec LoadInts(const void* p) { return {_mm512_cvtepi32_ps(_mm512_loadu_si512(p))}; }
+  void StoreInt8First(int8_t* p, int n) const {
+    _mm512_mask_cvtepi32_storeu_epi8(p, First(n), _mm512_cvtps_epi32(v));
+  }
+  uint32_t LargestMagnitude() const {
+    alignas(64) uint32_t lane[16];
+    _mm512_store_si512(lane, Bits());
+    uint32_t largest = 0;
+    for (uint32_t e : lane) largest = e > largest ? e : largest;
+    return largest;
+  }
+
   // Of use to the operators below only.
   static Vec FromBits(__m512i bits) { return {_mm512_castsi512_ps(bits)}; }
   __m512i Bits() const { return _mm512_castps_si512(v); }
@@ -79,6 +91,10 @@ inline Vec operator/(Vec a, Vec b) { return {_mm512_div_ps(a.v, b.v)}; }
 inline Vec Fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline Vec IfGreater(Vec a, Vec b, Vec x, Vec y) {
   return {_mm512_mask_mov_ps(y.v, _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ), x.v)};
+}
+inline Vec MaxMagnitude(Vec a, Vec b) {
+  return Vec::FromBits(
+      _mm512_max_epi32(a.Bits(), _mm512_and_si512(b.Bits(), _mm512_set1_epi32(0x7fffffff))));
 }
 inline Vec AddExponent(Vec p, Vec n) {
   return Vec::FromBits(_mm512_add_epi32(p.Bits(), _mm512_slli_epi32(n.Bits(), 23)));

@@ -76,6 +76,25 @@ struct Vec {
     return LoadBf16First(bits, 16);
   }
 
+  // 16 int32, each rounded.
+  static Vec LoadInts(const void* p) {
+    int32_t ints[16];
+    std::memcpy(ints, p, sizeof(ints));
+    Vec v;
+    for (int i = 0; i < 16; ++i) v.lane[i] = static_cast<float>(ints[i]);
+    return v;
+  }
+  // Lanes of magnitude at most 127, rounded to integers, ties to even.
+  void StoreInt8First(int8_t* p, int n) const {
+    for (int i = 0; i < n; ++i) p[i] = static_cast<int8_t>(__builtin_nearbyintf(lane[i]));
+  }
+  // The bits of the largest magnitude; those of a NaN are larger than any number's.
+  uint32_t LargestMagnitude() const {
+    uint32_t largest = 0;
+    for (float e : lane) largest = ToBits(e) > largest ? ToBits(e) : largest;
+    return largest;
+  }
+
   // Of use to the operators below only.
   static uint32_t ToBits(float x) {
     uint32_t bits;
@@ -120,11 +139,55 @@ inline Vec IfGreater(const Vec& a, const Vec& b, const Vec& x, Vec y) {
   for (int i = 0; i < 16; ++i) y.lane[i] = a.lane[i] > b.lane[i] ? x.lane[i] : y.lane[i];
   return y;
 }
+// Per lane the larger magnitude of a magnitude and b, by its bits.
+inline Vec MaxMagnitude(Vec a, const Vec& b) {
+  for (int i = 0; i < 16; ++i) {
+    const uint32_t bits = Vec::ToBits(b.lane[i]) & 0x7fffffffu;
+    if (bits > Vec::ToBits(a.lane[i])) a.lane[i] = Vec::FromBits(bits);
+  }
+  return a;
+}
 // Adds to the exponent of each lane of p the integer in the low bits of the same lane of n.
 inline Vec AddExponent(Vec p, const Vec& n) {
   for (int i = 0; i < 16; ++i)
     p.lane[i] = Vec::FromBits(Vec::ToBits(p.lane[i]) + (Vec::ToBits(n.lane[i]) << 23));
   return p;
+}
+
+// Sums of int8 products of 16 columns.
+struct Sums {
+  static constexpr bool kOffset = false;  // whether sums start from PackedWeight::offsets
+
+  int32_t lane[16];
+
+  struct Quads {
+    int8_t lane[16][4];
+  };
+  static Quads LoadQuads(const std::byte* p) {
+    Quads q;
+    std::memcpy(&q, p, sizeof(q));
+    return q;
+  }
+  // Four int8 of a row, which multiply those of every column.
+  using Row = Quads;
+  static Row Broadcast(int32_t quad) {
+    Row row;
+    for (auto& column : row.lane) std::memcpy(column, &quad, 4);
+    return row;
+  }
+  static Sums Load(const int32_t* p) {
+    Sums sums;
+    std::memcpy(sums.lane, p, sizeof(sums.lane));
+    return sums;
+  }
+  void Store(int32_t* p) const { std::memcpy(p, lane, sizeof(lane)); }
+};
+
+inline Sums Dot(Sums sums, const Sums::Row& a, const Sums::Quads& w) {
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 4; ++j) sums.lane[i] += a.lane[i][j] * w.lane[i][j];
+  }
+  return sums;
 }
 
 }  // namespace skein::scalar

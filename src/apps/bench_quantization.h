@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace skein {
+
+// How far int8 weights move the next token's distribution, over all positions of some texts.
+struct QuantizationReport {
+  int64_t num_positions = 0;
+  // Of log-probabilities, over the whole vocabulary.
+  double max_difference = 0;
+  double mean_difference = 0;
+  // Each token's difference counts as much as the token is probable.
+  double expected_difference = 0;
+  double top1_agreement = 0;  // share of positions whose most probable token is the same
+  double mean_kl = 0;         // of the quantized distribution from the other, in nats
+  double max_kl = 0;
+  int64_t weight_bytes = 0;
+  int64_t quantized_weight_bytes = 0;
+};
+
+struct QuantizationOptions {
+  std::string model_dir;
+  std::string dtype = "auto";
+  std::string quantization = "int8";
+  int threads = 0;  // 0: all processors
+};
+
+// Runs each sequence of tokens through the model with and without quantized weights, which are in
+// memory together. REQUIRES: sequences of 1 to the model's context of ids below its vocabulary.
+// Errors name the option or file that is wrong.
+Result<QuantizationReport> CompareQuantization(const QuantizationOptions& options,
+                                               std::span<const std::vector<int32_t>> sequences);
+
+}  // namespace skein

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+namespace skein {
+
+// Int8 times int8 is summed exactly in 32 bits up to so many terms.
+inline constexpr int32_t kMaxInt8Terms = 131072;
+
+// How a row becomes int8, "Int8" in docs/numerics.md: element = q * scale with q = x * inverse
+// rounded to an integer.
+struct Int8Scale {
+  float scale = 0.0f;
+  float inverse = 0.0f;  // 0: all q are 0
+};
+
+// The scale of a row from the bits of the largest magnitude in it, those of a NaN being larger than
+// any number's. A row of next to nothing becomes zeros; one with a NaN or an infinity has the scale
+// NaN, and so have all results that it has part in.
+constexpr Int8Scale Int8ScaleOf(uint32_t largest_bits) {
+  constexpr uint32_t kInfinity = 0x7f800000u;
+  constexpr float kLeast = 0x1p-100f;
+  if (largest_bits >= kInfinity) return {std::numeric_limits<float>::quiet_NaN(), 0.0f};
+  const auto largest = std::bit_cast<float>(largest_bits);
+  if (largest < kLeast) return {};
+  return {largest / 127.0f, 127.0f / largest};
+}
+
+// Quantizes x [n] to out [n]; returns the scale. The same whatever the floating-point mode flushes.
+float QuantizeRow(const float* x, int32_t n, int8_t* out);
+
+}  // namespace skein
