@@ -16,6 +16,7 @@ void AddBenchTokenizerCommand(CLI::App* bench, int* exit_status);
 void AddBenchLimitsCommand(CLI::App* bench, int* exit_status);
 void AddBenchForwardCommand(CLI::App* bench, int* exit_status);
 void AddBenchRerankCommand(CLI::App* bench, int* exit_status);
+void AddBenchJctCommand(CLI::App* bench, int* exit_status);
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status);
 void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status);
 void AddBenchSchedCommand(CLI::App* bench, int* exit_status);

@@ -2,8 +2,10 @@
 
 #include <cstdio>
 #include <memory>
+#include <vector>
 
 #include "apps/bench_command.h"
+#include "apps/bench_rounds.h"
 #include "apps/bench_sched.h"
 
 namespace skein {
@@ -14,6 +16,8 @@ using Json = nlohmann::ordered_json;
 struct Options : TreeBenchOptions {
   std::string json;
   int32_t num_waiting = 500;
+  std::vector<int32_t> queues = {10, 1000, 100'000};
+  int32_t num_rounds = 2000;
 };
 
 void PrintTree(const Json& tree) {
@@ -40,6 +44,22 @@ void PrintRows(const Json& rows) {
   }
 }
 
+// Whole rounds of the scheduler, by order and queue.
+Result<Json> BenchRounds(const Options& options) {
+  Json rows = Json::array();
+  for (const char* order : {"fcfs", "srjf", "srjf-calibrated"}) {
+    for (const int32_t waiting : options.queues) {
+      SKEIN_ASSIGN_OR_RETURN(const RoundCost cost,
+                             MeasureRounds(order, waiting, options.num_rounds));
+      rows.push_back({{"order", order},
+                      {"waiting", waiting},
+                      {"us_per_round", cost.mean_us},
+                      {"p99_us", cost.p99_us}});
+    }
+  }
+  return rows;
+}
+
 Status Run(const Options& options) {
   if (options.num_suffix_tokens >= options.num_tokens) {
     return {StatusCode::kInvalidArgument, "--suffix must be below --tokens", "suffix"};
@@ -59,6 +79,8 @@ Status Run(const Options& options) {
   PrintRows(json["chunks"]);
   json["overhead"] = BenchOverhead(options.num_waiting, options.num_groups);
   PrintRows(json["overhead"]);
+  SKEIN_ASSIGN_OR_RETURN(json["rounds"], BenchRounds(options));
+  PrintRows(json["rounds"]);
   return WriteBenchJson(options.json, json);
 }
 
@@ -79,6 +101,12 @@ void AddBenchSchedCommand(CLI::App* bench, int* exit_status) {
   count("--turns", &options->num_turns, "Requests that come and go while it is measured",
         10'000'000);
   count("--waiting", &options->num_waiting, "Requests that wait while a round is measured", 10'000);
+  count("--rounds", &options->num_rounds, "Rounds of each order and queue", 10'000'000);
+  app->add_option("--queues", options->queues, "Requests that wait in these rounds")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
   app->add_option("--json", options->json, "Write the results to this file");
   app->callback([options, exit_status] {
     const Status status = Run(*options);

@@ -13,6 +13,7 @@ void AddDecideCommand(CLI::App* app, int* exit_status);
 void AddModelCommand(CLI::App* app, int* exit_status);
 void AddPolicyCommand(CLI::App* app, int* exit_status);
 void AddRunCommand(CLI::App* app, int* exit_status);
+void AddSimCommand(CLI::App* app, int* exit_status);
 void AddServeCommand(CLI::App* app, int* exit_status);
 void AddTokenizeCommand(CLI::App* app, int* exit_status);
 

@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   skein::AddPolicyCommand(&app, &exit_status);
   skein::AddDecideCommand(&app, &exit_status);
   skein::AddBenchCommand(&app, &exit_status);
+  skein::AddSimCommand(&app, &exit_status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ConfigError& error) {

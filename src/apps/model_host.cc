@@ -12,12 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "apps/choice_options.h"
 #include "apps/decision_temperature.h"
 #include "apps/generation_config.h"
 #include "apps/model_traits.h"
 #include "apps/read_file.h"
 #include "apps/stop_table_writer.h"
 #include "base/byte_size.h"
+#include "engine/cost_profile.h"
 #include "engine/engine_loop.h"
 #include "io/model_dir.h"
 #include "runtime/cpu_runtime.h"
@@ -28,6 +30,7 @@ namespace skein {
 namespace {
 
 constexpr int kThreadsMax = 1024;
+constexpr TimeUs kProfileUs = 1'000'000;
 
 Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string& model_dir,
                                                        const std::string& file) {
@@ -66,7 +69,7 @@ std::string NameOf(const std::string& model) {
 
 // What the options say of an engine; the model's own limits are not in it.
 Result<EngineConfig> ChoicesOf(const ModelHostOptions& options) {
-  EngineConfig config;
+  EngineConfig config = options.choices;
   config.preset = options.scheduling;
   config.execution = options.execution;
   config.retention = options.retention;
@@ -110,6 +113,7 @@ class CpuModelHost final : public ModelHost {
 
  private:
   Status InitObservers(const ModelHostOptions& options, std::vector<SchedulerObserver*>* observers);
+  Status ProfileIfOrdered(EngineConfig* config);
 
   std::string model_dir_;
   std::string name_;
@@ -170,6 +174,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.embeds = use.traits.embeds;
   config.classifies = use.traits.classifies;
   config.reads_whole_prompts = model_config.is_encoder() || use.pooling != Pooling::kLast;
+  SKEIN_RETURN_IF_ERROR(ProfileIfOrdered(&config));
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
   SKEIN_ASSIGN_OR_RETURN(engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers));
@@ -183,6 +188,22 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
   SKEIN_ASSIGN_OR_RETURN(entry_.traits.decision_temperature, LoadDecisionTemperature(model_dir_));
+  return Status::Ok();
+}
+
+// Times a few steps where the order of requests depends on what they take.
+Status CpuModelHost::ProfileIfOrdered(EngineConfig* config) {
+  SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
+  if (scheduler.order != Order::kSrjf && scheduler.order != Order::kSrjfCalibrated) {
+    return Status::Ok();
+  }
+  StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, config->num_kv_blocks,
+                        config->generates);
+  config->cost = FitCosts(ProfileCosts(profiler, clock_,
+                                       {.max_step_tokens = config->max_num_batched_tokens,
+                                        .max_model_len = config->max_model_len,
+                                        .cached = !config->reads_whole_prompts,
+                                        .time_us = kProfileUs}));
   return Status::Ok();
 }
 
@@ -236,6 +257,7 @@ void AddSchedulingOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--retention", o->retention,
                   "What is kept of the keys and values of requests of one pass: all, prefix (the "
                   "part that fits) or none; default: the preset's");
+  AddChoiceOptions(app, &o->choices);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct ModelHostOptions {
   std::string dtype = "auto";
   std::string quantization = "none";
   std::string scheduling = "prelude";  // a preset
+  EngineConfig choices;                // order, batching, jct, aging, not the preset's
   std::string decode_set;              // instead of the preset's; empty: that
   std::string flock_stop;              // empty: bandit
   std::string flock_table;             // a file of what the stop rule learned; empty: none

@@ -92,6 +92,16 @@ TEST(WorkloadTest, ReadsTheFields) {
   EXPECT_EQ(request.value().TokenIds({}).size(), 11u);
 }
 
+TEST(WorkloadTest, APrefixGroupStandsForTheUser) {
+  const auto user = [](const std::string& member) {
+    const std::string line = "{\"max_tokens\": 1, " + member + "\"prompt\": \"a\"}";
+    return ParseWorkloadLine(line).value().user;
+  };
+  EXPECT_EQ(user(""), "");
+  EXPECT_EQ(user(R"("prefix_group": "g1", )"), "g1");
+  EXPECT_EQ(user(R"("prefix_group": "g1", "user": "u2", )"), "u2");
+}
+
 TEST(WorkloadTest, RefusesBadLinesByField) {
   const std::pair<const char*, const char*> cases[] = {
       {R"([1])", "JSON object"},

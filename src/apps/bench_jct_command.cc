@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "apps/bench_command.h"
+#include "apps/load_report.h"
+#include "base/clock.h"
+#include "engine/cost_profile.h"
+#include "io/model_dir.h"
+#include "runtime/cpu_runtime.h"
+
+namespace skein {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model;
+  std::string dtype = "auto";
+  std::string json;
+  int32_t every = 200;
+  int32_t max_tokens = 2000;
+  int32_t repetitions = 3;
+  int32_t threads = 0;
+};
+
+struct Pair {
+  ProfileRow row;
+  double fit_us = 0;       // what the model is fitted to
+  double measured_us = 0;  // what it is compared with, from other runs
+};
+
+double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
+  const Distribution a = Summarize(x), b = Summarize(y);
+  double products = 0;
+  for (size_t i = 0; i < x.size(); ++i) products += (x[i] - a.mean) * (y[i] - b.mean);
+  return products / static_cast<double>(x.size()) / (a.std * b.std);
+}
+
+double MedianUs(StepProfiler& profiler, const ProfileRow& row, int repetitions) {
+  std::vector<double> us;
+  for (int i = 0; i < repetitions; ++i) us.push_back(profiler.MeasureUs({&row, 1}));
+  return Summarize(std::move(us)).median;
+}
+
+// All pairs of (input, cached) tokens in steps of `every`, with at least one new token.
+std::vector<Pair> MeasurePairs(const Options& options, StepProfiler& profiler) {
+  std::vector<Pair> pairs;
+  for (int32_t input = options.every; input <= options.max_tokens; input += options.every) {
+    for (int32_t cached = 0; cached < input; cached += options.every) {
+      pairs.push_back({.row = {.new_tokens = input - cached, .cached_tokens = cached}});
+    }
+  }
+  profiler.MeasureUs({&pairs.back().row, 1});
+  for (Pair& pair : pairs) pair.fit_us = MedianUs(profiler, pair.row, options.repetitions);
+  for (Pair& pair : pairs) pair.measured_us = MedianUs(profiler, pair.row, options.repetitions);
+  return pairs;
+}
+
+Json Report(const std::vector<Pair>& pairs) {
+  std::vector<CostSample> samples;
+  for (const Pair& pair : pairs) {
+    samples.push_back({WorkOf(pair.row.new_tokens, pair.row.cached_tokens), pair.fit_us});
+  }
+  const CostFit fit = FitCosts(samples);
+  std::vector<double> missing, predicted, measured, errors;
+  Json rows = Json::array();
+  fmt::print("{:>8}{:>8}{:>14}{:>14}\n", "input", "cached", "measured ms", "fit ms");
+  for (const Pair& pair : pairs) {
+    const double us = PredictUs(fit, WorkOf(pair.row.new_tokens, pair.row.cached_tokens));
+    missing.push_back(pair.row.new_tokens);
+    predicted.push_back(us);
+    measured.push_back(pair.measured_us);
+    errors.push_back(std::abs(us / pair.measured_us - 1));
+    const int32_t input = pair.row.new_tokens + pair.row.cached_tokens;
+    fmt::print("{:>8}{:>8}{:>14.2f}{:>14.2f}\n", input, pair.row.cached_tokens,
+               pair.measured_us / 1e3, us / 1e3);
+    rows.push_back({{"input_tokens", input},
+                    {"cached_tokens", pair.row.cached_tokens},
+                    {"measured_us", pair.measured_us},
+                    {"predicted_us", us}});
+  }
+  const double proxy = Correlation(missing, measured);
+  const double model = Correlation(predicted, measured);
+  std::ranges::sort(errors);
+  fmt::print("correlation with the measured times: missing tokens {:.4f}, fitted model {:.4f}\n",
+             proxy, model);
+  fmt::print("error of the fitted model: median {:.1f} %, p95 {:.1f} %\n",
+             100 * Quantile(errors, 0.5), 100 * Quantile(errors, 0.95));
+  return {{"date", BenchDate()},
+          {"correlation_proxy", proxy},
+          {"correlation_model", model},
+          {"median_error", Quantile(errors, 0.5)},
+          {"p95_error", Quantile(errors, 0.95)},
+          {"fit",
+           {{"step_us", fit.step_us},
+            {"token_us", fit.token_us},
+            {"pair_us", fit.pair_us},
+            {"row_us", fit.row_us}}},
+          {"pairs", std::move(rows)}};
+}
+
+Status Run(const Options& options) {
+  if (options.max_tokens < 2 * options.every) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("max-tokens is {}, must be at least twice --every, {}", options.max_tokens,
+                        options.every),
+            "max-tokens"};
+  }
+  CpuRuntimeOptions runtime_options;
+  SKEIN_ASSIGN_OR_RETURN(runtime_options.model_dir, ResolveModelDir(options.model));
+  runtime_options.dtype = options.dtype;
+  runtime_options.threads = options.threads;
+  runtime_options.max_model_len = options.max_tokens;
+  runtime_options.max_num_seqs = 1;
+  runtime_options.max_num_batched_tokens = options.max_tokens;
+  runtime_options.num_kv_blocks = BlocksFor(options.max_tokens);
+  SKEIN_ASSIGN_OR_RETURN(const auto runtime, CpuRuntime::Load(runtime_options));
+  const MonotonicClock clock;
+  StepProfiler profiler(&runtime->executor(), &clock, runtime->config().vocab_size,
+                        runtime->num_kv_blocks(), runtime->config().head == Head::kLanguageModel);
+  return WriteBenchJson(options.json, Report(MeasurePairs(options, profiler)));
+}
+
+}  // namespace
+
+void AddBenchJctCommand(CLI::App* bench, int* exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = bench->add_subcommand(
+      "jct",
+      "Profile a model over pairs of input and cached tokens: how well missing tokens and a "
+      "fitted model tell the time of a prefill");
+  app->add_option("MODEL", options->model, "A model directory, or org/name in the local cache")
+      ->required();
+  app->add_option("--every", options->every, "Tokens between two pairs")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--max-tokens", options->max_tokens, "The longest input")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--repetitions", options->repetitions, "Passes per pair; the median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app->add_option("--threads", options->threads, "Threads that compute; 0: one per core")
+      ->check(CLI::Range(0, 1024));
+  app->add_option("--dtype", options->dtype, "Compute type: auto, bf16 or f32")
+      ->capture_default_str();
+  app->add_option("--json", options->json, "Write the results to this file");
+  app->callback([options, exit_status] {
+    const Status status = Run(*options);
+    if (status.ok()) return;
+    std::fprintf(stderr, "skein bench jct: %s\n", status.message().c_str());
+    *exit_status = 1;
+  });
+}
+
+}  // namespace skein

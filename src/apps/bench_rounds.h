@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace skein {
+
+// What one scheduling round costs: planning a step and taking in its results.
+struct RoundCost {
+  double mean_us = 0;
+  double p99_us = 0;
+};
+
+// Runs `num_rounds` rounds of a scheduler with `waiting` requests in its queue, one of which each
+// round takes and another replaces (whose arrival is not counted), under preset prefill-only with
+// this order. Prompts of 330 tokens in groups of 50 that share 256; the cache holds eight groups,
+// so nearly every round publishes blocks and evicts others. Fails where the order is unknown.
+Result<RoundCost> MeasureRounds(const std::string& order, int32_t waiting, int32_t num_rounds);
+
+}  // namespace skein

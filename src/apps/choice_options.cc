@@ -1,0 +1,20 @@
+#include "apps/choice_options.h"
+
+namespace skein {
+
+void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
+  app->add_option("--order", config->order,
+                  "Who goes first: fcfs, fair, srjf or srjf-calibrated (shortest remaining job); "
+                  "default: the preset's");
+  app->add_option("--batching", config->batching,
+                  "Prefill work of a step: single (one request) or budget (as many as fit); "
+                  "default: the preset's");
+  app->add_option("--jct", config->jct,
+                  "srjf: a job's time by its missing tokens (proxy) or by the profile (model)")
+      ->capture_default_str();
+  app->add_option("--aging", config->aging,
+                  "srjf: seconds of work that a second of waiting counts for")
+      ->capture_default_str();
+}
+
+}  // namespace skein

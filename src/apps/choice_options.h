@@ -1,0 +1,12 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "skein/config.h"
+
+namespace skein {
+
+// Adds --order, --batching, --jct and --aging, which replace choices of the preset.
+void AddChoiceOptions(CLI::App* app, EngineConfig* config);
+
+}  // namespace skein

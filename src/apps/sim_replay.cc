@@ -1,0 +1,210 @@
+#include "apps/sim_replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "apps/read_file.h"
+#include "apps/sim_calibrate.h"
+#include "engine/cost_profile.h"
+#include "model/config.h"
+#include "sim/sim_executor.h"
+#include "sim/simulation.h"
+
+namespace skein {
+namespace {
+
+// Bytes of activations that a step holds at once, as plain execution keeps them: the residual, the
+// normalised input, queries, keys and values, and the MLP's two projections, in 16 bit.
+int64_t ActivationBytes(const ModelShape& shape, int64_t num_tokens) {
+  const int64_t per_token = int64_t{2} * shape.hidden_size + 2 * int64_t{shape.q_width} +
+                            shape.kv_width + 3 * int64_t{shape.intermediate_size};
+  return 2 * num_tokens * per_token;
+}
+
+Result<int32_t> NumKvBlocks(const StepCost& cost, const ModelShape& shape,
+                            const ReplayOptions& options) {
+  if (options.engine.num_kv_blocks > 0) return options.engine.num_kv_blocks;
+  const int64_t activations =
+      ActivationBytes(shape, options.engine.max_num_batched_tokens) / options.parallelism.tensor;
+  const int64_t bytes = cost.KvBytes(options.memory_utilization, activations);
+  const int64_t blocks = bytes / (shape.kv_bytes_per_token() * kBlockTokens);
+  if (bytes < 0 || blocks < 1) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("device: weights of {} bytes and activations of {} leave no memory "
+                              "for KV",
+                              shape.weight_bytes(), activations),
+                  "device");
+  }
+  return static_cast<int32_t>(std::min<int64_t>(blocks, 1 << 24));
+}
+
+// Which requests go to which replica: by user, and those without one in turn.
+std::vector<std::vector<size_t>> Divide(const std::vector<WorkloadRequest>& workload,
+                                        int32_t replicas) {
+  std::vector<size_t> order(workload.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return workload[i].arrival_us; });
+  std::vector<std::vector<size_t>> parts(replicas);
+  std::unordered_map<std::string_view, size_t> users;
+  size_t next = 0;
+  for (const size_t i : order) {
+    const std::string& user = workload[i].user;
+    const size_t place = user.empty() ? next++ : users.emplace(user, users.size()).first->second;
+    parts[place % parts.size()].push_back(i);
+  }
+  return parts;
+}
+
+// The simulation of one replica.
+class ReplicaRun {
+ public:
+  // Sends the requests `order` of the workload to an engine of `engine` and writes their records.
+  ReplicaRun(const std::vector<WorkloadRequest>& workload, std::vector<size_t> order,
+             const ReplayOptions& options, TimeUs request_us, std::vector<LoadRecord>* records)
+      : workload_(workload),
+        order_(std::move(order)),
+        options_(options),
+        request_us_(request_us),
+        records_(*records),
+        last_us_(order_.size()) {}
+
+  SimOutcome Run(const StepCost& cost, const SchedulerConfig& config) {
+    SimExecutor executor(cost, &clock_, options_.tokens.vocab);
+    Simulation simulation(config, &executor, &clock_);
+    const int32_t share = (options_.concurrency + options_.replicas - 1) / options_.replicas;
+    return simulation.Run(
+        [this] { return Next(); },
+        {.on_output = [this](int64_t number,
+                             const RequestOutput& output) { NoteOutput(number, output); },
+         .on_refused =
+             [this](int64_t number, const Status& status) {
+               records_[order_[number]].error = status.message();
+             }},
+        share);
+  }
+
+ private:
+  std::optional<SimArrival> Next() {
+    if (next_ == order_.size()) return std::nullopt;
+    const size_t index = order_[next_++];
+    const WorkloadRequest& request = workload_[index];
+    SimArrival arrival;
+    arrival.arrival_us =
+        std::llround(static_cast<double>(request.arrival_us) / options_.speed) + request_us_;
+    arrival.request.prompt = request.TokenIds(options_.tokens);
+    arrival.request.generate().max_tokens = request.max_tokens;
+    arrival.request.slo_ttft_us = request.slo_ttft_us;
+    arrival.request.user = request.user;
+    LoadRecord& record = records_[index];
+    record.request_class = request.request_class;
+    record.slo_ttft_us = request.slo_ttft_us;
+    record.prompt_tokens = std::ssize(arrival.request.prompt);
+    return arrival;
+  }
+
+  void NoteOutput(int64_t number, const RequestOutput& output) {
+    LoadRecord& record = records_[order_[number]];
+    const TimeUs now_us = clock_.NowUs();
+    const TimeUs sent_us = output.times.arrival_us - request_us_;
+    if (!output.tokens.empty()) {
+      if (record.output_tokens == 0) {
+        record.ttft_us = now_us - sent_us;
+      } else {
+        record.itl_us.push_back(now_us - last_us_[number]);
+      }
+      record.output_tokens += std::ssize(output.tokens);
+      last_us_[number] = now_us;
+    }
+    record.cached_tokens = std::max<int64_t>(record.cached_tokens, output.cached_tokens);
+    if (!output.finish) return;
+    record.ok = *output.finish != FinishReason::kError;
+    record.error = output.status.message();
+    record.e2el_us = now_us - sent_us;
+  }
+
+  const std::vector<WorkloadRequest>& workload_;
+  const std::vector<size_t> order_;  // indices of the workload, by arrival
+  const ReplayOptions& options_;
+  const TimeUs request_us_;
+  std::vector<LoadRecord>& records_;
+  std::vector<TimeUs> last_us_;  // when a request's last piece came
+  size_t next_ = 0;              // of order_
+  VirtualClock clock_;
+};
+
+// The device's profile as a server would take it at its start.
+CostFit Profile(const StepCost& cost, const EngineConfig& engine) {
+  VirtualClock clock;
+  SimExecutor executor(cost, &clock, engine.vocab_size);
+  StepProfiler profiler(&executor, &clock, engine.vocab_size, engine.num_kv_blocks, true);
+  CostProfileLimits limits = {.max_step_tokens = engine.max_num_batched_tokens,
+                              .max_model_len = engine.max_model_len,
+                              .time_us = 600'000'000};
+  // Two rows at once at most, in blocks of their own.
+  limits.max_model_len = static_cast<int32_t>(
+      std::min<int64_t>(limits.max_model_len, int64_t{engine.num_kv_blocks - 2} * kBlockTokens));
+  if (limits.max_model_len < 2 * kBlockTokens) return {};
+  return FitCosts(ProfileCosts(profiler, clock, limits));
+}
+
+}  // namespace
+
+Result<ModelShape> LoadShape(const std::string& model_dir, const std::string& weight_type) {
+  SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(model_dir + "/config.json"));
+  auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::string type = weight_type.empty() ? "bf16" : weight_type;
+  if (json.is_object() && json.contains("quantization_config")) {
+    const auto& quantization = json["quantization_config"];
+    const std::string method =
+        quantization.is_object() ? quantization.value("quant_method", "") : std::string();
+    if (method != "fp8") {
+      return Status(StatusCode::kUnsupported,
+                    fmt::format("{}: quant_method '{}' of quantization_config; the simulator "
+                                "knows fp8",
+                                model_dir, method),
+                    "model");
+    }
+    if (weight_type.empty()) type = "fp8";
+    json.erase("quantization_config");
+  }
+  SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, ParseModelConfig(json.dump()));
+  return ShapeOf(config, type);
+}
+
+Result<ReplayOutcome> Replay(const DeviceDescription& device, const ModelShape& shape,
+                             const std::vector<WorkloadRequest>& workload,
+                             const ReplayOptions& options) {
+  for (const WorkloadRequest& request : workload) {
+    if (!request.has_text()) continue;
+    return Status(StatusCode::kUnsupported,
+                  "workload: prompts must be segments or prompt_token_ids; text has no length "
+                  "without a tokenizer",
+                  "workload");
+  }
+  SKEIN_ASSIGN_OR_RETURN(const StepCost cost, StepCost::Make(device, shape, options.parallelism));
+  ReplayOutcome outcome;
+  SKEIN_ASSIGN_OR_RETURN(outcome.num_kv_blocks, NumKvBlocks(cost, shape, options));
+  EngineConfig engine = options.engine;
+  engine.vocab_size = shape.vocab_size;
+  engine.num_kv_blocks = outcome.num_kv_blocks;
+  engine.cost = Profile(cost, engine);
+  SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig config, MakeSchedulerConfig(engine));
+  outcome.records.resize(workload.size());
+  for (std::vector<size_t>& part : Divide(workload, options.replicas)) {
+    ReplicaRun replica(workload, std::move(part), options, std::llround(device.request_us),
+                       &outcome.records);
+    const SimOutcome run = replica.Run(cost, config);
+    outcome.stats = run.stats;
+    outcome.duration_us = std::max(outcome.duration_us, run.end_us);
+  }
+  return outcome;
+}
+
+}  // namespace skein

@@ -1,0 +1,127 @@
+#include "apps/sim_replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <vector>
+
+namespace skein {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kDevices = SKEIN_SOURCE_DIR "/devices";
+
+TEST(Devices, EveryDescriptionAndShapeIsReadable) {
+  int num_devices = 0, num_shapes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kDevices)) {
+    if (entry.path().extension() != ".json") continue;
+    const auto device = LoadDevice(entry.path().string());
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    for (const auto& model : std::filesystem::directory_iterator(kDevices + "/models")) {
+      const auto shape = LoadShape(model.path().string(), "");
+      ASSERT_TRUE(shape.ok()) << shape.status().message();
+      EXPECT_TRUE(StepCost::Make(device.value(), shape.value(), {.tensor = 2}).ok());
+      ++num_shapes;
+    }
+    ++num_devices;
+  }
+  EXPECT_GE(num_devices, 9);
+  EXPECT_GE(num_shapes, 4 * num_devices);
+}
+
+TEST(LoadShape, CountsTheBytesOfItsWeightType) {
+  const ModelShape llama = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
+  EXPECT_NEAR(static_cast<double>(llama.num_layer_parameters()), 6.98e9, 0.01e9);
+  EXPECT_EQ(llama.kv_bytes_per_token(), 131072);
+  const ModelShape fp8 = LoadShape(kDevices + "/models/llama-70b-fp8", "").value();
+  EXPECT_EQ(fp8.weight_type, "fp8");
+  EXPECT_NEAR(static_cast<double>(fp8.weight_bytes()), 70.6e9, 0.5e9);
+  EXPECT_EQ(LoadShape(kDevices + "/models/llama-70b-fp8", "bf16").value().weight_type, "bf16");
+}
+
+std::vector<WorkloadRequest> Posts(int users, int posts) {
+  std::vector<WorkloadRequest> workload;
+  for (int post = 0; post < posts; ++post) {
+    for (int user = 0; user < users; ++user) {
+      WorkloadRequest request;
+      request.user = "user" + std::to_string(user);
+      request.segments = {{request.user, 5000}, {std::to_string(post * users + user), 150}};
+      request.max_tokens = 1;
+      workload.push_back(request);
+    }
+  }
+  return workload;
+}
+
+ReplayOptions Options(const std::string& preset) {
+  ReplayOptions options;
+  options.engine.preset = preset;
+  options.engine.max_model_len = 20000;
+  options.engine.max_num_batched_tokens = 20000;
+  options.tokens.vocab = 100000;
+  return options;
+}
+
+ReplayOutcome Simulate(const std::vector<WorkloadRequest>& workload, const ReplayOptions& options) {
+  const DeviceDescription device = LoadDevice(kDevices + "/l4.json").value();
+  const ModelShape shape = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
+  auto outcome = Replay(device, shape, workload, options);
+  EXPECT_TRUE(outcome.ok()) << outcome.status().message();
+  return std::move(outcome).value();
+}
+
+int64_t CachedTokens(const ReplayOutcome& outcome) {
+  int64_t sum = 0;
+  for (const LoadRecord& record : outcome.records) sum += record.cached_tokens;
+  return sum;
+}
+
+TEST(Replay, CalibrationFindsTheHitsThatArrivalOrderMisses) {
+  const std::vector<WorkloadRequest> workload = Posts(20, 5);  // users take turns
+  const ReplayOutcome fcfs = Simulate(workload, Options("paged-fcfs"));
+  const ReplayOutcome calibrated = Simulate(workload, Options("prefill-only"));
+  EXPECT_GT(CachedTokens(calibrated), 2 * CachedTokens(fcfs));
+  EXPECT_LT(calibrated.duration_us, fcfs.duration_us);
+  for (const LoadRecord& record : calibrated.records) {
+    EXPECT_TRUE(record.ok);
+    EXPECT_EQ(record.prompt_tokens, 5150);
+    EXPECT_EQ(record.output_tokens, 1);
+  }
+}
+
+TEST(Replay, ReplicasKeepAUserTogether) {
+  const std::vector<WorkloadRequest> workload = Posts(8, 10);
+  ReplayOptions options = Options("prefill-only");
+  const ReplayOutcome one = Simulate(workload, options);
+  options.replicas = 2;
+  const ReplayOutcome two = Simulate(workload, options);
+  EXPECT_GE(CachedTokens(two), CachedTokens(one));
+  EXPECT_NEAR(static_cast<double>(two.duration_us) / static_cast<double>(one.duration_us), 0.5,
+              0.1);
+}
+
+TEST(Replay, WhatDoesNotFitFailsAlone) {
+  std::vector<WorkloadRequest> workload = Posts(2, 1);
+  workload[0].segments[0].length = 30000;
+  const ReplayOutcome outcome = Simulate(workload, Options("paged-fcfs"));
+  EXPECT_FALSE(outcome.records[0].ok);
+  EXPECT_THAT(outcome.records[0].error, HasSubstr("30150 tokens"));
+  EXPECT_TRUE(outcome.records[1].ok);
+}
+
+TEST(Replay, TextAndMissingMemoryAreRefused) {
+  const DeviceDescription device = LoadDevice(kDevices + "/rtx-3060.json").value();
+  const ModelShape shape = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
+  EXPECT_THAT(Replay(device, shape, Posts(1, 1), Options("paged-fcfs")).status().message(),
+              HasSubstr("leave no memory"));
+  WorkloadRequest text;
+  text.prompt = "words";
+  EXPECT_THAT(Replay(device, shape, {text}, Options("paged-fcfs")).status().message(),
+              HasSubstr("tokenizer"));
+}
+
+}  // namespace
+}  // namespace skein
