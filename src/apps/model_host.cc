@@ -227,10 +227,6 @@ Status CpuModelHost::InitObservers(const ModelHostOptions& options,
   return Status::Ok();
 }
 
-}  // namespace
-
-namespace {
-
 // What decides who runs when, and how.
 void AddSchedulingOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--scheduling", o->scheduling,
