@@ -51,8 +51,11 @@ void Print(const StopTable& table) {
 
 Status Show(const std::string& path) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTableBytes));
-  SKEIN_ASSIGN_OR_RETURN(const StopTable table, StopTable::FromJson(text));
-  Print(table);
+  const Result<StopTable> table = StopTable::FromJson(text);
+  if (!table.ok()) {
+    return {table.status().code(), path + ": " + table.status().message()};
+  }
+  Print(table.value());
   return Status::Ok();
 }
 
