@@ -77,7 +77,7 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
   const ForwardRow& row = batch_.rows[piece.row];
   const int32_t first_position = row.begin + piece.first_token - row.first_token;
   const int32_t block = Table(piece.row)[first_position / kKvBlockTokens];
-  std::byte* kv = KvBlock(block, workspace_.own_kv_out);
+  std::byte* kv = KvBlock(block, workspace_.own_kv_out);  // the first head's
   // A block that changed hands still holds its former owner's keys and values. Zero them: the
   // attention may read, though never see, what lies behind the last key. A fork's block too is new.
   const bool forks = row.fork.num_tokens > 0 && piece.first_token == row.first_token;
@@ -119,7 +119,7 @@ void ForwardPass::Fork(int32_t ticket) {
   const std::byte* from = KvBlock(fork.from, workspace_.own_kv);
   std::byte* to = KvBlock(Table(r)[batch_.rows[r].begin / kKvBlockTokens], workspace_.own_kv);
   for (int32_t head = 0; head < layout.num_kv_heads; ++head) {
-    const size_t offset = head * layout.head_bytes();
+    const size_t offset = head * layout.head_stride();
     layout.CopySlots(from + offset, to + offset, fork.num_tokens);
   }
 }

@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-ForwardLimits WithHead(ForwardLimits limits, const ModelWeights& weights) {
+ForwardLimits WithWeights(ForwardLimits limits, const ModelWeights& weights) {
   limits.dense_width = weights.dense_width();
   limits.int8 = weights.matrix_dtype == DType::kInt8;
   return limits;
@@ -18,12 +18,13 @@ ForwardLimits WithHead(ForwardLimits limits, const ModelWeights& weights) {
 
 ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& limits)
     : context_(context),
-      limits_(WithHead(limits, *context.weights)),
+      limits_(WithWeights(limits, *context.weights)),
       scale_(static_cast<float>(1.0 / std::sqrt(double(context.weights->config.head_dim)))),
       t_(SizeOf(context.weights->dtype)),
       workspace_(context.weights->config, context.weights->dtype, limits_) {
   SKEIN_CHECK(limits.max_tokens >= 1 && limits.max_logit_rows >= 1 && limits.max_own_blocks >= 0);
   const KvLayout& kv = context.kv_layout;
+  SKEIN_CHECK(limits.max_own_blocks == 0 || !kv.contiguous);
   SKEIN_CHECK(kv.dtype == context.weights->dtype && kv.num_layers == config().num_layers);
   SKEIN_CHECK(kv.num_kv_heads == config().num_kv_heads && kv.head_dim == config().head_dim);
   const size_t tokens = limits.max_tokens;
@@ -175,7 +176,9 @@ void ForwardPass::Advance() {
   } else {
     cursor_.op = static_cast<Operator>(static_cast<int>(cursor_.op) + 1);
   }
-  if (cursor_.op == Operator::kAttnNorm || cursor_.op == Operator::kQuantizeAttn) BeginRowChunk();
+  if (cursor_.op == Operator::kAttnNorm || cursor_.op == Operator::kQuantizeAttn) {
+    BeginRowChunk();
+  }
   if (cursor_.op == Operator::kFinalNorm && !Finished()) BeginChunk();
 }
 
@@ -255,7 +258,7 @@ void ForwardPass::RunTicket(int32_t ticket) {
     case Operator::kGateUpProj:
       return c.is_encoder() ? Up(ticket) : GateUp(ticket);
     case Operator::kQuantizeAct:
-      return QuantizeTokens(ticket, w.act, config().intermediate_padded(), c.intermediate_size);
+      return QuantizeTokens(ticket, w.act, c.intermediate_padded(), c.intermediate_size);
     case Operator::kDownProj:
       return DownProj(ticket);
     case Operator::kCollectX:

@@ -89,7 +89,8 @@ ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& con
       .chunk_tokens = options.execution == Execution::kHybrid ? chunk : 0,
       .max_own_blocks = bounds.max_own_blocks,
       .chunk_outputs = options.chunk_outputs,
-      .dense_width = dense_width};
+      .dense_width = dense_width,
+      .int8 = options.quantization == "int8"};
 }
 
 // How many KV blocks, and how long a sequence may become.

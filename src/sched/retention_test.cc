@@ -16,6 +16,8 @@ EngineConfig Config(const std::string& retention) {
   EngineConfig config;
   config.preset = "prefill-only";
   config.retention = retention;
+  config.order = "fcfs";
+  config.batching = "budget";
   config.vocab_size = 1000;
   config.max_model_len = 1024;
   config.num_kv_blocks = 4;
