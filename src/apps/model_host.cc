@@ -213,15 +213,7 @@ Status CpuModelHost::InitObservers(const ModelHostOptions& options,
   return Status::Ok();
 }
 
-}  // namespace
-
-void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
-  app->add_option("MODEL", o->model,
-                  "A model directory, or org/name in the local HuggingFace cache")
-      ->required();
-  app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
-  app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")
-      ->capture_default_str();
+void AddPolicyOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--scheduling", o->scheduling,
                   "Scheduling preset: prelude (shared prefixes computed once, fair between "
                   "clients), feather (who shares a prefix decodes together), "
@@ -241,6 +233,18 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   AddChoiceOptions(app, &o->choices);
+}
+
+}  // namespace
+
+void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
+  app->add_option("MODEL", o->model,
+                  "A model directory, or org/name in the local HuggingFace cache")
+      ->required();
+  app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
+  app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")
+      ->capture_default_str();
+  AddPolicyOptions(app, o);
   app->add_option("--threads", o->threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, kThreadsMax))
       ->capture_default_str();
