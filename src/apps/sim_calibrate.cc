@@ -184,7 +184,7 @@ Result<Calibration> CalibrateDevice(const CalibrationOptions& wanted) {
   device.name =
       fmt::format("this CPU, {} threads, {}", runtime->num_threads(), NameOf(runtime->isa()));
   device.source = "skein sim calibrate " + options.model;
-  device.tflops[weight_type] = limits.compute_tflops(runtime->isa());
+  device.tflops[weight_type] = limits.compute_tflops(runtime->isa(), runtime->matrix_dtype());
   device.bandwidth_gbps = limits.read_gbps;
   device.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   const double peak = device.tflops[weight_type] * 1e6;
