@@ -115,6 +115,7 @@ SchedulerConfig ConfigOf(const json& event) {
                    : event["order"] == "srjf"            ? Order::kSrjf
                    : event["order"] == "srjf-calibrated" ? Order::kSrjfCalibrated
                                                          : Order::kFcfs,
+          .execution = event["execution"] == "hybrid" ? Execution::kHybrid : Execution::kPlain,
           .retention = event["retention"] == "prefix" ? Retention::kPrefix
                        : event["retention"] == "none" ? Retention::kNone
                                                       : Retention::kAll,
@@ -200,7 +201,8 @@ std::string Replay(const std::string& log) {
 
 TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    for (const char* preset : {"prelude", "vllm-fcfs", "request-level", "feather"}) {
+    for (const char* preset :
+         {"prelude", "vllm-fcfs", "request-level", "feather", "prefill-only"}) {
       SCOPED_TRACE(preset + std::string(" seed ") + std::to_string(seed));
       const std::string log = RecordRun(seed, preset);
       EXPECT_NE(log.find("\"class\":\"mixed\""), std::string::npos);

@@ -200,6 +200,7 @@ void CompareWithScan(const EngineConfig& config, uint64_t seed, const Score& sco
 TEST(SrjfCalibrated, PicksWhatTheScanPicks) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(9 + seed * 3));
+    config.retention = "all";  // as the reference cache has it
     config.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed * seed * seed);
     const int64_t lambda = JctOrder(MakeSchedulerConfig(config).value()).lambda();
     CompareWithScan(
@@ -218,6 +219,7 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicks) {
 TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
   for (uint64_t seed = 11; seed <= 14; ++seed) {
     EngineConfig config = PrefillOnly(20);
+    config.retention = "all";
     config.jct = "model";
     config.aging = 0.25;
     config.cost = {.step_us = 100, .token_us = 10, .pair_us = 0.05, .row_us = 0};
