@@ -14,25 +14,37 @@
 #include "apps/sim_calibrate.h"
 #include "engine/cost_profile.h"
 #include "model/config.h"
+#include "runtime/memory_plan.h"
 #include "sim/sim_executor.h"
 #include "sim/simulation.h"
 
 namespace skein {
 namespace {
 
-// Bytes of activations that a step holds at once, as plain execution keeps them: the residual, the
-// normalised input, queries, keys and values, and the MLP's two projections, in 16 bit.
-int64_t ActivationBytes(const ModelShape& shape, int64_t num_tokens) {
-  const int64_t per_token = int64_t{2} * shape.hidden_size + 2 * int64_t{shape.q_width} +
-                            shape.kv_width + 3 * int64_t{shape.intermediate_size};
-  return 2 * num_tokens * per_token;
+// Bytes of activations that the largest step holds at once, in 16 bit. Plain execution: the
+// residual, the normalised input, queries and attention's output, keys and values, and the MLP's
+// two projections and their product. Hybrid execution keeps the residual and the queries of all
+// tokens, the rest of a chunk; where keys and values are not all retained, one layer's of the whole
+// prompt.
+int64_t ActivationBytes(const ModelShape& shape, const EngineConfig& engine,
+                        const MemoryChoices& memory) {
+  const int64_t tokens =
+      StepBoundsOf(memory.retention, engine.max_model_len, engine.max_num_batched_tokens)
+          .max_tokens;
+  const int64_t wide = int64_t{shape.hidden_size} + shape.q_width + shape.kv_width +
+                       3 * int64_t{shape.intermediate_size};
+  const bool hybrid = memory.execution == Execution::kHybrid;
+  const int64_t wide_tokens = hybrid ? std::min<int64_t>(tokens, kHybridChunkTokens) : tokens;
+  const int64_t own_kv = memory.retention == Retention::kAll ? 0 : shape.kv_width;
+  return 2 * (tokens * (int64_t{shape.hidden_size} + shape.q_width + own_kv) + wide_tokens * wide);
 }
 
 Result<int32_t> NumKvBlocks(const StepCost& cost, const ModelShape& shape,
                             const ReplayOptions& options) {
   if (options.engine.num_kv_blocks > 0) return options.engine.num_kv_blocks;
+  SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(options.engine));
   const int64_t activations =
-      ActivationBytes(shape, options.engine.max_num_batched_tokens) / options.parallelism.tensor;
+      ActivationBytes(shape, options.engine, memory) / options.parallelism.tensor;
   const int64_t bytes = cost.KvBytes(options.memory_utilization, activations);
   const int64_t blocks = bytes / (shape.kv_bytes_per_token() * kBlockTokens);
   if (bytes < 0 || blocks < 1) {

@@ -103,6 +103,14 @@ TEST(Replay, ReplicasKeepAUserTogether) {
               0.1);
 }
 
+TEST(Replay, HybridExecutionLeavesMoreMemoryForTheCache) {
+  ReplayOptions options = Options("prefill-only");
+  const int32_t hybrid = Simulate(Posts(1, 1), options).num_kv_blocks;
+  options.engine.execution = "plain";
+  const int32_t plain = Simulate(Posts(1, 1), options).num_kv_blocks;
+  EXPECT_GT(hybrid, plain);
+}
+
 TEST(Replay, WhatDoesNotFitFailsAlone) {
   std::vector<WorkloadRequest> workload = Posts(2, 1);
   workload[0].segments[0].length = 30000;
