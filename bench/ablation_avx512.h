@@ -18,10 +18,10 @@ inline constexpr int32_t kGroup = 2;       // query heads of a KV head
 inline constexpr int32_t kGroupKeys = 16;  // keys that are weighed together
 
 // The softmax state of kGroup query heads over some keys of one sequence.
-struct alignas(64) WalkState {
+struct WalkState {
+  alignas(64) float acc[kGroup][kHeadDim];
   float max[kGroup];
   float sum[kGroup];
-  float acc[kGroup][kHeadDim];
 };
 
 // The keys of one sequence under one KV head, in KvLayout's order for bf16 and kHeadDim.

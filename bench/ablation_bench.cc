@@ -16,7 +16,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -26,6 +28,7 @@
 
 #include "ablation_avx512.h"
 #include "base/aligned_buffer.h"
+#include "base/check.h"
 #include "base/random.h"
 #include "base/thread_team.h"
 #include "kernels/kernels.h"
@@ -65,6 +68,14 @@ double DifferingBits(const std::vector<T>& a, const std::vector<T>& b) {
   size_t count = 0;
   for (size_t i = 0; i < a.size(); ++i) count += std::memcmp(&a[i], &b[i], sizeof(T)) != 0;
   return static_cast<double>(count) / static_cast<double>(a.size());
+}
+
+float LargestDifference(const std::vector<uint16_t>& a, const std::vector<uint16_t>& b) {
+  float largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, std::abs(ToFloat(Bf16{a[i]}) - ToFloat(Bf16{b[i]})));
+  }
+  return largest;
 }
 
 // Medians of the seconds that each variant takes, in turn; the first round warms up.
@@ -292,6 +303,11 @@ Json MeasureAttention(const char* name, const std::vector<int32_t>& lengths, con
   const std::vector<uint16_t> with_two = attention.out();
   attention.VariableSplits(3);
   const double bits_differ = DifferingBits(with_two, attention.out());
+  // Both compute the same function: whole walks and the engine agree but for rounding.
+  attention.WholeWalks();
+  const std::vector<uint16_t> whole = attention.out();
+  attention.Engine();
+  SKEIN_CHECK(LargestDifference(whole, attention.out()) < 0.02f);
   const std::vector<double> seconds =
       TakeTurns(samples, {[&] { attention.Engine(); }, [&] { attention.WholeWalks(); },
                           [&] { attention.VariableSplits(team.num_threads()); }});

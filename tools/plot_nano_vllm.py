@@ -105,11 +105,11 @@ def draw(results):
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.5))
     runs, bound = results["control"][0]["runs"], results["control"][0]["bound"]
     base = runs["request-level"]["output_throughput"]
-    axes[0].bar(runs, [run["output_throughput"] for run in runs.values()])
+    axes[0].bar(list(runs), [run["output_throughput"] for run in runs.values()])
     axes[0].axhline(base * bound["ratio"], color="black", linestyle="--", label="the bound")
     axes[0].set_ylabel("output tokens per second")
     axes[0].legend()
-    axes[1].bar(runs, [run["median_ttft_ms"] / 1e3 for run in runs.values()])
+    axes[1].bar(list(runs), [run["median_ttft_ms"] / 1e3 for run in runs.values()])
     axes[1].set_ylabel("median TTFT, s")
     plots.append(save(figure, OUT / "nano-vllm-control.svg"))
     found = results["beside"]
