@@ -114,6 +114,7 @@ void Scheduler::ReclaimForDecodes() {
 
 // Blocks that OneShot work must leave for the next Decode request, which could run now.
 int32_t Scheduler::DecodeReserve() {
+  if (config_.contiguous_kv) return 0;  // one after the other, in order
   const Sequence* next = ExpectedDecode();
   if (next == nullptr || !MayJoin(*next) || preempted_in_round_) return 0;
   if (next->slots_needed() > config_.max_num_seqs - slots_used_) return 0;
@@ -149,7 +150,7 @@ void Scheduler::PlanPrefills(TimeUs now_us) {
 void Scheduler::AdmitWaiting(TimeUs now_us) {
   bool want_oneshot = true;
   bool want_decode = true;
-  while (tokens_left_ > 0 && !StepIsFull() && (running_.empty() || !config_.contiguous_kv)) {
+  while (tokens_left_ > 0 && !StepIsFull()) {
     Sequence* head = NextHead(want_oneshot, want_decode);
     if (head == nullptr || !MayJoin(*head)) return;
     if (head->slots_needed() > config_.max_num_seqs - slots_used_) {
@@ -194,6 +195,7 @@ Scheduler::Planned Scheduler::PlanHead(Sequence* head, TimeUs now_us) {
 }
 
 bool Scheduler::MayJoin(const Sequence& sequence) const {
+  if (config_.contiguous_kv && !running_.empty()) return false;
   if (config_.decode_set != DecodeSet::kStatic) return true;
   if (sequence.state == SequenceState::kPreempted) return true;
   const int32_t size = std::max(1, sequence.slots_needed());
