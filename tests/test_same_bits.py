@@ -1,0 +1,57 @@
+"""Every way to run a model gives the same bits: scores over HTTP, compared without a tolerance."""
+import json
+import sys
+import urllib.request
+
+import pytest
+from skein_server import ROOT, SkeinServer
+
+sys.path.insert(0, str(ROOT / "tools"))
+import default_model_data as data  # noqa: E402
+
+MODEL = ROOT / "models/default"
+CHOICES = [
+    ["--scheduling", "prefill-only"], ["--scheduling", "prefill-only", "--memory", "64MiB"],
+    ["--scheduling", "feather"], ["--scheduling", "request-level"], ["--scheduling", "chunked-fcfs"],
+    ["--execution", "hybrid", "--retention", "none"], ["--order", "srjf", "--batching", "single"],
+    ["--kv-storage", "contiguous", "--max-num-seqs", 1], ["--max-num-batched-tokens", 16],
+    ["--no-enable-prefix-caching"], ["--plain-attention"], ["--force-decode-path"], ["--threads", 1],
+]
+
+
+def post(server, path, body):
+    request = urllib.request.Request(server.url + path, json.dumps({"model": "default", **body}).encode())
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.loads(answer.read())
+
+
+def answers(*args):
+    """Scores of 60 questions of the generator's test split, and the greedy answer to a greeting."""
+    maker = data.Maker("test", "bits")
+    found = []
+    with SkeinServer(MODEL, *args) as server:
+        for _ in range(20):
+            example = maker.example(3)
+            prompts = [data.BEFORE + example.head + q.text + data.AFTER for q in example.questions]
+            found.append(post(server, "/v1/score", {"query": "", "items": prompts, "apply_softmax": True,
+                                                    "label_token_ids": [10, 20, 30]})["scores"])
+        chat = post(server, "/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 30, "temperature": 0})
+    return found, chat["choices"][0]["message"]["content"]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return {quantization: answers("--quantization", quantization) for quantization in ("none", "int8")}
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: " ".join(map(str, choice)))
+def test_a_choice_of_how_to_run_changes_no_bit(expected, choice):
+    assert answers(*choice) == expected["none"]
+    assert answers("--quantization", "int8", *choice) == expected["int8"]
+
+
+def test_int8_is_another_model(expected):
+    """Otherwise the comparison above would show nothing of it."""
+    assert expected["int8"][0] != expected["none"][0]
+    assert expected["int8"][1] == expected["none"][1]
