@@ -15,7 +15,7 @@ namespace skein {
 
 // Tokens that hybrid execution takes at a time outside attention: few enough that the wide
 // activations are small beside the rest and stay in the caches, enough that the weights are read
-// seldom (docs/results/prefill-only.md has the measurement).
+// seldom.
 inline constexpr int32_t kHybridChunkTokens = 512;
 
 // A way to compute the prompt of one request: the two that are served from a prefix cache of whole
