@@ -1,42 +1,14 @@
 // Counts what the scheduler takes from the heap: nothing in a steady step, nothing that stays.
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "base/random.h"
 #include "engine/fake_executor.h"
 #include "sched/scheduler.h"
-
-namespace {
-std::atomic<int64_t> num_allocations{0};
-std::atomic<int64_t> live_bytes{0};
-
-void* CountedAllocate(size_t size) {
-  void* memory = std::malloc(size);
-  if (memory == nullptr) std::abort();
-  ++num_allocations;
-  live_bytes += static_cast<int64_t>(malloc_usable_size(memory));
-  return memory;
-}
-
-void CountedFree(void* memory) {
-  if (memory == nullptr) return;
-  live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
-}  // namespace
-
-void* operator new(size_t size) { return CountedAllocate(size); }
-void* operator new[](size_t size) { return CountedAllocate(size); }
-void operator delete(void* memory) noexcept { CountedFree(memory); }
-void operator delete[](void* memory) noexcept { CountedFree(memory); }
-void operator delete(void* memory, size_t) noexcept { CountedFree(memory); }
-void operator delete[](void* memory, size_t) noexcept { CountedFree(memory); }
+#include "testing/counted_allocations.h"
 
 namespace skein {
 namespace {

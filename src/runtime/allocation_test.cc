@@ -3,31 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "runtime/cpu_executor.h"
+#include "testing/counted_allocations.h"
 #include "testing/loaded_model.h"
-
-namespace {
-std::atomic<int64_t> num_allocations{0};
-
-void* CountedAllocate(size_t size) {
-  void* memory = std::malloc(size);
-  if (memory == nullptr) std::abort();
-  ++num_allocations;
-  return memory;
-}
-}  // namespace
-
-void* operator new(size_t size) { return CountedAllocate(size); }
-void* operator new[](size_t size) { return CountedAllocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 
 namespace skein {
 namespace {
