@@ -232,15 +232,7 @@ TEST_P(GemmInt8Test, QuantizeEqualsTheReference) {
   }
 }
 
-// The matrix unit's code runs everywhere: emulated where the processor has none, if it can run the
-// AVX-512 code around it.
-std::vector<Isa> IsasHereOrEmulated() {
-  std::vector<Isa> isas = testing::IsasHere();
-  if (CpuHas(Isa::kAvx512) && !CpuHas(Isa::kAmx)) isas.push_back(Isa::kAmx);
-  return isas;
-}
-
-INSTANTIATE_TEST_SUITE_P(Here, GemmInt8Test, ::testing::ValuesIn(IsasHereOrEmulated()),
+INSTANTIATE_TEST_SUITE_P(Here, GemmInt8Test, ::testing::ValuesIn(testing::IsasHereOrEmulated()),
                          testing::IsaName);
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cpu/cpu_features.h"
 #include "kernels/kernels.h"
 
 namespace skein::testing {
@@ -15,6 +16,14 @@ inline std::vector<Isa> IsasHere() {
   for (Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
     if (MakeKernels(isa).ok()) isas.push_back(isa);
   }
+  return isas;
+}
+
+// And the matrix unit's code where the processor has no such unit, but can run the AVX-512 code
+// around it: to be emulated (testing/amx_emulator.h).
+inline std::vector<Isa> IsasHereOrEmulated() {
+  std::vector<Isa> isas = IsasHere();
+  if (CpuHas(Isa::kAvx512) && !CpuHas(Isa::kAmx)) isas.push_back(Isa::kAmx);
   return isas;
 }
 
