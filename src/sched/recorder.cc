@@ -70,8 +70,9 @@ std::string PlanMembers(const StepPlan& plan) {
 // The names of the choices, in the order of their enums.
 constexpr std::string_view kSharings[] = {"whole", "chunked"};
 constexpr std::string_view kDecodeSets[] = {"static", "fill", "flock"};
-constexpr std::string_view kOrders[] = {"fcfs", "fair", "srjf", "srjf-calibrated"};
-constexpr std::string_view kBatchings[] = {"single", "budget"};
+constexpr std::string_view kOrders[] = {"fcfs", "fair",  "srjf", "srjf-calibrated",
+                                        "edf",  "d-edf", "s-edf"};
+constexpr std::string_view kBatchings[] = {"single", "budget", "slo-aware"};
 constexpr std::string_view kJcts[] = {"proxy", "model"};
 constexpr std::string_view kExecutions[] = {"plain", "hybrid"};
 constexpr std::string_view kRetentions[] = {"all", "prefix", "none"};
@@ -84,12 +85,14 @@ std::string_view NameOf(std::span<const std::string_view> names, Choice choice) 
 std::string ChoiceMembers(const SchedulerConfig& config) {
   return fmt::format(
       R"("sharing":"{}","decode_set":"{}","order":"{}","batching":"{}","jct":"{}","aging":{},)"
-      R"("cost":[{},{},{},{}],"execution":"{}","retention":"{}")",
+      R"("cost":[{},{},{},{}],"execution":"{}","retention":"{}",)"
+      R"("default_slo_us":{},"max_late_us":{},"slo_batch_tokens":{})",
       NameOf(kSharings, config.sharing), NameOf(kDecodeSets, config.decode_set),
       NameOf(kOrders, config.order), NameOf(kBatchings, config.batching), NameOf(kJcts, config.jct),
       config.aging, config.cost.step_us, config.cost.token_us, config.cost.pair_us,
       config.cost.row_us, NameOf(kExecutions, config.execution),
-      NameOf(kRetentions, config.retention));
+      NameOf(kRetentions, config.retention), config.default_slo_us, config.max_late_us,
+      config.slo_batch_tokens);
 }
 
 // On one line.
@@ -127,13 +130,15 @@ void SchedulerRecorder::OnArrive(RequestId id, const Request& request, TimeUs no
                R"("min_tokens":{},"stop_token_ids":{},"choices":{},"n":{},)"
                R"("prompt_logprob_start":{},)"
                R"("priority":{},"cache_salt":{},"adapter_id":{},"group":{},)"
-               R"("parent_prefix_len":{},"user":[{}]}})",
+               R"("parent_prefix_len":{},"slo_ttft_us":{},"user":[{}]}})",
                now_us, id, Numbers(request.prompt), kOutputs[request.output.index()],
                generate.max_tokens, generate.min_tokens, Numbers(generate.stop_token_ids),
                Array(generate.choices, Numbers), generate.num_samples,
                request.prompt_logprobs ? fmt::format("{}", request.prompt_logprobs->start) : "null",
                request.priority, request.cache_salt, request.adapter_id, request.group.id,
-               request.group.parent_prefix_len, Bytes(request.user))
+               request.group.parent_prefix_len,
+               request.slo_ttft_us ? fmt::format("{}", *request.slo_ttft_us) : "null",
+               Bytes(request.user))
         << '\n';
 }
 
