@@ -25,7 +25,7 @@ enum class KvStorage {
 struct EngineConfig {
   // A point of the policy space: "prelude", "vllm-fcfs" (also called "chunked-fcfs"), "paged-fcfs",
   // "prefill-only", "feather", "nano-vllm", "request-level", "distserve", "distserve-cp2k" or
-  // "distserve-cp8k".
+  // "distserve-cp8k", "layer-level" or "flow-prefill".
   std::string preset = "prelude";
   // Of the preset's choices, where not empty, these instead.
   std::string execution;  // of the model's operators: "plain" or "hybrid"
@@ -49,6 +49,15 @@ struct EngineConfig {
   // Tokens of a step where not 0, instead of the preset's chunk ("distserve-cp2k", "-cp8k") or
   // max_num_batched_tokens, which it must not exceed.
   int32_t chunk_tokens = 0;
+  // How prefill and decode share the device: "whole", "chunked", "preempt-layer" or "preempt-op".
+  std::string sharing;
+  // With the last two: where a running prefill stops for more urgent work ("op-tile", "op",
+  // "layer", "chunk" or "none"; empty: what the sharing's name says), how many stopped ones keep
+  // their activations (at least 1; beyond that the least urgent is computed again), and how long
+  // one may be stopped in all.
+  std::string preempt_granularity;
+  int32_t max_suspended_steps = 2;
+  int32_t max_suspended_ms = 10'000;
   std::string decode_set;  // who joins the running batch: "static", "fill" or "flock"
   // Decode set "flock": when the best companion is not added ("never", "heuristic", "bandit" or
   // "q-learning"; empty: "bandit"), what such a rule has learned before (JSON, a

@@ -19,6 +19,7 @@ void AddBenchRerankCommand(CLI::App* bench, int* exit_status);
 void AddBenchJctCommand(CLI::App* bench, int* exit_status);
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status);
 void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status);
+void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status);
 void AddBenchSchedCommand(CLI::App* bench, int* exit_status);
 
 // Writes a result, indented, with a line break at its end. Nothing if `path` is empty.

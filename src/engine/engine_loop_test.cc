@@ -203,8 +203,7 @@ TEST(EngineLoop, AnswersReads) {
 }
 
 // Many threads submit and cancel while operators are interrupted at every third boundary.
-TEST(EngineLoop, ManyClientsGetWhatEachGetsAlone) {
-  Fixture fixture({.preempt_every = 3});
+void ServeManyClients(Fixture& fixture) {
   constexpr int kThreads = 4, kRequests = 60;
   std::vector<std::thread> threads;
   std::mutex mutex;
@@ -218,6 +217,7 @@ TEST(EngineLoop, ManyClientsGetWhatEachGetsAlone) {
                                       static_cast<int32_t>(random.Between(0, 30)), thread);
         request.generate().num_samples = random.OneIn(4) ? 3 : 1;
         request.generate().sampling.seed = i;
+        request.priority = static_cast<int32_t>(random.Between(0, 3));
         RequestId id = 0;
         ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &id).ok());
         if (random.OneIn(5)) fixture.engine->Cancel(id);
@@ -250,6 +250,69 @@ TEST(EngineLoop, ManyClientsGetWhatEachGetsAlone) {
   EXPECT_EQ(stats.kv_blocks_used, 0);
   EXPECT_EQ(stats.num_requests_running + stats.num_requests_waiting, 0);
   EXPECT_EQ(stats.requests_oneshot + stats.requests_decode, uint64_t{kThreads * kRequests});
+}
+
+TEST(EngineLoop, ManyClientsGetWhatEachGetsAlone) {
+  Fixture fixture({.preempt_every = 3});
+  ServeManyClients(fixture);
+}
+
+TEST(EngineLoop, ManyClientsThatStopOneAnother) {
+  Fixture fixture({.preempt_every = 3}, [](EngineConfig* config) {
+    config->sharing = "preempt-op";
+    config->max_num_batched_tokens = 200;
+  });
+  ServeManyClients(fixture);
+  const EngineStats stats = fixture.engine->Stats();
+  EXPECT_GT(stats.steps_preempted, 0u);
+  EXPECT_GT(stats.rounds_arrival, 0u);
+  EXPECT_EQ(stats.rounds,
+            stats.rounds_arrival + stats.rounds_cancellation + stats.rounds_completion);
+}
+
+TEST(EngineLoop, TheUrgentStopsARunningStep) {
+  Fixture fixture({.step_us = 20'000}, [](EngineConfig* config) {
+    config->preset = "paged-fcfs";
+    config->sharing = "preempt-op";
+  });
+  int num_finished = 0;
+  // Until the second has arrived while the first one's step runs.
+  for (int i = 0; i < 100 && fixture.engine->Stats().steps_preempted == 0; ++i) {
+    RequestId slow = 0, urgent = 0;
+    Request request = MakeRequest(60, 1, 3);
+    ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &slow).ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    request = MakeRequest(10, 1, 4);
+    request.priority = -1;
+    ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &urgent).ok());
+    fixture.answers.WaitFinished(num_finished += 2);
+    if (fixture.engine->Stats().steps_preempted > 0) {
+      EXPECT_LT(fixture.answers.Of(urgent).times.finished_us,
+                fixture.answers.Of(slow).times.finished_us);
+    }
+    EXPECT_EQ(fixture.answers.Of(slow).tokens,
+              FakeExecutor::Expected(fixture.options, MakeRequest(60, 1, 3), 0, 1));
+  }
+  EXPECT_TRUE(fixture.engine->Drain(10'000'000));
+  const EngineStats stats = fixture.engine->Stats();
+  EXPECT_EQ(stats.steps_preempted, 1u);
+  EXPECT_EQ(stats.steps_resumed, 1u);
+  EXPECT_GE(stats.signals, 1u);
+  EXPECT_GE(stats.max_blocking_us * stats.signals, stats.blocking_us);
+}
+
+TEST(EngineLoop, ShutdownWhileStepsAreSuspended) {
+  Fixture fixture({.step_us = 2000}, [](EngineConfig* config) { config->sharing = "preempt-op"; });
+  RequestId id = 0;
+  for (int i = 0; i < 20; ++i) {
+    Request request = MakeRequest(50, 100);
+    request.priority = -i;
+    ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &id).ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  fixture.engine->Shutdown();
+  fixture.answers.WaitFinished(20);
+  EXPECT_EQ(fixture.engine->Stats().kv_blocks_used, 0);
 }
 
 TEST(EngineLoop, SleepsWhenIdle) {

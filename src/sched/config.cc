@@ -28,7 +28,7 @@ struct Preset {
   int32_t chunk_tokens = 0;  // of a step in place of max_num_batched_tokens; 0: that
 };
 
-constexpr std::array<Preset, 11> kPresets = {{
+constexpr std::array<Preset, 13> kPresets = {{
     {"prelude", Sharing::kChunked, DecodeSet::kFill, Order::kFair, true},
     {"vllm-fcfs", Sharing::kChunked, DecodeSet::kFill},
     {"chunked-fcfs", Sharing::kChunked, DecodeSet::kFill},
@@ -49,7 +49,13 @@ constexpr std::array<Preset, 11> kPresets = {{
      .decode_set = DecodeSet::kFill,
      .order = Order::kEdf,
      .chunk_tokens = 8192},
+    {"layer-level", Sharing::kPreemptLayer, DecodeSet::kFill, Order::kSlackEdf, false,
+     Batching::kSloAware},
+    {"flow-prefill", Sharing::kPreemptOp, DecodeSet::kFill, Order::kSlackEdf, false,
+     Batching::kSloAware},
 }};
+
+constexpr int32_t kMaxSuspendedSteps = 64;
 
 template <typename Value>
 using Names = std::span<const std::pair<std::string_view, Value>>;
@@ -63,6 +69,17 @@ constexpr std::pair<std::string_view, Order> kOrders[] = {
     {"srjf", Order::kSrjf},     {"srjf-calibrated", Order::kSrjfCalibrated},
     {"edf", Order::kEdf},       {"d-edf", Order::kDeadlineEdf},
     {"s-edf", Order::kSlackEdf}};
+constexpr std::pair<std::string_view, Sharing> kSharings[] = {
+    {"whole", Sharing::kWhole},
+    {"chunked", Sharing::kChunked},
+    {"preempt-layer", Sharing::kPreemptLayer},
+    {"preempt-op", Sharing::kPreemptOp}};
+constexpr std::pair<std::string_view, Granularity> kGranularities[] = {
+    {"op-tile", Granularity::kOpTile},
+    {"op", Granularity::kOp},
+    {"layer", Granularity::kLayer},
+    {"chunk", Granularity::kChunk},
+    {"none", Granularity::kNone}};
 constexpr std::pair<std::string_view, Batching> kBatchings[] = {{"single", Batching::kSingle},
                                                                 {"budget", Batching::kBudget},
                                                                 {"slo-aware", Batching::kSloAware}};
@@ -151,8 +168,28 @@ Result<int32_t> StepTokens(const EngineConfig& config, const Preset& preset) {
                 "chunk_tokens");
 }
 
+// What `config` says of sharing and of what is preempted, in place of the preset's.
+Status ApplySharing(const EngineConfig& config, SchedulerConfig* scheduler) {
+  SKEIN_RETURN_IF_ERROR(Choose<Sharing>("sharing", config.sharing, kSharings, &scheduler->sharing));
+  const bool by_layer = scheduler->sharing == Sharing::kPreemptLayer;
+  scheduler->granularity = by_layer ? Granularity::kLayer : Granularity::kOpTile;
+  SKEIN_RETURN_IF_ERROR(
+      CheckRange("max_suspended_steps", config.max_suspended_steps, 1, kMaxSuspendedSteps));
+  SKEIN_RETURN_IF_ERROR(CheckRange("max_suspended_ms", config.max_suspended_ms, 1, 1 << 30));
+  scheduler->max_suspended_steps = config.max_suspended_steps;
+  scheduler->max_suspended_us = TimeUs{1000} * config.max_suspended_ms;
+  if (!config.preempt_granularity.empty() && !Preempts(scheduler->sharing)) {
+    return {StatusCode::kInvalidArgument,
+            "preempt_granularity needs a sharing that preempts: preempt-op or preempt-layer",
+            "preempt_granularity"};
+  }
+  return Choose<Granularity>("preempt_granularity", config.preempt_granularity, kGranularities,
+                             &scheduler->granularity);
+}
+
 Status ApplyChoices(const EngineConfig& config, SchedulerConfig* scheduler) {
   SKEIN_RETURN_IF_ERROR(ApplyDeadlines(config, scheduler));
+  SKEIN_RETURN_IF_ERROR(ApplySharing(config, scheduler));
   SKEIN_RETURN_IF_ERROR(Choose<Order>("order", config.order, kOrders, &scheduler->order));
   SKEIN_RETURN_IF_ERROR(
       Choose<Batching>("batching", config.batching, kBatchings, &scheduler->batching));
@@ -174,6 +211,12 @@ Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config) {
       Choose<Execution>("execution", config.execution, kExecutions, &choices.execution));
   SKEIN_RETURN_IF_ERROR(
       Choose<Retention>("retention", config.retention, kRetentions, &choices.retention));
+  SchedulerConfig scheduler{.sharing = preset.sharing};
+  SKEIN_RETURN_IF_ERROR(ApplySharing(config, &scheduler));
+  choices.granularity = scheduler.granularity;
+  if (Preempts(scheduler.sharing) && StopsSteps(scheduler.granularity)) {
+    choices.num_steps += scheduler.max_suspended_steps;
+  }
   return choices;
 }
 

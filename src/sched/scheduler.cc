@@ -203,7 +203,7 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
   for (const StepRow& row : step_prefills_) {
     if (row.trunk != nullptr) CompleteTrunk(row);
   }
-  for (const auto& trunk : trunks_) trunk->in_step = false;
+  MarkTrunks({});
   ResultSpans left = {results->draws, results->reads, results->prompt_logprobs};
   for (const std::vector<StepRow>* rows : {&step_prefills_, &step_decodes_}) {
     for (const StepRow& row : *rows) {
@@ -243,6 +243,7 @@ void Scheduler::CompleteRow(const StepRow& row, const ResultSpans& results, Time
   }
   EmitPromptLogprobs(sequence, results.prompt_logprobs);
   if (sequence->num_remaining() > 0) {
+    request->ran_us = 0;
     if (OrdersByDeadline() && !request->forked) Reorder(sequence, sequence->num_computed, now_us);
     return;
   }
@@ -447,7 +448,8 @@ void Scheduler::FailRequest(RequestRecord* request, const Status& status, TimeUs
 
 void Scheduler::FailAll(const Status& status, TimeUs now_us) {
   in_flight_ = false;
-  for (const auto& trunk : trunks_) trunk->in_step = false;
+  suspended_.clear();
+  MarkTrunks({});
   for (const auto& [id, request] : requests_) {
     for (const auto& sequence : request->sequences) {
       if (!sequence->in_step) continue;
@@ -462,10 +464,15 @@ void Scheduler::FailAll(const Status& status, TimeUs now_us) {
 
 void Scheduler::Sweep() {
   std::erase_if(running_, [](const Sequence* sequence) { return HasEnded(sequence->state); });
-  // While a step is in flight its rows still point to their sequences.
+  // While a step is in flight or suspended its rows still point to their sequences.
   if (!in_flight_) {
-    for (const RequestId id : ended_) requests_.erase(id);
-    ended_.clear();
+    DropDeadSteps();
+    std::erase_if(ended_, [this](RequestId id) {
+      const auto request = requests_.find(id);
+      if (InAnyStep(*request->second)) return false;
+      requests_.erase(request);
+      return true;
+    });
     SweepTrunks();
   }
   const bool batch_ended =
@@ -545,6 +552,7 @@ void Scheduler::CheckIntegrity() const {
     SKEIN_CHECK(trunk->in_step || !trunk->members.empty());
     SKEIN_CHECK(trunk->num_admitted == std::ranges::count_if(trunk->members, &Sequence::on_trunk));
   }
+  CheckSuspended();
   SKEIN_CHECK(num_trunk_members == 0 && num_watched == watch_.size());
   SKEIN_CHECK(num_moments == slack_.num_watched());
   const BlockManager::Changes changes = blocks_.changes();

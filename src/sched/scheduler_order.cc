@@ -48,7 +48,8 @@ int64_t Scheduler::JctRankOf(const Sequence& sequence, int32_t num_cached) const
 // Also has the rank renewed when it will change.
 int64_t Scheduler::SlackRankOf(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
   const int64_t num_missing = std::ssize(sequence->tokens) - num_cached;
-  const TimeUs remaining_us = std::llround(cost_.PredictUs(WorkOf(num_missing, num_cached)));
+  const TimeUs remaining_us = std::max<TimeUs>(
+      0, std::llround(cost_.PredictUs(WorkOf(num_missing, num_cached))) - sequence->request->ran_us);
   const SlackOrder::Place place =
       slack_.PlaceOf(sequence->request->deadline_us, remaining_us, now_us);
   slack_.Watch(sequence, place.until_us);
@@ -78,6 +79,25 @@ void Scheduler::Recalibrate() {
 // Moves those whose rank has changed by the clock alone.
 void Scheduler::FollowMoments(TimeUs now_us) {
   while (Sequence* sequence = slack_.TakeDue(now_us)) Relocate(sequence, now_us);
+}
+
+// While a step runs, what its prompts still need falls with the clock, so their slack stays.
+void Scheduler::HoldRanks() {
+  for (const StepRow& row : step_prefills_) {
+    if (row.trunk == nullptr) slack_.Watch(row.sequence, SlackOrder::kNever);
+  }
+}
+
+// The step stands still after having run so long, in all, or is dropped (0): slack falls again.
+void Scheduler::ReleaseRanks(std::span<const StepRow> prefills, TimeUs ran_us, TimeUs now_us) {
+  if (!OrdersByDeadline()) return;
+  for (const StepRow& row : prefills) {
+    if (row.trunk != nullptr || row.sequence->request->forked || HasEnded(row.sequence->state)) {
+      continue;
+    }
+    row.sequence->request->ran_us = ran_us;
+    Relocate(row.sequence, now_us);
+  }
 }
 
 // Puts the sequence, of whose prompt so much is computed or cached, where the order has it now.
@@ -110,7 +130,7 @@ void Scheduler::Relocate(Sequence* sequence, TimeUs now_us) {
 // are not computed. Steps of decodes alone tell nothing about prompts.
 void Scheduler::ObserveStep(TimeUs now_us) {
   if (!cost_.known() || step_prefills_.empty()) return;
-  if (!cost_.Observe(step_work_, static_cast<double>(now_us - planned_us_))) return;
+  if (!cost_.Observe(step_work_, static_cast<double>(StepTimeUs(now_us)))) return;
   const bool by_jct = config_.order == Order::kSrjfCalibrated;
   if (by_jct ? !jct_order_.Adopt(cost_.fit()) : config_.order != Order::kSlackEdf) return;
   for (const auto& [id, request] : requests_) {

@@ -12,6 +12,9 @@ namespace skein {
 const StepPlan* Scheduler::Plan(TimeUs now_us) {
   SKEIN_CHECK(!in_flight_);
   planned_us_ = now_us;
+  resumed_us_ = now_us;
+  ran_us_ = 0;
+  was_suspended_us_ = 0;
   step_prefills_.clear();
   step_decodes_.clear();
   preempted_in_round_ = false;
@@ -24,8 +27,14 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
           .max_own_blocks;
   Recalibrate();
   FollowMoments(now_us);
+  const auto suspended = FirstSuspended(now_us);
+  bound_.reset();
+  if (suspended != suspended_.end()) {
+    bound_ = KeyOf(*suspended, now_us);
+    if (!MoreUrgentWaits(*bound_)) return ResumeStep(suspended, now_us);
+  }
   ReclaimForDecodes();
-  if (config_.sharing == Sharing::kChunked) {
+  if (config_.sharing != Sharing::kWhole) {
     PlanDecodes();
     PlanPrefills(now_us);
   } else {
@@ -33,26 +42,33 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
     if (step_prefills_.empty()) PlanDecodes();
   }
   if (flock_) flock_->EndRound();
+  if (bound_ && step_prefills_.empty()) {  // what is more urgent cannot begin after all
+    step_decodes_.clear();
+    return ResumeStep(suspended, now_us);
+  }
   if (step_prefills_.empty() && step_decodes_.empty()) {
     SKEIN_CHECK(running_.empty() && waiting_.empty());
     return nullptr;
   }
-  const StepPlan* plan = BuildPlan();
+  BoundSuspended(now_us);
+  plan_ = BuildPlan();
   in_flight_ = true;
-  if (cost_.known()) step_work_ = WorkOf(*plan);
+  if (cost_.known()) step_work_ = WorkOf(*plan_);
   const bool one_row = step_decodes_.empty() && step_prefills_.size() == 1;
   const Sequence* sole = one_row ? step_prefills_[0].sequence : nullptr;
   if (sole != std::exchange(sole_, sole)) sole_since_ = iteration_;
-  for (SchedulerObserver* observer : observers_) observer->OnPlan(iteration_, *plan, now_us);
-  ++iteration_;
-  return plan;
+  HoldRanks();
+  for (SchedulerObserver* observer : observers_) observer->OnPlan(iteration_, *plan_, now_us);
+  step_id_ = iteration_++;
+  return plan_;
 }
 
 void Scheduler::PlanDecodes() {
-  // Only the tail of running_ shrinks meanwhile: elders never lose their blocks to the young.
+  // Only what follows shrinks meanwhile: elders never lose their blocks to the young.
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence* sequence = running_[i];
-    if (sequence->state != SequenceState::kDecoding || !FindDecodeBlock(sequence)) continue;
+    if (sequence->state != SequenceState::kDecoding || sequence->in_step) continue;
+    if (!FindDecodeBlock(sequence)) continue;
     step_decodes_.push_back({sequence, 1});
     --tokens_left_;
   }
@@ -64,7 +80,8 @@ void Scheduler::PlanDecodes() {
 
 bool Scheduler::FindDecodeBlock(Sequence* sequence) {
   while (!sequence->blocks.Grow(&blocks_, sequence->num_computed + 1)) {
-    Sequence* youngest = running_.back();
+    const auto is_free = [](const Sequence* s) { return !s->in_step; };  // of suspended steps
+    Sequence* youngest = *std::find_if(running_.rbegin(), running_.rend(), is_free);
     Preempt(youngest);
     preempted_in_round_ = true;
     if (youngest == sequence) return false;
@@ -93,7 +110,7 @@ void Scheduler::Preempt(Sequence* sequence) {
 bool Scheduler::ReclaimOneShot() {
   if (ReclaimTrunk(nullptr)) return true;
   const auto youngest = std::find_if(running_.rbegin(), running_.rend(), [](const Sequence* s) {
-    return s->oneshot() && s->state == SequenceState::kPrefilling;
+    return s->oneshot() && s->state == SequenceState::kPrefilling && !s->in_step;
   });
   if (youngest == running_.rend()) return false;
   Preempt(*youngest);
@@ -107,6 +124,7 @@ void Scheduler::ReclaimForDecodes() {
     num_reclaimable += static_cast<int32_t>(trunk->blocks.table().size());
   }
   for (const Sequence* sequence : running_) {
+    if (sequence->in_step) continue;
     const auto num_blocks = static_cast<int32_t>(sequence->blocks.table().size());
     if (sequence->state == SequenceState::kDecoding) {
       num_needed += BlocksFor(sequence->num_computed + 1) > num_blocks;
@@ -152,7 +170,7 @@ void Scheduler::PlanPrefills(TimeUs now_us) {
   PlanBegun(now_us);
   // Blocks that a decode has just won from the youngest are not given away again.
   if (preempted_in_round_) return;
-  AdmitWaiting(now_us, std::nullopt);
+  AdmitWaiting(now_us, bound_);
   for (Sequence* sequence : deferred_) waiting_.Insert(sequence);
   deferred_.clear();
 }
@@ -161,9 +179,12 @@ void Scheduler::PlanPrefills(TimeUs now_us) {
 void Scheduler::PlanBegun(TimeUs now_us) {
   begun_.clear();
   for (Sequence* sequence : running_) {
-    if (sequence->state == SequenceState::kPrefilling) begun_.push_back(sequence);
+    if (sequence->state == SequenceState::kPrefilling && !sequence->in_step) {
+      begun_.push_back(sequence);
+    }
   }
   for (Sequence* sequence : begun_) {
+    if (bound_ && !(sequence->key() < *bound_)) break;
     if (PrefersUrgentToBegun() && !preempted_in_round_) AdmitWaiting(now_us, sequence->key());
     if (TakesNoMoreBegun()) break;
     PlanChunk(sequence);
@@ -234,6 +255,7 @@ Scheduler::Planned Scheduler::PlanHead(Sequence* head, TimeUs now_us) {
   if (RunsInOneStep(*head) && !HasRoomFor(*head)) return Planned::kNoTokens;
   if (config_.forests && head->state == SequenceState::kWaiting && head->request->shares_prefix) {
     if (head->trunk == nullptr && head->oneshot()) JoinTrunk(head);
+    if (head->trunk != nullptr && head->trunk->suspended) return Planned::kLater;
     if (head->trunk == nullptr && WaitsForPrefix(head, now_us)) return Planned::kLater;
     if (head->trunk == nullptr && head->oneshot()) FormTrunk(head);
     if (head->trunk != nullptr && !PlanTrunk(head->trunk)) return Planned::kNoTokens;
@@ -357,7 +379,7 @@ bool Scheduler::PlanChunk(Sequence* sequence) {
   }
   const int32_t num_tokens = std::min(sequence->num_remaining(), tokens_left_);
   const bool split = num_tokens < sequence->num_remaining();
-  if (config_.sharing == Sharing::kWhole && split && !step_prefills_.empty()) return false;
+  if (config_.sharing != Sharing::kChunked && split && !step_prefills_.empty()) return false;
   step_prefills_.push_back({.sequence = sequence, .num_tokens = num_tokens});
   tokens_left_ -= num_tokens;
   return true;
@@ -440,7 +462,7 @@ const StepPlan* Scheduler::BuildPlan() {
 
   if (step_prefills_.empty()) {
     ++stats_.steps_decode;
-    auto& plan = std::get<DecodePlan>(decode_plan_);
+    auto& plan = std::get<DecodePlan>(plans_->decode);
     plan.copies.clear();
     plan.rows.clear();
     for (const StepRow& row : step_decodes_) {
@@ -449,20 +471,20 @@ const StepPlan* Scheduler::BuildPlan() {
       }
       plan.rows.push_back(MakeRow(row));
     }
-    return &decode_plan_;
+    return &plans_->decode;
   }
   const bool all_oneshot = std::ranges::all_of(step_prefills_, [](const StepRow& row) {
     return row.finishes() && (row.trunk != nullptr || row.sequence->oneshot());
   });
   if (step_decodes_.empty() && all_oneshot) {
     ++stats_.steps_oneshot;
-    auto& plan = std::get<OneShotPlan>(oneshot_plan_);
+    auto& plan = std::get<OneShotPlan>(plans_->oneshot);
     plan.rows.clear();
     for (const StepRow& row : step_prefills_) plan.rows.push_back(MakeRow(row));
-    return &oneshot_plan_;
+    return &plans_->oneshot;
   }
   ++stats_.steps_mixed;
-  auto& plan = std::get<MixedPlan>(mixed_plan_);
+  auto& plan = std::get<MixedPlan>(plans_->mixed);
   plan.copies.clear();
   plan.prefills.clear();
   plan.decodes.clear();
@@ -473,7 +495,7 @@ const StepPlan* Scheduler::BuildPlan() {
     }
     plan.decodes.push_back(MakeRow(row));
   }
-  return &mixed_plan_;
+  return &plans_->mixed;
 }
 
 }  // namespace skein

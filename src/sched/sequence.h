@@ -62,6 +62,7 @@ struct RequestRecord {
   // the rank holds.
   TimeUs deadline_us = 0;
   TimeUs rank_until_us = std::numeric_limits<TimeUs>::max();
+  TimeUs ran_us = 0;        // of the step that its prompt is in, where that is suspended
   int32_t num_missing = 0;  // tokens of the prompt to be computed, as the order last saw it
   // What the cost model said that its prompt would take when it was first scheduled (0: nothing),
   // and the step of that moment.
