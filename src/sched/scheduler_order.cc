@@ -48,8 +48,9 @@ int64_t Scheduler::JctRankOf(const Sequence& sequence, int32_t num_cached) const
 // Also has the rank renewed when it will change.
 int64_t Scheduler::SlackRankOf(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
   const int64_t num_missing = std::ssize(sequence->tokens) - num_cached;
-  const TimeUs remaining_us = std::max<TimeUs>(
-      0, std::llround(cost_.PredictUs(WorkOf(num_missing, num_cached))) - sequence->request->ran_us);
+  const TimeUs remaining_us =
+      std::max<TimeUs>(0, std::llround(cost_.PredictUs(WorkOf(num_missing, num_cached))) -
+                              sequence->request->ran_us);
   const SlackOrder::Place place =
       slack_.PlaceOf(sequence->request->deadline_us, remaining_us, now_us);
   slack_.Watch(sequence, place.until_us);
