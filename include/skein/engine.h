@@ -71,6 +71,7 @@ struct EngineStats {
   uint64_t rounds = 0;  // scheduling rounds, and of them by what made them run:
   uint64_t rounds_arrival = 0;
   uint64_t rounds_cancellation = 0;
+  uint64_t rounds_timer = 0;
   uint64_t rounds_completion = 0;
   uint64_t scheduler_us = 0;  // time in them
   uint64_t prefill_us = 0;    // time in steps without decode rows

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -151,8 +150,7 @@ void AddBenchBudgetCommand(CLI::App* bench, int* exit_status) {
       "budget",
       "Prefill speed over the tokens of a batch and over the chunks of a long prompt: what "
       "--slo-batch-tokens and --chunk-tokens cost and gain");
-  app->add_option("MODEL", options->model, "A model directory, or org/name in the local cache")
-      ->required();
+  AddModelDirOption(app, &options->model);
   const auto add_list = [app](const char* name, std::vector<int32_t>* values, const char* help) {
     app->add_option(name, *values, help)
         ->delimiter(',')
@@ -172,19 +170,12 @@ void AddBenchBudgetCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--repetitions", options->repetitions, "Passes per point; the median counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app->add_option("--threads", options->threads, "Threads that compute; 0: one per core")
-      ->check(CLI::Range(0, 1024));
-  app->add_option("--dtype", options->dtype, "Compute type: auto, bf16 or f32")
-      ->capture_default_str();
+  AddThreadsOption(app, &options->threads);
+  AddDtypeOption(app, &options->dtype);
   app->add_option("--quantization", options->quantization, "Weights: none, or int8")
       ->capture_default_str();
-  app->add_option("--json", options->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    const Status status = Run(*options);
-    if (status.ok()) return;
-    std::fprintf(stderr, "skein bench budget: %s\n", status.message().c_str());
-    *exit_status = 1;
-  });
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

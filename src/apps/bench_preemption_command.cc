@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 
 #include "apps/bench_command.h"
@@ -82,8 +81,7 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
   PreemptionBenchOptions* o = &options->bench;
   CLI::App* app = bench->add_subcommand(
       "preemption", "Time from a signal to a long prefill's standing still, by granularity");
-  app->add_option("MODEL", options->model, "A model directory, or org/name in the local cache")
-      ->required();
+  AddModelDirOption(app, &options->model);
   app->add_option("--prompt-tokens", o->prompt_tokens, "Of the prefills that are stopped")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
@@ -100,19 +98,12 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app->add_option("--seed", o->seed, "Of the prompt and of the moments")->capture_default_str();
-  app->add_option("--threads", options->threads, "Threads that compute; 0: one per core")
-      ->check(CLI::Range(0, 1024));
-  app->add_option("--dtype", options->dtype, "Compute type: auto, bf16 or f32")
-      ->capture_default_str();
+  AddThreadsOption(app, &options->threads);
+  AddDtypeOption(app, &options->dtype);
   app->add_option("--quantization", options->quantization, "Weights: none, or int8")
       ->capture_default_str();
-  app->add_option("--json", options->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    const Status status = Run(*options);
-    if (status.ok()) return;
-    std::fprintf(stderr, "skein bench preemption: %s\n", status.message().c_str());
-    *exit_status = 1;
-  });
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

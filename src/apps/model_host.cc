@@ -237,7 +237,8 @@ void AddSchedulingOptions(CLI::App* app, ModelHostOptions* o) {
                   "clients), prefill-only (long prompts in little "
                   "memory), feather (who shares a prefix decodes together), "
                   "chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm, request-level, distserve, or "
-                  "distserve-cp2k, distserve-cp8k (chunks of 2048 or 8192 tokens, by deadline)")
+                  "distserve-cp2k, distserve-cp8k (chunks of 2048 or 8192 tokens, by deadline), "
+                  "flow-prefill or layer-level (by slack; a running prefill makes way)")
       ->capture_default_str();
   app->add_option("--decode-set", o->decode_set,
                   "Who joins the running batch, instead of the preset's: static (nobody until it "

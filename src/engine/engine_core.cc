@@ -37,7 +37,7 @@ void EngineCore::CancelSample(RequestId id, int32_t sample) {
 
 bool EngineCore::Step(const std::atomic<bool>& preempt, const std::function<bool()>& between) {
   const TimeUs begin_us = clock_->NowUs();
-  BeginRound();
+  BeginRound(false);
   const StepPlan* plan = scheduler_.Plan(begin_us);
   TimeUs resumed_us = clock_->NowUs();
   own_stats_.scheduler_us += resumed_us - begin_us;
@@ -46,7 +46,7 @@ bool EngineCore::Step(const std::atomic<bool>& preempt, const std::function<bool
     return false;
   }
   StoppedTask task = TakeTask(*plan);
-  while (executor_->Resume(*task.task, preempt) == TaskStatus::kPreempted) {
+  while (Resume(task.task.get(), preempt) == TaskStatus::kPreempted) {
     task.ran_us += clock_->NowUs() - resumed_us;
     if (!between()) return true;
     if (MakeWay(&task)) return true;
@@ -61,7 +61,7 @@ bool EngineCore::Step(const std::atomic<bool>& preempt, const std::function<bool
 }
 
 // What makes a round run; one that a stopped step began has been counted.
-void EngineCore::BeginRound() {
+void EngineCore::BeginRound(bool timed) {
   const bool counted = std::exchange(in_round_, false);
   const bool arrived = std::exchange(arrived_, false);
   const bool cancelled = std::exchange(cancelled_, false);
@@ -69,6 +69,7 @@ void EngineCore::BeginRound() {
   ++own_stats_.rounds;
   ++(arrived     ? own_stats_.rounds_arrival
      : cancelled ? own_stats_.rounds_cancellation
+     : timed     ? own_stats_.rounds_timer
                  : own_stats_.rounds_completion);
 }
 
@@ -90,10 +91,19 @@ EngineCore::StoppedTask EngineCore::TakeTask(const StepPlan& plan) {
   return taken;
 }
 
+TaskStatus EngineCore::Resume(Task* task, const std::atomic<bool>& preempt) {
+  if (set_alarm_) {
+    moment_us_ = scheduler_.NextMoment().value_or(kNever);
+    set_alarm_(moment_us_);
+  }
+  return executor_->Resume(*task, preempt);
+}
+
 bool EngineCore::MakeWay(StoppedTask* task) {
-  if (!arrived_ && !cancelled_) return false;
-  BeginRound();
   const TimeUs begin_us = clock_->NowUs();
+  const bool timed = begin_us >= moment_us_;
+  if (!arrived_ && !cancelled_ && !timed) return false;
+  BeginRound(timed);
   const StepFate fate = scheduler_.Reconsider(begin_us);
   own_stats_.scheduler_us += clock_->NowUs() - begin_us;
   if (fate == StepFate::kGoesOn) return false;
@@ -130,6 +140,7 @@ EngineStats EngineCore::Stats() const {
   stats.rounds = own_stats_.rounds;
   stats.rounds_arrival = own_stats_.rounds_arrival;
   stats.rounds_cancellation = own_stats_.rounds_cancellation;
+  stats.rounds_timer = own_stats_.rounds_timer;
   stats.rounds_completion = own_stats_.rounds_completion;
   stats.signals = own_stats_.signals;
   stats.blocking_us = own_stats_.blocking_us;

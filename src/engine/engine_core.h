@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -52,6 +54,11 @@ class EngineCore {
   // Requests that have never been scheduled.
   size_t num_queued() const { return scheduler_.num_queued(); }
   EngineStats Stats() const;
+  // `set` is called before a step runs or goes on with the moment at which it should be stopped for
+  // a look, kNever if there is none. At first nobody is told.
+  static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
+  void set_alarm(std::function<void(TimeUs)> set) { set_alarm_ = std::move(set); }
+
   // A step stood still `us` after someone had asked for that.
   void AddBlockingTime(TimeUs us);
   // Time spent on scheduling outside of Step.
@@ -70,7 +77,8 @@ class EngineCore {
     TimeUs ran_us = 0;
   };
 
-  void BeginRound();
+  void BeginRound(bool timed);
+  TaskStatus Resume(Task* task, const std::atomic<bool>& preempt);
   void DropTasks();  // those that are not suspended any more
   StoppedTask TakeTask(const StepPlan& plan);
   // True if the step in flight has to make way. It was stopped after `task.ran_us`.
@@ -83,6 +91,8 @@ class EngineCore {
   const Ended ended_;
   Scheduler scheduler_;
   std::vector<StoppedTask> stopped_;
+  std::function<void(TimeUs)> set_alarm_;
+  TimeUs moment_us_ = kNever;
   bool arrived_ = false, cancelled_ = false;  // since the last round
   bool in_round_ = false;                     // the one that stopped a step goes on
   std::unordered_map<RequestId, Caller> callers_;

@@ -53,6 +53,10 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
       core_(scheduler_config, executor, clock, std::move(observers),
             [this](RequestId id) { NoteEnded(id); }) {
   published_stats_ = core_.Stats();
+  if (Preempts(scheduler_config.sharing)) {
+    alarm_.emplace(clock, [this] { RaiseSignal(); });
+    core_.set_alarm([this](TimeUs at_us) { alarm_->Set(at_us); });
+  }
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -136,7 +140,7 @@ void EngineLoop::PushCancellation(RequestId id, int32_t sample) {
   RaiseSignal();
 }
 
-// After an event has been put into the queue.
+// After an event has been put into the queue, or a moment has come.
 void EngineLoop::RaiseSignal() {
   if (!Preempts(scheduler_config_.sharing)) return;
   TimeUs nobody = 0;

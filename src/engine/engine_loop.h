@@ -5,12 +5,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/alarm.h"
 #include "base/clock.h"
 #include "base/queue.h"
 #include "base/result.h"
@@ -102,6 +104,7 @@ class EngineLoop final : public Engine {
 
   // The engine's thread only.
   EngineCore core_;
+  std::optional<Alarm> alarm_;  // raises the signal too; only with a sharing that preempts
   std::vector<Event> batch_;
 
   mutable std::mutex mutex_;

@@ -200,6 +200,10 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
   in_flight_ = false;
   ObserveStep(now_us);
   ObserveFlock(now_us);
+  if (step_prefills_.empty()) {
+    decode_step_us_ = StepTimeUs(now_us);
+    decoded_us_ = now_us;
+  }
   for (const StepRow& row : step_prefills_) {
     if (row.trunk != nullptr) CompleteTrunk(row);
   }
@@ -217,6 +221,8 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
     }
   }
   SKEIN_CHECK(left.draws.empty() && left.reads.empty() && left.prompt_logprobs.empty());
+  step_prefills_.clear();
+  step_decodes_.clear();
   Sweep();
 }
 
@@ -257,6 +263,7 @@ void Scheduler::CompleteRow(const StepRow& row, const ResultSpans& results, Time
     EndSequence(sequence, SequenceState::kFinished);
   } else {
     sequence->tokens.push_back(token);
+    sequence->token_us = now_us;
     sequence->state = SequenceState::kDecoding;
   }
 }
@@ -307,6 +314,7 @@ void Scheduler::FinishPrompt(Sequence* sequence, const ResultSpans& row_results,
   }
   if (!own_token) return EndSequence(sequence, SequenceState::kFinished);
   sequence->tokens.push_back(*own_token);
+  sequence->token_us = now_us;
   sequence->state = SequenceState::kDecoding;
 }
 
@@ -325,6 +333,7 @@ void Scheduler::Fork(Sequence* carrier, int32_t sample, TokenId token) {
   auto child = std::make_unique<Sequence>(request, sample, ScopeOf(request->request));
   child->tokens.reserve(request->prompt_len + request->budget);
   child->tokens = carrier->tokens;
+  child->token_us = request->times.first_token_us;
   child->draws.reserve(1);
   child->blocks.Reserve(request->prompt_len + request->budget);
   if (blocks_.prefix_caching()) child->blocks.Hash(child->tokens);
@@ -448,6 +457,8 @@ void Scheduler::FailRequest(RequestRecord* request, const Status& status, TimeUs
 
 void Scheduler::FailAll(const Status& status, TimeUs now_us) {
   in_flight_ = false;
+  step_prefills_.clear();
+  step_decodes_.clear();
   suspended_.clear();
   MarkTrunks({});
   for (const auto& [id, request] : requests_) {

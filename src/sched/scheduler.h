@@ -94,6 +94,9 @@ class Scheduler {
   // Names the step that Plan returned last: the same for a suspended one that goes on.
   int64_t step_id() const { return step_id_; }
   bool IsSuspended(int64_t step_id) const;
+  // When a running step should be stopped for a look, though nothing has happened: a decode's next
+  // token will be due, a slack turns negative, a bounded wait ends.
+  std::optional<TimeUs> NextMoment() const;
   // Whether the step in flight, which has stopped at a boundary, is to make way for what has become
   // more urgent. REQUIRES: a plan is being executed.
   StepFate Reconsider(TimeUs now_us);
@@ -105,10 +108,6 @@ class Scheduler {
 
   // The outputs since the last call, in order. Valid until the next call of any function.
   std::span<SampleOutput> TakeOutputs();
-
-  // When, with no further event, the order of what waits or is being prefilled changes next: a
-  // slack turns negative, a bounded wait ends.
-  std::optional<TimeUs> NextMoment() const { return slack_.NextMoment(); }
 
   bool empty() const { return requests_.empty(); }
   // Requests that have never been scheduled.
@@ -165,7 +164,8 @@ class Scheduler {
   };
 
   // Planning (scheduler_plan.cc).
-  void PlanDecodes();
+  void PlanDecodes(bool all);
+  bool PlanDueDecodes(TimeUs now_us);
   bool FindDecodeBlock(Sequence* sequence);
   void Preempt(Sequence* sequence);
   void PlanPrefills(TimeUs now_us);
@@ -220,6 +220,12 @@ class Scheduler {
     if (Preempts(config_.sharing)) return config_.granularity != Granularity::kNone;
     return OrdersByDeadline();
   }
+  // Decodes that ask for a rate do not wait for prefills: they take steps of their own, for which a
+  // running prefill stops.
+  bool TakesOwnSteps(const Sequence& sequence) const {
+    return StopsSteps() && sequence.request->request.slo_tpot_us.has_value();
+  }
+  std::optional<TimeUs> NextDecodeMoment() const;
   SequenceKey KeyOf(std::span<const StepRow> prefills) const;
   SequenceKey KeyOf(const SuspendedStep& step, TimeUs now_us) const;
   std::vector<SuspendedStep>::iterator FirstSuspended(TimeUs now_us);
@@ -351,6 +357,8 @@ class Scheduler {
   std::optional<SequenceKey> bound_;
   std::vector<SuspendedStep> suspended_;  // at most max_suspended_steps
   std::vector<std::unique_ptr<Plans>> free_plans_;
+  TimeUs decode_step_us_ = 0;  // what the last step of decodes alone took
+  TimeUs decoded_us_ = 0;      // when it ended
 
   std::vector<SampleOutput> outputs_;
   std::vector<SampleOutput> taken_;

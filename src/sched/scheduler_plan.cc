@@ -27,25 +27,28 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
           .max_own_blocks;
   Recalibrate();
   FollowMoments(now_us);
-  const auto suspended = FirstSuspended(now_us);
-  bound_.reset();
-  if (suspended != suspended_.end()) {
-    bound_ = KeyOf(*suspended, now_us);
-    if (!MoreUrgentWaits(*bound_)) return ResumeStep(suspended, now_us);
-  }
-  ReclaimForDecodes();
-  if (config_.sharing != Sharing::kWhole) {
-    PlanDecodes();
+  if (!PlanDueDecodes(now_us)) {
+    const auto suspended = FirstSuspended(now_us);
+    bound_.reset();
+    if (suspended != suspended_.end()) {
+      bound_ = KeyOf(*suspended, now_us);
+      if (!MoreUrgentWaits(*bound_)) return ResumeStep(suspended, now_us);
+    }
+    ReclaimForDecodes();
+    if (config_.sharing != Sharing::kWhole) PlanDecodes(false);
     PlanPrefills(now_us);
-  } else {
-    PlanPrefills(now_us);
-    if (step_prefills_.empty()) PlanDecodes();
+    if (bound_ && step_prefills_.empty()) {  // what is more urgent cannot begin after all
+      step_decodes_.clear();
+      if (flock_) flock_->EndRound();
+      return ResumeStep(suspended, now_us);
+    }
+    if (step_prefills_.empty() && config_.sharing != Sharing::kChunked) {
+      tokens_left_ += static_cast<int32_t>(step_decodes_.size());
+      step_decodes_.clear();
+      PlanDecodes(true);
+    }
   }
   if (flock_) flock_->EndRound();
-  if (bound_ && step_prefills_.empty()) {  // what is more urgent cannot begin after all
-    step_decodes_.clear();
-    return ResumeStep(suspended, now_us);
-  }
   if (step_prefills_.empty() && step_decodes_.empty()) {
     SKEIN_CHECK(running_.empty() && waiting_.empty());
     return nullptr;
@@ -63,19 +66,18 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   return plan_;
 }
 
-void Scheduler::PlanDecodes() {
+// All, or those only that may share a step with prefills.
+void Scheduler::PlanDecodes(bool all) {
   // Only what follows shrinks meanwhile: elders never lose their blocks to the young.
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence* sequence = running_[i];
     if (sequence->state != SequenceState::kDecoding || sequence->in_step) continue;
+    if (!all && TakesOwnSteps(*sequence)) continue;
     if (!FindDecodeBlock(sequence)) continue;
     step_decodes_.push_back({sequence, 1});
     --tokens_left_;
   }
-  if (!step_decodes_.empty()) {
-    batch_open_ = false;
-    stats_.wasted_decode_slots += batch_slots_idle_;
-  }
+  if (!step_decodes_.empty()) batch_open_ = false;
 }
 
 bool Scheduler::FindDecodeBlock(Sequence* sequence) {
@@ -456,6 +458,7 @@ const StepPlan* Scheduler::BuildPlan() {
   int32_t num_tokens = static_cast<int32_t>(step_decodes_.size());
   for (const StepRow& row : step_prefills_) num_tokens += row.num_tokens;
   stats_.iteration_tokens_sum += num_tokens;
+  if (!step_decodes_.empty()) stats_.wasted_decode_slots += batch_slots_idle_;
   const auto& bounds = EngineStats::kIterationTokenBounds;
   const auto bound = std::lower_bound(bounds.begin(), bounds.end(), num_tokens);
   ++stats_.iteration_tokens[bound - bounds.begin()];

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
 #include "sched/scheduler.h"
@@ -40,12 +41,19 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
   if (IsDead(step_prefills_, step_decodes_)) {
     for (SchedulerObserver* observer : observers_) observer->OnPreempt(step_id_, now_us);
     in_flight_ = false;
-    DropStep(step_prefills_, step_decodes_);
+    const std::vector<StepRow> prefills = std::exchange(step_prefills_, {});
+    const std::vector<StepRow> decodes = std::exchange(step_decodes_, {});
+    DropStep(prefills, decodes);
     Sweep();
     ++stats_.steps_dropped;
     return StepFate::kDropped;
   }
-  if (!StopsSteps() || was_suspended_us_ >= config_.max_suspended_us) return StepFate::kGoesOn;
+  if (!StopsSteps() || step_prefills_.empty()) return StepFate::kGoesOn;
+  if (NextDecodeMoment().value_or(now_us + 1) <= now_us) {
+    Suspend(now_us);
+    return StepFate::kSuspended;
+  }
+  if (was_suspended_us_ >= config_.max_suspended_us) return StepFate::kGoesOn;
   const SequenceKey key = KeyOf(step_prefills_);
   const auto other = FirstSuspended(now_us);
   const bool other_first = other != suspended_.end() && KeyOf(*other, now_us) < key;
@@ -54,10 +62,40 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
   return StepFate::kSuspended;
 }
 
-// The most urgent of the rows that have not ended: the step is as urgent as that. Nothing goes
-// before a step of decodes alone.
+// Early enough that the step's end is in time. Prefills get at least as much of the device as such
+// steps.
+std::optional<TimeUs> Scheduler::NextDecodeMoment() const {
+  std::optional<TimeUs> due_us;
+  // A step of decodes alone goes on; and beside the suspended steps and the one in flight there
+  // must be room for the state of another.
+  const bool is_full = std::ssize(suspended_) >= config_.max_suspended_steps;
+  if (!StopsSteps() || (in_flight_ && (step_prefills_.empty() || is_full))) return due_us;
+  for (const Sequence* sequence : running_) {
+    if (sequence->state != SequenceState::kDecoding || !TakesOwnSteps(*sequence)) continue;
+    const TimeUs token_us = sequence->token_us + *sequence->request->request.slo_tpot_us;
+    due_us = std::min(due_us.value_or(token_us), token_us);
+  }
+  if (!due_us) return due_us;
+  return std::max(*due_us - decode_step_us_, decoded_us_ + decode_step_us_);
+}
+
+std::optional<TimeUs> Scheduler::NextMoment() const {
+  const std::optional<TimeUs> decode_us = NextDecodeMoment();
+  const std::optional<TimeUs> order_us = slack_.NextMoment();
+  if (!decode_us || !order_us) return decode_us ? decode_us : order_us;
+  return std::min(*decode_us, *order_us);
+}
+
+// Whether this step is one of decodes alone, some of which are due.
+bool Scheduler::PlanDueDecodes(TimeUs now_us) {
+  if (NextDecodeMoment().value_or(now_us + 1) > now_us) return false;
+  ReclaimForDecodes();
+  PlanDecodes(true);
+  return !step_decodes_.empty();
+}
+
+// The most urgent of the rows that have not ended: the step is as urgent as that.
 SequenceKey Scheduler::KeyOf(std::span<const StepRow> prefills) const {
-  if (prefills.empty()) return kFirstKey;
   SequenceKey key = kLastKey;
   const auto take = [&key](const Sequence* sequence) {
     if (!HasEnded(sequence->state)) key = std::min(key, sequence->key());
@@ -173,7 +211,7 @@ void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const Step
       }
     }
   }
-  MarkTrunks(in_flight_ ? std::span<const StepRow>(step_prefills_) : std::span<const StepRow>());
+  MarkTrunks(step_prefills_);
   ReleaseRanks(prefills, 0, planned_us_);
   for (const auto rows : {prefills, decodes}) {
     for (const StepRow& row : rows) {

@@ -29,6 +29,7 @@ struct Fixture {
     request.prompt.assign(prompt_len, static_cast<TokenId>(id + 1));
     request.generate().max_tokens = max_tokens;
     request.priority = priority;
+    request.slo_tpot_us = slo_tpot_us;
     scheduler->Arrive(id, std::move(request), ++now_us);
   }
   // The requests in the next step; empty: nothing to do.
@@ -73,6 +74,7 @@ struct Fixture {
   }
 
   TimeUs now_us = 0;
+  std::optional<TimeUs> slo_tpot_us;  // of what arrives
   size_t num_draws = 0;
   const StepPlan* plan = nullptr;
   std::optional<Scheduler> scheduler;
@@ -254,6 +256,57 @@ TEST(SchedulerPreempt, DecodesJoinNewSteps) {
   EXPECT_EQ(f.Plan(), (Ids{1, 0}));
   f.Complete();
   EXPECT_EQ(f.Plan(), (Ids{0, 1}));
+}
+
+// One that asks for a rate does not join prefills: these stop for it when its token is due.
+TEST(SchedulerPreempt, DecodesWithADeadlineTakeStepsBetweenTickets) {
+  Fixture f;
+  f.slo_tpot_us = 1000;
+  f.Arrive(0, 40, 1, 8);
+  f.slo_tpot_us.reset();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 1000);
+  const TimeUs first_us = f.now_us;
+  f.Arrive(1, 150, 1);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.now_us = first_us + 1000;
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.now_us += 400;
+  f.Complete();  // it took 401 us
+  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 1000 - 401);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.now_us += 600;
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  f.Arrive(2, 30, 0);
+  EXPECT_EQ(f.Plan(), Ids{2});  // the urgent in between
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{0});  // with nothing else to do, at once
+}
+
+// However fast they are to come, prefills get half of the device.
+TEST(SchedulerPreempt, DecodesLeavePrefillsHalfOfTheDevice) {
+  Fixture f;
+  f.slo_tpot_us = 1;
+  f.Arrive(0, 40, 1, 8);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.now_us += 500;
+  f.Complete();
+  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 501);
+  f.Arrive(1, 150, 1);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.now_us += 490;
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.now_us += 10;
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
 }
 
 TEST(SchedulerPreempt, ASharingsNameAndItsGranularity) {

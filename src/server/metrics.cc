@@ -140,6 +140,7 @@ void AddScheduling(const EngineStats& s, const std::vector<ClientMetric::Label>&
   constexpr char kRoundsHelp[] = "Scheduling rounds, by what made them run.";
   by(kRounds, kRoundsHelp, "cause", "arrival", count(s.rounds_arrival));
   by(kRounds, kRoundsHelp, "cause", "cancellation", count(s.rounds_cancellation));
+  by(kRounds, kRoundsHelp, "cause", "timer", count(s.rounds_timer));
   by(kRounds, kRoundsHelp, "cause", "completion", count(s.rounds_completion));
   constexpr char kCommands[] = "skein_scheduler_commands_total";
   constexpr char kCommandsHelp[] = "What scheduling rounds told the executor.";

@@ -17,7 +17,6 @@ Simulation::Simulation(const SchedulerConfig& config, SimExecutor* executor, Vir
 SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbacks,
                            int32_t concurrency) {
   EngineCore core(config_, executor_, clock_, {}, [](RequestId) {});
-  const std::atomic<bool> never{false};
   SimOutcome outcome;
   RequestId next_id = 0;
   int64_t num_running = 0;
@@ -44,9 +43,13 @@ SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbac
       }
       next = source();
     }
-    executor_->set_next_signal(next && concurrency == 0 ? next->arrival_us : SimExecutor::kNever);
     return true;
   };
+  core.set_alarm([&](TimeUs moment_us) {
+    const bool by_clock = next && concurrency == 0;
+    executor_->set_next_signal(by_clock ? std::min(moment_us, next->arrival_us) : moment_us);
+  });
+  const std::atomic<bool> never{false};
   while (next || !core.empty()) {
     if (next && core.empty() && concurrency == 0) {
       clock_->AdvanceTo(std::max(clock_->NowUs(), next->arrival_us));
