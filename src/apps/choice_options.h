@@ -6,7 +6,8 @@
 
 namespace skein {
 
-// Adds --order, --batching, --jct and --aging, which replace choices of the preset.
+// Adds --order, --batching, --sharing, --jct and those that belong to them, which replace choices
+// of the preset.
 void AddChoiceOptions(CLI::App* app, EngineConfig* config);
 
 }  // namespace skein
