@@ -15,7 +15,7 @@ using testing::MakeRequest;
 using testing::ServeManyClients;
 
 TEST(EnginePreempt, ManyClientsThatStopOneAnother) {
-  Fixture fixture({.preempt_every = 3}, [](EngineConfig* config) {
+  Fixture fixture({.preempt_every = 3, .step_us = 300}, [](EngineConfig* config) {
     config->sharing = "preempt-op";
     config->max_num_batched_tokens = 200;
   });

@@ -136,8 +136,10 @@ void ForwardPass::BeginRowChunk() {
   const ModelConfig& c = config();
   qkv_cut_ = cut(qkv_width(), c.hidden_size);
   o_cut_ = cut(c.hidden_size, q_width());
-  // A ticket takes as many columns of gate as of up.
-  gate_up_cut_ = cut(c.intermediate_padded(), (c.is_encoder() ? 1 : 2) * c.hidden_size);
+  ProductShape gate_up =
+      Shape(m, c.intermediate_padded(), c.hidden_size, context_.weights->matrix_dtype);
+  gate_up.swiglu = !c.is_encoder();
+  gate_up_cut_ = CutProduct(gate_up, threads);
   down_cut_ = cut(c.hidden_size, c.intermediate_size);
 }
 

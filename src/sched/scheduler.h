@@ -94,9 +94,6 @@ class Scheduler {
   // Names the step that Plan returned last: the same for a suspended one that goes on.
   int64_t step_id() const { return step_id_; }
   bool IsSuspended(int64_t step_id) const;
-  // When a running step should be stopped for a look, though nothing has happened: a decode's next
-  // token will be due, a slack turns negative, a bounded wait ends.
-  std::optional<TimeUs> NextMoment() const;
   // Whether the step in flight, which has stopped at a boundary, is to make way for what has become
   // more urgent. REQUIRES: a plan is being executed.
   StepFate Reconsider(TimeUs now_us);
@@ -108,6 +105,10 @@ class Scheduler {
 
   // The outputs since the last call, in order. Valid until the next call of any function.
   std::span<SampleOutput> TakeOutputs();
+
+  // When, with no further event, a round is next worth running: a slack turns negative, a bounded
+  // wait ends, a decode's next token will be due for which a prefill stops.
+  std::optional<TimeUs> NextMoment() const;
 
   bool empty() const { return requests_.empty(); }
   // Requests that have never been scheduled.
@@ -225,7 +226,7 @@ class Scheduler {
   bool TakesOwnSteps(const Sequence& sequence) const {
     return StopsSteps() && sequence.request->request.slo_tpot_us.has_value();
   }
-  std::optional<TimeUs> NextDecodeMoment() const;
+  std::optional<TimeUs> NextDecodeUs() const;
   SequenceKey KeyOf(std::span<const StepRow> prefills) const;
   SequenceKey KeyOf(const SuspendedStep& step, TimeUs now_us) const;
   std::vector<SuspendedStep>::iterator FirstSuspended(TimeUs now_us);

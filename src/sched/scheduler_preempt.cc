@@ -49,7 +49,7 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
     return StepFate::kDropped;
   }
   if (!StopsSteps() || step_prefills_.empty()) return StepFate::kGoesOn;
-  if (NextDecodeMoment().value_or(now_us + 1) <= now_us) {
+  if (NextDecodeUs().value_or(now_us + 1) <= now_us) {
     Suspend(now_us);
     return StepFate::kSuspended;
   }
@@ -62,9 +62,16 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
   return StepFate::kSuspended;
 }
 
-// Early enough that the step's end is in time. Prefills get at least as much of the device as such
-// steps.
-std::optional<TimeUs> Scheduler::NextDecodeMoment() const {
+std::optional<TimeUs> Scheduler::NextMoment() const {
+  const std::optional<TimeUs> slack_us = slack_.NextMoment();
+  const std::optional<TimeUs> decode_us = NextDecodeUs();
+  if (!slack_us || !decode_us) return slack_us ? slack_us : decode_us;
+  return std::min(*slack_us, *decode_us);
+}
+
+// When decodes that take steps of their own should take the next: early enough that the step's end
+// is in time. Prefills get at least as much of the device as such steps.
+std::optional<TimeUs> Scheduler::NextDecodeUs() const {
   std::optional<TimeUs> due_us;
   // A step of decodes alone goes on; and beside the suspended steps and the one in flight there
   // must be room for the state of another.
@@ -79,16 +86,9 @@ std::optional<TimeUs> Scheduler::NextDecodeMoment() const {
   return std::max(*due_us - decode_step_us_, decoded_us_ + decode_step_us_);
 }
 
-std::optional<TimeUs> Scheduler::NextMoment() const {
-  const std::optional<TimeUs> decode_us = NextDecodeMoment();
-  const std::optional<TimeUs> order_us = slack_.NextMoment();
-  if (!decode_us || !order_us) return decode_us ? decode_us : order_us;
-  return std::min(*decode_us, *order_us);
-}
-
 // Whether this step is one of decodes alone, some of which are due.
 bool Scheduler::PlanDueDecodes(TimeUs now_us) {
-  if (NextDecodeMoment().value_or(now_us + 1) > now_us) return false;
+  if (NextDecodeUs().value_or(now_us + 1) > now_us) return false;
   ReclaimForDecodes();
   PlanDecodes(true);
   return !step_decodes_.empty();
