@@ -239,9 +239,8 @@ std::string Replay(const std::string& log) {
 TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
   int num_with_resumes = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    for (const char* preset :
-         {"prelude", "vllm-fcfs", "request-level", "feather", "prefill-only", "preempt-op",
-          "distserve"}) {
+    for (const char* preset : {"prelude", "vllm-fcfs", "request-level", "feather", "prefill-only",
+                               "preempt-op", "distserve"}) {
       SCOPED_TRACE(preset + std::string(" seed ") + std::to_string(seed));
       const std::string log = RecordRun(seed, preset);
       EXPECT_NE(log.find("\"class\":\"mixed\""), std::string::npos);

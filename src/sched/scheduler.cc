@@ -182,7 +182,12 @@ void Scheduler::CancelSample(RequestId id, int32_t sample, TimeUs now_us) {
 
 void Scheduler::CancelLive(RequestRecord* request, int32_t sample, TimeUs now_us) {
   EndSample(request, sample, FinishReason::kCancelled, Status::Ok(), now_us);
-  if (sample == 0) request->next_prompt_logprob = request->prompt_len;  // nobody reads them
+  if (sample == 0 && request->next_prompt_logprob < request->prompt_len) {
+    request->next_prompt_logprob = request->prompt_len;  // nobody reads them
+    Sequence* sequence = request->sequences.front().get();
+    // More of its prompt may come from the cache.
+    if (sequence->state == SequenceState::kWaiting) Relocate(sequence, now_us);
+  }
   if (request->forked) {
     for (const auto& sequence : request->sequences) {
       if (sequence->sample == sample) EndSequence(sequence.get(), SequenceState::kFinished);

@@ -200,6 +200,42 @@ TEST(SlackOrder, ChunksMakeWayForTheUrgent) {
   EXPECT_FALSE(scheduler.empty());
 }
 
+// What a step still needs falls with the clock while it runs; once it stands still its slack falls,
+// from what is left.
+TEST(SlackOrder, WhatRunsKeepsItsSlack) {
+  EngineConfig config = SlackConfig("", 100);
+  config.preset = "flow-prefill";
+  config.batching = "";
+  config.cost = {.step_us = 0, .token_us = 10, .pair_us = 0, .row_us = 0};
+  Scheduler scheduler(MakeSchedulerConfig(config).value());
+  const auto arrive = [&scheduler](RequestId id, int32_t num_tokens, TimeUs slo_us, TimeUs now_us) {
+    Request request = MakeRequest({"", num_tokens});
+    request.slo_ttft_us = slo_us;
+    scheduler.Arrive(id, std::move(request), now_us);
+  };
+  arrive(1, 200, 2500, 0);
+  ASSERT_NE(scheduler.Plan(0), nullptr);
+  EXPECT_EQ(scheduler.NextMoment(), std::nullopt);
+  arrive(2, 20, 100'000, 1000);
+  EXPECT_EQ(scheduler.Reconsider(1000), StepFate::kGoesOn);
+  arrive(3, 20, 300, 1000);
+  EXPECT_EQ(scheduler.Reconsider(1000), StepFate::kSuspended);
+  scheduler.CheckIntegrity();
+  const int64_t stopped = scheduler.step_id();
+  const StepPlan* plan = scheduler.Plan(1000);
+  ASSERT_NE(plan, nullptr);
+  const std::vector<PlanRow>& rows = std::get<OneShotPlan>(*plan).rows;
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(RequestOf(rows[0].sequence), 3u);
+  EXPECT_EQ(scheduler.NextMoment(), 1500);  // of the first: 2500 - (2000 - 1000)
+  StepResults results;
+  results.draws.resize(1);
+  scheduler.Complete(&results, 1200);
+  ASSERT_NE(scheduler.Plan(1200), nullptr);
+  EXPECT_EQ(scheduler.step_id(), stopped);
+  scheduler.CheckIntegrity();
+}
+
 // Of a request alone the model's own error is told, of one in company apart.
 TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
   EngineConfig config = SlackConfig("s-edf", 100);
