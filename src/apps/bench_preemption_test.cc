@@ -17,7 +17,7 @@ TEST(PreemptionBench, MeasuresEachGranularity) {
                         .max_num_batched_tokens = 250,
                         .num_kv_blocks = 8})
           .value();
-  const auto report = RunPreemptionBench(
+  auto report = RunPreemptionBench(
       runtime.get(), {.prompt_tokens = 250, .count = 20, .per_prefill = 5, .chunk_tokens = 60});
   ASSERT_TRUE(report.ok()) << report.status().message();
   std::vector<std::string> names;
