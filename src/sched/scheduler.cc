@@ -186,7 +186,8 @@ void Scheduler::CancelLive(RequestRecord* request, int32_t sample, TimeUs now_us
     request->next_prompt_logprob = request->prompt_len;  // nobody reads them
     Sequence* sequence = request->sequences.front().get();
     // More of its prompt may come from the cache.
-    if (sequence->state == SequenceState::kWaiting) Relocate(sequence, now_us);
+    const bool waits = sequence->state == SequenceState::kWaiting && request->num_live > 0;
+    if (waits) Relocate(sequence, now_us);
   }
   if (request->forked) {
     for (const auto& sequence : request->sequences) {
