@@ -46,8 +46,6 @@ Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
   return CpuRuntime::Load(runtime);
 }
 
-WeightTypes TypesOf(const CpuRuntime& runtime) { return {runtime.dtype(), runtime.matrix_dtype()}; }
-
 double Median(std::vector<double> values) { return Summarize(std::move(values)).median; }
 
 // A runtime and what this machine allows while it runs.
