@@ -10,6 +10,7 @@
 #include "kv/block_manager.h"
 #include "sched/config.h"
 #include "sched/cost_model.h"
+#include "sched/dynamic_batch.h"
 #include "sched/fair_queue.h"
 #include "sched/flock.h"
 #include "sched/jct_order.h"
@@ -129,6 +130,7 @@ class Scheduler {
   void AdmitWaiting(TimeUs now_us);
   Sequence* NextHead(bool want_oneshot, bool want_decode);
   Sequence* NextOfFlock();
+  int32_t NumFreeSlots() const;
   const Sequence* ExpectedDecode();
   Planned PlanHead(Sequence* head, TimeUs now_us);
   // Whether the step may take no further request's prefill work.
@@ -180,11 +182,17 @@ class Scheduler {
   // Keys (scheduler_order.cc).
   Urgency UrgencyOf(const Sequence& sequence);
   int64_t JctRankOf(const Sequence& sequence, int32_t num_cached) const;
+  int64_t CacheRankOf(const Sequence& sequence, int32_t num_cached) const;
+  bool FollowsCache() const {
+    return config_.order == Order::kSrjfCalibrated || config_.order == Order::kLpm;
+  }
   bool IsWatched(const Sequence& sequence) const;
   void Recalibrate();
+  void OrderDepthFirst();
+  void RekeyWatched(Sequence* sequence, int64_t rank);
   void Rekey(Sequence* sequence, int64_t rank);
   void ObserveStep(TimeUs now_us);
-  void ObserveFlock(TimeUs now_us);
+  void ObserveDecodeSet(TimeUs now_us);
 
   // Completing.
   void CompleteRow(const StepRow& row, const ResultSpans& results, TimeUs now_us);
@@ -207,6 +215,7 @@ class Scheduler {
   void CancelLive(RequestRecord* request, int32_t sample, TimeUs now_us);
   void ReleaseSlots(Sequence* sequence, int32_t count);
   void NoteEnd(RequestRecord* request, int32_t sample);
+  void ObserveEnd(const RequestRecord& request);
   void Sweep();
   SampleOutput& Emit(const RequestRecord& request, int32_t sample, bool now);
   void InsertRunning(Sequence* sequence);
@@ -217,12 +226,13 @@ class Scheduler {
   std::unordered_map<RequestId, std::unique_ptr<RequestRecord>> requests_;
   WaitingSets waiting_;
   FairQueue fair_queue_;
-  std::optional<Flock> flock_;  // the Decode-class requests, with the decode set `flock`
+  std::optional<Flock> flock_;           // the Decode-class requests, with the decode set `flock`
+  std::optional<DynamicBatch> dynamic_;  // with the decode set `dynamic`
   JctOrder jct_order_;
   CostModel cost_;
   TimeUs first_arrival_us_ = 0;
-  // With order srjf-calibrated who waits for the first time; with forests, of those the OneShot
-  // requests that hang under no trunk.
+  // With the orders srjf-calibrated and lpm who waits for the first time; with forests, of those
+  // the OneShot requests that hang under no trunk.
   PrefixWatch watch_;
   std::vector<std::unique_ptr<Trunk>> trunks_;
   RequestId next_trunk_ = kFirstTrunkId;

@@ -20,6 +20,7 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
       StepBoundsOf(config_.retention, config_.max_model_len, config_.max_num_batched_tokens)
           .max_own_blocks;
   Recalibrate();
+  if (config_.order == Order::kDfsWeight) OrderDepthFirst();
   ReclaimForDecodes();
   if (config_.sharing == Sharing::kChunked) {
     PlanDecodes();
@@ -106,8 +107,7 @@ void Scheduler::ReclaimForDecodes() {
   }
   if (num_reclaimable == 0) return;
   const Sequence* next = ExpectedDecode();
-  if (next != nullptr && MayJoin(*next) &&
-      next->slots_needed() <= config_.max_num_seqs - slots_used_) {
+  if (next != nullptr && MayJoin(*next) && next->slots_needed() <= NumFreeSlots()) {
     const int32_t with_next = num_needed + NeedOf(*next).num_blocks;
     if (with_next <= blocks_.num_available() + num_reclaimable) num_needed = with_next;
   }
@@ -120,7 +120,7 @@ int32_t Scheduler::DecodeReserve() {
   if (config_.contiguous_kv) return 0;  // one after the other, in order
   const Sequence* next = ExpectedDecode();
   if (next == nullptr || !MayJoin(*next) || preempted_in_round_) return 0;
-  if (next->slots_needed() > config_.max_num_seqs - slots_used_) return 0;
+  if (next->slots_needed() > NumFreeSlots()) return 0;
   if (next != reserved_for_) {
     reserved_for_ = next;
     num_reserved_ = NeedOf(*next).num_blocks;
@@ -156,7 +156,7 @@ void Scheduler::AdmitWaiting(TimeUs now_us) {
   while (tokens_left_ > 0 && !StepIsFull()) {
     Sequence* head = NextHead(want_oneshot, want_decode);
     if (head == nullptr || !MayJoin(*head)) return;
-    if (head->slots_needed() > config_.max_num_seqs - slots_used_) {
+    if (head->slots_needed() > NumFreeSlots()) {
       want_decode = false;
     } else if (!CompatibleWithStep(*head)) {
       want_oneshot = false;

@@ -22,12 +22,15 @@ class SimExecutor final : public Executor {
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;
 
+  const KvReadTotals& kv_reads() const { return kv_reads_; }
+
  private:
   void AddResults(const PlanRow& row, StepResults* results) const;
 
   const StepCost cost_;
   VirtualClock* const clock_;
   const int32_t vocab_size_;
+  KvReadTotals kv_reads_;
 };
 
 }  // namespace skein

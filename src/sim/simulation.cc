@@ -9,12 +9,13 @@
 
 namespace skein {
 
-Simulation::Simulation(const SchedulerConfig& config, Executor* executor, VirtualClock* clock)
-    : config_(config), executor_(executor), clock_(clock) {}
+Simulation::Simulation(const SchedulerConfig& config, Executor* executor, VirtualClock* clock,
+                       std::vector<SchedulerObserver*> observers)
+    : config_(config), executor_(executor), clock_(clock), observers_(std::move(observers)) {}
 
 SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbacks,
                            int32_t concurrency) {
-  EngineCore core(config_, executor_, clock_, {}, [](RequestId) {});
+  EngineCore core(config_, executor_, clock_, observers_, [](RequestId) {});
   const std::atomic<bool> never{false};
   SimOutcome outcome;
   RequestId next_id = 0;

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "engine/executor.h"
 #include "sched/config.h"
+#include "sched/observer.h"
 #include "skein/engine.h"
 
 namespace skein {
@@ -36,8 +38,9 @@ class Simulation {
     std::function<void(int64_t index, const Status& status)> on_refused;
   };
 
-  // `executor` and `clock`, which it moves, outlive this.
-  Simulation(const SchedulerConfig& config, Executor* executor, VirtualClock* clock);
+  // `executor`, `clock`, which it moves, and the observers outlive this.
+  Simulation(const SchedulerConfig& config, Executor* executor, VirtualClock* clock,
+             std::vector<SchedulerObserver*> observers = {});
 
   // With `concurrency` > 0 arrival times do not count: so many requests run at a time.
   SimOutcome Run(const ArrivalSource& source, const Callbacks& callbacks, int32_t concurrency = 0);
@@ -46,6 +49,7 @@ class Simulation {
   const SchedulerConfig config_;
   Executor* const executor_;
   VirtualClock* const clock_;
+  const std::vector<SchedulerObserver*> observers_;
 };
 
 }  // namespace skein
