@@ -174,7 +174,7 @@ def series_lines(found):
 def tradeoff_lines(runs):
     cells = grouped(runs, 2)
     names = list(next(iter(cells.values())))
-    return ["### 800 requests as M groups", "", "All at once, 5,120 shared tokens, read once; tokens/s. `heuristic` keeps batches nearly pure, `never` fills them with the nearest.", "",
+    return ["### 800 requests as M groups", "", "All at once, 2,048 shared tokens, read once; tokens/s. `heuristic` keeps batches nearly pure, `never` fills them with the nearest.", "",
             *table(["groups/outputs", *names], [[cell, *(f"{found[name][-1]['tokens_per_s']:.0f}" for name in names)] for cell, found in cells.items()])]
 
 

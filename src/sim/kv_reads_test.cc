@@ -13,7 +13,7 @@ namespace skein {
 namespace {
 
 using ::testing::UnorderedElementsAre;
-using Run = KvReads::Run;
+using Shared = KvReads::Run;
 
 const TokenId kToken = 1;
 
@@ -45,8 +45,8 @@ TEST(KvReads, PrefixesAreSharedAtEveryDepth) {
   const KvReads reads = CountKvReads(rows.rows);
   EXPECT_EQ(reads.num_rows, 4);
   EXPECT_EQ(reads.asked, 71 + 101 + 11 + 100);
-  EXPECT_THAT(reads.runs, UnorderedElementsAre(Run{1, 11}, Run{3, 64}, Run{1, 7}, Run{2, 32},
-                                               Run{1, 5}, Run{1, 4}));
+  EXPECT_THAT(reads.runs, UnorderedElementsAre(Shared{1, 11}, Shared{3, 64}, Shared{1, 7},
+                                               Shared{2, 32}, Shared{1, 5}, Shared{1, 4}));
 }
 
 // Against a table of all (block, slot) pairs.
@@ -76,7 +76,7 @@ TEST(KvReads, CountsWhatATableCounts) {
     std::map<int32_t, int64_t> expected, counted;
     for (const auto& [slot, count] : readers) ++expected[count];
     const KvReads reads = CountKvReads(rows.rows);
-    for (const Run& run : reads.runs) counted[run.rows] += run.tokens;
+    for (const Shared& run : reads.runs) counted[run.rows] += run.tokens;
     EXPECT_EQ(counted, expected);
     EXPECT_EQ(reads.unique, std::ssize(readers));
     int64_t asked = 0;
