@@ -37,7 +37,16 @@ struct EngineConfig {
   // waiting counts, in seconds of the device's work. [0, 100]
   std::string jct = "proxy";
   double aging = 0.1;
-  CostFit cost;            // of the device, from a profile run
+  CostFit cost;  // of the device, from a profile run
+  // How prefill and decode share the device: "whole", "chunked", "preempt-layer" or "preempt-op".
+  std::string sharing;
+  // With the last two: where a running prefill stops for more urgent work ("op-tile", "op",
+  // "layer", "chunk" or "none"; empty: what the sharing's name says), how many stopped ones keep
+  // their activations (at least 1; beyond that the least urgent is computed again), and how long
+  // one may be stopped in all.
+  std::string preempt_granularity;
+  int32_t max_suspended_steps = 2;
+  int32_t max_suspended_ms = 10'000;
   std::string decode_set;  // who joins the running batch: "static", "fill", "dynamic" or "flock"
   // Decode set "dynamic": the batch shrinks while its steps take longer, and grows while they take
   // less; 0: memory alone decides.

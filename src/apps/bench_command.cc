@@ -65,6 +65,7 @@ void AddBenchCommand(CLI::App* app, int* exit_status) {
   AddBenchKernelsCommand(bench, exit_status);
   AddBenchQuantizationCommand(bench, exit_status);
   AddBenchForwardCommand(bench, exit_status);
+  AddBenchPreemptionCommand(bench, exit_status);
   AddBenchRerankCommand(bench, exit_status);
   AddBenchSchedCommand(bench, exit_status);
   AddBenchJctCommand(bench, exit_status);

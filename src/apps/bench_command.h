@@ -22,6 +22,7 @@ void AddBenchRerankCommand(CLI::App* bench, int* exit_status);
 void AddBenchJctCommand(CLI::App* bench, int* exit_status);
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status);
 void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status);
+void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status);
 void AddBenchSchedCommand(CLI::App* bench, int* exit_status);
 
 // Options that benchmarks share, spelled alike in all.

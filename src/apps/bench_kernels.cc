@@ -35,8 +35,8 @@ double Now() {
 
 // Random rows that a product takes, as the weights' type asks.
 struct Activations {
-  Activations(int32_t m, int32_t k, DType dtype, const Kernels& kernels)
-      : rows(m), k(k), values(RandomValues(size_t(m) * k, 2)) {
+  Activations(int32_t m, int32_t num_terms, DType dtype, const Kernels& kernels)
+      : rows(m), k(num_terms), values(RandomValues(size_t(m) * k, 2)) {
     if (dtype != DType::kInt8) return;
     quantized.resize(values.size());
     for (int32_t i = 0; i < m; ++i) {
@@ -132,8 +132,9 @@ class Bench {
     const int32_t n = product_.swiglu ? up : product_.n;
     const ProductCut cut = CutProduct({.m = a.rows,
                                        .n = n,
-                                       .k = product_.swiglu ? 2 * product_.k : product_.k,
-                                       .element_bytes = static_cast<int32_t>(SizeOf(w.dtype())),
+                                       .k = product_.k,
+                                       .swiglu = product_.swiglu,
+                                       .element_bytes = static_cast<size_t>(SizeOf(w.dtype())),
                                        .matrix_unit = kernels_.isa() == Isa::kAmx},
                                       team_.num_threads());
     const DType out_dtype = product_.swiglu ? DType::kBf16 : DType::kF32;

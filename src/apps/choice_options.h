@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// Adds --order, --batching, --jct and --aging, --decode-set, --dynamic-step-ms and the options
-// --flock-* but for --flock-table, which replace choices of the preset.
+// Adds --order, --batching, --sharing, --jct, --decode-set, --flock-* (but for --flock-table) and
+// those that belong to them, which replace choices of the preset.
 void AddChoiceOptions(CLI::App* app, EngineConfig* config);
 
 }  // namespace skein

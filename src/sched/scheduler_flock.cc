@@ -61,9 +61,9 @@ void Scheduler::ObserveDecodeSet(TimeUs now_us) {
   int64_t num_prefill_tokens = 0;
   for (const StepRow& row : step_prefills_) num_prefill_tokens += row.num_tokens;
   const int64_t num_decodes = std::ssize(step_decodes_);
-  if (flock_) flock_->ObserveStep(num_decodes, num_prefill_tokens, now_us - planned_us_);
+  if (flock_) flock_->ObserveStep(num_decodes, num_prefill_tokens, StepTimeUs(now_us));
   // With prompts in it too: whoever decodes waits for them.
-  if (dynamic_ && num_decodes > 0) dynamic_->ObserveStep(num_decodes, now_us - planned_us_);
+  if (dynamic_ && num_decodes > 0) dynamic_->ObserveStep(num_decodes, StepTimeUs(now_us));
 }
 
 // What a request held that has ended.

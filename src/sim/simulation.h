@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "engine/executor.h"
 #include "sched/config.h"
 #include "sched/observer.h"
+#include "sim/sim_executor.h"
 #include "skein/engine.h"
 
 namespace skein {
@@ -29,8 +29,9 @@ struct SimOutcome {
 
 // Runs a load through the engine's core with its real scheduler, on a virtual clock: steps take as
 // long as `executor` moves it, scheduling takes no time. What arrives during a step is seen at its
-// end, as in the engine's loop. `on_output(index, output)` gets the answers of request number
-// `index`, on the clock; `on_refused(index, status)` those that do not fit. Deterministic.
+// end or, with a sharing that preempts, at its next boundary, as in the engine's loop.
+// `on_output(index, output)` gets the answers of request number `index`, on the clock;
+// `on_refused(index, status)` those that do not fit. Deterministic.
 class Simulation {
  public:
   struct Callbacks {
@@ -39,7 +40,7 @@ class Simulation {
   };
 
   // `executor`, `clock`, which it moves, and the observers outlive this.
-  Simulation(const SchedulerConfig& config, Executor* executor, VirtualClock* clock,
+  Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock,
              std::vector<SchedulerObserver*> observers = {});
 
   // With `concurrency` > 0 arrival times do not count: so many requests run at a time.
@@ -47,7 +48,7 @@ class Simulation {
 
  private:
   const SchedulerConfig config_;
-  Executor* const executor_;
+  SimExecutor* const executor_;
   VirtualClock* const clock_;
   const std::vector<SchedulerObserver*> observers_;
 };

@@ -47,6 +47,7 @@ class StepCost {
   // `reads`: those of the plan's decode rows.
   double StepUs(const StepPlan& plan, const KvReads& reads) const;
   double StepUs(const StepPlan& plan) const { return StepUs(plan, CountKvReads(DecodesOf(plan))); }
+  int32_t num_layers() const { return shape_.num_layers; }
 
   // Bytes of KV that fit beside the weights on all devices together, `utilization` of whose memory
   // may be used; negative where the weights alone do not fit. `reserved_bytes`: for activations.
