@@ -152,7 +152,7 @@ def default_lines(runs):
     return lines
 
 
-SERIES = {"groups": "Groups", "output": "Output tokens (20 groups)", "shared": "Shared tokens (0: prompts of 1,024, nothing shared)", "rate": "Arrivals a second",
+SERIES = {"groups": "Groups", "output": "Output tokens (20 groups)", "shared": "Shared tokens (0: prompts of 1,024, nothing shared)", "cold": "Groups, prefixes not in the cache before", "rate": "Arrivals a second",
           "levels": "Levels of a sharing tree of 16 leaves", "model": "Models (A100 80 GB)"}
 
 
@@ -180,7 +180,7 @@ def tradeoff_lines(runs):
 
 def learning_lines(found):
     base = found["learning"]["flock never"][-1]["tokens_per_s"]
-    lines = ["### Learning", "", "20 groups, which the cache barely holds with 500 in the batch; 100 out; read once. Tokens/s.", "",
+    lines = ["### Learning", "", "50 groups, more than the cache holds; 100 out; read once. Tokens/s.", "",
              *table(["", "tok/s", "to flock never"], [[name, f"{reports[-1]['tokens_per_s']:.0f}", f"{reports[-1]['tokens_per_s'] / base:.2f}"] for name, reports in (
                  *found["learning"].items(), *found["frozen"].items())]),
              "Convergence, by run of the same load, each with what those before have learned:", "",
@@ -188,10 +188,10 @@ def learning_lines(found):
                     [[name, *(f"{report['tokens_per_s']:.0f}" for report in reports)] for name, reports in found["convergence"].items()]),
              "Constants, each moved alone (learned rules: the second run):", "",
              *table(["rule", "constant", "value", "tok/s"], [[*name.split("/"), f"{reports[-1]['tokens_per_s']:.0f}"] for name, reports in found["constants"].items()]),
-             "The bound on waiting (`flock never`; ms):", "",
+             "The bound on waiting (`flock heuristic`, the default load, `cached`; ms):", "",
              *table(["bound", "tok/s", "overdue", "TTFT p95 s"], [[name, f"{reports[-1]['tokens_per_s']:.0f}", reports[-1]["flock_overdue"], f"{reports[-1]['p95_ttft_ms'] / 1e3:.1f}"]
                                                                for name, reports in found["wait"].items()])]
-    phases = list(next(iter(found["shifting"].values()))[0]["classes"])
+    phases = sorted(next(iter(found["shifting"].values()))[0]["classes"], key=lambda name: int(name.split()[0]))
     return [*lines, "Shifting load, 10 groups, 200 out; TPOT p50 and TTFT p95, ms, by phase (learned rules: the second run):", "",
             *table(["rule", *phases], [[name, *(f"{reports[-1]['classes'][phase]['median_tpot_ms']:.1f}, {reports[-1]['classes'][phase]['p95_ttft_ms']:.0f}" for phase in phases)]
                                        for name, reports in found["shifting"].items()])]
