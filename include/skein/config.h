@@ -24,13 +24,14 @@ enum class KvStorage {
 // refused with its name.
 struct EngineConfig {
   // A point of the policy space: "prelude", "vllm-fcfs" (also called "chunked-fcfs"), "paged-fcfs",
-  // "prefill-only", "feather", "nano-vllm", "request-level", "distserve", "distserve-cp2k" or
-  // "distserve-cp8k", "layer-level" or "flow-prefill".
+  // "prefill-only", "feather", "sglang-lpm", "sglang-dfs-weight", "nano-vllm", "request-level",
+  // "distserve", "distserve-cp2k" or "distserve-cp8k", "layer-level" or "flow-prefill".
   std::string preset = "prelude";
   // Of the preset's choices, where not empty, these instead.
   std::string execution;  // of the model's operators: "plain" or "hybrid"
   std::string retention;  // of keys and values of OneShot requests: "all", "prefix" or "none"
-  // Of waiting work: "fcfs", "fair", "srjf", "srjf-calibrated", "edf", "d-edf" or "s-edf".
+  // Of waiting work: "fcfs", "fair", "srjf", "srjf-calibrated", "edf", "d-edf", "s-edf", "lpm" or
+  // "dfs-weight".
   std::string order;
   std::string batching;  // of prefill work: "single", "budget" or "slo-aware"
   // "srjf" and "srjf-calibrated": what a job's time is taken to be, "proxy" (its missing tokens) or
@@ -58,12 +59,22 @@ struct EngineConfig {
   std::string preempt_granularity;
   int32_t max_suspended_steps = 2;
   int32_t max_suspended_ms = 10'000;
-  std::string decode_set;  // who joins the running batch: "static", "fill" or "flock"
+  std::string decode_set;  // who joins the running batch: "static", "fill", "dynamic" or "flock"
+  // Decode set "dynamic": the batch shrinks while its steps take longer, and grows while they take
+  // less; 0: memory alone decides.
+  int32_t dynamic_step_ms = 0;
   // Decode set "flock": when the best companion is not added ("never", "heuristic", "bandit" or
   // "q-learning"; empty: "bandit"), what such a rule has learned before (JSON, a
   // table of sched/stop_table.h; empty: nothing), the seed of its random decisions, and how
   // long a request may be passed by others at most. At least 1.
   std::string flock_stop;
+  // By what it knows companions: "prefix" (empty: that), or for comparisons "radix" (the same,
+  // token by token over a radix tree) or "user" (requests of one `user` are a group: an oracle).
+  std::string flock_by;
+  // Constants of the stop rules in place of their own, "name=value,...": max-lost, small-batch,
+  // max-lost-small, max-lost-peers, exploration, alpha, gamma, epsilon-start, epsilon-decay,
+  // epsilon-floor, learn (sched/stop_policy.h).
+  std::string flock_constants;
   std::string flock_table;
   uint64_t flock_seed = 0;
   int32_t flock_max_wait_ms = 10'000;

@@ -5,12 +5,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/random.h"
 #include "kv/block_pool.h"
 #include "kv/chunked_hash_tree.h"
+#include "sched/radix_companion.h"
 #include "sched/radix_orders.h"
 
 namespace skein {
@@ -235,6 +237,26 @@ double RadixRoundUs(const TreeBenchOptions& options, int32_t num_waiting, Order 
   return rounds.mean() / 1000;
 }
 
+// A round that makes flock's choice over a radix tree.
+double RadixFlockRoundUs(const TreeBenchOptions& options, int32_t num_waiting, int32_t num_rounds) {
+  Prompts prompts(options, 3);
+  std::vector<Tokens> waiting, active;
+  for (int32_t i = 0; i < num_waiting; ++i) waiting.push_back(prompts.Next());
+  for (int32_t i = 0; i < options.batch_size; ++i) active.push_back(prompts.Next());
+  Random random(4);
+  Clocked rounds;
+  for (int32_t round = 0; round < num_rounds; ++round) {
+    const std::vector<std::span<const int32_t>> batch(active.begin(), active.end());
+    std::vector<RadixPrompt> others;
+    for (const Tokens& tokens : waiting) others.push_back({tokens, {.arrival = others.size()}});
+    int32_t best = 0;
+    rounds.Run(1, [&] { best = FindRadixCompanion(batch, others)->index; });
+    active[random.Between(0, std::ssize(active) - 1)] =
+        std::exchange(waiting[best], prompts.Next());
+  }
+  return rounds.mean() / 1000;
+}
+
 }  // namespace
 
 Json BenchTree(const TreeBenchOptions& options) {
@@ -299,6 +321,7 @@ Json BenchOverhead(int32_t num_waiting, int32_t num_groups) {
     row("lpm", RadixRoundUs(options, num_waiting, LpmOrder, 10));
     row("dfs-weight", RadixRoundUs(options, num_waiting, DfsWeightOrder, 10));
     row("flock", FlockRoundUs(options, num_waiting, 2000));
+    row("flock-radix", RadixFlockRoundUs(options, num_waiting, 10));
   }
   return rows;
 }

@@ -29,8 +29,9 @@ nlohmann::ordered_json BenchChunkSizes(const TreeBenchOptions& options);
 
 // What a scheduling round costs that replaces one request of the batch while `waiting` others wait:
 // [{policy, prefix_tokens, waiting, us_per_round}], prefixes of 1K to 20K tokens. `flock` hashes
-// and inserts the new request, finishes one, finds the best and adds it; `lpm` and `dfs-weight`
-// order the queue over a radix tree of the cached prefixes (sched/radix_orders.h).
+// and inserts the new request, finishes one, finds the best and adds it; `flock-radix` makes that
+// choice over a radix tree of the batch (sched/radix_companion.h); `lpm` and `dfs-weight` order the
+// queue over one of the cached prefixes (sched/radix_orders.h).
 nlohmann::ordered_json BenchOverhead(int32_t num_waiting, int32_t num_groups);
 
 }  // namespace skein

@@ -38,7 +38,7 @@ TEST(BenchSched, ChunkSizesOfBothConstructions) {
 
 TEST(BenchSched, OverheadOfEachPolicy) {
   const nlohmann::ordered_json rows = BenchOverhead(20, 5);
-  EXPECT_EQ(rows.size(), 15u);
+  EXPECT_EQ(rows.size(), 20u);
   for (const auto& row : rows) {
     EXPECT_EQ(row["waiting"], 20);
     EXPECT_GT(row["us_per_round"].get<double>(), 0) << row.dump();

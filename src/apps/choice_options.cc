@@ -1,12 +1,40 @@
 #include "apps/choice_options.h"
 
 namespace skein {
+namespace {
+
+void AddDecodeSetOptions(CLI::App* app, EngineConfig* config) {
+  app->add_option("--decode-set", config->decode_set,
+                  "Who joins the running batch, instead of the preset's: static (nobody until it "
+                  "has ended), fill (as many as fit), dynamic (as many as memory and the time of a "
+                  "step allow) or flock (who shares most with it first)");
+  app->add_option("--dynamic-step-ms", config->dynamic_step_ms,
+                  "dynamic: the time of a decode step to aim at; 0: memory alone decides")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  app->add_option("--flock-stop", config->flock_stop,
+                  "When flock stops adding: never, heuristic, bandit (default) or q-learning");
+  app->add_option(
+      "--flock-by", config->flock_by,
+      "What flock compares: prefix (default), or for comparisons radix (token by token) "
+      "or user (who shares a user shares a prefix: an oracle)");
+  app->add_option("--flock-constants", config->flock_constants,
+                  "Constants of --flock-stop, name=value,...: max-lost, small-batch, "
+                  "max-lost-small, max-lost-peers, exploration, alpha, gamma, epsilon-start, "
+                  "epsilon-decay, epsilon-floor, learn");
+  app->add_option("--flock-max-wait-ms", config->flock_max_wait_ms,
+                  "How long others may pass a request by that shares little, with flock")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+}
+
+}  // namespace
 
 void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
-  app->add_option(
-      "--order", config->order,
-      "Who goes first: fcfs, fair, srjf or srjf-calibrated (shortest remaining job), edf, "
-      "d-edf or s-edf (by deadline); default: the preset's");
+  app->add_option("--order", config->order,
+                  "Who goes first: fcfs, fair, srjf or srjf-calibrated (shortest remaining job), "
+                  "edf, d-edf or s-edf (by deadline), lpm (longest cached prefix) or dfs-weight "
+                  "(depth first over the tree of cached prefixes); default: the preset's");
   app->add_option("--batching", config->batching,
                   "Prefill work of a step: single (one request), budget (as many as fit) or "
                   "slo-aware (as many as the first one's deadline allows); default: the preset's");
@@ -47,6 +75,7 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
                   "Tokens of one step, instead of the preset's chunk; at most "
                   "--max-num-batched-tokens. 0: the preset's")
       ->check(CLI::Range(0, 1 << 30));
+  AddDecodeSetOptions(app, config);
 }
 
 }  // namespace skein

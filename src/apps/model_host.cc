@@ -75,9 +75,6 @@ Result<EngineConfig> ChoicesOf(const ModelHostOptions& options) {
   config.retention = options.retention;
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
-  config.decode_set = options.decode_set;
-  config.flock_stop = options.flock_stop;
-  config.flock_max_wait_ms = options.flock_max_wait_ms;
   if (std::filesystem::exists(options.flock_table)) {
     SKEIN_ASSIGN_OR_RETURN(config.flock_table, ReadFile(options.flock_table));
   }
@@ -236,22 +233,14 @@ void AddSchedulingOptions(CLI::App* app, ModelHostOptions* o) {
                   "Scheduling preset: prelude (shared prefixes computed once, fair between "
                   "clients), prefill-only (long prompts in little "
                   "memory), feather (who shares a prefix decodes together), "
-                  "chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm, request-level, distserve, or "
+                  "chunked-fcfs (vllm-fcfs), paged-fcfs, sglang-lpm, sglang-dfs-weight, nano-vllm, "
+                  "request-level, distserve, or "
                   "distserve-cp2k, distserve-cp8k (chunks of 2048 or 8192 tokens, by deadline), "
                   "flow-prefill or layer-level (by slack; a running prefill makes way)")
       ->capture_default_str();
-  app->add_option("--decode-set", o->decode_set,
-                  "Who joins the running batch, instead of the preset's: static (nobody until it "
-                  "has ended), fill (as many as fit) or flock (who shares most with it first)");
-  app->add_option("--flock-stop", o->flock_stop,
-                  "When flock stops adding: never, heuristic, bandit (default) or q-learning");
   app->add_option("--flock-table", o->flock_table,
                   "What a learning --flock-stop knows: read from this file if there is one, "
                   "written there at the end (see skein policy show)");
-  app->add_option("--flock-max-wait-ms", o->flock_max_wait_ms,
-                  "How long others may pass a request by that shares little, with flock")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
   app->add_option("--execution", o->execution,
                   "How prompts are computed: plain, or hybrid (all but attention in chunks, in "
                   "little memory); default: the preset's");

@@ -21,12 +21,9 @@ struct ModelHostOptions {
   std::string model;  // a directory, or org/name in the local HuggingFace cache
   std::string dtype = "auto";
   std::string quantization = "none";
-  std::string scheduling = "prelude";  // a preset
-  EngineConfig choices;                // order, batching, jct, aging, not the preset's
-  std::string decode_set;              // instead of the preset's; empty: that
-  std::string flock_stop;              // empty: bandit
-  std::string flock_table;             // a file of what the stop rule learned; empty: none
-  int32_t flock_max_wait_ms = 10'000;
+  std::string scheduling = "prelude";    // a preset
+  EngineConfig choices;                  // what AddChoiceOptions sets, not the preset's
+  std::string flock_table;               // a file of what the stop rule learned; empty: none
   std::string chat_template;             // a file; empty: the model's own
   std::string rerank_template = "auto";  // or qwen3, none: SetRerankTemplate
   std::string record;                    // a file for the scheduler's events

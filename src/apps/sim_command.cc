@@ -1,17 +1,23 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/bench_command.h"
 #include "apps/choice_options.h"
 #include "apps/commands.h"
+#include "apps/read_file.h"
 #include "apps/sim_calibrate.h"
 #include "apps/sim_replay.h"
+#include "apps/stop_table_writer.h"
 #include "base/byte_size.h"
 
 namespace skein {
@@ -26,7 +32,9 @@ struct ReplayCommand {
   std::string kv_cache_memory;
   std::string json;
   std::vector<std::string> goodput;
+  std::string flock_table;
   int64_t max_requests = 0;
+  int64_t kv_bytes_per_token = 0;  // of the model
   bool no_prefix_caching = false;
 };
 
@@ -49,6 +57,25 @@ Status SetKvBlocks(const std::string& memory, const ModelShape& shape, EngineCon
           "kv-cache-memory"};
 }
 
+// What decode steps did: rows, bytes of keys and values of all layers that they read, in the mean.
+nlohmann::ordered_json DecodingToJson(const ReplayCommand& command, const ReplayOutcome& outcome) {
+  const KvReadTotals& reads = outcome.kv_reads;
+  const auto per_step = [&](int64_t sum) {
+    return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(reads.steps, 1));
+  };
+  const auto token_bytes = static_cast<double>(command.kv_bytes_per_token);
+  nlohmann::ordered_json json;
+  json["num_preemptions"] = outcome.stats.num_preemptions;
+  json["decode_steps"] = reads.steps;
+  json["mean_decode_batch"] = per_step(reads.rows);
+  json["kv_bytes_asked_per_step"] = per_step(reads.asked) * token_bytes;
+  json["kv_bytes_unique_per_step"] = per_step(reads.unique) * token_bytes;
+  json["flock_joined"] = outcome.stats.flock_joined;
+  json["flock_overdue"] = outcome.stats.flock_overdue;
+  json["flock_stops"] = outcome.stats.flock_stops;
+  return json;
+}
+
 nlohmann::ordered_json ToJson(const ReplayCommand& command, const ReplayOutcome& outcome,
                               const LoadReport& report, double wall_s) {
   nlohmann::ordered_json json;
@@ -66,17 +93,19 @@ nlohmann::ordered_json ToJson(const ReplayCommand& command, const ReplayOutcome&
   json["num_kv_blocks"] = outcome.num_kv_blocks;
   json["wall_s"] = wall_s;
   json.update(LoadReportToJson(report));
+  json.update(DecodingToJson(command, outcome));
   return json;
 }
 
 // The exit status: 0 if at least one request was answered.
-Result<int> RunReplay(const ReplayCommand& command) {
+Result<int> RunReplay(ReplayCommand command) {
   const auto begin = std::chrono::steady_clock::now();
   ReplayOptions replay = command.replay;
   SKEIN_ASSIGN_OR_RETURN(const GoodputTargets goodput, ParseGoodput(command.goodput));
   SKEIN_ASSIGN_OR_RETURN(const DeviceDescription device, LoadDevice(command.device));
   SKEIN_ASSIGN_OR_RETURN(const ModelShape shape, LoadShape(command.model, command.weight_type));
   SKEIN_ASSIGN_OR_RETURN(const auto workload, LoadWorkload(command.workload, command.max_requests));
+  command.kv_bytes_per_token = shape.kv_bytes_per_token();
   if (replay.tokens.vocab == 0) replay.tokens.vocab = shape.vocab_size;
   if (replay.tokens.min_id >= replay.tokens.vocab || replay.tokens.vocab > shape.vocab_size) {
     return Status(StatusCode::kInvalidArgument,
@@ -86,6 +115,13 @@ Result<int> RunReplay(const ReplayCommand& command) {
   }
   if (replay.engine.max_model_len == 0) replay.engine.max_model_len = shape.max_position;
   replay.engine.enable_prefix_caching = !command.no_prefix_caching;
+  std::optional<StopTableWriter> table_writer;
+  if (!command.flock_table.empty()) {
+    if (std::filesystem::exists(command.flock_table)) {
+      SKEIN_ASSIGN_OR_RETURN(replay.engine.flock_table, ReadFile(command.flock_table));
+    }
+    replay.observers.push_back(&table_writer.emplace(command.flock_table));
+  }
   SKEIN_RETURN_IF_ERROR(SetKvBlocks(command.kv_cache_memory, shape, &replay.engine));
   SKEIN_ASSIGN_OR_RETURN(const ReplayOutcome outcome, Replay(device, shape, workload, replay));
   const LoadReport report = MakeLoadReport(outcome.records, outcome.duration_us, goodput);
@@ -161,6 +197,13 @@ void AddEngineOptions(CLI::App* app, ReplayOptions* o) {
                   "Share of the device's memory that may be used")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
+  const std::map<std::string, KvReading> readings = {
+      {"each", KvReading::kEachRow}, {"cached", KvReading::kCached}, {"once", KvReading::kOnce}};
+  app->add_option("--kv-reads", o->kv_reading,
+                  "How decode rows read what they share: each for itself, each for itself through "
+                  "the device's cache (an upper bound), or once for all: each, cached or once")
+      ->transform(CLI::CheckedTransformer(readings))
+      ->default_str("each");
   app->add_option("--tp", o->parallelism.tensor, "Devices that share each operator")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
@@ -201,6 +244,9 @@ void AddSimCommand(CLI::App* app, int* exit_status) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   sim->add_option("--kv-cache-memory", c->kv_cache_memory,
                   "Memory for keys and values; default: what the device has left");
+  sim->add_option("--flock-table", c->flock_table,
+                  "What a learning --flock-stop knows: read from this file if there is one, "
+                  "written there at the end");
   sim->add_flag("--no-enable-prefix-caching", c->no_prefix_caching, "Compute every prompt whole");
   sim->add_option("--goodput", c->goodput, "Deadlines in ms: ttft:250 tpot:50 e2el:1000");
   sim->add_option("--json", c->json, "Write the results to this file");

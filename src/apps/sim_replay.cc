@@ -89,9 +89,9 @@ class ReplicaRun {
 
   SimOutcome Run(const StepCost& cost, const SchedulerConfig& config) {
     SimExecutor executor(cost, &clock_, options_.tokens.vocab);
-    Simulation simulation(config, &executor, &clock_);
+    Simulation simulation(config, &executor, &clock_, options_.observers);
     const int32_t share = (options_.concurrency + options_.replicas - 1) / options_.replicas;
-    return simulation.Run(
+    const SimOutcome outcome = simulation.Run(
         [this] { return Next(); },
         {.on_output = [this](int64_t number,
                              const RequestOutput& output) { NoteOutput(number, output); },
@@ -100,7 +100,10 @@ class ReplicaRun {
                records_[order_[number]].error = status.message();
              }},
         share);
+    kv_reads_ = executor.kv_reads();
+    return outcome;
   }
+  const KvReadTotals& kv_reads() const { return kv_reads_; }
 
  private:
   std::optional<SimArrival> Next() {
@@ -151,6 +154,7 @@ class ReplicaRun {
   std::vector<LoadRecord>& records_;
   std::vector<TimeUs> last_us_;  // when a request's last piece came
   size_t next_ = 0;              // of order_
+  KvReadTotals kv_reads_;
   VirtualClock clock_;
 };
 
@@ -203,7 +207,8 @@ Result<ReplayOutcome> Replay(const DeviceDescription& device, const ModelShape& 
                   "without a tokenizer",
                   "workload");
   }
-  SKEIN_ASSIGN_OR_RETURN(const StepCost cost, StepCost::Make(device, shape, options.parallelism));
+  SKEIN_ASSIGN_OR_RETURN(const StepCost cost,
+                         StepCost::Make(device, shape, options.parallelism, options.kv_reading));
   ReplayOutcome outcome;
   SKEIN_ASSIGN_OR_RETURN(outcome.num_kv_blocks, NumKvBlocks(cost, shape, options));
   EngineConfig engine = options.engine;
@@ -217,6 +222,7 @@ Result<ReplayOutcome> Replay(const DeviceDescription& device, const ModelShape& 
                        &outcome.records);
     const SimOutcome run = replica.Run(cost, config);
     outcome.stats = run.stats;
+    outcome.kv_reads.Add(replica.kv_reads());
     outcome.duration_us = std::max(outcome.duration_us, run.end_us);
   }
   return outcome;

@@ -7,6 +7,7 @@
 #include "apps/load_report.h"
 #include "apps/workload.h"
 #include "base/result.h"
+#include "sched/observer.h"
 #include "sim/device.h"
 #include "sim/step_cost.h"
 #include "skein/config.h"
@@ -22,6 +23,8 @@ struct ReplayOptions {
   double speed = 1;      // arrival times are divided by this
   int32_t concurrency = 0;
   TokenRange tokens;
+  KvReading kv_reading = KvReading::kEachRow;
+  std::vector<SchedulerObserver*> observers;  // of every replica; outlive the replay
 };
 
 struct ReplayOutcome {
@@ -29,6 +32,7 @@ struct ReplayOutcome {
   TimeUs duration_us = 0;
   int32_t num_kv_blocks = 0;  // of each replica
   EngineStats stats;          // of the last replica
+  KvReadTotals kv_reads;      // of all replicas
 };
 
 // Runs a workload through the simulated device, each request from the moment it is sent. Prompts

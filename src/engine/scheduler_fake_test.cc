@@ -40,13 +40,17 @@ struct World {
 };
 
 EngineConfig RandomConfig(Random* random) {
-  const char* presets[] = {"prelude",       "prelude", "vllm-fcfs",   "paged-fcfs",
-                           "request-level", "feather", "prefill-only"};
+  const char* presets[] = {"prelude",      "prelude",       "vllm-fcfs",
+                           "paged-fcfs",   "request-level", "feather",
+                           "prefill-only", "sglang-lpm",    "sglang-dfs-weight"};
   EngineConfig config;
-  config.preset = presets[random->Between(0, 6)];
+  config.preset = presets[random->Between(0, 8)];
   if (random->OneIn(6) && config.preset != std::string("request-level")) {
-    config.decode_set = "flock";
+    config.decode_set = random->OneIn(3) ? "dynamic" : "flock";
+    config.dynamic_step_ms = static_cast<int32_t>(random->Between(0, 1));
   }
+  const char* bys[] = {"", "", "radix", "user"};
+  config.flock_by = bys[random->Between(0, 3)];
   const char* stops[] = {"never", "heuristic", "bandit", "q-learning"};
   config.flock_stop = stops[random->Between(0, 3)];
   config.flock_max_wait_ms = static_cast<int32_t>(random->OneIn(2) ? 10000 : random->Between(1, 9));

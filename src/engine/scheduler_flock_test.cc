@@ -46,6 +46,7 @@ class World {
     request.prompt.resize(request.prompt.size() + size_t{kBlockTokens} * num_own,
                           100 + static_cast<TokenId>(next_id_ % 4000));
     request.generate().max_tokens = max_tokens;
+    request.user = "group " + std::to_string(group);
     group_of_[next_id_] = group;
     scheduler_.Arrive(next_id_, std::move(request), now_us);
     return next_id_++;
@@ -317,11 +318,119 @@ TEST(SchedulerFlock, WhatWasLearnedIsKept) {
 
 TEST(SchedulerFlock, WrongChoicesAreRefused) {
   EXPECT_EQ(MakeSchedulerConfig(ConfigOf("herd", "")).status().message(),
-            "decode_set is 'herd', must be one of: static, fill, flock");
+            "decode_set is 'herd', must be one of: static, fill, flock, dynamic");
   EXPECT_EQ(MakeSchedulerConfig(ConfigOf("flock", "often")).status().param(), "flock_stop");
   EngineConfig config = ConfigOf("flock", "");
   config.flock_max_wait_ms = 0;
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "flock_max_wait_ms");
+  config = ConfigOf("flock", "");
+  config.flock_by = "looks";
+  EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
+            "flock_by is 'looks', must be one of: prefix, radix, user");
+  config.flock_by = "";
+  config.flock_constants = "max-lost=64,exploration=-1";
+  EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
+            "flock_constants: exploration is '-1', must be a number in [0, 100]");
+  config = ConfigOf("dynamic", "");
+  config.dynamic_step_ms = -1;
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "dynamic_step_ms");
+}
+
+// Runs the same load; who decoded in each step.
+std::vector<std::vector<RequestId>> Decoding(const EngineConfig& config) {
+  World world(config);
+  std::vector<std::vector<RequestId>> steps;
+  for (int i = 0; i < 60; ++i) world.Arrive(i % 4, 3 + i % 11, 1 + i % 8, 1 + i % 3);
+  while (world.Step()) steps.push_back(world.decoding);
+  EXPECT_EQ(world.num_unfinished(), 0u);
+  return steps;
+}
+
+TEST(SchedulerBaselines, TheRadixTreeGivesTheSamePlans) {
+  for (const std::string stop : {"never", "heuristic", "bandit"}) {
+    EngineConfig config = ConfigOf("flock", stop);
+    const auto by_hashes = Decoding(config);
+    config.flock_by = "radix";
+    EXPECT_EQ(Decoding(config), by_hashes) << stop;
+  }
+}
+
+TEST(SchedulerBaselines, TheOracleIsToldTheGroups) {
+  EngineConfig config = ConfigOf("flock", "heuristic");
+  config.flock_by = "user";
+  config.flock_constants = "max-lost=0,small-batch=0,max-lost-peers=0";
+  World world(config);
+  // Nothing in common but the user.
+  for (int i = 0; i < 32; ++i) world.Arrive(i % 4, 5 + i % 7, 0, 2);
+  while (world.Step()) EXPECT_LE(world.GroupsOf(world.decoding).size(), 1u);
+  EXPECT_EQ(world.num_unfinished(), 0u);
+  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 0);
+}
+
+// Two groups' prefixes are cached, a third one's is not; two slots.
+std::vector<int> OrderOfGroups(const std::string& order, const std::vector<int>& arrivals) {
+  EngineConfig config = ConfigOf("fill", "");
+  config.order = order;
+  config.max_num_seqs = 2;
+  World world(config);
+  world.Arrive(1, 2, 4);
+  world.Arrive(2, 2, 8);
+  while (world.Step()) {
+  }
+  std::map<RequestId, int> groups;
+  for (const int group : arrivals) groups[world.Arrive(group, 2, group == 1 ? 4 : 8)] = group;
+  std::vector<int> seen;
+  do {
+    for (const RequestId id : world.prefilling) seen.push_back(groups.at(id));
+  } while (world.Step());
+  return seen;
+}
+
+TEST(SchedulerBaselines, CacheAwareOrders) {
+  const std::vector<int> arrivals = {3, 1, 2, 1, 1};
+  EXPECT_THAT(OrderOfGroups("fcfs", arrivals), ElementsAre(3, 1, 2, 1, 1));
+  EXPECT_THAT(OrderOfGroups("lpm", arrivals), ElementsAre(2, 1, 1, 1, 3));
+  // With two of them gone, group 1 is no heavier than group 2, which came before its third.
+  EXPECT_THAT(OrderOfGroups("dfs-weight", arrivals), ElementsAre(1, 1, 2, 1, 3));
+}
+
+TEST(SchedulerBaselines, DynamicAimsAtTheTimeOfAStep) {
+  EngineConfig config = ConfigOf("dynamic", "");
+  config.max_num_seqs = 100;
+  config.dynamic_step_ms = 4;
+  World world(config);
+  world.checks = false;
+  double sum = 0;
+  for (int step = 0; step < 1200; ++step) {
+    while (world.scheduler().num_queued() < 100) world.Arrive(step % 4);
+    world.Step();
+    if (step >= 600) sum += static_cast<double>(world.decoding.size());
+  }
+  // 2 ms, 0.1 ms for each row, and in every 20th step of each a prompt of 33 tokens of 0.02 ms.
+  EXPECT_NEAR(sum / 600, 15, 4);
+}
+
+TEST(SchedulerBaselines, DynamicLeavesMemoryToThoseWhoRun) {
+  for (const std::string decode_set : {"fill", "dynamic"}) {
+    EngineConfig config = ConfigOf(decode_set, "");
+    config.preset = "vllm-fcfs";
+    config.max_num_seqs = 64;
+    config.num_kv_blocks = 100;
+    World world(config);
+    world.checks = false;
+    uint64_t warm = 0;
+    for (int step = 0; step < 2000; ++step) {
+      while (world.scheduler().num_queued() < 20) world.Arrive(step % 4, 150, 0, 1);
+      world.Step();
+      if (step == 1000) warm = world.scheduler().Stats().num_preemptions;
+    }
+    const uint64_t preemptions = world.scheduler().Stats().num_preemptions - warm;
+    if (decode_set == "fill") {
+      EXPECT_GT(preemptions, 20u);
+    } else {
+      EXPECT_LT(preemptions, 5u);
+    }
+  }
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Preset {
   int32_t chunk_tokens = 0;  // of a step in place of max_num_batched_tokens; 0: that
 };
 
-constexpr std::array<Preset, 13> kPresets = {{
+constexpr std::array<Preset, 15> kPresets = {{
     {"prelude", Sharing::kChunked, DecodeSet::kFill, Order::kFair, true},
     {"vllm-fcfs", Sharing::kChunked, DecodeSet::kFill},
     {"chunked-fcfs", Sharing::kChunked, DecodeSet::kFill},
@@ -38,6 +38,8 @@ constexpr std::array<Preset, 13> kPresets = {{
     {"prefill-only", Sharing::kWhole, DecodeSet::kFill, Order::kSrjfCalibrated, false,
      Batching::kSingle, Execution::kHybrid, Retention::kPrefix},
     {"feather", Sharing::kChunked, DecodeSet::kFlock},
+    {"sglang-lpm", Sharing::kChunked, DecodeSet::kFill, Order::kLpm},
+    {"sglang-dfs-weight", Sharing::kChunked, DecodeSet::kFill, Order::kDfsWeight},
     {"distserve", Sharing::kWhole, DecodeSet::kFill},
     {.name = "distserve-cp2k",
      .sharing = Sharing::kChunked,
@@ -65,10 +67,15 @@ constexpr std::pair<std::string_view, Execution> kExecutions[] = {{"plain", Exec
 constexpr std::pair<std::string_view, Retention> kRetentions[] = {
     {"all", Retention::kAll}, {"prefix", Retention::kPrefix}, {"none", Retention::kNone}};
 constexpr std::pair<std::string_view, Order> kOrders[] = {
-    {"fcfs", Order::kFcfs},     {"fair", Order::kFair},
-    {"srjf", Order::kSrjf},     {"srjf-calibrated", Order::kSrjfCalibrated},
-    {"edf", Order::kEdf},       {"d-edf", Order::kDeadlineEdf},
-    {"s-edf", Order::kSlackEdf}};
+    {"fcfs", Order::kFcfs},
+    {"fair", Order::kFair},
+    {"srjf", Order::kSrjf},
+    {"srjf-calibrated", Order::kSrjfCalibrated},
+    {"edf", Order::kEdf},
+    {"d-edf", Order::kDeadlineEdf},
+    {"s-edf", Order::kSlackEdf},
+    {"lpm", Order::kLpm},
+    {"dfs-weight", Order::kDfsWeight}};
 constexpr std::pair<std::string_view, Sharing> kSharings[] = {
     {"whole", Sharing::kWhole},
     {"chunked", Sharing::kChunked},
@@ -83,8 +90,12 @@ constexpr std::pair<std::string_view, Granularity> kGranularities[] = {
 constexpr std::pair<std::string_view, Batching> kBatchings[] = {{"single", Batching::kSingle},
                                                                 {"budget", Batching::kBudget},
                                                                 {"slo-aware", Batching::kSloAware}};
-constexpr std::pair<std::string_view, DecodeSet> kDecodeSets[] = {
-    {"static", DecodeSet::kStatic}, {"fill", DecodeSet::kFill}, {"flock", DecodeSet::kFlock}};
+constexpr std::pair<std::string_view, DecodeSet> kDecodeSets[] = {{"static", DecodeSet::kStatic},
+                                                                  {"fill", DecodeSet::kFill},
+                                                                  {"flock", DecodeSet::kFlock},
+                                                                  {"dynamic", DecodeSet::kDynamic}};
+constexpr std::pair<std::string_view, FlockBy> kFlockBys[] = {
+    {"prefix", FlockBy::kPrefix}, {"radix", FlockBy::kRadix}, {"user", FlockBy::kUser}};
 constexpr std::pair<std::string_view, Jct> kJcts[] = {{"proxy", Jct::kMissingTokens},
                                                       {"model", Jct::kModel}};
 
@@ -118,6 +129,8 @@ Status ApplyFlock(const EngineConfig& config, SchedulerConfig* scheduler) {
   if (!config.flock_stop.empty()) {
     SKEIN_ASSIGN_OR_RETURN(flock.stop.rule, ParseStopRule(config.flock_stop));
   }
+  SKEIN_RETURN_IF_ERROR(Choose<FlockBy>("flock_by", config.flock_by, kFlockBys, &flock.by));
+  SKEIN_RETURN_IF_ERROR(SetStopConstants(config.flock_constants, &flock.stop));
   if (config.flock_table.empty()) return Status::Ok();
   Result<StopTable> table = StopTable::FromJson(config.flock_table);
   if (!table.ok()) {
@@ -196,6 +209,8 @@ Status ApplyChoices(const EngineConfig& config, SchedulerConfig* scheduler) {
   SKEIN_RETURN_IF_ERROR(Choose<Jct>("jct", config.jct, kJcts, &scheduler->jct));
   SKEIN_RETURN_IF_ERROR(
       Choose<DecodeSet>("decode_set", config.decode_set, kDecodeSets, &scheduler->decode_set));
+  SKEIN_RETURN_IF_ERROR(CheckRange("dynamic_step_ms", config.dynamic_step_ms, 0, 1 << 30));
+  scheduler->dynamic_step_us = TimeUs{1000} * config.dynamic_step_ms;
   SKEIN_RETURN_IF_ERROR(ApplyFlock(config, scheduler));
   if (config.aging >= 0 && config.aging <= kMaxAging) return Status::Ok();
   return {StatusCode::kInvalidArgument,

@@ -38,10 +38,11 @@ constexpr bool StopsSteps(Granularity granularity) { return granularity <= Granu
 
 // Who joins the running batch.
 enum class DecodeSet {
-  kStatic,  // request-level: a batch forms, runs until its last request has finished, and only
-            // then returns its results and gives its slots to the next
-  kFill,    // continuous: as many as fit, at every step
-  kFlock,   // continuous: best companion first, until the stop rule says so (sched/flock.h)
+  kStatic,   // request-level: a batch forms, runs until its last request has finished, and only
+             // then returns its results and gives its slots to the next
+  kFill,     // continuous: as many as fit, at every step
+  kFlock,    // continuous: best companion first, until the stop rule says so (sched/flock.h)
+  kDynamic,  // continuous: as many as memory and the time of a step allow (sched/dynamic_batch.h)
 };
 
 // Who is first among waiting requests of one priority.
@@ -55,11 +56,22 @@ enum class Order {
   kEdf,
   kDeadlineEdf,  // who has missed it goes last
   kSlackEdf,     // so does who can no longer meet it
+  // SGLang's cache-aware orders, over whole KV blocks (sched/radix_orders.h has them literally):
+  kLpm,        // the longest cached prefix first
+  kDfsWeight,  // depth first over the tree of cached prefixes, the heaviest branch first
+};
+
+// By what the decode set `flock` knows companions.
+enum class FlockBy {
+  kPrefix,  // hashes of their prompts, in a chunked hash tree
+  kRadix,   // for comparisons: their tokens, over a radix tree (sched/radix_companion.h)
+  kUser,    // for comparisons: an oracle that is told the groups; `user` names a request's group
 };
 
 // The decode set `flock`.
 struct FlockOptions {
   StopOptions stop;
+  FlockBy by = FlockBy::kPrefix;
   // A request that has waited so long is overdue: it is next, whatever it shares and whatever the
   // stop rule says. At least 1.
   TimeUs max_wait_us = 10'000'000;
@@ -112,6 +124,7 @@ struct SchedulerConfig {
   TimeUs default_slo_us = 10'000'000;  // of requests that name none; at least 1
   TimeUs max_late_us = 30'000'000;     // sched/slack_order.h; 0: unbounded
   int32_t slo_batch_tokens = 2048;     // at least 1
+  TimeUs dynamic_step_us = 0;          // decode set `dynamic`: the step's time aimed at; 0: any
   FlockOptions flock;
   std::shared_ptr<const StopTable> flock_learned;  // what its stop rule continues from, or null
   // OneShot requests that share a prefix which is not cached compute it once, in a row of its own

@@ -3,9 +3,18 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "kv/block_pool.h"
 
 namespace skein {
+namespace {
+
+uint64_t HashOf(const std::string& user) {
+  std::vector<int32_t> letters(user.begin(), user.end());
+  return HashTokens(letters, 0);
+}
+
+}  // namespace
 
 Flock::Flock(const FlockOptions& options, const StopTable* learned)
     : options_(options), policy_(MakeStopPolicy(options.stop, learned)) {
@@ -24,11 +33,7 @@ void Flock::Enter(Sequence* sequence, TimeUs now_us) {
     member = free_members_.back();
     free_members_.pop_back();
   }
-  const auto prompt = std::span<const TokenId>(sequence->tokens).first(request->prompt_len);
-  members_[member] = {
-      .sequence = sequence,
-      .hashes = SubsampleChunks(sequence->blocks.hashes(), prompt, options_.blocks_per_chunk),
-      .entered_us = now_us};
+  members_[member] = {.sequence = sequence, .hashes = HashesOf(*sequence), .entered_us = now_us};
   request->flock_member = member;
   LinkWaiting(member);
   Plant(member);
@@ -59,6 +64,7 @@ void Flock::Leave(RequestRecord* request) {
     Uproot(number);
   }
   if (!members_[number].active) UnlinkWaiting(number);
+  members_[number] = {};
   request->flock_member = kNone;
   free_members_.push_back(number);
 }
@@ -85,12 +91,7 @@ bool Flock::Approves(TimeUs now_us) {
   Choose(now_us);
   SKEIN_CHECK(choice_->member != kNone && !closed_);
   if (choice_->overdue || choice_->approved) return true;
-  const ChunkedHashTree::Candidate best = tree_.Evaluate(members_[choice_->member].handle);
-  const int32_t lost = std::max(0, best.tip_before - best.tip_after);
-  choice_->approved =
-      policy_->ShouldAdd({.batch_size = tree_.num_active(),
-                          .lost_tokens = lost * kBlockTokens * options_.blocks_per_chunk,
-                          .num_peers = best.num_peers});
+  choice_->approved = policy_->ShouldAdd(QuestionOf(choice_->member));
   if (!choice_->approved) {
     closed_ = true;
     ++counters_.stops;
@@ -113,15 +114,82 @@ void Flock::ObserveStep(int64_t num_decode_tokens, int64_t num_prefill_tokens, T
 }
 
 int64_t Flock::tip_tokens() const {
-  return int64_t{tree_.tip_depth()} * kBlockTokens * options_.blocks_per_chunk;
+  return options_.by == FlockBy::kUser ? 0 : int64_t{tree_.tip_depth()} * chunk_tokens();
+}
+
+ChunkHashes Flock::HashesOf(const Sequence& sequence) const {
+  const RequestRecord& request = *sequence.request;
+  if (options_.by == FlockBy::kUser) {
+    // Whoever names no user is alone.
+    const uint64_t words[] = {HashOf(request.request.user),
+                              request.request.user.empty() ? request.id + 1 : 0};
+    return {.num_chunks = 1, .tail = HashWords(words, 0)};
+  }
+  const auto prompt = std::span<const TokenId>(sequence.tokens).first(request.prompt_len);
+  return SubsampleChunks(sequence.blocks.hashes(), prompt, options_.blocks_per_chunk);
+}
+
+ChunkedHashTree::Rank Flock::RankOf(const Member& member) const {
+  const RequestRecord& request = *member.sequence->request;
+  return {.priority = request.urgency.priority,
+          .rank = request.urgency.rank,
+          .arrival = request.arrival};
+}
+
+Flock::RadixView Flock::ViewByTokens() const {
+  RadixView view;
+  for (int32_t i = 0; i < std::ssize(members_); ++i) {
+    const Member& member = members_[i];
+    if (member.handle == kNone) continue;
+    const auto prompt = std::span<const TokenId>(member.sequence->tokens)
+                            .first(member.sequence->request->prompt_len);
+    if (member.active) {
+      view.active.push_back(prompt);
+    } else {
+      view.waiting.push_back({prompt, RankOf(member)});
+      view.members.push_back(i);
+    }
+  }
+  return view;
+}
+
+// The member that is the best companion, or kNone.
+int32_t Flock::FindBest() {
+  if (options_.by == FlockBy::kRadix) {
+    const RadixView view = ViewByTokens();
+    const auto best = FindRadixCompanion(view.active, view.waiting);
+    return best ? view.members[best->index] : kNone;
+  }
+  const std::optional<ChunkedHashTree::Candidate> best = tree_.FindBest();
+  return best ? member_of_[best->request] : kNone;
+}
+
+// What the stop policy is asked of a member that waits.
+StopQuestion Flock::QuestionOf(int32_t number) const {
+  const Member& member = members_[number];
+  if (options_.by == FlockBy::kRadix) {
+    const RadixView view = ViewByTokens();
+    const auto index =
+        static_cast<int32_t>(std::ranges::find(view.members, number) - view.members.begin());
+    const auto one = *FindRadixCompanion(view.active, std::span(view.waiting).subspan(index, 1));
+    return {.batch_size = tree_.num_active(),
+            .lost_tokens = std::max(0, one.tip_before - one.tip_after),
+            .num_peers = CountRadixPeers(view.waiting, index, one.tip_after)};
+  }
+  const ChunkedHashTree::Candidate one = tree_.Evaluate(member.handle);
+  const int32_t lost = std::max(0, one.tip_before - one.tip_after);
+  const int32_t tokens =
+      options_.by == FlockBy::kUser ? member.sequence->request->prompt_len : chunk_tokens();
+  return {
+      .batch_size = tree_.num_active(), .lost_tokens = lost * tokens, .num_peers = one.num_peers};
 }
 
 // The best, unless somebody of its priority is overdue.
 const Flock::Choice& Flock::Choose(TimeUs now_us) {
   if (choice_) return *choice_;
   choice_ = Choice{};
-  if (const std::optional<ChunkedHashTree::Candidate> best = tree_.FindBest()) {
-    choice_->member = member_of_[best->request];
+  choice_->member = FindBest();
+  if (choice_->member != kNone) {
     const int32_t priority = members_[choice_->member].sequence->request->urgency.priority;
     const int32_t overdue = FirstOverdue(priority, now_us);
     choice_->overdue = overdue != kNone;
@@ -144,10 +212,7 @@ int32_t Flock::FirstOverdue(int32_t priority, TimeUs now_us) const {
 // Puts a member into the tree, waiting.
 void Flock::Plant(int32_t number) {
   Member& member = members_[number];
-  const RequestRecord& request = *member.sequence->request;
-  member.handle = tree_.Insert(member.hashes, {.priority = request.urgency.priority,
-                                               .rank = request.urgency.rank,
-                                               .arrival = request.arrival});
+  member.handle = tree_.Insert(member.hashes, RankOf(member));
   if (member.handle >= std::ssize(member_of_)) member_of_.resize(member.handle + 1);
   member_of_[member.handle] = number;
   choice_.reset();

@@ -7,6 +7,7 @@
 
 #include "kv/chunked_hash_tree.h"
 #include "sched/config.h"
+#include "sched/radix_companion.h"
 #include "sched/sequence.h"
 #include "sched/stop_policy.h"
 
@@ -33,7 +34,10 @@ namespace skein {
 // The stop policy's reward: a step counts if it decodes and at most as many prefill tokens share it
 // as decode tokens; its tokens, of both kinds, over its time. They cost the same but in attention,
 // and without the prefill tokens adding anyone would seem to slow down the step that prefills it.
-// Not thread-safe. Allocates nothing while no more requests are in it than were before.
+// For comparisons, companions may also be known by other things (FlockBy). kUser: a request's
+// vector is one chunk, its user's; leaving the batch's user costs the tip as many tokens as the
+// prompt has. kRadix: prompts are compared token by token, in every choice anew. Not thread-safe.
+// Allocates nothing while no more requests are in it than were before (kRadix does).
 class Flock {
  public:
   // `learned`: what the policy continues from, or null.
@@ -60,7 +64,7 @@ class Flock {
 
   int32_t num_waiting() const { return tree_.num_waiting() + static_cast<int32_t>(aside_.size()); }
   int32_t num_active() const { return tree_.num_active(); }
-  // Tokens, in whole chunks, that all of the batch share.
+  // Tokens, in whole chunks, that all of the batch share; 0 with kUser, which does not know.
   int64_t tip_tokens() const;
   struct Counters {
     uint64_t joined = 0;
@@ -89,6 +93,13 @@ class Flock {
     bool active = false;
   };
 
+  // The prompts of the batch and of those that wait and were not passed over.
+  struct RadixView {
+    std::vector<std::span<const int32_t>> active;
+    std::vector<RadixPrompt> waiting;
+    std::vector<int32_t> members;  // of `waiting`
+  };
+
   struct Choice {
     int32_t member = kNone;
     bool overdue = false;
@@ -101,6 +112,12 @@ class Flock {
   void UnlinkWaiting(int32_t member);
   int32_t FirstOverdue(int32_t priority, TimeUs now_us) const;
   const Choice& Choose(TimeUs now_us);
+  ChunkHashes HashesOf(const Sequence& sequence) const;
+  ChunkedHashTree::Rank RankOf(const Member& member) const;
+  RadixView ViewByTokens() const;
+  int32_t FindBest();
+  StopQuestion QuestionOf(int32_t member) const;
+  int32_t chunk_tokens() const { return kBlockTokens * options_.blocks_per_chunk; }
 
   const FlockOptions options_;
   const std::unique_ptr<StopPolicy> policy_;

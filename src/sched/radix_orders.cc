@@ -10,22 +10,27 @@ namespace {
 using Node = RadixTree::Node;
 
 struct Weights {
-  std::unordered_map<const Node*, int64_t> below;  // waiting requests at and under a node
+  // Waiting requests at and under a node: how many, and the first.
+  struct Weight {
+    int64_t count = 0;
+    int32_t first = 0;
+  };
+  std::unordered_map<const Node*, Weight> below;
   std::unordered_map<const Node*, std::vector<int32_t>> at;
 
-  int64_t Of(const Node* node) const {
-    const auto found = below.find(node);
-    return found == below.end() ? 0 : found->second;
+  // The heavier first; ties by arrival.
+  bool Before(const Node* a, const Node* b) const {
+    const Weight &x = below.at(a), &y = below.at(b);
+    return x.count != y.count ? x.count > y.count : x.first < y.first;
   }
 };
 
 void Visit(const Node& node, const Weights& weights, std::vector<int32_t>* order) {
   std::vector<const Node*> children;
   for (const auto& [token, child] : node.children) {
-    if (weights.Of(child.get()) > 0) children.push_back(child.get());
+    if (weights.below.contains(child.get())) children.push_back(child.get());
   }
-  std::ranges::stable_sort(children, std::ranges::greater{},
-                           [&](const Node* child) { return weights.Of(child); });
+  std::ranges::sort(children, [&](const Node* a, const Node* b) { return weights.Before(a, b); });
   for (const Node* child : children) Visit(*child, weights, order);
   if (const auto found = weights.at.find(&node); found != weights.at.end()) {
     order->insert(order->end(), found->second.begin(), found->second.end());
@@ -51,7 +56,9 @@ std::vector<int32_t> DfsWeightOrder(const RadixTree& cached,
   for (int32_t i = 0; i < std::ssize(waiting); ++i) {
     const Node* node = cached.Match(waiting[i]).node;
     weights.at[node].push_back(i);
-    for (; node != nullptr; node = node->parent) ++weights.below[node];
+    for (; node != nullptr; node = node->parent) {
+      if (++weights.below[node].count == 1) weights.below[node].first = i;
+    }
   }
   std::vector<int32_t> order;
   Visit(cached.root(), weights, &order);

@@ -18,7 +18,8 @@ std::vector<int32_t> LpmOrder(const RadixTree& cached,
                               std::span<const std::span<const int32_t>> waiting);
 
 // Depth-first over the tree of cached prefixes, the child with the most waiting requests below it
-// first; the requests of a node after those of its children, by arrival.
+// first, ties by the first of these; the requests of a node after those of its children, by
+// arrival.
 std::vector<int32_t> DfsWeightOrder(const RadixTree& cached,
                                     std::span<const std::span<const int32_t>> waiting);
 

@@ -70,9 +70,10 @@ std::string PlanMembers(const StepPlan& plan) {
 // The names of the choices, in the order of their enums.
 constexpr std::string_view kSharings[] = {"whole", "chunked", "preempt-layer", "preempt-op"};
 constexpr std::string_view kGranularities[] = {"op-tile", "op", "layer", "chunk", "none"};
-constexpr std::string_view kDecodeSets[] = {"static", "fill", "flock"};
-constexpr std::string_view kOrders[] = {"fcfs", "fair",  "srjf", "srjf-calibrated",
-                                        "edf",  "d-edf", "s-edf"};
+constexpr std::string_view kDecodeSets[] = {"static", "fill", "flock", "dynamic"};
+constexpr std::string_view kOrders[] = {"fcfs",  "fair",  "srjf", "srjf-calibrated", "edf",
+                                        "d-edf", "s-edf", "lpm",  "dfs-weight"};
+constexpr std::string_view kFlockBys[] = {"prefix", "radix", "user"};
 constexpr std::string_view kBatchings[] = {"single", "budget", "slo-aware"};
 constexpr std::string_view kJcts[] = {"proxy", "model"};
 constexpr std::string_view kExecutions[] = {"plain", "hybrid"};
@@ -109,19 +110,20 @@ std::string Learned(const SchedulerConfig& config) {
 }  // namespace
 
 void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
-  *out_ << fmt::format(
-               R"({{"event":"start",{},"num_kv_blocks":{},)"
-               R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},)"
-               R"("num_adapters":{},"prefix_caching":{},"max_whole_prompt_len":{},)"
-               R"("force_decode_path":{},"forests":{},"max_prefix_wait_us":{},)"
-               R"("contiguous_kv":{},)"
-               R"("flock_stop":"{}","flock_seed":{},"flock_max_wait_us":{},"flock_table":{}}})",
-               ChoiceMembers(config), config.num_kv_blocks, config.max_model_len,
-               config.max_num_seqs, config.max_num_batched_tokens, config.num_adapters,
-               config.prefix_caching, config.max_whole_prompt_len, config.force_decode_path,
-               config.forests, config.max_prefix_wait_us, config.contiguous_kv,
-               NameOf(config.flock.stop.rule), config.flock.stop.seed, config.flock.max_wait_us,
-               Learned(config))
+  *out_ << fmt::format(R"({{"event":"start",{},"num_kv_blocks":{},)"
+                       R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},)"
+                       R"("num_adapters":{},"prefix_caching":{},"max_whole_prompt_len":{},)"
+                       R"("force_decode_path":{},"forests":{},"max_prefix_wait_us":{},)"
+                       R"("contiguous_kv":{},"dynamic_step_us":{},)"
+                       R"("flock_by":"{}","flock_stop":"{}","flock_constants":"{}",)"
+                       R"("flock_seed":{},"flock_max_wait_us":{},"flock_table":{}}})",
+                       ChoiceMembers(config), config.num_kv_blocks, config.max_model_len,
+                       config.max_num_seqs, config.max_num_batched_tokens, config.num_adapters,
+                       config.prefix_caching, config.max_whole_prompt_len, config.force_decode_path,
+                       config.forests, config.max_prefix_wait_us, config.contiguous_kv,
+                       config.dynamic_step_us, NameOf(kFlockBys, config.flock.by),
+                       NameOf(config.flock.stop.rule), StopConstants(config.flock.stop),
+                       config.flock.stop.seed, config.flock.max_wait_us, Learned(config))
         << '\n';
 }
 

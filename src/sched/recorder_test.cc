@@ -37,6 +37,11 @@ StepResults EmptyResults(const StepPlan& plan) {
 EngineConfig TightConfig(const char* preset) {
   EngineConfig config;
   config.preset = preset;
+  if (preset == std::string_view("dynamic")) {  // no preset's
+    config.preset = "vllm-fcfs";
+    config.decode_set = "dynamic";
+    config.dynamic_step_ms = 1;
+  }
   if (preset == std::string_view("preempt-op")) {
     config.preset = "paged-fcfs";
     config.sharing = preset;
@@ -127,6 +132,14 @@ std::string RecordRun(uint64_t seed, const char* preset) {
   return log.str();
 }
 
+StopOptions StopOptionsOf(const json& event) {
+  StopOptions options;
+  options.rule = ParseStopRule(event["flock_stop"].get<std::string>()).value();
+  options.seed = event["flock_seed"];
+  EXPECT_TRUE(SetStopConstants(event["flock_constants"].get<std::string>(), &options).ok());
+  return options;
+}
+
 SchedulerConfig ConfigOf(const json& event) {
   const json& cost = event["cost"];
   return {.sharing = event["sharing"] == "whole"        ? Sharing::kWhole
@@ -134,15 +147,18 @@ SchedulerConfig ConfigOf(const json& event) {
                                                         : Sharing::kChunked,
           .max_suspended_steps = event["max_suspended_steps"],
           .max_suspended_us = event["max_suspended_us"],
-          .decode_set = event["decode_set"] == "static"  ? DecodeSet::kStatic
-                        : event["decode_set"] == "flock" ? DecodeSet::kFlock
-                                                         : DecodeSet::kFill,
+          .decode_set = event["decode_set"] == "static"    ? DecodeSet::kStatic
+                        : event["decode_set"] == "flock"   ? DecodeSet::kFlock
+                        : event["decode_set"] == "dynamic" ? DecodeSet::kDynamic
+                                                           : DecodeSet::kFill,
           .order = event["order"] == "fair"              ? Order::kFair
                    : event["order"] == "srjf"            ? Order::kSrjf
                    : event["order"] == "srjf-calibrated" ? Order::kSrjfCalibrated
                    : event["order"] == "edf"             ? Order::kEdf
                    : event["order"] == "d-edf"           ? Order::kDeadlineEdf
                    : event["order"] == "s-edf"           ? Order::kSlackEdf
+                   : event["order"] == "lpm"             ? Order::kLpm
+                   : event["order"] == "dfs-weight"      ? Order::kDfsWeight
                                                          : Order::kFcfs,
           .execution = event["execution"] == "hybrid" ? Execution::kHybrid : Execution::kPlain,
           .retention = event["retention"] == "prefix" ? Retention::kPrefix
@@ -157,8 +173,11 @@ SchedulerConfig ConfigOf(const json& event) {
           .default_slo_us = event["default_slo_us"],
           .max_late_us = event["max_late_us"],
           .slo_batch_tokens = event["slo_batch_tokens"],
-          .flock = {.stop = {.rule = ParseStopRule(event["flock_stop"].get<std::string>()).value(),
-                             .seed = event["flock_seed"]},
+          .dynamic_step_us = event["dynamic_step_us"],
+          .flock = {.stop = StopOptionsOf(event),
+                    .by = event["flock_by"] == "radix"  ? FlockBy::kRadix
+                          : event["flock_by"] == "user" ? FlockBy::kUser
+                                                        : FlockBy::kPrefix,
                     .max_wait_us = event["flock_max_wait_us"]},
           .forests = event["forests"],
           .max_prefix_wait_us = event["max_prefix_wait_us"],
@@ -239,8 +258,9 @@ std::string Replay(const std::string& log) {
 TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
   int num_with_resumes = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    for (const char* preset : {"prelude", "vllm-fcfs", "request-level", "feather", "prefill-only",
-                               "preempt-op", "distserve"}) {
+    for (const char* preset :
+         {"prelude", "vllm-fcfs", "request-level", "feather", "prefill-only", "sglang-lpm",
+          "sglang-dfs-weight", "dynamic", "preempt-op", "distserve"}) {
       SCOPED_TRACE(preset + std::string(" seed ") + std::to_string(seed));
       const std::string log = RecordRun(seed, preset);
       EXPECT_NE(log.find("\"class\":\"mixed\""), std::string::npos);

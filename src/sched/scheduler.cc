@@ -92,6 +92,9 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserve
   if (config.decode_set == DecodeSet::kFlock) {
     flock_.emplace(config.flock, config.flock_learned.get());
   }
+  if (config.decode_set == DecodeSet::kDynamic) {
+    dynamic_.emplace(config.num_kv_blocks, config.max_num_seqs, config.dynamic_step_us);
+  }
   for (SchedulerObserver* observer : observers_) observer->OnStart(config_);
 }
 
@@ -205,7 +208,7 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
   for (SchedulerObserver* observer : observers_) observer->OnComplete(*results, now_us);
   in_flight_ = false;
   ObserveStep(now_us);
-  ObserveFlock(now_us);
+  ObserveDecodeSet(now_us);
   if (step_prefills_.empty()) {
     decode_step_us_ = StepTimeUs(now_us);
     decoded_us_ = now_us;
@@ -426,6 +429,7 @@ void Scheduler::NoteEnd(RequestRecord* request, int32_t sample) {
   if (config_.order == Order::kFair) fair_queue_.Leave(request->request);
   slack_.Watch(request->sequences.front().get(), SlackOrder::kNever);
   if (flock_) flock_->Leave(request);
+  if (dynamic_) ObserveEnd(*request);
   ++(request->execution_class == ExecutionClass::kOneShot ? stats_.requests_oneshot
                                                           : stats_.requests_decode);
   ended_.push_back(request->id);

@@ -10,6 +10,7 @@
 #include "kv/block_manager.h"
 #include "sched/config.h"
 #include "sched/cost_model.h"
+#include "sched/dynamic_batch.h"
 #include "sched/fair_queue.h"
 #include "sched/flock.h"
 #include "sched/jct_order.h"
@@ -175,6 +176,7 @@ class Scheduler {
   Sequence* NextOfBatch(bool want_oneshot, bool want_decode);
   Sequence* NextHead(bool want_oneshot, bool want_decode);
   Sequence* NextOfFlock();
+  int32_t NumFreeSlots() const;
   const Sequence* ExpectedDecode();
   Planned PlanHead(Sequence* head, TimeUs now_us);
   // Whether the step may take no further request's prefill work.
@@ -263,7 +265,7 @@ class Scheduler {
   // Whether the place of a waiting request, or what it is taken to cost, depends on the cache.
   bool Calibrates() const {
     return config_.order == Order::kSrjfCalibrated || config_.order == Order::kSlackEdf ||
-           config_.batching == Batching::kSloAware;
+           config_.order == Order::kLpm || config_.batching == Batching::kSloAware;
   }
   Urgency UrgencyOf(Sequence* sequence, TimeUs now_us);
   int64_t JctRankOf(const Sequence& sequence, int32_t num_cached) const;
@@ -274,11 +276,12 @@ class Scheduler {
   void FollowMoments(TimeUs now_us);
   void HoldRanks();
   void ReleaseRanks(std::span<const StepRow> prefills, TimeUs ran_us, TimeUs now_us);
+  void OrderDepthFirst();
   void Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us);
   void Relocate(Sequence* sequence, TimeUs now_us);
   void ObserveStep(TimeUs now_us);
   void NotePrediction(const Sequence& sequence, TimeUs now_us);
-  void ObserveFlock(TimeUs now_us);
+  void ObserveDecodeSet(TimeUs now_us);
 
   // Completing.
   void CompleteRow(const StepRow& row, const ResultSpans& results, TimeUs now_us);
@@ -301,6 +304,7 @@ class Scheduler {
   void CancelLive(RequestRecord* request, int32_t sample, TimeUs now_us);
   void ReleaseSlots(Sequence* sequence, int32_t count);
   void NoteEnd(RequestRecord* request, int32_t sample);
+  void ObserveEnd(const RequestRecord& request);
   void Sweep();
   SampleOutput& Emit(const RequestRecord& request, int32_t sample, bool now);
   void InsertRunning(Sequence* sequence);
@@ -311,7 +315,8 @@ class Scheduler {
   std::unordered_map<RequestId, std::unique_ptr<RequestRecord>> requests_;
   WaitingSets waiting_;
   FairQueue fair_queue_;
-  std::optional<Flock> flock_;  // the Decode-class requests, with the decode set `flock`
+  std::optional<Flock> flock_;           // the Decode-class requests, with the decode set `flock`
+  std::optional<DynamicBatch> dynamic_;  // with the decode set `dynamic`
   JctOrder jct_order_;
   SlackOrder slack_;  // of requests whose prompts are not computed
   CostModel cost_;

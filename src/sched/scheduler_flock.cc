@@ -1,5 +1,8 @@
 // The part of Scheduler's planning that chooses who joins the decode batch: by order, or, with the
-// decode set `flock`, by what is shared (sched/flock.h).
+// decode set `flock`, by what is shared (sched/flock.h); and how many, with the decode set
+// `dynamic` (sched/dynamic_batch.h).
+
+#include <algorithm>
 
 #include "sched/scheduler.h"
 
@@ -18,7 +21,7 @@ Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode) {
 
 // The best companion that can be admitted now, if the stop rule agrees.
 Sequence* Scheduler::NextOfFlock() {
-  const int32_t num_free_slots = config_.max_num_seqs - slots_used_;
+  const int32_t num_free_slots = NumFreeSlots();
   if (num_free_slots == 0) return nullptr;
   int32_t num_blocks = blocks_.num_available();
   for (const auto& trunk : trunks_) {  // admitting it gives them up
@@ -45,12 +48,32 @@ const Sequence* Scheduler::ExpectedDecode() {
   return next != nullptr && flock_->Approves(planned_us_) ? next : nullptr;
 }
 
-// Rewards the stop rule for the step that has ended.
-void Scheduler::ObserveFlock(TimeUs now_us) {
-  if (!flock_) return;
+// For samples that are not running; 0 or less: none may join. Whoever comes first runs, whatever
+// the limit.
+int32_t Scheduler::NumFreeSlots() const {
+  const bool limited = dynamic_ && slots_used_ > 0;
+  return (limited ? dynamic_->limit() : config_.max_num_seqs) - slots_used_;
+}
+
+// Tells the decode set how long the step took that has ended.
+void Scheduler::ObserveDecodeSet(TimeUs now_us) {
+  if (!flock_ && !dynamic_) return;
   int64_t num_prefill_tokens = 0;
   for (const StepRow& row : step_prefills_) num_prefill_tokens += row.num_tokens;
-  flock_->ObserveStep(std::ssize(step_decodes_), num_prefill_tokens, StepTimeUs(now_us));
+  const int64_t num_decodes = std::ssize(step_decodes_);
+  if (flock_) flock_->ObserveStep(num_decodes, num_prefill_tokens, StepTimeUs(now_us));
+  // With prompts in it too: whoever decodes waits for them.
+  if (dynamic_ && num_decodes > 0) dynamic_->ObserveStep(num_decodes, StepTimeUs(now_us));
+}
+
+// What a request held that has ended.
+void Scheduler::ObserveEnd(const RequestRecord& request) {
+  if (request.execution_class == ExecutionClass::kOneShot || !request.scheduled) return;
+  for (const auto& sequence : request.sequences) {
+    const int32_t num_shared = sequence->sample == 0 ? request.cached_tokens : request.prompt_len;
+    const int32_t num_blocks = BlocksFor(std::ssize(sequence->tokens)) - num_shared / kBlockTokens;
+    dynamic_->ObserveRequest(std::max(1, num_blocks));
+  }
 }
 
 }  // namespace skein

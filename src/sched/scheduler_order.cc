@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "sched/depth_first.h"
 #include "sched/scheduler.h"
 
 namespace skein {
@@ -23,6 +24,10 @@ Urgency Scheduler::UrgencyOf(Sequence* sequence, TimeUs now_us) {
     case Order::kSrjf:
     case Order::kSrjfCalibrated:
       return {.priority = request.priority, .rank = JctRankOf(*sequence, num_cached)};
+    case Order::kLpm:
+      return {.priority = request.priority, .rank = -num_cached};
+    case Order::kDfsWeight:  // ranked when the next round begins
+      return {.priority = request.priority};
     case Order::kEdf:
     case Order::kDeadlineEdf:
     case Order::kSlackEdf:  // the priority is in the deadline
@@ -113,6 +118,8 @@ void Scheduler::Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
   request->num_missing = static_cast<int32_t>(sequence->tokens.size()) - num_cached;
   if (config_.order == Order::kSrjfCalibrated) {
     request->urgency.rank = JctRankOf(*sequence, num_cached);
+  } else if (config_.order == Order::kLpm) {
+    request->urgency.rank = -num_cached;
   } else if (OrdersByDeadline()) {
     request->urgency.rank = SlackRankOf(sequence, num_cached, now_us);
   }
@@ -125,6 +132,32 @@ void Scheduler::Relocate(Sequence* sequence, TimeUs now_us) {
   watch_.Erase(sequence);
   Reorder(sequence, NumCachedNow(*sequence), now_us);
   if (sequence->trunk == nullptr && IsWatched(*sequence)) watch_.Insert(sequence, blocks_);
+}
+
+// Ranks all who wait for the first time anew, as order dfs-weight does in each round.
+// REQUIRES: nobody is deferred.
+void Scheduler::OrderDepthFirst() {
+  std::vector<CachedPath> paths;
+  std::vector<Sequence*> sequences;
+  for (const auto& [id, request] : requests_) {
+    Sequence* sequence = request->sequences.front().get();
+    if (sequence->state != SequenceState::kWaiting) continue;
+    const int32_t num_cached = NumCachedBlocks(*sequence, blocks_);
+    paths.push_back({.hashes = sequence->blocks.hashes().blocks().first(num_cached),
+                     .arrival = request->arrival,
+                     .index = static_cast<int32_t>(sequences.size())});
+    sequences.push_back(sequence);
+  }
+  RankDepthFirst(paths);
+  for (const CachedPath& path : paths) {
+    Sequence* sequence = sequences[path.index];
+    if (sequence->request->urgency.rank == path.rank) continue;
+    watch_.Erase(sequence);
+    waiting_.Erase(sequence);
+    sequence->request->urgency.rank = path.rank;
+    waiting_.Insert(sequence);
+    if (sequence->trunk == nullptr && IsWatched(*sequence)) watch_.Insert(sequence, blocks_);
+  }
 }
 
 // Corrects the cost model by the step that has ended; a new version orders all anew whose prompts

@@ -27,6 +27,7 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
           .max_own_blocks;
   Recalibrate();
   FollowMoments(now_us);
+  if (config_.order == Order::kDfsWeight) OrderDepthFirst();
   if (!PlanDueDecodes(now_us)) {
     const auto suspended = FirstSuspended(now_us);
     bound_.reset();
@@ -136,8 +137,7 @@ void Scheduler::ReclaimForDecodes() {
   }
   if (num_reclaimable == 0) return;
   const Sequence* next = ExpectedDecode();
-  if (next != nullptr && MayJoin(*next) &&
-      next->slots_needed() <= config_.max_num_seqs - slots_used_) {
+  if (next != nullptr && MayJoin(*next) && next->slots_needed() <= NumFreeSlots()) {
     const int32_t with_next = num_needed + NeedOf(*next).num_blocks;
     if (with_next <= blocks_.num_available() + num_reclaimable) num_needed = with_next;
   }
@@ -150,7 +150,7 @@ int32_t Scheduler::DecodeReserve() {
   if (config_.contiguous_kv) return 0;  // one after the other, in order
   const Sequence* next = ExpectedDecode();
   if (next == nullptr || !MayJoin(*next) || preempted_in_round_) return 0;
-  if (next->slots_needed() > config_.max_num_seqs - slots_used_) return 0;
+  if (next->slots_needed() > NumFreeSlots()) return 0;
   if (next != reserved_for_) {
     reserved_for_ = next;
     num_reserved_ = NeedOf(*next).num_blocks;
@@ -225,7 +225,7 @@ void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bo
     if (head == nullptr || !MayJoin(*head)) return;
     if (bound && !(head->key() < *bound)) return;
     walked_to_ = head->key();
-    if (head->slots_needed() > config_.max_num_seqs - slots_used_) {
+    if (head->slots_needed() > NumFreeSlots()) {
       want_decode = false;
     } else if (!CompatibleWithStep(*head)) {
       want_oneshot = false;

@@ -122,7 +122,7 @@ std::vector<Scheduler::SuspendedStep>::iterator Scheduler::FirstSuspended(TimeUs
 
 // Whether it finds a slot and blocks while those of suspended steps are taken.
 bool Scheduler::CouldBegin(const Sequence& sequence) const {
-  if (!MayJoin(sequence) || sequence.slots_needed() > config_.max_num_seqs - slots_used_) {
+  if (!MayJoin(sequence) || sequence.slots_needed() > NumFreeSlots()) {
     return false;
   }
   if (sequence.trunk != nullptr && sequence.trunk->suspended) return false;

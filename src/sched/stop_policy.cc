@@ -1,6 +1,10 @@
 #include "sched/stop_policy.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -44,6 +48,7 @@ class LearnedStop : public StopPolicy {
   bool ShouldAdd(const StopQuestion& question) final {
     if (question.batch_size == 0) return true;
     const int32_t state = StopState(question).index();
+    if (!options_.learn) return IsBetterToAdd(table_.cells[state]);
     const StopTable::Action action = Choose(table_.cells[state]);
     if (pending_.size() < kMaxPending) {
       if (building_) pending_.back().next_state = state;
@@ -55,11 +60,16 @@ class LearnedStop : public StopPolicy {
     return action == StopTable::kAdd;
   }
 
+  static bool IsBetterToAdd(const StopTable::Cells& cells) {
+    const StopTable::Cell &add = cells[StopTable::kAdd], &stop = cells[StopTable::kStop];
+    return add.count == 0 || stop.count == 0 || add.value >= stop.value;
+  }
+
   void EndBuilding() final { building_ = false; }
 
   void Reward(double tokens_per_s) final {
     building_ = false;
-    if (pending_.empty()) return;
+    if (pending_.empty()) return;  // so too where nothing is to be learned
     table_.best_reward = std::max(table_.best_reward, tokens_per_s);
     table_.num_decisions += std::ssize(pending_);
     ++table_.num_batches;
@@ -148,7 +158,87 @@ class QLearningStop final : public LearnedStop {
   Random random_;
 };
 
+// A constant: a member of StopOptions, as a number.
+struct Constant {
+  std::string_view name;
+  double low, high;
+  bool whole;
+  double (*get)(const StopOptions& options);
+  void (*set)(StopOptions* options, double value);
+};
+
+template <auto Member>
+constexpr Constant MakeConstant(std::string_view name, double low, double high) {
+  using Value = std::remove_cvref_t<decltype(std::declval<StopOptions>().*Member)>;
+  return {name,
+          low,
+          high,
+          std::is_integral_v<Value>,
+          [](const StopOptions& options) { return static_cast<double>(options.*Member); },
+          [](StopOptions* options, double value) { options->*Member = static_cast<Value>(value); }};
+}
+
+constexpr double kMaxTokens = 1 << 30;
+constexpr std::array<Constant, 11> kConstants = {
+    MakeConstant<&StopOptions::max_lost_tokens>("max-lost", 0, kMaxTokens),
+    MakeConstant<&StopOptions::small_batch>("small-batch", 0, kMaxTokens),
+    MakeConstant<&StopOptions::max_lost_tokens_small>("max-lost-small", 0, kMaxTokens),
+    MakeConstant<&StopOptions::max_lost_tokens_peers>("max-lost-peers", 0, kMaxTokens),
+    MakeConstant<&StopOptions::exploration>("exploration", 0, 100),
+    MakeConstant<&StopOptions::alpha>("alpha", 0, 1),
+    MakeConstant<&StopOptions::gamma>("gamma", 0, 1),
+    MakeConstant<&StopOptions::epsilon_start>("epsilon-start", 0, 1),
+    MakeConstant<&StopOptions::epsilon_decay>("epsilon-decay", 0, 1),
+    MakeConstant<&StopOptions::epsilon_floor>("epsilon-floor", 0, 1),
+    MakeConstant<&StopOptions::learn>("learn", 0, 1)};
+
+Status Refuse(std::string message) {
+  return {StatusCode::kInvalidArgument, std::move(message), "flock_constants"};
+}
+
+Status SetConstant(std::string_view text, StopOptions* options) {
+  const size_t equals = std::min(text.find('='), text.size());
+  const std::string_view name = text.substr(0, equals);
+  const auto constant = std::ranges::find(kConstants, name, &Constant::name);
+  if (constant == kConstants.end()) {
+    std::string known;
+    for (const Constant& one : kConstants) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", one.name);
+    }
+    return Refuse(fmt::format("flock_constants has '{}', must be name=value of: {}", text, known));
+  }
+  const std::string_view number = text.substr(std::min(equals + 1, text.size()));
+  double value = -1;
+  const auto [end, error] = std::from_chars(number.begin(), number.end(), value);
+  const bool read = error == std::errc() && end == number.end();
+  if (!read || !(value >= constant->low && value <= constant->high) ||
+      (constant->whole && value != std::floor(value))) {
+    return Refuse(fmt::format("flock_constants: {} is '{}', must be {} in [{}, {}]", name, number,
+                              constant->whole ? "an integer" : "a number", constant->low,
+                              constant->high));
+  }
+  constant->set(options, value);
+  return Status::Ok();
+}
+
 }  // namespace
+
+Status SetStopConstants(std::string_view text, StopOptions* options) {
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    SKEIN_RETURN_IF_ERROR(SetConstant(text.substr(0, comma), options));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return Status::Ok();
+}
+
+std::string StopConstants(const StopOptions& options) {
+  std::string text;
+  for (const Constant& constant : kConstants) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", constant.name, constant.get(options));
+  }
+  return text;
+}
 
 std::unique_ptr<StopPolicy> MakeStopPolicy(const StopOptions& options, const StopTable* learned) {
   switch (options.rule) {

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 
+#include "base/result.h"
 #include "sched/stop_table.h"
 
 namespace skein {
@@ -11,6 +14,9 @@ namespace skein {
 // and the tests of the learned ones show how far they may be moved and what happens beyond.
 struct StopOptions {
   StopRule rule = StopRule::kBandit;
+  // bandit, q-learning: false keeps to what was learned before. A question gets the answer of the
+  // greater value, yes where either is unknown, and nothing is learned.
+  bool learn = true;
   uint64_t seed = 0;  // of Q-learning's random decisions
 
   // heuristic: losing this much of the common prefix is always worth a request more (a question of
@@ -42,6 +48,12 @@ struct StopOptions {
   double epsilon_decay = 0.98;
   double epsilon_floor = 0.001;
 };
+
+// Sets constants by name, "max-lost=64,exploration=0.2" (see StopConstants); an empty text sets
+// nothing. Fails with kInvalidArgument, naming the constant and what is allowed.
+Status SetStopConstants(std::string_view text, StopOptions* options);
+// All of them, in that form: what SetStopConstants makes the same options of.
+std::string StopConstants(const StopOptions& options);
 
 // Decides whether the best companion joins the batch. A batch is built by questions,
 //

@@ -348,5 +348,53 @@ TEST(StopRule, NamesAndBack) {
             "flock_stop is 'often', must be one of: never, heuristic, bandit, q-learning");
 }
 
+TEST(StopConstants, AreSetByName) {
+  StopOptions options;
+  ASSERT_TRUE(SetStopConstants("", &options).ok());
+  EXPECT_EQ(StopConstants(options), StopConstants(StopOptions()));
+  ASSERT_TRUE(SetStopConstants("max-lost=64,exploration=0.25,learn=0", &options).ok());
+  EXPECT_EQ(options.max_lost_tokens, 64);
+  EXPECT_EQ(options.exploration, 0.25);
+  EXPECT_FALSE(options.learn);
+  StopOptions again;
+  ASSERT_TRUE(SetStopConstants(StopConstants(options), &again).ok());
+  EXPECT_EQ(StopConstants(again), StopConstants(options));
+}
+
+TEST(StopConstants, WrongOnesAreNamed) {
+  const auto message = [](const char* text) {
+    StopOptions options;
+    return SetStopConstants(text, &options).message();
+  };
+  EXPECT_EQ(message("max-lost=1.5"),
+            "flock_constants: max-lost is '1.5', must be an integer in [0, 1073741824]");
+  EXPECT_EQ(message("gamma="), "flock_constants: gamma is '', must be a number in [0, 1]");
+  EXPECT_EQ(message("alpha=nan"), "flock_constants: alpha is 'nan', must be a number in [0, 1]");
+  EXPECT_NE(message("beta=1").find("must be name=value of: max-lost, "), std::string::npos);
+  EXPECT_NE(message("alpha=1,,").find("has ''"), std::string::npos);
+}
+
+TEST(StopPolicy, WithoutLearningItKeepsToWhatItKnows) {
+  for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
+    StopTable table;
+    table.rule = rule;
+    const StopQuestion bad = {.batch_size = 10, .lost_tokens = 1000, .num_peers = 1};
+    const StopQuestion good = {.batch_size = 10, .lost_tokens = 1000, .num_peers = 100};
+    table.cells[StopState(bad).index()] = {{{5, 200.0}, {5, 100.0}}};
+    table.cells[StopState(good).index()] = {{{5, 100.0}, {5, 200.0}}};
+    StopOptions options = OptionsOf(rule);
+    options.learn = false;
+    const auto policy = MakeStopPolicy(options, &table);
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_FALSE(policy->ShouldAdd(bad));
+      EXPECT_TRUE(policy->ShouldAdd(good));
+      EXPECT_TRUE(policy->ShouldAdd({.batch_size = 3}));  // unknown
+      policy->EndBuilding();
+      policy->Reward(1e6);
+    }
+    EXPECT_EQ(*policy->table(), table);
+  }
+}
+
 }  // namespace
 }  // namespace skein

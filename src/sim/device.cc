@@ -103,6 +103,7 @@ Result<DeviceDescription> ParseDevice(const std::string& text) {
   SKEIN_RETURN_IF_ERROR(ReadNumber(json, "memory_gb", true, &memory_gb));
   SKEIN_RETURN_IF_ERROR(
       ReadNumber(json, "bandwidth_efficiency", false, &device.bandwidth_efficiency));
+  SKEIN_RETURN_IF_ERROR(ReadNumber(json, "cache_mb", false, &device.cache_mb));
   SKEIN_RETURN_IF_ERROR(ReadNumber(json, "launch_us", false, &device.launch_us));
   SKEIN_RETURN_IF_ERROR(ReadNumber(json, "step_us", false, &device.step_us));
   SKEIN_RETURN_IF_ERROR(ReadNumber(json, "row_us", false, &device.row_us));
@@ -138,6 +139,7 @@ std::string DeviceToJson(const DeviceDescription& device) {
   json["bandwidth_gbps"] = device.bandwidth_gbps;
   json["bandwidth_efficiency"] = device.bandwidth_efficiency;
   json["memory_gb"] = static_cast<double>(device.memory_bytes) / 1e9;
+  json["cache_mb"] = device.cache_mb;
   json["launch_us"] = device.launch_us;
   json["step_us"] = device.step_us;
   json["row_us"] = device.row_us;

@@ -21,6 +21,7 @@ struct DeviceDescription {
   double bandwidth_gbps = 0;             // of memory
   double bandwidth_efficiency = 1;
   int64_t memory_bytes = 0;
+  double cache_mb = 0;         // of the last level, 10^6 bytes; see KvReading::kCached
   double launch_us = 0;        // for each operator
   double step_us = 0;          // for each step
   double row_us = 0;           // for each row of a step

@@ -39,7 +39,9 @@ SimExecutor::SimExecutor(StepCost cost, VirtualClock* clock, int32_t vocab_size)
 
 std::unique_ptr<Task> SimExecutor::Begin(const StepPlan& plan) {
   auto task = std::make_unique<SimTask>();
-  task->duration_us = std::max<TimeUs>(1, std::llround(cost_.StepUs(plan)));
+  const KvReads reads = CountKvReads(DecodesOf(plan));
+  kv_reads_.Add(reads);
+  task->duration_us = std::max<TimeUs>(1, std::llround(cost_.StepUs(plan, reads)));
   const auto add = [&](const std::vector<PlanRow>& rows) {
     for (const PlanRow& row : rows) AddResults(row, &task->results);
   };

@@ -34,6 +34,8 @@ class SimExecutor final : public Executor {
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;
 
+  const KvReadTotals& kv_reads() const { return kv_reads_; }
+
  private:
   TimeUs BoundaryUs(TimeUs duration_us) const;
   void AddResults(const PlanRow& row, StepResults* results) const;
@@ -41,6 +43,7 @@ class SimExecutor final : public Executor {
   const StepCost cost_;
   VirtualClock* const clock_;
   const int32_t vocab_size_;
+  KvReadTotals kv_reads_;
   Granularity granularity_ = Granularity::kNone;
   TimeUs next_signal_us_ = kNever;
 };

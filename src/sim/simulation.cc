@@ -9,14 +9,15 @@
 
 namespace skein {
 
-Simulation::Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock)
-    : config_(config), executor_(executor), clock_(clock) {
+Simulation::Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock,
+                       std::vector<SchedulerObserver*> observers)
+    : config_(config), executor_(executor), clock_(clock), observers_(std::move(observers)) {
   executor->set_granularity(Preempts(config.sharing) ? config.granularity : Granularity::kNone);
 }
 
 SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbacks,
                            int32_t concurrency) {
-  EngineCore core(config_, executor_, clock_, {}, [](RequestId) {});
+  EngineCore core(config_, executor_, clock_, observers_, [](RequestId) {});
   SimOutcome outcome;
   RequestId next_id = 0;
   int64_t num_running = 0;

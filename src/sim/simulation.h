@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "sched/config.h"
+#include "sched/observer.h"
 #include "sim/sim_executor.h"
 #include "skein/engine.h"
 
@@ -37,8 +39,9 @@ class Simulation {
     std::function<void(int64_t index, const Status& status)> on_refused;
   };
 
-  // `executor` and `clock`, which it moves, outlive this.
-  Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock);
+  // `executor`, `clock`, which it moves, and the observers outlive this.
+  Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock,
+             std::vector<SchedulerObserver*> observers = {});
 
   // With `concurrency` > 0 arrival times do not count: so many requests run at a time.
   SimOutcome Run(const ArrivalSource& source, const Callbacks& callbacks, int32_t concurrency = 0);
@@ -47,6 +50,7 @@ class Simulation {
   const SchedulerConfig config_;
   SimExecutor* const executor_;
   VirtualClock* const clock_;
+  const std::vector<SchedulerObserver*> observers_;
 };
 
 }  // namespace skein

@@ -17,15 +17,16 @@ Status Refuse(const char* field, std::string message) {
 }  // namespace
 
 StepCost::StepCost(const DeviceDescription& device, const ModelShape& shape,
-                   const Parallelism& parallelism)
+                   const Parallelism& parallelism, KvReading reading)
     : device_(device),
       shape_(shape),
       parallelism_(parallelism),
+      reading_(reading),
       peak_flops_per_us_(device.tflops.at(shape.weight_type) * 1e6),
       bytes_per_us_(device.bandwidth_gbps * device.bandwidth_efficiency * 1e3) {}
 
 Result<StepCost> StepCost::Make(const DeviceDescription& device, const ModelShape& shape,
-                                const Parallelism& parallelism) {
+                                const Parallelism& parallelism, KvReading reading) {
   if (!device.tflops.contains(shape.weight_type)) {
     return Refuse("weight-type", fmt::format("device {} has no peak for weights in {}", device.name,
                                              shape.weight_type));
@@ -41,7 +42,7 @@ Result<StepCost> StepCost::Make(const DeviceDescription& device, const ModelShap
   if (parallelism.tensor * parallelism.pipeline > 1 && device.link_gbps == 0) {
     return Refuse("tp", fmt::format("device {} has no link to others (link_gbps)", device.name));
   }
-  return StepCost(device, shape, parallelism);
+  return StepCost(device, shape, parallelism, reading);
 }
 
 int64_t StepCost::KvBytes(double utilization, int64_t reserved_bytes) const {
@@ -60,18 +61,50 @@ double StepCost::ProductUs(double rows, double in, double out, double bytes_per_
   return std::max(flops / (peak_flops_per_us_ * share), bytes / bytes_per_us_) + device_.launch_us;
 }
 
-// Of one layer. Scores and values are 16 bit whatever the weights are.
+// The arithmetic of so many pairs of a query and a key, in one layer, at the efficiency of a
+// product of so many rows. Scores and values are 16 bit whatever the weights are.
+double StepCost::PairsUs(double pairs, double rows) const {
+  const double flops = 4 * pairs * shape_.q_width / parallelism_.tensor;
+  const auto bf16 = device_.tflops.find("bf16");
+  const double peak = bf16 != device_.tflops.end() ? bf16->second * 1e6 : peak_flops_per_us_;
+  return flops / (peak * EfficiencyAt(device_.attention_efficiency, rows));
+}
+
+// Of one layer, on one device.
+double StepCost::KvBytesOf(double num_tokens) const {
+  return num_tokens * 2 * shape_.kv_width / parallelism_.tensor;
+}
+
+// Of one layer.
 double StepCost::AttentionUs(const PlanRow& row) const {
   const auto tokens = static_cast<double>(row.tokens.size());
   const double begin = row.begin;
   const double pairs = tokens * (begin + (tokens + 1) / 2);
-  const double devices = parallelism_.tensor;
-  const double flops = 4 * pairs * shape_.q_width / devices;
-  const double bytes = (begin + tokens) * 2 * shape_.kv_width / devices;
-  const auto bf16 = device_.tflops.find("bf16");
-  const double peak = bf16 != device_.tflops.end() ? bf16->second * 1e6 : peak_flops_per_us_;
-  const double share = EfficiencyAt(device_.attention_efficiency, tokens);
-  return std::max(flops / (peak * share), bytes / bytes_per_us_);
+  return std::max(PairsUs(pairs, tokens), KvBytesOf(begin + tokens) / bytes_per_us_);
+}
+
+double StepCost::DecodeAttentionUs(std::span<const PlanRow> decodes, const KvReads& reads) const {
+  double sum_us = 0;
+  switch (reading_) {
+    case KvReading::kEachRow:
+      for (const PlanRow& row : decodes) sum_us += AttentionUs(row);
+      break;
+    case KvReading::kCached: {
+      const double unique = KvBytesOf(static_cast<double>(reads.unique));
+      const double again = KvBytesOf(static_cast<double>(reads.asked)) - unique;
+      const double hits = unique > 0 ? std::min(1.0, device_.cache_mb * 1e6 / unique) : 0;
+      sum_us = std::max(PairsUs(static_cast<double>(reads.asked), 1),
+                        (unique + again * (1 - hits)) / bytes_per_us_);
+      break;
+    }
+    case KvReading::kOnce:
+      for (const KvReads::Run& run : reads.runs) {
+        const auto tokens = static_cast<double>(run.tokens);
+        sum_us += std::max(PairsUs(tokens * run.rows, run.rows), KvBytesOf(tokens) / bytes_per_us_);
+      }
+      break;
+  }
+  return sum_us;
 }
 
 double StepCost::AllReduceUs(double num_tokens) const {
@@ -82,22 +115,20 @@ double StepCost::AllReduceUs(double num_tokens) const {
   return device_.link_us + bytes / (device_.link_gbps * 1e3);
 }
 
-double StepCost::StepUs(const StepPlan& plan) const {
-  double num_tokens = 0, num_rows = 0, num_outputs = 0, attention_us = 0;
-  const auto add = [&](const std::vector<PlanRow>& rows) {
+double StepCost::StepUs(const StepPlan& plan, const KvReads& reads) const {
+  double num_tokens = 0, num_rows = 0, num_outputs = 0;
+  double attention_us = DecodeAttentionUs(DecodesOf(plan), reads);
+  const auto add = [&](std::span<const PlanRow> rows, bool prefill) {
     for (const PlanRow& row : rows) {
       num_tokens += static_cast<double>(row.tokens.size());
       num_rows += 1;
       num_outputs += !row.draws.empty() || row.read != nullptr;
-      attention_us += AttentionUs(row);
+      if (prefill) attention_us += AttentionUs(row);
     }
   };
-  if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) add(oneshot->rows);
-  if (const auto* decode = std::get_if<DecodePlan>(&plan)) add(decode->rows);
-  if (const auto* mixed = std::get_if<MixedPlan>(&plan)) {
-    add(mixed->prefills);
-    add(mixed->decodes);
-  }
+  if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) add(oneshot->rows, true);
+  if (const auto* mixed = std::get_if<MixedPlan>(&plan)) add(mixed->prefills, true);
+  add(DecodesOf(plan), false);
   const double weight_bytes = WeightTypeBytes(shape_.weight_type);
   const double hidden = shape_.hidden_size;
   const double layer_us =

@@ -3,6 +3,7 @@
 #include "base/result.h"
 #include "sched/plan.h"
 #include "sim/device.h"
+#include "sim/kv_reads.h"
 
 namespace skein {
 
@@ -10,6 +11,19 @@ namespace skein {
 struct Parallelism {
   int32_t tensor = 1;    // each operator over so many devices; two all-reduces per layer
   int32_t pipeline = 1;  // the layers over so many stages
+};
+
+// How the decode rows of a step read the keys and values that they share.
+enum class KvReading {
+  kEachRow,  // each for itself, from memory: a plain kernel and no cache
+  // Each for itself, but what was read before in the layer comes from the device's cache, as much
+  // of it as fits (a share of cache / different bytes); hits cost nothing. A bound on what a cache
+  // can give a plain kernel: a real one also loses lines to other data and to the order of reading.
+  kCached,
+  // Once for all rows, at every depth of sharing: a kernel that multiplies the queries of all rows
+  // with what they share as one matrix, at the efficiency of so many rows. Partial results are
+  // merged for nothing.
+  kOnce,
 };
 
 // How long a step takes on a device. Each product is the longer of its arithmetic at the efficiency
@@ -27,9 +41,12 @@ class StepCost {
   // Fails with kInvalidArgument where the device has no peak for the model's weight type, no link
   // for more than one device, or the model cannot be divided so.
   static Result<StepCost> Make(const DeviceDescription& device, const ModelShape& shape,
-                               const Parallelism& parallelism);
+                               const Parallelism& parallelism,
+                               KvReading reading = KvReading::kEachRow);
 
-  double StepUs(const StepPlan& plan) const;
+  // `reads`: those of the plan's decode rows.
+  double StepUs(const StepPlan& plan, const KvReads& reads) const;
+  double StepUs(const StepPlan& plan) const { return StepUs(plan, CountKvReads(DecodesOf(plan))); }
   int32_t num_layers() const { return shape_.num_layers; }
 
   // Bytes of KV that fit beside the weights on all devices together, `utilization` of whose memory
@@ -37,16 +54,20 @@ class StepCost {
   int64_t KvBytes(double utilization, int64_t reserved_bytes) const;
 
  private:
-  StepCost(const DeviceDescription& device, const ModelShape& shape,
-           const Parallelism& parallelism);
+  StepCost(const DeviceDescription& device, const ModelShape& shape, const Parallelism& parallelism,
+           KvReading reading);
 
   double ProductUs(double rows, double in, double out, double bytes_per_weight) const;
   double AttentionUs(const PlanRow& row) const;
+  double DecodeAttentionUs(std::span<const PlanRow> decodes, const KvReads& reads) const;
+  double PairsUs(double pairs, double rows) const;
+  double KvBytesOf(double num_tokens) const;
   double AllReduceUs(double num_tokens) const;
 
   DeviceDescription device_;
   ModelShape shape_;
   Parallelism parallelism_;
+  KvReading reading_;
   double peak_flops_per_us_ = 0;
   double bytes_per_us_ = 0;
 };

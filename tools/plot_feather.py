@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Turns the measurements of scripts/exp_feather into a page of tables and, if matplotlib is there, plots.
+
+    python3 tools/plot_feather.py
+
+Reads docs/results/data/feather.json; writes docs/results/feather.md and feather-*.svg. Nothing is measured here.
+"""
+import collections
+import json
+import pathlib
+
+from charts import load_pyplot, save, table
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
+KV_BYTES = 114688  # of a token of Qwen3-0.6B: 28 layers, 8 heads of 128, K and V in bf16
+DEVICES = {"rtx-6000-ada": "RTX 6000 Ada", "a100-80-sxm": "A100 80 GB"}
+PUBLISHED = {"insert_ns": 153700, "add_ns": 11100, "finish_ns": 39000, "find_best_ns": 6600}
+TARGETS = {"insert_ns": 15000, "add_ns": 3000, "finish_ns": 3000, "find_best_ns": 1000}
+
+
+def verdict(reached):
+    return "reached" if reached else "**missed**"
+
+
+def made_by(part):
+    return [f"Made by `{part['command']}` in {part['seconds']} s.", ""]
+
+
+def sched_section(part):
+    found = part["found"]
+    tree = found["tree"]
+    names = {"hash_ns": "hash a prompt", "insert_ns": "insert", "add_ns": "add to batch", "finish_ns": "finish", "find_best_ns": "find best"}
+    lines = ["## What an operation costs", "", *made_by(part),
+             f"`skein bench sched`: {tree['requests']:,} requests of {tree['tokens']:,} tokens in {tree['groups']} groups with suffixes of {tree['suffix_tokens']} tokens of their own, chunks of a KV",
+             f"block ({tree['chunk_tokens']} tokens), {tree['batch']} in the batch; means, CPU time of the thread. Hashing is one pass over the prompt that the prefix",
+             "cache needs anyway.", "",
+             *table(["", "ns", "target", "", "published"],
+                    [[name, f"{tree[key]:.0f}", f"{TARGETS[key]:,}" if key in TARGETS else "", verdict(tree[key] <= TARGETS[key]) if key in TARGETS else "",
+                      f"{PUBLISHED[key]:,}" if key in PUBLISHED else ""] for key, name in names.items()]),
+             "### Chunk sizes", "", "Vectors of their own for each size, fewer requests; streaming: one hash read at each chunk's end; chained: each chunk",
+             "hashed alone, then a chain.", "",
+             *table(["construction", "chunk", "hash ns", "insert ns", "add ns", "finish ns", "find ns"],
+                    [[row["construction"], row["chunk_tokens"], *(f"{row[key]:.0f}" for key in names)] for row in found["chunks"]])]
+    rounds = collections.defaultdict(dict)
+    for row in found["overhead"]:
+        rounds[row["prefix_tokens"]][row["policy"]] = row["us_per_round"]
+    policies = list(next(iter(rounds.values())))
+    lines += ["### A round beside other structures", "",
+              f"One request of the batch is replaced while {found['overhead'][0]['waiting']} wait, us. `lpm` and `dfs-weight` order the whole queue over a radix tree, token",
+              "by token (plain C++ here, memory compared 256 tokens at a time); `flock-radix` makes flock's choice over such a tree;",
+              "`flock` hashes and inserts the new request, finishes one, finds and adds the best.", "",
+              *table(["prefix tokens", *policies, "lpm / flock"], [[tokens, *(f"{us[policy]:.1f}" for policy in policies), f"{us['lpm'] / us['flock']:.0f}"]
+                                                                   for tokens, us in rounds.items()])]
+    return lines
+
+
+def here_table(runs):
+    base = next(iter(runs.values()))["tokens_per_s"]
+    rows = []
+    for name, run in runs.items():
+        gib = [run[key] * KV_BYTES / 1e9 for key in ("kv_tokens_asked", "kv_tokens_unique")]
+        rows.append([name, f"{run['tokens_per_s']:.1f}", f"{run['tokens_per_s'] / base:.2f}", f"{run['step_ms']:.0f}", f"{run['tpot_ms']:.0f}", f"{run['itl_p99_ms']:.0f}",
+                     f"{run['p95_ttft_ms'] / 1e3:.1f}", f"{run['batch']:.1f}", *(f"{g:.2f}" for g in gib), f"{100 * run['scheduler_share']:.3f}", f"{run['failed']:.0f}"])
+    return table(["decode set, attention", "tok/s", "to the first", "step ms", "TPOT p50 ms", "ITL p99 ms", "TTFT p95 s", "mean batch", "GB asked", "GB unique",
+                  "scheduling %", "failed"], rows)
+
+
+def here_section(part):
+    found = part["found"]
+    default = found["default"]
+    load, runs = default["load"], default["runs"]
+    speed = {name: run["tokens_per_s"] for name, run in runs.items()}
+    shared = speed["flock never, shared"]
+    share = max(run["scheduler_share"] for name, run in runs.items() if name.startswith("flock") and "radix" not in name)
+    scaled = "" if found["scale"] == 1 else f" Lengths are 1/{found['scale']} of the issue's; targets are for the full ones."
+    lines = ["## Decoding on this processor", "", *made_by(part),
+             f"{load['requests']} requests in {load['groups']} groups of {load['shared']:,} shared tokens, {load['own']} of their own, {load['output']} out, all at once; {found['slots']} in the batch;",
+             f"Qwen3-0.6B's shape, random weights, bf16; the prefixes are in the cache before.{scaled} Bytes: what the rows of the mean decode",
+             "step attend to, row by row, and how many of these are different, from the scheduler's record. Plain attention reads what is",
+             "asked for; shared-prefix attention reads a common block once for up to 16 queries of a KV head (8 requests here), the next",
+             "such tile finds it in the cache if it is still there. `flock bandit` has learned in one such run before; the others need no",
+             "warm-up. Step: the median of those without prefill.", "",
+             *here_table(runs),
+             *(f"{text}: {ratio:.2f} (target {target}): {verdict(ratio >= target)}.  " for text, ratio, target in (
+                 ("flock, shared / fill, plain", shared / speed["fill, plain"], 5), ("flock, shared / fill, shared", shared / speed["fill, shared"], 1.4),
+                 ("flock, plain / fill, plain", speed["flock never, plain"] / speed["fill, plain"], 0.98),
+                 ("flock bandit, shared / fill, shared", speed["flock bandit, shared"] / speed["fill, shared"], 0.98))),
+             f"scheduling, flock by hashes: {100 * share:.3f} % of the steps' time (target 0.5 %): {verdict(share <= 0.005)}.",
+             "", "### Nothing shared", "", *here_table(found["unshared"]),
+             *(f"flock never, {attention} / fill, {attention}: {ratio:.2f} (target 0.98): {verdict(ratio >= 0.98)}.  " for attention in ("plain", "shared")
+               for ratio in [found["unshared"][f"flock never, {attention}"]["tokens_per_s"] / found["unshared"][f"fill, {attention}"]["tokens_per_s"]]), "",
+             "### M groups, outputs", "", "Tokens/s, shared-prefix attention, prefixes a fifth as long, half the slots.", ""]
+    cells = found["tradeoff"]
+    names = list(next(iter(cells.values())))
+    lines += table(["groups/outputs", *names, "never / fill"], [[key, *(f"{runs[name]['tokens_per_s']:.1f}" for name in names),
+                                                                f"{runs['flock never, shared']['tokens_per_s'] / runs['fill, shared']['tokens_per_s']:.2f}"] for key, runs in cells.items()])
+    for title, key, what in (("One foreign request in a batch of one group", "foreign", "foreign"), ("Shared fraction of a prompt", "fraction", "fraction")):
+        lines += [f"### {title}", "", *table([what, *(f"{name}: {figure}" for name in ("plain", "shared") for figure in ("tok/s", "step ms", "GB asked", "GB unique"))],
+                                             [[value, *(cell for name in ("fill, plain", "fill, shared") for cell in (
+                                                 f"{runs[name]['tokens_per_s']:.1f}", f"{runs[name]['step_ms']:.1f}", f"{runs[name]['kv_tokens_asked'] * KV_BYTES / 1e9:.2f}",
+                                                 f"{runs[name]['kv_tokens_unique'] * KV_BYTES / 1e9:.2f}"))] for value, runs in found[key].items()])]
+    return lines
+
+
+ASSUMES = """What the simulation assumes: the scheduler, its prefix cache and its memory are the real ones; a step takes what `src/sim/step_cost.h` says of
+the device's data sheet and of efficiencies that no run on a GPU has confirmed. Decode rows read keys and values in one of three
+ways. **each**: every row reads all of its own from memory. **cached**: so too, but what another row of the step has read in
+the same layer comes for nothing from the device's last-level cache, in the proportion to which the different bytes of a layer
+fit it; an upper bound on what a plain kernel can gain, since real caches also hold other data and evict in the wrong order.
+**once**: a kernel that reads what rows share once, at every depth. So `each` cannot show any gain from grouping but by the
+prefix cache, `cached` shows at most what a cache could give, and the differences between orders under `once` are those of
+unique bytes and of prefills avoided. Scheduling takes no time. Nothing here says how fast a GPU is."""
+
+
+def main_line(run, base):
+    return [f"{run['tokens_per_s']:.0f}", f"{run['tokens_per_s'] / base:.2f}", f"{run['median_tpot_ms']:.1f}", f"{run['p95_ttft_ms'] / 1e3:.1f}", f"{run['mean_decode_batch']:.0f}",
+            f"{run['kv_bytes_asked_per_step'] / 1e9:.1f}", f"{run['kv_bytes_unique_per_step'] / 1e9:.2f}", f"{100 * run['hits']:.0f}", run["num_preemptions"]]
+
+
+COLUMNS = ["tok/s", "to FCFS, each", "TPOT p50 ms", "TTFT p95 s", "mean batch", "GB asked", "GB unique", "hits %", "preempted"]
+
+
+def grouped(runs, depth):
+    """{prefix: {rest: runs}} of names cut behind `depth` parts."""
+    found = collections.defaultdict(dict)
+    for name, reports in runs.items():
+        parts = name.split("/")
+        found["/".join(parts[:depth])]["/".join(parts[depth:])] = reports
+    return found
+
+
+def default_lines(runs):
+    lines = ["### Default workload", "", "5 groups of 5,120 shared tokens, 20 of their own, 200 out, Poisson arrivals at 100 a second, at most 500 in the batch, 32,768",
+             "tokens a step, Llama-3.1-8B's shape. `lpm` and `dfs-weight` are SGLang's orders, `dynamic` aims at steps of 100 ms, `oracle` is told",
+             "the groups and never mixes them; learned rules are shown in a second run, after one of warm-up (cold: the first). Requests wait",
+             "without bound here.", ""]
+    for device, found in grouped(runs, 1).items():
+        base = found["fill (FCFS)/each"][0]["tokens_per_s"]
+        rows = []
+        for name, reports in found.items():
+            if len(reports) > 1:
+                rows.append([name.replace("/", ", ") + ", cold", *main_line(reports[0], base)])
+            rows.append([name.replace("/", ", "), *main_line(reports[-1], base)])
+        speed = {name: reports[-1]["tokens_per_s"] for name, reports in found.items()}
+        lines += [f"{DEVICES[device]}:", "", *table(["system, reads", *COLUMNS], rows),
+                  *(f"{text}: {ratio:.2f} (target {target}): {verdict(ratio >= target)}.  " for text, ratio, target in (
+                      ("flock never, once / FCFS, each", speed["flock never/once"] / speed["fill (FCFS)/each"], 5),
+                      ("flock never, once / FCFS, once", speed["flock never/once"] / speed["fill (FCFS)/once"], 1.4))),
+                  *(f"{name}, {reads} / FCFS, {reads}: {speed[f'{name}/{reads}'] / speed[f'fill (FCFS)/{reads}']:.2f} (target 0.98): "
+                    f"{verdict(speed[f'{name}/{reads}'] >= 0.98 * speed[f'fill (FCFS)/{reads}'])}.  "
+                    for reads in ("each", "cached", "once") for name in ("flock never", "flock heuristic", "flock bandit", "flock q-learning")), ""]
+    return lines
+
+
+SERIES = {"groups": "Groups", "output": "Output tokens (20 groups)", "shared": "Shared tokens (0: prompts of 1,024, nothing shared)", "cold": "Groups, prefixes not in the cache before", "rate": "Arrivals a second",
+          "levels": "Levels of a sharing tree of 16 leaves", "model": "Models (A100 80 GB)"}
+
+
+def series_lines(found):
+    lines = []
+    for key, title in SERIES.items():
+        if key not in found:
+            continue
+        values = grouped(found[key], 1)
+        names = list(next(iter(values.values())))
+        lines += [f"### {title}", "", "Output tokens/s; the rest as in the default workload, RTX 6000 Ada where nothing else is said.", "",
+                  *table([key, *names, "flock, once / fill, each", "flock, once / fill, once"],
+                         [[value, *(f"{runs[name][-1]['tokens_per_s']:.0f}" for name in names), *(
+                             f"{runs['flock, once'][-1]['tokens_per_s'] / runs[f'fill, {reads}'][-1]['tokens_per_s']:.2f}" for reads in ("each", "once"))]
+                          for value, runs in values.items()])]
+    return lines
+
+
+def tradeoff_lines(runs):
+    cells = grouped(runs, 2)
+    names = list(next(iter(cells.values())))
+    return ["### 800 requests as M groups", "", "All at once, 2,048 shared tokens, read once; tokens/s. `heuristic` keeps batches nearly pure, `never` fills them with the nearest.", "",
+            *table(["groups/outputs", *names], [[cell, *(f"{found[name][-1]['tokens_per_s']:.0f}" for name in names)] for cell, found in cells.items()])]
+
+
+def learning_lines(found):
+    base = found["learning"]["flock never"][-1]["tokens_per_s"]
+    lines = ["### Learning", "", "50 groups, more than the cache holds; 100 out; read once. Tokens/s.", "",
+             *table(["", "tok/s", "to flock never"], [[name, f"{reports[-1]['tokens_per_s']:.0f}", f"{reports[-1]['tokens_per_s'] / base:.2f}"] for name, reports in (
+                 *found["learning"].items(), *found["frozen"].items())]),
+             "Convergence, by run of the same load, each with what those before have learned:", "",
+             *table(["rule", *(str(i + 1) for i in range(len(next(iter(found["convergence"].values())))))],
+                    [[name, *(f"{report['tokens_per_s']:.0f}" for report in reports)] for name, reports in found["convergence"].items()]),
+             "Constants, each moved alone (learned rules: the second run):", "",
+             *table(["rule", "constant", "value", "tok/s"], [[*name.split("/"), f"{reports[-1]['tokens_per_s']:.0f}"] for name, reports in found["constants"].items()]),
+             "The bound on waiting (`flock heuristic`, the default load, `cached`; ms):", "",
+             *table(["bound", "tok/s", "overdue", "TTFT p95 s"], [[name, f"{reports[-1]['tokens_per_s']:.0f}", reports[-1]["flock_overdue"], f"{reports[-1]['p95_ttft_ms'] / 1e3:.1f}"]
+                                                               for name, reports in found["wait"].items()])]
+    phases = sorted(next(iter(found["shifting"].values()))[0]["classes"], key=lambda name: int(name.split()[0]))
+    return [*lines, "Shifting load, 10 groups, 200 out; TPOT p50 and TTFT p95, ms, by phase (learned rules: the second run):", "",
+            *table(["rule", *phases], [[name, *(f"{reports[-1]['classes'][phase]['median_tpot_ms']:.1f}, {reports[-1]['classes'][phase]['p95_ttft_ms']:.0f}" for phase in phases)]
+                                       for name, reports in found["shifting"].items()])]
+
+
+def plot_series(pyplot, found, out):
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4))
+    for axis, key in zip(axes, ("groups", "output")):
+        values = grouped(found[key], 1)
+        for name in ("fill, each", "fill, once", "flock, cached", "flock, once"):
+            axis.plot([int(value) for value in values], [runs[name][-1]["tokens_per_s"] for runs in values.values()], marker="o", label=name)
+        axis.set_xlabel(SERIES[key])
+        axis.set_xscale("log")
+        axis.set_ylabel("output tokens/s, simulated")
+    axes[0].legend()
+    return save(figure, out / "feather-simulated.svg")
+
+
+def write_page(out=OUT):
+    data = json.loads((out / "data/feather.json").read_text())
+    lines = ["# FEATHER's experiments", "", "Who decodes together, when a batch stops growing, and attention that reads a shared prefix once.", ""]
+    if "sched" in data:
+        lines += sched_section(data["sched"])
+    if "here" in data:
+        lines += here_section(data["here"])
+    if "simulated" in data:
+        found = data["simulated"]["found"]
+        lines += ["## Full size, simulated", "", *made_by(data["simulated"]), *ASSUMES.splitlines(), ""]
+        if pyplot := load_pyplot():
+            lines += [f"![Throughput by groups and by output tokens]({plot_series(pyplot, found, out)})", ""]
+        lines += default_lines(found["default"]) + series_lines(found) + tradeoff_lines(found["tradeoff"]) + learning_lines(found)
+    (out / "feather.md").write_text("\n".join(lines).rstrip("\n") + "\n")
+
+
+if __name__ == "__main__":
+    write_page()
