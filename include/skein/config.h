@@ -28,7 +28,8 @@ struct EngineConfig {
   std::string preset = "prelude";
   // Of the preset's choices, where not empty, these instead.
   std::string execution;  // of the model's operators: "plain" or "hybrid"
-  std::string retention;  // of keys and values of OneShot requests: "all", "prefix" or "none"
+  // Of keys and values of OneShot requests: "all", "prefix", "value" or "none".
+  std::string retention;
   std::string order;     // of waiting work: "fcfs", "fair", "srjf" or "srjf-calibrated"
   std::string batching;  // of prefill work: "single" or "budget"
   // "srjf" and "srjf-calibrated": what a job's time is taken to be, "proxy" (its missing tokens) or

@@ -71,8 +71,6 @@ std::string NameOf(const std::string& model) {
 Result<EngineConfig> ChoicesOf(const ModelHostOptions& options) {
   EngineConfig config = options.choices;
   config.preset = options.scheduling;
-  config.execution = options.execution;
-  config.retention = options.retention;
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
   config.decode_set = options.decode_set;
@@ -247,12 +245,6 @@ void AddSchedulingOptions(CLI::App* app, ModelHostOptions* o) {
                   "How long others may pass a request by that shares little, with flock")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
-  app->add_option("--execution", o->execution,
-                  "How prompts are computed: plain, or hybrid (all but attention in chunks, in "
-                  "little memory); default: the preset's");
-  app->add_option("--retention", o->retention,
-                  "What is kept of the keys and values of requests of one pass: all, prefix (the "
-                  "part that fits) or none; default: the preset's");
   AddChoiceOptions(app, &o->choices);
 }
 

@@ -74,7 +74,7 @@ constexpr std::string_view kOrders[] = {"fcfs", "fair", "srjf", "srjf-calibrated
 constexpr std::string_view kBatchings[] = {"single", "budget"};
 constexpr std::string_view kJcts[] = {"proxy", "model"};
 constexpr std::string_view kExecutions[] = {"plain", "hybrid"};
-constexpr std::string_view kRetentions[] = {"all", "prefix", "none"};
+constexpr std::string_view kRetentions[] = {"all", "prefix", "value", "none"};
 
 template <typename Choice>
 std::string_view NameOf(std::span<const std::string_view> names, Choice choice) {

@@ -116,9 +116,10 @@ SchedulerConfig ConfigOf(const json& event) {
                    : event["order"] == "srjf-calibrated" ? Order::kSrjfCalibrated
                                                          : Order::kFcfs,
           .execution = event["execution"] == "hybrid" ? Execution::kHybrid : Execution::kPlain,
-          .retention = event["retention"] == "prefix" ? Retention::kPrefix
-                       : event["retention"] == "none" ? Retention::kNone
-                                                      : Retention::kAll,
+          .retention = event["retention"] == "prefix"  ? Retention::kPrefix
+                       : event["retention"] == "value" ? Retention::kValue
+                       : event["retention"] == "none"  ? Retention::kNone
+                                                       : Retention::kAll,
           .batching = event["batching"] == "single" ? Batching::kSingle : Batching::kBudget,
           .jct = event["jct"] == "model" ? Jct::kModel : Jct::kMissingTokens,
           .aging = event["aging"],

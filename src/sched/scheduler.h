@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kv/block_manager.h"
+#include "kv/recent_prefixes.h"
 #include "sched/config.h"
 #include "sched/cost_model.h"
 #include "sched/fair_queue.h"
@@ -221,6 +222,7 @@ class Scheduler {
   JctOrder jct_order_;
   CostModel cost_;
   TimeUs first_arrival_us_ = 0;
+  std::optional<RecentPrefixes> recent_;  // with retention `value`: of the OneShot requests
   // With order srjf-calibrated who waits for the first time; with forests, of those the OneShot
   // requests that hang under no trunk.
   PrefixWatch watch_;
