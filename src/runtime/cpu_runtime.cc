@@ -215,6 +215,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
         planned_bytes_(plan.step_bytes) {}
 
   Executor& executor() override { return executor_; }
+  KvPort& kv_port() override { return kv_; }
   const ModelConfig& config() const override { return weights_.config; }
   DType dtype() const override { return weights_.dtype; }
   DType matrix_dtype() const override { return weights_.matrix_dtype; }

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "engine/executor.h"
+#include "engine/kv_port.h"
 #include "kernels/kernels.h"
 #include "model/config.h"
 #include "model/dense_module.h"
@@ -70,6 +71,7 @@ class CpuRuntime {
   virtual ~CpuRuntime() = default;
 
   virtual Executor& executor() = 0;
+  virtual KvPort& kv_port() = 0;  // of the executor's blocks
   virtual const ModelConfig& config() const = 0;
   virtual DType dtype() const = 0;         // compute type
   virtual DType matrix_dtype() const = 0;  // of the layers' and the output's matrices
