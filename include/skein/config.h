@@ -28,16 +28,24 @@ struct EngineConfig {
   std::string preset = "prelude";
   // Of the preset's choices, where not empty, these instead.
   std::string execution;  // of the model's operators: "plain" or "hybrid"
-  // Of keys and values of OneShot requests: "all", "prefix", "value" or "none".
-  std::string retention;
-  std::string order;     // of waiting work: "fcfs", "fair", "srjf" or "srjf-calibrated"
-  std::string batching;  // of prefill work: "single" or "budget"
+  std::string retention;  // of OneShot requests' keys and values: "all", "prefix", "value", "none"
+  std::string order;      // of waiting work: "fcfs", "fair", "srjf" or "srjf-calibrated"
+  std::string batching;   // of prefill work: "single" or "budget"
   // "srjf" and "srjf-calibrated": what a job's time is taken to be, "proxy" (its missing tokens) or
   // "model" (what `cost` predicts; the proxy where that is not known); and how much a second of
   // waiting counts, in seconds of the device's work. [0, 100]
   std::string jct = "proxy";
   double aging = 0.1;
   CostFit cost;  // of the device, from a profile run
+  // How prefill and decode share the device: "whole", "chunked", "preempt-layer" or "preempt-op".
+  std::string sharing;
+  // With the last two: where a running prefill stops for more urgent work ("op-tile", "op",
+  // "layer", "chunk" or "none"; empty: what the sharing's name says), how many stopped ones keep
+  // their activations (at least 1; beyond that the least urgent is computed again), and how long
+  // one may be stopped in all.
+  std::string preempt_granularity;
+  int32_t max_suspended_steps = 2;
+  int32_t max_suspended_ms = 10'000;
   std::string decode_set;  // who joins the running batch: "static", "fill" or "flock"
   // Decode set "flock": when the best companion is not added ("never", "heuristic", "bandit" or
   // "q-learning"; empty: "bandit"), what such a rule has learned before (JSON, a

@@ -53,7 +53,20 @@ struct EngineStats {
   uint64_t steps_oneshot = 0;        // steps, by class of plan
   uint64_t steps_mixed = 0;
   uint64_t steps_decode = 0;
-  uint64_t rounds = 0;        // scheduling rounds
+  // With a sharing that preempts: steps that were stopped for more urgent work, went on after that,
+  // or were dropped, to be computed again or because nobody waited for them.
+  uint64_t steps_preempted = 0;
+  uint64_t steps_resumed = 0;
+  uint64_t steps_dropped = 0;
+  // From a signal to stop the running step to its standing still, and how many there were.
+  uint64_t blocking_us = 0;
+  uint64_t max_blocking_us = 0;
+  uint64_t signals = 0;
+  uint64_t rounds = 0;  // scheduling rounds, and of them by what made them run:
+  uint64_t rounds_arrival = 0;
+  uint64_t rounds_cancellation = 0;
+  uint64_t rounds_timer = 0;
+  uint64_t rounds_completion = 0;
   uint64_t scheduler_us = 0;  // time in them
   uint64_t prefill_us = 0;    // time in steps without decode rows
   uint64_t decode_us = 0;     // time in steps with decode rows only

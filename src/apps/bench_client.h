@@ -35,8 +35,8 @@ struct LoadOptions {
 
 struct LoadOutcome {
   std::vector<LoadRecord> records;  // of the requests sent, in order of sending
-  TimeUs duration_us = 0;              // from the start to the end of the last answer
-  int64_t num_not_sent = 0;            // the time limit came first
+  TimeUs duration_us = 0;           // from the start to the end of the last answer
+  int64_t num_not_sent = 0;         // the time limit came first
 };
 
 // The first model that the server lists.

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 
 #include "apps/bench_command.h"
@@ -97,16 +96,8 @@ void AddBenchDecideCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--time-limit", o->time_limit_s, "Seconds for the load")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
-  app->add_option("--json", o->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    const Result<int> result = Run(*options);
-    if (result.ok()) {
-      *exit_status = result.value();
-      return;
-    }
-    std::fprintf(stderr, "skein bench decide: %s\n", result.status().message().c_str());
-    *exit_status = 1;
-  });
+  AddJsonOption(app, &o->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

@@ -79,7 +79,7 @@ double ForwardBench::TimeStep(const StepPlan& plan) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-PrefillPoint ForwardBench::Prefill(int32_t prompt_tokens, int32_t repetitions) {
+double ForwardBench::Prefill(int32_t prompt_tokens) {
   const Sequence sequence = MakeSequence(0, prompt_tokens, prompt_tokens);
   GenerateSpec greedy;
   greedy.sampling.temperature = 0;
@@ -88,10 +88,7 @@ PrefillPoint ForwardBench::Prefill(int32_t prompt_tokens, int32_t repetitions) {
   OneShotPlan plan;
   plan.rows.push_back(
       {.tokens = sequence.tokens, .block_table = sequence.blocks, .draws = {&draw, 1}});
-  std::vector<double> seconds;
-  for (int32_t i = 0; i <= repetitions; ++i) seconds.push_back(TimeStep(plan));
-  seconds.erase(seconds.begin());
-  return {prompt_tokens, Median(std::move(seconds))};
+  return TimeStep(plan);
 }
 
 DecodePoint ForwardBench::Decode(int32_t batch, int32_t context, int32_t steps) {

@@ -25,28 +25,23 @@ ForwardWork WorkOf(const ModelConfig& config, WeightTypes types, int64_t num_row
 // The layers' part of those operations.
 double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context, int64_t new_tokens);
 
-struct PrefillPoint {
-  int32_t prompt_tokens = 0;
-  double seconds = 0;  // of one pass, median
-};
-
 struct DecodePoint {
   int32_t batch = 0;
   int32_t context = 0;  // tokens in the cache when the first step begins
   int32_t steps = 0;
-  double seconds = 0;  // of one step, median
+  double seconds = 0;  // of one step, median after one that is not counted
 };
 
 // Runs forward passes on random tokens straight through a runtime's executor: no scheduler, no
-// server. Times are medians over repetitions after one that is not counted.
+// server.
 class ForwardBench {
  public:
   // `runtime` outlives this.
   ForwardBench(CpuRuntime* runtime, uint64_t seed);
 
-  // One whole prompt in one pass, to its first (greedy) token. REQUIRES: the prompt fits a step and
-  // the KV memory.
-  PrefillPoint Prefill(int32_t prompt_tokens, int32_t repetitions);
+  // Seconds of one whole prompt in one pass, to its first (greedy) token. REQUIRES: the prompt fits
+  // a step and the KV memory.
+  double Prefill(int32_t prompt_tokens);
 
   // `batch` sequences decode `steps` tokens behind `context` tokens each, which are computed first.
   // REQUIRES: batch * (context + steps + 1) tokens fit the KV memory, block by block.

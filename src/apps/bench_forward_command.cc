@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <vector>
 
 #include "apps/bench_command.h"
 #include "apps/bench_forward.h"
 #include "apps/bench_limits.h"
+#include "apps/load_report.h"
 #include "apps/model_host.h"
 #include "io/model_dir.h"
 
@@ -29,8 +29,6 @@ struct Options {
   int32_t threads = 0;
 };
 
-constexpr int kLimitRuns = 9;
-
 Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::string dir, ResolveModelDir(options.model));
   const int32_t longest = std::ranges::max(options.prompt_tokens);
@@ -50,70 +48,94 @@ Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
 
 WeightTypes TypesOf(const CpuRuntime& runtime) { return {runtime.dtype(), runtime.matrix_dtype()}; }
 
-// Attention counts as if it ran in the matrices' type.
-double Floor(const MachineLimits& limits, const CpuRuntime& runtime, const ForwardWork& work) {
-  return RooflineSeconds(limits, runtime.isa(), runtime.matrix_dtype(), work.flops, work.bytes);
-}
+double Median(std::vector<double> values) { return Summarize(std::move(values)).median; }
 
-Json MeasurePrefill(const Options& options, const MachineLimits& limits, const CpuRuntime& runtime,
-                    ForwardBench& bench) {
-  Json points = Json::array();
-  fmt::print("{:>14}{:>12}{:>12}{:>10}{:>10}\n", "prompt tokens", "ms", "tokens/s", "TFLOP/s",
-             "fraction");
-  for (const int32_t n : options.prompt_tokens) {
-    const PrefillPoint point = bench.Prefill(n, options.repetitions);
-    const ForwardWork work = WorkOf(runtime.config(), TypesOf(runtime), 1, 0, n);
-    const double tflops = work.flops / point.seconds / 1e12;
-    const double fraction = Floor(limits, runtime, work) / point.seconds;
-    fmt::print("{:>14}{:>12.2f}{:>12.0f}{:>10.3f}{:>10.3f}\n", n, point.seconds * 1e3,
-               n / point.seconds, tflops, fraction);
-    points.push_back({{"prompt_tokens", n},
-                      {"tokens_per_s", n / point.seconds},
-                      {"tflops", tflops},
-                      {"fraction", fraction}});
-  }
-  return points;
-}
+// A runtime and what this machine allows while it runs.
+class Bench {
+ public:
+  Bench(const Options& options, CpuRuntime* runtime, LimitMeter* meter)
+      : options_(options), runtime_(*runtime), meter_(*meter), bench_(runtime, /*seed=*/1) {}
 
-Json MeasureDecode(const Options& options, const MachineLimits& limits, const CpuRuntime& runtime,
-                   ForwardBench& bench) {
-  Json points = Json::array();
-  fmt::print("{:>8}{:>9}{:>12}{:>12}{:>10}{:>10}\n", "batch", "context", "ms/step", "tokens/s",
-             "GB/s", "fraction");
-  for (const int32_t batch : options.batches) {
-    const DecodePoint point = bench.Decode(batch, options.context, options.decode_steps);
-    const int32_t middle = options.context + options.decode_steps / 2;
-    const ForwardWork work = WorkOf(runtime.config(), TypesOf(runtime), batch, middle, 1);
-    const double gbps = work.bytes / point.seconds / 1e9;
-    const double fraction = Floor(limits, runtime, work) / point.seconds;
-    fmt::print("{:>8}{:>9}{:>12.2f}{:>12.1f}{:>10.1f}{:>10.3f}\n", batch, options.context,
-               point.seconds * 1e3, batch / point.seconds, gbps, fraction);
-    points.push_back({{"batch", batch},
-                      {"context", options.context},
-                      {"tokens_per_s", batch / point.seconds},
-                      {"gbps", gbps},
-                      {"fraction", fraction}});
+  Json Prefill(int32_t prompt_tokens) {
+    const ForwardWork work = WorkOf(runtime_.config(), Types(), 1, 0, prompt_tokens);
+    std::vector<double> seconds, fractions;
+    bench_.Prefill(prompt_tokens);  // warms up
+    for (int32_t i = 0; i < options_.repetitions; ++i) {
+      const MachineLimits before = Limits();
+      seconds.push_back(bench_.Prefill(prompt_tokens));
+      fractions.push_back(Floor(MeanOf(before, Limits()), work) / seconds.back());
+    }
+    const double median = Median(seconds), fraction = Median(fractions);
+    fmt::print("{:>14}{:>12.2f}{:>12.0f}{:>10.3f}{:>10.3f}\n", prompt_tokens, median * 1e3,
+               prompt_tokens / median, work.flops / median / 1e12, fraction);
+    return {{"prompt_tokens", prompt_tokens},
+            {"tokens_per_s", prompt_tokens / median},
+            {"tflops", work.flops / median / 1e12},
+            {"fraction", fraction}};
   }
-  return points;
-}
+
+  Json Decode(int32_t batch) {
+    const int32_t middle = options_.context + options_.decode_steps / 2;
+    const ForwardWork work = WorkOf(runtime_.config(), Types(), batch, middle, 1);
+    const MachineLimits before = Limits();
+    const double seconds = bench_.Decode(batch, options_.context, options_.decode_steps).seconds;
+    const double fraction = Floor(MeanOf(before, Limits()), work) / seconds;
+    fmt::print("{:>8}{:>9}{:>12.2f}{:>12.1f}{:>10.1f}{:>10.3f}\n", batch, options_.context,
+               seconds * 1e3, batch / seconds, work.bytes / seconds / 1e9, fraction);
+    return {{"batch", batch},
+            {"context", options_.context},
+            {"tokens_per_s", batch / seconds},
+            {"gbps", work.bytes / seconds / 1e9},
+            {"fraction", fraction}};
+  }
+
+  // Of all that was measured.
+  MachineLimits MedianLimits() const { return MedianOf(limits_); }
+
+ private:
+  WeightTypes Types() const { return {runtime_.dtype(), runtime_.matrix_dtype()}; }
+
+  MachineLimits Limits() {
+    limits_.push_back(meter_.Now(runtime_.isa(), runtime_.matrix_dtype()));
+    return limits_.back();
+  }
+
+  // Attention counts as if it ran in the matrices' type.
+  double Floor(const MachineLimits& limits, const ForwardWork& work) const {
+    return RooflineSeconds(limits, runtime_.isa(), runtime_.matrix_dtype(), work.flops, work.bytes);
+  }
+
+  const Options& options_;
+  const CpuRuntime& runtime_;
+  LimitMeter& meter_;
+  ForwardBench bench_;
+  std::vector<MachineLimits> limits_;
+};
 
 Status Run(const Options& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuRuntime> runtime, LoadRuntime(options));
   ThreadTeam team(runtime->num_threads());
-  SKEIN_ASSIGN_OR_RETURN(const MachineLimits limits, MeasureLimits(team, kLimitRuns));
-  fmt::print("limits: {:.2f} TFLOP/s, {:.1f} GB/s read ({}, {}, {} threads)\n",
-             limits.compute_tflops(runtime->isa(), runtime->matrix_dtype()), limits.read_gbps,
-             NameOf(runtime->isa()), NameOf(runtime->matrix_dtype()), runtime->num_threads());
-  ForwardBench bench(runtime.get(), /*seed=*/1);
-  Json json;
-  json["date"] = BenchDate();
-  json["isa"] = NameOf(runtime->isa());
-  json["threads"] = runtime->num_threads();
-  json["quantization"] = options.quantization;
-  json["limits"] = LimitsToJson(limits, runtime->isa(), runtime->matrix_dtype());
-  json["prefill"] = MeasurePrefill(options, limits, *runtime, bench);
-  json["decode"] = MeasureDecode(options, limits, *runtime, bench);
-  return WriteBenchJson(options.json, json);
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
+  Bench bench(options, runtime.get(), meter.get());
+  Json prefill = Json::array(), decode = Json::array();
+  fmt::print("{:>14}{:>12}{:>12}{:>10}{:>10}\n", "prompt tokens", "ms", "tokens/s", "TFLOP/s",
+             "fraction");
+  for (const int32_t n : options.prompt_tokens) prefill.push_back(bench.Prefill(n));
+  fmt::print("{:>8}{:>9}{:>12}{:>12}{:>10}{:>10}\n", "batch", "context", "ms/step", "tokens/s",
+             "GB/s", "fraction");
+  for (const int32_t batch : options.batches) decode.push_back(bench.Decode(batch));
+  const MachineLimits limits = bench.MedianLimits();
+  const DType dtype = runtime->matrix_dtype();
+  fmt::print("limits meanwhile: {:.2f} TFLOP/s, {:.1f} GB/s read ({}, {}, {} threads)\n",
+             limits.compute_tflops(runtime->isa(), dtype), limits.read_gbps, NameOf(runtime->isa()),
+             NameOf(dtype), runtime->num_threads());
+  return WriteBenchJson(options.json, {{"date", BenchDate()},
+                                       {"isa", NameOf(runtime->isa())},
+                                       {"threads", runtime->num_threads()},
+                                       {"quantization", options.quantization},
+                                       {"limits", LimitsToJson(limits, runtime->isa(), dtype)},
+                                       {"prefill", std::move(prefill)},
+                                       {"decode", std::move(decode)}});
 }
 
 }  // namespace
@@ -122,8 +144,7 @@ void AddBenchForwardCommand(CLI::App* bench, int* exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* app =
       bench->add_subcommand("forward", "Time forward passes alone against what the machine allows");
-  app->add_option("MODEL", options->model, "A model directory, or org/name in the local cache")
-      ->required();
+  AddModelDirOption(app, &options->model);
   app->add_option("--prompt-tokens", options->prompt_tokens, "Lengths of whole prompts")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -144,19 +165,12 @@ void AddBenchForwardCommand(CLI::App* bench, int* exit_status) {
                   "Passes per prompt length; the median counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app->add_option("--threads", options->threads, "Threads that compute; 0: one per core")
-      ->check(CLI::Range(0, 1024));
-  app->add_option("--dtype", options->dtype, "Compute type: auto, bf16 or f32")
-      ->capture_default_str();
+  AddThreadsOption(app, &options->threads);
+  AddDtypeOption(app, &options->dtype);
   app->add_option("--quantization", options->quantization, "Weights: none, or int8")
       ->capture_default_str();
-  app->add_option("--json", options->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    const Status status = Run(*options);
-    if (status.ok()) return;
-    std::fprintf(stderr, "skein bench forward: %s\n", status.message().c_str());
-    *exit_status = 1;
-  });
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

@@ -47,17 +47,16 @@ TEST(ForwardBenchTest, TimesPassesOfAModel) {
   ASSERT_TRUE(runtime.ok()) << runtime.status().message();
   ForwardBench bench(runtime.value().get(), 1);
   const auto begin = std::chrono::steady_clock::now();
-  const PrefillPoint prefill = bench.Prefill(40, 3);
+  const double prefill = bench.Prefill(40);
   const DecodePoint decode = bench.Decode(4, 20, 5);
   const double all =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  EXPECT_EQ(prefill.prompt_tokens, 40);
-  EXPECT_GT(prefill.seconds, 0);
+  EXPECT_GT(prefill, 0);
   EXPECT_EQ(decode.batch, 4);
   EXPECT_EQ(decode.context, 20);
   EXPECT_EQ(decode.steps, 5);
   EXPECT_GT(decode.seconds, 0);
-  EXPECT_LT(prefill.seconds + decode.seconds, all);
+  EXPECT_LT(prefill + decode.seconds, all);
 }
 
 }  // namespace

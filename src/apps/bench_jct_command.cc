@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -134,8 +133,7 @@ void AddBenchJctCommand(CLI::App* bench, int* exit_status) {
       "jct",
       "Profile a model over pairs of input and cached tokens: how well missing tokens and a "
       "fitted model tell the time of a prefill");
-  app->add_option("MODEL", options->model, "A model directory, or org/name in the local cache")
-      ->required();
+  AddModelDirOption(app, &options->model);
   app->add_option("--every", options->every, "Tokens between two pairs")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -145,17 +143,10 @@ void AddBenchJctCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--repetitions", options->repetitions, "Passes per pair; the median counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app->add_option("--threads", options->threads, "Threads that compute; 0: one per core")
-      ->check(CLI::Range(0, 1024));
-  app->add_option("--dtype", options->dtype, "Compute type: auto, bf16 or f32")
-      ->capture_default_str();
-  app->add_option("--json", options->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    const Status status = Run(*options);
-    if (status.ok()) return;
-    std::fprintf(stderr, "skein bench jct: %s\n", status.message().c_str());
-    *exit_status = 1;
-  });
+  AddThreadsOption(app, &options->threads);
+  AddDtypeOption(app, &options->dtype);
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

@@ -33,15 +33,38 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Random rows that a product takes, as the weights' type asks.
+struct Activations {
+  Activations(int32_t m, int32_t num_terms, DType dtype, const Kernels& kernels)
+      : rows(m), k(num_terms), values(RandomValues(size_t(m) * k, 2)) {
+    if (dtype != DType::kInt8) return;
+    quantized.resize(values.size());
+    for (int32_t i = 0; i < m; ++i) {
+      scales.push_back(
+          kernels.Quantize(&values[size_t(i) * k], DType::kBf16, k, &quantized[size_t(i) * k]));
+    }
+  }
+
+  const void* row(int64_t i) const {
+    return quantized.empty() ? static_cast<const void*>(&values[i * k]) : &quantized[i * k];
+  }
+
+  int32_t rows;
+  int32_t k;
+  std::vector<Bf16> values;
+  std::vector<int8_t> quantized;  // of int8, with their scales
+  std::vector<float> scales;
+};
+
 // One product with its weights, as often as they are needed to come from memory.
 class Bench {
  public:
   Bench(const ProductToMeasure& product, const KernelBenchOptions& options, const Kernels& kernels,
-        const MachineLimits& limits, ThreadTeam& team)
-      : product_(product), options_(options), kernels_(kernels), limits_(limits), team_(team) {
+        LimitMeter& meter, ThreadTeam& team)
+      : product_(product), options_(options), kernels_(kernels), meter_(meter), team_(team) {
     rows_of_w_ = RandomValues(size_t(product.n) * product.k, 1);
     do {
-      weights_.emplace_back(product.n, product.k, DType::kBf16);
+      weights_.emplace_back(product.n, product.k, options.dtype);
       PackedWeight& w = weights_.back();
       team.Run(0, CeilDiv(product.n, kPanelCols), [&](int panel, int) {
         const int32_t row = panel * kPanelCols;
@@ -51,26 +74,38 @@ class Bench {
     } while (weights_.size() * weights_[0].bytes() < options.weight_bytes);
   }
 
-  Json Measure(int32_t m) {
-    const std::vector<Bf16> a = RandomValues(size_t(m) * product_.k, 2);
+  // Adds what the machine allowed meanwhile to `all_limits`.
+  Json Measure(int32_t m, std::vector<MachineLimits>* all_limits) {
+    const Activations a(m, product_.k, options_.dtype, kernels_);
     std::vector<float> out(size_t(m) * product_.n);
-    const auto peer = OneDnnProduct::Make(m, product_.n, product_.k, a, rows_of_w_,
-                                          static_cast<int>(weights_.size()), team_.num_threads());
+    std::unique_ptr<OneDnnProduct> peer;
+    if (options_.dtype == DType::kBf16) {
+      peer = OneDnnProduct::Make(m, product_.n, product_.k, a.values, rows_of_w_,
+                                 static_cast<int>(weights_.size()), team_.num_threads());
+    }
     const double flops = 2.0 * m * product_.n * product_.k;
     const auto weight_bytes = static_cast<double>(weights_[0].bytes());
+    const auto floor = [&](const MachineLimits& limits) {
+      return RooflineSeconds(limits, kernels_.isa(), options_.dtype, flops, weight_bytes);
+    };
+    MachineLimits before = meter_.Now(kernels_.isa(), options_.dtype);
     // A sample walks through the weights for about 20 ms, at least once.
-    const double floor =
-        RooflineSeconds(limits_, kernels_.isa(), DType::kBf16, flops, weight_bytes);
-    const int calls = std::clamp(static_cast<int>(0.02 / floor), 1, 1000);
-    std::vector<double> own, other;
+    const int calls = std::clamp(static_cast<int>(0.02 / floor(before)), 1, 1000);
+    std::vector<double> own, other, fractions;
     for (int sample = 0; sample <= options_.num_samples; ++sample) {  // the first warms up
       const double start = Now();
-      for (int i = 0; i < calls; ++i) Run(m, a, Next(), out.data());
-      const double middle = Now();
+      for (int i = 0; i < calls; ++i) Run(a, Next(), out.data());
+      const double seconds = (Now() - start) / calls;
+      const MachineLimits after = meter_.Now(kernels_.isa(), options_.dtype);
+      const double peer_start = Now();
       for (int i = 0; i < calls && peer != nullptr; ++i) peer->Run(NextIndex());
-      if (sample == 0) continue;
-      own.push_back((middle - start) / calls);
-      other.push_back((Now() - middle) / calls);
+      if (sample > 0) {
+        own.push_back(seconds);
+        other.push_back((Now() - peer_start) / calls);
+        fractions.push_back(floor(MeanOf(before, after)) / seconds);
+        all_limits->push_back(after);
+      }
+      before = peer == nullptr ? after : meter_.Now(kernels_.isa(), options_.dtype);
     }
     const double seconds = Median(own);
     Json row;
@@ -79,10 +114,10 @@ class Bench {
     row["m"] = m;
     row["k"] = product_.k;
     row["n"] = product_.n;
-    row["dtype"] = "bf16";
+    row["dtype"] = NameOf(options_.dtype);
     row["tflops"] = flops / seconds * 1e-12;
     row["gbps"] = weight_bytes / seconds * 1e-9;
-    row["fraction"] = floor / seconds;
+    row["fraction"] = Median(fractions);
     row["onednn_tflops"] = peer == nullptr ? Json() : Json(flops / Median(other) * 1e-12);
     return row;
   }
@@ -92,13 +127,14 @@ class Bench {
   const PackedWeight& Next() { return weights_[NextIndex()]; }
 
   // As ForwardPass runs an operator.
-  void Run(int32_t m, const std::vector<Bf16>& a, const PackedWeight& w, float* out) {
+  void Run(const Activations& a, const PackedWeight& w, float* out) {
     const int32_t up = product_.swiglu ? product_.n / 2 : 0;
     const int32_t n = product_.swiglu ? up : product_.n;
-    const ProductCut cut = CutProduct({.m = m,
+    const ProductCut cut = CutProduct({.m = a.rows,
                                        .n = n,
-                                       .k = product_.swiglu ? 2 * product_.k : product_.k,
-                                       .element_bytes = sizeof(Bf16),
+                                       .k = product_.k,
+                                       .swiglu = product_.swiglu,
+                                       .element_bytes = static_cast<size_t>(SizeOf(w.dtype())),
                                        .matrix_unit = kernels_.isa() == Isa::kAmx},
                                       team_.num_threads());
     const DType out_dtype = product_.swiglu ? DType::kBf16 : DType::kF32;
@@ -106,9 +142,10 @@ class Bench {
       const int64_t row = cut.row_begin(ticket);
       const int32_t col = cut.col_begin(ticket);
       kernels_.Gemm({
-          .a = a.data() + row * product_.k,
+          .a = a.row(row),
           .lda = product_.k,
-          .m = std::min(cut.rows, m - static_cast<int32_t>(row)),
+          .a_scales = a.scales.empty() ? nullptr : &a.scales[row],
+          .m = std::min(cut.rows, a.rows - static_cast<int32_t>(row)),
           .w = &w,
           .n_begin = col,
           .n_end = std::min(col + cut.cols, n),
@@ -124,7 +161,7 @@ class Bench {
   const ProductToMeasure& product_;
   const KernelBenchOptions& options_;
   const Kernels& kernels_;
-  const MachineLimits& limits_;
+  LimitMeter& meter_;
   ThreadTeam& team_;
   std::vector<Bf16> rows_of_w_;
   std::vector<PackedWeight> weights_;
@@ -157,17 +194,17 @@ Result<Json> RunKernelBench(const KernelBenchOptions& options) {
   ThreadTeam team(options.threads > 0
                       ? options.threads
                       : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
-  SKEIN_ASSIGN_OR_RETURN(const MachineLimits limits, MeasureLimits(team, options.num_limit_runs));
-  Json json;
-  json["limits"] = LimitsToJson(limits, isa, DType::kBf16);
-  json["isa"] = NameOf(isa);
-  json["threads"] = team.num_threads();
-  json["gemm"] = Json::array();
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
+  std::vector<MachineLimits> limits;
+  Json gemm = Json::array();
   for (const ProductToMeasure& product : options.products) {
-    Bench bench(product, options, *kernels, limits, team);
-    for (const int32_t m : options.rows) json["gemm"].push_back(bench.Measure(m));
+    Bench bench(product, options, *kernels, *meter, team);
+    for (const int32_t m : options.rows) gemm.push_back(bench.Measure(m, &limits));
   }
-  return json;
+  return Json{{"limits", LimitsToJson(MedianOf(limits), isa, options.dtype)},
+              {"isa", NameOf(isa)},
+              {"threads", team.num_threads()},
+              {"gemm", std::move(gemm)}};
 }
 
 }  // namespace skein

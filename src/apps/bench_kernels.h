@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tensor/dtype.h"
 
 namespace skein {
 
@@ -23,17 +24,19 @@ std::vector<ProductToMeasure> QwenProducts();
 struct KernelBenchOptions {
   std::vector<ProductToMeasure> products = QwenProducts();
   std::vector<int32_t> rows = {1, 4, 16, 128, 512, 2048};
-  int num_samples = 7;  // of each figure, alternating with the peer; medians are reported
-  int num_limit_runs = 15;
-  int threads = 0;                          // 0: all processors
+  DType dtype = DType::kBf16;  // of the weights: or kInt8
+  int num_samples =
+      7;            // of each figure, in turn with the limits and the peer; medians are reported
+  int threads = 0;  // 0: all processors
   size_t weight_bytes = size_t{256} << 20;  // copies of the weights to walk through, at least
 };
 
 // The products of a forward pass, cut into the same tickets over a team of threads, with weights
 // that come from memory as they do there, beside what the machine can do and, where built in,
-// oneDNN. Result: {"limits": {"compute_tflops", "read_gbps", "fma_f32_tflops"}, "isa", "threads",
-// "gemm": [{"model", "name", "m", "k", "n", "dtype", "tflops", "gbps" (weights read), "fraction"
-// (of the roofline of the limits), "onednn_tflops" (null without it)}]}.
+// oneDNN. Result: {"limits": {"compute_tflops", "read_gbps"} (medians of all that was measured),
+// "isa", "threads", "gemm": [{"model", "name", "m", "k", "n", "dtype", "tflops", "gbps" (weights
+// read), "fraction" (of the roofline of the limits measured beside each sample), "onednn_tflops"
+// (of bf16; null without it)}]}.
 Result<nlohmann::ordered_json> RunKernelBench(const KernelBenchOptions& options);
 
 }  // namespace skein

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
 #include "apps/bench_command.h"
@@ -18,10 +17,11 @@ struct Options : KernelBenchOptions {
 };
 
 void PrintTable(const Json& result) {
-  const Json& limits = result["limits"];
-  fmt::print("{}, {} threads, at most {:.3f} TFLOP/s and {:.1f} GB/s\n",
+  const Json& compute = result["limits"]["compute_tflops"];
+  fmt::print("{}, {} threads, at most {} TFLOP/s and {:.1f} GB/s\n",
              result["isa"].get<std::string>(), result["threads"].get<int>(),
-             limits["compute_tflops"].get<double>(), limits["read_gbps"].get<double>());
+             compute.is_null() ? "-" : fmt::format("{:.3f}", compute.get<double>()),
+             result["limits"]["read_gbps"].get<double>());
   fmt::print("{:<12}{:<9}{:>6}{:>10}{:>9}{:>10}{:>15}\n", "model", "product", "rows", "TFLOP/s",
              "GB/s", "fraction", "oneDNN TFLOP/s");
   for (const Json& row : result["gemm"]) {
@@ -32,6 +32,15 @@ void PrintTable(const Json& result) {
                row["fraction"].get<double>(),
                peer.is_null() ? "-" : fmt::format("{:.3f}", peer.get<double>()));
   }
+}
+
+Status Run(Options options) {
+  std::erase_if(options.products, [&](const ProductToMeasure& product) {
+    return !options.model.empty() && product.model != options.model;
+  });
+  SKEIN_ASSIGN_OR_RETURN(const Json result, RunKernelBench(options));
+  PrintTable(result);
+  return WriteBenchJson(options.json, result);
 }
 
 }  // namespace
@@ -49,24 +58,16 @@ void AddBenchKernelsCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--samples", options->num_samples, "Samples of each figure, alternating")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app->add_option("--threads", options->threads, "Threads; 0: all processors")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  app->add_option("--json", options->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    std::erase_if(options->products, [&](const ProductToMeasure& product) {
-      return !options->model.empty() && product.model != options->model;
-    });
-    const Result<Json> result = RunKernelBench(*options);
-    Status status = result.status();
-    if (status.ok()) status = WriteBenchJson(options->json, result.value());
-    if (!status.ok()) {
-      std::fprintf(stderr, "skein bench kernels: %s\n", status.message().c_str());
-      *exit_status = 1;
-      return;
-    }
-    PrintTable(result.value());
-  });
+  app->add_option_function<std::string>(
+         "--dtype",
+         [options](const std::string& name) {
+           options->dtype = name == "int8" ? DType::kInt8 : DType::kBf16;
+         },
+         "Type of the weights: bf16, or int8 as under --quantization int8")
+      ->check(CLI::IsMember({"bf16", "int8"}));
+  AddThreadsOption(app, &options->threads);
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

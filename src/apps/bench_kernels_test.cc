@@ -30,12 +30,27 @@ TEST(BenchLimitsTest, MeasuresEveryFigureOfThisMachine) {
   if (!CpuHas(Isa::kAvx2)) GTEST_SKIP() << "needs AVX2";
   const bool amx = CpuHas(Isa::kAmx);
   ThreadTeam team(2);
-  const auto limits = MeasureLimits(team, 1);
-  ASSERT_TRUE(limits.ok()) << limits.status().message();
-  EXPECT_EQ(limits.value().amx_bf16_tflops > 0, amx);
-  EXPECT_EQ(limits.value().amx_int8_tflops > 0, amx);
-  EXPECT_GT(limits.value().fma_f32_tflops, 0);
-  EXPECT_GT(limits.value().read_gbps, 0);
+  const auto meter = LimitMeter::Make(&team);
+  ASSERT_TRUE(meter.ok()) << meter.status().message();
+  const MachineLimits limits = MeasureLimits(*meter.value(), 1);
+  EXPECT_EQ(limits.amx_bf16_tflops > 0, amx);
+  EXPECT_EQ(limits.amx_int8_tflops > 0, amx);
+  EXPECT_GT(limits.fma_f32_tflops, 0);
+  EXPECT_GT(limits.read_gbps, 0);
+  const MachineLimits now = meter.value()->Now(Isa::kAvx2, DType::kBf16);
+  EXPECT_GT(now.compute_tflops(Isa::kAvx2, DType::kBf16), 0);
+  EXPECT_GT(now.read_gbps, 0);
+}
+
+TEST(BenchLimitsTest, MedianAndMeanGoFigureByFigure) {
+  const MachineLimits a = {1, 20, 300, 7}, b = {2, 30, 100, 8}, c = {3, 10, 200, 9};
+  const MachineLimits median = MedianOf({a, b, c});
+  EXPECT_EQ(median.amx_bf16_tflops, 2);
+  EXPECT_EQ(median.amx_int8_tflops, 20);
+  EXPECT_EQ(median.fma_f32_tflops, 200);
+  EXPECT_EQ(median.read_gbps, 8);
+  EXPECT_EQ(MeanOf(a, b).amx_int8_tflops, 25);
+  EXPECT_EQ(MeanOf(a, b).read_gbps, 7.5);
 }
 
 TEST(BenchKernelsTest, ResultHasTheMembersThatTheHeaderNames) {
@@ -44,24 +59,26 @@ TEST(BenchKernelsTest, ResultHasTheMembersThatTheHeaderNames) {
   options.products = {{"m", "plain", 100, 70}, {"m", "pair", 128, 64, /*swiglu=*/true}};
   options.rows = {1, 40};
   options.num_samples = 1;
-  options.num_limit_runs = 1;
   options.weight_bytes = 1;
-  const auto result = RunKernelBench(options);
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  const Json& json = result.value();
-  EXPECT_GT(json["limits"]["compute_tflops"], 0);
-  EXPECT_GT(json["limits"]["read_gbps"], 0);
-  ASSERT_EQ(json["gemm"].size(), 4u);
-  EXPECT_EQ(json["gemm"][1]["m"], 40);
-  EXPECT_EQ(json["gemm"][1]["n"], 100);
-  EXPECT_EQ(json["gemm"][1]["k"], 70);
-  EXPECT_EQ(json["gemm"][2]["name"], "pair");
-  for (const Json& row : json["gemm"]) {
-    EXPECT_EQ(row["dtype"], "bf16");
-    EXPECT_GT(row["tflops"], 0);
-    EXPECT_GT(row["gbps"], 0);
-    EXPECT_GT(row["fraction"], 0);
-    EXPECT_TRUE(row["onednn_tflops"].is_null() || row["onednn_tflops"] > 0);
+  for (const DType dtype : {DType::kBf16, DType::kInt8}) {
+    options.dtype = dtype;
+    const auto result = RunKernelBench(options);
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    const Json& json = result.value();
+    EXPECT_GT(json["limits"]["read_gbps"], 0);
+    ASSERT_EQ(json["gemm"].size(), 4u);
+    EXPECT_EQ(json["gemm"][1]["m"], 40);
+    EXPECT_EQ(json["gemm"][1]["n"], 100);
+    EXPECT_EQ(json["gemm"][1]["k"], 70);
+    EXPECT_EQ(json["gemm"][2]["name"], "pair");
+    for (const Json& row : json["gemm"]) {
+      EXPECT_EQ(row["dtype"], NameOf(dtype));
+      EXPECT_GT(row["tflops"], 0);
+      EXPECT_GT(row["gbps"], 0);
+      EXPECT_GT(row["fraction"], 0);
+      const bool peer = !row["onednn_tflops"].is_null();
+      EXPECT_TRUE(!peer || (dtype == DType::kBf16 && row["onednn_tflops"] > 0));
+    }
   }
 }
 

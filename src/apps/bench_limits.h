@@ -1,15 +1,17 @@
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "base/aligned_buffer.h"
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "kernels/kernels.h"
 
 namespace skein {
 
-// What this machine reaches at most with all threads of a team, as medians of runs that alternate
-// between the figures.
+// What this machine reaches at most with all threads of a team.
 struct MachineLimits {
   double amx_bf16_tflops = 0;  // 0 where there is no matrix unit
   double amx_int8_tflops = 0;  // the same; multiplications and additions of integers
@@ -24,9 +26,42 @@ struct MachineLimits {
   }
 };
 
-// Takes about num_runs * 0.05 s and, meanwhile, 512 MiB. The operands are random numbers: zeros run
-// faster than any real product. kUnsupported without AVX2.
-Result<MachineLimits> MeasureLimits(ThreadTeam& team, int num_runs);
+// Measures the limits in bursts of about 10 ms. A shared machine's move within seconds, so what is
+// compared with them has bursts beside it. The operands are random numbers: zeros run faster than
+// any real product. Holds 512 MiB, which the bursts of reading walk through.
+class LimitMeter {
+ public:
+  // kUnsupported without AVX2. `team` outlives the meter.
+  static Result<std::unique_ptr<LimitMeter>> Make(ThreadTeam* team);
+
+  double AmxBf16Tflops();  // 0 where there is no matrix unit
+  double AmxInt8Tflops();  // the same
+  double FmaTflops();
+  double ReadGbps();
+
+  // What RooflineSeconds of products with weights of `dtype` on `isa` asks for; the rest is 0.
+  MachineLimits Now(Isa isa, DType dtype);
+
+ private:
+  explicit LimitMeter(ThreadTeam* team);
+
+  template <typename Peak>
+  double Tflops(const Peak& peak);
+
+  ThreadTeam* const team_;
+  AlignedBuffer operands_;
+  AlignedBuffer memory_;
+  std::vector<float> factors_;
+  std::vector<uint64_t> sums_;  // of each part of the memory
+  size_t next_part_ = 0;
+};
+
+// Figure by figure.
+MachineLimits MedianOf(const std::vector<MachineLimits>& limits);
+MachineLimits MeanOf(const MachineLimits& a, const MachineLimits& b);
+
+// Medians of `num_runs` bursts of each figure, in turn.
+MachineLimits MeasureLimits(LimitMeter& meter, int num_runs);
 
 // The time that the limits allow for a product with weights of `dtype` at least, in seconds:
 // computing, where its limit was measured, or reading the weights, whichever takes longer.
@@ -34,7 +69,7 @@ double RooflineSeconds(const MachineLimits& limits, Isa isa, DType dtype, double
                        double weight_bytes);
 
 // {"compute_tflops" (of products with weights of `dtype` on `isa`; null: not measured),
-// "read_gbps", "fma_f32_tflops"}.
+// "read_gbps"}.
 nlohmann::ordered_json LimitsToJson(const MachineLimits& limits, Isa isa, DType dtype);
 
 }  // namespace skein

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <thread>
 
@@ -22,12 +21,14 @@ Status Run(const Options& options) {
   ThreadTeam team(options.threads > 0
                       ? options.threads
                       : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
-  SKEIN_ASSIGN_OR_RETURN(const MachineLimits limits, MeasureLimits(team, options.runs));
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
+  const MachineLimits limits = MeasureLimits(*meter, options.runs);
   nlohmann::ordered_json json;
   json["date"] = BenchDate();
   json["isa"] = NameOf(isa);
   json["threads"] = team.num_threads();
   json["limits"] = LimitsToJson(limits, isa, DType::kBf16);
+  json["limits"]["fma_f32_tflops"] = limits.fma_f32_tflops;
   if (limits.amx_bf16_tflops > 0) fmt::print("AMX bf16 {:8.3f} TFLOP/s\n", limits.amx_bf16_tflops);
   if (limits.amx_int8_tflops > 0) fmt::print("AMX int8 {:8.3f} TOP/s\n", limits.amx_int8_tflops);
   fmt::print("FMA f32  {:8.3f} TFLOP/s\n", limits.fma_f32_tflops);
@@ -44,16 +45,9 @@ void AddBenchLimitsCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--runs", options->runs, "Runs of each figure; medians are reported")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  app->add_option("--threads", options->threads, "Threads; 0: all processors")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  app->add_option("--json", options->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    const Status status = Run(*options);
-    if (status.ok()) return;
-    std::fprintf(stderr, "skein bench limits: %s\n", status.message().c_str());
-    *exit_status = 1;
-  });
+  AddThreadsOption(app, &options->threads);
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

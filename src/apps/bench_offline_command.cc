@@ -107,16 +107,8 @@ void AddBenchOfflineCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--time-limit", options->time_limit_s,
                   "Seconds for each scenario, at most its own")
       ->check(CLI::Range(0.001, 1e6));
-  app->add_option("--json", options->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    const Result<int> result = Run(*options);
-    if (result.ok()) {
-      *exit_status = result.value();
-      return;
-    }
-    std::fprintf(stderr, "skein bench offline: %s\n", result.status().message().c_str());
-    *exit_status = 1;
-  });
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -98,8 +97,7 @@ void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* app = bench->add_subcommand(
       "quantization", "How far int8 weights move a model's probabilities from its own");
-  app->add_option("MODEL", options->model, "A model directory, or org/name in the local cache")
-      ->required();
+  AddModelDirOption(app, &options->model);
   app->add_option("--text", options->text, "A file of text to read; without it, random tokens");
   app->add_option("--sequence-tokens", options->sequence_tokens, "The text is cut into so many")
       ->check(CLI::Range(1, 1 << 20))
@@ -107,17 +105,10 @@ void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--sequences", options->num_sequences, "Sequences at most")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--dtype", options->compare.dtype, "Compute type: auto, bf16 or f32")
-      ->capture_default_str();
-  app->add_option("--threads", options->compare.threads, "Threads that compute; 0: one per core")
-      ->check(CLI::Range(0, 1024));
-  app->add_option("--json", options->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    const Status status = Run(*options);
-    if (status.ok()) return;
-    std::fprintf(stderr, "skein bench quantization: %s\n", status.message().c_str());
-    *exit_status = 1;
-  });
+  AddDtypeOption(app, &options->compare.dtype);
+  AddThreadsOption(app, &options->compare.threads);
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

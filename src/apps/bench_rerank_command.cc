@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -135,8 +134,7 @@ void AddBenchRerankCommand(CLI::App* bench, int* exit_status) {
   const auto count = [app](const char* name, int32_t* value, const char* help, int32_t high) {
     app->add_option(name, *value, help)->check(CLI::Range(1, high))->capture_default_str();
   };
-  app->add_option("MODEL", options->model, "A model directory, or org/name in the local cache")
-      ->required();
+  AddModelDirOption(app, &options->model);
   count("--query-tokens", &options->shape.query_tokens, "Tokens of the query", 1 << 20);
   count("--documents", &options->shape.documents, "Documents", 4096);
   count("--document-tokens", &options->shape.document_tokens, "Tokens of each document", 1 << 20);
@@ -148,17 +146,10 @@ void AddBenchRerankCommand(CLI::App* bench, int* exit_status) {
       ->capture_default_str();
   count("--batch-tokens", &options->batch_tokens, "Tokens of one step", 1 << 20);
   count("--repetitions", &options->repetitions, "Turns of rerank and batches; medians count", 1000);
-  app->add_option("--threads", options->threads, "Threads that compute; 0: one per core")
-      ->check(CLI::Range(0, 1024));
-  app->add_option("--dtype", options->dtype, "Compute type: auto, bf16 or f32")
-      ->capture_default_str();
-  app->add_option("--json", options->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    const Status status = Run(*options);
-    if (status.ok()) return;
-    std::fprintf(stderr, "skein bench rerank: %s\n", status.message().c_str());
-    *exit_status = 1;
-  });
+  AddThreadsOption(app, &options->threads);
+  AddDtypeOption(app, &options->dtype);
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -107,13 +106,8 @@ void AddBenchSchedCommand(CLI::App* bench, int* exit_status) {
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
-  app->add_option("--json", options->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    const Status status = Run(*options);
-    if (status.ok()) return;
-    std::fprintf(stderr, "skein bench sched: %s\n", status.message().c_str());
-    *exit_status = 1;
-  });
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

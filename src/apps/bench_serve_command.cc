@@ -123,7 +123,7 @@ void AddBenchServeCommand(CLI::App* bench, int* exit_status) {
       bench->add_subcommand("serve", "Put a workload to a server of the OpenAI API over HTTP");
   app->add_option("--url", o->url, "The server, http only")->capture_default_str();
   app->add_option("--workload", o->workload, "One JSON request per line")->required();
-  app->add_option("--json", o->json, "Write the results to this file");
+  AddJsonOption(app, &o->json);
   app->add_option("--endpoint", o->endpoint)
       ->check(CLI::IsMember({"completions", "chat"}))
       ->capture_default_str();
@@ -162,15 +162,7 @@ void AddBenchServeCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--min-id", o->tokens.min_id, "Compact prompts: and not below this")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
-  app->callback([options, exit_status] {
-    const Result<int> result = Run(*options);
-    if (result.ok()) {
-      *exit_status = result.value();
-      return;
-    }
-    std::fprintf(stderr, "skein bench serve: %s\n", result.status().message().c_str());
-    *exit_status = 1;
-  });
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

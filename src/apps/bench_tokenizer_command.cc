@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 
 #include "apps/bench_command.h"
@@ -10,6 +9,10 @@ namespace skein {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct Options : TokenizerBenchOptions {
+  std::string json;
+};
 
 void PrintTable(const Json& result) {
   fmt::print("load {:.1f} ms\n", result["load_ms"].get<double>());
@@ -34,12 +37,15 @@ void PrintTable(const Json& result) {
   }
 }
 
+Status Run(const Options& options) {
+  SKEIN_ASSIGN_OR_RETURN(const Json result, RunTokenizerBench(options));
+  PrintTable(result);
+  return WriteBenchJson(options.json, result);
+}
+
 }  // namespace
 
 void AddBenchTokenizerCommand(CLI::App* bench, int* exit_status) {
-  struct Options : TokenizerBenchOptions {
-    std::string json;
-  };
   auto options = std::make_shared<Options>();
   CLI::App* app = bench->add_subcommand(
       "tokenizer", "Check a tokenizer, then time encoding, decoding and loading");
@@ -55,18 +61,8 @@ void AddBenchTokenizerCommand(CLI::App* bench, int* exit_status) {
       ->capture_default_str();
   app->add_option("--dump-texts", options->dump_texts,
                   "Write the texts and their ids to this file, a JSON value a line");
-  app->add_option("--json", options->json, "Write the results to this file");
-  app->callback([options, exit_status] {
-    const Result<Json> result = RunTokenizerBench(*options);
-    Status status = result.status();
-    if (status.ok()) status = WriteBenchJson(options->json, result.value());
-    if (!status.ok()) {
-      std::fprintf(stderr, "skein bench tokenizer: %s\n", status.message().c_str());
-      *exit_status = 1;
-      return;
-    }
-    PrintTable(result.value());
-  });
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
 }
 
 }  // namespace skein

@@ -162,6 +162,8 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(config));
   runtime.execution = memory.execution;
   runtime.retention = memory.retention;
+  runtime.granularity = memory.granularity;
+  runtime.num_steps = memory.num_steps;
   if (options.show_progress) runtime.progress = ShowProgress(name_);
   SKEIN_ASSIGN_OR_RETURN(runtime_, CpuRuntime::Load(runtime));
 

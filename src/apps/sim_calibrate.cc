@@ -177,7 +177,8 @@ Result<Calibration> CalibrateDevice(const CalibrationOptions& wanted) {
   const std::string weight_type = runtime->dtype() == DType::kF32 ? "f32" : "bf16";
   SKEIN_ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(runtime->config(), weight_type));
   ThreadTeam team(runtime->num_threads());
-  SKEIN_ASSIGN_OR_RETURN(const MachineLimits limits, MeasureLimits(team, kLimitRuns));
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
+  const MachineLimits limits = MeasureLimits(*meter, kLimitRuns);
 
   const MonotonicClock clock;
   StepProfiler profiler(&runtime->executor(), &clock, shape.vocab_size, runtime->num_kv_blocks(),

@@ -1,5 +1,6 @@
 #include "engine/engine_core.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -16,6 +17,7 @@ EngineCore::EngineCore(const SchedulerConfig& config, Executor* executor, const 
 
 void EngineCore::Arrive(RequestId first_id, std::vector<Request> requests,
                         const OutputCallback& callback, TimeUs arrival_us) {
+  arrived_ = true;
   RequestId id = first_id;
   for (Request& request : requests) {
     callers_[id] = {callback, NumSamples(request)};
@@ -23,32 +25,104 @@ void EngineCore::Arrive(RequestId first_id, std::vector<Request> requests,
   }
 }
 
-void EngineCore::Cancel(RequestId id) { scheduler_.Cancel(id, clock_->NowUs()); }
+void EngineCore::Cancel(RequestId id) {
+  cancelled_ = true;
+  scheduler_.Cancel(id, clock_->NowUs());
+}
 
 void EngineCore::CancelSample(RequestId id, int32_t sample) {
+  cancelled_ = true;
   scheduler_.CancelSample(id, sample, clock_->NowUs());
 }
 
 bool EngineCore::Step(const std::atomic<bool>& preempt, const std::function<bool()>& between) {
   const TimeUs begin_us = clock_->NowUs();
+  BeginRound(false);
   const StepPlan* plan = scheduler_.Plan(begin_us);
-  const TimeUs planned_us = clock_->NowUs();
-  ++own_stats_.rounds;
-  own_stats_.scheduler_us += planned_us - begin_us;
-  if (plan == nullptr) return false;
-  const std::unique_ptr<Task> task = executor_->Begin(*plan);
-  while (executor_->Resume(*task, preempt) == TaskStatus::kPreempted) {
+  TimeUs resumed_us = clock_->NowUs();
+  own_stats_.scheduler_us += resumed_us - begin_us;
+  if (plan == nullptr) {
+    DropTasks();
+    return false;
+  }
+  StoppedTask task = TakeTask(*plan);
+  while (Resume(task.task.get(), preempt) == TaskStatus::kPreempted) {
+    task.ran_us += clock_->NowUs() - resumed_us;
     if (!between()) return true;
+    if (MakeWay(&task)) return true;
+    resumed_us = clock_->NowUs();
   }
   const TimeUs done_us = clock_->NowUs();
-  CountStep(*plan, done_us - planned_us);
-  results_ = executor_->Results(*task);
+  CountStep(*plan, task.ran_us + done_us - resumed_us);
+  results_ = executor_->Results(*task.task);
   scheduler_.Complete(&results_, done_us);
   own_stats_.scheduler_us += clock_->NowUs() - done_us;
   return true;
 }
 
-void EngineCore::FailAll(const Status& status) { scheduler_.FailAll(status, clock_->NowUs()); }
+// What makes a round run; one that a stopped step began has been counted.
+void EngineCore::BeginRound(bool timed) {
+  const bool counted = std::exchange(in_round_, false);
+  const bool arrived = std::exchange(arrived_, false);
+  const bool cancelled = std::exchange(cancelled_, false);
+  if (counted) return;
+  ++own_stats_.rounds;
+  ++(arrived     ? own_stats_.rounds_arrival
+     : cancelled ? own_stats_.rounds_cancellation
+     : timed     ? own_stats_.rounds_timer
+                 : own_stats_.rounds_completion);
+}
+
+void EngineCore::DropTasks() {
+  std::erase_if(stopped_, [this](const StoppedTask& stopped) {
+    return stopped.task == nullptr || !scheduler_.IsSuspended(stopped.step_id);
+  });
+}
+
+// The task of the step that the scheduler has named; what it has dropped meanwhile goes first, so
+// that its memory is free.
+EngineCore::StoppedTask EngineCore::TakeTask(const StepPlan& plan) {
+  StoppedTask taken = {.step_id = scheduler_.step_id()};
+  for (StoppedTask& stopped : stopped_) {
+    if (stopped.step_id == taken.step_id) taken = std::move(stopped);
+  }
+  DropTasks();
+  if (taken.task == nullptr) taken.task = executor_->Begin(plan);
+  return taken;
+}
+
+TaskStatus EngineCore::Resume(Task* task, const std::atomic<bool>& preempt) {
+  if (set_alarm_) {
+    moment_us_ = scheduler_.NextMoment().value_or(kNever);
+    set_alarm_(moment_us_);
+  }
+  return executor_->Resume(*task, preempt);
+}
+
+bool EngineCore::MakeWay(StoppedTask* task) {
+  const TimeUs begin_us = clock_->NowUs();
+  const bool timed = begin_us >= moment_us_;
+  if (!arrived_ && !cancelled_ && !timed) return false;
+  BeginRound(timed);
+  const StepFate fate = scheduler_.Reconsider(begin_us);
+  own_stats_.scheduler_us += clock_->NowUs() - begin_us;
+  if (fate == StepFate::kGoesOn) return false;
+  if (fate == StepFate::kSuspended) stopped_.push_back(std::move(*task));
+  in_round_ = true;
+  return true;
+}
+
+void EngineCore::FailAll(const Status& status) {
+  stopped_.clear();
+  scheduler_.FailAll(status, clock_->NowUs());
+}
+
+void EngineCore::AddBlockingTime(TimeUs us) {
+  const auto blocking_us = static_cast<uint64_t>(us);
+  ++own_stats_.signals;
+  own_stats_.blocking_us += blocking_us;
+  own_stats_.max_blocking_us = std::max(own_stats_.max_blocking_us, blocking_us);
+}
 
 void EngineCore::CountStep(const StepPlan& plan, TimeUs duration_us) {
   const auto* mixed = std::get_if<MixedPlan>(&plan);
@@ -64,6 +138,13 @@ void EngineCore::CountStep(const StepPlan& plan, TimeUs duration_us) {
 EngineStats EngineCore::Stats() const {
   EngineStats stats = scheduler_.Stats();
   stats.rounds = own_stats_.rounds;
+  stats.rounds_arrival = own_stats_.rounds_arrival;
+  stats.rounds_cancellation = own_stats_.rounds_cancellation;
+  stats.rounds_timer = own_stats_.rounds_timer;
+  stats.rounds_completion = own_stats_.rounds_completion;
+  stats.signals = own_stats_.signals;
+  stats.blocking_us = own_stats_.blocking_us;
+  stats.max_blocking_us = own_stats_.max_blocking_us;
   stats.scheduler_us = own_stats_.scheduler_us;
   stats.prefill_us = own_stats_.prefill_us;
   stats.decode_us = own_stats_.decode_us;

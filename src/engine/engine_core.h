@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -16,6 +19,10 @@ namespace skein {
 // engine's loop drives it on a thread of its own, the simulator under a virtual clock.
 //
 //   Arrive, Cancel --> Step: [ Plan --> Begin, Resume --> Complete ] --> Dispatch: callbacks
+//
+// A task that stopped for more urgent work is kept until the scheduler names its step again or
+// drops it. A scheduling round runs when requests have arrived or been cancelled, or a step has
+// ended.
 //
 // Not thread-safe.
 class EngineCore {
@@ -34,7 +41,9 @@ class EngineCore {
 
   // Plans a step and runs it; false if there was nothing to do. Whenever the task stops before its
   // end because `preempt` read true, calls `between`, which may take in events and dispatch; where
-  // that returns false, the step is abandoned for good (FailAll must follow).
+  // that returns false, the step is abandoned for good (FailAll must follow). After events the
+  // scheduler decides whether it goes on; where not, this returns, and the next call runs what is
+  // more urgent.
   bool Step(const std::atomic<bool>& preempt, const std::function<bool()>& between);
   void FailAll(const Status& status);
 
@@ -45,6 +54,13 @@ class EngineCore {
   // Requests that have never been scheduled.
   size_t num_queued() const { return scheduler_.num_queued(); }
   EngineStats Stats() const;
+  // `set` is called before a step runs or goes on with the moment at which it should be stopped for
+  // a look, kNever if there is none. At first nobody is told.
+  static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
+  void set_alarm(std::function<void(TimeUs)> set) { set_alarm_ = std::move(set); }
+
+  // A step stood still `us` after someone had asked for that.
+  void AddBlockingTime(TimeUs us);
   // Time spent on scheduling outside of Step.
   void AddSchedulerTime(TimeUs us) { own_stats_.scheduler_us += us; }
 
@@ -54,6 +70,19 @@ class EngineCore {
     int32_t num_live = 1;
   };
 
+  // Of a step that has stopped.
+  struct StoppedTask {
+    int64_t step_id = 0;
+    std::unique_ptr<Task> task;
+    TimeUs ran_us = 0;
+  };
+
+  void BeginRound(bool timed);
+  TaskStatus Resume(Task* task, const std::atomic<bool>& preempt);
+  void DropTasks();  // those that are not suspended any more
+  StoppedTask TakeTask(const StepPlan& plan);
+  // True if the step in flight has to make way. It was stopped after `task.ran_us`.
+  bool MakeWay(StoppedTask* task);
   void CountStep(const StepPlan& plan, TimeUs duration_us);
   void Deliver(SampleOutput& output);
 
@@ -61,6 +90,11 @@ class EngineCore {
   const Clock* const clock_;
   const Ended ended_;
   Scheduler scheduler_;
+  std::vector<StoppedTask> stopped_;
+  std::function<void(TimeUs)> set_alarm_;
+  TimeUs moment_us_ = kNever;
+  bool arrived_ = false, cancelled_ = false;  // since the last round
+  bool in_round_ = false;                     // the one that stopped a step goes on
   std::unordered_map<RequestId, Caller> callers_;
   StepResults results_;    // keeps its memory
   EngineStats own_stats_;  // the engine's share of the counters

@@ -53,6 +53,10 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
       core_(scheduler_config, executor, clock, std::move(observers),
             [this](RequestId id) { NoteEnded(id); }) {
   published_stats_ = core_.Stats();
+  if (Preempts(scheduler_config.sharing)) {
+    alarm_.emplace(clock, [this] { RaiseSignal(); });
+    core_.set_alarm([this](TimeUs at_us) { alarm_->Set(at_us); });
+  }
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -111,6 +115,7 @@ Status EngineLoop::Enqueue(std::vector<Request> requests, OutputCallback callbac
   num_in_queue_ += count;
   SKEIN_CHECK(events_.TryPush(
       Arrival{first_id, std::move(requests), std::move(callback), clock_->NowUs()}));
+  RaiseSignal();
   return Status::Ok();
 }
 
@@ -132,6 +137,24 @@ void EngineLoop::CancelSample(RequestId id, int32_t sample) {
 void EngineLoop::PushCancellation(RequestId id, int32_t sample) {
   // Refused only after Close; then everything ends anyway.
   SKEIN_CHECK(events_.TryPush(Cancellation{id, sample}) || !accepting_);
+  RaiseSignal();
+}
+
+// After an event has been put into the queue, or a moment has come.
+void EngineLoop::RaiseSignal() {
+  if (!Preempts(scheduler_config_.sharing)) return;
+  TimeUs nobody = 0;
+  signal_us_.compare_exchange_strong(nobody, clock_->NowUs());
+  preempt_.store(true, std::memory_order_relaxed);
+}
+
+// Before the queue is drained: a signal that is raised later than this is seen later.
+void EngineLoop::Acknowledge() {
+  signal_us_.store(0, std::memory_order_relaxed);
+  preempt_.store(false);
+  // Shutdown raises this one first. In one order with its stores: it is seen here, or its signal
+  // comes later.
+  if (quit_.load()) preempt_.store(true);
 }
 
 EngineStats EngineLoop::Stats() const {
@@ -153,20 +176,19 @@ void EngineLoop::Shutdown() {
     const std::lock_guard lock(mutex_);
     accepting_ = false;
   }
-  preempt_.store(true, std::memory_order_relaxed);
+  quit_.store(true);
+  preempt_.store(true);
   events_.Close();
   const std::lock_guard lock(shutdown_mutex_);
   if (thread_.joinable()) thread_.join();
 }
 
 void EngineLoop::Run() {
-  while (!preempt_.load(std::memory_order_relaxed)) {
+  while (!quit_.load(std::memory_order_relaxed)) {
     batch_.clear();
-    if (!core_.empty()) {
-      events_.Drain(&batch_);
-    } else if (!events_.WaitAndDrain(&batch_)) {
-      break;
-    }
+    if (core_.empty() && !events_.WaitAndDrain(&batch_)) break;
+    Acknowledge();
+    events_.Drain(&batch_);
     HandleEvents();
     RunStep();
   }
@@ -204,7 +226,10 @@ void EngineLoop::HandleEvents() {
 
 void EngineLoop::RunStep() {
   core_.Step(preempt_, [this] {
-    if (preempt_.load(std::memory_order_relaxed)) return false;  // Run ends every request
+    if (quit_.load(std::memory_order_relaxed)) return false;  // Run ends every request
+    const TimeUs signal_us = signal_us_.load(std::memory_order_relaxed);
+    if (signal_us > 0) core_.AddBlockingTime(clock_->NowUs() - signal_us);
+    Acknowledge();
     events_.Drain(&batch_);
     HandleEvents();
     return true;

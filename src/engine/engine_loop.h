@@ -5,12 +5,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/alarm.h"
 #include "base/clock.h"
 #include "base/queue.h"
 #include "base/result.h"
@@ -26,6 +28,10 @@ namespace skein {
 //   Submit, Cancel --> event queue --> [ drain --> Plan --> Begin, Resume --> Complete ] -->
 //   callbacks
 //     any thread        bounded           the engine's thread, asleep while there is nothing to do
+//
+// With a sharing that preempts, what is put into the queue also raises a signal, which the leader
+// of the thread team reads between two tickets of a running step: it stops the step, clears the
+// signal and runs the scheduler itself. Nobody is woken for that, so nothing waits for a processor.
 //
 // What state each request is in is drawn in sched/sequence.h. Callbacks run on the engine's thread.
 class EngineLoop final : public Engine {
@@ -80,6 +86,8 @@ class EngineLoop final : public Engine {
   void Run();
   void HandleEvents();
   void RunStep();
+  void RaiseSignal();
+  void Acknowledge();
   void Publish(int32_t num_drained);  // what other threads may read
   void NoteEnded(RequestId id);
   void PushCancellation(RequestId id, int32_t sample);
@@ -90,10 +98,13 @@ class EngineLoop final : public Engine {
   const Clock* const clock_;
 
   BoundedQueue<Event> events_;
-  std::atomic<bool> preempt_{false};  // raised to leave a running step for good
+  std::atomic<bool> quit_{false};     // leave a running step for good
+  std::atomic<bool> preempt_{false};  // the running step is to stop at the next boundary
+  std::atomic<TimeUs> signal_us_{0};  // since when; 0: nobody has asked
 
   // The engine's thread only.
   EngineCore core_;
+  std::optional<Alarm> alarm_;  // raises the signal too; only with a sharing that preempts
   std::vector<Event> batch_;
 
   mutable std::mutex mutex_;

@@ -35,11 +35,13 @@ struct World {
   int64_t num_preemptions = 0;
   int64_t num_shared_tokens = 0;
   int64_t num_prefix_waits = 0;
+  int64_t num_suspended = 0;
+  int64_t num_dropped = 0;
 };
 
 EngineConfig RandomConfig(Random* random) {
-  const char* presets[] = {"prelude",    "prelude",       "vllm-fcfs",
-                           "paged-fcfs", "request-level", "feather", "prefill-only"};
+  const char* presets[] = {"prelude",       "prelude", "vllm-fcfs",   "paged-fcfs",
+                           "request-level", "feather", "prefill-only"};
   EngineConfig config;
   config.preset = presets[random->Between(0, 6)];
   if (random->OneIn(6) && config.preset != std::string("request-level")) {
@@ -66,6 +68,16 @@ EngineConfig RandomConfig(Random* random) {
   config.retention = retentions[random->Between(0, 4)];
   if (!config.retention.empty() && random->OneIn(2)) {
     config.num_kv_blocks = static_cast<int32_t>(random->Between(1, 6));
+  }
+  if (random->OneIn(3)) {
+    config.sharing = random->OneIn(2) ? "preempt-op" : "preempt-layer";
+    const char* granularities[] = {"", "", "op", "chunk", "none"};
+    config.preempt_granularity = granularities[random->Between(0, 4)];
+    const char* orders[] = {"", "srjf", "srjf-calibrated", "fair"};
+    config.order = orders[random->Between(0, 3)];
+    config.max_suspended_steps = static_cast<int32_t>(random->Between(1, 3));
+    config.max_suspended_ms =
+        static_cast<int32_t>(random->OneIn(2) ? random->Between(1, 50) : 9999);
   }
   return config;
 }
@@ -99,6 +111,7 @@ Request RandomRequest(World* world) {
   if (random.OneIn(2)) generate.stop_token_ids = {static_cast<TokenId>(random.Between(0, 49))};
   if (random.OneIn(4)) generate.min_tokens = generate.max_tokens / 2;
   if (random.OneIn(4)) request.priority = static_cast<int32_t>(random.Between(-1, 1));
+  if (random.OneIn(4)) request.slo_tpot_us = random.Between(1, 20'000);
   if (random.OneIn(8)) request.cache_salt = random.Bits();
   if (random.OneIn(4)) request.user = random.OneIn(2) ? "a" : "b";
   if (random.OneIn(4)) request.output = RandomRead(&random);
@@ -168,6 +181,25 @@ void CancelSomething(World* world, Scheduler* scheduler, TimeUs now_us) {
   }
 }
 
+// A request or a group arrives.
+void ArriveSomething(World* world, const SchedulerConfig& config, Scheduler* scheduler,
+                     RequestId* next_id, TimeUs now_us) {
+  std::vector<Request> requests;
+  if (world->random.OneIn(4)) {
+    requests = RandomGroup(world, *next_id + 1);
+  } else {
+    requests.push_back(RandomRequest(world));
+  }
+  for (Request& request : requests) {
+    if (!Scheduler::CheckFits(config, request).ok()) continue;
+    const int32_t room = world->config.max_model_len - static_cast<int32_t>(request.prompt.size());
+    world->expected[*next_id] = {
+        .request = request,
+        .budget = request.generates() ? std::min(request.generate().max_tokens, room) : 0};
+    scheduler->Arrive((*next_id)++, std::move(request), now_us);
+  }
+}
+
 void RunWorkload(World* world, int32_t num_requests) {
   Random& random = world->random;
   SchedulerConfig config = MakeSchedulerConfig(world->config).value();
@@ -175,25 +207,27 @@ void RunWorkload(World* world, int32_t num_requests) {
   Scheduler scheduler(config);
   FakeExecutor executor(world->options);
   const std::atomic<bool> never{false};
+  std::map<int64_t, std::unique_ptr<Task>> stopped;  // by step
   TimeUs now_us = 0;
   RequestId next_id = 0;
+  // Runs the step until it has ended; false where it has made way.
+  const auto run = [&](std::unique_ptr<Task>& task) {
+    while (executor.Resume(*task, never) == TaskStatus::kPreempted) {
+      now_us += random.Between(1, 2000);
+      if (next_id < static_cast<RequestId>(num_requests) && random.OneIn(2)) {
+        ArriveSomething(world, config, &scheduler, &next_id, now_us);
+      }
+      if (random.OneIn(10)) CancelSomething(world, &scheduler, now_us);
+      const StepFate fate = scheduler.Reconsider(now_us);
+      scheduler.CheckIntegrity();
+      if (fate == StepFate::kSuspended) stopped[scheduler.step_id()] = std::move(task);
+      if (fate != StepFate::kGoesOn) return false;
+    }
+    return true;
+  };
   while (next_id < static_cast<RequestId>(num_requests) || !scheduler.empty()) {
     while (next_id < static_cast<RequestId>(num_requests) && !random.OneIn(3)) {
-      std::vector<Request> requests;
-      if (random.OneIn(4)) {
-        requests = RandomGroup(world, next_id + 1);
-      } else {
-        requests.push_back(RandomRequest(world));
-      }
-      for (Request& request : requests) {
-        if (!Scheduler::CheckFits(config, request).ok()) continue;
-        const int32_t room =
-            world->config.max_model_len - static_cast<int32_t>(request.prompt.size());
-        world->expected[next_id] = {
-            .request = request,
-            .budget = request.generates() ? std::min(request.generate().max_tokens, room) : 0};
-        scheduler.Arrive(next_id++, std::move(request), now_us);
-      }
+      ArriveSomething(world, config, &scheduler, &next_id, now_us);
     }
     if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);
     if (random.OneIn(40)) {
@@ -207,8 +241,13 @@ void RunWorkload(World* world, int32_t num_requests) {
     const StepPlan* plan = scheduler.Plan(now_us);
     scheduler.CheckIntegrity();
     if (plan == nullptr) continue;
-    const std::unique_ptr<Task> task = executor.Begin(*plan);
-    ASSERT_EQ(executor.Resume(*task, never), TaskStatus::kDone);
+    std::unique_ptr<Task> task;
+    if (const auto found = stopped.find(scheduler.step_id()); found != stopped.end()) {
+      task = std::move(found->second);
+    }
+    std::erase_if(stopped, [&](const auto& step) { return !scheduler.IsSuspended(step.first); });
+    if (task == nullptr) task = executor.Begin(*plan);
+    if (!run(task)) continue;
     if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);  // while it is in the step
     StepResults results = executor.Results(*task);
     now_us += random.Between(0, 1000);
@@ -223,6 +262,8 @@ void RunWorkload(World* world, int32_t num_requests) {
   world->num_preemptions += static_cast<int64_t>(stats.num_preemptions);
   world->num_shared_tokens += static_cast<int64_t>(stats.shared_prefix_tokens);
   world->num_prefix_waits += static_cast<int64_t>(stats.prefix_waits);
+  world->num_suspended += static_cast<int64_t>(stats.steps_preempted);
+  world->num_dropped += static_cast<int64_t>(stats.steps_dropped);
 }
 
 // Anything that is drawn or read after the poison token fails the whole request.
@@ -326,6 +367,7 @@ constexpr int kNumLoads = 1500;
 
 TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
   int64_t num_preemptions = 0, num_shared_tokens = 0, num_prefix_waits = 0;
+  int64_t num_suspended = 0, num_dropped = 0;
   for (uint64_t seed = 0; seed < kNumLoads; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(seed);
@@ -333,6 +375,7 @@ TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
     world.options = {.num_kv_blocks = world.config.num_kv_blocks,
                      .vocab_size = world.config.vocab_size,
                      .poison_token = world.random.OneIn(3) ? 49 : -1,
+                     .preempt_every = static_cast<int32_t>(world.random.Between(0, 3)),
                      .discards_kv = true,
                      .reads_whole_prompts = world.config.reads_whole_prompts};
     RunWorkload(&world, 20);
@@ -341,8 +384,12 @@ TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
     num_preemptions += world.num_preemptions;
     num_shared_tokens += world.num_shared_tokens;
     num_prefix_waits += world.num_prefix_waits;
+    num_suspended += world.num_suspended;
+    num_dropped += world.num_dropped;
   }
-  // The loads really run out of blocks, share prefixes and wait for them.
+  // The loads really run out of blocks, share prefixes and wait for them, and stop steps.
+  EXPECT_GT(num_suspended, kNumLoads / 4);
+  EXPECT_GT(num_dropped, kNumLoads / 40);
   EXPECT_GT(num_preemptions, kNumLoads / 2);
   EXPECT_GT(num_shared_tokens, 10 * kNumLoads);
   EXPECT_GT(num_prefix_waits, kNumLoads / 40);

@@ -31,6 +31,18 @@ bool ForwardPass::ShareFirstStep(int32_t a, int32_t b) const {
          std::ranges::equal(Table(a).first(kBlocks), Table(b).first(kBlocks));
 }
 
+// Work grows with the keys, and a ticket is to stay at about a millisecond: beyond
+// kKeysOfFullTile keys a tile has fewer rows, down to what fills the matrix unit.
+int32_t ForwardPass::TileTokens(int32_t num_keys) const {
+  constexpr int32_t kKeysOfFullTile = 6144;
+  constexpr int32_t kMinRows = 32;
+  int32_t rows = kMaxQueryRows;
+  while (rows > kMinRows && int64_t{rows} * num_keys > int64_t{kMaxQueryRows} * kKeysOfFullTile) {
+    rows /= 2;
+  }
+  return std::max(rows / group(), 1);
+}
+
 // Rows that share leading blocks come together in tiles, so that one walk reads those blocks for
 // all of them (AttentionCall); the others get tiles of their own. Costs one sort of the rows by
 // their block tables.
@@ -49,11 +61,14 @@ void ForwardPass::CutTiles() {
   int32_t last_row = -1;
   for (const int32_t r : sorted_rows_) {
     const ForwardRow& row = batch_.rows[r];
-    bool joins = context_.share_attention && last_row >= 0 &&
-                 tiles_.back().num_tokens + row.num_tokens <= tile_tokens() &&
-                 ShareFirstStep(last_row, r);
+    bool joins =
+        context_.share_attention && last_row >= 0 &&
+        tiles_.back().num_tokens + row.num_tokens <= TileTokens(row.begin + row.num_tokens) &&
+        ShareFirstStep(last_row, r);
     for (int32_t i = 0; i < row.num_tokens; joins = false) {
-      const int32_t count = std::min(tile_tokens(), row.num_tokens - i);
+      const int32_t num_left = row.num_tokens - i;
+      const int32_t most = TileTokens(row.begin + i + std::min(num_left, kMaxQueryRows / group()));
+      const int32_t count = std::min(most, num_left);
       if (!joins) tiles_.push_back({static_cast<int32_t>(tile_pieces_.size()), 0, 0});
       tile_pieces_.push_back({r, row.first_token + i, count});
       ++tiles_.back().num_pieces;

@@ -24,9 +24,10 @@ struct ProductCut {
   int32_t col_begin(int32_t ticket) const { return ticket / num_row_chunks * cols; }
 };
 
-// A product to be cut. A SwiGLU product has n columns of gate and as many of up: k counts twice.
+// A product to be cut.
 struct ProductShape {
   int32_t m = 0, n = 0, k = 0;
+  bool swiglu = false;  // n columns of gate and as many of up
   size_t element_bytes = 0;
   bool matrix_unit = false;  // bf16 on AMX
 };
@@ -45,28 +46,35 @@ inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut
   constexpr int32_t kTicketsPerThread = 4;   // enough to even out
   cut.rows = std::min(shape.m, kMaxRows);
   const int64_t row_chunks = CeilDiv64(shape.m, cut.rows);
-  const int64_t by_cache = std::max(
-      kWeightBytes / (int64_t{shape.k} * static_cast<int64_t>(shape.element_bytes)), kTileCols);
+  const int64_t terms = int64_t{shape.k} * (shape.swiglu ? 2 : 1);  // of a column
+  const int64_t by_cache =
+      std::max(kWeightBytes / (terms * static_cast<int64_t>(shape.element_bytes)), kTileCols);
   const int64_t by_threads =
       int64_t{shape.n} * row_chunks / (int64_t{kTicketsPerThread} * num_threads);
-  const int64_t least = CeilDiv64(kMinProducts, int64_t{shape.k} * cut.rows);
+  const int64_t least = CeilDiv64(kMinProducts, terms * cut.rows);
   const int64_t cols = std::max({std::min(by_cache, by_threads), least, int64_t{1}});
   const int64_t unit = cols > kTileCols / 2 ? kTileCols : kPanelCols;
   cut.cols = static_cast<int32_t>(CeilDiv64(cols, unit) * unit);
 }
 
-// On the matrix unit: the rows of a ticket stay in the cache, in the kernel's own order, while the
-// weights pass over them. Many columns make up for bringing the rows into that order.
+// On the matrix unit: the rows of a ticket stay in the cache, in the kernel's own order and, if a
+// useful number of them can, with all of k, while the weights pass over them.
 inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, ProductCut& cut) {
-  constexpr int32_t kMaxRows = 256;
+  constexpr int64_t kStripBytes = 768 << 10;  // as much of a as the kernel keeps
+  constexpr int32_t kMaxRows = 256, kMinRows = 96;
+  constexpr int32_t kPartialRows = 128;  // where not even the least fit with all of k
   constexpr int32_t kRowUnit = 32;
   constexpr int64_t kMaxProducts = 320 << 20;  // under 1 ms at 0.7 TFLOP/s
   constexpr int64_t kMinProducts = 1 << 18;
-  constexpr int32_t kTicketsPerThread = 4;
-  const int32_t row_chunks = CeilDiv(shape.m, kMaxRows);
+  constexpr int32_t kTicketsPerThread = 3;  // each brings its rows into order: as few as even out
+  const auto fitting = static_cast<int32_t>(
+      kStripBytes / (int64_t{shape.k} * static_cast<int64_t>(shape.element_bytes)) / kRowUnit *
+      kRowUnit);
+  const int32_t max_rows = fitting < kMinRows ? kPartialRows : std::min(fitting, kMaxRows);
+  const int32_t row_chunks = CeilDiv(shape.m, max_rows);
   cut.rows =
       shape.m <= kRowUnit ? shape.m : CeilDiv(CeilDiv(shape.m, row_chunks), kRowUnit) * kRowUnit;
-  const int64_t products = int64_t{shape.k} * cut.rows;  // of a column
+  const int64_t products = int64_t{shape.k} * (shape.swiglu ? 2 : 1) * cut.rows;  // of a column
   const int64_t by_threads =
       int64_t{shape.n} * row_chunks / (int64_t{kTicketsPerThread} * num_threads);
   const int64_t cols = std::max({std::min(kMaxProducts / products, by_threads),

@@ -16,7 +16,9 @@ void ForwardPass::GroupExperts() {
   for (int32_t expert = 0; expert < c.num_experts; ++expert) {
     ExpertCuts& cuts = expert_cuts_[expert];
     if (const int32_t m = expert_routes_.num_slots(expert); m > 0) {
-      cuts.gate_up = CutProduct(Shape(m, c.expert_padded(), 2 * c.hidden_size, dtype), threads);
+      ProductShape gate_up_shape = Shape(m, c.expert_padded(), c.hidden_size, dtype);
+      gate_up_shape.swiglu = true;
+      cuts.gate_up = CutProduct(gate_up_shape, threads);
       cuts.down = CutProduct(Shape(m, c.hidden_size, c.expert_size, dtype), threads);
       gate_up += cuts.gate_up.num_tickets();
       down += cuts.down.num_tickets();

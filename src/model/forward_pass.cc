@@ -138,16 +138,28 @@ void ForwardPass::BeginRowChunk() {
   const ModelConfig& c = config();
   qkv_cut_ = cut(qkv_width(), c.hidden_size);
   o_cut_ = cut(c.hidden_size, q_width());
-  // A ticket takes as many columns of gate as of up.
-  gate_up_cut_ = cut(c.intermediate_padded(), (c.is_encoder() ? 1 : 2) * c.hidden_size);
+  ProductShape gate_up =
+      Shape(m, c.intermediate_padded(), c.hidden_size, context_.weights->matrix_dtype);
+  gate_up.swiglu = !c.is_encoder();
+  gate_up_cut_ = CutProduct(gate_up, threads);
   down_cut_ = cut(c.hidden_size, c.intermediate_size);
 }
 
-ForwardStatus ForwardPass::Run(const std::atomic<bool>* stop) {
+bool ForwardPass::AtBoundary(StopAt stop_at) const {
+  if (stop_at == StopAt::kOperator) return true;
+  if (stop_at != StopAt::kLayer || cursor_.row_chunk > 0) return false;
+  return cursor_.op == Operator::kAttnNorm || cursor_.op == Operator::kFinalNorm;
+}
+
+ForwardStatus ForwardPass::Run(const std::atomic<bool>* stop, StopAt stop_at) {
   const ThreadTeam::TicketFn run_ticket = [this](int ticket, int) { RunTicket(ticket); };
   while (!Finished()) {
+    if (stop != nullptr && AtBoundary(stop_at) && stop->load(std::memory_order_relaxed)) {
+      return ForwardStatus::kStopped;
+    }
     const int32_t num_tickets = NumTickets();
-    cursor_.next_ticket = context_.team->Run(cursor_.next_ticket, num_tickets, run_ticket, stop);
+    cursor_.next_ticket = context_.team->Run(cursor_.next_ticket, num_tickets, run_ticket,
+                                             stop_at == StopAt::kTicket ? stop : nullptr);
     if (cursor_.next_ticket < num_tickets) return ForwardStatus::kStopped;
     if (cursor_.op == Operator::kOutput && !outputs_taken_) {
       outputs_taken_ = true;

@@ -39,6 +39,14 @@ enum class ForwardStatus {
   kDone,
 };
 
+// Where a pass can stop.
+enum class StopAt : uint8_t {
+  kTicket,    // between any two tickets
+  kOperator,  // between two operators, or chunks of one
+  kLayer,     // before a layer or a chunk of outputs
+  kEnd,       // nowhere
+};
+
 enum class OutputKind : uint8_t { kLogits, kLabels, kEmbedding, kClasses };
 
 // Outputs of one kind that exist at a time: [first, first + count) of the batch's list of them.
@@ -67,9 +75,9 @@ class ForwardPass {
   void Begin();
   ForwardBatch& batch() { return batch_; }
 
-  // Runs operators until `stop` (may be null) reads true at a ticket boundary, until outputs are
-  // ready, or to the end.
-  ForwardStatus Run(const std::atomic<bool>* stop);
+  // Runs operators until `stop` (may be null) reads true at a boundary, until outputs are ready, or
+  // to the end.
+  ForwardStatus Run(const std::atomic<bool>* stop, StopAt stop_at = StopAt::kTicket);
 
   // After kLogits: rows [first_logit_row(), first_logit_row() + num_logit_rows()) of
   // batch().logit_tokens; logits(i) [vocab] is that of the i-th of them.
@@ -93,7 +101,7 @@ class ForwardPass {
     int32_t first_token = 0;
     int32_t num_tokens = 0;
   };
-  // Pieces [first_piece, first_piece + num_pieces) of tile_pieces_, at most tile_tokens() tokens.
+  // Pieces [first_piece, first_piece + num_pieces) of tile_pieces_, at most TileTokens() tokens.
   struct Tile {
     int32_t first_piece = 0;
     int32_t num_pieces = 0;
@@ -114,12 +122,15 @@ class ForwardPass {
   // Whether the attention of both rows starts with a step over the same blocks.
   bool ShareFirstStep(int32_t a, int32_t b) const;
   int32_t group() const { return config().num_heads / config().num_kv_heads; }
-  int32_t tile_tokens() const { return std::max(kMaxQueryRows / group(), 1); }
+  // Tokens of one tile that see up to `num_keys` keys.
+  int32_t TileTokens(int32_t num_keys) const;
   void CutOutputs();
   void BeginChunk();
   void CutLabels();
   bool AtTail() const { return cursor_.op >= Operator::kFinalNorm; }
   bool Finished() const;
+  // Whether the cursor stands where a pass that stops at `stop_at`, but not at tickets, may stop.
+  bool AtBoundary(StopAt stop_at) const;
   void Advance();
   int32_t NumTickets() const;
   void RunTicket(int32_t ticket);

@@ -178,7 +178,7 @@ TaskStatus CpuExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
   if (!RunCopies(state, preempt)) return TaskStatus::kPreempted;
   while (!state.done) {
     if (!RunJobs(state, preempt)) return TaskStatus::kPreempted;
-    switch (state.pass.Run(&preempt)) {
+    switch (state.pass.Run(&preempt, stop_at())) {
       case ForwardStatus::kStopped:
         return TaskStatus::kPreempted;
       case ForwardStatus::kLogits:
@@ -195,6 +195,29 @@ TaskStatus CpuExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
   return TaskStatus::kDone;
 }
 
+StopAt CpuExecutor::stop_at() const {
+  switch (granularity_) {
+    case Granularity::kOpTile:
+      return StopAt::kTicket;
+    case Granularity::kOp:
+      return StopAt::kOperator;
+    case Granularity::kLayer:
+      return StopAt::kLayer;
+    case Granularity::kChunk:
+    case Granularity::kNone:
+      break;
+  }
+  return StopAt::kEnd;
+}
+
+// The tickets of an operator that is not the pass's. Returns the first that was not issued.
+int CpuExecutor::RunTickets(int first, int end, const ThreadTeam::TicketFn& fn,
+                            const std::atomic<bool>& preempt) {
+  const StopAt stop_at = this->stop_at();
+  if (stop_at == StopAt::kOperator && preempt.load(std::memory_order_relaxed)) return first;
+  return context_.team->Run(first, end, fn, stop_at == StopAt::kTicket ? &preempt : nullptr);
+}
+
 bool CpuExecutor::RunCopies(State& state, const std::atomic<bool>& preempt) {
   const int32_t num_layers = kv_->layout().num_layers;
   const int end = static_cast<int>(state.copies.size()) * num_layers;
@@ -202,7 +225,7 @@ bool CpuExecutor::RunCopies(State& state, const std::atomic<bool>& preempt) {
     const int layers = kv_->layout().num_layers;
     kv_->CopyBlock(state.copies[ticket / layers], ticket % layers);
   };
-  state.next_copy_ticket = context_.team->Run(state.next_copy_ticket, end, copy, &preempt);
+  state.next_copy_ticket = RunTickets(state.next_copy_ticket, end, copy, preempt);
   return state.next_copy_ticket == end;
 }
 
@@ -224,7 +247,7 @@ void CpuExecutor::BeginJobs(State& state) {
 bool CpuExecutor::RunJobs(State& state, const std::atomic<bool>& preempt) {
   if (state.next_job == state.end_job) return true;
   const auto run = [this, &state](int job, int thread) { RunJob(state, job, thread); };
-  state.next_job = context_.team->Run(state.next_job, state.end_job, run, &preempt);
+  state.next_job = RunTickets(state.next_job, state.end_job, run, preempt);
   return state.next_job == state.end_job;
 }
 

@@ -9,6 +9,7 @@
 #include "model/forward_pass.h"
 #include "runtime/kv_memory.h"
 #include "runtime/sampler.h"
+#include "sched/config.h"
 #include "sched/plan.h"
 
 namespace skein {
@@ -18,8 +19,9 @@ namespace skein {
 //   copies -> forward operators -> up to max_logit_rows rows of logits -> what is drawn and read
 //   from them -> next rows ... -> labels, embeddings and classes
 //
-// A task can stop between any two tickets, of the sampler's too. Activations live as long as their
-// task and are used again by later ones, so a steady state allocates nothing but the task itself.
+// A task can stop between any two tickets, of the sampler's too, or where it is told to.
+// Activations live as long as their task and are used again by later ones, so a steady state
+// allocates nothing but the task itself.
 class CpuExecutor final : public Executor {
  public:
   // Sees raw logits [vocab] of each row with draws, before they are drawn from.
@@ -33,6 +35,9 @@ class CpuExecutor final : public Executor {
   std::unique_ptr<Task> Begin(const StepPlan& plan) override;
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;
+
+  // Where tasks stop; at any ticket unless told otherwise.
+  void set_granularity(Granularity granularity) { granularity_ = granularity; }
 
   // Called on the engine's thread.
   void set_logits_observer(LogitsObserver observer) { observer_ = std::move(observer); }
@@ -52,6 +57,9 @@ class CpuExecutor final : public Executor {
   };
 
   void AddRow(const PlanRow& row, RowCounts* counts, State& state);
+  StopAt stop_at() const;
+  int RunTickets(int first, int end, const ThreadTeam::TicketFn& fn,
+                 const std::atomic<bool>& preempt);
   bool RunCopies(State& state, const std::atomic<bool>& preempt);
   bool RunJobs(State& state, const std::atomic<bool>& preempt);
   void RunJob(State& state, int job, int thread);
@@ -64,6 +72,7 @@ class CpuExecutor final : public Executor {
   KvMemory* const kv_;
   Sampler sampler_;
   LogitsObserver observer_;
+  Granularity granularity_ = Granularity::kOpTile;
   std::vector<std::unique_ptr<State>> free_;  // states without a task
   size_t num_states_ = 0;
   size_t state_bytes_ = 0;

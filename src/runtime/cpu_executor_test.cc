@@ -202,6 +202,32 @@ TEST_F(CpuExecutorTest, AStopAfterAnyKernelCallChangesNothing) {
   EXPECT_GE(num_stopped, num_calls - 3);
 }
 
+// Each call is stopped as early as may be: right after its first ticket.
+TEST_F(CpuExecutorTest, TasksStopWhereTheGranularitySays) {
+  Sequence sequence = NewSequence(60, 0);
+  const StepPlan plan = OneShotPlan{{sequence.Whole()}};
+  const DrawResult expected = Run(plan).at(0);
+  const auto num_stops = [&](Granularity granularity) {
+    executor_->set_granularity(granularity);
+    const auto task = executor_->Begin(plan);
+    int stops = 0;
+    testing::StoppingKernels& kernels = model_.kernels();
+    for (;; ++stops) {
+      kernels.stop() = false;
+      kernels.StopAfter(0);
+      if (executor_->Resume(*task, kernels.stop()) == TaskStatus::kDone) break;
+    }
+    kernels.stop() = false;
+    ExpectSame(executor_->Results(*task).draws.at(0), expected);
+    return stops;
+  };
+  EXPECT_EQ(num_stops(Granularity::kLayer), model_.config().num_layers);
+  EXPECT_GT(num_stops(Granularity::kOp), 6 * model_.config().num_layers);
+  EXPECT_GT(num_stops(Granularity::kOpTile), num_stops(Granularity::kOp));
+  EXPECT_EQ(num_stops(Granularity::kChunk), 0);
+  EXPECT_EQ(num_stops(Granularity::kNone), 0);
+}
+
 TEST_F(CpuExecutorTest, ATaskGivenUpHalfWayLeavesNoTrace) {
   Sequence sequence = NewSequence(30, 0);
   const StepPlan plan = OneShotPlan{{sequence.Whole()}};
@@ -233,6 +259,63 @@ TEST_F(CpuExecutorThreadsTest, ManyDrawsOnManyThreads) {
   for (int i = 0; i < 30; ++i) {
     ExpectSame(Run(OneShotPlan{{sequences[i].Whole()}}).at(0), together[i]);
   }
+}
+
+// Up to four tasks are suspended at a time, each stopped at random tickets by whoever goes on; all
+// read one prefix in the pool and write blocks of their own.
+TEST_F(CpuExecutorThreadsTest, SuspendedTasksGoOnBetweenOthers) {
+  constexpr int kPlans = 24;
+  Sequence prefix = NewSequence(64, 0);
+  Run(OneShotPlan{{prefix.Row(0, 64, 0)}});
+  std::vector<Sequence> sequences;
+  for (int i = 0; i < 2 * kPlans; ++i) {
+    sequences.push_back(NewSequence(64 + 1 + static_cast<int32_t>(random_() % 60), 2 + 2 * i));
+    Sequence& sequence = sequences.back();
+    std::copy_n(prefix.tokens.begin(), 64, sequence.tokens.begin());
+    sequence.blocks = {0, 1, 2 + 2 * i, 3 + 2 * i};
+  }
+  std::vector<StepPlan> plans;
+  std::vector<std::vector<DrawResult>> expected;
+  for (int i = 0; i < kPlans; ++i) {
+    OneShotPlan plan;
+    for (const int k : {2 * i, 2 * i + 1}) {
+      const auto end = static_cast<int32_t>(sequences[k].tokens.size());
+      plan.rows.push_back(sequences[k].Row(64, end, 1));
+      plan.rows.back().block_table = std::span(sequences[k].blocks).first(BlocksFor(end));
+    }
+    plans.push_back(std::move(plan));
+    expected.push_back(Run(plans.back()));
+  }
+  struct Alive {
+    int plan;
+    std::unique_ptr<Task> task;
+  };
+  std::vector<Alive> alive;
+  int next = 0, num_stops = 0, num_beside = 0;
+  testing::StoppingKernels& kernels = model_.kernels();
+  constexpr Granularity kGranularities[] = {Granularity::kOpTile, Granularity::kOpTile,
+                                            Granularity::kOp, Granularity::kLayer};
+  while (next < kPlans || !alive.empty()) {
+    if (alive.empty() || (next < kPlans && alive.size() < 5 && random_() % 3 == 0)) {
+      alive.push_back({next, executor_->Begin(plans[next])});
+      ++next;
+    }
+    const size_t i = random_() % alive.size();
+    executor_->set_granularity(kGranularities[random_() % 4]);
+    kernels.stop() = false;
+    kernels.StopAfter(static_cast<int64_t>(random_() % 150));
+    if (executor_->Resume(*alive[i].task, kernels.stop()) == TaskStatus::kPreempted) {
+      ++num_stops;
+      num_beside += alive.size() > 1;
+      continue;
+    }
+    const std::vector<DrawResult>& results = executor_->Results(*alive[i].task).draws;
+    ASSERT_EQ(results.size(), 2u);
+    for (size_t k = 0; k < 2; ++k) ExpectSame(results[k], expected[alive[i].plan][k]);
+    alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  EXPECT_GT(num_stops, kPlans);
+  EXPECT_GT(num_beside, kPlans);
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config)
   SKEIN_RETURN_IF_ERROR(at_least("num_kv_blocks", options.num_kv_blocks, 0));
   SKEIN_RETURN_IF_ERROR(at_least("memory_bytes", options.memory_bytes, 0));
   SKEIN_RETURN_IF_ERROR(at_least("chunk_tokens", options.chunk_tokens, 0));
+  SKEIN_RETURN_IF_ERROR(at_least("num_steps", options.num_steps, 1));
   if ((options.kv_cache_bytes > 0) + (options.num_kv_blocks > 0) + (options.memory_bytes > 0) > 1) {
     return Invalid("memory", "and the sizes of the KV memory exclude each other");
   }
@@ -146,7 +147,7 @@ Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelConfig& c
   const auto split = [&](int32_t max_model_len) {
     return SplitMemory(
         config, dtype, options.retention, [&](int32_t n) { return LimitsFor(options, config, n); },
-        options.memory_bytes, fixed_bytes, max_model_len, config.max_position);
+        options.memory_bytes, fixed_bytes, options.num_steps, max_model_len, config.max_position);
   };
   if (const auto found = split(options.max_model_len)) {
     return KvPlan{found->num_kv_blocks, found->max_model_len, found->temporary_bytes};
@@ -212,10 +213,13 @@ class CpuRuntimeImpl final : public CpuRuntime {
                    options.pooling, options.share_attention},
                   limits, &kv_),
         max_model_len_(plan.max_model_len),
-        planned_bytes_(plan.step_bytes) {}
+        planned_bytes_(plan.step_bytes) {
+    executor_.set_granularity(options.granularity);
+  }
 
   Executor& executor() override { return executor_; }
   KvPort& kv_port() override { return kv_; }
+  void set_granularity(Granularity granularity) override { executor_.set_granularity(granularity); }
   const ModelConfig& config() const override { return weights_.config; }
   DType dtype() const override { return weights_.dtype; }
   DType matrix_dtype() const override { return weights_.matrix_dtype; }
@@ -292,7 +296,8 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     SKEIN_ASSIGN_OR_RETURN(plan, PlanKv(options, config, block_bytes));
   }
   const ForwardLimits limits = LimitsFor(options, config, plan.max_model_len);
-  const int64_t step_bytes = TemporaryBytes(config, dtype, limits, plan.max_model_len);
+  const int64_t step_bytes =
+      TemporaryBytes(config, dtype, limits, plan.max_model_len, options.num_steps);
   const bool by_length = options.retention != Retention::kAll;
   SKEIN_RETURN_IF_ERROR(CheckMemory(by_length ? "max_model_len" : "max_num_batched_tokens",
                                     by_length ? plan.max_model_len : options.max_num_batched_tokens,

@@ -45,7 +45,9 @@ struct CpuRuntimeOptions {
   int64_t memory_bytes = 0;
   Execution execution = Execution::kPlain;
   Retention retention = Retention::kAll;
-  int32_t chunk_tokens = 0;  // of hybrid execution
+  Granularity granularity = Granularity::kOpTile;  // where steps stop
+  int32_t num_steps = 1;                           // that keep state at a time; at least 1
+  int32_t chunk_tokens = 0;                        // of hybrid execution
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
   LoadProgress progress;
   std::function<void()> weights_loaded;  // called once they are; of the rest nothing is taken yet
@@ -72,6 +74,8 @@ class CpuRuntime {
 
   virtual Executor& executor() = 0;
   virtual KvPort& kv_port() = 0;  // of the executor's blocks
+  // As CpuExecutor's.
+  virtual void set_granularity(Granularity granularity) = 0;
   virtual const ModelConfig& config() const = 0;
   virtual DType dtype() const = 0;         // compute type
   virtual DType matrix_dtype() const = 0;  // of the layers' and the output's matrices

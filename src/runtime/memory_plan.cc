@@ -53,10 +53,11 @@ const PrefillMode* FindPrefillMode(std::string_view name) {
 }
 
 int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
-                       int32_t max_model_len) {
+                       int32_t max_model_len, int32_t num_steps) {
   const int64_t angles = config.is_encoder() ? 0 : int64_t{max_model_len} * config.head_dim * 4;
-  return static_cast<int64_t>(ForwardWorkspace::Bytes(config, dtype, limits)) + angles +
-         kListBytesPerToken * std::max(limits.max_tokens, max_model_len);
+  const int64_t step = static_cast<int64_t>(ForwardWorkspace::Bytes(config, dtype, limits)) +
+                       kListBytesPerToken * std::max(limits.max_tokens, max_model_len);
+  return num_steps * step + angles;
 }
 
 int64_t FixedBytes(const ModelConfig& config, int num_threads) {
@@ -98,11 +99,11 @@ int32_t MaxInputTokens(const ModelConfig& config, DType dtype, const PrefillMode
 
 std::optional<MemorySplit> SplitMemory(const ModelConfig& config, DType dtype, Retention retention,
                                        const std::function<ForwardLimits(int32_t)>& limits,
-                                       int64_t memory_bytes, int64_t fixed_bytes,
+                                       int64_t memory_bytes, int64_t fixed_bytes, int32_t num_steps,
                                        int32_t max_model_len, int32_t longest) {
   const int64_t block_bytes = BlockBytes(config, dtype);
   const auto temporary = [&](int32_t n) {
-    return fixed_bytes + TemporaryBytes(config, dtype, limits(n), n);
+    return fixed_bytes + TemporaryBytes(config, dtype, limits(n), n, num_steps);
   };
   const auto fits = [&](int32_t n, int64_t bytes) {
     const int32_t least = retention == Retention::kAll ? BlocksFor(n) : 1;

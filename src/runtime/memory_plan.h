@@ -32,9 +32,10 @@ std::span<const PrefillMode> PrefillModes();
 const PrefillMode* FindPrefillMode(std::string_view name);
 
 // Bytes beside the weights that a runtime with these limits takes at most, apart from the pool of
-// KV blocks: activations, angles of rotation up to max_model_len, the lists of tokens and tiles.
+// KV blocks: activations of so many steps that keep their state at a time, angles of rotation up to
+// max_model_len, the lists of tokens and tiles.
 int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
-                       int32_t max_model_len);
+                       int32_t max_model_len, int32_t num_steps = 1);
 
 // What all threads and tables take whatever the length: stacks, scratch memory of the kernels and
 // the sampler, whole pages.
@@ -63,10 +64,10 @@ struct MemorySplit {
 // `limits(n)`: those of a step where prompts have up to n tokens. Retention kAll keeps blocks for
 // one whole prompt at least, else one block. With `max_model_len` the length is that; nullopt where
 // it does not fit. 0: as long as `longest` tokens, and as half of the memory takes. `fixed_bytes`
-// are set aside.
+// are set aside; so many steps keep their state at a time.
 std::optional<MemorySplit> SplitMemory(const ModelConfig& config, DType dtype, Retention retention,
                                        const std::function<ForwardLimits(int32_t)>& limits,
-                                       int64_t memory_bytes, int64_t fixed_bytes,
+                                       int64_t memory_bytes, int64_t fixed_bytes, int32_t num_steps,
                                        int32_t max_model_len, int32_t longest);
 
 }  // namespace skein

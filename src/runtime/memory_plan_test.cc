@@ -63,8 +63,8 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
                          .chunk_tokens = kHybridChunkTokens,
                          .max_own_blocks = bounds.max_own_blocks};
   };
-  const auto split = [&](int64_t memory, int32_t max_model_len) {
-    return SplitMemory(config, DType::kBf16, Retention::kPrefix, limits, memory, 1 << 20,
+  const auto split = [&](int64_t memory, int32_t max_model_len, int32_t num_steps = 1) {
+    return SplitMemory(config, DType::kBf16, Retention::kPrefix, limits, memory, 1 << 20, num_steps,
                        max_model_len, config.max_position);
   };
   const auto given = split(kGiB, 20000);
@@ -74,6 +74,11 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
             (1 << 20) + TemporaryBytes(config, DType::kBf16, limits(20000), 20000));
   EXPECT_LE(given->temporary_bytes + given->num_kv_blocks * block_bytes, kGiB);
   EXPECT_GT(given->temporary_bytes + (given->num_kv_blocks + 1) * block_bytes, kGiB);
+  // Steps that are suspended have theirs set aside too.
+  const auto three = split(kGiB, 20000, 3);
+  ASSERT_TRUE(three.has_value());
+  EXPECT_GT(three->temporary_bytes, 2 * given->temporary_bytes);
+  EXPECT_LE(three->temporary_bytes + three->num_kv_blocks * block_bytes, kGiB);
   // As long as the model reaches; or, where that is too much, as half of the memory takes.
   EXPECT_EQ(split(4 * kGiB, 0)->max_model_len, config.max_position);
   const auto chosen = split(kGiB / 2, 0);

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/testing_engine.h"
@@ -74,6 +75,8 @@ TEST_F(SameValueTest, AThousandAsksGiveOneValue) {
       {.max_num_batched_tokens = 90, .preset = "paged-fcfs"},
       {.max_num_batched_tokens = 33, .num_kv_blocks = 10, .preset = "request-level"},
       {.max_num_batched_tokens = 150, .force_decode_path = true},
+      {.preset = "paged-fcfs", .sharing = "preempt-op"},
+      {.retention = "prefix", .sharing = "preempt-layer"},
   };
   int num_asked = 0, num_alone = 0, num_cached = 0, num_beside = 0;
   uint64_t num_forests = 0;
@@ -115,6 +118,52 @@ TEST_F(SameValueTest, AThousandAsksGiveOneValue) {
   EXPECT_GT(num_beside, 100);
   EXPECT_GT(num_cached, 100);
   EXPECT_GT(num_forests, 50u);
+}
+
+// Clients that overtake one another: their requests stop each other's prefills.
+TEST_F(SameValueTest, WhoeverStopsIt) {
+  constexpr int kClients = 4;
+  const std::vector<TokenId> input = Tokens(100);
+  std::vector<Request> decisions;
+  for (int i = 0; i < 8; ++i) {
+    decisions.push_back(Question(i < 4 ? input : Tokens(150), 10 * i + 1));
+  }
+  std::vector<Answer> expected;
+  {
+    Server alone({.caching = false, .preset = "chunked-fcfs"});
+    for (const Request& decision : decisions) expected.push_back(alone.Ask(decision));
+  }
+  const ServeOptions servers[] = {
+      {.max_num_batched_tokens = 400,
+       .caching = false,
+       .preset = "paged-fcfs",
+       .sharing = "preempt-op"},
+      {.max_num_batched_tokens = 400, .sharing = "preempt-op"},
+      {.max_num_batched_tokens = 400,
+       .caching = false,
+       .execution = "hybrid",
+       .retention = "none",
+       .sharing = "preempt-layer"},
+  };
+  for (const ServeOptions& options : servers) {
+    Server server(options);
+    const auto ask_many = [&](uint64_t seed) {
+      std::mt19937_64 random(seed);
+      for (int i = 0; i < 60; ++i) {
+        const size_t which = random() % decisions.size();
+        Request request = decisions[which];
+        request.priority = static_cast<int32_t>(random() % 4);
+        testing::ExpectSame(server.Ask(request), expected[which]);
+      }
+    };
+    for (int round = 0; round < 20 && server.engine().Stats().steps_resumed < 5; ++round) {
+      std::vector<std::thread> clients;
+      for (int i = 0; i < kClients; ++i) clients.emplace_back(ask_many, random_());
+      for (std::thread& client : clients) client.join();
+    }
+    EXPECT_GE(server.engine().Stats().steps_resumed, 5u);
+    EXPECT_GT(server.engine().Stats().signals, 0u);
+  }
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ struct ServeOptions {
   std::string execution;
   std::string retention;
   int32_t chunk_tokens = 48;  // of hybrid execution
+  std::string sharing;
 };
 
 class Server {
@@ -50,7 +51,8 @@ class Server {
   explicit Server(const ServeOptions& options) {
     const MemoryChoices memory = MemoryChoicesOf({.preset = options.preset,
                                                   .execution = options.execution,
-                                                  .retention = options.retention})
+                                                  .retention = options.retention,
+                                                  .sharing = options.sharing})
                                      .value();
     runtime_ = CpuRuntime::Load({.model_dir = Dir(options.model),
                                  .quantization = options.quantization,
@@ -63,6 +65,8 @@ class Server {
                                  .num_kv_blocks = options.num_kv_blocks,
                                  .execution = memory.execution,
                                  .retention = memory.retention,
+                                 .granularity = memory.granularity,
+                                 .num_steps = memory.num_steps,
                                  .chunk_tokens = options.chunk_tokens})
                    .value();
     const Head head = runtime_->config().head;
@@ -70,6 +74,7 @@ class Server {
     engine_ = MakeEngine({.preset = options.preset,
                           .execution = options.execution,
                           .retention = options.retention,
+                          .sharing = options.sharing,
                           .vocab_size = runtime_->config().vocab_size,
                           .max_model_len = runtime_->max_model_len(),
                           .num_kv_blocks = options.num_kv_blocks,

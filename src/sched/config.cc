@@ -39,6 +39,8 @@ constexpr std::array<Preset, 8> kPresets = {{
     {"feather", Sharing::kChunked, DecodeSet::kFlock},
 }};
 
+constexpr int32_t kMaxSuspendedSteps = 64;
+
 template <typename Value>
 using Names = std::span<const std::pair<std::string_view, Value>>;
 
@@ -53,6 +55,17 @@ constexpr std::pair<std::string_view, Order> kOrders[] = {
     {"fair", Order::kFair},
     {"srjf", Order::kSrjf},
     {"srjf-calibrated", Order::kSrjfCalibrated}};
+constexpr std::pair<std::string_view, Sharing> kSharings[] = {
+    {"whole", Sharing::kWhole},
+    {"chunked", Sharing::kChunked},
+    {"preempt-layer", Sharing::kPreemptLayer},
+    {"preempt-op", Sharing::kPreemptOp}};
+constexpr std::pair<std::string_view, Granularity> kGranularities[] = {
+    {"op-tile", Granularity::kOpTile},
+    {"op", Granularity::kOp},
+    {"layer", Granularity::kLayer},
+    {"chunk", Granularity::kChunk},
+    {"none", Granularity::kNone}};
 constexpr std::pair<std::string_view, Batching> kBatchings[] = {{"single", Batching::kSingle},
                                                                 {"budget", Batching::kBudget}};
 constexpr std::pair<std::string_view, DecodeSet> kDecodeSets[] = {
@@ -116,7 +129,27 @@ Result<Preset> PresetOf(const std::string& name) {
                 fmt::format("preset is '{}', must be one of: {}", name, known), "preset");
 }
 
+// What `config` says of sharing and of what is preempted, in place of the preset's.
+Status ApplySharing(const EngineConfig& config, SchedulerConfig* scheduler) {
+  SKEIN_RETURN_IF_ERROR(Choose<Sharing>("sharing", config.sharing, kSharings, &scheduler->sharing));
+  const bool by_layer = scheduler->sharing == Sharing::kPreemptLayer;
+  scheduler->granularity = by_layer ? Granularity::kLayer : Granularity::kOpTile;
+  SKEIN_RETURN_IF_ERROR(
+      CheckRange("max_suspended_steps", config.max_suspended_steps, 1, kMaxSuspendedSteps));
+  SKEIN_RETURN_IF_ERROR(CheckRange("max_suspended_ms", config.max_suspended_ms, 1, 1 << 30));
+  scheduler->max_suspended_steps = config.max_suspended_steps;
+  scheduler->max_suspended_us = TimeUs{1000} * config.max_suspended_ms;
+  if (!config.preempt_granularity.empty() && !Preempts(scheduler->sharing)) {
+    return {StatusCode::kInvalidArgument,
+            "preempt_granularity needs a sharing that preempts: preempt-op or preempt-layer",
+            "preempt_granularity"};
+  }
+  return Choose<Granularity>("preempt_granularity", config.preempt_granularity, kGranularities,
+                             &scheduler->granularity);
+}
+
 Status ApplyChoices(const EngineConfig& config, SchedulerConfig* scheduler) {
+  SKEIN_RETURN_IF_ERROR(ApplySharing(config, scheduler));
   SKEIN_RETURN_IF_ERROR(Choose<Order>("order", config.order, kOrders, &scheduler->order));
   SKEIN_RETURN_IF_ERROR(
       Choose<Batching>("batching", config.batching, kBatchings, &scheduler->batching));
@@ -138,6 +171,12 @@ Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config) {
       Choose<Execution>("execution", config.execution, kExecutions, &choices.execution));
   SKEIN_RETURN_IF_ERROR(
       Choose<Retention>("retention", config.retention, kRetentions, &choices.retention));
+  SchedulerConfig scheduler{.sharing = preset.sharing};
+  SKEIN_RETURN_IF_ERROR(ApplySharing(config, &scheduler));
+  choices.granularity = scheduler.granularity;
+  if (Preempts(scheduler.sharing) && StopsSteps(scheduler.granularity)) {
+    choices.num_steps += scheduler.max_suspended_steps;
+  }
   return choices;
 }
 

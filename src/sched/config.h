@@ -16,7 +16,25 @@ enum class Sharing {
   kWhole,    // a step is prefill only or decode only, prefill first; a prompt is split only where
              // it alone exceeds the token budget
   kChunked,  // decodes first, prefill chunks fill the token budget
+  // Decodes first, then whole prompts; a running prefill makes way for more urgent work
+  // (sched/scheduler_preempt.cc) and goes on later:
+  kPreemptLayer,  // at the next layer
+  kPreemptOp,     // at the next ticket
 };
+constexpr bool Preempts(Sharing sharing) {
+  return sharing == Sharing::kPreemptLayer || sharing == Sharing::kPreemptOp;
+}
+
+// Where a running step can stop for more urgent work. The executor's business but for the last two.
+enum class Granularity {
+  kOpTile,  // between two tickets of an operator
+  kOp,      // between two operators
+  kLayer,   // between two layers
+  kChunk,   // between two steps of a prompt that is longer than a step
+  kNone,    // a prompt that has begun goes on to its end
+};
+// Whether a step stops before its end at all.
+constexpr bool StopsSteps(Granularity granularity) { return granularity <= Granularity::kLayer; }
 
 // Who joins the running batch.
 enum class DecodeSet {
@@ -71,6 +89,12 @@ enum class Jct { kMissingTokens, kModel };
 // The scheduler's limits and policies.
 struct SchedulerConfig {
   Sharing sharing = Sharing::kChunked;
+  Granularity granularity = Granularity::kOpTile;
+  // Suspended steps that keep their state, with a sharing that preempts: at least 1. Beyond that
+  // the least urgent one is computed again. One that has been suspended for so long in all is no
+  // longer preempted.
+  int32_t max_suspended_steps = 2;
+  TimeUs max_suspended_us = 10'000'000;
   DecodeSet decode_set = DecodeSet::kFill;
   Order order = Order::kFcfs;
   Execution execution = Execution::kPlain;
@@ -108,11 +132,13 @@ struct StepBounds {
 StepBounds StepBoundsOf(Retention retention, int32_t max_model_len, int32_t max_num_batched_tokens);
 
 // What a preset and the choices in place of its own say of memory: the members `execution` and
-// `retention` of a SchedulerConfig, before the rest of it can be known. Fails as
-// MakeSchedulerConfig.
+// `retention` of a SchedulerConfig and what suspended steps need, before the rest of it can be
+// known. Fails as MakeSchedulerConfig.
 struct MemoryChoices {
   Execution execution = Execution::kPlain;
   Retention retention = Retention::kAll;
+  Granularity granularity = Granularity::kOpTile;
+  int32_t num_steps = 1;  // that keep state at a time: the running one and those suspended
 };
 Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config);
 

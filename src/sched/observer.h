@@ -22,6 +22,10 @@ class SchedulerObserver {
   virtual void OnCancel(RequestId /*id*/, int32_t /*sample*/, TimeUs /*now_us*/) {}
   // Not called for rounds that found nothing to do. Iterations count from 0.
   virtual void OnPlan(int64_t /*iteration*/, const StepPlan& /*plan*/, TimeUs /*now_us*/) {}
+  // The step in flight stops and is suspended, or dropped where nobody waits for it any more.
+  virtual void OnPreempt(int64_t /*iteration*/, TimeUs /*now_us*/) {}
+  // A suspended step goes on: what OnPlan is for a new one.
+  virtual void OnResume(int64_t /*iteration*/, TimeUs /*now_us*/) {}
   virtual void OnComplete(const StepResults& /*results*/, TimeUs /*now_us*/) {}
   // The scheduler ends. What the stop rule of its decode set has learned; null where nothing is.
   virtual void OnEnd(const StopTable* /*learned*/) {}

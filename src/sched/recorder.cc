@@ -68,7 +68,8 @@ std::string PlanMembers(const StepPlan& plan) {
 }
 
 // The names of the choices, in the order of their enums.
-constexpr std::string_view kSharings[] = {"whole", "chunked"};
+constexpr std::string_view kSharings[] = {"whole", "chunked", "preempt-layer", "preempt-op"};
+constexpr std::string_view kGranularities[] = {"op-tile", "op", "layer", "chunk", "none"};
 constexpr std::string_view kDecodeSets[] = {"static", "fill", "flock"};
 constexpr std::string_view kOrders[] = {"fcfs", "fair", "srjf", "srjf-calibrated"};
 constexpr std::string_view kBatchings[] = {"single", "budget"};
@@ -83,9 +84,11 @@ std::string_view NameOf(std::span<const std::string_view> names, Choice choice) 
 
 std::string ChoiceMembers(const SchedulerConfig& config) {
   return fmt::format(
-      R"("sharing":"{}","decode_set":"{}","order":"{}","batching":"{}","jct":"{}","aging":{},)"
-      R"("cost":[{},{},{},{}],"execution":"{}","retention":"{}")",
-      NameOf(kSharings, config.sharing), NameOf(kDecodeSets, config.decode_set),
+      R"("sharing":"{}","preempt_granularity":"{}","max_suspended_steps":{},)"
+      R"("max_suspended_us":{},"decode_set":"{}","order":"{}","batching":"{}",)"
+      R"("jct":"{}","aging":{},"cost":[{},{},{},{}],"execution":"{}","retention":"{}")",
+      NameOf(kSharings, config.sharing), NameOf(kGranularities, config.granularity),
+      config.max_suspended_steps, config.max_suspended_us, NameOf(kDecodeSets, config.decode_set),
       NameOf(kOrders, config.order), NameOf(kBatchings, config.batching), NameOf(kJcts, config.jct),
       config.aging, config.cost.step_us, config.cost.token_us, config.cost.pair_us,
       config.cost.row_us, NameOf(kExecutions, config.execution),
@@ -146,6 +149,14 @@ void SchedulerRecorder::OnPlan(int64_t iteration, const StepPlan& plan, TimeUs n
   *out_ << fmt::format(R"({{"event":"plan","t":{},"iteration":{},{}}})", now_us, iteration,
                        PlanMembers(plan))
         << '\n';
+}
+
+void SchedulerRecorder::OnPreempt(int64_t iteration, TimeUs now_us) {
+  *out_ << fmt::format(R"({{"event":"preempt","t":{},"iteration":{}}})", now_us, iteration) << '\n';
+}
+
+void SchedulerRecorder::OnResume(int64_t iteration, TimeUs now_us) {
+  *out_ << fmt::format(R"({{"event":"resume","t":{},"iteration":{}}})", now_us, iteration) << '\n';
 }
 
 void SchedulerRecorder::OnComplete(const StepResults& results, TimeUs now_us) {

@@ -21,6 +21,8 @@ namespace skein {
 //                                                    log-probabilities]; a row that continues a
 //                                                    common prefix has two more: the prefix's id,
 //                                                    tokens of its fork
+//   {"event":"preempt","t":T,"iteration":N}          that step stops: it is suspended or dropped
+//   {"event":"resume","t":T,"iteration":N}           it goes on
 //   {"event":"complete","t":T,"tokens":[...],"reads":[...],"prompt_logprobs":[...]}
 //                                                    tokens: null where a draw was not finite;
 //                                                    reads, prompt_logprobs: one bool a row, finite
@@ -33,6 +35,8 @@ class SchedulerRecorder final : public SchedulerObserver {
   void OnArrive(RequestId id, const Request& request, TimeUs now_us) override;
   void OnCancel(RequestId id, int32_t sample, TimeUs now_us) override;
   void OnPlan(int64_t iteration, const StepPlan& plan, TimeUs now_us) override;
+  void OnPreempt(int64_t iteration, TimeUs now_us) override;
+  void OnResume(int64_t iteration, TimeUs now_us) override;
   void OnComplete(const StepResults& results, TimeUs now_us) override;
 
  private:

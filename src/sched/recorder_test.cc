@@ -37,6 +37,12 @@ StepResults EmptyResults(const StepPlan& plan) {
 EngineConfig TightConfig(const char* preset) {
   EngineConfig config;
   config.preset = preset;
+  if (preset == std::string_view("preempt-op")) {
+    config.preset = "paged-fcfs";
+    config.sharing = preset;
+    config.order = "srjf-calibrated";
+    config.max_suspended_ms = 1;
+  }
   config.vocab_size = 100;
   config.max_model_len = 200;
   config.num_kv_blocks = 12;
@@ -93,6 +99,13 @@ std::string RecordRun(uint64_t seed, const char* preset) {
     if (random.OneIn(10)) scheduler.CancelSample(random.Between(0, 40), 1, now_us);
     const StepPlan* plan = scheduler.Plan(++now_us);
     if (plan == nullptr) continue;
+    if (random.OneIn(2)) {  // it is stopped, and others arrive meanwhile
+      Request request = RandomRequest(&random);
+      if (next_id < 40 && Scheduler::CheckFits(config, request).ok()) {
+        scheduler.Arrive(next_id++, std::move(request), now_us);
+      }
+      if (scheduler.Reconsider(now_us += random.Between(1, 500)) != StepFate::kGoesOn) continue;
+    }
     StepResults results = EmptyResults(*plan);
     for (DrawResult& result : results.draws) {
       result.token.token = static_cast<TokenId>(random.Between(0, 99));
@@ -107,7 +120,11 @@ std::string RecordRun(uint64_t seed, const char* preset) {
 
 SchedulerConfig ConfigOf(const json& event) {
   const json& cost = event["cost"];
-  return {.sharing = event["sharing"] == "whole" ? Sharing::kWhole : Sharing::kChunked,
+  return {.sharing = event["sharing"] == "whole"        ? Sharing::kWhole
+                     : event["sharing"] == "preempt-op" ? Sharing::kPreemptOp
+                                                        : Sharing::kChunked,
+          .max_suspended_steps = event["max_suspended_steps"],
+          .max_suspended_us = event["max_suspended_us"],
           .decode_set = event["decode_set"] == "static"  ? DecodeSet::kStatic
                         : event["decode_set"] == "flock" ? DecodeSet::kFlock
                                                          : DecodeSet::kFill,
@@ -180,7 +197,9 @@ std::string Replay(const std::string& log) {
       scheduler->Cancel(event["id"], event["t"]);
     } else if (kind == "cancel") {
       scheduler->CancelSample(event["id"], event["sample"], event["t"]);
-    } else if (kind == "plan") {
+    } else if (kind == "preempt") {
+      EXPECT_NE(scheduler->Reconsider(event["t"]), StepFate::kGoesOn);
+    } else if (kind == "plan" || kind == "resume") {
       EXPECT_NE(scheduler->Plan(event["t"]), nullptr);
     } else {
       StepResults results;
@@ -201,17 +220,21 @@ std::string Replay(const std::string& log) {
 }
 
 TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
+  int num_with_resumes = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     for (const char* preset :
-         {"prelude", "vllm-fcfs", "request-level", "feather", "prefill-only"}) {
+         {"prelude", "vllm-fcfs", "request-level", "feather", "prefill-only", "preempt-op"}) {
       SCOPED_TRACE(preset + std::string(" seed ") + std::to_string(seed));
       const std::string log = RecordRun(seed, preset);
       EXPECT_NE(log.find("\"class\":\"mixed\""), std::string::npos);
       EXPECT_NE(log.find("\"event\":\"cancel\""), std::string::npos);
-      EXPECT_NE(log.find("\"choices\":[[1,2,3],[4],"), std::string::npos);
+      const bool resumes = log.find("\"event\":\"resume\"") != std::string::npos;
+      EXPECT_TRUE(!resumes || preset == std::string_view("preempt-op"));
+      num_with_resumes += resumes;
       EXPECT_EQ(Replay(log), log);
     }
   }
+  EXPECT_GT(num_with_resumes, 4);
 }
 
 TEST(SchedulerRecorder, WritesRowsAndTokens) {

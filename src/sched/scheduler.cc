@@ -207,10 +207,14 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
   in_flight_ = false;
   ObserveStep(now_us);
   ObserveFlock(now_us);
+  if (step_prefills_.empty()) {
+    decode_step_us_ = StepTimeUs(now_us);
+    decoded_us_ = now_us;
+  }
   for (const StepRow& row : step_prefills_) {
     if (row.trunk != nullptr) CompleteTrunk(row);
   }
-  for (const auto& trunk : trunks_) trunk->in_step = false;
+  MarkTrunks({});
   ResultSpans left = {results->draws, results->reads, results->prompt_logprobs};
   for (const std::vector<StepRow>* rows : {&step_prefills_, &step_decodes_}) {
     for (const StepRow& row : *rows) {
@@ -224,6 +228,8 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
     }
   }
   SKEIN_CHECK(left.draws.empty() && left.reads.empty() && left.prompt_logprobs.empty());
+  step_prefills_.clear();
+  step_decodes_.clear();
   Sweep();
 }
 
@@ -260,6 +266,7 @@ void Scheduler::CompleteRow(const StepRow& row, const ResultSpans& results, Time
     EndSequence(sequence, SequenceState::kFinished);
   } else {
     sequence->tokens.push_back(token);
+    sequence->token_us = now_us;
     sequence->state = SequenceState::kDecoding;
   }
 }
@@ -308,6 +315,7 @@ void Scheduler::FinishPrompt(Sequence* sequence, const ResultSpans& row_results,
   }
   if (!own_token) return EndSequence(sequence, SequenceState::kFinished);
   sequence->tokens.push_back(*own_token);
+  sequence->token_us = now_us;
   sequence->state = SequenceState::kDecoding;
 }
 
@@ -326,6 +334,7 @@ void Scheduler::Fork(Sequence* carrier, int32_t sample, TokenId token) {
   auto child = std::make_unique<Sequence>(request, sample, ScopeOf(request->request));
   child->tokens.reserve(request->prompt_len + request->budget);
   child->tokens = carrier->tokens;
+  child->token_us = request->times.first_token_us;
   child->draws.reserve(1);
   child->blocks.Reserve(request->prompt_len + request->budget);
   if (blocks_.prefix_caching()) child->blocks.Hash(child->tokens);
@@ -448,7 +457,10 @@ void Scheduler::FailRequest(RequestRecord* request, const Status& status, TimeUs
 
 void Scheduler::FailAll(const Status& status, TimeUs now_us) {
   in_flight_ = false;
-  for (const auto& trunk : trunks_) trunk->in_step = false;
+  step_prefills_.clear();
+  step_decodes_.clear();
+  suspended_.clear();
+  MarkTrunks({});
   for (const auto& [id, request] : requests_) {
     for (const auto& sequence : request->sequences) {
       if (!sequence->in_step) continue;
@@ -463,10 +475,15 @@ void Scheduler::FailAll(const Status& status, TimeUs now_us) {
 
 void Scheduler::Sweep() {
   std::erase_if(running_, [](const Sequence* sequence) { return HasEnded(sequence->state); });
-  // While a step is in flight its rows still point to their sequences.
+  // While a step is in flight or suspended its rows still point to their sequences.
   if (!in_flight_) {
-    for (const RequestId id : ended_) requests_.erase(id);
-    ended_.clear();
+    DropDeadSteps();
+    std::erase_if(ended_, [this](RequestId id) {
+      const auto request = requests_.find(id);
+      if (InAnyStep(*request->second)) return false;
+      requests_.erase(request);
+      return true;
+    });
     SweepTrunks();
   }
   const bool batch_ended =
@@ -544,6 +561,7 @@ void Scheduler::CheckIntegrity() const {
     SKEIN_CHECK(trunk->in_step || !trunk->members.empty());
     SKEIN_CHECK(trunk->num_admitted == std::ranges::count_if(trunk->members, &Sequence::on_trunk));
   }
+  CheckSuspended();
   SKEIN_CHECK(num_trunk_members == 0 && num_watched == watch_.size());
   const BlockManager::Changes changes = blocks_.changes();
   if (changes.published.empty() && changes.evicted.empty()) watch_.CheckIntegrity(blocks_);

@@ -38,12 +38,22 @@ struct SampleOutput {
   RequestTimes times;
 };
 
+// What a round that looks at the step in flight decides.
+enum class StepFate {
+  kGoesOn,
+  kSuspended,  // it keeps its state; Plan names it again when its turn has come
+  kDropped,    // its state is of no more use: nobody waits for it, or it is to be computed again
+};
+
 // Decides what is computed next. A pure state machine: events in, plans and outputs out; no thread,
 // no clock, no tensor.
 //
 //   Arrive, Cancel, CancelSample --> Plan --> [executed elsewhere] --> Complete --> TakeOutputs
 //                                     ^                                   |
 //                                     +-----------------------------------+
+//
+// With a sharing that preempts, and while a step is being executed: Reconsider, after which Plan
+// may begin another step or name a suspended one again (scheduler_preempt.cc).
 //
 // Each plan holds, within the token budget, one token of every running sequence and then chunks of
 // prompts: those begun first, then waiting ones in order. OneShot requests take no decode slot, so
@@ -75,9 +85,19 @@ class Scheduler {
   void Cancel(RequestId id, TimeUs now_us);
   void CancelSample(RequestId id, int32_t sample, TimeUs now_us);
 
-  // The next step, or null if there is nothing to do. Valid until Complete or FailAll.
-  // REQUIRES: the last plan has been completed.
+  // The next step, or null if there is nothing to do. Valid until Complete or FailAll, or until the
+  // step is neither in flight nor suspended. REQUIRES: the last plan has been completed, suspended
+  // or dropped.
   const StepPlan* Plan(TimeUs now_us);
+  // Names the step that Plan returned last: the same for a suspended one that goes on.
+  int64_t step_id() const { return step_id_; }
+  bool IsSuspended(int64_t step_id) const;
+  // When a running step should be stopped for a look, though nothing has happened: a decode's next
+  // token will be due.
+  std::optional<TimeUs> NextMoment() const;
+  // Whether the step in flight, which has stopped at a boundary, is to make way for what has become
+  // more urgent. REQUIRES: a plan is being executed.
+  StepFate Reconsider(TimeUs now_us);
   // `*results`: those of the plan; what they hold is moved out, the vectors keep their sizes.
   // REQUIRES: a plan is being executed.
   void Complete(StepResults* results, TimeUs now_us);
@@ -122,12 +142,33 @@ class Scheduler {
     std::span<PromptLogprobsResult> prompt_logprobs;
   };
 
+  // The plans of a step; executors point into them, so they stay where they are.
+  struct Plans {
+    StepPlan oneshot = OneShotPlan{};
+    StepPlan decode = DecodePlan{};
+    StepPlan mixed = MixedPlan{};
+  };
+  // A step that was stopped and goes on later. Its rows keep their blocks.
+  struct SuspendedStep {
+    int64_t id = 0;
+    std::unique_ptr<Plans> plans;
+    const StepPlan* plan = nullptr;
+    std::vector<StepRow> prefills;
+    std::vector<StepRow> decodes;
+    StepWork work;
+    TimeUs ran_us = 0;              // in all
+    TimeUs was_suspended_us = 0;    // in all, before the last time
+    TimeUs suspended_since_us = 0;  // the last time
+  };
+
   // Planning (scheduler_plan.cc).
-  void PlanDecodes();
+  void PlanDecodes(bool all);
+  bool PlanDueDecodes(TimeUs now_us);
   bool FindDecodeBlock(Sequence* sequence);
   void Preempt(Sequence* sequence);
   void PlanPrefills(TimeUs now_us);
-  void AdmitWaiting(TimeUs now_us);
+  void AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bound);
+  void PlanBegun(TimeUs now_us);
   Sequence* NextHead(bool want_oneshot, bool want_decode);
   Sequence* NextOfFlock();
   const Sequence* ExpectedDecode();
@@ -163,6 +204,35 @@ class Scheduler {
   void ReadFrom(Sequence* sequence, int32_t num_tokens);
   void DrawFrom(Sequence* sequence, int32_t num_tokens);
   const StepPlan* BuildPlan();
+
+  // Preemption (scheduler_preempt.cc).
+  bool StopsSteps() const {
+    return Preempts(config_.sharing) && skein::StopsSteps(config_.granularity);
+  }
+  bool PrefersUrgentToBegun() const {
+    return Preempts(config_.sharing) && config_.granularity != Granularity::kNone;
+  }
+  // Decodes that ask for a rate do not wait for prefills: they take steps of their own, for which a
+  // running prefill stops.
+  bool TakesOwnSteps(const Sequence& sequence) const {
+    return StopsSteps() && sequence.request->request.slo_tpot_us.has_value();
+  }
+  SequenceKey KeyOf(std::span<const StepRow> prefills) const;
+  SequenceKey KeyOf(const SuspendedStep& step, TimeUs now_us) const;
+  std::vector<SuspendedStep>::iterator FirstSuspended(TimeUs now_us);
+  bool CouldBegin(const Sequence& sequence) const;
+  bool MoreUrgentWaits(const SequenceKey& than) const;
+  bool IsDead(std::span<const StepRow> prefills, std::span<const StepRow> decodes) const;
+  void Suspend(TimeUs now_us);
+  const StepPlan* ResumeStep(std::vector<SuspendedStep>::iterator step, TimeUs now_us);
+  void DropStep(std::span<const StepRow> prefills, std::span<const StepRow> decodes);
+  void DropSuspended(std::vector<SuspendedStep>::iterator step);
+  void DropDeadSteps();
+  void BoundSuspended(TimeUs now_us);
+  void MarkTrunks(std::span<const StepRow> current);
+  bool InAnyStep(const RequestRecord& request) const;
+  TimeUs StepTimeUs(TimeUs now_us) const { return ran_us_ + now_us - resumed_us_; }
+  void CheckSuspended() const;
 
   // Shared prefixes (scheduler_forest.cc).
   void JoinTrunk(Sequence* head);
@@ -242,9 +312,14 @@ class Scheduler {
 
   // The step being planned or executed. Vectors keep their memory.
   bool in_flight_ = false;
-  TimeUs planned_us_ = 0;  // when the last round began
+  int64_t step_id_ = 0;
+  TimeUs planned_us_ = 0;        // when the last round began
+  TimeUs resumed_us_ = 0;        // when the step began or went on
+  TimeUs ran_us_ = 0;            // how long it had run before that,
+  TimeUs was_suspended_us_ = 0;  // and been suspended
   StepWork step_work_;
   bool preempted_in_round_ = false;
+  std::vector<Sequence*> begun_;            // of PlanBegun
   std::vector<Sequence*> deferred_;         // heads that wait for a row of this step
   const Sequence* reserved_for_ = nullptr;  // by DecodeReserve in this round
   int32_t num_reserved_ = 0;
@@ -252,9 +327,14 @@ class Scheduler {
   int32_t own_blocks_left_ = 0;  // of StepBounds::max_own_blocks
   std::vector<StepRow> step_prefills_;
   std::vector<StepRow> step_decodes_;
-  StepPlan oneshot_plan_ = OneShotPlan{};
-  StepPlan decode_plan_ = DecodePlan{};
-  StepPlan mixed_plan_ = MixedPlan{};
+  std::unique_ptr<Plans> plans_ = std::make_unique<Plans>();
+  const StepPlan* plan_ = nullptr;  // one of those
+  // While one is suspended a step takes nothing that is less urgent than the most urgent of those.
+  std::optional<SequenceKey> bound_;
+  std::vector<SuspendedStep> suspended_;  // at most max_suspended_steps
+  std::vector<std::unique_ptr<Plans>> free_plans_;
+  TimeUs decode_step_us_ = 0;  // what the last step of decodes alone took
+  TimeUs decoded_us_ = 0;      // when it ended
 
   std::vector<SampleOutput> outputs_;
   std::vector<SampleOutput> taken_;

@@ -50,7 +50,7 @@ void Scheduler::ObserveFlock(TimeUs now_us) {
   if (!flock_) return;
   int64_t num_prefill_tokens = 0;
   for (const StepRow& row : step_prefills_) num_prefill_tokens += row.num_tokens;
-  flock_->ObserveStep(std::ssize(step_decodes_), num_prefill_tokens, now_us - planned_us_);
+  flock_->ObserveStep(std::ssize(step_decodes_), num_prefill_tokens, StepTimeUs(now_us));
 }
 
 }  // namespace skein

@@ -132,7 +132,7 @@ bool Scheduler::PlanTrunk(Trunk* trunk) {
   const int32_t num_tokens = std::min(num_left, tokens_left_);
   if (trunk->num_planned > 0 || num_tokens == 0) return false;
   const bool split = num_tokens < num_left;
-  if (config_.sharing == Sharing::kWhole && split && !step_prefills_.empty()) return false;
+  if (config_.sharing != Sharing::kChunked && split && !step_prefills_.empty()) return false;
   trunk->in_step = true;
   trunk->num_planned = num_tokens;
   tokens_left_ -= num_tokens;

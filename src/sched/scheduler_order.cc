@@ -58,7 +58,7 @@ void Scheduler::Rekey(Sequence* sequence, int64_t rank) {
 // Corrects the cost model by the step that has ended; a new version orders all who wait anew.
 void Scheduler::ObserveStep(TimeUs now_us) {
   if (config_.order != Order::kSrjfCalibrated || !cost_.known()) return;
-  if (!cost_.Observe(step_work_, static_cast<double>(now_us - planned_us_))) return;
+  if (!cost_.Observe(step_work_, static_cast<double>(StepTimeUs(now_us)))) return;
   if (!jct_order_.Adopt(cost_.fit())) return;
   for (const auto& [id, request] : requests_) {
     Sequence* sequence = request->sequences.front().get();

@@ -11,6 +11,9 @@ namespace skein {
 const StepPlan* Scheduler::Plan(TimeUs now_us) {
   SKEIN_CHECK(!in_flight_);
   planned_us_ = now_us;
+  resumed_us_ = now_us;
+  ran_us_ = 0;
+  was_suspended_us_ = 0;
   step_prefills_.clear();
   step_decodes_.clear();
   preempted_in_round_ = false;
@@ -20,44 +23,59 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
       StepBoundsOf(config_.retention, config_.max_model_len, config_.max_num_batched_tokens)
           .max_own_blocks;
   Recalibrate();
-  ReclaimForDecodes();
-  if (config_.sharing == Sharing::kChunked) {
-    PlanDecodes();
+  if (!PlanDueDecodes(now_us)) {
+    const auto suspended = FirstSuspended(now_us);
+    bound_.reset();
+    if (suspended != suspended_.end()) {
+      bound_ = KeyOf(*suspended, now_us);
+      if (!MoreUrgentWaits(*bound_)) return ResumeStep(suspended, now_us);
+    }
+    ReclaimForDecodes();
+    if (config_.sharing != Sharing::kWhole) PlanDecodes(false);
     PlanPrefills(now_us);
-  } else {
-    PlanPrefills(now_us);
-    if (step_prefills_.empty()) PlanDecodes();
+    if (bound_ && step_prefills_.empty()) {  // what is more urgent cannot begin after all
+      step_decodes_.clear();
+      if (flock_) flock_->EndRound();
+      return ResumeStep(suspended, now_us);
+    }
+    if (step_prefills_.empty() && config_.sharing != Sharing::kChunked) {
+      tokens_left_ += static_cast<int32_t>(step_decodes_.size());
+      step_decodes_.clear();
+      PlanDecodes(true);
+    }
   }
   if (flock_) flock_->EndRound();
   if (step_prefills_.empty() && step_decodes_.empty()) {
     SKEIN_CHECK(running_.empty() && waiting_.empty());
     return nullptr;
   }
-  const StepPlan* plan = BuildPlan();
+  BoundSuspended(now_us);
+  plan_ = BuildPlan();
   in_flight_ = true;
-  if (cost_.known()) step_work_ = WorkOf(*plan);
-  for (SchedulerObserver* observer : observers_) observer->OnPlan(iteration_, *plan, now_us);
-  ++iteration_;
-  return plan;
+  if (cost_.known()) step_work_ = WorkOf(*plan_);
+  for (SchedulerObserver* observer : observers_) observer->OnPlan(iteration_, *plan_, now_us);
+  step_id_ = iteration_++;
+  return plan_;
 }
 
-void Scheduler::PlanDecodes() {
-  // Only the tail of running_ shrinks meanwhile: elders never lose their blocks to the young.
+// All, or those only that may share a step with prefills.
+void Scheduler::PlanDecodes(bool all) {
+  // Only what follows shrinks meanwhile: elders never lose their blocks to the young.
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence* sequence = running_[i];
-    if (sequence->state != SequenceState::kDecoding || !FindDecodeBlock(sequence)) continue;
+    if (sequence->state != SequenceState::kDecoding || sequence->in_step) continue;
+    if (!all && TakesOwnSteps(*sequence)) continue;
+    if (!FindDecodeBlock(sequence)) continue;
     step_decodes_.push_back({sequence, 1});
     --tokens_left_;
   }
-  if (!step_decodes_.empty()) {
-    batch_open_ = false;
-    stats_.wasted_decode_slots += batch_slots_idle_;
-  }
+  if (!step_decodes_.empty()) batch_open_ = false;
 }
 
 bool Scheduler::FindDecodeBlock(Sequence* sequence) {
   while (!sequence->blocks.Grow(&blocks_, sequence->num_computed + 1)) {
-    Sequence* youngest = running_.back();
+    const auto is_free = [](const Sequence* s) { return !s->in_step; };  // of suspended steps
+    Sequence* youngest = *std::find_if(running_.rbegin(), running_.rend(), is_free);
     Preempt(youngest);
     preempted_in_round_ = true;
     if (youngest == sequence) return false;
@@ -83,7 +101,7 @@ void Scheduler::Preempt(Sequence* sequence) {
 bool Scheduler::ReclaimOneShot() {
   if (ReclaimTrunk(nullptr)) return true;
   const auto youngest = std::find_if(running_.rbegin(), running_.rend(), [](const Sequence* s) {
-    return s->oneshot() && s->state == SequenceState::kPrefilling;
+    return s->oneshot() && s->state == SequenceState::kPrefilling && !s->in_step;
   });
   if (youngest == running_.rend()) return false;
   Preempt(*youngest);
@@ -97,6 +115,7 @@ void Scheduler::ReclaimForDecodes() {
     num_reclaimable += static_cast<int32_t>(trunk->blocks.table().size());
   }
   for (const Sequence* sequence : running_) {
+    if (sequence->in_step) continue;
     const auto num_blocks = static_cast<int32_t>(sequence->blocks.table().size());
     if (sequence->state == SequenceState::kDecoding) {
       num_needed += BlocksFor(sequence->num_computed + 1) > num_blocks;
@@ -139,23 +158,38 @@ void Scheduler::LeaveWaiting(Sequence* sequence) {
 }
 
 void Scheduler::PlanPrefills(TimeUs now_us) {
-  for (Sequence* sequence : running_) {
-    if (StepIsFull()) break;
-    if (sequence->state == SequenceState::kPrefilling) PlanChunk(sequence);
-  }
+  PlanBegun(now_us);
   // Blocks that a decode has just won from the youngest are not given away again.
   if (preempted_in_round_) return;
-  AdmitWaiting(now_us);
+  AdmitWaiting(now_us, bound_);
   for (Sequence* sequence : deferred_) waiting_.Insert(sequence);
   deferred_.clear();
 }
 
-void Scheduler::AdmitWaiting(TimeUs now_us) {
+// Prompts of which a part is computed; where urgent work goes before them, that too.
+void Scheduler::PlanBegun(TimeUs now_us) {
+  begun_.clear();
+  for (Sequence* sequence : running_) {
+    if (sequence->state == SequenceState::kPrefilling && !sequence->in_step) {
+      begun_.push_back(sequence);
+    }
+  }
+  for (Sequence* sequence : begun_) {
+    if (bound_ && !(sequence->key() < *bound_)) break;
+    if (PrefersUrgentToBegun() && !preempted_in_round_) AdmitWaiting(now_us, sequence->key());
+    if (StepIsFull()) break;
+    PlanChunk(sequence);
+  }
+}
+
+// Those before `bound`, where there is one.
+void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bound) {
   bool want_oneshot = true;
   bool want_decode = true;
   while (tokens_left_ > 0 && !StepIsFull()) {
     Sequence* head = NextHead(want_oneshot, want_decode);
     if (head == nullptr || !MayJoin(*head)) return;
+    if (bound && !(head->key() < *bound)) return;
     if (head->slots_needed() > config_.max_num_seqs - slots_used_) {
       want_decode = false;
     } else if (!CompatibleWithStep(*head)) {
@@ -188,6 +222,7 @@ Scheduler::Planned Scheduler::PlanHead(Sequence* head, TimeUs now_us) {
   if (RunsInOneStep(*head) && !HasRoomFor(*head)) return Planned::kNoTokens;
   if (config_.forests && head->state == SequenceState::kWaiting && head->request->shares_prefix) {
     if (head->trunk == nullptr && head->oneshot()) JoinTrunk(head);
+    if (head->trunk != nullptr && head->trunk->suspended) return Planned::kLater;
     if (head->trunk == nullptr && WaitsForPrefix(head, now_us)) return Planned::kLater;
     if (head->trunk == nullptr && head->oneshot()) FormTrunk(head);
     if (head->trunk != nullptr && !PlanTrunk(head->trunk)) return Planned::kNoTokens;
@@ -309,7 +344,7 @@ bool Scheduler::PlanChunk(Sequence* sequence) {
   }
   const int32_t num_tokens = std::min(sequence->num_remaining(), tokens_left_);
   const bool split = num_tokens < sequence->num_remaining();
-  if (config_.sharing == Sharing::kWhole && split && !step_prefills_.empty()) return false;
+  if (config_.sharing != Sharing::kChunked && split && !step_prefills_.empty()) return false;
   step_prefills_.push_back({.sequence = sequence, .num_tokens = num_tokens});
   tokens_left_ -= num_tokens;
   return true;
@@ -386,13 +421,14 @@ const StepPlan* Scheduler::BuildPlan() {
   int32_t num_tokens = static_cast<int32_t>(step_decodes_.size());
   for (const StepRow& row : step_prefills_) num_tokens += row.num_tokens;
   stats_.iteration_tokens_sum += num_tokens;
+  if (!step_decodes_.empty()) stats_.wasted_decode_slots += batch_slots_idle_;
   const auto& bounds = EngineStats::kIterationTokenBounds;
   const auto bound = std::lower_bound(bounds.begin(), bounds.end(), num_tokens);
   ++stats_.iteration_tokens[bound - bounds.begin()];
 
   if (step_prefills_.empty()) {
     ++stats_.steps_decode;
-    auto& plan = std::get<DecodePlan>(decode_plan_);
+    auto& plan = std::get<DecodePlan>(plans_->decode);
     plan.copies.clear();
     plan.rows.clear();
     for (const StepRow& row : step_decodes_) {
@@ -401,20 +437,20 @@ const StepPlan* Scheduler::BuildPlan() {
       }
       plan.rows.push_back(MakeRow(row));
     }
-    return &decode_plan_;
+    return &plans_->decode;
   }
   const bool all_oneshot = std::ranges::all_of(step_prefills_, [](const StepRow& row) {
     return row.finishes() && (row.trunk != nullptr || row.sequence->oneshot());
   });
   if (step_decodes_.empty() && all_oneshot) {
     ++stats_.steps_oneshot;
-    auto& plan = std::get<OneShotPlan>(oneshot_plan_);
+    auto& plan = std::get<OneShotPlan>(plans_->oneshot);
     plan.rows.clear();
     for (const StepRow& row : step_prefills_) plan.rows.push_back(MakeRow(row));
-    return &oneshot_plan_;
+    return &plans_->oneshot;
   }
   ++stats_.steps_mixed;
-  auto& plan = std::get<MixedPlan>(mixed_plan_);
+  auto& plan = std::get<MixedPlan>(plans_->mixed);
   plan.copies.clear();
   plan.prefills.clear();
   plan.decodes.clear();
@@ -425,7 +461,7 @@ const StepPlan* Scheduler::BuildPlan() {
     }
     plan.decodes.push_back(MakeRow(row));
   }
-  return &mixed_plan_;
+  return &plans_->mixed;
 }
 
 }  // namespace skein

@@ -97,6 +97,7 @@ struct Sequence {
   std::vector<TokenId> tokens;  // prompt and output
   int32_t num_computed = 0;     // tokens whose KV is in `blocks`
   int32_t num_slots = 0;        // decode slots held
+  TimeUs token_us = 0;          // when its last token was drawn
   bool in_step = false;         // in the plan now being executed
   SequenceBlocks blocks;
   // Of the current step:

@@ -49,4 +49,12 @@ void TracePrinter::OnPlan(int64_t iteration, const StepPlan& plan, TimeUs) {
   *out_ << line << '\n' << std::flush;
 }
 
+void TracePrinter::OnPreempt(int64_t iteration, TimeUs) {
+  *out_ << fmt::format("iteration {} stops\n", iteration) << std::flush;
+}
+
+void TracePrinter::OnResume(int64_t iteration, TimeUs) {
+  *out_ << fmt::format("iteration {} goes on\n", iteration) << std::flush;
+}
+
 }  // namespace skein

@@ -17,6 +17,8 @@ class TracePrinter final : public SchedulerObserver {
   explicit TracePrinter(std::ostream* out) : out_(out) {}
 
   void OnPlan(int64_t iteration, const StepPlan& plan, TimeUs now_us) override;
+  void OnPreempt(int64_t iteration, TimeUs now_us) override;
+  void OnResume(int64_t iteration, TimeUs now_us) override;
 
  private:
   std::ostream* out_;

@@ -33,6 +33,7 @@ struct Trunk {
   int32_t num_computed = 0;  // tokens whose KV is in `blocks`
   int32_t num_planned = 0;   // tokens computed in this step
   bool in_step = false;      // it, or the first tokens of a member, are in the current step
+  bool suspended = false;    // a part of it is in a suspended step
   int32_t num_admitted = 0;  // members that hold its blocks
   SequenceBlocks blocks;
   std::vector<Sequence*> members;  // that have not computed their first tokens

@@ -73,6 +73,45 @@ class EngineFamilies {
   std::vector<MetricFamily> families_;
 };
 
+// Rounds of the scheduler, what they told the executor, and how long that took.
+void AddScheduling(const EngineStats& s, const std::vector<ClientMetric::Label>& labels,
+                   EngineFamilies* out) {
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    out->Add(name, help, MetricType::Gauge, value, labels);
+  };
+  const auto counter = [&](const char* name, const char* help, double value) {
+    out->Add(name, help, MetricType::Counter, value, labels);
+  };
+  const auto by = [&](const char* name, const char* help, const char* label, const char* kind,
+                      double value) {
+    auto more = labels;
+    more.push_back({label, kind});
+    out->Add(name, help, MetricType::Counter, value, std::move(more));
+  };
+  const auto count = [](uint64_t value) { return static_cast<double>(value); };
+  const auto seconds = [](uint64_t us) { return static_cast<double>(us) / 1e6; };
+
+  constexpr char kRounds[] = "skein_scheduler_rounds_total";
+  constexpr char kRoundsHelp[] = "Scheduling rounds, by what made them run.";
+  by(kRounds, kRoundsHelp, "cause", "arrival", count(s.rounds_arrival));
+  by(kRounds, kRoundsHelp, "cause", "cancellation", count(s.rounds_cancellation));
+  by(kRounds, kRoundsHelp, "cause", "timer", count(s.rounds_timer));
+  by(kRounds, kRoundsHelp, "cause", "completion", count(s.rounds_completion));
+  constexpr char kCommands[] = "skein_scheduler_commands_total";
+  constexpr char kCommandsHelp[] = "What scheduling rounds told the executor.";
+  by(kCommands, kCommandsHelp, "command", "submit",
+     count(s.steps_oneshot + s.steps_mixed + s.steps_decode));
+  by(kCommands, kCommandsHelp, "command", "preempt", count(s.steps_preempted));
+  by(kCommands, kCommandsHelp, "command", "resume", count(s.steps_resumed));
+  counter("skein_steps_dropped_total", "Suspended steps that were given up.",
+          count(s.steps_dropped));
+  counter("skein_preempt_signals_total", "Signals that stopped a running step.", count(s.signals));
+  counter("skein_preempt_blocking_seconds_total",
+          "From such a signal to the step's standing still.", seconds(s.blocking_us));
+  gauge("skein_preempt_blocking_seconds_max", "The longest of these.", seconds(s.max_blocking_us));
+  counter("skein_scheduler_seconds_total", "Time in scheduling rounds.", seconds(s.scheduler_us));
+}
+
 void AddEngine(const ModelEntry& model, EngineFamilies* out) {
   const EngineStats s = model.engine->Stats();
   const std::vector<ClientMetric::Label> labels = {{"model_name", model.name()}};
@@ -139,8 +178,7 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
           count(s.flock_overdue));
   counter("skein_flock_stops_total", "Rounds that the stop rule of the decode set flock ended.",
           count(s.flock_stops));
-  counter("skein_scheduler_rounds_total", "Scheduling rounds.", count(s.rounds));
-  counter("skein_scheduler_seconds_total", "Time in scheduling rounds.", seconds(s.scheduler_us));
+  AddScheduling(s, labels, out);
 }
 
 const char* ReasonName(FinishReason reason) {

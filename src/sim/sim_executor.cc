@@ -10,6 +10,7 @@ namespace {
 
 struct SimTask final : public Task {
   TimeUs duration_us = 0;
+  TimeUs ran_us = 0;
   StepResults results;
 };
 
@@ -69,9 +70,28 @@ void SimExecutor::AddResults(const PlanRow& row, StepResults* results) const {
   }
 }
 
+// From one boundary of a step to the next; 0 where it has none.
+TimeUs SimExecutor::BoundaryUs(TimeUs duration_us) const {
+  if (!StopsSteps(granularity_)) return 0;
+  int64_t parts = cost_.num_layers();
+  if (granularity_ != Granularity::kLayer) parts *= kOperatorsPerLayer;
+  const TimeUs part_us = std::max<TimeUs>(1, duration_us / parts);
+  return granularity_ == Granularity::kOpTile ? std::min(part_us, kTicketUs) : part_us;
+}
+
 TaskStatus SimExecutor::Resume(Task& task, const std::atomic<bool>& /*preempt*/) {
-  clock_->AdvanceTo(clock_->NowUs() + static_cast<SimTask&>(task).duration_us);
-  return TaskStatus::kDone;
+  auto& state = static_cast<SimTask&>(task);
+  const TimeUs now_us = clock_->NowUs();
+  TimeUs run_us = state.duration_us - state.ran_us;
+  const TimeUs boundary_us = BoundaryUs(state.duration_us);
+  if (boundary_us > 0 && next_signal_us_ < now_us + run_us) {
+    const TimeUs until_us = state.ran_us + std::max<TimeUs>(0, next_signal_us_ - now_us);
+    const TimeUs stop_us = (until_us + boundary_us - 1) / boundary_us * boundary_us;
+    run_us = std::min(run_us, stop_us - state.ran_us);
+  }
+  clock_->AdvanceTo(now_us + run_us);
+  state.ran_us += run_us;
+  return state.ran_us == state.duration_us ? TaskStatus::kDone : TaskStatus::kPreempted;
 }
 
 const StepResults& SimExecutor::Results(const Task& task) const {

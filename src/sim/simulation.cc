@@ -9,13 +9,14 @@
 
 namespace skein {
 
-Simulation::Simulation(const SchedulerConfig& config, Executor* executor, VirtualClock* clock)
-    : config_(config), executor_(executor), clock_(clock) {}
+Simulation::Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock)
+    : config_(config), executor_(executor), clock_(clock) {
+  executor->set_granularity(Preempts(config.sharing) ? config.granularity : Granularity::kNone);
+}
 
 SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbacks,
                            int32_t concurrency) {
   EngineCore core(config_, executor_, clock_, {}, [](RequestId) {});
-  const std::atomic<bool> never{false};
   SimOutcome outcome;
   RequestId next_id = 0;
   int64_t num_running = 0;
@@ -27,10 +28,7 @@ SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbac
   const auto is_due = [&] {
     return concurrency > 0 ? num_running < concurrency : next->arrival_us <= clock_->NowUs();
   };
-  while (next || !core.empty()) {
-    if (next && core.empty() && concurrency == 0) {
-      clock_->AdvanceTo(std::max(clock_->NowUs(), next->arrival_us));
-    }
+  const auto take_due = [&] {
     while (next && is_due()) {
       const RequestId id = next_id++;
       const Status status = Scheduler::CheckFits(config_, next->request);
@@ -45,7 +43,19 @@ SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbac
       }
       next = source();
     }
-    if (!core.Step(never, [] { return true; })) continue;
+    return true;
+  };
+  core.set_alarm([&](TimeUs moment_us) {
+    const bool by_clock = next && concurrency == 0;
+    executor_->set_next_signal(by_clock ? std::min(moment_us, next->arrival_us) : moment_us);
+  });
+  const std::atomic<bool> never{false};
+  while (next || !core.empty()) {
+    if (next && core.empty() && concurrency == 0) {
+      clock_->AdvanceTo(std::max(clock_->NowUs(), next->arrival_us));
+    }
+    take_due();
+    if (!core.Step(never, take_due)) continue;
     core.Dispatch();
   }
   outcome.stats = core.Stats();

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "engine/executor.h"
 #include "sched/config.h"
+#include "sim/sim_executor.h"
 #include "skein/engine.h"
 
 namespace skein {
@@ -27,8 +27,9 @@ struct SimOutcome {
 
 // Runs a load through the engine's core with its real scheduler, on a virtual clock: steps take as
 // long as `executor` moves it, scheduling takes no time. What arrives during a step is seen at its
-// end, as in the engine's loop. `on_output(index, output)` gets the answers of request number
-// `index`, on the clock; `on_refused(index, status)` those that do not fit. Deterministic.
+// end or, with a sharing that preempts, at its next boundary, as in the engine's loop.
+// `on_output(index, output)` gets the answers of request number `index`, on the clock;
+// `on_refused(index, status)` those that do not fit. Deterministic.
 class Simulation {
  public:
   struct Callbacks {
@@ -37,14 +38,14 @@ class Simulation {
   };
 
   // `executor` and `clock`, which it moves, outlive this.
-  Simulation(const SchedulerConfig& config, Executor* executor, VirtualClock* clock);
+  Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock);
 
   // With `concurrency` > 0 arrival times do not count: so many requests run at a time.
   SimOutcome Run(const ArrivalSource& source, const Callbacks& callbacks, int32_t concurrency = 0);
 
  private:
   const SchedulerConfig config_;
-  Executor* const executor_;
+  SimExecutor* const executor_;
   VirtualClock* const clock_;
 };
 

@@ -237,5 +237,47 @@ TEST(Simulation, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(times.size(), 1u);
 }
 
+// A short urgent request behind a long one: it waits for the next boundary, not for the long one's
+// end, and the two take together what they take one after the other.
+TEST(SimulationTest, TheUrgentStopsALongPrefill) {
+  std::map<std::string, std::vector<TimeUs>> ttft_us;
+  for (const char* sharing : {"whole", "preempt-layer", "preempt-op"}) {
+    EngineConfig engine;
+    engine.preset = "paged-fcfs";
+    engine.sharing = sharing;
+    engine.max_model_len = 8192;
+    engine.num_kv_blocks = 1000;
+    engine.max_num_batched_tokens = 8192;
+    VirtualClock clock;
+    SimExecutor executor(Cost(), &clock, 32000);
+    Simulation simulation(MakeSchedulerConfig(engine).value(), &executor, &clock);
+    int number = 0;
+    const auto source = [&]() -> std::optional<SimArrival> {
+      if (number == 2) return std::nullopt;
+      SimArrival arrival;
+      arrival.arrival_us = number == 0 ? 0 : 1000;
+      arrival.request.prompt.assign(number == 0 ? 8000 : 100, number);
+      arrival.request.generate().max_tokens = 1;
+      arrival.request.priority = -number++;
+      return arrival;
+    };
+    std::vector<TimeUs>& ttft = ttft_us[sharing];
+    ttft.resize(2);
+    const SimOutcome outcome =
+        simulation.Run(source, {.on_output = [&](int64_t i, const RequestOutput& output) {
+                         ttft[i] = output.times.first_token_us - output.times.arrival_us;
+                       }});
+    EXPECT_EQ(outcome.stats.steps_resumed, sharing == std::string("whole") ? 0u : 1u);
+  }
+  const auto& whole = ttft_us["whole"];
+  const auto& layer = ttft_us["preempt-layer"];
+  const auto& op = ttft_us["preempt-op"];
+  EXPECT_GT(whole[1], whole[0] - 1000);
+  EXPECT_LT(layer[1], whole[1] / 2);
+  EXPECT_LT(op[1], layer[1]);
+  EXPECT_EQ(layer[0], op[0]);
+  EXPECT_EQ(op[0], whole[1] + 1000);
+}
+
 }  // namespace
 }  // namespace skein

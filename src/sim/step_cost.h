@@ -34,6 +34,7 @@ class StepCost {
                                const Parallelism& parallelism);
 
   double StepUs(const StepPlan& plan) const;
+  int32_t num_layers() const { return shape_.num_layers; }
 
   // Bytes of KV that fit beside the weights on all devices together, `utilization` of whose memory
   // may be used; negative where the weights alone do not fit. `reserved_bytes`: for activations.

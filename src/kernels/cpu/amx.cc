@@ -31,12 +31,11 @@ constexpr int32_t kMaxPairs = 16;            // of panels whose sums wait for th
 constexpr int32_t kPairRows = 2 * kTileRows;
 constexpr int32_t kPairCols = 2 * kPanelCols;
 constexpr int32_t kPairSums = kPairRows * kPairCols;
-constexpr int32_t kPackPairs = 24;  // so many and more make up for packing rows
 
 // Rows of a in tile order, [rows / 16][bytes of k / 64][16 rows][64 bytes], padded with zeros: a
 // part of k that stays in the second-level cache while all panels pass over it. Where rows are few,
 // a tile has only so many.
-constexpr int32_t kStripBytes = 512 << 10;
+constexpr int32_t kStripBytes = 768 << 10;
 // Of k whose two panels (32 KB) stay in the first-level cache while all rows pass over them.
 constexpr int32_t kBlockTiles = 16;
 
@@ -210,19 +209,12 @@ struct Meanwhile {
   }
 };
 
-// Rows of a as the matrix unit reads them, in tile order or where the caller left them.
-struct RowTiles {
-  const std::byte* first;  // tile of the upper 16 rows
-  int64_t lower;           // bytes from there to the lower ones'
-  int64_t next;            // and to the next of k
-  int64_t stride;          // from a row to the next in a tile
-};
-
 // What a block starts from: 0, the sums in memory, or those that are in the tiles already.
 enum class Start { kZero, kLoad, kContinue };
 
 struct Block {
-  RowTiles a;
+  const std::byte* a;  // the upper 16 rows' tiles
+  int64_t lower;       // bytes from there to the lower ones'
   const std::byte* panels[2];
   int32_t tiles;
   Start start;
@@ -272,8 +264,7 @@ inline void Dot() {
 template <bool kInt8, int kPhase>
 void BlockSums(const Block& block, const Meanwhile& meanwhile) {
   constexpr int kBefore = (kPhase + 1) % kSumTiles;  // NextPhase(kBefore) == kPhase
-  const RowTiles& a = block.a;
-  amx::LoadTileOnce<kRowsTile>(a.first, a.stride);
+  amx::LoadTileOnce<kRowsTile>(block.a, kTileRowBytes);
   amx::LoadTile<kLeftTile>(block.panels[0], kTileRowBytes);
   StartSum<kPhase, 0>(block);
   Dot<kInt8, SumTile(kPhase, 0), kRowsTile, kLeftTile>();
@@ -282,7 +273,7 @@ void BlockSums(const Block& block, const Meanwhile& meanwhile) {
   StartSum<kPhase, 1>(block);
   Dot<kInt8, SumTile(kPhase, 1), kRowsTile, kRightTile>();
   StoreSum<kBefore, 1>(block.stored);
-  amx::LoadTileOnce<kRowsTile>(a.first + a.lower, a.stride);
+  amx::LoadTileOnce<kRowsTile>(block.a + block.lower, kTileRowBytes);
   StartSum<kPhase, 2>(block);
   Dot<kInt8, SumTile(kPhase, 2), kRowsTile, kLeftTile>();
   StoreSum<kBefore, 2>(block.stored);
@@ -292,13 +283,13 @@ void BlockSums(const Block& block, const Meanwhile& meanwhile) {
   const int32_t steps = block.tiles > 1 ? block.tiles - 1 : 1;
   const Meanwhile::Pace pace = meanwhile.PaceOf(steps);
   for (int32_t t = 1; t < block.tiles; ++t) {
-    const std::byte* rows = a.first + t * a.next;
-    amx::LoadTileOnce<kRowsTile>(rows, a.stride);
+    const std::byte* rows = block.a + t * kTileBytes;
+    amx::LoadTileOnce<kRowsTile>(rows, kTileRowBytes);
     amx::LoadTile<kLeftTile>(block.panels[0] + t * kTileBytes, kTileRowBytes);
     Dot<kInt8, SumTile(kPhase, 0), kRowsTile, kLeftTile>();
     amx::LoadTile<kRightTile>(block.panels[1] + t * kTileBytes, kTileRowBytes);
     Dot<kInt8, SumTile(kPhase, 1), kRowsTile, kRightTile>();
-    amx::LoadTileOnce<kRowsTile>(rows + a.lower, a.stride);
+    amx::LoadTileOnce<kRowsTile>(rows + block.lower, kTileRowBytes);
     Dot<kInt8, SumTile(kPhase, 2), kRowsTile, kLeftTile>();
     Dot<kInt8, SumTile(kPhase, 3), kRowsTile, kRightTile>();
     meanwhile.DoStep(t - 1, pace);
@@ -335,8 +326,7 @@ struct Strip {
   int32_t rows;
   int32_t begin;
   int32_t tiles;
-  RowTiles a;         // of the first 32 rows
-  int64_t pair_step;  // bytes to the next 32
+  const std::byte* a;  // [rows / 16][tiles] tiles
 };
 
 // One pair by all rows of a strip. Blocks of k are walked outside the rows; while one is worked on,
@@ -382,8 +372,9 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
           .out_rows = finished && !Streams(call) ? count_rows : 0,
           .out_bytes = pair_cols * element_bytes,
       };
-      Block block = {
-          .a = strip.a,
+      const Block block = {
+          .a = strip.a + (int64_t{2} * r * strip.tiles + t) * kTileBytes,
+          .lower = int64_t{strip.tiles} * kTileBytes,
           .panels = {pair.panels[0] + offset, pair.panels[1] + offset},
           .tiles = count,
           .start = goes_on ? Start::kContinue
@@ -392,7 +383,6 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
           .c = c,
           .stored = goes_on ? nullptr : pipeline.c,
       };
-      block.a.first += r * strip.pair_step + t * strip.a.next;
       kBlockSums<kInt8>[pipeline.phase](block, meanwhile);
       pipeline.c = c;
       pipeline.done = {pair, row, finished ? count_rows : 0, c};
@@ -400,27 +390,10 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
   }
 }
 
-// Whether the matrix unit reads rows of `a` where they are: bringing them into tile order pays only
-// if many columns follow, and is a must where tiles would reach beyond the matrix.
-bool ReadsInPlace(const GemmCall& call, int32_t rows, int32_t num_pairs) {
-  return num_pairs < kPackPairs && rows % kPairRows == 0 &&
-         call.w->k() * ElementBytes(call) % kTileRowBytes == 0;
-}
-
-Strip StripAt(const GemmCall& call, bool in_place, int32_t row, int32_t rows, int32_t begin,
-              int32_t tiles, std::byte* packed) {
-  Strip strip = {row, rows, begin, tiles, {}, 0};
-  if (in_place) {
-    const int64_t stride = RowBytes(call);
-    strip.a = {
-        static_cast<const std::byte*>(call.a) + row * stride + int64_t{begin} * kTileRowBytes,
-        kTileRows * stride, kTileRowBytes, stride};
-  } else {
-    PackStrip(call, row, rows, begin, tiles, kTileRows, packed);
-    strip.a = {packed, int64_t{tiles} * kTileBytes, kTileBytes, kTileRowBytes};
-  }
-  strip.pair_step = 2 * strip.a.lower;
-  return strip;
+Strip StripAt(const GemmCall& call, int32_t row, int32_t rows, int32_t begin, int32_t tiles,
+              std::byte* packed) {
+  PackStrip(call, row, rows, begin, tiles, kTileRows, packed);
+  return {row, rows, begin, tiles, packed};
 }
 
 // More than kFewRows rows: up to kMaxRows of them and kMaxPairs pairs at a time.
@@ -434,7 +407,6 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
     const int32_t rows = call.m - row < kMaxRows ? call.m - row : kMaxRows;
     const int32_t row_pairs = (rows + kPairRows - 1) / kPairRows;
     const int32_t strip_tiles = kStripBytes / kTileBytes / (2 * row_pairs);
-    const bool in_place = ReadsInPlace(call, rows, num_pairs);
     // One strip for all pairs if it holds all of k, else the sums wait in between.
     const bool whole = strip_tiles >= num_tiles;
     const int32_t step = whole ? num_pairs : kMaxPairs;
@@ -442,7 +414,7 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
       const int32_t end = first + step < num_pairs ? first + step : num_pairs;
       for (int32_t begin = 0; begin < num_tiles; begin += strip_tiles) {
         const int32_t tiles = num_tiles - begin < strip_tiles ? num_tiles - begin : strip_tiles;
-        const Strip strip = StripAt(call, in_place, row, rows, begin, tiles, scratch.strip);
+        const Strip strip = StripAt(call, row, rows, begin, tiles, scratch.strip);
         for (int32_t i = first; i < end; ++i) {
           const int32_t waiting = whole ? 0 : i - first;
           PairTimesStrip<kInt8>(

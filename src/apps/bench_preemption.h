@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "runtime/cpu_runtime.h"
+#include "sched/config.h"
+
+namespace skein {
+
+struct PreemptionBenchOptions {
+  int32_t prompt_tokens = 2048;
+  int32_t count = 1000;        // signals for each granularity, at least 1
+  int32_t per_prefill = 100;   // of them in one prefill, about
+  int32_t chunk_tokens = 512;  // of a step, at granularity `chunk`
+  int32_t repetitions = 3;     // prefills with and without checks, alternating; medians count
+  uint64_t seed = 1;           // of the prompt and of the moments
+};
+
+// Milliseconds from a signal to the executor's standing still (FlowPrefill's blocking time).
+struct BlockingTimes {
+  std::string granularity;
+  int32_t count = 0;
+  double mean_ms = 0;
+  double p50_ms = 0;
+  double p99_ms = 0;
+  double max_ms = 0;
+};
+
+struct PreemptionReport {
+  std::vector<BlockingTimes> granularities;
+  // An undisturbed prefill, where the executor looks for a signal before each ticket and where it
+  // never does.
+  double checked_s = 0;
+  double unchecked_s = 0;
+};
+
+// Stops and resumes long prefills through a runtime's executor: a thread raises the signal at
+// random moments, uniformly spread over the prefill. A signal that finds the prompt's last step
+// ended is acknowledged by that end. Fails with kInternal where a stopped prefill's answer differs
+// in a bit from that of an undisturbed one. REQUIRES: the prompt fits a step and the KV memory.
+Result<PreemptionReport> RunPreemptionBench(CpuRuntime* runtime,
+                                            const PreemptionBenchOptions& options);
+
+}  // namespace skein

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace skein {
+
+// Calls `ring` on a thread of its own at a moment that is set, once for each, a little late at
+// most. One that was replaced may still ring. The thread sleeps between. Set: any thread.
+class Alarm {
+ public:
+  static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
+
+  // `clock` runs in real time and outlives this.
+  Alarm(const Clock* clock, std::function<void()> ring);
+  ~Alarm();
+  Alarm(const Alarm&) = delete;
+  Alarm& operator=(const Alarm&) = delete;
+
+  // Replaces the moment. Wakes the thread only where it must ring earlier than it meant to wake.
+  void Set(TimeUs at_us);
+
+ private:
+  void Run();
+
+  const Clock* const clock_;
+  const std::function<void()> ring_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  TimeUs at_us_ = kNever;    // guarded by mutex_
+  TimeUs wake_us_ = kNever;  // when the thread wakes by itself; guarded by mutex_
+  bool quit_ = false;        // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace skein

@@ -1,0 +1,288 @@
+// Preemption: a step in flight makes way for more urgent work and goes on later (FlowPrefill,
+// section 4).
+//
+//            Plan                     Complete
+//   (none) --------> in flight ------------------------> (none)
+//                     |    ^
+//          Reconsider |    | Plan: nothing is more urgent
+//                     v    |
+//                   suspended -------> dropped: nobody waits for it, or too many are suspended
+//
+// Its requests keep their blocks meanwhile; what is dropped is planned anew, and computed from
+// where the step began.
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "sched/scheduler.h"
+
+namespace skein {
+namespace {
+
+// Nothing goes before it.
+constexpr SequenceKey kFirstKey = {{std::numeric_limits<int32_t>::min(), 0}, 0, 0};
+constexpr SequenceKey kLastKey = {
+    {std::numeric_limits<int32_t>::max(), std::numeric_limits<int64_t>::max()},
+    std::numeric_limits<uint64_t>::max(),
+    0};
+
+}  // namespace
+
+bool Scheduler::IsSuspended(int64_t step_id) const {
+  return std::ranges::find(suspended_, step_id, &SuspendedStep::id) != suspended_.end();
+}
+
+StepFate Scheduler::Reconsider(TimeUs now_us) {
+  SKEIN_CHECK(in_flight_);
+  if (!Preempts(config_.sharing)) return StepFate::kGoesOn;
+  if (IsDead(step_prefills_, step_decodes_)) {
+    for (SchedulerObserver* observer : observers_) observer->OnPreempt(step_id_, now_us);
+    in_flight_ = false;
+    const std::vector<StepRow> prefills = std::exchange(step_prefills_, {});
+    const std::vector<StepRow> decodes = std::exchange(step_decodes_, {});
+    DropStep(prefills, decodes);
+    Sweep();
+    ++stats_.steps_dropped;
+    return StepFate::kDropped;
+  }
+  if (!StopsSteps() || step_prefills_.empty()) return StepFate::kGoesOn;
+  if (NextMoment().value_or(now_us + 1) <= now_us) {
+    Suspend(now_us);
+    return StepFate::kSuspended;
+  }
+  if (was_suspended_us_ >= config_.max_suspended_us) return StepFate::kGoesOn;
+  const SequenceKey key = KeyOf(step_prefills_);
+  const auto other = FirstSuspended(now_us);
+  const bool other_first = other != suspended_.end() && KeyOf(*other, now_us) < key;
+  if (!other_first && !MoreUrgentWaits(key)) return StepFate::kGoesOn;
+  Suspend(now_us);
+  return StepFate::kSuspended;
+}
+
+// Early enough that the step's end is in time. Prefills get at least as much of the device as such
+// steps.
+std::optional<TimeUs> Scheduler::NextMoment() const {
+  std::optional<TimeUs> due_us;
+  // A step of decodes alone goes on; and beside the suspended steps and the one in flight there
+  // must be room for the state of another.
+  const bool is_full = std::ssize(suspended_) >= config_.max_suspended_steps;
+  if (!StopsSteps() || (in_flight_ && (step_prefills_.empty() || is_full))) return due_us;
+  for (const Sequence* sequence : running_) {
+    if (sequence->state != SequenceState::kDecoding || !TakesOwnSteps(*sequence)) continue;
+    const TimeUs token_us = sequence->token_us + *sequence->request->request.slo_tpot_us;
+    due_us = std::min(due_us.value_or(token_us), token_us);
+  }
+  if (!due_us) return due_us;
+  return std::max(*due_us - decode_step_us_, decoded_us_ + decode_step_us_);
+}
+
+// Whether this step is one of decodes alone, some of which are due.
+bool Scheduler::PlanDueDecodes(TimeUs now_us) {
+  if (NextMoment().value_or(now_us + 1) > now_us) return false;
+  ReclaimForDecodes();
+  PlanDecodes(true);
+  return !step_decodes_.empty();
+}
+
+// The most urgent of the rows that have not ended: the step is as urgent as that.
+SequenceKey Scheduler::KeyOf(std::span<const StepRow> prefills) const {
+  SequenceKey key = kLastKey;
+  const auto take = [&key](const Sequence* sequence) {
+    if (!HasEnded(sequence->state)) key = std::min(key, sequence->key());
+  };
+  for (const StepRow& row : prefills) {
+    if (row.trunk == nullptr) {
+      take(row.sequence);
+    } else {
+      for (const Sequence* member : row.trunk->members) take(member);
+    }
+  }
+  return key;
+}
+
+SequenceKey Scheduler::KeyOf(const SuspendedStep& step, TimeUs now_us) const {
+  const TimeUs suspended_us = step.was_suspended_us + now_us - step.suspended_since_us;
+  return suspended_us >= config_.max_suspended_us ? kFirstKey : KeyOf(step.prefills);
+}
+
+std::vector<Scheduler::SuspendedStep>::iterator Scheduler::FirstSuspended(TimeUs now_us) {
+  return std::ranges::min_element(suspended_, {},
+                                  [&](const SuspendedStep& step) { return KeyOf(step, now_us); });
+}
+
+// Whether it finds a slot and blocks while those of suspended steps are taken.
+bool Scheduler::CouldBegin(const Sequence& sequence) const {
+  if (!MayJoin(sequence) || sequence.slots_needed() > config_.max_num_seqs - slots_used_) {
+    return false;
+  }
+  if (sequence.trunk != nullptr && sequence.trunk->suspended) return false;
+  return DiscardsKv(sequence) || NeedOf(sequence).num_blocks <= blocks_.num_available();
+}
+
+// Whether there is prefill work in no step that goes before `than` and could begin now.
+bool Scheduler::MoreUrgentWaits(const SequenceKey& than) const {
+  for (const Sequence* sequence : running_) {
+    if (!(sequence->key() < than)) break;
+    if (sequence->state == SequenceState::kPrefilling && !sequence->in_step) return true;
+  }
+  bool want_oneshot = true, want_decode = true;
+  while (const Sequence* head = waiting_.Head(want_oneshot, want_decode)) {
+    if (!(head->key() < than)) return false;
+    if (CouldBegin(*head)) return true;
+    (head->oneshot() ? want_oneshot : want_decode) = false;
+  }
+  return false;
+}
+
+// Whether nobody waits for any of its rows.
+bool Scheduler::IsDead(std::span<const StepRow> prefills, std::span<const StepRow> decodes) const {
+  const auto is_dead = [](const StepRow& row) {
+    const auto has_ended = [](const Sequence* sequence) { return HasEnded(sequence->state); };
+    if (row.trunk != nullptr) return std::ranges::all_of(row.trunk->members, has_ended);
+    return has_ended(row.sequence);
+  };
+  return std::ranges::all_of(prefills, is_dead) && std::ranges::all_of(decodes, is_dead);
+}
+
+void Scheduler::Suspend(TimeUs now_us) {
+  for (SchedulerObserver* observer : observers_) observer->OnPreempt(step_id_, now_us);
+  in_flight_ = false;
+  SuspendedStep& step = suspended_.emplace_back();
+  step.id = step_id_;
+  step.plan = plan_;
+  step.prefills.swap(step_prefills_);
+  step.decodes.swap(step_decodes_);
+  step.work = step_work_;
+  step.ran_us = StepTimeUs(now_us);
+  step.was_suspended_us = was_suspended_us_;
+  step.suspended_since_us = now_us;
+  step.plans = std::move(plans_);
+  if (free_plans_.empty()) {
+    plans_ = std::make_unique<Plans>();
+  } else {
+    plans_ = std::move(free_plans_.back());
+    free_plans_.pop_back();
+  }
+  MarkTrunks({});
+  Sweep();
+  ++stats_.steps_preempted;
+}
+
+const StepPlan* Scheduler::ResumeStep(std::vector<SuspendedStep>::iterator step, TimeUs now_us) {
+  SKEIN_CHECK(step_prefills_.empty() && step_decodes_.empty());
+  free_plans_.push_back(std::move(plans_));
+  plans_ = std::move(step->plans);
+  plan_ = step->plan;
+  step_id_ = step->id;
+  step_prefills_.swap(step->prefills);
+  step_decodes_.swap(step->decodes);
+  step_work_ = step->work;
+  ran_us_ = step->ran_us;
+  was_suspended_us_ = step->was_suspended_us + now_us - step->suspended_since_us;
+  suspended_.erase(step);
+  MarkTrunks(step_prefills_);
+  in_flight_ = true;
+  for (SchedulerObserver* observer : observers_) observer->OnResume(step_id_, now_us);
+  ++stats_.steps_resumed;
+  return plan_;
+}
+
+// Its requests go on from what they had computed before the step. REQUIRES: it is neither in flight
+// nor among those suspended.
+void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const StepRow> decodes) {
+  for (const auto rows : {prefills, decodes}) {
+    for (const StepRow& row : rows) {
+      if (row.trunk != nullptr) {
+        row.trunk->num_planned = 0;
+      } else {
+        row.sequence->in_step = false;
+      }
+    }
+  }
+  MarkTrunks(step_prefills_);
+  for (const auto rows : {prefills, decodes}) {
+    for (const StepRow& row : rows) {
+      if (row.trunk != nullptr) continue;
+      Sequence* sequence = row.sequence;
+      if (HasEnded(sequence->state)) {
+        LeaveTrunk(sequence);
+        sequence->blocks.Release(&blocks_);
+      } else if (sequence->trunk != nullptr && !sequence->trunk->ready()) {
+        Preempt(sequence);  // the step was to compute the prefix that it hangs under
+      }
+    }
+  }
+}
+
+void Scheduler::DropSuspended(std::vector<SuspendedStep>::iterator step) {
+  const SuspendedStep dropped = std::move(*step);
+  suspended_.erase(step);
+  DropStep(dropped.prefills, dropped.decodes);
+  ++stats_.steps_dropped;
+}
+
+void Scheduler::DropDeadSteps() {
+  for (size_t i = 0; i < suspended_.size();) {
+    if (IsDead(suspended_[i].prefills, suspended_[i].decodes)) {
+      DropSuspended(suspended_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+}
+
+// Makes room for the state of a step that begins.
+void Scheduler::BoundSuspended(TimeUs now_us) {
+  while (std::ssize(suspended_) > config_.max_suspended_steps) {
+    DropSuspended(std::ranges::max_element(
+        suspended_, {}, [&](const SuspendedStep& step) { return KeyOf(step, now_us); }));
+  }
+}
+
+// Which trunks suspended steps and the rows `current` depend on.
+void Scheduler::MarkTrunks(std::span<const StepRow> current) {
+  if (trunks_.empty()) return;
+  for (const auto& trunk : trunks_) trunk->in_step = trunk->suspended = false;
+  const auto mark = [](std::span<const StepRow> rows, bool suspended) {
+    for (const StepRow& row : rows) {
+      Trunk* trunk = row.trunk != nullptr ? row.trunk : row.sequence->trunk;
+      if (trunk == nullptr) continue;
+      trunk->in_step = true;
+      trunk->suspended = trunk->suspended || (suspended && row.trunk != nullptr);
+    }
+  };
+  for (const SuspendedStep& step : suspended_) mark(step.prefills, true);
+  mark(current, false);
+}
+
+bool Scheduler::InAnyStep(const RequestRecord& request) const {
+  return std::ranges::any_of(request.sequences,
+                             [](const auto& sequence) { return sequence->in_step; });
+}
+
+void Scheduler::CheckSuspended() const {
+  SKEIN_CHECK(std::ssize(suspended_) <= config_.max_suspended_steps + 1);
+  size_t num_rows = 0, num_in_step = 0;
+  const auto count = [&num_rows](std::span<const StepRow> rows) {
+    for (const StepRow& row : rows) {
+      num_rows += row.trunk == nullptr;
+      SKEIN_CHECK(row.trunk != nullptr ? row.trunk->in_step : row.sequence->in_step);
+    }
+  };
+  for (const SuspendedStep& step : suspended_) {
+    count(step.prefills);
+    count(step.decodes);
+  }
+  if (in_flight_) {
+    count(step_prefills_);
+    count(step_decodes_);
+  }
+  for (const auto& [id, request] : requests_) {
+    for (const auto& sequence : request->sequences) num_in_step += sequence->in_step;
+  }
+  SKEIN_CHECK(num_rows == num_in_step);
+}
+
+}  // namespace skein

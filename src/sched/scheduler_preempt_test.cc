@@ -1,0 +1,335 @@
+// A running prefill makes way for more urgent work and goes on later.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sched/scheduler.h"
+
+namespace skein {
+namespace {
+
+struct Fixture {
+  explicit Fixture(const std::function<void(EngineConfig*)>& change = {}) {
+    EngineConfig config;
+    config.preset = "paged-fcfs";
+    config.sharing = "preempt-op";
+    config.vocab_size = 100;
+    config.max_model_len = 400;
+    config.num_kv_blocks = 40;
+    config.max_num_seqs = 4;
+    config.max_num_batched_tokens = 200;
+    if (change) change(&config);
+    scheduler.emplace(MakeSchedulerConfig(config).value());
+  }
+
+  void Arrive(RequestId id, int32_t prompt_len, int32_t priority, int32_t max_tokens = 1) {
+    Request request;
+    request.prompt.assign(prompt_len, static_cast<TokenId>(id + 1));
+    request.generate().max_tokens = max_tokens;
+    request.priority = priority;
+    request.slo_tpot_us = slo_tpot_us;
+    scheduler->Arrive(id, std::move(request), ++now_us);
+  }
+  // The requests in the next step; empty: nothing to do.
+  std::vector<RequestId> Plan() {
+    plan = scheduler->Plan(++now_us);
+    scheduler->CheckIntegrity();
+    std::vector<RequestId> ids;
+    num_draws = 0;
+    const auto add = [&](const std::vector<PlanRow>& rows) {
+      for (const PlanRow& row : rows) {
+        ids.push_back(RequestOf(row.sequence));
+        num_draws += row.draws.size();
+      }
+    };
+    if (plan == nullptr) return ids;
+    if (const auto* oneshot = std::get_if<OneShotPlan>(plan)) add(oneshot->rows);
+    if (const auto* decode = std::get_if<DecodePlan>(plan)) add(decode->rows);
+    if (const auto* mixed = std::get_if<MixedPlan>(plan)) {
+      add(mixed->prefills);
+      add(mixed->decodes);
+    }
+    return ids;
+  }
+  StepFate Reconsider() {
+    const StepFate fate = scheduler->Reconsider(++now_us);
+    scheduler->CheckIntegrity();
+    return fate;
+  }
+  void Complete() {
+    StepResults results;
+    results.draws.resize(num_draws);
+    for (DrawResult& result : results.draws) result.token.token = 1;
+    scheduler->Complete(&results, ++now_us);
+    scheduler->CheckIntegrity();
+  }
+  std::vector<RequestId> Finished() {
+    std::vector<RequestId> ids;
+    for (const SampleOutput& output : scheduler->TakeOutputs()) {
+      if (output.finish) ids.push_back(output.request);
+    }
+    return ids;
+  }
+
+  TimeUs now_us = 0;
+  std::optional<TimeUs> slo_tpot_us;  // of what arrives
+  size_t num_draws = 0;
+  const StepPlan* plan = nullptr;
+  std::optional<Scheduler> scheduler;
+};
+
+using Ids = std::vector<RequestId>;
+
+TEST(SchedulerPreempt, TheUrgentRunsFirstAndTheStepGoesOn) {
+  Fixture f;
+  f.Arrive(0, 150, 1);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  const StepPlan* plan = f.plan;
+  const int64_t id = f.scheduler->step_id();
+  f.Arrive(1, 40, 1);  // no more urgent
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.Arrive(2, 40, 0);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_TRUE(f.scheduler->IsSuspended(id));
+  EXPECT_EQ(f.Plan(), Ids{2});  // 1 would fit, but is less urgent than the suspended
+  EXPECT_NE(f.scheduler->step_id(), id);
+  f.Complete();
+  EXPECT_EQ(f.Finished(), Ids{2});
+  EXPECT_EQ(f.Plan(), Ids{0});
+  EXPECT_EQ(f.plan, plan);
+  EXPECT_EQ(f.scheduler->step_id(), id);
+  EXPECT_FALSE(f.scheduler->IsSuspended(id));
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{});
+  const EngineStats stats = f.scheduler->Stats();
+  EXPECT_EQ(stats.steps_preempted, 1u);
+  EXPECT_EQ(stats.steps_resumed, 1u);
+  EXPECT_EQ(stats.steps_dropped, 0u);
+  EXPECT_EQ(stats.steps_oneshot, 3u);
+  EXPECT_EQ(stats.kv_blocks_used, 0);
+}
+
+TEST(SchedulerPreempt, ByTheKeyOfAnyOrder) {
+  Fixture f([](EngineConfig* config) { config->order = "srjf"; });
+  f.Arrive(0, 190, 0);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Arrive(1, 195, 0);
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.Arrive(2, 30, 0);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{2});
+}
+
+TEST(SchedulerPreempt, NeitherWithoutASharingThatPreemptsNorWithoutBoundaries) {
+  for (const char* sharing : {"whole", "chunked", "preempt-op"}) {
+    Fixture f([&](EngineConfig* config) {
+      config->sharing = sharing;
+      if (sharing == std::string_view("preempt-op")) config->preempt_granularity = "chunk";
+    });
+    f.Arrive(0, 150, 1);
+    f.Plan();
+    f.Arrive(1, 40, 0);
+    EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn) << sharing;
+  }
+}
+
+// A prompt longer than a step: between its steps what is more urgent goes first, but for `none`.
+TEST(SchedulerPreempt, BetweenTheStepsOfAPrompt) {
+  for (const char* granularity : {"chunk", "none"}) {
+    Fixture f([&](EngineConfig* config) { config->preempt_granularity = granularity; });
+    f.Arrive(0, 350, 1);
+    EXPECT_EQ(f.Plan(), Ids{0});
+    f.Arrive(1, 200, 0);
+    f.Complete();
+    EXPECT_EQ(f.Plan().front(), granularity == std::string_view("chunk") ? 1u : 0u);
+  }
+}
+
+TEST(SchedulerPreempt, BeyondTheBoundTheLeastUrgentIsComputedAgain) {
+  Fixture f([](EngineConfig* config) { config->max_suspended_steps = 2; });
+  std::vector<int64_t> steps;
+  for (int i = 0; i < 4; ++i) {
+    f.Arrive(i, 100, -i);
+    if (i > 0) {
+      EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+    }
+    EXPECT_EQ(f.Plan(), Ids{static_cast<RequestId>(i)});
+    steps.push_back(f.scheduler->step_id());
+  }
+  EXPECT_FALSE(f.scheduler->IsSuspended(steps[0]));  // dropped
+  EXPECT_TRUE(f.scheduler->IsSuspended(steps[1]));
+  EXPECT_TRUE(f.scheduler->IsSuspended(steps[2]));
+  EXPECT_EQ(f.scheduler->Stats().steps_dropped, 1u);
+  f.Complete();
+  for (const RequestId next : {2, 1, 0}) {
+    EXPECT_EQ(f.Plan(), Ids{next});
+    if (next == 0) {
+      EXPECT_EQ(f.scheduler->step_id(), 4);  // a new step
+    }
+    f.Complete();
+  }
+  EXPECT_EQ(f.Finished(), (Ids{3, 2, 1, 0}));
+  EXPECT_EQ(f.Plan(), Ids{});
+  EXPECT_EQ(f.scheduler->Stats().kv_blocks_used, 0);
+}
+
+TEST(SchedulerPreempt, WhatFindsNoBlocksPreemptsNothing) {
+  Fixture f([](EngineConfig* config) { config->num_kv_blocks = 13; });
+  f.Arrive(0, 190, 1);  // 6 blocks
+  f.Plan();
+  f.Arrive(1, 300, 0);  // 10 blocks
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.Arrive(2, 200, 0);                           // 7 blocks
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);  // behind 1
+  f.scheduler->Cancel(1, 1);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{2});
+}
+
+TEST(SchedulerPreempt, CancelledWhileSuspended) {
+  Fixture f;
+  f.Arrive(0, 100, 1);
+  f.Arrive(1, 100, 1);
+  EXPECT_EQ(f.Plan(), (Ids{0, 1}));
+  const int64_t id = f.scheduler->step_id();
+  f.Arrive(2, 40, 0);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{2});
+  f.scheduler->Cancel(0, 1);
+  EXPECT_EQ(f.Finished(), Ids{0});
+  EXPECT_TRUE(f.scheduler->IsSuspended(id));  // 1 waits for it
+  f.Complete();
+  EXPECT_EQ(f.Plan(), (Ids{0, 1}));
+  f.Arrive(3, 40, 0);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  f.scheduler->Cancel(1, 1);  // now nobody does
+  EXPECT_FALSE(f.scheduler->IsSuspended(id));
+  EXPECT_EQ(f.Plan(), Ids{3});
+  EXPECT_EQ(f.scheduler->Stats().kv_blocks_used, 2);
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{});
+}
+
+TEST(SchedulerPreempt, AStepThatNobodyWaitsForIsDropped) {
+  Fixture f;
+  f.Arrive(0, 100, 0);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.scheduler->Cancel(0, 1);
+  EXPECT_EQ(f.Reconsider(), StepFate::kDropped);
+  EXPECT_EQ(f.scheduler->Stats().kv_blocks_used, 0);
+  EXPECT_EQ(f.Plan(), Ids{});
+  EXPECT_TRUE(f.scheduler->empty());
+}
+
+TEST(SchedulerPreempt, NoStepIsSuspendedForEver) {
+  Fixture f([](EngineConfig* config) { config->max_suspended_ms = 5; });
+  f.Arrive(0, 100, 1);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Arrive(1, 40, 0);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.Arrive(2, 40, 0);
+  f.now_us += 5000;
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{0});  // overdue
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{2});
+}
+
+// Requests that decode take a token in each new step; their prompts stop like others.
+TEST(SchedulerPreempt, DecodesJoinNewSteps) {
+  Fixture f;
+  f.Arrive(0, 40, 1, 8);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  f.Arrive(1, 100, 1, 4);
+  EXPECT_EQ(f.Plan(), (Ids{1, 0}));
+  f.Arrive(2, 40, 0);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{2});  // 0's next token is in the suspended step
+  f.Complete();
+  EXPECT_EQ(f.Plan(), (Ids{1, 0}));
+  f.Complete();
+  EXPECT_EQ(f.Plan(), (Ids{0, 1}));
+}
+
+// One that asks for a rate does not join prefills: these stop for it when its token is due.
+TEST(SchedulerPreempt, DecodesWithADeadlineTakeStepsBetweenTickets) {
+  Fixture f;
+  f.slo_tpot_us = 1000;
+  f.Arrive(0, 40, 1, 8);
+  f.slo_tpot_us.reset();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 1000);
+  const TimeUs first_us = f.now_us;
+  f.Arrive(1, 150, 1);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.now_us = first_us + 1000;
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.now_us += 400;
+  f.Complete();  // it took 401 us
+  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 1000 - 401);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.now_us += 600;
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  f.Arrive(2, 30, 0);
+  EXPECT_EQ(f.Plan(), Ids{2});  // the urgent in between
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{0});  // with nothing else to do, at once
+}
+
+// However fast they are to come, prefills get half of the device.
+TEST(SchedulerPreempt, DecodesLeavePrefillsHalfOfTheDevice) {
+  Fixture f;
+  f.slo_tpot_us = 1;
+  f.Arrive(0, 40, 1, 8);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.now_us += 500;
+  f.Complete();
+  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 501);
+  f.Arrive(1, 150, 1);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.now_us += 490;
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.now_us += 10;
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+}
+
+TEST(SchedulerPreempt, ASharingsNameAndItsGranularity) {
+  EngineConfig config = {.vocab_size = 100, .max_model_len = 400, .num_kv_blocks = 40};
+  const auto make = [&config] { return MakeSchedulerConfig(config); };
+  config.sharing = "preempt-layer";
+  EXPECT_EQ(make()->granularity, Granularity::kLayer);
+  EXPECT_EQ(MemoryChoicesOf(config)->num_steps, 3);
+  config.preempt_granularity = "op";
+  EXPECT_EQ(make()->granularity, Granularity::kOp);
+  config.preempt_granularity = "tile";
+  EXPECT_EQ(make().status().param(), "preempt_granularity");
+  config.preempt_granularity = "none";
+  EXPECT_EQ(MemoryChoicesOf(config)->num_steps, 1);
+  config.sharing = "chunked";
+  EXPECT_EQ(make().status().param(), "preempt_granularity");
+  config.preempt_granularity = "";
+  config.sharing = "some";
+  EXPECT_EQ(make().status().param(), "sharing");
+  config.sharing = "";
+  config.max_suspended_steps = 0;
+  EXPECT_EQ(make().status().param(), "max_suspended_steps");
+}
+
+}  // namespace
+}  // namespace skein
