@@ -24,19 +24,31 @@ enum class KvStorage {
 // refused with its name.
 struct EngineConfig {
   // A point of the policy space: "prelude", "vllm-fcfs" (also called "chunked-fcfs"), "paged-fcfs",
-  // "prefill-only", "feather", "nano-vllm" or "request-level".
+  // "prefill-only", "feather", "nano-vllm", "request-level", "distserve", "distserve-cp2k" or
+  // "distserve-cp8k", "layer-level" or "flow-prefill".
   std::string preset = "prelude";
   // Of the preset's choices, where not empty, these instead.
   std::string execution;  // of the model's operators: "plain" or "hybrid"
   std::string retention;  // of OneShot requests' keys and values: "all", "prefix", "value", "none"
-  std::string order;      // of waiting work: "fcfs", "fair", "srjf" or "srjf-calibrated"
-  std::string batching;   // of prefill work: "single" or "budget"
+  // Of waiting work: "fcfs", "fair", "srjf", "srjf-calibrated", "edf", "d-edf" or "s-edf".
+  std::string order;
+  std::string batching;  // of prefill work: "single", "budget" or "slo-aware"
   // "srjf" and "srjf-calibrated": what a job's time is taken to be, "proxy" (its missing tokens) or
   // "model" (what `cost` predicts; the proxy where that is not known); and how much a second of
   // waiting counts, in seconds of the device's work. [0, 100]
   std::string jct = "proxy";
   double aging = 0.1;
   CostFit cost;  // of the device, from a profile run
+  // Deadlines, for the orders "edf", "d-edf" and "s-edf" and for "slo-aware" batching: the time to
+  // the first token that requests are given which name none, at least 1; how long a request that
+  // can no longer meet its deadline may wait behind others (0: for ever); and how many tokens a
+  // batch may have, at least 1.
+  int32_t default_slo_ttft_ms = 10'000;
+  int32_t max_late_ms = 30'000;
+  int32_t slo_batch_tokens = 2048;
+  // Tokens of a step where not 0, instead of the preset's chunk ("distserve-cp2k", "-cp8k") or
+  // max_num_batched_tokens, which it must not exceed.
+  int32_t chunk_tokens = 0;
   // How prefill and decode share the device: "whole", "chunked", "preempt-layer" or "preempt-op".
   std::string sharing;
   // With the last two: where a running prefill stops for more urgent work ("op-tile", "op",

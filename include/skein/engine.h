@@ -25,6 +25,12 @@ struct EngineLimits {
   bool classifies = false;
 };
 
+// Relative errors: the counts of those up to each of EngineStats::kErrorBounds, and above.
+struct ErrorHistogram {
+  std::array<uint64_t, 21> counts{};
+  double sum = 0;
+};
+
 // Counters since start and gauges of this moment. Tokens unless the name says otherwise.
 struct EngineStats {
   // Gauges.
@@ -76,6 +82,14 @@ struct EngineStats {
       1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
   std::array<uint64_t, 14> iteration_tokens{};
   uint64_t iteration_tokens_sum = 0;
+  // |predicted / real - 1| of the time from a request's first step to its first token, where there
+  // is a cost model: of requests that had the device to themselves, and of the others, whose steps
+  // held more than what was predicted.
+  static constexpr std::array<double, 20> kErrorBounds = {
+      0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1,
+      0.125, 0.15, 0.2,   0.25, 0.3,  0.4,  0.5,  0.75, 1,    2};
+  ErrorHistogram ttft_error_alone;
+  ErrorHistogram ttft_error_shared;
 };
 
 // The serving engine: takes tokenized requests, answers with tokens.

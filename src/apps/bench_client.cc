@@ -213,6 +213,7 @@ class LoadRun {
     outcome_.records.emplace_back();
     outcome_.records.back().request_class = requests_[due.request].request_class;
     outcome_.records.back().slo_ttft_us = requests_[due.request].slo_ttft_us;
+    outcome_.records.back().slo_tpot_us = requests_[due.request].slo_tpot_us;
     ++num_active_;
     // In a closed loop the time starts when all is ready to be sent.
     const TimePoint since = open_loop() ? due.since : SteadyClock::now();

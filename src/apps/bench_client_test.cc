@@ -205,6 +205,8 @@ TEST(BenchClientTest, SendsWhatTheWorkloadSays) {
   options.api_key = "secret";
   auto requests = Requests(2, 0);
   requests[1].slo_ttft_us = 25'500;
+  requests[1].slo_tpot_us = 4'000;
+  requests[1].priority = -2;
   ASSERT_TRUE(RunLoad(requests, options).ok());
   const std::vector<Json> bodies = server.bodies();
   ASSERT_EQ(bodies.size(), 2u);
@@ -221,6 +223,8 @@ TEST(BenchClientTest, SendsWhatTheWorkloadSays) {
   EXPECT_FALSE(bodies[0].contains("slo_ttft_ms"));
   EXPECT_EQ(bodies[1]["seed"], 41);
   EXPECT_EQ(bodies[1]["slo_ttft_ms"], 25.5);
+  EXPECT_EQ(bodies[1]["slo_tpot_ms"], 4.0);
+  EXPECT_EQ(bodies[1]["priority"], -2);
 }
 
 TEST(BenchClientTest, ClosedLoopKeepsItsConcurrencyAndItsConnections) {

@@ -20,6 +20,7 @@ void AddBenchLimitsCommand(CLI::App* bench, int* exit_status);
 void AddBenchForwardCommand(CLI::App* bench, int* exit_status);
 void AddBenchRerankCommand(CLI::App* bench, int* exit_status);
 void AddBenchJctCommand(CLI::App* bench, int* exit_status);
+void AddBenchBudgetCommand(CLI::App* bench, int* exit_status);
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status);
 void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status);
 void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status);

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "apps/bench_command.h"
 #include "apps/load_report.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "engine/cost_profile.h"
 #include "io/model_dir.h"
 #include "runtime/cpu_runtime.h"
@@ -16,6 +19,8 @@ namespace skein {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr TimeUs kProfileUs = 1'000'000;  // as a server's
 
 struct Options {
   std::string model;
@@ -103,6 +108,33 @@ Json Report(const std::vector<Pair>& pairs) {
           {"pairs", std::move(rows)}};
 }
 
+// As a server does it: a model fitted to the profile of its start foretells single passes, in
+// random order, and is corrected by each.
+Json Foretell(const std::vector<Pair>& pairs, StepProfiler& profiler, const Clock& clock,
+              const CostProfileLimits& limits) {
+  CostModel model(FitCosts(ProfileCosts(profiler, clock, limits)));
+  std::vector<size_t> order(pairs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  Random random(1);
+  for (size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random.Between(0, i)]);
+  std::vector<double> errors;
+  for (const size_t i : order) {
+    const ProfileRow& row = pairs[i].row;
+    const StepWork work = WorkOf(row.new_tokens, row.cached_tokens);
+    const double us = profiler.MeasureUs({&row, 1});
+    errors.push_back(std::abs(model.PredictUs(work) / us - 1));
+    model.Observe(work, us);
+  }
+  std::ranges::sort(errors);
+  fmt::print(
+      "error of the start's profile, corrected online, on single passes: median {:.1f} %, "
+      "p95 {:.1f} %\n",
+      100 * Quantile(errors, 0.5), 100 * Quantile(errors, 0.95));
+  return {{"median_error", Quantile(errors, 0.5)},
+          {"p95_error", Quantile(errors, 0.95)},
+          {"versions", model.version()}};
+}
+
 Status Run(const Options& options) {
   if (options.max_tokens < 2 * options.every) {
     return {StatusCode::kInvalidArgument,
@@ -122,7 +154,13 @@ Status Run(const Options& options) {
   const MonotonicClock clock;
   StepProfiler profiler(&runtime->executor(), &clock, runtime->config().vocab_size,
                         runtime->num_kv_blocks(), runtime->config().head == Head::kLanguageModel);
-  return WriteBenchJson(options.json, Report(MeasurePairs(options, profiler)));
+  const std::vector<Pair> pairs = MeasurePairs(options, profiler);
+  Json json = Report(pairs);
+  json["ttft_prediction"] = Foretell(pairs, profiler, clock,
+                                     {.max_step_tokens = options.max_tokens,
+                                      .max_model_len = options.max_tokens,
+                                      .time_us = kProfileUs});
+  return WriteBenchJson(options.json, json);
 }
 
 }  // namespace

@@ -73,6 +73,8 @@ std::string MakeBenchRequestBody(const WorkloadRequest& request, int64_t index,
   if (format.temperature) body["temperature"] = *format.temperature;
   if (format.seed) body["seed"] = *format.seed + index;
   if (request.slo_ttft_us) body["slo_ttft_ms"] = static_cast<double>(*request.slo_ttft_us) / 1e3;
+  if (request.slo_tpot_us) body["slo_tpot_ms"] = static_cast<double>(*request.slo_tpot_us) / 1e3;
+  if (request.priority != 0) body["priority"] = request.priority;
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

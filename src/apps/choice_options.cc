@@ -10,12 +10,13 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
                   "What is kept of the keys and values of requests of one pass: all, prefix (the "
                   "part that fits), value (of it what other requests share) or none; default: the "
                   "preset's");
-  app->add_option("--order", config->order,
-                  "Who goes first: fcfs, fair, srjf or srjf-calibrated (shortest remaining job); "
-                  "default: the preset's");
+  app->add_option(
+      "--order", config->order,
+      "Who goes first: fcfs, fair, srjf or srjf-calibrated (shortest remaining job), edf, "
+      "d-edf or s-edf (by deadline); default: the preset's");
   app->add_option("--batching", config->batching,
-                  "Prefill work of a step: single (one request) or budget (as many as fit); "
-                  "default: the preset's");
+                  "Prefill work of a step: single (one request), budget (as many as fit) or "
+                  "slo-aware (as many as the first one's deadline allows); default: the preset's");
   app->add_option("--sharing", config->sharing,
                   "How prefill and decode share the device: whole, chunked, or preempt-op or "
                   "preempt-layer (a running prefill makes way for more urgent work); default: the "
@@ -36,6 +37,23 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
   app->add_option("--aging", config->aging,
                   "srjf: seconds of work that a second of waiting counts for")
       ->capture_default_str();
+  app->add_option("--default-slo-ttft-ms", config->default_slo_ttft_ms,
+                  "Deadlines: the time to the first token of requests that ask for none")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  app->add_option("--max-late-ms", config->max_late_ms,
+                  "d-edf, s-edf: how long a request that can no longer meet its deadline may wait "
+                  "behind others; 0: for ever")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  app->add_option("--slo-batch-tokens", config->slo_batch_tokens,
+                  "slo-aware: tokens of a batch; docs/slo.md says how to choose")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  app->add_option("--chunk-tokens", config->chunk_tokens,
+                  "Tokens of one step, instead of the preset's chunk; at most "
+                  "--max-num-batched-tokens. 0: the preset's")
+      ->check(CLI::Range(0, 1 << 30));
 }
 
 }  // namespace skein

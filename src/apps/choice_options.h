@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// Adds --execution, --retention, --order, --batching, --sharing, --jct and those that belong to
-// them, which replace choices of the preset.
+// Adds --execution, --retention, --order, --batching, --sharing, --jct, --chunk-tokens, those that
+// belong to them and what concerns deadlines, which replace choices of the preset.
 void AddChoiceOptions(CLI::App* app, EngineConfig* config);
 
 }  // namespace skein

@@ -26,8 +26,10 @@ bool MeetsTargets(const LoadRecord& record, const GoodputTargets& goodput) {
   if (!record.ok) return false;
   const double ttft_ms = static_cast<double>(record.ttft_us) / 1e3;
   if (record.slo_ttft_us && record.ttft_us > *record.slo_ttft_us) return false;
+  const double tpot_ms = TpotMs(record).value_or(0);
+  if (record.slo_tpot_us && tpot_ms * 1e3 > static_cast<double>(*record.slo_tpot_us)) return false;
   if (goodput.ttft_ms && ttft_ms > *goodput.ttft_ms) return false;
-  if (goodput.tpot_ms && TpotMs(record).value_or(0) > *goodput.tpot_ms) return false;
+  if (goodput.tpot_ms && tpot_ms > *goodput.tpot_ms) return false;
   return !goodput.e2el_ms || static_cast<double>(record.e2el_us) / 1e3 <= *goodput.e2el_ms;
 }
 
@@ -39,7 +41,7 @@ LoadFigures MakeFigures(std::string request_class, const std::vector<const LoadR
   bool has_targets = goodput.any();
   int64_t good = 0;
   for (const LoadRecord* record : records) {
-    has_targets = has_targets || record->slo_ttft_us.has_value();
+    has_targets = has_targets || record->slo_ttft_us || record->slo_tpot_us;
     good += MeetsTargets(*record, goodput);
     if (!record->ok) {
       ++figures.failed;
@@ -91,9 +93,11 @@ void AddFigures(const LoadFigures& figures, nlohmann::ordered_json* json) {
   out["total_output_tokens"] = figures.output_tokens;
   out["total_cached_tokens"] = figures.cached_tokens;
   out["request_throughput"] = figures.request_throughput;
-  out["request_goodput"] = nullptr;
-  if (figures.request_goodput) out["request_goodput"] = *figures.request_goodput;
-  if (figures.slo_attainment) out["slo_attainment"] = *figures.slo_attainment;
+  out["request_goodput"] = out["goodput"] = out["slo_attainment"] = nullptr;
+  if (figures.request_goodput) {
+    out["request_goodput"] = out["goodput"] = *figures.request_goodput;
+    out["slo_attainment"] = *figures.slo_attainment;
+  }
   out["input_throughput"] = figures.input_throughput;
   out["output_throughput"] = figures.output_throughput;
   out["total_token_throughput"] = figures.total_token_throughput;
@@ -103,8 +107,7 @@ void AddFigures(const LoadFigures& figures, nlohmann::ordered_json* json) {
   AddDistribution("e2el_ms", figures.e2el_ms, json);
 }
 
-std::vector<std::pair<std::string, int64_t>> CountErrors(
-    const std::vector<LoadRecord>& records) {
+std::vector<std::pair<std::string, int64_t>> CountErrors(const std::vector<LoadRecord>& records) {
   std::map<std::string, int64_t> counts;
   for (const LoadRecord& record : records) {
     if (!record.ok) ++counts[record.error];

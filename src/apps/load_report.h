@@ -24,6 +24,7 @@ struct LoadRecord {
   int64_t output_tokens = 0;
   int64_t cached_tokens = 0;  // prompt tokens taken from a prefix cache
   std::optional<TimeUs> slo_ttft_us;
+  std::optional<TimeUs> slo_tpot_us;
 };
 
 // Deadlines that every request must meet, beside its own, to count as goodput.
@@ -93,7 +94,8 @@ LoadReport MakeLoadReport(const std::vector<LoadRecord>& records, TimeUs duratio
                           const GoodputTargets& goodput);
 
 // Under the names of `vllm bench serve`: duration, completed, ..., p99_e2el_ms; what that does not
-// have (classes, errors, engine figures) under names of our own.
+// have (classes, errors, engine figures, slo_attainment) under names of our own. request_goodput is
+// there once more as goodput.
 nlohmann::ordered_json LoadReportToJson(const LoadReport& report);
 
 // For a terminal. Ends with a line break.

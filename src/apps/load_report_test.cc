@@ -59,7 +59,7 @@ TEST(SummarizeTest, QuantilesAreMonotoneAndBounded) {
 
 TEST(LoadReportTest, Rates) {
   std::vector<LoadRecord> records = {Record(100'000, 500'000, 5), Record(200'000, 200'000, 1),
-                                        Record(300'000, 1'000'000, 8)};
+                                     Record(300'000, 1'000'000, 8)};
   records[0].itl_us = {100'000, 100'000, 100'000, 100'000};
   records[1].cached_tokens = 4;
   records.push_back({});
@@ -86,7 +86,7 @@ TEST(LoadReportTest, Rates) {
 
 TEST(LoadReportTest, GoodputNeedsEveryTarget) {
   std::vector<LoadRecord> records = {Record(100'000, 500'000, 5), Record(300'000, 400'000, 2),
-                                        Record(100'000, 2'000'000, 3)};
+                                     Record(100'000, 2'000'000, 3)};
   GoodputTargets goodput;
   goodput.ttft_ms = 200;
   EXPECT_DOUBLE_EQ(*MakeLoadReport(records, 1'000'000, goodput).total.request_goodput, 2);
@@ -130,7 +130,18 @@ TEST(LoadReportTest, JsonHasTheFieldNamesOfTheField) {
       EXPECT_TRUE(json.contains(std::string(statistic) + name)) << statistic << name;
     }
   }
-  EXPECT_TRUE(json["request_goodput"].is_null());
+  EXPECT_TRUE(json["request_goodput"].is_null() && json["goodput"].is_null());
+  EXPECT_TRUE(json["slo_attainment"].is_null());
+}
+
+TEST(LoadReportTest, ADeadlinePerTokenIsOneOfItsOwn) {
+  std::vector<LoadRecord> records = {Record(1000, 101'000, 11), Record(1000, 101'000, 11)};
+  records[0].slo_tpot_us = 10'000;
+  records[1].slo_tpot_us = 9'999;
+  const auto json = LoadReportToJson(MakeLoadReport(records, 500'000, {}));
+  EXPECT_EQ(json["goodput"], 2.0);
+  EXPECT_EQ(json["goodput"], json["request_goodput"]);
+  EXPECT_EQ(json["slo_attainment"], 0.5);
 }
 
 TEST(ParseGoodputTest, AcceptsAndRefuses) {

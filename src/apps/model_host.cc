@@ -194,9 +194,10 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
 // Times a few steps where the order of requests depends on what they take.
 Status CpuModelHost::ProfileIfOrdered(EngineConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
-  if (scheduler.order != Order::kSrjf && scheduler.order != Order::kSrjfCalibrated) {
-    return Status::Ok();
-  }
+  const bool ordered = scheduler.order == Order::kSrjf ||
+                       scheduler.order == Order::kSrjfCalibrated ||
+                       scheduler.order == Order::kSlackEdf;
+  if (!ordered && scheduler.batching != Batching::kSloAware) return Status::Ok();
   StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, config->num_kv_blocks,
                         config->generates);
   config->cost = FitCosts(ProfileCosts(profiler, clock_,
@@ -233,7 +234,9 @@ void AddSchedulingOptions(CLI::App* app, ModelHostOptions* o) {
                   "Scheduling preset: prelude (shared prefixes computed once, fair between "
                   "clients), prefill-only (long prompts in little "
                   "memory), feather (who shares a prefix decodes together), "
-                  "chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm or request-level")
+                  "chunked-fcfs (vllm-fcfs), paged-fcfs, nano-vllm, request-level, distserve, or "
+                  "distserve-cp2k, distserve-cp8k (chunks of 2048 or 8192 tokens, by deadline), "
+                  "flow-prefill or layer-level (by slack; a running prefill makes way)")
       ->capture_default_str();
   app->add_option("--decode-set", o->decode_set,
                   "Who joins the running batch, instead of the preset's: static (nobody until it "

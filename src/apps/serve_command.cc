@@ -8,10 +8,12 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "apps/commands.h"
 #include "apps/model_host.h"
+#include "apps/read_file.h"
 #include "server/http_server.h"
 #include "server/json.h"
 
@@ -24,6 +26,9 @@ constexpr std::chrono::seconds kAbortAnswerTime(2);  // for clients that do not 
 struct ServeOptions {
   ModelHostOptions model;
   ServerConfig server;
+  std::string api_key;
+  std::string api_keys_file;
+  std::vector<std::string> slo_defaults;
   std::vector<std::string> served_model_names;
   std::string chat_template_kwargs;  // JSON
   std::string log_level = "info";
@@ -40,6 +45,17 @@ Result<Json> ReadTemplateKwargs(const ServeOptions& options) {
                       options.chat_template_kwargs);
   }
   return *std::move(kwargs);
+}
+
+Result<ServerConfig> MakeServerConfig(const ServeOptions& options) {
+  ServerConfig server = options.server;
+  SKEIN_ASSIGN_OR_RETURN(server.route_defaults, ParseRouteDefaults(options.slo_defaults));
+  if (!options.api_keys_file.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.api_keys_file));
+    SKEIN_ASSIGN_OR_RETURN(server.api_keys, ParseApiKeys(json));
+  }
+  if (!options.api_key.empty()) server.api_keys.push_back({.key = options.api_key});
+  return server;
 }
 
 ModelRegistry MakeRegistry(const ServeOptions& options, Json kwargs, const ModelHost& host) {
@@ -109,7 +125,8 @@ Status Serve(const ServeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const StopSignals signals;
   SKEIN_ASSIGN_OR_RETURN(Json kwargs, ReadTemplateKwargs(options));
-  HttpServer server(options.server);
+  SKEIN_ASSIGN_OR_RETURN(ServerConfig config, MakeServerConfig(options));
+  HttpServer server(std::move(config));
   SKEIN_ASSIGN_OR_RETURN(const uint16_t port, server.Start());
   const bool tls = !options.server.ssl_certfile.empty();
   std::printf("listening on %s://%s:%d\n", tls ? "https" : "http", options.server.host.c_str(),
@@ -145,8 +162,15 @@ Status SetLogLevel(const std::string& level) {
 void AddServerOptions(CLI::App* app, ServeOptions* o) {
   app->add_option("--host", o->server.host, "Address to listen on")->capture_default_str();
   app->add_option("--port", o->server.port, "Port; 0: any free one")->capture_default_str();
-  app->add_option("--api-key", o->server.api_key,
+  app->add_option("--api-key", o->api_key,
                   "Bearer token that requests for work must carry; empty: none");
+  app->add_option("--api-keys", o->api_keys_file,
+                  "A JSON file of further such keys, each with defaults of its own for "
+                  "slo_ttft_ms, slo_tpot_ms and priority (docs/api.md)");
+  app->add_option("--slo-defaults", o->slo_defaults,
+                  "Defaults of a class of routes (generate, decide, rank, embed), such as "
+                  "decide:ttft=250,priority=-1; a key's own go first")
+      ->expected(1, 4);
   app->add_option(
          "--served-model-name", o->served_model_names,
          "Names that requests may use for the model, also separated by commas; the first is "

@@ -113,10 +113,13 @@ class ReplicaRun {
     arrival.request.prompt = request.TokenIds(options_.tokens);
     arrival.request.generate().max_tokens = request.max_tokens;
     arrival.request.slo_ttft_us = request.slo_ttft_us;
+    arrival.request.slo_tpot_us = request.slo_tpot_us;
+    arrival.request.priority = request.priority;
     arrival.request.user = request.user;
     LoadRecord& record = records_[index];
     record.request_class = request.request_class;
     record.slo_ttft_us = request.slo_ttft_us;
+    record.slo_tpot_us = request.slo_tpot_us;
     record.prompt_tokens = std::ssize(arrival.request.prompt);
     return arrival;
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
@@ -55,6 +56,29 @@ Status ReadSeconds(const Json& object, const char* field, std::optional<TimeUs>*
   }
   *value = std::llround(seconds * 1e6);
   return Status::Ok();
+}
+
+// Milliseconds above 0.
+Status ReadMilliseconds(const Json& object, const char* field, std::optional<TimeUs>* value) {
+  const auto it = object.find(field);
+  if (it == object.end() || it->is_null()) return Status::Ok();
+  const double ms = it->is_number() ? it->get<double>() : 0;
+  if (!(ms > 0) || ms > kMaxSeconds * 1e3) {
+    return FieldError(
+        field, fmt::format("a number of milliseconds above 0, at most {}", kMaxSeconds * 1e3));
+  }
+  *value = std::max<TimeUs>(1, std::llround(ms * 1e3));
+  return Status::Ok();
+}
+
+// The deadlines; the first one's in either unit.
+Status ReadSlos(const Json& object, WorkloadRequest* request) {
+  if (object.contains("slo_ttft_s") && object.contains("slo_ttft_ms")) {
+    return FieldError("slo_ttft_ms", "given without slo_ttft_s");
+  }
+  SKEIN_RETURN_IF_ERROR(ReadSeconds(object, "slo_ttft_s", &request->slo_ttft_us));
+  SKEIN_RETURN_IF_ERROR(ReadMilliseconds(object, "slo_ttft_ms", &request->slo_ttft_us));
+  return ReadMilliseconds(object, "slo_tpot_ms", &request->slo_tpot_us);
 }
 
 Status ReadString(const Json& object, const char* field, std::string* value) {
@@ -162,7 +186,13 @@ Result<WorkloadRequest> ParseWorkloadLine(std::string_view line) {
   std::optional<TimeUs> arrival_us;
   SKEIN_RETURN_IF_ERROR(ReadSeconds(object, "arrival_s", &arrival_us));
   request.arrival_us = arrival_us.value_or(0);
-  SKEIN_RETURN_IF_ERROR(ReadSeconds(object, "slo_ttft_s", &request.slo_ttft_us));
+  SKEIN_RETURN_IF_ERROR(ReadSlos(object, &request));
+  if (const auto priority = object.find("priority"); priority != object.end()) {
+    if (!IsIntegerIn(*priority, INT32_MIN, INT32_MAX)) {
+      return FieldError("priority", "an integer of 32 bits");
+    }
+    request.priority = priority->get<int32_t>();
+  }
   const auto max_tokens = object.find("max_tokens");
   if (max_tokens == object.end() || !IsIntegerIn(*max_tokens, 0, INT32_MAX)) {
     return FieldError("max_tokens", "an integer >= 0");

@@ -39,6 +39,8 @@ struct WorkloadRequest {
   TimeUs arrival_us = 0;
   int32_t max_tokens = 16;
   std::optional<TimeUs> slo_ttft_us;
+  std::optional<TimeUs> slo_tpot_us;
+  int32_t priority = 0;
   std::string user;  // whoever shares a prefix belongs to one
 
   std::vector<WorkloadSegment> segments;
@@ -52,8 +54,9 @@ struct WorkloadRequest {
 };
 
 // Reads one line of a workload: a JSON object with max_tokens, optionally id, class, arrival_s,
-// slo_ttft_s and user (else prefix_group), and the prompt as "segments" [[stream, length], ...],
-// "prompt_token_ids" or "prompt". Unknown fields are ignored. Errors name the field.
+// slo_ttft_ms or slo_ttft_s, slo_tpot_ms, priority and user (else prefix_group), and the prompt as
+// "segments" [[stream, length], ...], "prompt_token_ids" or "prompt". Unknown fields are ignored.
+// Errors name the field.
 Result<WorkloadRequest> ParseWorkloadLine(std::string_view line);
 
 // Reads a file of such lines, at most `max_requests` of them (0: all), in the file's order. Empty

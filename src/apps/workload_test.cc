@@ -119,6 +119,10 @@ TEST(WorkloadTest, RefusesBadLinesByField) {
       {R"({"max_tokens":1,"segments":[["a"]]})", "segments"},
       {R"({"max_tokens":1,"prompt":"x","arrival_s":-1})", "arrival_s"},
       {R"({"max_tokens":1,"prompt":"x","slo_ttft_s":"1"})", "slo_ttft_s"},
+      {R"({"max_tokens":1,"prompt":"x","slo_ttft_ms":0})", "slo_ttft_ms"},
+      {R"({"max_tokens":1,"prompt":"x","slo_ttft_ms":5,"slo_ttft_s":1})", "slo_ttft_ms"},
+      {R"({"max_tokens":1,"prompt":"x","slo_tpot_ms":"5"})", "slo_tpot_ms"},
+      {R"({"max_tokens":1,"prompt":"x","priority":0.5})", "priority"},
       {R"({"max_tokens":1,"prompt":"x","class":3})", "class"}};
   for (const auto& [line, part] : cases) {
     const auto request = ParseWorkloadLine(line);

@@ -111,7 +111,8 @@ inline Request MakeRequest(int32_t prompt_len, int32_t max_tokens, TokenId first
 }
 
 // Many threads submit and cancel while operators are interrupted at every third boundary.
-inline void ServeManyClients(Fixture& fixture) {
+// Each pauses up to so long between two requests.
+inline void ServeManyClients(Fixture& fixture, int64_t max_pause_us = 0) {
   constexpr int kThreads = 4, kRequests = 60;
   std::vector<std::thread> threads;
   std::mutex mutex;
@@ -128,6 +129,7 @@ inline void ServeManyClients(Fixture& fixture) {
         request.priority = static_cast<int32_t>(random.Between(0, 3));
         RequestId id = 0;
         ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &id).ok());
+        std::this_thread::sleep_for(std::chrono::microseconds(random.Between(0, max_pause_us)));
         if (random.OneIn(5)) fixture.engine->Cancel(id);
         if (random.OneIn(5)) fixture.engine->CancelSample(id, 1);
         fixture.engine->Stats();

@@ -25,9 +25,10 @@ struct Preset {
   Batching batching = Batching::kBudget;
   Execution execution = Execution::kPlain;
   Retention retention = Retention::kAll;
+  int32_t chunk_tokens = 0;  // of a step in place of max_num_batched_tokens; 0: that
 };
 
-constexpr std::array<Preset, 8> kPresets = {{
+constexpr std::array<Preset, 13> kPresets = {{
     {"prelude", Sharing::kChunked, DecodeSet::kFill, Order::kFair, true},
     {"vllm-fcfs", Sharing::kChunked, DecodeSet::kFill},
     {"chunked-fcfs", Sharing::kChunked, DecodeSet::kFill},
@@ -37,6 +38,21 @@ constexpr std::array<Preset, 8> kPresets = {{
     {"prefill-only", Sharing::kWhole, DecodeSet::kFill, Order::kSrjfCalibrated, false,
      Batching::kSingle, Execution::kHybrid, Retention::kPrefix},
     {"feather", Sharing::kChunked, DecodeSet::kFlock},
+    {"distserve", Sharing::kWhole, DecodeSet::kFill},
+    {.name = "distserve-cp2k",
+     .sharing = Sharing::kChunked,
+     .decode_set = DecodeSet::kFill,
+     .order = Order::kEdf,
+     .chunk_tokens = 2048},
+    {.name = "distserve-cp8k",
+     .sharing = Sharing::kChunked,
+     .decode_set = DecodeSet::kFill,
+     .order = Order::kEdf,
+     .chunk_tokens = 8192},
+    {"layer-level", Sharing::kPreemptLayer, DecodeSet::kFill, Order::kSlackEdf, false,
+     Batching::kSloAware},
+    {"flow-prefill", Sharing::kPreemptOp, DecodeSet::kFill, Order::kSlackEdf, false,
+     Batching::kSloAware},
 }};
 
 constexpr int32_t kMaxSuspendedSteps = 64;
@@ -51,10 +67,10 @@ constexpr std::pair<std::string_view, Retention> kRetentions[] = {{"all", Retent
                                                                   {"value", Retention::kValue},
                                                                   {"none", Retention::kNone}};
 constexpr std::pair<std::string_view, Order> kOrders[] = {
-    {"fcfs", Order::kFcfs},
-    {"fair", Order::kFair},
-    {"srjf", Order::kSrjf},
-    {"srjf-calibrated", Order::kSrjfCalibrated}};
+    {"fcfs", Order::kFcfs},     {"fair", Order::kFair},
+    {"srjf", Order::kSrjf},     {"srjf-calibrated", Order::kSrjfCalibrated},
+    {"edf", Order::kEdf},       {"d-edf", Order::kDeadlineEdf},
+    {"s-edf", Order::kSlackEdf}};
 constexpr std::pair<std::string_view, Sharing> kSharings[] = {
     {"whole", Sharing::kWhole},
     {"chunked", Sharing::kChunked},
@@ -67,7 +83,8 @@ constexpr std::pair<std::string_view, Granularity> kGranularities[] = {
     {"chunk", Granularity::kChunk},
     {"none", Granularity::kNone}};
 constexpr std::pair<std::string_view, Batching> kBatchings[] = {{"single", Batching::kSingle},
-                                                                {"budget", Batching::kBudget}};
+                                                                {"budget", Batching::kBudget},
+                                                                {"slo-aware", Batching::kSloAware}};
 constexpr std::pair<std::string_view, DecodeSet> kDecodeSets[] = {
     {"static", DecodeSet::kStatic}, {"fill", DecodeSet::kFill}, {"flock", DecodeSet::kFlock}};
 constexpr std::pair<std::string_view, Jct> kJcts[] = {{"proxy", Jct::kMissingTokens},
@@ -129,6 +146,30 @@ Result<Preset> PresetOf(const std::string& name) {
                 fmt::format("preset is '{}', must be one of: {}", name, known), "preset");
 }
 
+Status ApplyDeadlines(const EngineConfig& config, SchedulerConfig* scheduler) {
+  constexpr int32_t kMax = 1 << 30;
+  SKEIN_RETURN_IF_ERROR(CheckRange("default_slo_ttft_ms", config.default_slo_ttft_ms, 1, kMax));
+  SKEIN_RETURN_IF_ERROR(CheckRange("max_late_ms", config.max_late_ms, 0, kMax));
+  SKEIN_RETURN_IF_ERROR(CheckRange("slo_batch_tokens", config.slo_batch_tokens, 1, kMax));
+  scheduler->default_slo_us = TimeUs{1000} * config.default_slo_ttft_ms;
+  scheduler->max_late_us = TimeUs{1000} * config.max_late_ms;
+  scheduler->slo_batch_tokens = config.slo_batch_tokens;
+  return Status::Ok();
+}
+
+// Tokens of a step, by the chunk that the preset or `config` asks for.
+Result<int32_t> StepTokens(const EngineConfig& config, const Preset& preset) {
+  SKEIN_RETURN_IF_ERROR(CheckRange("chunk_tokens", config.chunk_tokens, 0, 1 << 30));
+  const int32_t chunk = config.chunk_tokens > 0 ? config.chunk_tokens : preset.chunk_tokens;
+  if (chunk == 0) return config.max_num_batched_tokens;
+  if (chunk >= config.max_num_seqs && chunk <= config.max_num_batched_tokens) return chunk;
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("chunk_tokens is {}, must be in [max_num_seqs = {}, "
+                            "max_num_batched_tokens = {}]",
+                            chunk, config.max_num_seqs, config.max_num_batched_tokens),
+                "chunk_tokens");
+}
+
 // What `config` says of sharing and of what is preempted, in place of the preset's.
 Status ApplySharing(const EngineConfig& config, SchedulerConfig* scheduler) {
   SKEIN_RETURN_IF_ERROR(Choose<Sharing>("sharing", config.sharing, kSharings, &scheduler->sharing));
@@ -149,6 +190,7 @@ Status ApplySharing(const EngineConfig& config, SchedulerConfig* scheduler) {
 }
 
 Status ApplyChoices(const EngineConfig& config, SchedulerConfig* scheduler) {
+  SKEIN_RETURN_IF_ERROR(ApplyDeadlines(config, scheduler));
   SKEIN_RETURN_IF_ERROR(ApplySharing(config, scheduler));
   SKEIN_RETURN_IF_ERROR(Choose<Order>("order", config.order, kOrders, &scheduler->order));
   SKEIN_RETURN_IF_ERROR(
@@ -197,13 +239,15 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
   SKEIN_RETURN_IF_ERROR(CheckRange("max_num_batched_tokens", config.max_num_batched_tokens,
                                    config.max_num_seqs, kMax));
   SKEIN_RETURN_IF_ERROR(CheckRange("max_prefix_wait_ms", config.max_prefix_wait_ms, 0, kMax));
+  SKEIN_ASSIGN_OR_RETURN(const Preset preset, PresetOf(config.preset));
+  SKEIN_ASSIGN_OR_RETURN(const int32_t step_tokens, StepTokens(config, preset));
   int32_t max_whole_prompt_len = 0;
   if (config.reads_whole_prompts) {
     const int32_t decodes =
         config.generates ? config.max_num_seqs : 0;  // in the same step, at most
-    SKEIN_RETURN_IF_ERROR(CheckRange("max_num_batched_tokens", config.max_num_batched_tokens,
-                                     int64_t{decodes} + 1, kMax));
-    max_whole_prompt_len = std::min(config.max_num_batched_tokens - decodes, config.max_model_len);
+    SKEIN_RETURN_IF_ERROR(
+        CheckRange("max_num_batched_tokens", step_tokens, int64_t{decodes} + 1, kMax));
+    max_whole_prompt_len = std::min(step_tokens - decodes, config.max_model_len);
   }
   const bool contiguous = config.kv_storage == KvStorage::kContiguous;
   if (contiguous && config.max_num_seqs != 1) {
@@ -212,7 +256,6 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
                               config.max_num_seqs),
                   "max_num_seqs");
   }
-  SKEIN_ASSIGN_OR_RETURN(const Preset preset, PresetOf(config.preset));
   SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(config));
   if (contiguous && memory.retention != Retention::kAll) {
     return Status(StatusCode::kInvalidArgument,
@@ -235,7 +278,7 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
                             .num_kv_blocks = config.num_kv_blocks,
                             .max_model_len = config.max_model_len,
                             .max_num_seqs = config.max_num_seqs,
-                            .max_num_batched_tokens = config.max_num_batched_tokens,
+                            .max_num_batched_tokens = step_tokens,
                             .prefix_caching = config.enable_prefix_caching && !contiguous,
                             .contiguous_kv = contiguous,
                             .max_whole_prompt_len = max_whole_prompt_len,

@@ -51,6 +51,10 @@ enum class Order {
   // Shortest remaining job first (sched/jct_order.h):
   kSrjf,            // as things were when the request arrived
   kSrjfCalibrated,  // as they are, with every change of the prefix cache
+  // Earliest deadline first (sched/slack_order.h):
+  kEdf,
+  kDeadlineEdf,  // who has missed it goes last
+  kSlackEdf,     // so does who can no longer meet it
 };
 
 // The decode set `flock`.
@@ -81,6 +85,9 @@ enum class Retention {
 enum class Batching {
   kSingle,  // of one request: long prompts fill the device, and what runs alone ends first
   kBudget,  // of as many as the token budget holds
+  // Of as many as the most urgent one's deadline allows, up to slo_batch_tokens
+  // (sched/slo_batch.h).
+  kSloAware,
 };
 
 // What a job's completion time is taken to be.
@@ -103,6 +110,9 @@ struct SchedulerConfig {
   Jct jct = Jct::kMissingTokens;
   double aging = 0.1;  // sched/jct_order.h
   CostFit cost;
+  TimeUs default_slo_us = 10'000'000;  // of requests that name none; at least 1
+  TimeUs max_late_us = 30'000'000;     // sched/slack_order.h; 0: unbounded
+  int32_t slo_batch_tokens = 2048;     // at least 1
   FlockOptions flock;
   std::shared_ptr<const StopTable> flock_learned;  // what its stop rule continues from, or null
   // OneShot requests that share a prefix which is not cached compute it once, in a row of its own

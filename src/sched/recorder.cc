@@ -71,8 +71,9 @@ std::string PlanMembers(const StepPlan& plan) {
 constexpr std::string_view kSharings[] = {"whole", "chunked", "preempt-layer", "preempt-op"};
 constexpr std::string_view kGranularities[] = {"op-tile", "op", "layer", "chunk", "none"};
 constexpr std::string_view kDecodeSets[] = {"static", "fill", "flock"};
-constexpr std::string_view kOrders[] = {"fcfs", "fair", "srjf", "srjf-calibrated"};
-constexpr std::string_view kBatchings[] = {"single", "budget"};
+constexpr std::string_view kOrders[] = {"fcfs", "fair",  "srjf", "srjf-calibrated",
+                                        "edf",  "d-edf", "s-edf"};
+constexpr std::string_view kBatchings[] = {"single", "budget", "slo-aware"};
 constexpr std::string_view kJcts[] = {"proxy", "model"};
 constexpr std::string_view kExecutions[] = {"plain", "hybrid"};
 constexpr std::string_view kRetentions[] = {"all", "prefix", "value", "none"};
@@ -86,13 +87,15 @@ std::string ChoiceMembers(const SchedulerConfig& config) {
   return fmt::format(
       R"("sharing":"{}","preempt_granularity":"{}","max_suspended_steps":{},)"
       R"("max_suspended_us":{},"decode_set":"{}","order":"{}","batching":"{}",)"
-      R"("jct":"{}","aging":{},"cost":[{},{},{},{}],"execution":"{}","retention":"{}")",
+      R"("jct":"{}","aging":{},"cost":[{},{},{},{}],"execution":"{}","retention":"{}",)"
+      R"("default_slo_us":{},"max_late_us":{},"slo_batch_tokens":{})",
       NameOf(kSharings, config.sharing), NameOf(kGranularities, config.granularity),
       config.max_suspended_steps, config.max_suspended_us, NameOf(kDecodeSets, config.decode_set),
       NameOf(kOrders, config.order), NameOf(kBatchings, config.batching), NameOf(kJcts, config.jct),
       config.aging, config.cost.step_us, config.cost.token_us, config.cost.pair_us,
       config.cost.row_us, NameOf(kExecutions, config.execution),
-      NameOf(kRetentions, config.retention));
+      NameOf(kRetentions, config.retention), config.default_slo_us, config.max_late_us,
+      config.slo_batch_tokens);
 }
 
 // On one line.
@@ -130,13 +133,15 @@ void SchedulerRecorder::OnArrive(RequestId id, const Request& request, TimeUs no
                R"("min_tokens":{},"stop_token_ids":{},"choices":{},"n":{},)"
                R"("prompt_logprob_start":{},)"
                R"("priority":{},"cache_salt":{},"adapter_id":{},"group":{},)"
-               R"("parent_prefix_len":{},"user":[{}]}})",
+               R"("parent_prefix_len":{},"slo_ttft_us":{},"user":[{}]}})",
                now_us, id, Numbers(request.prompt), kOutputs[request.output.index()],
                generate.max_tokens, generate.min_tokens, Numbers(generate.stop_token_ids),
                Array(generate.choices, Numbers), generate.num_samples,
                request.prompt_logprobs ? fmt::format("{}", request.prompt_logprobs->start) : "null",
                request.priority, request.cache_salt, request.adapter_id, request.group.id,
-               request.group.parent_prefix_len, Bytes(request.user))
+               request.group.parent_prefix_len,
+               request.slo_ttft_us ? fmt::format("{}", *request.slo_ttft_us) : "null",
+               Bytes(request.user))
         << '\n';
 }
 

@@ -72,6 +72,7 @@ Request RandomRequest(Random* random) {
         .start = static_cast<int32_t>(random->Between(0, std::ssize(request.prompt) - 1))};
   }
   request.priority = static_cast<int32_t>(random->Between(0, 1));
+  if (random->OneIn(2)) request.slo_ttft_us = random->Between(1, 100);
   request.cache_salt = random->OneIn(3) ? ~uint64_t{0} : 0;
   if (random->OneIn(3)) request.user = random->OneIn(2) ? "\"\x01\xff" : "b";
   if (random->OneIn(3)) request.group = {static_cast<uint64_t>(random->Between(1, 5)), 10};
@@ -84,7 +85,15 @@ std::string RecordRun(uint64_t seed, const char* preset) {
   Random random(seed);
   std::ostringstream log;
   SchedulerRecorder recorder(&log);
-  const SchedulerConfig config = MakeSchedulerConfig(TightConfig(preset)).value();
+  EngineConfig engine = TightConfig(preset);
+  if (preset == std::string("distserve")) {
+    engine.order = "s-edf";
+    engine.batching = "slo-aware";
+    engine.default_slo_ttft_ms = 1;
+    engine.slo_batch_tokens = 40;
+    engine.cost = {.step_us = 3, .token_us = 0.5, .pair_us = 0.01, .row_us = 1};
+  }
+  const SchedulerConfig config = MakeSchedulerConfig(engine).value();
   Scheduler scheduler(config, {&recorder});
   TimeUs now_us = 0;
   RequestId next_id = 0;
@@ -131,16 +140,24 @@ SchedulerConfig ConfigOf(const json& event) {
           .order = event["order"] == "fair"              ? Order::kFair
                    : event["order"] == "srjf"            ? Order::kSrjf
                    : event["order"] == "srjf-calibrated" ? Order::kSrjfCalibrated
+                   : event["order"] == "edf"             ? Order::kEdf
+                   : event["order"] == "d-edf"           ? Order::kDeadlineEdf
+                   : event["order"] == "s-edf"           ? Order::kSlackEdf
                                                          : Order::kFcfs,
           .execution = event["execution"] == "hybrid" ? Execution::kHybrid : Execution::kPlain,
           .retention = event["retention"] == "prefix"  ? Retention::kPrefix
                        : event["retention"] == "value" ? Retention::kValue
                        : event["retention"] == "none"  ? Retention::kNone
                                                        : Retention::kAll,
-          .batching = event["batching"] == "single" ? Batching::kSingle : Batching::kBudget,
+          .batching = event["batching"] == "single"      ? Batching::kSingle
+                      : event["batching"] == "slo-aware" ? Batching::kSloAware
+                                                         : Batching::kBudget,
           .jct = event["jct"] == "model" ? Jct::kModel : Jct::kMissingTokens,
           .aging = event["aging"],
           .cost = {cost[0], cost[1], cost[2], cost[3]},
+          .default_slo_us = event["default_slo_us"],
+          .max_late_us = event["max_late_us"],
+          .slo_batch_tokens = event["slo_batch_tokens"],
           .flock = {.stop = {.rule = ParseStopRule(event["flock_stop"].get<std::string>()).value(),
                              .seed = event["flock_seed"]},
                     .max_wait_us = event["flock_max_wait_us"]},
@@ -172,6 +189,7 @@ Request RequestOf(const json& event) {
     request.prompt_logprobs = PromptLogprobsSpec{.start = event["prompt_logprob_start"]};
   }
   request.priority = event["priority"];
+  if (!event["slo_ttft_us"].is_null()) request.slo_ttft_us = event["slo_ttft_us"];
   request.cache_salt = event["cache_salt"];
   request.adapter_id = event["adapter_id"];
   request.group = {event["group"], event["parent_prefix_len"]};
@@ -222,8 +240,8 @@ std::string Replay(const std::string& log) {
 TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
   int num_with_resumes = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    for (const char* preset :
-         {"prelude", "vllm-fcfs", "request-level", "feather", "prefill-only", "preempt-op"}) {
+    for (const char* preset : {"prelude", "vllm-fcfs", "request-level", "feather", "prefill-only",
+                               "preempt-op", "distserve"}) {
       SCOPED_TRACE(preset + std::string(" seed ") + std::to_string(seed));
       const std::string log = RecordRun(seed, preset);
       EXPECT_NE(log.find("\"class\":\"mixed\""), std::string::npos);

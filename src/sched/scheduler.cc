@@ -91,6 +91,7 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserve
       observers_(std::move(observers)),
       blocks_(config.num_kv_blocks, config.prefix_caching),
       jct_order_(config),
+      slack_(config),
       cost_(config.cost) {
   if (config.decode_set == DecodeSet::kFlock) {
     flock_.emplace(config.flock, config.flock_learned.get());
@@ -159,7 +160,7 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   if (hashed) sequence->blocks.Hash(sequence->tokens);
   if (recent_ && sequence->oneshot()) recent_->Note(sequence->blocks.hashes());
   record->request = std::move(request);
-  record->urgency = UrgencyOf(*sequence);
+  record->urgency = UrgencyOf(sequence.get(), now_us);
   EnterWaiting(sequence.get());
   if (flock_ && !sequence->oneshot()) flock_->Enter(sequence.get(), now_us);
   record->sequences.push_back(std::move(sequence));
@@ -189,7 +190,12 @@ void Scheduler::CancelSample(RequestId id, int32_t sample, TimeUs now_us) {
 
 void Scheduler::CancelLive(RequestRecord* request, int32_t sample, TimeUs now_us) {
   EndSample(request, sample, FinishReason::kCancelled, Status::Ok(), now_us);
-  if (sample == 0) request->next_prompt_logprob = request->prompt_len;  // nobody reads them
+  if (sample == 0 && request->next_prompt_logprob < request->prompt_len) {
+    request->next_prompt_logprob = request->prompt_len;  // nobody reads them
+    Sequence* sequence = request->sequences.front().get();
+    // More of its prompt may come from the cache.
+    if (sequence->state == SequenceState::kWaiting) Relocate(sequence, now_us);
+  }
   if (request->forked) {
     for (const auto& sequence : request->sequences) {
       if (sequence->sample == sample) EndSequence(sequence.get(), SequenceState::kFinished);
@@ -255,7 +261,11 @@ void Scheduler::CompleteRow(const StepRow& row, const ResultSpans& results, Time
     sequence->blocks.Publish(&blocks_, sequence->tokens, sequence->num_computed);
   }
   EmitPromptLogprobs(sequence, results.prompt_logprobs);
-  if (sequence->num_remaining() > 0) return;
+  if (sequence->num_remaining() > 0) {
+    request->ran_us = 0;
+    if (OrdersByDeadline() && !request->forked) Reorder(sequence, sequence->num_computed, now_us);
+    return;
+  }
   if (!request->forked) return FinishPrompt(sequence, results, now_us);
   std::span<DrawResult> draws = results.draws;
   const TokenId token = draws[0].token.token;
@@ -290,6 +300,8 @@ void Scheduler::FinishPrompt(Sequence* sequence, const ResultSpans& row_results,
   RequestRecord* request = sequence->request;
   const std::span<DrawResult> results = row_results.draws;
   request->forked = true;
+  slack_.Watch(sequence, SlackOrder::kNever);
+  NotePrediction(*sequence, now_us);
   stats_.prompt_tokens += request->prompt_len;
   if (!request->request.generates()) return FinishRead(sequence, &row_results.reads[0], now_us);
   if (request->budget == 0) return FinishEmptyBudget(sequence, now_us);
@@ -419,6 +431,7 @@ void Scheduler::NoteEnd(RequestRecord* request, int32_t sample) {
   request->live[sample] = false;
   if (--request->num_live > 0) return;
   if (config_.order == Order::kFair) fair_queue_.Leave(request->request);
+  slack_.Watch(request->sequences.front().get(), SlackOrder::kNever);
   if (flock_) flock_->Leave(request);
   ++(request->execution_class == ExecutionClass::kOneShot ? stats_.requests_oneshot
                                                           : stats_.requests_decode);
@@ -534,12 +547,14 @@ void Scheduler::CheckIntegrity() const {
   if (flock_) flock_->CheckIntegrity();
   std::vector<int32_t> references(blocks_.num_blocks());
   size_t num_running = 0, num_waiting = 0;
-  size_t num_trunk_members = 0, num_watched = 0;
+  size_t num_trunk_members = 0, num_watched = 0, num_moments = 0;
   int32_t num_slots = batch_slots_idle_;
   for (const auto& [id, request] : requests_) {
     int32_t num_live = 0;
     for (const bool live : request->live) num_live += live;
     SKEIN_CHECK(num_live == request->num_live);
+    num_moments += request->rank_until_us != SlackOrder::kNever;
+    SKEIN_CHECK(request->rank_until_us == SlackOrder::kNever || (!request->forked && num_live > 0));
     for (const auto& sequence : request->sequences) {
       sequence->blocks.CountReferences(references);
       num_trunk_members += sequence->trunk != nullptr;
@@ -563,6 +578,7 @@ void Scheduler::CheckIntegrity() const {
   }
   CheckSuspended();
   SKEIN_CHECK(num_trunk_members == 0 && num_watched == watch_.size());
+  SKEIN_CHECK(num_moments == slack_.num_watched());
   const BlockManager::Changes changes = blocks_.changes();
   if (changes.published.empty() && changes.evicted.empty()) watch_.CheckIntegrity(blocks_);
   SKEIN_CHECK(num_running == running_.size());

@@ -18,6 +18,8 @@
 #include "sched/plan.h"
 #include "sched/prefix_watch.h"
 #include "sched/sequence.h"
+#include "sched/slack_order.h"
+#include "sched/slo_batch.h"
 #include "sched/trunk.h"
 #include "sched/waiting_sets.h"
 #include "skein/engine.h"
@@ -56,7 +58,8 @@ enum class StepFate {
 // may begin another step or name a suspended one again (scheduler_preempt.cc).
 //
 // Each plan holds, within the token budget, one token of every running sequence and then chunks of
-// prompts: those begun first, then waiting ones in order. OneShot requests take no decode slot, so
+// prompts: those begun first (by deadline, orders that know one: the most urgent first), then
+// waiting ones in order. OneShot requests take no decode slot, so
 // they pass by requests that wait for one; nothing passes by a request that waits for blocks, but
 // for OneShot requests where forests are on, whose blocks are free again when their step is done.
 // A running decode that finds no free block takes blocks from others: from the youngest.
@@ -92,9 +95,6 @@ class Scheduler {
   // Names the step that Plan returned last: the same for a suspended one that goes on.
   int64_t step_id() const { return step_id_; }
   bool IsSuspended(int64_t step_id) const;
-  // When a running step should be stopped for a look, though nothing has happened: a decode's next
-  // token will be due.
-  std::optional<TimeUs> NextMoment() const;
   // Whether the step in flight, which has stopped at a boundary, is to make way for what has become
   // more urgent. REQUIRES: a plan is being executed.
   StepFate Reconsider(TimeUs now_us);
@@ -106,6 +106,10 @@ class Scheduler {
 
   // The outputs since the last call, in order. Valid until the next call of any function.
   std::span<SampleOutput> TakeOutputs();
+
+  // When, with no further event, a round is next worth running: a slack turns negative, a bounded
+  // wait ends, a decode's next token will be due for which a prefill stops.
+  std::optional<TimeUs> NextMoment() const;
 
   bool empty() const { return requests_.empty(); }
   // Requests that have never been scheduled.
@@ -167,8 +171,9 @@ class Scheduler {
   bool FindDecodeBlock(Sequence* sequence);
   void Preempt(Sequence* sequence);
   void PlanPrefills(TimeUs now_us);
-  void AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bound);
   void PlanBegun(TimeUs now_us);
+  void AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bound);
+  Sequence* NextOfBatch(bool want_oneshot, bool want_decode);
   Sequence* NextHead(bool want_oneshot, bool want_decode);
   Sequence* NextOfFlock();
   const Sequence* ExpectedDecode();
@@ -176,6 +181,10 @@ class Scheduler {
   // Whether the step may take no further request's prefill work.
   bool StepIsFull() const {
     return config_.batching == Batching::kSingle && !step_prefills_.empty();
+  }
+  // Prompts of which a part is computed go one at a time, with what waits beside them.
+  bool TakesNoMoreBegun() const {
+    return config_.batching != Batching::kBudget && !step_prefills_.empty();
   }
   bool MayJoin(const Sequence& sequence) const;
   bool Admit(Sequence* sequence, TimeUs now_us);
@@ -210,13 +219,15 @@ class Scheduler {
     return Preempts(config_.sharing) && skein::StopsSteps(config_.granularity);
   }
   bool PrefersUrgentToBegun() const {
-    return Preempts(config_.sharing) && config_.granularity != Granularity::kNone;
+    if (Preempts(config_.sharing)) return config_.granularity != Granularity::kNone;
+    return OrdersByDeadline();
   }
   // Decodes that ask for a rate do not wait for prefills: they take steps of their own, for which a
   // running prefill stops.
   bool TakesOwnSteps(const Sequence& sequence) const {
     return StopsSteps() && sequence.request->request.slo_tpot_us.has_value();
   }
+  std::optional<TimeUs> NextDecodeUs() const;
   SequenceKey KeyOf(std::span<const StepRow> prefills) const;
   SequenceKey KeyOf(const SuspendedStep& step, TimeUs now_us) const;
   std::vector<SuspendedStep>::iterator FirstSuspended(TimeUs now_us);
@@ -249,12 +260,25 @@ class Scheduler {
   void SweepTrunks();
 
   // Keys (scheduler_order.cc).
-  Urgency UrgencyOf(const Sequence& sequence);
+  bool OrdersByDeadline() const { return SlackOrder::Orders(config_.order); }
+  // Whether the place of a waiting request, or what it is taken to cost, depends on the cache.
+  bool Calibrates() const {
+    return config_.order == Order::kSrjfCalibrated || config_.order == Order::kSlackEdf ||
+           config_.batching == Batching::kSloAware;
+  }
+  Urgency UrgencyOf(Sequence* sequence, TimeUs now_us);
   int64_t JctRankOf(const Sequence& sequence, int32_t num_cached) const;
+  int64_t SlackRankOf(Sequence* sequence, int32_t num_cached, TimeUs now_us);
+  int32_t NumCachedNow(const Sequence& sequence) const;
   bool IsWatched(const Sequence& sequence) const;
   void Recalibrate();
-  void Rekey(Sequence* sequence, int64_t rank);
+  void FollowMoments(TimeUs now_us);
+  void HoldRanks();
+  void ReleaseRanks(std::span<const StepRow> prefills, TimeUs ran_us, TimeUs now_us);
+  void Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us);
+  void Relocate(Sequence* sequence, TimeUs now_us);
   void ObserveStep(TimeUs now_us);
+  void NotePrediction(const Sequence& sequence, TimeUs now_us);
   void ObserveFlock(TimeUs now_us);
 
   // Completing.
@@ -290,11 +314,12 @@ class Scheduler {
   FairQueue fair_queue_;
   std::optional<Flock> flock_;  // the Decode-class requests, with the decode set `flock`
   JctOrder jct_order_;
+  SlackOrder slack_;  // of requests whose prompts are not computed
   CostModel cost_;
   TimeUs first_arrival_us_ = 0;
   std::optional<RecentPrefixes> recent_;  // with retention `value`: of the OneShot requests
-  // With order srjf-calibrated who waits for the first time; with forests, of those the OneShot
-  // requests that hang under no trunk.
+  // Where Calibrates, who waits for the first time; with forests, of those the OneShot requests
+  // that hang under no trunk.
   PrefixWatch watch_;
   std::vector<std::unique_ptr<Trunk>> trunks_;
   RequestId next_trunk_ = kFirstTrunkId;
@@ -320,6 +345,8 @@ class Scheduler {
   StepWork step_work_;
   bool preempted_in_round_ = false;
   std::vector<Sequence*> begun_;            // of PlanBegun
+  std::optional<SloBatch> batch_;           // slo-aware batching, once the step has a head
+  std::optional<SequenceKey> walked_to_;    // the last that was considered for it
   std::vector<Sequence*> deferred_;         // heads that wait for a row of this step
   const Sequence* reserved_for_ = nullptr;  // by DecodeReserve in this round
   int32_t num_reserved_ = 0;
@@ -340,6 +367,8 @@ class Scheduler {
   std::vector<SampleOutput> taken_;
   EngineStats stats_;
   int64_t iteration_ = 0;
+  const Sequence* sole_ = nullptr;  // the only row of the last step, if that was a prefill
+  int64_t sole_since_ = 0;          // the first step of which it has been that ever since
 };
 
 }  // namespace skein

@@ -82,6 +82,7 @@ void Scheduler::Inherit(Sequence* leader, const Sequence& peer) {
   if (request->forked || peer.request->urgency >= request->urgency) return;
   running_.erase(std::ranges::find(running_, leader));
   request->urgency = peer.request->urgency;
+  request->deadline_us = std::min(request->deadline_us, peer.request->deadline_us);
   InsertRunning(leader);
 }
 

@@ -1,27 +1,41 @@
-// The keys by which Scheduler's waiting requests are ordered, and when they change.
+// The keys by which Scheduler's requests are ordered, and when they change.
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "sched/scheduler.h"
 
 namespace skein {
 
-Urgency Scheduler::UrgencyOf(const Sequence& sequence) {
-  const Request& request = sequence.request->request;
-  if (config_.order == Order::kFcfs) return {.priority = request.priority};
-  if (config_.order != Order::kFair) {
-    const int32_t num_cached = NumCachedBlocks(sequence, blocks_) * kBlockTokens;
-    return {.priority = request.priority, .rank = JctRankOf(sequence, num_cached)};
+Urgency Scheduler::UrgencyOf(Sequence* sequence, TimeUs now_us) {
+  RequestRecord* record = sequence->request;
+  const Request& request = record->request;
+  record->deadline_us = slack_.DeadlineOf(request, now_us);
+  int32_t num_cached = 0;
+  if (Calibrates() || config_.order == Order::kSrjf) num_cached = NumCachedNow(*sequence);
+  record->num_missing = record->prompt_len - num_cached;
+  switch (config_.order) {
+    case Order::kFcfs:
+      return {.priority = request.priority};
+    case Order::kFair:
+      break;
+    case Order::kSrjf:
+    case Order::kSrjfCalibrated:
+      return {.priority = request.priority, .rank = JctRankOf(*sequence, num_cached)};
+    case Order::kEdf:
+    case Order::kDeadlineEdf:
+    case Order::kSlackEdf:  // the priority is in the deadline
+      return {.rank = SlackRankOf(sequence, num_cached, now_us)};
   }
   // What is to be computed, as far as that is known now: the members of a group after its first
   // bring their own tokens only.
-  int32_t num_shared = NeedOf(sequence).num_cached;
+  int32_t num_shared = NeedOf(*sequence).num_cached;
   if (request.group.id != 0 && request.group.id == last_group_) {
     num_shared = std::max(num_shared, request.group.parent_prefix_len);
   }
   last_group_ = request.group.id;
-  const int64_t cost = std::max(1, sequence.request->prompt_len - num_shared);
+  const int64_t cost = std::max(1, record->prompt_len - num_shared);
   return {.priority = request.priority, .rank = fair_queue_.Enter(request, cost)};
 }
 
@@ -31,42 +45,115 @@ int64_t Scheduler::JctRankOf(const Sequence& sequence, int32_t num_cached) const
                            request.times.arrival_us - first_arrival_us_);
 }
 
+// Also has the rank renewed when it will change.
+int64_t Scheduler::SlackRankOf(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
+  const int64_t num_missing = std::ssize(sequence->tokens) - num_cached;
+  const TimeUs remaining_us =
+      std::max<TimeUs>(0, std::llround(cost_.PredictUs(WorkOf(num_missing, num_cached))) -
+                              sequence->request->ran_us);
+  const SlackOrder::Place place =
+      slack_.PlaceOf(sequence->request->deadline_us, remaining_us, now_us);
+  slack_.Watch(sequence, place.until_us);
+  return place.rank;
+}
+
+// Tokens of its prompt that are computed, or that it would take from the cache now.
+int32_t Scheduler::NumCachedNow(const Sequence& sequence) const {
+  if (IsRunning(sequence.state)) return sequence.num_computed;
+  return NumCachedBlocks(sequence, blocks_) * kBlockTokens;
+}
+
 bool Scheduler::IsWatched(const Sequence& sequence) const {
   if (sequence.state != SequenceState::kWaiting) return false;
-  if (config_.order == Order::kSrjfCalibrated) return true;
+  if (Calibrates()) return true;
   return config_.forests && sequence.oneshot() && sequence.request->shares_prefix;
 }
 
 // Follows the changes of the prefix cache, which move who is concerned to its new place.
 void Scheduler::Recalibrate() {
   watch_.Follow(blocks_, [this](Sequence* sequence, int32_t num_cached_blocks) {
-    if (config_.order != Order::kSrjfCalibrated) return;
-    Rekey(sequence, JctRankOf(*sequence, num_cached_blocks * kBlockTokens));
+    if (Calibrates()) Reorder(sequence, num_cached_blocks * kBlockTokens, planned_us_);
   });
   blocks_.ForgetChanges();
 }
 
-// REQUIRES: the sequence is not in watch_.
-void Scheduler::Rekey(Sequence* sequence, int64_t rank) {
+// Moves those whose rank has changed by the clock alone.
+void Scheduler::FollowMoments(TimeUs now_us) {
+  while (Sequence* sequence = slack_.TakeDue(now_us)) Relocate(sequence, now_us);
+}
+
+// While a step runs, what its prompts still need falls with the clock, so their slack stays.
+void Scheduler::HoldRanks() {
+  for (const StepRow& row : step_prefills_) {
+    if (row.trunk == nullptr) slack_.Watch(row.sequence, SlackOrder::kNever);
+  }
+}
+
+// The step stands still after having run so long, in all, or is dropped (0): slack falls again.
+void Scheduler::ReleaseRanks(std::span<const StepRow> prefills, TimeUs ran_us, TimeUs now_us) {
+  if (!OrdersByDeadline()) return;
+  for (const StepRow& row : prefills) {
+    if (row.trunk != nullptr || row.sequence->request->forked || HasEnded(row.sequence->state)) {
+      continue;
+    }
+    row.sequence->request->ran_us = ran_us;
+    Relocate(row.sequence, now_us);
+  }
+}
+
+// Puts the sequence, of whose prompt so much is computed or cached, where the order has it now.
+// REQUIRES: it is not in watch_, whose tables are ordered by key.
+void Scheduler::Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
   // Who is deferred comes back at the end of the round.
-  const bool waits = waiting_.Contains(*sequence);
+  const bool runs = IsRunning(sequence->state);
+  const bool waits = !runs && waiting_.Contains(*sequence);
+  if (runs) running_.erase(std::ranges::find(running_, sequence));
   if (waits) waiting_.Erase(sequence);
-  sequence->request->urgency.rank = rank;
+  RequestRecord* request = sequence->request;
+  request->num_missing = static_cast<int32_t>(sequence->tokens.size()) - num_cached;
+  if (config_.order == Order::kSrjfCalibrated) {
+    request->urgency.rank = JctRankOf(*sequence, num_cached);
+  } else if (OrdersByDeadline()) {
+    request->urgency.rank = SlackRankOf(sequence, num_cached, now_us);
+  }
+  if (runs) InsertRunning(sequence);
   if (waits) waiting_.Insert(sequence);
 }
 
-// Corrects the cost model by the step that has ended; a new version orders all who wait anew.
+// Reorder, of one that may be watched.
+void Scheduler::Relocate(Sequence* sequence, TimeUs now_us) {
+  watch_.Erase(sequence);
+  Reorder(sequence, NumCachedNow(*sequence), now_us);
+  if (sequence->trunk == nullptr && IsWatched(*sequence)) watch_.Insert(sequence, blocks_);
+}
+
+// Corrects the cost model by the step that has ended; a new version orders all anew whose prompts
+// are not computed. Steps of decodes alone tell nothing about prompts.
 void Scheduler::ObserveStep(TimeUs now_us) {
-  if (config_.order != Order::kSrjfCalibrated || !cost_.known()) return;
+  if (!cost_.known() || step_prefills_.empty()) return;
   if (!cost_.Observe(step_work_, static_cast<double>(StepTimeUs(now_us)))) return;
-  if (!jct_order_.Adopt(cost_.fit())) return;
+  const bool by_jct = config_.order == Order::kSrjfCalibrated;
+  if (by_jct ? !jct_order_.Adopt(cost_.fit()) : config_.order != Order::kSlackEdf) return;
   for (const auto& [id, request] : requests_) {
     Sequence* sequence = request->sequences.front().get();
-    if (sequence->trunk != nullptr || !IsWatched(*sequence)) continue;
-    watch_.Erase(sequence);
-    Rekey(sequence, JctRankOf(*sequence, NumCachedBlocks(*sequence, blocks_) * kBlockTokens));
-    watch_.Insert(sequence, blocks_);
+    if (request->forked || request->num_live == 0) continue;
+    if (by_jct && (sequence->trunk != nullptr || !IsWatched(*sequence))) continue;
+    Relocate(sequence, now_us);
   }
+}
+
+// The request's first token is there: how well was the time from its first step to that foretold?
+void Scheduler::NotePrediction(const Sequence& sequence, TimeUs now_us) {
+  const RequestRecord& request = *sequence.request;
+  const auto real_us = static_cast<double>(now_us - request.times.first_scheduled_us);
+  if (request.predicted_us == 0 || real_us <= 0) return;
+  const double error = std::abs(request.predicted_us / real_us - 1);
+  const auto& bounds = EngineStats::kErrorBounds;
+  const auto place = std::ranges::lower_bound(bounds, error) - bounds.begin();
+  const bool alone = sole_ == &sequence && sole_since_ <= request.first_iteration;
+  ErrorHistogram& histogram = alone ? stats_.ttft_error_alone : stats_.ttft_error_shared;
+  ++histogram.counts[place];
+  histogram.sum += error;
 }
 
 }  // namespace skein

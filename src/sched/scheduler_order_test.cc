@@ -1,23 +1,25 @@
 // Orders by job completion time, against the literal scan of the waiting queue.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cmath>
-#include <list>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "base/random.h"
-#include "sched/scheduler.h"
+#include "sched/testing_scan.h"
 
 namespace skein {
 namespace {
 
+using testing::CompareWithScan;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::Letters;
+using testing::MakeRequest;
+using testing::RandomLetters;
+using testing::ReferenceCache;
+using testing::Repeated;
+using testing::Step;
+using testing::Waiting;
 
 EngineConfig PrefillOnly(int32_t num_kv_blocks) {
   EngineConfig config;
@@ -27,44 +29,6 @@ EngineConfig PrefillOnly(int32_t num_kv_blocks) {
   config.num_kv_blocks = num_kv_blocks;
   config.max_num_batched_tokens = 4096;
   return config;
-}
-
-// A prompt whose blocks are letters, and `tail` further tokens.
-struct Letters {
-  std::string blocks;
-  int32_t tail = 0;
-
-  int32_t length() const { return static_cast<int32_t>(blocks.size()) * kBlockTokens + tail; }
-};
-
-Request MakeRequest(const Letters& letters) {
-  Request request;
-  for (const char letter : letters.blocks) {
-    request.prompt.insert(request.prompt.end(), kBlockTokens, letter);
-  }
-  request.prompt.insert(request.prompt.end(), letters.tail, 1);
-  request.generate().max_tokens = 1;
-  return request;
-}
-
-std::string Repeated(int count, char letter) { return std::string(count, letter); }
-
-// Steps the scheduler; the requests of the step, none when there was nothing to do.
-std::vector<RequestId> Step(Scheduler* scheduler, TimeUs* now_us, TimeUs duration_us) {
-  const StepPlan* plan = scheduler->Plan(*now_us);
-  scheduler->CheckIntegrity();
-  *now_us += duration_us;
-  std::vector<RequestId> ids;
-  if (plan == nullptr) return ids;
-  StepResults results;
-  for (const PlanRow& row : std::get<OneShotPlan>(*plan).rows) {
-    ids.push_back(RequestOf(row.sequence));
-    results.draws.resize(results.draws.size() + row.draws.size());
-  }
-  scheduler->Complete(&results, *now_us);
-  scheduler->TakeOutputs();
-  scheduler->CheckIntegrity();
-  return ids;
 }
 
 // PrefillOnly's Figure 5: A and D share a prefix, so do B and C, and there is room for one.
@@ -98,104 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, FigureFive,
                          ::testing::Values(std::pair("fcfs", "ABCD:C"), std::pair("srjf", "ACBD:B"),
                                            std::pair("srjf-calibrated", "ADCB:DB")));
 
-// The prefix cache by its definition: what was released last is evicted last, and of one sequence
-// the last block first. Blocks are named by all letters up to their end.
-class ReferenceCache {
- public:
-  explicit ReferenceCache(size_t num_blocks) : num_blocks_(num_blocks) {}
-
-  int32_t NumCached(const Letters& letters) const {
-    const int32_t most = (letters.length() - 1) / kBlockTokens;
-    int32_t count = 0;
-    while (count < most && Find(letters.blocks.substr(0, count + 1)) != cached_.end()) ++count;
-    return count;
-  }
-
-  void Run(const Letters& letters) {
-    const int32_t num_cached = NumCached(letters);
-    for (int32_t i = 1; i <= num_cached; ++i) cached_.erase(Find(letters.blocks.substr(0, i)));
-    const auto num_held = static_cast<size_t>(BlocksFor(letters.length()));
-    while (cached_.size() + num_held > num_blocks_) cached_.pop_front();
-    for (size_t i = letters.blocks.size(); i > 0; --i) {
-      const auto found = Find(letters.blocks.substr(0, i));
-      if (found != cached_.end()) cached_.erase(found);
-      cached_.push_back(letters.blocks.substr(0, i));
-    }
-  }
-
- private:
-  std::list<std::string>::const_iterator Find(const std::string& block) const {
-    return std::ranges::find(cached_, block);
-  }
-
-  size_t num_blocks_;
-  std::list<std::string> cached_;  // the next to be evicted first
-};
-
-struct Waiting {
-  Letters letters;
-  TimeUs arrival_us = 0;
-};
-
-// Algorithm 1: scores every waiting request and takes the least, of equal ones the earliest.
-template <typename Score>
-RequestId Scan(const std::map<RequestId, Waiting>& waiting, const Score& score) {
-  auto best = waiting.begin();
-  for (auto it = waiting.begin(); it != waiting.end(); ++it) {
-    if (score(it->second) < score(best->second)) best = it;
-  }
-  return best->first;
-}
-
-Letters RandomLetters(Random* random) {
-  Letters letters;
-  const int64_t length = random->Between(0, 8);
-  while (std::ssize(letters.blocks) < length) {
-    letters.blocks += static_cast<char>('a' + random->Between(0, random->OneIn(4) ? 3 : 0));
-  }
-  letters.tail = static_cast<int32_t>(random->Between(letters.blocks.empty() ? 1 : 0, 31));
-  return letters;
-}
-
-// Runs a random load and compares each choice with the scan under `score(waiting, now)`. The time
-// of a step is `duration(letters, cached blocks)`.
-template <typename Score, typename Duration>
-void CompareWithScan(const EngineConfig& config, uint64_t seed, const Score& score,
-                     const Duration& duration) {
-  SCOPED_TRACE(seed);
-  Random random(seed);
-  Scheduler scheduler(MakeSchedulerConfig(config).value());
-  ReferenceCache cache(config.num_kv_blocks);
-  std::map<RequestId, Waiting> waiting;
-  TimeUs now_us = random.Between(0, 1'000'000'000);
-  RequestId next_id = 0;
-  int32_t num_hits = 0;
-  for (int round = 0; round < 1500; ++round) {
-    for (int64_t i = random.Between(0, waiting.size() < 30 ? 3 : 1); i > 0; --i) {
-      const Letters letters = RandomLetters(&random);
-      waiting[next_id] = {letters, now_us};
-      scheduler.Arrive(next_id++, MakeRequest(letters), now_us);
-      if (random.OneIn(2)) now_us += random.Between(0, 2000);
-    }
-    if (random.OneIn(8) && !waiting.empty()) {
-      const auto victim = std::next(waiting.begin(), random.Between(0, std::ssize(waiting) - 1));
-      scheduler.Cancel(victim->first, now_us);
-      waiting.erase(victim);
-    }
-    if (waiting.empty()) continue;
-    const RequestId expected =
-        Scan(waiting, [&](const Waiting& request) { return score(request, cache, now_us); });
-    const Letters letters = waiting[expected].letters;
-    const int32_t num_cached = cache.NumCached(letters);
-    num_hits += num_cached > 0;
-    const std::vector<RequestId> step =
-        Step(&scheduler, &now_us, duration(letters, num_cached, &random));
-    ASSERT_THAT(step, ElementsAre(expected)) << "round " << round;
-    cache.Run(letters);
-    waiting.erase(expected);
-  }
-  EXPECT_GT(num_hits, 300);
-}
+Waiting RandomWaiting(Random* random) { return {.letters = RandomLetters(random)}; }
 
 TEST(SrjfCalibrated, PicksWhatTheScanPicks) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
@@ -204,7 +71,7 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicks) {
     config.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed * seed * seed);
     const int64_t lambda = JctOrder(MakeSchedulerConfig(config).value()).lambda();
     CompareWithScan(
-        config, seed,
+        config, seed, RandomWaiting,
         [&](const Waiting& request, const ReferenceCache& cache, TimeUs now_us) {
           const int64_t missing =
               request.letters.length() - cache.NumCached(request.letters) * kBlockTokens;
@@ -226,7 +93,7 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
     CostModel model(config.cost);
     double speed = 1;
     CompareWithScan(
-        config, seed,
+        config, seed, RandomWaiting,
         [&](const Waiting& request, const ReferenceCache& cache, TimeUs now_us) {
           const int32_t num_cached = cache.NumCached(request.letters) * kBlockTokens;
           const double us =
@@ -317,7 +184,8 @@ TEST(Orders, BadChoicesAreRefusedByName) {
   };
   EXPECT_THAT(error([](EngineConfig* c) { c->order = "shortest"; }),
               HasSubstr("order: order is 'shortest', must be one of: fcfs, fair, srjf"));
-  EXPECT_THAT(error([](EngineConfig* c) { c->batching = "all"; }), HasSubstr("single, budget"));
+  EXPECT_THAT(error([](EngineConfig* c) { c->batching = "all"; }),
+              HasSubstr("single, budget, slo-aware"));
   EXPECT_THAT(error([](EngineConfig* c) { c->jct = "x"; }), HasSubstr("proxy, model"));
   EXPECT_THAT(error([](EngineConfig* c) { c->aging = -0.5; }), HasSubstr("aging is -0.5"));
   EXPECT_THAT(error([](EngineConfig* c) { c->aging = NAN; }), HasSubstr("[0, 100]"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
 #include "sched/scheduler.h"
@@ -18,11 +19,14 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   step_decodes_.clear();
   preempted_in_round_ = false;
   reserved_for_ = nullptr;
+  batch_.reset();
+  walked_to_.reset();
   tokens_left_ = config_.max_num_batched_tokens;
   own_blocks_left_ =
       StepBoundsOf(config_.retention, config_.max_model_len, config_.max_num_batched_tokens)
           .max_own_blocks;
   Recalibrate();
+  FollowMoments(now_us);
   if (!PlanDueDecodes(now_us)) {
     const auto suspended = FirstSuspended(now_us);
     bound_.reset();
@@ -53,6 +57,10 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   plan_ = BuildPlan();
   in_flight_ = true;
   if (cost_.known()) step_work_ = WorkOf(*plan_);
+  const bool one_row = step_decodes_.empty() && step_prefills_.size() == 1;
+  const Sequence* sole = one_row ? step_prefills_[0].sequence : nullptr;
+  if (sole != std::exchange(sole_, sole)) sole_since_ = iteration_;
+  HoldRanks();
   for (SchedulerObserver* observer : observers_) observer->OnPlan(iteration_, *plan_, now_us);
   step_id_ = iteration_++;
   return plan_;
@@ -92,6 +100,9 @@ void Scheduler::Preempt(Sequence* sequence) {
   slots_used_ -= sequence->num_slots;
   sequence->num_slots = 0;
   sequence->state = SequenceState::kPreempted;
+  if (OrdersByDeadline() && !sequence->request->forked) {
+    Reorder(sequence, NumCachedNow(*sequence), planned_us_);
+  }
   EnterWaiting(sequence);
   ++stats_.num_preemptions;
 }
@@ -177,9 +188,30 @@ void Scheduler::PlanBegun(TimeUs now_us) {
   for (Sequence* sequence : begun_) {
     if (bound_ && !(sequence->key() < *bound_)) break;
     if (PrefersUrgentToBegun() && !preempted_in_round_) AdmitWaiting(now_us, sequence->key());
-    if (StepIsFull()) break;
+    if (TakesNoMoreBegun()) break;
     PlanChunk(sequence);
   }
+}
+
+// The next that may join the head of the step: SLO-aware batching takes only requests that wait.
+Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode) {
+  int64_t num_tokens = 0;
+  for (const StepRow& row : step_prefills_) num_tokens += row.num_tokens;
+  if (!batch_) {
+    const auto head = std::ranges::find(step_prefills_, nullptr, &StepRow::trunk);
+    if (head == step_prefills_.end()) return nullptr;
+    batch_ =
+        SloBatch{.fit = cost_.fit(),
+                 .left_us = static_cast<double>(head->sequence->request->deadline_us - planned_us_),
+                 .token_budget = config_.slo_batch_tokens,
+                 .num_head_tokens = num_tokens};
+    for (const StepRow& row : step_prefills_) batch_->head += WorkOf(row.num_tokens, row.begin());
+  }
+  const int64_t max_tokens =
+      std::min<int64_t>(batch_->MaxTokens(num_tokens - batch_->num_head_tokens), tokens_left_);
+  if (max_tokens < 1) return nullptr;
+  return waiting_.NextFitting(walked_to_ ? &*walked_to_ : nullptr, static_cast<int32_t>(max_tokens),
+                              want_oneshot, want_decode && !flock_);
 }
 
 // Those before `bound`, where there is one.
@@ -187,9 +219,12 @@ void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bo
   bool want_oneshot = true;
   bool want_decode = true;
   while (tokens_left_ > 0 && !StepIsFull()) {
-    Sequence* head = NextHead(want_oneshot, want_decode);
+    const bool batched = config_.batching == Batching::kSloAware && !step_prefills_.empty();
+    Sequence* head =
+        batched ? NextOfBatch(want_oneshot, want_decode) : NextHead(want_oneshot, want_decode);
     if (head == nullptr || !MayJoin(*head)) return;
     if (bound && !(head->key() < *bound)) return;
+    walked_to_ = head->key();
     if (head->slots_needed() > config_.max_num_seqs - slots_used_) {
       want_decode = false;
     } else if (!CompatibleWithStep(*head)) {
@@ -198,7 +233,7 @@ void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bo
       switch (PlanHead(head, now_us)) {
         case Planned::kYes:
           // Its blocks may have come from the cache.
-          if (config_.order == Order::kSrjfCalibrated) Recalibrate();
+          if (Calibrates()) Recalibrate();
           break;
         case Planned::kLater:
           waiting_.Erase(head);
@@ -314,6 +349,11 @@ void Scheduler::NoteAdmission(Sequence* sequence, TimeUs now_us) {
   batch_size_ += std::max(1, sequence->num_slots);
   request->scheduled = true;
   request->times.first_scheduled_us = now_us;
+  request->first_iteration = iteration_;
+  if (cost_.known()) {
+    request->predicted_us =
+        cost_.PredictUs(WorkOf(sequence->num_remaining(), sequence->num_computed));
+  }
   // Of a shared prefix what was cached before anyone asked for it.
   const Trunk* trunk = sequence->trunk;
   request->cached_tokens = trunk != nullptr ? trunk->num_cached : sequence->num_computed;

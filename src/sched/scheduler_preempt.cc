@@ -37,6 +37,7 @@ bool Scheduler::IsSuspended(int64_t step_id) const {
 StepFate Scheduler::Reconsider(TimeUs now_us) {
   SKEIN_CHECK(in_flight_);
   if (!Preempts(config_.sharing)) return StepFate::kGoesOn;
+  FollowMoments(now_us);
   if (IsDead(step_prefills_, step_decodes_)) {
     for (SchedulerObserver* observer : observers_) observer->OnPreempt(step_id_, now_us);
     in_flight_ = false;
@@ -48,7 +49,7 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
     return StepFate::kDropped;
   }
   if (!StopsSteps() || step_prefills_.empty()) return StepFate::kGoesOn;
-  if (NextMoment().value_or(now_us + 1) <= now_us) {
+  if (NextDecodeUs().value_or(now_us + 1) <= now_us) {
     Suspend(now_us);
     return StepFate::kSuspended;
   }
@@ -61,9 +62,16 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
   return StepFate::kSuspended;
 }
 
-// Early enough that the step's end is in time. Prefills get at least as much of the device as such
-// steps.
 std::optional<TimeUs> Scheduler::NextMoment() const {
+  const std::optional<TimeUs> slack_us = slack_.NextMoment();
+  const std::optional<TimeUs> decode_us = NextDecodeUs();
+  if (!slack_us || !decode_us) return slack_us ? slack_us : decode_us;
+  return std::min(*slack_us, *decode_us);
+}
+
+// When decodes that take steps of their own should take the next: early enough that the step's end
+// is in time. Prefills get at least as much of the device as such steps.
+std::optional<TimeUs> Scheduler::NextDecodeUs() const {
   std::optional<TimeUs> due_us;
   // A step of decodes alone goes on; and beside the suspended steps and the one in flight there
   // must be room for the state of another.
@@ -80,7 +88,7 @@ std::optional<TimeUs> Scheduler::NextMoment() const {
 
 // Whether this step is one of decodes alone, some of which are due.
 bool Scheduler::PlanDueDecodes(TimeUs now_us) {
-  if (NextMoment().value_or(now_us + 1) > now_us) return false;
+  if (NextDecodeUs().value_or(now_us + 1) > now_us) return false;
   ReclaimForDecodes();
   PlanDecodes(true);
   return !step_decodes_.empty();
@@ -165,6 +173,7 @@ void Scheduler::Suspend(TimeUs now_us) {
     plans_ = std::move(free_plans_.back());
     free_plans_.pop_back();
   }
+  ReleaseRanks(step.prefills, step.ran_us, now_us);
   MarkTrunks({});
   Sweep();
   ++stats_.steps_preempted;
@@ -183,6 +192,7 @@ const StepPlan* Scheduler::ResumeStep(std::vector<SuspendedStep>::iterator step,
   was_suspended_us_ = step->was_suspended_us + now_us - step->suspended_since_us;
   suspended_.erase(step);
   MarkTrunks(step_prefills_);
+  HoldRanks();
   in_flight_ = true;
   for (SchedulerObserver* observer : observers_) observer->OnResume(step_id_, now_us);
   ++stats_.steps_resumed;
@@ -202,6 +212,7 @@ void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const Step
     }
   }
   MarkTrunks(step_prefills_);
+  ReleaseRanks(prefills, 0, planned_us_);
   for (const auto rows : {prefills, decodes}) {
     for (const StepRow& row : rows) {
       if (row.trunk != nullptr) continue;

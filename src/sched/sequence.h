@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -56,7 +57,17 @@ struct Urgency {
 struct RequestRecord {
   RequestId id = 0;
   uint64_t arrival = 0;  // arrivals before this one
-  Urgency urgency;       // changes only when it inherits that of a request that waits for it
+  Urgency urgency;       // changes by the order policy, and where others wait for the request
+  // Orders by deadline (sched/slack_order.h): when the answer's first token is due, and until when
+  // the rank holds.
+  TimeUs deadline_us = 0;
+  TimeUs rank_until_us = std::numeric_limits<TimeUs>::max();
+  TimeUs ran_us = 0;        // of the step that its prompt is in, where that is suspended
+  int32_t num_missing = 0;  // tokens of the prompt to be computed, as the order last saw it
+  // What the cost model said that its prompt would take when it was first scheduled (0: nothing),
+  // and the step of that moment.
+  double predicted_us = 0;
+  int64_t first_iteration = 0;
   TimeUs waits_for_prefix_since_us = -1;
   Request request;  // its prompt has moved into the first sequence
   int32_t prompt_len = 0;

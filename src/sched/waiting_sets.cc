@@ -12,31 +12,42 @@ auto& WaitingSets::SetOf(Sets& sets, const Sequence& sequence) {
   return sequence.oneshot() ? sets.oneshot_ : sets.decode_;
 }
 
+Sequence* WaitingSets::Earlier(Sequence* a, Sequence* b) {
+  if (a == nullptr || b == nullptr) return a != nullptr ? a : b;
+  return a->key() < b->key() ? a : b;
+}
+
 void WaitingSets::Insert(Sequence* sequence) {
-  SKEIN_CHECK(SetOf(*this, *sequence).emplace(sequence->key(), sequence).second);
+  SKEIN_CHECK(
+      SetOf(*this, *sequence).Insert(sequence->key(), sequence->request->num_missing, sequence));
 }
 
 void WaitingSets::Erase(Sequence* sequence) {
-  SKEIN_CHECK(SetOf(*this, *sequence).erase(sequence->key()) == 1);
+  SKEIN_CHECK(SetOf(*this, *sequence).Erase(sequence->key()));
 }
 
 bool WaitingSets::Contains(const Sequence& sequence) const {
-  return SetOf(*this, sequence).contains(sequence.key());
+  return SetOf(*this, sequence).Contains(sequence.key());
 }
 
-Sequence* WaitingSets::PreemptedHead() const {
-  return preempted_.empty() ? nullptr : preempted_.begin()->second;
-}
+Sequence* WaitingSets::PreemptedHead() const { return preempted_.First(); }
 
 Sequence* WaitingSets::Head(bool want_oneshot, bool want_decode) const {
   if (Sequence* head = PreemptedHead(); head != nullptr) {
     if (head->oneshot() ? want_oneshot : want_decode) return head;
     (head->oneshot() ? want_oneshot : want_decode) = false;
   }
-  Sequence* oneshot = want_oneshot && !oneshot_.empty() ? oneshot_.begin()->second : nullptr;
-  Sequence* decode = want_decode && !decode_.empty() ? decode_.begin()->second : nullptr;
-  if (oneshot == nullptr || decode == nullptr) return oneshot != nullptr ? oneshot : decode;
-  return oneshot->key() < decode->key() ? oneshot : decode;
+  return Earlier(want_oneshot ? oneshot_.First() : nullptr,
+                 want_decode ? decode_.First() : nullptr);
+}
+
+Sequence* WaitingSets::NextFitting(const SequenceKey* after, int32_t max_tokens, bool want_oneshot,
+                                   bool want_decode) const {
+  if (const Sequence* head = PreemptedHead(); head != nullptr) {
+    (head->oneshot() ? want_oneshot : want_decode) = false;
+  }
+  return Earlier(want_oneshot ? oneshot_.NextFitting(after, max_tokens) : nullptr,
+                 want_decode ? decode_.NextFitting(after, max_tokens) : nullptr);
 }
 
 }  // namespace skein

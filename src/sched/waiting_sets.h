@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
+#include <cstdint>
 
+#include "sched/fit_tree.h"
 #include "sched/sequence.h"
 
 namespace skein {
@@ -13,7 +14,8 @@ namespace skein {
 class WaitingSets {
  public:
   void Insert(Sequence* sequence);
-  // REQUIRES: the sequence is in its set, its key and state unchanged since Insert.
+  // REQUIRES: the sequence is in its set; its key, its state and its tokens to be computed are
+  // unchanged since Insert.
   void Erase(Sequence* sequence);
   // REQUIRES: the sequence waits.
   bool Contains(const Sequence& sequence) const;
@@ -21,6 +23,10 @@ class WaitingSets {
   // The first by order among those whose class is wanted, or null. While a preempted sequence
   // waits, none of its class goes before it.
   Sequence* Head(bool want_oneshot, bool want_decode) const;
+  // Of those in the order behind `after` (null: from its beginning), the first new one whose prompt
+  // has at most `max_tokens` to be computed; classes as in Head. O(log waiting).
+  Sequence* NextFitting(const SequenceKey* after, int32_t max_tokens, bool want_oneshot,
+                        bool want_decode) const;
   Sequence* PreemptedHead() const;
 
   bool empty() const { return num_preempted() + num_new() == 0; }
@@ -28,15 +34,15 @@ class WaitingSets {
   size_t num_new() const { return oneshot_.size() + decode_.size(); }
 
  private:
-  using Set = std::map<SequenceKey, Sequence*>;
-
+  // The earlier of two by key; either may be null.
+  static Sequence* Earlier(Sequence* a, Sequence* b);
   // Of `sets`, const or not, the one where the sequence belongs.
   template <typename Sets>
   static auto& SetOf(Sets& sets, const Sequence& sequence);
 
-  Set preempted_;
-  Set oneshot_;
-  Set decode_;
+  FitTree preempted_;
+  FitTree oneshot_;
+  FitTree decode_;
 };
 
 }  // namespace skein

@@ -113,7 +113,7 @@ void ReadLogprobs(FieldReader* reader, const ModelEntry& model, GenerateSpec* sp
 
 Status StartChat(const ServerContext& context, const HttpRequest& request,
                  std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   GenerationCall::Spec spec;
@@ -151,7 +151,7 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
 }  // namespace
 
 void AddChatCompletionsRoute(Router* router) {
-  router->AddWork("POST", "/v1/chat/completions", Starting(&StartChat));
+  router->AddWork("POST", "/v1/chat/completions", Starting(&StartChat), RouteClass::kGenerate);
 }
 
 }  // namespace skein

@@ -136,7 +136,11 @@ TEST_F(ChatTest, Metrics) {
         "vllm:time_to_first_token_seconds_bucket{model_name=\"fake\",le=\"0.0001\"} 0\n",
         "vllm:inter_token_latency_seconds_count{model_name=\"fake\"} 12\n",
         "vllm:iteration_tokens_total_bucket{model_name=\"fake\",le=\"8\"} 3\n",
-        "skein_slo_ttft_total{met=\"true\",model_name=\"fake\"} 1\n",
+        "skein_slo_ttft_total{class=\"generate\",met=\"true\",model_name=\"fake\",slo_le=\"0.1\"} "
+        "1\n",
+        "skein_ttft_prediction_error_bucket{model_name=\"fake\",alone=\"true\",le=\"1\"} 2\n",
+        "skein_ttft_prediction_error_quantile{model_name=\"fake\",alone=\"true\",quantile=\"0.5\"} "
+        "0.875\n",
         "skein_e2e_request_latency_seconds_count{class=\"oneshot\",model_name=\"fake\"} 1\n",
         "# TYPE vllm:prompt_tokens_total counter\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;

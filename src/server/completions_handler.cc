@@ -183,7 +183,7 @@ CompletionInput ReadInput(FieldReader* reader, const ModelEntry& model, uint64_t
 
 Status StartCompletion(const ServerContext& context, const HttpRequest& request,
                        std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   CompletionInput input = ReadInput(&reader, *model, context.random_seed());
@@ -207,7 +207,7 @@ Status StartCompletion(const ServerContext& context, const HttpRequest& request,
 }  // namespace
 
 void AddCompletionsRoute(Router* router) {
-  router->AddWork("POST", "/v1/completions", Starting(&StartCompletion));
+  router->AddWork("POST", "/v1/completions", Starting(&StartCompletion), RouteClass::kGenerate);
 }
 
 }  // namespace skein

@@ -163,7 +163,7 @@ Json UsageOf(const ReadUsage& usage) {
 
 Status StartDecisions(const ServerContext& context, const HttpRequest& request,
                       std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   DecisionTask task;
@@ -202,7 +202,7 @@ Status StartDecisions(const ServerContext& context, const HttpRequest& request,
 }  // namespace
 
 void AddDecisionsRoute(Router* router) {
-  router->AddWork("POST", "/v1/decisions", Starting(&StartDecisions));
+  router->AddWork("POST", "/v1/decisions", Starting(&StartDecisions), RouteClass::kDecide);
 }
 
 }  // namespace skein

@@ -73,7 +73,7 @@ Json ListHead(const ModelEntry& model, const char* id_prefix, uint64_t random) {
 
 Status StartEmbeddings(const ServerContext& context, const HttpRequest& request,
                        std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
   InputOptions options = ReadInputOptions(&reader, *call.model);
@@ -103,7 +103,7 @@ Result<PoolingCall> BeginTask(const ServerContext& context, FieldReader* reader)
 
 Status StartPooling(const ServerContext& context, const HttpRequest& request,
                     std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginTask(context, &reader));
   InputOptions options = ReadInputOptions(&reader, *call.model);
@@ -142,7 +142,7 @@ std::string ClassList(Json answer, const ModelTraits& traits, const PooledResult
 
 Status StartClassify(const ServerContext& context, const HttpRequest& request,
                      std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginClassification(context, &reader));
   const InputOptions options = ReadInputOptions(&reader, *call.model);
@@ -162,9 +162,9 @@ Status StartClassify(const ServerContext& context, const HttpRequest& request,
 }  // namespace
 
 void AddEmbeddingsRoutes(Router* router) {
-  router->AddWork("POST", "/v1/embeddings", Starting(&StartEmbeddings));
-  router->AddWork("POST", "/pooling", Starting(&StartPooling));
-  router->AddWork("POST", "/classify", Starting(&StartClassify));
+  router->AddWork("POST", "/v1/embeddings", Starting(&StartEmbeddings), RouteClass::kEmbed);
+  router->AddWork("POST", "/pooling", Starting(&StartPooling), RouteClass::kEmbed);
+  router->AddWork("POST", "/classify", Starting(&StartClassify), RouteClass::kEmbed);
 }
 
 }  // namespace skein

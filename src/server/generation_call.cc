@@ -117,6 +117,7 @@ void GenerationCall::OnOutput(OutputMailbox::Item item, std::string* events) {
                               .tokenize_us = tokenize_us_,
                               .times = times,
                               .one_shot = fields_.request.generate().max_tokens <= 1,
+                              .route_class = RouteClass::kGenerate,
                               .slo_ttft_us = fields_.request.slo_ttft_us,
                               .slo_tpot_us = fields_.request.slo_tpot_us});
 }

@@ -25,15 +25,6 @@ uint64_t TrueRandom() {
   return (uint64_t{device()} << 32) | device();
 }
 
-// Time does not depend on where the first difference is.
-bool SecretEquals(std::string_view a, std::string_view b) {
-  unsigned char difference = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    difference |= static_cast<unsigned char>(a[i] ^ b[i]);
-  }
-  return difference == 0;
-}
-
 }  // namespace
 
 HttpServer::HttpServer(ServerConfig config)
@@ -190,7 +181,9 @@ std::shared_ptr<void> HttpServer::OnRequest(std::shared_ptr<const HttpRequest> r
   }
   asio::post(*workers_, [this, route, request = std::move(request),
                          responder = std::move(responder)]() mutable {
-    route->handler(context_, std::move(request), std::move(responder));
+    ServerContext context = context_;
+    context.route_class = route->route_class;
+    route->handler(context, std::move(request), std::move(responder));
   });
   return token;
 }
@@ -214,12 +207,7 @@ std::optional<HttpResponse> HttpServer::RefusalOf(const HttpRequest& request) co
 }
 
 bool HttpServer::KeyFits(const HttpRequest& request) const {
-  if (config_.api_key.empty()) return true;
-  constexpr std::string_view kBearer = "Bearer ";
-  const std::string_view header = request.Header("authorization");
-  return header.size() > kBearer.size() &&
-         EqualsIgnoreCase(header.substr(0, kBearer.size()), kBearer) &&
-         SecretEquals(header.substr(kBearer.size()), config_.api_key);
+  return config_.api_keys.empty() || FindApiKey(config_.api_keys, request) != nullptr;
 }
 
 std::string HttpServer::AllowedOrigin(const HttpRequest& request) const {

@@ -103,7 +103,7 @@ TEST_F(HttpServerTest, BodiesThatAreTooDeepOrTooWideAreRefused) {
 
 TEST_F(HttpServerTest, KeyGuardsEveryRouteThatWorks) {
   ServerConfig config;
-  config.api_key = "secret";
+  config.api_keys = {{.key = "secret"}};
   Start(config);
   for (const char* path : {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"}) {
     for (const Headers& headers :

@@ -34,6 +34,36 @@ const Histogram::BucketBoundaries& TokenBuckets() {
 
 double Seconds(TimeUs us) { return static_cast<double>(us) / 1e6; }
 
+// The least of a few bounds, in seconds, that a deadline is at most: clients choose deadlines, and
+// each label is a time series.
+const char* SloLabel(TimeUs slo_us) {
+  constexpr std::pair<TimeUs, const char*> kBounds[] = {
+      {10'000, "0.01"},  {20'000, "0.02"}, {50'000, "0.05"},   {100'000, "0.1"},
+      {250'000, "0.25"}, {500'000, "0.5"}, {1'000'000, "1"},   {2'000'000, "2"},
+      {4'000'000, "4"},  {6'000'000, "6"}, {10'000'000, "10"}, {30'000'000, "30"},
+      {60'000'000, "60"}};
+  for (const auto& [bound_us, label] : kBounds) {
+    if (slo_us <= bound_us) return label;
+  }
+  return "+Inf";
+}
+
+// Quantile q of errors, linear within a bound's interval; those above the last bound count as that.
+double ErrorQuantile(const ErrorHistogram& histogram, double q) {
+  const auto& bounds = EngineStats::kErrorBounds;
+  uint64_t total = 0;
+  for (const uint64_t count : histogram.counts) total += count;
+  if (total == 0) return 0;
+  double left = q * static_cast<double>(total);
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    const auto count = static_cast<double>(histogram.counts[i]);
+    const double low = i == 0 ? 0 : bounds[i - 1];
+    if (left <= count && count > 0) return low + (bounds[i] - low) * left / count;
+    left -= count;
+  }
+  return bounds.back();
+}
+
 // Collects the families that are read from the engine at the moment of asking.
 class EngineFamilies {
  public:
@@ -59,6 +89,21 @@ class EngineFamilies {
     }
     metric.histogram.sample_count = cumulative;
     metric.histogram.sample_sum = static_cast<double>(stats.iteration_tokens_sum);
+    FamilyOf(name, help, MetricType::Histogram).metric.push_back(std::move(metric));
+  }
+  void AddErrors(const std::string& name, const std::string& help, const ErrorHistogram& errors,
+                 std::vector<ClientMetric::Label> labels) {
+    ClientMetric metric;
+    metric.label = std::move(labels);
+    uint64_t cumulative = 0;
+    for (size_t i = 0; i < errors.counts.size(); ++i) {
+      cumulative += errors.counts[i];
+      const bool last = i >= EngineStats::kErrorBounds.size();
+      metric.histogram.bucket.push_back({cumulative, last ? std::numeric_limits<double>::infinity()
+                                                          : EngineStats::kErrorBounds[i]});
+    }
+    metric.histogram.sample_count = cumulative;
+    metric.histogram.sample_sum = errors.sum;
     FamilyOf(name, help, MetricType::Histogram).metric.push_back(std::move(metric));
   }
   std::vector<MetricFamily> Take() { return std::move(families_); }
@@ -110,6 +155,26 @@ void AddScheduling(const EngineStats& s, const std::vector<ClientMetric::Label>&
           "From such a signal to the step's standing still.", seconds(s.blocking_us));
   gauge("skein_preempt_blocking_seconds_max", "The longest of these.", seconds(s.max_blocking_us));
   counter("skein_scheduler_seconds_total", "Time in scheduling rounds.", seconds(s.scheduler_us));
+}
+
+// How well the cost model foretold the time from a request's first step to its first token.
+void AddPrediction(const ModelEntry& model, const EngineStats& stats, EngineFamilies* out) {
+  const auto add = [&](const char* alone, const ErrorHistogram& errors) {
+    const std::vector<ClientMetric::Label> labels = {{"model_name", model.name()},
+                                                     {"alone", alone}};
+    out->AddErrors("skein_ttft_prediction_error",
+                   "|predicted / real - 1| of the time from a request's first step to its first "
+                   "token, by whether it had the device to itself.",
+                   errors, labels);
+    for (const auto& [quantile, q] : {std::pair("0.5", 0.5), std::pair("0.95", 0.95)}) {
+      auto more = labels;
+      more.push_back({"quantile", quantile});
+      out->Add("skein_ttft_prediction_error_quantile", "Quantiles of those since the start.",
+               MetricType::Gauge, ErrorQuantile(errors, q), std::move(more));
+    }
+  };
+  add("true", stats.ttft_error_alone);
+  add("false", stats.ttft_error_shared);
 }
 
 void AddEngine(const ModelEntry& model, EngineFamilies* out) {
@@ -179,6 +244,7 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
   counter("skein_flock_stops_total", "Rounds that the stop rule of the decode set flock ended.",
           count(s.flock_stops));
   AddScheduling(s, labels, out);
+  AddPrediction(model, s, out);
 }
 
 const char* ReasonName(FinishReason reason) {
@@ -197,7 +263,17 @@ const char* ReasonName(FinishReason reason) {
 
 }  // namespace
 
-Metrics::Metrics() = default;
+Metrics::Metrics()
+    : slo_ttft_(
+          &prometheus::BuildCounter()
+               .Name("skein_slo_ttft_total")
+               .Help("Requests with slo_ttft_ms, by class of route, by the deadline in seconds "
+                     "(rounded up) and by whether it was met.")
+               .Register(registry_)),
+      slo_tpot_(&prometheus::BuildCounter()
+                     .Name("skein_slo_tpot_total")
+                     .Help("Requests with slo_tpot_ms, likewise.")
+                     .Register(registry_)) {}
 
 void Metrics::SetModels(const ModelRegistry& models) {
   for (const ModelEntry& entry : models.entries()) {
@@ -241,13 +317,6 @@ void Metrics::SetModels(const ModelRegistry& models) {
       m.finished[reason] = counter("vllm:request_success_total", "Choices ended, by reason.",
                                    {{"finished_reason", ReasonName(reason)}});
     }
-    for (int met = 0; met < 2; ++met) {
-      const Labels label = {{"met", met != 0 ? "true" : "false"}};
-      m.slo_ttft[met] = counter("skein_slo_ttft_total",
-                                "Requests with slo_ttft_ms, by whether it was met.", label);
-      m.slo_tpot[met] = counter("skein_slo_tpot_total",
-                                "Requests with slo_tpot_ms, by whether it was met.", label);
-    }
     models_.emplace(entry.name(), std::move(m));
   }
 }
@@ -277,18 +346,33 @@ void Metrics::Observe(const ModelEntry& model, const RequestRecord& record) {
     m.split_queue->Observe(queue);
     if (t.finished_us != 0) m.inference->Observe(Seconds(t.finished_us - t.first_scheduled_us));
   }
+  // What is read is there with the end.
+  const TimeUs answered_us = t.first_token_us != 0 ? t.first_token_us : t.finished_us;
+  if (record.slo_ttft_us && answered_us != 0) {
+    CountSlo(slo_ttft_, model, record.route_class, *record.slo_ttft_us,
+             answered_us - t.arrival_us <= *record.slo_ttft_us);
+  }
   if (t.first_token_us == 0) return;
   const TimeUs ttft_us = t.first_token_us - t.arrival_us;
   m.ttft->Observe(Seconds(ttft_us));
   m.prefill->Observe(Seconds(t.first_token_us - t.first_scheduled_us));
-  if (record.slo_ttft_us) m.slo_ttft[ttft_us <= *record.slo_ttft_us ? 1 : 0]->Increment();
   if (t.finished_us == 0) return;
   const TimeUs decode_us = t.finished_us - t.first_token_us;
   if (!record.one_shot) m.decode->Observe(Seconds(decode_us));
   if (record.slo_tpot_us && record.generation_tokens > 1) {
-    const bool met = decode_us <= *record.slo_tpot_us * (record.generation_tokens - 1);
-    m.slo_tpot[met ? 1 : 0]->Increment();
+    CountSlo(slo_tpot_, model, record.route_class, *record.slo_tpot_us,
+             decode_us <= *record.slo_tpot_us * (record.generation_tokens - 1));
   }
+}
+
+void Metrics::CountSlo(prometheus::Family<prometheus::Counter>* family, const ModelEntry& model,
+                       RouteClass route_class, TimeUs slo_us, bool met) {
+  family
+      ->Add({{"model_name", model.name()},
+             {"class", NameOf(route_class)},
+             {"slo_le", SloLabel(slo_us)},
+             {"met", met ? "true" : "false"}})
+      .Increment();
 }
 
 std::string Metrics::Render(const ModelRegistry& models) const {

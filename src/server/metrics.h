@@ -1,6 +1,7 @@
 #pragma once
 
 #include <prometheus/counter.h>
+#include <prometheus/family.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
@@ -11,6 +12,7 @@
 
 #include "server/generation_session.h"
 #include "server/model_registry.h"
+#include "server/scheduling_defaults.h"
 #include "skein/engine.h"
 
 namespace skein {
@@ -26,6 +28,7 @@ class Metrics {
     TimeUs tokenize_us = 0;
     RequestTimes times;
     bool one_shot = false;  // a budget of at most one token
+    RouteClass route_class = RouteClass::kOther;
     std::optional<TimeUs> slo_ttft_us;
     std::optional<TimeUs> slo_tpot_us;
   };
@@ -59,11 +62,16 @@ class Metrics {
     prometheus::Histogram* e2e_oneshot;
     prometheus::Histogram* e2e_decode;
     std::map<FinishReason, prometheus::Counter*> finished;
-    prometheus::Counter* slo_ttft[2];  // [met]
-    prometheus::Counter* slo_tpot[2];
   };
 
+  // Counts a request with the deadline `slo_us`.
+  void CountSlo(prometheus::Family<prometheus::Counter>* family, const ModelEntry& model,
+                RouteClass route_class, TimeUs slo_us, bool met);
+
   prometheus::Registry registry_;
+  // By class of route, deadline and whether it was met.
+  prometheus::Family<prometheus::Counter>* slo_ttft_;
+  prometheus::Family<prometheus::Counter>* slo_tpot_;
   std::map<std::string, PerModel> models_;  // by name
 };
 

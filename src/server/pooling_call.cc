@@ -89,6 +89,7 @@ void FinishPooling(const ServerContext& context, PoolingCall call,
   ReadSession::Spec spec;
   spec.model = call.model;
   spec.metrics = context.metrics;
+  spec.route_class = context.route_class;
   spec.responder = std::move(responder);
   spec.tokenize_us = call.tokenize_us;
   for (ReadInput& input : call.inputs.inputs) {

@@ -18,6 +18,7 @@ constexpr size_t kOutputsPerTurn = 256;  // as in generation_call.cc
 ReadSession::ReadSession(Spec spec)
     : model_(spec.model),
       metrics_(spec.metrics),
+      route_class_(spec.route_class),
       responder_(std::move(spec.responder)),
       tokenize_us_(spec.tokenize_us),
       answer_(std::move(spec.answer)),
@@ -97,6 +98,7 @@ void ReadSession::OnOutput(RequestOutput output) {
                               .tokenize_us = tokenize_us_ / static_cast<TimeUs>(parts_.size()),
                               .times = output.times,
                               .one_shot = true,
+                              .route_class = route_class_,
                               .slo_ttft_us = part.slo_ttft_us,
                               .slo_tpot_us = std::nullopt});
 }
@@ -165,6 +167,7 @@ void StartReads(const ServerContext& context, const ModelEntry* model,
   ReadSession::Spec spec;
   spec.model = model;
   spec.metrics = context.metrics;
+  spec.route_class = context.route_class;
   spec.responder = std::move(responder);
   spec.requests = std::move(requests);
   spec.tokenize_us = MonotonicClock().NowUs() - tokenize_begin_us;

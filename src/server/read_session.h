@@ -42,6 +42,7 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   struct Spec {
     const ModelEntry* model = nullptr;
     Metrics* metrics = nullptr;
+    RouteClass route_class = RouteClass::kOther;
     std::shared_ptr<Responder> responder;
     // At least one, none of which generates. All have the same group.parent_prefix_len.
     std::vector<Request> requests;
@@ -76,6 +77,7 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
 
   const ModelEntry* model_;
   Metrics* metrics_;
+  RouteClass route_class_;
   std::shared_ptr<Responder> responder_;
   TimeUs tokenize_us_;
   std::function<Result<Json>(const ReadResults&)> answer_;

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "server/scheduling_fields.h"
+
 namespace skein {
 namespace {
 
@@ -104,7 +106,7 @@ Status ReadTools(FieldReader* reader, Json* variables) {
 
 }  // namespace
 
-Result<Json> ParseBody(const HttpRequest& request) {
+Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request) {
   std::string why;
   std::optional<Json> body = ParseJson(request.body, &why);
   if (!body) {
@@ -113,6 +115,11 @@ Result<Json> ParseBody(const HttpRequest& request) {
   if (!body->is_object()) {
     return Status(StatusCode::kInvalidArgument, "the body must be a JSON object");
   }
+  const ApiKey* key = FindApiKey(context.config->api_keys, request);
+  const auto route = context.config->route_defaults.find(context.route_class);
+  AddSchedulingDefaults(key != nullptr ? &key->defaults : nullptr,
+                        route != context.config->route_defaults.end() ? &route->second : nullptr,
+                        &*body);
   return *std::move(body);
 }
 

@@ -7,11 +7,13 @@
 #include "server/http_message.h"
 #include "server/json.h"
 #include "server/model_registry.h"
+#include "server/router.h"
 
 namespace skein {
 
-// The request's JSON object; kInvalidArgument if the body is something else.
-Result<Json> ParseBody(const HttpRequest& request);
+// The request's JSON object, with the scheduling fields that it lacks as its key's and its route's
+// defaults have them; kInvalidArgument if the body is something else.
+Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request);
 
 // The model that `model` names; kNotFound (param "model") if there is none. Where one model is
 // served, the field may be absent.

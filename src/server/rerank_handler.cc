@@ -67,7 +67,7 @@ RankFormat ReadFormat(FieldReader* reader, const ModelEntry& model, bool return_
 
 Status StartRerank(const ServerContext& context, const HttpRequest& request,
                    std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   PairTask task;
@@ -107,7 +107,7 @@ Status StartRerank(const ServerContext& context, const HttpRequest& request,
 
 void AddRerankRoutes(Router* router) {
   for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank"}) {
-    router->AddWork("POST", path, Starting(&StartRerank));
+    router->AddWork("POST", path, Starting(&StartRerank), RouteClass::kRank);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "server/http_message.h"
 #include "server/metrics.h"
 #include "server/model_registry.h"
+#include "server/scheduling_defaults.h"
 #include "server/server_config.h"
 
 namespace skein {
@@ -20,6 +21,7 @@ struct ServerContext {
   Metrics* metrics = nullptr;
   bool serving = true;                    // false while models load and while the server drains
   std::function<uint64_t()> random_seed;  // for requests that name none
+  RouteClass route_class = RouteClass::kOther;  // of the request's route
 };
 
 using Handler =
@@ -33,13 +35,15 @@ struct Route {
   // kOpen needs neither and runs at once.
   enum class Kind { kWork, kOpen } kind = Kind::kWork;
   Handler handler;
+  RouteClass route_class = RouteClass::kOther;
 };
 
 // Finds the route of a request. Immutable after the last Add.
 class Router {
  public:
   void Add(Route route);
-  void AddWork(std::string method, std::string path, Handler handler);
+  void AddWork(std::string method, std::string path, Handler handler,
+               RouteClass route_class = RouteClass::kOther);
   void AddOpen(std::string method, std::string path, Handler handler);
 
   // Null if there is none; *allowed_methods then lists those that the path knows (empty: no such

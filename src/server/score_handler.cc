@@ -117,7 +117,7 @@ Status StartItems(const ServerContext& context, const ModelEntry* model, FieldRe
 
 Status StartScore(const ServerContext& context, const HttpRequest& request,
                   std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   if (reader.Has("items") || reader.Has("label_token_ids")) {
@@ -129,7 +129,7 @@ Status StartScore(const ServerContext& context, const HttpRequest& request,
 
 Status StartGenerativeScoring(const ServerContext& context, const HttpRequest& request,
                               std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   return StartItems(context, model, &reader, /*softmax_default=*/true, /*as_list=*/true,
@@ -139,9 +139,10 @@ Status StartGenerativeScoring(const ServerContext& context, const HttpRequest& r
 }  // namespace
 
 void AddScoreRoutes(Router* router) {
-  router->AddWork("POST", "/v1/score", Starting(&StartScore));
-  router->AddWork("POST", "/score", Starting(&StartScore));
-  router->AddWork("POST", "/generative_scoring", Starting(&StartGenerativeScoring));
+  router->AddWork("POST", "/v1/score", Starting(&StartScore), RouteClass::kRank);
+  router->AddWork("POST", "/score", Starting(&StartScore), RouteClass::kRank);
+  router->AddWork("POST", "/generative_scoring", Starting(&StartGenerativeScoring),
+                  RouteClass::kRank);
 }
 
 }  // namespace skein

@@ -5,14 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "server/scheduling_defaults.h"
+
 namespace skein {
 
 // Everything that can be set about the server itself; models are in model_registry.h.
 struct ServerConfig {
   std::string host = "127.0.0.1";  // an address, or a name that resolves to one
   uint16_t port = 8000;            // 0: any free port
-  std::string api_key;             // empty: any caller may
-  std::string ssl_certfile;        // PEM; set together with ssl_keyfile for TLS
+  // Who may ask for work. Empty: any caller.
+  std::vector<ApiKey> api_keys;
+  RouteDefaults route_defaults;  // of scheduling fields; a key's own go first
+  std::string ssl_certfile;      // PEM; set together with ssl_keyfile for TLS
   std::string ssl_keyfile;
   std::vector<std::string> allowed_origins = {"*"};  // CORS; "*" allows all, empty none
 

@@ -145,7 +145,7 @@ Json AnswerJson(const DecisionQuestion& question, const ReadValues& read,
 
 Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
                       std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   DecisionTask task;
@@ -189,7 +189,7 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
 }  // namespace
 
 void AddSystemOneRoute(Router* router) {
-  router->AddWork("POST", "/v1/systemone", Starting(&StartSystemOne));
+  router->AddWork("POST", "/v1/systemone", Starting(&StartSystemOne), RouteClass::kDecide);
 }
 
 }  // namespace skein

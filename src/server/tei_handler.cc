@@ -18,7 +18,7 @@ namespace {
 
 Status StartEmbed(const ServerContext& context, const HttpRequest& request,
                   std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
   InputOptions options = ReadInputOptions(&reader, *call.model);
@@ -109,7 +109,7 @@ Json Ranked(const ModelTraits& traits, const std::vector<float>& scores) {
 
 Status StartPredict(const ServerContext& context, const HttpRequest& request,
                     std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginClassification(context, &reader));
   const InputOptions options = ReadInputOptions(&reader, *call.model);
@@ -136,7 +136,7 @@ Status StartPredict(const ServerContext& context, const HttpRequest& request,
 
 Status StartSimilarity(const ServerContext& context, const HttpRequest& request,
                        std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
   const ModelEntry& model = *call.model;
@@ -187,9 +187,9 @@ Status StartSimilarity(const ServerContext& context, const HttpRequest& request,
 }  // namespace
 
 void AddTeiRoutes(Router* router) {
-  router->AddWork("POST", "/embed", Starting(&StartEmbed));
-  router->AddWork("POST", "/predict", Starting(&StartPredict));
-  router->AddWork("POST", "/similarity", Starting(&StartSimilarity));
+  router->AddWork("POST", "/embed", Starting(&StartEmbed), RouteClass::kEmbed);
+  router->AddWork("POST", "/predict", Starting(&StartPredict), RouteClass::kEmbed);
+  router->AddWork("POST", "/similarity", Starting(&StartSimilarity), RouteClass::kEmbed);
 }
 
 }  // namespace skein

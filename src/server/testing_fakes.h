@@ -171,6 +171,7 @@ class FakeEngine final : public Engine {
     stats.generation_tokens = num_tokens_;
     stats.iteration_tokens[1] = 3;
     stats.iteration_tokens_sum = 12;
+    stats.ttft_error_alone.counts[18] = 2;  // in (0.75, 1]
     return stats;
   }
 

@@ -10,7 +10,7 @@ namespace {
 
 // `prompt` or `messages` -> {count, max_model_len, tokens, token_strs?}.
 Result<Json> Tokenize(const ServerContext& context, const HttpRequest& request) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   const bool is_chat = reader.Has("messages");
@@ -43,7 +43,7 @@ Result<Json> Tokenize(const ServerContext& context, const HttpRequest& request) 
 
 // `tokens` -> {prompt}.
 Result<Json> Detokenize(const ServerContext& context, const HttpRequest& request) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(request));
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   if (!reader.Has("tokens")) reader.Refuse("tokens", "tokens must be given");

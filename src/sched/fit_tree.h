@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "sched/sequence.h"
+
+namespace skein {
+
+// Sequences in the order of their keys, each with a weight: who is first, and who is the next after
+// another whose weight fits. A treap in which each node knows the least weight below it, so every
+// operation is O(log size) expected. Its shape depends on the history of calls alone, what it
+// answers on its contents alone. Not thread-safe.
+class FitTree {
+ public:
+  FitTree();
+  ~FitTree();
+  FitTree(const FitTree&) = delete;
+  FitTree& operator=(const FitTree&) = delete;
+
+  // False, and nothing changes, where the key is there already.
+  bool Insert(const SequenceKey& key, int32_t weight, Sequence* sequence);
+  // Whether it was there.
+  bool Erase(const SequenceKey& key);
+  bool Contains(const SequenceKey& key) const;
+
+  // Null: there is none.
+  Sequence* First() const;
+  // The first one behind `after` (null: of all) whose weight is at most `max_weight`.
+  Sequence* NextFitting(const SequenceKey* after, int32_t max_weight) const;
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+ private:
+  struct Node;
+  using NodePtr = std::unique_ptr<Node>;
+
+  static void Update(Node* node);
+  // Divides `node` into keys below `key` and the others.
+  static void Split(NodePtr node, const SequenceKey& key, NodePtr* below, NodePtr* rest);
+  // REQUIRES: every key of `a` is below every key of `b`.
+  static NodePtr Merge(NodePtr a, NodePtr b);
+  static void InsertInto(NodePtr* place, NodePtr node);
+  static bool EraseFrom(NodePtr* place, const SequenceKey& key);
+  static Sequence* Fitting(const Node* node, const SequenceKey* after, int32_t max_weight);
+
+  NodePtr root_;
+  size_t size_ = 0;
+  uint64_t num_inserted_ = 0;
+};
+
+}  // namespace skein

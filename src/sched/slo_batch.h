@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "sched/cost_model.h"
+
+namespace skein {
+
+// SLO-aware batching (FlowPrefill, Algorithm 1), from the view of one candidate. The batch has a
+// head H, its most urgent request, and N tokens so far; a further request of n tokens joins if
+//
+//   T > L(N + n)   and   N + n < G
+//
+// T is the time until H's deadline, G the token budget, and L(N) what the cost model predicts for
+// H's own work and, beside it, for the N - n_H other tokens counted as one further prompt: what
+// they are made of is not asked, so L depends on their number alone and grows with it.
+struct SloBatch {
+  CostFit fit;
+  double left_us = 0;        // T
+  int64_t token_budget = 0;  // G
+  StepWork head;
+  int64_t num_head_tokens = 0;
+
+  // L of H and so many other tokens.
+  double PredictUs(int64_t num_other_tokens) const;
+  // The most tokens that a further request may have beside H and `num_other_tokens` others; below 1
+  // where none may join. O(log G).
+  int64_t MaxTokens(int64_t num_other_tokens) const;
+};
+
+}  // namespace skein

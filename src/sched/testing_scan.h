@@ -1,0 +1,165 @@
+#pragma once
+
+// Orders of waiting requests against the papers' literal scans of the queue: prompts made of
+// blocks, the prefix cache by its definition, and a random load.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "sched/scheduler.h"
+
+namespace skein::testing {
+
+// A prompt whose blocks are letters, and `tail` further tokens.
+struct Letters {
+  std::string blocks;
+  int32_t tail = 0;
+
+  int32_t length() const { return static_cast<int32_t>(blocks.size()) * kBlockTokens + tail; }
+};
+
+inline Request MakeRequest(const Letters& letters) {
+  Request request;
+  for (const char letter : letters.blocks) {
+    request.prompt.insert(request.prompt.end(), kBlockTokens, letter);
+  }
+  request.prompt.insert(request.prompt.end(), letters.tail, 1);
+  request.generate().max_tokens = 1;
+  return request;
+}
+
+inline std::string Repeated(int count, char letter) { return std::string(count, letter); }
+
+// Steps the scheduler; the requests of the step, none when there was nothing to do.
+inline std::vector<RequestId> Step(Scheduler* scheduler, TimeUs* now_us, TimeUs duration_us) {
+  const StepPlan* plan = scheduler->Plan(*now_us);
+  scheduler->CheckIntegrity();
+  *now_us += duration_us;
+  std::vector<RequestId> ids;
+  if (plan == nullptr) return ids;
+  const auto* oneshot = std::get_if<OneShotPlan>(plan);
+  const auto& rows = oneshot != nullptr ? oneshot->rows : std::get<MixedPlan>(*plan).prefills;
+  StepResults results;
+  for (const PlanRow& row : rows) {
+    ids.push_back(RequestOf(row.sequence));
+    results.draws.resize(results.draws.size() + row.draws.size());
+  }
+  scheduler->Complete(&results, *now_us);
+  scheduler->TakeOutputs();
+  scheduler->CheckIntegrity();
+  return ids;
+}
+
+// The prefix cache by its definition: what was released last is evicted last, and of one sequence
+// the last block first. Blocks are named by all letters up to their end.
+class ReferenceCache {
+ public:
+  explicit ReferenceCache(size_t num_blocks) : num_blocks_(num_blocks) {}
+
+  int32_t NumCached(const Letters& letters) const {
+    const int32_t most = (letters.length() - 1) / kBlockTokens;
+    int32_t count = 0;
+    while (count < most && Find(letters.blocks.substr(0, count + 1)) != cached_.end()) ++count;
+    return count;
+  }
+
+  void Run(const Letters& letters) {
+    const int32_t num_cached = NumCached(letters);
+    for (int32_t i = 1; i <= num_cached; ++i) cached_.erase(Find(letters.blocks.substr(0, i)));
+    const auto num_held = static_cast<size_t>(BlocksFor(letters.length()));
+    while (cached_.size() + num_held > num_blocks_) cached_.pop_front();
+    for (size_t i = letters.blocks.size(); i > 0; --i) {
+      const auto found = Find(letters.blocks.substr(0, i));
+      if (found != cached_.end()) cached_.erase(found);
+      cached_.push_back(letters.blocks.substr(0, i));
+    }
+  }
+
+ private:
+  std::list<std::string>::const_iterator Find(const std::string& block) const {
+    return std::ranges::find(cached_, block);
+  }
+
+  size_t num_blocks_;
+  std::list<std::string> cached_;  // the next to be evicted first
+};
+
+struct Waiting {
+  Letters letters;
+  TimeUs arrival_us = 0;
+  TimeUs slo_us = 0;  // 0: none
+  int32_t priority = 0;
+};
+
+// The whole queue, each scored: the least first, of equal ones the earliest.
+template <typename Score>
+std::vector<RequestId> Scan(const std::map<RequestId, Waiting>& waiting, const Score& score) {
+  std::vector<RequestId> order;
+  for (const auto& [id, request] : waiting) order.push_back(id);
+  std::ranges::stable_sort(order, {}, [&](RequestId id) { return score(waiting.at(id)); });
+  return order;
+}
+
+inline Letters RandomLetters(Random* random) {
+  Letters letters;
+  const int64_t length = random->Between(0, 8);
+  while (std::ssize(letters.blocks) < length) {
+    letters.blocks += static_cast<char>('a' + random->Between(0, random->OneIn(4) ? 3 : 0));
+  }
+  letters.tail = static_cast<int32_t>(random->Between(letters.blocks.empty() ? 1 : 0, 31));
+  return letters;
+}
+
+// Runs a random load of requests `make(random)`, one per step, and compares each choice with the
+// scan under `score(waiting, cache, now)`. The time of a step is
+// `duration(letters, cached blocks, random)`.
+template <typename Make, typename Score, typename Duration>
+void CompareWithScan(const EngineConfig& config, uint64_t seed, const Make& make,
+                     const Score& score, const Duration& duration) {
+  SCOPED_TRACE(seed);
+  Random random(seed);
+  Scheduler scheduler(MakeSchedulerConfig(config).value());
+  ReferenceCache cache(config.num_kv_blocks);
+  std::map<RequestId, Waiting> waiting;
+  TimeUs now_us = random.Between(0, 1'000'000'000);
+  RequestId next_id = 0;
+  int32_t num_hits = 0;
+  for (int round = 0; round < 1500; ++round) {
+    for (int64_t i = random.Between(0, waiting.size() < 30 ? 3 : 1); i > 0; --i) {
+      Waiting one = make(&random);
+      one.arrival_us = now_us;
+      Request request = MakeRequest(one.letters);
+      request.priority = one.priority;
+      if (one.slo_us > 0) request.slo_ttft_us = one.slo_us;
+      waiting[next_id] = one;
+      scheduler.Arrive(next_id++, std::move(request), now_us);
+      if (random.OneIn(2)) now_us += random.Between(0, 2000);
+    }
+    if (random.OneIn(8) && !waiting.empty()) {
+      const auto victim = std::next(waiting.begin(), random.Between(0, std::ssize(waiting) - 1));
+      scheduler.Cancel(victim->first, now_us);
+      waiting.erase(victim);
+    }
+    if (waiting.empty()) continue;
+    const RequestId expected =
+        Scan(waiting, [&](const Waiting& request) { return score(request, cache, now_us); })[0];
+    const Letters letters = waiting[expected].letters;
+    const int32_t num_cached = cache.NumCached(letters);
+    num_hits += num_cached > 0;
+    const std::vector<RequestId> step =
+        Step(&scheduler, &now_us, duration(letters, num_cached, &random));
+    ASSERT_THAT(step, ::testing::ElementsAre(expected)) << "round " << round;
+    cache.Run(letters);
+    waiting.erase(expected);
+  }
+  EXPECT_GT(num_hits, 300);
+}
+
+}  // namespace skein::testing

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "server/http_message.h"
+
+namespace skein {
+
+// What routes are for: each class may have scheduling fields of its own, and SLO attainment is told
+// by it.
+enum class RouteClass {
+  kOther,     // no work for the engine
+  kGenerate,  // completions, chat
+  kDecide,    // decisions, systemone
+  kRank,      // score, rerank
+  kEmbed,     // embeddings, pooling, classes
+};
+const char* NameOf(RouteClass route_class);
+
+// Scheduling fields of requests that do not have them (scheduling_fields.h).
+struct SchedulingDefaults {
+  std::optional<double> slo_ttft_ms;
+  std::optional<double> slo_tpot_ms;
+  std::optional<int32_t> priority;
+  bool operator==(const SchedulingDefaults&) const = default;
+};
+using RouteDefaults = std::map<RouteClass, SchedulingDefaults>;
+
+// One who may ask for work, and how the requests with that key are scheduled.
+struct ApiKey {
+  std::string key;  // not empty
+  SchedulingDefaults defaults;
+};
+
+// Reads "decide:ttft=250,tpot=50,priority=-1", one text per class (generate, decide, rank, embed),
+// each value at most once: milliseconds above 0 and at most a day, an integer. Errors name the
+// text.
+Result<RouteDefaults> ParseRouteDefaults(const std::vector<std::string>& texts);
+
+// Reads [{"key": "...", "slo_ttft_ms": 250, "slo_tpot_ms": 50, "priority": -1}, ...]; all but the
+// key may be left out. Errors name the entry's number and the member, never a key.
+Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json);
+
+// The entry whose key the request's Authorization header carries, or null. Takes equally long
+// wherever a key differs.
+const ApiKey* FindApiKey(const std::vector<ApiKey>& keys, const HttpRequest& request);
+
+}  // namespace skein
