@@ -26,7 +26,9 @@ TOP = 5
 
 LLAMA, MISTRAL = "LlamaForCausalLM", "MistralForCausalLM"
 QWEN2, QWEN3 = "Qwen2ForCausalLM", "Qwen3ForCausalLM"
-CONFIGS = {LLAMA: transformers.LlamaConfig, MISTRAL: transformers.MistralConfig,
+QWEN3_MOE = "Qwen3MoeForCausalLM"
+CONFIGS = {QWEN3_MOE: transformers.Qwen3MoeConfig,
+           LLAMA: transformers.LlamaConfig, MISTRAL: transformers.MistralConfig,
            QWEN2: transformers.Qwen2Config, QWEN3: transformers.Qwen3Config}
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 
@@ -73,6 +75,18 @@ MODELS = [
     ("qwen3", QWEN3, dict(head_dim=32), {"rope_type": "default", "rope_theta": 1000000.0}, {}),
     ("qwen3-bf16", QWEN3, dict(tie_word_embeddings=True, head_dim=32),
      {"rope_type": "default", "rope_theta": 1000000.0}, dict(old=True, dtype=BF16, eos=[2, 5])),
+    ("qwen3-moe", QWEN3_MOE,
+     dict(head_dim=16, num_hidden_layers=3, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=24,
+          norm_topk_prob=True, mlp_only_layers=[1]),
+     {"rope_type": "default", "rope_theta": 1000000.0}, dict(old=True)),
+    # Every expert for every token: no rounding decides between two.
+    ("qwen3-moe-bf16", QWEN3_MOE,
+     dict(head_dim=16, num_experts=4, num_experts_per_tok=4, moe_intermediate_size=40, decoder_sparse_step=2,
+          tie_word_embeddings=True),
+     {"rope_type": "default", "rope_theta": 10000.0}, dict(dtype=BF16)),
+    ("qwen3-moe-plain", QWEN3_MOE,
+     dict(head_dim=16, num_experts=5, num_experts_per_tok=1, moe_intermediate_size=32, norm_topk_prob=False),
+     {"rope_type": "default", "rope_theta": 10000.0}, {}),
 ]
 
 # name, class, config members: models without a language model's head, in float32.
@@ -171,7 +185,7 @@ def randomize(model, generator):
             noise = 3 * noise / hidden**0.5
         else:
             gain = 1.6 if "q_proj" in name or "k_proj" in name else 1.0
-            noise = gain * noise / weight.shape[1]**0.5
+            noise = gain * noise / weight.shape[-1]**0.5
         # What bfloat16 and float16 both hold, so that neither file loses anything.
         short = noise.to(BF16).to(F16)
         short[short.abs() < 2**-10] = 0
@@ -191,6 +205,8 @@ def write_config(path, config, rope, options):
         written["rope_theta"] = rope["rope_theta"]
         written["rope_scaling"] = None if rope["rope_type"] == "default" else scaling
         written["torch_dtype"] = written.pop("dtype")
+        if "num_local_experts" in written:
+            written["num_experts"] = written.pop("num_local_experts")
         written["transformers_version"] = "4.51.0"
     else:
         assert written["rope_parameters"] == rope, written
@@ -199,7 +215,7 @@ def write_config(path, config, rope, options):
 
 def load_double(folder, cls=AutoModelForCausalLM):
     model = cls.from_pretrained(folder, dtype="auto",
-                                attn_implementation="eager").eval().double()
+                                attn_implementation="eager", experts_implementation="eager").eval().double()
     body = getattr(model, "model", model)
     with float32_means_float64():
         body.rotary_emb = type(body.rotary_emb)(config=model.config)

@@ -29,7 +29,7 @@ struct EngineConfig {
   std::string preset = "prelude";
   // Of the preset's choices, where not empty, these instead.
   std::string execution;  // of the model's operators: "plain" or "hybrid"
-  std::string retention;  // of keys and values of OneShot requests: "all", "prefix" or "none"
+  std::string retention;  // of OneShot requests' keys and values: "all", "prefix", "value", "none"
   // Of waiting work: "fcfs", "fair", "srjf", "srjf-calibrated", "edf", "d-edf", "s-edf", "lpm" or
   // "dfs-weight".
   std::string order;

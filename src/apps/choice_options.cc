@@ -31,6 +31,13 @@ void AddDecodeSetOptions(CLI::App* app, EngineConfig* config) {
 }  // namespace
 
 void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
+  app->add_option("--execution", config->execution,
+                  "How prompts are computed: plain, or hybrid (all but attention in chunks, in "
+                  "little memory); default: the preset's");
+  app->add_option("--retention", config->retention,
+                  "What is kept of the keys and values of requests of one pass: all, prefix (the "
+                  "part that fits), value (of it what other requests share) or none; default: the "
+                  "preset's");
   app->add_option("--order", config->order,
                   "Who goes first: fcfs, fair, srjf or srjf-calibrated (shortest remaining job), "
                   "edf, d-edf or s-edf (by deadline), lpm (longest cached prefix) or dfs-weight "

@@ -71,8 +71,6 @@ std::string NameOf(const std::string& model) {
 Result<EngineConfig> ChoicesOf(const ModelHostOptions& options) {
   EngineConfig config = options.choices;
   config.preset = options.scheduling;
-  config.execution = options.execution;
-  config.retention = options.retention;
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
   if (std::filesystem::exists(options.flock_table)) {
@@ -241,12 +239,6 @@ void AddSchedulingOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--flock-table", o->flock_table,
                   "What a learning --flock-stop knows: read from this file if there is one, "
                   "written there at the end (see skein policy show)");
-  app->add_option("--execution", o->execution,
-                  "How prompts are computed: plain, or hybrid (all but attention in chunks, in "
-                  "little memory); default: the preset's");
-  app->add_option("--retention", o->retention,
-                  "What is kept of the keys and values of requests of one pass: all, prefix (the "
-                  "part that fits) or none; default: the preset's");
   AddChoiceOptions(app, &o->choices);
 }
 

@@ -22,7 +22,7 @@ struct ModelHostOptions {
   std::string dtype = "auto";
   std::string quantization = "none";
   std::string scheduling = "prelude";    // a preset
-  EngineConfig choices;                  // what AddChoiceOptions sets, not the preset's
+  EngineConfig choices;                  // by AddChoiceOptions, not the preset's
   std::string flock_table;               // a file of what the stop rule learned; empty: none
   std::string chat_template;             // a file; empty: the model's own
   std::string rerank_template = "auto";  // or qwen3, none: SetRerankTemplate
@@ -37,9 +37,7 @@ struct ModelHostOptions {
   int32_t max_logprobs = 20;
   std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose
   KvStorage kv_storage = KvStorage::kPaged;
-  std::string memory;     // of everything beside the weights; empty: not limited
-  std::string execution;  // empty: the preset's, like `retention`
-  std::string retention;
+  std::string memory;  // of everything beside the weights; empty: not limited
   bool enable_prefix_caching = true;
   bool no_enable_prefix_caching = false;  // the other spelling; wins
   bool plain_attention = false;           // read shared prefixes once for each request

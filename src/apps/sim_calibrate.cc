@@ -151,6 +151,10 @@ Result<ModelShape> ShapeOf(const ModelConfig& config, const std::string& weight_
   shape.q_width = config.num_heads * config.head_dim;
   shape.kv_width = 2 * config.num_kv_heads * config.head_dim;
   shape.max_position = config.max_position;
+  shape.num_expert_layers = static_cast<int32_t>(std::ranges::count(config.has_experts, true));
+  shape.num_experts = config.num_experts;
+  shape.experts_per_token = config.experts_per_token;
+  shape.expert_size = config.expert_size;
   shape.weight_type = weight_type;
   return shape;
 }

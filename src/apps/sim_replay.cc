@@ -31,8 +31,8 @@ int64_t ActivationBytes(const ModelShape& shape, const EngineConfig& engine,
   const int64_t tokens =
       StepBoundsOf(memory.retention, engine.max_model_len, engine.max_num_batched_tokens)
           .max_tokens;
-  const int64_t wide = int64_t{shape.hidden_size} + shape.q_width + shape.kv_width +
-                       3 * int64_t{shape.intermediate_size};
+  const int64_t wide =
+      int64_t{shape.hidden_size} + shape.q_width + shape.kv_width + shape.mlp_width();
   const bool hybrid = memory.execution == Execution::kHybrid;
   const int64_t wide_tokens = hybrid ? std::min<int64_t>(tokens, kHybridChunkTokens) : tokens;
   const int64_t own_kv = memory.retention == Retention::kAll ? 0 : shape.kv_width;

@@ -79,8 +79,8 @@ EngineConfig RandomConfig(Random* random) {
   config.reads_whole_prompts =
       random->OneIn(3) && config.max_num_batched_tokens > config.max_num_seqs;
   if (random->OneIn(4)) config.max_prefix_wait_ms = 0;
-  const char* retentions[] = {"", "", "prefix", "none"};
-  config.retention = retentions[random->Between(0, 3)];
+  const char* retentions[] = {"", "", "prefix", "none", "value"};
+  config.retention = retentions[random->Between(0, 4)];
   if (!config.retention.empty() && random->OneIn(2)) {
     config.num_kv_blocks = static_cast<int32_t>(random->Between(1, 6));
   }

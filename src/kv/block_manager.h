@@ -22,6 +22,7 @@ class BlockManager {
   int32_t num_blocks() const { return pool_.num_blocks(); }
   int32_t num_referenced() const { return pool_.num_referenced(); }
   int32_t num_cached() const { return pool_.num_cached(); }
+  int32_t num_free() const { return pool_.num_free(); }
   // Blocks that Allocate can hand out, at the cost of the cache.
   int32_t num_available() const { return pool_.num_free() + pool_.num_cached(); }
   bool prefix_caching() const { return prefix_caching_; }

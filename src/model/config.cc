@@ -10,6 +10,7 @@
 #include "kernels/packed_weight.h"
 #include "model/config_fields.h"
 #include "model/encoder_config.h"
+#include "model/moe_config.h"
 #include "model/rope_config.h"
 #include "model/tensor_list.h"
 
@@ -29,6 +30,7 @@ constexpr ArchitectureName kArchitectures[] = {
     {"MistralForCausalLM", "mistral", Architecture::kMistral},
     {"Qwen2ForCausalLM", "qwen2", Architecture::kQwen2},
     {"Qwen3ForCausalLM", "qwen3", Architecture::kQwen3},
+    {"Qwen3MoeForCausalLM", "qwen3_moe", Architecture::kQwen3Moe},
     {"LlamaForSequenceClassification", "llama", Architecture::kLlama, Head::kClassifier},
     {"MistralForSequenceClassification", "mistral", Architecture::kMistral, Head::kClassifier},
     {"Qwen2ForSequenceClassification", "qwen2", Architecture::kQwen2, Head::kClassifier},
@@ -153,7 +155,7 @@ Status ReadVariants(const JsonObject& json, ModelConfig* config) {
     return json.Error("rms_norm_eps", "is " + std::to_string(*eps) + "; must be in (0, 1)");
   }
   config->rms_norm_eps = static_cast<float>(*eps);
-  // All four decoders leave the output matrix untied unless told otherwise.
+  // All decoders leave the output matrix untied unless told otherwise.
   SKEIN_ASSIGN_OR_RETURN(config->tie_embeddings, ReadFlag(json, "tie_word_embeddings", false));
   SKEIN_ASSIGN_OR_RETURN(const bool attention_bias, ReadFlag(json, "attention_bias", false));
   SKEIN_ASSIGN_OR_RETURN(const bool mlp_bias, ReadFlag(json, "mlp_bias", false));
@@ -168,6 +170,7 @@ Status ReadVariants(const JsonObject& json, ModelConfig* config) {
       config->qkv_bias = true;
       break;
     case Architecture::kQwen3:
+    case Architecture::kQwen3Moe:
       config->qkv_bias = config->o_bias = attention_bias;
       config->qk_norm = true;
       break;
@@ -191,10 +194,10 @@ Status CheckSlidingWindow(const JsonObject& json, const ModelConfig& config) {
   if (config.architecture != Architecture::kMistral) {
     SKEIN_ASSIGN_OR_RETURN(const bool use_window, ReadFlag(json, "use_sliding_window", false));
     SKEIN_ASSIGN_OR_RETURN(const auto full_layers, json.Int("max_window_layers"));
-    // Layers from max_window_layers on have the window (28 is both architectures' default).
-    if (!use_window || layer_types || full_layers.value_or(28) >= config.num_layers) {
-      return Status::Ok();
-    }
+    // Layers from max_window_layers on have the window (28 is both architectures' default), of a
+    // mixture of experts all.
+    const bool all_full = layer_types || full_layers.value_or(28) >= config.num_layers;
+    if (!use_window || (all_full && config.num_experts == 0)) return Status::Ok();
   } else if (!json.Contains("sliding_window")) {
     return json.Error("sliding_window", "is missing (null where there is none)");
   }
@@ -279,6 +282,9 @@ Result<ModelConfig> ReadConfig(const JsonObject& json) {
   }
   SKEIN_RETURN_IF_ERROR(ReadShape(json, &config));
   SKEIN_RETURN_IF_ERROR(ReadVariants(json, &config));
+  if (config.architecture == Architecture::kQwen3Moe) {
+    SKEIN_RETURN_IF_ERROR(ReadMoeConfig(json, &config));
+  }
   if (config.reward_mlp) {
     config.num_classes = 1;  // whatever labels the config states: its code has one output
   } else if (config.head == Head::kClassifier) {
@@ -344,6 +350,10 @@ int64_t ModelConfig::NumParameters() const {
 
 int32_t ModelConfig::intermediate_padded() const {
   return (intermediate_size + kPanelCols - 1) / kPanelCols * kPanelCols;
+}
+
+int32_t ModelConfig::expert_padded() const {
+  return (expert_size + kPanelCols - 1) / kPanelCols * kPanelCols;
 }
 
 int64_t ModelConfig::KvBytesPerToken(DType dtype) const {

@@ -17,6 +17,7 @@ enum class Architecture {
   kMistral,
   kQwen2,
   kQwen3,
+  kQwen3Moe,
   kBert,  // encoders
   kRoberta,
   kXlmRoberta,
@@ -53,6 +54,14 @@ struct ModelConfig {
   bool qk_norm = false;   // RMSNorm over each head of q and k, before rope
   RopeConfig rope;
 
+  // Mixture of experts: in place of the MLP of some layers a router chooses, for each token, some
+  // of many smaller ones.
+  int32_t num_experts = 0;  // 0: there are none
+  int32_t experts_per_token = 0;
+  int32_t expert_size = 0;           // intermediate size of each
+  bool norm_expert_weights = false;  // the chosen ones' weights add up to 1
+  std::vector<bool> has_experts;     // by layer; empty: none has
+
   // Encoders: every token sees every other, LayerNorm follows each residual addition, positions
   // and segments are learned.
   float layer_norm_eps = 0;
@@ -66,6 +75,8 @@ struct ModelConfig {
 
   // intermediate_size rounded up to whole weight panels (kernels/packed_weight.h).
   int32_t intermediate_padded() const;
+  int32_t expert_padded() const;  // the same of expert_size
+  bool HasExperts(int32_t layer) const { return num_experts > 0 && has_experts[layer]; }
   bool is_encoder() const { return architecture >= Architecture::kBert; }
   std::string ArchitectureName() const;  // with its head: "BertForSequenceClassification"
   int64_t NumParameters() const;

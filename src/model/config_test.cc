@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "testing/shared.h"
 
@@ -42,6 +44,19 @@ class ConfigTest : public ::testing::Test {
     Result<ModelConfig> result = Load(config);
     EXPECT_TRUE(result.ok()) << result.status().message();
     return result.ok() ? *result : ModelConfig();
+  }
+
+  struct Refusal {
+    std::string config;
+    StatusCode code;
+    std::string param;
+  };
+  void ExpectRefused(const std::vector<Refusal>& refusals) {
+    for (const Refusal& r : refusals) {
+      const Status status = Load(r.config).status();
+      EXPECT_EQ(status.code(), r.code) << r.param << ": " << status.message();
+      EXPECT_EQ(status.param(), r.param) << status.message();
+    }
   }
 
   std::filesystem::path dir_;
@@ -77,6 +92,17 @@ constexpr char kQwen3[] = R"({"architectures": ["Qwen3ForCausalLM"], "attention_
   "num_hidden_layers": 28, "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null,
   "rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": true,
   "torch_dtype": "bfloat16", "use_sliding_window": false, "vocab_size": 151936})";
+
+constexpr char kQwen3Moe[] = R"({"architectures": ["Qwen3MoeForCausalLM"], "attention_bias": false,
+  "bos_token_id": 151643, "decoder_sparse_step": 1, "eos_token_id": 151645, "head_dim": 128,
+  "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 6144,
+  "max_position_embeddings": 40960, "max_window_layers": 48, "mlp_only_layers": [],
+  "model_type": "qwen3_moe", "moe_intermediate_size": 768, "norm_topk_prob": true,
+  "num_attention_heads": 32, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48,
+  "num_key_value_heads": 4, "output_router_logits": false, "rms_norm_eps": 1e-06,
+  "rope_scaling": null, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001,
+  "sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+  "use_sliding_window": false, "vocab_size": 151936})";
 
 // `text` with the first occurrence of `from` (which must be there) replaced.
 std::string Edit(std::string text, const std::string& from, const std::string& to) {
@@ -133,6 +159,28 @@ TEST_F(ConfigTest, Qwen3) {
   EXPECT_EQ(Good(Edit(kQwen3, R"("head_dim": 128, )", "")).head_dim, 128);  // not 1024 / 16
   const ModelConfig biased = Good(Edit(kQwen3, R"(n_bias": false)", R"(n_bias": true)"));
   EXPECT_TRUE(biased.qkv_bias && biased.o_bias);
+}
+
+TEST_F(ConfigTest, Qwen3Moe) {
+  const ModelConfig c = Good(kQwen3Moe);
+  EXPECT_EQ(c.architecture, Architecture::kQwen3Moe);
+  EXPECT_EQ(c.ArchitectureName(), "Qwen3MoeForCausalLM");
+  EXPECT_TRUE(c.qk_norm);
+  EXPECT_EQ(c.num_experts, 128);
+  EXPECT_EQ(c.experts_per_token, 8);
+  EXPECT_EQ(c.expert_size, 768);
+  EXPECT_TRUE(c.norm_expert_weights);
+  EXPECT_EQ(std::ranges::count(c.has_experts, true), 48);
+  EXPECT_EQ(Good(Edit(kQwen3Moe, R"("num_experts")", R"("num_local_experts")")).num_experts, 128);
+  EXPECT_EQ(Good(Edit(kQwen3Moe, R"("head_dim": 128,)", "")).head_dim, 2048 / 32);
+  EXPECT_FALSE(Good(Edit(kQwen3Moe, R"("norm_topk_prob": true,)", "")).norm_expert_weights);
+
+  const std::string sparse = Edit(kQwen3Moe, "sparse_step\": 1", "sparse_step\": 3");
+  const ModelConfig mixed = Good(Edit(sparse, "layers\": []", "layers\": [5, 6]"));
+  EXPECT_FALSE(mixed.HasExperts(0));
+  EXPECT_TRUE(mixed.HasExperts(2));
+  EXPECT_FALSE(mixed.HasExperts(5));
+  EXPECT_EQ(std::ranges::count(mixed.has_experts, true), 15);
 }
 
 TEST_F(ConfigTest, Stories260K) {
@@ -223,13 +271,8 @@ TEST_F(ConfigTest, SlidingWindows) {
 // Every kind of refusal: what is changed, the code, the field that the error names.
 TEST_F(ConfigTest, Refusals) {
   using Code = StatusCode;
-  struct Case {
-    std::string config;
-    Code code;
-    std::string param;
-  };
-  const Case cases[] = {
-      {Edit(kQwen3, "Qwen3For", "Qwen3MoeFor"), Code::kUnsupported, "architectures"},
+  ExpectRefused({
+      {Edit(kQwen3, "Qwen3For", "Qwen3NextFor"), Code::kUnsupported, "architectures"},
       {Edit(kQwen3, R"(["Qwen3ForCausalLM"])", "[]"), Code::kInvalidArgument, "architectures"},
       {Edit(kQwen3, R"("qwen3")", R"("gemma")"), Code::kInvalidArgument, "model_type"},
       {Edit(kQwen3, "silu", "gelu"), Code::kUnsupported, "hidden_act"},
@@ -275,12 +318,25 @@ TEST_F(ConfigTest, Refusals) {
       {"[1]", Code::kInvalidArgument, ""},
       {"{\"a\": ", Code::kInvalidArgument, ""},
       {"", Code::kInvalidArgument, ""},
-  };
-  for (const Case& c : cases) {
-    const Status status = Load(c.config).status();
-    EXPECT_EQ(status.code(), c.code) << c.param << ": " << status.message();
-    EXPECT_EQ(status.param(), c.param) << status.message();
-  }
+  });
+}
+
+TEST_F(ConfigTest, RefusalsOfMixtures) {
+  using Code = StatusCode;
+  ExpectRefused({
+      {Edit(kQwen3Moe, R"("num_experts": 128, )", ""), Code::kInvalidArgument, "num_experts"},
+      {Edit(kQwen3Moe, R"(per_tok": 8)", R"(per_tok": 129)"), Code::kInvalidArgument,
+       "num_experts_per_tok"},
+      {Edit(kQwen3Moe, R"("moe_intermediate_size": 768, )", ""), Code::kInvalidArgument,
+       "moe_intermediate_size"},
+      {Edit(kQwen3Moe, "layers\": []", "layers\": [48]"), Code::kInvalidArgument,
+       "mlp_only_layers"},
+      {Edit(kQwen3Moe, "sparse_step\": 1", "sparse_step\": 49"), Code::kInvalidArgument,
+       "mlp_only_layers"},
+      {Edit(Edit(kQwen3Moe, R"("use_sliding_window": false)", R"("use_sliding_window": true)"),
+            R"("sliding_window": null)", R"("sliding_window": 4096)"),
+       Code::kUnsupported, "sliding_window"},
+  });
 }
 
 TEST_F(ConfigTest, RewardModelsHaveOneOutput) {

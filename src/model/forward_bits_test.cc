@@ -347,7 +347,7 @@ std::string BitsName(const ::testing::TestParamInfo<BitsParam>& param) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, ForwardBitsTest,
-    ::testing::Combine(::testing::Values("llama-linear", "qwen2-tied", "qwen3-bf16"),
+    ::testing::Combine(::testing::Values("llama-linear", "qwen2-tied", "qwen3-bf16", "qwen3-moe"),
                        ::testing::Values("f32", "bf16"), ::testing::Values("none"),
                        ::testing::ValuesIn(testing::FmaIsas())),
     BitsName);

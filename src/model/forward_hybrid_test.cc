@@ -281,20 +281,19 @@ std::vector<Isa> Isas() {
   return isas;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ForwardHybridTest,
-                         ::testing::Combine(::testing::Values("models/llama-linear",
-                                                              "models/qwen3-bf16", "encoders/bert"),
-                                            ::testing::Values("f32", "bf16"),
-                                            ::testing::ValuesIn(Isas())),
-                         [](const auto& param) {
-                           std::string name = std::string(std::get<0>(param.param)) + "_" +
-                                              std::get<1>(param.param) + "_" +
-                                              NameOf(std::get<2>(param.param));
-                           for (char& c : name) {
-                             if (c == '-' || c == '/') c = '_';
-                           }
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, ForwardHybridTest,
+    ::testing::Combine(::testing::Values("models/llama-linear", "models/qwen3-bf16",
+                                         "models/qwen3-moe", "encoders/bert"),
+                       ::testing::Values("f32", "bf16"), ::testing::ValuesIn(Isas())),
+    [](const auto& param) {
+      std::string name = std::string(std::get<0>(param.param)) + "_" + std::get<1>(param.param) +
+                         "_" + NameOf(std::get<2>(param.param));
+      for (char& c : name) {
+        if (c == '-' || c == '/') c = '_';
+      }
+      return name;
+    });
 
 }  // namespace
 }  // namespace skein

@@ -21,7 +21,9 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
       limits_(WithWeights(limits, *context.weights)),
       scale_(static_cast<float>(1.0 / std::sqrt(double(context.weights->config.head_dim)))),
       t_(SizeOf(context.weights->dtype)),
-      workspace_(context.weights->config, context.weights->dtype, limits_) {
+      workspace_(context.weights->config, context.weights->dtype, limits_),
+      expert_routes_(context.weights->config, limits_.chunk()),
+      expert_cuts_(context.weights->config.num_experts) {
   SKEIN_CHECK(limits.max_tokens >= 1 && limits.max_logit_rows >= 1 && limits.max_own_blocks >= 0);
   const KvLayout& kv = context.kv_layout;
   SKEIN_CHECK(limits.max_own_blocks == 0 || !kv.contiguous);
@@ -191,6 +193,7 @@ void ForwardPass::Advance() {
   if (cursor_.op == Operator::kAttnNorm || cursor_.op == Operator::kQuantizeAttn) {
     BeginRowChunk();
   }
+  if (cursor_.op == Operator::kGatherExperts && !layer().experts.empty()) GroupExperts();
   if (cursor_.op == Operator::kFinalNorm && !Finished()) BeginChunk();
 }
 
@@ -227,10 +230,16 @@ int32_t ForwardPass::NumTickets() const {
              CeilDiv(group(), kMaxQueryRows);
     case Operator::kOProj:
       return o_cut_.num_tickets();
+    case Operator::kGate:
+    case Operator::kGatherExperts:
+    case Operator::kExpertGateUp:
+    case Operator::kExpertDown:
+    case Operator::kSumExperts:
+      return NumExpertTickets();
     case Operator::kGateUpProj:
-      return gate_up_cut_.num_tickets();
+      return layer().experts.empty() ? gate_up_cut_.num_tickets() : 0;
     case Operator::kDownProj:
-      return down_cut_.num_tickets();
+      return layer().experts.empty() ? down_cut_.num_tickets() : 0;
     case Operator::kFinalNorm:
       // Pooling goes over a whole row.
       return chunk().kind == OutputKind::kEmbedding ? chunk().count
@@ -267,6 +276,12 @@ void ForwardPass::RunTicket(int32_t ticket) {
       return OProj(ticket);
     case Operator::kMlpNorm:
       return Norm(ticket, layer().mlp_norm, layer().mlp_norm_bias, w.x_out);
+    case Operator::kGate:
+    case Operator::kGatherExperts:
+    case Operator::kExpertGateUp:
+    case Operator::kExpertDown:
+    case Operator::kSumExperts:
+      return RunExpertTicket(ticket);
     case Operator::kGateUpProj:
       return c.is_encoder() ? Up(ticket) : GateUp(ticket);
     case Operator::kQuantizeAct:

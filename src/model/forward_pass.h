@@ -8,6 +8,7 @@
 #include "base/thread_team.h"
 #include "kernels/kernels.h"
 #include "kernels/kv_layout.h"
+#include "model/expert_routes.h"
 #include "model/forward_batch.h"
 #include "model/forward_cut.h"
 #include "model/forward_rope.h"
@@ -168,6 +169,16 @@ class ForwardPass {
   void Attention(int32_t ticket);
   void GateUp(int32_t ticket);
   void Up(int32_t ticket);
+  // A mixture of experts (forward_moe.cc). Between kGate and kGatherExperts slots are handed out
+  // and the products cut.
+  void GroupExperts();
+  int32_t NumExpertTickets() const;
+  void RunExpertTicket(int32_t ticket);
+  void Gate(int32_t ticket);
+  void GatherExperts(int32_t ticket);
+  void ExpertGateUp(int32_t ticket);
+  void ExpertDown(int32_t ticket);
+  void SumExperts(int32_t ticket);
   void FinalNorm(int32_t ticket);
   void NormOutput(int32_t i);
   // The last layer's output at a token of the batch, normalized, to `out` [hidden] of `dtype`.
@@ -212,6 +223,14 @@ class ForwardPass {
   std::vector<Tile> tiles_;
   std::vector<Piece> tile_pieces_;
   std::vector<int32_t> sorted_rows_;  // of CutTiles: those with the same leading blocks adjacent
+  ExpertRoutes expert_routes_;
+  // Of one expert; the ends count the tickets of all experts up to it.
+  struct ExpertCuts {
+    ProductCut gate_up, down;
+    int32_t gate_up_end = 0, down_end = 0;
+  };
+  int32_t ExpertOf(int32_t ExpertCuts::*end, int32_t* ticket) const;
+  std::vector<ExpertCuts> expert_cuts_;  // [num_experts]
   ProductCut qkv_cut_, o_cut_, gate_up_cut_, down_cut_, output_cut_;
   std::vector<OutputChunk> chunks_;
   // For kOutput of labels: outputs of the chunk that want the same labels, and some of the panels

@@ -76,6 +76,12 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
       std::max(chunk * (q_width + 2 * kv_width), limits.max_logit_rows * hidden) * sizeof(float));
   up = carver.Take<float>(config.is_encoder() ? chunk * padded * sizeof(float) : 0);
   act = carver.Take<std::byte>(chunk * padded * t);
+  const size_t slots = chunk * config.experts_per_token;
+  router = carver.Take<float>(chunk * config.num_experts * sizeof(float));
+  router_exp = carver.Take<float>(chunk * config.num_experts * sizeof(float));
+  expert_in = carver.Take<std::byte>(slots * hidden * t);
+  expert_act = carver.Take<std::byte>(slots * config.expert_padded() * t);
+  expert_out = carver.Take<float>(slots * hidden * sizeof(float));
   const size_t rows = limits.int8 ? std::max(chunk, size_t(limits.max_logit_rows)) : 0;
   quantized = carver.Take<int8_t>(rows * std::max({hidden, q_width, padded}));
   scales = carver.Take<float>(rows * sizeof(float));

@@ -51,14 +51,20 @@ struct ForwardWorkspace {
 
   AlignedBuffer memory;
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
-  float* x = nullptr;           // [max_tokens, hidden]: the residual stream
-  std::byte* h = nullptr;       // t [chunk, hidden]: after a norm
-  float* qkv = nullptr;         // [chunk, (num_heads + 2 * num_kv_heads) * head_dim]
-  std::byte* q = nullptr;       // t [max_tokens, num_heads * head_dim]: rotated, rounded
-  std::byte* attn = nullptr;    // t [max_tokens, num_heads * head_dim]; in place: q
-  float* up = nullptr;          // [chunk, intermediate_padded], of an encoder
-  std::byte* act = nullptr;     // t [chunk, intermediate_padded]
-  std::byte* own_kv = nullptr;  // blocks [max_own_blocks] of one layer (KvLayout)
+  float* x = nullptr;         // [max_tokens, hidden]: the residual stream
+  std::byte* h = nullptr;     // t [chunk, hidden]: after a norm
+  float* qkv = nullptr;       // [chunk, (num_heads + 2 * num_kv_heads) * head_dim]
+  std::byte* q = nullptr;     // t [max_tokens, num_heads * head_dim]: rotated, rounded
+  std::byte* attn = nullptr;  // t [max_tokens, num_heads * head_dim]; in place: q
+  float* up = nullptr;        // [chunk, intermediate_padded], of an encoder
+  std::byte* act = nullptr;   // t [chunk, intermediate_padded]
+  // Of a mixture of experts; slots: chunk * experts_per_token (model/expert_routes.h).
+  float* router = nullptr;          // [chunk, num_experts]
+  float* router_exp = nullptr;      // [chunk, num_experts]
+  std::byte* expert_in = nullptr;   // t [slots, hidden]
+  std::byte* expert_act = nullptr;  // t [slots, expert_padded]
+  float* expert_out = nullptr;      // [slots, hidden]
+  std::byte* own_kv = nullptr;      // blocks [max_own_blocks] of one layer (KvLayout)
   size_t own_kv_bytes = 0;
   // Where chunks put their outputs: x, q and own_kv themselves unless those are collected or, for
   // x, not in place.

@@ -10,7 +10,8 @@ namespace skein {
 //   kFinalNorm, kOutput
 //
 // Within a layer kAttnNorm .. kRope and kQuantizeAttn .. kDownProj run chunk by chunk of tokens,
-// all of them for one chunk before the next; the others run whole.
+// all of them for one chunk before the next; the others run whole. A layer has either kGate ..
+// kSumExperts or kGateUpProj .. kDownProj: the other ones have no tickets.
 //
 // Of an encoder, whose norms follow the additions, kAttnNorm is that of the embeddings or of the
 // layer before, and a norm replaces x too; there is no rotation, no gate, and no output matrix.
@@ -25,12 +26,17 @@ enum class Operator : uint8_t {
   kQuantizeAttn,  // attn as int8, for int8 weights
   kOProj,         // x += attn · Wo^T + b
   kMlpNorm,       // h = norm(x)
-  kGateUpProj,    // act = silu(h · Wgate^T) * (h · Wup^T)
-  kQuantizeAct,   // act as int8, for int8 weights
-  kDownProj,      // x += act · Wdown^T + b
-  kCollectX,      // for comparisons: x
-  kFinalNorm,     // h = norm(x), what the chunk needs only; pools embeddings
-  kOutput,        // logits = h · Wout^T, all or some rows of Wout; classes = h · Whead^T + b
+  kGate,          // r = h · Wrouter^T; each token's experts and their weights
+  kGatherExperts,  // in = h, a row for each token and expert, grouped by expert
+  kExpertGateUp,   // act = silu(in · Wgate^T) * (in · Wup^T), of each expert its rows
+  kExpertDown,     // out = act · Wdown^T
+  kSumExperts,     // x += weight * out, of each token its experts in order
+  kGateUpProj,     // act = silu(h · Wgate^T) * (h · Wup^T)
+  kQuantizeAct,    // act as int8, for int8 weights
+  kDownProj,       // x += act · Wdown^T + b
+  kCollectX,       // for comparisons: x
+  kFinalNorm,      // h = norm(x), what the chunk needs only; pools embeddings
+  kOutput,         // logits = h · Wout^T, all or some rows of Wout; classes = h · Whead^T + b
 };
 
 // Where a forward pass stands: the tickets of `op` on chunk `row_chunk` before `next_ticket` are

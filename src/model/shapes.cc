@@ -76,6 +76,21 @@ void AddFamily(const ModelShape& shape, Members* members) {
       m["rope_scaling"] = m["sliding_window"] = "null";
       m["use_sliding_window"] = "false";
       break;
+    case Architecture::kQwen3Moe:
+      m["model_type"] = Quoted("qwen3_moe");
+      m["attention_bias"] = "false";
+      m["max_window_layers"] = std::to_string(shape.num_layers);
+      m["rope_scaling"] = m["sliding_window"] = "null";
+      m["use_sliding_window"] = "false";
+      m["decoder_sparse_step"] = "1";
+      m["mlp_only_layers"] = "[]";
+      m["moe_intermediate_size"] = std::to_string(shape.expert_size);
+      m["norm_topk_prob"] = "true";
+      m["num_experts"] = std::to_string(shape.num_experts);
+      m["num_experts_per_tok"] = std::to_string(shape.experts_per_token);
+      m["output_router_logits"] = "false";
+      m["router_aux_loss_coef"] = "0.001";
+      break;
     default:  // no encoder has a shape here
       break;
   }
@@ -88,12 +103,15 @@ std::span<const ModelShape> ModelShapes() {
   static const SpecialTokens kQwen = {151643, {151645, 151643}};
   static const SpecialTokens kLlama3 = {128000, {128001, 128008, 128009}};
   static const SpecialTokens kSmall = {1, {2}};
+  static const SpecialTokens kTiny = {0, {0}};
   // The real fields of the published configs, in the order of the struct.
   static const ModelShape kShapes[] = {
-      {"tiny", A::kQwen3, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, {0, {0}}},
-      {"tiny-llama", A::kLlama, 96, 256, 3, 6, 2, 0, 0, 2048, 1e4, 1e-5, false, 8, 256, {0, {0}}},
-      {"tiny-mistral", A::kMistral, 96, 256, 3, 3, 3, 0, 0, 2048, 1e6, 1e-5, false, 0, 0, {0, {0}}},
-      {"tiny-qwen2", A::kQwen2, 112, 304, 3, 7, 1, 0, 0, 2048, 1e6, 1e-6, true, 0, 0, {0, {0}}},
+      {"tiny", A::kQwen3, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, kTiny},
+      {"tiny-llama", A::kLlama, 96, 256, 3, 6, 2, 0, 0, 2048, 1e4, 1e-5, false, 8, 256, kTiny},
+      {"tiny-mistral", A::kMistral, 96, 256, 3, 3, 3, 0, 0, 2048, 1e6, 1e-5, false, 0, 0, kTiny},
+      {"tiny-qwen2", A::kQwen2, 112, 304, 3, 7, 1, 0, 0, 2048, 1e6, 1e-6, true, 0, 0, kTiny},
+      {"tiny-moe", A::kQwen3Moe, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, kTiny, 16,
+       4, 96},
       {"smollm2-135m", A::kLlama, 576, 1536, 30, 9, 3, 0, 49152, 8192, 1e5, 1e-5, true, 0, 0,
        kSmall},
       {"smollm2-360m", A::kLlama, 960, 2560, 32, 15, 5, 0, 49152, 8192, 1e5, 1e-5, true, 0, 0,
@@ -114,6 +132,8 @@ std::span<const ModelShape> ModelShapes() {
        kQwen},
       {"qwen3-8b", A::kQwen3, 4096, 12288, 36, 32, 8, 128, 151936, 40960, 1e6, 1e-6, false, 0, 0,
        kQwen},
+      {"qwen3-30b-a3b", A::kQwen3Moe, 2048, 6144, 48, 32, 4, 128, 151936, 40960, 1e6, 1e-6, false,
+       0, 0, kQwen, 128, 8, 768},
       {"llama3.2-1b", A::kLlama, 2048, 8192, 16, 32, 8, 64, 128256, 131072, 5e5, 1e-5, true, 32,
        8192, kLlama3},
       {"llama3.2-3b", A::kLlama, 3072, 8192, 28, 24, 8, 128, 128256, 131072, 5e5, 1e-5, true, 32,

@@ -29,6 +29,8 @@ struct ModelShape {
   double llama3_factor;  // 0: no scaling
   int32_t llama3_original_max_position;
   SpecialTokens tokens;
+  // Of a mixture of experts.
+  int32_t num_experts = 0, experts_per_token = 0, expert_size = 0;
 };
 
 // All shapes that there are, by size within each family.

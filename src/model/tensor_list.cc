@@ -30,6 +30,16 @@ void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>
   }
   linear("self_attn.o_proj", hidden, q, config.o_bias, TensorRole::kOutput);
   norm("post_attention_layernorm", hidden);
+  if (config.HasExperts(layer)) {
+    linear("mlp.gate", config.num_experts, hidden, false, TensorRole::kInput);
+    for (int32_t i = 0; i < config.num_experts; ++i) {
+      const std::string expert = "mlp.experts." + std::to_string(i) + ".";
+      linear(expert + "gate_proj", config.expert_size, hidden, false, TensorRole::kInput);
+      linear(expert + "up_proj", config.expert_size, hidden, false, TensorRole::kInput);
+      linear(expert + "down_proj", hidden, config.expert_size, false, TensorRole::kOutput);
+    }
+    return;
+  }
   linear("mlp.gate_proj", mlp, hidden, config.mlp_bias, TensorRole::kInput);
   linear("mlp.up_proj", mlp, hidden, config.mlp_bias, TensorRole::kInput);
   linear("mlp.down_proj", hidden, mlp, config.mlp_bias, TensorRole::kOutput);

@@ -62,7 +62,10 @@ class WeightsLoader {
     for (int32_t i = 0; i < config_.num_layers; ++i) {
       const std::string prefix = root_ + "layers." + std::to_string(i) + ".";
       SKEIN_RETURN_IF_ERROR(WalkAttention(prefix, weights_.layers[i]));
-      SKEIN_RETURN_IF_ERROR(WalkMlp(prefix, weights_.layers[i]));
+      SKEIN_RETURN_IF_ERROR(Vector(prefix + "post_attention_layernorm.weight", config_.hidden_size,
+                                   weights_.layers[i].mlp_norm));
+      SKEIN_RETURN_IF_ERROR(config_.HasExperts(i) ? WalkExperts(prefix, weights_.layers[i])
+                                                  : WalkMlp(prefix, weights_.layers[i]));
     }
     SKEIN_RETURN_IF_ERROR(Vector(root_ + "norm.weight", config_.hidden_size, weights_.final_norm));
     return WalkVocabulary();
@@ -95,8 +98,6 @@ class WeightsLoader {
     const int32_t hidden = config_.hidden_size;
     const int32_t intermediate = config_.intermediate_size;
     const int32_t padded = weights_.config.intermediate_padded();
-    SKEIN_RETURN_IF_ERROR(
-        Vector(prefix + "post_attention_layernorm.weight", hidden, layer.mlp_norm));
     const std::vector<Part> gate_up = {{mlp + "gate_proj", 0, intermediate},
                                        {mlp + "up_proj", padded, intermediate}};
     SKEIN_RETURN_IF_ERROR(Matrix(gate_up, 2 * padded, hidden, layer.gate_up));
@@ -105,6 +106,24 @@ class WeightsLoader {
     if (!config_.mlp_bias) return Status::Ok();
     SKEIN_RETURN_IF_ERROR(Bias(gate_up, 2 * padded, layer.gate_up_bias));
     return Bias(down, hidden, layer.down_bias);
+  }
+
+  Status WalkExperts(const std::string& prefix, LayerWeights& layer) {
+    const int32_t hidden = config_.hidden_size, size = config_.expert_size;
+    const int32_t padded = config_.expert_padded();
+    SKEIN_RETURN_IF_ERROR(Matrix({{prefix + "mlp.gate", 0, config_.num_experts}},
+                                 config_.num_experts, hidden, layer.router));
+    layer.experts.resize(config_.num_experts);
+    for (int32_t i = 0; i < config_.num_experts; ++i) {
+      const std::string expert = prefix + "mlp.experts." + std::to_string(i) + ".";
+      ExpertWeights& weights = layer.experts[i];
+      SKEIN_RETURN_IF_ERROR(
+          Matrix({{expert + "gate_proj", 0, size}, {expert + "up_proj", padded, size}}, 2 * padded,
+                 hidden, weights.gate_up));
+      SKEIN_RETURN_IF_ERROR(
+          Matrix({{expert + "down_proj", 0, hidden}}, hidden, size, weights.down));
+    }
+    return Status::Ok();
   }
 
   Status WalkVocabulary() {
@@ -384,6 +403,10 @@ size_t ModelWeights::bytes() const {
   }
   for (const LayerWeights& layer : layers) {
     bytes += layer.qkv.bytes() + layer.o.bytes() + layer.gate_up.bytes() + layer.down.bytes();
+    bytes += layer.router.bytes();
+    for (const ExpertWeights& expert : layer.experts) {
+      bytes += expert.gate_up.bytes() + expert.down.bytes();
+    }
     for (const std::vector<float>* v :
          {&layer.attn_norm, &layer.attn_norm_bias, &layer.mlp_norm_bias, &layer.qkv_bias,
           &layer.q_norm, &layer.k_norm, &layer.o_bias, &layer.mlp_norm, &layer.gate_up_bias,
@@ -414,10 +437,11 @@ Result<DType> ChooseMatrixType(const std::string& option, DType compute,
     return Status(StatusCode::kInvalidArgument,
                   "quantization is \"" + option + "\"; allowed: none, int8", "quantization");
   }
-  if (config.is_encoder()) {
+  if (config.is_encoder() || config.num_experts > 0) {
+    const char* what = config.is_encoder() ? " is an encoder" : " is a mixture of experts";
     return Status(StatusCode::kUnsupported,
-                  "quantization int8 is for decoders; " + std::string(config.ArchitectureName()) +
-                      " is an encoder and takes none",
+                  "quantization int8 is for dense decoders; " + config.ArchitectureName() + what +
+                      " and takes none",
                   "quantization");
   }
   return DType::kInt8;

@@ -15,6 +15,12 @@
 
 namespace skein {
 
+// One expert of a mixture: an MLP without biases, laid out like a layer's.
+struct ExpertWeights {
+  PackedWeight gate_up;  // [2 * expert_padded, hidden]
+  PackedWeight down;     // [hidden, expert_size]
+};
+
 // One layer. A bias or norm that the model lacks is empty.
 //
 // An encoder normalizes after each residual addition: its attn_norm is the norm that its input has
@@ -38,6 +44,10 @@ struct LayerWeights {
   std::vector<float> gate_up_bias;
   PackedWeight down;  // [hidden, intermediate]
   std::vector<float> down_bias;
+
+  // In place of gate_up and down, where the layer is a mixture of experts.
+  PackedWeight router;                 // [num_experts, hidden]
+  std::vector<ExpertWeights> experts;  // [num_experts]
 };
 
 // The types of a model in memory.
@@ -89,7 +99,8 @@ struct ModelWeights {
 Result<DType> ChooseComputeType(const std::string& option, DType file_dtype);
 
 // What the layers' and the output's matrices are kept in. `option`: "none" (the compute type) or
-// "int8"; anything else is kInvalidArgument, int8 for an encoder kUnsupported.
+// "int8"; anything else is kInvalidArgument, int8 for an encoder or a mixture of experts
+// kUnsupported.
 Result<DType> ChooseMatrixType(const std::string& option, DType compute, const ModelConfig& config);
 
 // Reads the tensors of a model into the order of the kernels. A tensor that is missing or of

@@ -218,6 +218,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
   }
 
   Executor& executor() override { return executor_; }
+  KvPort& kv_port() override { return kv_; }
   void set_granularity(Granularity granularity) override { executor_.set_granularity(granularity); }
   const ModelConfig& config() const override { return weights_.config; }
   DType dtype() const override { return weights_.dtype; }

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "engine/executor.h"
+#include "engine/kv_port.h"
 #include "kernels/kernels.h"
 #include "model/config.h"
 #include "model/dense_module.h"
@@ -72,6 +73,7 @@ class CpuRuntime {
   virtual ~CpuRuntime() = default;
 
   virtual Executor& executor() = 0;
+  virtual KvPort& kv_port() = 0;  // of the executor's blocks
   // As CpuExecutor's.
   virtual void set_granularity(Granularity granularity) = 0;
   virtual const ModelConfig& config() const = 0;

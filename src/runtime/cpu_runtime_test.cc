@@ -346,7 +346,8 @@ TEST(CpuRuntimeTest, PinnedThreadsGiveTheSameAnswers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, AnyLoadTest,
-                         ::testing::Values("qwen3-bf16", "llama-default", "stories260K"),
+                         ::testing::Values("qwen3-bf16", "qwen3-moe", "llama-default",
+                                           "stories260K"),
                          [](const auto& param) {
                            std::string name = param.param;
                            std::replace(name.begin(), name.end(), '-', '_');

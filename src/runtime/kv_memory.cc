@@ -23,6 +23,26 @@ void KvMemory::CopyBlock(const BlockCopy& copy, int32_t layer) {
   }
 }
 
+void KvMemory::ExportBlock(BlockId block, std::span<std::byte> out) const {
+  SKEIN_CHECK(block >= 0 && block < layout_.num_blocks && out.size() == port_bytes());
+  std::byte* to = out.data();
+  for (int32_t layer = 0; layer < layout_.num_layers; ++layer) {
+    for (int32_t head = 0; head < layout_.num_kv_heads; ++head, to += layout_.head_bytes()) {
+      std::memcpy(to, buffer_.data() + layout_.Offset(layer, block, head), layout_.head_bytes());
+    }
+  }
+}
+
+void KvMemory::ImportBlock(BlockId block, std::span<const std::byte> in) {
+  SKEIN_CHECK(block >= 0 && block < layout_.num_blocks && in.size() == port_bytes());
+  const std::byte* from = in.data();
+  for (int32_t layer = 0; layer < layout_.num_layers; ++layer) {
+    for (int32_t head = 0; head < layout_.num_kv_heads; ++head, from += layout_.head_bytes()) {
+      std::memcpy(buffer_.data() + layout_.Offset(layer, block, head), from, layout_.head_bytes());
+    }
+  }
+}
+
 std::span<const BlockId> KvMemory::BlocksOf(std::span<const BlockId> table) const {
   if (!layout_.contiguous) return table;
   SKEIN_CHECK(table.size() <= first_blocks_.size());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "engine/kv_port.h"
 #include "kernels/kv_layout.h"
 #include "kv/block_pool.h"
 #include "sched/plan.h"
@@ -19,7 +20,7 @@ static_assert(kBlockTokens == kKvBlockTokens, "policy and kernels mean the same 
 //
 // Contiguous memory holds one sequence at a time, from its beginning on: what the pool counts are
 // then lengths, not places.
-class KvMemory {
+class KvMemory final : public KvPort {
  public:
   explicit KvMemory(const KvLayout& layout);
 
@@ -32,6 +33,10 @@ class KvMemory {
 
   // One layer of `copy.to` becomes that of `copy.from`. Thread-safe for different targets.
   void CopyBlock(const BlockCopy& copy, int32_t layer);
+
+  size_t port_bytes() const override { return layout_.num_layers * layout_.block_bytes(); }
+  void ExportBlock(BlockId block, std::span<std::byte> out) const override;
+  void ImportBlock(BlockId block, std::span<const std::byte> in) override;
 
  private:
   KvLayout layout_;

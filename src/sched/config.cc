@@ -64,8 +64,10 @@ using Names = std::span<const std::pair<std::string_view, Value>>;
 
 constexpr std::pair<std::string_view, Execution> kExecutions[] = {{"plain", Execution::kPlain},
                                                                   {"hybrid", Execution::kHybrid}};
-constexpr std::pair<std::string_view, Retention> kRetentions[] = {
-    {"all", Retention::kAll}, {"prefix", Retention::kPrefix}, {"none", Retention::kNone}};
+constexpr std::pair<std::string_view, Retention> kRetentions[] = {{"all", Retention::kAll},
+                                                                  {"prefix", Retention::kPrefix},
+                                                                  {"value", Retention::kValue},
+                                                                  {"none", Retention::kNone}};
 constexpr std::pair<std::string_view, Order> kOrders[] = {
     {"fcfs", Order::kFcfs},
     {"fair", Order::kFair},

@@ -89,6 +89,7 @@ enum class Execution {
 enum class Retention {
   kAll,
   kPrefix,  // the longest leading part that finds blocks; the rest is discarded
+  kValue,   // of that part what several of the latest prompts share, and more where a block is free
   kNone,    // what is cached already is used all the same
 };
 

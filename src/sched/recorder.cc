@@ -77,7 +77,7 @@ constexpr std::string_view kFlockBys[] = {"prefix", "radix", "user"};
 constexpr std::string_view kBatchings[] = {"single", "budget", "slo-aware"};
 constexpr std::string_view kJcts[] = {"proxy", "model"};
 constexpr std::string_view kExecutions[] = {"plain", "hybrid"};
-constexpr std::string_view kRetentions[] = {"all", "prefix", "none"};
+constexpr std::string_view kRetentions[] = {"all", "prefix", "value", "none"};
 
 template <typename Choice>
 std::string_view NameOf(std::span<const std::string_view> names, Choice choice) {

@@ -161,9 +161,10 @@ SchedulerConfig ConfigOf(const json& event) {
                    : event["order"] == "dfs-weight"      ? Order::kDfsWeight
                                                          : Order::kFcfs,
           .execution = event["execution"] == "hybrid" ? Execution::kHybrid : Execution::kPlain,
-          .retention = event["retention"] == "prefix" ? Retention::kPrefix
-                       : event["retention"] == "none" ? Retention::kNone
-                                                      : Retention::kAll,
+          .retention = event["retention"] == "prefix"  ? Retention::kPrefix
+                       : event["retention"] == "value" ? Retention::kValue
+                       : event["retention"] == "none"  ? Retention::kNone
+                                                       : Retention::kAll,
           .batching = event["batching"] == "single"      ? Batching::kSingle
                       : event["batching"] == "slo-aware" ? Batching::kSloAware
                                                          : Batching::kBudget,

@@ -94,6 +94,48 @@ TEST_F(RetentionTest, PrefixKeepsTheLongestLeadingPartThatFits) {
   Complete(scheduler, 1);
 }
 
+TEST_F(RetentionTest, ValueEvictsOnlyForWhatOthersShare) {
+  EngineConfig config = Config("value");
+  config.num_kv_blocks = 8;
+  Scheduler scheduler(MakeSchedulerConfig(config).value());
+  // Nothing is known of the first prompt, but blocks are free.
+  scheduler.Arrive(1, MakeRequest(200), 0);
+  EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 6u);
+  Complete(scheduler, 1);
+  // The second shares nothing: what is free, and no block more.
+  scheduler.Arrive(2, MakeRequest(300, 1, 2), 0);
+  EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 2u);
+  Complete(scheduler, 1);
+  EXPECT_EQ(scheduler.Stats().kv_blocks_cached, 8);
+  // A third like it finds two blocks, and five are worth to be kept: three of the first prompt go.
+  Request third = MakeRequest(300, 1, 2);
+  third.prompt[160] = 7;
+  scheduler.Arrive(3, third, 0);
+  const std::vector<PlanRow>& rows = Rows(scheduler);
+  EXPECT_EQ(rows[0].begin, 64);
+  EXPECT_EQ(rows[0].block_table.size(), 5u);
+  Complete(scheduler, 1);
+  scheduler.Arrive(4, MakeRequest(200), 0);
+  EXPECT_EQ(Rows(scheduler)[0].begin, 3 * kBlockTokens);
+  Complete(scheduler, 1);
+}
+
+TEST_F(RetentionTest, ValueCountsWhoIsStillWaiting) {
+  EngineConfig config = Config("value");
+  config.batching = "single";
+  Scheduler scheduler(MakeSchedulerConfig(config).value());
+  scheduler.Arrive(1, MakeRequest(300), 0);
+  EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 4u);
+  Complete(scheduler, 1);
+  // Both wait: the first of them already evicts for what the other will attach.
+  scheduler.Arrive(2, MakeRequest(100, 1, 2), 0);
+  scheduler.Arrive(3, MakeRequest(100, 1, 2), 0);
+  EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 3u);
+  Complete(scheduler, 1);
+  EXPECT_EQ(Rows(scheduler)[0].begin, 96);
+  Complete(scheduler, 1);
+}
+
 TEST_F(RetentionTest, WithoutACacheNothingIsKept) {
   EngineConfig config = Config("");
   config.enable_prefix_caching = false;
@@ -126,7 +168,7 @@ TEST(MemoryChoices, APresetsChoiceCanBeReplaced) {
   EXPECT_EQ(choices("plain", "none").value().execution, Execution::kPlain);
   EXPECT_EQ(choices("plain", "none").value().retention, Retention::kNone);
   EXPECT_EQ(choices("fast", "").status().param(), "execution");
-  EXPECT_THAT(choices("", "some").status().message(), HasSubstr("all, prefix, none"));
+  EXPECT_THAT(choices("", "some").status().message(), HasSubstr("all, prefix, value, none"));
   EXPECT_EQ(MemoryChoicesOf({}).value().retention, Retention::kAll);
 }
 

@@ -9,6 +9,10 @@
 namespace skein {
 namespace {
 
+// Retention `value` remembers the prompts of so many times the cache's blocks: what did not come
+// again while those passed would have been evicted several times over.
+constexpr int32_t kRememberedCaches = 4;
+
 PrefixScope ScopeOf(const Request& request) {
   return {.adapter_id = request.adapter_id, .cache_salt = request.cache_salt};
 }
@@ -95,6 +99,9 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserve
   if (config.decode_set == DecodeSet::kDynamic) {
     dynamic_.emplace(config.num_kv_blocks, config.max_num_seqs, config.dynamic_step_us);
   }
+  if (config.retention == Retention::kValue && config.prefix_caching) {
+    recent_.emplace(int64_t{kRememberedCaches} * config.num_kv_blocks);
+  }
   for (SchedulerObserver* observer : observers_) observer->OnStart(config_);
 }
 
@@ -154,6 +161,7 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   sequence->blocks.Reserve(length);
   const bool hashed = blocks_.prefix_caching() || config_.forests || flock_;
   if (hashed) sequence->blocks.Hash(sequence->tokens);
+  if (recent_ && sequence->oneshot()) recent_->Note(sequence->blocks.hashes());
   record->request = std::move(request);
   record->urgency = UrgencyOf(sequence.get(), now_us);
   EnterWaiting(sequence.get());

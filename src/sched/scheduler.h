@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kv/block_manager.h"
+#include "kv/recent_prefixes.h"
 #include "sched/config.h"
 #include "sched/cost_model.h"
 #include "sched/dynamic_batch.h"
@@ -321,6 +322,7 @@ class Scheduler {
   SlackOrder slack_;  // of requests whose prompts are not computed
   CostModel cost_;
   TimeUs first_arrival_us_ = 0;
+  std::optional<RecentPrefixes> recent_;  // with retention `value`: of the OneShot requests
   // Where Calibrates, who waits for the first time; with forests, of those the OneShot requests
   // that hang under no trunk.
   PrefixWatch watch_;

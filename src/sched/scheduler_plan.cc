@@ -290,10 +290,13 @@ bool Scheduler::HasRoomFor(const Sequence& sequence) const {
 SequenceBlocks::Hold Scheduler::HoldOf(const Sequence& sequence) const {
   const auto num_tokens = static_cast<int32_t>(sequence.tokens.size());
   if (!DiscardsKv(sequence)) return {.num_blocks = BlocksFor(num_tokens)};
-  const bool keeps = config_.retention == Retention::kPrefix && blocks_.prefix_caching() &&
-                     !sequence.request->whole;
+  const bool keeps =
+      config_.retention != Retention::kNone && blocks_.prefix_caching() && !sequence.request->whole;
   // Nobody can attach a block that is not full.
-  return {.num_blocks = keeps ? num_tokens / kBlockTokens : 0, .or_fewer = true};
+  const int32_t num_full = num_tokens / kBlockTokens;
+  SequenceBlocks::Hold hold = {.num_blocks = keeps ? num_full : 0, .or_fewer = true};
+  if (keeps && recent_) hold.num_worthy = recent_->NumShared(sequence.blocks.hashes(), num_full);
+  return hold;
 }
 
 // Gives the sequence its blocks: under its trunk, or else what is cached and the rest.

@@ -22,14 +22,21 @@ SequenceBlocks::Need SequenceBlocks::NeedOf(const BlockManager& manager,
       .num_blocks = BlocksFor(std::ssize(tokens)) - prefix.num_blocks + prefix.num_unreferenced};
 }
 
+int32_t SequenceBlocks::Hold::NumMissing(const BlockManager& manager, int32_t num_shared,
+                                         int32_t num_available) const {
+  const int32_t num_missing = std::max(0, num_blocks - num_shared);
+  if (!or_fewer) return num_missing;
+  const int32_t num_wanted = std::max(num_worthy - num_shared, manager.num_free());
+  return std::clamp(std::min(num_wanted, num_available), 0, num_missing);
+}
+
 int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> tokens,
                                int32_t max_cached, const Hold& hold, int32_t num_reserved) {
   SKEIN_CHECK(blocks_.empty() && max_cached >= 0 && max_cached < std::ssize(tokens));
   const BlockManager::Prefix prefix =
       manager->FindPrefix(hashes_, tokens, max_cached / kBlockTokens, &blocks_);
-  int32_t num_missing = std::max(0, hold.num_blocks - prefix.num_blocks);
   const int32_t num_free = manager->num_available() - prefix.num_unreferenced - num_reserved;
-  if (hold.or_fewer) num_missing = std::min(num_missing, std::max(0, num_free));
+  const int32_t num_missing = hold.NumMissing(*manager, prefix.num_blocks, num_free);
   if (num_missing > num_free && prefix.num_unreferenced + num_missing > 0) {
     blocks_.clear();
     return -1;
@@ -45,8 +52,7 @@ bool SequenceBlocks::AttachTo(BlockManager* manager, const SequenceBlocks& paren
   SKEIN_CHECK(blocks_.empty());
   const int32_t num_full = prefix_len / kBlockTokens;
   const int32_t num_free = std::max(0, manager->num_available() - num_reserved);
-  int32_t num_own = std::max(0, hold.num_blocks - num_full);
-  if (hold.or_fewer) num_own = std::min(num_own, num_free);
+  const int32_t num_own = hold.NumMissing(*manager, num_full, num_free);
   if (num_own > num_free) return false;
   blocks_.assign(parent.blocks_.begin(), parent.blocks_.begin() + num_full);
   for (const BlockId block : blocks_) manager->Ref(block);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -38,10 +39,17 @@ class SequenceBlocks {
   Need NeedOf(const BlockManager& manager, std::span<const TokenId> tokens,
               int32_t max_cached) const;
   // How many blocks a sequence is to hold in the end, those it shares included: so many, or where
-  // they do not fit as many as do.
+  // they do not fit as many as do. Those behind the first `num_worthy` are not worth that others
+  // leave the cache for them.
   struct Hold {
     int32_t num_blocks = 0;
     bool or_fewer = false;
+    int32_t num_worthy = std::numeric_limits<int32_t>::max();
+
+    // How many to allocate where `num_shared` blocks are there already and `num_available` may be
+    // taken; more than those where that is too few.
+    int32_t NumMissing(const BlockManager& manager, int32_t num_shared,
+                       int32_t num_available) const;
   };
   // Attaches that prefix, then allocates the other blocks to hold. Returns the number of cached
   // tokens, or -1, having changed nothing, when that would leave fewer than `num_reserved` blocks

@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -79,7 +80,17 @@ double WeightTypeBytes(const std::string& type) {
 int64_t ModelShape::num_layer_parameters() const {
   const int64_t attention =
       int64_t{hidden_size} * (q_width + kv_width) + int64_t{q_width} * hidden_size;
-  return num_layers * (attention + int64_t{3} * hidden_size * intermediate_size);
+  const int64_t dense = int64_t{3} * hidden_size * intermediate_size;
+  const int64_t experts = int64_t{num_experts} * hidden_size * (1 + int64_t{3} * expert_size);
+  return num_layers * attention + (num_layers - num_expert_layers) * dense +
+         num_expert_layers * experts;
+}
+
+int64_t ModelShape::mlp_width() const {
+  const int64_t dense = num_expert_layers < num_layers ? int64_t{3} * intermediate_size : 0;
+  // Its input and output at each of its experts, gate, up and their product.
+  const int64_t experts = experts_per_token * (int64_t{2} * hidden_size + int64_t{3} * expert_size);
+  return std::max(dense, experts);
 }
 
 int64_t ModelShape::weight_bytes() const {

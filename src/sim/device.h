@@ -50,9 +50,16 @@ struct ModelShape {
   int32_t q_width = 0;   // heads * head_dim
   int32_t kv_width = 0;  // K and V heads together * head_dim
   int32_t max_position = 0;
+  // Mixture of experts: in so many of the layers each token goes through some of many MLPs.
+  int32_t num_expert_layers = 0;
+  int32_t num_experts = 0;
+  int32_t experts_per_token = 0;
+  int32_t expert_size = 0;
   std::string weight_type = "bf16";  // of the layers' matrices; KV and activations are 16 bit
 
   int64_t num_layer_parameters() const;
+  // Elements of a token's widest activations in an MLP, those of its experts included.
+  int64_t mlp_width() const;
   int64_t weight_bytes() const;  // with the output matrix, in 16 bit
   int64_t kv_bytes_per_token() const { return int64_t{2} * kv_width * num_layers; }
 };

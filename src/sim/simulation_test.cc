@@ -101,6 +101,28 @@ TEST(StepCost, FewRowsWaitForMemory) {
   EXPECT_NEAR(bf16_us - Cost({}, shape).StepUs(OneRow(tokens, 0)), weights_us / 2, 1);
 }
 
+// One token reads as much as it has experts, many read all of them.
+TEST(StepCost, ExpertsAreReadOnce) {
+  ModelShape shape = SmallShape();
+  shape.num_expert_layers = shape.num_layers;
+  shape.num_experts = 16;
+  shape.experts_per_token = 2;
+  shape.expert_size = 512;
+  const double expert_us = 4 * 3.0 * 1024 * 512 * 2 / 1e6;  // of one expert's weights in all layers
+  const std::vector<TokenId> tokens(64, 1);
+  const auto step_us = [&](size_t count, const ModelShape& of) {
+    return Cost({}, of).StepUs(OneRow({tokens.begin(), tokens.begin() + count}, 0));
+  };
+  ModelShape two = shape;
+  two.num_experts = 2;
+  // Beside the router's columns and what little the tokens' own rows take.
+  EXPECT_NEAR(step_us(1, shape), step_us(1, two), 1);
+  EXPECT_NEAR(step_us(64, shape) - step_us(64, two), 14 * expert_us, 0.1 * 14 * expert_us);
+  const int64_t experts = int64_t{16} * 1024 * (3 * 512 + 1);
+  EXPECT_EQ(shape.num_layer_parameters(),
+            4 * (int64_t{1024} * 1536 + int64_t{1024} * 1024 + experts));
+}
+
 TEST(StepCost, ParallelismPaysForTheLink) {
   const std::vector<TokenId> tokens(4096, 1);
   const double alone = Cost().StepUs(OneRow(tokens, 0));

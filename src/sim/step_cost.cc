@@ -107,6 +107,35 @@ double StepCost::DecodeAttentionUs(std::span<const PlanRow> decodes, const KvRea
   return sum_us;
 }
 
+double StepCost::ExpertsUs(double num_tokens) const {
+  const double experts = shape_.num_experts, per_token = shape_.experts_per_token;
+  const double active = experts * (1 - std::pow(1 - per_token / experts, num_tokens));
+  const double slots = num_tokens * per_token;
+  const double weights = 3.0 * shape_.hidden_size * shape_.expert_size;  // of one expert
+  const double flops = 2 * slots * weights / parallelism_.tensor;
+  const double bytes =
+      (active * weights * WeightTypeBytes(shape_.weight_type) +
+       slots * (2.0 * shape_.hidden_size + 3.0 * shape_.expert_size) * kActivationBytes) /
+      parallelism_.tensor;
+  const double share = EfficiencyAt(device_.matmul_efficiency, slots / active);
+  return ProductUs(num_tokens, shape_.hidden_size, experts, kActivationBytes) +
+         std::max(flops / (peak_flops_per_us_ * share), bytes / bytes_per_us_) +
+         2 * device_.launch_us;
+}
+
+double StepCost::MlpUs(double num_tokens) const {
+  const double share = shape_.num_expert_layers / static_cast<double>(shape_.num_layers);
+  const double hidden = shape_.hidden_size, width = shape_.intermediate_size;
+  const double weight_bytes = WeightTypeBytes(shape_.weight_type);
+  double total_us = 0;
+  if (share < 1) {
+    total_us += (1 - share) * (ProductUs(num_tokens, hidden, 2 * width, weight_bytes) +
+                               ProductUs(num_tokens, width, hidden, weight_bytes));
+  }
+  if (share > 0) total_us += share * ExpertsUs(num_tokens);
+  return total_us;
+}
+
 double StepCost::AllReduceUs(double num_tokens) const {
   const double devices = parallelism_.tensor;
   if (devices == 1) return 0;
@@ -133,10 +162,8 @@ double StepCost::StepUs(const StepPlan& plan, const KvReads& reads) const {
   const double hidden = shape_.hidden_size;
   const double layer_us =
       ProductUs(num_tokens, hidden, shape_.q_width + shape_.kv_width, weight_bytes) +
-      ProductUs(num_tokens, shape_.q_width, hidden, weight_bytes) +
-      ProductUs(num_tokens, hidden, 2.0 * shape_.intermediate_size, weight_bytes) +
-      ProductUs(num_tokens, shape_.intermediate_size, hidden, weight_bytes) + attention_us +
-      device_.launch_us + 2 * AllReduceUs(num_tokens);
+      ProductUs(num_tokens, shape_.q_width, hidden, weight_bytes) + MlpUs(num_tokens) +
+      attention_us + device_.launch_us + 2 * AllReduceUs(num_tokens);
   double output_us = 0;
   if (num_outputs > 0) output_us = ProductUs(num_outputs, hidden, shape_.vocab_size, 2);
   double total_us = layer_us * shape_.num_layers + output_us;

@@ -29,6 +29,10 @@ enum class KvReading {
 // How long a step takes on a device. Each product is the longer of its arithmetic at the efficiency
 // of its rows and its memory traffic; attention likewise, row by row; each operator has its launch.
 //
+// Of a mixture of experts the weights are read of those experts that any token goes to, as many as
+// there would be if tokens chose at random, and their products have the efficiency of the rows that
+// each gets; they are launched together.
+//
 // Tensor parallelism divides both and adds, per layer, two ring all-reduces of the activations.
 // Pipeline parallelism cuts a step into micro-batches (of kMicroBatchTokens tokens, or, where there
 // are few tokens, as many as there are rows, at most one for each stage): m of them take
@@ -62,6 +66,9 @@ class StepCost {
   double DecodeAttentionUs(std::span<const PlanRow> decodes, const KvReads& reads) const;
   double PairsUs(double pairs, double rows) const;
   double KvBytesOf(double num_tokens) const;
+  // Of one layer; where some layers are mixtures of experts, of the mean of them.
+  double MlpUs(double num_tokens) const;
+  double ExpertsUs(double num_tokens) const;
   double AllReduceUs(double num_tokens) const;
 
   DeviceDescription device_;

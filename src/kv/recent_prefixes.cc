@@ -1,0 +1,43 @@
+#include "kv/recent_prefixes.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace skein {
+
+RecentPrefixes::RecentPrefixes(int64_t capacity) : capacity_(capacity) {
+  SKEIN_CHECK(capacity >= 1);
+}
+
+void RecentPrefixes::Note(const PrefixHashes& hashes) {
+  // Between prompts only: a block's hash is never forgotten before those behind it.
+  if (std::ssize(current_) >= capacity_) {
+    previous_ = std::exchange(current_, {});
+  }
+  for (const uint64_t hash : hashes.blocks()) {
+    const bool known = previous_.contains(hash);
+    const auto [entry, is_new] = current_.try_emplace(hash, known);
+    if (!is_new) entry->second = true;
+  }
+}
+
+bool RecentPrefixes::IsShared(uint64_t hash) const {
+  // What is in the current generation is at least as well known there.
+  if (const auto found = current_.find(hash); found != current_.end()) return found->second;
+  const auto found = previous_.find(hash);
+  return found != previous_.end() && found->second;
+}
+
+int32_t RecentPrefixes::NumShared(const PrefixHashes& hashes, int32_t max_blocks) const {
+  SKEIN_CHECK(hashes.num_blocks() >= max_blocks);
+  int32_t shared = 0;
+  int32_t other = max_blocks + 1;  // of so many the last is not shared
+  while (shared + 1 < other) {
+    const int32_t middle = shared + (other - shared) / 2;
+    (IsShared(hashes[middle - 1]) ? shared : other) = middle;
+  }
+  return shared;
+}
+
+}  // namespace skein
