@@ -48,11 +48,11 @@ const Sequence* Scheduler::ExpectedDecode() {
   return next != nullptr && flock_->Approves(planned_us_) ? next : nullptr;
 }
 
-// For samples that are not running; 0 or less: none may join. Whoever comes first runs, whatever
-// the limit.
+// How many more samples may run. A limit that falls below those who run lets nobody join and stops
+// nobody; whoever comes first runs, whatever the limit.
 int32_t Scheduler::NumFreeSlots() const {
   const bool limited = dynamic_ && slots_used_ > 0;
-  return (limited ? dynamic_->limit() : config_.max_num_seqs) - slots_used_;
+  return std::max(0, (limited ? dynamic_->limit() : config_.max_num_seqs) - slots_used_);
 }
 
 // Tells the decode set how long the step took that has ended.
