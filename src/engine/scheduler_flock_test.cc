@@ -410,6 +410,25 @@ TEST(SchedulerBaselines, DynamicAimsAtTheTimeOfAStep) {
   EXPECT_NEAR(sum / 600, 15, 4);
 }
 
+// The limit falls below those who run: OneShot work goes on.
+TEST(SchedulerBaselines, DynamicWithALowLimitStopsNoOneShotWork) {
+  EngineConfig config = ConfigOf("dynamic", "");
+  config.dynamic_step_ms = 1;  // less than any step takes
+  config.max_num_seqs = 40;
+  World world(config);
+  for (int i = 0; i < 40; ++i) world.Arrive(i % 4, 60);
+  for (int step = 0; step < 30; ++step) world.Step();
+  ASSERT_EQ(world.decoding.size(), 40u);
+  const RequestId decode = world.Arrive(1, 60);
+  const RequestId read = world.Arrive(1, 1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(read));
+  while (world.Step()) {
+  }
+  EXPECT_TRUE(world.waited_us.contains(decode));
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
 TEST(SchedulerBaselines, DynamicLeavesMemoryToThoseWhoRun) {
   for (const std::string decode_set : {"fill", "dynamic"}) {
     EngineConfig config = ConfigOf(decode_set, "");

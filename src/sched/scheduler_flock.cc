@@ -48,11 +48,10 @@ const Sequence* Scheduler::ExpectedDecode() {
   return next != nullptr && flock_->Approves(planned_us_) ? next : nullptr;
 }
 
-// For samples that are not running. Whoever comes first runs, whatever
-// the limit.
+// How many more samples may run. A limit that falls below those who run lets nobody join and stops
+// nobody; whoever comes first runs, whatever the limit.
 int32_t Scheduler::NumFreeSlots() const {
   const bool limited = dynamic_ && slots_used_ > 0;
-  // A limit that has come down leaves none, and takes none from work that needs none.
   return std::max(0, (limited ? dynamic_->limit() : config_.max_num_seqs) - slots_used_);
 }
 
