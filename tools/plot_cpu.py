@@ -16,7 +16,7 @@ FORCED = ("avx512", "avx2")
 
 def limits_line(report):
     limits = report["limits"]
-    return f"Limits in this run: {limits['compute_tflops']:.2f} TFLOP/s, {limits['read_gbps']:.1f} GB/s read."
+    return f"Limits in this run (medians): {limits['compute_tflops']:.2f} TFLOP/s, {limits['read_gbps']:.1f} GB/s read."
 
 
 def forward_tables(report):
@@ -76,9 +76,9 @@ def ablation_lines(found):
 def page(data, plots):
     run = data["run"]
     lines = ["# The processor", "",
-             f"Written by `{run['command']}` on {run['processor']}, {run['threads']} threads. Fraction: of what the limits of",
-             "the same run allow (computing or reading, whichever takes longer); above 1 the limits moved meanwhile: the machine is",
-             "shared. oneDNN runs in turn with each product, in bf16 with f32 results.", "",
+             f"Written by `{run['command']}` on {run['processor']}, {run['threads']} threads. Fraction: of what the limits",
+             "measured beside each sample allow (computing or reading, whichever takes longer); the machine is shared, and its limits move",
+             "within seconds: above 1 they moved meanwhile. oneDNN runs in turn with each product, in bf16 with f32 results.", "",
              "## Forward passes", "", f"    {data['forward']['command']}", "", limits_line(data["forward"]), "", *forward_tables(data["forward"]),
              *peer_lines(data)]
     for isa in FORCED:
