@@ -75,35 +75,20 @@ class EngineFamilies {
     metric.gauge.value = value;
     FamilyOf(name, help, type).metric.push_back(std::move(metric));
   }
-  void AddHistogram(const std::string& name, const std::string& help, const EngineStats& stats,
-                    std::vector<ClientMetric::Label> labels) {
+  // `counts` of values up to each of `bounds`, and of those beyond.
+  void AddHistogram(const std::string& name, const std::string& help, const auto& counts,
+                    const auto& bounds, double sum, std::vector<ClientMetric::Label> labels) {
     ClientMetric metric;
     metric.label = std::move(labels);
     uint64_t cumulative = 0;
-    for (size_t i = 0; i < stats.iteration_tokens.size(); ++i) {
-      cumulative += stats.iteration_tokens[i];
-      const bool last = i >= EngineStats::kIterationTokenBounds.size();
-      metric.histogram.bucket.push_back(
-          {cumulative, last ? std::numeric_limits<double>::infinity()
-                            : static_cast<double>(EngineStats::kIterationTokenBounds[i])});
-    }
-    metric.histogram.sample_count = cumulative;
-    metric.histogram.sample_sum = static_cast<double>(stats.iteration_tokens_sum);
-    FamilyOf(name, help, MetricType::Histogram).metric.push_back(std::move(metric));
-  }
-  void AddErrors(const std::string& name, const std::string& help, const ErrorHistogram& errors,
-                 std::vector<ClientMetric::Label> labels) {
-    ClientMetric metric;
-    metric.label = std::move(labels);
-    uint64_t cumulative = 0;
-    for (size_t i = 0; i < errors.counts.size(); ++i) {
-      cumulative += errors.counts[i];
-      const bool last = i >= EngineStats::kErrorBounds.size();
+    for (size_t i = 0; i < counts.size(); ++i) {
+      cumulative += counts[i];
+      const bool last = i >= bounds.size();
       metric.histogram.bucket.push_back({cumulative, last ? std::numeric_limits<double>::infinity()
-                                                          : EngineStats::kErrorBounds[i]});
+                                                          : static_cast<double>(bounds[i])});
     }
     metric.histogram.sample_count = cumulative;
-    metric.histogram.sample_sum = errors.sum;
+    metric.histogram.sample_sum = sum;
     FamilyOf(name, help, MetricType::Histogram).metric.push_back(std::move(metric));
   }
   std::vector<MetricFamily> Take() { return std::move(families_); }
@@ -118,43 +103,51 @@ class EngineFamilies {
   std::vector<MetricFamily> families_;
 };
 
-// Rounds of the scheduler, what they told the executor, and how long that took.
-void AddScheduling(const EngineStats& s, const std::vector<ClientMetric::Label>& labels,
-                   EngineFamilies* out) {
-  const auto gauge = [&](const char* name, const char* help, double value) {
+double Count(uint64_t value) { return static_cast<double>(value); }
+
+// What one model's engine adds.
+struct EngineMetrics {
+  std::vector<ClientMetric::Label> labels;
+  EngineFamilies* out;
+
+  void Gauge(const char* name, const char* help, double value) const {
     out->Add(name, help, MetricType::Gauge, value, labels);
-  };
-  const auto counter = [&](const char* name, const char* help, double value) {
+  }
+  void Counter(const char* name, const char* help, double value) const {
     out->Add(name, help, MetricType::Counter, value, labels);
-  };
-  const auto by = [&](const char* name, const char* help, const char* label, const char* kind,
-                      double value) {
+  }
+  void CounterBy(const char* name, const char* help, const char* label, const char* kind,
+                 double value) const {
     auto more = labels;
     more.push_back({label, kind});
     out->Add(name, help, MetricType::Counter, value, std::move(more));
-  };
-  const auto count = [](uint64_t value) { return static_cast<double>(value); };
-  const auto seconds = [](uint64_t us) { return static_cast<double>(us) / 1e6; };
+  }
+};
 
+// Rounds of the scheduler, what they told the executor, and how long that took.
+void AddScheduling(const EngineStats& s, const EngineMetrics& engine) {
   constexpr char kRounds[] = "skein_scheduler_rounds_total";
   constexpr char kRoundsHelp[] = "Scheduling rounds, by what made them run.";
-  by(kRounds, kRoundsHelp, "cause", "arrival", count(s.rounds_arrival));
-  by(kRounds, kRoundsHelp, "cause", "cancellation", count(s.rounds_cancellation));
-  by(kRounds, kRoundsHelp, "cause", "timer", count(s.rounds_timer));
-  by(kRounds, kRoundsHelp, "cause", "completion", count(s.rounds_completion));
+  engine.CounterBy(kRounds, kRoundsHelp, "cause", "arrival", Count(s.rounds_arrival));
+  engine.CounterBy(kRounds, kRoundsHelp, "cause", "cancellation", Count(s.rounds_cancellation));
+  engine.CounterBy(kRounds, kRoundsHelp, "cause", "timer", Count(s.rounds_timer));
+  engine.CounterBy(kRounds, kRoundsHelp, "cause", "completion", Count(s.rounds_completion));
   constexpr char kCommands[] = "skein_scheduler_commands_total";
   constexpr char kCommandsHelp[] = "What scheduling rounds told the executor.";
-  by(kCommands, kCommandsHelp, "command", "submit",
-     count(s.steps_oneshot + s.steps_mixed + s.steps_decode));
-  by(kCommands, kCommandsHelp, "command", "preempt", count(s.steps_preempted));
-  by(kCommands, kCommandsHelp, "command", "resume", count(s.steps_resumed));
-  counter("skein_steps_dropped_total", "Suspended steps that were given up.",
-          count(s.steps_dropped));
-  counter("skein_preempt_signals_total", "Signals that stopped a running step.", count(s.signals));
-  counter("skein_preempt_blocking_seconds_total",
-          "From such a signal to the step's standing still.", seconds(s.blocking_us));
-  gauge("skein_preempt_blocking_seconds_max", "The longest of these.", seconds(s.max_blocking_us));
-  counter("skein_scheduler_seconds_total", "Time in scheduling rounds.", seconds(s.scheduler_us));
+  engine.CounterBy(kCommands, kCommandsHelp, "command", "submit",
+                   Count(s.steps_oneshot + s.steps_mixed + s.steps_decode));
+  engine.CounterBy(kCommands, kCommandsHelp, "command", "preempt", Count(s.steps_preempted));
+  engine.CounterBy(kCommands, kCommandsHelp, "command", "resume", Count(s.steps_resumed));
+  engine.Counter("skein_steps_dropped_total", "Suspended steps that were given up.",
+                 Count(s.steps_dropped));
+  engine.Counter("skein_preempt_signals_total", "Signals that stopped a running step.",
+                 Count(s.signals));
+  engine.Counter("skein_preempt_blocking_seconds_total",
+                 "From such a signal to the step's standing still.", Seconds(s.blocking_us));
+  engine.Gauge("skein_preempt_blocking_seconds_max", "The longest of these.",
+               Seconds(s.max_blocking_us));
+  engine.Counter("skein_scheduler_seconds_total", "Time in scheduling rounds.",
+                 Seconds(s.scheduler_us));
 }
 
 // How well the cost model foretold the time from a request's first step to its first token.
@@ -162,10 +155,10 @@ void AddPrediction(const ModelEntry& model, const EngineStats& stats, EngineFami
   const auto add = [&](const char* alone, const ErrorHistogram& errors) {
     const std::vector<ClientMetric::Label> labels = {{"model_name", model.name()},
                                                      {"alone", alone}};
-    out->AddErrors("skein_ttft_prediction_error",
-                   "|predicted / real - 1| of the time from a request's first step to its first "
-                   "token, by whether it had the device to itself.",
-                   errors, labels);
+    out->AddHistogram("skein_ttft_prediction_error",
+                      "|predicted / real - 1| of the time from a request's first step to its first "
+                      "token, by whether it had the device to itself.",
+                      errors.counts, EngineStats::kErrorBounds, errors.sum, labels);
     for (const auto& [quantile, q] : {std::pair("0.5", 0.5), std::pair("0.95", 0.95)}) {
       auto more = labels;
       more.push_back({"quantile", quantile});
@@ -179,71 +172,63 @@ void AddPrediction(const ModelEntry& model, const EngineStats& stats, EngineFami
 
 void AddEngine(const ModelEntry& model, EngineFamilies* out) {
   const EngineStats s = model.engine->Stats();
-  const std::vector<ClientMetric::Label> labels = {{"model_name", model.name()}};
-  const auto gauge = [&](const char* name, const char* help, double value) {
-    out->Add(name, help, MetricType::Gauge, value, labels);
-  };
-  const auto counter = [&](const char* name, const char* help, double value) {
-    out->Add(name, help, MetricType::Counter, value, labels);
-  };
-  const auto by = [&](const char* name, const char* help, const char* label, const char* kind,
-                      double value) {
-    auto more = labels;
-    more.push_back({label, kind});
-    out->Add(name, help, MetricType::Counter, value, std::move(more));
-  };
-  const auto count = [](uint64_t value) { return static_cast<double>(value); };
-  const auto seconds = [](uint64_t us) { return static_cast<double>(us) / 1e6; };
-
-  gauge("vllm:num_requests_running", "Requests being computed.", s.num_requests_running);
-  gauge("vllm:num_requests_waiting", "Requests in the queue.", s.num_requests_waiting);
-  gauge("vllm:kv_cache_usage_perc", "Share of KV blocks in use by requests; 1 is all.",
-        s.kv_blocks_total == 0 ? 0 : static_cast<double>(s.kv_blocks_used) / s.kv_blocks_total);
-  gauge("skein_kv_blocks_total", "KV blocks in the pool.", s.kv_blocks_total);
-  gauge("skein_kv_blocks_cached", "KV blocks held by the prefix cache alone.", s.kv_blocks_cached);
-  counter("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.", count(s.prompt_tokens));
-  counter("vllm:generation_tokens_total", "Tokens generated.", count(s.generation_tokens));
-  counter("vllm:num_preemptions_total", "Requests recomputed because KV blocks ran out.",
-          count(s.num_preemptions));
-  counter("vllm:prefix_cache_queries_total", "Tokens looked up in the prefix cache.",
-          count(s.prefix_cache_queries));
-  counter("vllm:prefix_cache_hits_total", "Tokens found in the prefix cache.",
-          count(s.prefix_cache_hits));
-  out->AddHistogram("vllm:iteration_tokens_total", "Tokens per step of the engine.", s, labels);
+  const EngineMetrics engine = {{{"model_name", model.name()}}, out};
+  engine.Gauge("vllm:num_requests_running", "Requests being computed.", s.num_requests_running);
+  engine.Gauge("vllm:num_requests_waiting", "Requests in the queue.", s.num_requests_waiting);
+  engine.Gauge(
+      "vllm:kv_cache_usage_perc", "Share of KV blocks in use by requests; 1 is all.",
+      s.kv_blocks_total == 0 ? 0 : static_cast<double>(s.kv_blocks_used) / s.kv_blocks_total);
+  engine.Gauge("skein_kv_blocks_total", "KV blocks in the pool.", s.kv_blocks_total);
+  engine.Gauge("skein_kv_blocks_cached", "KV blocks held by the prefix cache alone.",
+               s.kv_blocks_cached);
+  engine.Counter("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.",
+                 Count(s.prompt_tokens));
+  engine.Counter("vllm:generation_tokens_total", "Tokens generated.", Count(s.generation_tokens));
+  engine.Counter("vllm:num_preemptions_total", "Requests recomputed because KV blocks ran out.",
+                 Count(s.num_preemptions));
+  engine.Counter("vllm:prefix_cache_queries_total", "Tokens looked up in the prefix cache.",
+                 Count(s.prefix_cache_queries));
+  engine.Counter("vllm:prefix_cache_hits_total", "Tokens found in the prefix cache.",
+                 Count(s.prefix_cache_hits));
+  out->AddHistogram("vllm:iteration_tokens_total", "Tokens per step of the engine.",
+                    s.iteration_tokens, EngineStats::kIterationTokenBounds,
+                    static_cast<double>(s.iteration_tokens_sum), engine.labels);
 
   constexpr char kRequests[] = "skein_requests_total";
   constexpr char kRequestsHelp[] = "Requests finished, by execution class.";
-  by(kRequests, kRequestsHelp, "class", "oneshot", count(s.requests_oneshot));
-  by(kRequests, kRequestsHelp, "class", "decode", count(s.requests_decode));
+  engine.CounterBy(kRequests, kRequestsHelp, "class", "oneshot", Count(s.requests_oneshot));
+  engine.CounterBy(kRequests, kRequestsHelp, "class", "decode", Count(s.requests_decode));
   constexpr char kSteps[] = "skein_steps_total";
   constexpr char kStepsHelp[] = "Steps of the engine, by class of plan.";
-  by(kSteps, kStepsHelp, "class", "oneshot", count(s.steps_oneshot));
-  by(kSteps, kStepsHelp, "class", "mixed", count(s.steps_mixed));
-  by(kSteps, kStepsHelp, "class", "decode", count(s.steps_decode));
+  engine.CounterBy(kSteps, kStepsHelp, "class", "oneshot", Count(s.steps_oneshot));
+  engine.CounterBy(kSteps, kStepsHelp, "class", "mixed", Count(s.steps_mixed));
+  engine.CounterBy(kSteps, kStepsHelp, "class", "decode", Count(s.steps_decode));
   constexpr char kTime[] = "skein_step_seconds_total";
   constexpr char kTimeHelp[] = "Time in steps, by the rows they had.";
-  by(kTime, kTimeHelp, "rows", "prefill", seconds(s.prefill_us));
-  by(kTime, kTimeHelp, "rows", "decode", seconds(s.decode_us));
-  by(kTime, kTimeHelp, "rows", "mixed", seconds(s.mixed_us));
-  counter("skein_shared_prefixes_total", "Prefixes computed once for several requests.",
-          count(s.shared_prefixes));
-  counter("skein_shared_prefix_tokens_total", "Tokens taken from those instead of computed.",
-          count(s.shared_prefix_tokens));
-  counter("skein_prefix_waits_total", "Requests that waited for another to compute their prefix.",
-          count(s.prefix_waits));
-  counter("skein_decode_slots_total", "Slots of the decode set handed out.",
-          count(s.decode_slots_taken));
-  counter("skein_wasted_decode_slots_total", "Slot-steps held by finished requests.",
-          count(s.wasted_decode_slots));
-  gauge("skein_flock_tip_tokens", "Tokens that all of the decode batch share (decode set flock).",
-        static_cast<double>(s.flock_tip_tokens));
-  counter("skein_flock_joined_total", "Requests that joined the batch of the decode set flock.",
-          count(s.flock_joined));
-  counter("skein_flock_overdue_total", "Of these, requests that had waited for the bound.",
-          count(s.flock_overdue));
-  counter("skein_flock_stops_total", "Rounds that the stop rule of the decode set flock ended.",
-          count(s.flock_stops));
-  AddScheduling(s, labels, out);
+  engine.CounterBy(kTime, kTimeHelp, "rows", "prefill", Seconds(s.prefill_us));
+  engine.CounterBy(kTime, kTimeHelp, "rows", "decode", Seconds(s.decode_us));
+  engine.CounterBy(kTime, kTimeHelp, "rows", "mixed", Seconds(s.mixed_us));
+  engine.Counter("skein_shared_prefixes_total", "Prefixes computed once for several requests.",
+                 Count(s.shared_prefixes));
+  engine.Counter("skein_shared_prefix_tokens_total", "Tokens taken from those instead of computed.",
+                 Count(s.shared_prefix_tokens));
+  engine.Counter("skein_prefix_waits_total",
+                 "Requests that waited for another to compute their prefix.",
+                 Count(s.prefix_waits));
+  engine.Counter("skein_decode_slots_total", "Slots of the decode set handed out.",
+                 Count(s.decode_slots_taken));
+  engine.Counter("skein_wasted_decode_slots_total", "Slot-steps held by finished requests.",
+                 Count(s.wasted_decode_slots));
+  engine.Gauge("skein_flock_tip_tokens",
+               "Tokens that all of the decode batch share (decode set flock).",
+               static_cast<double>(s.flock_tip_tokens));
+  engine.Counter("skein_flock_joined_total",
+                 "Requests that joined the batch of the decode set flock.", Count(s.flock_joined));
+  engine.Counter("skein_flock_overdue_total", "Of these, requests that had waited for the bound.",
+                 Count(s.flock_overdue));
+  engine.Counter("skein_flock_stops_total",
+                 "Rounds that the stop rule of the decode set flock ended.", Count(s.flock_stops));
+  AddScheduling(s, engine);
   AddPrediction(model, s, out);
 }
 
