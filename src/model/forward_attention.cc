@@ -96,35 +96,33 @@ void ForwardPass::RotateAndStore(int32_t ticket) {
   // A block that changed hands still holds its former owner's keys and values. Zero them: the
   // attention may read, though never see, what lies behind the last key. A fork's block too is new.
   const bool forks = row.fork.num_tokens > 0 && piece.first_token == row.first_token;
-  const bool fresh = first_position % kKvBlockTokens == 0 || forks;
+  if (first_position % kKvBlockTokens == 0 || forks) {
+    for (int32_t h = 0; h < c.num_kv_heads; ++h) {
+      std::fill_n(kv + h * layout.head_stride(), layout.head_bytes(), std::byte{0});
+    }
+  }
   RotateCall call = {.eps = config().rms_norm_eps, .head_dim = c.head_dim, .dtype = layout.dtype};
-  const auto at = [&](int32_t i) {  // of the piece
+  for (int32_t i = 0; i < piece.num_tokens; ++i) {
+    const size_t token = piece.first_token + i;
+    const int32_t slot = (first_position + i) % kKvBlockTokens;
     if (context_.rope != nullptr) {
       call.cos = context_.rope->cos(first_position + i);
       call.sin = context_.rope->sin(first_position + i);
     }
-    return workspace_.qkv + size_t(piece.first_token + i - chunk_begin_) * qkv_width();
-  };
-  call.num_heads = c.num_heads;
-  call.norm = layer().q_norm.empty() ? nullptr : layer().q_norm.data();
-  for (int32_t i = 0; i < piece.num_tokens; ++i) {
-    call.x = at(i);
-    call.out = workspace_.q_out + size_t(piece.first_token + i) * q_width() * t_;
+    call.x = workspace_.qkv + (token - chunk_begin_) * qkv_width();
+    call.num_heads = c.num_heads;
+    call.norm = layer().q_norm.empty() ? nullptr : layer().q_norm.data();
+    call.out = workspace_.q_out + token * q_width() * t_;
     context_.kernels->Rotate(call);
-  }
-  // Head by head: the block's part of one stays in the cache while its tokens are spread over it.
-  call.num_heads = 1;
-  call.norm = layer().k_norm.empty() ? nullptr : layer().k_norm.data();
-  for (int32_t h = 0; h < c.num_kv_heads; ++h) {
-    std::byte* to = kv + h * layout.head_stride();
-    if (fresh) std::fill_n(to, layout.head_bytes(), std::byte{0});
-    for (int32_t i = 0; i < piece.num_tokens; ++i) {
+    call.x += q_width();
+    call.num_heads = 1;
+    call.norm = layer().k_norm.empty() ? nullptr : layer().k_norm.data();
+    for (int32_t h = 0; h < c.num_kv_heads; ++h, call.x += c.head_dim) {
       alignas(64) std::byte k[kMaxHeadDim * sizeof(float)], v[kMaxHeadDim * sizeof(float)];
-      call.x = at(i) + q_width() + h * c.head_dim;
       call.out = k;
       context_.kernels->Rotate(call);
       context_.kernels->Convert(call.x + c.num_kv_heads * c.head_dim, c.head_dim, v, layout.dtype);
-      layout.Store(to, (first_position + i) % kKvBlockTokens, k, v);
+      layout.Store(kv + h * layout.head_stride(), slot, k, v);
     }
   }
 }
