@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "apps/load_report.h"
 #include "base/check.h"
 #include "base/random.h"
 
@@ -22,18 +23,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 double Seconds(SteadyClock::duration duration) {
   return std::chrono::duration<double>(duration).count();
-}
-
-// The smallest value that at least the share `q` of them do not exceed. REQUIRES: sorted, not
-// empty.
-double Quantile(const std::vector<double>& values, double q) {
-  const double place = std::ceil(q * static_cast<double>(values.size()));
-  return values[std::max<size_t>(1, static_cast<size_t>(place)) - 1];
-}
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return Quantile(values, 0.5);
 }
 
 // A thread that raises a signal at a moment it is told.

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "apps/bench_command.h"
+#include "apps/bench_model.h"
 #include "apps/bench_preemption.h"
-#include "io/model_dir.h"
 
 namespace skein {
 namespace {
@@ -12,21 +12,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model;
-  std::string dtype = "auto";
-  std::string quantization = "none";
+  BenchModel model;
   std::string json;
-  int32_t threads = 0;
   PreemptionBenchOptions bench;
 };
 
 Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
-  SKEIN_ASSIGN_OR_RETURN(const std::string dir, ResolveModelDir(options.model));
-  CpuRuntimeOptions runtime;
-  runtime.model_dir = dir;
-  runtime.dtype = options.dtype;
-  runtime.quantization = options.quantization;
-  runtime.threads = options.threads;
+  SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options.model));
   runtime.max_model_len = options.bench.prompt_tokens;
   runtime.max_num_seqs = 1;
   runtime.max_num_batched_tokens = options.bench.prompt_tokens;
@@ -39,7 +31,7 @@ Json ToJson(const Options& options, const CpuRuntime& runtime, const PreemptionR
   json["date"] = BenchDate();
   json["isa"] = NameOf(runtime.isa());
   json["threads"] = runtime.num_threads();
-  json["quantization"] = options.quantization;
+  json["quantization"] = options.model.quantization;
   json["prompt_tokens"] = options.bench.prompt_tokens;
   json["chunk_tokens"] = options.bench.chunk_tokens;
   json["count"] = options.bench.count;
@@ -87,7 +79,8 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
   PreemptionBenchOptions* o = &options->bench;
   CLI::App* app = bench->add_subcommand(
       "preemption", "Time from a signal to a long prefill's standing still, by granularity");
-  AddModelDirOption(app, &options->model);
+  AddBenchModelOptions(app, &options->model);
+  AddQuantizationOption(app, &options->model);
   app->add_option("--prompt-tokens", o->prompt_tokens, "Of the prefills that are stopped")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
@@ -108,10 +101,6 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app->add_option("--seed", o->seed, "Of the prompt and of the moments")->capture_default_str();
-  AddThreadsOption(app, &options->threads);
-  AddDtypeOption(app, &options->dtype);
-  app->add_option("--quantization", options->quantization, "Weights: none, or int8")
-      ->capture_default_str();
   AddJsonOption(app, &options->json);
   RunOnBench(app, options, exit_status, Run);
 }
