@@ -40,6 +40,8 @@ Json ToJson(const Options& options, const CpuRuntime& runtime, const PreemptionR
   json["lost"] = 1 - report.unchecked_s / report.checked_s;
   for (const BlockingTimes& times : report.granularities) {
     json["granularities"].push_back({{"granularity", times.granularity},
+                                     {"count", times.count},
+                                     {"stops", times.stops},
                                      {"mean_ms", times.mean_ms},
                                      {"p50_ms", times.p50_ms},
                                      {"p99_ms", times.p99_ms},
@@ -51,13 +53,15 @@ Json ToJson(const Options& options, const CpuRuntime& runtime, const PreemptionR
 Status Run(const Options& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuRuntime> runtime, LoadRuntime(options));
   SKEIN_ASSIGN_OR_RETURN(const PreemptionReport report,
-                         RunPreemptionBench(runtime.get(), options.bench));
-  fmt::print("{} tokens, {} signals each; milliseconds from signal to standstill\n",
-             options.bench.prompt_tokens, options.bench.count);
-  fmt::print("{:>12}{:>10}{:>10}{:>10}{:>10}\n", "granularity", "mean", "p50", "p99", "max");
+                         RunPreemptionBench(runtime.get(), options.bench, [](double seconds) {
+                           fmt::print(stderr, "about {:.0f} s\n", seconds);
+                         }));
+  fmt::print("{} tokens; milliseconds from a signal to standstill\n", options.bench.prompt_tokens);
+  fmt::print("{:>12}{:>9}{:>9}{:>10}{:>10}{:>10}{:>10}\n", "granularity", "signals", "stops",
+             "mean", "p50", "p99", "max");
   for (const BlockingTimes& times : report.granularities) {
-    fmt::print("{:>12}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}\n", times.granularity, times.mean_ms,
-               times.p50_ms, times.p99_ms, times.max_ms);
+    fmt::print("{:>12}{:>9}{:>9}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}\n", times.granularity,
+               times.count, times.stops, times.mean_ms, times.p50_ms, times.p99_ms, times.max_ms);
   }
   fmt::print(
       "undisturbed: {:.3f} s with a check before each ticket, {:.3f} s without: {:+.2f} % "
@@ -78,11 +82,15 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--prompt-tokens", o->prompt_tokens, "Of the prefills that are stopped")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
-  app->add_option("--count", o->count, "Signals for each granularity")
-      ->check(CLI::Range(1, 1 << 24))
+  app->add_option("--count", o->count,
+                  "Signals for each granularity but chunk; 0: undisturbed prefills alone")
+      ->check(CLI::Range(0, 1 << 24))
       ->capture_default_str();
   app->add_option("--per-prefill", o->per_prefill, "Of them in one prefill, about")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--chunk-count", o->chunk_count, "Signals at granularity chunk")
+      ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   app->add_option("--chunk-tokens", o->chunk_tokens, "Tokens of a step at granularity chunk")
       ->check(CLI::Range(1, 1 << 20))
