@@ -135,7 +135,7 @@ class PreemptionBench {
  private:
   Result<BlockingTimes> Measure(Granularity granularity, int32_t count) {
     blocking_ms_.clear();
-    num_stops_ = 0;
+    wake_ms_.clear();
     count_ = count;
     Signaller signaller;
     moment_ = After(SteadyClock::now());
@@ -147,13 +147,18 @@ class PreemptionBench {
       }
     }
     std::ranges::sort(blocking_ms_);
-    const double sum = std::accumulate(blocking_ms_.begin(), blocking_ms_.end(), 0.0);
+    std::ranges::sort(wake_ms_);
+    const auto mean = [](const std::vector<double>& values) {
+      return std::accumulate(values.begin(), values.end(), 0.0) / std::ssize(values);
+    };
     return BlockingTimes{.count = count,
-                         .stops = num_stops_,
-                         .mean_ms = sum / count,
+                         .stops = static_cast<int32_t>(wake_ms_.size()),
+                         .mean_ms = mean(blocking_ms_),
                          .p50_ms = Quantile(blocking_ms_, 0.5),
                          .p99_ms = Quantile(blocking_ms_, 0.99),
-                         .max_ms = blocking_ms_.back()};
+                         .max_ms = blocking_ms_.back(),
+                         .wake_mean_ms = mean(wake_ms_),
+                         .wake_p99_ms = Quantile(wake_ms_, 0.99)};
   }
 
   // The moment that follows one in the Poisson process.
@@ -214,7 +219,7 @@ class PreemptionBench {
     const auto count_from = [&](SteadyClock::time_point moment) {
       if (std::ssize(blocking_ms_) < count_) blocking_ms_.push_back(1e3 * Seconds(now - moment));
     };
-    ++num_stops_;
+    wake_ms_.push_back(1e3 * Seconds(signaller->raised_at() - moment_));
     count_from(signaller->raised_at());
     for (; moment_ <= now; moment_ = After(moment_)) {
       if (moment_ > signaller->raised_at()) count_from(moment_);
@@ -233,9 +238,10 @@ class PreemptionBench {
   DrawSpec draw_;
   double prefill_s_ = 0;
   OutputToken answer_, expected_;
-  SteadyClock::time_point moment_;  // the next that has not been counted
-  std::vector<double> blocking_ms_;
-  int32_t count_ = 0, num_stops_ = 0;
+  SteadyClock::time_point moment_;   // the next that has not been counted
+  std::vector<double> blocking_ms_;  // of each signal
+  std::vector<double> wake_ms_;      // of each stop
+  int32_t count_ = 0;
 };
 
 }  // namespace

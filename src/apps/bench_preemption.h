@@ -30,6 +30,9 @@ struct BlockingTimes {
   double p50_ms = 0;
   double p99_ms = 0;
   double max_ms = 0;
+  // Apart from that: from the moment of a signal to its thread's having woken and raised it.
+  double wake_mean_ms = 0;
+  double wake_p99_ms = 0;
 };
 
 struct PreemptionReport {

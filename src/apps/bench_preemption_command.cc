@@ -45,7 +45,9 @@ Json ToJson(const Options& options, const CpuRuntime& runtime, const PreemptionR
                                      {"mean_ms", times.mean_ms},
                                      {"p50_ms", times.p50_ms},
                                      {"p99_ms", times.p99_ms},
-                                     {"max_ms", times.max_ms}});
+                                     {"max_ms", times.max_ms},
+                                     {"wake_mean_ms", times.wake_mean_ms},
+                                     {"wake_p99_ms", times.wake_p99_ms}});
   }
   return json;
 }
