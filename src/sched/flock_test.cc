@@ -123,11 +123,11 @@ TEST_F(FlockTest, AnOverdueRequestThatDoesNotFitIsPassedByNobody) {
 
 TEST_F(FlockTest, ARoundLooksPastABoundedNumber) {
   Make(StopRule::kNever);
-  for (int i = 0; i < 20; ++i) Enter(0);
+  for (int i = 0; i < 100; ++i) Enter(0);
   int num_passed = 0;
   while (flock_->Candidate(0) != nullptr) num_passed += flock_->PassOver(0);
-  EXPECT_EQ(num_passed, 8);
-  EXPECT_EQ(flock_->num_waiting(), 20);
+  EXPECT_EQ(num_passed, 64);
+  EXPECT_EQ(flock_->num_waiting(), 100);
   flock_->CheckIntegrity();
   EXPECT_THAT(Round(0), ElementsAre());
   EXPECT_THAT(Round(2), ElementsAre(0, 1));
