@@ -20,6 +20,7 @@ class FlockTest : public testing::Test {
   void Make(StopRule rule, TimeUs max_wait_us = 1'000'000) {
     FlockOptions options;
     options.stop.rule = rule;
+    options.stop.max_loss = 1;
     options.max_wait_us = max_wait_us;
     flock_ = std::make_unique<Flock>(options);
   }
