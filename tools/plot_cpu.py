@@ -51,6 +51,18 @@ def peer_lines(data):
     return lines
 
 
+def lone_lines(reports):
+    rows = [[report["tokens"], {"token": "a token", "labels": "two labels"}[name], *(f"{read[key]:.1f}" for key in ("ms", "floor_ms", "sum_ms")),
+             f"{read['over_floor']:.2f}", f"{read['over_sum']:.2f}", f"{read['outside_ms']:.2f}"]
+            for report in reports for name, read in report["reads"].items()]
+    return ["## A lone prompt over HTTP", "", *(f"    {report['command']}" for report in reports), "",
+            "From sending the request to the last byte of the answer, on a kept connection, nothing cached; medians. Floor: what the limits",
+            "measured before and after allow, the layers' products computed or their weights read, whichever takes longer, and for a token the",
+            "output matrix read; the sum: computed and then read. Outside: less the server's own time in forward passes.", "",
+            f"Limits in this run (medians): {reports[-1]['limits']['compute_tflops']:.2f} TFLOP/s, {reports[-1]['limits']['read_gbps']:.1f} GB/s read.", "",
+            *table(["prompt tokens", "read", "ms", "floor ms", "sum ms", "times the floor", "times the sum", "outside ms"], rows)]
+
+
 def kernel_rows(gemm):
     for row in gemm:
         peer = row.get("onednn_tflops") or 0
@@ -80,7 +92,7 @@ def page(data, plots):
              "measured beside each sample allow (computing or reading, whichever takes longer); the machine is shared, and its limits move",
              "within seconds: above 1 they moved meanwhile. oneDNN runs in turn with each product, in bf16 with f32 results.", "",
              "## Forward passes", "", f"    {data['forward']['command']}", "", limits_line(data["forward"]), "", *forward_tables(data["forward"]),
-             *peer_lines(data)]
+             *peer_lines(data), *lone_lines(data["lone"]["reports"])]
     for isa in FORCED:
         lines += [f"## Without the matrix unit: {isa}", "", f"    {data[isa]['command']}", "", limits_line(data[isa]), "", *forward_tables(data[isa])]
     lines += ["## Matrix products", "", f"    {data['kernels']['command']}", "", limits_line(data["kernels"]), "", *table(
@@ -134,7 +146,7 @@ def draw(data):
 
 def main():
     data = {name: json.loads((OUT / f"data/cpu-{name}.json").read_text())
-            for name in ("run", "forward", "peers", "kernels", "ablation", *FORCED)}
+            for name in ("run", "forward", "peers", "lone", "kernels", "ablation", *FORCED)}
     (OUT / "cpu.md").write_text(page(data, draw(data)))
     print(f"wrote {OUT / 'cpu.md'}")
 

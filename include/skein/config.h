@@ -59,6 +59,14 @@ struct EngineConfig {
   std::string preempt_granularity;
   int32_t max_suspended_steps = 2;
   int32_t max_suspended_ms = 10'000;
+  // Likewise, of decodes that ask for a rate (slo_tpot_us): "own" (they take steps of their own,
+  // for which a prefill stops), "mixed" (steps with chunks of the prefill, short enough for the
+  // rate) or what is cheaper by the cost model ("by-cost", the default). "own" where that is not
+  // known.
+  std::string decode_steps;
+  // Likewise, tokens of KV blocks that prompts leave free for what preempts them, as far as an
+  // eighth of the pool allows. At least 0.
+  int32_t express_tokens = 1024;
   std::string decode_set;  // who joins the running batch: "static", "fill", "dynamic" or "flock"
   // Decode set "dynamic": the batch shrinks while its steps take longer, and grows while they take
   // less; 0: memory alone decides.

@@ -68,6 +68,11 @@ struct EngineStats {
   uint64_t blocking_us = 0;
   uint64_t max_blocking_us = 0;
   uint64_t signals = 0;
+  // Apart from that, threads that had to wake: the engine's for an arrival that found it asleep,
+  // the alarm's for a moment at which a running step is to stop.
+  uint64_t wakeups = 0;
+  uint64_t wakeup_us = 0;  // from the arrival or the moment to the thread's running
+  uint64_t max_wakeup_us = 0;
   uint64_t rounds = 0;  // scheduling rounds, and of them by what made them run:
   uint64_t rounds_arrival = 0;
   uint64_t rounds_cancellation = 0;

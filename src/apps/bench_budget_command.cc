@@ -5,11 +5,9 @@
 #include <vector>
 
 #include "apps/bench_command.h"
-#include "apps/load_report.h"
+#include "apps/bench_model.h"
 #include "base/clock.h"
 #include "engine/cost_profile.h"
-#include "io/model_dir.h"
-#include "runtime/cpu_runtime.h"
 
 namespace skein {
 namespace {
@@ -20,9 +18,7 @@ using Json = nlohmann::ordered_json;
 constexpr double kNearBest = 0.95;
 
 struct Options {
-  std::string model;
-  std::string dtype = "auto";
-  std::string quantization = "none";
+  BenchModel model;
   std::string json;
   std::vector<int32_t> prompt_tokens = {32, 64, 128, 256};
   std::vector<int32_t> batches = {1, 2, 4, 8, 16, 32};
@@ -30,19 +26,12 @@ struct Options {
   int32_t long_tokens = 4096;
   int32_t max_tokens = 2048;
   int32_t repetitions = 3;
-  int32_t threads = 0;
 };
 
 struct BatchPoint {
   int32_t num_tokens = 0;  // of the whole batch
   double tokens_per_s = 0;
 };
-
-double MedianUs(StepProfiler& profiler, const std::vector<ProfileRow>& rows, int32_t repetitions) {
-  std::vector<double> us;
-  for (int32_t i = 0; i < repetitions; ++i) us.push_back(profiler.MeasureUs(rows));
-  return Summarize(std::move(us)).median;
-}
 
 // Batches of equal short prompts, each one pass.
 Json MeasureBatches(const Options& options, StepProfiler& profiler,
@@ -53,8 +42,8 @@ Json MeasureBatches(const Options& options, StepProfiler& profiler,
     for (const int32_t batch : options.batches) {
       const int32_t num_tokens = prompt * batch;
       if (num_tokens > options.max_tokens) continue;
-      const double us = MedianUs(profiler, std::vector<ProfileRow>(batch, {.new_tokens = prompt}),
-                                 options.repetitions);
+      const std::vector<ProfileRow> rows(batch, {.new_tokens = prompt});
+      const double us = profiler.MedianUs(rows, options.repetitions);
       points->push_back({num_tokens, num_tokens / us * 1e6});
       fmt::print("{:>8}{:>8}{:>14}{:>12.2f}{:>12.0f}\n", prompt, batch, num_tokens, us / 1e3,
                  points->back().tokens_per_s);
@@ -75,10 +64,9 @@ Json MeasureChunks(const Options& options, StepProfiler& profiler) {
     if (chunk > options.max_tokens) continue;
     double us = 0;
     for (int32_t begin = 0; begin < options.long_tokens; begin += chunk) {
-      us += MedianUs(
-          profiler,
-          {{.new_tokens = std::min(chunk, options.long_tokens - begin), .cached_tokens = begin}},
-          options.repetitions);
+      const ProfileRow row = {.new_tokens = std::min(chunk, options.long_tokens - begin),
+                              .cached_tokens = begin};
+      us += profiler.MedianUs({&row, 1}, options.repetitions);
     }
     const double tokens_per_s = options.long_tokens / us * 1e6;
     fmt::print("{:>8}{:>8}{:>26.2f}{:>12.0f}\n", options.long_tokens, chunk, us / 1e3,
@@ -103,11 +91,7 @@ int32_t SuggestedTokens(const std::vector<BatchPoint>& points) {
 }
 
 Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
-  CpuRuntimeOptions runtime;
-  SKEIN_ASSIGN_OR_RETURN(runtime.model_dir, ResolveModelDir(options.model));
-  runtime.dtype = options.dtype;
-  runtime.quantization = options.quantization;
-  runtime.threads = options.threads;
+  SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options.model));
   runtime.max_model_len = std::max(options.long_tokens, options.max_tokens);
   runtime.max_num_seqs = 1;
   runtime.max_num_batched_tokens = options.max_tokens;
@@ -132,7 +116,7 @@ Status Run(const Options& options) {
                         runtime->num_kv_blocks(), runtime->config().head == Head::kLanguageModel);
   profiler.MeasureUs(std::vector<ProfileRow>{{.new_tokens = options.max_tokens}});  // warm-up
   std::vector<BatchPoint> points;
-  Json json = {{"date", BenchDate()}, {"model_id", options.model}};
+  Json json = {{"date", BenchDate()}, {"model_id", options.model.model}};
   json["batches"] = MeasureBatches(options, profiler, &points);
   json["chunks"] = MeasureChunks(options, profiler);
   const int32_t suggested = SuggestedTokens(points);
@@ -150,7 +134,8 @@ void AddBenchBudgetCommand(CLI::App* bench, int* exit_status) {
       "budget",
       "Prefill speed over the tokens of a batch and over the chunks of a long prompt: what "
       "--slo-batch-tokens and --chunk-tokens cost and gain");
-  AddModelDirOption(app, &options->model);
+  AddBenchModelOptions(app, &options->model);
+  AddQuantizationOption(app, &options->model);
   const auto add_list = [app](const char* name, std::vector<int32_t>* values, const char* help) {
     app->add_option(name, *values, help)
         ->delimiter(',')
@@ -169,10 +154,6 @@ void AddBenchBudgetCommand(CLI::App* bench, int* exit_status) {
       ->capture_default_str();
   app->add_option("--repetitions", options->repetitions, "Passes per point; the median counts")
       ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  AddThreadsOption(app, &options->threads);
-  AddDtypeOption(app, &options->dtype);
-  app->add_option("--quantization", options->quantization, "Weights: none, or int8")
       ->capture_default_str();
   AddJsonOption(app, &options->json);
   RunOnBench(app, options, exit_status, Run);

@@ -5,17 +5,12 @@
 #include <chrono>
 #include <numeric>
 
+#include "apps/load_report.h"
 #include "base/check.h"
 #include "base/random.h"
 
 namespace skein {
 namespace {
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 // Weights that every token is multiplied with: all matrices but the embedding.
 double LayerParameters(const ModelConfig& c) {

@@ -7,9 +7,8 @@
 #include "apps/bench_command.h"
 #include "apps/bench_forward.h"
 #include "apps/bench_limits.h"
+#include "apps/bench_model.h"
 #include "apps/load_report.h"
-#include "apps/model_host.h"
-#include "io/model_dir.h"
 
 namespace skein {
 namespace {
@@ -17,36 +16,26 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model;
-  std::string dtype = "auto";
-  std::string quantization = "none";
+  BenchModel model;
   std::string json;
   std::vector<int32_t> prompt_tokens = {128, 512, 2048};
   std::vector<int32_t> batches = {1, 4, 16};
   int32_t context = 128;
   int32_t decode_steps = 16;
   int32_t repetitions = 3;
-  int32_t threads = 0;
 };
 
 Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
-  SKEIN_ASSIGN_OR_RETURN(const std::string dir, ResolveModelDir(options.model));
   const int32_t longest = std::ranges::max(options.prompt_tokens);
   const int32_t batch = std::ranges::max(options.batches);
   const int32_t row = options.context + options.decode_steps + 1;
-  CpuRuntimeOptions runtime;
-  runtime.model_dir = dir;
-  runtime.dtype = options.dtype;
-  runtime.quantization = options.quantization;
-  runtime.threads = options.threads;
+  SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options.model));
   runtime.max_model_len = std::max(longest, row);
   runtime.max_num_seqs = batch;
   runtime.max_num_batched_tokens = std::max({longest, options.context, batch});
   runtime.num_kv_blocks = std::max(BlocksFor(longest), batch * BlocksFor(row));
   return CpuRuntime::Load(runtime);
 }
-
-double Median(std::vector<double> values) { return Summarize(std::move(values)).median; }
 
 // A runtime and what this machine allows while it runs.
 class Bench {
@@ -130,7 +119,7 @@ Status Run(const Options& options) {
   return WriteBenchJson(options.json, {{"date", BenchDate()},
                                        {"isa", NameOf(runtime->isa())},
                                        {"threads", runtime->num_threads()},
-                                       {"quantization", options.quantization},
+                                       {"quantization", options.model.quantization},
                                        {"limits", LimitsToJson(limits, runtime->isa(), dtype)},
                                        {"prefill", std::move(prefill)},
                                        {"decode", std::move(decode)}});
@@ -142,7 +131,8 @@ void AddBenchForwardCommand(CLI::App* bench, int* exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* app =
       bench->add_subcommand("forward", "Time forward passes alone against what the machine allows");
-  AddModelDirOption(app, &options->model);
+  AddBenchModelOptions(app, &options->model);
+  AddQuantizationOption(app, &options->model);
   app->add_option("--prompt-tokens", options->prompt_tokens, "Lengths of whole prompts")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -162,10 +152,6 @@ void AddBenchForwardCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--repetitions", options->repetitions,
                   "Passes per prompt length; the median counts")
       ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  AddThreadsOption(app, &options->threads);
-  AddDtypeOption(app, &options->dtype);
-  app->add_option("--quantization", options->quantization, "Weights: none, or int8")
       ->capture_default_str();
   AddJsonOption(app, &options->json);
   RunOnBench(app, options, exit_status, Run);

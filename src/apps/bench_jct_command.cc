@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "apps/bench_command.h"
+#include "apps/bench_model.h"
 #include "apps/load_report.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "engine/cost_profile.h"
-#include "io/model_dir.h"
-#include "runtime/cpu_runtime.h"
 
 namespace skein {
 namespace {
@@ -23,13 +22,11 @@ using Json = nlohmann::ordered_json;
 constexpr TimeUs kProfileUs = 1'000'000;  // as a server's
 
 struct Options {
-  std::string model;
-  std::string dtype = "auto";
+  BenchModel model;
   std::string json;
   int32_t every = 200;
   int32_t max_tokens = 2000;
   int32_t repetitions = 3;
-  int32_t threads = 0;
 };
 
 struct Pair {
@@ -45,12 +42,6 @@ double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
   return products / static_cast<double>(x.size()) / (a.std * b.std);
 }
 
-double MedianUs(StepProfiler& profiler, const ProfileRow& row, int repetitions) {
-  std::vector<double> us;
-  for (int i = 0; i < repetitions; ++i) us.push_back(profiler.MeasureUs({&row, 1}));
-  return Summarize(std::move(us)).median;
-}
-
 // All pairs of (input, cached) tokens in steps of `every`, with at least one new token.
 std::vector<Pair> MeasurePairs(const Options& options, StepProfiler& profiler) {
   std::vector<Pair> pairs;
@@ -60,8 +51,11 @@ std::vector<Pair> MeasurePairs(const Options& options, StepProfiler& profiler) {
     }
   }
   profiler.MeasureUs({&pairs.back().row, 1});
-  for (Pair& pair : pairs) pair.fit_us = MedianUs(profiler, pair.row, options.repetitions);
-  for (Pair& pair : pairs) pair.measured_us = MedianUs(profiler, pair.row, options.repetitions);
+  const auto measure = [&](const Pair& pair) {
+    return profiler.MedianUs({&pair.row, 1}, options.repetitions);
+  };
+  for (Pair& pair : pairs) pair.fit_us = measure(pair);
+  for (Pair& pair : pairs) pair.measured_us = measure(pair);
   return pairs;
 }
 
@@ -142,10 +136,7 @@ Status Run(const Options& options) {
                         options.every),
             "max-tokens"};
   }
-  CpuRuntimeOptions runtime_options;
-  SKEIN_ASSIGN_OR_RETURN(runtime_options.model_dir, ResolveModelDir(options.model));
-  runtime_options.dtype = options.dtype;
-  runtime_options.threads = options.threads;
+  SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime_options, RuntimeOptionsOf(options.model));
   runtime_options.max_model_len = options.max_tokens;
   runtime_options.max_num_seqs = 1;
   runtime_options.max_num_batched_tokens = options.max_tokens;
@@ -171,7 +162,7 @@ void AddBenchJctCommand(CLI::App* bench, int* exit_status) {
       "jct",
       "Profile a model over pairs of input and cached tokens: how well missing tokens and a "
       "fitted model tell the time of a prefill");
-  AddModelDirOption(app, &options->model);
+  AddBenchModelOptions(app, &options->model);
   app->add_option("--every", options->every, "Tokens between two pairs")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -181,8 +172,6 @@ void AddBenchJctCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--repetitions", options->repetitions, "Passes per pair; the median counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  AddThreadsOption(app, &options->threads);
-  AddDtypeOption(app, &options->dtype);
   AddJsonOption(app, &options->json);
   RunOnBench(app, options, exit_status, Run);
 }

@@ -7,6 +7,7 @@
 
 #include "apps/bench_limits.h"
 #include "apps/bench_onednn.h"
+#include "apps/load_report.h"
 #include "base/random.h"
 #include "base/thread_team.h"
 #include "kernels/kernels.h"
@@ -22,11 +23,6 @@ std::vector<Bf16> RandomValues(size_t count, uint64_t seed) {
   std::vector<Bf16> values(count);
   for (Bf16& value : values) value = ToBf16(static_cast<float>(random.Uniform()) * 2 - 1);
   return values;
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 double Now() {

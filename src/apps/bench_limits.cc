@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/bench_peak.h"
+#include "apps/load_report.h"
 #include "base/aligned_buffer.h"
 #include "base/random.h"
 #include "kernels/cpu/cpu_features.h"
@@ -22,12 +23,6 @@ constexpr int64_t kFmaSteps = 2'500'000;  // about 10 ms
 constexpr double MachineLimits::*kFigures[] = {
     &MachineLimits::amx_bf16_tflops, &MachineLimits::amx_int8_tflops,
     &MachineLimits::fma_f32_tflops, &MachineLimits::read_gbps};
-
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 // Seconds for `count` tickets on all threads.
 template <typename Fn>

@@ -8,13 +8,15 @@ namespace skein {
 
 namespace {
 
+// With the distance to the next product that a shared core wants (amx::Space).
 template <bool kInt8, int kC, int kA, int kB>
-void Dot() {
+void DotSpaced() {
   if constexpr (kInt8) {
     amx::DotInt8Tiles<kC, kA, kB>();
   } else {
     amx::DotTiles<kC, kA, kB>();
   }
+  amx::WideSpace();
 }
 
 // Returns how many products of tiles it did.
@@ -31,13 +33,17 @@ double MultiplyTiles(const std::byte* operands, int64_t steps) {
   for (int64_t i = 0; i < steps; ++i) {
     const std::byte* set = operands + i * kSetBytes % static_cast<int64_t>(kPeakOperandBytes);
     amx::LoadTile<4>(set, 64);
+    amx::Space();
     amx::LoadTile<6>(set + kTileBytes, 64);
-    Dot<kInt8, 0, 4, 6>();
+    amx::Space();
     amx::LoadTile<7>(set + 2 * kTileBytes, 64);
-    Dot<kInt8, 1, 4, 7>();
+    amx::Space();
     amx::LoadTile<5>(set + 3 * kTileBytes, 64);
-    Dot<kInt8, 2, 5, 6>();
-    Dot<kInt8, 3, 5, 7>();
+    amx::Space();
+    DotSpaced<kInt8, 0, 4, 6>();
+    DotSpaced<kInt8, 1, 4, 7>();
+    DotSpaced<kInt8, 2, 5, 6>();
+    DotSpaced<kInt8, 3, 5, 7>();
   }
   amx::ReleaseTiles();
   return static_cast<double>(steps) * 4;

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "apps/load_report.h"
 #include "base/check.h"
 #include "base/random.h"
 
@@ -24,19 +25,7 @@ double Seconds(SteadyClock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// The smallest value that at least the share `q` of them do not exceed. REQUIRES: sorted, not
-// empty.
-double Quantile(const std::vector<double>& values, double q) {
-  const double place = std::ceil(q * static_cast<double>(values.size()));
-  return values[std::max<size_t>(1, static_cast<size_t>(place)) - 1];
-}
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return Quantile(values, 0.5);
-}
-
-// A thread that raises a signal some time after it has been asked to.
+// A thread that raises a signal at a moment it is told.
 class Signaller {
  public:
   Signaller() : thread_([this] { Run(); }) {}
@@ -50,16 +39,16 @@ class Signaller {
   }
 
   const std::atomic<bool>& signal() const { return signal_; }
-  // When it was raised. REQUIRES: it is.
+  // When it was raised: a little later than it should have been, for the thread had to wake.
+  // REQUIRES: it is.
   SteadyClock::time_point raised_at() const { return raised_at_; }
-  // Clears the signal and has it raised again after `delay_s`. REQUIRES: it is raised, or this is
-  // the first call.
-  void RaiseIn(double delay_s) {
+  // Clears the signal and has it raised again at `due`. REQUIRES: it is raised, or this is the
+  // first call.
+  void RaiseAt(SteadyClock::time_point due) {
     signal_.store(false);
     {
       const std::lock_guard lock(mutex_);
-      due_ = SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
-                                      std::chrono::duration<double>(delay_s));
+      due_ = due;
       armed_ = true;
     }
     changed_.notify_all();
@@ -71,7 +60,8 @@ class Signaller {
     while (!quit_) {
       if (!armed_) {
         changed_.wait(lock);
-      } else if (changed_.wait_until(lock, due_) == std::cv_status::timeout) {
+      } else if (SteadyClock::now() >= due_ ||
+                 changed_.wait_until(lock, due_) == std::cv_status::timeout) {
         armed_ = false;
         raised_at_ = SteadyClock::now();
         signal_.store(true);
@@ -89,6 +79,12 @@ class Signaller {
   std::thread thread_;
 };
 
+constexpr int32_t kWarmUpTokens = 2048;  // of the prompt, at most
+
+int32_t PrefillsOf(int32_t count, const PreemptionBenchOptions& options) {
+  return (count + options.per_prefill - 1) / options.per_prefill;
+}
+
 class PreemptionBench {
  public:
   PreemptionBench(CpuRuntime* runtime, const PreemptionBenchOptions& options)
@@ -105,52 +101,82 @@ class PreemptionBench {
     draw_ = {.generate = &greedy_, .history = tokens_, .prompt_len = options.prompt_tokens};
   }
 
-  Result<PreemptionReport> Run() {
-    Prefill(Granularity::kNone, nullptr);  // warms up
-    expected_ = answer_;
+  Result<PreemptionReport> Run(const std::function<void(double)>& estimate) {
+    WarmUp();
     PreemptionReport report;
     std::vector<double> checked, unchecked;
     for (int32_t i = 0; i < options_.repetitions; ++i) {
       unchecked.push_back(Prefill(Granularity::kNone, nullptr));
+      if (i == 0) estimate(NumPrefills(options_) * unchecked[0]);
+      expected_ = answer_;
       checked.push_back(Prefill(Granularity::kOpTile, nullptr));
     }
     report.checked_s = Median(std::move(checked));
     report.unchecked_s = Median(std::move(unchecked));
     prefill_s_ = report.unchecked_s;
-    const std::pair<Granularity, const char*> granularities[] = {{Granularity::kOpTile, "op-tile"},
-                                                                 {Granularity::kOp, "op"},
-                                                                 {Granularity::kLayer, "layer"},
-                                                                 {Granularity::kChunk, "chunk"}};
-    for (const auto& [granularity, name] : granularities) {
-      SKEIN_ASSIGN_OR_RETURN(BlockingTimes times, Measure(granularity));
-      times.granularity = name;
+    struct Case {
+      Granularity granularity;
+      const char* name;
+      int32_t count;
+    };
+    const Case cases[] = {{Granularity::kOpTile, "op-tile", options_.count},
+                          {Granularity::kOp, "op", options_.count},
+                          {Granularity::kLayer, "layer", options_.count},
+                          {Granularity::kChunk, "chunk", options_.chunk_count}};
+    for (const Case& c : cases) {
+      if (options_.count == 0) break;
+      SKEIN_ASSIGN_OR_RETURN(BlockingTimes times, Measure(c.granularity, c.count));
+      times.granularity = c.name;
       report.granularities.push_back(std::move(times));
     }
     return report;
   }
 
  private:
-  Result<BlockingTimes> Measure(Granularity granularity) {
+  Result<BlockingTimes> Measure(Granularity granularity, int32_t count) {
     blocking_ms_.clear();
+    wake_ms_.clear();
+    count_ = count;
     Signaller signaller;
-    signaller.RaiseIn(NextDelay());
-    while (std::ssize(blocking_ms_) < options_.count) {
+    moment_ = After(SteadyClock::now());
+    signaller.RaiseAt(moment_);
+    while (std::ssize(blocking_ms_) < count) {
       Prefill(granularity, &signaller);
       if (answer_.token != expected_.token || answer_.chosen.logprob != expected_.chosen.logprob) {
         return Status(StatusCode::kInternal, "a prefill that was stopped gave another answer");
       }
     }
-    blocking_ms_.resize(static_cast<size_t>(options_.count));
     std::ranges::sort(blocking_ms_);
-    const double sum = std::accumulate(blocking_ms_.begin(), blocking_ms_.end(), 0.0);
-    return BlockingTimes{.count = options_.count,
-                         .mean_ms = sum / options_.count,
+    std::ranges::sort(wake_ms_);
+    const auto mean = [](const std::vector<double>& values) {
+      return std::accumulate(values.begin(), values.end(), 0.0) / std::ssize(values);
+    };
+    return BlockingTimes{.count = count,
+                         .stops = static_cast<int32_t>(wake_ms_.size()),
+                         .mean_ms = mean(blocking_ms_),
                          .p50_ms = Quantile(blocking_ms_, 0.5),
                          .p99_ms = Quantile(blocking_ms_, 0.99),
-                         .max_ms = blocking_ms_.back()};
+                         .max_ms = blocking_ms_.back(),
+                         .wake_mean_ms = mean(wake_ms_),
+                         .wake_p99_ms = Quantile(wake_ms_, 0.99)};
   }
 
-  double NextDelay() { return 2 * random_.Uniform() * prefill_s_ / options_.per_prefill; }
+  // The moment that follows one in the Poisson process.
+  SteadyClock::time_point After(SteadyClock::time_point moment) {
+    const double gap_s = -std::log1p(-random_.Uniform()) * prefill_s_ / options_.per_prefill;
+    return moment +
+           std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(gap_s));
+  }
+
+  void WarmUp() {
+    const auto tokens = std::span(tokens_).first(
+        static_cast<size_t>(std::min(options_.prompt_tokens, kWarmUpTokens)));
+    runtime_->set_granularity(Granularity::kNone);
+    RunStep(MixedPlan{.prefills = {{.tokens = tokens,
+                                    .block_table = std::span(blocks_).first(
+                                        static_cast<size_t>(BlocksFor(std::ssize(tokens))))}}},
+            nullptr);
+  }
 
   // The whole prompt, in one step or at granularity `chunk` in steps; seconds.
   double Prefill(Granularity granularity, Signaller* signaller) {
@@ -185,9 +211,22 @@ class PreemptionBench {
     if (!results.draws.empty()) answer_ = results.draws[0].token;
   }
 
+  // Counts the signal, and the moments that came while it was raised and have waited for this
+  // standstill too; has the next one raise it. Those that came before its thread had woken do not
+  // count.
   void Acknowledge(Signaller* signaller) {
-    blocking_ms_.push_back(1e3 * Seconds(SteadyClock::now() - signaller->raised_at()));
-    signaller->RaiseIn(NextDelay());
+    const auto now = SteadyClock::now();
+    const auto count_from = [&](SteadyClock::time_point moment) {
+      if (std::ssize(blocking_ms_) < count_) blocking_ms_.push_back(1e3 * Seconds(now - moment));
+    };
+    wake_ms_.push_back(1e3 * Seconds(signaller->raised_at() - moment_));
+    count_from(signaller->raised_at());
+    for (; moment_ <= now; moment_ = After(moment_)) {
+      if (moment_ > signaller->raised_at()) count_from(moment_);
+    }
+    // Once all are counted the rest of the prefill is left alone.
+    signaller->RaiseAt(std::ssize(blocking_ms_) < count_ ? moment_
+                                                         : SteadyClock::time_point::max());
   }
 
   CpuRuntime* const runtime_;
@@ -199,14 +238,25 @@ class PreemptionBench {
   DrawSpec draw_;
   double prefill_s_ = 0;
   OutputToken answer_, expected_;
-  std::vector<double> blocking_ms_;
+  SteadyClock::time_point moment_;   // the next that has not been counted
+  std::vector<double> blocking_ms_;  // of each signal
+  std::vector<double> wake_ms_;      // of each stop
+  int32_t count_ = 0;
 };
 
 }  // namespace
 
+int32_t NumPrefills(const PreemptionBenchOptions& options) {
+  const int32_t undisturbed = 2 * options.repetitions;
+  if (options.count == 0) return undisturbed;
+  return undisturbed + 3 * PrefillsOf(options.count, options) +
+         PrefillsOf(options.chunk_count, options);
+}
+
 Result<PreemptionReport> RunPreemptionBench(CpuRuntime* runtime,
-                                            const PreemptionBenchOptions& options) {
-  return PreemptionBench(runtime, options).Run();
+                                            const PreemptionBenchOptions& options,
+                                            const std::function<void(double)>& estimate) {
+  return PreemptionBench(runtime, options).Run(estimate);
 }
 
 }  // namespace skein

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "apps/bench_command.h"
+#include "apps/bench_model.h"
 #include "apps/bench_preemption.h"
-#include "io/model_dir.h"
 
 namespace skein {
 namespace {
@@ -12,21 +12,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model;
-  std::string dtype = "auto";
-  std::string quantization = "none";
+  BenchModel model;
   std::string json;
-  int32_t threads = 0;
   PreemptionBenchOptions bench;
 };
 
 Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
-  SKEIN_ASSIGN_OR_RETURN(const std::string dir, ResolveModelDir(options.model));
-  CpuRuntimeOptions runtime;
-  runtime.model_dir = dir;
-  runtime.dtype = options.dtype;
-  runtime.quantization = options.quantization;
-  runtime.threads = options.threads;
+  SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options.model));
   runtime.max_model_len = options.bench.prompt_tokens;
   runtime.max_num_seqs = 1;
   runtime.max_num_batched_tokens = options.bench.prompt_tokens;
@@ -39,7 +31,7 @@ Json ToJson(const Options& options, const CpuRuntime& runtime, const PreemptionR
   json["date"] = BenchDate();
   json["isa"] = NameOf(runtime.isa());
   json["threads"] = runtime.num_threads();
-  json["quantization"] = options.quantization;
+  json["quantization"] = options.model.quantization;
   json["prompt_tokens"] = options.bench.prompt_tokens;
   json["chunk_tokens"] = options.bench.chunk_tokens;
   json["count"] = options.bench.count;
@@ -48,10 +40,14 @@ Json ToJson(const Options& options, const CpuRuntime& runtime, const PreemptionR
   json["lost"] = 1 - report.unchecked_s / report.checked_s;
   for (const BlockingTimes& times : report.granularities) {
     json["granularities"].push_back({{"granularity", times.granularity},
+                                     {"count", times.count},
+                                     {"stops", times.stops},
                                      {"mean_ms", times.mean_ms},
                                      {"p50_ms", times.p50_ms},
                                      {"p99_ms", times.p99_ms},
-                                     {"max_ms", times.max_ms}});
+                                     {"max_ms", times.max_ms},
+                                     {"wake_mean_ms", times.wake_mean_ms},
+                                     {"wake_p99_ms", times.wake_p99_ms}});
   }
   return json;
 }
@@ -59,13 +55,15 @@ Json ToJson(const Options& options, const CpuRuntime& runtime, const PreemptionR
 Status Run(const Options& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuRuntime> runtime, LoadRuntime(options));
   SKEIN_ASSIGN_OR_RETURN(const PreemptionReport report,
-                         RunPreemptionBench(runtime.get(), options.bench));
-  fmt::print("{} tokens, {} signals each; milliseconds from signal to standstill\n",
-             options.bench.prompt_tokens, options.bench.count);
-  fmt::print("{:>12}{:>10}{:>10}{:>10}{:>10}\n", "granularity", "mean", "p50", "p99", "max");
+                         RunPreemptionBench(runtime.get(), options.bench, [](double seconds) {
+                           fmt::print(stderr, "about {:.0f} s\n", seconds);
+                         }));
+  fmt::print("{} tokens; milliseconds from a signal to standstill\n", options.bench.prompt_tokens);
+  fmt::print("{:>12}{:>9}{:>9}{:>10}{:>10}{:>10}{:>10}\n", "granularity", "signals", "stops",
+             "mean", "p50", "p99", "max");
   for (const BlockingTimes& times : report.granularities) {
-    fmt::print("{:>12}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}\n", times.granularity, times.mean_ms,
-               times.p50_ms, times.p99_ms, times.max_ms);
+    fmt::print("{:>12}{:>9}{:>9}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}\n", times.granularity,
+               times.count, times.stops, times.mean_ms, times.p50_ms, times.p99_ms, times.max_ms);
   }
   fmt::print(
       "undisturbed: {:.3f} s with a check before each ticket, {:.3f} s without: {:+.2f} % "
@@ -81,15 +79,20 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
   PreemptionBenchOptions* o = &options->bench;
   CLI::App* app = bench->add_subcommand(
       "preemption", "Time from a signal to a long prefill's standing still, by granularity");
-  AddModelDirOption(app, &options->model);
+  AddBenchModelOptions(app, &options->model);
+  AddQuantizationOption(app, &options->model);
   app->add_option("--prompt-tokens", o->prompt_tokens, "Of the prefills that are stopped")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
-  app->add_option("--count", o->count, "Signals for each granularity")
-      ->check(CLI::Range(1, 1 << 24))
+  app->add_option("--count", o->count,
+                  "Signals for each granularity but chunk; 0: undisturbed prefills alone")
+      ->check(CLI::Range(0, 1 << 24))
       ->capture_default_str();
   app->add_option("--per-prefill", o->per_prefill, "Of them in one prefill, about")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--chunk-count", o->chunk_count, "Signals at granularity chunk")
+      ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   app->add_option("--chunk-tokens", o->chunk_tokens, "Tokens of a step at granularity chunk")
       ->check(CLI::Range(1, 1 << 20))
@@ -98,10 +101,6 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app->add_option("--seed", o->seed, "Of the prompt and of the moments")->capture_default_str();
-  AddThreadsOption(app, &options->threads);
-  AddDtypeOption(app, &options->dtype);
-  app->add_option("--quantization", options->quantization, "Weights: none, or int8")
-      ->capture_default_str();
   AddJsonOption(app, &options->json);
   RunOnBench(app, options, exit_status, Run);
 }

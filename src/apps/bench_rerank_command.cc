@@ -7,9 +7,9 @@
 
 #include "apps/bench_command.h"
 #include "apps/bench_forward.h"
+#include "apps/bench_model.h"
 #include "apps/bench_rerank.h"
 #include "apps/load_report.h"
-#include "io/model_dir.h"
 
 namespace skein {
 namespace {
@@ -17,14 +17,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model;
-  std::string dtype = "auto";
+  BenchModel model;
   std::string json;
   RerankShape shape;
   std::vector<int32_t> prompt_tokens = {512, 2150};
   int32_t batch_tokens = 2048;
   int32_t repetitions = 3;
-  int32_t threads = 0;
 };
 
 int32_t BlocksOfStep(const Options& options, int32_t row_tokens) {
@@ -32,13 +30,9 @@ int32_t BlocksOfStep(const Options& options, int32_t row_tokens) {
 }
 
 Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
-  SKEIN_ASSIGN_OR_RETURN(const std::string dir, ResolveModelDir(options.model));
   const int32_t longest =
       std::max(options.shape.prompt_tokens(), std::ranges::max(options.prompt_tokens));
-  CpuRuntimeOptions runtime;
-  runtime.model_dir = dir;
-  runtime.dtype = options.dtype;
-  runtime.threads = options.threads;
+  SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options.model));
   runtime.max_model_len = longest;
   runtime.max_num_batched_tokens = options.batch_tokens;
   // The longest prompt, and a step full of short ones, each with a block of which it shares a part.
@@ -67,8 +61,6 @@ Batch BatchOf(const ModelConfig& config, int32_t prompt_tokens, double flops) {
   return batch;
 }
 
-double MedianOf(std::vector<double> values) { return Summarize(std::move(values)).median; }
-
 Status Run(const Options& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuRuntime> runtime, LoadRuntime(options));
   const double flops = RerankFlops(runtime->config(), options.shape);
@@ -89,7 +81,7 @@ Status Run(const Options& options) {
       batch.ratios.push_back((last.seconds / flops) / (s / batch.flops));
     }
   }
-  const double median = MedianOf(seconds);
+  const double median = Median(seconds);
   Json json = {{"date", BenchDate()},
                {"isa", NameOf(runtime->isa())},
                {"threads", runtime->num_threads()},
@@ -109,8 +101,8 @@ Status Run(const Options& options) {
   fmt::print("{:>14}{:>9}{:>10}{:>10}{:>22}\n", "batch prompts", "tokens", "s", "GFLOP/s",
              "rerank / its work");
   for (const Batch& batch : batches) {
-    const double s = MedianOf(batch.seconds);
-    const double ratio = MedianOf(batch.ratios);
+    const double s = Median(batch.seconds);
+    const double ratio = Median(batch.ratios);
     fmt::print("{:>14}{:>9}{:>10.2f}{:>10.0f}{:>22.3f}\n", batch.count, batch.prompt_tokens, s,
                batch.flops / s / 1e9, ratio);
     json["batches"].push_back({{"prompt_tokens", batch.prompt_tokens},
@@ -134,7 +126,7 @@ void AddBenchRerankCommand(CLI::App* bench, int* exit_status) {
   const auto count = [app](const char* name, int32_t* value, const char* help, int32_t high) {
     app->add_option(name, *value, help)->check(CLI::Range(1, high))->capture_default_str();
   };
-  AddModelDirOption(app, &options->model);
+  AddBenchModelOptions(app, &options->model);
   count("--query-tokens", &options->shape.query_tokens, "Tokens of the query", 1 << 20);
   count("--documents", &options->shape.documents, "Documents", 4096);
   count("--document-tokens", &options->shape.document_tokens, "Tokens of each document", 1 << 20);
@@ -146,8 +138,6 @@ void AddBenchRerankCommand(CLI::App* bench, int* exit_status) {
       ->capture_default_str();
   count("--batch-tokens", &options->batch_tokens, "Tokens of one step", 1 << 20);
   count("--repetitions", &options->repetitions, "Turns of rerank and batches; medians count", 1000);
-  AddThreadsOption(app, &options->threads);
-  AddDtypeOption(app, &options->dtype);
   AddJsonOption(app, &options->json);
   RunOnBench(app, options, exit_status, Run);
 }

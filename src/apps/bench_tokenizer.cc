@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "apps/load_report.h"
 #include "apps/tokenizer_texts.h"
 #include "base/thread_team.h"
 #include "text/encode_batch.h"
@@ -35,11 +36,6 @@ double ThreadCpuUs() {
 double WallUs() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::micro>(now).count();
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // The median over the samples of the time of one call, after a warm-up.

@@ -59,6 +59,17 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
   app->add_option("--max-suspended-ms", config->max_suspended_ms,
                   "After being stopped for so long in all a step is stopped no more")
       ->capture_default_str();
+  app->add_option(
+      "--decode-steps", config->decode_steps,
+      "Beside a long prompt, with --sharing preempt-*, decodes that ask for a rate take "
+      "steps of their own (own), steps with chunks of the prompt (mixed) or what the "
+      "cost model takes to be cheaper (by-cost, the default)");
+  app->add_option(
+         "--express-tokens", config->express_tokens,
+         "With --sharing preempt-*: KV memory, in tokens, that prompts leave free for what "
+         "preempts them; at most an eighth of it")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
   app->add_option("--jct", config->jct,
                   "srjf: a job's time by its missing tokens (proxy) or by the profile (model)")
       ->capture_default_str();

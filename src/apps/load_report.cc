@@ -195,6 +195,12 @@ double Quantile(const std::vector<double>& sorted, double q) {
   return sorted[below] + (rank - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  return Quantile(values, 0.5);
+}
+
 Distribution Summarize(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());

@@ -45,6 +45,7 @@ struct Distribution {
 // Quantile q of [0, 1] with linear interpolation between closest ranks, as numpy.percentile.
 // REQUIRES: `sorted` is ascending and not empty.
 double Quantile(const std::vector<double>& sorted, double q);
+double Median(std::vector<double> values);  // 0 if there are none
 Distribution Summarize(std::vector<double> values);
 
 // Figures of one group of requests, all of them or one class. Only completed requests count, but

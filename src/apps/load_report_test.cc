@@ -40,6 +40,12 @@ TEST(SummarizeTest, SmallSamples) {
   EXPECT_NEAR(Summarize({1, 2}).p99, 1.99, 1e-12);
 }
 
+TEST(SummarizeTest, MedianOfAnEvenCountIsTheMeanOfTheMiddleTwo) {
+  EXPECT_EQ(Median({}), 0);
+  EXPECT_EQ(Median({3, 1, 2}), 2);
+  EXPECT_EQ(Median({4, 1, 3, 2}), 2.5);
+}
+
 TEST(SummarizeTest, QuantilesAreMonotoneAndBounded) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

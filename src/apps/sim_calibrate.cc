@@ -11,8 +11,6 @@
 #include "apps/load_report.h"
 #include "base/clock.h"
 #include "engine/cost_profile.h"
-#include "io/model_dir.h"
-#include "runtime/cpu_runtime.h"
 #include "sim/step_cost.h"
 
 namespace skein {
@@ -24,8 +22,6 @@ constexpr double kMinAttentionShare = 0.02;
 // The step with several rows that shows what a row costs.
 constexpr int32_t kManyRows = 8;
 constexpr int32_t kManyRowTokens = 16;
-
-double Median(std::vector<double> values) { return Summarize(std::move(values)).median; }
 
 double PairsOf(double new_tokens, double cached) {
   return new_tokens * (cached + (new_tokens + 1) / 2);
@@ -160,15 +156,12 @@ Result<ModelShape> ShapeOf(const ModelConfig& config, const std::string& weight_
 }
 
 Result<Calibration> CalibrateDevice(const CalibrationOptions& wanted) {
-  CpuRuntimeOptions runtime_options;
-  SKEIN_ASSIGN_OR_RETURN(runtime_options.model_dir, ResolveModelDir(wanted.model));
+  SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime_options, RuntimeOptionsOf(wanted.model));
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(runtime_options.model_dir));
   CalibrationOptions options = wanted;  // as far as the model's positions reach
   options.context = std::min(options.context, config.max_position / 2);
   options.max_tokens = std::min(options.max_tokens, config.max_position / 2);
   const int32_t longest = options.context + options.max_tokens;
-  runtime_options.dtype = options.dtype;
-  runtime_options.threads = options.threads;
   runtime_options.max_model_len = longest;
   runtime_options.max_num_seqs = kManyRows;
   runtime_options.max_num_batched_tokens = std::max(options.max_tokens, kManyRows * kManyRowTokens);
@@ -188,7 +181,7 @@ Result<Calibration> CalibrateDevice(const CalibrationOptions& wanted) {
   DeviceDescription& device = calibration.device;
   device.name =
       fmt::format("this CPU, {} threads, {}", runtime->num_threads(), NameOf(runtime->isa()));
-  device.source = "skein sim calibrate " + options.model;
+  device.source = "skein sim calibrate " + options.model.model;
   device.tflops[weight_type] = limits.compute_tflops(runtime->isa(), runtime->matrix_dtype());
   device.bandwidth_gbps = limits.read_gbps;
   device.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "apps/bench_model.h"
 #include "base/result.h"
 #include "model/config.h"
 #include "sim/device.h"
@@ -12,9 +13,7 @@ namespace skein {
 Result<ModelShape> ShapeOf(const ModelConfig& config, const std::string& weight_type);
 
 struct CalibrationOptions {
-  std::string model;  // a directory, or org/name in the local cache
-  std::string dtype = "auto";
-  int32_t threads = 0;
+  BenchModel model;
   int32_t max_tokens = 2048;  // of a step
   int32_t context = 2048;     // behind which attention is measured
   int32_t rounds = 5;         // the medians over these count

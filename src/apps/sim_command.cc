@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apps/bench_command.h"
+#include "apps/bench_model.h"
 #include "apps/choice_options.h"
 #include "apps/commands.h"
 #include "apps/read_file.h"
@@ -154,8 +155,7 @@ void AddCalibrate(CLI::App* sim, int* exit_status) {
   auto command = std::make_shared<CalibrateCommand>();
   CalibrationOptions* o = &command->calibration;
   CLI::App* app = sim->add_subcommand("calibrate", "Describe this processor by a model's times");
-  app->add_option("MODEL", o->model, "A model directory, or org/name in the local cache")
-      ->required();
+  AddBenchModelOptions(app, &o->model);
   app->add_option("--out", command->out, "The description")->required();
   app->add_option("--max-tokens", o->max_tokens, "Of a step")
       ->check(CLI::Range(1, 1 << 20))
@@ -169,9 +169,6 @@ void AddCalibrate(CLI::App* sim, int* exit_status) {
   app->add_option("--request-us", command->request_us,
                   "What a request takes beside its steps, as measured")
       ->check(CLI::Range(0.0, 1e9));
-  app->add_option("--threads", o->threads, "Threads that compute; 0: one per core")
-      ->check(CLI::Range(0, 1024));
-  app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
   app->callback([command, exit_status] {
     const Status status = RunCalibrate(*command);
     if (status.ok()) return;

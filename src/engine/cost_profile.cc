@@ -59,6 +59,14 @@ double StepProfiler::LeastUs(std::span<const ProfileRow> rows, int runs) {
   return least;
 }
 
+double StepProfiler::MedianUs(std::span<const ProfileRow> rows, int runs) {
+  SKEIN_CHECK(runs > 0);
+  std::vector<double> us(runs);
+  for (double& time : us) time = MeasureUs(rows);
+  std::ranges::sort(us);
+  return (us[(runs - 1) / 2] + us[runs / 2]) / 2;
+}
+
 std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
                                      const CostProfileLimits& limits) {
   constexpr size_t kMinSamples = 3;

@@ -28,6 +28,7 @@ class StepProfiler {
   double MeasureUs(std::span<const ProfileRow> rows);
   // The least of `runs` such measurements, after one that is not counted.
   double LeastUs(std::span<const ProfileRow> rows, int runs);
+  double MedianUs(std::span<const ProfileRow> rows, int runs);  // of `runs` > 0
 
  private:
   Executor* const executor_;

@@ -93,7 +93,8 @@ EngineCore::StoppedTask EngineCore::TakeTask(const StepPlan& plan) {
 
 TaskStatus EngineCore::Resume(Task* task, const std::atomic<bool>& preempt) {
   if (set_alarm_) {
-    moment_us_ = scheduler_.NextMoment().value_or(kNever);
+    const std::optional<TimeUs> moment_us = scheduler_.NextMoment();
+    moment_us_ = moment_us ? std::max(*moment_us, clock_->NowUs()) : kNever;
     set_alarm_(moment_us_);
   }
   return executor_->Resume(*task, preempt);
@@ -117,11 +118,19 @@ void EngineCore::FailAll(const Status& status) {
   scheduler_.FailAll(status, clock_->NowUs());
 }
 
-void EngineCore::AddBlockingTime(TimeUs us) {
-  const auto blocking_us = static_cast<uint64_t>(us);
+void EngineCore::AddBlockingTime(TimeUs signal_us, TimeUs now_us) {
+  const auto blocking_us = static_cast<uint64_t>(now_us - signal_us);
+  if (moment_us_ <= signal_us) AddWakeup(signal_us - moment_us_);
   ++own_stats_.signals;
   own_stats_.blocking_us += blocking_us;
   own_stats_.max_blocking_us = std::max(own_stats_.max_blocking_us, blocking_us);
+}
+
+void EngineCore::AddWakeup(TimeUs us) {
+  const auto wakeup_us = static_cast<uint64_t>(std::max<TimeUs>(0, us));
+  ++own_stats_.wakeups;
+  own_stats_.wakeup_us += wakeup_us;
+  own_stats_.max_wakeup_us = std::max(own_stats_.max_wakeup_us, wakeup_us);
 }
 
 void EngineCore::CountStep(const StepPlan& plan, TimeUs duration_us) {
@@ -145,6 +154,9 @@ EngineStats EngineCore::Stats() const {
   stats.signals = own_stats_.signals;
   stats.blocking_us = own_stats_.blocking_us;
   stats.max_blocking_us = own_stats_.max_blocking_us;
+  stats.wakeups = own_stats_.wakeups;
+  stats.wakeup_us = own_stats_.wakeup_us;
+  stats.max_wakeup_us = own_stats_.max_wakeup_us;
   stats.scheduler_us = own_stats_.scheduler_us;
   stats.prefill_us = own_stats_.prefill_us;
   stats.decode_us = own_stats_.decode_us;

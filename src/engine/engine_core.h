@@ -59,8 +59,11 @@ class EngineCore {
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
   void set_alarm(std::function<void(TimeUs)> set) { set_alarm_ = std::move(set); }
 
-  // A step stood still `us` after someone had asked for that.
-  void AddBlockingTime(TimeUs us);
+  // A step stood still at `now_us` after a signal at `signal_us`. Where that was the alarm's, how
+  // late its thread rang counts as a wake-up.
+  void AddBlockingTime(TimeUs signal_us, TimeUs now_us);
+  // A thread ran `us` after what it had slept for.
+  void AddWakeup(TimeUs us);
   // Time spent on scheduling outside of Step.
   void AddSchedulerTime(TimeUs us) { own_stats_.scheduler_us += us; }
 

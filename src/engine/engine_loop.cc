@@ -186,7 +186,11 @@ void EngineLoop::Shutdown() {
 void EngineLoop::Run() {
   while (!quit_.load(std::memory_order_relaxed)) {
     batch_.clear();
-    if (core_.empty() && !events_.WaitAndDrain(&batch_)) break;
+    if (core_.empty()) {
+      if (!events_.WaitAndDrain(&batch_)) break;
+      const auto* arrival = batch_.empty() ? nullptr : std::get_if<Arrival>(&batch_.front());
+      if (arrival != nullptr) core_.AddWakeup(clock_->NowUs() - arrival->arrival_us);
+    }
     Acknowledge();
     events_.Drain(&batch_);
     HandleEvents();
@@ -228,7 +232,7 @@ void EngineLoop::RunStep() {
   core_.Step(preempt_, [this] {
     if (quit_.load(std::memory_order_relaxed)) return false;  // Run ends every request
     const TimeUs signal_us = signal_us_.load(std::memory_order_relaxed);
-    if (signal_us > 0) core_.AddBlockingTime(clock_->NowUs() - signal_us);
+    if (signal_us > 0) core_.AddBlockingTime(signal_us, clock_->NowUs());
     Acknowledge();
     events_.Drain(&batch_);
     HandleEvents();

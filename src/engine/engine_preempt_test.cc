@@ -55,6 +55,8 @@ TEST(EnginePreempt, TheUrgentStopsARunningStep) {
   EXPECT_EQ(stats.steps_resumed, 1u);
   EXPECT_GE(stats.signals, 1u);
   EXPECT_GE(stats.max_blocking_us * stats.signals, stats.blocking_us);
+  EXPECT_GE(stats.wakeups, 1u);  // the first found the engine asleep
+  EXPECT_GE(stats.max_wakeup_us * stats.wakeups, stats.wakeup_us);
 }
 
 // Nothing arrives, yet a prefill stops when a decode's token is due.

@@ -66,7 +66,7 @@ inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, Product
   constexpr int32_t kRowUnit = 32;
   constexpr int64_t kMaxProducts = 320 << 20;  // under 1 ms at 0.7 TFLOP/s
   constexpr int64_t kMinProducts = 1 << 18;
-  constexpr int32_t kTicketsPerThread = 3;  // each brings its rows into order: as few as even out
+  constexpr int32_t kTicketsPerThread = 2;  // each brings its rows into order: as few as even out
   const auto fitting = static_cast<int32_t>(
       kStripBytes / (int64_t{shape.k} * static_cast<int64_t>(shape.element_bytes)) / kRowUnit *
       kRowUnit);

@@ -9,6 +9,7 @@ namespace skein {
 namespace {
 
 constexpr int32_t kPanelsPerTicket = 32;  // of labels
+constexpr int32_t kMeanCols = 128;        // summed over all tokens of a row in one ticket
 
 }  // namespace
 
@@ -43,8 +44,8 @@ void ForwardPass::BeginChunk() {
   output_cut_ = {};
   if (chunk().kind == OutputKind::kLogits) output_cut_ = cut(context_.weights->output);
   if (chunk().kind == OutputKind::kClasses) output_cut_ = cut(context_.weights->head_out);
-  if (chunk().kind != OutputKind::kLabels) return;
-  CutLabels();
+  if (chunk().kind == OutputKind::kLabels) CutLabels();
+  if (PoolsMean()) CutMean();
 }
 
 // Neighbours that want the same labels share their products.
@@ -78,8 +79,41 @@ int32_t ForwardPass::LastToken(int32_t row) const {
   return batch_.rows[row].first_token + batch_.rows[row].num_tokens - 1;
 }
 
+// The tokens of the chunk's rows, some for each ticket.
+void ForwardPass::CutMean() {
+  mean_pieces_.clear();
+  for (int32_t i = 0; i < chunk().count; ++i) {
+    const int32_t index = batch_.embedded_rows[chunk().first + i];
+    const ForwardRow& row = batch_.rows[index];
+    for (int32_t begin = 0; begin < row.num_tokens; begin += kTokensPerTicket) {
+      mean_pieces_.push_back(
+          {index, row.first_token + begin, std::min(kTokensPerTicket, row.num_tokens - begin)});
+    }
+  }
+}
+
+int32_t ForwardPass::NumFinalNormTickets() const {
+  if (PoolsMean()) return static_cast<int32_t>(mean_pieces_.size());
+  if (chunk().kind == OutputKind::kEmbedding) return chunk().count;
+  return CeilDiv(chunk().count, kTokensPerTicket);
+}
+
 void ForwardPass::FinalNorm(int32_t ticket) {
-  if (chunk().kind == OutputKind::kEmbedding) return Embedding(ticket);
+  if (PoolsMean()) {
+    // In place: the residual stream of these tokens has served.
+    const Piece& piece = mean_pieces_[ticket];
+    for (int32_t token = piece.first_token; token < piece.first_token + piece.num_tokens; ++token) {
+      FinalNormRow(token, workspace_.x + int64_t{token} * config().hidden_size, DType::kF32);
+    }
+    return;
+  }
+  if (chunk().kind == OutputKind::kEmbedding) {
+    const int32_t index = batch_.embedded_rows[chunk().first + ticket];
+    const bool first = context_.pooling == Pooling::kCls;
+    FinalNormRow(first ? batch_.rows[index].first_token : LastToken(index), MutableOutput(ticket),
+                 DType::kF32);
+    return EmbeddingDense(ticket);
+  }
   const int32_t begin = ticket * kTokensPerTicket;
   const int32_t end = std::min(begin + kTokensPerTicket, chunk().count);
   for (int32_t i = begin; i < end; ++i) NormOutput(i);
@@ -141,8 +175,7 @@ void ForwardPass::HeadDense(int32_t begin, int32_t end) {
   }
 }
 
-void ForwardPass::Embedding(int32_t i) {
-  Pool(i);
+void ForwardPass::EmbeddingDense(int32_t i) {
   const DType dtype = context_.weights->dtype;
   std::byte* in = workspace_.logit_h + size_t(i) * workspace_.head_width * t_;
   float* out = MutableOutput(i);
@@ -164,33 +197,40 @@ void ForwardPass::Embedding(int32_t i) {
   }
 }
 
-void ForwardPass::Pool(int32_t i) {
+// Dense modules need the whole row: then one ticket sums all of it.
+int32_t ForwardPass::MeanTicketsPerRow() const {
+  return context_.weights->embedding_dense.empty() ? CeilDiv(config().hidden_size, kMeanCols) : 1;
+}
+
+void ForwardPass::SumMean(int32_t ticket) {
   const int32_t hidden = config().hidden_size;
-  const int32_t index = batch_.embedded_rows[chunk().first + i];
-  const ForwardRow& row = batch_.rows[index];
+  const int32_t i = ticket / MeanTicketsPerRow();
+  const bool whole = MeanTicketsPerRow() == 1;
+  const int32_t begin = whole ? 0 : ticket % MeanTicketsPerRow() * kMeanCols;
+  const int32_t end = whole ? hidden : std::min(begin + kMeanCols, hidden);
+  const ForwardRow& row = batch_.rows[batch_.embedded_rows[chunk().first + i]];
   float* out = MutableOutput(i);
-  const auto norm = [&](int32_t token, float* to) { FinalNormRow(token, to, DType::kF32); };
-  if (context_.pooling == Pooling::kLast) return norm(LastToken(index), out);
-  if (context_.pooling == Pooling::kCls) return norm(row.first_token, out);
-  std::fill_n(out, hidden, 0.0f);
+  std::fill(out + begin, out + end, 0.0f);
   for (int32_t token = row.first_token; token < row.first_token + row.num_tokens; ++token) {
-    // In place: the residual stream of these tokens has served.
-    float* x = workspace_.x + int64_t{token} * hidden;
-    norm(token, x);
-    for (int32_t d = 0; d < hidden; ++d) out[d] += x[d];
+    const float* x = workspace_.x + int64_t{token} * hidden;
+    for (int32_t d = begin; d < end; ++d) out[d] += x[d];
   }
   const auto count = static_cast<float>(row.num_tokens);
-  for (int32_t d = 0; d < hidden; ++d) out[d] /= count;
+  for (int32_t d = begin; d < end; ++d) out[d] /= count;
+  if (whole) EmbeddingDense(i);
 }
 
 int32_t ForwardPass::NumOutputTickets() const {
-  if (chunk().kind == OutputKind::kEmbedding) return 0;
+  if (chunk().kind == OutputKind::kEmbedding) {
+    return PoolsMean() ? chunk().count * MeanTicketsPerRow() : 0;
+  }
   if (chunk().kind == OutputKind::kLabels) return static_cast<int32_t>(label_pieces_.size());
   return output_cut_.num_tickets();
 }
 
 void ForwardPass::Output(int32_t ticket) {
   if (chunk().kind == OutputKind::kLabels) return Labels(ticket);
+  if (chunk().kind == OutputKind::kEmbedding) return SumMean(ticket);
   const ModelWeights& w = *context_.weights;
   const auto width = static_cast<int64_t>(workspace_.output_width);
   const auto product = [&](const PackedWeight& weight, const std::vector<float>& bias) {

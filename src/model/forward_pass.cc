@@ -42,6 +42,7 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
   batch_.label_outputs.reserve(tokens);
   batch_.embedded_rows.reserve(tokens);
   batch_.classified_rows.reserve(tokens);
+  if (context.pooling == Pooling::kMean) mean_pieces_.reserve(tokens);
 }
 
 void ForwardPass::Begin() {
@@ -241,9 +242,7 @@ int32_t ForwardPass::NumTickets() const {
     case Operator::kDownProj:
       return layer().experts.empty() ? down_cut_.num_tickets() : 0;
     case Operator::kFinalNorm:
-      // Pooling goes over a whole row.
-      return chunk().kind == OutputKind::kEmbedding ? chunk().count
-                                                    : CeilDiv(chunk().count, kTokensPerTicket);
+      return NumFinalNormTickets();
     case Operator::kOutput:
       break;
   }

@@ -179,14 +179,22 @@ class ForwardPass {
   void ExpertGateUp(int32_t ticket);
   void ExpertDown(int32_t ticket);
   void SumExperts(int32_t ticket);
+  int32_t NumFinalNormTickets() const;
   void FinalNorm(int32_t ticket);
   void NormOutput(int32_t i);
   // The last layer's output at a token of the batch, normalized, to `out` [hidden] of `dtype`.
   void FinalNormRow(size_t token, void* out, DType dtype) const;
   void HeadDense(int32_t begin, int32_t end);
-  // Output i of a chunk of embeddings: the pooled state, then the model's Dense modules.
-  void Embedding(int32_t i);
-  void Pool(int32_t i);
+  // Of a chunk of embeddings with mean pooling: kFinalNorm normalizes the rows' tokens, kOutput
+  // sums them, some columns in a ticket. With other pooling kFinalNorm does all.
+  bool PoolsMean() const {
+    return chunk().kind == OutputKind::kEmbedding && context_.pooling == Pooling::kMean;
+  }
+  void CutMean();
+  int32_t MeanTicketsPerRow() const;
+  void SumMean(int32_t ticket);
+  // Output i of a chunk of embeddings, pooled, goes through the model's Dense modules.
+  void EmbeddingDense(int32_t i);
   int32_t LastToken(int32_t row) const;
   int32_t NumOutputTickets() const;
   void Output(int32_t ticket);
@@ -241,6 +249,7 @@ class ForwardPass {
     int32_t first_panel = 0;  // in label_panels_
     int32_t num_panels = 0;
   };
+  std::vector<Piece> mean_pieces_;  // for kFinalNorm of PoolsMean
   std::vector<LabelPiece> label_pieces_;
   std::vector<int32_t> label_panels_;  // ascending and distinct for equal outputs
 };

@@ -89,6 +89,8 @@ constexpr std::pair<std::string_view, Granularity> kGranularities[] = {
     {"layer", Granularity::kLayer},
     {"chunk", Granularity::kChunk},
     {"none", Granularity::kNone}};
+constexpr std::pair<std::string_view, DecodeSteps> kDecodeSteps[] = {
+    {"by-cost", DecodeSteps::kByCost}, {"own", DecodeSteps::kOwn}, {"mixed", DecodeSteps::kMixed}};
 constexpr std::pair<std::string_view, Batching> kBatchings[] = {{"single", Batching::kSingle},
                                                                 {"budget", Batching::kBudget},
                                                                 {"slo-aware", Batching::kSloAware}};
@@ -183,6 +185,9 @@ Result<int32_t> StepTokens(const EngineConfig& config, const Preset& preset) {
                 "chunk_tokens");
 }
 
+// Of the pool, so much at most is kept free for what preempts others.
+constexpr int32_t kExpressShare = 8;
+
 // What `config` says of sharing and of what is preempted, in place of the preset's.
 Status ApplySharing(const EngineConfig& config, SchedulerConfig* scheduler) {
   SKEIN_RETURN_IF_ERROR(Choose<Sharing>("sharing", config.sharing, kSharings, &scheduler->sharing));
@@ -198,8 +203,16 @@ Status ApplySharing(const EngineConfig& config, SchedulerConfig* scheduler) {
             "preempt_granularity needs a sharing that preempts: preempt-op or preempt-layer",
             "preempt_granularity"};
   }
-  return Choose<Granularity>("preempt_granularity", config.preempt_granularity, kGranularities,
-                             &scheduler->granularity);
+  SKEIN_RETURN_IF_ERROR(Choose<Granularity>("preempt_granularity", config.preempt_granularity,
+                                            kGranularities, &scheduler->granularity));
+  SKEIN_RETURN_IF_ERROR(Choose<DecodeSteps>("decode_steps", config.decode_steps, kDecodeSteps,
+                                            &scheduler->decode_steps));
+  SKEIN_RETURN_IF_ERROR(CheckRange("express_tokens", config.express_tokens, 0, 1 << 30));
+  if (Preempts(scheduler->sharing)) {
+    scheduler->express_blocks =
+        std::min(BlocksFor(config.express_tokens), config.num_kv_blocks / kExpressShare);
+  }
+  return Status::Ok();
 }
 
 Status ApplyChoices(const EngineConfig& config, SchedulerConfig* scheduler) {

@@ -36,6 +36,14 @@ enum class Granularity {
 // Whether a step stops before its end at all.
 constexpr bool StopsSteps(Granularity granularity) { return granularity <= Granularity::kLayer; }
 
+// With a sharing that preempts: who computes the tokens of decodes that ask for a rate while a
+// prompt is computed (sched/mixed_steps.h).
+enum class DecodeSteps {
+  kByCost,  // what the cost model takes to be cheaper; kOwn where there is none
+  kOwn,     // steps of decodes alone, for which the prefill stops
+  kMixed,   // the prefill's own steps, cut to the rate; needs the cost model too
+};
+
 // Who joins the running batch.
 enum class DecodeSet {
   kStatic,   // request-level: a batch forms, runs until its last request has finished, and only
@@ -114,6 +122,9 @@ struct SchedulerConfig {
   // longer preempted.
   int32_t max_suspended_steps = 2;
   TimeUs max_suspended_us = 10'000'000;
+  DecodeSteps decode_steps = DecodeSteps::kByCost;
+  // Likewise, blocks that prompts leave free where others run, for what preempts them.
+  int32_t express_blocks = 0;
   DecodeSet decode_set = DecodeSet::kFill;
   Order order = Order::kFcfs;
   Execution execution = Execution::kPlain;

@@ -140,6 +140,18 @@ CostFit FitCosts(std::span<const CostSample> samples) {
   return {.step_us = best[0], .token_us = best[1], .pair_us = best[2], .row_us = best[3]};
 }
 
+double CostModel::PredictUs(const StepWork& work, StepKind kind) const {
+  return PredictUs(work) * std::exp(kinds_[static_cast<size_t>(kind)].log_ratio);
+}
+
+void CostModel::ObserveKind(StepKind kind, const StepWork& work, double us) {
+  if (!known() || us <= 0) return;
+  KindError& error = kinds_[static_cast<size_t>(kind)];
+  const double log_ratio = std::clamp(std::log(us / PredictUs(work)), -kMaxLogRatio, kMaxLogRatio);
+  const double weight = std::max(kObservationWeight, 1.0 / ++error.num_observed);
+  error.log_ratio += weight * (log_ratio - error.log_ratio);
+}
+
 double CostModel::drift() const { return std::exp(log_drift_); }
 
 bool CostModel::Observe(const StepWork& work, double us) {
@@ -157,6 +169,9 @@ bool CostModel::Observe(const StepWork& work, double us) {
           .token_us = fit_.token_us * factor,
           .pair_us = fit_.pair_us * factor,
           .row_us = fit_.row_us * factor};
+  for (KindError& error : kinds_) {
+    if (error.num_observed > 0) error.log_ratio -= log_drift_;
+  }
   ++version_;
   log_drift_ = 0;
   num_observed_ = 0;

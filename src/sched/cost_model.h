@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -22,6 +23,9 @@ StepWork WorkOf(int64_t new_tokens, int64_t cached_tokens);
 StepWork WorkOf(const StepPlan& plan);
 
 double PredictUs(const CostFit& fit, const StepWork& work);
+
+// Steps that the model's formula may miss in different ways.
+enum class StepKind { kPrefill, kMixed, kDecode };
 
 struct CostSample {
   StepWork work;
@@ -46,17 +50,27 @@ class CostModel {
   int64_t version() const { return version_; }
   bool known() const { return fit_ != CostFit{}; }
   double PredictUs(const StepWork& work) const { return skein::PredictUs(fit_, work); }
+  // Corrected by what steps of this kind took; where none was measured, as above.
+  double PredictUs(const StepWork& work, StepKind kind) const;
   // How far measurements have moved from this version: the factor on its times.
   double drift() const;
 
   // Takes a measurement of a step. True if it began a new version. REQUIRES: the work is not empty.
   bool Observe(const StepWork& work, double us);
+  // Takes a measurement of a step of this kind, for predictions of that kind alone.
+  void ObserveKind(StepKind kind, const StepWork& work, double us);
 
  private:
   CostFit fit_;
   int64_t version_ = 0;
   double log_drift_ = 0;  // exponentially weighted mean of log(measured / predicted)
   int32_t num_observed_ = 0;
+  // Of each kind, the same against this version.
+  struct KindError {
+    double log_ratio = 0;
+    int32_t num_observed = 0;
+  };
+  std::array<KindError, 3> kinds_;
 };
 
 }  // namespace skein

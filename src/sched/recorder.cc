@@ -70,6 +70,7 @@ std::string PlanMembers(const StepPlan& plan) {
 // The names of the choices, in the order of their enums.
 constexpr std::string_view kSharings[] = {"whole", "chunked", "preempt-layer", "preempt-op"};
 constexpr std::string_view kGranularities[] = {"op-tile", "op", "layer", "chunk", "none"};
+constexpr std::string_view kDecodeSteps[] = {"by-cost", "own", "mixed"};
 constexpr std::string_view kDecodeSets[] = {"static", "fill", "flock", "dynamic"};
 constexpr std::string_view kOrders[] = {"fcfs",  "fair",  "srjf", "srjf-calibrated", "edf",
                                         "d-edf", "s-edf", "lpm",  "dfs-weight"};
@@ -87,16 +88,18 @@ std::string_view NameOf(std::span<const std::string_view> names, Choice choice) 
 std::string ChoiceMembers(const SchedulerConfig& config) {
   return fmt::format(
       R"("sharing":"{}","preempt_granularity":"{}","max_suspended_steps":{},)"
-      R"("max_suspended_us":{},"decode_set":"{}","order":"{}","batching":"{}",)"
+      R"("max_suspended_us":{},"decode_steps":"{}","express_blocks":{},)"
+      R"("decode_set":"{}","order":"{}","batching":"{}",)"
       R"("jct":"{}","aging":{},"cost":[{},{},{},{}],"execution":"{}","retention":"{}",)"
       R"("default_slo_us":{},"max_late_us":{},"slo_batch_tokens":{})",
       NameOf(kSharings, config.sharing), NameOf(kGranularities, config.granularity),
-      config.max_suspended_steps, config.max_suspended_us, NameOf(kDecodeSets, config.decode_set),
-      NameOf(kOrders, config.order), NameOf(kBatchings, config.batching), NameOf(kJcts, config.jct),
-      config.aging, config.cost.step_us, config.cost.token_us, config.cost.pair_us,
-      config.cost.row_us, NameOf(kExecutions, config.execution),
-      NameOf(kRetentions, config.retention), config.default_slo_us, config.max_late_us,
-      config.slo_batch_tokens);
+      config.max_suspended_steps, config.max_suspended_us,
+      NameOf(kDecodeSteps, config.decode_steps), config.express_blocks,
+      NameOf(kDecodeSets, config.decode_set), NameOf(kOrders, config.order),
+      NameOf(kBatchings, config.batching), NameOf(kJcts, config.jct), config.aging,
+      config.cost.step_us, config.cost.token_us, config.cost.pair_us, config.cost.row_us,
+      NameOf(kExecutions, config.execution), NameOf(kRetentions, config.retention),
+      config.default_slo_us, config.max_late_us, config.slo_batch_tokens);
 }
 
 // On one line.

@@ -147,6 +147,10 @@ SchedulerConfig ConfigOf(const json& event) {
                                                         : Sharing::kChunked,
           .max_suspended_steps = event["max_suspended_steps"],
           .max_suspended_us = event["max_suspended_us"],
+          .decode_steps = event["decode_steps"] == "own"     ? DecodeSteps::kOwn
+                          : event["decode_steps"] == "mixed" ? DecodeSteps::kMixed
+                                                             : DecodeSteps::kByCost,
+          .express_blocks = event["express_blocks"],
           .decode_set = event["decode_set"] == "static"    ? DecodeSet::kStatic
                         : event["decode_set"] == "flock"   ? DecodeSet::kFlock
                         : event["decode_set"] == "dynamic" ? DecodeSet::kDynamic

@@ -230,6 +230,9 @@ class Scheduler {
     return StopsSteps() && sequence.request->request.slo_tpot_us.has_value();
   }
   std::optional<TimeUs> NextDecodeUs() const;
+  const Sequence* NextPrompt() const;
+  int32_t MixedChunk(TimeUs now_us) const;
+  int32_t ExpressReserve() const;
   SequenceKey KeyOf(std::span<const StepRow> prefills) const;
   SequenceKey KeyOf(const SuspendedStep& step, TimeUs now_us) const;
   std::vector<SuspendedStep>::iterator FirstSuspended(TimeUs now_us);

@@ -160,10 +160,16 @@ void Scheduler::OrderDepthFirst() {
   }
 }
 
-// Corrects the cost model by the step that has ended; a new version orders all anew whose prompts
-// are not computed. Steps of decodes alone tell nothing about prompts.
+// Corrects the cost model by the step that has ended, its kind's predictions too; a new version
+// orders all anew whose prompts are not computed. Steps of decodes alone tell nothing about
+// prompts.
 void Scheduler::ObserveStep(TimeUs now_us) {
-  if (!cost_.known() || step_prefills_.empty()) return;
+  if (!cost_.known()) return;
+  const StepKind kind = step_prefills_.empty()  ? StepKind::kDecode
+                        : step_decodes_.empty() ? StepKind::kPrefill
+                                                : StepKind::kMixed;
+  cost_.ObserveKind(kind, step_work_, static_cast<double>(StepTimeUs(now_us)));
+  if (step_prefills_.empty()) return;
   if (!cost_.Observe(step_work_, static_cast<double>(StepTimeUs(now_us)))) return;
   const bool by_jct = config_.order == Order::kSrjfCalibrated;
   if (by_jct ? !jct_order_.Adopt(cost_.fit()) : config_.order != Order::kSlackEdf) return;

@@ -28,7 +28,8 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   Recalibrate();
   FollowMoments(now_us);
   if (config_.order == Order::kDfsWeight) OrderDepthFirst();
-  if (!PlanDueDecodes(now_us)) {
+  const int32_t mixed_chunk = MixedChunk(now_us);
+  if (mixed_chunk > 0 || !PlanDueDecodes(now_us)) {
     const auto suspended = FirstSuspended(now_us);
     bound_.reset();
     if (suspended != suspended_.end()) {
@@ -36,7 +37,8 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
       if (!MoreUrgentWaits(*bound_)) return ResumeStep(suspended, now_us);
     }
     ReclaimForDecodes();
-    if (config_.sharing != Sharing::kWhole) PlanDecodes(false);
+    if (config_.sharing != Sharing::kWhole) PlanDecodes(mixed_chunk > 0);
+    if (mixed_chunk > 0) tokens_left_ = std::min(tokens_left_, mixed_chunk);
     PlanPrefills(now_us);
     if (bound_ && step_prefills_.empty()) {  // what is more urgent cannot begin after all
       step_decodes_.clear();
@@ -301,7 +303,7 @@ SequenceBlocks::Hold Scheduler::HoldOf(const Sequence& sequence) const {
 
 // Gives the sequence its blocks: under its trunk, or else what is cached and the rest.
 bool Scheduler::AttachBlocks(Sequence* sequence) {
-  const int32_t num_reserved = sequence->oneshot() ? DecodeReserve() : 0;
+  const int32_t num_reserved = ExpressReserve() + (sequence->oneshot() ? DecodeReserve() : 0);
   if (Trunk* trunk = sequence->trunk; trunk != nullptr) {
     if (!sequence->blocks.AttachTo(&blocks_, trunk->blocks, trunk->length(), HoldOf(*sequence),
                                    num_reserved)) {

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sched/mixed_steps.h"
 #include "sched/scheduler.h"
 
 namespace skein {
@@ -49,6 +50,9 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
     return StepFate::kDropped;
   }
   if (!StopsSteps() || step_prefills_.empty()) return StepFate::kGoesOn;
+  // A step cut to the rate of decodes that are in it ends in time for them.
+  const auto keeps_rate = [this](const StepRow& row) { return TakesOwnSteps(*row.sequence); };
+  if (std::ranges::any_of(step_decodes_, keeps_rate)) return StepFate::kGoesOn;
   if (NextDecodeUs().value_or(now_us + 1) <= now_us) {
     Suspend(now_us);
     return StepFate::kSuspended;
@@ -79,6 +83,7 @@ std::optional<TimeUs> Scheduler::NextDecodeUs() const {
   if (!StopsSteps() || (in_flight_ && (step_prefills_.empty() || is_full))) return due_us;
   for (const Sequence* sequence : running_) {
     if (sequence->state != SequenceState::kDecoding || !TakesOwnSteps(*sequence)) continue;
+    if (in_flight_ && sequence->in_step) continue;  // its token comes with the step's end
     const TimeUs token_us = sequence->token_us + *sequence->request->request.slo_tpot_us;
     due_us = std::min(due_us.value_or(token_us), token_us);
   }
@@ -92,6 +97,54 @@ bool Scheduler::PlanDueDecodes(TimeUs now_us) {
   ReclaimForDecodes();
   PlanDecodes(true);
   return !step_decodes_.empty();
+}
+
+// The prompt that the next step computes, if it can be told before planning.
+const Sequence* Scheduler::NextPrompt() const {
+  const Sequence* next = nullptr;
+  for (const Sequence* sequence : running_) {
+    if (sequence->state == SequenceState::kPrefilling && !sequence->in_step) {
+      next = sequence;
+      break;
+    }
+  }
+  const Sequence* head = waiting_.Head(true, true);
+  const bool before = head != nullptr && (next == nullptr || head->key() < next->key());
+  return before && CouldBegin(*head) ? head : next;
+}
+
+// So many tokens of a prompt should the next step compute beside the decodes that ask for a rate;
+// 0: those take steps of their own.
+int32_t Scheduler::MixedChunk(TimeUs now_us) const {
+  if (!StopsSteps() || config_.decode_steps == DecodeSteps::kOwn || !cost_.known()) return 0;
+  // A step that goes on cannot take more rows.
+  if (!suspended_.empty()) return 0;
+  StepWork decodes;
+  TimeUs rate_us = std::numeric_limits<TimeUs>::max(), due_us = rate_us;
+  for (const Sequence* sequence : running_) {
+    if (sequence->state != SequenceState::kDecoding || !TakesOwnSteps(*sequence)) continue;
+    decodes += WorkOf(1, sequence->num_computed);
+    const TimeUs slo_us = *sequence->request->request.slo_tpot_us;
+    rate_us = std::min(rate_us, slo_us);
+    due_us = std::min(due_us, sequence->token_us + slo_us);
+  }
+  if (decodes.num_rows == 0) return 0;
+  const Sequence* prompt = NextPrompt();
+  if (prompt == nullptr || prompt->trunk != nullptr || RunsInOneStep(*prompt)) return 0;
+  // What is late already has half of a rate more, lest the chunks shrink to nothing.
+  const TimeUs budget_us = std::clamp(due_us - now_us, std::max<TimeUs>(1, rate_us / 2), rate_us);
+  const int32_t num_cached = NumCachedNow(*prompt);
+  const int64_t num_tokens = std::max<int64_t>(1, std::ssize(prompt->tokens) - num_cached);
+  const DecodeSharing sharing =
+      CompareDecodeSharing(cost_, num_tokens, num_cached, decodes, static_cast<double>(budget_us));
+  const bool mixes = config_.decode_steps == DecodeSteps::kMixed || sharing.mixed_is_cheaper();
+  return mixes ? sharing.chunk_tokens : 0;
+}
+
+// Blocks that a prompt leaves free for what will preempt it. Not where it preempts itself, nor
+// where nothing else runs: then it may take all there are.
+int32_t Scheduler::ExpressReserve() const {
+  return bound_ || running_.empty() ? 0 : config_.express_blocks;
 }
 
 // The most urgent of the rows that have not ended: the step is as urgent as that.

@@ -309,6 +309,92 @@ TEST(SchedulerPreempt, DecodesLeavePrefillsHalfOfTheDevice) {
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
 }
 
+// A millisecond for a token, ten for a step.
+void KnowCosts(EngineConfig* config) {
+  config->cost = {.step_us = 10'000, .token_us = 1000, .pair_us = 0, .row_us = 0};
+}
+
+// Where that is cheaper, the prompt comes in chunks that keep the rate, with the decodes in them.
+TEST(SchedulerPreempt, ChunksThatKeepTheRateOfDecodes) {
+  Fixture f(KnowCosts);
+  f.slo_tpot_us = 61'000;
+  f.Arrive(0, 40, 1, 8);
+  f.slo_tpot_us.reset();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.now_us += 50'000;
+  f.Complete();
+  f.Arrive(1, 150, 1);
+  int num_urgent = 2;
+  for (const int32_t num_tokens : {49, 49, 49, 3}) {
+    EXPECT_EQ(f.Plan(), (Ids{1, 0}));
+    EXPECT_EQ(std::get<MixedPlan>(*f.plan).prefills[0].tokens.size(), num_tokens);
+    EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);  // its token comes with the step
+    const auto urgent = static_cast<RequestId>(num_urgent++);
+    f.Arrive(urgent, 10, 0);
+    EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+    f.scheduler->Cancel(urgent, f.now_us);
+    f.now_us += 11'000 + 1000 * num_tokens;
+    f.Complete();
+  }
+  EXPECT_EQ(f.Plan(), Ids{0});
+}
+
+TEST(SchedulerPreempt, DecodeStepsByChoice) {
+  for (const char* steps : {"own", "mixed", "by-cost"}) {
+    Fixture f([&](EngineConfig* config) {
+      KnowCosts(config);
+      config->decode_steps = steps;
+    });
+    f.slo_tpot_us = 61'000;
+    f.Arrive(0, 40, 1, 8);
+    f.slo_tpot_us.reset();
+    f.Plan();
+    f.now_us += 50'000;
+    f.Complete();
+    f.Arrive(1, 150, 1);
+    EXPECT_EQ(f.Plan(), steps == std::string_view("own") ? Ids{1} : (Ids{1, 0})) << steps;
+  }
+  EngineConfig config = {.vocab_size = 100, .max_model_len = 400, .num_kv_blocks = 40};
+  config.decode_steps = "some";
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "decode_steps");
+  config.decode_steps = "";
+  config.express_tokens = -1;
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "express_tokens");
+}
+
+// Prompts leave room for what will preempt them, so that it never waits for their blocks.
+TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
+  const auto make = [](int32_t express_tokens) {
+    return Fixture([&](EngineConfig* config) {
+      config->num_kv_blocks = 40;
+      config->max_num_batched_tokens = 2000;
+      config->max_model_len = 1300;
+      config->express_tokens = express_tokens;
+    });
+  };
+  for (const int32_t express_tokens : {0, 64}) {
+    Fixture f = make(express_tokens);
+    f.Arrive(0, 640, 1);  // 20 blocks
+    f.Arrive(1, 608, 1);  // 19 blocks: one is left
+    EXPECT_EQ(f.Plan(), express_tokens == 0 ? (Ids{0, 1}) : Ids{0});
+    f.Arrive(2, 64, 0);  // 2 blocks
+    const StepFate fate = f.Reconsider();
+    EXPECT_EQ(fate, express_tokens == 0 ? StepFate::kGoesOn : StepFate::kSuspended);
+    if (fate == StepFate::kSuspended) {
+      EXPECT_EQ(f.Plan(), Ids{2});
+    }
+  }
+  // At most an eighth of the pool; and what runs alone may take all of it.
+  Fixture f = make(1 << 20);
+  f.Arrive(0, 1280, 1);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  f.Arrive(1, 640, 1);  // 20 blocks
+  f.Arrive(2, 480, 1);  // 15 blocks: an eighth is left
+  f.Arrive(3, 30, 1);
+  EXPECT_EQ(f.Plan(), (Ids{1, 2}));
+}
+
 TEST(SchedulerPreempt, ASharingsNameAndItsGranularity) {
   EngineConfig config = {.vocab_size = 100, .max_model_len = 400, .num_kv_blocks = 40};
   const auto make = [&config] { return MakeSchedulerConfig(config); };

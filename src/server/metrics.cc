@@ -146,6 +146,14 @@ void AddScheduling(const EngineStats& s, const EngineMetrics& engine) {
                  "From such a signal to the step's standing still.", Seconds(s.blocking_us));
   engine.Gauge("skein_preempt_blocking_seconds_max", "The longest of these.",
                Seconds(s.max_blocking_us));
+  engine.Counter("skein_preempt_wakeups_total",
+                 "Threads that had to wake: the engine's for an arrival, the alarm's for a moment.",
+                 Count(s.wakeups));
+  engine.Counter("skein_preempt_wakeup_seconds_total",
+                 "From such an arrival or moment to the thread's running, apart from blocking.",
+                 Seconds(s.wakeup_us));
+  engine.Gauge("skein_preempt_wakeup_seconds_max", "The longest of these.",
+               Seconds(s.max_wakeup_us));
   engine.Counter("skein_scheduler_seconds_total", "Time in scheduling rounds.",
                  Seconds(s.scheduler_us));
 }

@@ -36,8 +36,9 @@ constexpr int32_t kPairSums = kPairRows * kPairCols;
 // part of k that stays in the second-level cache while all panels pass over it. Where rows are few,
 // a tile has only so many.
 constexpr int32_t kStripBytes = 768 << 10;
-// Of k whose two panels (32 KB) stay in the first-level cache while all rows pass over them.
-constexpr int32_t kBlockTiles = 16;
+// Of k at a time, for all rows: so many that sums are rarely put aside, and so few that the two
+// panels (64 KB) stay near.
+constexpr int32_t kBlockTiles = 32;
 
 struct Scratch {
   alignas(64) std::byte strip[kStripBytes];
@@ -183,11 +184,11 @@ struct Meanwhile {
 
   // How much of each is done in one of `steps` steps, rounded up.
   struct Pace {
-    int32_t lines, rows, out_rows;
+    int32_t steps, lines, rows, out_rows;
   };
   Pace PaceOf(int32_t steps) const {
     const auto share = [steps](int32_t count) { return (count + steps - 1) / steps; };
-    return {share(bytes / kTileRowBytes), share(done.rows), share(out_rows)};
+    return {steps, share(bytes / kTileRowBytes), share(done.rows), share(out_rows)};
   }
 
   void DoStep(int32_t step, Pace pace) const {
@@ -204,52 +205,46 @@ struct Meanwhile {
       PrefetchOut(out + r * out_stride);
       PrefetchOut(out + r * out_stride + out_bytes - 1);
     }
-    const int32_t row = step * pace.rows;
-    FinishRows(*call, done, row, row + pace.rows < done.rows ? row + pace.rows : done.rows);
+    // The rows of several steps at once, so that a call is worth it.
+    constexpr int32_t kFinishSteps = 4;
+    if (step % kFinishSteps < kFinishSteps - 1 && step < pace.steps - 1) return;
+    const int32_t row = step / kFinishSteps * kFinishSteps * pace.rows;
+    const int32_t end = (step + 1) * pace.rows;
+    FinishRows(*call, done, row, end < done.rows ? end : done.rows);
   }
 };
 
-// What a block starts from: 0, the sums in memory, or those that are in the tiles already.
-enum class Start { kZero, kLoad, kContinue };
+// What a block starts from: 0, or the sums in memory.
+enum class Start { kZero, kLoad };
 
 struct Block {
-  const std::byte* a;  // the upper 16 rows' tiles
-  int64_t lower;       // bytes from there to the lower ones'
+  const std::byte* a;       // the upper 16 rows' tiles
+  int64_t lower;            // bytes from there to the lower ones'
+  const std::byte* next_a;  // of the block that follows, with the same `lower`
   const std::byte* panels[2];
   int32_t tiles;
   Start start;
-  const float* c;  // to load
-  float* stored;   // where the sums of the block before go, which are still in their tiles
+  float* c;
 };
 
-constexpr int kSumTiles = 5;
-constexpr int kRowsTile = 5, kLeftTile = 6, kRightTile = 7;
+constexpr int kUpperTile = 4, kLowerTile = 5, kLeftTile = 6, kRightTile = 7;
 constexpr int64_t kSumStride = kPairCols * sizeof(float);
 // Of c: rows 0-15 by the first panel, the second, then rows 16-31.
 constexpr int32_t kSumOffsets[4] = {0, kPanelCols, kTileRows* kPairCols,
                                     kTileRows* kPairCols + kPanelCols};
 
-// Tile of sum `index` in a phase. Of five tiles a block uses four, and the next block, whose phase
-// is one less, starts in the fifth: so the sums before are stored one by one, each after a product
-// of the new block was issued, and the matrix unit does not wait for the stores.
-constexpr int SumTile(int phase, int index) { return (phase + index) % kSumTiles; }
-constexpr int NextPhase(int phase) { return (phase + kSumTiles - 1) % kSumTiles; }
-
-template <int kPhase, int kIndex>
+template <int kIndex>
 inline void StartSum(const Block& block) {
-  constexpr int kTile = SumTile(kPhase, kIndex);
   if (block.start == Start::kZero) {
-    amx::ZeroTile<kTile>();
-  } else if (block.start == Start::kLoad) {
-    amx::LoadTile<kTile>(block.c + kSumOffsets[kIndex], kSumStride);
+    amx::ZeroTile<kIndex>();
+  } else {
+    amx::LoadTile<kIndex>(block.c + kSumOffsets[kIndex], kSumStride);
   }
 }
 
-template <int kPhase, int kIndex>
-inline void StoreSum(float* c) {
-  if (c != nullptr) {
-    amx::StoreTile<SumTile(kPhase, kIndex)>(c + kSumOffsets[kIndex], kSumStride);
-  }
+template <int kIndex>
+inline void StoreSum(const Block& block) {
+  amx::StoreTile<kIndex>(block.c + kSumOffsets[kIndex], kSumStride);
 }
 
 template <bool kInt8, int kC, int kA, int kB>
@@ -261,64 +256,65 @@ inline void Dot() {
   }
 }
 
-template <bool kInt8, int kPhase>
-void BlockSums(const Block& block, const Meanwhile& meanwhile) {
-  constexpr int kBefore = (kPhase + 1) % kSumTiles;  // NextPhase(kBefore) == kPhase
-  amx::LoadTileOnce<kRowsTile>(block.a, kTileRowBytes);
-  amx::LoadTile<kLeftTile>(block.panels[0], kTileRowBytes);
-  StartSum<kPhase, 0>(block);
-  Dot<kInt8, SumTile(kPhase, 0), kRowsTile, kLeftTile>();
-  StoreSum<kBefore, 0>(block.stored);
-  amx::LoadTile<kRightTile>(block.panels[1], kTileRowBytes);
-  StartSum<kPhase, 1>(block);
-  Dot<kInt8, SumTile(kPhase, 1), kRowsTile, kRightTile>();
-  StoreSum<kBefore, 1>(block.stored);
-  amx::LoadTileOnce<kRowsTile>(block.a + block.lower, kTileRowBytes);
-  StartSum<kPhase, 2>(block);
-  Dot<kInt8, SumTile(kPhase, 2), kRowsTile, kLeftTile>();
-  StoreSum<kBefore, 2>(block.stored);
-  StartSum<kPhase, 3>(block);
-  Dot<kInt8, SumTile(kPhase, 3), kRowsTile, kRightTile>();
-  StoreSum<kBefore, 3>(block.stored);
-  const int32_t steps = block.tiles > 1 ? block.tiles - 1 : 1;
-  const Meanwhile::Pace pace = meanwhile.PaceOf(steps);
-  for (int32_t t = 1; t < block.tiles; ++t) {
-    const std::byte* rows = block.a + t * kTileBytes;
-    amx::LoadTileOnce<kRowsTile>(rows, kTileRowBytes);
-    amx::LoadTile<kLeftTile>(block.panels[0] + t * kTileBytes, kTileRowBytes);
-    Dot<kInt8, SumTile(kPhase, 0), kRowsTile, kLeftTile>();
-    amx::LoadTile<kRightTile>(block.panels[1] + t * kTileBytes, kTileRowBytes);
-    Dot<kInt8, SumTile(kPhase, 1), kRowsTile, kRightTile>();
-    amx::LoadTileOnce<kRowsTile>(rows + block.lower, kTileRowBytes);
-    Dot<kInt8, SumTile(kPhase, 2), kRowsTile, kLeftTile>();
-    Dot<kInt8, SumTile(kPhase, 3), kRowsTile, kRightTile>();
-    meanwhile.DoStep(t - 1, pace);
-  }
-  if (block.tiles == 1) meanwhile.DoStep(0, pace);
+template <int kTile>
+inline void LoadSpaced(const std::byte* tile, int64_t row_bytes = kTileRowBytes) {
+  amx::LoadTile<kTile>(tile, row_bytes);
+  amx::Space();
 }
 
-template <int kPhase>
-void StoreSums(float* c) {
-  StoreSum<kPhase, 0>(c);
-  StoreSum<kPhase, 1>(c);
-  StoreSum<kPhase, 2>(c);
-  StoreSum<kPhase, 3>(c);
+// Half a tile, to the first-level cache.
+inline void FetchHalf(const std::byte* p) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kTileBytes / 2; i += kTileRowBytes) Prefetch(p + i);
+}
+
+// Four products at a tile of k, and in between to the first-level cache what follows. Where the
+// core is shared, products that follow one another directly take twice as long as with a few other
+// instructions in between (see Space), so what is needed anyway goes there.
+template <bool kInt8>
+inline void BlockStep(const Block& block, int32_t t) {
+  constexpr int32_t kAheadTiles = 2;
+  constexpr int32_t kAheadBytes = kAheadTiles * kTileBytes;
+  const int32_t over = t + kAheadTiles - block.tiles;
+  const std::byte* next = over < 0 ? block.a + int64_t{t + kAheadTiles} * kTileBytes
+                                   : block.next_a + int64_t{over} * kTileBytes;
+  const std::byte* rows = block.a + int64_t{t} * kTileBytes;
+  const std::byte* left = block.panels[0] + int64_t{t} * kTileBytes;
+  const std::byte* right = block.panels[1] + int64_t{t} * kTileBytes;
+  LoadSpaced<kUpperTile>(rows);
+  LoadSpaced<kLeftTile>(left);
+  LoadSpaced<kRightTile>(right);
+  LoadSpaced<kLowerTile>(rows + block.lower);
+  Dot<kInt8, 0, kUpperTile, kLeftTile>();
+  FetchHalf(next);
+  FetchHalf(left + kAheadBytes);
+  Dot<kInt8, 1, kUpperTile, kRightTile>();
+  FetchHalf(next + kTileBytes / 2);
+  FetchHalf(left + kAheadBytes + kTileBytes / 2);
+  Dot<kInt8, 2, kLowerTile, kLeftTile>();
+  FetchHalf(next + block.lower);
+  FetchHalf(right + kAheadBytes);
+  Dot<kInt8, 3, kLowerTile, kRightTile>();
+  FetchHalf(next + block.lower + kTileBytes / 2);
+  FetchHalf(right + kAheadBytes + kTileBytes / 2);
 }
 
 template <bool kInt8>
-constexpr void (*kBlockSums[kSumTiles])(const Block&, const Meanwhile&) = {
-    BlockSums<kInt8, 0>, BlockSums<kInt8, 1>, BlockSums<kInt8, 2>, BlockSums<kInt8, 3>,
-    BlockSums<kInt8, 4>};
-constexpr void (*kStoreSums[kSumTiles])(float*) = {StoreSums<0>, StoreSums<1>, StoreSums<2>,
-                                                   StoreSums<3>, StoreSums<4>};
-
-// The last block: its sums are in the tiles of `phase` and belong to c, and once they are there and
-// were the last of k, they are `done`.
-struct Pipeline {
-  int phase = 0;
-  float* c = nullptr;
-  Finished done = {};
-};
+void BlockSums(const Block& block, const Meanwhile& meanwhile) {
+  StartSum<0>(block);
+  StartSum<1>(block);
+  StartSum<2>(block);
+  StartSum<3>(block);
+  const Meanwhile::Pace pace = meanwhile.PaceOf(block.tiles);
+  for (int32_t t = 0; t < block.tiles; ++t) {
+    BlockStep<kInt8>(block, t);
+    meanwhile.DoStep(t, pace);
+  }
+  StoreSum<0>(block);
+  StoreSum<1>(block);
+  StoreSum<2>(block);
+  StoreSum<3>(block);
+}
 
 // Up to kMaxRows rows at a part of k: tiles [begin, begin + tiles).
 struct Strip {
@@ -333,7 +329,7 @@ struct Strip {
 // the next one's weights are fetched.
 template <bool kInt8>
 void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair& next,
-                    const Strip& strip, float* sums, Pipeline& pipeline) {
+                    const Strip& strip, float* sums, Finished& done) {
   const int32_t num_tiles = NumTiles(call);
   const int32_t row_pairs = (strip.rows + kPairRows - 1) / kPairRows;
   const int32_t element_bytes = call.out_dtype == DType::kF32 ? 4 : 2;
@@ -349,8 +345,8 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
     const int32_t left = last_of_strip ? strip.tiles : strip.tiles - t - count;
     const int32_t fetch = (left < kBlockTiles ? left : kBlockTiles) * kTileBytes;
     const int32_t share = (fetch / row_pairs + kTileRowBytes - 1) / kTileRowBytes * kTileRowBytes;
-    const bool first = strip.begin + t == 0;
     const bool finished = strip.begin + t + count == num_tiles;
+    const std::byte* next_column = strip.a + (last_of_strip ? 0 : int64_t{t + count} * kTileBytes);
     for (int32_t r = 0; r < row_pairs; ++r) {
       float* c = sums + r * kPairSums;
       const int32_t fetched = r * share;
@@ -358,11 +354,9 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
       const int32_t row = strip.row + r * kPairRows;
       const int32_t rows_left = strip.rows - r * kPairRows;
       const int32_t count_rows = rows_left < kPairRows ? rows_left : kPairRows;
-      const bool goes_on = !first && pipeline.c == c;
-      if (!goes_on) pipeline.phase = NextPhase(pipeline.phase);
       const Meanwhile meanwhile = {
           .call = &call,
-          .done = pipeline.done,
+          .done = done,
           .panels = {from.panels[0] + from_offset + fetched,
                      from.panels[1] + from_offset + fetched},
           .bytes = more > 0 ? more : 0,
@@ -372,20 +366,19 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
           .out_rows = finished && !Streams(call) ? count_rows : 0,
           .out_bytes = pair_cols * element_bytes,
       };
+      const int64_t lower = int64_t{strip.tiles} * kTileBytes;
+      const std::byte* a = strip.a + 2 * r * lower + int64_t{t} * kTileBytes;
       const Block block = {
-          .a = strip.a + (int64_t{2} * r * strip.tiles + t) * kTileBytes,
-          .lower = int64_t{strip.tiles} * kTileBytes,
+          .a = a,
+          .lower = lower,
+          .next_a = r + 1 < row_pairs ? a + 2 * lower : next_column,
           .panels = {pair.panels[0] + offset, pair.panels[1] + offset},
           .tiles = count,
-          .start = goes_on ? Start::kContinue
-                   : first ? Start::kZero
-                           : Start::kLoad,
+          .start = strip.begin + t == 0 ? Start::kZero : Start::kLoad,
           .c = c,
-          .stored = goes_on ? nullptr : pipeline.c,
       };
-      kBlockSums<kInt8>[pipeline.phase](block, meanwhile);
-      pipeline.c = c;
-      pipeline.done = {pair, row, finished ? count_rows : 0, c};
+      BlockSums<kInt8>(block, meanwhile);
+      done = {pair, row, finished ? count_rows : 0, c};
     }
   }
 }
@@ -402,7 +395,7 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
   Configure(kTileRows, kTileRows);
   const int32_t num_tiles = NumTiles(call);
   const int32_t num_pairs = NumPairs(call);
-  Pipeline pipeline;
+  Finished done = {};
   for (int32_t row = 0; row < call.m; row += kMaxRows) {
     const int32_t rows = call.m - row < kMaxRows ? call.m - row : kMaxRows;
     const int32_t row_pairs = (rows + kPairRows - 1) / kPairRows;
@@ -419,15 +412,18 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
           const int32_t waiting = whole ? 0 : i - first;
           PairTimesStrip<kInt8>(
               call, PairAt(call, i), PairAt(call, i + 1 < end ? i + 1 : first), strip,
-              scratch.sums + int64_t{waiting} * (kMaxRows / kPairRows) * kPairSums, pipeline);
+              scratch.sums + int64_t{waiting} * (kMaxRows / kPairRows) * kPairSums, done);
         }
       }
     }
   }
-  kStoreSums[pipeline.phase](pipeline.c);
-  FinishRows(call, pipeline.done, 0, pipeline.done.rows);
+  FinishRows(call, done, 0, done.rows);
   if (Streams(call)) _mm_sfence();  // before anyone is told that the results are there
 }
+
+// Tells the processor's own prefetching, which ends at every page, where a panel goes on: one line
+// of a tile does, and only at this distance (one tile, three, or all lines gain nothing).
+inline void Announce(const std::byte* tile) { PrefetchFar(tile + 2 * kTileBytes); }
 
 // Up to 16 rows and four panels, to c [4 panels][16][16]. Four places in the weights that are read
 // at a time keep more of memory busy than one.
@@ -449,6 +445,7 @@ void OneByFour(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
     amx::LoadTile<7>(panels[3] + offset, kTileRowBytes);
     Dot<kInt8, 2, 4, 6>();
     Dot<kInt8, 3, 4, 7>();
+    for (int i = 0; i < 4; ++i) Announce(panels[i] + offset);
   }
   amx::StoreTile<0>(c, kTileRowBytes);
   amx::StoreTile<1>(c + 256, kTileRowBytes);
@@ -474,6 +471,7 @@ void TwoByTwo(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
     amx::LoadTile<5>(strip + (tiles + t) * tile_bytes, kTileRowBytes);
     Dot<kInt8, 2, 5, 6>();
     Dot<kInt8, 3, 5, 7>();
+    for (int i = 0; i < 2; ++i) Announce(panels[i] + offset);
   }
   amx::StoreTile<0>(c, kTileRowBytes);
   amx::StoreTile<2>(c + 256, kTileRowBytes);

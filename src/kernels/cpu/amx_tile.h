@@ -41,15 +41,6 @@ inline void LoadTile(const void* base, int64_t stride_bytes) {
                : "memory");
 }
 
-// The same, for what is used once: it takes no room in the first-level cache.
-template <int kTile>
-inline void LoadTileOnce(const void* base, int64_t stride_bytes) {
-  asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2"
-               :
-               : "r"(base), "r"(stride_bytes), "i"(kTile)
-               : "memory");
-}
-
 template <int kTile>
 inline void StoreTile(void* base, int64_t stride_bytes) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)"
@@ -70,5 +61,12 @@ template <int kC, int kA, int kB>
 inline void DotInt8Tiles() {
   asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
 }
+
+// Do nothing, in two and in eight instructions. On a core that is shared with another hardware
+// thread, tile instructions that follow one another directly take up to twice as long as those with
+// a few others in between: two behind a load, eight behind a product. On a core of one's own those
+// others cost nothing.
+inline void Space() { asm volatile("nop\n\tnop"); }
+inline void WideSpace() { asm volatile("nop\n\tnop\n\tnop\n\tnop\n\tnop\n\tnop\n\tnop\n\tnop"); }
 
 }  // namespace skein::amx

@@ -1,0 +1,28 @@
+#include "apps/bench_model.h"
+
+#include "apps/bench_command.h"
+#include "io/model_dir.h"
+
+namespace skein {
+
+void AddBenchModelOptions(CLI::App* app, BenchModel* model) {
+  AddModelDirOption(app, &model->model);
+  AddThreadsOption(app, &model->threads);
+  AddDtypeOption(app, &model->dtype);
+}
+
+void AddQuantizationOption(CLI::App* app, BenchModel* model) {
+  app->add_option("--quantization", model->quantization, "Weights: none, or int8")
+      ->capture_default_str();
+}
+
+Result<CpuRuntimeOptions> RuntimeOptionsOf(const BenchModel& model) {
+  CpuRuntimeOptions options;
+  SKEIN_ASSIGN_OR_RETURN(options.model_dir, ResolveModelDir(model.model));
+  options.dtype = model.dtype;
+  options.quantization = model.quantization;
+  options.threads = model.threads;
+  return options;
+}
+
+}  // namespace skein

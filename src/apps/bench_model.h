@@ -1,0 +1,28 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "runtime/cpu_runtime.h"
+
+namespace skein {
+
+// The model that a benchmark runs on the processor.
+struct BenchModel {
+  std::string model;  // a directory, or org/name in the local cache
+  std::string dtype = "auto";
+  std::string quantization = "none";
+  int32_t threads = 0;  // 0: one per core
+};
+
+// Adds MODEL, --threads and --dtype.
+void AddBenchModelOptions(CLI::App* app, BenchModel* model);
+// Adds --quantization.
+void AddQuantizationOption(CLI::App* app, BenchModel* model);
+
+// What CpuRuntime::Load is to be asked for, but for the limits. Fails as ResolveModelDir does.
+Result<CpuRuntimeOptions> RuntimeOptionsOf(const BenchModel& model);
+
+}  // namespace skein

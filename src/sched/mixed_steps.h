@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "sched/cost_model.h"
+
+namespace skein {
+
+// Two ways to give running decodes, which ask for a token each `rate_us`, their tokens while a
+// prompt is computed:
+//
+//   inserted:  [ prefill ... |D| ... prefill ... |D| ... ]   the prefill stops for steps of decodes
+//   mixed:     [ chunk + D ][ chunk + D ][ chunk + D ] ...   chunks so short that a step takes at
+//                                                            most rate_us
+//
+// An inserted step reads all weights once more, a mixed one computes the prompt in pieces. Which is
+// dearer depends on the device (FlowPrefill inserts, on GPUs); both are predicted by what steps of
+// their kind were measured to take.
+struct DecodeSharing {
+  int32_t chunk_tokens = 0;  // of a mixed step; 0: not even one token fits beside the decodes
+  double mixed_us = 0;       // the whole prompt, either way, with the decodes' steps
+  double inserted_us = 0;
+
+  bool mixed_is_cheaper() const { return chunk_tokens > 0 && mixed_us <= inserted_us; }
+};
+
+// For a prompt of which `new_tokens` are to be computed behind `cached_tokens`. `decodes`: the work
+// of one token for each. Inserted steps never take more than half of the device. O(log new_tokens).
+// REQUIRES: new_tokens >= 1, rate_us > 0, the cost model is known.
+DecodeSharing CompareDecodeSharing(const CostModel& cost, int64_t new_tokens, int64_t cached_tokens,
+                                   const StepWork& decodes, double rate_us);
+
+}  // namespace skein

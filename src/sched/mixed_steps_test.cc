@@ -1,0 +1,89 @@
+#include "sched/mixed_steps.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+
+namespace skein {
+namespace {
+
+constexpr CostFit kFit = {.step_us = 90'000, .token_us = 1400, .pair_us = 0.1, .row_us = 0};
+
+StepWork Decodes(int count) {
+  StepWork work;
+  for (int i = 0; i < count; ++i) work += WorkOf(1, 500);
+  return work;
+}
+
+TEST(MixedSteps, TheLongestChunkThatKeepsTheRate) {
+  Random random(7);
+  for (int i = 0; i < 500; ++i) {
+    const CostModel cost({.step_us = 1e5 * random.Uniform(),
+                          .token_us = 10 + 1000 * random.Uniform(),
+                          .pair_us = 0.1 * random.Uniform(),
+                          .row_us = 100 * random.Uniform()});
+    const int64_t tokens = random.Between(1, 5000), cached = random.Between(0, 3000);
+    const StepWork decodes = Decodes(static_cast<int>(random.Between(1, 20)));
+    const double rate_us = 1000 + 4e5 * random.Uniform();
+    const DecodeSharing sharing = CompareDecodeSharing(cost, tokens, cached, decodes, rate_us);
+    const auto last_us = [&](int64_t chunk) {
+      StepWork work = WorkOf(chunk, cached + tokens - chunk);
+      work += decodes;
+      return cost.PredictUs(work);
+    };
+    const int64_t chunk = sharing.chunk_tokens;
+    if (chunk < tokens) {
+      EXPECT_GT(last_us(chunk + 1), rate_us);
+    }
+    if (chunk == 0) continue;
+    EXPECT_LE(last_us(chunk), rate_us);
+    // The sum over its steps, one by one.
+    double sum_us = 0;
+    for (int64_t begin = 0; begin < tokens; begin += chunk) {
+      StepWork work = WorkOf(std::min(chunk, tokens - begin), cached + begin);
+      work += decodes;
+      sum_us += cost.PredictUs(work);
+    }
+    EXPECT_NEAR(sharing.mixed_us, sum_us, 1e-6 * sum_us);
+  }
+}
+
+TEST(MixedSteps, InsertedStepsTakeTheirShareOfTheDevice) {
+  const CostModel cost(kFit);
+  const double prefill_us = cost.PredictUs(WorkOf(2000, 0));
+  const double decode_us = cost.PredictUs(Decodes(4));
+  const auto inserted_us = [&](double rate_us) {
+    return CompareDecodeSharing(cost, 2000, 0, Decodes(4), rate_us).inserted_us;
+  };
+  EXPECT_NEAR(inserted_us(10 * decode_us), prefill_us / 0.9, 1);
+  EXPECT_NEAR(inserted_us(decode_us), 2 * prefill_us, 1);  // half of it at most
+}
+
+// What steps of a kind are measured to take decides.
+TEST(MixedSteps, MeasurementsDecide) {
+  const auto compare = [](const CostModel& cost) {
+    return CompareDecodeSharing(cost, 2000, 0, Decodes(4), 400'000);
+  };
+  CostModel cost(kFit);
+  EXPECT_TRUE(compare(cost).mixed_is_cheaper());
+  StepWork mixed = WorkOf(128, 0);
+  mixed += Decodes(4);
+  for (int i = 0; i < 50; ++i) {
+    cost.ObserveKind(StepKind::kMixed, mixed, 1.1 * cost.PredictUs(mixed));
+  }
+  EXPECT_FALSE(compare(cost).mixed_is_cheaper());
+  for (int i = 0; i < 50; ++i) {
+    cost.ObserveKind(StepKind::kDecode, Decodes(4), 1.6 * cost.PredictUs(Decodes(4)));
+  }
+  EXPECT_TRUE(compare(cost).mixed_is_cheaper());
+}
+
+TEST(MixedSteps, WhereNotOneTokenFitsNothingIsMixed) {
+  const CostModel cost(kFit);
+  const DecodeSharing sharing = CompareDecodeSharing(cost, 2000, 0, Decodes(4), 50'000);
+  EXPECT_EQ(sharing.chunk_tokens, 0);
+  EXPECT_FALSE(sharing.mixed_is_cheaper());
+}
+
+}  // namespace
+}  // namespace skein
