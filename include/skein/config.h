@@ -80,8 +80,8 @@ struct EngineConfig {
   // token by token over a radix tree) or "user" (requests of one `user` are a group: an oracle).
   std::string flock_by;
   // Constants of the stop rules in place of their own, "name=value,...": max-lost, small-batch,
-  // max-lost-small, max-lost-peers, exploration, alpha, gamma, epsilon-start, epsilon-decay,
-  // epsilon-floor, learn (sched/stop_policy.h).
+  // max-lost-small, max-lost-peers, max-loss, exploration, alpha, gamma, epsilon-start,
+  // epsilon-decay, epsilon-floor, learn (sched/stop_policy.h).
   std::string flock_constants;
   std::string flock_table;
   uint64_t flock_seed = 0;

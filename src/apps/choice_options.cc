@@ -20,8 +20,8 @@ void AddDecodeSetOptions(CLI::App* app, EngineConfig* config) {
       "or user (who shares a user shares a prefix: an oracle)");
   app->add_option("--flock-constants", config->flock_constants,
                   "Constants of --flock-stop, name=value,...: max-lost, small-batch, "
-                  "max-lost-small, max-lost-peers, exploration, alpha, gamma, epsilon-start, "
-                  "epsilon-decay, epsilon-floor, learn");
+                  "max-lost-small, max-lost-peers, max-loss, exploration, alpha, gamma, "
+                  "epsilon-start, epsilon-decay, epsilon-floor, learn");
   app->add_option("--flock-max-wait-ms", config->flock_max_wait_ms,
                   "How long others may pass a request by that shares little, with flock")
       ->check(CLI::Range(1, 1 << 30))

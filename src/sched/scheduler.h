@@ -252,6 +252,7 @@ class Scheduler {
 
   // Shared prefixes (scheduler_forest.cc).
   void JoinTrunk(Sequence* head);
+  const StepRow* LeaderOf(const Sequence& head, int32_t num_cached) const;
   bool WaitsForPrefix(Sequence* head, TimeUs now_us);
   bool WorthWaiting(const StepRow& leader, const Sequence& head, int32_t num_cached) const;
   void Inherit(Sequence* leader, const Sequence& peer);

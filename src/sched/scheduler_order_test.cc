@@ -11,6 +11,7 @@ namespace skein {
 namespace {
 
 using testing::CompareWithScan;
+using testing::DriftingCost;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Letters;
@@ -91,7 +92,6 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
     config.aging = 0.25;
     config.cost = {.step_us = 100, .token_us = 10, .pair_us = 0.05, .row_us = 0};
     CostModel model(config.cost);
-    double speed = 1;
     CompareWithScan(
         config, seed, RandomWaiting,
         [&](const Waiting& request, const ReferenceCache& cache, TimeUs now_us) {
@@ -100,14 +100,7 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
               model.PredictUs(WorkOf(request.letters.length() - num_cached, num_cached));
           return 1000 * std::llround(us) - 250 * (now_us - request.arrival_us);
         },
-        [&](const Letters& letters, int32_t num_cached, Random* random) {
-          if (random->OneIn(100)) speed = 0.5 + random->Uniform();
-          const StepWork work =
-              WorkOf(letters.length() - num_cached * kBlockTokens, num_cached * kBlockTokens);
-          const auto us = static_cast<TimeUs>(PredictUs(config.cost, work) * speed) + 1;
-          model.Observe(work, static_cast<double>(us));
-          return us;
-        });
+        DriftingCost(config.cost, &model));
     EXPECT_GT(model.version(), 10);
   }
 }
