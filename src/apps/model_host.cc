@@ -188,13 +188,15 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   return Status::Ok();
 }
 
-// Times a few steps where the order of requests depends on what they take.
+// Times a few steps where the order of requests, or who shares a step, depends on what they take.
 Status CpuModelHost::ProfileIfOrdered(EngineConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
   const bool ordered = scheduler.order == Order::kSrjf ||
                        scheduler.order == Order::kSrjfCalibrated ||
                        scheduler.order == Order::kSlackEdf;
-  if (!ordered && scheduler.batching != Batching::kSloAware) return Status::Ok();
+  const bool batched =
+      scheduler.batching == Batching::kSaturate || scheduler.batching == Batching::kSloAware;
+  if (!ordered && !batched) return Status::Ok();
   StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, config->num_kv_blocks,
                         config->generates);
   config->cost = FitCosts(ProfileCosts(profiler, clock_,
