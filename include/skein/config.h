@@ -33,7 +33,7 @@ struct EngineConfig {
   // Of waiting work: "fcfs", "fair", "srjf", "srjf-calibrated", "edf", "d-edf", "s-edf", "lpm" or
   // "dfs-weight".
   std::string order;
-  std::string batching;  // of prefill work: "single", "budget" or "slo-aware"
+  std::string batching;  // of prefill work: "single", "saturate", "budget", "slo-aware"
   // "srjf" and "srjf-calibrated": what a job's time is taken to be, "proxy" (its missing tokens) or
   // "model" (what `cost` predicts; the proxy where that is not known); and how much a second of
   // waiting counts, in seconds of the device's work. [0, 100]

@@ -43,8 +43,9 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
                   "edf, d-edf or s-edf (by deadline), lpm (longest cached prefix) or dfs-weight "
                   "(depth first over the tree of cached prefixes); default: the preset's");
   app->add_option("--batching", config->batching,
-                  "Prefill work of a step: single (one request), budget (as many as fit) or "
-                  "slo-aware (as many as the first one's deadline allows); default: the preset's");
+                  "Prefill work of a step: single (one request), saturate (as many as keep the "
+                  "device busy), budget (as many as fit) or slo-aware (as many as the first one's "
+                  "deadline allows); default: the preset's");
   app->add_option("--sharing", config->sharing,
                   "How prefill and decode share the device: whole, chunked, or preempt-op or "
                   "preempt-layer (a running prefill makes way for more urgent work); default: the "

@@ -25,6 +25,7 @@ using testing::Waiting;
 EngineConfig PrefillOnly(int32_t num_kv_blocks) {
   EngineConfig config;
   config.preset = "prefill-only";
+  config.batching = "single";  // as the scan picks
   config.vocab_size = 1000;
   config.max_model_len = 4096;
   config.num_kv_blocks = num_kv_blocks;
@@ -178,7 +179,7 @@ TEST(Orders, BadChoicesAreRefusedByName) {
   EXPECT_THAT(error([](EngineConfig* c) { c->order = "shortest"; }),
               HasSubstr("order: order is 'shortest', must be one of: fcfs, fair, srjf"));
   EXPECT_THAT(error([](EngineConfig* c) { c->batching = "all"; }),
-              HasSubstr("single, budget, slo-aware"));
+              HasSubstr("single, saturate, budget, slo-aware"));
   EXPECT_THAT(error([](EngineConfig* c) { c->jct = "x"; }), HasSubstr("proxy, model"));
   EXPECT_THAT(error([](EngineConfig* c) { c->aging = -0.5; }), HasSubstr("aging is -0.5"));
   EXPECT_THAT(error([](EngineConfig* c) { c->aging = NAN; }), HasSubstr("[0, 100]"));
