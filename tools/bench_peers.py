@@ -194,9 +194,9 @@ class OpenVino:
         import openvino_genai
         from write_gguf import write_gguf
 
-        path = pathlib.Path(f"{model}.f16.gguf")
+        path = pathlib.Path(f"{model}.f16.vocabulary.gguf")
         if not path.exists():
-            write_gguf(pathlib.Path(model), path, "f16")
+            write_gguf(pathlib.Path(model), path, "f16", vocabulary=True)
         self.numpy, self.openvino, self.genai = numpy, openvino, openvino_genai
         self.pipeline = openvino_genai.LLMPipeline(str(path), "CPU", INFERENCE_NUM_THREADS=args.threads)
         self.vocab = json.loads((pathlib.Path(model) / "config.json").read_text())["vocab_size"]

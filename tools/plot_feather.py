@@ -50,7 +50,10 @@ def sched_section(part):
               "by token (plain C++ here, memory compared 256 tokens at a time); `flock-radix` makes flock's choice over such a tree;",
               "`flock` hashes and inserts the new request, finishes one, finds and adds the best.", "",
               *table(["prefix tokens", *policies, "lpm / flock"], [[tokens, *(f"{us[policy]:.1f}" for policy in policies), f"{us['lpm'] / us['flock']:.0f}"]
-                                                                   for tokens, us in rounds.items()])]
+                                                                   for tokens, us in rounds.items()]),
+              "### Whole rounds, by order and queue", "", "Planning a step and taking in its results, preset `prefill-only`: prompts of 330 tokens in groups, the cache changes in",
+              "nearly every round; us.", "",
+              *table(["order", "waiting", "mean", "p99"], [[row["order"], f"{row['waiting']:,}", f"{row['us_per_round']:.1f}", f"{row['p99_us']:.1f}"] for row in found["rounds"]])]
     return lines
 
 
@@ -71,25 +74,26 @@ def here_section(part):
     load, runs = default["load"], default["runs"]
     speed = {name: run["tokens_per_s"] for name, run in runs.items()}
     shared = speed["flock never, shared"]
-    share = max(run["scheduler_share"] for name, run in runs.items() if name.startswith("flock") and "radix" not in name)
+    share = max(run["scheduler_share"] for name, run in runs.items() if name.startswith("flock"))
     scaled = "" if found["scale"] == 1 else f" Lengths are 1/{found['scale']} of the issue's; targets are for the full ones."
     lines = ["## Decoding on this processor", "", *made_by(part),
              f"{load['requests']} requests in {load['groups']} groups of {load['shared']:,} shared tokens, {load['own']} of their own, {load['output']} out, all at once; {found['slots']} in the batch;",
              f"Qwen3-0.6B's shape, random weights, bf16; the prefixes are in the cache before.{scaled} Bytes: what the rows of the mean decode",
              "step attend to, row by row, and how many of these are different, from the scheduler's record. Plain attention reads what is",
              "asked for; shared-prefix attention reads a common block once for up to 16 queries of a KV head (8 requests here), the next",
-             "such tile finds it in the cache if it is still there. `flock bandit` has learned in one such run before; the others need no",
-             "warm-up. Step: the median of those without prefill.", "",
+             "such tile finds it in the cache if it is still there. No rule has learned before. Several passes on one server give medians;",
+             "step: the median of those without prefill.", "",
              *here_table(runs),
              *(f"{text}: {ratio:.2f} (target {target}): {verdict(ratio >= target)}.  " for text, ratio, target in (
                  ("flock, shared / fill, plain", shared / speed["fill, plain"], 5), ("flock, shared / fill, shared", shared / speed["fill, shared"], 1.4),
                  ("flock, plain / fill, plain", speed["flock never, plain"] / speed["fill, plain"], 0.98),
                  ("flock bandit, shared / fill, shared", speed["flock bandit, shared"] / speed["fill, shared"], 0.98))),
+             "The second target needs a batch of fewer groups than fill's: fill has all 5, flock the first 3 (64 rows of groups of 26), then the rest.  ",
              f"scheduling, flock by hashes: {100 * share:.3f} % of the steps' time (target 0.5 %): {verdict(share <= 0.005)}.",
              "", "### Nothing shared", "", *here_table(found["unshared"]),
-             *(f"flock never, {attention} / fill, {attention}: {ratio:.2f} (target 0.98): {verdict(ratio >= 0.98)}.  " for attention in ("plain", "shared")
-               for ratio in [found["unshared"][f"flock never, {attention}"]["tokens_per_s"] / found["unshared"][f"fill, {attention}"]["tokens_per_s"]]), "",
-             "### M groups, outputs", "", "Tokens/s, shared-prefix attention, prefixes a fifth as long, half the slots.", ""]
+             *(f"flock {rule}, {attention} / fill, {attention}: {ratio:.2f} (target 0.98): {verdict(ratio >= 0.98)}.  " for rule, attention in (("never", "plain"), ("never", "shared"), ("bandit", "shared"))
+               for ratio in [found["unshared"][f"flock {rule}, {attention}"]["tokens_per_s"] / found["unshared"][f"fill, {attention}"]["tokens_per_s"]]), "",
+             "### M groups, outputs", "", "Tokens/s, shared-prefix attention, prefixes a fifth as long, half the slots, twice as many requests.", ""]
     cells = found["tradeoff"]
     names = list(next(iter(cells.values())))
     lines += table(["groups/outputs", *names, "never / fill"], [[key, *(f"{runs[name]['tokens_per_s']:.1f}" for name in names),
@@ -132,7 +136,7 @@ def grouped(runs, depth):
 def default_lines(runs):
     lines = ["### Default workload", "", "5 groups of 5,120 shared tokens, 20 of their own, 200 out, Poisson arrivals at 100 a second, at most 500 in the batch, 32,768",
              "tokens a step, Llama-3.1-8B's shape. `lpm` and `dfs-weight` are SGLang's orders, `dynamic` aims at steps of 100 ms, `oracle` is told",
-             "the groups and never mixes them; learned rules are shown in a second run, after one of warm-up (cold: the first). Requests wait",
+             "the groups and never mixes them; learned rules are shown in a second run, which begins with the table of the first (cold: the first itself). Requests wait",
              "without bound here.", ""]
     for device, found in grouped(runs, 1).items():
         base = found["fill (FCFS)/each"][0]["tokens_per_s"]
@@ -153,29 +157,103 @@ def default_lines(runs):
 
 
 SERIES = {"groups": "Groups", "output": "Output tokens (20 groups)", "shared": "Shared tokens (0: prompts of 1,024, nothing shared)", "cold": "Groups, prefixes not in the cache before", "rate": "Arrivals a second",
-          "levels": "Levels of a sharing tree of 16 leaves", "model": "Models (A100 80 GB)"}
+          "levels": "Levels of a sharing tree of 16 leaves", "model": "Models (A100 80 GB)", "slots": "Groups, 64 in the batch", "bounded": "Groups, 64 in the batch, 8 GiB of keys and values"}
+WHERE = """Where `flock` gains in these tables, and where it cannot. With reads **once** what counts is how many different prefixes the batch
+holds: with 500 in the batch and 5 groups every batch has all of them whoever chooses, and the 1.4 that is asked for over `fill`
+with the same attention is out of reach by arithmetic. Fewer slots than requests that wait, or many groups, leave a choice; prefixes
+that do not all fit the cache leave more, since companions also find theirs cached. What is left is bounded by the weights and by each
+row's own tokens, which every step reads in any case. With reads **each** nothing is gained but by the prefix cache. At low rates
+nobody waits, so there is nothing to choose."""
+
+
+def speed_of(runs, name):
+    return runs[name][-1]["tokens_per_s"]
 
 
 def series_lines(found):
-    lines = []
+    lines = ["### Varied", "", *WHERE.splitlines(), "",
+             "Output tokens/s; `never` and `bandit`, the default, are `flock` with these stop rules, `bandit` without anything learned before. The rest",
+             "as in the default workload, RTX 6000 Ada where nothing else is said.", ""]
     for key, title in SERIES.items():
         if key not in found:
             continue
         values = grouped(found[key], 1)
         names = list(next(iter(values.values())))
-        lines += [f"### {title}", "", "Output tokens/s; the rest as in the default workload, RTX 6000 Ada where nothing else is said.", "",
-                  *table([key, *names, "flock, once / fill, each", "flock, once / fill, once"],
-                         [[value, *(f"{runs[name][-1]['tokens_per_s']:.0f}" for name in names), *(
-                             f"{runs['flock, once'][-1]['tokens_per_s'] / runs[f'fill, {reads}'][-1]['tokens_per_s']:.2f}" for reads in ("each", "once"))]
-                          for value, runs in values.items()])]
+        ratios = [("never, once", "fill, each"), ("never, once", "fill, once"), ("bandit, once", "fill, once")]
+        lines += [f"#### {title}", "", *table([key, *names, *(f"{one} / {other}" for one, other in ratios)],
+                                              [[value, *(f"{speed_of(runs, name):.0f}" for name in names), *(f"{speed_of(runs, one) / speed_of(runs, other):.2f}" for one, other in ratios)]
+                                               for value, runs in values.items()])]
     return lines
 
 
-def tradeoff_lines(runs):
-    cells = grouped(runs, 2)
+def beside_fill(found):
+    """[(rule, experiment, tokens/s over fill's with the same reads)] of all that have both."""
+    ratios = []
+    for key in SERIES:
+        for value, runs in grouped(found.get(key, {}), 1).items():
+            ratios += [(rule, f"{key} {value}, {reads}", speed_of(runs, f"{rule}, {reads}") / speed_of(runs, f"fill, {reads}"))
+                       for rule in ("never", "bandit") for reads in ("each", "cached", "once") if f"{rule}, {reads}" in runs]
+    for key, depth in (("default", 1), ("tradeoff", 2)):
+        for value, runs in grouped(found[key], depth).items():
+            for rule, name in (("never", "flock never"), ("heuristic", "flock heuristic"), ("bandit", "flock bandit"), ("q-learning", "flock q-learning")):
+                ratios += [(rule, f"{key} {value}, {reads}", runs[f"{name}/{reads}"][0]["tokens_per_s"] / speed_of(runs, f"fill (FCFS)/{reads}"))
+                           for reads in ("each", "cached", "once") if f"{name}/{reads}" in runs]
+    return ratios
+
+
+def never_worse_lines(found):
+    ratios = beside_fill(found)
+    lines = ["### Never worse than fill?", "", "Throughput over that of `fill` with the same reads, in every experiment of this page that has both, from the first request on:",
+             "nothing was learned before, no warm-up is left out. `heuristic` knows nothing of throughput, so where a full batch pays more than a pure",
+             "one it loses; it is for machines whose caches reward purity.", ""]
+    rows = []
+    for rule in ("never", "bandit", "q-learning", "heuristic"):
+        mine = sorted((ratio, name) for its_rule, name, ratio in ratios if its_rule == rule)
+        below = sum(ratio < 0.98 for ratio, _ in mine)
+        rows.append([rule, len(mine), f"{mine[0][0]:.3f}", mine[0][1], f"{mine[-1][0]:.2f}", mine[-1][1], below, verdict(below == 0)])
+    return lines + table(["rule", "experiments", "least", "where", "most", "where", "below 0.98", "target 0.98"], rows)
+
+
+def tradeoff_lines(found):
+    cells = grouped(found["tradeoff"], 2)
     names = list(next(iter(cells.values())))
-    return ["### 800 requests as M groups", "", "All at once, 2,048 shared tokens, read once; tokens/s. `heuristic` keeps batches nearly pure, `never` fills them with the nearest.", "",
-            *table(["groups/outputs", *names], [[cell, *(f"{found[name][-1]['tokens_per_s']:.0f}" for name in names)] for cell, found in cells.items()])]
+    lines = ["### 800 requests as M groups", "", "All at once, 2,048 shared tokens; tokens/s. `heuristic` keeps batches nearly pure, `never` fills them with the nearest.", "",
+             *table(["groups/outputs", *(name.replace("/", ", ") for name in names)], [[cell, *(f"{speed_of(runs, name):.0f}" for name in names)] for cell, runs in cells.items()]),
+             "Published: mixed batches pay below about 20 output tokens, pure ones above. Here, the least number of outputs at which",
+             "`heuristic` is ahead of `fill` by more than 1 %:", ""]
+    by_groups = collections.defaultdict(dict)
+    for cell, runs in cells.items():
+        groups, output = cell.split("/")
+        by_groups[groups][int(output)] = runs
+    rows = []
+    for groups, outputs in by_groups.items():
+        firsts = [next((output for output, runs in sorted(outputs.items()) if speed_of(runs, f"flock heuristic/{reads}") > 1.01 * speed_of(runs, f"fill (FCFS)/{reads}")), "none")
+                  for reads in ("cached", "once")]
+        rows.append([groups, *firsts])
+    lines += table(["groups", "cached", "once"], rows)
+    runs = grouped(found["foreign"], 1)
+    systems = list(next(iter(runs.values())))
+    lines += ["### One foreign request beside 63 of one group", "", "All at once, 2,048 shared tokens, 100 out; tokens/s, and GB asked and unique in the mean step of `fill`.", "",
+              *table(["foreign", *(name.replace("/", ", ") for name in systems), "GB asked", "GB unique"],
+                     [[foreign, *(f"{speed_of(one, name):.0f}" for name in systems), *(f"{one['fill (FCFS)/each'][-1][key] / 1e9:.2f}" for key in ("kv_bytes_asked_per_step", "kv_bytes_unique_per_step"))]
+                      for foreign, one in runs.items()])]
+    runs = grouped(found["fraction"], 1)
+    return lines + ["### Shared fraction of 2,048 tokens", "", "64 requests at once, 100 out, `fill`; tokens/s.", "",
+                    *table(["fraction", "each", "cached", "once", "GB asked", "GB unique"],
+                           [[fraction, *(f"{speed_of(one, reads):.0f}" for reads in ("each", "cached", "once")), *(f"{one['each'][-1][key] / 1e9:.2f}" for key in ("kv_bytes_asked_per_step", "kv_bytes_unique_per_step"))]
+                            for fraction, one in runs.items()])]
+
+
+def loss_lines(runs):
+    """What the learned rules may lose, on the default load."""
+    fill = {reads: runs[f"fill (FCFS)/None/{reads}"][-1]["tokens_per_s"] for reads in ("cached", "once")}
+    rows = []
+    for name, reports in runs.items():
+        rule, value, reads = name.split("/")
+        if value != "None":
+            rows.append([rule, value, reads, *(f"{report['tokens_per_s'] / fill[reads]:.3f}" for report in reports), f"{reports[-1]['median_tpot_ms']:.0f}", f"{reports[-1]['mean_decode_batch']:.0f}"])
+    return ["What stopping may cost by the rule's own account (`max-loss`; 1: no account), default load; throughput over `fill`'s:", "",
+            *table(["rule", "max-loss", "reads", "first run", "second run", "TPOT p50 ms", "mean batch"], rows)]
 
 
 def learning_lines(found):
@@ -188,6 +266,7 @@ def learning_lines(found):
                     [[name, *(f"{report['tokens_per_s']:.0f}" for report in reports)] for name, reports in found["convergence"].items()]),
              "Constants, each moved alone (learned rules: the second run):", "",
              *table(["rule", "constant", "value", "tok/s"], [[*name.split("/"), f"{reports[-1]['tokens_per_s']:.0f}"] for name, reports in found["constants"].items()]),
+             *loss_lines(found["loss"]),
              "The bound on waiting (`flock heuristic`, the default load, `cached`; ms):", "",
              *table(["bound", "tok/s", "overdue", "TTFT p95 s"], [[name, f"{reports[-1]['tokens_per_s']:.0f}", reports[-1]["flock_overdue"], f"{reports[-1]['p95_ttft_ms'] / 1e3:.1f}"]
                                                                for name, reports in found["wait"].items()])]
@@ -201,7 +280,7 @@ def plot_series(pyplot, found, out):
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4))
     for axis, key in zip(axes, ("groups", "output")):
         values = grouped(found[key], 1)
-        for name in ("fill, each", "fill, once", "flock, cached", "flock, once"):
+        for name in ("fill, each", "fill, once", "never, cached", "never, once"):
             axis.plot([int(value) for value in values], [runs[name][-1]["tokens_per_s"] for runs in values.values()], marker="o", label=name)
         axis.set_xlabel(SERIES[key])
         axis.set_xscale("log")
@@ -222,7 +301,7 @@ def write_page(out=OUT):
         lines += ["## Full size, simulated", "", *made_by(data["simulated"]), *ASSUMES.splitlines(), ""]
         if pyplot := load_pyplot():
             lines += [f"![Throughput by groups and by output tokens]({plot_series(pyplot, found, out)})", ""]
-        lines += default_lines(found["default"]) + series_lines(found) + tradeoff_lines(found["tradeoff"]) + learning_lines(found)
+        lines += default_lines(found["default"]) + never_worse_lines(found) + series_lines(found) + tradeoff_lines(found) + learning_lines(found)
     (out / "feather.md").write_text("\n".join(lines).rstrip("\n") + "\n")
 
 

@@ -3,8 +3,8 @@
 
     python3 tools/write_gguf.py MODEL FILE [bf16|f16|q8_0]
 
-Matrices in the given format, norms in f32. The file has no tokenizer: benchmarks feed token ids. Needs the package
-gguf.
+Matrices in the given format, norms in f32. The file has no tokenizer of use: benchmarks feed token ids. Needs the
+package gguf.
 """
 import json
 import pathlib
@@ -46,7 +46,24 @@ def tensors(folder):
             yield name, (halves << 16).view("float32").reshape(entry["shape"])
 
 
-def write_gguf(folder, path, form):
+def add_vocabulary(writer, size):
+    """Names for so many tokens, for engines that insist on a tokenizer: 256 bytes, then numbers."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    tokens = [chr(byte) for byte in printable] + [chr(256 + i) for i in range(len(others))]
+    tokens += ["aa", *(f"<{i}>" for i in range(len(tokens) + 1, size))]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([1] * (size - 1) + [3])
+    writer.add_token_merges(["a a"])
+    writer.add_eos_token_id(size - 1)
+    writer.add_pad_token_id(size - 1)
+    writer.add_bos_token_id(size - 1)
+    writer.add_chat_template("{{ messages[0].content }}")
+
+
+def write_gguf(folder, path, form, vocabulary=False):
     import gguf
 
     config = json.loads((folder / "config.json").read_text())
@@ -70,7 +87,10 @@ def write_gguf(folder, path, form):
     writer.add_rope_freq_base(config.get("rope_theta") or config["rope_parameters"]["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
-    writer.add_tokenizer_model("no_vocab")
+    if vocabulary:
+        add_vocabulary(writer, config["vocab_size"])
+    else:
+        writer.add_tokenizer_model("no_vocab")
     writer.add_file_type(file_type)
     for name, values in tensors(folder):
         if name == "lm_head.weight" and config["tie_word_embeddings"]:

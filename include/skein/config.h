@@ -33,7 +33,7 @@ struct EngineConfig {
   // Of waiting work: "fcfs", "fair", "srjf", "srjf-calibrated", "edf", "d-edf", "s-edf", "lpm" or
   // "dfs-weight".
   std::string order;
-  std::string batching;  // of prefill work: "single", "budget" or "slo-aware"
+  std::string batching;  // of prefill work: "single", "saturate", "budget", "slo-aware"
   // "srjf" and "srjf-calibrated": what a job's time is taken to be, "proxy" (its missing tokens) or
   // "model" (what `cost` predicts; the proxy where that is not known); and how much a second of
   // waiting counts, in seconds of the device's work. [0, 100]
@@ -80,8 +80,8 @@ struct EngineConfig {
   // token by token over a radix tree) or "user" (requests of one `user` are a group: an oracle).
   std::string flock_by;
   // Constants of the stop rules in place of their own, "name=value,...": max-lost, small-batch,
-  // max-lost-small, max-lost-peers, exploration, alpha, gamma, epsilon-start, epsilon-decay,
-  // epsilon-floor, learn (sched/stop_policy.h).
+  // max-lost-small, max-lost-peers, max-loss, exploration, alpha, gamma, epsilon-start,
+  // epsilon-decay, epsilon-floor, learn (sched/stop_policy.h).
   std::string flock_constants;
   std::string flock_table;
   uint64_t flock_seed = 0;

@@ -20,8 +20,8 @@ void AddDecodeSetOptions(CLI::App* app, EngineConfig* config) {
       "or user (who shares a user shares a prefix: an oracle)");
   app->add_option("--flock-constants", config->flock_constants,
                   "Constants of --flock-stop, name=value,...: max-lost, small-batch, "
-                  "max-lost-small, max-lost-peers, exploration, alpha, gamma, epsilon-start, "
-                  "epsilon-decay, epsilon-floor, learn");
+                  "max-lost-small, max-lost-peers, max-loss, exploration, alpha, gamma, "
+                  "epsilon-start, epsilon-decay, epsilon-floor, learn");
   app->add_option("--flock-max-wait-ms", config->flock_max_wait_ms,
                   "How long others may pass a request by that shares little, with flock")
       ->check(CLI::Range(1, 1 << 30))
@@ -43,8 +43,9 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
                   "edf, d-edf or s-edf (by deadline), lpm (longest cached prefix) or dfs-weight "
                   "(depth first over the tree of cached prefixes); default: the preset's");
   app->add_option("--batching", config->batching,
-                  "Prefill work of a step: single (one request), budget (as many as fit) or "
-                  "slo-aware (as many as the first one's deadline allows); default: the preset's");
+                  "Prefill work of a step: single (one request), saturate (as many as keep the "
+                  "device busy), budget (as many as fit) or slo-aware (as many as the first one's "
+                  "deadline allows); default: the preset's");
   app->add_option("--sharing", config->sharing,
                   "How prefill and decode share the device: whole, chunked, or preempt-op or "
                   "preempt-layer (a running prefill makes way for more urgent work); default: the "

@@ -188,15 +188,17 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   return Status::Ok();
 }
 
-// Times a few steps where the order of requests, or how decodes run beside them, depends on what
-// they take.
+// Times a few steps where the order of requests, who shares a step or how decodes run beside them
+// depends on what they take.
 Status CpuModelHost::ProfileIfOrdered(EngineConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
   const bool ordered = scheduler.order == Order::kSrjf ||
                        scheduler.order == Order::kSrjfCalibrated ||
                        scheduler.order == Order::kSlackEdf;
+  const bool batched =
+      scheduler.batching == Batching::kSaturate || scheduler.batching == Batching::kSloAware;
   const bool compares = Preempts(scheduler.sharing) && scheduler.decode_steps != DecodeSteps::kOwn;
-  if (!ordered && !compares && scheduler.batching != Batching::kSloAware) return Status::Ok();
+  if (!ordered && !batched && !compares) return Status::Ok();
   StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, config->num_kv_blocks,
                         config->generates);
   config->cost = FitCosts(ProfileCosts(profiler, clock_,

@@ -85,8 +85,9 @@ std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
     if (limits.cached && cached > 0) measure({{tokens, cached}});
   }
   measure({{longest, 0}});
-  const int32_t half = std::max(1, longest / 2);
-  if (half >= 2) measure({{half / 2, 0}, {half / 2, 0}});
+  // Two short rows beside one of as many tokens: what is a row's is not the step's.
+  const int32_t few = std::min(16, longest / 2);
+  if (few >= 1) measure({{few, 0}, {few, 0}});
   return samples;
 }
 

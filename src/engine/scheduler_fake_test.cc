@@ -57,8 +57,8 @@ EngineConfig RandomConfig(Random* random) {
   if (random->OneIn(2)) {
     const char* orders[] = {"fcfs", "fair", "srjf", "srjf-calibrated", "edf", "d-edf", "s-edf"};
     config.order = orders[random->Between(0, 6)];
-    const char* batchings[] = {"", "single", "budget", "slo-aware", "slo-aware"};
-    config.batching = batchings[random->Between(0, 4)];
+    const char* batchings[] = {"", "single", "saturate", "budget", "slo-aware", "slo-aware"};
+    config.batching = batchings[random->Between(0, 5)];
     config.default_slo_ttft_ms = static_cast<int32_t>(random->Between(1, 200));
     config.max_late_ms = static_cast<int32_t>(random->Between(0, 100));
     config.slo_batch_tokens = static_cast<int32_t>(random->Between(1, 300));

@@ -66,6 +66,7 @@ class World {
     now_us += Cost();
     scheduler_.Complete(&results, now_us);
     if (checks) scheduler_.CheckIntegrity();
+    num_prefill_tokens += num_prefill_tokens_;
     for (const SampleOutput& output : scheduler_.TakeOutputs()) {
       num_tokens += output.token.has_value();
       if (!output.finish) continue;
@@ -88,6 +89,7 @@ class World {
   std::vector<RequestId> decoding;
   std::vector<RequestId> prefilling;
   int64_t num_tokens = 0;
+  int64_t num_prefill_tokens = 0;         // in all
   std::map<RequestId, TimeUs> waited_us;  // of those that have finished
 
  private:
@@ -129,6 +131,11 @@ class World {
 TEST(SchedulerFlock, BatchesAreOfOneGroupWhereFillMixesThem) {
   for (const std::string decode_set : {"fill", "flock"}) {
     World world(ConfigOf(decode_set, "heuristic"));
+    for (int group = 0; group < 4; ++group) {  // their prefixes are cached
+      world.Arrive(group, 2);
+      while (world.Step()) {
+      }
+    }
     for (int i = 0; i < 32; ++i) world.Arrive(i % 4);
     int num_steps = 0, num_mixed = 0;
     while (world.Step()) {
@@ -139,7 +146,7 @@ TEST(SchedulerFlock, BatchesAreOfOneGroupWhereFillMixesThem) {
     const EngineStats stats = world.scheduler().Stats();
     if (decode_set == "flock") {
       EXPECT_EQ(num_mixed, 0);  // eight slots, eight requests in a group
-      EXPECT_EQ(stats.flock_joined, 32u);
+      EXPECT_EQ(stats.flock_joined, 36u);
       EXPECT_EQ(stats.flock_overdue, 0u);
     } else {
       EXPECT_GT(num_mixed, num_steps / 2);
@@ -148,10 +155,44 @@ TEST(SchedulerFlock, BatchesAreOfOneGroupWhereFillMixesThem) {
   }
 }
 
+// Several prefixes that are not cached: each is computed once, those of several groups in one step.
+TEST(SchedulerFlock, AColdPrefixIsComputedOnce) {
+  for (const std::string by : {"prefix", "radix", "user"}) {
+    EngineConfig config = ConfigOf("flock", "never");
+    config.flock_by = by;
+    World world(config);
+    for (int i = 0; i < 32; ++i) world.Arrive(i % 4);
+    world.Step();
+    EXPECT_THAT(world.prefilling, ElementsAre(0, 1, 2, 3)) << by;
+    world.Step();
+    EXPECT_EQ(world.prefilling.size(), 4u) << by;
+    while (world.Step()) {
+    }
+    EXPECT_EQ(world.num_prefill_tokens, (4 * 8 + 32) * kBlockTokens) << by;
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
+// Who is overdue waits for it too, and is passed by nobody meanwhile.
+TEST(SchedulerFlock, WhoWaitsForAPrefixIsNextWhenOverdue) {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.flock_max_wait_ms = 1;
+  World world(config);
+  for (int i = 0; i < 3; ++i) world.Arrive(1);
+  world.Arrive(2);
+  world.now_us = 2000;
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(0));
+  world.scheduler().Cancel(0, world.now_us);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(1, 2, 3));
+}
+
 TEST(SchedulerFlock, TheTipIsAGauge) {
   World world(ConfigOf("flock", "never"));
   for (int i = 0; i < 4; ++i) world.Arrive(1);
   world.Step();
+  world.Step();  // the first has computed what they share
   EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 8 * kBlockTokens);
   world.Arrive(2);
   world.Step();
@@ -166,9 +207,10 @@ TEST(SchedulerFlock, NobodyStarves) {
     World world(config);
     for (int i = 0; i < 8; ++i) world.Arrive(1, 5 + i);
     world.Step();
+    world.Step();  // the first has computed what they share
     const RequestId lonely = world.Arrive(2);
     for (int step = 0; step < 300; ++step) {
-      if (world.scheduler().num_queued() < 3) world.Arrive(1, 5 + step % 8);
+      while (world.scheduler().num_queued() < 8) world.Arrive(1, 5 + step % 8);
       ASSERT_TRUE(world.Step());
     }
     ASSERT_EQ(world.waited_us.contains(lonely), bounded);
@@ -190,6 +232,7 @@ TEST(SchedulerFlock, OneShotWorkGoesOnWhileTheBatchIsClosed) {
   config.max_num_batched_tokens = 4096;
   World world(config);
   for (int i = 0; i < 8; ++i) world.Arrive(1, 50);
+  world.Step();
   world.Step();
   const RequestId foreign = world.Arrive(2);
   world.Step();
@@ -214,6 +257,7 @@ TEST(SchedulerFlock, WhatDoesNotFitIsPassedUntilItIsOverdue) {
     config.flock_max_wait_ms = bounded ? 50 : 3'600'000;
     World world(config);
     for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
+    world.Step();
     world.Step();
     const RequestId large = world.Arrive(1, 20, 8, 22);  // shares 8 blocks and needs 22 more
     for (int step = 0; step < 400; ++step) {

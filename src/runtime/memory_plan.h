@@ -14,8 +14,8 @@
 namespace skein {
 
 // Tokens that hybrid execution takes at a time outside attention: few enough that the wide
-// activations are small beside the rest and stay in the caches, enough that the weights are read
-// seldom.
+// activations are small beside the rest, enough that the weights are read seldom. Chosen by
+// measurement: `scripts/exp_prefill_only chunked` compares sizes.
 inline constexpr int32_t kHybridChunkTokens = 512;
 
 // A way to compute the prompt of one request: the two that are served from a prefix cache of whole

@@ -36,7 +36,7 @@ constexpr std::array<Preset, 15> kPresets = {{
     {"nano-vllm", Sharing::kChunked, DecodeSet::kFill},
     {"request-level", Sharing::kWhole, DecodeSet::kStatic},
     {"prefill-only", Sharing::kWhole, DecodeSet::kFill, Order::kSrjfCalibrated, false,
-     Batching::kSingle, Execution::kHybrid, Retention::kPrefix},
+     Batching::kSaturate, Execution::kHybrid, Retention::kPrefix},
     {"feather", Sharing::kChunked, DecodeSet::kFlock},
     {"sglang-lpm", Sharing::kChunked, DecodeSet::kFill, Order::kLpm},
     {"sglang-dfs-weight", Sharing::kChunked, DecodeSet::kFill, Order::kDfsWeight},
@@ -92,6 +92,7 @@ constexpr std::pair<std::string_view, Granularity> kGranularities[] = {
 constexpr std::pair<std::string_view, DecodeSteps> kDecodeSteps[] = {
     {"by-cost", DecodeSteps::kByCost}, {"own", DecodeSteps::kOwn}, {"mixed", DecodeSteps::kMixed}};
 constexpr std::pair<std::string_view, Batching> kBatchings[] = {{"single", Batching::kSingle},
+                                                                {"saturate", Batching::kSaturate},
                                                                 {"budget", Batching::kBudget},
                                                                 {"slo-aware", Batching::kSloAware}};
 constexpr std::pair<std::string_view, DecodeSet> kDecodeSets[] = {{"static", DecodeSet::kStatic},

@@ -103,8 +103,10 @@ enum class Retention {
 
 // How much prefill work goes into a step.
 enum class Batching {
-  kSingle,  // of one request: long prompts fill the device, and what runs alone ends first
-  kBudget,  // of as many as the token budget holds
+  kSingle,    // of one request: long prompts fill the device, and what runs alone ends first
+  kSaturate,  // of as many as keep the device busy (SaturationTokens); a prompt of more tokens
+              // alone
+  kBudget,    // of as many as the token budget holds
   // Of as many as the most urgent one's deadline allows, up to slo_batch_tokens
   // (sched/slo_batch.h).
   kSloAware,

@@ -140,6 +140,14 @@ CostFit FitCosts(std::span<const CostSample> samples) {
   return {.step_us = best[0], .token_us = best[1], .pair_us = best[2], .row_us = best[3]};
 }
 
+int64_t SaturationTokens(const CostFit& fit) {
+  constexpr double kFixedShare = 0.1;
+  constexpr double kMost = 1 << 30;
+  if (fit.token_us <= 0) return 0;
+  return static_cast<int64_t>(
+      std::min(kMost, fit.step_us / fit.token_us * (1 - kFixedShare) / kFixedShare));
+}
+
 double CostModel::PredictUs(const StepWork& work, StepKind kind) const {
   return PredictUs(work) * std::exp(kinds_[static_cast<size_t>(kind)].log_ratio);
 }

@@ -24,6 +24,10 @@ StepWork WorkOf(const StepPlan& plan);
 
 double PredictUs(const CostFit& fit, const StepWork& work);
 
+// From so many tokens on a step is hardly faster by the token: what it takes whatever is in it
+// (such as reading the weights) is a tenth of its time. 0 where the fit is not known.
+int64_t SaturationTokens(const CostFit& fit);
+
 // Steps that the model's formula may miss in different ways.
 enum class StepKind { kPrefill, kMixed, kDecode };
 

@@ -28,6 +28,9 @@ namespace skein {
 // that cannot be admitted now closes the set until it can. So no request waits longer than the
 // bound and then until those before it have been admitted, however lonely its prefix.
 //
+// One whose missing prefix a row of the step computes cannot be admitted now either: it waits for
+// that row, which is in the step, so for no longer than its prompt takes.
+//
 // A request counts as in the batch from Join to Leave, also while it is preempted: it is the first
 // to come back. Its rank among equals is what it was when it entered.
 //
@@ -80,8 +83,9 @@ class Flock {
 
  private:
   static constexpr int32_t kNone = -1;
-  // A round looks past so many requests that cannot be admitted.
-  static constexpr size_t kMaxPassedOver = 8;
+  // A round looks past so many requests that cannot be admitted: those who wait for a cold prefix
+  // of their group, to begin another one in the same step. Each costs a removal and an insertion.
+  static constexpr size_t kMaxPassedOver = 64;
 
   struct Member {
     Sequence* sequence = nullptr;

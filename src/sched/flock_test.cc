@@ -20,6 +20,7 @@ class FlockTest : public testing::Test {
   void Make(StopRule rule, TimeUs max_wait_us = 1'000'000) {
     FlockOptions options;
     options.stop.rule = rule;
+    options.stop.max_loss = 1;
     options.max_wait_us = max_wait_us;
     flock_ = std::make_unique<Flock>(options);
   }
@@ -123,11 +124,11 @@ TEST_F(FlockTest, AnOverdueRequestThatDoesNotFitIsPassedByNobody) {
 
 TEST_F(FlockTest, ARoundLooksPastABoundedNumber) {
   Make(StopRule::kNever);
-  for (int i = 0; i < 20; ++i) Enter(0);
+  for (int i = 0; i < 100; ++i) Enter(0);
   int num_passed = 0;
   while (flock_->Candidate(0) != nullptr) num_passed += flock_->PassOver(0);
-  EXPECT_EQ(num_passed, 8);
-  EXPECT_EQ(flock_->num_waiting(), 20);
+  EXPECT_EQ(num_passed, 64);
+  EXPECT_EQ(flock_->num_waiting(), 100);
   flock_->CheckIntegrity();
   EXPECT_THAT(Round(0), ElementsAre());
   EXPECT_THAT(Round(2), ElementsAre(0, 1));

@@ -75,7 +75,7 @@ constexpr std::string_view kDecodeSets[] = {"static", "fill", "flock", "dynamic"
 constexpr std::string_view kOrders[] = {"fcfs",  "fair",  "srjf", "srjf-calibrated", "edf",
                                         "d-edf", "s-edf", "lpm",  "dfs-weight"};
 constexpr std::string_view kFlockBys[] = {"prefix", "radix", "user"};
-constexpr std::string_view kBatchings[] = {"single", "budget", "slo-aware"};
+constexpr std::string_view kBatchings[] = {"single", "saturate", "budget", "slo-aware"};
 constexpr std::string_view kJcts[] = {"proxy", "model"};
 constexpr std::string_view kExecutions[] = {"plain", "hybrid"};
 constexpr std::string_view kRetentions[] = {"all", "prefix", "value", "none"};

@@ -170,6 +170,7 @@ SchedulerConfig ConfigOf(const json& event) {
                        : event["retention"] == "none"  ? Retention::kNone
                                                        : Retention::kAll,
           .batching = event["batching"] == "single"      ? Batching::kSingle
+                      : event["batching"] == "saturate"  ? Batching::kSaturate
                       : event["batching"] == "slo-aware" ? Batching::kSloAware
                                                          : Batching::kBudget,
           .jct = event["jct"] == "model" ? Jct::kModel : Jct::kMissingTokens,

@@ -199,7 +199,13 @@ class Scheduler {
     return sequence.oneshot() && config_.retention != Retention::kAll;
   }
   SequenceBlocks::Hold HoldOf(const Sequence& sequence) const;
+  int32_t NumMissing(const Sequence& sequence) const;
   bool HasRoomFor(const Sequence& sequence) const;
+  // Whether a waiting request may join the step under batching `saturate`.
+  bool StaysBelowSaturation(const Sequence& sequence) const {
+    const int64_t num_taken = config_.max_num_batched_tokens - tokens_left_;
+    return num_taken + NumMissing(sequence) <= SaturationTokens(cost_.fit());
+  }
   void NoteAdmission(Sequence* sequence, TimeUs now_us);
   bool PlanChunk(Sequence* sequence);
   bool CompatibleWithStep(const Sequence& sequence) const;
@@ -252,6 +258,7 @@ class Scheduler {
 
   // Shared prefixes (scheduler_forest.cc).
   void JoinTrunk(Sequence* head);
+  const StepRow* LeaderOf(const Sequence& head, int32_t num_cached) const;
   bool WaitsForPrefix(Sequence* head, TimeUs now_us);
   bool WorthWaiting(const StepRow& leader, const Sequence& head, int32_t num_cached) const;
   void Inherit(Sequence* leader, const Sequence& peer);

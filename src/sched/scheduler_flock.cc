@@ -19,7 +19,8 @@ Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode) {
   return next != nullptr ? next : waiting_.Head(want_oneshot, false);
 }
 
-// The best companion that can be admitted now, if the stop rule agrees.
+// The best companion that can be admitted now, if the stop rule agrees. Who would compute what a
+// row of this step computes is passed over: the next round finds it in the cache.
 Sequence* Scheduler::NextOfFlock() {
   const int32_t num_free_slots = NumFreeSlots();
   if (num_free_slots == 0) return nullptr;
@@ -30,9 +31,11 @@ Sequence* Scheduler::NextOfFlock() {
     }
   }
   while (Sequence* next = flock_->Candidate(planned_us_)) {
-    if (next->slots_needed() <= num_free_slots && NeedOf(*next).num_blocks <= num_blocks) {
-      return flock_->Approves(planned_us_) ? next : nullptr;
-    }
+    const SequenceBlocks::Need need = NeedOf(*next);
+    const StepRow* leader = LeaderOf(*next, need.num_cached);
+    const bool fits = next->slots_needed() <= num_free_slots && need.num_blocks <= num_blocks;
+    if (fits && leader == nullptr) return flock_->Approves(planned_us_) ? next : nullptr;
+    if (leader != nullptr && leader->sequence != nullptr) Inherit(leader->sequence, *next);
     if (!flock_->PassOver(planned_us_)) return nullptr;
   }
   return nullptr;

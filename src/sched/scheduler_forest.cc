@@ -37,32 +37,36 @@ void Scheduler::JoinTrunk(Sequence* head) {
   }
 }
 
-// Whether `head` is to wait for a row of this step that computes its first missing block.
-bool Scheduler::WaitsForPrefix(Sequence* head, TimeUs now_us) {
-  if (step_prefills_.empty() || config_.max_prefix_wait_us == 0 || !blocks_.prefix_caching() ||
-      deferred_.size() == kMaxDeferred) {
-    return false;
-  }
-  const PrefixHashes& hashes = head->blocks.hashes();
-  const int32_t num_cached = NeedOf(*head).num_cached;
+// The row of this step that computes the first missing block of `head`, of which so many tokens are
+// cached, where it is worth waiting for; null if there is none.
+const Scheduler::StepRow* Scheduler::LeaderOf(const Sequence& head, int32_t num_cached) const {
+  if (step_prefills_.empty() || !blocks_.prefix_caching()) return nullptr;
+  const PrefixHashes& hashes = head.blocks.hashes();
   const int32_t missing = num_cached / kBlockTokens;
-  if (missing >= hashes.num_blocks()) return false;
+  if (missing >= hashes.num_blocks()) return nullptr;
   for (const StepRow& leader : step_prefills_) {
     const PrefixHashes& others = leader.blocks().hashes();
-    if (leader.begin() / kBlockTokens != missing || missing >= others.num_blocks() ||
-        others[missing] != hashes[missing] || !WorthWaiting(leader, *head, num_cached)) {
-      continue;
+    if (leader.begin() / kBlockTokens == missing && missing < others.num_blocks() &&
+        others[missing] == hashes[missing] && WorthWaiting(leader, head, num_cached)) {
+      return &leader;
     }
-    TimeUs& since_us = head->request->waits_for_prefix_since_us;
-    if (since_us < 0) {
-      since_us = now_us;
-      ++stats_.prefix_waits;
-    }
-    if (now_us - since_us >= config_.max_prefix_wait_us) return false;
-    if (leader.sequence != nullptr) Inherit(leader.sequence, *head);
-    return true;
   }
-  return false;
+  return nullptr;
+}
+
+// Whether `head` is to wait for a row of this step that computes its first missing block.
+bool Scheduler::WaitsForPrefix(Sequence* head, TimeUs now_us) {
+  if (config_.max_prefix_wait_us == 0 || deferred_.size() == kMaxDeferred) return false;
+  const StepRow* leader = LeaderOf(*head, NeedOf(*head).num_cached);
+  if (leader == nullptr) return false;
+  TimeUs& since_us = head->request->waits_for_prefix_since_us;
+  if (since_us < 0) {
+    since_us = now_us;
+    ++stats_.prefix_waits;
+  }
+  if (now_us - since_us >= config_.max_prefix_wait_us) return false;
+  if (leader->sequence != nullptr) Inherit(leader->sequence, *head);
+  return true;
 }
 
 bool Scheduler::WorthWaiting(const StepRow& leader, const Sequence& head,

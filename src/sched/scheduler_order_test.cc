@@ -11,6 +11,7 @@ namespace skein {
 namespace {
 
 using testing::CompareWithScan;
+using testing::DriftingCost;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Letters;
@@ -24,6 +25,7 @@ using testing::Waiting;
 EngineConfig PrefillOnly(int32_t num_kv_blocks) {
   EngineConfig config;
   config.preset = "prefill-only";
+  config.batching = "single";  // as the scan picks
   config.vocab_size = 1000;
   config.max_model_len = 4096;
   config.num_kv_blocks = num_kv_blocks;
@@ -91,7 +93,6 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
     config.aging = 0.25;
     config.cost = {.step_us = 100, .token_us = 10, .pair_us = 0.05, .row_us = 0};
     CostModel model(config.cost);
-    double speed = 1;
     CompareWithScan(
         config, seed, RandomWaiting,
         [&](const Waiting& request, const ReferenceCache& cache, TimeUs now_us) {
@@ -100,14 +101,7 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
               model.PredictUs(WorkOf(request.letters.length() - num_cached, num_cached));
           return 1000 * std::llround(us) - 250 * (now_us - request.arrival_us);
         },
-        [&](const Letters& letters, int32_t num_cached, Random* random) {
-          if (random->OneIn(100)) speed = 0.5 + random->Uniform();
-          const StepWork work =
-              WorkOf(letters.length() - num_cached * kBlockTokens, num_cached * kBlockTokens);
-          const auto us = static_cast<TimeUs>(PredictUs(config.cost, work) * speed) + 1;
-          model.Observe(work, static_cast<double>(us));
-          return us;
-        });
+        DriftingCost(config.cost, &model));
     EXPECT_GT(model.version(), 10);
   }
 }
@@ -185,7 +179,7 @@ TEST(Orders, BadChoicesAreRefusedByName) {
   EXPECT_THAT(error([](EngineConfig* c) { c->order = "shortest"; }),
               HasSubstr("order: order is 'shortest', must be one of: fcfs, fair, srjf"));
   EXPECT_THAT(error([](EngineConfig* c) { c->batching = "all"; }),
-              HasSubstr("single, budget, slo-aware"));
+              HasSubstr("single, saturate, budget, slo-aware"));
   EXPECT_THAT(error([](EngineConfig* c) { c->jct = "x"; }), HasSubstr("proxy, model"));
   EXPECT_THAT(error([](EngineConfig* c) { c->aging = -0.5; }), HasSubstr("aging is -0.5"));
   EXPECT_THAT(error([](EngineConfig* c) { c->aging = NAN; }), HasSubstr("[0, 100]"));

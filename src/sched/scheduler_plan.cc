@@ -226,6 +226,10 @@ void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bo
         batched ? NextOfBatch(want_oneshot, want_decode) : NextHead(want_oneshot, want_decode);
     if (head == nullptr || !MayJoin(*head)) return;
     if (bound && !(head->key() < *bound)) return;
+    if (config_.batching == Batching::kSaturate && !step_prefills_.empty() &&
+        !StaysBelowSaturation(*head)) {
+      return;
+    }
     walked_to_ = head->key();
     if (head->slots_needed() > NumFreeSlots()) {
       want_decode = false;
@@ -277,13 +281,17 @@ bool Scheduler::MayJoin(const Sequence& sequence) const {
   return batch_open_ && batch_size_ + size <= config_.max_num_seqs;
 }
 
+// Tokens of a waiting request's prompt that are neither cached nor its trunk's.
+int32_t Scheduler::NumMissing(const Sequence& sequence) const {
+  const int32_t num_shared = sequence.trunk != nullptr ? sequence.trunk->length() : 0;
+  return sequence.num_remaining() - std::max(NeedOf(sequence).num_cached, num_shared);
+}
+
 // Whether the step takes the whole of a prompt that runs in one. A step without other prompts takes
 // any whose keys and values are not all kept.
 bool Scheduler::HasRoomFor(const Sequence& sequence) const {
   if (DiscardsKv(sequence) && step_prefills_.empty()) return true;
-  const int32_t num_shared = sequence.trunk != nullptr ? sequence.trunk->length() : 0;
-  const int32_t num_cached = std::max(NeedOf(sequence).num_cached, num_shared);
-  const int32_t num_tokens = sequence.num_remaining() - num_cached;
+  const int32_t num_tokens = NumMissing(sequence);
   if (num_tokens > tokens_left_) return false;
   // The first and the last may be parts of blocks.
   return !DiscardsKv(sequence) || BlocksFor(num_tokens) + 1 <= own_blocks_left_;

@@ -14,6 +14,7 @@ namespace skein {
 namespace {
 
 using testing::CompareWithScan;
+using testing::DriftingCost;
 using ::testing::ElementsAre;
 using testing::MakeRequest;
 using testing::RandomLetters;
@@ -123,7 +124,6 @@ TEST(SlackOrder, PicksWhatTheScanPicksAsTheCacheAndTheModelMove) {
       config.default_slo_ttft_ms = 16;
       config.cost = {.step_us = 100, .token_us = 10, .pair_us = 0.05, .row_us = 0};
       CostModel model(config.cost);
-      double speed = 1;
       int64_t num_with_slack = 0, num_without = 0;
       CompareWithScan(
           config, seed, RandomWaiting,
@@ -138,14 +138,7 @@ TEST(SlackOrder, PicksWhatTheScanPicksAsTheCacheAndTheModelMove) {
             ++(priority > 0 ? num_with_slack : num_without);
             return -priority;
           },
-          [&](const testing::Letters& letters, int32_t num_cached, Random* random) {
-            if (random->OneIn(100)) speed = 0.5 + random->Uniform();
-            const StepWork work =
-                WorkOf(letters.length() - num_cached * kBlockTokens, num_cached * kBlockTokens);
-            const auto us = static_cast<TimeUs>(PredictUs(config.cost, work) * speed) + 1;
-            model.Observe(work, static_cast<double>(us));
-            return us;
-          });
+          DriftingCost(config.cost, &model));
       EXPECT_GT(model.version(), 5);
       EXPECT_GT(num_with_slack, 1000);
       EXPECT_GE(num_without, kOrders[which] == Order::kEdf ? 0 : 1000);

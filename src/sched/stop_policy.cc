@@ -38,7 +38,8 @@ class HeuristicStop final : public StopPolicy {
 // What the learned policies have in common: the table and the decisions that wait for a reward.
 class LearnedStop : public StopPolicy {
  public:
-  LearnedStop(const StopOptions& options, const StopTable* learned) : options_(options) {
+  LearnedStop(const StopOptions& options, const StopTable* learned)
+      : options_(options), account_(options.max_loss) {
     if (learned != nullptr) table_ = *learned;
     SKEIN_CHECK(learned == nullptr || table_.rule == options.rule);
     table_.rule = options.rule;
@@ -48,27 +49,25 @@ class LearnedStop : public StopPolicy {
   bool ShouldAdd(const StopQuestion& question) final {
     if (question.batch_size == 0) return true;
     const int32_t state = StopState(question).index();
-    if (!options_.learn) return IsBetterToAdd(table_.cells[state]);
-    const StopTable::Action action = Choose(table_.cells[state]);
-    if (pending_.size() < kMaxPending) {
-      if (building_) pending_.back().next_state = state;
-      pending_.push_back({state, action});
-      building_ = action == StopTable::kAdd;
-    } else {
-      building_ = false;
+    const StopTable::Cells& cells = table_.cells[state];
+    asked_ = true;
+    StopTable::Action action = StopTable::kAdd;
+    if (account_.MayStop()) {
+      action = options_.learn ? Choose(cells) : Known(cells);
+    } else if (!LearnsFromOthers()) {
+      return true;
     }
+    stopped_ |= action == StopTable::kStop;
+    if (options_.learn) Remember(state, action);
     return action == StopTable::kAdd;
-  }
-
-  static bool IsBetterToAdd(const StopTable::Cells& cells) {
-    const StopTable::Cell &add = cells[StopTable::kAdd], &stop = cells[StopTable::kStop];
-    return add.count == 0 || stop.count == 0 || add.value >= stop.value;
   }
 
   void EndBuilding() final { building_ = false; }
 
   void Reward(double tokens_per_s) final {
     building_ = false;
+    if (asked_) account_.Observe(tokens_per_s, stopped_);
+    asked_ = stopped_ = false;
     if (pending_.empty()) return;  // so too where nothing is to be learned
     table_.best_reward = std::max(table_.best_reward, tokens_per_s);
     table_.num_decisions += std::ssize(pending_);
@@ -88,14 +87,36 @@ class LearnedStop : public StopPolicy {
   };
 
   virtual StopTable::Action Choose(const StopTable::Cells& cells) = 0;
+  // Whether what was not its own choice teaches it.
+  virtual bool LearnsFromOthers() const = 0;
   virtual void Learn(const Decision& decision, double reward) = 0;
 
   const StopOptions options_;
   StopTable table_;
 
  private:
+  // The greater value; yes where either is unknown.
+  static StopTable::Action Known(const StopTable::Cells& cells) {
+    const StopTable::Cell &add = cells[StopTable::kAdd], &stop = cells[StopTable::kStop];
+    const bool adds = add.count == 0 || stop.count == 0 || add.value >= stop.value;
+    return adds ? StopTable::kAdd : StopTable::kStop;
+  }
+
+  void Remember(int32_t state, StopTable::Action action) {
+    if (pending_.size() == kMaxPending) {
+      building_ = false;
+      return;
+    }
+    if (building_) pending_.back().next_state = state;
+    pending_.push_back({state, action});
+    building_ = action == StopTable::kAdd;
+  }
+
+  StopAccount account_;
   std::vector<Decision> pending_;
   bool building_ = false;  // the last of pending_ may be followed by another of its batch
+  bool asked_ = false;     // since the last reward
+  bool stopped_ = false;
 };
 
 // Upper confidence bounds over (state, action), S being all decisions (UCB1, Auer, Cesa-Bianchi and
@@ -105,6 +126,11 @@ class BanditStop final : public LearnedStop {
   using LearnedStop::LearnedStop;
 
  private:
+  // The mean is that of about so many of the latest rewards: what a decision is worth depends on
+  // those that follow it, which get better, and which have to be its own.
+  static constexpr double kLeastRate = 1.0 / 256;
+  bool LearnsFromOthers() const override { return false; }
+
   StopTable::Action Choose(const StopTable::Cells& cells) override {
     return Score(cells[StopTable::kAdd]) >= Score(cells[StopTable::kStop]) ? StopTable::kAdd
                                                                            : StopTable::kStop;
@@ -120,7 +146,8 @@ class BanditStop final : public LearnedStop {
   void Learn(const Decision& decision, double reward) override {
     StopTable::Cell& cell = table_.cells[decision.state][decision.action];
     ++cell.count;
-    cell.value += (reward - cell.value) / static_cast<double>(cell.count);
+    const double rate = std::max(kLeastRate, 1.0 / static_cast<double>(cell.count));
+    cell.value += rate * (reward - cell.value);
   }
 };
 
@@ -142,6 +169,8 @@ class QLearningStop final : public LearnedStop {
     return cells[StopTable::kAdd].value >= cells[StopTable::kStop].value ? StopTable::kAdd
                                                                          : StopTable::kStop;
   }
+
+  bool LearnsFromOthers() const override { return true; }  // it asks for the best that may follow
 
   void Learn(const Decision& decision, double reward) override {
     double target = reward;
@@ -179,11 +208,12 @@ constexpr Constant MakeConstant(std::string_view name, double low, double high) 
 }
 
 constexpr double kMaxTokens = 1 << 30;
-constexpr std::array<Constant, 11> kConstants = {
+constexpr std::array<Constant, 12> kConstants = {
     MakeConstant<&StopOptions::max_lost_tokens>("max-lost", 0, kMaxTokens),
     MakeConstant<&StopOptions::small_batch>("small-batch", 0, kMaxTokens),
     MakeConstant<&StopOptions::max_lost_tokens_small>("max-lost-small", 0, kMaxTokens),
     MakeConstant<&StopOptions::max_lost_tokens_peers>("max-lost-peers", 0, kMaxTokens),
+    MakeConstant<&StopOptions::max_loss>("max-loss", 0, 1),
     MakeConstant<&StopOptions::exploration>("exploration", 0, 100),
     MakeConstant<&StopOptions::alpha>("alpha", 0, 1),
     MakeConstant<&StopOptions::gamma>("gamma", 0, 1),
@@ -222,6 +252,20 @@ Status SetConstant(std::string_view text, StopOptions* options) {
 }
 
 }  // namespace
+
+void StopAccount::Observe(double reward, bool stopped) {
+  if (stopped) {
+    ++num_stopped_;
+    credit_ += reward - (1 - max_loss_) * baseline_;
+  } else {
+    credit_ -= num_stopped_ * (1 - max_loss_) * std::max(0.0, reward - baseline_) / 2;
+    num_stopped_ = 0;
+    const double rate = std::max(kBaselineRate, 1.0 / static_cast<double>(++num_whole_));
+    baseline_ += rate * (reward - baseline_);
+    credit_ += max_loss_ * baseline_;
+  }
+  credit_ = std::min(credit_, baseline_);
+}
 
 Status SetStopConstants(std::string_view text, StopOptions* options) {
   while (!text.empty()) {

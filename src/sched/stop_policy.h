@@ -18,6 +18,10 @@ struct StopOptions {
   // greater value, yes where either is unknown, and nothing is learned.
   bool learn = true;
   uint64_t seed = 0;  // of Q-learning's random decisions
+  // bandit, q-learning: stopping, to explore or by what is believed, may cost this share of what
+  // the batches are rewarded to which everybody is added; 1: any. A throughput measured lower by
+  // 1 % leaves room for what rewards do not see, within the 2 % that `flock` may lose to `fill`.
+  double max_loss = 0.01;
 
   // heuristic: losing this much of the common prefix is always worth a request more (a question of
   // its own length beside documents)...
@@ -54,6 +58,38 @@ struct StopOptions {
 Status SetStopConstants(std::string_view text, StopOptions* options);
 // All of them, in that form: what SetStopConstants makes the same options of.
 std::string StopConstants(const StopOptions& options);
+
+// Keeps an account of what stopping has cost, so that a rule that explores, or believes what is no
+// longer so, cannot cost more than a share of the throughput (the idea of conservative bandits: Wu,
+// Shariff, Lattimore and Szepesvari, 2016). The baseline is what batches are rewarded in which
+// nobody was refused, the latest 16 or so. Each of them pays max_loss of it into the account; each
+// batch that was stopped pays in what it was rewarded above (1 - max_loss) of the baseline, or
+// takes out what it was rewarded below that. Should the next whole batch, to which those are added
+// who were refused, be rewarded more than the baseline, then the stopped ones before it are taken
+// to have missed half of the difference: while the load grows, stopping looks better than it is.
+// While the account is empty, and in one of 16 batches in any case, nobody is refused, from which
+// the bandit learns nothing, since it did not decide. The account never holds more than one batch's
+// worth. So no warm-up is needed: the first batches are whole.
+class StopAccount {
+ public:
+  explicit StopAccount(double max_loss) : max_loss_(max_loss) {}
+
+  // Whether the batch that is being built may be stopped.
+  bool MayStop() const {
+    return max_loss_ >= 1 || (credit_ > 0 && num_stopped_ < kMaxStoppedInTurn);
+  }
+  void Observe(double reward, bool stopped);
+
+ private:
+  static constexpr int32_t kMaxStoppedInTurn = 15;
+  static constexpr double kBaselineRate = 1.0 / 16;
+
+  const double max_loss_;
+  double baseline_ = 0;
+  double credit_ = 0;
+  int64_t num_whole_ = 0;    // batches in which nobody was refused
+  int32_t num_stopped_ = 0;  // since the last of them
+};
 
 // Decides whether the best companion joins the batch. A batch is built by questions,
 //

@@ -12,9 +12,16 @@
 namespace skein {
 namespace {
 
-StopOptions OptionsOf(StopRule rule) {
+StopOptions BoundedOf(StopRule rule) {
   StopOptions options;
   options.rule = rule;
+  return options;
+}
+
+// Whatever stopping costs: how the rule itself learns.
+StopOptions OptionsOf(StopRule rule) {
+  StopOptions options = BoundedOf(rule);
+  options.max_loss = 1;
   return options;
 }
 
@@ -277,6 +284,87 @@ TEST(StopPolicy, ExploringTooLittleKeepsAPoorStop) {
   EXPECT_LT(ShareOf(timid, 0.5, 1500), 0.8);
   EXPECT_GT(ShareOf(OptionsOf(StopRule::kBandit), 0.05, 1500), 0.94);
   EXPECT_LT(ShareOf(OptionsOf(StopRule::kQLearning), 0.05, 1500), 0.9);
+}
+
+TEST(StopAccount, PaysForStopsWithWhatIsLeftOver) {
+  StopAccount account(0.1);
+  EXPECT_FALSE(account.MayStop());
+  account.Observe(100, false);  // baseline 100, 10 in the account
+  EXPECT_TRUE(account.MayStop());
+  account.Observe(95, true);  // 5 above what is asked of it: 15
+  account.Observe(70, true);  // 20 below: -5
+  EXPECT_FALSE(account.MayStop());
+  account.Observe(50, false);  // baseline 75, no more than before: 2.5
+  EXPECT_TRUE(account.MayStop());
+  account.Observe(1000, true);  // no more than a batch's worth
+  account.Observe(0.9 * 75 - 74, true);
+  EXPECT_TRUE(account.MayStop());
+  account.Observe(0.9 * 75 - 2, true);
+  EXPECT_FALSE(account.MayStop());
+}
+
+TEST(StopAccount, LooksAtTheBaselineNowAndThen) {
+  StopAccount account(0.01);
+  account.Observe(100, false);
+  for (int i = 0; i < 15; ++i) {
+    EXPECT_TRUE(account.MayStop());
+    account.Observe(200, true);
+  }
+  EXPECT_FALSE(account.MayStop());
+  account.Observe(100, false);
+  EXPECT_TRUE(account.MayStop());
+}
+
+// While every batch is rewarded more than the one before, stopped ones look good beside the past.
+TEST(StopAccount, TakesBackWhatAGrowingLoadSeemedToGain) {
+  StopAccount account(0.1);
+  account.Observe(100, false);  // 10
+  account.Observe(98, true);    // 18
+  account.Observe(104, true);   // 32
+  account.Observe(150, false);  // they missed 25 each: 32 - 2 * 0.9 * 25 = -13, and 12.5
+  EXPECT_FALSE(account.MayStop());
+  account.Observe(125, false);
+  EXPECT_TRUE(account.MayStop());
+}
+
+// The mean of all batches from the first on, as a share of that without a stop.
+double ShareOfWhole(const StopOptions& options, double foreign_ms, int num_batches) {
+  const auto policy = MakeStopPolicy(options);
+  Machine machine(foreign_ms, options.seed + 1);
+  double sum = 0;
+  for (int batch = 0; batch < num_batches; ++batch) sum += machine.Build(policy.get());
+  return sum / num_batches / machine.Throughput(64);
+}
+
+// Where every stop loses, and from the first batch on.
+TEST(StopPolicy, StoppingCostsNoMoreThanItsShare) {
+  for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
+    for (const int num_batches : {100, 1000, 10'000}) {
+      for (const double max_loss : {0.0, 0.01, 0.05}) {
+        StopOptions options = BoundedOf(rule);
+        options.max_loss = max_loss;
+        // One more stop than there was credit for, and the noise of rewards.
+        const double least = 1 - max_loss - 1.0 / num_batches - 0.004;
+        EXPECT_GT(ShareOfWhole(options, 0, num_batches), least)
+            << NameOf(rule) << " " << max_loss << " " << num_batches;
+      }
+    }
+    EXPECT_LT(ShareOfWhole(OptionsOf(rule), 0, 100), 0.8) << NameOf(rule);
+  }
+}
+
+// It still learns to stop where that pays, later.
+TEST(StopPolicy, LearnsWithinItsMeans) {
+  for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
+    for (const double foreign_ms : {0.0, 0.2, 0.5}) {
+      for (uint64_t seed = 1; seed <= 3; ++seed) {
+        StopOptions options = BoundedOf(rule);
+        options.seed = seed;
+        // One batch in 16 is whole, which costs up to 3 %.
+        EXPECT_GT(ShareOf(options, foreign_ms, 20'000), 0.9) << NameOf(rule) << " " << foreign_ms;
+      }
+    }
+  }
 }
 
 TEST(StopPolicy, OneSeedReproducesARun) {

@@ -117,12 +117,25 @@ inline Letters RandomLetters(Random* random) {
   return letters;
 }
 
+// What steps take, by `fit`, on a device whose speed changes now and then; `*model` is told.
+inline auto DriftingCost(const CostFit& fit, CostModel* model) {
+  return [fit, model, speed = 1.0](const Letters& letters, int32_t num_cached,
+                                   Random* random) mutable {
+    if (random->OneIn(100)) speed = 0.5 + random->Uniform();
+    const StepWork work =
+        WorkOf(letters.length() - num_cached * kBlockTokens, num_cached * kBlockTokens);
+    const auto us = static_cast<TimeUs>(PredictUs(fit, work) * speed) + 1;
+    model->Observe(work, static_cast<double>(us));
+    return us;
+  };
+}
+
 // Runs a random load of requests `make(random)`, one per step, and compares each choice with the
 // scan under `score(waiting, cache, now)`. The time of a step is
 // `duration(letters, cached blocks, random)`.
 template <typename Make, typename Score, typename Duration>
 void CompareWithScan(const EngineConfig& config, uint64_t seed, const Make& make,
-                     const Score& score, const Duration& duration) {
+                     const Score& score, Duration duration) {
   SCOPED_TRACE(seed);
   Random random(seed);
   Scheduler scheduler(MakeSchedulerConfig(config).value());

@@ -157,6 +157,8 @@ TEST(SimExecutor, CanBeProfiled) {
   const std::vector<ProfileRow> row = {{3000, 2000}};
   const double measured = profiler.MeasureUs(row);
   EXPECT_NEAR(PredictUs(fit, WorkOf(3000, 2000)) / measured, 1, 0.2);
+  EXPECT_EQ(profiler.MedianUs(row, 3), measured);  // a device that is always as fast
+  EXPECT_EQ(profiler.LeastUs(row, 3), measured);
 }
 
 struct Load {
