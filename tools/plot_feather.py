@@ -289,6 +289,9 @@ def plot_series(pyplot, found, out):
     return save(figure, out / "feather-simulated.svg")
 
 
+SIMULATED = {"default", "groups", "output", "tradeoff", "foreign", "fraction", "learning", "convergence", "frozen", "constants", "loss", "wait", "shifting"}
+
+
 def write_page(out=OUT):
     data = json.loads((out / "data/feather.json").read_text())
     lines = ["# FEATHER's experiments", "", "Who decodes together, when a batch stops growing, and attention that reads a shared prefix once.", ""]
@@ -296,7 +299,9 @@ def write_page(out=OUT):
         lines += sched_section(data["sched"])
     if "here" in data:
         lines += here_section(data["here"])
-    if "simulated" in data:
+    if "simulated" in data and not SIMULATED <= data["simulated"]["found"].keys():
+        lines += ["## Full size, simulated", "", "The data are of an earlier form of `scripts/exp_feather --simulated`: run it again.", ""]
+    elif "simulated" in data:
         found = data["simulated"]["found"]
         lines += ["## Full size, simulated", "", *made_by(data["simulated"]), *ASSUMES.splitlines(), ""]
         if pyplot := load_pyplot():
