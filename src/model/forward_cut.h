@@ -64,7 +64,8 @@ inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, Product
   constexpr int32_t kMaxRows = 256, kMinRows = 96;
   constexpr int32_t kPartialRows = 128;  // where not even the least fit with all of k
   constexpr int32_t kRowUnit = 32;
-  constexpr int64_t kMaxProducts = 320 << 20;  // under 1 ms at 0.7 TFLOP/s
+  constexpr int64_t kMaxProducts = 320 << 20;   // under 1 ms at 0.7 TFLOP/s
+  constexpr int64_t kMaxWeightBytes = 8 << 20;  // about 1 ms at 8 GB/s
   constexpr int64_t kMinProducts = 1 << 18;
   constexpr int32_t kTicketsPerThread = 2;  // each brings its rows into order: as few as even out
   const auto fitting = static_cast<int32_t>(
@@ -74,10 +75,12 @@ inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, Product
   const int32_t row_chunks = CeilDiv(shape.m, max_rows);
   cut.rows =
       shape.m <= kRowUnit ? shape.m : CeilDiv(CeilDiv(shape.m, row_chunks), kRowUnit) * kRowUnit;
-  const int64_t products = int64_t{shape.k} * (shape.swiglu ? 2 : 1) * cut.rows;  // of a column
+  const int64_t terms = int64_t{shape.k} * (shape.swiglu ? 2 : 1);  // of a column
+  const int64_t products = terms * cut.rows;
+  const int64_t by_memory = kMaxWeightBytes / (terms * static_cast<int64_t>(shape.element_bytes));
   const int64_t by_threads =
       int64_t{shape.n} * row_chunks / (int64_t{kTicketsPerThread} * num_threads);
-  const int64_t cols = std::max({std::min(kMaxProducts / products, by_threads),
+  const int64_t cols = std::max({std::min({kMaxProducts / products, by_memory, by_threads}),
                                  CeilDiv64(kMinProducts, products), int64_t{1}});
   const int64_t unit = 2 * kPanelCols;
   cut.cols = static_cast<int32_t>(CeilDiv64(cols, unit) * unit);
