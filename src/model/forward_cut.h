@@ -64,7 +64,7 @@ inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, Product
   constexpr int32_t kMaxRows = 256, kMinRows = 96;
   constexpr int32_t kPartialRows = 128;  // where not even the least fit with all of k
   constexpr int32_t kRowUnit = 32;
-  constexpr int64_t kMaxProducts = 320 << 20;   // under 1 ms at 0.7 TFLOP/s
+  constexpr int64_t kMaxProducts = 192 << 20;   // under 1 ms at 0.4 TFLOP/s
   constexpr int64_t kMaxWeightBytes = 8 << 20;  // about 1 ms at 8 GB/s
   constexpr int64_t kMinProducts = 1 << 18;
   constexpr int32_t kTicketsPerThread = 2;  // each brings its rows into order: as few as even out
