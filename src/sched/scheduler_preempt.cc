@@ -22,6 +22,10 @@
 namespace skein {
 namespace {
 
+// One part in so many of a decode's interval is left for what delays its step: a boundary of the
+// prefill, waking up, more decodes than last time.
+constexpr int kIntervalMargin = 10;
+
 // Nothing goes before it.
 constexpr SequenceKey kFirstKey = {{std::numeric_limits<int32_t>::min(), 0}, 0, 0};
 constexpr SequenceKey kLastKey = {
@@ -84,7 +88,8 @@ std::optional<TimeUs> Scheduler::NextDecodeUs() const {
   for (const Sequence* sequence : running_) {
     if (sequence->state != SequenceState::kDecoding || !TakesOwnSteps(*sequence)) continue;
     if (in_flight_ && sequence->in_step) continue;  // its token comes with the step's end
-    const TimeUs token_us = sequence->token_us + *sequence->request->request.slo_tpot_us;
+    const TimeUs interval_us = *sequence->request->request.slo_tpot_us;
+    const TimeUs token_us = sequence->token_us + interval_us - interval_us / kIntervalMargin;
     due_us = std::min(due_us.value_or(token_us), token_us);
   }
   if (!due_us) return due_us;
