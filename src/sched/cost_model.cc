@@ -148,28 +148,32 @@ int64_t SaturationTokens(const CostFit& fit) {
       std::min(kMost, fit.step_us / fit.token_us * (1 - kFixedShare) / kFixedShare));
 }
 
+void CostModel::Ratio::Observe(double log_ratio) {
+  // A plain mean at first, so that the first measurements weigh no more than later ones.
+  const double weight = std::max(kObservationWeight, 1.0 / ++num_observed);
+  log_mean += weight * (log_ratio - log_mean);
+}
+
+double CostModel::LogRatio(const StepWork& work, double us) const {
+  return std::clamp(std::log(us / PredictUs(work)), -kMaxLogRatio, kMaxLogRatio);
+}
+
 double CostModel::PredictUs(const StepWork& work, StepKind kind) const {
-  return PredictUs(work) * std::exp(kinds_[static_cast<size_t>(kind)].log_ratio);
+  return PredictUs(work) * std::exp(kinds_[static_cast<size_t>(kind)].log_mean);
 }
 
 void CostModel::ObserveKind(StepKind kind, const StepWork& work, double us) {
   if (!known() || us <= 0) return;
-  KindError& error = kinds_[static_cast<size_t>(kind)];
-  const double log_ratio = std::clamp(std::log(us / PredictUs(work)), -kMaxLogRatio, kMaxLogRatio);
-  const double weight = std::max(kObservationWeight, 1.0 / ++error.num_observed);
-  error.log_ratio += weight * (log_ratio - error.log_ratio);
+  kinds_[static_cast<size_t>(kind)].Observe(LogRatio(work, us));
 }
 
-double CostModel::drift() const { return std::exp(log_drift_); }
+double CostModel::drift() const { return std::exp(drift_.log_mean); }
 
 bool CostModel::Observe(const StepWork& work, double us) {
   if (!known() || us <= 0) return false;
-  const double log_ratio = std::clamp(std::log(us / PredictUs(work)), -kMaxLogRatio, kMaxLogRatio);
-  ++num_observed_;
-  // A plain mean at first, so that the first measurements weigh no more than later ones.
-  const double weight = std::max(kObservationWeight, 1.0 / num_observed_);
-  log_drift_ += weight * (log_ratio - log_drift_);
-  if (num_observed_ < kMinObservations || std::abs(log_drift_) <= std::log1p(kMaxDrift)) {
+  drift_.Observe(LogRatio(work, us));
+  if (drift_.num_observed < kMinObservations ||
+      std::abs(drift_.log_mean) <= std::log1p(kMaxDrift)) {
     return false;
   }
   const double factor = drift();
@@ -177,12 +181,11 @@ bool CostModel::Observe(const StepWork& work, double us) {
           .token_us = fit_.token_us * factor,
           .pair_us = fit_.pair_us * factor,
           .row_us = fit_.row_us * factor};
-  for (KindError& error : kinds_) {
-    if (error.num_observed > 0) error.log_ratio -= log_drift_;
+  for (Ratio& kind : kinds_) {
+    if (kind.num_observed > 0) kind.log_mean -= drift_.log_mean;
   }
   ++version_;
-  log_drift_ = 0;
-  num_observed_ = 0;
+  drift_ = {};
   return true;
 }
 

@@ -65,16 +65,21 @@ class CostModel {
   void ObserveKind(StepKind kind, const StepWork& work, double us);
 
  private:
+  // Exponentially weighted mean of log(measured / predicted), against this version.
+  struct Ratio {
+    double log_mean = 0;
+    int32_t num_observed = 0;
+
+    void Observe(double log_ratio);
+  };
+
+  // Of one measurement, clamped.
+  double LogRatio(const StepWork& work, double us) const;
+
   CostFit fit_;
   int64_t version_ = 0;
-  double log_drift_ = 0;  // exponentially weighted mean of log(measured / predicted)
-  int32_t num_observed_ = 0;
-  // Of each kind, the same against this version.
-  struct KindError {
-    double log_ratio = 0;
-    int32_t num_observed = 0;
-  };
-  std::array<KindError, 3> kinds_;
+  Ratio drift_;
+  std::array<Ratio, 3> kinds_;  // by StepKind
 };
 
 }  // namespace skein
