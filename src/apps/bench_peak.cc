@@ -8,17 +8,6 @@ namespace skein {
 
 namespace {
 
-// With the distance to the next product that a shared core wants (amx::Space).
-template <bool kInt8, int kC, int kA, int kB>
-void DotSpaced() {
-  if constexpr (kInt8) {
-    amx::DotInt8Tiles<kC, kA, kB>();
-  } else {
-    amx::DotTiles<kC, kA, kB>();
-  }
-  amx::WideSpace();
-}
-
 // Returns how many products of tiles it did.
 template <bool kInt8>
 double MultiplyTiles(const std::byte* operands, int64_t steps) {
@@ -32,18 +21,14 @@ double MultiplyTiles(const std::byte* operands, int64_t steps) {
   amx::LoadTileConfig(config);
   for (int64_t i = 0; i < steps; ++i) {
     const std::byte* set = operands + i * kSetBytes % static_cast<int64_t>(kPeakOperandBytes);
-    amx::LoadTile<4>(set, 64);
-    amx::Space();
-    amx::LoadTile<6>(set + kTileBytes, 64);
-    amx::Space();
-    amx::LoadTile<7>(set + 2 * kTileBytes, 64);
-    amx::Space();
-    amx::LoadTile<5>(set + 3 * kTileBytes, 64);
-    amx::Space();
-    DotSpaced<kInt8, 0, 4, 6>();
-    DotSpaced<kInt8, 1, 4, 7>();
-    DotSpaced<kInt8, 2, 5, 6>();
-    DotSpaced<kInt8, 3, 5, 7>();
+    amx::LoadTileSpaced<4>(set, 64);
+    amx::LoadTileSpaced<6>(set + kTileBytes, 64);
+    amx::LoadTileSpaced<7>(set + 2 * kTileBytes, 64);
+    amx::LoadTileSpaced<5>(set + 3 * kTileBytes, 64);
+    amx::DotSpaced<kInt8, 0, 4, 6>();
+    amx::DotSpaced<kInt8, 1, 4, 7>();
+    amx::DotSpaced<kInt8, 2, 5, 6>();
+    amx::DotSpaced<kInt8, 3, 5, 7>();
   }
   amx::ReleaseTiles();
   return static_cast<double>(steps) * 4;

@@ -247,30 +247,14 @@ inline void StoreSum(const Block& block) {
   amx::StoreTile<kIndex>(block.c + kSumOffsets[kIndex], kSumStride);
 }
 
-template <bool kInt8, int kC, int kA, int kB>
-inline void Dot() {
-  if constexpr (kInt8) {
-    amx::DotInt8Tiles<kC, kA, kB>();
-  } else {
-    amx::DotTiles<kC, kA, kB>();
-  }
-}
-
-template <int kTile>
-inline void LoadSpaced(const std::byte* tile, int64_t row_bytes = kTileRowBytes) {
-  amx::LoadTile<kTile>(tile, row_bytes);
-  amx::Space();
-}
-
 // Half a tile, to the first-level cache.
 inline void FetchHalf(const std::byte* p) {
 #pragma GCC unroll 8
   for (int i = 0; i < kTileBytes / 2; i += kTileRowBytes) Prefetch(p + i);
 }
 
-// Four products at a tile of k, and in between to the first-level cache what follows. Where the
-// core is shared, products that follow one another directly take twice as long as with a few other
-// instructions in between (see Space), so what is needed anyway goes there.
+// Four products at a tile of k, and in between to the first-level cache what follows: products
+// want distance between them (amx::DotSpaced), so what is needed anyway goes there.
 template <bool kInt8>
 inline void BlockStep(const Block& block, int32_t t) {
   constexpr int32_t kAheadTiles = 2;
@@ -281,20 +265,20 @@ inline void BlockStep(const Block& block, int32_t t) {
   const std::byte* rows = block.a + int64_t{t} * kTileBytes;
   const std::byte* left = block.panels[0] + int64_t{t} * kTileBytes;
   const std::byte* right = block.panels[1] + int64_t{t} * kTileBytes;
-  LoadSpaced<kUpperTile>(rows);
-  LoadSpaced<kLeftTile>(left);
-  LoadSpaced<kRightTile>(right);
-  LoadSpaced<kLowerTile>(rows + block.lower);
-  Dot<kInt8, 0, kUpperTile, kLeftTile>();
+  amx::LoadTileSpaced<kUpperTile>(rows, kTileRowBytes);
+  amx::LoadTileSpaced<kLeftTile>(left, kTileRowBytes);
+  amx::LoadTileSpaced<kRightTile>(right, kTileRowBytes);
+  amx::LoadTileSpaced<kLowerTile>(rows + block.lower, kTileRowBytes);
+  amx::Dot<kInt8, 0, kUpperTile, kLeftTile>();
   FetchHalf(next);
   FetchHalf(left + kAheadBytes);
-  Dot<kInt8, 1, kUpperTile, kRightTile>();
+  amx::Dot<kInt8, 1, kUpperTile, kRightTile>();
   FetchHalf(next + kTileBytes / 2);
   FetchHalf(left + kAheadBytes + kTileBytes / 2);
-  Dot<kInt8, 2, kLowerTile, kLeftTile>();
+  amx::Dot<kInt8, 2, kLowerTile, kLeftTile>();
   FetchHalf(next + block.lower);
   FetchHalf(right + kAheadBytes);
-  Dot<kInt8, 3, kLowerTile, kRightTile>();
+  amx::Dot<kInt8, 3, kLowerTile, kRightTile>();
   FetchHalf(next + block.lower + kTileBytes / 2);
   FetchHalf(right + kAheadBytes + kTileBytes / 2);
 }
@@ -439,12 +423,12 @@ void OneByFour(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
     amx::LoadTile<4>(strip + t * tile_bytes, kTileRowBytes);
     amx::LoadTile<6>(panels[0] + offset, kTileRowBytes);
     amx::LoadTile<7>(panels[1] + offset, kTileRowBytes);
-    Dot<kInt8, 0, 4, 6>();
-    Dot<kInt8, 1, 4, 7>();
+    amx::Dot<kInt8, 0, 4, 6>();
+    amx::Dot<kInt8, 1, 4, 7>();
     amx::LoadTile<6>(panels[2] + offset, kTileRowBytes);
     amx::LoadTile<7>(panels[3] + offset, kTileRowBytes);
-    Dot<kInt8, 2, 4, 6>();
-    Dot<kInt8, 3, 4, 7>();
+    amx::Dot<kInt8, 2, 4, 6>();
+    amx::Dot<kInt8, 3, 4, 7>();
     for (int i = 0; i < 4; ++i) Announce(panels[i] + offset);
   }
   amx::StoreTile<0>(c, kTileRowBytes);
@@ -465,12 +449,12 @@ void TwoByTwo(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
     const int64_t offset = int64_t{t} * kTileBytes;
     amx::LoadTile<4>(strip + t * tile_bytes, kTileRowBytes);
     amx::LoadTile<6>(panels[0] + offset, kTileRowBytes);
-    Dot<kInt8, 0, 4, 6>();
+    amx::Dot<kInt8, 0, 4, 6>();
     amx::LoadTile<7>(panels[1] + offset, kTileRowBytes);
-    Dot<kInt8, 1, 4, 7>();
+    amx::Dot<kInt8, 1, 4, 7>();
     amx::LoadTile<5>(strip + (tiles + t) * tile_bytes, kTileRowBytes);
-    Dot<kInt8, 2, 5, 6>();
-    Dot<kInt8, 3, 5, 7>();
+    amx::Dot<kInt8, 2, 5, 6>();
+    amx::Dot<kInt8, 3, 5, 7>();
     for (int i = 0; i < 2; ++i) Announce(panels[i] + offset);
   }
   amx::StoreTile<0>(c, kTileRowBytes);

@@ -62,11 +62,30 @@ inline void DotInt8Tiles() {
   asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
 }
 
-// Do nothing, in two and in eight instructions. On a core that is shared with another hardware
-// thread, tile instructions that follow one another directly take up to twice as long as those with
-// a few others in between: two behind a load, eight behind a product. On a core of one's own those
-// others cost nothing.
-inline void Space() { asm volatile("nop\n\tnop"); }
-inline void WideSpace() { asm volatile("nop\n\tnop\n\tnop\n\tnop\n\tnop\n\tnop\n\tnop\n\tnop"); }
+// The one or the other.
+template <bool kInt8, int kC, int kA, int kB>
+inline void Dot() {
+  if constexpr (kInt8) {
+    DotInt8Tiles<kC, kA, kB>();
+  } else {
+    DotTiles<kC, kA, kB>();
+  }
+}
+
+// With distance to the tile instruction that follows: two others behind a load, eight behind a
+// product. While the machine runs its matrix unit at a fraction of its rate (seen on virtual
+// machines; a shared core or a limit of power), tile instructions that follow one another directly
+// take up to twice as long; at the full rate the distance costs nothing on operands in the cache.
+template <int kTile>
+inline void LoadTileSpaced(const void* base, int64_t stride_bytes) {
+  LoadTile<kTile>(base, stride_bytes);
+  asm volatile("nop\n\tnop");
+}
+
+template <bool kInt8, int kC, int kA, int kB>
+inline void DotSpaced() {
+  Dot<kInt8, kC, kA, kB>();
+  asm volatile("nop\n\tnop\n\tnop\n\tnop\n\tnop\n\tnop\n\tnop\n\tnop");
+}
 
 }  // namespace skein::amx

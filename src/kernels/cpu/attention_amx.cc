@@ -30,19 +30,6 @@ constexpr int32_t kBlocksPerStep = kKeysPerAmxStep / kKvBlockTokens;
 constexpr int32_t kBlockScores = kUnitRows * kKvBlockTokens;  // of one block of an item
 static_assert(kKvBlockTokens == kTileK, "a tile of weights is a block of keys");
 
-// With the distance to what follows that a shared core wants (amx::Space).
-template <int kTile>
-void LoadSpaced(const void* base, int64_t stride_bytes) {
-  amx::LoadTile<kTile>(base, stride_bytes);
-  amx::Space();
-}
-
-template <int kC, int kA, int kB>
-void DotSpaced() {
-  amx::DotTiles<kC, kA, kB>();
-  amx::WideSpace();
-}
-
 // Lane i of the result is the largest element of v[i]; none is NaN. Changes v.
 Vec LargestOfEach(Vec v[16]) {
   // Each round halves the vectors: of two, the halves of every 32, 16, 8 and 4 bytes are folded
@@ -327,14 +314,14 @@ class AmxAttentionWalk {
     amx::ZeroTile<2>();
     amx::ZeroTile<3>();
     for (int32_t d = 0; d < padded; d += kTileK, k += kTileBytes, k_second += kTileBytes) {
-      LoadSpaced<4>(q + d, q_bytes);
-      LoadSpaced<6>(k, kTileRowBytes);
-      LoadSpaced<7>(k_second, kTileRowBytes);
-      LoadSpaced<5>(q_lower + d, q_bytes);
-      DotSpaced<0, 4, 6>();
-      DotSpaced<1, 4, 7>();
-      DotSpaced<2, 5, 6>();
-      DotSpaced<3, 5, 7>();
+      amx::LoadTileSpaced<4>(q + d, q_bytes);
+      amx::LoadTileSpaced<6>(k, kTileRowBytes);
+      amx::LoadTileSpaced<7>(k_second, kTileRowBytes);
+      amx::LoadTileSpaced<5>(q_lower + d, q_bytes);
+      amx::DotSpaced<false, 0, 4, 6>();
+      amx::DotSpaced<false, 1, 4, 7>();
+      amx::DotSpaced<false, 2, 5, 6>();
+      amx::DotSpaced<false, 3, 5, 7>();
       between();
     }
     float* s = Scores(block);
@@ -492,15 +479,15 @@ class AmxAttentionWalk {
     }
     for (int32_t block = 0; block < item.num_blocks; ++block) {
       const uint16_t* weights = item.weights + block * kBlockScores;
-      LoadSpaced<4>(weights, kTileRowBytes);
-      LoadSpaced<6>(Values(item, block, panel), kTileRowBytes);
-      LoadSpaced<5>(weights + upper * kKvBlockTokens, kTileRowBytes);
-      if (pair) LoadSpaced<7>(Values(item, block, panel + 1), kTileRowBytes);
-      DotSpaced<0, 4, 6>();
-      DotSpaced<2, 5, 6>();
+      amx::LoadTileSpaced<4>(weights, kTileRowBytes);
+      amx::LoadTileSpaced<6>(Values(item, block, panel), kTileRowBytes);
+      amx::LoadTileSpaced<5>(weights + upper * kKvBlockTokens, kTileRowBytes);
+      if (pair) amx::LoadTileSpaced<7>(Values(item, block, panel + 1), kTileRowBytes);
+      amx::DotSpaced<false, 0, 4, 6>();
+      amx::DotSpaced<false, 2, 5, 6>();
       if (pair) {
-        DotSpaced<1, 4, 7>();
-        DotSpaced<3, 5, 7>();
+        amx::DotSpaced<false, 1, 4, 7>();
+        amx::DotSpaced<false, 3, 5, 7>();
       }
       between();
     }
