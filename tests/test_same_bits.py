@@ -1,6 +1,8 @@
 """Every way to run a model gives the same bits: scores over HTTP, compared without a tolerance."""
 import json
+import os
 import sys
+import tempfile
 import urllib.request
 
 import pytest
@@ -12,6 +14,8 @@ import default_model_data as data  # noqa: E402
 MODEL = ROOT / "models/default"
 CHOICES = [
     ["--scheduling", "prefill-only"], ["--scheduling", "prefill-only", "--memory", "64MiB"],
+    ["--scheduling", "prefill-only", "--kv-cache-memory", "2MiB"],
+    ["--kv-cache-memory", "64MiB", "--kv-cache-file", f"{tempfile.gettempdir()}/skein-kv-{os.getpid()}"],
     ["--scheduling", "feather"], ["--scheduling", "request-level"], ["--scheduling", "chunked-fcfs"],
     ["--execution", "hybrid", "--retention", "none"], ["--order", "srjf", "--batching", "single"],
     ["--kv-storage", "contiguous", "--max-num-seqs", 1], ["--max-num-batched-tokens", 16],

@@ -44,8 +44,8 @@ Status LocalClient::Submit(const Json& body) {
   SKEIN_RETURN_IF_ERROR(FitPrompt(*model_, fields, "prompt", &ids));
 
   const auto prompt_tokens = static_cast<int32_t>(ids.size());
-  const int32_t room = model_->max_model_len - prompt_tokens;
-  fields.request.generate().max_tokens = std::min(room, fields.max_tokens.value_or(room));
+  fields.request.generate().max_tokens = std::min(
+      model_->max_model_len - prompt_tokens, fields.max_tokens.value_or(model_->Room(ids.size())));
   const int32_t num_samples = fields.request.generate().num_samples;
   Call call;
   call.session =

@@ -43,6 +43,7 @@ class Child {
   }
 
   Status Start(const std::vector<std::string>& command) {
+    signal(SIGPIPE, SIG_IGN);  // that the child has ended shows where its lines end
     int to_child[2], from_child[2];
     if (pipe(to_child) != 0 || pipe(from_child) != 0) return Failed("pipe");
     posix_spawn_file_actions_t actions;

@@ -152,6 +152,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   if (!options.kv_cache_memory.empty()) {
     SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes, ParseByteSize(options.kv_cache_memory));
   }
+  runtime.kv_cache_file = options.kv_cache_file;
   if (!options.memory.empty()) {
     SKEIN_ASSIGN_OR_RETURN(runtime.memory_bytes, ParseByteSize(options.memory));
   }
@@ -181,6 +182,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   entry_.tokenizer = tokenizer_.get();
   entry_.chat_template = chat_template_.get();
   entry_.max_model_len = config.max_model_len;
+  entry_.max_kv_tokens = int64_t{config.num_kv_blocks} * kBlockTokens;
   entry_.traits = use.traits;
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
@@ -280,6 +282,11 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
       ->capture_default_str();
   app->add_option("--kv-cache-memory", o->kv_cache_memory,
                   "Memory for keys and values, such as 2GiB; default: chosen from what is free");
+  app->add_option(
+      "--kv-cache-file", o->kv_cache_file,
+      "Keep keys and values in a new file at this path, of --kv-cache-memory bytes; the "
+      "system puts those there that memory has no room for. The file has no name and "
+      "goes with the process");
   const std::map<std::string, KvStorage> storages = {{"paged", KvStorage::kPaged},
                                                      {"contiguous", KvStorage::kContiguous}};
   app->add_option("--kv-storage", o->kv_storage,

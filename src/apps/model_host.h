@@ -36,6 +36,7 @@ struct ModelHostOptions {
   int32_t max_queued_requests = 4096;
   int32_t max_logprobs = 20;
   std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose
+  std::string kv_cache_file;    // of that size; empty: in memory
   KvStorage kv_storage = KvStorage::kPaged;
   std::string memory;  // of everything beside the weights; empty: not limited
   bool enable_prefix_caching = true;

@@ -163,14 +163,10 @@ CostFit Profile(const StepCost& cost, const EngineConfig& engine) {
   VirtualClock clock;
   SimExecutor executor(cost, &clock, engine.vocab_size);
   StepProfiler profiler(&executor, &clock, engine.vocab_size, engine.num_kv_blocks, true);
-  CostProfileLimits limits = {.max_step_tokens = engine.max_num_batched_tokens,
-                              .max_model_len = engine.max_model_len,
-                              .time_us = 600'000'000};
-  // Two rows at once at most, in blocks of their own.
-  limits.max_model_len = static_cast<int32_t>(
-      std::min<int64_t>(limits.max_model_len, int64_t{engine.num_kv_blocks - 2} * kBlockTokens));
-  if (limits.max_model_len < 2 * kBlockTokens) return {};
-  return FitCosts(ProfileCosts(profiler, clock, limits));
+  return FitCosts(ProfileCosts(profiler, clock,
+                               {.max_step_tokens = engine.max_num_batched_tokens,
+                                .max_model_len = engine.max_model_len,
+                                .time_us = 600'000'000}));
 }
 
 }  // namespace
@@ -181,8 +177,10 @@ Result<ModelShape> LoadShape(const std::string& model_dir, const std::string& we
   std::string type = weight_type.empty() ? "bf16" : weight_type;
   if (json.is_object() && json.contains("quantization_config")) {
     const auto& quantization = json["quantization_config"];
-    const std::string method =
-        quantization.is_object() ? quantization.value("quant_method", "") : std::string();
+    const auto& name = quantization.is_object() && quantization.contains("quant_method")
+                           ? quantization["quant_method"]
+                           : nlohmann::json();
+    const std::string method = name.is_string() ? name.get<std::string>() : name.dump();
     if (method != "fp8") {
       return Status(StatusCode::kUnsupported,
                     fmt::format("{}: quant_method '{}' of quantization_config; the simulator "

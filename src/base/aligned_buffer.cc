@@ -1,7 +1,11 @@
 #include "base/aligned_buffer.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -19,6 +23,29 @@ AlignedBuffer::AlignedBuffer(size_t size_bytes) : size_(size_bytes) {
   SKEIN_CHECK(memory != MAP_FAILED && "out of memory");
   if (size_bytes >= kHugePageBytes) (void)madvise(memory, size_bytes, MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(memory);
+}
+
+Result<AlignedBuffer> AlignedBuffer::InFile(const std::string& path, size_t size_bytes) {
+  const auto failed = [&](int error) {
+    return Status(StatusCode::kInvalidArgument, "a file of " + std::to_string(size_bytes) +
+                                                    " bytes cannot be made at " + path + ": " +
+                                                    std::strerror(error));
+  };
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return failed(errno);
+  (void)unlink(path.c_str());
+  AlignedBuffer buffer;
+  // With its room reserved, for a page that finds none when it is written ends the process.
+  const int error = posix_fallocate(file, 0, static_cast<off_t>(size_bytes));
+  void* memory = error != 0
+                     ? MAP_FAILED
+                     : mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  const int mapping_error = errno;
+  (void)close(file);
+  if (memory == MAP_FAILED) return failed(error != 0 ? error : mapping_error);
+  buffer.data_ = static_cast<std::byte*>(memory);
+  buffer.size_ = size_bytes;
+  return buffer;
 }
 
 AlignedBuffer::~AlignedBuffer() {

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+
+#include "base/result.h"
 
 namespace skein {
 
@@ -10,6 +13,10 @@ class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(size_t size_bytes);
+  // Such memory in a file, where the system puts the pages that it needs the room of. The file is
+  // made at `path`, loses its name at once and goes with the buffer. Fails where there is a file
+  // already, or not enough room for all of it.
+  static Result<AlignedBuffer> InFile(const std::string& path, size_t size_bytes);
   ~AlignedBuffer();
   AlignedBuffer(AlignedBuffer&& other) noexcept;
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;

@@ -78,10 +78,13 @@ std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
     for (const ProfileRow& row : rows) work += WorkOf(row.new_tokens, row.cached_tokens);
     samples.push_back({work, profiler.LeastUs(rows, 1)});
   };
-  const int32_t longest = std::min(limits.max_step_tokens, limits.max_model_len - 1);
+  if (profiler.num_kv_blocks() < 2) return samples;  // the two rows at the end take one each
+  const auto context = static_cast<int32_t>(
+      std::min<int64_t>(limits.max_model_len, int64_t{profiler.num_kv_blocks()} * kBlockTokens));
+  const int32_t longest = std::min(limits.max_step_tokens, context - 1);
   for (int32_t tokens = 1; tokens <= longest; tokens *= 4) {
     measure({{tokens, 0}});
-    const int32_t cached = std::min(limits.max_model_len / 2, limits.max_model_len - 1 - tokens);
+    const int32_t cached = std::min(context / 2, context - 1 - tokens);
     if (limits.cached && cached > 0) measure({{tokens, cached}});
   }
   measure({{longest, 0}});

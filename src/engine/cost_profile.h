@@ -30,6 +30,8 @@ class StepProfiler {
   double LeastUs(std::span<const ProfileRow> rows, int runs);
   double MedianUs(std::span<const ProfileRow> rows, int runs);  // of `runs` > 0
 
+  int32_t num_kv_blocks() const { return num_kv_blocks_; }
+
  private:
   Executor* const executor_;
   const Clock* const clock_;
@@ -40,13 +42,14 @@ class StepProfiler {
 
 struct CostProfileLimits {
   int32_t max_step_tokens = 0;  // of one step
-  int32_t max_model_len = 0;
+  int32_t max_model_len = 0;    // may be more than the profiler's blocks hold
   bool cached = true;  // rows may begin behind others (not where prompts are computed whole)
   TimeUs time_us = 1'000'000;  // no new measurement begins after that
 };
 
-// A few steps of all kinds, from short to long, behind nothing and behind half the context: enough
-// for FitCosts. At least three.
+// A few steps of all kinds, from short to long, behind nothing and behind half the context (or half
+// of what the profiler's blocks hold): enough for FitCosts. At least three; none where there are
+// fewer than two blocks.
 std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
                                      const CostProfileLimits& limits);
 

@@ -1,5 +1,6 @@
 #include "kv/recent_prefixes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -10,12 +11,13 @@ RecentPrefixes::RecentPrefixes(int64_t capacity) : capacity_(capacity) {
   SKEIN_CHECK(capacity >= 1);
 }
 
-void RecentPrefixes::Note(const PrefixHashes& hashes) {
+void RecentPrefixes::Note(const PrefixHashes& hashes, int32_t max_blocks) {
   // Between prompts only: a block's hash is never forgotten before those behind it.
   if (std::ssize(current_) >= capacity_) {
     previous_ = std::exchange(current_, {});
   }
-  for (const uint64_t hash : hashes.blocks()) {
+  const auto blocks = hashes.blocks();
+  for (const uint64_t hash : blocks.first(std::min<size_t>(blocks.size(), max_blocks))) {
     const bool known = previous_.contains(hash);
     const auto [entry, is_new] = current_.try_emplace(hash, known);
     if (!is_new) entry->second = true;

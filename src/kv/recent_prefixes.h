@@ -16,8 +16,8 @@ class RecentPrefixes {
   // REQUIRES: capacity >= 1.
   explicit RecentPrefixes(int64_t capacity);
 
-  // A prompt has come. O(blocks).
-  void Note(const PrefixHashes& hashes);
+  // A prompt has come, of which the first `max_blocks` blocks could be kept. O(blocks).
+  void Note(const PrefixHashes& hashes, int32_t max_blocks);
   // How many of the first `max_blocks` blocks at least two prompts have brought. O(log max_blocks).
   // REQUIRES: `hashes` covers max_blocks.
   int32_t NumShared(const PrefixHashes& hashes, int32_t max_blocks) const;

@@ -46,6 +46,9 @@ Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config)
   if ((options.kv_cache_bytes > 0) + (options.num_kv_blocks > 0) + (options.memory_bytes > 0) > 1) {
     return Invalid("memory", "and the sizes of the KV memory exclude each other");
   }
+  if (!options.kv_cache_file.empty() && options.kv_cache_bytes == 0) {
+    return Invalid("kv_cache_file", "needs a size, that of the KV memory");
+  }
   if (options.max_model_len > config.max_position) {
     return Invalid("max_model_len", "is " + std::to_string(options.max_model_len) +
                                         "; the model reaches to " +
@@ -115,7 +118,7 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
     SKEIN_RETURN_IF_ERROR(CheckMemory("num_kv_blocks", num_blocks, bytes));
   } else {
     const bool given = options.kv_cache_bytes > 0;
-    if (given) {
+    if (given && options.kv_cache_file.empty()) {
       SKEIN_RETURN_IF_ERROR(
           CheckMemory("kv_cache_bytes", options.kv_cache_bytes, options.kv_cache_bytes));
     }
@@ -201,14 +204,15 @@ class CpuRuntimeImpl final : public CpuRuntime {
  public:
   CpuRuntimeImpl(std::unique_ptr<ThreadTeam> team, std::unique_ptr<Kernels> kernels,
                  ModelWeights weights, const KvPlan& plan, const ForwardLimits& limits,
-                 const CpuRuntimeOptions& options)
+                 AlignedBuffer kv_buffer, const CpuRuntimeOptions& options)
       : team_(std::move(team)),
         kernels_(std::move(kernels)),
         weights_(std::move(weights)),
         rope_(MakeRope(weights_.config, plan.max_model_len, *team_)),
         kv_({weights_.dtype, weights_.config.num_layers, plan.num_blocks,
              weights_.config.num_kv_heads, weights_.config.head_dim,
-             options.kv_storage == KvStorage::kContiguous}),
+             options.kv_storage == KvStorage::kContiguous},
+            std::move(kv_buffer)),
         executor_({&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
                    options.pooling, options.share_attention},
                   limits, &kv_),
@@ -302,8 +306,18 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   SKEIN_RETURN_IF_ERROR(CheckMemory(by_length ? "max_model_len" : "max_num_batched_tokens",
                                     by_length ? plan.max_model_len : options.max_num_batched_tokens,
                                     step_bytes));
-  return std::unique_ptr<CpuRuntime>(std::make_unique<CpuRuntimeImpl>(
-      std::move(team), std::move(kernels), std::move(weights), plan, limits, options));
+  const size_t kv_bytes = static_cast<size_t>(plan.num_blocks) * block_bytes;
+  AlignedBuffer kv_buffer;
+  if (options.kv_cache_file.empty()) {
+    kv_buffer = AlignedBuffer(kv_bytes);
+  } else {
+    Result<AlignedBuffer> in_file = AlignedBuffer::InFile(options.kv_cache_file, kv_bytes);
+    if (!in_file.ok()) return Invalid("kv_cache_file", "is refused: " + in_file.status().message());
+    kv_buffer = std::move(*in_file);
+  }
+  return std::unique_ptr<CpuRuntime>(
+      std::make_unique<CpuRuntimeImpl>(std::move(team), std::move(kernels), std::move(weights),
+                                       plan, limits, std::move(kv_buffer), options));
 }
 
 }  // namespace skein

@@ -39,6 +39,9 @@ struct CpuRuntimeOptions {
   bool share_attention = true;               // ForwardContext::share_attention
   int64_t kv_cache_bytes = 0;  // at most one of these two; neither: what max_num_seqs sequences of
   int32_t num_kv_blocks = 0;   // max_model_len need, at most half of the free memory
+  // The KV memory lies in a file made there (AlignedBuffer::InFile), as large as kv_cache_bytes
+  // says, and may be larger than the memory of the machine.
+  std::string kv_cache_file;
   // Instead of those: all that is taken beside the weights. What a prompt of max_model_len tokens
   // needs for itself comes first (a profile run at the start tells what that is beyond the sizes of
   // its buffers); the rest is the KV memory.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -55,6 +56,12 @@ TEST(CpuRuntimeTest, RefusesWhatCannotWork) {
   EXPECT_NE(too_small.message().find("needs 2"), std::string::npos) << too_small.message();
   EXPECT_EQ(refusal({.model_dir = kModelDir, .max_model_len = 64, .num_kv_blocks = 1}).code(),
             StatusCode::kInvalidArgument);
+  EXPECT_EQ(refusal({.model_dir = kModelDir, .kv_cache_file = "/nonexistent/kv"}).param(),
+            "kv_cache_file");
+  const Status no_place = refusal(
+      {.model_dir = kModelDir, .kv_cache_bytes = 1 << 20, .kv_cache_file = "/nonexistent/kv"});
+  EXPECT_EQ(no_place.param(), "kv_cache_file");
+  EXPECT_NE(no_place.message().find("/nonexistent/kv"), std::string::npos) << no_place.message();
 }
 
 TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
@@ -103,6 +110,19 @@ TEST(CpuRuntimeTest, SplitsALimitOnMemory) {
   EXPECT_GT(report.planned_bytes + report.kv_bytes + report.kv_block_bytes, memory);
   EXPECT_EQ(chosen.value()->max_model_len(), chosen.value()->config().max_position);
 
+  options.memory_bytes = report.planned_bytes;  // without a block
+  options.max_model_len = chosen.value()->config().max_position;
+  const Status too_long = CpuRuntime::Load(options).status();
+  EXPECT_EQ(too_long.param(), "max_model_len");
+  int32_t fits = 0;
+  const std::string found = too_long.message();
+  ASSERT_EQ(std::sscanf(found.c_str() + found.rfind("at most "), "at most %d", &fits), 1) << found;
+  options.max_model_len = fits;
+  EXPECT_TRUE(CpuRuntime::Load(options).ok());
+  options.max_model_len = fits + 1;
+  EXPECT_EQ(CpuRuntime::Load(options).status().param(), "max_model_len");
+
+  options.max_model_len = 0;
   options.memory_bytes = int64_t{1} << 20;
   const Status too_small = CpuRuntime::Load(options).status();
   EXPECT_EQ(too_small.param(), "memory");
@@ -328,6 +348,25 @@ TEST(CpuRuntimeTest, ContiguousStorageIsForOneSequence) {
   EXPECT_EQ(refused.status().param(), "max_num_seqs");
   config.max_num_seqs = 1;
   EXPECT_TRUE(MakeSchedulerConfig(config).ok());
+}
+
+TEST(CpuRuntimeTest, AFileForTheCacheGivesTheSameAnswers) {
+  CpuRuntimeOptions options = {
+      .model_dir = kModelDir, .threads = 1, .max_model_len = 128, .max_num_seqs = 4};
+  EngineUnderTest memory(options, {});
+  const std::vector<Request> requests = RandomRequests(2, 8, memory.engine().Limits().vocab_size);
+  options.kv_cache_bytes = int64_t{1} << 20;
+  const std::string path =
+      ::testing::TempDir() + "kv-" + std::to_string(std::random_device{}()) + ".cache";
+  options.kv_cache_file = path;
+  EngineUnderTest file(options, {});
+  EXPECT_EQ(file.Ask(requests), memory.Ask(requests));
+  EXPECT_FALSE(std::filesystem::exists(path));  // nothing is left behind
+  std::ofstream(path) << "somebody's";
+  const Status taken = CpuRuntime::Load(options).status();
+  EXPECT_EQ(taken.param(), "kv_cache_file");
+  EXPECT_EQ(std::filesystem::file_size(path), 10u);
+  std::filesystem::remove(path);
 }
 
 TEST(CpuRuntimeTest, PinnedThreadsGiveTheSameAnswers) {

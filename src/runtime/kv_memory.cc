@@ -2,15 +2,20 @@
 
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 
 namespace skein {
 
 KvMemory::KvMemory(const KvLayout& layout)
+    : KvMemory(layout, AlignedBuffer(layout.total_bytes())) {}
+
+KvMemory::KvMemory(const KvLayout& layout, AlignedBuffer buffer)
     : layout_(layout),
-      buffer_(layout.total_bytes()),
+      buffer_(std::move(buffer)),
       first_blocks_(layout.contiguous ? layout.num_blocks : 0) {
+  SKEIN_CHECK(buffer_.size() == layout.total_bytes());
   std::iota(first_blocks_.begin(), first_blocks_.end(), 0);
 }
 

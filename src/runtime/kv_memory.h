@@ -16,13 +16,16 @@ namespace skein {
 static_assert(kBlockTokens == kKvBlockTokens, "policy and kernels mean the same block");
 
 // The keys and values of all blocks of all layers. Pages are taken from the system when a block is
-// first written. Who owns which block is the block pool's business.
+// first written, but in a file (AlignedBuffer::InFile) at once. Who owns which block is the block
+// pool's business.
 //
 // Contiguous memory holds one sequence at a time, from its beginning on: what the pool counts are
 // then lengths, not places.
 class KvMemory final : public KvPort {
  public:
   explicit KvMemory(const KvLayout& layout);
+  // REQUIRES: `buffer` has layout.total_bytes().
+  KvMemory(const KvLayout& layout, AlignedBuffer buffer);
 
   const KvLayout& layout() const { return layout_; }
   std::byte* data() { return buffer_.data(); }

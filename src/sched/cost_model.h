@@ -36,8 +36,8 @@ struct CostSample {
   double us = 0;
 };
 
-// The fit with the least sum of squared relative errors whose coefficients are not negative.
-// REQUIRES: at least one sample; every time is above 0.
+// The fit with the least sum of squared relative errors whose coefficients are not negative; of no
+// samples, one that is not known. REQUIRES: every time is above 0.
 CostFit FitCosts(std::span<const CostSample> samples);
 
 // How long a piece of work takes, in versions: whoever orders by predictions orders anew only when

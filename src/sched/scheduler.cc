@@ -161,7 +161,9 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   sequence->blocks.Reserve(length);
   const bool hashed = blocks_.prefix_caching() || config_.forests || flock_;
   if (hashed) sequence->blocks.Hash(sequence->tokens);
-  if (recent_ && sequence->oneshot()) recent_->Note(sequence->blocks.hashes());
+  if (recent_ && sequence->oneshot()) {
+    recent_->Note(sequence->blocks.hashes(), config_.num_kv_blocks);
+  }
   record->request = std::move(request);
   record->urgency = UrgencyOf(sequence.get(), now_us);
   EnterWaiting(sequence.get());

@@ -136,8 +136,7 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
   SKEIN_RETURN_IF_ERROR(FitPrompt(*model, spec.fields, "messages", &prompt.ids));
   spec.tokenize_us = clock.NowUs() - begin_us;
 
-  const auto room = model->max_model_len - static_cast<int32_t>(prompt.ids.size());
-  generate.max_tokens = spec.fields.max_tokens.value_or(room);
+  generate.max_tokens = spec.fields.max_tokens.value_or(model->Room(prompt.ids.size()));
   spec.prompts.push_back(std::move(prompt));
   spec.model = model;
   spec.metrics = context.metrics;

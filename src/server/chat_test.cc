@@ -26,6 +26,16 @@ TEST_F(ChatTest, WholeAnswer) {
   EXPECT_EQ(engine_.last_request().generate().max_tokens, 4096 - 20);
 }
 
+// Without a limit of the client's an answer goes as far as the context, or as the cache reaches.
+TEST_F(ChatTest, AnAnswerFitsTheCache) {
+  max_kv_tokens_ = 64;
+  Start();
+  EXPECT_EQ(Chat("").status, 200);
+  EXPECT_EQ(engine_.last_request().generate().max_tokens, 64 - 20 + 1);
+  EXPECT_EQ(Chat("\"max_tokens\": 100").status, 200);
+  EXPECT_EQ(engine_.last_request().generate().max_tokens, 100);
+}
+
 TEST_F(ChatTest, StreamFraming) {
   Start();
   const std::vector<std::string> events =

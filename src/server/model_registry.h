@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,10 +33,14 @@ struct ModelEntry {
   GenerationDefaults defaults;
   Json chat_template_kwargs = Json::object();  // overridden member by member by a request's
   int32_t max_model_len = 0;
+  int64_t max_kv_tokens = 0;  // of a sequence that is continued: what the cache holds; 0: any
   ModelTraits traits;
   int64_t created_s = 0;  // Unix time
 
   const std::string& name() const { return names.front(); }
+  // Tokens that an answer may have behind a prompt of fewer than max_model_len, where the client
+  // names no limit.
+  int32_t Room(size_t prompt_tokens) const;
 };
 
 // Maps model names to models. Immutable once the server has it.

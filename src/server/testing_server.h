@@ -64,6 +64,7 @@ class ServerTest : public ::testing::Test {
     entry.chat_template = &template_;
     entry.defaults.eos_token_ids = {kFakeEos};
     entry.max_model_len = 4096;
+    entry.max_kv_tokens = max_kv_tokens_;
     entry.traits = traits_;
     entry.created_s = 7;
     ModelRegistry registry;
@@ -83,6 +84,7 @@ class ServerTest : public ::testing::Test {
   }
 
   ModelTraits traits_;  // of the model, from Start on
+  int64_t max_kv_tokens_ = 0;
   ByteTokenizer tokenizer_;
   FakeTemplate template_;
   FakeEngine engine_;

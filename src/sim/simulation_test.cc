@@ -161,6 +161,20 @@ TEST(SimExecutor, CanBeProfiled) {
   EXPECT_EQ(profiler.LeastUs(row, 3), measured);
 }
 
+// Nothing longer than the blocks hold is tried, however long prompts may be.
+TEST(SimExecutor, CanBeProfiledInFewBlocks) {
+  VirtualClock clock;
+  SimExecutor executor(Cost(), &clock, 32000);
+  const CostProfileLimits limits = {.max_step_tokens = 4096, .max_model_len = 8192};
+  StepProfiler four(&executor, &clock, 32000, 4, true);
+  const std::vector<CostSample> samples = ProfileCosts(four, clock, limits);
+  EXPECT_GE(samples.size(), 3u);
+  EXPECT_GT(PredictUs(FitCosts(samples), WorkOf(10, 0)), 0);
+  StepProfiler one(&executor, &clock, 32000, 1, true);
+  EXPECT_TRUE(ProfileCosts(one, clock, limits).empty());
+  EXPECT_EQ(PredictUs(FitCosts({}), WorkOf(10, 0)), 0);
+}
+
 struct Load {
   std::vector<TimeUs> arrivals_us;
   std::vector<int32_t> prompt_lens;
