@@ -3,6 +3,7 @@
 // `dynamic` (sched/dynamic_batch.h).
 
 #include <algorithm>
+#include <limits>
 
 #include "sched/scheduler.h"
 
@@ -15,13 +16,14 @@ Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode) {
   if (!flock_ || head == nullptr || head->oneshot() || head->state == SequenceState::kPreempted) {
     return head;
   }
-  Sequence* next = NextOfFlock();
+  Sequence* next = NextOfFlock(std::numeric_limits<int32_t>::max());
   return next != nullptr ? next : waiting_.Head(want_oneshot, false);
 }
 
-// The best companion that can be admitted now, if the stop rule agrees. Who would compute what a
-// row of this step computes is passed over: the next round finds it in the cache.
-Sequence* Scheduler::NextOfFlock() {
+// The best companion that can be admitted now and has at most so many tokens to be computed, if the
+// stop rule agrees. Who would compute what a row of this step computes is passed over: the next
+// round finds it in the cache.
+Sequence* Scheduler::NextOfFlock(int32_t max_tokens) {
   const int32_t num_free_slots = NumFreeSlots();
   if (num_free_slots == 0) return nullptr;
   int32_t num_blocks = blocks_.num_available();
@@ -33,7 +35,8 @@ Sequence* Scheduler::NextOfFlock() {
   while (Sequence* next = flock_->Candidate(planned_us_)) {
     const SequenceBlocks::Need need = NeedOf(*next);
     const StepRow* leader = LeaderOf(*next, need.num_cached);
-    const bool fits = next->slots_needed() <= num_free_slots && need.num_blocks <= num_blocks;
+    const bool fits = next->slots_needed() <= num_free_slots && need.num_blocks <= num_blocks &&
+                      (next->num_remaining() <= max_tokens || NumMissing(*next) <= max_tokens);
     if (fits && leader == nullptr) return flock_->Approves(planned_us_) ? next : nullptr;
     if (leader != nullptr && leader->sequence != nullptr) Inherit(leader->sequence, *next);
     if (!flock_->PassOver(planned_us_)) return nullptr;

@@ -196,6 +196,7 @@ void Scheduler::PlanBegun(TimeUs now_us) {
 }
 
 // The next that may join the head of the step: SLO-aware batching takes only requests that wait.
+// Where a flock chooses, the best companion that fits stands for its class.
 Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode) {
   int64_t num_tokens = 0;
   for (const StepRow& row : step_prefills_) num_tokens += row.num_tokens;
@@ -209,11 +210,17 @@ Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode) {
                  .num_head_tokens = num_tokens};
     for (const StepRow& row : step_prefills_) batch_->head += WorkOf(row.num_tokens, row.begin());
   }
-  const int64_t max_tokens =
-      std::min<int64_t>(batch_->MaxTokens(num_tokens - batch_->num_head_tokens), tokens_left_);
+  const auto max_tokens = static_cast<int32_t>(
+      std::min<int64_t>(batch_->MaxTokens(num_tokens - batch_->num_head_tokens), tokens_left_));
   if (max_tokens < 1) return nullptr;
-  return waiting_.NextFitting(walked_to_ ? &*walked_to_ : nullptr, static_cast<int32_t>(max_tokens),
-                              want_oneshot, want_decode && !flock_);
+  Sequence* next = waiting_.NextFitting(walked_to_ ? &*walked_to_ : nullptr, max_tokens,
+                                        want_oneshot, want_decode && !flock_);
+  if (!flock_) return next;
+  // Null too where a preempted one waits, before which none of its class goes.
+  const Sequence* fitting = waiting_.NextFitting(nullptr, max_tokens, false, want_decode);
+  Sequence* companion = fitting != nullptr ? NextOfFlock(max_tokens) : nullptr;
+  const bool first = companion != nullptr && (next == nullptr || companion->key() < next->key());
+  return first ? companion : next;
 }
 
 // Those before `bound`, where there is one.
@@ -230,7 +237,8 @@ void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bo
         !StaysBelowSaturation(*head)) {
       return;
     }
-    walked_to_ = head->key();
+    // Not the flock's choice: what the order has before that one has not been considered.
+    if (!flock_ || head->oneshot()) walked_to_ = head->key();
     if (head->slots_needed() > NumFreeSlots()) {
       want_decode = false;
     } else if (!CompatibleWithStep(*head)) {
