@@ -58,6 +58,8 @@ class Flock {
   Sequence* Candidate(TimeUs now_us);
   // The candidate cannot be admitted now: another one may be, in this round. False where none may.
   bool PassOver(TimeUs now_us);
+  // The same of any request that waits, asked for or not.
+  void SetAside(const RequestRecord& request, TimeUs now_us);
   // Whether the candidate is to join.
   bool Approves(TimeUs now_us);
   // No further request is added to this batch: the round ends.
@@ -114,6 +116,9 @@ class Flock {
   void Uproot(int32_t member);
   void LinkWaiting(int32_t member);
   void UnlinkWaiting(int32_t member);
+  bool IsOverdue(const Member& member, TimeUs now_us) const {
+    return now_us - member.entered_us >= options_.max_wait_us;
+  }
   int32_t FirstOverdue(int32_t priority, TimeUs now_us) const;
   const Choice& Choose(TimeUs now_us);
   ChunkHashes HashesOf(const Sequence& sequence) const;

@@ -175,7 +175,8 @@ class Scheduler {
   void PlanBegun(TimeUs now_us);
   void AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bound);
   Sequence* NextOfBatch(bool want_oneshot, bool want_decode);
-  Sequence* NextHead(bool want_oneshot, bool want_decode);
+  bool GoesByOrder(const Sequence& first) const;
+  Sequence* NextHead(bool want_oneshot, bool want_decode, const std::optional<SequenceKey>& bound);
   Sequence* NextOfFlock(int32_t max_tokens);
   int32_t NumFreeSlots() const;
   const Sequence* ExpectedDecode();

@@ -9,15 +9,26 @@
 
 namespace skein {
 
+// Whether the first by the order is the next of its class, whatever the flock says.
+bool Scheduler::GoesByOrder(const Sequence& first) const {
+  return !flock_ || first.oneshot() || first.state == SequenceState::kPreempted;
+}
+
 // The next to be planned of the classes that are wanted. Between OneShot and Decode work the order
-// decides; which of the Decode-class requests it is, the flock.
-Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode) {
+// decides; which of the Decode-class requests it is, the flock. But a prefill may have stopped, at
+// `bound`, for one that the flock does not choose or the stop rule refuses: if its choice is not
+// before the bound, that one begins, so that the prefill has not stopped for nothing. Arrival alone
+// is no such reason, or the order would stand in the flock's place; nor does a prefill stop for it
+// (MoreUrgentWaits).
+Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode,
+                              const std::optional<SequenceKey>& bound) {
   Sequence* head = waiting_.Head(want_oneshot, want_decode);
-  if (!flock_ || head == nullptr || head->oneshot() || head->state == SequenceState::kPreempted) {
-    return head;
-  }
+  if (head == nullptr || GoesByOrder(*head)) return head;
   Sequence* next = NextOfFlock(std::numeric_limits<int32_t>::max());
-  return next != nullptr ? next : waiting_.Head(want_oneshot, false);
+  if (next != nullptr && (!bound || next->key() < *bound)) return next;
+  const bool stopped_for = bound && step_prefills_.empty() &&
+                           head->request->urgency < bound->urgency && CouldBegin(*head);
+  return stopped_for ? head : waiting_.Head(want_oneshot, false);
 }
 
 // The best companion that can be admitted now and has at most so many tokens to be computed, if the
@@ -48,7 +59,7 @@ Sequence* Scheduler::NextOfFlock(int32_t max_tokens) {
 // Were it one that the stop rule refuses, OneShot work would wait for nothing.
 const Sequence* Scheduler::ExpectedDecode() {
   const Sequence* head = waiting_.Head(false, true);
-  if (!flock_ || head == nullptr || head->state == SequenceState::kPreempted) return head;
+  if (head == nullptr || GoesByOrder(*head)) return head;
   if (slots_used_ == config_.max_num_seqs) return nullptr;
   const Sequence* next = flock_->Candidate(planned_us_);
   return next != nullptr && flock_->Approves(planned_us_) ? next : nullptr;

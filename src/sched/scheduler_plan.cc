@@ -229,8 +229,8 @@ void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bo
   bool want_decode = true;
   while (tokens_left_ > 0 && !StepIsFull()) {
     const bool batched = config_.batching == Batching::kSloAware && !step_prefills_.empty();
-    Sequence* head =
-        batched ? NextOfBatch(want_oneshot, want_decode) : NextHead(want_oneshot, want_decode);
+    Sequence* head = batched ? NextOfBatch(want_oneshot, want_decode)
+                             : NextHead(want_oneshot, want_decode, bound);
     if (head == nullptr || !MayJoin(*head)) return;
     if (bound && !(head->key() < *bound)) return;
     if (config_.batching == Batching::kSaturate && !step_prefills_.empty() &&
@@ -252,7 +252,7 @@ void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bo
         case Planned::kLater:
           waiting_.Erase(head);
           deferred_.push_back(head);
-          if (flock_ && !head->oneshot()) flock_->PassOver(planned_us_);
+          if (flock_ && !head->oneshot()) flock_->SetAside(*head->request, planned_us_);
           break;
         case Planned::kNoBlocks:
           // Only Decode work for which blocks are reserved passes by OneShot work.
