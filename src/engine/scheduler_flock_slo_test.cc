@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "engine/testing_flock.h"
 #include "sched/scheduler.h"
 
@@ -119,6 +121,66 @@ TEST(SchedulerFlockSlo, ArrivalAloneStopsNoPrefill) {
     }
     EXPECT_EQ(world.num_unfinished(), 0u);
   }
+}
+
+// Where the order is by deadline, who has one of its own goes before companions.
+TEST(SchedulerFlockSlo, AnOwnDeadlineGoesBeforeCompanionship) {
+  for (const std::string order : {"fcfs", "edf", "d-edf", "s-edf"}) {
+    for (const bool own : {false, true}) {
+      SCOPED_TRACE(order + (own ? ", with a deadline" : ""));
+      EngineConfig config = ConfigOf("flock", "never");
+      config.order = order;
+      config.max_num_seqs = 4;
+      World world(config);
+      for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
+      world.Step();
+      world.Step();  // the first has computed what they share
+      if (own) world.slo_ttft_us = 100'000;
+      const RequestId foreign = world.Arrive(2);
+      world.slo_ttft_us.reset();
+      const RequestId companion = world.Arrive(1);
+      world.Step();  // one slot is left
+      EXPECT_THAT(world.prefilling, ElementsAre(own && order != "fcfs" ? foreign : companion));
+      while (world.Step()) {
+      }
+      EXPECT_EQ(world.num_unfinished(), 0u);
+    }
+  }
+}
+
+// In a batch too; and it waits for a row that computes its prefix without being in others' way.
+TEST(SchedulerFlockSlo, WithAnOwnDeadlineInABatchAndBehindALeader) {
+  EngineConfig config = FlowPrefillConfig();
+  config.max_num_seqs = 3;
+  World world(config);
+  world.Arrive(1, 50);
+  world.Step();
+  world.slo_ttft_us = 100'000;
+  const RequestId first = world.Arrive(2), second = world.Arrive(3);
+  world.slo_ttft_us.reset();
+  world.Arrive(1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(first, second));
+  while (world.Step()) {
+  }
+
+  config = ConfigOf("flock", "never");
+  config.preset = "prelude";
+  config.order = "edf";
+  World forest(config);
+  forest.Arrive(1, 50);
+  forest.Step();
+  forest.slo_ttft_us = 100'000;
+  const RequestId leader = forest.Arrive(2), follower = forest.Arrive(2, 20, 8, 3);
+  forest.slo_ttft_us.reset();
+  const RequestId companion = forest.Arrive(1);
+  forest.Step();
+  EXPECT_THAT(forest.prefilling, ElementsAre(leader, companion));
+  forest.Step();
+  EXPECT_THAT(forest.prefilling, ElementsAre(follower));
+  while (forest.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished() + forest.num_unfinished(), 0u);
 }
 
 }  // namespace

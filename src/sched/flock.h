@@ -28,6 +28,10 @@ namespace skein {
 // that cannot be admitted now closes the set until it can. So no request waits longer than the
 // bound and then until those before it have been admitted, however lonely its prefix.
 //
+// Under the orders by deadline a priority shifts the deadline and is no rank here. The scheduler
+// does not ask about a request with a deadline of its own (Request::slo_ttft_us) that the order has
+// first: it joins, passing the overdue too. The order bounds how long those wait for such ones.
+//
 // One whose missing prefix a row of the step computes cannot be admitted now either: it waits for
 // that row, which is in the step, so for no longer than its prompt takes.
 //

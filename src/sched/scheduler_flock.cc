@@ -9,9 +9,11 @@
 
 namespace skein {
 
-// Whether the first by the order is the next of its class, whatever the flock says.
+// Whether the first by the order is the next of its class, whatever the flock says: so is who asked
+// for a deadline, where the order is by those.
 bool Scheduler::GoesByOrder(const Sequence& first) const {
-  return !flock_ || first.oneshot() || first.state == SequenceState::kPreempted;
+  if (!flock_ || first.oneshot() || first.state == SequenceState::kPreempted) return true;
+  return OrdersByDeadline() && first.request->request.slo_ttft_us.has_value();
 }
 
 // The next to be planned of the classes that are wanted. Between OneShot and Decode work the order

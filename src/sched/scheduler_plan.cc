@@ -196,7 +196,7 @@ void Scheduler::PlanBegun(TimeUs now_us) {
 }
 
 // The next that may join the head of the step: SLO-aware batching takes only requests that wait.
-// Where a flock chooses, the best companion that fits stands for its class.
+// Where a flock chooses, the best companion that fits stands for its class (but see GoesByOrder).
 Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode) {
   int64_t num_tokens = 0;
   for (const StepRow& row : step_prefills_) num_tokens += row.num_tokens;
@@ -217,10 +217,10 @@ Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode) {
                                         want_oneshot, want_decode && !flock_);
   if (!flock_) return next;
   // Null too where a preempted one waits, before which none of its class goes.
-  const Sequence* fitting = waiting_.NextFitting(nullptr, max_tokens, false, want_decode);
-  Sequence* companion = fitting != nullptr ? NextOfFlock(max_tokens) : nullptr;
-  const bool first = companion != nullptr && (next == nullptr || companion->key() < next->key());
-  return first ? companion : next;
+  Sequence* decode = waiting_.NextFitting(nullptr, max_tokens, false, want_decode);
+  if (decode != nullptr && !GoesByOrder(*decode)) decode = NextOfFlock(max_tokens);
+  if (decode == nullptr || next == nullptr) return decode != nullptr ? decode : next;
+  return decode->key() < next->key() ? decode : next;
 }
 
 // Those before `bound`, where there is one.
