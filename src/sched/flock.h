@@ -30,7 +30,8 @@ namespace skein {
 //
 // Under the orders by deadline a priority shifts the deadline and is no rank here. The scheduler
 // does not ask about a request with a deadline of its own (Request::slo_ttft_us) that the order has
-// first: it joins, passing the overdue too. The order bounds how long those wait for such ones.
+// first, nor about one for which a prefill has stopped: it joins, passing the overdue too. How long
+// those wait for such ones the order bounds.
 //
 // One whose missing prefix a row of the step computes cannot be admitted now either: it waits for
 // that row, which is in the step, so for no longer than its prompt takes.

@@ -150,9 +150,8 @@ void SchedulerRecorder::OnArrive(RequestId id, const Request& request, TimeUs no
                Array(generate.choices, Numbers), generate.num_samples,
                request.prompt_logprobs ? fmt::format("{}", request.prompt_logprobs->start) : "null",
                request.priority, request.cache_salt, request.adapter_id, request.group.id,
-               request.group.parent_prefix_len,
-               NumberOrNull(request.slo_ttft_us), NumberOrNull(request.slo_tpot_us),
-               Bytes(request.user))
+               request.group.parent_prefix_len, NumberOrNull(request.slo_ttft_us),
+               NumberOrNull(request.slo_tpot_us), Bytes(request.user))
         << '\n';
 }
 

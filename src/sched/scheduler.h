@@ -174,10 +174,11 @@ class Scheduler {
   void PlanPrefills(TimeUs now_us);
   void PlanBegun(TimeUs now_us);
   void AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bound);
-  Sequence* NextOfBatch(bool want_oneshot, bool want_decode);
+  Sequence* NextOfBatch(bool want_oneshot, bool want_decode,
+                        const std::optional<SequenceKey>& bound);
   bool GoesByOrder(const Sequence& first) const;
   Sequence* NextHead(bool want_oneshot, bool want_decode, const std::optional<SequenceKey>& bound);
-  Sequence* NextOfFlock(int32_t max_tokens);
+  Sequence* NextOfFlock(int32_t max_tokens, const std::optional<SequenceKey>& bound);
   int32_t NumFreeSlots() const;
   const Sequence* ExpectedDecode();
   Planned PlanHead(Sequence* head, TimeUs now_us);

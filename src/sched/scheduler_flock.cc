@@ -18,7 +18,7 @@ bool Scheduler::GoesByOrder(const Sequence& first) const {
 
 // The next to be planned of the classes that are wanted. Between OneShot and Decode work the order
 // decides; which of the Decode-class requests it is, the flock. But a prefill may have stopped, at
-// `bound`, for one that the flock does not choose or the stop rule refuses: if its choice is not
+// `bound`, for one that the flock does not choose or the stop rule refuses: where it names nobody
 // before the bound, that one begins, so that the prefill has not stopped for nothing. Arrival alone
 // is no such reason, or the order would stand in the flock's place; nor does a prefill stop for it
 // (MoreUrgentWaits).
@@ -26,17 +26,17 @@ Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode,
                               const std::optional<SequenceKey>& bound) {
   Sequence* head = waiting_.Head(want_oneshot, want_decode);
   if (head == nullptr || GoesByOrder(*head)) return head;
-  Sequence* next = NextOfFlock(std::numeric_limits<int32_t>::max());
-  if (next != nullptr && (!bound || next->key() < *bound)) return next;
+  Sequence* next = NextOfFlock(std::numeric_limits<int32_t>::max(), bound);
+  if (next != nullptr) return next;
   const bool stopped_for = bound && step_prefills_.empty() &&
                            head->request->urgency < bound->urgency && CouldBegin(*head);
   return stopped_for ? head : waiting_.Head(want_oneshot, false);
 }
 
-// The best companion that can be admitted now and has at most so many tokens to be computed, if the
-// stop rule agrees. Who would compute what a row of this step computes is passed over: the next
-// round finds it in the cache.
-Sequence* Scheduler::NextOfFlock(int32_t max_tokens) {
+// The best companion that can be admitted now and has at most so many tokens to be computed, if it
+// is before `bound` and the stop rule agrees. Who would compute what a row of this step computes is
+// passed over: the next round finds it in the cache.
+Sequence* Scheduler::NextOfFlock(int32_t max_tokens, const std::optional<SequenceKey>& bound) {
   const int32_t num_free_slots = NumFreeSlots();
   if (num_free_slots == 0) return nullptr;
   int32_t num_blocks = blocks_.num_available();
@@ -50,7 +50,10 @@ Sequence* Scheduler::NextOfFlock(int32_t max_tokens) {
     const StepRow* leader = LeaderOf(*next, need.num_cached);
     const bool fits = next->slots_needed() <= num_free_slots && need.num_blocks <= num_blocks &&
                       (next->num_remaining() <= max_tokens || NumMissing(*next) <= max_tokens);
-    if (fits && leader == nullptr) return flock_->Approves(planned_us_) ? next : nullptr;
+    if (fits && leader == nullptr) {
+      if (bound && !(next->key() < *bound)) return nullptr;
+      return flock_->Approves(planned_us_) ? next : nullptr;
+    }
     if (leader != nullptr && leader->sequence != nullptr) Inherit(leader->sequence, *next);
     if (!flock_->PassOver(planned_us_)) return nullptr;
   }

@@ -197,7 +197,8 @@ void Scheduler::PlanBegun(TimeUs now_us) {
 
 // The next that may join the head of the step: SLO-aware batching takes only requests that wait.
 // Where a flock chooses, the best companion that fits stands for its class (but see GoesByOrder).
-Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode) {
+Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode,
+                                 const std::optional<SequenceKey>& bound) {
   int64_t num_tokens = 0;
   for (const StepRow& row : step_prefills_) num_tokens += row.num_tokens;
   if (!batch_) {
@@ -218,7 +219,7 @@ Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode) {
   if (!flock_) return next;
   // Null too where a preempted one waits, before which none of its class goes.
   Sequence* decode = waiting_.NextFitting(nullptr, max_tokens, false, want_decode);
-  if (decode != nullptr && !GoesByOrder(*decode)) decode = NextOfFlock(max_tokens);
+  if (decode != nullptr && !GoesByOrder(*decode)) decode = NextOfFlock(max_tokens, bound);
   if (decode == nullptr || next == nullptr) return decode != nullptr ? decode : next;
   return decode->key() < next->key() ? decode : next;
 }
@@ -229,7 +230,7 @@ void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bo
   bool want_decode = true;
   while (tokens_left_ > 0 && !StepIsFull()) {
     const bool batched = config_.batching == Batching::kSloAware && !step_prefills_.empty();
-    Sequence* head = batched ? NextOfBatch(want_oneshot, want_decode)
+    Sequence* head = batched ? NextOfBatch(want_oneshot, want_decode, bound)
                              : NextHead(want_oneshot, want_decode, bound);
     if (head == nullptr || !MayJoin(*head)) return;
     if (bound && !(head->key() < *bound)) return;
