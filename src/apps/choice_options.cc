@@ -21,7 +21,9 @@ void AddDecodeSetOptions(CLI::App* app, EngineConfig* config) {
   app->add_option("--flock-constants", config->flock_constants,
                   "Constants of --flock-stop, name=value,...: max-lost, small-batch, "
                   "max-lost-small, max-lost-peers, max-loss, exploration, alpha, gamma, "
-                  "epsilon-start, epsilon-decay, epsilon-floor, learn");
+                  "epsilon-start, epsilon-decay, epsilon-floor, learn. Where prefixes outnumber "
+                  "the cache, max-loss=1 may gain; on the default load of docs/results/feather.md "
+                  "it ranged from 0.915 to 1.033 of fill");
   app->add_option("--flock-max-wait-ms", config->flock_max_wait_ms,
                   "How long others may pass a request by that shares little, with flock")
       ->check(CLI::Range(1, 1 << 30))

@@ -310,7 +310,8 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
       ->capture_default_str();
   app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");
   app->add_flag("--plain-attention", o->plain_attention,
-                "For comparisons: attention reads a shared prefix for each request anew");
+                "For comparisons: attention reads a shared prefix for each request anew, as it "
+                "does in any case without AMX or in f32");
   app->add_flag("--force-decode-path", o->force_decode_path,
                 "For comparisons: run one-token requests through the decode path");
 }

@@ -2,15 +2,21 @@
 
 #include <cstdio>
 #include <fstream>
+#include <string>
 
 namespace skein {
 
 void StopTableWriter::OnEnd(const StopTable* learned) {
   if (learned == nullptr || learned->num_batches == 0) return;
-  std::ofstream file(path_);
+  const std::string temporary = path_ + ".tmp";
+  std::ofstream file(temporary);
   file << learned->ToJson();
-  file.flush();
-  if (!file) std::fprintf(stderr, "--flock-table: cannot write %s\n", path_.c_str());
+  file.close();
+  if (!file) {
+    std::fprintf(stderr, "--flock-table: cannot write %s\n", temporary.c_str());
+  } else if (std::rename(temporary.c_str(), path_.c_str()) != 0) {
+    std::fprintf(stderr, "--flock-table: cannot replace %s\n", path_.c_str());
+  }
 }
 
 }  // namespace skein

@@ -1,13 +1,15 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "sched/observer.h"
 
 namespace skein {
 
 // Writes what the stop rule of the decode set has learned to a file when the scheduler ends;
-// nothing where it learned nothing. A failure is a warning on stderr: the answers are out already.
+// nothing where it learned nothing. The file is replaced when PATH.tmp is whole, so what was
+// learned before is never lost. A failure is a warning on stderr: the answers are out already.
 class StopTableWriter final : public SchedulerObserver {
  public:
   explicit StopTableWriter(std::string path) : path_(std::move(path)) {}

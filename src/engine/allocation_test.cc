@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/random.h"
@@ -31,23 +35,58 @@ Request SomeRequest(int32_t prompt_len, int32_t max_tokens, TokenId first) {
   return request;
 }
 
-TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
-  Scheduler scheduler(MakeSchedulerConfig(SomeConfig()).value());
-  for (int i = 0; i < 8; ++i) scheduler.Arrive(i, SomeRequest(20, 300, i), 0);
-  StepResults results;
-  results.draws.resize(8);
-  int num_steps = 0;
-  int64_t before = 0;
-  while (num_steps < 200) {  // through several new blocks, each published
-    const StepPlan* plan = scheduler.Plan(0);
-    ASSERT_NE(plan, nullptr);
-    for (DrawResult& result : results.draws) result.token.token = num_steps % 90;
-    scheduler.Complete(&results, 0);
-    scheduler.TakeOutputs();
-    if (++num_steps == 3) before = num_allocations;  // the vectors have found their size
+int64_t NumDraws(const StepPlan& plan) {
+  int64_t count = 0;
+  const auto add = [&count](const std::vector<PlanRow>& rows) {
+    for (const PlanRow& row : rows) count += std::ssize(row.draws);
+  };
+  if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) add(oneshot->rows);
+  if (const auto* decode = std::get_if<DecodePlan>(&plan)) add(decode->rows);
+  if (const auto* mixed = std::get_if<MixedPlan>(&plan)) {
+    add(mixed->prefills);
+    add(mixed->decodes);
   }
-  EXPECT_EQ(num_allocations - before, 0);
-  EXPECT_GT(scheduler.Stats().kv_blocks_used, 40);
+  return count;
+}
+
+// With the decode set `fill` (no stop rule) and `flock`, where some wait all the while.
+TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
+  for (const std::string stop : {"", "never", "heuristic", "bandit", "q-learning"}) {
+    SCOPED_TRACE(stop);
+    EngineConfig config = SomeConfig();
+    if (!stop.empty()) {
+      config.decode_set = "flock";
+      config.flock_stop = stop;
+      config.flock_constants = "small-batch=0,max-lost-peers=0";
+    }
+    Scheduler scheduler(MakeSchedulerConfig(config).value());
+    // Six of one prompt; one of another, which the heuristic refuses; two that find too few slots.
+    for (int i = 0; i < 9; ++i) {
+      Request request = SomeRequest(190, 205, i == 6 ? 2 : 1);
+      request.generate().num_samples = i > 6 ? 3 : 1;
+      scheduler.Arrive(i, std::move(request), 0);
+    }
+    StepResults results;
+    results.draws.reserve(8);
+    int64_t before = 0;
+    for (int step = 0; step < 200; ++step) {  // through several new blocks, each published
+      const StepPlan* plan = scheduler.Plan(1000 * step);
+      ASSERT_NE(plan, nullptr);
+      results.draws.resize(NumDraws(*plan));
+      TokenId token = step;
+      for (DrawResult& result : results.draws) result.token.token = ++token % 90;
+      scheduler.Complete(&results, 1000 * step + 900);
+      scheduler.TakeOutputs();
+      if (step == 10) before = num_allocations;  // the vectors have found their size
+    }
+    EXPECT_EQ(num_allocations - before, 0);
+    const EngineStats stats = scheduler.Stats();
+    EXPECT_GT(stats.kv_blocks_used, 40);
+    EXPECT_EQ(stats.num_requests_waiting, stop == "heuristic" ? 3 : 2);
+    if (stop == "heuristic") {
+      EXPECT_GE(stats.flock_stops, 190u);
+    }
+  }
 }
 
 TEST(Allocation, TenThousandRequestsLeaveNothingBehind) {

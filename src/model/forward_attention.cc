@@ -43,7 +43,21 @@ int32_t ForwardPass::TileTokens(int32_t num_keys) const {
   return std::max(rows / group(), 1);
 }
 
-// Rows that share leading blocks come together in tiles, so that one walk reads those blocks for
+// Few rows on many threads: what a tile of all of them would save in reading is less than what the
+// threads would lose that find no ticket. Not below what fills a tile register.
+int32_t ForwardPass::JoinedTokens() const {
+  constexpr int32_t kMinRows = 16;
+  constexpr int32_t kTicketsPerThread = 2;
+  const int32_t num_rows = batch_.num_tokens() * group();
+  const int32_t num_tickets = kTicketsPerThread * context_.team->num_threads();
+  int32_t rows = kMaxQueryRows;
+  while (rows > kMinRows && CeilDiv(num_rows, rows) * config().num_kv_heads < num_tickets) {
+    rows /= 2;
+  }
+  return std::max(rows / group(), 1);
+}
+
+// Rows that share leading blocks come together in tiles, so that one walk can read those blocks for
 // all of them (AttentionCall); the others get tiles of their own. Costs one sort of the rows by
 // their block tables.
 void ForwardPass::CutTiles() {
@@ -59,12 +73,13 @@ void ForwardPass::CutTiles() {
   tiles_.clear();
   tile_pieces_.clear();
   int32_t last_row = -1;
+  const int32_t joined_tokens = JoinedTokens();
   for (const int32_t r : sorted_rows_) {
     const ForwardRow& row = batch_.rows[r];
-    bool joins =
-        context_.share_attention && last_row >= 0 &&
-        tiles_.back().num_tokens + row.num_tokens <= TileTokens(row.begin + row.num_tokens) &&
-        ShareFirstStep(last_row, r);
+    const int32_t most_joined = std::min(TileTokens(row.begin + row.num_tokens), joined_tokens);
+    bool joins = context_.share_attention && last_row >= 0 &&
+                 tiles_.back().num_tokens + row.num_tokens <= most_joined &&
+                 ShareFirstStep(last_row, r);
     for (int32_t i = 0; i < row.num_tokens; joins = false) {
       const int32_t num_left = row.num_tokens - i;
       const int32_t most = TileTokens(row.begin + i + std::min(num_left, kMaxQueryRows / group()));

@@ -1,8 +1,11 @@
-// Beyond 6,144 keys attention tiles have fewer rows (ForwardPass::TileTokens): that changes no bit.
+// Attention tiles over many keys: beyond 6,144 they have fewer rows (ForwardPass::TileTokens), and
+// rows of several sequences come together in them. Neither changes a bit.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,36 +18,134 @@ using testing::Blocks;
 using testing::LoadedModel;
 using testing::Logits;
 
-class ForwardLongTest : public ::testing::TestWithParam<Isa> {};
+// A model, a sequence of `length` tokens and the angles for it; twice as many KV blocks as it has.
+class LongModel {
+ public:
+  LongModel(Isa isa, int threads, int32_t length)
+      : model_(SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
+               {.isa = isa,
+                .threads = threads,
+                .num_blocks = 2 * ((length + kKvBlockTokens - 1) / kKvBlockTokens)}),
+        team_(1),
+        angles_(MakeRopeTable(config().rope, config().head_dim), length, team_),
+        tokens_(length) {
+    std::mt19937_64 random(11);
+    for (int32_t& token : tokens_) token = static_cast<int32_t>(random() % model_.vocab());
+  }
+
+  ForwardPass MakePass(int32_t max_tokens, bool share_attention = true) const {
+    ForwardContext context = model_.context();
+    context.rope = &angles_;
+    context.share_attention = share_attention;
+    return ForwardPass(context, {.max_tokens = max_tokens, .max_logit_rows = 64});
+  }
+  // The logits after each of tokens [begin, end), computed alone.
+  std::vector<Logits> Run(ForwardPass* pass, int32_t begin, int32_t end,
+                          const std::vector<int32_t>& blocks) const {
+    return testing::RunAlone(pass, tokens_, begin, end, blocks, model_.vocab());
+  }
+  // The logits after the tokens at `positions`, each a row with a table of its own, in one pass;
+  // `*num_calls` of attention.
+  std::vector<Logits> Decode(ForwardPass* pass, const std::vector<int32_t>& positions,
+                             const std::vector<std::vector<int32_t>>& tables, int64_t* num_calls) {
+    pass->batch().Clear();
+    for (size_t r = 0; r < positions.size(); ++r) {
+      pass->batch().AddRow(std::span(tokens_).subspan(positions[r], 1), positions[r], tables[r],
+                           true);
+    }
+    const int64_t before = model_.kernels().num_attention_calls();
+    std::vector<Logits> logits = testing::RunPass(pass, model_.vocab());
+    *num_calls = model_.kernels().num_attention_calls() - before;
+    return logits;
+  }
+
+  const ModelConfig& config() const { return model_.config(); }
+
+ private:
+  LoadedModel model_;
+  ThreadTeam team_;
+  const RopeAngles angles_;
+  std::vector<int32_t> tokens_;
+};
+
+class ForwardLongTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (!MakeKernels(GetParam()).ok()) GTEST_SKIP() << "not on this machine";
+  }
+};
 
 TEST_P(ForwardLongTest, SmallerTilesHaveTheSameBits) {
   constexpr int32_t kLength = 6400, kFirst = 6100, kOneByOne = 6385;
-  if (!MakeKernels(GetParam()).ok()) GTEST_SKIP() << "not on this machine";
-  const LoadedModel model(SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
-                          {.isa = GetParam(), .threads = 2, .num_blocks = 2 * kLength / 32});
-  ThreadTeam team(1);
-  const RopeAngles angles(MakeRopeTable(model.config().rope, model.config().head_dim), kLength,
-                          team);
-  ForwardContext context = model.context();
-  context.rope = &angles;
-  ForwardPass pass(context, {.max_tokens = kLength, .max_logit_rows = 64});
-  std::mt19937_64 random(11);
-  std::vector<int32_t> tokens(kLength);
-  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % model.vocab());
-  const auto run = [&](int32_t begin, int32_t end, int32_t first_block) {
-    return testing::RunAlone(&pass, tokens, begin, end, Blocks(first_block, kLength),
-                             model.vocab());
-  };
+  const LongModel model(GetParam(), 2, kLength);
+  ForwardPass pass = model.MakePass(kLength);
   // Whole, in tiles of 64 rows and of fewer; then behind kFirst in chunks that never fill a tile
   // of either size, and at the end one by one.
-  const std::vector<Logits> whole = run(0, kLength, 0);
+  const std::vector<Logits> whole = model.Run(&pass, 0, kLength, Blocks(0, kLength));
   ASSERT_EQ(whole.size(), size_t{kLength});
-  run(0, kFirst, kLength / 32);
+  const std::vector<int32_t> blocks = Blocks(kLength / kKvBlockTokens, kLength);
+  model.Run(&pass, 0, kFirst, blocks);
   for (int32_t begin = kFirst, end = begin; begin < kLength; begin = end) {
     end = begin < kOneByOne ? std::min(begin + 13, kOneByOne) : begin + 1;
-    const std::vector<Logits> logits = run(begin, end, kLength / 32);
+    const std::vector<Logits> logits = model.Run(&pass, begin, end, blocks);
     for (int32_t i = begin; i < end; ++i) {
       ASSERT_TRUE(testing::SameBits(logits[i - begin], whole[i])) << "position " << i;
+    }
+  }
+}
+
+// Decode rows of one sequence at several positions: their tables share all blocks but the last few,
+// two of them a step of keys fewer.
+TEST_P(ForwardLongTest, DecodeRowsOfOnePrefixHaveTheSameBits) {
+  constexpr int32_t kLength = 6400, kPosition = 6390, kShared = 6144, kRows = 8;
+  LongModel model(GetParam(), 2, kLength);
+  ForwardPass pass = model.MakePass(kLength);
+  const std::vector<Logits> whole = model.Run(&pass, 0, kLength, Blocks(0, kLength));
+  ASSERT_EQ(whole.size(), size_t{kLength});
+  std::vector<int32_t> positions(kRows);
+  std::vector<std::vector<int32_t>> tables(kRows, Blocks(0, kLength));
+  int32_t next_block = kLength / kKvBlockTokens;
+  for (int32_t r = 0; r < kRows; ++r) {
+    const int32_t shared = r % 4 == 2 ? kShared - kKeysPerAmxStep : kShared;
+    positions[r] = kPosition + r;
+    for (size_t i = shared / kKvBlockTokens; i < tables[r].size(); ++i) tables[r][i] = next_block++;
+    model.Run(&pass, shared, positions[r], tables[r]);
+  }
+  for (const bool share : {false, true}) {
+    ForwardPass decode = model.MakePass(kRows, share);
+    int64_t num_calls = 0;
+    const std::vector<Logits> logits = model.Decode(&decode, positions, tables, &num_calls);
+    ASSERT_EQ(logits.size(), size_t{kRows});
+    for (int32_t r = 0; r < kRows; ++r) {
+      EXPECT_TRUE(testing::SameBits(logits[r], whole[positions[r]])) << share << " row " << r;
+    }
+    // All eight in one tile, or each in its own.
+    const int32_t num_tiles = share ? 1 : kRows;
+    EXPECT_EQ(num_calls, num_tiles * model.config().num_layers * model.config().num_kv_heads);
+  }
+}
+
+// A tile of fewer rows than it could hold leaves a ticket to more threads.
+TEST_P(ForwardLongTest, FewRowsOnManyThreadsAreCutFiner) {
+  constexpr int32_t kShared = kKeysPerAmxStep, kRows = 16, kLength = 2 * kShared;
+  std::vector<Logits> on_one;
+  for (const int threads : {1, 8}) {
+    LongModel model(GetParam(), threads, kLength);
+    ForwardPass pass = model.MakePass(kLength);
+    model.Run(&pass, 0, kShared, Blocks(0, kShared));
+    const std::vector<int32_t> positions(kRows, kShared);
+    std::vector<std::vector<int32_t>> tables(kRows, Blocks(0, kShared));
+    for (int32_t r = 0; r < kRows; ++r) tables[r].push_back(kShared / kKvBlockTokens + r);
+    int64_t num_calls = 0;
+    const std::vector<Logits> logits = model.Decode(&pass, positions, tables, &num_calls);
+    ASSERT_EQ(logits.size(), size_t{kRows});
+    // 32 query rows to a KV head, of two heads: one tile each, or tiles of 16.
+    ASSERT_EQ(model.config().num_heads / model.config().num_kv_heads, 2);
+    ASSERT_EQ(model.config().num_kv_heads, 2);
+    EXPECT_EQ(num_calls, (threads == 1 ? 1 : 2) * 2 * model.config().num_layers);
+    if (threads == 1) on_one = logits;
+    for (int32_t r = 0; r < kRows; ++r) {
+      EXPECT_TRUE(testing::SameBits(logits[r], on_one[r])) << threads << " threads, row " << r;
     }
   }
 }

@@ -28,7 +28,8 @@ struct ForwardContext {
   std::byte* kv = nullptr;           // [kv_layout.total_bytes()]
   ThreadTeam* team = nullptr;
   Pooling pooling = Pooling::kLast;  // of embeddings
-  // Rows that share leading blocks read those once, together; else each by itself. The same bits.
+  // Rows that share leading blocks come together in one call, so that kernels that can read those
+  // once (AttentionCall); else each has its own. The same bits.
   bool share_attention = true;
 };
 
@@ -124,6 +125,8 @@ class ForwardPass {
   int32_t group() const { return config().num_heads / config().num_kv_heads; }
   // Tokens of one tile that see up to `num_keys` keys.
   int32_t TileTokens(int32_t num_keys) const;
+  // Tokens of one tile, at most, that are of several rows.
+  int32_t JoinedTokens() const;
   void CutOutputs();
   void BeginChunk();
   void CutLabels();

@@ -48,7 +48,7 @@ void Flock::Join(RequestRecord* request, TimeUs now_us) {
     Plant(number);
   }
   ++counters_.joined;
-  counters_.overdue += now_us - member.entered_us >= options_.max_wait_us;
+  counters_.overdue += IsOverdue(member, now_us);
   UnlinkWaiting(number);
   tree_.Add(member.handle);
   member.active = true;
@@ -76,15 +76,22 @@ Sequence* Flock::Candidate(TimeUs now_us) {
 }
 
 bool Flock::PassOver(TimeUs now_us) {
-  const Choice choice = Choose(now_us);
-  SKEIN_CHECK(choice.member != kNone && !closed_);
-  if (choice.overdue || aside_.size() == kMaxPassedOver) {
+  const int32_t member = Choose(now_us).member;
+  SKEIN_CHECK(member != kNone && !closed_);
+  SetAside(*members_[member].sequence->request, now_us);
+  return !closed_;
+}
+
+void Flock::SetAside(const RequestRecord& request, TimeUs now_us) {
+  const int32_t number = request.flock_member;
+  SKEIN_CHECK(number != kNone && !members_[number].active);
+  if (members_[number].handle == kNone) return;
+  if (IsOverdue(members_[number], now_us) || aside_.size() == kMaxPassedOver) {
     closed_ = true;
-    return false;
+    return;
   }
-  Uproot(choice.member);
-  aside_.push_back(choice.member);
-  return true;
+  Uproot(number);
+  aside_.push_back(number);
 }
 
 bool Flock::Approves(TimeUs now_us) {
@@ -202,7 +209,7 @@ const Flock::Choice& Flock::Choose(TimeUs now_us) {
 int32_t Flock::FirstOverdue(int32_t priority, TimeUs now_us) const {
   for (int32_t i = first_waiting_; i != kNone; i = members_[i].next) {
     const Member& member = members_[i];
-    if (now_us - member.entered_us < options_.max_wait_us) return kNone;
+    if (!IsOverdue(member, now_us)) return kNone;
     const bool waits = member.handle != kNone;
     if (waits && member.sequence->request->urgency.priority == priority) return i;
   }

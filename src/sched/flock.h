@@ -28,6 +28,11 @@ namespace skein {
 // that cannot be admitted now closes the set until it can. So no request waits longer than the
 // bound and then until those before it have been admitted, however lonely its prefix.
 //
+// Under the orders by deadline a priority shifts the deadline and is no rank here. The scheduler
+// does not ask about a request with a deadline of its own (Request::slo_ttft_us) that the order has
+// first, nor about one for which a prefill has stopped: it joins, passing the overdue too. How long
+// those wait for such ones the order bounds.
+//
 // One whose missing prefix a row of the step computes cannot be admitted now either: it waits for
 // that row, which is in the step, so for no longer than its prompt takes.
 //
@@ -58,6 +63,8 @@ class Flock {
   Sequence* Candidate(TimeUs now_us);
   // The candidate cannot be admitted now: another one may be, in this round. False where none may.
   bool PassOver(TimeUs now_us);
+  // The same of any request that waits, asked for or not.
+  void SetAside(const RequestRecord& request, TimeUs now_us);
   // Whether the candidate is to join.
   bool Approves(TimeUs now_us);
   // No further request is added to this batch: the round ends.
@@ -114,6 +121,9 @@ class Flock {
   void Uproot(int32_t member);
   void LinkWaiting(int32_t member);
   void UnlinkWaiting(int32_t member);
+  bool IsOverdue(const Member& member, TimeUs now_us) const {
+    return now_us - member.entered_us >= options_.max_wait_us;
+  }
   int32_t FirstOverdue(int32_t priority, TimeUs now_us) const;
   const Choice& Choose(TimeUs now_us);
   ChunkHashes HashesOf(const Sequence& sequence) const;

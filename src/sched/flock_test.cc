@@ -134,6 +134,27 @@ TEST_F(FlockTest, ARoundLooksPastABoundedNumber) {
   EXPECT_THAT(Round(2), ElementsAre(0, 1));
 }
 
+// One that is not the candidate: it is not chosen in this round, and nobody else is passed over.
+TEST_F(FlockTest, WhoIsSetAsideIsNotChosen) {
+  Make(StopRule::kNever, 1000);
+  for (int i = 0; i < 3; ++i) Enter(0);
+  flock_->SetAside(*requests_[1], 0);
+  flock_->SetAside(*requests_[1], 0);  // again: nothing
+  flock_->CheckIntegrity();
+  EXPECT_EQ(flock_->num_waiting(), 3);
+  EXPECT_THAT(Round(5), ElementsAre(0, 2));
+  EXPECT_THAT(Round(5), ElementsAre(1));
+  Enter(0);
+  Enter(0);
+  Enter(0, 500);
+  flock_->SetAside(*requests_[5], 1000);
+  EXPECT_EQ(flock_->Candidate(1000)->request->id, 3u);
+  flock_->SetAside(*requests_[4], 1000);  // overdue: nobody passes it
+  EXPECT_EQ(flock_->Candidate(1000), nullptr);
+  EXPECT_THAT(Round(5, 1000), ElementsAre());
+  EXPECT_THAT(Round(5, 1000), ElementsAre(3, 4, 5));
+}
+
 TEST_F(FlockTest, PriorityGoesFirst) {
   Make(StopRule::kNever, 1000);
   Enter(0, 0, 1);

@@ -2,6 +2,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +23,10 @@ std::string Array(const Range& values, const Write& write) {
 
 std::string Numbers(std::span<const TokenId> tokens) {
   return Array(tokens, [](TokenId token) { return fmt::format("{}", token); });
+}
+
+std::string NumberOrNull(std::optional<int64_t> number) {
+  return number ? fmt::format("{}", *number) : "null";
 }
 
 // Any bytes, as numbers.
@@ -138,15 +144,14 @@ void SchedulerRecorder::OnArrive(RequestId id, const Request& request, TimeUs no
                R"("min_tokens":{},"stop_token_ids":{},"choices":{},"n":{},)"
                R"("prompt_logprob_start":{},)"
                R"("priority":{},"cache_salt":{},"adapter_id":{},"group":{},)"
-               R"("parent_prefix_len":{},"slo_ttft_us":{},"user":[{}]}})",
+               R"("parent_prefix_len":{},"slo_ttft_us":{},"slo_tpot_us":{},"user":[{}]}})",
                now_us, id, Numbers(request.prompt), kOutputs[request.output.index()],
                generate.max_tokens, generate.min_tokens, Numbers(generate.stop_token_ids),
                Array(generate.choices, Numbers), generate.num_samples,
                request.prompt_logprobs ? fmt::format("{}", request.prompt_logprobs->start) : "null",
                request.priority, request.cache_salt, request.adapter_id, request.group.id,
-               request.group.parent_prefix_len,
-               request.slo_ttft_us ? fmt::format("{}", *request.slo_ttft_us) : "null",
-               Bytes(request.user))
+               request.group.parent_prefix_len, NumberOrNull(request.slo_ttft_us),
+               NumberOrNull(request.slo_tpot_us), Bytes(request.user))
         << '\n';
 }
 

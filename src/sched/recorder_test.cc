@@ -78,6 +78,7 @@ Request RandomRequest(Random* random) {
   }
   request.priority = static_cast<int32_t>(random->Between(0, 1));
   if (random->OneIn(2)) request.slo_ttft_us = random->Between(1, 100);
+  if (random->OneIn(3)) request.slo_tpot_us = random->Between(1, 1000);
   request.cache_salt = random->OneIn(3) ? ~uint64_t{0} : 0;
   if (random->OneIn(3)) request.user = random->OneIn(2) ? "\"\x01\xff" : "b";
   if (random->OneIn(3)) request.group = {static_cast<uint64_t>(random->Between(1, 5)), 10};
@@ -214,6 +215,7 @@ Request RequestOf(const json& event) {
   }
   request.priority = event["priority"];
   if (!event["slo_ttft_us"].is_null()) request.slo_ttft_us = event["slo_ttft_us"];
+  if (!event["slo_tpot_us"].is_null()) request.slo_tpot_us = event["slo_tpot_us"];
   request.cache_salt = event["cache_salt"];
   request.adapter_id = event["adapter_id"];
   request.group = {event["group"], event["parent_prefix_len"]};

@@ -174,9 +174,11 @@ class Scheduler {
   void PlanPrefills(TimeUs now_us);
   void PlanBegun(TimeUs now_us);
   void AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bound);
-  Sequence* NextOfBatch(bool want_oneshot, bool want_decode);
-  Sequence* NextHead(bool want_oneshot, bool want_decode);
-  Sequence* NextOfFlock();
+  Sequence* NextOfBatch(bool want_oneshot, bool want_decode,
+                        const std::optional<SequenceKey>& bound);
+  bool GoesByOrder(const Sequence& first) const;
+  Sequence* NextHead(bool want_oneshot, bool want_decode, const std::optional<SequenceKey>& bound);
+  Sequence* NextOfFlock(int32_t max_tokens, const std::optional<SequenceKey>& bound);
   int32_t NumFreeSlots() const;
   const Sequence* ExpectedDecode();
   Planned PlanHead(Sequence* head, TimeUs now_us);
@@ -361,7 +363,7 @@ class Scheduler {
   bool preempted_in_round_ = false;
   std::vector<Sequence*> begun_;            // of PlanBegun
   std::optional<SloBatch> batch_;           // slo-aware batching, once the step has a head
-  std::optional<SequenceKey> walked_to_;    // the last that was considered for it
+  std::optional<SequenceKey> walked_to_;    // the last, by the order, that was considered for it
   std::vector<Sequence*> deferred_;         // heads that wait for a row of this step
   const Sequence* reserved_for_ = nullptr;  // by DecodeReserve in this round
   int32_t num_reserved_ = 0;

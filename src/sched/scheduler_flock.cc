@@ -3,25 +3,40 @@
 // `dynamic` (sched/dynamic_batch.h).
 
 #include <algorithm>
+#include <limits>
 
 #include "sched/scheduler.h"
 
 namespace skein {
 
-// The next to be planned of the classes that are wanted. Between OneShot and Decode work the order
-// decides; which of the Decode-class requests it is, the flock.
-Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode) {
-  Sequence* head = waiting_.Head(want_oneshot, want_decode);
-  if (!flock_ || head == nullptr || head->oneshot() || head->state == SequenceState::kPreempted) {
-    return head;
-  }
-  Sequence* next = NextOfFlock();
-  return next != nullptr ? next : waiting_.Head(want_oneshot, false);
+// Whether the first by the order is the next of its class, whatever the flock says: so is who asked
+// for a deadline, where the order is by those.
+bool Scheduler::GoesByOrder(const Sequence& first) const {
+  if (!flock_ || first.oneshot() || first.state == SequenceState::kPreempted) return true;
+  return OrdersByDeadline() && first.request->request.slo_ttft_us.has_value();
 }
 
-// The best companion that can be admitted now, if the stop rule agrees. Who would compute what a
-// row of this step computes is passed over: the next round finds it in the cache.
-Sequence* Scheduler::NextOfFlock() {
+// The next to be planned of the classes that are wanted. Between OneShot and Decode work the order
+// decides; which of the Decode-class requests it is, the flock. But a prefill may have stopped, at
+// `bound`, for one that the flock does not choose or the stop rule refuses: where it names nobody
+// before the bound, that one begins, so that the prefill has not stopped for nothing. Arrival alone
+// is no such reason, or the order would stand in the flock's place; nor does a prefill stop for it
+// (MoreUrgentWaits).
+Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode,
+                              const std::optional<SequenceKey>& bound) {
+  Sequence* head = waiting_.Head(want_oneshot, want_decode);
+  if (head == nullptr || GoesByOrder(*head)) return head;
+  Sequence* next = NextOfFlock(std::numeric_limits<int32_t>::max(), bound);
+  if (next != nullptr) return next;
+  const bool stopped_for = bound && step_prefills_.empty() &&
+                           head->request->urgency < bound->urgency && CouldBegin(*head);
+  return stopped_for ? head : waiting_.Head(want_oneshot, false);
+}
+
+// The best companion that can be admitted now and has at most so many tokens to be computed, if it
+// is before `bound` and the stop rule agrees. Who would compute what a row of this step computes is
+// passed over: the next round finds it in the cache.
+Sequence* Scheduler::NextOfFlock(int32_t max_tokens, const std::optional<SequenceKey>& bound) {
   const int32_t num_free_slots = NumFreeSlots();
   if (num_free_slots == 0) return nullptr;
   int32_t num_blocks = blocks_.num_available();
@@ -33,8 +48,12 @@ Sequence* Scheduler::NextOfFlock() {
   while (Sequence* next = flock_->Candidate(planned_us_)) {
     const SequenceBlocks::Need need = NeedOf(*next);
     const StepRow* leader = LeaderOf(*next, need.num_cached);
-    const bool fits = next->slots_needed() <= num_free_slots && need.num_blocks <= num_blocks;
-    if (fits && leader == nullptr) return flock_->Approves(planned_us_) ? next : nullptr;
+    const bool fits = next->slots_needed() <= num_free_slots && need.num_blocks <= num_blocks &&
+                      (next->num_remaining() <= max_tokens || NumMissing(*next) <= max_tokens);
+    if (fits && leader == nullptr) {
+      if (bound && !(next->key() < *bound)) return nullptr;
+      return flock_->Approves(planned_us_) ? next : nullptr;
+    }
     if (leader != nullptr && leader->sequence != nullptr) Inherit(leader->sequence, *next);
     if (!flock_->PassOver(planned_us_)) return nullptr;
   }
@@ -45,7 +64,7 @@ Sequence* Scheduler::NextOfFlock() {
 // Were it one that the stop rule refuses, OneShot work would wait for nothing.
 const Sequence* Scheduler::ExpectedDecode() {
   const Sequence* head = waiting_.Head(false, true);
-  if (!flock_ || head == nullptr || head->state == SequenceState::kPreempted) return head;
+  if (head == nullptr || GoesByOrder(*head)) return head;
   if (slots_used_ == config_.max_num_seqs) return nullptr;
   const Sequence* next = flock_->Candidate(planned_us_);
   return next != nullptr && flock_->Approves(planned_us_) ? next : nullptr;

@@ -196,7 +196,9 @@ void Scheduler::PlanBegun(TimeUs now_us) {
 }
 
 // The next that may join the head of the step: SLO-aware batching takes only requests that wait.
-Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode) {
+// Where a flock chooses, the best companion that fits stands for its class (but see GoesByOrder).
+Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode,
+                                 const std::optional<SequenceKey>& bound) {
   int64_t num_tokens = 0;
   for (const StepRow& row : step_prefills_) num_tokens += row.num_tokens;
   if (!batch_) {
@@ -209,11 +211,17 @@ Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode) {
                  .num_head_tokens = num_tokens};
     for (const StepRow& row : step_prefills_) batch_->head += WorkOf(row.num_tokens, row.begin());
   }
-  const int64_t max_tokens =
-      std::min<int64_t>(batch_->MaxTokens(num_tokens - batch_->num_head_tokens), tokens_left_);
+  const auto max_tokens = static_cast<int32_t>(
+      std::min<int64_t>(batch_->MaxTokens(num_tokens - batch_->num_head_tokens), tokens_left_));
   if (max_tokens < 1) return nullptr;
-  return waiting_.NextFitting(walked_to_ ? &*walked_to_ : nullptr, static_cast<int32_t>(max_tokens),
-                              want_oneshot, want_decode && !flock_);
+  Sequence* next = waiting_.NextFitting(walked_to_ ? &*walked_to_ : nullptr, max_tokens,
+                                        want_oneshot, want_decode && !flock_);
+  if (!flock_) return next;
+  // Null too where a preempted one waits, before which none of its class goes.
+  Sequence* decode = waiting_.NextFitting(nullptr, max_tokens, false, want_decode);
+  if (decode != nullptr && !GoesByOrder(*decode)) decode = NextOfFlock(max_tokens, bound);
+  if (decode == nullptr || next == nullptr) return decode != nullptr ? decode : next;
+  return decode->key() < next->key() ? decode : next;
 }
 
 // Those before `bound`, where there is one.
@@ -222,15 +230,16 @@ void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bo
   bool want_decode = true;
   while (tokens_left_ > 0 && !StepIsFull()) {
     const bool batched = config_.batching == Batching::kSloAware && !step_prefills_.empty();
-    Sequence* head =
-        batched ? NextOfBatch(want_oneshot, want_decode) : NextHead(want_oneshot, want_decode);
+    Sequence* head = batched ? NextOfBatch(want_oneshot, want_decode, bound)
+                             : NextHead(want_oneshot, want_decode, bound);
     if (head == nullptr || !MayJoin(*head)) return;
     if (bound && !(head->key() < *bound)) return;
     if (config_.batching == Batching::kSaturate && !step_prefills_.empty() &&
         !StaysBelowSaturation(*head)) {
       return;
     }
-    walked_to_ = head->key();
+    // Not the flock's choice: what the order has before that one has not been considered.
+    if (!flock_ || head->oneshot()) walked_to_ = head->key();
     if (head->slots_needed() > NumFreeSlots()) {
       want_decode = false;
     } else if (!CompatibleWithStep(*head)) {
@@ -244,7 +253,7 @@ void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bo
         case Planned::kLater:
           waiting_.Erase(head);
           deferred_.push_back(head);
-          if (flock_ && !head->oneshot()) flock_->PassOver(planned_us_);
+          if (flock_ && !head->oneshot()) flock_->SetAside(*head->request, planned_us_);
           break;
         case Planned::kNoBlocks:
           // Only Decode work for which blocks are reserved passes by OneShot work.

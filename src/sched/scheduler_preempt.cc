@@ -196,7 +196,8 @@ bool Scheduler::MoreUrgentWaits(const SequenceKey& than) const {
   bool want_oneshot = true, want_decode = true;
   while (const Sequence* head = waiting_.Head(want_oneshot, want_decode)) {
     if (!(head->key() < than)) return false;
-    if (CouldBegin(*head)) return true;
+    const bool begins = GoesByOrder(*head) || head->request->urgency < than.urgency;  // NextHead
+    if (begins && CouldBegin(*head)) return true;
     (head->oneshot() ? want_oneshot : want_decode) = false;
   }
   return false;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -28,6 +29,7 @@ class StoppingKernels final : public Kernels {
   void StopAfter(int64_t calls) { calls_left_ = calls; }
   std::atomic<bool>& stop() { return stop_; }
   int64_t num_calls() const { return num_calls_; }
+  int64_t num_attention_calls() const { return num_attention_calls_; }
 
   Isa isa() const override { return kernels_->isa(); }
   void Gemm(const GemmCall& call) const override {
@@ -36,6 +38,7 @@ class StoppingKernels final : public Kernels {
   }
   void Attention(const AttentionCall& call) const override {
     kernels_->Attention(call);
+    num_attention_calls_.fetch_add(1, std::memory_order_relaxed);
     Count();
   }
   void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
@@ -90,6 +93,7 @@ class StoppingKernels final : public Kernels {
   std::unique_ptr<Kernels> kernels_;
   mutable std::atomic<int64_t> calls_left_{-1};
   mutable std::atomic<int64_t> num_calls_{0};
+  mutable std::atomic<int64_t> num_attention_calls_{0};
   mutable std::atomic<bool> stop_{false};
 };
 
