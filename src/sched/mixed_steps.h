@@ -18,10 +18,13 @@ namespace skein {
 // their kind were measured to take.
 struct DecodeSharing {
   int32_t chunk_tokens = 0;  // of a mixed step; 0: not even one token fits beside the decodes
-  double mixed_us = 0;       // the whole prompt, either way, with the decodes' steps
+  // The whole prompt and as many tokens for each decode, either way.
+  double mixed_us = 0;
   double inserted_us = 0;
 
-  bool mixed_is_cheaper() const { return chunk_tokens > 0 && mixed_us <= inserted_us; }
+  // Where they are about as dear, mixed: such a step leaves nothing suspended, which would hold
+  // memory and might be computed again.
+  bool mixes() const { return chunk_tokens > 0 && mixed_us <= 1.05 * inserted_us; }
 };
 
 // For a prompt of which `new_tokens` are to be computed behind `cached_tokens`. `decodes`: the work

@@ -241,12 +241,12 @@ class Scheduler {
   int32_t ExpressReserve() const;
   SequenceKey KeyOf(std::span<const StepRow> prefills) const;
   SequenceKey KeyOf(const SuspendedStep& step, TimeUs now_us) const;
-  std::vector<SuspendedStep>::iterator FirstSuspended(TimeUs now_us);
+  const SuspendedStep* FirstSuspended(TimeUs now_us) const;
   bool CouldBegin(const Sequence& sequence) const;
   bool MoreUrgentWaits(const SequenceKey& than) const;
   bool IsDead(std::span<const StepRow> prefills, std::span<const StepRow> decodes) const;
   void Suspend(TimeUs now_us);
-  const StepPlan* ResumeStep(std::vector<SuspendedStep>::iterator step, TimeUs now_us);
+  const StepPlan* ResumeStep(const SuspendedStep* first, TimeUs now_us);
   void DropStep(std::span<const StepRow> prefills, std::span<const StepRow> decodes);
   void DropSuspended(std::vector<SuspendedStep>::iterator step);
   void DropDeadSteps();

@@ -30,9 +30,9 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   if (config_.order == Order::kDfsWeight) OrderDepthFirst();
   const int32_t mixed_chunk = MixedChunk(now_us);
   if (mixed_chunk > 0 || !PlanDueDecodes(now_us)) {
-    const auto suspended = FirstSuspended(now_us);
+    const SuspendedStep* suspended = FirstSuspended(now_us);
     bound_.reset();
-    if (suspended != suspended_.end()) {
+    if (suspended != nullptr) {
       bound_ = KeyOf(*suspended, now_us);
       if (!MoreUrgentWaits(*bound_)) return ResumeStep(suspended, now_us);
     }
@@ -42,8 +42,10 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
     PlanPrefills(now_us);
     if (bound_ && step_prefills_.empty()) {  // what is more urgent cannot begin after all
       step_decodes_.clear();
-      if (flock_) flock_->EndRound();
-      return ResumeStep(suspended, now_us);
+      if (mixed_chunk == 0 || !PlanDueDecodes(now_us)) {
+        if (flock_) flock_->EndRound();
+        return ResumeStep(suspended, now_us);
+      }
     }
     if (step_prefills_.empty() && config_.sharing != Sharing::kChunked) {
       tokens_left_ += static_cast<int32_t>(step_decodes_.size());

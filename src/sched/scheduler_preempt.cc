@@ -63,8 +63,8 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
   }
   if (was_suspended_us_ >= config_.max_suspended_us) return StepFate::kGoesOn;
   const SequenceKey key = KeyOf(step_prefills_);
-  const auto other = FirstSuspended(now_us);
-  const bool other_first = other != suspended_.end() && KeyOf(*other, now_us) < key;
+  const SuspendedStep* other = FirstSuspended(now_us);
+  const bool other_first = other != nullptr && KeyOf(*other, now_us) < key;
   if (!other_first && !MoreUrgentWaits(key)) return StepFate::kGoesOn;
   Suspend(now_us);
   return StepFate::kSuspended;
@@ -122,8 +122,6 @@ const Sequence* Scheduler::NextPrompt() const {
 // 0: those take steps of their own.
 int32_t Scheduler::MixedChunk(TimeUs now_us) const {
   if (!StopsSteps() || config_.decode_steps == DecodeSteps::kOwn || !cost_.known()) return 0;
-  // A step that goes on cannot take more rows.
-  if (!suspended_.empty()) return 0;
   StepWork decodes;
   TimeUs rate_us = std::numeric_limits<TimeUs>::max(), due_us = rate_us;
   for (const Sequence* sequence : running_) {
@@ -136,13 +134,16 @@ int32_t Scheduler::MixedChunk(TimeUs now_us) const {
   if (decodes.num_rows == 0) return 0;
   const Sequence* prompt = NextPrompt();
   if (prompt == nullptr || prompt->trunk != nullptr || RunsInOneStep(*prompt)) return 0;
+  // A suspended step that goes on takes no more rows.
+  const SuspendedStep* suspended = FirstSuspended(now_us);
+  if (suspended != nullptr && !(prompt->key() < KeyOf(*suspended, now_us))) return 0;
   // What is late already has half of a rate more, lest the chunks shrink to nothing.
   const TimeUs budget_us = std::clamp(due_us - now_us, std::max<TimeUs>(1, rate_us / 2), rate_us);
   const int32_t num_cached = NumCachedNow(*prompt);
   const int64_t num_tokens = std::max<int64_t>(1, std::ssize(prompt->tokens) - num_cached);
   const DecodeSharing sharing =
       CompareDecodeSharing(cost_, num_tokens, num_cached, decodes, static_cast<double>(budget_us));
-  const bool mixes = config_.decode_steps == DecodeSteps::kMixed || sharing.mixed_is_cheaper();
+  const bool mixes = config_.decode_steps == DecodeSteps::kMixed || sharing.mixes();
   return mixes ? sharing.chunk_tokens : 0;
 }
 
@@ -173,9 +174,11 @@ SequenceKey Scheduler::KeyOf(const SuspendedStep& step, TimeUs now_us) const {
   return suspended_us >= config_.max_suspended_us ? kFirstKey : KeyOf(step.prefills);
 }
 
-std::vector<Scheduler::SuspendedStep>::iterator Scheduler::FirstSuspended(TimeUs now_us) {
-  return std::ranges::min_element(suspended_, {},
-                                  [&](const SuspendedStep& step) { return KeyOf(step, now_us); });
+// The most urgent one; null: none is suspended.
+const Scheduler::SuspendedStep* Scheduler::FirstSuspended(TimeUs now_us) const {
+  const auto first = std::ranges::min_element(
+      suspended_, {}, [&](const SuspendedStep& step) { return KeyOf(step, now_us); });
+  return first == suspended_.end() ? nullptr : &*first;
 }
 
 // Whether it finds a slot and blocks while those of suspended steps are taken.
@@ -237,8 +240,9 @@ void Scheduler::Suspend(TimeUs now_us) {
   ++stats_.steps_preempted;
 }
 
-const StepPlan* Scheduler::ResumeStep(std::vector<SuspendedStep>::iterator step, TimeUs now_us) {
+const StepPlan* Scheduler::ResumeStep(const SuspendedStep* first, TimeUs now_us) {
   SKEIN_CHECK(step_prefills_.empty() && step_decodes_.empty());
+  const auto step = suspended_.begin() + (first - suspended_.data());
   free_plans_.push_back(std::move(plans_));
   plans_ = std::move(step->plans);
   plan_ = step->plan;

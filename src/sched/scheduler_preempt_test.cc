@@ -362,6 +362,32 @@ TEST(SchedulerPreempt, DecodeStepsByChoice) {
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "express_tokens");
 }
 
+// A suspended step goes on as it was planned, but what goes before it comes in chunks all the same.
+TEST(SchedulerPreempt, AMoreUrgentPromptIsMixedWhileAStepIsSuspended) {
+  Fixture f(KnowCosts);
+  f.Arrive(0, 150, 2);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  const int64_t suspended = f.scheduler->step_id();
+  f.slo_tpot_us = 61'000;
+  f.Arrive(1, 40, 1, 8);
+  f.slo_tpot_us.reset();
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.now_us += 50'000;
+  f.Complete();
+  f.Arrive(2, 100, 0);
+  for (const int32_t num_tokens : {49, 49, 2}) {
+    EXPECT_EQ(f.Plan(), (Ids{2, 1}));
+    EXPECT_EQ(std::get<MixedPlan>(*f.plan).prefills[0].tokens.size(), num_tokens);
+    f.now_us += 11'000 + 1000 * num_tokens;
+    f.Complete();
+  }
+  EXPECT_EQ(f.Finished(), Ids{2});
+  EXPECT_TRUE(f.scheduler->IsSuspended(suspended));
+  EXPECT_EQ(f.Plan(), Ids{0});
+  EXPECT_EQ(f.scheduler->step_id(), suspended);
+}
+
 // Prompts leave room for what will preempt them, so that it never waits for their blocks.
 TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
   const auto make = [](int32_t express_tokens) {
