@@ -237,7 +237,7 @@ class Scheduler {
   }
   std::optional<TimeUs> NextDecodeUs() const;
   const Sequence* NextPrompt() const;
-  int32_t MixedChunk(TimeUs now_us) const;
+  int32_t MixedTokens(TimeUs now_us) const;
   int32_t ExpressReserve() const;
   SequenceKey KeyOf(std::span<const StepRow> prefills) const;
   SequenceKey KeyOf(const SuspendedStep& step, TimeUs now_us) const;

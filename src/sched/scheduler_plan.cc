@@ -28,8 +28,8 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   Recalibrate();
   FollowMoments(now_us);
   if (config_.order == Order::kDfsWeight) OrderDepthFirst();
-  const int32_t mixed_chunk = MixedChunk(now_us);
-  if (mixed_chunk > 0 || !PlanDueDecodes(now_us)) {
+  const int32_t mixed_tokens = MixedTokens(now_us);
+  if (mixed_tokens > 0 || !PlanDueDecodes(now_us)) {
     const SuspendedStep* suspended = FirstSuspended(now_us);
     bound_.reset();
     if (suspended != nullptr) {
@@ -37,12 +37,12 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
       if (!MoreUrgentWaits(*bound_)) return ResumeStep(suspended, now_us);
     }
     ReclaimForDecodes();
-    if (config_.sharing != Sharing::kWhole) PlanDecodes(mixed_chunk > 0);
-    if (mixed_chunk > 0) tokens_left_ = std::min(tokens_left_, mixed_chunk);
+    if (config_.sharing != Sharing::kWhole) PlanDecodes(mixed_tokens > 0);
+    if (mixed_tokens > 0) tokens_left_ = std::min(tokens_left_, mixed_tokens);
     PlanPrefills(now_us);
     if (bound_ && step_prefills_.empty()) {  // what is more urgent cannot begin after all
       step_decodes_.clear();
-      if (mixed_chunk == 0 || !PlanDueDecodes(now_us)) {
+      if (mixed_tokens == 0 || !PlanDueDecodes(now_us)) {
         if (flock_) flock_->EndRound();
         return ResumeStep(suspended, now_us);
       }

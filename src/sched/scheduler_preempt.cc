@@ -118,9 +118,9 @@ const Sequence* Scheduler::NextPrompt() const {
   return before && CouldBegin(*head) ? head : next;
 }
 
-// So many tokens of a prompt should the next step compute beside the decodes that ask for a rate;
+// So many tokens of prompts should the next step compute beside the decodes that ask for a rate;
 // 0: those take steps of their own.
-int32_t Scheduler::MixedChunk(TimeUs now_us) const {
+int32_t Scheduler::MixedTokens(TimeUs now_us) const {
   if (!StopsSteps() || config_.decode_steps == DecodeSteps::kOwn || !cost_.known()) return 0;
   StepWork decodes;
   TimeUs rate_us = std::numeric_limits<TimeUs>::max(), due_us = rate_us;
@@ -142,9 +142,10 @@ int32_t Scheduler::MixedChunk(TimeUs now_us) const {
   const int32_t num_cached = NumCachedNow(*prompt);
   const int64_t num_tokens = std::max<int64_t>(1, std::ssize(prompt->tokens) - num_cached);
   const DecodeSharing sharing =
-      CompareDecodeSharing(cost_, num_tokens, num_cached, decodes, static_cast<double>(budget_us));
+      CompareDecodeSharing(cost_, num_tokens, num_cached, config_.max_num_batched_tokens, decodes,
+                           static_cast<double>(budget_us));
   const bool mixes = config_.decode_steps == DecodeSteps::kMixed || sharing.mixes();
-  return mixes ? sharing.chunk_tokens : 0;
+  return mixes ? sharing.step_tokens : 0;
 }
 
 // Blocks that a prompt leaves free for what will preempt it. Not where it preempts itself, nor

@@ -339,6 +339,32 @@ TEST(SchedulerPreempt, ChunksThatKeepTheRateOfDecodes) {
   EXPECT_EQ(f.Plan(), Ids{0});
 }
 
+// A step that has room beside the prompt at its head takes what waits behind that.
+TEST(SchedulerPreempt, ShortPromptsShareAMixedStep) {
+  Fixture f(KnowCosts);
+  f.slo_tpot_us = 200'000;
+  f.Arrive(0, 40, 1, 8);
+  f.slo_tpot_us.reset();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.now_us += 50'000;
+  f.Complete();
+  Ids all;
+  for (RequestId id = 1; id <= 16; ++id) {
+    f.Arrive(id, 8, 1);
+    all.push_back(id);
+  }
+  all.push_back(0);  // 129 tokens: 139 ms
+  EXPECT_EQ(f.Plan(), all);
+  f.now_us += 139'000;
+  f.Complete();
+  // As many as keep the rate: 10 + 1 + 188 ms.
+  all.clear();
+  for (RequestId id = 17; id <= 40; ++id) f.Arrive(id, 8, 1);
+  for (RequestId id = 17; id < 17 + 23; ++id) all.push_back(id);
+  all.push_back(0);
+  EXPECT_EQ(f.Plan(), all);
+}
+
 TEST(SchedulerPreempt, DecodeStepsByChoice) {
   for (const char* steps : {"own", "mixed", "by-cost"}) {
     Fixture f([&](EngineConfig* config) {
