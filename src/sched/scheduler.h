@@ -373,7 +373,8 @@ class Scheduler {
   const StepPlan* plan_ = nullptr;  // one of those
   // While one is suspended a step takes nothing that is less urgent than the most urgent of those.
   std::optional<SequenceKey> bound_;
-  std::vector<SuspendedStep> suspended_;  // at most max_suspended_steps
+  // At most max_suspended_steps; one more while decodes run alone or a step is being chosen.
+  std::vector<SuspendedStep> suspended_;
   std::vector<std::unique_ptr<Plans>> free_plans_;
   TimeUs decode_step_us_ = 0;  // what the last step of decodes alone took
   TimeUs decoded_us_ = 0;      // when it ended

@@ -81,10 +81,8 @@ std::optional<TimeUs> Scheduler::NextMoment() const {
 // is in time. Prefills get at least as much of the device as such steps.
 std::optional<TimeUs> Scheduler::NextDecodeUs() const {
   std::optional<TimeUs> due_us;
-  // A step of decodes alone goes on; and beside the suspended steps and the one in flight there
-  // must be room for the state of another.
-  const bool is_full = std::ssize(suspended_) >= config_.max_suspended_steps;
-  if (!StopsSteps() || (in_flight_ && (step_prefills_.empty() || is_full))) return due_us;
+  // A step of decodes alone goes on.
+  if (!StopsSteps() || (in_flight_ && step_prefills_.empty())) return due_us;
   for (const Sequence* sequence : running_) {
     if (sequence->state != SequenceState::kDecoding || !TakesOwnSteps(*sequence)) continue;
     if (in_flight_ && sequence->in_step) continue;  // its token comes with the step's end
@@ -307,9 +305,11 @@ void Scheduler::DropDeadSteps() {
   }
 }
 
-// Makes room for the state of a step that begins.
+// Makes room for the state of a step that begins; one of decodes alone is never suspended and has
+// its own, a small one.
 void Scheduler::BoundSuspended(TimeUs now_us) {
-  while (std::ssize(suspended_) > config_.max_suspended_steps) {
+  const int32_t most = config_.max_suspended_steps + (step_prefills_.empty() ? 1 : 0);
+  while (std::ssize(suspended_) > most) {
     DropSuspended(std::ranges::max_element(
         suspended_, {}, [&](const SuspendedStep& step) { return KeyOf(step, now_us); }));
   }

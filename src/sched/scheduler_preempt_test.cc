@@ -290,6 +290,33 @@ TEST(SchedulerPreempt, DecodesWithADeadlineTakeStepsBetweenTickets) {
   EXPECT_EQ(f.Plan(), Ids{0});  // with nothing else to do, at once
 }
 
+// Their steps are short and need little memory, so they never wait for a suspended one to end.
+TEST(SchedulerPreempt, DecodesTakeTheirStepsHoweverManyAreSuspended) {
+  Fixture f([](EngineConfig* config) { config->max_suspended_steps = 1; });
+  f.slo_tpot_us = 1000;
+  f.Arrive(0, 40, 2, 8);
+  f.slo_tpot_us.reset();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  const TimeUs due_us = f.now_us + 900;
+  f.Arrive(1, 150, 1);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.Arrive(2, 100, 0);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{2});
+  EXPECT_EQ(f.scheduler->NextMoment(), due_us);
+  f.now_us = due_us;
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{2});
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.Complete();
+  EXPECT_EQ(f.scheduler->Stats().steps_dropped, 0u);
+  EXPECT_EQ(f.scheduler->Stats().steps_resumed, 2u);
+}
+
 // However fast they are to come, prefills get half of the device.
 TEST(SchedulerPreempt, DecodesLeavePrefillsHalfOfTheDevice) {
   Fixture f;
