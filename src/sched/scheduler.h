@@ -242,8 +242,12 @@ class Scheduler {
   SequenceKey KeyOf(std::span<const StepRow> prefills) const;
   SequenceKey KeyOf(const SuspendedStep& step, TimeUs now_us) const;
   const SuspendedStep* FirstSuspended(TimeUs now_us) const;
+  bool KeepsRate(std::span<const StepRow> decodes) const;
+  bool MissesByWaiting(TimeUs now_us) const;
+  const SuspendedStep* SuspendedMixed() const;
   bool CouldBegin(const Sequence& sequence) const;
   bool MoreUrgentWaits(const SequenceKey& than) const;
+  bool MakesWay(TimeUs now_us) const;
   bool IsDead(std::span<const StepRow> prefills, std::span<const StepRow> decodes) const;
   void Suspend(TimeUs now_us);
   const StepPlan* ResumeStep(const SuspendedStep* first, TimeUs now_us);

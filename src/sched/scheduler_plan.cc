@@ -28,6 +28,7 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   Recalibrate();
   FollowMoments(now_us);
   if (config_.order == Order::kDfsWeight) OrderDepthFirst();
+  if (const SuspendedStep* mixed = SuspendedMixed()) return ResumeStep(mixed, now_us);
   const int32_t mixed_tokens = MixedTokens(now_us);
   if (mixed_tokens > 0 || !PlanDueDecodes(now_us)) {
     const SuspendedStep* suspended = FirstSuspended(now_us);

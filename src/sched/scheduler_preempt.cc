@@ -53,21 +53,20 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
     ++stats_.steps_dropped;
     return StepFate::kDropped;
   }
-  if (!StopsSteps() || step_prefills_.empty()) return StepFate::kGoesOn;
-  // A step cut to the rate of decodes that are in it ends in time for them.
-  const auto keeps_rate = [this](const StepRow& row) { return TakesOwnSteps(*row.sequence); };
-  if (std::ranges::any_of(step_decodes_, keeps_rate)) return StepFate::kGoesOn;
-  if (NextDecodeUs().value_or(now_us + 1) <= now_us) {
-    Suspend(now_us);
-    return StepFate::kSuspended;
-  }
-  if (was_suspended_us_ >= config_.max_suspended_us) return StepFate::kGoesOn;
-  const SequenceKey key = KeyOf(step_prefills_);
-  const SuspendedStep* other = FirstSuspended(now_us);
-  const bool other_first = other != nullptr && KeyOf(*other, now_us) < key;
-  if (!other_first && !MoreUrgentWaits(key)) return StepFate::kGoesOn;
+  if (!MakesWay(now_us)) return StepFate::kGoesOn;
   Suspend(now_us);
   return StepFate::kSuspended;
+}
+
+// Whether the step in flight is to stop for what goes before it.
+bool Scheduler::MakesWay(TimeUs now_us) const {
+  if (!StopsSteps() || step_prefills_.empty()) return false;
+  if (NextDecodeUs().value_or(now_us + 1) <= now_us) return true;
+  if (was_suspended_us_ >= config_.max_suspended_us) return false;
+  if (KeepsRate(step_decodes_)) return MissesByWaiting(now_us);
+  const SequenceKey key = KeyOf(step_prefills_);
+  const SuspendedStep* other = FirstSuspended(now_us);
+  return (other != nullptr && KeyOf(*other, now_us) < key) || MoreUrgentWaits(key);
 }
 
 std::optional<TimeUs> Scheduler::NextMoment() const {
@@ -81,11 +80,12 @@ std::optional<TimeUs> Scheduler::NextMoment() const {
 // is in time. Prefills get at least as much of the device as such steps.
 std::optional<TimeUs> Scheduler::NextDecodeUs() const {
   std::optional<TimeUs> due_us;
-  // A step of decodes alone goes on.
-  if (!StopsSteps() || (in_flight_ && step_prefills_.empty())) return due_us;
+  // Neither a step of decodes alone stops for another nor one that keeps their rate.
+  if (!StopsSteps()) return due_us;
+  if (in_flight_ && (step_prefills_.empty() || KeepsRate(step_decodes_))) return due_us;
   for (const Sequence* sequence : running_) {
     if (sequence->state != SequenceState::kDecoding || !TakesOwnSteps(*sequence)) continue;
-    if (in_flight_ && sequence->in_step) continue;  // its token comes with the step's end
+    if (sequence->in_step) continue;  // its token comes with the step's end
     const TimeUs interval_us = *sequence->request->request.slo_tpot_us;
     const TimeUs token_us = sequence->token_us + interval_us - interval_us / kIntervalMargin;
     due_us = std::min(due_us.value_or(token_us), token_us);
@@ -124,6 +124,7 @@ int32_t Scheduler::MixedTokens(TimeUs now_us) const {
   TimeUs rate_us = std::numeric_limits<TimeUs>::max(), due_us = rate_us;
   for (const Sequence* sequence : running_) {
     if (sequence->state != SequenceState::kDecoding || !TakesOwnSteps(*sequence)) continue;
+    if (sequence->in_step) continue;  // a suspended one
     decodes += WorkOf(1, sequence->num_computed);
     const TimeUs slo_us = *sequence->request->request.slo_tpot_us;
     rate_us = std::min(rate_us, slo_us);
@@ -144,6 +145,37 @@ int32_t Scheduler::MixedTokens(TimeUs now_us) const {
                            static_cast<double>(budget_us));
   const bool mixes = config_.decode_steps == DecodeSteps::kMixed || sharing.mixes();
   return mixes ? sharing.step_tokens : 0;
+}
+
+// Whether the rows are of a step cut to the rate of decodes that are in it: it ends in time for
+// them.
+bool Scheduler::KeepsRate(std::span<const StepRow> decodes) const {
+  return std::ranges::any_of(decodes,
+                             [this](const StepRow& row) { return TakesOwnSteps(*row.sequence); });
+}
+
+// Whether a prompt that goes before those of the step in flight would meet its deadline if it began
+// now, and not at the step's end.
+bool Scheduler::MissesByWaiting(TimeUs now_us) const {
+  if (!OrdersByDeadline() || !cost_.known()) return false;
+  const Sequence* prompt = NextPrompt();
+  if (prompt == nullptr || !(prompt->key() < KeyOf(step_prefills_))) return false;
+  const int32_t num_cached = NumCachedNow(*prompt);
+  const StepWork work = WorkOf(std::ssize(prompt->tokens) - num_cached, num_cached);
+  const auto left_us = static_cast<double>(prompt->request->deadline_us - now_us);
+  const double slack_us = left_us - cost_.PredictUs(work, StepKind::kPrefill);
+  const double step_us =
+      cost_.PredictUs(step_work_, StepKind::kMixed) - static_cast<double>(StepTimeUs(now_us));
+  return slack_us > 0 && slack_us < step_us;
+}
+
+// A suspended step that keeps the rate of decodes and has made way for another; null: none. It
+// makes way for one at a time, since its decodes wait with it.
+const Scheduler::SuspendedStep* Scheduler::SuspendedMixed() const {
+  const auto found = std::ranges::find_if(suspended_, [this](const SuspendedStep& step) {
+    return step.id != step_id_ && KeepsRate(step.decodes);
+  });
+  return found == suspended_.end() ? nullptr : &*found;
 }
 
 // Blocks that a prompt leaves free for what will preempt it. Not where it preempts itself, nor

@@ -29,6 +29,7 @@ struct Fixture {
     request.prompt.assign(prompt_len, static_cast<TokenId>(id + 1));
     request.generate().max_tokens = max_tokens;
     request.priority = priority;
+    request.slo_ttft_us = slo_ttft_us;
     request.slo_tpot_us = slo_tpot_us;
     scheduler->Arrive(id, std::move(request), ++now_us);
   }
@@ -74,7 +75,7 @@ struct Fixture {
   }
 
   TimeUs now_us = 0;
-  std::optional<TimeUs> slo_tpot_us;  // of what arrives
+  std::optional<TimeUs> slo_ttft_us, slo_tpot_us;  // of what arrives
   size_t num_draws = 0;
   const StepPlan* plan = nullptr;
   std::optional<Scheduler> scheduler;
@@ -364,6 +365,43 @@ TEST(SchedulerPreempt, ChunksThatKeepTheRateOfDecodes) {
     f.Complete();
   }
   EXPECT_EQ(f.Plan(), Ids{0});
+}
+
+// A prompt that can wait for the end of such a step does; what cannot goes first, once.
+TEST(SchedulerPreempt, AMixedStepMakesWayForWhatCannotWait) {
+  for (const TimeUs slo_us : {100'000, 40'000}) {
+    Fixture f([](EngineConfig* config) {
+      KnowCosts(config);
+      config->order = "s-edf";
+    });
+    f.slo_tpot_us = 61'000;
+    f.Arrive(0, 40, 0, 8);
+    f.slo_tpot_us.reset();
+    EXPECT_EQ(f.Plan(), Ids{0});
+    f.now_us += 50'000;
+    f.Complete();
+    f.Arrive(1, 150, 0);
+    EXPECT_EQ(f.Plan(), (Ids{1, 0}));  // 49 tokens of it: 60 ms
+    const int64_t mixed = f.scheduler->step_id();
+    f.now_us += 10'000;
+    f.slo_ttft_us = slo_us;
+    f.Arrive(2, 10, 0);  // 20 ms, and the step goes on for 50
+    if (slo_us == 100'000) {
+      EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+      continue;
+    }
+    EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+    EXPECT_EQ(f.Plan(), Ids{2});
+    f.slo_ttft_us = 200'000;
+    f.Arrive(3, 10, 0);
+    f.now_us += 20'000;
+    f.Complete();
+    EXPECT_EQ(f.Plan(), (Ids{1, 0}));  // before 3
+    EXPECT_EQ(f.scheduler->step_id(), mixed);
+    f.now_us += 50'000;
+    f.Complete();
+    EXPECT_EQ(f.Plan().front(), 3u);
+  }
 }
 
 // A step that has room beside the prompt at its head takes what waits behind that.
