@@ -32,6 +32,8 @@ constexpr SequenceKey kLastKey = {
     {std::numeric_limits<int32_t>::max(), std::numeric_limits<int64_t>::max()},
     std::numeric_limits<uint64_t>::max(),
     0};
+// By deadline: of those without slack none goes before it.
+constexpr SequenceKey kFirstLateKey = {{0, SlackOrder::kFirstLateRank}, 0, 0};
 
 }  // namespace
 
@@ -66,7 +68,10 @@ bool Scheduler::MakesWay(TimeUs now_us) const {
   if (KeepsRate(step_decodes_)) return MissesByWaiting(now_us);
   const SequenceKey key = KeyOf(step_prefills_);
   const SuspendedStep* other = FirstSuspended(now_us);
-  return (other != nullptr && KeyOf(*other, now_us) < key) || MoreUrgentWaits(key);
+  if (other != nullptr && KeyOf(*other, now_us) < key) return true;
+  // Of those without slack the latest goes first, but stops nothing: each new one would stop the
+  // one before it, and all of them come too late.
+  return MoreUrgentWaits(OrdersByDeadline() ? std::min(key, kFirstLateKey) : key);
 }
 
 std::optional<TimeUs> Scheduler::NextMoment() const {

@@ -479,6 +479,27 @@ TEST(SchedulerPreempt, AMoreUrgentPromptIsMixedWhileAStepIsSuspended) {
   EXPECT_EQ(f.scheduler->step_id(), suspended);
 }
 
+// By the formula the latest of those without slack goes first, but it stops none that runs.
+TEST(SchedulerPreempt, LateRequestsDoNotStopOneAnother) {
+  Fixture f([](EngineConfig* config) {
+    KnowCosts(config);
+    config->order = "s-edf";
+  });
+  f.slo_ttft_us = 50'000;
+  f.Arrive(0, 150, 0);  // 160 ms
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.slo_ttft_us = 60'000;
+  f.Arrive(1, 100, 0);  // 110 ms
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.slo_ttft_us = 50'000;
+  f.Arrive(2, 10, 0);  // 20 ms
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), (Ids{2, 1}));
+  f.now_us += 120'000;
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{0});
+}
+
 // Prompts leave room for what will preempt them, so that it never waits for their blocks.
 TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
   const auto make = [](int32_t express_tokens) {
