@@ -164,6 +164,10 @@ class Scheduler {
     TimeUs ran_us = 0;              // in all
     TimeUs was_suspended_us = 0;    // in all, before the last time
     TimeUs suspended_since_us = 0;  // the last time
+
+    TimeUs SuspendedUs(TimeUs now_us) const {
+      return was_suspended_us + now_us - suspended_since_us;
+    }
   };
 
   // Planning (scheduler_plan.cc).
@@ -255,6 +259,7 @@ class Scheduler {
   void DropSuspended(std::vector<SuspendedStep>::iterator step);
   void DropDeadSteps();
   void BoundSuspended(TimeUs now_us);
+  TimeUs SuspendedBefore(std::span<const StepRow> prefills) const;
   void MarkTrunks(std::span<const StepRow> current);
   bool InAnyStep(const RequestRecord& request) const;
   TimeUs StepTimeUs(TimeUs now_us) const { return ran_us_ + now_us - resumed_us_; }

@@ -14,7 +14,6 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   planned_us_ = now_us;
   resumed_us_ = now_us;
   ran_us_ = 0;
-  was_suspended_us_ = 0;
   step_prefills_.clear();
   step_decodes_.clear();
   preempted_in_round_ = false;
@@ -60,6 +59,7 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
     return nullptr;
   }
   BoundSuspended(now_us);
+  was_suspended_us_ = SuspendedBefore(step_prefills_);
   plan_ = BuildPlan();
   in_flight_ = true;
   if (cost_.known()) step_work_ = WorkOf(*plan_);

@@ -35,6 +35,18 @@ constexpr SequenceKey kLastKey = {
 // By deadline: of those without slack none goes before it.
 constexpr SequenceKey kFirstLateKey = {{0, SlackOrder::kFirstLateRank}, 0, 0};
 
+// Calls fn(sequence) for those that wait for one of the rows.
+template <typename Rows, typename Fn>
+void ForEachSequence(const Rows& rows, const Fn& fn) {
+  for (const auto& row : rows) {
+    if (row.trunk == nullptr) {
+      fn(row.sequence);
+    } else {
+      for (Sequence* member : row.trunk->members) fn(member);
+    }
+  }
+}
+
 }  // namespace
 
 bool Scheduler::IsSuspended(int64_t step_id) const {
@@ -192,22 +204,14 @@ int32_t Scheduler::ExpressReserve() const {
 // The most urgent of the rows that have not ended: the step is as urgent as that.
 SequenceKey Scheduler::KeyOf(std::span<const StepRow> prefills) const {
   SequenceKey key = kLastKey;
-  const auto take = [&key](const Sequence* sequence) {
+  ForEachSequence(prefills, [&key](const Sequence* sequence) {
     if (!HasEnded(sequence->state)) key = std::min(key, sequence->key());
-  };
-  for (const StepRow& row : prefills) {
-    if (row.trunk == nullptr) {
-      take(row.sequence);
-    } else {
-      for (const Sequence* member : row.trunk->members) take(member);
-    }
-  }
+  });
   return key;
 }
 
 SequenceKey Scheduler::KeyOf(const SuspendedStep& step, TimeUs now_us) const {
-  const TimeUs suspended_us = step.was_suspended_us + now_us - step.suspended_since_us;
-  return suspended_us >= config_.max_suspended_us ? kFirstKey : KeyOf(step.prefills);
+  return step.SuspendedUs(now_us) >= config_.max_suspended_us ? kFirstKey : KeyOf(step.prefills);
 }
 
 // The most urgent one; null: none is suspended.
@@ -287,7 +291,7 @@ const StepPlan* Scheduler::ResumeStep(const SuspendedStep* first, TimeUs now_us)
   step_decodes_.swap(step->decodes);
   step_work_ = step->work;
   ran_us_ = step->ran_us;
-  was_suspended_us_ = step->was_suspended_us + now_us - step->suspended_since_us;
+  was_suspended_us_ = step->SuspendedUs(now_us);
   suspended_.erase(step);
   MarkTrunks(step_prefills_);
   HoldRanks();
@@ -347,9 +351,23 @@ void Scheduler::DropDeadSteps() {
 void Scheduler::BoundSuspended(TimeUs now_us) {
   const int32_t most = config_.max_suspended_steps + (step_prefills_.empty() ? 1 : 0);
   while (std::ssize(suspended_) > most) {
-    DropSuspended(std::ranges::max_element(
-        suspended_, {}, [&](const SuspendedStep& step) { return KeyOf(step, now_us); }));
+    const auto last = std::ranges::max_element(
+        suspended_, {}, [&](const SuspendedStep& step) { return KeyOf(step, now_us); });
+    const TimeUs suspended_us = last->SuspendedUs(now_us);
+    ForEachSequence(last->prefills, [suspended_us](Sequence* sequence) {
+      sequence->request->suspended_us = suspended_us;
+    });
+    DropSuspended(last);
   }
+}
+
+// What the step that begins inherits of its bound from those that were dropped.
+TimeUs Scheduler::SuspendedBefore(std::span<const StepRow> prefills) const {
+  TimeUs suspended_us = 0;
+  ForEachSequence(prefills, [&suspended_us](const Sequence* sequence) {
+    suspended_us = std::max(suspended_us, sequence->request->suspended_us);
+  });
+  return suspended_us;
 }
 
 // Which trunks suspended steps and the rows `current` depend on.

@@ -242,6 +242,35 @@ TEST(SchedulerPreempt, NoStepIsSuspendedForEver) {
   EXPECT_EQ(f.Plan(), Ids{2});
 }
 
+// Nor for ever suspended, dropped and computed again.
+TEST(SchedulerPreempt, WhatIsDroppedKeepsTheTimeItWasSuspended) {
+  Fixture f([](EngineConfig* config) {
+    config->max_suspended_steps = 1;
+    config->max_suspended_ms = 5;
+  });
+  f.Arrive(0, 100, 2);
+  RequestId next = 1;
+  for (int wave = 0; wave < 3; ++wave, next += 2) {
+    EXPECT_EQ(f.Plan(), Ids{0});
+    f.Arrive(next, 40, 1);
+    EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+    EXPECT_EQ(f.Plan(), Ids{next});
+    f.now_us += 2000;
+    f.Arrive(next + 1, 40, 0);
+    EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+    EXPECT_EQ(f.Plan(), Ids{next + 1});
+    f.Complete();
+    EXPECT_EQ(f.Plan(), Ids{next});
+    f.Complete();
+  }
+  EXPECT_EQ(f.scheduler->Stats().steps_dropped, 3u);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Arrive(next, 40, 1);
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.Complete();
+  EXPECT_EQ(f.Finished().back(), 0u);
+}
+
 // Requests that decode take a token in each new step; their prompts stop like others.
 TEST(SchedulerPreempt, DecodesJoinNewSteps) {
   Fixture f;
