@@ -109,7 +109,8 @@ class Scheduler {
   std::span<SampleOutput> TakeOutputs();
 
   // When, with no further event, a round is next worth running: a slack turns negative, a bounded
-  // wait ends, a decode's next token will be due for which a prefill stops.
+  // wait ends, a step has been suspended for as long as it may, a decode's next token will be due
+  // for which a prefill stops.
   std::optional<TimeUs> NextMoment() const;
 
   bool empty() const { return requests_.empty(); }
@@ -240,6 +241,10 @@ class Scheduler {
     return StopsSteps() && sequence.request->request.slo_tpot_us.has_value();
   }
   std::optional<TimeUs> NextDecodeUs() const;
+  std::optional<TimeUs> NextBoundUs() const;
+  // Whether the step in flight has made way for others for so long that only decodes with a rate
+  // stop it.
+  bool StopsNoMore() const { return was_suspended_us_ >= config_.max_suspended_us; }
   const Sequence* NextPrompt() const;
   int32_t MixedTokens(TimeUs now_us) const;
   int32_t ExpressReserve() const;

@@ -76,7 +76,7 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
 bool Scheduler::MakesWay(TimeUs now_us) const {
   if (!StopsSteps() || step_prefills_.empty()) return false;
   if (NextDecodeUs().value_or(now_us + 1) <= now_us) return true;
-  if (was_suspended_us_ >= config_.max_suspended_us) return false;
+  if (StopsNoMore()) return false;
   if (KeepsRate(step_decodes_)) return MissesByWaiting(now_us);
   const SequenceKey key = KeyOf(step_prefills_);
   const SuspendedStep* other = FirstSuspended(now_us);
@@ -87,10 +87,25 @@ bool Scheduler::MakesWay(TimeUs now_us) const {
 }
 
 std::optional<TimeUs> Scheduler::NextMoment() const {
-  const std::optional<TimeUs> slack_us = slack_.NextMoment();
-  const std::optional<TimeUs> decode_us = NextDecodeUs();
-  if (!slack_us || !decode_us) return slack_us ? slack_us : decode_us;
-  return std::min(*slack_us, *decode_us);
+  std::optional<TimeUs> next_us;
+  for (const auto& moment_us : {slack_.NextMoment(), NextDecodeUs(), NextBoundUs()}) {
+    if (moment_us) next_us = std::min(next_us.value_or(*moment_us), *moment_us);
+  }
+  return next_us;
+}
+
+// When the first suspended step will have been so for as long as it may: where the step in flight
+// makes way for it then (MakesWay), or it would be looked at again and again.
+std::optional<TimeUs> Scheduler::NextBoundUs() const {
+  std::optional<TimeUs> bound_us;
+  if (!in_flight_ || !StopsSteps() || step_prefills_.empty()) return bound_us;
+  if (StopsNoMore() || KeepsRate(step_decodes_)) return bound_us;
+  for (const SuspendedStep& step : suspended_) {
+    const TimeUs end_us =
+        step.suspended_since_us + config_.max_suspended_us - step.was_suspended_us;
+    bound_us = std::min(bound_us.value_or(end_us), end_us);
+  }
+  return bound_us;
 }
 
 // When decodes that take steps of their own should take the next: early enough that the step's end

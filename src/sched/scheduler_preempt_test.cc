@@ -5,83 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "sched/scheduler.h"
+#include "sched/testing_preempt.h"
 
 namespace skein {
 namespace {
 
-struct Fixture {
-  explicit Fixture(const std::function<void(EngineConfig*)>& change = {}) {
-    EngineConfig config;
-    config.preset = "paged-fcfs";
-    config.sharing = "preempt-op";
-    config.vocab_size = 100;
-    config.max_model_len = 400;
-    config.num_kv_blocks = 40;
-    config.max_num_seqs = 4;
-    config.max_num_batched_tokens = 200;
-    if (change) change(&config);
-    scheduler.emplace(MakeSchedulerConfig(config).value());
-  }
-
-  void Arrive(RequestId id, int32_t prompt_len, int32_t priority, int32_t max_tokens = 1) {
-    Request request;
-    request.prompt.assign(prompt_len, static_cast<TokenId>(id + 1));
-    request.generate().max_tokens = max_tokens;
-    request.priority = priority;
-    request.slo_ttft_us = slo_ttft_us;
-    request.slo_tpot_us = slo_tpot_us;
-    scheduler->Arrive(id, std::move(request), ++now_us);
-  }
-  // The requests in the next step; empty: nothing to do.
-  std::vector<RequestId> Plan() {
-    plan = scheduler->Plan(++now_us);
-    scheduler->CheckIntegrity();
-    std::vector<RequestId> ids;
-    num_draws = 0;
-    const auto add = [&](const std::vector<PlanRow>& rows) {
-      for (const PlanRow& row : rows) {
-        ids.push_back(RequestOf(row.sequence));
-        num_draws += row.draws.size();
-      }
-    };
-    if (plan == nullptr) return ids;
-    if (const auto* oneshot = std::get_if<OneShotPlan>(plan)) add(oneshot->rows);
-    if (const auto* decode = std::get_if<DecodePlan>(plan)) add(decode->rows);
-    if (const auto* mixed = std::get_if<MixedPlan>(plan)) {
-      add(mixed->prefills);
-      add(mixed->decodes);
-    }
-    return ids;
-  }
-  StepFate Reconsider() {
-    const StepFate fate = scheduler->Reconsider(++now_us);
-    scheduler->CheckIntegrity();
-    return fate;
-  }
-  void Complete() {
-    StepResults results;
-    results.draws.resize(num_draws);
-    for (DrawResult& result : results.draws) result.token.token = 1;
-    scheduler->Complete(&results, ++now_us);
-    scheduler->CheckIntegrity();
-  }
-  std::vector<RequestId> Finished() {
-    std::vector<RequestId> ids;
-    for (const SampleOutput& output : scheduler->TakeOutputs()) {
-      if (output.finish) ids.push_back(output.request);
-    }
-    return ids;
-  }
-
-  TimeUs now_us = 0;
-  std::optional<TimeUs> slo_ttft_us, slo_tpot_us;  // of what arrives
-  size_t num_draws = 0;
-  const StepPlan* plan = nullptr;
-  std::optional<Scheduler> scheduler;
-};
-
-using Ids = std::vector<RequestId>;
+using testing::Ids;
+using testing::KnowCosts;
+using Fixture = testing::PreemptFixture;
 
 TEST(SchedulerPreempt, TheUrgentRunsFirstAndTheStepGoesOn) {
   Fixture f;
@@ -242,6 +173,31 @@ TEST(SchedulerPreempt, NoStepIsSuspendedForEver) {
   EXPECT_EQ(f.Plan(), Ids{2});
 }
 
+// The running step stops when the bound of a suspended one ends, and then, being at its own bound's
+// end, goes on without a look at others.
+TEST(SchedulerPreempt, TheEndOfABoundIsAMoment) {
+  Fixture f([](EngineConfig* config) { config->max_suspended_ms = 5; });
+  f.Arrive(0, 100, 1);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);
+  f.Arrive(1, 150, 0);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  const TimeUs end_us = f.now_us + 5000;
+  EXPECT_EQ(f.Plan(), Ids{1});
+  EXPECT_EQ(f.scheduler->NextMoment(), end_us);
+  f.now_us = end_us - 2;
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  EXPECT_EQ(f.scheduler->NextMoment(), end_us);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);
+  f.now_us += 10'000;  // beyond the other's bound
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{1});
+}
+
 // Nor for ever suspended, dropped and computed again.
 TEST(SchedulerPreempt, WhatIsDroppedKeepsTheTimeItWasSuspended) {
   Fixture f([](EngineConfig* config) {
@@ -286,226 +242,6 @@ TEST(SchedulerPreempt, DecodesJoinNewSteps) {
   EXPECT_EQ(f.Plan(), (Ids{1, 0}));
   f.Complete();
   EXPECT_EQ(f.Plan(), (Ids{0, 1}));
-}
-
-// One that asks for a rate does not join prefills: these stop for it when its token is due.
-TEST(SchedulerPreempt, DecodesWithADeadlineTakeStepsBetweenTickets) {
-  Fixture f;
-  f.slo_tpot_us = 1000;
-  f.Arrive(0, 40, 1, 8);
-  f.slo_tpot_us.reset();
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.Complete();
-  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 900);  // a tenth of the interval early
-  const TimeUs first_us = f.now_us;
-  f.Arrive(1, 150, 1);
-  EXPECT_EQ(f.Plan(), Ids{1});
-  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-  f.now_us = first_us + 900;
-  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.now_us += 400;
-  f.Complete();  // it took 401 us
-  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 900 - 401);
-  EXPECT_EQ(f.Plan(), Ids{1});
-  f.now_us += 500;
-  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.Complete();
-  f.Arrive(2, 30, 0);
-  EXPECT_EQ(f.Plan(), Ids{2});  // the urgent in between
-  f.Complete();
-  EXPECT_EQ(f.Plan(), Ids{1});
-  f.Complete();
-  EXPECT_EQ(f.Plan(), Ids{0});  // with nothing else to do, at once
-}
-
-// Their steps are short and need little memory, so they never wait for a suspended one to end.
-TEST(SchedulerPreempt, DecodesTakeTheirStepsHoweverManyAreSuspended) {
-  Fixture f([](EngineConfig* config) { config->max_suspended_steps = 1; });
-  f.slo_tpot_us = 1000;
-  f.Arrive(0, 40, 2, 8);
-  f.slo_tpot_us.reset();
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.Complete();
-  const TimeUs due_us = f.now_us + 900;
-  f.Arrive(1, 150, 1);
-  EXPECT_EQ(f.Plan(), Ids{1});
-  f.Arrive(2, 100, 0);
-  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-  EXPECT_EQ(f.Plan(), Ids{2});
-  EXPECT_EQ(f.scheduler->NextMoment(), due_us);
-  f.now_us = due_us;
-  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.Complete();
-  EXPECT_EQ(f.Plan(), Ids{2});
-  f.Complete();
-  EXPECT_EQ(f.Plan(), Ids{1});
-  f.Complete();
-  EXPECT_EQ(f.scheduler->Stats().steps_dropped, 0u);
-  EXPECT_EQ(f.scheduler->Stats().steps_resumed, 2u);
-}
-
-// However fast they are to come, prefills get half of the device.
-TEST(SchedulerPreempt, DecodesLeavePrefillsHalfOfTheDevice) {
-  Fixture f;
-  f.slo_tpot_us = 1;
-  f.Arrive(0, 40, 1, 8);
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.Complete();
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.now_us += 500;
-  f.Complete();
-  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 501);
-  f.Arrive(1, 150, 1);
-  EXPECT_EQ(f.Plan(), Ids{1});
-  f.now_us += 490;
-  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-  f.now_us += 10;
-  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-}
-
-// A millisecond for a token, ten for a step.
-void KnowCosts(EngineConfig* config) {
-  config->cost = {.step_us = 10'000, .token_us = 1000, .pair_us = 0, .row_us = 0};
-}
-
-// Where that is cheaper, the prompt comes in chunks that keep the rate, with the decodes in them.
-TEST(SchedulerPreempt, ChunksThatKeepTheRateOfDecodes) {
-  Fixture f(KnowCosts);
-  f.slo_tpot_us = 61'000;
-  f.Arrive(0, 40, 1, 8);
-  f.slo_tpot_us.reset();
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.now_us += 50'000;
-  f.Complete();
-  f.Arrive(1, 150, 1);
-  int num_urgent = 2;
-  for (const int32_t num_tokens : {49, 49, 49, 3}) {
-    EXPECT_EQ(f.Plan(), (Ids{1, 0}));
-    EXPECT_EQ(std::get<MixedPlan>(*f.plan).prefills[0].tokens.size(), num_tokens);
-    EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);  // its token comes with the step
-    const auto urgent = static_cast<RequestId>(num_urgent++);
-    f.Arrive(urgent, 10, 0);
-    EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-    f.scheduler->Cancel(urgent, f.now_us);
-    f.now_us += 11'000 + 1000 * num_tokens;
-    f.Complete();
-  }
-  EXPECT_EQ(f.Plan(), Ids{0});
-}
-
-// A prompt that can wait for the end of such a step does; what cannot goes first, once.
-TEST(SchedulerPreempt, AMixedStepMakesWayForWhatCannotWait) {
-  for (const TimeUs slo_us : {100'000, 40'000}) {
-    Fixture f([](EngineConfig* config) {
-      KnowCosts(config);
-      config->order = "s-edf";
-    });
-    f.slo_tpot_us = 61'000;
-    f.Arrive(0, 40, 0, 8);
-    f.slo_tpot_us.reset();
-    EXPECT_EQ(f.Plan(), Ids{0});
-    f.now_us += 50'000;
-    f.Complete();
-    f.Arrive(1, 150, 0);
-    EXPECT_EQ(f.Plan(), (Ids{1, 0}));  // 49 tokens of it: 60 ms
-    const int64_t mixed = f.scheduler->step_id();
-    f.now_us += 10'000;
-    f.slo_ttft_us = slo_us;
-    f.Arrive(2, 10, 0);  // 20 ms, and the step goes on for 50
-    if (slo_us == 100'000) {
-      EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-      continue;
-    }
-    EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-    EXPECT_EQ(f.Plan(), Ids{2});
-    f.slo_ttft_us = 200'000;
-    f.Arrive(3, 10, 0);
-    f.now_us += 20'000;
-    f.Complete();
-    EXPECT_EQ(f.Plan(), (Ids{1, 0}));  // before 3
-    EXPECT_EQ(f.scheduler->step_id(), mixed);
-    f.now_us += 50'000;
-    f.Complete();
-    EXPECT_EQ(f.Plan().front(), 3u);
-  }
-}
-
-// A step that has room beside the prompt at its head takes what waits behind that.
-TEST(SchedulerPreempt, ShortPromptsShareAMixedStep) {
-  Fixture f(KnowCosts);
-  f.slo_tpot_us = 200'000;
-  f.Arrive(0, 40, 1, 8);
-  f.slo_tpot_us.reset();
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.now_us += 50'000;
-  f.Complete();
-  Ids all;
-  for (RequestId id = 1; id <= 16; ++id) {
-    f.Arrive(id, 8, 1);
-    all.push_back(id);
-  }
-  all.push_back(0);  // 129 tokens: 139 ms
-  EXPECT_EQ(f.Plan(), all);
-  f.now_us += 139'000;
-  f.Complete();
-  // As many as keep the rate: 10 + 1 + 188 ms.
-  all.clear();
-  for (RequestId id = 17; id <= 40; ++id) f.Arrive(id, 8, 1);
-  for (RequestId id = 17; id < 17 + 23; ++id) all.push_back(id);
-  all.push_back(0);
-  EXPECT_EQ(f.Plan(), all);
-}
-
-TEST(SchedulerPreempt, DecodeStepsByChoice) {
-  for (const char* steps : {"own", "mixed", "by-cost"}) {
-    Fixture f([&](EngineConfig* config) {
-      KnowCosts(config);
-      config->decode_steps = steps;
-    });
-    f.slo_tpot_us = 61'000;
-    f.Arrive(0, 40, 1, 8);
-    f.slo_tpot_us.reset();
-    f.Plan();
-    f.now_us += 50'000;
-    f.Complete();
-    f.Arrive(1, 150, 1);
-    EXPECT_EQ(f.Plan(), steps == std::string_view("own") ? Ids{1} : (Ids{1, 0})) << steps;
-  }
-  EngineConfig config = {.vocab_size = 100, .max_model_len = 400, .num_kv_blocks = 40};
-  config.decode_steps = "some";
-  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "decode_steps");
-  config.decode_steps = "";
-  config.express_tokens = -1;
-  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "express_tokens");
-}
-
-// A suspended step goes on as it was planned, but what goes before it comes in chunks all the same.
-TEST(SchedulerPreempt, AMoreUrgentPromptIsMixedWhileAStepIsSuspended) {
-  Fixture f(KnowCosts);
-  f.Arrive(0, 150, 2);
-  EXPECT_EQ(f.Plan(), Ids{0});
-  const int64_t suspended = f.scheduler->step_id();
-  f.slo_tpot_us = 61'000;
-  f.Arrive(1, 40, 1, 8);
-  f.slo_tpot_us.reset();
-  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-  EXPECT_EQ(f.Plan(), Ids{1});
-  f.now_us += 50'000;
-  f.Complete();
-  f.Arrive(2, 100, 0);
-  for (const int32_t num_tokens : {49, 49, 2}) {
-    EXPECT_EQ(f.Plan(), (Ids{2, 1}));
-    EXPECT_EQ(std::get<MixedPlan>(*f.plan).prefills[0].tokens.size(), num_tokens);
-    f.now_us += 11'000 + 1000 * num_tokens;
-    f.Complete();
-  }
-  EXPECT_EQ(f.Finished(), Ids{2});
-  EXPECT_TRUE(f.scheduler->IsSuspended(suspended));
-  EXPECT_EQ(f.Plan(), Ids{0});
-  EXPECT_EQ(f.scheduler->step_id(), suspended);
 }
 
 // By the formula the latest of those without slack goes first, but it stops none that runs.
