@@ -300,7 +300,8 @@ class Scheduler {
   void Recalibrate();
   void FollowMoments(TimeUs now_us);
   void HoldRanks();
-  void ReleaseRanks(std::span<const StepRow> prefills, TimeUs ran_us, TimeUs now_us);
+  void ReleaseRanks(std::span<const StepRow> prefills, std::optional<TimeUs> left_us,
+                    TimeUs now_us);
   void OrderDepthFirst();
   void Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us);
   void Relocate(Sequence* sequence, TimeUs now_us);

@@ -12,7 +12,9 @@
 // where the step began.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -289,7 +291,8 @@ void Scheduler::Suspend(TimeUs now_us) {
     plans_ = std::move(free_plans_.back());
     free_plans_.pop_back();
   }
-  ReleaseRanks(step.prefills, step.ran_us, now_us);
+  const TimeUs left_us = std::llround(cost_.PredictUs(step.work)) - step.ran_us;
+  ReleaseRanks(step.prefills, std::max<TimeUs>(0, left_us), now_us);
   MarkTrunks({});
   Sweep();
   ++stats_.steps_preempted;
@@ -329,7 +332,7 @@ void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const Step
     }
   }
   MarkTrunks(step_prefills_);
-  ReleaseRanks(prefills, 0, planned_us_);
+  ReleaseRanks(prefills, std::nullopt, planned_us_);
   for (const auto rows : {prefills, decodes}) {
     for (const StepRow& row : rows) {
       if (row.trunk != nullptr) continue;
