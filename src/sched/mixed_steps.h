@@ -24,8 +24,8 @@ struct DecodeSharing {
   double mixed_us = 0;
   double inserted_us = 0;
 
-  // Where they are about as dear, mixed: such a step leaves nothing suspended, which would hold
-  // memory and might be computed again.
+  // Where they are about as dear, mixed: such a step is hardly ever suspended, which holds memory
+  // and may end in computing it again.
   bool mixes() const { return chunk_tokens > 0 && mixed_us <= 1.05 * inserted_us; }
 };
 
