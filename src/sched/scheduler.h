@@ -252,7 +252,7 @@ class Scheduler {
   SequenceKey KeyOf(const SuspendedStep& step, TimeUs now_us) const;
   const SuspendedStep* FirstSuspended(TimeUs now_us) const;
   bool KeepsRate(std::span<const StepRow> decodes) const;
-  bool MissesByWaiting(TimeUs now_us) const;
+  bool GoesBeforeMixed(TimeUs now_us) const;
   const SuspendedStep* SuspendedMixed() const;
   bool CouldBegin(const Sequence& sequence) const;
   bool MoreUrgentWaits(const SequenceKey& than) const;

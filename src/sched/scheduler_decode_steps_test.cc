@@ -116,30 +116,39 @@ TEST(SchedulerDecodeSteps, ChunksThatKeepTheRateOfDecodes) {
   EXPECT_EQ(f.Plan(), Ids{0});
 }
 
-// A prompt that can wait for the end of such a step does; what cannot goes first, once.
+// A prompt that can wait for the end of such a step does. What cannot goes first, once, where the
+// decodes had their tokens so fast that they can wait.
 TEST(SchedulerDecodeSteps, AMixedStepMakesWayForWhatCannotWait) {
-  for (const TimeUs slo_us : {100'000, 40'000}) {
+  struct Case {
+    TimeUs slo_us;
+    int num_fast;  // tokens before
+    StepFate fate;
+  };
+  for (const Case& c : {Case{100'000, 4, StepFate::kGoesOn}, Case{40'000, 0, StepFate::kGoesOn},
+                        Case{40'000, 4, StepFate::kSuspended}}) {
     Fixture f([](EngineConfig* config) {
       KnowCosts(config);
       config->order = "s-edf";
     });
     f.slo_tpot_us = 61'000;
-    f.Arrive(0, 40, 0, 8);
+    f.Arrive(0, 40, 0, 12);
     f.slo_tpot_us.reset();
     EXPECT_EQ(f.Plan(), Ids{0});
     f.now_us += 50'000;
     f.Complete();
+    for (int i = 0; i < c.num_fast; ++i) {
+      EXPECT_EQ(f.Plan(), Ids{0});
+      f.now_us += 11'000;
+      f.Complete();
+    }
     f.Arrive(1, 150, 0);
     EXPECT_EQ(f.Plan(), (Ids{1, 0}));  // 49 tokens of it: 60 ms
     const int64_t mixed = f.scheduler->step_id();
     f.now_us += 10'000;
-    f.slo_ttft_us = slo_us;
+    f.slo_ttft_us = c.slo_us;
     f.Arrive(2, 10, 0);  // 20 ms, and the step goes on for 50
-    if (slo_us == 100'000) {
-      EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-      continue;
-    }
-    EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+    EXPECT_EQ(f.Reconsider(), c.fate);
+    if (c.fate == StepFate::kGoesOn) continue;
     EXPECT_EQ(f.Plan(), Ids{2});
     f.slo_ttft_us = 200'000;
     f.Arrive(3, 10, 0);

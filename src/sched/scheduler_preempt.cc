@@ -79,7 +79,7 @@ bool Scheduler::MakesWay(TimeUs now_us) const {
   if (!StopsSteps() || step_prefills_.empty()) return false;
   if (NextDecodeUs().value_or(now_us + 1) <= now_us) return true;
   if (StopsNoMore()) return false;
-  if (KeepsRate(step_decodes_)) return MissesByWaiting(now_us);
+  if (KeepsRate(step_decodes_)) return GoesBeforeMixed(now_us);
   const SequenceKey key = KeyOf(step_prefills_);
   const SuspendedStep* other = FirstSuspended(now_us);
   if (other != nullptr && KeyOf(*other, now_us) < key) return true;
@@ -188,19 +188,27 @@ bool Scheduler::KeepsRate(std::span<const StepRow> decodes) const {
                              [this](const StepRow& row) { return TakesOwnSteps(*row.sequence); });
 }
 
-// Whether a prompt that goes before those of the step in flight would meet its deadline if it began
-// now, and not at the step's end.
-bool Scheduler::MissesByWaiting(TimeUs now_us) const {
+// Whether a prompt goes before the step in flight, which keeps the rate of decodes: it would meet
+// its deadline if it began now, and not at the step's end, and the decodes are so far ahead of
+// their rate that they keep it, on average, all the same.
+bool Scheduler::GoesBeforeMixed(TimeUs now_us) const {
   if (!OrdersByDeadline() || !cost_.known()) return false;
   const Sequence* prompt = NextPrompt();
   if (prompt == nullptr || !(prompt->key() < KeyOf(step_prefills_))) return false;
   const int32_t num_cached = NumCachedNow(*prompt);
   const StepWork work = WorkOf(std::ssize(prompt->tokens) - num_cached, num_cached);
-  const auto left_us = static_cast<double>(prompt->request->deadline_us - now_us);
-  const double slack_us = left_us - cost_.PredictUs(work, StepKind::kPrefill);
-  const double step_us =
-      cost_.PredictUs(step_work_, StepKind::kMixed) - static_cast<double>(StepTimeUs(now_us));
-  return slack_us > 0 && slack_us < step_us;
+  const TimeUs own_us = std::llround(cost_.PredictUs(work, StepKind::kPrefill));
+  const TimeUs step_us =
+      std::llround(cost_.PredictUs(step_work_, StepKind::kMixed)) - StepTimeUs(now_us);
+  const TimeUs slack_us = prompt->request->deadline_us - now_us - own_us;
+  if (slack_us <= 0 || slack_us >= step_us) return false;
+  return std::ranges::all_of(step_decodes_, [&](const StepRow& row) {
+    if (!TakesOwnSteps(*row.sequence)) return true;
+    const RequestRecord& request = *row.sequence->request;
+    const int64_t num_drawn = std::ssize(row.sequence->tokens) - request.prompt_len;
+    return now_us + own_us + step_us <=
+           request.times.first_token_us + num_drawn * *request.request.slo_tpot_us;
+  });
 }
 
 // A suspended step that keeps the rate of decodes and has made way for another; null: none. It
