@@ -38,6 +38,7 @@ Json ToJson(const Options& options, const CpuRuntime& runtime, const PreemptionR
   json["checked_tokens_per_s"] = options.bench.prompt_tokens / report.checked_s;
   json["unchecked_tokens_per_s"] = options.bench.prompt_tokens / report.unchecked_s;
   json["lost"] = 1 - report.unchecked_s / report.checked_s;
+  json["granularities"] = Json::array();  // empty where no signal was asked for
   for (const BlockingTimes& times : report.granularities) {
     json["granularities"].push_back({{"granularity", times.granularity},
                                      {"count", times.count},

@@ -60,7 +60,8 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
                   "computed again")
       ->capture_default_str();
   app->add_option("--max-suspended-ms", config->max_suspended_ms,
-                  "After being stopped for so long in all a step is stopped no more")
+                  "After being stopped for so long in all a step goes on next and is stopped no "
+                  "more, but by decodes that ask for a rate")
       ->capture_default_str();
   app->add_option(
       "--decode-steps", config->decode_steps,

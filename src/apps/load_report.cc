@@ -33,6 +33,20 @@ bool MeetsTargets(const LoadRecord& record, const GoodputTargets& goodput) {
   return !goodput.e2el_ms || static_cast<double>(record.e2el_us) / 1e3 <= *goodput.e2el_ms;
 }
 
+// Of the requests with a deadline of a kind, how many met it.
+struct DeadlineCount {
+  int64_t met = 0, all = 0;
+
+  void Add(bool is_met) {
+    met += is_met;
+    ++all;
+  }
+  std::optional<double> share() const {
+    if (all == 0) return std::nullopt;
+    return static_cast<double>(met) / static_cast<double>(all);
+  }
+};
+
 LoadFigures MakeFigures(std::string request_class, const std::vector<const LoadRecord*>& records,
                         double duration_s, const GoodputTargets& goodput) {
   LoadFigures figures;
@@ -40,9 +54,15 @@ LoadFigures MakeFigures(std::string request_class, const std::vector<const LoadR
   std::vector<double> ttft, tpot, itl, e2el;
   bool has_targets = goodput.any();
   int64_t good = 0;
+  DeadlineCount first, further;
   for (const LoadRecord* record : records) {
     has_targets = has_targets || record->slo_ttft_us || record->slo_tpot_us;
     good += MeetsTargets(*record, goodput);
+    if (record->slo_ttft_us) first.Add(record->ok && record->ttft_us <= *record->slo_ttft_us);
+    if (record->slo_tpot_us) {
+      const double tpot_us = 1e3 * TpotMs(*record).value_or(0);
+      further.Add(record->ok && tpot_us <= static_cast<double>(*record->slo_tpot_us));
+    }
     if (!record->ok) {
       ++figures.failed;
       continue;
@@ -68,6 +88,8 @@ LoadFigures MakeFigures(std::string request_class, const std::vector<const LoadR
     figures.slo_attainment =
         records.empty() ? 0 : static_cast<double>(good) / static_cast<double>(records.size());
   }
+  figures.ttft_attainment = first.share();
+  figures.tpot_attainment = further.share();
   figures.ttft_ms = Summarize(std::move(ttft));
   figures.tpot_ms = Summarize(std::move(tpot));
   figures.itl_ms = Summarize(std::move(itl));
@@ -98,6 +120,9 @@ void AddFigures(const LoadFigures& figures, nlohmann::ordered_json* json) {
     out["request_goodput"] = out["goodput"] = *figures.request_goodput;
     out["slo_attainment"] = *figures.slo_attainment;
   }
+  out["ttft_attainment"] = out["tpot_attainment"] = nullptr;
+  if (figures.ttft_attainment) out["ttft_attainment"] = *figures.ttft_attainment;
+  if (figures.tpot_attainment) out["tpot_attainment"] = *figures.tpot_attainment;
   out["input_throughput"] = figures.input_throughput;
   out["output_throughput"] = figures.output_throughput;
   out["total_token_throughput"] = figures.total_token_throughput;

@@ -60,9 +60,11 @@ struct LoadFigures {
   double request_throughput = 0;          // per second, as all throughputs
   std::optional<double> request_goodput;  // absent where no request has a deadline
   std::optional<double> slo_attainment;   // share of all requests, failed ones included
-  double input_throughput = 0;            // tokens
-  double output_throughput = 0;           // tokens
-  double total_token_throughput = 0;      // tokens, prompt and output
+  // Shares of the requests that have such a deadline of their own, failed ones included.
+  std::optional<double> ttft_attainment, tpot_attainment;
+  double input_throughput = 0;        // tokens
+  double output_throughput = 0;       // tokens
+  double total_token_throughput = 0;  // tokens, prompt and output
   // TPOT of requests with at least two output tokens: (E2EL - TTFT) / (output_tokens - 1).
   Distribution ttft_ms, tpot_ms, itl_ms, e2el_ms;
 };
@@ -95,8 +97,8 @@ LoadReport MakeLoadReport(const std::vector<LoadRecord>& records, TimeUs duratio
                           const GoodputTargets& goodput);
 
 // Under the names of `vllm bench serve`: duration, completed, ..., p99_e2el_ms; what that does not
-// have (classes, errors, engine figures, slo_attainment) under names of our own. request_goodput is
-// there once more as goodput.
+// have (classes, errors, engine figures, slo_attainment and its parts) under names of our own.
+// request_goodput is there once more as goodput.
 nlohmann::ordered_json LoadReportToJson(const LoadReport& report);
 
 // For a terminal. Ends with a line break.

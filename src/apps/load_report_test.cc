@@ -148,6 +148,18 @@ TEST(LoadReportTest, ADeadlinePerTokenIsOneOfItsOwn) {
   EXPECT_EQ(json["goodput"], 2.0);
   EXPECT_EQ(json["goodput"], json["request_goodput"]);
   EXPECT_EQ(json["slo_attainment"], 0.5);
+  EXPECT_EQ(json["tpot_attainment"], 0.5);
+  EXPECT_TRUE(json["ttft_attainment"].is_null());
+}
+
+TEST(LoadReportTest, EachKindOfDeadlineIsCountedApart) {
+  std::vector<LoadRecord> records = {Record(1000, 101'000, 11), Record(3000, 103'000, 11), {}};
+  for (LoadRecord& record : records) record.slo_ttft_us = 2000;
+  records[1].slo_tpot_us = 10'000;
+  const LoadFigures figures = MakeLoadReport(records, 1'000'000, {}).total;
+  EXPECT_DOUBLE_EQ(*figures.ttft_attainment, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(*figures.tpot_attainment, 1);
+  EXPECT_DOUBLE_EQ(*figures.slo_attainment, 1.0 / 3);
 }
 
 TEST(ParseGoodputTest, AcceptsAndRefuses) {

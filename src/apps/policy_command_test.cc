@@ -91,8 +91,8 @@ TEST_F(PolicyCommandTest, RefusesWhatIsNoTable) {
   std::ofstream(file_) << R"({"policy": "never"})";
   EXPECT_EQ(Show(file_), 1);
   EXPECT_EQ(out_, "");
-  EXPECT_EQ(error_, "skein policy show: " + file_ +
-                        ": 'policy' must be 'bandit' or 'q-learning'\n");
+  EXPECT_EQ(error_,
+            "skein policy show: " + file_ + ": 'policy' must be 'bandit' or 'q-learning'\n");
 }
 
 TEST_F(PolicyCommandTest, TheTableIsReplacedWhenTheNewOneIsWhole) {

@@ -3,9 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
+#include <string>
 #include <vector>
+
+#include "base/random.h"
 
 namespace skein {
 namespace {
@@ -109,6 +115,44 @@ TEST(Replay, HybridExecutionLeavesMoreMemoryForTheCache) {
   options.engine.execution = "plain";
   const int32_t plain = Simulate(Posts(1, 1), options).num_kv_blocks;
   EXPECT_GT(hybrid, plain);
+}
+
+// Short prompts with tight deadlines and long ones with wide ones, answers with a rate, and more of
+// them than the device can compute in time.
+std::vector<WorkloadRequest> Chats(int count, double per_second) {
+  Random random(11);
+  std::vector<WorkloadRequest> workload;
+  double clock_us = 0;
+  for (int i = 0; i < count; ++i) {
+    clock_us -= 1e6 / per_second * std::log(1 - random.Uniform());
+    const bool is_long = random.OneIn(4);
+    const int64_t length = is_long ? random.Between(1000, 12'000) : random.Between(100, 1100);
+    WorkloadRequest request;
+    request.arrival_us = std::llround(clock_us);
+    request.segments = {{std::to_string(i), length}};
+    request.max_tokens = 64;
+    request.slo_ttft_us = is_long ? 12'000'000 : 750'000;
+    request.slo_tpot_us = is_long ? 200'000 : 100'000;
+    workload.push_back(request);
+  }
+  return workload;
+}
+
+TEST(Replay, DecodeStepsByCostMeetAboutAsManyDeadlinesAsTheBetterWay) {
+  const DeviceDescription device = LoadDevice(kDevices + "/a800-80-sxm.json").value();
+  const ModelShape shape = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
+  const std::vector<WorkloadRequest> workload = Chats(300, 12);
+  std::map<std::string, double> met;
+  for (const char* steps : {"own", "mixed", "by-cost"}) {
+    ReplayOptions options = Options("flow-prefill");
+    options.engine.max_num_seqs = 256;
+    options.engine.decode_steps = steps;
+    const ReplayOutcome outcome = Replay(device, shape, workload, options).value();
+    const LoadReport report = MakeLoadReport(outcome.records, outcome.duration_us, {});
+    met[steps] = report.total.slo_attainment.value();
+  }
+  EXPECT_NE(met["own"], met["mixed"]);
+  EXPECT_GE(met["by-cost"], 0.97 * std::max(met["own"], met["mixed"]));
 }
 
 TEST(Replay, WhatDoesNotFitFailsAlone) {

@@ -148,10 +148,12 @@ void EngineLoop::RaiseSignal() {
   preempt_.store(true, std::memory_order_relaxed);
 }
 
-// Before the queue is drained: a signal that is raised later than this is seen later.
+// Before the queue is drained: a signal that is raised later than this is seen later. Its time goes
+// last: one that is raised in between is not timed, where in the other order its time would stay
+// and count for a later one.
 void EngineLoop::Acknowledge() {
-  signal_us_.store(0, std::memory_order_relaxed);
   preempt_.store(false);
+  signal_us_.store(0);
   // Shutdown raises this one first. In one order with its stores: it is seen here, or its signal
   // comes later.
   if (quit_.load()) preempt_.store(true);

@@ -93,6 +93,11 @@ EngineConfig RandomConfig(Random* random) {
     config.max_suspended_steps = static_cast<int32_t>(random->Between(1, 3));
     config.max_suspended_ms =
         static_cast<int32_t>(random->OneIn(2) ? random->Between(1, 50) : 9999);
+    const char* steps[] = {"", "own", "mixed", "by-cost"};
+    config.decode_steps = steps[random->Between(0, 3)];
+    config.cost = {.step_us = 500, .token_us = 40, .pair_us = 0.1, .row_us = 10};
+    if (random->OneIn(4)) config.cost = {};
+    if (random->OneIn(2)) config.express_tokens = static_cast<int32_t>(random->Between(0, 400));
   }
   return config;
 }
@@ -238,6 +243,10 @@ void RunWorkload(World* world, int32_t num_requests) {
       scheduler.CheckIntegrity();
       if (fate == StepFate::kSuspended) stopped[scheduler.step_id()] = std::move(task);
       if (fate != StepFate::kGoesOn) return false;
+      // No moment is left that has been looked at: it would come again at every ticket.
+      if (Preempts(config.sharing)) {
+        EXPECT_GT(scheduler.NextMoment().value_or(now_us + 1), now_us);
+      }
     }
     return true;
   };

@@ -11,9 +11,9 @@
 namespace skein {
 namespace {
 
+using testing::ConfigOf;
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
-using testing::ConfigOf;
 using testing::World;
 
 EngineConfig FlowPrefillConfig() {

@@ -14,8 +14,8 @@
 namespace skein {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::ConfigOf;
+using ::testing::ElementsAre;
 using testing::World;
 
 TEST(SchedulerFlock, BatchesAreOfOneGroupWhereFillMixesThem) {

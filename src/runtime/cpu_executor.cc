@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "runtime/memory_plan.h"
 
 namespace skein {
 namespace {
@@ -61,38 +62,46 @@ struct CpuExecutor::State {
 
 class CpuExecutor::CpuTask final : public Task {
  public:
-  CpuTask(CpuExecutor* executor, std::unique_ptr<State> begun)
-      : state(std::move(begun)), executor_(executor) {}
-  ~CpuTask() override { executor_->free_.push_back(std::move(state)); }
+  CpuTask(StatePool* pool, std::unique_ptr<State> begun) : state(std::move(begun)), pool_(pool) {}
+  ~CpuTask() override { pool_->free.push_back(std::move(state)); }
 
   std::unique_ptr<State> state;
 
  private:
-  CpuExecutor* executor_;
+  StatePool* pool_;
 };
 
-CpuExecutor::CpuExecutor(const ForwardContext& context, const ForwardLimits& limits, KvMemory* kv)
+CpuExecutor::CpuExecutor(const ForwardContext& context, const ForwardLimits& limits, KvMemory* kv,
+                         int32_t num_decodes)
     : context_(context),
-      limits_(limits),
       kv_(kv),
+      decodes_apart_(num_decodes > 0),
       sampler_(context.kernels, context.weights->config.vocab_size, context.team->num_threads()) {
   SKEIN_CHECK(kv->data() == context.kv);
+  states_.limits = limits;
+  decode_states_.limits = DecodeLimits(limits, num_decodes);
 }
 
-CpuExecutor::~CpuExecutor() { SKEIN_CHECK(free_.size() == num_states_); }
+CpuExecutor::~CpuExecutor() {
+  for (const StatePool* pool : {&states_, &decode_states_}) {
+    SKEIN_CHECK(pool->free.size() == pool->num_states);
+  }
+}
 
 size_t CpuExecutor::activation_bytes() const { return state_bytes_; }
 
 std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
   context_.team->PinLeader();
-  if (free_.empty()) {
-    free_.push_back(std::make_unique<State>(context_, limits_));
-    ++num_states_;
-    state_bytes_ += free_.back()->pass.activation_bytes();
-    free_.reserve(num_states_);
+  const bool apart = decodes_apart_ && std::holds_alternative<DecodePlan>(plan);
+  StatePool& pool = apart ? decode_states_ : states_;
+  if (pool.free.empty()) {
+    pool.free.push_back(std::make_unique<State>(context_, pool.limits));
+    ++pool.num_states;
+    state_bytes_ += pool.free.back()->pass.activation_bytes();
+    pool.free.reserve(pool.num_states);
   }
-  std::unique_ptr<State> state = std::move(free_.back());
-  free_.pop_back();
+  std::unique_ptr<State> state = std::move(pool.free.back());
+  pool.free.pop_back();
   state->copies = CopiesOf(plan);
   state->next_copy_ticket = 0;
   state->next_job = state->end_job = 0;
@@ -117,7 +126,7 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
   RowCounts counts;
   ForEachRow(plan, [&](const PlanRow& row) { AddRow(row, &counts, *state); });
   state->pass.Begin();
-  return std::make_unique<CpuTask>(this, std::move(state));
+  return std::make_unique<CpuTask>(&pool, std::move(state));
 }
 
 // Adds a row to the pass, and what is to be done with its logits to the jobs.

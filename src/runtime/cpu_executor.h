@@ -21,15 +21,17 @@ namespace skein {
 //
 // A task can stop between any two tickets, of the sampler's too, or where it is told to.
 // Activations live as long as their task and are used again by later ones, so a steady state
-// allocates nothing but the task itself.
+// allocates nothing but the task itself. Where decodes alone have activations of their own, those
+// are small: such a task runs beside as many suspended ones as there may be.
 class CpuExecutor final : public Executor {
  public:
   // Sees raw logits [vocab] of each row with draws, before they are drawn from.
   using LogitsObserver = std::function<void(const PlanRow& row, const float* logits)>;
 
   // `kv` and everything in `context` is borrowed and outlives the executor; context.kv is
-  // kv->data().
-  CpuExecutor(const ForwardContext& context, const ForwardLimits& limits, KvMemory* kv);
+  // kv->data(). `num_decodes`: as in StepStates; a DecodePlan has at most so many rows then.
+  CpuExecutor(const ForwardContext& context, const ForwardLimits& limits, KvMemory* kv,
+              int32_t num_decodes = 0);
   ~CpuExecutor() override;
 
   std::unique_ptr<Task> Begin(const StepPlan& plan) override;
@@ -48,6 +50,12 @@ class CpuExecutor final : public Executor {
  private:
   struct State;  // everything of a task that is worth keeping
   class CpuTask;
+  // States of one size.
+  struct StatePool {
+    ForwardLimits limits;
+    std::vector<std::unique_ptr<State>> free;  // those without a task
+    size_t num_states = 0;
+  };
 
   // Results of each kind that belong to the rows before.
   struct RowCounts {
@@ -68,13 +76,13 @@ class CpuExecutor final : public Executor {
   static void Finish(State& state);
 
   const ForwardContext context_;
-  const ForwardLimits limits_;
   KvMemory* const kv_;
+  const bool decodes_apart_;
   Sampler sampler_;
   LogitsObserver observer_;
   Granularity granularity_ = Granularity::kOpTile;
-  std::vector<std::unique_ptr<State>> free_;  // states without a task
-  size_t num_states_ = 0;
+  StatePool states_;
+  StatePool decode_states_;  // where decodes_apart_
   size_t state_bytes_ = 0;
 };
 

@@ -244,6 +244,32 @@ TEST_F(CpuExecutorTest, ATaskGivenUpHalfWayLeavesNoTrace) {
   EXPECT_EQ(executor_->activation_bytes(), bytes);
 }
 
+TEST_F(CpuExecutorTest, DecodesAloneRunInASmallStateBesideStoppedTasks) {
+  Sequence chat = NewSequence(41, 4);
+  const DrawResult token = Run(OneShotPlan{{chat.Whole()}}).at(0);
+  Sequence prompt = NewSequence(60, 0);
+  const StepPlan prefill = OneShotPlan{{prompt.Whole()}};
+  const DrawResult expected = Run(prefill).at(0);
+
+  CpuExecutor executor(context_, kLimits, &kv_, 2);
+  model_.kernels().stop() = false;
+  model_.kernels().StopAfter(20);
+  const auto stopped = executor.Begin(prefill);
+  EXPECT_EQ(executor.Resume(*stopped, model_.kernels().stop()), TaskStatus::kPreempted);
+  model_.kernels().stop() = false;
+  const size_t bytes = executor.activation_bytes();
+  {
+    const StepPlan decode = DecodePlan{{}, {chat.Row(40, 41, 1)}};
+    const auto task = executor.Begin(decode);
+    EXPECT_EQ(executor.Resume(*task, model_.kernels().stop()), TaskStatus::kDone);
+    ExpectSame(executor.Results(*task).draws.at(0), token);
+  }
+  EXPECT_GT(executor.activation_bytes(), bytes);
+  EXPECT_LT(executor.activation_bytes(), 2 * bytes);
+  EXPECT_EQ(executor.Resume(*stopped, model_.kernels().stop()), TaskStatus::kDone);
+  ExpectSame(executor.Results(*stopped).draws.at(0), expected);
+}
+
 class CpuExecutorThreadsTest : public CpuExecutorTest {
  protected:
   CpuExecutorThreadsTest() : CpuExecutorTest(3) {}

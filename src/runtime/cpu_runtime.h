@@ -50,8 +50,10 @@ struct CpuRuntimeOptions {
   Execution execution = Execution::kPlain;
   Retention retention = Retention::kAll;
   Granularity granularity = Granularity::kOpTile;  // where steps stop
-  int32_t num_steps = 1;                           // that keep state at a time; at least 1
-  int32_t chunk_tokens = 0;                        // of hybrid execution
+  // That keep state at a time, at least 1; where that is more than one, a step of decodes alone
+  // runs beside them.
+  int32_t num_steps = 1;
+  int32_t chunk_tokens = 0;  // of hybrid execution
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
   LoadProgress progress;
   std::function<void()> weights_loaded;  // called once they are; of the rest nothing is taken yet

@@ -52,12 +52,23 @@ const PrefillMode* FindPrefillMode(std::string_view name) {
   return found == std::end(kModes) ? nullptr : found;
 }
 
+ForwardLimits DecodeLimits(ForwardLimits limits, int32_t num_decodes) {
+  limits.max_tokens = std::min(limits.max_tokens, num_decodes);
+  limits.max_logit_rows = std::min(limits.max_logit_rows, limits.max_tokens);
+  limits.max_own_blocks = 0;
+  return limits;
+}
+
 int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
-                       int32_t max_model_len, int32_t num_steps) {
+                       int32_t max_model_len, const StepStates& states) {
   const int64_t angles = config.is_encoder() ? 0 : int64_t{max_model_len} * config.head_dim * 4;
-  const int64_t step = static_cast<int64_t>(ForwardWorkspace::Bytes(config, dtype, limits)) +
-                       kListBytesPerToken * std::max(limits.max_tokens, max_model_len);
-  return num_steps * step + angles;
+  const auto step = [&](const ForwardLimits& of) {
+    return static_cast<int64_t>(ForwardWorkspace::Bytes(config, dtype, of)) +
+           kListBytesPerToken * std::max(of.max_tokens, max_model_len);
+  };
+  const int64_t decodes =
+      states.num_decodes > 0 ? step(DecodeLimits(limits, states.num_decodes)) : 0;
+  return states.num_steps * step(limits) + decodes + angles;
 }
 
 int64_t FixedBytes(const ModelConfig& config, int num_threads) {
@@ -99,11 +110,12 @@ int32_t MaxInputTokens(const ModelConfig& config, DType dtype, const PrefillMode
 
 std::optional<MemorySplit> SplitMemory(const ModelConfig& config, DType dtype, Retention retention,
                                        const std::function<ForwardLimits(int32_t)>& limits,
-                                       int64_t memory_bytes, int64_t fixed_bytes, int32_t num_steps,
-                                       int32_t max_model_len, int32_t longest) {
+                                       int64_t memory_bytes, int64_t fixed_bytes,
+                                       const StepStates& states, int32_t max_model_len,
+                                       int32_t longest) {
   const int64_t block_bytes = BlockBytes(config, dtype);
   const auto temporary = [&](int32_t n) {
-    return fixed_bytes + TemporaryBytes(config, dtype, limits(n), n, num_steps);
+    return fixed_bytes + TemporaryBytes(config, dtype, limits(n), n, states);
   };
   const auto fits = [&](int32_t n, int64_t bytes) {
     const int32_t least = retention == Retention::kAll ? BlocksFor(n) : 1;

@@ -31,11 +31,21 @@ std::span<const PrefillMode> PrefillModes();
 // Null for an unknown name.
 const PrefillMode* FindPrefillMode(std::string_view name);
 
+// Steps that keep their state at a time: so many of any kind and, with `num_decodes` above 0,
+// beside them one of decodes alone, of at most so many.
+struct StepStates {
+  int32_t num_steps = 1;
+  int32_t num_decodes = 0;
+};
+
+// What that last one takes of the limits of a step.
+ForwardLimits DecodeLimits(ForwardLimits limits, int32_t num_decodes);
+
 // Bytes beside the weights that a runtime with these limits takes at most, apart from the pool of
-// KV blocks: activations of so many steps that keep their state at a time, angles of rotation up to
+// KV blocks: activations of the steps that keep their state at a time, angles of rotation up to
 // max_model_len, the lists of tokens and tiles.
 int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
-                       int32_t max_model_len, int32_t num_steps = 1);
+                       int32_t max_model_len, const StepStates& states = {});
 
 // What all threads and tables take whatever the length: stacks, scratch memory of the kernels and
 // the sampler, whole pages.
@@ -64,10 +74,11 @@ struct MemorySplit {
 // `limits(n)`: those of a step where prompts have up to n tokens. Retention kAll keeps blocks for
 // one whole prompt at least, else one block. With `max_model_len` the length is that; nullopt where
 // it does not fit. 0: as long as `longest` tokens, and as half of the memory takes. `fixed_bytes`
-// are set aside; so many steps keep their state at a time.
+// are set aside.
 std::optional<MemorySplit> SplitMemory(const ModelConfig& config, DType dtype, Retention retention,
                                        const std::function<ForwardLimits(int32_t)>& limits,
-                                       int64_t memory_bytes, int64_t fixed_bytes, int32_t num_steps,
-                                       int32_t max_model_len, int32_t longest);
+                                       int64_t memory_bytes, int64_t fixed_bytes,
+                                       const StepStates& states, int32_t max_model_len,
+                                       int32_t longest);
 
 }  // namespace skein

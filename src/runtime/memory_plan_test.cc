@@ -63,8 +63,8 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
                          .chunk_tokens = kHybridChunkTokens,
                          .max_own_blocks = bounds.max_own_blocks};
   };
-  const auto split = [&](int64_t memory, int32_t max_model_len, int32_t num_steps = 1) {
-    return SplitMemory(config, DType::kBf16, Retention::kPrefix, limits, memory, 1 << 20, num_steps,
+  const auto split = [&](int64_t memory, int32_t max_model_len, const StepStates& states = {}) {
+    return SplitMemory(config, DType::kBf16, Retention::kPrefix, limits, memory, 1 << 20, states,
                        max_model_len, config.max_position);
   };
   const auto given = split(kGiB, 20000);
@@ -75,10 +75,16 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
   EXPECT_LE(given->temporary_bytes + given->num_kv_blocks * block_bytes, kGiB);
   EXPECT_GT(given->temporary_bytes + (given->num_kv_blocks + 1) * block_bytes, kGiB);
   // Steps that are suspended have theirs set aside too.
-  const auto three = split(kGiB, 20000, 3);
+  const auto three = split(kGiB, 20000, {.num_steps = 3});
   ASSERT_TRUE(three.has_value());
   EXPECT_GT(three->temporary_bytes, 2 * given->temporary_bytes);
   EXPECT_LE(three->temporary_bytes + three->num_kv_blocks * block_bytes, kGiB);
+  // And a step of decodes beside those, which needs less.
+  const auto decodes = split(kGiB, 20000, {.num_steps = 3, .num_decodes = 16});
+  ASSERT_TRUE(decodes.has_value());
+  const int64_t more = decodes->temporary_bytes - three->temporary_bytes;
+  EXPECT_GT(more, int64_t{16} * config.vocab_size * 4);
+  EXPECT_LT(more, given->temporary_bytes / 2);
   // As long as the model reaches; or, where that is too much, as half of the memory takes.
   EXPECT_EQ(split(4 * kGiB, 0)->max_model_len, config.max_position);
   const auto chosen = split(kGiB / 2, 0);

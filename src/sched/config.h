@@ -174,7 +174,9 @@ struct MemoryChoices {
   Execution execution = Execution::kPlain;
   Retention retention = Retention::kAll;
   Granularity granularity = Granularity::kOpTile;
-  int32_t num_steps = 1;  // that keep state at a time: the running one and those suspended
+  // That keep state at a time: the running one and those suspended. Where that is more than one, a
+  // step of decodes alone runs beside all of them.
+  int32_t num_steps = 1;
 };
 Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config);
 

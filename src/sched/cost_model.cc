@@ -159,7 +159,10 @@ double CostModel::LogRatio(const StepWork& work, double us) const {
 }
 
 double CostModel::PredictUs(const StepWork& work, StepKind kind) const {
-  return PredictUs(work) * std::exp(kinds_[static_cast<size_t>(kind)].log_mean);
+  const Ratio& own = kinds_[static_cast<size_t>(kind)];
+  const bool borrows = kind == StepKind::kMixed && own.num_observed == 0;
+  const Ratio& ratio = borrows ? kinds_[static_cast<size_t>(StepKind::kPrefill)] : own;
+  return PredictUs(work) * std::exp(ratio.log_mean);
 }
 
 void CostModel::ObserveKind(StepKind kind, const StepWork& work, double us) {

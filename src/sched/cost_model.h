@@ -54,7 +54,8 @@ class CostModel {
   int64_t version() const { return version_; }
   bool known() const { return fit_ != CostFit{}; }
   double PredictUs(const StepWork& work) const { return skein::PredictUs(fit_, work); }
-  // Corrected by what steps of this kind took; where none was measured, as above.
+  // Corrected by what steps of this kind took; where none was measured, a mixed one by what
+  // prefills took, which it is the most like, and else as above.
   double PredictUs(const StepWork& work, StepKind kind) const;
   // How far measurements have moved from this version: the factor on its times.
   double drift() const;

@@ -88,6 +88,20 @@ TEST(CostModel, ANewVersionBeginsWithDriftNotWithNoise) {
   EXPECT_EQ(model.version(), version);
 }
 
+// Lest a kind of step that was never run be taken for cheaper or dearer than it is.
+TEST(CostModel, AMixedStepIsTakenForAPrefillUntilOneIsMeasured) {
+  CostModel model(kTruth);
+  const StepWork work = WorkOf(100, 50);
+  const double us = PredictUs(kTruth, work);
+  model.ObserveKind(StepKind::kPrefill, work, 1.5 * us);
+  EXPECT_NEAR(model.PredictUs(work, StepKind::kPrefill), 1.5 * us, 1e-9 * us);
+  EXPECT_NEAR(model.PredictUs(work, StepKind::kMixed), 1.5 * us, 1e-9 * us);
+  EXPECT_NEAR(model.PredictUs(work, StepKind::kDecode), us, 1e-9 * us);
+  model.ObserveKind(StepKind::kMixed, work, 0.8 * us);
+  EXPECT_NEAR(model.PredictUs(work, StepKind::kPrefill), 1.5 * us, 1e-9 * us);
+  EXPECT_NEAR(model.PredictUs(work, StepKind::kMixed), 0.8 * us, 1e-9 * us);
+}
+
 TEST(CostModel, WhatIsNotKnownIsNotCorrected) {
   CostModel model({});
   EXPECT_FALSE(model.known());

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/random.h"
 
 namespace skein {
@@ -25,7 +27,9 @@ TEST(MixedSteps, TheLongestChunkThatKeepsTheRate) {
     const int64_t tokens = random.Between(1, 5000), cached = random.Between(0, 3000);
     const StepWork decodes = Decodes(static_cast<int>(random.Between(1, 20)));
     const double rate_us = 1000 + 4e5 * random.Uniform();
-    const DecodeSharing sharing = CompareDecodeSharing(cost, tokens, cached, decodes, rate_us);
+    const int64_t most = random.Between(1, 6000);
+    const DecodeSharing sharing =
+        CompareDecodeSharing(cost, tokens, cached, most, decodes, rate_us);
     const auto last_us = [&](int64_t chunk) {
       StepWork work = WorkOf(chunk, cached + tokens - chunk);
       work += decodes;
@@ -35,54 +39,86 @@ TEST(MixedSteps, TheLongestChunkThatKeepsTheRate) {
     if (chunk < tokens) {
       EXPECT_GT(last_us(chunk + 1), rate_us);
     }
+    EXPECT_GE(sharing.step_tokens, chunk);
     if (chunk == 0) continue;
     EXPECT_LE(last_us(chunk), rate_us);
-    // The sum over its steps, one by one.
+    // Behind a whole prompt others, as far as the rate and the step's tokens allow.
+    const auto with_us = [&](int64_t others) {
+      StepWork work = WorkOf(tokens, cached);
+      work += WorkOf(others, 0);
+      work += decodes;
+      return cost.PredictUs(work);
+    };
+    const int64_t others = sharing.step_tokens - chunk;
+    if (others > 0) {
+      EXPECT_EQ(chunk, tokens);
+      EXPECT_LE(sharing.step_tokens, most);
+      EXPECT_LE(with_us(others), rate_us);
+    }
+    if (chunk == tokens && sharing.step_tokens < most) {
+      EXPECT_GT(with_us(others + 1), rate_us);
+    }
+    // The sum over its steps, one by one, and those of decodes alone that the rate asks for beside.
     double sum_us = 0;
-    for (int64_t begin = 0; begin < tokens; begin += chunk) {
+    int64_t num_steps = 0;
+    for (int64_t begin = 0; begin < tokens; begin += chunk, ++num_steps) {
       StepWork work = WorkOf(std::min(chunk, tokens - begin), cached + begin);
       work += decodes;
       sum_us += cost.PredictUs(work);
     }
+    const double decode_us = cost.PredictUs(decodes);
+    const double prefill_us = cost.PredictUs(WorkOf(tokens, cached));
+    const auto num_inserted = std::llround((sharing.inserted_us - prefill_us) / decode_us);
+    EXPECT_GE(num_inserted, num_steps);
+    sum_us += static_cast<double>(num_inserted - num_steps) * decode_us;
     EXPECT_NEAR(sharing.mixed_us, sum_us, 1e-6 * sum_us);
   }
 }
 
-TEST(MixedSteps, InsertedStepsTakeTheirShareOfTheDevice) {
+// As many steps of decodes as there are mixed steps, or as the rate asks for: at most half of the
+// device.
+TEST(MixedSteps, BothGiveEachDecodeAsManyTokens) {
   const CostModel cost(kFit);
   const double prefill_us = cost.PredictUs(WorkOf(2000, 0));
   const double decode_us = cost.PredictUs(Decodes(4));
-  const auto inserted_us = [&](double rate_us) {
-    return CompareDecodeSharing(cost, 2000, 0, Decodes(4), rate_us).inserted_us;
+  struct Case {
+    double rate;  // in steps of decodes
+    int num_mixed;
+    int num_inserted;
   };
-  EXPECT_NEAR(inserted_us(10 * decode_us), prefill_us / 0.9, 1);
-  EXPECT_NEAR(inserted_us(decode_us), 2 * prefill_us, 1);  // half of it at most
+  for (const Case& c : {Case{10, 4, 4}, Case{2.2, 28, 28}, Case{1, 0, 33}}) {
+    const DecodeSharing sharing =
+        CompareDecodeSharing(cost, 2000, 0, 8192, Decodes(4), c.rate * decode_us);
+    EXPECT_NEAR(sharing.inserted_us, prefill_us + c.num_inserted * decode_us, 1) << c.rate;
+    const int32_t chunk = sharing.chunk_tokens;
+    EXPECT_EQ(chunk == 0 ? 0 : (2000 + chunk - 1) / chunk, c.num_mixed) << c.rate;
+  }
 }
 
 // What steps of a kind are measured to take decides.
 TEST(MixedSteps, MeasurementsDecide) {
   const auto compare = [](const CostModel& cost) {
-    return CompareDecodeSharing(cost, 2000, 0, Decodes(4), 400'000);
+    return CompareDecodeSharing(cost, 2000, 0, 8192, Decodes(4), 400'000);
   };
   CostModel cost(kFit);
-  EXPECT_TRUE(compare(cost).mixed_is_cheaper());
+  EXPECT_TRUE(compare(cost).mixes());
   StepWork mixed = WorkOf(128, 0);
   mixed += Decodes(4);
   for (int i = 0; i < 50; ++i) {
     cost.ObserveKind(StepKind::kMixed, mixed, 1.1 * cost.PredictUs(mixed));
   }
-  EXPECT_FALSE(compare(cost).mixed_is_cheaper());
+  EXPECT_FALSE(compare(cost).mixes());
   for (int i = 0; i < 50; ++i) {
     cost.ObserveKind(StepKind::kDecode, Decodes(4), 1.6 * cost.PredictUs(Decodes(4)));
   }
-  EXPECT_TRUE(compare(cost).mixed_is_cheaper());
+  EXPECT_TRUE(compare(cost).mixes());
 }
 
 TEST(MixedSteps, WhereNotOneTokenFitsNothingIsMixed) {
   const CostModel cost(kFit);
-  const DecodeSharing sharing = CompareDecodeSharing(cost, 2000, 0, Decodes(4), 50'000);
+  const DecodeSharing sharing = CompareDecodeSharing(cost, 2000, 0, 8192, Decodes(4), 50'000);
   EXPECT_EQ(sharing.chunk_tokens, 0);
-  EXPECT_FALSE(sharing.mixed_is_cheaper());
+  EXPECT_FALSE(sharing.mixes());
 }
 
 }  // namespace

@@ -268,7 +268,7 @@ void Scheduler::CompleteRow(const StepRow& row, const ResultSpans& results, Time
   }
   EmitPromptLogprobs(sequence, results.prompt_logprobs);
   if (sequence->num_remaining() > 0) {
-    request->ran_us = 0;
+    request->step_rest = {};
     if (OrdersByDeadline() && !request->forked) Reorder(sequence, sequence->num_computed, now_us);
     return;
   }

@@ -109,7 +109,8 @@ class Scheduler {
   std::span<SampleOutput> TakeOutputs();
 
   // When, with no further event, a round is next worth running: a slack turns negative, a bounded
-  // wait ends, a decode's next token will be due for which a prefill stops.
+  // wait ends, a step has been suspended for as long as it may, a decode's next token will be due
+  // for which a prefill stops.
   std::optional<TimeUs> NextMoment() const;
 
   bool empty() const { return requests_.empty(); }
@@ -164,6 +165,10 @@ class Scheduler {
     TimeUs ran_us = 0;              // in all
     TimeUs was_suspended_us = 0;    // in all, before the last time
     TimeUs suspended_since_us = 0;  // the last time
+
+    TimeUs SuspendedUs(TimeUs now_us) const {
+      return was_suspended_us + now_us - suspended_since_us;
+    }
   };
 
   // Planning (scheduler_plan.cc).
@@ -238,21 +243,30 @@ class Scheduler {
     return StopsSteps() && sequence.request->request.slo_tpot_us.has_value();
   }
   std::optional<TimeUs> NextDecodeUs() const;
+  std::optional<TimeUs> NextBoundUs() const;
+  // Whether the step in flight has made way for others for so long that only decodes with a rate
+  // stop it.
+  bool StopsNoMore() const { return was_suspended_us_ >= config_.max_suspended_us; }
   const Sequence* NextPrompt() const;
-  int32_t MixedChunk(TimeUs now_us) const;
+  int32_t MixedTokens(TimeUs now_us) const;
   int32_t ExpressReserve() const;
   SequenceKey KeyOf(std::span<const StepRow> prefills) const;
   SequenceKey KeyOf(const SuspendedStep& step, TimeUs now_us) const;
-  std::vector<SuspendedStep>::iterator FirstSuspended(TimeUs now_us);
+  const SuspendedStep* FirstSuspended(TimeUs now_us) const;
+  bool KeepsRate(std::span<const StepRow> decodes) const;
+  bool GoesBeforeMixed(TimeUs now_us) const;
+  const SuspendedStep* SuspendedMixed() const;
   bool CouldBegin(const Sequence& sequence) const;
   bool MoreUrgentWaits(const SequenceKey& than) const;
+  bool MakesWay(TimeUs now_us) const;
   bool IsDead(std::span<const StepRow> prefills, std::span<const StepRow> decodes) const;
   void Suspend(TimeUs now_us);
-  const StepPlan* ResumeStep(std::vector<SuspendedStep>::iterator step, TimeUs now_us);
+  const StepPlan* ResumeStep(const SuspendedStep* first, TimeUs now_us);
   void DropStep(std::span<const StepRow> prefills, std::span<const StepRow> decodes);
   void DropSuspended(std::vector<SuspendedStep>::iterator step);
   void DropDeadSteps();
   void BoundSuspended(TimeUs now_us);
+  TimeUs SuspendedBefore(std::span<const StepRow> prefills) const;
   void MarkTrunks(std::span<const StepRow> current);
   bool InAnyStep(const RequestRecord& request) const;
   TimeUs StepTimeUs(TimeUs now_us) const { return ran_us_ + now_us - resumed_us_; }
@@ -288,7 +302,8 @@ class Scheduler {
   void Recalibrate();
   void FollowMoments(TimeUs now_us);
   void HoldRanks();
-  void ReleaseRanks(std::span<const StepRow> prefills, TimeUs ran_us, TimeUs now_us);
+  void ReleaseRanks(std::span<const StepRow> prefills, std::optional<TimeUs> left_us,
+                    TimeUs now_us);
   void OrderDepthFirst();
   void Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us);
   void Relocate(Sequence* sequence, TimeUs now_us);
@@ -375,7 +390,8 @@ class Scheduler {
   const StepPlan* plan_ = nullptr;  // one of those
   // While one is suspended a step takes nothing that is less urgent than the most urgent of those.
   std::optional<SequenceKey> bound_;
-  std::vector<SuspendedStep> suspended_;  // at most max_suspended_steps
+  // At most max_suspended_steps; one more while decodes run alone or a step is being chosen.
+  std::vector<SuspendedStep> suspended_;
   std::vector<std::unique_ptr<Plans>> free_plans_;
   TimeUs decode_step_us_ = 0;  // what the last step of decodes alone took
   TimeUs decoded_us_ = 0;      // when it ended

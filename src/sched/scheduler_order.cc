@@ -52,10 +52,13 @@ int64_t Scheduler::JctRankOf(const Sequence& sequence, int32_t num_cached) const
 
 // Also has the rank renewed when it will change.
 int64_t Scheduler::SlackRankOf(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
-  const int64_t num_missing = std::ssize(sequence->tokens) - num_cached;
-  const TimeUs remaining_us =
-      std::max<TimeUs>(0, std::llround(cost_.PredictUs(WorkOf(num_missing, num_cached))) -
-                              sequence->request->ran_us);
+  const StepRest& rest = sequence->request->step_rest;
+  const int64_t num_behind = num_cached + rest.num_tokens;
+  const int64_t num_missing = std::ssize(sequence->tokens) - num_behind;
+  TimeUs remaining_us = rest.left_us;
+  if (num_missing > 0) {
+    remaining_us += std::llround(cost_.PredictUs(WorkOf(num_missing, num_behind)));
+  }
   const SlackOrder::Place place =
       slack_.PlaceOf(sequence->request->deadline_us, remaining_us, now_us);
   slack_.Watch(sequence, place.until_us);
@@ -94,14 +97,15 @@ void Scheduler::HoldRanks() {
   }
 }
 
-// The step stands still after having run so long, in all, or is dropped (0): slack falls again.
-void Scheduler::ReleaseRanks(std::span<const StepRow> prefills, TimeUs ran_us, TimeUs now_us) {
+// The step stands still and would run for so long yet, or is dropped (nullopt): slack falls again.
+void Scheduler::ReleaseRanks(std::span<const StepRow> prefills, std::optional<TimeUs> left_us,
+                             TimeUs now_us) {
   if (!OrdersByDeadline()) return;
   for (const StepRow& row : prefills) {
     if (row.trunk != nullptr || row.sequence->request->forked || HasEnded(row.sequence->state)) {
       continue;
     }
-    row.sequence->request->ran_us = ran_us;
+    row.sequence->request->step_rest = left_us ? StepRest{*left_us, row.num_tokens} : StepRest{};
     Relocate(row.sequence, now_us);
   }
 }

@@ -14,7 +14,6 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   planned_us_ = now_us;
   resumed_us_ = now_us;
   ran_us_ = 0;
-  was_suspended_us_ = 0;
   step_prefills_.clear();
   step_decodes_.clear();
   preempted_in_round_ = false;
@@ -28,22 +27,25 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   Recalibrate();
   FollowMoments(now_us);
   if (config_.order == Order::kDfsWeight) OrderDepthFirst();
-  const int32_t mixed_chunk = MixedChunk(now_us);
-  if (mixed_chunk > 0 || !PlanDueDecodes(now_us)) {
-    const auto suspended = FirstSuspended(now_us);
+  if (const SuspendedStep* mixed = SuspendedMixed()) return ResumeStep(mixed, now_us);
+  const int32_t mixed_tokens = MixedTokens(now_us);
+  if (mixed_tokens > 0 || !PlanDueDecodes(now_us)) {
+    const SuspendedStep* suspended = FirstSuspended(now_us);
     bound_.reset();
-    if (suspended != suspended_.end()) {
+    if (suspended != nullptr) {
       bound_ = KeyOf(*suspended, now_us);
       if (!MoreUrgentWaits(*bound_)) return ResumeStep(suspended, now_us);
     }
     ReclaimForDecodes();
-    if (config_.sharing != Sharing::kWhole) PlanDecodes(mixed_chunk > 0);
-    if (mixed_chunk > 0) tokens_left_ = std::min(tokens_left_, mixed_chunk);
+    if (config_.sharing != Sharing::kWhole) PlanDecodes(mixed_tokens > 0);
+    if (mixed_tokens > 0) tokens_left_ = std::min(tokens_left_, mixed_tokens);
     PlanPrefills(now_us);
     if (bound_ && step_prefills_.empty()) {  // what is more urgent cannot begin after all
       step_decodes_.clear();
-      if (flock_) flock_->EndRound();
-      return ResumeStep(suspended, now_us);
+      if (mixed_tokens == 0 || !PlanDueDecodes(now_us)) {
+        if (flock_) flock_->EndRound();
+        return ResumeStep(suspended, now_us);
+      }
     }
     if (step_prefills_.empty() && config_.sharing != Sharing::kChunked) {
       tokens_left_ += static_cast<int32_t>(step_decodes_.size());
@@ -57,6 +59,7 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
     return nullptr;
   }
   BoundSuspended(now_us);
+  was_suspended_us_ = SuspendedBefore(step_prefills_);
   plan_ = BuildPlan();
   in_flight_ = true;
   if (cost_.known()) step_work_ = WorkOf(*plan_);

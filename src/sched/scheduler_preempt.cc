@@ -12,7 +12,9 @@
 // where the step began.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -32,6 +34,20 @@ constexpr SequenceKey kLastKey = {
     {std::numeric_limits<int32_t>::max(), std::numeric_limits<int64_t>::max()},
     std::numeric_limits<uint64_t>::max(),
     0};
+// By deadline: of those without slack none goes before it.
+constexpr SequenceKey kFirstLateKey = {{0, SlackOrder::kFirstLateRank}, 0, 0};
+
+// Calls fn(sequence) for those that wait for one of the rows.
+template <typename Rows, typename Fn>
+void ForEachSequence(const Rows& rows, const Fn& fn) {
+  for (const auto& row : rows) {
+    if (row.trunk == nullptr) {
+      fn(row.sequence);
+    } else {
+      for (Sequence* member : row.trunk->members) fn(member);
+    }
+  }
+}
 
 }  // namespace
 
@@ -53,41 +69,57 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
     ++stats_.steps_dropped;
     return StepFate::kDropped;
   }
-  if (!StopsSteps() || step_prefills_.empty()) return StepFate::kGoesOn;
-  // A step cut to the rate of decodes that are in it ends in time for them.
-  const auto keeps_rate = [this](const StepRow& row) { return TakesOwnSteps(*row.sequence); };
-  if (std::ranges::any_of(step_decodes_, keeps_rate)) return StepFate::kGoesOn;
-  if (NextDecodeUs().value_or(now_us + 1) <= now_us) {
-    Suspend(now_us);
-    return StepFate::kSuspended;
-  }
-  if (was_suspended_us_ >= config_.max_suspended_us) return StepFate::kGoesOn;
-  const SequenceKey key = KeyOf(step_prefills_);
-  const auto other = FirstSuspended(now_us);
-  const bool other_first = other != suspended_.end() && KeyOf(*other, now_us) < key;
-  if (!other_first && !MoreUrgentWaits(key)) return StepFate::kGoesOn;
+  if (!MakesWay(now_us)) return StepFate::kGoesOn;
   Suspend(now_us);
   return StepFate::kSuspended;
 }
 
+// Whether the step in flight is to stop for what goes before it.
+bool Scheduler::MakesWay(TimeUs now_us) const {
+  if (!StopsSteps() || step_prefills_.empty()) return false;
+  if (NextDecodeUs().value_or(now_us + 1) <= now_us) return true;
+  if (StopsNoMore()) return false;
+  if (KeepsRate(step_decodes_)) return GoesBeforeMixed(now_us);
+  const SequenceKey key = KeyOf(step_prefills_);
+  const SuspendedStep* other = FirstSuspended(now_us);
+  if (other != nullptr && KeyOf(*other, now_us) < key) return true;
+  // Of those without slack the latest goes first, but stops nothing: each new one would stop the
+  // one before it, and all of them come too late.
+  return MoreUrgentWaits(OrdersByDeadline() ? std::min(key, kFirstLateKey) : key);
+}
+
 std::optional<TimeUs> Scheduler::NextMoment() const {
-  const std::optional<TimeUs> slack_us = slack_.NextMoment();
-  const std::optional<TimeUs> decode_us = NextDecodeUs();
-  if (!slack_us || !decode_us) return slack_us ? slack_us : decode_us;
-  return std::min(*slack_us, *decode_us);
+  std::optional<TimeUs> next_us;
+  for (const auto& moment_us : {slack_.NextMoment(), NextDecodeUs(), NextBoundUs()}) {
+    if (moment_us) next_us = std::min(next_us.value_or(*moment_us), *moment_us);
+  }
+  return next_us;
+}
+
+// When the first suspended step will have been so for as long as it may: where the step in flight
+// makes way for it then (MakesWay), or it would be looked at again and again.
+std::optional<TimeUs> Scheduler::NextBoundUs() const {
+  std::optional<TimeUs> bound_us;
+  if (!in_flight_ || !StopsSteps() || step_prefills_.empty()) return bound_us;
+  if (StopsNoMore() || KeepsRate(step_decodes_)) return bound_us;
+  for (const SuspendedStep& step : suspended_) {
+    const TimeUs end_us =
+        step.suspended_since_us + config_.max_suspended_us - step.was_suspended_us;
+    bound_us = std::min(bound_us.value_or(end_us), end_us);
+  }
+  return bound_us;
 }
 
 // When decodes that take steps of their own should take the next: early enough that the step's end
 // is in time. Prefills get at least as much of the device as such steps.
 std::optional<TimeUs> Scheduler::NextDecodeUs() const {
   std::optional<TimeUs> due_us;
-  // A step of decodes alone goes on; and beside the suspended steps and the one in flight there
-  // must be room for the state of another.
-  const bool is_full = std::ssize(suspended_) >= config_.max_suspended_steps;
-  if (!StopsSteps() || (in_flight_ && (step_prefills_.empty() || is_full))) return due_us;
+  // Neither a step of decodes alone stops for another nor one that keeps their rate.
+  if (!StopsSteps()) return due_us;
+  if (in_flight_ && (step_prefills_.empty() || KeepsRate(step_decodes_))) return due_us;
   for (const Sequence* sequence : running_) {
     if (sequence->state != SequenceState::kDecoding || !TakesOwnSteps(*sequence)) continue;
-    if (in_flight_ && sequence->in_step) continue;  // its token comes with the step's end
+    if (sequence->in_step) continue;  // its token comes with the step's end
     const TimeUs interval_us = *sequence->request->request.slo_tpot_us;
     const TimeUs token_us = sequence->token_us + interval_us - interval_us / kIntervalMargin;
     due_us = std::min(due_us.value_or(token_us), token_us);
@@ -118,16 +150,15 @@ const Sequence* Scheduler::NextPrompt() const {
   return before && CouldBegin(*head) ? head : next;
 }
 
-// So many tokens of a prompt should the next step compute beside the decodes that ask for a rate;
+// So many tokens of prompts should the next step compute beside the decodes that ask for a rate;
 // 0: those take steps of their own.
-int32_t Scheduler::MixedChunk(TimeUs now_us) const {
+int32_t Scheduler::MixedTokens(TimeUs now_us) const {
   if (!StopsSteps() || config_.decode_steps == DecodeSteps::kOwn || !cost_.known()) return 0;
-  // A step that goes on cannot take more rows.
-  if (!suspended_.empty()) return 0;
   StepWork decodes;
   TimeUs rate_us = std::numeric_limits<TimeUs>::max(), due_us = rate_us;
   for (const Sequence* sequence : running_) {
     if (sequence->state != SequenceState::kDecoding || !TakesOwnSteps(*sequence)) continue;
+    if (sequence->in_step) continue;  // a suspended one
     decodes += WorkOf(1, sequence->num_computed);
     const TimeUs slo_us = *sequence->request->request.slo_tpot_us;
     rate_us = std::min(rate_us, slo_us);
@@ -136,14 +167,57 @@ int32_t Scheduler::MixedChunk(TimeUs now_us) const {
   if (decodes.num_rows == 0) return 0;
   const Sequence* prompt = NextPrompt();
   if (prompt == nullptr || prompt->trunk != nullptr || RunsInOneStep(*prompt)) return 0;
+  // A suspended step that goes on takes no more rows.
+  const SuspendedStep* suspended = FirstSuspended(now_us);
+  if (suspended != nullptr && !(prompt->key() < KeyOf(*suspended, now_us))) return 0;
   // What is late already has half of a rate more, lest the chunks shrink to nothing.
   const TimeUs budget_us = std::clamp(due_us - now_us, std::max<TimeUs>(1, rate_us / 2), rate_us);
   const int32_t num_cached = NumCachedNow(*prompt);
   const int64_t num_tokens = std::max<int64_t>(1, std::ssize(prompt->tokens) - num_cached);
   const DecodeSharing sharing =
-      CompareDecodeSharing(cost_, num_tokens, num_cached, decodes, static_cast<double>(budget_us));
-  const bool mixes = config_.decode_steps == DecodeSteps::kMixed || sharing.mixed_is_cheaper();
-  return mixes ? sharing.chunk_tokens : 0;
+      CompareDecodeSharing(cost_, num_tokens, num_cached, config_.max_num_batched_tokens, decodes,
+                           static_cast<double>(budget_us));
+  const bool mixes = config_.decode_steps == DecodeSteps::kMixed || sharing.mixes();
+  return mixes ? sharing.step_tokens : 0;
+}
+
+// Whether the rows are of a step cut to the rate of decodes that are in it: it ends in time for
+// them.
+bool Scheduler::KeepsRate(std::span<const StepRow> decodes) const {
+  return std::ranges::any_of(decodes,
+                             [this](const StepRow& row) { return TakesOwnSteps(*row.sequence); });
+}
+
+// Whether a prompt goes before the step in flight, which keeps the rate of decodes: it would meet
+// its deadline if it began now, and not at the step's end, and the decodes are so far ahead of
+// their rate that they keep it, on average, all the same.
+bool Scheduler::GoesBeforeMixed(TimeUs now_us) const {
+  if (!OrdersByDeadline() || !cost_.known()) return false;
+  const Sequence* prompt = NextPrompt();
+  if (prompt == nullptr || !(prompt->key() < KeyOf(step_prefills_))) return false;
+  const int32_t num_cached = NumCachedNow(*prompt);
+  const StepWork work = WorkOf(std::ssize(prompt->tokens) - num_cached, num_cached);
+  const TimeUs own_us = std::llround(cost_.PredictUs(work, StepKind::kPrefill));
+  const TimeUs step_us =
+      std::llround(cost_.PredictUs(step_work_, StepKind::kMixed)) - StepTimeUs(now_us);
+  const TimeUs slack_us = prompt->request->deadline_us - now_us - own_us;
+  if (slack_us <= 0 || slack_us >= step_us) return false;
+  return std::ranges::all_of(step_decodes_, [&](const StepRow& row) {
+    if (!TakesOwnSteps(*row.sequence)) return true;
+    const RequestRecord& request = *row.sequence->request;
+    const int64_t num_drawn = std::ssize(row.sequence->tokens) - request.prompt_len;
+    return now_us + own_us + step_us <=
+           request.times.first_token_us + num_drawn * *request.request.slo_tpot_us;
+  });
+}
+
+// A suspended step that keeps the rate of decodes and has made way for another; null: none. It
+// makes way for one at a time, since its decodes wait with it.
+const Scheduler::SuspendedStep* Scheduler::SuspendedMixed() const {
+  const auto found = std::ranges::find_if(suspended_, [this](const SuspendedStep& step) {
+    return step.id != step_id_ && KeepsRate(step.decodes);
+  });
+  return found == suspended_.end() ? nullptr : &*found;
 }
 
 // Blocks that a prompt leaves free for what will preempt it. Not where it preempts itself, nor
@@ -155,27 +229,21 @@ int32_t Scheduler::ExpressReserve() const {
 // The most urgent of the rows that have not ended: the step is as urgent as that.
 SequenceKey Scheduler::KeyOf(std::span<const StepRow> prefills) const {
   SequenceKey key = kLastKey;
-  const auto take = [&key](const Sequence* sequence) {
+  ForEachSequence(prefills, [&key](const Sequence* sequence) {
     if (!HasEnded(sequence->state)) key = std::min(key, sequence->key());
-  };
-  for (const StepRow& row : prefills) {
-    if (row.trunk == nullptr) {
-      take(row.sequence);
-    } else {
-      for (const Sequence* member : row.trunk->members) take(member);
-    }
-  }
+  });
   return key;
 }
 
 SequenceKey Scheduler::KeyOf(const SuspendedStep& step, TimeUs now_us) const {
-  const TimeUs suspended_us = step.was_suspended_us + now_us - step.suspended_since_us;
-  return suspended_us >= config_.max_suspended_us ? kFirstKey : KeyOf(step.prefills);
+  return step.SuspendedUs(now_us) >= config_.max_suspended_us ? kFirstKey : KeyOf(step.prefills);
 }
 
-std::vector<Scheduler::SuspendedStep>::iterator Scheduler::FirstSuspended(TimeUs now_us) {
-  return std::ranges::min_element(suspended_, {},
-                                  [&](const SuspendedStep& step) { return KeyOf(step, now_us); });
+// The most urgent one; null: none is suspended.
+const Scheduler::SuspendedStep* Scheduler::FirstSuspended(TimeUs now_us) const {
+  const auto first = std::ranges::min_element(
+      suspended_, {}, [&](const SuspendedStep& step) { return KeyOf(step, now_us); });
+  return first == suspended_.end() ? nullptr : &*first;
 }
 
 // Whether it finds a slot and blocks while those of suspended steps are taken.
@@ -232,14 +300,16 @@ void Scheduler::Suspend(TimeUs now_us) {
     plans_ = std::move(free_plans_.back());
     free_plans_.pop_back();
   }
-  ReleaseRanks(step.prefills, step.ran_us, now_us);
+  const TimeUs left_us = std::llround(cost_.PredictUs(step.work)) - step.ran_us;
+  ReleaseRanks(step.prefills, std::max<TimeUs>(0, left_us), now_us);
   MarkTrunks({});
   Sweep();
   ++stats_.steps_preempted;
 }
 
-const StepPlan* Scheduler::ResumeStep(std::vector<SuspendedStep>::iterator step, TimeUs now_us) {
+const StepPlan* Scheduler::ResumeStep(const SuspendedStep* first, TimeUs now_us) {
   SKEIN_CHECK(step_prefills_.empty() && step_decodes_.empty());
+  const auto step = suspended_.begin() + (first - suspended_.data());
   free_plans_.push_back(std::move(plans_));
   plans_ = std::move(step->plans);
   plan_ = step->plan;
@@ -248,7 +318,7 @@ const StepPlan* Scheduler::ResumeStep(std::vector<SuspendedStep>::iterator step,
   step_decodes_.swap(step->decodes);
   step_work_ = step->work;
   ran_us_ = step->ran_us;
-  was_suspended_us_ = step->was_suspended_us + now_us - step->suspended_since_us;
+  was_suspended_us_ = step->SuspendedUs(now_us);
   suspended_.erase(step);
   MarkTrunks(step_prefills_);
   HoldRanks();
@@ -271,7 +341,7 @@ void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const Step
     }
   }
   MarkTrunks(step_prefills_);
-  ReleaseRanks(prefills, 0, planned_us_);
+  ReleaseRanks(prefills, std::nullopt, planned_us_);
   for (const auto rows : {prefills, decodes}) {
     for (const StepRow& row : rows) {
       if (row.trunk != nullptr) continue;
@@ -303,12 +373,28 @@ void Scheduler::DropDeadSteps() {
   }
 }
 
-// Makes room for the state of a step that begins.
+// Makes room for the state of a step that begins; one of decodes alone is never suspended and has
+// its own, a small one.
 void Scheduler::BoundSuspended(TimeUs now_us) {
-  while (std::ssize(suspended_) > config_.max_suspended_steps) {
-    DropSuspended(std::ranges::max_element(
-        suspended_, {}, [&](const SuspendedStep& step) { return KeyOf(step, now_us); }));
+  const int32_t most = config_.max_suspended_steps + (step_prefills_.empty() ? 1 : 0);
+  while (std::ssize(suspended_) > most) {
+    const auto last = std::ranges::max_element(
+        suspended_, {}, [&](const SuspendedStep& step) { return KeyOf(step, now_us); });
+    const TimeUs suspended_us = last->SuspendedUs(now_us);
+    ForEachSequence(last->prefills, [suspended_us](Sequence* sequence) {
+      sequence->request->suspended_us = suspended_us;
+    });
+    DropSuspended(last);
   }
+}
+
+// What the step that begins inherits of its bound from those that were dropped.
+TimeUs Scheduler::SuspendedBefore(std::span<const StepRow> prefills) const {
+  TimeUs suspended_us = 0;
+  ForEachSequence(prefills, [&suspended_us](const Sequence* sequence) {
+    suspended_us = std::max(suspended_us, sequence->request->suspended_us);
+  });
+  return suspended_us;
 }
 
 // Which trunks suspended steps and the rows `current` depend on.

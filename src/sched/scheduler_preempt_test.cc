@@ -5,82 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "sched/scheduler.h"
+#include "sched/testing_preempt.h"
 
 namespace skein {
 namespace {
 
-struct Fixture {
-  explicit Fixture(const std::function<void(EngineConfig*)>& change = {}) {
-    EngineConfig config;
-    config.preset = "paged-fcfs";
-    config.sharing = "preempt-op";
-    config.vocab_size = 100;
-    config.max_model_len = 400;
-    config.num_kv_blocks = 40;
-    config.max_num_seqs = 4;
-    config.max_num_batched_tokens = 200;
-    if (change) change(&config);
-    scheduler.emplace(MakeSchedulerConfig(config).value());
-  }
-
-  void Arrive(RequestId id, int32_t prompt_len, int32_t priority, int32_t max_tokens = 1) {
-    Request request;
-    request.prompt.assign(prompt_len, static_cast<TokenId>(id + 1));
-    request.generate().max_tokens = max_tokens;
-    request.priority = priority;
-    request.slo_tpot_us = slo_tpot_us;
-    scheduler->Arrive(id, std::move(request), ++now_us);
-  }
-  // The requests in the next step; empty: nothing to do.
-  std::vector<RequestId> Plan() {
-    plan = scheduler->Plan(++now_us);
-    scheduler->CheckIntegrity();
-    std::vector<RequestId> ids;
-    num_draws = 0;
-    const auto add = [&](const std::vector<PlanRow>& rows) {
-      for (const PlanRow& row : rows) {
-        ids.push_back(RequestOf(row.sequence));
-        num_draws += row.draws.size();
-      }
-    };
-    if (plan == nullptr) return ids;
-    if (const auto* oneshot = std::get_if<OneShotPlan>(plan)) add(oneshot->rows);
-    if (const auto* decode = std::get_if<DecodePlan>(plan)) add(decode->rows);
-    if (const auto* mixed = std::get_if<MixedPlan>(plan)) {
-      add(mixed->prefills);
-      add(mixed->decodes);
-    }
-    return ids;
-  }
-  StepFate Reconsider() {
-    const StepFate fate = scheduler->Reconsider(++now_us);
-    scheduler->CheckIntegrity();
-    return fate;
-  }
-  void Complete() {
-    StepResults results;
-    results.draws.resize(num_draws);
-    for (DrawResult& result : results.draws) result.token.token = 1;
-    scheduler->Complete(&results, ++now_us);
-    scheduler->CheckIntegrity();
-  }
-  std::vector<RequestId> Finished() {
-    std::vector<RequestId> ids;
-    for (const SampleOutput& output : scheduler->TakeOutputs()) {
-      if (output.finish) ids.push_back(output.request);
-    }
-    return ids;
-  }
-
-  TimeUs now_us = 0;
-  std::optional<TimeUs> slo_tpot_us;  // of what arrives
-  size_t num_draws = 0;
-  const StepPlan* plan = nullptr;
-  std::optional<Scheduler> scheduler;
-};
-
-using Ids = std::vector<RequestId>;
+using testing::Ids;
+using testing::KnowCosts;
+using Fixture = testing::PreemptFixture;
 
 TEST(SchedulerPreempt, TheUrgentRunsFirstAndTheStepGoesOn) {
   Fixture f;
@@ -241,6 +173,60 @@ TEST(SchedulerPreempt, NoStepIsSuspendedForEver) {
   EXPECT_EQ(f.Plan(), Ids{2});
 }
 
+// The running step stops when the bound of a suspended one ends, and then, being at its own bound's
+// end, goes on without a look at others.
+TEST(SchedulerPreempt, TheEndOfABoundIsAMoment) {
+  Fixture f([](EngineConfig* config) { config->max_suspended_ms = 5; });
+  f.Arrive(0, 100, 1);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);
+  f.Arrive(1, 150, 0);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  const TimeUs end_us = f.now_us + 5000;
+  EXPECT_EQ(f.Plan(), Ids{1});
+  EXPECT_EQ(f.scheduler->NextMoment(), end_us);
+  f.now_us = end_us - 2;
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  EXPECT_EQ(f.scheduler->NextMoment(), end_us);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);
+  f.now_us += 10'000;  // beyond the other's bound
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{1});
+}
+
+// Nor for ever suspended, dropped and computed again.
+TEST(SchedulerPreempt, WhatIsDroppedKeepsTheTimeItWasSuspended) {
+  Fixture f([](EngineConfig* config) {
+    config->max_suspended_steps = 1;
+    config->max_suspended_ms = 5;
+  });
+  f.Arrive(0, 100, 2);
+  RequestId next = 1;
+  for (int wave = 0; wave < 3; ++wave, next += 2) {
+    EXPECT_EQ(f.Plan(), Ids{0});
+    f.Arrive(next, 40, 1);
+    EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+    EXPECT_EQ(f.Plan(), Ids{next});
+    f.now_us += 2000;
+    f.Arrive(next + 1, 40, 0);
+    EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+    EXPECT_EQ(f.Plan(), Ids{next + 1});
+    f.Complete();
+    EXPECT_EQ(f.Plan(), Ids{next});
+    f.Complete();
+  }
+  EXPECT_EQ(f.scheduler->Stats().steps_dropped, 3u);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Arrive(next, 40, 1);
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.Complete();
+  EXPECT_EQ(f.Finished().back(), 0u);
+}
+
 // Requests that decode take a token in each new step; their prompts stop like others.
 TEST(SchedulerPreempt, DecodesJoinNewSteps) {
   Fixture f;
@@ -258,108 +244,25 @@ TEST(SchedulerPreempt, DecodesJoinNewSteps) {
   EXPECT_EQ(f.Plan(), (Ids{0, 1}));
 }
 
-// One that asks for a rate does not join prefills: these stop for it when its token is due.
-TEST(SchedulerPreempt, DecodesWithADeadlineTakeStepsBetweenTickets) {
-  Fixture f;
-  f.slo_tpot_us = 1000;
-  f.Arrive(0, 40, 1, 8);
-  f.slo_tpot_us.reset();
+// By the formula the latest of those without slack goes first, but it stops none that runs.
+TEST(SchedulerPreempt, LateRequestsDoNotStopOneAnother) {
+  Fixture f([](EngineConfig* config) {
+    KnowCosts(config);
+    config->order = "s-edf";
+  });
+  f.slo_ttft_us = 50'000;
+  f.Arrive(0, 150, 0);  // 160 ms
   EXPECT_EQ(f.Plan(), Ids{0});
-  f.Complete();
-  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 900);  // a tenth of the interval early
-  const TimeUs first_us = f.now_us;
-  f.Arrive(1, 150, 1);
-  EXPECT_EQ(f.Plan(), Ids{1});
+  f.slo_ttft_us = 60'000;
+  f.Arrive(1, 100, 0);  // 110 ms
   EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-  f.now_us = first_us + 900;
+  f.slo_ttft_us = 50'000;
+  f.Arrive(2, 10, 0);  // 20 ms
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.now_us += 400;
-  f.Complete();  // it took 401 us
-  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 900 - 401);
-  EXPECT_EQ(f.Plan(), Ids{1});
-  f.now_us += 500;
-  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.Complete();
-  f.Arrive(2, 30, 0);
-  EXPECT_EQ(f.Plan(), Ids{2});  // the urgent in between
-  f.Complete();
-  EXPECT_EQ(f.Plan(), Ids{1});
-  f.Complete();
-  EXPECT_EQ(f.Plan(), Ids{0});  // with nothing else to do, at once
-}
-
-// However fast they are to come, prefills get half of the device.
-TEST(SchedulerPreempt, DecodesLeavePrefillsHalfOfTheDevice) {
-  Fixture f;
-  f.slo_tpot_us = 1;
-  f.Arrive(0, 40, 1, 8);
-  EXPECT_EQ(f.Plan(), Ids{0});
+  EXPECT_EQ(f.Plan(), (Ids{2, 1}));
+  f.now_us += 120'000;
   f.Complete();
   EXPECT_EQ(f.Plan(), Ids{0});
-  f.now_us += 500;
-  f.Complete();
-  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 501);
-  f.Arrive(1, 150, 1);
-  EXPECT_EQ(f.Plan(), Ids{1});
-  f.now_us += 490;
-  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-  f.now_us += 10;
-  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-}
-
-// A millisecond for a token, ten for a step.
-void KnowCosts(EngineConfig* config) {
-  config->cost = {.step_us = 10'000, .token_us = 1000, .pair_us = 0, .row_us = 0};
-}
-
-// Where that is cheaper, the prompt comes in chunks that keep the rate, with the decodes in them.
-TEST(SchedulerPreempt, ChunksThatKeepTheRateOfDecodes) {
-  Fixture f(KnowCosts);
-  f.slo_tpot_us = 61'000;
-  f.Arrive(0, 40, 1, 8);
-  f.slo_tpot_us.reset();
-  EXPECT_EQ(f.Plan(), Ids{0});
-  f.now_us += 50'000;
-  f.Complete();
-  f.Arrive(1, 150, 1);
-  int num_urgent = 2;
-  for (const int32_t num_tokens : {49, 49, 49, 3}) {
-    EXPECT_EQ(f.Plan(), (Ids{1, 0}));
-    EXPECT_EQ(std::get<MixedPlan>(*f.plan).prefills[0].tokens.size(), num_tokens);
-    EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);  // its token comes with the step
-    const auto urgent = static_cast<RequestId>(num_urgent++);
-    f.Arrive(urgent, 10, 0);
-    EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-    f.scheduler->Cancel(urgent, f.now_us);
-    f.now_us += 11'000 + 1000 * num_tokens;
-    f.Complete();
-  }
-  EXPECT_EQ(f.Plan(), Ids{0});
-}
-
-TEST(SchedulerPreempt, DecodeStepsByChoice) {
-  for (const char* steps : {"own", "mixed", "by-cost"}) {
-    Fixture f([&](EngineConfig* config) {
-      KnowCosts(config);
-      config->decode_steps = steps;
-    });
-    f.slo_tpot_us = 61'000;
-    f.Arrive(0, 40, 1, 8);
-    f.slo_tpot_us.reset();
-    f.Plan();
-    f.now_us += 50'000;
-    f.Complete();
-    f.Arrive(1, 150, 1);
-    EXPECT_EQ(f.Plan(), steps == std::string_view("own") ? Ids{1} : (Ids{1, 0})) << steps;
-  }
-  EngineConfig config = {.vocab_size = 100, .max_model_len = 400, .num_kv_blocks = 40};
-  config.decode_steps = "some";
-  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "decode_steps");
-  config.decode_steps = "";
-  config.express_tokens = -1;
-  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "express_tokens");
 }
 
 // Prompts leave room for what will preempt them, so that it never waits for their blocks.

@@ -46,6 +46,12 @@ constexpr bool HasEnded(SequenceState state) {
 struct Sequence;
 struct Trunk;
 
+// What is left of a suspended step.
+struct StepRest {
+  TimeUs left_us = 0;      // as predicted
+  int32_t num_tokens = 0;  // of one prompt that are computed when it ends
+};
+
 // How urgent a request is, by the configured order: the smaller goes first.
 struct Urgency {
   int32_t priority = 0;
@@ -62,7 +68,8 @@ struct RequestRecord {
   // the rank holds.
   TimeUs deadline_us = 0;
   TimeUs rank_until_us = std::numeric_limits<TimeUs>::max();
-  TimeUs ran_us = 0;        // of the step that its prompt is in, where that is suspended
+  StepRest step_rest;       // of the step that its prompt is in, where that is suspended
+  TimeUs suspended_us = 0;  // in all, of steps with its prompt that were dropped
   int32_t num_missing = 0;  // tokens of the prompt to be computed, as the order last saw it
   // What the cost model said that its prompt would take when it was first scheduled (0: nothing),
   // and the step of that moment.

@@ -10,7 +10,6 @@ namespace {
 
 // Where the parts of the ranks begin or end: deadlines lie in (0, 2^60).
 constexpr int64_t kOverdue = -(int64_t{1} << 62);
-constexpr int64_t kNoSlackLeft = int64_t{1} << 61;
 constexpr int64_t kLate = int64_t{1} << 62;
 constexpr double kMaxSloUs = 1e15;  // 31 years
 
@@ -44,7 +43,7 @@ SlackOrder::Place SlackOrder::PlaceOf(TimeUs deadline_us, TimeUs remaining_us,
   if (now_us < flip_us) return {deadline_us, flip_us};
   const TimeUs overdue_us = max_late_us_ == kNever ? kNever : flip_us + max_late_us_;
   if (now_us >= overdue_us) return {kOverdue + overdue_us, kNever};
-  if (now_us == flip_us) return {kNoSlackLeft, std::min(flip_us + 1, overdue_us)};
+  if (now_us == flip_us) return {kFirstLateRank, std::min(flip_us + 1, overdue_us)};
   return {kLate - deadline_us, overdue_us};
 }
 

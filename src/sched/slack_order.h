@@ -36,6 +36,8 @@ class SlackOrder {
  public:
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
   static constexpr int32_t kMaxShift = 16;  // of a priority: what lies beyond counts as that
+  // Ranks from this one on are of those without slack who are not overdue.
+  static constexpr int64_t kFirstLateRank = int64_t{1} << 61;
 
   // REQUIRES: as MakeSchedulerConfig makes it.
   explicit SlackOrder(const SchedulerConfig& config);

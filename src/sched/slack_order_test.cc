@@ -229,6 +229,30 @@ TEST(SlackOrder, WhatRunsKeepsItsSlack) {
   scheduler.CheckIntegrity();
 }
 
+// A suspended step ends for all of its rows at once: each still needs what is left of the whole.
+TEST(SlackOrder, WhatIsSuspendedNeedsTheRestOfItsStep) {
+  EngineConfig config = SlackConfig("", 100);
+  config.preset = "flow-prefill";
+  config.batching = "";
+  config.cost = {.step_us = 0, .token_us = 10, .pair_us = 0, .row_us = 0};
+  Scheduler scheduler(MakeSchedulerConfig(config).value());
+  const auto arrive = [&scheduler](RequestId id, int32_t num_tokens, TimeUs slo_us, TimeUs now_us) {
+    Request request = MakeRequest({"", num_tokens});
+    request.slo_ttft_us = slo_us;
+    scheduler.Arrive(id, std::move(request), now_us);
+  };
+  arrive(1, 100, 2500, 0);
+  arrive(2, 100, 2600, 0);
+  const StepPlan* plan = scheduler.Plan(0);
+  ASSERT_NE(plan, nullptr);
+  ASSERT_EQ(std::get<OneShotPlan>(*plan).rows.size(), 2u);  // 2 ms
+  arrive(3, 20, 300, 1500);
+  EXPECT_EQ(scheduler.Reconsider(1500), StepFate::kSuspended);
+  ASSERT_NE(scheduler.Plan(1500), nullptr);
+  EXPECT_EQ(scheduler.NextMoment(), 2000);  // of the first: 2500 - (2000 - 1500)
+  scheduler.CheckIntegrity();
+}
+
 // Of a request alone the model's own error is told, of one in company apart.
 TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
   EngineConfig config = SlackConfig("s-edf", 100);

@@ -295,5 +295,38 @@ TEST(SimulationTest, TheUrgentStopsALongPrefill) {
   EXPECT_EQ(op[0], whole[1] + 1000);
 }
 
+// Each of these stops the one before it, until bounds end; then those go on, at their moments.
+TEST(SimulationTest, StepsGoOnWhenTheirBoundsEnd) {
+  EngineConfig engine;
+  engine.preset = "paged-fcfs";
+  engine.sharing = "preempt-op";
+  engine.max_suspended_steps = 3;
+  engine.max_suspended_ms = 2;
+  engine.max_model_len = 8192;
+  engine.num_kv_blocks = 4000;
+  engine.max_num_batched_tokens = 8192;
+  VirtualClock clock;
+  SimExecutor executor(Cost(), &clock, 32000);
+  Simulation simulation(MakeSchedulerConfig(engine).value(), &executor, &clock);
+  constexpr int kRequests = 40;
+  int number = 0, num_finished = 0;
+  const auto source = [&]() -> std::optional<SimArrival> {
+    if (number == kRequests) return std::nullopt;
+    SimArrival arrival;
+    arrival.arrival_us = 1300 * number;
+    arrival.request.prompt.assign(3000, number);
+    arrival.request.generate().max_tokens = 1;
+    arrival.request.priority = -number++;
+    return arrival;
+  };
+  const SimOutcome outcome =
+      simulation.Run(source, {.on_output = [&](int64_t, const RequestOutput& output) {
+                       num_finished += output.finish.has_value();
+                     }});
+  EXPECT_EQ(num_finished, kRequests);
+  EXPECT_GT(outcome.stats.steps_resumed, 0u);
+  EXPECT_GT(outcome.stats.rounds_timer, 0u);
+}
+
 }  // namespace
 }  // namespace skein

@@ -1,0 +1,241 @@
+// Decodes that ask for a rate, beside prefills that stop for them or take them along.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sched/testing_preempt.h"
+
+namespace skein {
+namespace {
+
+using testing::Ids;
+using testing::KnowCosts;
+using Fixture = testing::PreemptFixture;
+
+// One that asks for a rate does not join prefills: these stop for it when its token is due.
+TEST(SchedulerDecodeSteps, DecodesWithADeadlineTakeStepsBetweenTickets) {
+  Fixture f;
+  f.slo_tpot_us = 1000;
+  f.Arrive(0, 40, 1, 8);
+  f.slo_tpot_us.reset();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 900);  // a tenth of the interval early
+  const TimeUs first_us = f.now_us;
+  f.Arrive(1, 150, 1);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.now_us = first_us + 900;
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.now_us += 400;
+  f.Complete();  // it took 401 us
+  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 900 - 401);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.now_us += 500;
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  f.Arrive(2, 30, 0);
+  EXPECT_EQ(f.Plan(), Ids{2});  // the urgent in between
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{0});  // with nothing else to do, at once
+}
+
+// Their steps are short and need little memory, so they never wait for a suspended one to end.
+TEST(SchedulerDecodeSteps, DecodesTakeTheirStepsHoweverManyAreSuspended) {
+  Fixture f([](EngineConfig* config) { config->max_suspended_steps = 1; });
+  f.slo_tpot_us = 1000;
+  f.Arrive(0, 40, 2, 8);
+  f.slo_tpot_us.reset();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  const TimeUs due_us = f.now_us + 900;
+  f.Arrive(1, 150, 1);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.Arrive(2, 100, 0);
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{2});
+  EXPECT_EQ(f.scheduler->NextMoment(), due_us);
+  f.now_us = due_us;
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{2});
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.Complete();
+  EXPECT_EQ(f.scheduler->Stats().steps_dropped, 0u);
+  EXPECT_EQ(f.scheduler->Stats().steps_resumed, 2u);
+}
+
+// However fast they are to come, prefills get half of the device.
+TEST(SchedulerDecodeSteps, DecodesLeavePrefillsHalfOfTheDevice) {
+  Fixture f;
+  f.slo_tpot_us = 1;
+  f.Arrive(0, 40, 1, 8);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.now_us += 500;
+  f.Complete();
+  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 501);
+  f.Arrive(1, 150, 1);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.now_us += 490;
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+  f.now_us += 10;
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+}
+
+// Where that is cheaper, the prompt comes in chunks that keep the rate, with the decodes in them.
+TEST(SchedulerDecodeSteps, ChunksThatKeepTheRateOfDecodes) {
+  Fixture f(KnowCosts);
+  f.slo_tpot_us = 61'000;
+  f.Arrive(0, 40, 1, 8);
+  f.slo_tpot_us.reset();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.now_us += 50'000;
+  f.Complete();
+  f.Arrive(1, 150, 1);
+  int num_urgent = 2;
+  for (const int32_t num_tokens : {49, 49, 49, 3}) {
+    EXPECT_EQ(f.Plan(), (Ids{1, 0}));
+    EXPECT_EQ(std::get<MixedPlan>(*f.plan).prefills[0].tokens.size(), num_tokens);
+    EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);  // its token comes with the step
+    const auto urgent = static_cast<RequestId>(num_urgent++);
+    f.Arrive(urgent, 10, 0);
+    EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
+    f.scheduler->Cancel(urgent, f.now_us);
+    f.now_us += 11'000 + 1000 * num_tokens;
+    f.Complete();
+  }
+  EXPECT_EQ(f.Plan(), Ids{0});
+}
+
+// A prompt that can wait for the end of such a step does. What cannot goes first, once, where the
+// decodes had their tokens so fast that they can wait.
+TEST(SchedulerDecodeSteps, AMixedStepMakesWayForWhatCannotWait) {
+  struct Case {
+    TimeUs slo_us;
+    int num_fast;  // tokens before
+    StepFate fate;
+  };
+  for (const Case& c : {Case{100'000, 4, StepFate::kGoesOn}, Case{40'000, 0, StepFate::kGoesOn},
+                        Case{40'000, 4, StepFate::kSuspended}}) {
+    Fixture f([](EngineConfig* config) {
+      KnowCosts(config);
+      config->order = "s-edf";
+    });
+    f.slo_tpot_us = 61'000;
+    f.Arrive(0, 40, 0, 12);
+    f.slo_tpot_us.reset();
+    EXPECT_EQ(f.Plan(), Ids{0});
+    f.now_us += 50'000;
+    f.Complete();
+    for (int i = 0; i < c.num_fast; ++i) {
+      EXPECT_EQ(f.Plan(), Ids{0});
+      f.now_us += 11'000;
+      f.Complete();
+    }
+    f.Arrive(1, 150, 0);
+    EXPECT_EQ(f.Plan(), (Ids{1, 0}));  // 49 tokens of it: 60 ms
+    const int64_t mixed = f.scheduler->step_id();
+    f.now_us += 10'000;
+    f.slo_ttft_us = c.slo_us;
+    f.Arrive(2, 10, 0);  // 20 ms, and the step goes on for 50
+    EXPECT_EQ(f.Reconsider(), c.fate);
+    if (c.fate == StepFate::kGoesOn) continue;
+    EXPECT_EQ(f.Plan(), Ids{2});
+    f.slo_ttft_us = 200'000;
+    f.Arrive(3, 10, 0);
+    f.now_us += 20'000;
+    f.Complete();
+    EXPECT_EQ(f.Plan(), (Ids{1, 0}));  // before 3
+    EXPECT_EQ(f.scheduler->step_id(), mixed);
+    f.now_us += 50'000;
+    f.Complete();
+    EXPECT_EQ(f.Plan().front(), 3u);
+  }
+}
+
+// A step that has room beside the prompt at its head takes what waits behind that.
+TEST(SchedulerDecodeSteps, ShortPromptsShareAMixedStep) {
+  Fixture f(KnowCosts);
+  f.slo_tpot_us = 200'000;
+  f.Arrive(0, 40, 1, 8);
+  f.slo_tpot_us.reset();
+  EXPECT_EQ(f.Plan(), Ids{0});
+  f.now_us += 50'000;
+  f.Complete();
+  Ids all;
+  for (RequestId id = 1; id <= 16; ++id) {
+    f.Arrive(id, 8, 1);
+    all.push_back(id);
+  }
+  all.push_back(0);  // 129 tokens: 139 ms
+  EXPECT_EQ(f.Plan(), all);
+  f.now_us += 139'000;
+  f.Complete();
+  // As many as keep the rate: 10 + 1 + 188 ms.
+  all.clear();
+  for (RequestId id = 17; id <= 40; ++id) f.Arrive(id, 8, 1);
+  for (RequestId id = 17; id < 17 + 23; ++id) all.push_back(id);
+  all.push_back(0);
+  EXPECT_EQ(f.Plan(), all);
+}
+
+TEST(SchedulerDecodeSteps, DecodeStepsByChoice) {
+  for (const char* steps : {"own", "mixed", "by-cost"}) {
+    Fixture f([&](EngineConfig* config) {
+      KnowCosts(config);
+      config->decode_steps = steps;
+    });
+    f.slo_tpot_us = 61'000;
+    f.Arrive(0, 40, 1, 8);
+    f.slo_tpot_us.reset();
+    f.Plan();
+    f.now_us += 50'000;
+    f.Complete();
+    f.Arrive(1, 150, 1);
+    EXPECT_EQ(f.Plan(), steps == std::string_view("own") ? Ids{1} : (Ids{1, 0})) << steps;
+  }
+  EngineConfig config = {.vocab_size = 100, .max_model_len = 400, .num_kv_blocks = 40};
+  config.decode_steps = "some";
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "decode_steps");
+  config.decode_steps = "";
+  config.express_tokens = -1;
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "express_tokens");
+}
+
+// A suspended step goes on as it was planned, but what goes before it comes in chunks all the same.
+TEST(SchedulerDecodeSteps, AMoreUrgentPromptIsMixedWhileAStepIsSuspended) {
+  Fixture f(KnowCosts);
+  f.Arrive(0, 150, 2);
+  EXPECT_EQ(f.Plan(), Ids{0});
+  const int64_t suspended = f.scheduler->step_id();
+  f.slo_tpot_us = 61'000;
+  f.Arrive(1, 40, 1, 8);
+  f.slo_tpot_us.reset();
+  EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+  EXPECT_EQ(f.Plan(), Ids{1});
+  f.now_us += 50'000;
+  f.Complete();
+  f.Arrive(2, 100, 0);
+  for (const int32_t num_tokens : {49, 49, 2}) {
+    EXPECT_EQ(f.Plan(), (Ids{2, 1}));
+    EXPECT_EQ(std::get<MixedPlan>(*f.plan).prefills[0].tokens.size(), num_tokens);
+    f.now_us += 11'000 + 1000 * num_tokens;
+    f.Complete();
+  }
+  EXPECT_EQ(f.Finished(), Ids{2});
+  EXPECT_TRUE(f.scheduler->IsSuspended(suspended));
+  EXPECT_EQ(f.Plan(), Ids{0});
+  EXPECT_EQ(f.scheduler->step_id(), suspended);
+}
+
+}  // namespace
+}  // namespace skein
