@@ -26,6 +26,7 @@ struct Preset {
   Execution execution = Execution::kPlain;
   Retention retention = Retention::kAll;
   int32_t chunk_tokens = 0;  // of a step in place of max_num_batched_tokens; 0: that
+  TimeUs max_decode_wait_us = 0;
 };
 
 constexpr std::array<Preset, 15> kPresets = {{
@@ -36,7 +37,7 @@ constexpr std::array<Preset, 15> kPresets = {{
     {"nano-vllm", Sharing::kChunked, DecodeSet::kFill},
     {"request-level", Sharing::kWhole, DecodeSet::kStatic},
     {"prefill-only", Sharing::kWhole, DecodeSet::kFill, Order::kSrjfCalibrated, false,
-     Batching::kSaturate, Execution::kHybrid, Retention::kPrefix},
+     Batching::kSaturate, Execution::kHybrid, Retention::kPrefix, 0, 1'000'000},
     {"feather", Sharing::kChunked, DecodeSet::kFlock},
     {"sglang-lpm", Sharing::kChunked, DecodeSet::kFill, Order::kLpm},
     {"sglang-dfs-weight", Sharing::kChunked, DecodeSet::kFill, Order::kDfsWeight},
@@ -295,6 +296,7 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
     max_whole_prompt_len = config.max_model_len;
   }
   SchedulerConfig scheduler{.sharing = preset.sharing,
+                            .max_decode_wait_us = preset.max_decode_wait_us,
                             .decode_set = preset.decode_set,
                             .order = preset.order,
                             .execution = memory.execution,

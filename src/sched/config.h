@@ -125,6 +125,9 @@ struct SchedulerConfig {
   int32_t max_suspended_steps = 2;
   TimeUs max_suspended_us = 10'000'000;
   DecodeSteps decode_steps = DecodeSteps::kByCost;
+  // With sharing kWhole, how long decodes wait for prefills before they take a step between two; 0:
+  // until none is left.
+  TimeUs max_decode_wait_us = 0;
   // Likewise, blocks that prompts leave free where others run, for what preempts them.
   int32_t express_blocks = 0;
   DecodeSet decode_set = DecodeSet::kFill;

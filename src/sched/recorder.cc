@@ -94,13 +94,13 @@ std::string_view NameOf(std::span<const std::string_view> names, Choice choice) 
 std::string ChoiceMembers(const SchedulerConfig& config) {
   return fmt::format(
       R"("sharing":"{}","preempt_granularity":"{}","max_suspended_steps":{},)"
-      R"("max_suspended_us":{},"decode_steps":"{}","express_blocks":{},)"
+      R"("max_suspended_us":{},"decode_steps":"{}","max_decode_wait_us":{},"express_blocks":{},)"
       R"("decode_set":"{}","order":"{}","batching":"{}",)"
       R"("jct":"{}","aging":{},"cost":[{},{},{},{}],"execution":"{}","retention":"{}",)"
       R"("default_slo_us":{},"max_late_us":{},"slo_batch_tokens":{})",
       NameOf(kSharings, config.sharing), NameOf(kGranularities, config.granularity),
       config.max_suspended_steps, config.max_suspended_us,
-      NameOf(kDecodeSteps, config.decode_steps), config.express_blocks,
+      NameOf(kDecodeSteps, config.decode_steps), config.max_decode_wait_us, config.express_blocks,
       NameOf(kDecodeSets, config.decode_set), NameOf(kOrders, config.order),
       NameOf(kBatchings, config.batching), NameOf(kJcts, config.jct), config.aging,
       config.cost.step_us, config.cost.token_us, config.cost.pair_us, config.cost.row_us,

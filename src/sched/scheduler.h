@@ -243,6 +243,7 @@ class Scheduler {
     return StopsSteps() && sequence.request->request.slo_tpot_us.has_value();
   }
   std::optional<TimeUs> NextDecodeUs() const;
+  bool StarvesDecodes(TimeUs now_us) const;
   std::optional<TimeUs> NextBoundUs() const;
   // Whether the step in flight has made way for others for so long that only decodes with a rate
   // stop it.

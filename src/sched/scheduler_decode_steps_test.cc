@@ -13,6 +13,31 @@ using testing::Ids;
 using testing::KnowCosts;
 using Fixture = testing::PreemptFixture;
 
+// Whole prompts go before decodes, but where the preset is for service not without end.
+TEST(SchedulerDecodeSteps, WholePromptsLetDecodesPassNowAndThen) {
+  for (const bool bounded : {true, false}) {
+    Fixture f([&](EngineConfig* config) {
+      config->preset = bounded ? "prefill-only" : "paged-fcfs";
+      config->sharing = "whole";
+    });
+    f.Arrive(0, 40, 0, 8);
+    EXPECT_EQ(f.Plan(), Ids{0});
+    f.Complete();
+    const TimeUs first_us = f.now_us;
+    f.Arrive(1, 200, 0);
+    f.Arrive(2, 200, 0);
+    f.Arrive(3, 200, 0);
+    EXPECT_EQ(f.Plan(), Ids{1});
+    f.Complete();
+    f.now_us = first_us + 1'000'000;
+    if (bounded) {
+      EXPECT_EQ(f.Plan(), Ids{0});
+      f.Complete();
+    }
+    EXPECT_EQ(f.Plan(), Ids{2});  // not yet again
+  }
+}
+
 // One that asks for a rate does not join prefills: these stop for it when its token is due.
 TEST(SchedulerDecodeSteps, DecodesWithADeadlineTakeStepsBetweenTickets) {
   Fixture f;

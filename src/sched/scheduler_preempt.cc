@@ -128,9 +128,18 @@ std::optional<TimeUs> Scheduler::NextDecodeUs() const {
   return std::max(*due_us - decode_step_us_, decoded_us_ + decode_step_us_);
 }
 
+// Whether whole prompts have kept a decode waiting for as long as they may.
+bool Scheduler::StarvesDecodes(TimeUs now_us) const {
+  if (config_.sharing != Sharing::kWhole || config_.max_decode_wait_us == 0) return false;
+  return std::ranges::any_of(running_, [&](const Sequence* sequence) {
+    return sequence->state == SequenceState::kDecoding &&
+           now_us - sequence->token_us >= config_.max_decode_wait_us;
+  });
+}
+
 // Whether this step is one of decodes alone, some of which are due.
 bool Scheduler::PlanDueDecodes(TimeUs now_us) {
-  if (NextDecodeUs().value_or(now_us + 1) > now_us) return false;
+  if (!StarvesDecodes(now_us) && NextDecodeUs().value_or(now_us + 1) > now_us) return false;
   ReclaimForDecodes();
   PlanDecodes(true);
   return !step_decodes_.empty();
