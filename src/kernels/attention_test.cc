@@ -73,8 +73,9 @@ class PagedMemory {
         Fill(free_.back(), head_, std::vector<float>(d, kNaN), std::vector<float>(d, rest_of_v_));
         free_.pop_back();
       }
-      layout.Store(memory_.data() + layout.Offset(1, s.block_table.back(), head_),
-                   key % kKvBlockTokens, k_typed.At(size_t(key) * d), v_typed.At(size_t(key) * d));
+      std::byte* base = memory_.data() + layout.Offset(1, s.block_table.back(), head_);
+      layout.StoreK(base, key % kKvBlockTokens, k_typed.At(size_t(key) * d));
+      layout.StoreV(base, key % kKvBlockTokens, v_typed.At(size_t(key) * d));
     }
     return s;
   }
@@ -86,8 +87,9 @@ class PagedMemory {
  private:
   void Fill(int32_t block, int32_t head, const std::vector<float>& k, const std::vector<float>& v) {
     for (int32_t slot = 0; slot < kKvBlockTokens; ++slot) {
-      layout.Store(memory_.data() + layout.Offset(1, block, head), slot,
-                   TypedArray(k, layout.dtype).data(), TypedArray(v, layout.dtype).data());
+      std::byte* base = memory_.data() + layout.Offset(1, block, head);
+      layout.StoreK(base, slot, TypedArray(k, layout.dtype).data());
+      layout.StoreV(base, slot, TypedArray(v, layout.dtype).data());
     }
   }
 

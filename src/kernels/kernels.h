@@ -32,8 +32,9 @@ struct GemmCall {
   // SwiGLU where positive, a multiple of kPanelCols: out[m, n] = silu(gate) * up with gate = sum +
   // bias of column n and up = that of column n + up_begin. n_end <= up_begin, without add_to_out.
   int32_t up_begin = 0;
-  void* out = nullptr;  // [m, n] of out_dtype, row stride ldo elements
-  int64_t ldo = 0;
+  void* out = nullptr;            // [m, n] of out_dtype, row stride ldo elements
+  int64_t ldo = 0;                // >= n_end - out_begin
+  int32_t out_begin = 0;          // the column that is out's first; <= n_begin
   DType out_dtype = DType::kF32;  // or kBf16, rounded from the finished f32
 };
 

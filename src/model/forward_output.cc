@@ -157,7 +157,9 @@ void ForwardPass::HeadDense(int32_t begin, int32_t end) {
   const ModelWeights& w = *context_.weights;
   const int64_t hidden = config().hidden_size;
   std::byte* h = workspace_.logit_h + begin * hidden * static_cast<int64_t>(t_);
-  float* sums = workspace_.qkv + begin * hidden;  // which has served
+  // In the outputs' place: those are not computed yet.
+  float* sums = MutableOutput(begin);
+  const auto width = static_cast<int64_t>(workspace_.output_width);
   context_.kernels->Gemm({
       .a = h,
       .lda = hidden,
@@ -167,10 +169,10 @@ void ForwardPass::HeadDense(int32_t begin, int32_t end) {
       .n_end = w.head_dense.n(),
       .bias = w.head_dense_bias.data(),
       .out = sums,
-      .ldo = hidden,
+      .ldo = width,
   });
   for (int64_t i = 0; i < end - begin; ++i) {
-    context_.kernels->Activate(w.head_activation, sums + i * hidden, config().hidden_size,
+    context_.kernels->Activate(w.head_activation, sums + i * width, config().hidden_size,
                                h + i * hidden * static_cast<int64_t>(t_), w.dtype);
   }
 }

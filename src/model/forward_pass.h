@@ -161,7 +161,21 @@ class ForwardPass {
   void QuantizeTokens(int32_t ticket, const std::byte* a, int64_t lda, int32_t n);
   void OProj(int32_t ticket);
   void DownProj(int32_t ticket);
-  void RotateAndStore(int32_t ticket);
+  // Norms the ticket's tokens and zeroes the KV blocks that begin among them.
+  void AttnNorm(int32_t ticket);
+  void ZeroBlocks(int32_t first_token, int32_t end_token);
+  int32_t Position(const Piece& piece, int32_t token) const;
+  // The block that a piece's keys and values go to, its first head.
+  std::byte* StoreBlock(const Piece& piece) const;
+  void QkvProj(int32_t ticket);
+  // Rows [row_begin, row_end) of the chunk at columns [col_begin, col_end) of q, k and v: some
+  // whole heads.
+  struct QkvPart {
+    int32_t row_begin, row_end, col_begin, col_end;
+  };
+  // Those in x, with row stride ld, on their way to where they belong.
+  void StoreHeads(const QkvPart& part, const float* x, int64_t ld);
+  void StoreTokenHeads(const Piece& piece, int32_t token, const QkvPart& part, const float* x);
   int32_t NumCollectTickets() const;
   void CollectQkv(int32_t ticket);
   void CollectX(int32_t ticket);
@@ -216,9 +230,8 @@ class ForwardPass {
   bool outputs_taken_ = false;  // those of chunk cursor_.layer have been handed out
 
   // The batch, cut for this pass.
-  std::vector<Piece> blocks_;         // for kRope: tokens of one KV block and one chunk
-  std::vector<int32_t> chunk_block_;  // of each chunk the first of those, and their end
-  std::vector<int32_t> forks_;        // for kFork: rows
+  std::vector<Piece> blocks_;   // tokens of one KV block and one chunk, ascending
+  std::vector<int32_t> forks_;  // for kFork: rows
   // Tables of the rows with blocks of the pass's own; of each row the first of its ids in there,
   // or -1 where its own table covers it.
   std::vector<int32_t> own_tables_;

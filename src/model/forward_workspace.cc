@@ -52,7 +52,6 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   const size_t tokens = limits.max_tokens, chunk = limits.chunk();
   const size_t hidden = config.hidden_size;
   const size_t q_width = size_t(config.num_heads) * config.head_dim;
-  const size_t kv_width = size_t(config.num_kv_heads) * config.head_dim;
   const size_t padded = config.intermediate_padded();
   const size_t t = SizeOf(dtype);
   const size_t x_bytes = tokens * hidden * sizeof(float), q_bytes = tokens * q_width * t;
@@ -71,9 +70,6 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   auto* const beside = reinterpret_cast<float*>(collected ? own_kv_out : q);
   x_out = in_place ? x : beside;
   h = carver.Take<std::byte>(chunk * hidden * t);
-  // A head's dense layer has its sums here, too.
-  qkv = carver.Take<float>(
-      std::max(chunk * (q_width + 2 * kv_width), limits.max_logit_rows * hidden) * sizeof(float));
   up = carver.Take<float>(config.is_encoder() ? chunk * padded * sizeof(float) : 0);
   act = carver.Take<std::byte>(chunk * padded * t);
   const size_t slots = chunk * config.experts_per_token;

@@ -131,15 +131,6 @@ struct Finished {
   float* c;
 };
 
-// Whether results go past the caches: so many plain f32 that they would not stay in one, and would
-// be read from memory only to be overwritten there.
-bool Streams(const GemmCall& call) {
-  constexpr int32_t kStreamRows = 256;
-  return call.m >= kStreamRows && call.up_begin == 0 && !call.add_to_out && call.bias == nullptr &&
-         call.out_dtype == DType::kF32 && call.ldo % kPanelCols == 0 &&
-         reinterpret_cast<uintptr_t>(call.out) % kTileRowBytes == 0;
-}
-
 // The call's results for rows [begin, end) of `done`.
 void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32_t end) {
   if (begin >= end) return;
@@ -154,14 +145,6 @@ void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32
       const int32_t second = column + (swiglu ? call.up_begin : kPanelCols);
       ScaleSums<Vec>(call, right, kPairCols, row, end - begin, second);
     }
-  }
-  if (done.pair.second && column + kPairCols <= call.n_end && Streams(call)) {
-    float* out = static_cast<float*>(call.out) + row * call.ldo + column;
-    for (int32_t r = begin; r < end; ++r, out += call.ldo, left += kPairCols) {
-      _mm512_stream_ps(out, _mm512_load_ps(left));
-      _mm512_stream_ps(out + kPanelCols, _mm512_load_ps(left + kPanelCols));
-    }
-    return;
   }
   FinishPanel<Vec>(call, left, swiglu ? right : nullptr, kPairCols, row, end - begin, column);
   if (!swiglu && done.pair.second) {
@@ -345,9 +328,9 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
                      from.panels[1] + from_offset + fetched},
           .bytes = more > 0 ? more : 0,
           .out = static_cast<const std::byte*>(call.out) +
-                 (row * call.ldo + pair.column) * element_bytes,
+                 (row * call.ldo + pair.column - call.out_begin) * element_bytes,
           .out_stride = call.ldo * element_bytes,
-          .out_rows = finished && !Streams(call) ? count_rows : 0,
+          .out_rows = finished ? count_rows : 0,
           .out_bytes = pair_cols * element_bytes,
       };
       const int64_t lower = int64_t{strip.tiles} * kTileBytes;
@@ -402,7 +385,6 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
     }
   }
   FinishRows(call, done, 0, done.rows);
-  if (Streams(call)) _mm_sfence();  // before anyone is told that the results are there
 }
 
 // Tells the processor's own prefetching, which ends at every page, where a panel goes on: one line

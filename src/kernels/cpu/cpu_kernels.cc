@@ -39,8 +39,10 @@ class CpuKernels final : public Kernels {
 
   void Gemm(const GemmCall& call) const override {
     SKEIN_CHECK(call.w != nullptr && call.a != nullptr && call.out != nullptr);
-    SKEIN_CHECK(call.m >= 1 && call.lda >= call.w->k() && call.ldo >= call.n_end);
+    SKEIN_CHECK(call.m >= 1 && call.lda >= call.w->k());
     SKEIN_CHECK(call.n_begin >= 0 && call.n_begin % kPanelCols == 0);
+    SKEIN_CHECK(call.out_begin >= 0 && call.out_begin <= call.n_begin);
+    SKEIN_CHECK(call.ldo >= call.n_end - call.out_begin);
     SKEIN_CHECK(call.n_begin < call.n_end && call.n_end <= call.w->n());
     SKEIN_CHECK(call.n_end % kPanelCols == 0 || call.n_end == call.w->n());
     SKEIN_CHECK(IsComputeType(call.out_dtype));
