@@ -140,7 +140,9 @@ void RowBench(benchmark::State& state, Isa isa, const char* what) {
   const auto n = static_cast<int32_t>(state.range(0));
   std::vector<float> x(n, 0.25f), out(n);
   for (auto _ : state) {
-    if (what[0] == 'n') kernels.RmsNorm(x.data(), x.data(), 1e-6f, n, out.data(), DType::kBf16);
+    if (what[0] == 'n') {
+      kernels.RmsNorm(x.data(), x.data(), 1e-6f, n, out.data(), DType::kBf16, kRowPiece);
+    }
     if (what[0] == 's') kernels.SiluMul(x.data(), x.data(), n, out.data(), DType::kBf16);
     if (what[0] == 'l') benchmark::DoNotOptimize(kernels.LogSumExp(x.data(), n));
     benchmark::DoNotOptimize(out.data());

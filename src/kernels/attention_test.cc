@@ -241,6 +241,42 @@ TEST_P(AttentionTest, RowsOfSharedPrefixesEqualTheReference) {
   }
 }
 
+// Query rows of a matrix in tiles, and results over them.
+TEST_P(AttentionTest, RowsInTilesHaveTheBitsOfRows) {
+  if (GetParam() != Isa::kAmx) GTEST_SKIP() << "takes plain rows alone";
+  constexpr int32_t kRows = 5, kKeys = 70;
+  for (const int32_t d : {64, 96, 256}) {
+    PagedMemory memory = Memory(DType::kBf16, d, kKeys);
+    const Sequence s = memory.Make(kKeys);
+    const std::vector<float> values =
+        random_.Floats(size_t{kRows} * d, DType::kBf16, Range::kPlain);
+    std::vector<Bf16> q(size_t{kRows} * d), out(size_t{kRows} * d);
+    std::vector<Bf16> tiles(size_t{kRowTileRows} * d);
+    std::vector<AttentionRow> plain, tiled;
+    const auto num_blocks = static_cast<int32_t>(s.block_table.size());
+    for (int32_t r = 0; r < kRows; ++r) {
+      for (int32_t i = 0; i < d; ++i) {
+        q[r * d + i] = tiles[RowTileIndex(r, i, d)] = ToBf16(values[r * d + i]);
+      }
+      const int32_t num_keys = kKeys - kRows + 1 + r;
+      plain.push_back({&q[r * d], &out[r * d], num_keys, num_blocks, s.block_table.data()});
+      Bf16* row = &tiles[RowTileIndex(r, 0, d)];
+      tiled.push_back({row, row, num_keys, num_blocks, s.block_table.data()});
+    }
+    AttentionCall call = {
+        .rows = plain, .kv = memory.kv(), .layout = &memory.layout, .scale = 0.1f};
+    kernels_->Attention(call);
+    call.rows = tiled;
+    call.piece_stride = kRowTileElements;
+    kernels_->Attention(call);
+    for (int32_t r = 0; r < kRows; ++r) {
+      for (int32_t i = 0; i < d; ++i) {
+        ASSERT_EQ(tiles[RowTileIndex(r, i, d)].bits, out[r * d + i].bits) << d << ": " << r;
+      }
+    }
+  }
+}
+
 // The reference itself against softmax in double. In bf16 the weights of the keys are rounded, each
 // by at most 2^-9 of itself.
 TEST(AttentionReferenceTest, IsSoftmaxAttention) {

@@ -139,7 +139,8 @@ void ForwardPass::QkvProj(int32_t ticket) {
   const int32_t cols = (kSums / rows - kPanelCols) / unit * unit;
   const std::vector<float>& bias = layer().qkv_bias;
   for (int32_t row = all.row_begin; row < all.row_end; row += rows) {
-    const GemmRows from = RowsFor(layer().qkv, workspace_.h, config().hidden_size, row);
+    const GemmRows from =
+        RowsFor(layer().qkv, {workspace_.h, config().hidden_size, row_tiles_}, row);
     for (int32_t col = all.col_begin; col < all.col_end; col += cols) {
       const QkvPart part = {row, std::min(row + rows, all.row_end), col,
                             std::min(col + cols, all.col_end)};
@@ -156,6 +157,7 @@ void ForwardPass::QkvProj(int32_t ticket) {
           .out = sums,
           .ldo = ld,
           .out_begin = col,
+          .a_tiles = from.tiles,
       });
       StoreHeads(part, sums, ld);
     }
@@ -188,9 +190,11 @@ void ForwardPass::StoreTokenHeads(const Piece& piece, int32_t token, const QkvPa
     call.x = x;
     call.norm = weight(layer().q_norm);
     call.num_heads = (std::min(part.col_end, q_width()) - part.col_begin) / c.head_dim;
-    call.out = workspace_.q_out + (size_t(token) * q_width() + part.col_begin) * t_;
+    call.out = At(workspace_.q_out, token, part.col_begin, q_width());
+    call.piece_stride = piece_stride();
     context_.kernels->Rotate(call);
   }
+  call.piece_stride = kRowPiece;
   call.norm = weight(layer().k_norm);
   call.num_heads = 1;
   std::byte* const kv = StoreBlock(piece);
@@ -222,18 +226,22 @@ void ForwardPass::Fork(int32_t ticket) {
   }
 }
 
+// In whole tiles, if it lies in those.
+size_t ForwardPass::CollectedQBytes() const {
+  return size_t(CeilDiv(batch_.num_tokens(), kRowTileRows)) * kRowTileRows * q_width() * t_;
+}
+
 int32_t ForwardPass::NumCollectTickets() const {
   if (limits_.chunk_outputs != ChunkOutputs::kCollected) return 0;
-  const size_t tokens = batch_.num_tokens();
   if (cursor_.op == Operator::kCollectX) {
-    return CollectTickets(tokens * config().hidden_size * sizeof(float));
+    return CollectTickets(size_t(batch_.num_tokens()) * config().hidden_size * sizeof(float));
   }
-  return CollectTickets(tokens * q_width() * t_) +
+  return CollectTickets(CollectedQBytes()) +
          CollectTickets(num_own_blocks_ * context_.kv_layout.block_bytes());
 }
 
 void ForwardPass::CollectQkv(int32_t ticket) {
-  const size_t q_bytes = size_t(batch_.num_tokens()) * q_width() * t_;
+  const size_t q_bytes = CollectedQBytes();
   const int32_t kv_ticket = ticket - CollectTickets(q_bytes);
   if (kv_ticket < 0) return CopyPart(ticket, workspace_.q_out, workspace_.q, q_bytes);
   CopyPart(kv_ticket, workspace_.own_kv_out, workspace_.own_kv,
@@ -263,12 +271,13 @@ void ForwardPass::Attention(int32_t ticket) {
     const ForwardRow& row = batch_.rows[piece.row];
     const std::span<const int32_t> table = Table(piece.row);
     for (int32_t i = 0; i < piece.num_tokens; ++i) {
-      const size_t token = piece.first_token + i;
-      const int32_t position = row.begin + piece.first_token - row.first_token + i;
+      const int32_t token = piece.first_token + i;
+      const int32_t position = Position(piece, token);
       const int32_t num_keys = c.is_encoder() ? row.num_tokens : position + 1;
       for (int32_t h = head; h < last_head; ++h) {
-        const size_t offset = (token * q_width() + size_t(h) * c.head_dim) * t_;
-        rows[num_rows++] = {workspace_.q + offset, workspace_.attn + offset, num_keys,
+        const int64_t column = int64_t{h} * c.head_dim;
+        rows[num_rows++] = {At(workspace_.q, token, column, q_width()),
+                            At(workspace_.attn, token, column, q_width()), num_keys,
                             static_cast<int32_t>(table.size()), table.data()};
       }
     }
@@ -279,6 +288,7 @@ void ForwardPass::Attention(int32_t ticket) {
       .own_kv = workspace_.own_kv + kv_head * context_.kv_layout.head_bytes(),
       .layout = &context_.kv_layout,
       .scale = scale_,
+      .piece_stride = piece_stride(),
   });
 }
 

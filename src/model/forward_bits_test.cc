@@ -372,7 +372,7 @@ INSTANTIATE_TEST_SUITE_P(
     Models, ForwardBitsTest,
     ::testing::Combine(::testing::Values("llama-linear", "qwen2-tied", "qwen3-bf16", "qwen3-moe"),
                        ::testing::Values("f32", "bf16"), ::testing::Values("none"),
-                       ::testing::ValuesIn(testing::FmaIsas())),
+                       ::testing::ValuesIn(testing::IsasHere())),
     BitsName);
 
 // Products of int8 have the same bits on every instruction set.

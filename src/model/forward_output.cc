@@ -148,7 +148,8 @@ void ForwardPass::FinalNormRow(size_t token, void* out, DType dtype) const {
     context_.kernels->LayerNorm(x, w.final_norm.data(), w.final_norm_bias.data(), c.layer_norm_eps,
                                 c.hidden_size, out, dtype);
   } else {
-    context_.kernels->RmsNorm(x, w.final_norm.data(), c.rms_norm_eps, c.hidden_size, out, dtype);
+    context_.kernels->RmsNorm(x, w.final_norm.data(), c.rms_norm_eps, c.hidden_size, out, dtype,
+                              kRowPiece);
   }
 }
 
@@ -236,7 +237,7 @@ void ForwardPass::Output(int32_t ticket) {
   const ModelWeights& w = *context_.weights;
   const auto width = static_cast<int64_t>(workspace_.output_width);
   const auto product = [&](const PackedWeight& weight, const std::vector<float>& bias) {
-    Product(ticket, output_cut_, workspace_.logit_h, config().hidden_size, chunk().count, weight,
+    Product(ticket, output_cut_, {workspace_.logit_h, config().hidden_size}, chunk().count, weight,
             bias, false, workspace_.logits, width);
   };
   if (chunk().kind == OutputKind::kClasses) return product(w.head_out, w.head_out_bias);
@@ -247,7 +248,7 @@ void ForwardPass::Output(int32_t ticket) {
 void ForwardPass::Labels(int32_t ticket) {
   const LabelPiece& piece = label_pieces_[ticket];
   const PackedWeight& w = context_.weights->output;
-  const GemmRows rows = RowsFor(w, workspace_.logit_h, config().hidden_size, piece.first_output);
+  const GemmRows rows = RowsFor(w, {workspace_.logit_h, config().hidden_size}, piece.first_output);
   for (int32_t i = piece.first_panel; i < piece.first_panel + piece.num_panels; ++i) {
     const int32_t begin = label_panels_[i] * kPanelCols;
     context_.kernels->Gemm({

@@ -14,6 +14,16 @@ ForwardLimits WithWeights(ForwardLimits limits, const ModelWeights& weights) {
   return limits;
 }
 
+// Chunks and heads must begin tiles.
+bool UseRowTiles(const ForwardContext& context, const ForwardLimits& limits) {
+  const ModelWeights& w = *context.weights;
+  const ModelConfig& c = w.config;
+  const bool whole = limits.chunk() == limits.max_tokens || limits.chunk() % kRowTileRows == 0;
+  return context.kernels->isa() == Isa::kAmx && w.dtype == DType::kBf16 &&
+         w.matrix_dtype == DType::kBf16 && !c.is_encoder() && c.num_experts == 0 && whole &&
+         c.hidden_size % kRowPiece == 0 && c.head_dim % kRowPiece == 0;
+}
+
 }  // namespace
 
 ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& limits)
@@ -21,6 +31,7 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
       limits_(WithWeights(limits, *context.weights)),
       scale_(static_cast<float>(1.0 / std::sqrt(double(context.weights->config.head_dim)))),
       t_(SizeOf(context.weights->dtype)),
+      row_tiles_(UseRowTiles(context, limits)),
       workspace_(context.weights->config, context.weights->dtype, limits_),
       expert_routes_(context.weights->config, limits_.chunk()),
       expert_cuts_(context.weights->config.num_experts) {
@@ -278,7 +289,7 @@ void ForwardPass::RunTicket(int32_t ticket) {
     case Operator::kGateUpProj:
       return c.is_encoder() ? Up(ticket) : GateUp(ticket);
     case Operator::kQuantizeAct:
-      return QuantizeTokens(ticket, w.act, c.intermediate_padded(), c.intermediate_size);
+      return QuantizeTokens(ticket, w.act, act_width(), c.intermediate_size);
     case Operator::kDownProj:
       return DownProj(ticket);
     case Operator::kCollectX:

@@ -37,7 +37,8 @@ struct ForwardLimits {
   }
 };
 
-// The activations of one pass, allocated once. "t": compute type. chunk: limits.chunk().
+// The activations of one pass, allocated once. "t": compute type. chunk: limits.chunk(). h, q, attn
+// and act may lie in tiles (kernels/row_tiles.h): they have room for whole ones.
 struct ForwardWorkspace {
   ForwardWorkspace(const ModelConfig& config, DType dtype, const ForwardLimits& limits);
 

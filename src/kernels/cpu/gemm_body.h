@@ -138,7 +138,8 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
   const V bias = biased ? V::LoadFirst(call.bias + column, n) : zero;
   const V up_bias = biased && up != nullptr ? V::Load(call.bias + call.up_begin + column) : zero;
   for (int32_t r = 0; r < rows; ++r) {
-    const int64_t index = (row_begin + r) * call.ldo + out_column;
+    const int64_t index = call.out_tiles ? RowTileIndex(row_begin + r, out_column, call.ldo)
+                                         : (row_begin + r) * call.ldo + out_column;
     V v = V::Load(c + r * ldc);
     if (biased) v = v + bias;
     if (up != nullptr) {
