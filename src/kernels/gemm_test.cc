@@ -149,6 +149,7 @@ TEST_P(GemmTest, EqualsTheReferenceForLargeShapes) {
   if (GetParam() == Isa::kScalar || emulation_.has_value()) GTEST_SKIP() << "takes too long";
   EXPECT_TRUE(Check({{290, 47, 100}, DType::kBf16, Range::kExtreme, true, true}));
   EXPECT_TRUE(Check({{150, 70, 2500}, DType::kBf16, Range::kExtreme}));
+  EXPECT_TRUE(Check({{150, 70, 2500}, DType::kBf16, Range::kExtreme, true, true}));
   EXPECT_TRUE(Check({{33, 16, 9000}, DType::kBf16}));
   EXPECT_TRUE(Check({{260, 600, 1100}, DType::kBf16, Range::kPlain, true, false}, 528));
   EXPECT_TRUE(Check({{20, 33, 9000}, DType::kBf16}));
@@ -277,6 +278,7 @@ TEST_P(GemmTest, SwiGluIsTheProductsAndThenSiluMul) {
   for (const auto& [dtype, m, half, k] : {std::tuple{DType::kBf16, 1, 32, 70},
                                           {DType::kBf16, 19, 48, 64},
                                           {DType::kBf16, 77, 80, 300},
+                                          {DType::kBf16, 77, 80, 1100},
                                           {DType::kF32, 7, 32, 50}}) {
     for (const bool biased : {false, true}) {
       const TypedArray a(random_.Floats(size_t(m) * k, dtype, Range::kPlain), dtype);
