@@ -88,8 +88,9 @@ void AttentionBench(benchmark::State& state, Isa isa, DType dtype) {
     const Bf16* bf16 = &values[key * kHeadDim];
     for (int32_t d = 0; d < kHeadDim; ++d) row[d] = ToFloat(bf16[d]);
     const void* typed = dtype == DType::kF32 ? static_cast<const void*>(row.data()) : bf16;
-    layout.Store(kv.data() + layout.Offset(0, key / kKvBlockTokens, 0), key % kKvBlockTokens, typed,
-                 typed);
+    std::byte* base = kv.data() + layout.Offset(0, key / kKvBlockTokens, 0);
+    layout.StoreK(base, key % kKvBlockTokens, typed);
+    layout.StoreV(base, key % kKvBlockTokens, typed);
   }
   std::vector<int32_t> block_table(num_blocks);
   for (int32_t i = 0; i < num_blocks; ++i) block_table[i] = i;
@@ -124,8 +125,9 @@ void KvStoreBench(benchmark::State& state) {
   const std::vector<Bf16> row(128, ToBf16(0.5f));
   int32_t token = 0;
   for (auto _ : state) {
-    layout.Store(memory.data() + layout.Offset(0, token / 32 % 64, 0), token % 32, row.data(),
-                 row.data());
+    std::byte* base = memory.data() + layout.Offset(0, token / 32 % 64, 0);
+    layout.StoreK(base, token % 32, row.data());
+    layout.StoreV(base, token % 32, row.data());
     ++token;
   }
 }
@@ -138,7 +140,9 @@ void RowBench(benchmark::State& state, Isa isa, const char* what) {
   const auto n = static_cast<int32_t>(state.range(0));
   std::vector<float> x(n, 0.25f), out(n);
   for (auto _ : state) {
-    if (what[0] == 'n') kernels.RmsNorm(x.data(), x.data(), 1e-6f, n, out.data(), DType::kBf16);
+    if (what[0] == 'n') {
+      kernels.RmsNorm(x.data(), x.data(), 1e-6f, n, out.data(), DType::kBf16, kRowPiece);
+    }
     if (what[0] == 's') kernels.SiluMul(x.data(), x.data(), n, out.data(), DType::kBf16);
     if (what[0] == 'l') benchmark::DoNotOptimize(kernels.LogSumExp(x.data(), n));
     benchmark::DoNotOptimize(out.data());

@@ -86,7 +86,8 @@ double ForwardBench::Prefill(int32_t prompt_tokens) {
   return TimeStep(plan);
 }
 
-DecodePoint ForwardBench::Decode(int32_t batch, int32_t context, int32_t steps) {
+DecodePoint ForwardBench::Decode(int32_t batch, int32_t context, int32_t steps,
+                                 const StepFn& on_step) {
   std::vector<Sequence> sequences;
   for (int32_t i = 0; i < batch; ++i) {
     sequences.push_back(MakeSequence(i, context + steps + 1, context + steps + 1));
@@ -114,6 +115,7 @@ DecodePoint ForwardBench::Decode(int32_t batch, int32_t context, int32_t steps) 
                            .draws = {&draws[i], 1}});
     }
     seconds.push_back(TimeStep(plan));
+    if (on_step) on_step(step, seconds.back());
   }
   seconds.erase(seconds.begin());
   return {batch, context, steps, Median(std::move(seconds))};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/result.h"
@@ -44,8 +45,10 @@ class ForwardBench {
   double Prefill(int32_t prompt_tokens);
 
   // `batch` sequences decode `steps` tokens behind `context` tokens each, which are computed first.
+  // Calls `on_step`, if there is one, behind each step; step 0 is the one that is not counted.
   // REQUIRES: batch * (context + steps + 1) tokens fit the KV memory, block by block.
-  DecodePoint Decode(int32_t batch, int32_t context, int32_t steps);
+  using StepFn = std::function<void(int32_t step, double seconds)>;
+  DecodePoint Decode(int32_t batch, int32_t context, int32_t steps, const StepFn& on_step = {});
 
  private:
   struct Sequence;

@@ -64,9 +64,20 @@ class Bench {
   Json Decode(int32_t batch) {
     const int32_t middle = options_.context + options_.decode_steps / 2;
     const ForwardWork work = WorkOf(runtime_.config(), Types(), batch, middle, 1);
-    const MachineLimits before = Limits();
-    const double seconds = bench_.Decode(batch, options_.context, options_.decode_steps).seconds;
-    const double fraction = Floor(MeanOf(before, Limits()), work) / seconds;
+    constexpr size_t kSteps = 4;  // between two looks at the limits
+    MachineLimits before;
+    std::vector<double> few, fractions;
+    const auto on_step = [&](int32_t step, double step_seconds) {
+      if (step > 0) few.push_back(step_seconds);
+      if (step > 0 && step < options_.decode_steps && few.size() < kSteps) return;
+      const MachineLimits after = Limits();
+      if (step > 0) fractions.push_back(Floor(MeanOf(before, after), work) / Median(few));
+      before = after;
+      few.clear();
+    };
+    const double seconds =
+        bench_.Decode(batch, options_.context, options_.decode_steps, on_step).seconds;
+    const double fraction = Median(fractions);
     fmt::print("{:>8}{:>9}{:>12.2f}{:>12.1f}{:>10.1f}{:>10.3f}\n", batch, options_.context,
                seconds * 1e3, batch / seconds, work.bytes / seconds / 1e9, fraction);
     return {{"batch", batch},

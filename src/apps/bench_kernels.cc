@@ -1,5 +1,7 @@
 #include "apps/bench_kernels.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -8,10 +10,13 @@
 #include "apps/bench_limits.h"
 #include "apps/bench_onednn.h"
 #include "apps/load_report.h"
+#include "base/aligned_buffer.h"
 #include "base/random.h"
 #include "base/thread_team.h"
 #include "kernels/kernels.h"
+#include "kernels/row_tiles.h"
 #include "model/forward_cut.h"
+#include "runtime/free_memory.h"
 
 namespace skein {
 namespace {
@@ -29,10 +34,19 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+int32_t RoundUp(int32_t n, int32_t unit) { return CeilDiv(n, unit) * unit; }
+
 // Random rows that a product takes, as the weights' type asks.
 struct Activations {
-  Activations(int32_t m, int32_t num_terms, DType dtype, const Kernels& kernels)
+  Activations(int32_t m, int32_t num_terms, DType dtype, bool in_tiles, const Kernels& kernels)
       : rows(m), k(num_terms), values(RandomValues(size_t(m) * k, 2)) {
+    if (in_tiles) {
+      tiles = AlignedBuffer(size_t(RoundUp(m, kRowTileRows)) * k * sizeof(Bf16));
+      auto* to = reinterpret_cast<Bf16*>(tiles.data());
+      for (int64_t r = 0; r < m; ++r) {
+        for (int32_t i = 0; i < k; ++i) to[RowTileIndex(r, i, k)] = values[r * k + i];
+      }
+    }
     if (dtype != DType::kInt8) return;
     quantized.resize(values.size());
     for (int32_t i = 0; i < m; ++i) {
@@ -42,12 +56,14 @@ struct Activations {
   }
 
   const void* row(int64_t i) const {
+    if (tiles.size() > 0) return tiles.data() + i * k * static_cast<int64_t>(sizeof(Bf16));
     return quantized.empty() ? static_cast<const void*>(&values[i * k]) : &quantized[i * k];
   }
 
   int32_t rows;
   int32_t k;
   std::vector<Bf16> values;
+  AlignedBuffer tiles;            // kernels/row_tiles.h; k is a multiple of kRowPiece
   std::vector<int8_t> quantized;  // of int8, with their scales
   std::vector<float> scales;
 };
@@ -72,8 +88,10 @@ class Bench {
 
   // Adds what the machine allowed meanwhile to `all_limits`.
   Json Measure(int32_t m, std::vector<MachineLimits>* all_limits) {
-    const Activations a(m, product_.k, options_.dtype, kernels_);
-    std::vector<float> out(size_t(m) * product_.n);
+    const bool tiles = product_.tiles && product_.k % kRowPiece == 0 &&
+                       kernels_.isa() == Isa::kAmx && options_.dtype == DType::kBf16;
+    const Activations a(m, product_.k, options_.dtype, tiles, kernels_);
+    AlignedBuffer out(OutBytes(m));
     std::unique_ptr<OneDnnProduct> peer;
     if (options_.dtype == DType::kBf16) {
       peer = OneDnnProduct::Make(m, product_.n, product_.k, a.values, rows_of_w_,
@@ -122,21 +140,40 @@ class Bench {
   int NextIndex() { return static_cast<int>(next_++ % weights_.size()); }
   const PackedWeight& Next() { return weights_[NextIndex()]; }
 
+  int32_t num_results() const { return product_.swiglu ? product_.n / 2 : product_.n; }
+
+  ProductCut Cut(int32_t m) const {
+    return CutProduct({.m = m,
+                       .n = num_results(),
+                       .k = product_.k,
+                       .swiglu = product_.swiglu,
+                       .element_bytes = static_cast<size_t>(SizeOf(options_.dtype)),
+                       .matrix_unit = kernels_.isa() == Isa::kAmx,
+                       .col_unit = std::max(product_.head_dim, 1)},
+                      team_.num_threads());
+  }
+
+  // Heads are a ticket's at a time, in a place of each thread's.
+  int64_t HeadSums(const ProductCut& cut) const {
+    return int64_t{cut.rows} * (cut.cols + kPanelCols);
+  }
+  size_t OutBytes(int32_t m) const {
+    if (product_.head_dim > 0) return team_.num_threads() * HeadSums(Cut(m)) * sizeof(float);
+    return size_t(RoundUp(m, kRowTileRows)) * RoundUp(num_results(), kRowPiece) * sizeof(float);
+  }
+
   // As ForwardPass runs an operator.
-  void Run(const Activations& a, const PackedWeight& w, float* out) {
-    const int32_t up = product_.swiglu ? product_.n / 2 : 0;
-    const int32_t n = product_.swiglu ? up : product_.n;
-    const ProductCut cut = CutProduct({.m = a.rows,
-                                       .n = n,
-                                       .k = product_.k,
-                                       .swiglu = product_.swiglu,
-                                       .element_bytes = static_cast<size_t>(SizeOf(w.dtype())),
-                                       .matrix_unit = kernels_.isa() == Isa::kAmx},
-                                      team_.num_threads());
+  void Run(const Activations& a, const PackedWeight& w, std::byte* out) {
+    const int32_t n = num_results();
+    const ProductCut cut = Cut(a.rows);
     const DType out_dtype = product_.swiglu ? DType::kBf16 : DType::kF32;
-    team_.Run(0, cut.num_tickets(), [&](int ticket, int) {
+    const bool heads = product_.head_dim > 0, tiles = a.tiles.size() > 0;
+    const bool out_tiles = tiles && product_.swiglu;
+    const int64_t ldo = heads ? cut.cols + kPanelCols : out_tiles ? RoundUp(n, kRowPiece) : n;
+    team_.Run(0, cut.num_tickets(), [&](int ticket, int thread) {
       const int64_t row = cut.row_begin(ticket);
       const int32_t col = cut.col_begin(ticket);
+      const int64_t first = heads ? thread * HeadSums(cut) : row * ldo;
       kernels_.Gemm({
           .a = a.row(row),
           .lda = product_.k,
@@ -145,11 +182,14 @@ class Bench {
           .w = &w,
           .n_begin = col,
           .n_end = std::min(col + cut.cols, n),
-          .up_begin = up,
-          .out =
-              reinterpret_cast<std::byte*>(out) + row * n * static_cast<int64_t>(SizeOf(out_dtype)),
-          .ldo = n,
+          .add_to_out = product_.residual,
+          .up_begin = product_.swiglu ? n : 0,
+          .out = out + first * static_cast<int64_t>(SizeOf(out_dtype)),
+          .ldo = ldo,
+          .out_begin = heads ? col : 0,
           .out_dtype = out_dtype,
+          .a_tiles = tiles,
+          .out_tiles = out_tiles,
       });
     });
   }
@@ -164,6 +204,25 @@ class Bench {
   size_t next_ = 0;
 };
 
+// The product's rows and results, and the peer's.
+Status CheckMemory(const KernelBenchOptions& options) {
+  const int64_t free_bytes = FreeMemoryBytes();
+  for (const ProductToMeasure& product : options.products) {
+    for (const int32_t m : options.rows) {
+      const int64_t bytes = m * (int64_t{8} * product.n + int64_t{4} * product.k);
+      if (bytes <= free_bytes) continue;
+      return Status(
+          StatusCode::kInvalidArgument,
+          fmt::format("--rows {}: rows and results of {} {} take {:.1f} GB, and {:.1f} GB "
+                      "of memory are free; give fewer rows, or another --model",
+                      m, product.model, product.name, static_cast<double>(bytes) * 1e-9,
+                      static_cast<double>(free_bytes) * 1e-9),
+          "--rows");
+    }
+  }
+  return Status();
+}
+
 }  // namespace
 
 std::vector<ProductToMeasure> QwenProducts() {
@@ -171,20 +230,25 @@ std::vector<ProductToMeasure> QwenProducts() {
     const char* model;
     int32_t hidden, q, kv, intermediate;
   };
-  constexpr int32_t kVocab = 151936;
+  constexpr int32_t kVocab = 151936, kHeadDim = 128;
   std::vector<ProductToMeasure> products;
   for (const Shape& s :
        {Shape{"Qwen3-0.6B", 1024, 2048, 1024, 3072}, Shape{"Qwen3-4B", 2560, 4096, 1024, 9728}}) {
-    products.push_back({s.model, "qkv", s.q + 2 * s.kv, s.hidden});
-    products.push_back({s.model, "o", s.hidden, s.q});
-    products.push_back({s.model, "gate_up", 2 * s.intermediate, s.hidden, /*swiglu=*/true});
-    products.push_back({s.model, "down", s.hidden, s.intermediate});
-    products.push_back({s.model, "output", kVocab, s.hidden});
+    const auto add = [&](const char* name, int32_t n, int32_t k) -> ProductToMeasure& {
+      products.push_back({.model = s.model, .name = name, .n = n, .k = k, .tiles = true});
+      return products.back();
+    };
+    add("qkv", s.q + 2 * s.kv, s.hidden).head_dim = kHeadDim;
+    add("o", s.hidden, s.q).residual = true;
+    add("gate_up", 2 * s.intermediate, s.hidden).swiglu = true;
+    add("down", s.hidden, s.intermediate).residual = true;
+    add("output", kVocab, s.hidden).tiles = false;
   }
   return products;
 }
 
 Result<Json> RunKernelBench(const KernelBenchOptions& options) {
+  SKEIN_RETURN_IF_ERROR(CheckMemory(options));
   SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<Kernels> kernels, MakeKernels(isa));
   ThreadTeam team(options.threads > 0

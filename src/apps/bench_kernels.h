@@ -15,7 +15,11 @@ struct ProductToMeasure {
   std::string name;
   int32_t n = 0;
   int32_t k = 0;
-  bool swiglu = false;  // n columns of weights, gate and up: half as many results
+  bool swiglu = false;    // n columns of weights, gate and up: half as many results
+  bool residual = false;  // adds to what is there
+  bool tiles = false;     // on the matrix unit rows come in tiles, and so do results of swiglu
+  // Positive: the results are heads, which a thread takes on from its cache; n is so many of them.
+  int32_t head_dim = 0;
 };
 
 // qkv, o, gate_up, down and output of Qwen3-0.6B and Qwen3-4B.
@@ -36,7 +40,8 @@ struct KernelBenchOptions {
 // oneDNN. Result: {"limits": {"compute_tflops", "read_gbps"} (medians of all that was measured),
 // "isa", "threads", "gemm": [{"model", "name", "m", "k", "n", "dtype", "tflops", "gbps" (weights
 // read), "fraction" (of the roofline of the limits measured beside each sample), "onednn_tflops"
-// (of bf16; null without it)}]}.
+// (of bf16; null without it)}]}. kInvalidArgument where rows and results do not fit the free
+// memory.
 Result<nlohmann::ordered_json> RunKernelBench(const KernelBenchOptions& options);
 
 }  // namespace skein

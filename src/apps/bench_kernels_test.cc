@@ -57,6 +57,9 @@ TEST(BenchKernelsTest, ResultHasTheMembersThatTheHeaderNames) {
   if (!CpuHas(Isa::kAvx2)) GTEST_SKIP() << "needs AVX2";
   KernelBenchOptions options;
   options.products = {{"m", "plain", 100, 70}, {"m", "pair", 128, 64, /*swiglu=*/true}};
+  options.products.push_back({.model = "m", .name = "sum", .n = 64, .k = 96, .residual = true});
+  options.products.push_back({.model = "m", .name = "heads", .n = 96, .k = 64, .head_dim = 32});
+  for (ProductToMeasure& product : options.products) product.tiles = product.name != "plain";
   options.rows = {1, 40};
   options.num_samples = 1;
   options.weight_bytes = 1;
@@ -66,7 +69,7 @@ TEST(BenchKernelsTest, ResultHasTheMembersThatTheHeaderNames) {
     ASSERT_TRUE(result.ok()) << result.status().message();
     const Json& json = result.value();
     EXPECT_GT(json["limits"]["read_gbps"], 0);
-    ASSERT_EQ(json["gemm"].size(), 4u);
+    ASSERT_EQ(json["gemm"].size(), 8u);
     EXPECT_EQ(json["gemm"][1]["m"], 40);
     EXPECT_EQ(json["gemm"][1]["n"], 100);
     EXPECT_EQ(json["gemm"][1]["k"], 70);
@@ -80,6 +83,16 @@ TEST(BenchKernelsTest, ResultHasTheMembersThatTheHeaderNames) {
       EXPECT_TRUE(!peer || (dtype == DType::kBf16 && row["onednn_tflops"] > 0));
     }
   }
+}
+
+TEST(BenchKernelsTest, RefusesRowsThatDoNotFitTheMemory) {
+  KernelBenchOptions options;
+  options.products = {{"m", "wide", 1 << 24, 1 << 20}};
+  options.rows = {1, 1 << 16};
+  const auto result = RunKernelBench(options);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(result.status().message().rfind("--rows 65536: ", 0), 0u) << result.status().message();
 }
 
 TEST(BenchKernelsTest, TheYardstickComputesTheSameProduct) {

@@ -73,8 +73,9 @@ class PagedMemory {
         Fill(free_.back(), head_, std::vector<float>(d, kNaN), std::vector<float>(d, rest_of_v_));
         free_.pop_back();
       }
-      layout.Store(memory_.data() + layout.Offset(1, s.block_table.back(), head_),
-                   key % kKvBlockTokens, k_typed.At(size_t(key) * d), v_typed.At(size_t(key) * d));
+      std::byte* base = memory_.data() + layout.Offset(1, s.block_table.back(), head_);
+      layout.StoreK(base, key % kKvBlockTokens, k_typed.At(size_t(key) * d));
+      layout.StoreV(base, key % kKvBlockTokens, v_typed.At(size_t(key) * d));
     }
     return s;
   }
@@ -86,8 +87,9 @@ class PagedMemory {
  private:
   void Fill(int32_t block, int32_t head, const std::vector<float>& k, const std::vector<float>& v) {
     for (int32_t slot = 0; slot < kKvBlockTokens; ++slot) {
-      layout.Store(memory_.data() + layout.Offset(1, block, head), slot,
-                   TypedArray(k, layout.dtype).data(), TypedArray(v, layout.dtype).data());
+      std::byte* base = memory_.data() + layout.Offset(1, block, head);
+      layout.StoreK(base, slot, TypedArray(k, layout.dtype).data());
+      layout.StoreV(base, slot, TypedArray(v, layout.dtype).data());
     }
   }
 
@@ -236,6 +238,42 @@ TEST_P(AttentionTest, RowsOfSharedPrefixesEqualTheReference) {
       for (int32_t t = tokens - 1; t >= 0; --t) rows.insert(rows.end(), 2, {&s, keys - t});
     }
     EXPECT_TRUE(Check(memory, rows, 1.0f));
+  }
+}
+
+// Query rows of a matrix in tiles, and results over them.
+TEST_P(AttentionTest, RowsInTilesHaveTheBitsOfRows) {
+  if (GetParam() != Isa::kAmx) GTEST_SKIP() << "takes plain rows alone";
+  constexpr int32_t kRows = 5, kKeys = 70;
+  for (const int32_t d : {64, 96, 256}) {
+    PagedMemory memory = Memory(DType::kBf16, d, kKeys);
+    const Sequence s = memory.Make(kKeys);
+    const std::vector<float> values =
+        random_.Floats(size_t{kRows} * d, DType::kBf16, Range::kPlain);
+    std::vector<Bf16> q(size_t{kRows} * d), out(size_t{kRows} * d);
+    std::vector<Bf16> tiles(size_t{kRowTileRows} * d);
+    std::vector<AttentionRow> plain, tiled;
+    const auto num_blocks = static_cast<int32_t>(s.block_table.size());
+    for (int32_t r = 0; r < kRows; ++r) {
+      for (int32_t i = 0; i < d; ++i) {
+        q[r * d + i] = tiles[RowTileIndex(r, i, d)] = ToBf16(values[r * d + i]);
+      }
+      const int32_t num_keys = kKeys - kRows + 1 + r;
+      plain.push_back({&q[r * d], &out[r * d], num_keys, num_blocks, s.block_table.data()});
+      Bf16* row = &tiles[RowTileIndex(r, 0, d)];
+      tiled.push_back({row, row, num_keys, num_blocks, s.block_table.data()});
+    }
+    AttentionCall call = {
+        .rows = plain, .kv = memory.kv(), .layout = &memory.layout, .scale = 0.1f};
+    kernels_->Attention(call);
+    call.rows = tiled;
+    call.piece_stride = kRowTileElements;
+    kernels_->Attention(call);
+    for (int32_t r = 0; r < kRows; ++r) {
+      for (int32_t i = 0; i < d; ++i) {
+        ASSERT_EQ(tiles[RowTileIndex(r, i, d)].bits, out[r * d + i].bits) << d << ": " << r;
+      }
+    }
   }
 }
 

@@ -70,6 +70,11 @@ class GemmTest : public ::testing::TestWithParam<Isa> {
       kernels_->Gemm(call);
       call.n_begin = cut;
       call.n_end = n;
+      // The same place, named in another way.
+      if (random_.Integer(0, 1) == 1) {
+        call.out = out.data() + cut;
+        call.out_begin = cut;
+      }
     }
     kernels_->Gemm(call);
     reference::Gemm(reference::ClassOf(GetParam(), c.dtype), c.shape, a.data(), w.data(), call.bias,
@@ -144,13 +149,13 @@ TEST_P(GemmTest, EqualsTheReferenceForLargeShapes) {
   if (GetParam() == Isa::kScalar || emulation_.has_value()) GTEST_SKIP() << "takes too long";
   EXPECT_TRUE(Check({{290, 47, 100}, DType::kBf16, Range::kExtreme, true, true}));
   EXPECT_TRUE(Check({{150, 70, 2500}, DType::kBf16, Range::kExtreme}));
+  EXPECT_TRUE(Check({{150, 70, 2500}, DType::kBf16, Range::kExtreme, true, true}));
   EXPECT_TRUE(Check({{33, 16, 9000}, DType::kBf16}));
   EXPECT_TRUE(Check({{260, 600, 1100}, DType::kBf16, Range::kPlain, true, false}, 528));
   EXPECT_TRUE(Check({{20, 33, 9000}, DType::kBf16}));
 }
 
-// Whole tiles, on lines of the cache: the kernels may read the rows where they are and write past
-// the caches.
+// Whole tiles, on lines of the cache: the kernels may read the rows where they are.
 TEST_P(GemmTest, EqualsTheReferenceForAlignedShapes) {
   for (const auto& [m, n, k] : {reference::GemmShape{288, 96, 576}, {64, 48, 1120}, {97, 64, 64}}) {
     const std::vector<float> a = random_.Floats(size_t(m) * k, DType::kBf16, Range::kPlain);
@@ -174,11 +179,106 @@ TEST_P(GemmTest, EqualsTheReferenceForAlignedShapes) {
   }
 }
 
+// Activations in tiles are those in rows in other places, whatever stands in the tiles behind the
+// last row.
+TEST_P(GemmTest, TilesOfRowsHaveTheBitsOfRows) {
+  const Bf16 nan = ToBf16(std::numeric_limits<float>::quiet_NaN());
+  for (const auto& [m, half, k] : {std::tuple{1, 32, 64},
+                                   {16, 80, 96},
+                                   {17, 48, 70},
+                                   {33, 80, 1120},
+                                   {49, 32, 9000},
+                                   {288, 48, 2080}}) {
+    if (m * k > 100000 && (GetParam() == Isa::kScalar || emulation_.has_value())) continue;
+    const int32_t width = (k + 31) / 32 * 32, out_width = (half + 31) / 32 * 32;
+    const int32_t tile_rows = (m + 15) / 16 * 16;
+    const std::vector<float> values = random_.Floats(size_t(m) * k, DType::kBf16, Range::kPlain);
+    std::vector<Bf16> rows, tiles(size_t(tile_rows) * width, nan);
+    for (int32_t r = 0; r < m; ++r) {
+      for (int32_t i = 0; i < width; ++i) {
+        const Bf16 x = ToBf16(i < k ? values[size_t(r) * k + i] : 5.0f);
+        if (i < k) rows.push_back(x);
+        tiles[RowTileIndex(r, i, width)] = x;
+      }
+    }
+    PackedWeight w(2 * half, k, DType::kBf16);
+    w.PackRows(0, 2 * half,
+               random_.Floats(size_t(2) * half * k, DType::kBf16, Range::kPlain).data(),
+               DType::kF32);
+    for (const int32_t up_begin : {0, half}) {
+      std::vector<Bf16> expected(size_t(m) * half), out(size_t(tile_rows) * out_width, nan);
+      GemmCall call = {.a = rows.data(),
+                       .lda = k,
+                       .m = m,
+                       .w = &w,
+                       .n_end = half,
+                       .up_begin = up_begin,
+                       .out = expected.data(),
+                       .ldo = half,
+                       .out_dtype = DType::kBf16};
+      kernels_->Gemm(call);
+      if (GetParam() == Isa::kAmx) {
+        call.a = tiles.data();
+        call.lda = width;
+        call.a_tiles = true;
+      }
+      call.out = out.data();
+      call.ldo = out_width;
+      call.out_tiles = true;
+      for (const int32_t begin : {0, 16}) {
+        call.n_begin = begin;
+        call.n_end = begin == 0 ? 16 : half;
+        kernels_->Gemm(call);
+      }
+      for (int32_t r = 0; r < m; ++r) {
+        for (int32_t i = 0; i < half; ++i) {
+          ASSERT_EQ(out[RowTileIndex(r, i, out_width)].bits, expected[size_t(r) * half + i].bits)
+              << "m " << m << " k " << k << " up " << up_begin << " at " << r << ", " << i;
+        }
+      }
+    }
+  }
+}
+
+// As the projections behind attention and the MLP add to the residual stream.
+TEST_P(GemmTest, TilesOfRowsAreAddedToWhatIsThere) {
+  if (GetParam() != Isa::kAmx) GTEST_SKIP() << "takes rows alone";
+  constexpr int32_t kN = 48, kK = 96;
+  for (const int32_t m : {1, 16, 17, 32, 33, 70}) {
+    const int32_t tile_rows = (m + 15) / 16 * 16;
+    const std::vector<float> a = random_.Floats(size_t(m) * kK, DType::kBf16, Range::kPlain);
+    const std::vector<float> w = random_.Floats(size_t{kN} * kK, DType::kBf16, Range::kPlain);
+    std::vector<float> expected = random_.Floats(size_t(m) * kN, DType::kF32, Range::kPlain);
+    std::vector<float> out = expected;
+    std::vector<Bf16> tiles(size_t(tile_rows) * kK);
+    for (int32_t r = 0; r < m; ++r) {
+      for (int32_t i = 0; i < kK; ++i) {
+        tiles[RowTileIndex(r, i, kK)] = ToBf16(a[size_t(r) * kK + i]);
+      }
+    }
+    PackedWeight packed(kN, kK, DType::kBf16);
+    packed.PackRows(0, kN, w.data(), DType::kF32);
+    kernels_->Gemm({.a = tiles.data(),
+                    .lda = kK,
+                    .m = m,
+                    .w = &packed,
+                    .n_end = kN,
+                    .add_to_out = true,
+                    .out = out.data(),
+                    .ldo = kN,
+                    .a_tiles = true});
+    reference::Gemm(reference::NumericClass::kAmx, {m, kN, kK}, a.data(), w.data(), nullptr, true,
+                    expected.data());
+    EXPECT_TRUE(SameBits(out, expected)) << "m " << m;
+  }
+}
+
 // Gate and up in one call, rounded, are the two products, SiluMul and the rounding one by one.
 TEST_P(GemmTest, SwiGluIsTheProductsAndThenSiluMul) {
   for (const auto& [dtype, m, half, k] : {std::tuple{DType::kBf16, 1, 32, 70},
                                           {DType::kBf16, 19, 48, 64},
                                           {DType::kBf16, 77, 80, 300},
+                                          {DType::kBf16, 77, 80, 1100},
                                           {DType::kF32, 7, 32, 50}}) {
     for (const bool biased : {false, true}) {
       const TypedArray a(random_.Floats(size_t(m) * k, dtype, Range::kPlain), dtype);

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "kernels/kv_layout.h"
 #include "kernels/packed_weight.h"
+#include "kernels/row_tiles.h"
 #include "tensor/dtype.h"
 
 namespace skein {
@@ -32,9 +33,15 @@ struct GemmCall {
   // SwiGLU where positive, a multiple of kPanelCols: out[m, n] = silu(gate) * up with gate = sum +
   // bias of column n and up = that of column n + up_begin. n_end <= up_begin, without add_to_out.
   int32_t up_begin = 0;
-  void* out = nullptr;  // [m, n] of out_dtype, row stride ldo elements
-  int64_t ldo = 0;
+  void* out = nullptr;            // [m, n] of out_dtype, row stride ldo elements
+  int64_t ldo = 0;                // >= n_end - out_begin
+  int32_t out_begin = 0;          // the column that is out's first; <= n_begin
   DType out_dtype = DType::kF32;  // or kBf16, rounded from the finished f32
+  // Whether a, or out, lies in tiles (kernels/row_tiles.h) instead of rows, from a row on that
+  // begins a tile; lda and ldo are then widths. a: of kAmx with bf16 weights; lda is w->k_padded(),
+  // and what lies behind k is finite. out: of bf16.
+  bool a_tiles = false;
+  bool out_tiles = false;
 };
 
 // One query row of an attention tile: one position of one query head.
@@ -58,6 +65,8 @@ struct AttentionCall {
   const std::byte* own_kv = nullptr;
   const KvLayout* layout = nullptr;  // head_dim <= kMaxHeadDim
   float scale = 1.0f;
+  // Of the rows' q and out (kernels/row_tiles.h); of kAmx with bf16 only other than kRowPiece.
+  int64_t piece_stride = kRowPiece;
 };
 
 // What an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
@@ -75,6 +84,8 @@ struct RotateCall {
   int32_t head_dim = 0;  // even, <= kMaxHeadDim
   void* out = nullptr;   // [num_heads, head_dim] in dtype; not x
   DType dtype = DType::kF32;
+  // Of out (kernels/row_tiles.h); other than kRowPiece where head_dim is a multiple of that.
+  int64_t piece_stride = kRowPiece;
 };
 
 // The numeric operations on one thread. Each call is at most a ticket: the caller cuts an operator
@@ -90,9 +101,10 @@ class Kernels {
   // softmax(q · K^T * scale) · V by the one attention walk (docs/numerics.md).
   virtual void Attention(const AttentionCall& call) const = 0;
 
-  // out[i] = x[i] * rsqrt(mean(x^2) + eps) * weight[i]; `out` in out_dtype, may alias x if f32.
+  // out[i] = x[i] * rsqrt(mean(x^2) + eps) * weight[i]; `out` in out_dtype, with piece_stride
+  // (kernels/row_tiles.h); may alias x if f32.
   virtual void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
-                       DType out_dtype) const = 0;
+                       DType out_dtype, int64_t piece_stride) const = 0;
 
   // out[i] = (x[i] - mean) / sqrt(variance + eps) * weight[i] + bias[i]; `out` may be x if f32.
   virtual void LayerNorm(const float* x, const float* weight, const float* bias, float eps,

@@ -14,7 +14,8 @@ constexpr size_t kLineBytes = 64;  // 16 units
 
 // In both types K's order is PackedWeight's for 16 columns: units of 4 bytes, one line apart. The
 // unit that the last element of an odd head_dim lies in keeps its other half.
-void StoreK(std::byte* to, int32_t slot, size_t group_bytes, const std::byte* k, size_t k_bytes) {
+void StoreUnits(std::byte* to, int32_t slot, size_t group_bytes, const std::byte* k,
+                size_t k_bytes) {
   to += slot / kLanes * group_bytes + slot % kLanes * kUnitBytes;
   size_t i = 0;
   for (; i + kUnitBytes <= k_bytes; i += kUnitBytes, to += kLineBytes) {
@@ -86,10 +87,17 @@ void KvLayout::CopySlots(const std::byte* from, std::byte* to, int32_t num_slots
   }
 }
 
-void KvLayout::Store(std::byte* base, int32_t slot, const void* k, const void* v) const {
+void KvLayout::StoreK(std::byte* base, int32_t slot, const void* k) const {
   SKEIN_CHECK(slot >= 0 && slot < kKvBlockTokens);
   SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
-  StoreK(base, slot, k_bytes() / 2, static_cast<const std::byte*>(k), head_dim * SizeOf(dtype));
+  StoreUnits(base, slot, k_bytes() / 2, static_cast<const std::byte*>(k), head_dim * SizeOf(dtype));
+}
+
+// What is written lies between the elements of other slots, which other threads may be writing: a
+// store may be no wider than an element.
+void KvLayout::StoreV(std::byte* base, int32_t slot, const void* v) const {
+  SKEIN_CHECK(slot >= 0 && slot < kKvBlockTokens);
+  SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
   std::byte* to = base + k_bytes();
   if (dtype == DType::kF32) {
     StoreVF32(reinterpret_cast<float*>(to), slot, static_cast<const float*>(v), head_dim);

@@ -47,9 +47,10 @@ struct KvLayout {
   size_t Offset(int32_t layer, int32_t block, int32_t head) const {
     return layer * layer_bytes() + block * block_stride() + head * head_stride();
   }
-  // Writes one token's k and v [head_dim] in dtype at `slot` of [0, 32) of the block and head that
-  // `base` points to.
-  void Store(std::byte* base, int32_t slot, const void* k, const void* v) const;
+  // Writes one token's k, or its v, [head_dim] in dtype at `slot` of [0, 32) of the block and head
+  // that `base` points to. Threads may store different slots of a block at the same time.
+  void StoreK(std::byte* base, int32_t slot, const void* k) const;
+  void StoreV(std::byte* base, int32_t slot, const void* v) const;
   // Copies slots [0, num_slots) of one (layer, block, head) at `from` to another at `to`; the other
   // slots of `to` stay. The two do not overlap.
   void CopySlots(const std::byte* from, std::byte* to, int32_t num_slots) const;

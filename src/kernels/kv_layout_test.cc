@@ -35,7 +35,8 @@ TEST(KvLayoutTest, StoresWhereTheHeaderSays) {
       const std::vector<float> v = random.Floats(size_t{32} * d, dtype, Range::kPlain);
       const testing::TypedArray k_typed(k, dtype), v_typed(v, dtype);
       for (int32_t slot = 0; slot < 32; ++slot) {
-        layout.Store(memory.data(), slot, k_typed.At(slot * d), v_typed.At(slot * d));
+        layout.StoreK(memory.data(), slot, k_typed.At(slot * d));
+        layout.StoreV(memory.data(), 31 - slot, v_typed.At((31 - slot) * d));
       }
       const int32_t group = dtype == DType::kBf16 ? 2 : 1;
       const int32_t padded = layout.head_dim_padded();
@@ -69,6 +70,41 @@ TEST(KvLayoutTest, StoresWhereTheHeaderSays) {
   }
 }
 
+// A thread may store a slot while others store those beside it: a store changes its own bytes only.
+TEST(KvLayoutTest, AStoreKeepsTheOtherSlots) {
+  RandomValues random;
+  for (DType dtype : {DType::kF32, DType::kBf16}) {
+    for (int32_t d : {7, 20, 64}) {
+      const KvLayout layout = {dtype, 1, 1, 1, d};
+      const size_t bytes = layout.total_bytes();
+      const testing::TypedArray values(random.Floats(size_t(d), dtype, Range::kPlain), dtype);
+      for (const bool is_k : {true, false}) {
+        // Each byte changes by one slot's store.
+        std::vector<int> num_changes(bytes, 0);
+        for (int32_t slot = 0; slot < kKvBlockTokens; ++slot) {
+          std::vector<bool> changed(bytes, false);
+          for (const int fill : {0, 255}) {
+            AlignedBuffer memory(bytes);
+            std::memset(memory.data(), fill, bytes);
+            is_k ? layout.StoreK(memory.data(), slot, values.data())
+                 : layout.StoreV(memory.data(), slot, values.data());
+            for (size_t i = 0; i < bytes; ++i) {
+              if (memory.data()[i] != static_cast<std::byte>(fill)) changed[i] = true;
+            }
+          }
+          for (size_t i = 0; i < bytes; ++i) num_changes[i] += changed[i];
+        }
+        size_t num_stored = 0;
+        for (const int count : num_changes) {
+          EXPECT_LE(count, 1);
+          num_stored += count;
+        }
+        EXPECT_EQ(num_stored, size_t{32} * d * SizeOf(dtype));
+      }
+    }
+  }
+}
+
 // A block of stored keys and values of which some slots are copied over another such block is the
 // block into which those slots were stored instead.
 TEST(KvLayoutTest, CopiesSlots) {
@@ -79,7 +115,8 @@ TEST(KvLayoutTest, CopiesSlots) {
       const testing::TypedArray ones(random.Floats(size_t{64} * d, dtype, Range::kPlain), dtype);
       const testing::TypedArray others(random.Floats(size_t{64} * d, dtype, Range::kPlain), dtype);
       const auto store = [&](std::byte* base, int32_t slot, const testing::TypedArray& values) {
-        layout.Store(base, slot, values.At(slot * d), values.At((32 + slot) * d));
+        layout.StoreK(base, slot, values.At(slot * d));
+        layout.StoreV(base, slot, values.At((32 + slot) * d));
       };
       for (int32_t num_slots = 0; num_slots <= 32; ++num_slots) {
         AlignedBuffer memory(layout.total_bytes());

@@ -51,10 +51,50 @@ TEST_P(RowwiseTest, RmsNorm) {
       std::vector<float> expected(n);
       reference::RmsNorm(x, weight.data(), 1e-6f, expected.data());
       TypedArray out(x, dtype);
-      kernels_->RmsNorm(x.data(), weight.data(), 1e-6f, n, out.At(0), dtype);
+      kernels_->RmsNorm(x.data(), weight.data(), 1e-6f, n, out.At(0), dtype, kRowPiece);
       EXPECT_TRUE(SameBits(out.Values(), Rounded(expected, dtype))) << n;
-      kernels_->RmsNorm(x.data(), weight.data(), 1e-6f, n, x.data(), DType::kF32);
+      kernels_->RmsNorm(x.data(), weight.data(), 1e-6f, n, x.data(), DType::kF32, kRowPiece);
       EXPECT_TRUE(SameBits(x, expected)) << "in place, " << n;
+    }
+  }
+}
+
+// A row of a matrix in tiles is the row in pieces.
+TEST_P(RowwiseTest, RmsNormInPieces) {
+  for (int32_t n : kSizes) {
+    const std::vector<float> x = Values(n), weight = Values(n);
+    std::vector<Bf16> row(n), pieces(PieceIndex(n + kRowPiece, kRowTileElements));
+    kernels_->RmsNorm(x.data(), weight.data(), 1e-6f, n, row.data(), DType::kBf16, kRowPiece);
+    kernels_->RmsNorm(x.data(), weight.data(), 1e-6f, n, pieces.data(), DType::kBf16,
+                      kRowTileElements);
+    for (int32_t i = 0; i < n; ++i) {
+      ASSERT_EQ(pieces[PieceIndex(i, kRowTileElements)].bits, row[i].bits) << i << " of " << n;
+    }
+  }
+}
+
+TEST_P(RowwiseTest, RotateInPieces) {
+  constexpr int32_t kHeads = 3;
+  for (const int32_t head_dim : {32, 64, 96, 128}) {
+    const std::vector<float> x = Values(kHeads * head_dim), norm = Values(head_dim);
+    const std::vector<float> cos = Values(head_dim / 2), sin = Values(head_dim / 2);
+    std::vector<Bf16> row(kHeads * head_dim);
+    std::vector<Bf16> pieces(PieceIndex(kHeads * head_dim, kRowTileElements));
+    RotateCall call = {.x = x.data(),
+                       .norm = norm.data(),
+                       .eps = 1e-6f,
+                       .cos = cos.data(),
+                       .sin = sin.data(),
+                       .num_heads = kHeads,
+                       .head_dim = head_dim,
+                       .out = row.data(),
+                       .dtype = DType::kBf16};
+    kernels_->Rotate(call);
+    call.out = pieces.data();
+    call.piece_stride = kRowTileElements;
+    kernels_->Rotate(call);
+    for (int32_t i = 0; i < kHeads * head_dim; ++i) {
+      ASSERT_EQ(pieces[PieceIndex(i, kRowTileElements)].bits, row[i].bits) << i << ", " << head_dim;
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <vector>
 
 #include "model/forward_pass.h"
 
@@ -100,44 +101,130 @@ std::byte* ForwardPass::KvBlock(int32_t block, std::byte* own) const {
   return own + (block - layout.num_blocks) * layout.block_bytes();
 }
 
-void ForwardPass::RotateAndStore(int32_t ticket) {
-  const ModelConfig& c = config();
-  const KvLayout& layout = context_.kv_layout;
-  const Piece& piece = blocks_[chunk_block_[cursor_.row_chunk] + ticket];
+void ForwardPass::AttnNorm(int32_t ticket) {
+  Norm(ticket, layer().attn_norm, layer().attn_norm_bias, workspace_.x);
+  const int32_t begin = ticket * kTokensPerTicket;
+  const int32_t end = std::min(begin + kTokensPerTicket, chunk_tokens_);
+  ZeroBlocks(chunk_begin_ + begin, chunk_begin_ + end);
+}
+
+int32_t ForwardPass::Position(const Piece& piece, int32_t token) const {
   const ForwardRow& row = batch_.rows[piece.row];
-  const int32_t first_position = row.begin + piece.first_token - row.first_token;
-  const int32_t block = Table(piece.row)[first_position / kKvBlockTokens];
-  std::byte* kv = KvBlock(block, workspace_.own_kv_out);  // the first head's
-  // A block that changed hands still holds its former owner's keys and values. Zero them: the
-  // attention may read, though never see, what lies behind the last key. A fork's block too is new.
-  const bool forks = row.fork.num_tokens > 0 && piece.first_token == row.first_token;
-  if (first_position % kKvBlockTokens == 0 || forks) {
-    for (int32_t h = 0; h < c.num_kv_heads; ++h) {
+  return row.begin + token - row.first_token;
+}
+
+std::byte* ForwardPass::StoreBlock(const Piece& piece) const {
+  const int32_t position = Position(piece, piece.first_token);
+  return KvBlock(Table(piece.row)[position / kKvBlockTokens], workspace_.own_kv_out);
+}
+
+// A block that changed hands still holds its former owner's keys and values. Zero them: the
+// attention may read, though never see, what lies behind the last key. A fork's block too is new.
+// A block that is stored as a whole needs no zeros, if all there is of it is stored.
+void ForwardPass::ZeroBlocks(int32_t first_token, int32_t end_token) {
+  const KvLayout& layout = context_.kv_layout;
+  const bool padded = layout.head_dim != layout.head_dim_padded();
+  auto piece = std::ranges::lower_bound(blocks_, first_token, {}, &Piece::first_token);
+  for (; piece != blocks_.end() && piece->first_token < end_token; ++piece) {
+    const ForwardRow& row = batch_.rows[piece->row];
+    const bool forks = row.fork.num_tokens > 0 && piece->first_token == row.first_token;
+    const bool begins = Position(*piece, piece->first_token) % kKvBlockTokens == 0;
+    if (!(begins || forks) || (piece->num_tokens == kKvBlockTokens && !padded)) continue;
+    std::byte* const kv = StoreBlock(*piece);
+    for (int32_t h = 0; h < layout.num_kv_heads; ++h) {
       std::fill_n(kv + h * layout.head_stride(), layout.head_bytes(), std::byte{0});
     }
   }
-  RotateCall call = {.eps = config().rms_norm_eps, .head_dim = c.head_dim, .dtype = layout.dtype};
-  for (int32_t i = 0; i < piece.num_tokens; ++i) {
-    const size_t token = piece.first_token + i;
-    const int32_t slot = (first_position + i) % kKvBlockTokens;
-    if (context_.rope != nullptr) {
-      call.cos = context_.rope->cos(first_position + i);
-      call.sin = context_.rope->sin(first_position + i);
+}
+
+// The sums stay in this thread's cache until their heads are stored.
+void ForwardPass::QkvProj(int32_t ticket) {
+  constexpr int32_t kSums = 208 << 10;
+  constexpr int32_t kRowUnit = 32;
+  alignas(64) float sums[kSums];
+  const ProductCut& cut = qkv_cut_;
+  const QkvPart all = {
+      cut.row_begin(ticket), std::min(cut.row_begin(ticket) + cut.rows, chunk_tokens_),
+      cut.col_begin(ticket), std::min(cut.col_begin(ticket) + cut.cols, qkv_width())};
+  // Of whole heads and panels. Rows are a line longer than that, so that they do not fall on the
+  // same lines of the cache.
+  const int32_t unit = std::lcm(config().head_dim, kPanelCols);
+  const int32_t rows =
+      std::min(all.row_end - all.row_begin, kSums / (unit + kPanelCols) / kRowUnit * kRowUnit);
+  const int32_t cols = (kSums / rows - kPanelCols) / unit * unit;
+  const std::vector<float>& bias = layer().qkv_bias;
+  for (int32_t row = all.row_begin; row < all.row_end; row += rows) {
+    const GemmRows from =
+        RowsFor(layer().qkv, {workspace_.h, config().hidden_size, row_tiles_}, row);
+    for (int32_t col = all.col_begin; col < all.col_end; col += cols) {
+      const QkvPart part = {row, std::min(row + rows, all.row_end), col,
+                            std::min(col + cols, all.col_end)};
+      const int64_t ld = (CeilDiv(part.col_end - col, kPanelCols) + 1) * kPanelCols;
+      context_.kernels->Gemm({
+          .a = from.a,
+          .lda = from.lda,
+          .a_scales = from.scales,
+          .m = part.row_end - row,
+          .w = &layer().qkv,
+          .n_begin = col,
+          .n_end = part.col_end,
+          .bias = bias.empty() ? nullptr : bias.data(),
+          .out = sums,
+          .ldo = ld,
+          .out_begin = col,
+          .a_tiles = from.tiles,
+      });
+      StoreHeads(part, sums, ld);
     }
-    call.x = workspace_.qkv + (token - chunk_begin_) * qkv_width();
-    call.num_heads = c.num_heads;
-    call.norm = layer().q_norm.empty() ? nullptr : layer().q_norm.data();
-    call.out = workspace_.q_out + token * q_width() * t_;
+  }
+}
+
+void ForwardPass::StoreHeads(const QkvPart& part, const float* x, int64_t ld) {
+  const int32_t first = chunk_begin_ + part.row_begin;
+  const int32_t end = chunk_begin_ + part.row_end;
+  auto piece = std::ranges::upper_bound(blocks_, first, {}, &Piece::first_token) - 1;
+  for (int32_t token = first; token < end; ++token, x += ld) {
+    if (token == piece->first_token + piece->num_tokens) ++piece;
+    StoreTokenHeads(*piece, token, part, x);
+  }
+}
+
+void ForwardPass::StoreTokenHeads(const Piece& piece, int32_t token, const QkvPart& part,
+                                  const float* x) {
+  const ModelConfig& c = config();
+  const KvLayout& layout = context_.kv_layout;
+  const int32_t position = Position(piece, token);
+  const int32_t slot = position % kKvBlockTokens;
+  const auto weight = [](const std::vector<float>& w) { return w.empty() ? nullptr : w.data(); };
+  RotateCall call = {.eps = c.rms_norm_eps, .head_dim = c.head_dim, .dtype = layout.dtype};
+  if (context_.rope != nullptr) {
+    call.cos = context_.rope->cos(position);
+    call.sin = context_.rope->sin(position);
+  }
+  if (part.col_begin < q_width()) {
+    call.x = x;
+    call.norm = weight(layer().q_norm);
+    call.num_heads = (std::min(part.col_end, q_width()) - part.col_begin) / c.head_dim;
+    call.out = At(workspace_.q_out, token, part.col_begin, q_width());
+    call.piece_stride = piece_stride();
     context_.kernels->Rotate(call);
-    call.x += q_width();
-    call.num_heads = 1;
-    call.norm = layer().k_norm.empty() ? nullptr : layer().k_norm.data();
-    for (int32_t h = 0; h < c.num_kv_heads; ++h, call.x += c.head_dim) {
-      alignas(64) std::byte k[kMaxHeadDim * sizeof(float)], v[kMaxHeadDim * sizeof(float)];
-      call.out = k;
+  }
+  call.piece_stride = kRowPiece;
+  call.norm = weight(layer().k_norm);
+  call.num_heads = 1;
+  std::byte* const kv = StoreBlock(piece);
+  const int32_t kv_begin = std::max(part.col_begin, q_width());
+  for (int32_t col = kv_begin; col < part.col_end; col += c.head_dim) {
+    alignas(64) std::byte rounded[kMaxHeadDim * sizeof(float)];
+    const int32_t head = (col - q_width()) / c.head_dim;  // of k, then of v
+    call.x = x + (col - part.col_begin);
+    if (head < c.num_kv_heads) {
+      call.out = rounded;
       context_.kernels->Rotate(call);
-      context_.kernels->Convert(call.x + c.num_kv_heads * c.head_dim, c.head_dim, v, layout.dtype);
-      layout.Store(kv + h * layout.head_stride(), slot, k, v);
+      layout.StoreK(kv + head * layout.head_stride(), slot, rounded);
+    } else {
+      context_.kernels->Convert(call.x, c.head_dim, rounded, layout.dtype);
+      layout.StoreV(kv + (head - c.num_kv_heads) * layout.head_stride(), slot, rounded);
     }
   }
 }
@@ -154,18 +241,22 @@ void ForwardPass::Fork(int32_t ticket) {
   }
 }
 
+// In whole tiles, if it lies in those.
+size_t ForwardPass::CollectedQBytes() const {
+  return size_t(CeilDiv(batch_.num_tokens(), kRowTileRows)) * kRowTileRows * q_width() * t_;
+}
+
 int32_t ForwardPass::NumCollectTickets() const {
   if (limits_.chunk_outputs != ChunkOutputs::kCollected) return 0;
-  const size_t tokens = batch_.num_tokens();
   if (cursor_.op == Operator::kCollectX) {
-    return CollectTickets(tokens * config().hidden_size * sizeof(float));
+    return CollectTickets(size_t(batch_.num_tokens()) * config().hidden_size * sizeof(float));
   }
-  return CollectTickets(tokens * q_width() * t_) +
+  return CollectTickets(CollectedQBytes()) +
          CollectTickets(num_own_blocks_ * context_.kv_layout.block_bytes());
 }
 
 void ForwardPass::CollectQkv(int32_t ticket) {
-  const size_t q_bytes = size_t(batch_.num_tokens()) * q_width() * t_;
+  const size_t q_bytes = CollectedQBytes();
   const int32_t kv_ticket = ticket - CollectTickets(q_bytes);
   if (kv_ticket < 0) return CopyPart(ticket, workspace_.q_out, workspace_.q, q_bytes);
   CopyPart(kv_ticket, workspace_.own_kv_out, workspace_.own_kv,
@@ -195,12 +286,13 @@ void ForwardPass::Attention(int32_t ticket) {
     const ForwardRow& row = batch_.rows[piece.row];
     const std::span<const int32_t> table = Table(piece.row);
     for (int32_t i = 0; i < piece.num_tokens; ++i) {
-      const size_t token = piece.first_token + i;
-      const int32_t position = row.begin + piece.first_token - row.first_token + i;
+      const int32_t token = piece.first_token + i;
+      const int32_t position = Position(piece, token);
       const int32_t num_keys = c.is_encoder() ? row.num_tokens : position + 1;
       for (int32_t h = head; h < last_head; ++h) {
-        const size_t offset = (token * q_width() + size_t(h) * c.head_dim) * t_;
-        rows[num_rows++] = {workspace_.q + offset, workspace_.attn + offset, num_keys,
+        const int64_t column = int64_t{h} * c.head_dim;
+        rows[num_rows++] = {At(workspace_.q, token, column, q_width()),
+                            At(workspace_.attn, token, column, q_width()), num_keys,
                             static_cast<int32_t>(table.size()), table.data()};
       }
     }
@@ -211,6 +303,7 @@ void ForwardPass::Attention(int32_t ticket) {
       .own_kv = workspace_.own_kv + kv_head * context_.kv_layout.head_bytes(),
       .layout = &context_.kv_layout,
       .scale = scale_,
+      .piece_stride = piece_stride(),
   });
 }
 

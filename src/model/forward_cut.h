@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 #include "kernels/packed_weight.h"
 
@@ -30,6 +31,7 @@ struct ProductShape {
   bool swiglu = false;  // n columns of gate and as many of up
   size_t element_bytes = 0;
   bool matrix_unit = false;  // bf16 on AMX
+  int32_t col_unit = 1;      // chunks begin at multiples of it
 };
 
 namespace cut_internal {
@@ -53,7 +55,8 @@ inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut
       int64_t{shape.n} * row_chunks / (int64_t{kTicketsPerThread} * num_threads);
   const int64_t least = CeilDiv64(kMinProducts, terms * cut.rows);
   const int64_t cols = std::max({std::min(by_cache, by_threads), least, int64_t{1}});
-  const int64_t unit = cols > kTileCols / 2 ? kTileCols : kPanelCols;
+  const int64_t unit =
+      std::lcm(cols > kTileCols / 2 ? kTileCols : kPanelCols, int64_t{shape.col_unit});
   cut.cols = static_cast<int32_t>(CeilDiv64(cols, unit) * unit);
 }
 
@@ -82,7 +85,7 @@ inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, Product
       int64_t{shape.n} * row_chunks / (int64_t{kTicketsPerThread} * num_threads);
   const int64_t cols = std::max({std::min({kMaxProducts / products, by_memory, by_threads}),
                                  CeilDiv64(kMinProducts, products), int64_t{1}});
-  const int64_t unit = 2 * kPanelCols;
+  const int64_t unit = std::lcm(int64_t{2 * kPanelCols}, int64_t{shape.col_unit});
   cut.cols = static_cast<int32_t>(CeilDiv64(cols, unit) * unit);
 }
 

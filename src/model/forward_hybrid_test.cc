@@ -271,7 +271,7 @@ TEST(ForwardWorkspace, HybridNeedsTheHiddenStateQAndOneLayersKeysAndValues) {
   EXPECT_EQ(per_token(512, ChunkOutputs::kInPlace), 4096 + 4096 + 4096);
   EXPECT_EQ(per_token(512, ChunkOutputs::kPreallocated), 4 * 4096);
   EXPECT_EQ(per_token(512, ChunkOutputs::kCollected), 5 * 4096);
-  EXPECT_EQ(per_token(0, ChunkOutputs::kInPlace), 12288 + 2048 + 16384 + 6144);
+  EXPECT_EQ(per_token(0, ChunkOutputs::kInPlace), 12288 + 2048 + 6144);
 }
 
 // One of each numeric class.

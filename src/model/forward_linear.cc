@@ -20,7 +20,8 @@ void ForwardPass::NormRow(const std::vector<float>& weight, const std::vector<fl
   const ModelConfig& c = config();
   const DType dtype = context_.weights->dtype;
   if (!c.is_encoder()) {
-    context_.kernels->RmsNorm(x, weight.data(), c.rms_norm_eps, c.hidden_size, out, dtype);
+    context_.kernels->RmsNorm(x, weight.data(), c.rms_norm_eps, c.hidden_size, out, dtype,
+                              piece_stride());
     return;
   }
   context_.kernels->LayerNorm(x, weight.data(), bias.data(), c.layer_norm_eps, c.hidden_size, x,
@@ -34,7 +35,7 @@ void ForwardPass::Norm(int32_t ticket, const std::vector<float>& weight,
   const int32_t begin = ticket * kTokensPerTicket;
   const int32_t end = std::min(begin + kTokensPerTicket, chunk_tokens_);
   for (int32_t i = begin; i < end; ++i) {
-    std::byte* h = workspace_.h + i * hidden * t_;
+    std::byte* h = At(workspace_.h, i, 0, config().hidden_size);
     NormRow(weight, bias, x + (chunk_begin_ + i) * hidden, h);
     if (int8()) Quantize(i, h, config().hidden_size);
   }
@@ -51,18 +52,26 @@ void ForwardPass::QuantizeTokens(int32_t ticket, const std::byte* a, int64_t lda
   for (int64_t i = begin; i < end; ++i) Quantize(i, a + i * lda * static_cast<int64_t>(t_), n);
 }
 
-ForwardPass::GemmRows ForwardPass::RowsFor(const PackedWeight& w, const std::byte* a, int64_t lda,
+// A tile's first row begins where it would without tiles.
+ForwardPass::GemmRows ForwardPass::RowsFor(const PackedWeight& w, const Factor& a,
                                            int64_t row) const {
-  if (w.dtype() != DType::kInt8) return {a + row * lda * static_cast<int64_t>(t_), lda, nullptr};
-  return {workspace_.quantized + row * w.k(), w.k(), workspace_.scales + row};
+  if (w.dtype() == DType::kInt8) {
+    return {workspace_.quantized + row * w.k(), w.k(), workspace_.scales + row, false};
+  }
+  return {a.rows + row * a.width * static_cast<int64_t>(t_), a.width, nullptr, a.tiles};
 }
 
-void ForwardPass::Product(int32_t ticket, const ProductCut& cut, const std::byte* a, int64_t lda,
-                          int32_t m, const PackedWeight& w, const std::vector<float>& bias,
-                          bool add_to_out, float* out, int64_t ldo) {
+int32_t ForwardPass::act_width() const {
+  const int32_t padded = config().intermediate_padded();
+  return row_tiles_ ? CeilDiv(padded, kRowPiece) * kRowPiece : padded;
+}
+
+void ForwardPass::Product(int32_t ticket, const ProductCut& cut, const Factor& a, int32_t m,
+                          const PackedWeight& w, const std::vector<float>& bias, bool add_to_out,
+                          float* out, int64_t ldo) {
   const int64_t row = cut.row_begin(ticket);
   const int32_t col = cut.col_begin(ticket);
-  const GemmRows rows = RowsFor(w, a, lda, row);
+  const GemmRows rows = RowsFor(w, a, row);
   context_.kernels->Gemm({
       .a = rows.a,
       .lda = rows.lda,
@@ -75,6 +84,7 @@ void ForwardPass::Product(int32_t ticket, const ProductCut& cut, const std::byte
       .add_to_out = add_to_out,
       .out = out + row * ldo,
       .ldo = ldo,
+      .a_tiles = rows.tiles,
   });
 }
 
@@ -89,14 +99,15 @@ void ForwardPass::OProj(int32_t ticket) {
       std::copy_n(x + i * hidden + col, cols, out + i * hidden + col);
     }
   }
-  Product(ticket, o_cut_, workspace_.attn + size_t(chunk_begin_) * q_width() * t_, q_width(),
-          chunk_tokens_, layer().o, layer().o_bias, true, out, hidden);
+  const std::byte* attn = workspace_.attn + size_t(chunk_begin_) * q_width() * t_;
+  Product(ticket, o_cut_, {attn, q_width(), row_tiles_}, chunk_tokens_, layer().o, layer().o_bias,
+          true, out, hidden);
 }
 
 void ForwardPass::DownProj(int32_t ticket) {
   const int64_t hidden = config().hidden_size;
-  Product(ticket, down_cut_, workspace_.act, config().intermediate_padded(), chunk_tokens_,
-          layer().down, layer().down_bias, true, workspace_.x_out + chunk_begin_ * hidden, hidden);
+  Product(ticket, down_cut_, {workspace_.act, act_width(), row_tiles_}, chunk_tokens_, layer().down,
+          layer().down_bias, true, workspace_.x_out + chunk_begin_ * hidden, hidden);
 }
 
 void ForwardPass::GateUp(int32_t ticket) {
@@ -106,7 +117,7 @@ void ForwardPass::GateUp(int32_t ticket) {
   const int32_t row = cut.row_begin(ticket);
   const int32_t col = cut.col_begin(ticket);
   const std::vector<float>& bias = layer().gate_up_bias;
-  const GemmRows rows = RowsFor(layer().gate_up, workspace_.h, c.hidden_size, row);
+  const GemmRows rows = RowsFor(layer().gate_up, {workspace_.h, c.hidden_size, row_tiles_}, row);
   context_.kernels->Gemm({
       .a = rows.a,
       .lda = rows.lda,
@@ -117,9 +128,11 @@ void ForwardPass::GateUp(int32_t ticket) {
       .n_end = std::min(col + cut.cols, padded),
       .bias = bias.empty() ? nullptr : bias.data(),
       .up_begin = padded,
-      .out = workspace_.act + size_t(row) * padded * t_,
-      .ldo = padded,
+      .out = workspace_.act + size_t(row) * act_width() * t_,
+      .ldo = act_width(),
       .out_dtype = context_.weights->dtype,
+      .a_tiles = rows.tiles,
+      .out_tiles = row_tiles_,
   });
 }
 

@@ -148,7 +148,8 @@ void ForwardPass::FinalNormRow(size_t token, void* out, DType dtype) const {
     context_.kernels->LayerNorm(x, w.final_norm.data(), w.final_norm_bias.data(), c.layer_norm_eps,
                                 c.hidden_size, out, dtype);
   } else {
-    context_.kernels->RmsNorm(x, w.final_norm.data(), c.rms_norm_eps, c.hidden_size, out, dtype);
+    context_.kernels->RmsNorm(x, w.final_norm.data(), c.rms_norm_eps, c.hidden_size, out, dtype,
+                              kRowPiece);
   }
 }
 
@@ -157,7 +158,9 @@ void ForwardPass::HeadDense(int32_t begin, int32_t end) {
   const ModelWeights& w = *context_.weights;
   const int64_t hidden = config().hidden_size;
   std::byte* h = workspace_.logit_h + begin * hidden * static_cast<int64_t>(t_);
-  float* sums = workspace_.qkv + begin * hidden;  // which has served
+  // In the outputs' place: those are not computed yet.
+  float* sums = MutableOutput(begin);
+  const auto width = static_cast<int64_t>(workspace_.output_width);
   context_.kernels->Gemm({
       .a = h,
       .lda = hidden,
@@ -167,10 +170,10 @@ void ForwardPass::HeadDense(int32_t begin, int32_t end) {
       .n_end = w.head_dense.n(),
       .bias = w.head_dense_bias.data(),
       .out = sums,
-      .ldo = hidden,
+      .ldo = width,
   });
   for (int64_t i = 0; i < end - begin; ++i) {
-    context_.kernels->Activate(w.head_activation, sums + i * hidden, config().hidden_size,
+    context_.kernels->Activate(w.head_activation, sums + i * width, config().hidden_size,
                                h + i * hidden * static_cast<int64_t>(t_), w.dtype);
   }
 }
@@ -234,7 +237,7 @@ void ForwardPass::Output(int32_t ticket) {
   const ModelWeights& w = *context_.weights;
   const auto width = static_cast<int64_t>(workspace_.output_width);
   const auto product = [&](const PackedWeight& weight, const std::vector<float>& bias) {
-    Product(ticket, output_cut_, workspace_.logit_h, config().hidden_size, chunk().count, weight,
+    Product(ticket, output_cut_, {workspace_.logit_h, config().hidden_size}, chunk().count, weight,
             bias, false, workspace_.logits, width);
   };
   if (chunk().kind == OutputKind::kClasses) return product(w.head_out, w.head_out_bias);
@@ -245,7 +248,7 @@ void ForwardPass::Output(int32_t ticket) {
 void ForwardPass::Labels(int32_t ticket) {
   const LabelPiece& piece = label_pieces_[ticket];
   const PackedWeight& w = context_.weights->output;
-  const GemmRows rows = RowsFor(w, workspace_.logit_h, config().hidden_size, piece.first_output);
+  const GemmRows rows = RowsFor(w, {workspace_.logit_h, config().hidden_size}, piece.first_output);
   for (int32_t i = piece.first_panel; i < piece.first_panel + piece.num_panels; ++i) {
     const int32_t begin = label_panels_[i] * kPanelCols;
     context_.kernels->Gemm({

@@ -14,6 +14,16 @@ ForwardLimits WithWeights(ForwardLimits limits, const ModelWeights& weights) {
   return limits;
 }
 
+// Chunks and heads must begin tiles.
+bool UseRowTiles(const ForwardContext& context, const ForwardLimits& limits) {
+  const ModelWeights& w = *context.weights;
+  const ModelConfig& c = w.config;
+  const bool whole = limits.chunk() == limits.max_tokens || limits.chunk() % kRowTileRows == 0;
+  return context.kernels->isa() == Isa::kAmx && w.dtype == DType::kBf16 &&
+         w.matrix_dtype == DType::kBf16 && !c.is_encoder() && c.num_experts == 0 && whole &&
+         c.hidden_size % kRowPiece == 0 && c.head_dim % kRowPiece == 0;
+}
+
 }  // namespace
 
 ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& limits)
@@ -21,6 +31,7 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
       limits_(WithWeights(limits, *context.weights)),
       scale_(static_cast<float>(1.0 / std::sqrt(double(context.weights->config.head_dim)))),
       t_(SizeOf(context.weights->dtype)),
+      row_tiles_(UseRowTiles(context, limits)),
       workspace_(context.weights->config, context.weights->dtype, limits_),
       expert_routes_(context.weights->config, limits_.chunk()),
       expert_cuts_(context.weights->config.num_experts) {
@@ -107,7 +118,6 @@ ProductShape ForwardPass::Shape(int32_t m, int32_t n, int32_t k, DType dtype) co
 
 void ForwardPass::CutRows() {
   blocks_.clear();
-  chunk_block_.clear();
   forks_.clear();
   for (int32_t r = 0; r < static_cast<int32_t>(batch_.rows.size()); ++r) {
     const ForwardRow& row = batch_.rows[r];
@@ -115,7 +125,6 @@ void ForwardPass::CutRows() {
     for (int32_t i = 0; i < row.num_tokens;) {
       const int32_t token = row.first_token + i;
       const int32_t in_chunk = token % limits_.chunk();
-      if (in_chunk == 0) chunk_block_.push_back(static_cast<int32_t>(blocks_.size()));
       const int32_t left_in_block = kKvBlockTokens - (row.begin + i) % kKvBlockTokens;
       const int32_t left = std::min(left_in_block, limits_.chunk() - in_chunk);
       const int32_t count = std::min(left, row.num_tokens - i);
@@ -123,7 +132,6 @@ void ForwardPass::CutRows() {
       i += count;
     }
   }
-  chunk_block_.push_back(static_cast<int32_t>(blocks_.size()));
 }
 
 // Takes on chunk cursor_.row_chunk: cuts its products.
@@ -137,7 +145,9 @@ void ForwardPass::BeginRowChunk() {
     return CutProduct(Shape(m, n, k, context_.weights->matrix_dtype), threads);
   };
   const ModelConfig& c = config();
-  qkv_cut_ = cut(qkv_width(), c.hidden_size);
+  ProductShape qkv = Shape(m, qkv_width(), c.hidden_size, context_.weights->matrix_dtype);
+  qkv.col_unit = c.head_dim;
+  qkv_cut_ = CutProduct(qkv, threads);
   o_cut_ = cut(c.hidden_size, q_width());
   ProductShape gate_up =
       Shape(m, c.intermediate_padded(), c.hidden_size, context_.weights->matrix_dtype);
@@ -178,7 +188,7 @@ bool ForwardPass::Finished() const {
 void ForwardPass::Advance() {
   cursor_.next_ticket = 0;
   outputs_taken_ = false;
-  if (cursor_.op == Operator::kRope) return EndRowChunk(Operator::kAttnNorm);
+  if (cursor_.op == Operator::kQkvProj) return EndRowChunk(Operator::kAttnNorm);
   if (cursor_.op == Operator::kDownProj) return EndRowChunk(Operator::kQuantizeAttn);
   if (cursor_.op == Operator::kCollectX) {
     workspace_.EndLayer();
@@ -219,8 +229,6 @@ int32_t ForwardPass::NumTickets() const {
       return int8() ? CeilDiv(chunk_tokens_, kTokensPerTicket) : 0;
     case Operator::kQkvProj:
       return qkv_cut_.num_tickets();
-    case Operator::kRope:
-      return chunk_block_[cursor_.row_chunk + 1] - chunk_block_[cursor_.row_chunk];
     case Operator::kCollectQkv:
     case Operator::kCollectX:
       return NumCollectTickets();
@@ -256,12 +264,9 @@ void ForwardPass::RunTicket(int32_t ticket) {
     case Operator::kEmbed:
       return c.is_encoder() ? EmbedEncoder(ticket) : Embed(ticket);
     case Operator::kAttnNorm:
-      return Norm(ticket, layer().attn_norm, layer().attn_norm_bias, w.x);
+      return AttnNorm(ticket);
     case Operator::kQkvProj:
-      return Product(ticket, qkv_cut_, w.h, c.hidden_size, chunk_tokens_, layer().qkv,
-                     layer().qkv_bias, false, w.qkv, qkv_width());
-    case Operator::kRope:
-      return RotateAndStore(ticket);
+      return QkvProj(ticket);
     case Operator::kCollectQkv:
       return CollectQkv(ticket);
     case Operator::kFork:
@@ -284,7 +289,7 @@ void ForwardPass::RunTicket(int32_t ticket) {
     case Operator::kGateUpProj:
       return c.is_encoder() ? Up(ticket) : GateUp(ticket);
     case Operator::kQuantizeAct:
-      return QuantizeTokens(ticket, w.act, c.intermediate_padded(), c.intermediate_size);
+      return QuantizeTokens(ticket, w.act, act_width(), c.intermediate_size);
     case Operator::kDownProj:
       return DownProj(ticket);
     case Operator::kCollectX:

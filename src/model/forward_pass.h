@@ -8,6 +8,7 @@
 #include "base/thread_team.h"
 #include "kernels/kernels.h"
 #include "kernels/kv_layout.h"
+#include "kernels/row_tiles.h"
 #include "model/expert_routes.h"
 #include "model/forward_batch.h"
 #include "model/forward_cut.h"
@@ -143,28 +144,56 @@ class ForwardPass {
   // Rows of x [max_tokens, hidden] to h.
   void Norm(int32_t ticket, const std::vector<float>& weight, const std::vector<float>& bias,
             float* x);
-  // One row x [hidden] to `out` [hidden] in the compute type. An encoder's residual is the normed
-  // row: it replaces x.
+  // One row x [hidden] to `out`, a row of h. An encoder's residual is the normed row: it replaces
+  // x.
   void NormRow(const std::vector<float>& weight, const std::vector<float>& bias, float* x,
                std::byte* out);
-  void Product(int32_t ticket, const ProductCut& cut, const std::byte* a, int64_t lda, int32_t m,
+  // A matrix in the compute type that is to be multiplied.
+  struct Factor {
+    const std::byte* rows;
+    int64_t width;
+    bool tiles = false;  // kernels/row_tiles.h
+  };
+  void Product(int32_t ticket, const ProductCut& cut, const Factor& a, int32_t m,
                const PackedWeight& w, const std::vector<float>& bias, bool add_to_out, float* out,
                int64_t ldo);
-  // Rows of a matrix in the compute type that are to be multiplied with `w`, from `row` on: those,
-  // or what Quantize has left of them.
+  // A factor's rows from `row` on as `w` takes them: those, or what Quantize has left of them.
   struct GemmRows {
     const void* a;
     int64_t lda;
     const float* scales;
+    bool tiles;
   };
-  GemmRows RowsFor(const PackedWeight& w, const std::byte* a, int64_t lda, int64_t row) const;
+  GemmRows RowsFor(const PackedWeight& w, const Factor& a, int64_t row) const;
+  // Where h, q, attn or act has an element, and the distance of the pieces of its rows.
+  std::byte* At(std::byte* matrix, int64_t row, int64_t column, int64_t width) const {
+    const int64_t index = row_tiles_ ? RowTileIndex(row, column, width) : row * width + column;
+    return matrix + index * static_cast<int64_t>(t_);
+  }
+  int64_t piece_stride() const { return row_tiles_ ? kRowTileElements : kRowPiece; }
+  int32_t act_width() const;
   bool int8() const { return context_.weights->matrix_dtype == DType::kInt8; }
   // Row i of the chunk, of n elements.
   void Quantize(int64_t i, const std::byte* row, int32_t n);
   void QuantizeTokens(int32_t ticket, const std::byte* a, int64_t lda, int32_t n);
   void OProj(int32_t ticket);
   void DownProj(int32_t ticket);
-  void RotateAndStore(int32_t ticket);
+  // Norms the ticket's tokens and zeroes the KV blocks that begin among them.
+  void AttnNorm(int32_t ticket);
+  void ZeroBlocks(int32_t first_token, int32_t end_token);
+  int32_t Position(const Piece& piece, int32_t token) const;
+  // The block that a piece's keys and values go to, its first head.
+  std::byte* StoreBlock(const Piece& piece) const;
+  void QkvProj(int32_t ticket);
+  // Rows [row_begin, row_end) of the chunk at columns [col_begin, col_end) of q, k and v: some
+  // whole heads.
+  struct QkvPart {
+    int32_t row_begin, row_end, col_begin, col_end;
+  };
+  // Those in x, with row stride ld, on their way to where they belong.
+  void StoreHeads(const QkvPart& part, const float* x, int64_t ld);
+  void StoreTokenHeads(const Piece& piece, int32_t token, const QkvPart& part, const float* x);
+  size_t CollectedQBytes() const;
   int32_t NumCollectTickets() const;
   void CollectQkv(int32_t ticket);
   void CollectX(int32_t ticket);
@@ -213,15 +242,16 @@ class ForwardPass {
   const ForwardLimits limits_;
   const float scale_;  // of attention scores
   const size_t t_;     // bytes of the compute type
+  // Whether h, q, attn and act lie in tiles, so that products need not pack their rows.
+  const bool row_tiles_;
   ForwardWorkspace workspace_;
   ForwardBatch batch_;
   OperatorCursor cursor_;
   bool outputs_taken_ = false;  // those of chunk cursor_.layer have been handed out
 
   // The batch, cut for this pass.
-  std::vector<Piece> blocks_;         // for kRope: tokens of one KV block and one chunk
-  std::vector<int32_t> chunk_block_;  // of each chunk the first of those, and their end
-  std::vector<int32_t> forks_;        // for kFork: rows
+  std::vector<Piece> blocks_;   // tokens of one KV block and one chunk, ascending
+  std::vector<int32_t> forks_;  // for kFork: rows
   // Tables of the rows with blocks of the pass's own; of each row the first of its ids in there,
   // or -1 where its own table covers it.
   std::vector<int32_t> own_tables_;

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include "kernels/row_tiles.h"
+
 namespace skein {
 namespace {
+
+size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 // Hands out consecutive, aligned pieces of a buffer; of an empty one null, to learn the total.
 class Carver {
@@ -52,10 +56,11 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   const size_t tokens = limits.max_tokens, chunk = limits.chunk();
   const size_t hidden = config.hidden_size;
   const size_t q_width = size_t(config.num_heads) * config.head_dim;
-  const size_t kv_width = size_t(config.num_kv_heads) * config.head_dim;
   const size_t padded = config.intermediate_padded();
   const size_t t = SizeOf(dtype);
-  const size_t x_bytes = tokens * hidden * sizeof(float), q_bytes = tokens * q_width * t;
+  const size_t x_bytes = tokens * hidden * sizeof(float);
+  const size_t q_bytes = RoundUp(tokens, kRowTileRows) * q_width * t;
+  const size_t chunk_rows = RoundUp(chunk, kRowTileRows);
   const KvLayout own = {dtype, 1, limits.max_own_blocks, config.num_kv_heads, config.head_dim};
   own_kv_bytes = own.layer_bytes();
   chunk_outputs = limits.chunk_outputs;
@@ -70,12 +75,9 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   q_out = collected ? attn : q;
   auto* const beside = reinterpret_cast<float*>(collected ? own_kv_out : q);
   x_out = in_place ? x : beside;
-  h = carver.Take<std::byte>(chunk * hidden * t);
-  // A head's dense layer has its sums here, too.
-  qkv = carver.Take<float>(
-      std::max(chunk * (q_width + 2 * kv_width), limits.max_logit_rows * hidden) * sizeof(float));
+  h = carver.Take<std::byte>(chunk_rows * hidden * t);
   up = carver.Take<float>(config.is_encoder() ? chunk * padded * sizeof(float) : 0);
-  act = carver.Take<std::byte>(chunk * padded * t);
+  act = carver.Take<std::byte>(chunk_rows * RoundUp(padded, kRowPiece) * t);
   const size_t slots = chunk * config.experts_per_token;
   router = carver.Take<float>(chunk * config.num_experts * sizeof(float));
   router_exp = carver.Take<float>(chunk * config.num_experts * sizeof(float));

@@ -37,7 +37,8 @@ struct ForwardLimits {
   }
 };
 
-// The activations of one pass, allocated once. "t": compute type. chunk: limits.chunk().
+// The activations of one pass, allocated once. "t": compute type. chunk: limits.chunk(). h, q, attn
+// and act may lie in tiles (kernels/row_tiles.h): they have room for whole ones.
 struct ForwardWorkspace {
   ForwardWorkspace(const ModelConfig& config, DType dtype, const ForwardLimits& limits);
 
@@ -53,7 +54,6 @@ struct ForwardWorkspace {
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
   float* x = nullptr;         // [max_tokens, hidden]: the residual stream
   std::byte* h = nullptr;     // t [chunk, hidden]: after a norm
-  float* qkv = nullptr;       // [chunk, (num_heads + 2 * num_kv_heads) * head_dim]
   std::byte* q = nullptr;     // t [max_tokens, num_heads * head_dim]: rotated, rounded
   std::byte* attn = nullptr;  // t [max_tokens, num_heads * head_dim]; in place: q
   float* up = nullptr;        // [chunk, intermediate_padded], of an encoder

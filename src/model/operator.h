@@ -9,7 +9,7 @@ namespace skein {
 //   kEmbed, then for each layer kAttnNorm .. kCollectX, then for each chunk of wanted outputs
 //   kFinalNorm, kOutput
 //
-// Within a layer kAttnNorm .. kRope and kQuantizeAttn .. kDownProj run chunk by chunk of tokens,
+// Within a layer kAttnNorm, kQkvProj and kQuantizeAttn .. kDownProj run chunk by chunk of tokens,
 // all of them for one chunk before the next; the others run whole. A layer has either kGate ..
 // kSumExperts or kGateUpProj .. kDownProj: the other ones have no tickets.
 //
@@ -17,9 +17,8 @@ namespace skein {
 // layer before, and a norm replaces x too; there is no rotation, no gate, and no output matrix.
 enum class Operator : uint8_t {
   kEmbed,         // x = embedding rows
-  kAttnNorm,      // h = norm(x)
-  kQkvProj,       // qkv = h · Wqkv^T + b
-  kRope,          // q/k norm, rotation; q rounded, k and v stored in the KV cache
+  kAttnNorm,      // h = norm(x); KV blocks that begin here are zeroed
+  kQkvProj,       // h · Wqkv^T + b; q/k norm, rotation; q rounded, k and v stored in the KV cache
   kCollectQkv,    // for comparisons (ChunkOutputs::kCollected): q and the rows' own keys and values
   kFork,          // rows that begin inside a parent's block take over its keys and values
   kAttention,     // attn = softmax(q · K^T) · V

@@ -42,8 +42,8 @@ class StoppingKernels final : public Kernels {
     Count();
   }
   void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
-               DType out_dtype) const override {
-    kernels_->RmsNorm(x, weight, eps, n, out, out_dtype);
+               DType out_dtype, int64_t piece_stride) const override {
+    kernels_->RmsNorm(x, weight, eps, n, out, out_dtype, piece_stride);
     Count();
   }
   void LayerNorm(const float* x, const float* weight, const float* bias, float eps, int32_t n,

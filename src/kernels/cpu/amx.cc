@@ -131,15 +131,6 @@ struct Finished {
   float* c;
 };
 
-// Whether results go past the caches: so many plain f32 that they would not stay in one, and would
-// be read from memory only to be overwritten there.
-bool Streams(const GemmCall& call) {
-  constexpr int32_t kStreamRows = 256;
-  return call.m >= kStreamRows && call.up_begin == 0 && !call.add_to_out && call.bias == nullptr &&
-         call.out_dtype == DType::kF32 && call.ldo % kPanelCols == 0 &&
-         reinterpret_cast<uintptr_t>(call.out) % kTileRowBytes == 0;
-}
-
 // The call's results for rows [begin, end) of `done`.
 void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32_t end) {
   if (begin >= end) return;
@@ -155,18 +146,32 @@ void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32
       ScaleSums<Vec>(call, right, kPairCols, row, end - begin, second);
     }
   }
-  if (done.pair.second && column + kPairCols <= call.n_end && Streams(call)) {
-    float* out = static_cast<float*>(call.out) + row * call.ldo + column;
-    for (int32_t r = begin; r < end; ++r, out += call.ldo, left += kPairCols) {
-      _mm512_stream_ps(out, _mm512_load_ps(left));
-      _mm512_stream_ps(out + kPanelCols, _mm512_load_ps(left + kPanelCols));
-    }
-    return;
-  }
   FinishPanel<Vec>(call, left, swiglu ? right : nullptr, kPairCols, row, end - begin, column);
   if (!swiglu && done.pair.second) {
     FinishPanel<Vec>(call, right, nullptr, kPairCols, row, end - begin, column + kPanelCols);
   }
+}
+
+// Results that are to be written: up to 32 rows of the call.
+struct OutRows {
+  const std::byte* first;
+  int64_t stride;  // bytes from one row to the next
+  int64_t lower;   // bytes from the first 16 rows to the others
+  int32_t rows;
+  int32_t bytes;  // of each
+};
+
+OutRows OutRowsAt(const GemmCall& call, const PanelPair& pair, int32_t row, int32_t rows) {
+  const int32_t element_bytes = call.out_dtype == DType::kF32 ? 4 : 2;
+  const int32_t cols = call.up_begin > 0 || !pair.second ? kPanelCols : kPairCols;
+  const int32_t column = pair.column - call.out_begin;
+  const int64_t index =
+      call.out_tiles ? RowTileIndex(row, column, call.ldo) : row * call.ldo + column;
+  return {.first = static_cast<const std::byte*>(call.out) + index * element_bytes,
+          .stride = call.out_tiles ? kTileRowBytes : call.ldo * element_bytes,
+          .lower = kTileRows * call.ldo * element_bytes,
+          .rows = rows,
+          .bytes = cols * element_bytes};
 }
 
 // What goes on beside the matrix unit while it works on a block: results of the block before are
@@ -176,11 +181,9 @@ struct Meanwhile {
   Finished done;
   const std::byte* panels[2];  // weights
   int32_t bytes;               // of each
-  // Results to be written next: rows with out_stride bytes from one to the next, of out_bytes.
-  const std::byte* out;
-  int64_t out_stride;
-  int32_t out_rows;
-  int32_t out_bytes;
+  OutRows out;                 // to be written next
+  // Of a, the upper and the lower tiles of the block that follows, if those are not near yet.
+  const std::byte* rows[2];
 
   // How much of each is done in one of `steps` steps, rounded up.
   struct Pace {
@@ -188,7 +191,7 @@ struct Meanwhile {
   };
   Pace PaceOf(int32_t steps) const {
     const auto share = [steps](int32_t count) { return (count + steps - 1) / steps; };
-    return {steps, share(bytes / kTileRowBytes), share(done.rows), share(out_rows)};
+    return {steps, share(bytes / kTileRowBytes), share(done.rows), share(out.rows)};
   }
 
   void DoStep(int32_t step, Pace pace) const {
@@ -199,11 +202,16 @@ struct Meanwhile {
       PrefetchFar(panels[0] + i * kTileRowBytes);
       PrefetchFar(panels[1] + i * kTileRowBytes);
     }
+    for (int32_t i = 0; rows[0] != nullptr && i < kTileBytes; i += kTileRowBytes) {
+      PrefetchFar(rows[0] + int64_t{step} * kTileBytes + i);
+      PrefetchFar(rows[1] + int64_t{step} * kTileBytes + i);
+    }
     const int32_t out_row = step * pace.out_rows;
-    const int32_t out_end = out_row + pace.out_rows < out_rows ? out_row + pace.out_rows : out_rows;
+    const int32_t out_end = out_row + pace.out_rows < out.rows ? out_row + pace.out_rows : out.rows;
     for (int32_t r = out_row; r < out_end; ++r) {
-      PrefetchOut(out + r * out_stride);
-      PrefetchOut(out + r * out_stride + out_bytes - 1);
+      const std::byte* to = out.first + r / kTileRows * out.lower + r % kTileRows * out.stride;
+      PrefetchOut(to);
+      PrefetchOut(to + out.bytes - 1);
     }
     // The rows of several steps at once, so that a call is worth it.
     constexpr int32_t kFinishSteps = 4;
@@ -306,7 +314,9 @@ struct Strip {
   int32_t rows;
   int32_t begin;
   int32_t tiles;
-  const std::byte* a;  // [rows / 16][tiles] tiles
+  const std::byte* a;    // [rows / 16][tiles] tiles
+  int64_t block_stride;  // bytes from 16 rows to the next
+  bool near;             // in the second-level cache
 };
 
 // One pair by all rows of a strip. Blocks of k are walked outside the rows; while one is worked on,
@@ -316,8 +326,6 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
                     const Strip& strip, float* sums, Finished& done) {
   const int32_t num_tiles = NumTiles(call);
   const int32_t row_pairs = (strip.rows + kPairRows - 1) / kPairRows;
-  const int32_t element_bytes = call.out_dtype == DType::kF32 ? 4 : 2;
-  const int32_t pair_cols = call.up_begin > 0 || !pair.second ? kPanelCols : kPairCols;
   for (int32_t t = 0; t < strip.tiles; t += kBlockTiles) {
     const int32_t count = strip.tiles - t < kBlockTiles ? strip.tiles - t : kBlockTiles;
     const int64_t offset = int64_t{strip.begin + t} * kTileBytes;
@@ -338,24 +346,23 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
       const int32_t row = strip.row + r * kPairRows;
       const int32_t rows_left = strip.rows - r * kPairRows;
       const int32_t count_rows = rows_left < kPairRows ? rows_left : kPairRows;
+      const std::byte* a = strip.a + 2 * r * strip.block_stride + int64_t{t} * kTileBytes;
+      const std::byte* next_a = r + 1 < row_pairs ? a + 2 * strip.block_stride : next_column;
+      const bool fetch_a = !strip.near && !(r + 1 == row_pairs && last_of_strip);
       const Meanwhile meanwhile = {
           .call = &call,
           .done = done,
           .panels = {from.panels[0] + from_offset + fetched,
                      from.panels[1] + from_offset + fetched},
           .bytes = more > 0 ? more : 0,
-          .out = static_cast<const std::byte*>(call.out) +
-                 (row * call.ldo + pair.column) * element_bytes,
-          .out_stride = call.ldo * element_bytes,
-          .out_rows = finished && !Streams(call) ? count_rows : 0,
-          .out_bytes = pair_cols * element_bytes,
+          .out = OutRowsAt(call, pair, row, finished ? count_rows : 0),
+          .rows = {fetch_a ? next_a : nullptr, fetch_a ? next_a + strip.block_stride : nullptr},
       };
-      const int64_t lower = int64_t{strip.tiles} * kTileBytes;
-      const std::byte* a = strip.a + 2 * r * lower + int64_t{t} * kTileBytes;
       const Block block = {
           .a = a,
-          .lower = lower,
-          .next_a = r + 1 < row_pairs ? a + 2 * lower : next_column,
+          // Where there are no lower rows the upper ones stand in, and their sums are dropped.
+          .lower = rows_left > kTileRows ? strip.block_stride : 0,
+          .next_a = next_a,
           .panels = {pair.panels[0] + offset, pair.panels[1] + offset},
           .tiles = count,
           .start = strip.begin + t == 0 ? Start::kZero : Start::kLoad,
@@ -369,8 +376,13 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
 
 Strip StripAt(const GemmCall& call, int32_t row, int32_t rows, int32_t begin, int32_t tiles,
               std::byte* packed) {
+  if (call.a_tiles) {
+    const int64_t stride = int64_t{NumTiles(call)} * kTileBytes;
+    const std::byte* a = static_cast<const std::byte*>(call.a) + row / kTileRows * stride;
+    return {row, rows, begin, tiles, a + int64_t{begin} * kTileBytes, stride, /*near=*/false};
+  }
   PackStrip(call, row, rows, begin, tiles, kTileRows, packed);
-  return {row, rows, begin, tiles, packed};
+  return {row, rows, begin, tiles, packed, int64_t{tiles} * kTileBytes, /*near=*/true};
 }
 
 // More than kFewRows rows: up to kMaxRows of them and kMaxPairs pairs at a time.
@@ -391,18 +403,18 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
       const int32_t end = first + step < num_pairs ? first + step : num_pairs;
       for (int32_t begin = 0; begin < num_tiles; begin += strip_tiles) {
         const int32_t tiles = num_tiles - begin < strip_tiles ? num_tiles - begin : strip_tiles;
-        const Strip strip = StripAt(call, row, rows, begin, tiles, scratch.strip);
+        Strip strip = StripAt(call, row, rows, begin, tiles, scratch.strip);
         for (int32_t i = first; i < end; ++i) {
           const int32_t waiting = whole ? 0 : i - first;
           PairTimesStrip<kInt8>(
               call, PairAt(call, i), PairAt(call, i + 1 < end ? i + 1 : first), strip,
               scratch.sums + int64_t{waiting} * (kMaxRows / kPairRows) * kPairSums, done);
+          strip.near = true;
         }
       }
     }
   }
   FinishRows(call, done, 0, done.rows);
-  if (Streams(call)) _mm_sfence();  // before anyone is told that the results are there
 }
 
 // Tells the processor's own prefetching, which ends at every page, where a panel goes on: one line
@@ -477,7 +489,9 @@ void FewRows(const GemmCall& call, Scratch& scratch) {
   const bool lower = call.m > kTileRows;
   const int32_t tile_rows = lower ? kTileRows : call.m;
   Configure(tile_rows, lower ? call.m - kTileRows : tile_rows);
-  PackStrip(call, 0, call.m, 0, tiles, tile_rows, scratch.strip);
+  const std::byte* strip = call.a_tiles ? static_cast<const std::byte*>(call.a) : scratch.strip;
+  const int64_t tile_bytes = call.a_tiles ? kTileBytes : tile_rows * kTileRowBytes;
+  if (!call.a_tiles) PackStrip(call, 0, call.m, 0, tiles, tile_rows, scratch.strip);
   const auto multiply = lower ? TwoByTwo<kInt8> : OneByFour<kInt8>;
   const int32_t at_a_time = lower ? 2 : 4;
   const int32_t panel_sums = (lower ? kFewRows : kTileRows) * kPanelCols;
@@ -491,7 +505,7 @@ void FewRows(const GemmCall& call, Scratch& scratch) {
       panels[i] = call.w->panel(p);
       if (up_panels > 0) panels[count + i] = call.w->panel(p + up_panels);
     }
-    multiply(scratch.strip, tile_rows * kTileRowBytes, tiles, panels, scratch.sums);
+    multiply(strip, tile_bytes, tiles, panels, scratch.sums);
     for (int32_t i = 0; i < count && first + i < end; ++i) {
       float* c = scratch.sums + i * panel_sums;
       float* up = up_panels > 0 ? c + count * panel_sums : nullptr;
@@ -508,7 +522,7 @@ void FewRows(const GemmCall& call, Scratch& scratch) {
 template <bool kInt8>
 void AmxGemm(const GemmCall& call) {
   Scratch scratch;
-  if (call.m <= kFewRows && FitsStrip(call)) {
+  if (call.m <= kFewRows && (call.a_tiles || FitsStrip(call))) {
     FewRows<kInt8>(call, scratch);
   } else {
     ManyRows<kInt8>(call, scratch);

@@ -99,7 +99,8 @@ class AmxAttentionWalk {
       for (int32_t d = 0; d < args.head_dim; d += 32) {
         const int32_t n = args.head_dim - d < 32 ? args.head_dim - d : 32;
         const auto mask = static_cast<__mmask32>(~0u >> (32 - n));
-        _mm512_storeu_si512(to + d, _mm512_maskz_loadu_epi16(mask, from + d));
+        const uint16_t* piece = from + PieceIndex(d, args.piece_stride);
+        _mm512_storeu_si512(to + d, _mm512_maskz_loadu_epi16(mask, piece));
       }
     }
   }
@@ -559,7 +560,8 @@ class AmxAttentionWalk {
     for (int32_t d = 0; d < args_.head_dim; d += 16) {
       const int n = args_.head_dim - d < 16 ? args_.head_dim - d : 16;
       const Vec out = (Vec::Load(acc + d) + Vec::Set(0.0f)) * inverse;
-      out.StoreBf16First(static_cast<uint16_t*>(args_.rows[row].out) + d, n);
+      auto* to = static_cast<uint16_t*>(args_.rows[row].out);
+      out.StoreBf16First(to + PieceIndex(d, args_.piece_stride), n);
     }
   }
 

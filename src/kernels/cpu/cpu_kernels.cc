@@ -39,8 +39,10 @@ class CpuKernels final : public Kernels {
 
   void Gemm(const GemmCall& call) const override {
     SKEIN_CHECK(call.w != nullptr && call.a != nullptr && call.out != nullptr);
-    SKEIN_CHECK(call.m >= 1 && call.lda >= call.w->k() && call.ldo >= call.n_end);
+    SKEIN_CHECK(call.m >= 1 && call.lda >= call.w->k());
     SKEIN_CHECK(call.n_begin >= 0 && call.n_begin % kPanelCols == 0);
+    SKEIN_CHECK(call.out_begin >= 0 && call.out_begin <= call.n_begin);
+    SKEIN_CHECK(call.ldo >= call.n_end - call.out_begin);
     SKEIN_CHECK(call.n_begin < call.n_end && call.n_end <= call.w->n());
     SKEIN_CHECK(call.n_end % kPanelCols == 0 || call.n_end == call.w->n());
     SKEIN_CHECK(IsComputeType(call.out_dtype));
@@ -50,6 +52,11 @@ class CpuKernels final : public Kernels {
       SKEIN_CHECK(call.n_end <= call.up_begin && call.n_end <= call.w->n() - call.up_begin);
     }
     SKEIN_CHECK((call.a_scales != nullptr) == (call.w->dtype() == DType::kInt8));
+    if (call.a_tiles) {
+      SKEIN_CHECK(isa_ == Isa::kAmx && call.w->dtype() == DType::kBf16);
+      SKEIN_CHECK(call.lda == call.w->k_padded());
+    }
+    SKEIN_CHECK(!call.out_tiles || (call.out_dtype == DType::kBf16 && call.ldo % kRowPiece == 0));
     const ScopedFpMode fp_mode;
     if (call.w->dtype() == DType::kInt8) return ops_.gemm_int8(call);
     call.w->dtype() == DType::kBf16 ? ops_.gemm_bf16(call) : ops_.gemm_f32(call);
@@ -60,6 +67,8 @@ class CpuKernels final : public Kernels {
     SKEIN_CHECK(!call.rows.empty() && call.rows.size() <= size_t{kMaxQueryRows});
     SKEIN_CHECK(layout.head_dim >= 1 && layout.head_dim <= kMaxHeadDim);
     SKEIN_CHECK(IsComputeType(layout.dtype));
+    SKEIN_CHECK(call.piece_stride == kRowPiece ||
+                (isa_ == Isa::kAmx && layout.dtype == DType::kBf16));
     for (const AttentionRow& row : call.rows) {
       SKEIN_CHECK(row.q != nullptr && row.out != nullptr && row.block_table != nullptr);
       SKEIN_CHECK(row.num_keys >= 1 && row.num_keys <= row.num_blocks * kKvBlockTokens);
@@ -75,16 +84,17 @@ class CpuKernels final : public Kernels {
         .head_dim = layout.head_dim,
         .head_dim_padded = layout.head_dim_padded(),
         .scale = call.scale,
+        .piece_stride = call.piece_stride,
     };
     const ScopedFpMode fp_mode;
     layout.dtype == DType::kBf16 ? ops_.attention_bf16(args) : ops_.attention_f32(args);
   }
 
   void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
-               DType out_dtype) const override {
+               DType out_dtype, int64_t piece_stride) const override {
     SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
     const ScopedFpMode fp_mode;
-    ops_.rms_norm(x, weight, eps, n, out, out_dtype);
+    ops_.rms_norm(x, weight, eps, n, out, out_dtype, piece_stride);
   }
 
   void LayerNorm(const float* x, const float* weight, const float* bias, float eps, int32_t n,
@@ -104,6 +114,7 @@ class CpuKernels final : public Kernels {
   void Rotate(const RotateCall& call) const override {
     SKEIN_CHECK(call.head_dim >= 2 && call.head_dim % 2 == 0 && call.head_dim <= kMaxHeadDim);
     SKEIN_CHECK(call.num_heads >= 1 && call.out != call.x && IsComputeType(call.dtype));
+    SKEIN_CHECK(call.piece_stride == kRowPiece || call.head_dim % kRowPiece == 0);
     const ScopedFpMode fp_mode;
     ops_.rotate(call);
   }

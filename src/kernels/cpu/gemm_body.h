@@ -124,10 +124,11 @@ template <class V>
 inline void FinishPanel(const GemmCall& call, const float* c, const float* up, int64_t ldc,
                         int32_t row_begin, int32_t rows, int32_t column) {
   const int n = call.n_end - column < 16 ? call.n_end - column : 16;
+  const int32_t out_column = column - call.out_begin;
   const V zero = V::Set(0.0f);
   const bool biased = call.bias != nullptr;
   if (n == 16 && !biased && up == nullptr && call.out_dtype == DType::kF32) {
-    float* out = static_cast<float*>(call.out) + row_begin * call.ldo + column;
+    float* out = static_cast<float*>(call.out) + row_begin * call.ldo + out_column;
     for (int32_t r = 0; r < rows; ++r, out += call.ldo, c += ldc) {
       const V v = V::Load(c);
       (call.add_to_out ? V::Load(out) + v : v).Store(out);
@@ -137,7 +138,8 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
   const V bias = biased ? V::LoadFirst(call.bias + column, n) : zero;
   const V up_bias = biased && up != nullptr ? V::Load(call.bias + call.up_begin + column) : zero;
   for (int32_t r = 0; r < rows; ++r) {
-    const int64_t index = (row_begin + r) * call.ldo + column;
+    const int64_t index = call.out_tiles ? RowTileIndex(row_begin + r, out_column, call.ldo)
+                                         : (row_begin + r) * call.ldo + out_column;
     V v = V::Load(c + r * ldc);
     if (biased) v = v + bias;
     if (up != nullptr) {

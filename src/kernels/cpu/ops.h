@@ -19,6 +19,7 @@ struct AttentionArgs {
   int32_t head_dim = 0;
   int32_t head_dim_padded = 0;
   float scale = 1.0f;
+  int64_t piece_stride = kRowPiece;
 };
 
 // What LogSumExp is made of: log_sum_exp = max + log(sum).
@@ -39,7 +40,7 @@ struct CpuOps {
   void (*attention_f32)(const AttentionArgs& args);
   void (*attention_bf16)(const AttentionArgs& args);
   void (*rms_norm)(const float* x, const float* weight, float eps, int32_t n, void* out,
-                   DType out_dtype);
+                   DType out_dtype, int64_t piece_stride);
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int32_t n,
                      void* out, DType out_dtype);
   void (*activate)(Activation activation, const float* x, int32_t n, void* out, DType out_dtype);

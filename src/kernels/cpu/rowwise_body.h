@@ -27,16 +27,17 @@ inline float NormScale(const float* x, float eps, int32_t n) {
 }
 
 template <class V>
-void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
-             DType out_dtype) {
+void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out, DType out_dtype,
+             int64_t piece_stride) {
   const V scale = V::Set(NormScale<V>(x, eps, n));
   int32_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    StoreAs(V::Load(x + i) * scale * V::Load(weight + i), out, out_dtype, i, kLanes);
+    StoreAs(V::Load(x + i) * scale * V::Load(weight + i), out, out_dtype,
+            PieceIndex(i, piece_stride), kLanes);
   }
   if (i < n) {
-    StoreAs(V::LoadFirst(x + i, n - i) * scale * V::LoadFirst(weight + i, n - i), out, out_dtype, i,
-            n - i);
+    StoreAs(V::LoadFirst(x + i, n - i) * scale * V::LoadFirst(weight + i, n - i), out, out_dtype,
+            PieceIndex(i, piece_stride), n - i);
   }
 }
 
@@ -114,8 +115,8 @@ inline void RotatePairs(const RotateCall& call, V scale, int64_t offset, int32_t
     b = b * c + a * s;
     a = rotated;
   }
-  StoreAs(a, call.out, call.dtype, offset + i, n);
-  StoreAs(b, call.out, call.dtype, offset + half + i, n);
+  StoreAs(a, call.out, call.dtype, PieceIndex(offset + i, call.piece_stride), n);
+  StoreAs(b, call.out, call.dtype, PieceIndex(offset + half + i, call.piece_stride), n);
 }
 
 template <class V>
