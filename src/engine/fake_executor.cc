@@ -137,9 +137,9 @@ TaskStatus FakeExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
     if (const auto* decode = std::get_if<DecodePlan>(state.plan)) Copy(decode->copies);
     if (const auto* mixed = std::get_if<MixedPlan>(state.plan)) Copy(mixed->copies);
     state.prepared = true;
-    if (options_.step_us > 0) {
-      std::this_thread::sleep_for(std::chrono::microseconds(options_.step_us));
-    }
+    const bool decodes = std::holds_alternative<DecodePlan>(*state.plan);
+    const int64_t us = options_.step_us + (decodes ? 0 : options_.prefill_us);
+    if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
   }
   while (state.next_row < first.size() + second.size()) {
     if (preempt.load(std::memory_order_relaxed)) return TaskStatus::kPreempted;

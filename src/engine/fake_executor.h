@@ -25,6 +25,7 @@ class FakeExecutor final : public Executor {
     // Every so many operators Resume returns kPreempted, once each; 0: only when told to.
     int32_t preempt_every = 0;
     int64_t step_us = 0;               // real time that a step takes
+    int64_t prefill_us = 0;            // and one that is not of decodes alone besides
     bool discards_kv = false;          // block tables may end before their rows
     bool reads_whole_prompts = false;  // rows that read an embedding or classes must be whole
   };

@@ -7,17 +7,18 @@
 
 namespace skein {
 
-RecentPrefixes::RecentPrefixes(int64_t capacity) : capacity_(capacity) {
-  SKEIN_CHECK(capacity >= 1);
+RecentPrefixes::RecentPrefixes(int32_t num_caches, int32_t cache_blocks)
+    : cache_blocks_(cache_blocks), capacity_(int64_t{num_caches} * cache_blocks) {
+  SKEIN_CHECK(num_caches >= 1 && cache_blocks >= 1);
 }
 
-void RecentPrefixes::Note(const PrefixHashes& hashes, int32_t max_blocks) {
+void RecentPrefixes::Note(const PrefixHashes& hashes) {
   // Between prompts only: a block's hash is never forgotten before those behind it.
   if (std::ssize(current_) >= capacity_) {
     previous_ = std::exchange(current_, {});
   }
   const auto blocks = hashes.blocks();
-  for (const uint64_t hash : blocks.first(std::min<size_t>(blocks.size(), max_blocks))) {
+  for (const uint64_t hash : blocks.first(std::min<size_t>(blocks.size(), cache_blocks_))) {
     const bool known = previous_.contains(hash);
     const auto [entry, is_new] = current_.try_emplace(hash, known);
     if (!is_new) entry->second = true;

@@ -7,17 +7,17 @@
 
 namespace skein {
 
-// Which prefixes several of the latest prompts have in common. Remembers the hashes of prompts'
-// blocks in two generations: when the current one holds `capacity`, it becomes the previous one,
-// whose hashes are forgotten unless a prompt has brought them again. What is known to be shared is
-// closed under prefixes. Not thread-safe.
+// Which prefixes several of the latest prompts have in common, as far as a cache holds them.
+// Remembers the hashes of prompts' blocks in two generations: when the current one holds those of
+// `num_caches` caches, it becomes the previous one, whose hashes are forgotten unless a prompt has
+// brought them again. What is known to be shared is closed under prefixes. Not thread-safe.
 class RecentPrefixes {
  public:
-  // REQUIRES: capacity >= 1.
-  explicit RecentPrefixes(int64_t capacity);
+  // REQUIRES: both are at least 1.
+  RecentPrefixes(int32_t num_caches, int32_t cache_blocks);
 
-  // A prompt has come, of which the first `max_blocks` blocks could be kept. O(blocks).
-  void Note(const PrefixHashes& hashes, int32_t max_blocks);
+  // A prompt has come. O(blocks).
+  void Note(const PrefixHashes& hashes);
   // How many of the first `max_blocks` blocks at least two prompts have brought. O(log max_blocks).
   // REQUIRES: `hashes` covers max_blocks.
   int32_t NumShared(const PrefixHashes& hashes, int32_t max_blocks) const;
@@ -27,7 +27,8 @@ class RecentPrefixes {
 
   bool IsShared(uint64_t hash) const;
 
-  const int64_t capacity_;
+  const int32_t cache_blocks_;
+  const int64_t capacity_;  // of a generation
   Generation current_;
   Generation previous_;
 };

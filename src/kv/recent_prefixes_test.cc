@@ -21,40 +21,40 @@ PrefixHashes Hashes(int32_t num_blocks, int32_t fork, int32_t token, int32_t ada
 }
 
 TEST(RecentPrefixes, SharedIsWhatTwoPromptsHaveInCommon) {
-  RecentPrefixes recent(1000);
+  RecentPrefixes recent(10, 100);
   const PrefixHashes first = Hashes(10, 6, 1), second = Hashes(8, 6, 2);
-  recent.Note(first, 10);
+  recent.Note(first);
   EXPECT_EQ(recent.NumShared(first, 10), 0);
   EXPECT_EQ(recent.NumShared(second, 8), 0);
-  recent.Note(second, 10);
+  recent.Note(second);
   EXPECT_EQ(recent.NumShared(first, 10), 6);
   EXPECT_EQ(recent.NumShared(second, 8), 6);
   EXPECT_EQ(recent.NumShared(second, 4), 4);
-  recent.Note(Hashes(8, 6, 2, /*adapter_id=*/1), 10);
+  recent.Note(Hashes(8, 6, 2, /*adapter_id=*/1));
   EXPECT_EQ(recent.NumShared(second, 8), 6);
 }
 
 TEST(RecentPrefixes, WhatComesNoMoreIsForgotten) {
-  RecentPrefixes recent(10);
+  RecentPrefixes recent(2, 5);
   const PrefixHashes shared = Hashes(4, 0, 1);
-  recent.Note(shared, 4);
-  recent.Note(shared, 4);
+  recent.Note(shared);
+  recent.Note(shared);
   int32_t num_prompts = 0;
-  while (recent.NumShared(shared, 4) > 0) recent.Note(Hashes(5, 0, 100 + num_prompts++), 5);
+  while (recent.NumShared(shared, 4) > 0) recent.Note(Hashes(5, 0, 100 + num_prompts++));
   EXPECT_GE(num_prompts, 10 / 5);
   EXPECT_LE(num_prompts, 2 * 10 / 5 + 1);
-  recent.Note(shared, 4);
+  recent.Note(shared);
   EXPECT_EQ(recent.NumShared(shared, 4), 0);
 }
 
 // Prompts of more blocks than can be kept do not push one another out with the rest.
 TEST(RecentPrefixes, WhatCannotBeKeptIsNotRemembered) {
   constexpr int32_t kMost = 10;
-  RecentPrefixes recent(4 * kMost);
+  RecentPrefixes recent(4, kMost);
   const PrefixHashes a = Hashes(500, 0, 1), b = Hashes(500, 0, 2);
-  recent.Note(a, kMost);
-  recent.Note(b, kMost);
-  recent.Note(a, kMost);
+  recent.Note(a);
+  recent.Note(b);
+  recent.Note(a);
   EXPECT_EQ(recent.NumShared(a, kMost), kMost);
   EXPECT_EQ(recent.NumShared(a, 500), kMost);
   EXPECT_EQ(recent.NumShared(b, 500), 0);
@@ -67,14 +67,14 @@ TEST(RecentPrefixes, RandomPromptsAgreeWithAScan) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    RecentPrefixes recent(kCapacity);
+    RecentPrefixes recent(kCapacity / 12, 12);
     std::vector<PrefixHashes> all;
     for (int i = 0; i < 200; ++i) {
       const auto num_blocks = static_cast<int32_t>(random.Between(1, 12));
       const auto fork = static_cast<int32_t>(random.Between(0, num_blocks));
       all.push_back(Hashes(num_blocks, fork, static_cast<int32_t>(random.Between(1, 4))));
       const PrefixHashes& last = all.back();
-      recent.Note(last, num_blocks);
+      recent.Note(last);
       const int32_t found = recent.NumShared(last, num_blocks);
       int32_t ever = 0, lately = 0;
       int64_t blocks_since = 0;

@@ -139,7 +139,7 @@ void ForwardPass::ZeroBlocks(int32_t first_token, int32_t end_token) {
 
 // The sums stay in this thread's cache until their heads are stored.
 void ForwardPass::QkvProj(int32_t ticket) {
-  constexpr int32_t kSums = 208 << 10;
+  constexpr int32_t kSums = 48 << 10;  // few, since products have more on the same stack
   constexpr int32_t kRowUnit = 32;
   alignas(64) float sums[kSums];
   const ProductCut& cut = qkv_cut_;

@@ -70,7 +70,7 @@ inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, Product
   constexpr int64_t kMaxProducts = 192 << 20;   // under 1 ms at 0.4 TFLOP/s
   constexpr int64_t kMaxWeightBytes = 8 << 20;  // about 1 ms at 8 GB/s
   constexpr int64_t kMinProducts = 1 << 18;
-  constexpr int32_t kTicketsPerThread = 2;  // each brings its rows into order: as few as even out
+  constexpr int32_t kTicketsPerThread = 2;  // each may bring its rows into order: few
   const auto fitting = static_cast<int32_t>(
       kStripBytes / (int64_t{shape.k} * static_cast<int64_t>(shape.element_bytes)) / kRowUnit *
       kRowUnit);

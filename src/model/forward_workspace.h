@@ -57,7 +57,8 @@ struct ForwardWorkspace {
   std::byte* q = nullptr;     // t [max_tokens, num_heads * head_dim]: rotated, rounded
   std::byte* attn = nullptr;  // t [max_tokens, num_heads * head_dim]; in place: q
   float* up = nullptr;        // [chunk, intermediate_padded], of an encoder
-  std::byte* act = nullptr;   // t [chunk, intermediate_padded]
+  // t [chunk, intermediate_padded]; in tiles, what lies behind that stays 0: nothing else uses it.
+  std::byte* act = nullptr;
   // Of a mixture of experts; slots: chunk * experts_per_token (model/expert_routes.h).
   float* router = nullptr;          // [chunk, num_experts]
   float* router_exp = nullptr;      // [chunk, num_experts]

@@ -120,16 +120,18 @@ struct SchedulerConfig {
   Sharing sharing = Sharing::kChunked;
   Granularity granularity = Granularity::kOpTile;
   // Suspended steps that keep their state, with a sharing that preempts: at least 1. Beyond that
-  // the least urgent one is computed again. One that has been suspended for so long in all is no
-  // longer preempted.
+  // the least urgent one is computed again. One that has been suspended for so long in all, before
+  // it was dropped, too, goes before the running one and is stopped by decodes that ask for a rate
+  // only.
   int32_t max_suspended_steps = 2;
   TimeUs max_suspended_us = 10'000'000;
   DecodeSteps decode_steps = DecodeSteps::kByCost;
-  // With sharing kWhole, how long decodes wait for prefills before they take a step between two; 0:
-  // until none is left.
-  TimeUs max_decode_wait_us = 0;
-  // Likewise, blocks that prompts leave free where others run, for what preempts them.
+  // With a sharing that preempts, blocks that prompts leave free where others run, for what
+  // preempts them.
   int32_t express_blocks = 0;
+  // With sharing kWhole, how long decodes wait for prefills before they take a step at the end of
+  // the running one; 0: until no prefill is left.
+  TimeUs max_decode_wait_us = 0;
   DecodeSet decode_set = DecodeSet::kFill;
   Order order = Order::kFcfs;
   Execution execution = Execution::kPlain;

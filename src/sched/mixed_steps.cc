@@ -29,7 +29,7 @@ DecodeSharing CompareDecodeSharing(const CostModel& cost, int64_t new_tokens, in
     return cost.PredictUs(prompts, StepKind::kMixed) <= rate_us;
   };
   // Later chunks attend to more tokens: the last decides how long all may be.
-  const int64_t fits = Largest(new_tokens, [&](int64_t chunk) {
+  const int64_t fits = Largest(std::min(new_tokens, max_tokens), [&](int64_t chunk) {
     return keeps_rate(WorkOf(chunk, cached_tokens + new_tokens - chunk));
   });
   const auto keeps_rate_with = [&](int64_t others) {

@@ -151,8 +151,8 @@ SchedulerConfig ConfigOf(const json& event) {
           .decode_steps = event["decode_steps"] == "own"     ? DecodeSteps::kOwn
                           : event["decode_steps"] == "mixed" ? DecodeSteps::kMixed
                                                              : DecodeSteps::kByCost,
-          .max_decode_wait_us = event["max_decode_wait_us"],
           .express_blocks = event["express_blocks"],
+          .max_decode_wait_us = event["max_decode_wait_us"],
           .decode_set = event["decode_set"] == "static"    ? DecodeSet::kStatic
                         : event["decode_set"] == "flock"   ? DecodeSet::kFlock
                         : event["decode_set"] == "dynamic" ? DecodeSet::kDynamic

@@ -100,7 +100,7 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserve
     dynamic_.emplace(config.num_kv_blocks, config.max_num_seqs, config.dynamic_step_us);
   }
   if (config.retention == Retention::kValue && config.prefix_caching) {
-    recent_.emplace(int64_t{kRememberedCaches} * config.num_kv_blocks);
+    recent_.emplace(kRememberedCaches, config.num_kv_blocks);
   }
   for (SchedulerObserver* observer : observers_) observer->OnStart(config_);
 }
@@ -161,9 +161,7 @@ void Scheduler::Arrive(RequestId id, Request request, TimeUs now_us) {
   sequence->blocks.Reserve(length);
   const bool hashed = blocks_.prefix_caching() || config_.forests || flock_;
   if (hashed) sequence->blocks.Hash(sequence->tokens);
-  if (recent_ && sequence->oneshot()) {
-    recent_->Note(sequence->blocks.hashes(), config_.num_kv_blocks);
-  }
+  if (recent_ && sequence->oneshot()) recent_->Note(sequence->blocks.hashes());
   record->request = std::move(request);
   record->urgency = UrgencyOf(sequence.get(), now_us);
   EnterWaiting(sequence.get());
@@ -255,6 +253,7 @@ void Scheduler::CompleteRow(const StepRow& row, const ResultSpans& results, Time
     return;
   }
   sequence->num_computed += row.num_tokens;
+  request->suspended_us = 0;
   sequence->blocks.FinishCopy(&blocks_);
   if (!std::ranges::all_of(results.draws, &DrawResult::finite) ||
       !std::ranges::all_of(results.reads, &ReadResult::finite) ||

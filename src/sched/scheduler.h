@@ -259,6 +259,7 @@ class Scheduler {
   const SuspendedStep* SuspendedMixed() const;
   bool CouldBegin(const Sequence& sequence) const;
   bool MoreUrgentWaits(const SequenceKey& than) const;
+  bool Yields(const SequenceKey& key) const;
   bool MakesWay(TimeUs now_us) const;
   bool IsDead(std::span<const StepRow> prefills, std::span<const StepRow> decodes) const;
   void Suspend(TimeUs now_us);

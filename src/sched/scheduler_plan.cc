@@ -27,24 +27,30 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   Recalibrate();
   FollowMoments(now_us);
   if (config_.order == Order::kDfsWeight) OrderDepthFirst();
-  if (const SuspendedStep* mixed = SuspendedMixed()) return ResumeStep(mixed, now_us);
+  const SuspendedStep* mixed = SuspendedMixed();
+  if (mixed != nullptr && mixed->id != step_id_) return ResumeStep(mixed, now_us);
   const int32_t mixed_tokens = MixedTokens(now_us);
   if (mixed_tokens > 0 || !PlanDueDecodes(now_us)) {
     const SuspendedStep* suspended = FirstSuspended(now_us);
     bound_.reset();
     if (suspended != nullptr) {
       bound_ = KeyOf(*suspended, now_us);
-      if (!MoreUrgentWaits(*bound_)) return ResumeStep(suspended, now_us);
+      if (!Yields(*bound_)) {
+        if (flock_) flock_->EndRound();
+        return ResumeStep(mixed != nullptr ? mixed : suspended, now_us);
+      }
     }
     ReclaimForDecodes();
     if (config_.sharing != Sharing::kWhole) PlanDecodes(mixed_tokens > 0);
     if (mixed_tokens > 0) tokens_left_ = std::min(tokens_left_, mixed_tokens);
+    const Sequence* prompt = mixed != nullptr ? NextPrompt() : nullptr;  // it makes way for one
+    if (prompt != nullptr) tokens_left_ = std::min(tokens_left_, NumMissing(*prompt));
     PlanPrefills(now_us);
     if (bound_ && step_prefills_.empty()) {  // what is more urgent cannot begin after all
       step_decodes_.clear();
       if (mixed_tokens == 0 || !PlanDueDecodes(now_us)) {
         if (flock_) flock_->EndRound();
-        return ResumeStep(suspended, now_us);
+        return ResumeStep(mixed != nullptr ? mixed : suspended, now_us);
       }
     }
     if (step_prefills_.empty() && config_.sharing != Sharing::kChunked) {

@@ -29,7 +29,8 @@ namespace {
 constexpr int kIntervalMargin = 10;
 
 // Nothing goes before it.
-constexpr SequenceKey kFirstKey = {{std::numeric_limits<int32_t>::min(), 0}, 0, 0};
+constexpr SequenceKey kFirstKey = {
+    {std::numeric_limits<int32_t>::min(), std::numeric_limits<int64_t>::min()}, 0, 0};
 constexpr SequenceKey kLastKey = {
     {std::numeric_limits<int32_t>::max(), std::numeric_limits<int64_t>::max()},
     std::numeric_limits<uint64_t>::max(),
@@ -83,8 +84,13 @@ bool Scheduler::MakesWay(TimeUs now_us) const {
   const SequenceKey key = KeyOf(step_prefills_);
   const SuspendedStep* other = FirstSuspended(now_us);
   if (other != nullptr && KeyOf(*other, now_us) < key) return true;
-  // Of those without slack the latest goes first, but stops nothing: each new one would stop the
-  // one before it, and all of them come too late.
+  return Yields(key);
+}
+
+// Whether a step of this key makes way, or stays suspended, for what goes before it. By deadline,
+// of those without slack the latest goes first, but no step waits for it: each new one would stop
+// the one before it, and all of them come too late.
+bool Scheduler::Yields(const SequenceKey& key) const {
   return MoreUrgentWaits(OrdersByDeadline() ? std::min(key, kFirstLateKey) : key);
 }
 
@@ -177,8 +183,10 @@ int32_t Scheduler::MixedTokens(TimeUs now_us) const {
   const Sequence* prompt = NextPrompt();
   if (prompt == nullptr || prompt->trunk != nullptr || RunsInOneStep(*prompt)) return 0;
   // A suspended step that goes on takes no more rows.
-  const SuspendedStep* suspended = FirstSuspended(now_us);
-  if (suspended != nullptr && !(prompt->key() < KeyOf(*suspended, now_us))) return 0;
+  if (const SuspendedStep* suspended = FirstSuspended(now_us)) {
+    const SequenceKey key = KeyOf(*suspended, now_us);
+    if (!(prompt->key() < key) || !Yields(key)) return 0;
+  }
   // What is late already has half of a rate more, lest the chunks shrink to nothing.
   const TimeUs budget_us = std::clamp(due_us - now_us, std::max<TimeUs>(1, rate_us / 2), rate_us);
   const int32_t num_cached = NumCachedNow(*prompt);
@@ -193,8 +201,9 @@ int32_t Scheduler::MixedTokens(TimeUs now_us) const {
 // Whether the rows are of a step cut to the rate of decodes that are in it: it ends in time for
 // them.
 bool Scheduler::KeepsRate(std::span<const StepRow> decodes) const {
-  return std::ranges::any_of(decodes,
-                             [this](const StepRow& row) { return TakesOwnSteps(*row.sequence); });
+  return std::ranges::any_of(decodes, [this](const StepRow& row) {
+    return TakesOwnSteps(*row.sequence) && !HasEnded(row.sequence->state);
+  });
 }
 
 // Whether a prompt goes before the step in flight, which keeps the rate of decodes: it would meet
@@ -204,6 +213,9 @@ bool Scheduler::GoesBeforeMixed(TimeUs now_us) const {
   if (!OrdersByDeadline() || !cost_.known()) return false;
   const Sequence* prompt = NextPrompt();
   if (prompt == nullptr || !(prompt->key() < KeyOf(step_prefills_))) return false;
+  const SuspendedStep* suspended = FirstSuspended(now_us);
+  if (suspended != nullptr && !(prompt->key() < KeyOf(*suspended, now_us))) return false;
+  if (NumMissing(*prompt) > config_.max_num_batched_tokens) return false;
   const int32_t num_cached = NumCachedNow(*prompt);
   const StepWork work = WorkOf(std::ssize(prompt->tokens) - num_cached, num_cached);
   const TimeUs own_us = std::llround(cost_.PredictUs(work, StepKind::kPrefill));
@@ -220,12 +232,11 @@ bool Scheduler::GoesBeforeMixed(TimeUs now_us) const {
   });
 }
 
-// A suspended step that keeps the rate of decodes and has made way for another; null: none. It
-// makes way for one at a time, since its decodes wait with it.
+// The suspended step that keeps the rate of decodes; null: none does. It makes way for one prompt
+// and then goes on before anything else, since its decodes wait with it.
 const Scheduler::SuspendedStep* Scheduler::SuspendedMixed() const {
-  const auto found = std::ranges::find_if(suspended_, [this](const SuspendedStep& step) {
-    return step.id != step_id_ && KeepsRate(step.decodes);
-  });
+  const auto found = std::ranges::find_if(
+      suspended_, [this](const SuspendedStep& step) { return KeepsRate(step.decodes); });
   return found == suspended_.end() ? nullptr : &*found;
 }
 

@@ -69,7 +69,7 @@ struct RequestRecord {
   TimeUs deadline_us = 0;
   TimeUs rank_until_us = std::numeric_limits<TimeUs>::max();
   StepRest step_rest;       // of the step that its prompt is in, where that is suspended
-  TimeUs suspended_us = 0;  // in all, of steps with its prompt that were dropped
+  TimeUs suspended_us = 0;  // of the step with its prompt that was dropped last, until it has ended
   int32_t num_missing = 0;  // tokens of the prompt to be computed, as the order last saw it
   // What the cost model said that its prompt would take when it was first scheduled (0: nothing),
   // and the step of that moment.

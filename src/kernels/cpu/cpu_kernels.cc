@@ -56,7 +56,8 @@ class CpuKernels final : public Kernels {
       SKEIN_CHECK(isa_ == Isa::kAmx && call.w->dtype() == DType::kBf16);
       SKEIN_CHECK(call.lda == call.w->k_padded());
     }
-    SKEIN_CHECK(!call.out_tiles || (call.out_dtype == DType::kBf16 && call.ldo % kRowPiece == 0));
+    SKEIN_CHECK(!call.out_tiles || (call.out_dtype == DType::kBf16 && call.ldo % kRowPiece == 0 &&
+                                    call.out_begin % kPanelCols == 0));
     const ScopedFpMode fp_mode;
     if (call.w->dtype() == DType::kInt8) return ops_.gemm_int8(call);
     call.w->dtype() == DType::kBf16 ? ops_.gemm_bf16(call) : ops_.gemm_f32(call);
@@ -93,6 +94,7 @@ class CpuKernels final : public Kernels {
   void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
                DType out_dtype, int64_t piece_stride) const override {
     SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
+    SKEIN_CHECK(piece_stride == kRowPiece || out_dtype == DType::kBf16);
     const ScopedFpMode fp_mode;
     ops_.rms_norm(x, weight, eps, n, out, out_dtype, piece_stride);
   }
@@ -114,7 +116,8 @@ class CpuKernels final : public Kernels {
   void Rotate(const RotateCall& call) const override {
     SKEIN_CHECK(call.head_dim >= 2 && call.head_dim % 2 == 0 && call.head_dim <= kMaxHeadDim);
     SKEIN_CHECK(call.num_heads >= 1 && call.out != call.x && IsComputeType(call.dtype));
-    SKEIN_CHECK(call.piece_stride == kRowPiece || call.head_dim % kRowPiece == 0);
+    SKEIN_CHECK(call.piece_stride == kRowPiece ||
+                (call.dtype == DType::kBf16 && call.head_dim % kRowPiece == 0));
     const ScopedFpMode fp_mode;
     ops_.rotate(call);
   }
