@@ -32,12 +32,13 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   const int32_t mixed_tokens = MixedTokens(now_us);
   if (mixed_tokens > 0 || !PlanDueDecodes(now_us)) {
     const SuspendedStep* suspended = FirstSuspended(now_us);
+    const SuspendedStep* goes_on = mixed != nullptr ? mixed : suspended;
     bound_.reset();
     if (suspended != nullptr) {
       bound_ = KeyOf(*suspended, now_us);
       if (!Yields(*bound_)) {
         if (flock_) flock_->EndRound();
-        return ResumeStep(mixed != nullptr ? mixed : suspended, now_us);
+        return ResumeStep(goes_on, now_us);
       }
     }
     ReclaimForDecodes();
@@ -50,7 +51,7 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
       step_decodes_.clear();
       if (mixed_tokens == 0 || !PlanDueDecodes(now_us)) {
         if (flock_) flock_->EndRound();
-        return ResumeStep(mixed != nullptr ? mixed : suspended, now_us);
+        return ResumeStep(goes_on, now_us);
       }
     }
     if (step_prefills_.empty() && config_.sharing != Sharing::kChunked) {

@@ -193,25 +193,32 @@ TEST(SlackOrder, ChunksMakeWayForTheUrgent) {
   EXPECT_FALSE(scheduler.empty());
 }
 
-// What a step still needs falls with the clock while it runs; once it stands still its slack falls,
-// from what is left.
-TEST(SlackOrder, WhatRunsKeepsItsSlack) {
+// By slack, with steps that stop; ten microseconds for a token.
+SchedulerConfig StoppingConfig() {
   EngineConfig config = SlackConfig("", 100);
   config.preset = "flow-prefill";
   config.batching = "";
   config.cost = {.step_us = 0, .token_us = 10, .pair_us = 0, .row_us = 0};
-  Scheduler scheduler(MakeSchedulerConfig(config).value());
-  const auto arrive = [&scheduler](RequestId id, int32_t num_tokens, TimeUs slo_us, TimeUs now_us) {
-    Request request = MakeRequest({"", num_tokens});
-    request.slo_ttft_us = slo_us;
-    scheduler.Arrive(id, std::move(request), now_us);
-  };
-  arrive(1, 200, 2500, 0);
+  return MakeSchedulerConfig(config).value();
+}
+
+void ArriveWithin(Scheduler* scheduler, RequestId id, int32_t num_tokens, TimeUs slo_us,
+                  TimeUs now_us) {
+  Request request = MakeRequest({"", num_tokens});
+  request.slo_ttft_us = slo_us;
+  scheduler->Arrive(id, std::move(request), now_us);
+}
+
+// What a step still needs falls with the clock while it runs; once it stands still its slack falls,
+// from what is left.
+TEST(SlackOrder, WhatRunsKeepsItsSlack) {
+  Scheduler scheduler(StoppingConfig());
+  ArriveWithin(&scheduler, 1, 200, 2500, 0);
   ASSERT_NE(scheduler.Plan(0), nullptr);
   EXPECT_EQ(scheduler.NextMoment(), std::nullopt);
-  arrive(2, 20, 100'000, 1000);
+  ArriveWithin(&scheduler, 2, 20, 100'000, 1000);
   EXPECT_EQ(scheduler.Reconsider(1000), StepFate::kGoesOn);
-  arrive(3, 20, 300, 1000);
+  ArriveWithin(&scheduler, 3, 20, 300, 1000);
   EXPECT_EQ(scheduler.Reconsider(1000), StepFate::kSuspended);
   scheduler.CheckIntegrity();
   const int64_t stopped = scheduler.step_id();
@@ -231,22 +238,13 @@ TEST(SlackOrder, WhatRunsKeepsItsSlack) {
 
 // A suspended step ends for all of its rows at once: each still needs what is left of the whole.
 TEST(SlackOrder, WhatIsSuspendedNeedsTheRestOfItsStep) {
-  EngineConfig config = SlackConfig("", 100);
-  config.preset = "flow-prefill";
-  config.batching = "";
-  config.cost = {.step_us = 0, .token_us = 10, .pair_us = 0, .row_us = 0};
-  Scheduler scheduler(MakeSchedulerConfig(config).value());
-  const auto arrive = [&scheduler](RequestId id, int32_t num_tokens, TimeUs slo_us, TimeUs now_us) {
-    Request request = MakeRequest({"", num_tokens});
-    request.slo_ttft_us = slo_us;
-    scheduler.Arrive(id, std::move(request), now_us);
-  };
-  arrive(1, 100, 2500, 0);
-  arrive(2, 100, 2600, 0);
+  Scheduler scheduler(StoppingConfig());
+  ArriveWithin(&scheduler, 1, 100, 2500, 0);
+  ArriveWithin(&scheduler, 2, 100, 2600, 0);
   const StepPlan* plan = scheduler.Plan(0);
   ASSERT_NE(plan, nullptr);
   ASSERT_EQ(std::get<OneShotPlan>(*plan).rows.size(), 2u);  // 2 ms
-  arrive(3, 20, 300, 1500);
+  ArriveWithin(&scheduler, 3, 20, 300, 1500);
   EXPECT_EQ(scheduler.Reconsider(1500), StepFate::kSuspended);
   ASSERT_NE(scheduler.Plan(1500), nullptr);
   EXPECT_EQ(scheduler.NextMoment(), 2000);  // of the first: 2500 - (2000 - 1500)
