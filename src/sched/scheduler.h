@@ -300,6 +300,8 @@ class Scheduler {
   int64_t JctRankOf(const Sequence& sequence, int32_t num_cached) const;
   int64_t SlackRankOf(Sequence* sequence, int32_t num_cached, TimeUs now_us);
   int32_t NumCachedNow(const Sequence& sequence) const;
+  // Of a prompt that runs or waits, at least one.
+  int32_t NumMissingNow(const Sequence& sequence) const;
   bool IsWatched(const Sequence& sequence) const;
   void Recalibrate();
   void FollowMoments(TimeUs now_us);

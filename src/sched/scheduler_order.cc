@@ -71,6 +71,10 @@ int32_t Scheduler::NumCachedNow(const Sequence& sequence) const {
   return NumCachedBlocks(sequence, blocks_) * kBlockTokens;
 }
 
+int32_t Scheduler::NumMissingNow(const Sequence& sequence) const {
+  return std::max(1, static_cast<int32_t>(sequence.tokens.size()) - NumCachedNow(sequence));
+}
+
 bool Scheduler::IsWatched(const Sequence& sequence) const {
   if (sequence.state != SequenceState::kWaiting) return false;
   if (Calibrates()) return true;

@@ -45,7 +45,7 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
     if (config_.sharing != Sharing::kWhole) PlanDecodes(mixed_tokens > 0);
     if (mixed_tokens > 0) tokens_left_ = std::min(tokens_left_, mixed_tokens);
     const Sequence* prompt = mixed != nullptr ? NextPrompt() : nullptr;  // it makes way for one
-    if (prompt != nullptr) tokens_left_ = std::min(tokens_left_, NumMissing(*prompt));
+    if (prompt != nullptr) tokens_left_ = std::min(tokens_left_, NumMissingNow(*prompt));
     PlanPrefills(now_us);
     if (bound_ && step_prefills_.empty()) {  // what is more urgent cannot begin after all
       step_decodes_.clear();

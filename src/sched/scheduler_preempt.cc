@@ -190,10 +190,9 @@ int32_t Scheduler::MixedTokens(TimeUs now_us) const {
   // What is late already has half of a rate more, lest the chunks shrink to nothing.
   const TimeUs budget_us = std::clamp(due_us - now_us, std::max<TimeUs>(1, rate_us / 2), rate_us);
   const int32_t num_cached = NumCachedNow(*prompt);
-  const int64_t num_tokens = std::max<int64_t>(1, std::ssize(prompt->tokens) - num_cached);
   const DecodeSharing sharing =
-      CompareDecodeSharing(cost_, num_tokens, num_cached, config_.max_num_batched_tokens, decodes,
-                           static_cast<double>(budget_us));
+      CompareDecodeSharing(cost_, NumMissingNow(*prompt), num_cached,
+                           config_.max_num_batched_tokens, decodes, static_cast<double>(budget_us));
   const bool mixes = config_.decode_steps == DecodeSteps::kMixed || sharing.mixes();
   return mixes ? sharing.step_tokens : 0;
 }
@@ -215,9 +214,8 @@ bool Scheduler::GoesBeforeMixed(TimeUs now_us) const {
   if (prompt == nullptr || !(prompt->key() < KeyOf(step_prefills_))) return false;
   const SuspendedStep* suspended = FirstSuspended(now_us);
   if (suspended != nullptr && !(prompt->key() < KeyOf(*suspended, now_us))) return false;
-  if (NumMissing(*prompt) > config_.max_num_batched_tokens) return false;
-  const int32_t num_cached = NumCachedNow(*prompt);
-  const StepWork work = WorkOf(std::ssize(prompt->tokens) - num_cached, num_cached);
+  if (NumMissingNow(*prompt) > config_.max_num_batched_tokens) return false;
+  const StepWork work = WorkOf(NumMissingNow(*prompt), NumCachedNow(*prompt));
   const TimeUs own_us = std::llround(cost_.PredictUs(work, StepKind::kPrefill));
   const TimeUs step_us =
       std::llround(cost_.PredictUs(step_work_, StepKind::kMixed)) - StepTimeUs(now_us);
