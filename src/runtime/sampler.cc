@@ -219,8 +219,7 @@ void Sampler::Take(const float* x, float floor, const float* group_max, Scratch&
   for (const int32_t id : std::span(scratch.ids).first(count)) scratch.candidates.Add(id, x[id]);
 }
 
-void Sampler::TakeLargest(const float* logits, int32_t count, float least,
-                          Scratch& scratch) const {
+void Sampler::TakeLargest(const float* logits, int32_t count, float least, Scratch& scratch) const {
   // As many groups hold something as large as the count-th of their maxima.
   std::vector<float>& maxima = scratch.ordered_max;
   float floor = kMinusInf;

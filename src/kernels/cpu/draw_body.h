@@ -69,7 +69,7 @@ void WeighAt(const float* x, float max, float temperature, int32_t n, float* wei
 template <class V>
 void Weigh(const float* x, float max, float temperature, int32_t n, float* weights,
            double* group_sums) {
-  // The usual temperature divides nothing, and a division is half of the work.
+  // The usual temperature divides nothing.
   temperature == 1.0f ? WeighAt<V, false>(x, max, temperature, n, weights, group_sums)
                       : WeighAt<V, true>(x, max, temperature, n, weights, group_sums);
 }
