@@ -72,9 +72,9 @@ int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimi
 }
 
 int64_t FixedBytes(const ModelConfig& config, int num_threads) {
-  constexpr int64_t kPages = int64_t{4} << 20;             // large pages that are begun
-  constexpr int64_t kThread = int64_t{2} << 20;            // a stack with a product's rows and sums
-  const int64_t sampler = int64_t{config.vocab_size} * 8;  // of each thread
+  constexpr int64_t kPages = int64_t{4} << 20;              // large pages that are begun
+  constexpr int64_t kThread = int64_t{2} << 20;             // a stack with a product's rows and sums
+  const int64_t sampler = int64_t{config.vocab_size} * 12;  // of each thread
   return kPages + num_threads * (kThread + sampler);
 }
 

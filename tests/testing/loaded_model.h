@@ -74,14 +74,35 @@ class StoppingKernels final : public Kernels {
     Count();
     return scale;
   }
-  LogSum LogSumExp(const float* x, int32_t n) const override {
-    const LogSum sum = kernels_->LogSumExp(x, n);
+  Largest FindLargest(const float* x, int32_t n, float* group_max) const override {
+    const Largest largest = kernels_->FindLargest(x, n, group_max);
+    Count();
+    return largest;
+  }
+  float LogSumExp(const float* x, float max, int32_t n) const override {
+    const float sum = kernels_->LogSumExp(x, max, n);
     Count();
     return sum;
   }
   void ExpShifted(const float* x, float shift, int32_t n, float* out) const override {
     kernels_->ExpShifted(x, shift, n, out);
     Count();
+  }
+  void Weigh(const float* x, float max, float temperature, int32_t n, float* weights,
+             double* group_sums) const override {
+    kernels_->Weigh(x, max, temperature, n, weights, group_sums);
+    Count();
+  }
+  int32_t FindAtLeast(const float* x, int32_t n, float floor, const float* group_max,
+                      int32_t* ids) const override {
+    const int32_t count = kernels_->FindAtLeast(x, n, floor, group_max, ids);
+    Count();
+    return count;
+  }
+  int32_t RankOf(const float* x, int32_t n, int32_t index) const override {
+    const int32_t rank = kernels_->RankOf(x, n, index);
+    Count();
+    return rank;
   }
 
  private:
