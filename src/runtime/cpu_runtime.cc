@@ -303,9 +303,10 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   // Planned when the weights are there: what is free then can be had.
   KvPlan plan;
   if (options.memory_bytes > 0) {
+    const int threads = team->num_threads();
     const int64_t fixed_bytes =
-        std::max(FixedBytes(config, team->num_threads()),
-                 ProfileOverhead(weights, *kernels, options.pooling, *team));
+        SamplerBytes(config, threads, config.head == Head::kLanguageModel) +
+        std::max(FixedBytes(threads), ProfileOverhead(weights, *kernels, options.pooling, *team));
     SKEIN_ASSIGN_OR_RETURN(plan, PlanMemory(options, config, dtype, fixed_bytes));
   } else {
     SKEIN_ASSIGN_OR_RETURN(plan, PlanKv(options, config, block_bytes));
