@@ -321,7 +321,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   const size_t kv_bytes = static_cast<size_t>(plan.num_blocks) * block_bytes;
   AlignedBuffer kv_buffer;
   if (options.kv_cache_file.empty()) {
-    kv_buffer = AlignedBuffer(kv_bytes);
+    kv_buffer = AlignedBuffer(kv_bytes, HugePages::kInside);  // blocks that nobody uses: no pages
   } else {
     Result<AlignedBuffer> in_file = AlignedBuffer::InFile(options.kv_cache_file, kv_bytes);
     if (!in_file.ok()) return Invalid("kv_cache_file", "is refused: " + in_file.status().message());

@@ -78,7 +78,7 @@ int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimi
 // attention's scratch memory is smaller. How much of that is written depends on the product, so all
 // of it counts: where rows lie in tiles and all of k fits, most of it is margin.
 //
-// Large pages take nothing beside: they lie in buffers that are counted whole.
+// Huge pages take nothing beside: they lie in buffers that are counted whole (HugePages).
 int64_t FixedBytes(int num_threads) {
   constexpr int64_t kUncounted = int64_t{1} << 20;  // code that is read in, the allocator, tables
   return kUncounted + num_threads * kThreadStackBytes;
@@ -106,15 +106,9 @@ int32_t KvBlocksOf(const PrefillMode& mode, int32_t num_tokens) {
 
 int64_t RequestBytes(const ModelConfig& config, DType dtype, const PrefillMode& mode,
                      int32_t num_tokens, int num_threads) {
-  constexpr int64_t kLargePage = int64_t{2} << 20;
-  const int64_t block_bytes = BlockBytes(config, dtype);
-  const int32_t num_blocks = KvBlocksOf(mode, num_tokens);
-  // A pool has a block even if nothing is kept: a large page that another buffer begins, where that
-  // lies beside it, may reach into it.
-  const int64_t pool =
-      num_blocks > 0 ? num_blocks * block_bytes : std::min(block_bytes, kLargePage);
   return FixedBytes(num_threads) + SamplerBytes(config, num_threads, /*draws=*/false) +
-         TemporaryBytes(config, dtype, LimitsOf(mode, num_tokens), num_tokens) + pool;
+         TemporaryBytes(config, dtype, LimitsOf(mode, num_tokens), num_tokens) +
+         KvBlocksOf(mode, num_tokens) * BlockBytes(config, dtype);
 }
 
 int32_t MaxInputTokens(const ModelConfig& config, DType dtype, const PrefillMode& mode,
