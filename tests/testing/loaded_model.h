@@ -8,7 +8,9 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -30,10 +32,18 @@ class StoppingKernels final : public Kernels {
   std::atomic<bool>& stop() { return stop_; }
   int64_t num_calls() const { return num_calls_; }
   int64_t num_attention_calls() const { return num_attention_calls_; }
+  // Sees every product from now on, one at a time; empty: nobody does. While no thread calls.
+  void set_gemm_observer(std::function<void(const GemmCall&)> observer) {
+    gemm_observer_ = std::move(observer);
+  }
 
   Isa isa() const override { return kernels_->isa(); }
   void Gemm(const GemmCall& call) const override {
     kernels_->Gemm(call);
+    if (gemm_observer_) {
+      const std::lock_guard lock(mutex_);
+      gemm_observer_(call);
+    }
     Count();
   }
   void Attention(const AttentionCall& call) const override {
@@ -112,6 +122,8 @@ class StoppingKernels final : public Kernels {
   }
 
   std::unique_ptr<Kernels> kernels_;
+  std::function<void(const GemmCall&)> gemm_observer_;
+  mutable std::mutex mutex_;  // of its calls
   mutable std::atomic<int64_t> calls_left_{-1};
   mutable std::atomic<int64_t> num_calls_{0};
   mutable std::atomic<int64_t> num_attention_calls_{0};
