@@ -35,8 +35,8 @@ double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context, 
   const double read_keys = read * static_cast<double>(context + new_tokens);
   const double layers = config.num_layers;
   return 2 * tokens * weights.kv * layers +
-         (2 * tokens * weights.rest + 4 * keys * width) * (layers - 1) +
-         2 * read * weights.rest + 4 * read_keys * width;
+         (2 * tokens * weights.rest + 4 * keys * width) * (layers - 1) + 2 * read * weights.rest +
+         4 * read_keys * width;
 }
 
 ForwardWork WorkOf(const ModelConfig& config, WeightTypes types, int64_t num_rows, int64_t context,

@@ -195,18 +195,16 @@ TEST_P(ForwardQkvTest, EveryCutOfTheColumnsStoresTheSameHeads) {
   EXPECT_TRUE(std::ranges::includes(seen, wanted));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ForwardQkvTest,
-                         ::testing::Combine(::testing::Values("llama-linear", "qwen2-tied",
-                                                              "qwen3-bf16"),
-                                            ::testing::Values("f32", "bf16"),
-                                            ::testing::ValuesIn(testing::IsasHere())),
-                         [](const auto& param) {
-                           std::string name = std::string(std::get<0>(param.param)) + "_" +
-                                              std::get<1>(param.param) + "_" +
-                                              NameOf(std::get<2>(param.param));
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, ForwardQkvTest,
+    ::testing::Combine(::testing::Values("llama-linear", "qwen2-tied", "qwen3-bf16"),
+                       ::testing::Values("f32", "bf16"), ::testing::ValuesIn(testing::IsasHere())),
+    [](const auto& param) {
+      std::string name = std::string(std::get<0>(param.param)) + "_" + std::get<1>(param.param) +
+                         "_" + NameOf(std::get<2>(param.param));
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace skein

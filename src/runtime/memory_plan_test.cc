@@ -106,8 +106,8 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
 
 TEST(MemoryPlan, WhatIsDrawnFromNeedsCandidates) {
   const ModelConfig config = Qwen3();
-  EXPECT_EQ(SamplerBytes(config, kThreads, false), kThreads * 8 * config.vocab_size);
-  EXPECT_EQ(SamplerBytes(config, kThreads, true), kThreads * 16 * config.vocab_size);
+  EXPECT_EQ(SamplerBytes(config, kThreads, false), kThreads * 12 * config.vocab_size);
+  EXPECT_EQ(SamplerBytes(config, kThreads, true), kThreads * 20 * config.vocab_size);
 }
 
 // From its beginning to the lowest byte that a thread writes while it runs `fn`.
