@@ -17,6 +17,9 @@ using RequestId = uint64_t;
 // Microseconds on the engine's clock (base/clock.h). Never wall time.
 using TimeUs = int64_t;
 
+// Logits are divided by the penalty: far below, they would leave the range of a float.
+inline constexpr float kMinRepetitionPenalty = 0x1p-7f;
+
 // How the next token is drawn from the logits. Applied in this order: logit bias and allowed ids,
 // repetition, presence and frequency penalties, temperature, top-k, top-p, min-p, draw.
 struct SamplingParams {
@@ -24,7 +27,7 @@ struct SamplingParams {
   int32_t top_k = 0;                // keep the k largest; 0 keeps all
   float top_p = 1.0f;               // (0, 1]; 1 keeps all
   float min_p = 0.0f;               // [0, 1]; drop tokens below min_p * p_max
-  float repetition_penalty = 1.0f;  // > 0; over prompt and output tokens; 1 is none
+  float repetition_penalty = 1.0f;  // [kMinRepetitionPenalty, inf); over prompt and output tokens
   float presence_penalty = 0.0f;    // [-2, 2]; over output tokens
   float frequency_penalty = 0.0f;   // [-2, 2]; over output tokens
   std::vector<std::pair<TokenId, float>> logit_bias;  // distinct ids, [-100, 100]

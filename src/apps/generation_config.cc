@@ -27,8 +27,8 @@ Result<GenerationDefaults> LoadGenerationDefaults(const std::string& model_dir,
   defaults.top_p = static_cast<float>(reader.NumberAbove("top_p", 0, 1).value_or(1));
   defaults.top_k = static_cast<int32_t>(reader.Int("top_k", -1, INT32_MAX).value_or(0));
   if (defaults.top_k < 0) defaults.top_k = 0;
-  defaults.repetition_penalty =
-      static_cast<float>(reader.NumberAbove("repetition_penalty", 0, 10).value_or(1));
+  defaults.repetition_penalty = static_cast<float>(
+      reader.Number("repetition_penalty", kMinRepetitionPenalty, 10).value_or(1));
   if (!reader.status().ok())
     return Status(reader.status().code(), path + ": " + reader.status().message());
   return defaults;

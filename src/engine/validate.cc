@@ -64,8 +64,8 @@ Status CheckSampling(const SamplingParams& sampling, int32_t vocab_size) {
       CheckRange("top_k", sampling.top_k, 0, std::numeric_limits<int32_t>::max()));
   SKEIN_RETURN_IF_ERROR(CheckPositive("top_p", sampling.top_p, 1));
   SKEIN_RETURN_IF_ERROR(CheckRange("min_p", sampling.min_p, 0, 1));
-  SKEIN_RETURN_IF_ERROR(
-      CheckPositive("repetition_penalty", sampling.repetition_penalty, kFloatMax));
+  SKEIN_RETURN_IF_ERROR(CheckRange("repetition_penalty", sampling.repetition_penalty,
+                                   kMinRepetitionPenalty, kFloatMax));
   SKEIN_RETURN_IF_ERROR(CheckRange("presence_penalty", sampling.presence_penalty, -2, 2));
   SKEIN_RETURN_IF_ERROR(CheckRange("frequency_penalty", sampling.frequency_penalty, -2, 2));
   SKEIN_RETURN_IF_ERROR(CheckLogitBias(sampling, vocab_size));

@@ -40,6 +40,7 @@ bool ChangesLogits(const DrawSpec& spec) {
 // REQUIRES: random in [0, 1), a multiple of 2^-53: so the target stays below the total, which is
 // the last of the sums here.
 TokenId DrawOf(const CandidateSet& set, double random) {
+  SKEIN_CHECK(!set.candidates().empty());
   const double target = random * set.Total();
   auto c = set.candidates().begin();
   for (double sum = c->value; sum <= target; sum += c->value) ++c;
@@ -242,7 +243,9 @@ void Sampler::TakeLikely(const SamplingParams& params, double total, Scratch& sc
   const double enough = double{params.top_p} * total * (1 + 0x1p-30);
   const double last = 2.0 * vocab_;
   for (double parts = std::min(256.0, last);; parts = std::min(64 * parts, last)) {
-    Take(weights, static_cast<float>(rest / parts), nullptr, scratch);
+    // The largest weight is 1: it is kept always.
+    const float floor = std::min(1.0f, static_cast<float>(rest / parts));
+    Take(weights, floor, nullptr, scratch);
     if (parts == last || scratch.candidates.Total() >= enough) return;
   }
 }

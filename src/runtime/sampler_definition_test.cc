@@ -77,7 +77,7 @@ struct PlainRow {
       double sum = 0;
       for (const TokenId id : by_weight) {
         if (!kept[id]) continue;
-        kept[id] = sum < double{p.top_p} * total;
+        kept[id] = sum == 0 || sum < double{p.top_p} * total;  // one at least
         if (kept[id]) sum += weights[id];
       }
     }
@@ -140,7 +140,7 @@ TEST_P(SamplerDefinitionTest, EveryCutDrawsWhatAWholeSortDraws) {
       GenerateSpec generate;
       generate.sampling.temperature = temperature;
       for (const int32_t top_k : {0, 1, 2, 5, 50, 1000, 100000}) {
-        for (const float top_p : {1.0f, 0x1.fffffep-1f, 0.95f, 0.5f, 0.01f}) {
+        for (const float top_p : {1.0f, 0x1.fffffep-1f, 0.95f, 0.5f, 0.01f, 1e-9f, 1e-40f}) {
           for (const float min_p : {0.0f, 0.01f, 0.3f, 1.0f}) {
             generate.sampling.top_k = top_k;
             generate.sampling.top_p = top_p;
@@ -157,6 +157,38 @@ TEST_P(SamplerDefinitionTest, EveryCutDrawsWhatAWholeSortDraws) {
                 << ", top_k " << top_k << ", top_p " << top_p << ", min_p " << min_p;
           }
         }
+      }
+    }
+  }
+}
+
+// Bias and forbidden tokens make a row of the sampler's own, in which weights take the place of
+// logits.
+TEST_P(SamplerDefinitionTest, ChangedLogitsAreCutAlike) {
+  const std::unique_ptr<Kernels> kernels = MakeKernels(GetParam()).value();
+  constexpr int32_t kVocab = 3000;
+  Sampler sampler(kernels.get(), kVocab, 1);
+  for (int kind = 0; kind < kNumKinds; ++kind) {
+    const std::vector<float> logits = Row(kVocab, kind);
+    GenerateSpec generate;
+    generate.sampling.logit_bias = {{7, 3.5f}, {2999, -2.0f}, {300, 100.0f}};
+    std::vector<float> changed = logits;
+    {
+      const ScopedFpMode fp_mode;
+      for (const auto& [id, bias] : generate.sampling.logit_bias) changed[id] += bias;
+    }
+    const PlainRow plain(changed, 1.0f);
+    for (const int32_t top_k : {0, 5, 1000}) {
+      for (const float top_p : {1.0f, 0.9f}) {
+        generate.sampling.top_k = top_k;
+        generate.sampling.top_p = top_p;
+        generate.sampling.seed = random_();
+        const std::vector<TokenId> history = {0, 0};
+        DrawResult result;
+        sampler.Draw({&generate, 3, history, 1}, logits.data(), 0, &result);
+        ASSERT_EQ(result.token.token,
+                  plain.Draw(generate.sampling, UniformAt(generate.sampling.seed, 3, 1)))
+            << "kind " << kind << ", top_k " << top_k << ", top_p " << top_p;
       }
     }
   }

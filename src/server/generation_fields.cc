@@ -15,8 +15,6 @@ namespace {
 constexpr size_t kStopStringsMax = 16;
 constexpr size_t kStopStringBytesMax = 4096;
 constexpr int64_t kInt32Max = std::numeric_limits<int32_t>::max();
-// Logits are divided by it: below, they would leave the range of a float.
-constexpr double kRepetitionPenaltyMin = 0.01;
 
 void ReadLogitBias(FieldReader* reader, int32_t vocab_size, SamplingParams* sampling) {
   const Json* object = reader->Object("logit_bias");
@@ -52,7 +50,7 @@ void ReadSampling(FieldReader* reader, const ModelEntry& model, uint64_t seed,
   sampling->top_k = static_cast<int32_t>(std::max<int64_t>(top_k, 0));  // -1: all, as vLLM
   sampling->min_p = static_cast<float>(reader->Number("min_p", 0, 1).value_or(0));
   sampling->repetition_penalty =
-      static_cast<float>(reader->Number("repetition_penalty", kRepetitionPenaltyMin, 1000)
+      static_cast<float>(reader->Number("repetition_penalty", kMinRepetitionPenalty, 1000)
                              .value_or(model.defaults.repetition_penalty));
   sampling->presence_penalty =
       static_cast<float>(reader->Number("presence_penalty", -2, 2).value_or(0));
