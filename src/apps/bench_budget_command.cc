@@ -113,7 +113,7 @@ Status Run(const Options& options) {
   }
   const MonotonicClock clock;
   StepProfiler profiler(&runtime->executor(), &clock, runtime->config().vocab_size,
-                        runtime->num_kv_blocks(), runtime->config().head == Head::kLanguageModel);
+                        runtime->num_kv_blocks(), OutputOf(runtime->config().head));
   profiler.MeasureUs(std::vector<ProfileRow>{{.new_tokens = options.max_tokens}});  // warm-up
   std::vector<BatchPoint> points;
   Json json = {{"date", BenchDate()}, {"model_id", options.model.model}};

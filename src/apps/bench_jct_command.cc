@@ -144,7 +144,7 @@ Status Run(const Options& options) {
   SKEIN_ASSIGN_OR_RETURN(const auto runtime, CpuRuntime::Load(runtime_options));
   const MonotonicClock clock;
   StepProfiler profiler(&runtime->executor(), &clock, runtime->config().vocab_size,
-                        runtime->num_kv_blocks(), runtime->config().head == Head::kLanguageModel);
+                        runtime->num_kv_blocks(), OutputOf(runtime->config().head));
   const std::vector<Pair> pairs = MeasurePairs(options, profiler);
   Json json = Report(pairs);
   json["ttft_prediction"] = Foretell(pairs, profiler, clock,

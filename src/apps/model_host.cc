@@ -202,7 +202,7 @@ Status CpuModelHost::ProfileIfOrdered(EngineConfig* config) {
   const bool compares = Preempts(scheduler.sharing) && scheduler.decode_steps != DecodeSteps::kOwn;
   if (!ordered && !batched && !compares) return Status::Ok();
   StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, config->num_kv_blocks,
-                        config->generates);
+                        OutputOf(runtime_->config().head));
   config->cost = FitCosts(ProfileCosts(profiler, clock_,
                                        {.max_step_tokens = config->max_num_batched_tokens,
                                         .max_model_len = config->max_model_len,

@@ -175,7 +175,7 @@ Result<Calibration> CalibrateDevice(const CalibrationOptions& wanted) {
 
   const MonotonicClock clock;
   StepProfiler profiler(&runtime->executor(), &clock, shape.vocab_size, runtime->num_kv_blocks(),
-                        true);
+                        GenerateSpec{});
   const Times times = Measure(profiler, options);
   Calibration calibration;
   DeviceDescription& device = calibration.device;

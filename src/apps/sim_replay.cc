@@ -162,7 +162,7 @@ class ReplicaRun {
 CostFit Profile(const StepCost& cost, const EngineConfig& engine) {
   VirtualClock clock;
   SimExecutor executor(cost, &clock, engine.vocab_size);
-  StepProfiler profiler(&executor, &clock, engine.vocab_size, engine.num_kv_blocks, true);
+  StepProfiler profiler(&executor, &clock, engine.vocab_size, engine.num_kv_blocks, GenerateSpec{});
   return FitCosts(ProfileCosts(profiler, clock,
                                {.max_step_tokens = engine.max_num_batched_tokens,
                                 .max_model_len = engine.max_model_len,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <utility>
+#include <variant>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -10,12 +12,12 @@
 namespace skein {
 
 StepProfiler::StepProfiler(Executor* executor, const Clock* clock, int32_t vocab_size,
-                           int32_t num_kv_blocks, bool generates)
+                           int32_t num_kv_blocks, OutputSpec output)
     : executor_(executor),
       clock_(clock),
       vocab_size_(vocab_size),
       num_kv_blocks_(num_kv_blocks),
-      generates_(generates) {}
+      output_(std::move(output)) {}
 
 double StepProfiler::MeasureUs(std::span<const ProfileRow> rows) {
   SKEIN_CHECK(!rows.empty());
@@ -41,7 +43,11 @@ double StepProfiler::MeasureUs(std::span<const ProfileRow> rows) {
                          .begin = rows[i].cached_tokens,
                          .tokens = std::span(row_tokens).subspan(rows[i].cached_tokens),
                          .block_table = table});
-    if (generates_) plan.rows.back().draws = std::span(draws).subspan(i, 1);
+    if (std::holds_alternative<GenerateSpec>(output_)) {
+      plan.rows.back().draws = std::span(draws).subspan(i, 1);
+    } else {
+      plan.rows.back().read = &output_;
+    }
   }
   SKEIN_CHECK(next_block <= num_kv_blocks_);
   const StepPlan step = std::move(plan);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "engine/executor.h"
 #include "sched/cost_model.h"
+#include "skein/request.h"
 
 namespace skein {
 
@@ -19,9 +20,10 @@ struct ProfileRow {
 // contents it overwrites: before an engine starts.
 class StepProfiler {
  public:
-  // `executor` and `clock` outlive this. `generates`: each row ends in a greedy draw.
+  // `executor` and `clock` outlive this. `output` is what each row ends in: a greedy draw where it
+  // generates, else what is read of the row.
   StepProfiler(Executor* executor, const Clock* clock, int32_t vocab_size, int32_t num_kv_blocks,
-               bool generates);
+               OutputSpec output);
 
   // Microseconds of one step of these rows, once. REQUIRES: they are not empty and fit the
   // executor's step and the blocks.
@@ -37,7 +39,7 @@ class StepProfiler {
   const Clock* const clock_;
   const int32_t vocab_size_;
   const int32_t num_kv_blocks_;
-  const bool generates_;
+  const OutputSpec output_;
 };
 
 struct CostProfileLimits {

@@ -47,7 +47,7 @@ enum class Operator : uint8_t {
 struct OperatorCursor {
   int32_t layer = 0;  // for kFinalNorm and kOutput: the chunk of outputs
   Operator op = Operator::kEmbed;
-  int32_t row_chunk = 0;  // of the batch's tokens
+  int32_t row_chunk = 0;  // of the batch's tokens; of those that go on
   int32_t next_ticket = 0;
 
   friend bool operator==(const OperatorCursor&, const OperatorCursor&) = default;

@@ -197,7 +197,9 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
                               config.head_dim};
   ForwardPass pass({&weights, &kernels, rope.get(), no_blocks, nullptr, &team, pooling}, limits);
   const std::vector<int32_t> prompt(tokens, 0);
-  pass.batch().AddRow(prompt, 0, {}, weights.output.n() > 0);
+  pass.batch().AddRow(prompt, 0, {}, config.head == Head::kLanguageModel);
+  if (config.head == Head::kClassifier) pass.batch().classified_rows.push_back(0);
+  if (config.head == Head::kNone) pass.batch().embedded_rows.push_back(0);
   pass.Begin();
   while (pass.Run(nullptr) != ForwardStatus::kDone) {
   }
@@ -267,6 +269,18 @@ class CpuRuntimeImpl final : public CpuRuntime {
 };
 
 }  // namespace
+
+OutputSpec OutputOf(Head head) {
+  switch (head) {
+    case Head::kLanguageModel:
+      return GenerateSpec{};
+    case Head::kClassifier:
+      return ClassifySpec{};
+    case Head::kNone:
+      break;
+  }
+  return EmbedSpec{};
+}
 
 Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));

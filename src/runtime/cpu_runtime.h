@@ -19,6 +19,7 @@
 #include "model/weights.h"
 #include "sched/config.h"
 #include "skein/config.h"
+#include "skein/request.h"
 
 namespace skein {
 
@@ -68,6 +69,9 @@ struct MemoryReport {
   int64_t activation_bytes = 0;  // of all steps that were alive at once
   int64_t planned_bytes = 0;     // where memory is limited: what the largest step takes at most
 };
+
+// What a model with this head answers.
+OutputSpec OutputOf(Head head);
 
 // A model in memory, ready to run plans. Destroy every Task before it.
 class CpuRuntime {

@@ -25,8 +25,8 @@ constexpr PrefillMode kModes[] = {
     {.name = "hybrid-prefix", .execution = Execution::kHybrid, .retention = Retention::kPrefix},
 };
 
-// Of a token in the request, the batch, and the lists of blocks, pieces and tiles.
-constexpr int64_t kListBytesPerToken = 12;
+// Of a token in the request, the batch, and the lists of blocks, pieces, tiles and wanted tokens.
+constexpr int64_t kListBytesPerToken = 16;
 
 int64_t BlockBytes(const ModelConfig& config, DType dtype) {
   const KvLayout block = {dtype, config.num_layers, 1, config.num_kv_heads, config.head_dim};
@@ -78,7 +78,9 @@ int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimi
 // attention's scratch memory is smaller. How much of that is written depends on the product, so all
 // of it counts: where rows lie in tiles and all of k fits, most of it is margin.
 //
-// Huge pages take nothing beside: they lie in buffers that are counted whole (HugePages).
+// Huge pages that are asked for take nothing beside: they lie in buffers that are counted whole
+// (HugePages). A system that gives them unasked (transparent_hugepage=always) gives them to stacks,
+// too: up to 2.5 MiB a thread more.
 int64_t FixedBytes(int num_threads) {
   constexpr int64_t kUncounted = int64_t{1} << 20;  // code that is read in, the allocator, tables
   return kUncounted + num_threads * kThreadStackBytes;

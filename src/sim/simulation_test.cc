@@ -149,7 +149,7 @@ TEST(StepCost, RefusesWhatCannotBeDivided) {
 TEST(SimExecutor, CanBeProfiled) {
   VirtualClock clock;
   SimExecutor executor(Cost(), &clock, 32000);
-  StepProfiler profiler(&executor, &clock, 32000, 1000, true);
+  StepProfiler profiler(&executor, &clock, 32000, 1000, GenerateSpec{});
   const std::vector<CostSample> samples =
       ProfileCosts(profiler, clock, {.max_step_tokens = 4096, .max_model_len = 8192});
   EXPECT_GE(samples.size(), 10u);
@@ -166,11 +166,11 @@ TEST(SimExecutor, CanBeProfiledInFewBlocks) {
   VirtualClock clock;
   SimExecutor executor(Cost(), &clock, 32000);
   const CostProfileLimits limits = {.max_step_tokens = 4096, .max_model_len = 8192};
-  StepProfiler four(&executor, &clock, 32000, 4, true);
+  StepProfiler four(&executor, &clock, 32000, 4, GenerateSpec{});
   const std::vector<CostSample> samples = ProfileCosts(four, clock, limits);
   EXPECT_GE(samples.size(), 3u);
   EXPECT_GT(PredictUs(FitCosts(samples), WorkOf(10, 0)), 0);
-  StepProfiler one(&executor, &clock, 32000, 1, true);
+  StepProfiler one(&executor, &clock, 32000, 1, GenerateSpec{});
   EXPECT_TRUE(ProfileCosts(one, clock, limits).empty());
   EXPECT_EQ(PredictUs(FitCosts({}), WorkOf(10, 0)), 0);
 }
