@@ -1,5 +1,5 @@
-// Attention tiles over many keys: beyond 6,144 they have fewer rows (ForwardPass::TileTokens), and
-// rows of several sequences come together in them. Neither changes a bit.
+// Attention tiles over many keys: beyond 6,144 they have fewer rows (ForwardPass::TileTokens), rows
+// of several sequences come together in them, and rows of one that lie far apart. No bit changes.
 
 #include <gtest/gtest.h>
 
@@ -53,6 +53,19 @@ class LongModel {
       pass->batch().AddRow(std::span(tokens_).subspan(positions[r], 1), positions[r], tables[r],
                            true);
     }
+    const int64_t before = model_.kernels().num_attention_calls();
+    std::vector<Logits> logits = testing::RunPass(pass, model_.vocab());
+    *num_calls = model_.kernels().num_attention_calls() - before;
+    return logits;
+  }
+
+  // The logits after the tokens at `positions`, ascending, of a pass over the whole sequence;
+  // `*num_calls` of attention.
+  std::vector<Logits> RunWanted(ForwardPass* pass, const std::vector<int32_t>& positions,
+                                const std::vector<int32_t>& blocks, int64_t* num_calls) {
+    pass->batch().Clear();
+    pass->batch().AddRow(tokens_, 0, blocks, false);
+    pass->batch().logit_tokens = positions;
     const int64_t before = model_.kernels().num_attention_calls();
     std::vector<Logits> logits = testing::RunPass(pass, model_.vocab());
     *num_calls = model_.kernels().num_attention_calls() - before;
@@ -123,6 +136,40 @@ TEST_P(ForwardLongTest, DecodeRowsOfOnePrefixHaveTheSameBits) {
     const int32_t num_tiles = share ? 1 : kRows;
     EXPECT_EQ(num_calls, num_tiles * model.config().num_layers * model.config().num_kv_heads);
   }
+}
+
+// In the last layer a tile may hold the first positions of a sequence beside some of the third
+// segment of its keys: the bits are those of each alone, and of a pass in which all are wanted.
+TEST_P(ForwardLongTest, WantedRowsOfOneTileMayLieSegmentsApart) {
+  constexpr int32_t kLength = 6400;
+  LongModel model(GetParam(), 2, kLength);
+  ForwardPass pass = model.MakePass(kLength);
+  const std::vector<int32_t> blocks = Blocks(0, kLength);
+  const std::vector<Logits> whole = model.Run(&pass, 0, kLength, blocks);
+  ASSERT_EQ(whole.size(), size_t{kLength});
+  // The last keys of a segment and the first of the next; then every so many, up to where a tile
+  // has fewer rows.
+  const std::vector<int32_t> few = {
+      3, kKeysPerSegment - 1, kKeysPerSegment, 2 * kKeysPerSegment - 1, 2 * kKeysPerSegment, 5000};
+  std::vector<int32_t> many;
+  for (int32_t i = 0; i < 20; ++i) many.push_back(3 + 336 * i);
+  const struct {
+    std::vector<int32_t> wanted;
+    int32_t num_tiles;
+  } cases[] = {{{}, 0}, {few, 1}, {{3}, 1}, {{5000}, 1}, {many, 2}};
+  int64_t calls_before_last = 0;  // those of the other layers
+  for (const auto& [wanted, num_tiles] : cases) {
+    SCOPED_TRACE(std::to_string(wanted.size()) + " wanted");
+    int64_t num_calls = 0;
+    const std::vector<Logits> logits = model.RunWanted(&pass, wanted, blocks, &num_calls);
+    if (wanted.empty()) calls_before_last = num_calls;
+    EXPECT_EQ(num_calls - calls_before_last, num_tiles * model.config().num_kv_heads);
+    ASSERT_EQ(logits.size(), wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_TRUE(testing::SameBits(logits[i], whole[wanted[i]])) << "position " << wanted[i];
+    }
+  }
+  EXPECT_GT(calls_before_last, 0);
 }
 
 // A tile of fewer rows than it could hold leaves a ticket to more threads.

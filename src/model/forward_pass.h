@@ -94,6 +94,8 @@ class ForwardPass {
   const float* output(int32_t i) const;
 
   OperatorCursor cursor() const { return cursor_; }
+  // After kStopped: how many tickets the operator at the cursor has.
+  int32_t NumTickets() const;
   size_t activation_bytes() const { return workspace_.memory.size(); }
 
  private:
@@ -149,7 +151,6 @@ class ForwardPass {
   // Whether the cursor stands where a pass that stops at `stop_at`, but not at tickets, may stop.
   bool AtBoundary(StopAt stop_at) const;
   void Advance();
-  int32_t NumTickets() const;
   void RunTicket(int32_t ticket);
 
   void Embed(int32_t ticket);

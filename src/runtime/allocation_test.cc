@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/cpu_executor.h"
@@ -59,6 +60,52 @@ TEST(ExecutorAllocation, ASteadyDecodeStepAllocatesItsTaskAlone) {
     }
   }
   EXPECT_EQ(num_allocations - before, kSteps - kWarmUp);
+}
+
+// Steps of which some tokens are read go on with those alone in the last layer: that takes nothing
+// from the heap either.
+TEST(ExecutorAllocation, AStepOfWhichSomeTokensAreReadAllocatesItsTaskAlone) {
+  constexpr int32_t kSequences = 4, kTokens = 60, kPast = 20, kSteps = 20, kWarmUp = 5;
+  testing::LoadedModel model(SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
+                             {.threads = 2, .num_blocks = 4});
+  ForwardContext context = model.context();
+  context.kv_layout.num_blocks = kSequences * 2;
+  KvMemory kv(context.kv_layout);
+  context.kv = kv.data();
+  CpuExecutor executor(context, {.max_tokens = 256, .max_logit_rows = 3}, &kv);
+  GenerateSpec generate;
+  generate.sampling.top_k = 20;
+  const OutputSpec labels = LabelSpec{.tokens = {5, 90}};
+  const std::vector<TokenId> tokens(kTokens, 7);
+  const std::span<const TokenId> all = tokens, past = all.first(kPast), with_next = all.first(21);
+  const std::vector<DrawSpec> draws = {{&generate, 0, all, kTokens}};
+  const std::vector<DrawSpec> next_draws = {{&generate, 0, with_next, kPast}};
+  std::vector<std::vector<BlockId>> blocks;
+  for (int32_t i = 0; i < kSequences; ++i) blocks.push_back(testing::Blocks(2 * i, kTokens));
+  const std::atomic<bool> never{false};
+  const auto run = [&](const StepPlan& plan, size_t num_draws, size_t num_reads) {
+    const std::unique_ptr<Task> task = executor.Begin(plan);
+    ASSERT_EQ(executor.Resume(*task, never), TaskStatus::kDone);
+    EXPECT_EQ(executor.Results(*task).draws.size(), num_draws);
+    EXPECT_EQ(executor.Results(*task).reads.size(), num_reads);
+  };
+  const auto steady_allocations = [&](const StepPlan& plan, size_t num_draws, size_t num_reads) {
+    int64_t before = 0;
+    for (int32_t n = 0; n < kSteps; ++n) {
+      if (n == kWarmUp) before = num_allocations;
+      run(plan, num_draws, num_reads);
+    }
+    return num_allocations - before;
+  };
+  // What the decodes of the mixed step go on from; nothing is read.
+  run(MixedPlan{.prefills = {{2, 0, past, blocks[2]}, {3, 0, past, blocks[3]}}}, 0, 0);
+  // A part of a prompt, the whole of another, and two decodes.
+  const MixedPlan mixed = {.prefills = {{0, 0, all, blocks[0]}, {1, 0, all, blocks[1], draws}},
+                           .decodes = {{2, kPast, with_next.last(1), blocks[2], next_draws},
+                                       {3, kPast, with_next.last(1), blocks[3], next_draws}}};
+  EXPECT_EQ(steady_allocations(mixed, 3, 0), kSteps - kWarmUp);
+  const OneShotPlan prompt = {.rows = {{0, 0, all, blocks[0], {}, &labels}}};
+  EXPECT_EQ(steady_allocations(prompt, 0, 1), kSteps - kWarmUp);
 }
 
 }  // namespace
