@@ -6,8 +6,9 @@
 Starts `skein serve` without a prefix cache, on loopback. Two reads: `token` (/v1/completions, one greedy token: the whole
 output matrix for one row) and `labels` (/v1/score, two labels: two rows of it). A sample: the limits (`skein bench limits`), then
 some requests of each read, then the limits again. Outside: from sending to the last byte of the answer, less the server's own
-skein_step_seconds_total. Floor: the layers' products computed at the matrix unit's rate or their weights read,
-whichever takes longer, then the output matrix read once (`token`); sum: computed and then read. The last line is JSON: {"tokens", "reads":
+skein_step_seconds_total. Floor: the layers' products (of the last one all but keys and values for one token only) computed at the
+matrix unit's rate or their weights read, whichever takes longer, then the output matrix read once (`token`); sum: computed and then
+read. The last line is JSON: {"tokens", "reads":
 {name: {"ms", "outside_ms", "floor_ms", "sum_ms", "over_floor", "over_sum"}}, "limits"}; medians.
 """
 import argparse
@@ -103,12 +104,15 @@ class Floor:
         hidden, layers = config["hidden_size"], config["num_hidden_layers"]
         head = config.get("head_dim") or hidden // config["num_attention_heads"]
         q, kv = head * config["num_attention_heads"], head * config["num_key_value_heads"]
-        self.layers = layers * (hidden * (2 * q + 2 * kv) + 3 * hidden * config["intermediate_size"])
+        self.kv, self.rest = hidden * 2 * kv, hidden * 2 * q + 3 * hidden * config["intermediate_size"]  # of a layer
+        self.num_layers = layers
+        self.layers = layers * (self.kv + self.rest)
         self.output = config["vocab_size"] * hidden
 
     def seconds(self, tokens, whole_output, limit):
         """(whichever of computing and reading takes longer, both)."""
-        compute = 2 * tokens * self.layers / (limit["compute_tflops"] * 1e12)
+        products = tokens * (self.num_layers * self.kv + (self.num_layers - 1) * self.rest) + self.rest
+        compute = 2 * products / (limit["compute_tflops"] * 1e12)
         read = 2 * self.layers / (limit["read_gbps"] * 1e9)
         output = 2 * self.output / (limit["read_gbps"] * 1e9) if whole_output else 0
         return max(compute, read) + output, compute + read + output

@@ -12,33 +12,42 @@
 namespace skein {
 namespace {
 
-// Weights that every token is multiplied with: all matrices but the embedding.
-double LayerParameters(const ModelConfig& c) {
-  const double q = double{1} * c.num_heads * c.head_dim;
-  const double kv = double{2} * c.num_kv_heads * c.head_dim;
-  const double attention = c.hidden_size * (q + kv) + q * c.hidden_size;
-  const double mlp = double{3} * c.hidden_size * c.intermediate_size;
-  return c.num_layers * (attention + mlp);
-}
+// Weights of one layer: those that make its keys and values, and the others.
+struct LayerParameters {
+  explicit LayerParameters(const ModelConfig& c)
+      : kv(double{2} * c.hidden_size * c.num_kv_heads * c.head_dim),
+        rest(double{2} * c.hidden_size * c.num_heads * c.head_dim +
+             double{3} * c.hidden_size * c.intermediate_size) {}
+
+  double kv, rest;
+};
 
 }  // namespace
 
-double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context,
-                  int64_t new_tokens) {
+double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context, int64_t new_tokens,
+                  int64_t num_read) {
+  const LayerParameters weights(config);
+  const double width = static_cast<double>(config.num_heads) * config.head_dim;
   const double tokens = static_cast<double>(num_rows * new_tokens);
   // The i-th new token sees context + i + 1 keys.
   const double keys = tokens * (static_cast<double>(context) + (new_tokens + 1) / 2.0);
-  const double width = static_cast<double>(config.num_heads) * config.head_dim;
-  return 2 * tokens * LayerParameters(config) + 4 * keys * width * config.num_layers;
+  const auto read = static_cast<double>(num_read);
+  const double read_keys = read * static_cast<double>(context + new_tokens);
+  const double layers = config.num_layers;
+  return 2 * tokens * weights.kv * layers +
+         (2 * tokens * weights.rest + 4 * keys * width) * (layers - 1) + 2 * read * weights.rest +
+         4 * read_keys * width;
 }
 
 ForwardWork WorkOf(const ModelConfig& config, WeightTypes types, int64_t num_rows, int64_t context,
                    int64_t new_tokens) {
   const double output = static_cast<double>(config.vocab_size) * config.hidden_size;
+  const LayerParameters weights(config);
+  const double layers = config.num_layers * (weights.kv + weights.rest);
   ForwardWork work;
-  work.flops = LayerFlops(config, num_rows, context, new_tokens) +
+  work.flops = LayerFlops(config, num_rows, context, new_tokens, num_rows) +
                2 * static_cast<double>(num_rows) * output;
-  work.bytes = (LayerParameters(config) + output) * static_cast<double>(SizeOf(types.matrices)) +
+  work.bytes = (layers + output) * static_cast<double>(SizeOf(types.matrices)) +
                static_cast<double>(num_rows * (context + new_tokens)) *
                    static_cast<double>(config.KvBytesPerToken(types.compute));
   return work;

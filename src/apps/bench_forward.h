@@ -19,12 +19,14 @@ struct ForwardWork {
 
 // `num_rows` sequences, each with `context` tokens in the cache, that compute `new_tokens` tokens
 // each and take the logits of the last one. Attention counts the visible keys only; the embedding
-// counts where it is the output matrix.
+// counts where it is the output matrix; the last layer counts whole for the tokens that are read
+// only, of the others their keys and values.
 ForwardWork WorkOf(const ModelConfig& config, WeightTypes types, int64_t num_rows, int64_t context,
                    int64_t new_tokens);
 
-// The layers' part of those operations.
-double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context, int64_t new_tokens);
+// The layers' part of those operations, where `num_read` of the sequences are read.
+double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context, int64_t new_tokens,
+                  int64_t num_read);
 
 struct DecodePoint {
   int32_t batch = 0;

@@ -23,9 +23,12 @@ ModelConfig SmallConfig() {
 TEST(WorkOfTest, CountsAPromptByHand) {
   // Parameters of a layer: q, k, v 8 * (8 + 8), o 8 * 8, MLP 3 * 8 * 16.
   const double parameters = 2 * (128 + 64 + 384);
-  // Three tokens see 1, 2 and 3 keys of 2 heads of 4: two products each, in two layers.
+  // Three tokens see 1, 2 and 3 keys of 2 heads of 4: two products each. In the last of two layers
+  // only the last token goes on behind its keys and values.
   const ForwardWork work = WorkOf(SmallConfig(), DType::kBf16, 1, 0, 3);
-  EXPECT_EQ(work.flops, 3 * 2 * parameters + 6 * 2 * 2 * 8 * 2 + 2 * 800);
+  const double first = 3 * 2 * 576 + (1 + 2 + 3) * 2 * 2 * 8;
+  const double last = 3 * 2 * 64 + 2 * 512 + 3 * 2 * 2 * 8;
+  EXPECT_EQ(work.flops, first + last + 2 * 800);
   // K and V of one token: 2 layers, 1 head of 4, two bytes each.
   EXPECT_EQ(work.bytes, (parameters + 800) * 2 + 3 * 2 * 2 * 4 * 2);
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "apps/bench_draws.h"
 #include "apps/bench_limits.h"
 #include "apps/bench_onednn.h"
 #include "apps/load_report.h"
@@ -264,7 +265,8 @@ Result<Json> RunKernelBench(const KernelBenchOptions& options) {
   return Json{{"limits", LimitsToJson(MedianOf(limits), isa, options.dtype)},
               {"isa", NameOf(isa)},
               {"threads", team.num_threads()},
-              {"gemm", std::move(gemm)}};
+              {"gemm", std::move(gemm)},
+              {"draws", MeasureDraws(*kernels, options.num_samples)}};
 }
 
 }  // namespace skein

@@ -40,8 +40,8 @@ struct KernelBenchOptions {
 // oneDNN. Result: {"limits": {"compute_tflops", "read_gbps"} (medians of all that was measured),
 // "isa", "threads", "gemm": [{"model", "name", "m", "k", "n", "dtype", "tflops", "gbps" (weights
 // read), "fraction" (of the roofline of the limits measured beside each sample), "onednn_tflops"
-// (of bf16; null without it)}]}. kInvalidArgument where rows and results do not fit the free
-// memory.
+// (of bf16; null without it)}], "draws" (apps/bench_draws.h)}. kInvalidArgument where rows and
+// results do not fit the free memory.
 Result<nlohmann::ordered_json> RunKernelBench(const KernelBenchOptions& options);
 
 }  // namespace skein

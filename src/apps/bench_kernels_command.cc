@@ -32,6 +32,11 @@ void PrintTable(const Json& result) {
                row["fraction"].get<double>(),
                peer.is_null() ? "-" : fmt::format("{:.3f}", peer.get<double>()));
   }
+  fmt::print("{:<8}{:<52}{:>12}\n", "logits", "draw of one in 151936, one thread", "us");
+  for (const Json& row : result["draws"]) {
+    fmt::print("{:<8}{:<52}{:>12.1f}\n", row["logits"].get<std::string>(),
+               row["parameters"].get<std::string>(), row["us"].get<double>());
+  }
 }
 
 Status Run(Options options) {
@@ -47,8 +52,8 @@ Status Run(Options options) {
 
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* app =
-      bench->add_subcommand("kernels", "Matrix products beside the machine's limits and oneDNN");
+  CLI::App* app = bench->add_subcommand(
+      "kernels", "Matrix products beside the machine's limits and oneDNN; draws of tokens");
   app->add_option("--model", options->model, "Only the shapes of this model")
       ->check(CLI::IsMember({"Qwen3-0.6B", "Qwen3-4B"}));
   app->add_option("--rows", options->rows, "Rows of the products")

@@ -82,6 +82,10 @@ TEST(BenchKernelsTest, ResultHasTheMembersThatTheHeaderNames) {
       const bool peer = !row["onednn_tflops"].is_null();
       EXPECT_TRUE(!peer || (dtype == DType::kBf16 && row["onednn_tflops"] > 0));
     }
+    ASSERT_EQ(json["draws"].size(), 16u);
+    EXPECT_EQ(json["draws"][0]["logits"], "peaked");
+    EXPECT_EQ(json["draws"][2]["parameters"], "temperature 1");
+    for (const Json& row : json["draws"]) EXPECT_GT(row["us"], 0);
   }
 }
 

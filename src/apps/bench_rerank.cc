@@ -23,8 +23,9 @@ Request ReadLabels(std::vector<TokenId> prompt) {
 }  // namespace
 
 double RerankFlops(const ModelConfig& config, const RerankShape& shape) {
-  return LayerFlops(config, 1, 0, shape.query_tokens) +
-         LayerFlops(config, shape.documents, shape.query_tokens, shape.document_tokens) +
+  return LayerFlops(config, 1, 0, shape.query_tokens, 0) +
+         LayerFlops(config, shape.documents, shape.query_tokens, shape.document_tokens,
+                    shape.documents) +
          2.0 * shape.documents * kLabels * config.hidden_size;
 }
 

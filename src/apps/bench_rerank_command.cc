@@ -55,7 +55,7 @@ struct Batch {
 Batch BatchOf(const ModelConfig& config, int32_t prompt_tokens, double flops) {
   Batch batch;
   batch.prompt_tokens = prompt_tokens;
-  const double one = LayerFlops(config, 1, 0, prompt_tokens);
+  const double one = LayerFlops(config, 1, 0, prompt_tokens, 1);
   batch.count = std::max(1, static_cast<int32_t>(std::lround(flops / one)));
   batch.flops = batch.count * one;
   return batch;

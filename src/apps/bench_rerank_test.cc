@@ -16,11 +16,12 @@ TEST(RerankFlopsTest, CountsTheQueryOnce) {
   config.num_heads = 2;
   config.num_kv_heads = 1;
   config.head_dim = 4;
-  const double parameters = 2 * (128 + 64 + 384);
-  // Three tokens of a query, two documents of two behind it, which see 4 and 5 keys.
+  // Three tokens of a query, two documents of two behind it, which see 4 and 5 keys. In the last
+  // layer the documents' last tokens alone go on behind their keys and values.
   const double keys = 1 + 2 + 3 + 2 * (4 + 5);
-  EXPECT_EQ(RerankFlops(config, {3, 2, 2}),
-            (3 + 4) * 2 * parameters + keys * 2 * 2 * 8 * 2 + 2 * 2 * 2 * 8);
+  const double first = (3 + 4) * 2 * 576 + keys * 2 * 2 * 8;
+  const double last = (3 + 4) * 2 * 64 + 2 * 2 * 512 + 2 * 5 * 2 * 2 * 8;
+  EXPECT_EQ(RerankFlops(config, {3, 2, 2}), first + last + 2 * 2 * 2 * 8);
 }
 
 TEST(RerankBenchTest, ComputesTheQueryOnce) {

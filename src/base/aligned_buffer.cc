@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -15,14 +16,20 @@ namespace {
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 }  // namespace
 
-AlignedBuffer::AlignedBuffer(size_t size_bytes) : size_(size_bytes) {
+AlignedBuffer::AlignedBuffer(size_t size_bytes, HugePages huge_pages) : size_(size_bytes) {
   if (size_bytes == 0) return;
   // Anonymous pages come zeroed and page-aligned, and cost nothing until they are touched.
   void* memory =
       mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   SKEIN_CHECK(memory != MAP_FAILED && "out of memory");
-  if (size_bytes >= kHugePageBytes) (void)madvise(memory, size_bytes, MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(memory);
+  if (size_bytes < kHugePageBytes) return;
+  size_t skip = 0, length = size_bytes;
+  if (huge_pages == HugePages::kInside) {
+    skip = -reinterpret_cast<uintptr_t>(data_) % kHugePageBytes;
+    length = (size_bytes - skip) / kHugePageBytes * kHugePageBytes;
+  }
+  if (length > 0) (void)madvise(data_ + skip, length, MADV_HUGEPAGE);
 }
 
 Result<AlignedBuffer> AlignedBuffer::InFile(const std::string& path, size_t size_bytes) {

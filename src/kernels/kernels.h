@@ -69,6 +69,10 @@ struct AttentionCall {
   int64_t piece_stride = kRowPiece;
 };
 
+// What is told of a row in pieces is told of so many elements each, from 0 on.
+inline constexpr int32_t kRowGroup = 256;
+inline constexpr int32_t NumRowGroups(int32_t n) { return (n + kRowGroup - 1) / kRowGroup; }
+
 // What an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
 enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };
 
@@ -127,17 +131,36 @@ class Kernels {
   // A row x [n] of dtype kF32 or kBf16 as int8: out [n]; returns its scale.
   virtual float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) const = 0;
 
-  // log(sum(exp(x))), and the largest element with its lowest index.
-  struct LogSum {
-    float log_sum_exp;
+  // The largest element of x [n] with its lowest index; and the largest of each group into
+  // group_max [NumRowGroups(n)], unless that is null.
+  struct Largest {
     float max;
     int32_t argmax;
     bool finite;  // no NaN, no +inf, and at least one element above -inf
   };
-  virtual LogSum LogSumExp(const float* x, int32_t n) const = 0;
+  virtual Largest FindLargest(const float* x, int32_t n, float* group_max) const = 0;
+
+  // log(sum(exp(x))). REQUIRES: `max` is what FindLargest says of x, and finite.
+  virtual float LogSumExp(const float* x, float max, int32_t n) const = 0;
 
   // out[i] = exp(x[i] - shift).
   virtual void ExpShifted(const float* x, float shift, int32_t n, float* out) const = 0;
+
+  // weights[i] = exp((x[i] - max) / temperature), may be x; the sum of each group of them into
+  // group_sums [NumRowGroups(n)]. REQUIRES: no NaN, max finite and none above it, temperature a
+  // normal number above 0.
+  virtual void Weigh(const float* x, float max, float temperature, int32_t n, float* weights,
+                     double* group_sums) const = 0;
+
+  // The indices of what is at least `floor`, ascending, into `ids`, which has room for n; returns
+  // how many. group_max: as FindLargest tells it of x, so that groups are passed over; or null.
+  // REQUIRES: no NaN.
+  virtual int32_t FindAtLeast(const float* x, int32_t n, float floor, const float* group_max,
+                              int32_t* ids) const = 0;
+
+  // How many elements of x [n] are larger than x[index], or equal with a lower index. REQUIRES: no
+  // NaN.
+  virtual int32_t RankOf(const float* x, int32_t n, int32_t index) const = 0;
 };
 
 // The kernels of one instruction set, or kUnsupported where this machine lacks it.

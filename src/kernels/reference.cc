@@ -16,7 +16,8 @@ constexpr int32_t kLanes = 16;
 
 using Lanes = std::array<float, kLanes>;
 
-float SumOfLanes(Lanes lanes) {
+template <class T>
+T SumOfLanes(std::array<T, kLanes> lanes) {
   for (int32_t count = kLanes / 2; count > 0; count /= 2) {
     for (int32_t i = 0; i < count; ++i) lanes[i] = lanes[i] + lanes[i + count];
   }
@@ -323,10 +324,9 @@ void SiluMul(std::span<const float> gate, const float* up, float* out) {
   }
 }
 
-Kernels::LogSum LogSumExp(std::span<const float> x) {
-  constexpr size_t kBlock = 2048;
+Kernels::Largest FindLargest(std::span<const float> x) {
   const ScopedFpMode fp_mode;
-  Kernels::LogSum result = {0.0f, -kInfinity, 0, true};
+  Kernels::Largest result = {-kInfinity, 0, true};
   for (size_t i = 0; i < x.size(); ++i) {
     if (std::isnan(x[i]) || x[i] == kInfinity) result.finite = false;
     if (x[i] > result.max) {
@@ -336,20 +336,34 @@ Kernels::LogSum LogSumExp(std::span<const float> x) {
   }
   result.max = result.max + 0.0f;
   if (result.max == -kInfinity) result.finite = false;
-  if (!result.finite) {
-    result.log_sum_exp = std::numeric_limits<float>::quiet_NaN();
-    return result;
-  }
+  return result;
+}
+
+float LogSumExp(std::span<const float> x, float max) {
+  constexpr size_t kBlock = 2048;
+  const ScopedFpMode fp_mode;
   Lanes total = {};
   for (size_t block = 0; block < x.size(); block += kBlock) {
     Lanes lanes = {};
     for (size_t i = block; i < std::min(block + kBlock, x.size()); ++i) {
-      lanes[i % kLanes] = lanes[i % kLanes] + Exp(x[i] - result.max);
+      lanes[i % kLanes] = lanes[i % kLanes] + Exp(x[i] - max);
     }
     for (int32_t i = 0; i < kLanes; ++i) total[i] = total[i] + lanes[i];
   }
-  result.log_sum_exp = static_cast<float>(double{result.max} + std::log(double{SumOfLanes(total)}));
-  return result;
+  return static_cast<float>(double{max} + std::log(double{SumOfLanes(total)}));
+}
+
+void Weigh(std::span<const float> x, float max, float temperature, float* weights,
+           double* group_sums) {
+  const ScopedFpMode fp_mode;
+  for (size_t group = 0; group < x.size(); group += kRowGroup) {
+    std::array<double, kLanes> lanes = {};
+    for (size_t i = group; i < std::min(group + kRowGroup, x.size()); ++i) {
+      weights[i] = Exp((x[i] - max) / temperature);
+      lanes[i % kLanes] = lanes[i % kLanes] + double{weights[i]};
+    }
+    group_sums[group / kRowGroup] = SumOfLanes(lanes);
+  }
 }
 
 }  // namespace skein::reference

@@ -48,6 +48,10 @@ void LayerNorm(std::span<const float> x, const float* weight, const float* bias,
 float Activate(Activation activation, float x);
 void Rope(std::span<float> x, const float* cos, const float* sin);
 void SiluMul(std::span<const float> gate, const float* up, float* out);
-Kernels::LogSum LogSumExp(std::span<const float> x);
+Kernels::Largest FindLargest(std::span<const float> x);
+float LogSumExp(std::span<const float> x, float max);
+// weights [n]; group_sums [NumRowGroups(n)].
+void Weigh(std::span<const float> x, float max, float temperature, float* weights,
+           double* group_sums);
 
 }  // namespace skein::reference

@@ -239,21 +239,15 @@ TEST_P(RowwiseTest, ExpShiftedEqualsTheReferenceAndIsZeroBelowTheNormalNumbers) 
 
 TEST_P(RowwiseTest, LogSumExp) {
   for (int32_t n : kSizes) {
-    for (int round = 0; round < 6; ++round) {
+    for (int round = 0; round < 3; ++round) {
       std::vector<float> x = random_.Floats(n, DType::kF32, Range::kPlain);
-      if (round == 1) x[random_.Integer(0, n - 1)] = kNaN;
-      if (round == 2) x[random_.Integer(0, n - 1)] = kInfinity;
-      if (round == 3) x[random_.Integer(0, n - 1)] = -kInfinity;
-      if (round == 4) x.assign(n, -kInfinity);
-      if (round == 5) {  // ties: the lowest index counts
+      if (round == 1 && n > 1) x[random_.Integer(0, n - 1)] = -kInfinity;
+      if (round == 2) {
         for (float& value : x) value = std::round(value);
       }
-      const Kernels::LogSum expected = reference::LogSumExp(x);
-      const Kernels::LogSum got = kernels_->LogSumExp(x.data(), n);
-      EXPECT_TRUE(SameBits(got.log_sum_exp, expected.log_sum_exp)) << n << " " << round;
-      EXPECT_TRUE(SameBits(got.max, expected.max)) << n << " " << round;
-      EXPECT_EQ(got.argmax, expected.argmax) << n << " " << round;
-      EXPECT_EQ(got.finite, expected.finite) << n << " " << round;
+      const float max = reference::FindLargest(x).max;
+      EXPECT_TRUE(SameBits(kernels_->LogSumExp(x.data(), max, n), reference::LogSumExp(x, max)))
+          << n << " " << round;
     }
   }
 }
@@ -276,7 +270,7 @@ TEST(RowwiseReferenceTest, LogSumExpIsAccurateOverAVocabulary) {
   const std::vector<float> x = random.Floats(151936, DType::kF32, Range::kPlain);
   double sum = 0;
   for (float value : x) sum += std::exp(double{value});
-  EXPECT_NEAR(reference::LogSumExp(x).log_sum_exp, std::log(sum), 2e-6);
+  EXPECT_NEAR(reference::LogSumExp(x, reference::FindLargest(x).max), std::log(sum), 2e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Here, RowwiseTest, ::testing::ValuesIn(testing::IsasHere()),

@@ -49,7 +49,7 @@ int32_t ForwardPass::TileTokens(int32_t num_keys) const {
 int32_t ForwardPass::JoinedTokens() const {
   constexpr int32_t kMinRows = 16;
   constexpr int32_t kTicketsPerThread = 2;
-  const int32_t num_rows = batch_.num_tokens() * group();
+  const int32_t num_rows = num_places() * group();
   const int32_t num_tickets = kTicketsPerThread * context_.team->num_threads();
   int32_t rows = kMaxQueryRows;
   while (rows > kMinRows && CeilDiv(num_rows, rows) * config().num_kv_heads < num_tickets) {
@@ -60,7 +60,7 @@ int32_t ForwardPass::JoinedTokens() const {
 
 // Rows that share leading blocks come together in tiles, so that one walk can read those blocks for
 // all of them (AttentionCall); the others get tiles of their own. Costs one sort of the rows by
-// their block tables.
+// their block tables. Where only wanted tokens go on, a tile may skip positions of its row.
 void ForwardPass::CutTiles() {
   const auto before = [this](int32_t a, int32_t b) {
     const auto x = Table(a), y = Table(b);
@@ -75,21 +75,27 @@ void ForwardPass::CutTiles() {
   tile_pieces_.clear();
   int32_t last_row = -1;
   const int32_t joined_tokens = JoinedTokens();
+  const int32_t full_tile = std::max(kMaxQueryRows / group(), 1);
   for (const int32_t r : sorted_rows_) {
     const ForwardRow& row = batch_.rows[r];
-    const int32_t most_joined = std::min(TileTokens(row.begin + row.num_tokens), joined_tokens);
+    const int32_t first = PlaceOf(row.first_token);
+    const int32_t end = PlaceOf(row.first_token + row.num_tokens);
+    if (first == end) continue;
+    const auto keys_at = [&](int32_t place) {
+      return row.begin + TokenAt(place) - row.first_token + 1;
+    };
+    const int32_t most_joined = std::min(TileTokens(keys_at(end - 1)), joined_tokens);
     bool joins = context_.share_attention && last_row >= 0 &&
-                 tiles_.back().num_tokens + row.num_tokens <= most_joined &&
+                 tiles_.back().num_tokens + end - first <= most_joined &&
                  ShareFirstStep(last_row, r);
-    for (int32_t i = 0; i < row.num_tokens; joins = false) {
-      const int32_t num_left = row.num_tokens - i;
-      const int32_t most = TileTokens(row.begin + i + std::min(num_left, kMaxQueryRows / group()));
-      const int32_t count = std::min(most, num_left);
+    for (int32_t place = first; place < end; joins = false) {
+      const int32_t most = TileTokens(keys_at(std::min(place + full_tile, end) - 1));
+      const int32_t count = std::min(most, end - place);
       if (!joins) tiles_.push_back({static_cast<int32_t>(tile_pieces_.size()), 0, 0});
-      tile_pieces_.push_back({r, row.first_token + i, count});
+      tile_pieces_.push_back({r, place, count});
       ++tiles_.back().num_pieces;
       tiles_.back().num_tokens += count;
-      i += count;
+      place += count;
     }
     last_row = r;
   }
@@ -249,7 +255,7 @@ size_t ForwardPass::CollectedQBytes() const {
 int32_t ForwardPass::NumCollectTickets() const {
   if (limits_.chunk_outputs != ChunkOutputs::kCollected) return 0;
   if (cursor_.op == Operator::kCollectX) {
-    return CollectTickets(size_t(batch_.num_tokens()) * config().hidden_size * sizeof(float));
+    return CollectTickets(size_t(num_places()) * config().hidden_size * sizeof(float));
   }
   return CollectTickets(CollectedQBytes()) +
          CollectTickets(num_own_blocks_ * context_.kv_layout.block_bytes());
@@ -266,7 +272,7 @@ void ForwardPass::CollectQkv(int32_t ticket) {
 // To where q was.
 void ForwardPass::CollectX(int32_t ticket) {
   CopyPart(ticket, workspace_.x_out, workspace_.q,
-           size_t(batch_.num_tokens()) * config().hidden_size * sizeof(float));
+           size_t(num_places()) * config().hidden_size * sizeof(float));
 }
 
 void ForwardPass::Attention(int32_t ticket) {
@@ -286,13 +292,13 @@ void ForwardPass::Attention(int32_t ticket) {
     const ForwardRow& row = batch_.rows[piece.row];
     const std::span<const int32_t> table = Table(piece.row);
     for (int32_t i = 0; i < piece.num_tokens; ++i) {
-      const int32_t token = piece.first_token + i;
-      const int32_t position = Position(piece, token);
+      const int32_t place = piece.first_token + i;
+      const int32_t position = Position(piece, TokenAt(place));
       const int32_t num_keys = c.is_encoder() ? row.num_tokens : position + 1;
       for (int32_t h = head; h < last_head; ++h) {
         const int64_t column = int64_t{h} * c.head_dim;
-        rows[num_rows++] = {At(workspace_.q, token, column, q_width()),
-                            At(workspace_.attn, token, column, q_width()), num_keys,
+        rows[num_rows++] = {At(workspace_.q, place, column, q_width()),
+                            At(workspace_.attn, place, column, q_width()), num_keys,
                             static_cast<int32_t>(table.size()), table.data()};
       }
     }

@@ -79,6 +79,15 @@ int32_t ForwardPass::LastToken(int32_t row) const {
   return batch_.rows[row].first_token + batch_.rows[row].num_tokens - 1;
 }
 
+// With other pooling than kMean.
+int32_t ForwardPass::EmbeddedToken(int32_t row) const {
+  return context_.pooling == Pooling::kCls ? batch_.rows[row].first_token : LastToken(row);
+}
+
+int32_t ForwardPass::ClassifiedToken(int32_t row) const {
+  return config().is_encoder() ? batch_.rows[row].first_token : LastToken(row);
+}
+
 // The tokens of the chunk's rows, some for each ticket.
 void ForwardPass::CutMean() {
   mean_pieces_.clear();
@@ -103,15 +112,14 @@ void ForwardPass::FinalNorm(int32_t ticket) {
     // In place: the residual stream of these tokens has served.
     const Piece& piece = mean_pieces_[ticket];
     for (int32_t token = piece.first_token; token < piece.first_token + piece.num_tokens; ++token) {
-      FinalNormRow(token, workspace_.x + int64_t{token} * config().hidden_size, DType::kF32);
+      FinalNormRow(token, workspace_.x + int64_t{PlaceOf(token)} * config().hidden_size,
+                   DType::kF32);
     }
     return;
   }
   if (chunk().kind == OutputKind::kEmbedding) {
-    const int32_t index = batch_.embedded_rows[chunk().first + ticket];
-    const bool first = context_.pooling == Pooling::kCls;
-    FinalNormRow(first ? batch_.rows[index].first_token : LastToken(index), MutableOutput(ticket),
-                 DType::kF32);
+    const int32_t row = batch_.embedded_rows[chunk().first + ticket];
+    FinalNormRow(EmbeddedToken(row), MutableOutput(ticket), DType::kF32);
     return EmbeddingDense(ticket);
   }
   const int32_t begin = ticket * kTokensPerTicket;
@@ -125,14 +133,13 @@ void ForwardPass::FinalNorm(int32_t ticket) {
 void ForwardPass::NormOutput(int32_t i) {
   const size_t hidden = config().hidden_size;
   const int32_t index = chunk().first + i;
-  size_t token = 0;
+  int32_t token = 0;
   if (chunk().kind == OutputKind::kLogits) {
     token = batch_.logit_tokens[index];
   } else if (chunk().kind == OutputKind::kLabels) {
     token = batch_.label_outputs[index].token;
   } else {
-    const int32_t row = batch_.classified_rows[index];
-    token = config().is_encoder() ? batch_.rows[row].first_token : LastToken(row);
+    token = ClassifiedToken(batch_.classified_rows[index]);
   }
   std::byte* h = workspace_.logit_h + i * hidden * t_;
   FinalNormRow(token, h, context_.weights->dtype);
@@ -140,10 +147,10 @@ void ForwardPass::NormOutput(int32_t i) {
   if (int8() && chunk().kind != OutputKind::kClasses) Quantize(i, h, config().hidden_size);
 }
 
-void ForwardPass::FinalNormRow(size_t token, void* out, DType dtype) const {
+void ForwardPass::FinalNormRow(int32_t token, void* out, DType dtype) const {
   const ModelWeights& w = *context_.weights;
   const ModelConfig& c = config();
-  const float* x = workspace_.x + token * c.hidden_size;
+  const float* x = workspace_.x + int64_t{PlaceOf(token)} * c.hidden_size;
   if (c.is_encoder()) {
     context_.kernels->LayerNorm(x, w.final_norm.data(), w.final_norm_bias.data(), c.layer_norm_eps,
                                 c.hidden_size, out, dtype);
@@ -214,8 +221,9 @@ void ForwardPass::SumMean(int32_t ticket) {
   const ForwardRow& row = batch_.rows[batch_.embedded_rows[chunk().first + i]];
   float* out = MutableOutput(i);
   std::fill(out + begin, out + end, 0.0f);
-  for (int32_t token = row.first_token; token < row.first_token + row.num_tokens; ++token) {
-    const float* x = workspace_.x + int64_t{token} * hidden;
+  // All of the row's tokens are wanted: they lie in order.
+  const float* x = workspace_.x + int64_t{PlaceOf(row.first_token)} * hidden;
+  for (int32_t token = 0; token < row.num_tokens; ++token, x += hidden) {
     for (int32_t d = begin; d < end; ++d) out[d] += x[d];
   }
   const auto count = static_cast<float>(row.num_tokens);

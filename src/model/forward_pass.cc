@@ -46,6 +46,7 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
   batch_.logit_tokens.reserve(tokens);
   blocks_.reserve(tokens);
   forks_.reserve(tokens);
+  wanted_.reserve(tokens);
   own_table_begin_.reserve(tokens);
   tiles_.reserve(tokens);
   tile_pieces_.reserve(tokens);
@@ -60,10 +61,12 @@ void ForwardPass::Begin() {
   SKEIN_CHECK(batch_.num_tokens() >= 1 && batch_.num_tokens() <= limits_.max_tokens);
   for (const int32_t token : batch_.tokens) SKEIN_CHECK(token >= 0 && token < config().vocab_size);
   for (const ForwardRow& row : batch_.rows) CheckRow(row);
+  only_wanted_ = false;
   MakeTables();
   CutRows();
   CutTiles();
   CutOutputs();
+  FindWanted();
   chunk_tokens_ = 0;
   cursor_ = {};
   outputs_taken_ = false;
@@ -137,7 +140,7 @@ void ForwardPass::CutRows() {
 // Takes on chunk cursor_.row_chunk: cuts its products.
 void ForwardPass::BeginRowChunk() {
   chunk_begin_ = cursor_.row_chunk * limits_.chunk();
-  const int32_t m = std::min(limits_.chunk(), batch_.num_tokens() - chunk_begin_);
+  const int32_t m = std::min(limits_.chunk(), num_places() - chunk_begin_);
   if (m == chunk_tokens_) return;
   chunk_tokens_ = m;
   const int threads = context_.team->num_threads();
@@ -201,6 +204,8 @@ void ForwardPass::Advance() {
   } else {
     cursor_.op = static_cast<Operator>(static_cast<int>(cursor_.op) + 1);
   }
+  const bool in_last_layer = cursor_.layer == config().num_layers - 1;
+  if (cursor_.op == Operator::kGatherWanted && in_last_layer) KeepWanted();
   if (cursor_.op == Operator::kAttnNorm || cursor_.op == Operator::kQuantizeAttn) {
     BeginRowChunk();
   }
@@ -211,7 +216,7 @@ void ForwardPass::Advance() {
 // Behind the last operator of a group that goes chunk by chunk: its first for the next chunk, or
 // what follows it.
 void ForwardPass::EndRowChunk(Operator first) {
-  const bool last = chunk_begin_ + chunk_tokens_ == batch_.num_tokens();
+  const bool last = chunk_begin_ + chunk_tokens_ == num_places();
   cursor_.row_chunk = last ? 0 : cursor_.row_chunk + 1;
   cursor_.op = last ? static_cast<Operator>(static_cast<int>(cursor_.op) + 1) : first;
   if (!last) BeginRowChunk();
@@ -234,6 +239,8 @@ int32_t ForwardPass::NumTickets() const {
       return NumCollectTickets();
     case Operator::kFork:
       return static_cast<int32_t>(forks_.size());
+    case Operator::kGatherWanted:
+      return NumGatherTickets();
     case Operator::kAttention:
       return static_cast<int32_t>(tiles_.size()) * config().num_kv_heads *
              CeilDiv(group(), kMaxQueryRows);
@@ -271,6 +278,8 @@ void ForwardPass::RunTicket(int32_t ticket) {
       return CollectQkv(ticket);
     case Operator::kFork:
       return Fork(ticket);
+    case Operator::kGatherWanted:
+      return GatherWanted(ticket);
     case Operator::kAttention:
       return Attention(ticket);
     case Operator::kQuantizeAttn:

@@ -97,13 +97,13 @@ class ForwardPass {
   size_t activation_bytes() const { return workspace_.memory.size(); }
 
  private:
-  // Consecutive tokens of one row.
+  // Consecutive tokens of one row; of attention, places (TokenAt).
   struct Piece {
     int32_t row = 0;
     int32_t first_token = 0;
     int32_t num_tokens = 0;
   };
-  // Pieces [first_piece, first_piece + num_pieces) of tile_pieces_, at most TileTokens() tokens.
+  // Pieces [first_piece, first_piece + num_pieces) of tile_pieces_, at most TileTokens() places.
   struct Tile {
     int32_t first_piece = 0;
     int32_t num_pieces = 0;
@@ -115,6 +115,19 @@ class ForwardPass {
   std::span<const int32_t> Table(int32_t row) const;
   void MakeTables();
   void CutRows();
+  // Which tokens the last layer is computed of to its end (forward_wanted.cc).
+  void FindWanted();
+  void KeepWanted();
+  int32_t NumGatherTickets() const;
+  void GatherWanted(int32_t ticket);
+  // Places are rows of q, x and what is made of them: one for each token that the operators at hand
+  // go over, in the order of tokens.
+  int32_t num_places() const {
+    return only_wanted_ ? static_cast<int32_t>(wanted_.size()) : batch_.num_tokens();
+  }
+  int32_t TokenAt(int32_t place) const { return only_wanted_ ? wanted_[place] : place; }
+  // The place of the first such token from `token` on.
+  int32_t PlaceOf(int32_t token) const;
   void BeginRowChunk();
   void EndRowChunk(Operator first);
   // A block of the layer at hand, all heads of it; the row's own ones lie at `own`.
@@ -215,7 +228,7 @@ class ForwardPass {
   void FinalNorm(int32_t ticket);
   void NormOutput(int32_t i);
   // The last layer's output at a token of the batch, normalized, to `out` [hidden] of `dtype`.
-  void FinalNormRow(size_t token, void* out, DType dtype) const;
+  void FinalNormRow(int32_t token, void* out, DType dtype) const;
   void HeadDense(int32_t begin, int32_t end);
   // Of a chunk of embeddings with mean pooling: kFinalNorm normalizes the rows' tokens, kOutput
   // sums them, some columns in a ticket. With other pooling kFinalNorm does all.
@@ -228,6 +241,9 @@ class ForwardPass {
   // Output i of a chunk of embeddings, pooled, goes through the model's Dense modules.
   void EmbeddingDense(int32_t i);
   int32_t LastToken(int32_t row) const;
+  // Of which a row's embedding or classes are read.
+  int32_t EmbeddedToken(int32_t row) const;
+  int32_t ClassifiedToken(int32_t row) const;
   int32_t NumOutputTickets() const;
   void Output(int32_t ticket);
   void Labels(int32_t ticket);
@@ -257,8 +273,10 @@ class ForwardPass {
   std::vector<int32_t> own_tables_;
   std::vector<int32_t> own_table_begin_;
   int32_t num_own_blocks_ = 0;
+  std::vector<int32_t> wanted_;  // tokens that an output is read of, ascending
+  bool only_wanted_ = false;     // those alone go on: the last layer's keys and values are stored
   // The chunk at hand.
-  int32_t chunk_begin_ = 0;
+  int32_t chunk_begin_ = 0;  // its first place
   int32_t chunk_tokens_ = 0;
   // For kAttention: tokens of one row, or of rows that share a prefix.
   std::vector<Tile> tiles_;

@@ -13,6 +13,9 @@ namespace skein {
 // all of them for one chunk before the next; the others run whole. A layer has either kGate ..
 // kSumExperts or kGateUpProj .. kDownProj: the other ones have no tickets.
 //
+// In the last layer only the tokens that an output is read of go on behind kFork, in the first
+// places of q and x; where there is none, the pass ends there.
+//
 // Of an encoder, whose norms follow the additions, kAttnNorm is that of the embeddings or of the
 // layer before, and a norm replaces x too; there is no rotation, no gate, and no output matrix.
 enum class Operator : uint8_t {
@@ -21,6 +24,7 @@ enum class Operator : uint8_t {
   kQkvProj,       // h · Wqkv^T + b; q/k norm, rotation; q rounded, k and v stored in the KV cache
   kCollectQkv,    // for comparisons (ChunkOutputs::kCollected): q and the rows' own keys and values
   kFork,          // rows that begin inside a parent's block take over its keys and values
+  kGatherWanted,  // of the last layer: q and x of the tokens that go on, to the first places
   kAttention,     // attn = softmax(q · K^T) · V
   kQuantizeAttn,  // attn as int8, for int8 weights
   kOProj,         // x += attn · Wo^T + b

@@ -24,6 +24,10 @@ class CandidateSet {
   void Clear() { candidates_.clear(); }
   void Add(int32_t id, float value) { candidates_.push_back({value, id}); }
   std::span<const Candidate> candidates() const { return candidates_; }
+  // values [candidates().size()], in the order of ids.
+  void SetValues(const float* values) {
+    for (Candidate& c : candidates_) c.value = *values++;
+  }
 
   // The `count` best. REQUIRES: count >= 1; no NaN.
   void KeepLargest(int64_t count) { Cut(count, std::numeric_limits<double>::infinity()); }

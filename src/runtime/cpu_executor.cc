@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -268,16 +269,18 @@ void CpuExecutor::RunJob(State& state, int job, int thread) {
   } else if (j.logprobs != nullptr) {
     PromptLogprob& logprob = state.results.prompt_logprobs[j.result].logprobs[j.logprob];
     logprob.position = j.logprobs->begin + j.logprob;
-    j.finite =
-        sampler_.Logprob(j.logprobs->tokens[j.logprob], j.logprobs->num_top, logits, &logprob);
+    j.finite = sampler_.Logprob(j.logprobs->tokens[j.logprob], j.logprobs->num_top, logits, thread,
+                                &logprob);
   } else {
     ReadResult& read = state.results.reads[j.result];
-    const Kernels::LogSum sum =
-        context_.kernels->LogSumExp(logits, context_.weights->config.vocab_size);
+    const int32_t vocab = context_.weights->config.vocab_size;
+    const Kernels::Largest largest = context_.kernels->FindLargest(logits, vocab, nullptr);
     read.values.values.clear();
     for (const TokenId token : j.labels->tokens) read.values.values.push_back(logits[token]);
-    read.values.log_sum_exp = sum.log_sum_exp;
-    read.finite = sum.finite;
+    read.values.log_sum_exp = largest.finite
+                                  ? context_.kernels->LogSumExp(logits, largest.max, vocab)
+                                  : std::numeric_limits<float>::quiet_NaN();
+    read.finite = largest.finite;
   }
 }
 

@@ -198,8 +198,8 @@ TEST_F(CpuExecutorTest, AStopAfterAnyKernelCallChangesNothing) {
     ASSERT_EQ(results.size(), expected.size());
     for (size_t i = 0; i < results.size(); ++i) ExpectSame(results[i], expected[i]);
   }
-  // All but stops in the last draw, which end nothing.
-  EXPECT_GE(num_stopped, num_calls - 3);
+  // All but stops in the last draw, of six calls, which end nothing.
+  EXPECT_GE(num_stopped, num_calls - 7);
 }
 
 // Each call is stopped as early as may be: right after its first ticket.

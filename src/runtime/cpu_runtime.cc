@@ -303,9 +303,10 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   // Planned when the weights are there: what is free then can be had.
   KvPlan plan;
   if (options.memory_bytes > 0) {
+    const int threads = team->num_threads();
     const int64_t fixed_bytes =
-        std::max(FixedBytes(config, team->num_threads()),
-                 ProfileOverhead(weights, *kernels, options.pooling, *team));
+        SamplerBytes(config, threads, config.head == Head::kLanguageModel) +
+        std::max(FixedBytes(threads), ProfileOverhead(weights, *kernels, options.pooling, *team));
     SKEIN_ASSIGN_OR_RETURN(plan, PlanMemory(options, config, dtype, fixed_bytes));
   } else {
     SKEIN_ASSIGN_OR_RETURN(plan, PlanKv(options, config, block_bytes));
@@ -320,7 +321,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   const size_t kv_bytes = static_cast<size_t>(plan.num_blocks) * block_bytes;
   AlignedBuffer kv_buffer;
   if (options.kv_cache_file.empty()) {
-    kv_buffer = AlignedBuffer(kv_bytes);
+    kv_buffer = AlignedBuffer(kv_bytes, HugePages::kInside);  // blocks that nobody uses: no pages
   } else {
     Result<AlignedBuffer> in_file = AlignedBuffer::InFile(options.kv_cache_file, kv_bytes);
     if (!in_file.ok()) return Invalid("kv_cache_file", "is refused: " + in_file.status().message());

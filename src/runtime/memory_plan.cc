@@ -4,6 +4,7 @@
 
 #include "kernels/kv_layout.h"
 #include "kv/block_pool.h"
+#include "model/expert_routes.h"
 
 namespace skein {
 namespace {
@@ -63,7 +64,9 @@ int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimi
                        int32_t max_model_len, const StepStates& states) {
   const int64_t angles = config.is_encoder() ? 0 : int64_t{max_model_len} * config.head_dim * 4;
   const auto step = [&](const ForwardLimits& of) {
+    const int64_t routes = int64_t{of.chunk()} * config.experts_per_token;
     return static_cast<int64_t>(ForwardWorkspace::Bytes(config, dtype, of)) +
+           routes * static_cast<int64_t>(sizeof(ExpertRoutes::Route)) +
            kListBytesPerToken * std::max(of.max_tokens, max_model_len);
   };
   const int64_t decodes =
@@ -71,11 +74,19 @@ int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimi
   return states.num_steps * step(limits) + decodes + angles;
 }
 
-int64_t FixedBytes(const ModelConfig& config, int num_threads) {
-  constexpr int64_t kPages = int64_t{4} << 20;             // large pages that are begun
-  constexpr int64_t kThread = int64_t{2} << 20;            // a stack with a product's rows and sums
-  const int64_t sampler = int64_t{config.vocab_size} * 8;  // of each thread
-  return kPages + num_threads * (kThread + sampler);
+// A stack holds the sums of q, k and v (192 KiB) above a product's rows and sums (768 and 512 KiB);
+// attention's scratch memory is smaller. How much of that is written depends on the product, so all
+// of it counts: where rows lie in tiles and all of k fits, most of it is margin.
+//
+// Huge pages take nothing beside: they lie in buffers that are counted whole (HugePages).
+int64_t FixedBytes(int num_threads) {
+  constexpr int64_t kUncounted = int64_t{1} << 20;  // code that is read in, the allocator, tables
+  return kUncounted + num_threads * kThreadStackBytes;
+}
+
+int64_t SamplerBytes(const ModelConfig& config, int num_threads, bool draws) {
+  const int64_t per_id = draws ? 20 : 12;  // a value, a count and an id; a candidate
+  return num_threads * int64_t{config.vocab_size} * per_id;
 }
 
 ForwardLimits LimitsOf(const PrefillMode& mode, int32_t num_tokens) {
@@ -95,7 +106,7 @@ int32_t KvBlocksOf(const PrefillMode& mode, int32_t num_tokens) {
 
 int64_t RequestBytes(const ModelConfig& config, DType dtype, const PrefillMode& mode,
                      int32_t num_tokens, int num_threads) {
-  return FixedBytes(config, num_threads) +
+  return FixedBytes(num_threads) + SamplerBytes(config, num_threads, /*draws=*/false) +
          TemporaryBytes(config, dtype, LimitsOf(mode, num_tokens), num_tokens) +
          KvBlocksOf(mode, num_tokens) * BlockBytes(config, dtype);
 }

@@ -47,16 +47,22 @@ ForwardLimits DecodeLimits(ForwardLimits limits, int32_t num_decodes);
 int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
                        int32_t max_model_len, const StepStates& states = {});
 
-// What all threads and tables take whatever the length: stacks, scratch memory of the kernels and
-// the sampler, whole pages.
-int64_t FixedBytes(const ModelConfig& config, int num_threads);
+// The stack that a thread of the team uses at most, with the kernels' scratch memory on it.
+inline constexpr int64_t kThreadStackBytes = int64_t{1536} << 10;
+
+// What threads take whatever the model and the length: their stacks, and what is not counted one by
+// one. A runtime may measure that too: the more of both counts.
+int64_t FixedBytes(int num_threads);
+
+// The sampler's tables, of each thread; `draws`: tokens are drawn, not only read.
+int64_t SamplerBytes(const ModelConfig& config, int num_threads, bool draws);
 
 // The limits of a pass that computes a prompt of so many tokens in this mode, for one output.
 ForwardLimits LimitsOf(const PrefillMode& mode, int32_t num_tokens);
 // KV blocks of all layers that it holds, at least.
 int32_t KvBlocksOf(const PrefillMode& mode, int32_t num_tokens);
 
-// Bytes beside the weights for a request of so many tokens in this mode.
+// Bytes beside the weights for a request of so many tokens in this mode, of which labels are read.
 int64_t RequestBytes(const ModelConfig& config, DType dtype, const PrefillMode& mode,
                      int32_t num_tokens, int num_threads);
 // The most tokens for which that is at most `memory_bytes`; 0 where not even one fits. The model's

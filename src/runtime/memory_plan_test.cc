@@ -1,8 +1,16 @@
 #include "runtime/memory_plan.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "base/aligned_buffer.h"
 #include "kv/block_pool.h"
+#include "testing/loaded_model.h"
 
 namespace skein {
 namespace {
@@ -94,6 +102,53 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
   EXPECT_GT(chosen->num_kv_blocks * block_bytes, kGiB / 5);
   EXPECT_FALSE(split(kGiB / 4, 40000).has_value());
   EXPECT_FALSE(split(1 << 20, 0).has_value());
+}
+
+TEST(MemoryPlan, WhatIsDrawnFromNeedsCandidates) {
+  const ModelConfig config = Qwen3();
+  EXPECT_EQ(SamplerBytes(config, kThreads, false), kThreads * 12 * config.vocab_size);
+  EXPECT_EQ(SamplerBytes(config, kThreads, true), kThreads * 20 * config.vocab_size);
+}
+
+// From its beginning to the lowest byte that a thread writes while it runs `fn`.
+int64_t StackDepth(const std::function<void()>& fn) {
+  constexpr size_t kBytes = size_t{8} << 20;
+  constexpr std::byte kUnused{0xa5};
+  AlignedBuffer stack(kBytes);
+  std::fill_n(stack.data(), kBytes, kUnused);
+  pthread_attr_t attributes;
+  EXPECT_EQ(pthread_attr_init(&attributes), 0);
+  EXPECT_EQ(pthread_attr_setstack(&attributes, stack.data(), kBytes), 0);
+  const auto run = [](void* argument) -> void* {
+    (*static_cast<const std::function<void()>*>(argument))();
+    return nullptr;
+  };
+  pthread_t thread;
+  EXPECT_EQ(pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&fn)), 0);
+  EXPECT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&attributes);
+  const std::byte* const end = stack.data() + kBytes;
+  return end - std::find_if(static_cast<const std::byte*>(stack.data()), end,
+                            [](std::byte b) { return b != kUnused; });
+}
+
+TEST(MemoryPlan, AThreadStaysWithinTheStackThatIsSetAside) {
+  constexpr int32_t kTokens = 200;
+  const std::vector<int32_t> tokens(kTokens, 1), blocks = testing::Blocks(0, kTokens);
+  for (const char* quantization : {"none", "int8"}) {
+    for (const char* dtype : {"f32", "bf16"}) {
+      const testing::LoadedModel model(
+          SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
+          testing::LoadOptions{.dtype = dtype, .quantization = quantization});
+      ForwardPass pass(model.context(), {.max_tokens = kTokens});
+      const int64_t depth = StackDepth([&] {
+        pass.batch().AddRow(tokens, 0, blocks, true);
+        testing::RunPass(&pass, model.vocab());
+      });
+      EXPECT_GT(depth, 100 << 10) << dtype << " " << quantization;
+      EXPECT_LE(depth, kThreadStackBytes) << dtype << " " << quantization;
+    }
+  }
 }
 
 }  // namespace

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "base/check.h"
+#include "base/fp_mode.h"
 #include "base/random.h"
 
 namespace skein {
@@ -27,6 +30,22 @@ bool MustMaskStops(const DrawSpec& spec) {
   return NumOutputs(spec) < spec.generate->min_tokens && !spec.generate->stop_token_ids.empty();
 }
 
+bool ChangesLogits(const DrawSpec& spec) {
+  const SamplingParams& p = spec.generate->sampling;
+  return !p.logit_bias.empty() || !p.allowed_token_ids.empty() || !spec.generate->choices.empty() ||
+         HasPenalties(p) || MustMaskStops(spec);
+}
+
+// The first whose value, with all before it, adds up to more than that share of all.
+// REQUIRES: random in [0, 1), a multiple of 2^-53: so the target stays below the total, which is
+// the last of the sums here.
+TokenId DrawOf(const CandidateSet& set, double random) {
+  const double target = random * set.Total();
+  auto c = set.candidates().begin();
+  for (double sum = c->value; sum <= target; sum += c->value) ++c;
+  return c->id;
+}
+
 }  // namespace
 
 Sampler::Sampler(const Kernels* kernels, int32_t vocab, int num_threads)
@@ -37,55 +56,66 @@ Sampler::Sampler(const Kernels* kernels, int32_t vocab, int num_threads)
 }
 
 void Sampler::Draw(const DrawSpec& spec, const float* logits, int thread, DrawResult* result) {
+  const ScopedFpMode fp_mode;
   Scratch& scratch = scratch_[thread];
-  const SamplingParams& params = spec.generate->sampling;
-  result->token.top_logprobs.clear();
-  result->token.named_logprobs.clear();
-  const Kernels::LogSum sum = kernels_->LogSumExp(logits, vocab_);
-  result->finite = sum.finite;
-  if (!sum.finite) {
-    result->token.token = 0;
+  const GenerateSpec& generate = *spec.generate;
+  OutputToken& token = result->token;
+  token.top_logprobs.clear();
+  token.named_logprobs.clear();
+  const Kernels::Largest largest = kernels_->FindLargest(logits, vocab_, scratch.group_max.data());
+  result->finite = largest.finite;
+  if (!largest.finite) {
+    token.token = 0;
     return;
   }
-  const bool untouched = IsGreedy(params) && params.logit_bias.empty() &&
-                         params.allowed_token_ids.empty() && spec.generate->choices.empty() &&
-                         !HasPenalties(params) && !MustMaskStops(spec);
-  result->token.token = untouched ? sum.argmax : Pick(spec, logits, scratch);
-  if (spec.generate->num_logprobs) {
-    OutputToken& token = result->token;
-    token.chosen = LogprobOf(token.token, logits, sum.log_sum_exp);
-    for (const TokenId id : spec.generate->logprob_token_ids) {
-      token.named_logprobs.push_back({id, logits[id] - sum.log_sum_exp, 0});
+  float log_sum_exp = 0;
+  if (generate.num_logprobs) {
+    log_sum_exp = kernels_->LogSumExp(logits, largest.max, vocab_);
+    for (const TokenId id : generate.logprob_token_ids) {
+      token.named_logprobs.push_back({id, logits[id] - log_sum_exp, 0});
     }
-    FillTop(logits, sum.log_sum_exp, *spec.generate->num_logprobs, &token.top_logprobs);
+    FillTop(logits, log_sum_exp, *generate.num_logprobs, scratch, &token.top_logprobs);
   }
+  token.token = Pick(spec, logits, largest, scratch);
+  if (generate.num_logprobs) token.chosen = LogprobOf(token.token, logits, log_sum_exp);
 }
 
-bool Sampler::Logprob(TokenId token, int32_t num_top, const float* logits,
-                      PromptLogprob* result) const {
+bool Sampler::Logprob(TokenId token, int32_t num_top, const float* logits, int thread,
+                      PromptLogprob* result) {
+  const ScopedFpMode fp_mode;
+  Scratch& scratch = scratch_[thread];
   result->chosen = {.token = token};
   result->top_logprobs.clear();
-  const Kernels::LogSum sum = kernels_->LogSumExp(logits, vocab_);
-  if (!sum.finite) return false;
-  result->chosen = LogprobOf(token, logits, sum.log_sum_exp);
-  FillTop(logits, sum.log_sum_exp, num_top, &result->top_logprobs);
+  const Kernels::Largest largest = kernels_->FindLargest(logits, vocab_, scratch.group_max.data());
+  if (!largest.finite) return false;
+  const float log_sum_exp = kernels_->LogSumExp(logits, largest.max, vocab_);
+  result->chosen = LogprobOf(token, logits, log_sum_exp);
+  FillTop(logits, log_sum_exp, num_top, scratch, &result->top_logprobs);
   return true;
 }
 
-TokenId Sampler::Pick(const DrawSpec& spec, const float* logits, Scratch& scratch) const {
-  const SamplingParams& params = spec.generate->sampling;
-  const std::span<const TokenId> allowed = AllowedIds(spec, scratch);
-  ApplyBias(params, allowed, logits, scratch);
-  if (HasPenalties(params)) ApplyPenalties(spec, scratch);
-  if (MustMaskStops(spec)) MaskStops(spec, scratch);
-  const auto best = std::max_element(scratch.logits.begin(), scratch.logits.end());
-  const auto argmax = static_cast<TokenId>(best - scratch.logits.begin());
-  if (std::isinf(*best) && *best < 0 && !allowed.empty()) {
-    // The model itself gives every allowed token the probability zero.
-    return *std::ranges::min_element(allowed);
+TokenId Sampler::Pick(const DrawSpec& spec, const float* logits, Kernels::Largest largest,
+                      Scratch& scratch) const {
+  if (ChangesLogits(spec)) {
+    const std::span<const TokenId> allowed = ChangeLogits(spec, logits, scratch);
+    logits = scratch.values.data();
+    largest = kernels_->FindLargest(logits, vocab_, scratch.group_max.data());
+    if (largest.max == kMinusInf && !allowed.empty()) {
+      // The model itself gives every allowed token the probability zero.
+      return *std::ranges::min_element(allowed);
+    }
   }
-  if (IsGreedy(params) || std::isinf(*best)) return argmax;
-  return DrawWeighted(spec, *best, scratch);
+  if (IsGreedy(spec.generate->sampling) || std::isinf(largest.max)) return largest.argmax;
+  return DrawWeighted(spec, logits, largest.max, scratch);
+}
+
+std::span<const TokenId> Sampler::ChangeLogits(const DrawSpec& spec, const float* logits,
+                                               Scratch& scratch) const {
+  const std::span<const TokenId> allowed = AllowedIds(spec, scratch);
+  ApplyBias(spec.generate->sampling, allowed, logits, scratch);
+  if (HasPenalties(spec.generate->sampling)) ApplyPenalties(spec, scratch);
+  if (MustMaskStops(spec)) MaskStops(spec, scratch);
+  return allowed;
 }
 
 std::span<const TokenId> Sampler::AllowedIds(const DrawSpec& spec, Scratch& scratch) const {
@@ -102,12 +132,12 @@ std::span<const TokenId> Sampler::AllowedIds(const DrawSpec& spec, Scratch& scra
 void Sampler::ApplyBias(const SamplingParams& params, std::span<const TokenId> allowed,
                         const float* logits, Scratch& scratch) const {
   if (allowed.empty()) {
-    std::copy_n(logits, vocab_, scratch.logits.begin());
+    std::copy_n(logits, vocab_, scratch.values.begin());
   } else {
-    std::fill(scratch.logits.begin(), scratch.logits.end(), kMinusInf);
-    for (const TokenId id : allowed) scratch.logits[id] = logits[id];
+    std::fill(scratch.values.begin(), scratch.values.end(), kMinusInf);
+    for (const TokenId id : allowed) scratch.values[id] = logits[id];
   }
-  for (const auto& [id, bias] : params.logit_bias) scratch.logits[id] += bias;
+  for (const auto& [id, bias] : params.logit_bias) scratch.values[id] += bias;
 }
 
 void Sampler::ApplyPenalties(const DrawSpec& spec, Scratch& scratch) const {
@@ -119,7 +149,7 @@ void Sampler::ApplyPenalties(const DrawSpec& spec, Scratch& scratch) const {
   for (const TokenId id : spec.history) {
     int32_t& count = scratch.counts[id];
     if (count < 0) continue;
-    float& logit = scratch.logits[id];
+    float& logit = scratch.values[id];
     logit = logit > 0 ? logit / params.repetition_penalty : logit * params.repetition_penalty;
     if (count > 0) {
       logit -= params.presence_penalty + static_cast<float>(count) * params.frequency_penalty;
@@ -138,63 +168,109 @@ void Sampler::MaskStops(const DrawSpec& spec, Scratch& scratch) const {
   const std::vector<TokenId>& allowed = spec.generate->sampling.allowed_token_ids;
   if (!allowed.empty() && std::all_of(allowed.begin(), allowed.end(), is_stop)) return;
   for (const TokenId id : stops) {
-    if (id >= 0 && id < vocab_) scratch.logits[id] = kMinusInf;  // a config may name others
+    if (id >= 0 && id < vocab_) scratch.values[id] = kMinusInf;  // a config may name others
   }
 }
 
-TokenId Sampler::DrawWeighted(const DrawSpec& spec, float max, Scratch& scratch) const {
+TokenId Sampler::DrawWeighted(const DrawSpec& spec, const float* logits, float max,
+                              Scratch& scratch) const {
   const SamplingParams& params = spec.generate->sampling;
-  // Weights relative to the largest, which is 1: a small temperature cannot overflow.
-  std::vector<float>& weights = scratch.logits;
-  for (float& w : weights) w = (w - max) / params.temperature;
-  kernels_->ExpShifted(weights.data(), 0.0f, vocab_, weights.data());
-  CandidateSet& set = scratch.candidates;
-  set.Clear();
-  for (int32_t id = 0; id < vocab_; ++id) {
-    if (weights[id] > 0) set.Add(id, weights[id]);
-  }
-  if (params.top_k > 0) set.KeepLargest(params.top_k);
-  if (params.top_p < 1.0f) set.KeepMass(double{params.top_p} * set.Total());
-  if (params.min_p > 0.0f) set.KeepAtLeast(params.min_p);
   const double random = UniformAt(params.seed, spec.sample, NumOutputs(spec));
-  const double target = random * set.Total();
-  double sum = 0;
-  for (const CandidateSet::Candidate& c : set.candidates()) {
-    sum += c.value;
-    if (sum > target) return c.id;
+  CandidateSet& set = scratch.candidates;
+  double total = 0;
+  if (params.top_k > 0) {
+    // What is -inf has the weight 0 and never comes.
+    TakeLargest(logits, params.top_k, std::numeric_limits<float>::lowest(), scratch);
+    WeighCandidates(max, params.temperature, scratch);
+    total = set.Total();
+  } else {
+    kernels_->Weigh(logits, max, params.temperature, vocab_, scratch.values.data(),
+                    scratch.group_sums.data());
+    if (params.top_p >= 1.0f && params.min_p <= 0.0f) return DrawOfAll(random, scratch);
+    total = std::accumulate(scratch.group_sums.begin(), scratch.group_sums.end(), 0.0);
+    TakeLikely(params, total, scratch);
   }
-  return set.candidates().back().id;
+  if (params.top_p < 1.0f) set.KeepMass(double{params.top_p} * total);
+  if (params.min_p > 0.0f) set.KeepAtLeast(params.min_p);
+  return DrawOf(set, random);
+}
+
+TokenId Sampler::DrawOfAll(double random, const Scratch& scratch) const {
+  const std::vector<double>& sums = scratch.group_sums;
+  const double target = random * std::accumulate(sums.begin(), sums.end(), 0.0);
+  // The group, as DrawOf finds a candidate: the target is below the last sum.
+  double before = 0;
+  int32_t group = 0;
+  while (before + sums[group] <= target) before += sums[group++];
+  const int32_t end = std::min(vocab_, (group + 1) * kRowGroup);
+  // In it, where its sum was rounded otherwise the last that has a weight.
+  TokenId token = 0;
+  for (int32_t id = group * kRowGroup; id < end && before <= target; ++id) {
+    if (scratch.values[id] == 0) continue;
+    before += scratch.values[id];
+    token = id;
+  }
+  return token;
+}
+
+void Sampler::Take(const float* x, float floor, const float* group_max, Scratch& scratch) const {
+  const int32_t count = kernels_->FindAtLeast(x, vocab_, floor, group_max, scratch.ids.data());
+  scratch.candidates.Clear();
+  for (const int32_t id : std::span(scratch.ids).first(count)) scratch.candidates.Add(id, x[id]);
+}
+
+void Sampler::TakeLargest(const float* logits, int32_t count, float least, Scratch& scratch) const {
+  // As many groups hold something as large as the count-th of their maxima.
+  std::vector<float>& maxima = scratch.ordered_max;
+  float floor = kMinusInf;
+  if (count <= std::ssize(maxima)) {
+    std::copy(scratch.group_max.begin(), scratch.group_max.end(), maxima.begin());
+    std::nth_element(maxima.begin(), maxima.begin() + count - 1, maxima.end(), std::greater<>());
+    floor = maxima[count - 1];
+  }
+  Take(logits, std::max(floor, least), scratch.group_max.data(), scratch);
+  scratch.candidates.KeepLargest(count);
+}
+
+void Sampler::TakeLikely(const SamplingParams& params, double total, Scratch& scratch) const {
+  const float* weights = scratch.values.data();
+  if (params.top_p >= 1.0f) return Take(weights, params.min_p, nullptr, scratch);
+  // Weights below rest / (2 vocab) are together less than half of what top_p may leave out: what is
+  // not below is enough, whatever the sums' rounding. A few large weights mostly are, too, and are
+  // tried first.
+  const double rest = (1.0 - double{params.top_p}) * total;
+  const double enough = double{params.top_p} * total * (1 + 0x1p-30);
+  const double last = 2.0 * vocab_;
+  for (double parts = std::min(256.0, last);; parts = std::min(64 * parts, last)) {
+    Take(weights, static_cast<float>(rest / parts), nullptr, scratch);
+    if (parts == last || scratch.candidates.Total() >= enough) return;
+  }
+}
+
+void Sampler::WeighCandidates(float max, float temperature, Scratch& scratch) const {
+  CandidateSet& set = scratch.candidates;
+  float* values = scratch.values.data();
+  int32_t count = 0;
+  for (const CandidateSet::Candidate& c : set.candidates()) values[count++] = c.value;
+  kernels_->Weigh(values, max, temperature, count, values, scratch.group_sums.data());
+  set.SetValues(values);
 }
 
 TokenLogprob Sampler::LogprobOf(TokenId token, const float* logits, float log_sum_exp) const {
-  const float chosen = logits[token];
-  int32_t rank = 1;
-  for (int32_t id = 0; id < vocab_; ++id) {
-    rank += logits[id] > chosen || (logits[id] == chosen && id < token);
-  }
-  return {token, chosen - log_sum_exp, rank};
+  return {token, logits[token] - log_sum_exp, 1 + kernels_->RankOf(logits, vocab_, token)};
 }
 
-void Sampler::FillTop(const float* logits, float log_sum_exp, int32_t count,
+void Sampler::FillTop(const float* logits, float log_sum_exp, int32_t count, Scratch& scratch,
                       std::vector<TokenLogprob>* top) const {
   if (count == 0) return;
-  const auto better = [&](const TokenLogprob& a, const TokenLogprob& b) {
+  TakeLargest(logits, count, kMinusInf, scratch);
+  for (const CandidateSet::Candidate& c : scratch.candidates.candidates()) {
+    top->push_back({c.id, c.value - log_sum_exp, 0});
+  }
+  std::sort(top->begin(), top->end(), [&](const TokenLogprob& a, const TokenLogprob& b) {
     return logits[a.token] != logits[b.token] ? logits[a.token] > logits[b.token]
                                               : a.token < b.token;
-  };
-  // A heap of the best so far, the worst of them first. Ids ascend: an equal one is no better.
-  const int32_t num_first = std::min(count, vocab_);
-  for (int32_t id = 0; id < num_first; ++id) top->push_back({id, logits[id] - log_sum_exp, 0});
-  std::make_heap(top->begin(), top->end(), better);
-  float worst = logits[top->front().token];
-  for (int32_t id = num_first; id < vocab_; ++id) {
-    if (!(logits[id] > worst)) continue;
-    std::pop_heap(top->begin(), top->end(), better);
-    top->back() = {id, logits[id] - log_sum_exp, 0};
-    std::push_heap(top->begin(), top->end(), better);
-    worst = logits[top->front().token];
-  }
-  std::sort_heap(top->begin(), top->end(), better);
+  });
   int32_t next_rank = 0;
   for (TokenLogprob& entry : *top) entry.rank = ++next_rank;
 }

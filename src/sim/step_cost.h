@@ -28,6 +28,8 @@ enum class KvReading {
 
 // How long a step takes on a device. Each product is the longer of its arithmetic at the efficiency
 // of its rows and its memory traffic; attention likewise, row by row; each operator has its launch.
+// All layers count as equal, though the pass of this engine leaves out of the last what nobody
+// reads: where it does, the time is too long by less than a layer's share.
 //
 // Of a mixture of experts the weights are read of those experts that any token goes to, as many as
 // there would be if tokens chose at random, and their products have the efficiency of the rows that

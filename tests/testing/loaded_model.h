@@ -8,7 +8,9 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -30,10 +32,18 @@ class StoppingKernels final : public Kernels {
   std::atomic<bool>& stop() { return stop_; }
   int64_t num_calls() const { return num_calls_; }
   int64_t num_attention_calls() const { return num_attention_calls_; }
+  // Sees every product from now on, one at a time; empty: nobody does. While no thread calls.
+  void set_gemm_observer(std::function<void(const GemmCall&)> observer) {
+    gemm_observer_ = std::move(observer);
+  }
 
   Isa isa() const override { return kernels_->isa(); }
   void Gemm(const GemmCall& call) const override {
     kernels_->Gemm(call);
+    if (gemm_observer_) {
+      const std::lock_guard lock(mutex_);
+      gemm_observer_(call);
+    }
     Count();
   }
   void Attention(const AttentionCall& call) const override {
@@ -74,14 +84,35 @@ class StoppingKernels final : public Kernels {
     Count();
     return scale;
   }
-  LogSum LogSumExp(const float* x, int32_t n) const override {
-    const LogSum sum = kernels_->LogSumExp(x, n);
+  Largest FindLargest(const float* x, int32_t n, float* group_max) const override {
+    const Largest largest = kernels_->FindLargest(x, n, group_max);
+    Count();
+    return largest;
+  }
+  float LogSumExp(const float* x, float max, int32_t n) const override {
+    const float sum = kernels_->LogSumExp(x, max, n);
     Count();
     return sum;
   }
   void ExpShifted(const float* x, float shift, int32_t n, float* out) const override {
     kernels_->ExpShifted(x, shift, n, out);
     Count();
+  }
+  void Weigh(const float* x, float max, float temperature, int32_t n, float* weights,
+             double* group_sums) const override {
+    kernels_->Weigh(x, max, temperature, n, weights, group_sums);
+    Count();
+  }
+  int32_t FindAtLeast(const float* x, int32_t n, float floor, const float* group_max,
+                      int32_t* ids) const override {
+    const int32_t count = kernels_->FindAtLeast(x, n, floor, group_max, ids);
+    Count();
+    return count;
+  }
+  int32_t RankOf(const float* x, int32_t n, int32_t index) const override {
+    const int32_t rank = kernels_->RankOf(x, n, index);
+    Count();
+    return rank;
   }
 
  private:
@@ -91,6 +122,8 @@ class StoppingKernels final : public Kernels {
   }
 
   std::unique_ptr<Kernels> kernels_;
+  std::function<void(const GemmCall&)> gemm_observer_;
+  mutable std::mutex mutex_;  // of its calls
   mutable std::atomic<int64_t> calls_left_{-1};
   mutable std::atomic<int64_t> num_calls_{0};
   mutable std::atomic<int64_t> num_attention_calls_{0};

@@ -1,7 +1,6 @@
 #include "kernels/cpu/cpu_kernels.h"
 
 #include <cmath>
-#include <limits>
 
 #include "base/check.h"
 #include "base/fp_mode.h"
@@ -141,22 +140,44 @@ class CpuKernels final : public Kernels {
     return ops_.quantize(x, dtype, n, out);
   }
 
-  LogSum LogSumExp(const float* x, int32_t n) const override {
+  Largest FindLargest(const float* x, int32_t n, float* group_max) const override {
     SKEIN_CHECK(n >= 1);
     const ScopedFpMode fp_mode;
-    const SumOfExp sum = ops_.sum_of_exp(x, n);
-    if (!sum.finite) {
-      return {std::numeric_limits<float>::quiet_NaN(), sum.max, sum.argmax, false};
-    }
+    return ops_.find_largest(x, n, group_max);
+  }
+
+  float LogSumExp(const float* x, float max, int32_t n) const override {
+    SKEIN_CHECK(n >= 1 && std::isfinite(max));
+    const ScopedFpMode fp_mode;
     // In double, where the library's last bit does not reach the result.
-    const double log_sum = double{sum.max} + std::log(double{sum.sum});
-    return {static_cast<float>(log_sum), sum.max, sum.argmax, true};
+    return static_cast<float>(double{max} + std::log(double{ops_.sum_exp(x, max, n)}));
   }
 
   void ExpShifted(const float* x, float shift, int32_t n, float* out) const override {
     SKEIN_CHECK(n >= 1);
     const ScopedFpMode fp_mode;
     ops_.exp_shifted(x, shift, n, out);
+  }
+
+  void Weigh(const float* x, float max, float temperature, int32_t n, float* weights,
+             double* group_sums) const override {
+    SKEIN_CHECK(n >= 1 && std::isfinite(max));
+    SKEIN_CHECK(std::isnormal(temperature) && temperature > 0.0f);
+    const ScopedFpMode fp_mode;
+    ops_.weigh(x, max, temperature, n, weights, group_sums);
+  }
+
+  int32_t FindAtLeast(const float* x, int32_t n, float floor, const float* group_max,
+                      int32_t* ids) const override {
+    SKEIN_CHECK(n >= 1);
+    const ScopedFpMode fp_mode;
+    return ops_.find_at_least(x, n, floor, group_max, ids);
+  }
+
+  int32_t RankOf(const float* x, int32_t n, int32_t index) const override {
+    SKEIN_CHECK(index >= 0 && index < n);
+    const ScopedFpMode fp_mode;
+    return ops_.rank_of(x, n, index);
   }
 
  private:

@@ -22,14 +22,6 @@ struct AttentionArgs {
   int64_t piece_stride = kRowPiece;
 };
 
-// What LogSumExp is made of: log_sum_exp = max + log(sum).
-struct SumOfExp {
-  float max;
-  float sum;
-  int32_t argmax;
-  bool finite;
-};
-
 // The operations of one instruction set as plain functions. Arguments are checked by the caller
 // (CpuKernels). Only plain data crosses into the translation units that are compiled for an
 // instruction set, so that no inline function of a library is ever compiled for it.
@@ -48,8 +40,15 @@ struct CpuOps {
   void (*silu_mul)(const float* gate, const float* up, int32_t n, void* out, DType out_dtype);
   void (*convert)(const float* x, int32_t n, void* out, DType out_dtype);
   float (*quantize)(const void* x, DType dtype, int32_t n, int8_t* out);
-  SumOfExp (*sum_of_exp)(const float* x, int32_t n);
+  // What LogSumExp takes the logarithm of: sum(exp(x - max)).
+  float (*sum_exp)(const float* x, float max, int32_t n);
   void (*exp_shifted)(const float* x, float shift, int32_t n, float* out);
+  Kernels::Largest (*find_largest)(const float* x, int32_t n, float* group_max);
+  void (*weigh)(const float* x, float max, float temperature, int32_t n, float* weights,
+                double* group_sums);
+  int32_t (*find_at_least)(const float* x, int32_t n, float floor, const float* group_max,
+                           int32_t* ids);
+  int32_t (*rank_of)(const float* x, int32_t n, int32_t index);
 };
 
 CpuOps ScalarOps();

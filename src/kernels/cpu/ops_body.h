@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cpu/attention_body.h"
+#include "kernels/cpu/draw_body.h"
 #include "kernels/cpu/gemm_body.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/rowwise_body.h"
@@ -21,8 +22,12 @@ inline constexpr CpuOps kOpsOf = {
     .silu_mul = SiluMul<V>,
     .convert = Convert<V>,
     .quantize = Quantize<V>,
-    .sum_of_exp = SumExp<V>,
+    .sum_exp = SumExp<V>,
     .exp_shifted = ExpShifted<V>,
+    .find_largest = FindLargest<V>,
+    .weigh = Weigh<V>,
+    .find_at_least = FindAtLeast<V>,
+    .rank_of = RankOf<V>,
 };
 
 }  // namespace skein

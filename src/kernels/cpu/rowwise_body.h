@@ -49,6 +49,12 @@ inline V LoadFirstOr(const float* p, int n, float fill) {
   return V::Load(padded);
 }
 
+// Elements i, i + 1, ..., at most 16 and below n; what is no element is -inf.
+template <class V>
+inline V LoadOrLowest(const float* x, int32_t i, int32_t n) {
+  return i + kLanes <= n ? V::Load(x + i) : LoadFirstOr<V>(x + i, n - i, -__builtin_inff());
+}
+
 template <class V>
 void LayerNorm(const float* x, const float* weight, const float* bias, float eps, int32_t n,
                void* out, DType out_dtype) {
@@ -190,40 +196,21 @@ void ExpShifted(const float* x, float shift, int32_t n, float* out) {
 }
 
 template <class V>
-SumOfExp SumExp(const float* x, int32_t n) {
+float SumExp(const float* x, float max, int32_t n) {
   // Partial sums of so many elements, then their sum: the error grows with neither.
   constexpr int32_t kBlock = 2048;
-  const float infinity = __builtin_inff();
   const V zero = V::Set(0.0f);
-  const V one = V::Set(1.0f);
-  V max = V::Set(-infinity);
-  V bad = zero;  // counts NaN and +inf
-  for (int32_t i = 0; i < n; i += kLanes) {
-    const V v = i + kLanes <= n ? V::Load(x + i) : LoadFirstOr<V>(x + i, n - i, -infinity);
-    max = Max(v, max);
-    bad = bad + IfGreater(V::Set(infinity), v, zero, one);
-  }
-  SumOfExp result = {max.Largest(), 0.0f, 0, bad.Sum() == 0.0f};
-  if (result.max == -infinity) result.finite = false;
-  for (int32_t i = 0; i < n; ++i) {
-    if (x[i] == result.max) {
-      result.argmax = i;
-      break;
-    }
-  }
-  result.max += 0.0f;
+  const V shift = V::Set(max);
   V total = zero;
   for (int32_t block = 0; block < n; block += kBlock) {
     const int32_t end = n - block < kBlock ? n : block + kBlock;
     V sum = zero;
     for (int32_t i = block; i < end; i += kLanes) {
-      const V v = i + kLanes <= end ? V::Load(x + i) : LoadFirstOr<V>(x + i, end - i, -infinity);
-      sum = sum + Exp(v - V::Set(result.max));
+      sum = sum + Exp(LoadOrLowest<V>(x, i, end) - shift);
     }
     total = total + sum;
   }
-  result.sum = total.Sum();
-  return result;
+  return total.Sum();
 }
 
 }  // namespace skein

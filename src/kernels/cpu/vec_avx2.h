@@ -13,6 +13,8 @@ struct Vec {
   static constexpr int kTilePanels = 1;
   static constexpr int kStreamPanels = 4;
 
+  struct Doubles;
+
   __m256 lo, hi;
 
   static Vec Set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
@@ -126,6 +128,27 @@ struct Vec {
   }
 };
 
+struct Vec::Doubles {
+  __m256d quarter[4];  // lanes 0 to 3, 4 to 7, ...
+
+  static Doubles Zero() {
+    const __m256d zero = _mm256_setzero_pd();
+    return {{zero, zero, zero, zero}};
+  }
+  void Add(Vec x) {
+    quarter[0] = _mm256_add_pd(quarter[0], _mm256_cvtps_pd(_mm256_castps256_ps128(x.lo)));
+    quarter[1] = _mm256_add_pd(quarter[1], _mm256_cvtps_pd(_mm256_extractf128_ps(x.lo, 1)));
+    quarter[2] = _mm256_add_pd(quarter[2], _mm256_cvtps_pd(_mm256_castps256_ps128(x.hi)));
+    quarter[3] = _mm256_add_pd(quarter[3], _mm256_cvtps_pd(_mm256_extractf128_ps(x.hi, 1)));
+  }
+  double Sum() const {
+    const __m256d four =
+        _mm256_add_pd(_mm256_add_pd(quarter[0], quarter[2]), _mm256_add_pd(quarter[1], quarter[3]));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  }
+};
+
 // Not friends inside the class: g++ 12 compiles those for the baseline, whatever the pragma says.
 inline Vec operator+(Vec a, Vec b) {
   return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
@@ -145,6 +168,11 @@ inline Vec Fma(Vec a, Vec b, Vec c) {
 inline Vec IfGreater(Vec a, Vec b, Vec x, Vec y) {
   return {_mm256_blendv_ps(y.lo, x.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ)),
           _mm256_blendv_ps(y.hi, x.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ))};
+}
+inline uint32_t GreaterMask(Vec a, Vec b) {
+  const auto lo = static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ)));
+  const auto hi = static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ)));
+  return lo | hi << 8;
 }
 inline Vec MaxMagnitude(Vec a, Vec b) {
   const __m256i all = _mm256_set1_epi32(0x7fffffff);

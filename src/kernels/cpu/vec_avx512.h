@@ -13,6 +13,8 @@ struct Vec {
   static constexpr int kTilePanels = 4;
   static constexpr int kStreamPanels = 4;
 
+  struct Doubles;
+
   __m512 v;
 
   static __mmask16 First(int n) { return static_cast<__mmask16>((1u << n) - 1); }
@@ -83,6 +85,23 @@ struct Vec {
   }
 };
 
+struct Vec::Doubles {
+  __m512d lo, hi;
+
+  static Doubles Zero() { return {_mm512_setzero_pd(), _mm512_setzero_pd()}; }
+  void Add(Vec x) {
+    lo = _mm512_add_pd(lo, _mm512_cvtps_pd(_mm512_castps512_ps256(x.v)));
+    hi = _mm512_add_pd(hi, _mm512_cvtps_pd(_mm512_extractf32x8_ps(x.v, 1)));
+  }
+  double Sum() const {
+    const __m512d eight = _mm512_add_pd(lo, hi);
+    const __m256d four =
+        _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  }
+};
+
 // Not friends inside the class: g++ 12 compiles those for the baseline, whatever the pragma says.
 inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
@@ -92,6 +111,7 @@ inline Vec Fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline Vec IfGreater(Vec a, Vec b, Vec x, Vec y) {
   return {_mm512_mask_mov_ps(y.v, _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ), x.v)};
 }
+inline uint32_t GreaterMask(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
 inline Vec MaxMagnitude(Vec a, Vec b) {
   return Vec::FromBits(
       _mm512_max_epi32(a.Bits(), _mm512_and_si512(b.Bits(), _mm512_set1_epi32(0x7fffffff))));

@@ -12,6 +12,8 @@ struct Vec {
   static constexpr int kTilePanels = 1;
   static constexpr int kStreamPanels = 1;  // panels in flight for a single row
 
+  struct Doubles;
+
   float lane[16];
 
   static Vec Set(float x) {
@@ -113,6 +115,28 @@ struct Vec {
   }
 };
 
+// 16 sums in f64, one of each lane.
+struct Vec::Doubles {
+  double lane[16];
+
+  static Doubles Zero() {
+    Doubles sums;
+    for (double& e : sums.lane) e = 0.0;
+    return sums;
+  }
+  void Add(const Vec& v) {
+    for (int i = 0; i < 16; ++i) lane[i] += double{v.lane[i]};
+  }
+  // In halves, as Vec::Sum.
+  double Sum() const {
+    Doubles sums = *this;
+    for (int half = 8; half >= 1; half /= 2) {
+      for (int i = 0; i < half; ++i) sums.lane[i] += sums.lane[i + half];
+    }
+    return sums.lane[0];
+  }
+};
+
 inline Vec operator+(Vec a, const Vec& b) {
   for (int i = 0; i < 16; ++i) a.lane[i] += b.lane[i];
   return a;
@@ -138,6 +162,12 @@ inline Vec Fma(const Vec& a, const Vec& b, Vec c) {
 inline Vec IfGreater(const Vec& a, const Vec& b, const Vec& x, Vec y) {
   for (int i = 0; i < 16; ++i) y.lane[i] = a.lane[i] > b.lane[i] ? x.lane[i] : y.lane[i];
   return y;
+}
+// Bit i: whether a > b in lane i.
+inline uint32_t GreaterMask(const Vec& a, const Vec& b) {
+  uint32_t mask = 0;
+  for (int i = 0; i < 16; ++i) mask |= uint32_t{a.lane[i] > b.lane[i]} << i;
+  return mask;
 }
 // Per lane the larger magnitude of a magnitude and b, by its bits.
 inline Vec MaxMagnitude(Vec a, const Vec& b) {

@@ -1,0 +1,449 @@
+// The last layer goes to its end for the tokens alone that an output is read of. What is read, and
+// the keys and values that are kept, have the bits of a pass in which every token is wanted.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "testing/loaded_model.h"
+
+namespace skein {
+namespace {
+
+using testing::Blocks;
+using testing::LoadedModel;
+using testing::Logits;
+using testing::SameBits;
+
+constexpr int32_t kMaxTokens = 512;
+constexpr int32_t kPositions = 512;
+constexpr int32_t kLength = 150;  // of the longest row
+constexpr ChunkOutputs kAllOutputs[] = {ChunkOutputs::kInPlace, ChunkOutputs::kPreallocated,
+                                        ChunkOutputs::kCollected};
+
+// Tokens [begin, size) of a sequence, of which the cache holds what is before.
+struct Row {
+  std::vector<int32_t> tokens;
+  int32_t begin = 0;
+  std::vector<int32_t> blocks;  // of the whole sequence
+  std::vector<int32_t> wanted;  // positions, ascending
+};
+
+// A decoder that reaches to kPositions, whatever its config says.
+class Decoder {
+ public:
+  Decoder(const std::string& name, const LoadedModel::Options& options)
+      : model_(std::string(SKEIN_SOURCE_DIR "/tests/data/models/") + name, options),
+        team_(1),
+        angles_(MakeRopeTable(config().rope, config().head_dim), kPositions, team_) {}
+
+  ForwardContext context() const {
+    ForwardContext context = model_.context();
+    context.rope = &angles_;
+    return context;
+  }
+  testing::StoppingKernels& kernels() { return model_.kernels(); }
+  const ModelConfig& config() const { return model_.config(); }
+  int32_t vocab() const { return model_.vocab(); }
+
+ private:
+  LoadedModel model_;
+  ThreadTeam team_;
+  const RopeAngles angles_;
+};
+
+// KV blocks [0, 16) are the references', the rest are the tests'.
+class ForwardWantedTest
+    : public ::testing::TestWithParam<std::tuple<const char*, const char*, const char*, Isa>> {
+ protected:
+  ForwardWantedTest() {
+    std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
+    model_ = Load(1);
+  }
+
+  static std::unique_ptr<Decoder> Load(int threads, int32_t num_blocks = 256) {
+    const auto& [name, dtype, quantization, isa] = GetParam();
+    return std::make_unique<Decoder>(name, LoadedModel::Options{.dtype = dtype,
+                                                                .quantization = quantization,
+                                                                .isa = isa,
+                                                                .threads = threads,
+                                                                .num_blocks = num_blocks});
+  }
+
+  std::vector<int32_t> RandomTokens(int32_t n) {
+    std::vector<int32_t> tokens(n);
+    for (int32_t& token : tokens) token = static_cast<int32_t>(random_() % model_->vocab());
+    return tokens;
+  }
+
+  // Rows of which some, the last, all or none of the tokens are wanted.
+  std::vector<Row> MakeRows() {
+    std::vector<Row> rows;
+    int32_t next_block = 16;
+    const auto add = [&](int32_t size, int32_t begin) -> Row& {
+      rows.push_back({RandomTokens(size), begin, Blocks(next_block, size), {}});
+      next_block += static_cast<int32_t>(rows.back().blocks.size());
+      return rows.back();
+    };
+    add(90, 0);
+    Row& some = add(kLength, 0);
+    for (int32_t i = 0; i < kLength; ++i) {
+      if (random_() % 4 == 0) some.wanted.push_back(i);
+    }
+    add(1, 0).wanted = {0};
+    add(100, 37).wanted = {99};
+    add(70, 64).wanted = {64, 65, 66, 67, 68, 69};
+    add(60, 33);
+    return rows;
+  }
+
+  // The logits after each of a row's tokens, all of them wanted, in one pass of its own.
+  std::vector<Logits> Reference(const Row& row) const {
+    const auto size = static_cast<int32_t>(row.tokens.size());
+    ForwardPass pass(model_->context(), {.max_tokens = kMaxTokens, .max_logit_rows = 24});
+    return testing::RunAlone(&pass, row.tokens, 0, size, Blocks(0, size), model_->vocab());
+  }
+
+  std::vector<Logits> Expected(const std::vector<Row>& rows) const {
+    std::vector<Logits> expected;
+    for (const Row& row : rows) {
+      const std::vector<Logits> all = Reference(row);
+      for (const int32_t position : row.wanted) expected.push_back(all[position]);
+    }
+    return expected;
+  }
+
+  // Of each row what is before its first token, in a pass that wants nothing.
+  static void ComputePrefixes(const Decoder& model, const std::vector<Row>& rows) {
+    ForwardPass pass(model.context(), {.max_tokens = kMaxTokens});
+    for (const Row& row : rows) {
+      if (row.begin == 0) continue;
+      pass.batch().AddRow(std::span(row.tokens).first(row.begin), 0, row.blocks, false);
+    }
+    EXPECT_TRUE(testing::RunPass(&pass, model.vocab()).empty());
+  }
+
+  // Lays the rows end to end; of their keys and values all are kept, or what is before them.
+  static void Fill(ForwardPass* pass, const std::vector<Row>& rows, bool keep) {
+    ForwardBatch& batch = pass->batch();
+    batch.Clear();
+    for (const Row& row : rows) {
+      const size_t before = (row.begin + kKvBlockTokens - 1) / kKvBlockTokens;
+      const int32_t first = batch.num_tokens();
+      batch.AddRow(std::span(row.tokens).subspan(row.begin), row.begin,
+                   std::span(row.blocks).first(keep ? row.blocks.size() : before), false);
+      for (const int32_t position : row.wanted) {
+        batch.logit_tokens.push_back(first + position - row.begin);
+      }
+    }
+  }
+
+  static ForwardLimits Limits(int32_t chunk, ChunkOutputs outputs) {
+    return {.max_tokens = kMaxTokens,
+            .max_logit_rows = 24,
+            .chunk_tokens = chunk,
+            .max_own_blocks = 40,
+            .chunk_outputs = outputs};
+  }
+
+  static void ExpectSame(const std::vector<Logits>& a, const std::vector<Logits>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_TRUE(SameBits(a[i], b[i])) << "output " << i;
+  }
+
+  const uint64_t seed_ = std::random_device{}();
+  std::mt19937_64 random_{seed_};
+  std::unique_ptr<Decoder> model_;
+};
+
+TEST_P(ForwardWantedTest, WantedRowsHaveTheBitsOfAPassThatWantsAll) {
+  const std::vector<Row> rows = MakeRows();
+  const std::vector<Logits> expected = Expected(rows);
+  ASSERT_GE(expected.size(), 8u);
+  for (const int threads : {1, 2}) {
+    const auto model = Load(threads);
+    ComputePrefixes(*model, rows);
+    for (const ChunkOutputs outputs : kAllOutputs) {
+      for (const int32_t chunk : {0, 1, 32, 50}) {
+        for (const bool keep : {true, false}) {
+          SCOPED_TRACE(std::to_string(chunk) + " tokens, outputs " + std::to_string(int(outputs)) +
+                       (keep ? ", kept" : "") + ", threads " + std::to_string(threads));
+          ForwardPass pass(model->context(), Limits(chunk, outputs));
+          Fill(&pass, rows, keep);
+          ASSERT_NO_FATAL_FAILURE(ExpectSame(testing::RunPass(&pass, model->vocab()), expected));
+        }
+      }
+    }
+  }
+}
+
+// The steps of a prompt before its last want nothing: their keys and values are those of the pass
+// that wants everything, bit by bit, in the last layer too.
+TEST_P(ForwardWantedTest, StepsThatWantNothingStoreTheSameKeysAndValues) {
+  const Row row = {RandomTokens(kLength), 0, {}, {}};
+  const std::vector<Logits> reference = Reference(row);
+  const ForwardContext context = model_->context();
+  const KvLayout& layout = context.kv_layout;
+  ForwardPass pass(context, {.max_tokens = kMaxTokens, .chunk_tokens = 48});
+  const std::vector<int32_t> blocks = Blocks(20, kLength);
+  for (const int32_t step : {1, 20, 32, 77, kLength}) {
+    SCOPED_TRACE("steps of " + std::to_string(step));
+    std::vector<Logits> logits;
+    for (int32_t begin = 0; begin < kLength; begin += step) {
+      const int32_t end = std::min(begin + step, kLength);
+      pass.batch().Clear();
+      pass.batch().AddRow(std::span(row.tokens).subspan(begin, end - begin), begin, blocks,
+                          end == kLength);
+      logits = testing::RunPass(&pass, model_->vocab());
+    }
+    ASSERT_EQ(logits.size(), 1u);
+    EXPECT_TRUE(SameBits(logits[0], reference[kLength - 1]));
+    for (int32_t layer = 0; layer < layout.num_layers; ++layer) {
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        const auto block = static_cast<int32_t>(i);
+        const std::byte* expected = context.kv + layout.Offset(layer, block, 0);
+        const std::byte* got = context.kv + layout.Offset(layer, blocks[i], 0);
+        EXPECT_EQ(std::memcmp(got, expected, layout.block_bytes()), 0)
+            << "layer " << layer << " block " << block;
+      }
+    }
+  }
+}
+
+// The tiles of attention are those of the wanted tokens.
+TEST_P(ForwardWantedTest, TheLastLayersAttentionIsOfWantedTokens) {
+  const ModelConfig& c = model_->config();
+  const std::vector<int32_t> tokens = RandomTokens(kLength);
+  const std::vector<int32_t> blocks = Blocks(20, kLength);
+  ForwardPass pass(model_->context(), {.max_tokens = kMaxTokens, .max_logit_rows = 24});
+  const auto calls = [&](const std::vector<int32_t>& wanted) {
+    pass.batch().Clear();
+    pass.batch().AddRow(tokens, 0, blocks, false);
+    pass.batch().logit_tokens = wanted;
+    const int64_t before = model_->kernels().num_attention_calls();
+    EXPECT_EQ(testing::RunPass(&pass, model_->vocab()).size(), wanted.size());
+    return model_->kernels().num_attention_calls() - before;
+  };
+  std::vector<int32_t> all(kLength);
+  std::iota(all.begin(), all.end(), 0);
+  const int64_t tile_tokens = kMaxQueryRows / (c.num_heads / c.num_kv_heads);
+  const int64_t num_tiles = (kLength + tile_tokens - 1) / tile_tokens;
+  const int64_t before_last = num_tiles * c.num_kv_heads * (c.num_layers - 1);
+  EXPECT_EQ(calls(all), num_tiles * c.num_kv_heads * c.num_layers);
+  EXPECT_EQ(calls({kLength - 1}), before_last + c.num_kv_heads);
+  EXPECT_EQ(calls({3, 50, 51, 120}), before_last + c.num_kv_heads);  // one tile skips positions
+  EXPECT_EQ(calls({}), before_last);
+}
+
+// Goes on from every place where a kernel call ends, and with every granularity.
+TEST_P(ForwardWantedTest, AStopAnywhereChangesNothing) {
+  std::vector<Row> rows;
+  rows.push_back({RandomTokens(20), 0, Blocks(20, 20), {7, 19}});
+  rows.push_back({RandomTokens(3), 0, Blocks(24, 3), {}});
+  rows.push_back({RandomTokens(2), 0, Blocks(28, 2), {0, 1}});
+  const std::vector<Logits> expected = Expected(rows);
+  const std::vector<Row> others = {{RandomTokens(6), 0, Blocks(30, 6), {2}}};
+  const std::vector<Logits> others_expected = Expected(others);
+  testing::StoppingKernels& kernels = model_->kernels();
+  for (const ChunkOutputs outputs : kAllOutputs) {
+    SCOPED_TRACE("outputs " + std::to_string(int(outputs)));
+    const int32_t chunk = outputs == ChunkOutputs::kInPlace ? 0 : 16;
+    ForwardPass pass(model_->context(), Limits(chunk, outputs));
+    ForwardPass other(model_->context(), Limits(chunk, outputs));
+    // Stops after `first` more calls, then after each `between`.
+    const auto run = [&](int64_t first, int64_t between, StopAt stop_at, int* num_stops) {
+      Fill(&pass, rows, false);
+      pass.Begin();
+      std::vector<Logits> all;
+      kernels.stop() = false;
+      kernels.StopAfter(first);
+      for (;;) {
+        const ForwardStatus status = pass.Run(&kernels.stop(), stop_at);
+        if (status == ForwardStatus::kDone) break;
+        if (status == ForwardStatus::kLogits) {
+          for (int32_t i = 0; i < pass.num_logit_rows(); ++i) {
+            all.emplace_back(pass.logits(i), pass.logits(i) + model_->vocab());
+          }
+          continue;
+        }
+        ++*num_stops;
+        kernels.StopAfter(-1);
+        Fill(&other, others, false);
+        ExpectSame(testing::RunPass(&other, model_->vocab()), others_expected);
+        kernels.stop() = false;
+        kernels.StopAfter(between);
+      }
+      kernels.stop() = false;
+      kernels.StopAfter(-1);
+      return all;
+    };
+    int num_stops = 0;
+    const int64_t before = kernels.num_calls();
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(run(-1, -1, StopAt::kTicket, &num_stops), expected));
+    const int64_t num_calls = kernels.num_calls() - before;
+    EXPECT_EQ(num_stops, 0);
+    for (int64_t k = 0; k < num_calls; ++k) {
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(run(k, -1, StopAt::kTicket, &num_stops), expected));
+    }
+    // All but those in the last ticket.
+    EXPECT_GT(num_stops, num_calls / 2);
+    for (const StopAt stop_at : {StopAt::kOperator, StopAt::kLayer}) {
+      num_stops = 0;
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(run(0, 0, stop_at, &num_stops), expected));
+      EXPECT_GE(num_stops, model_->config().num_layers);
+    }
+  }
+}
+
+// So many rows that they are moved in several tickets, by two threads.
+TEST_P(ForwardWantedTest, ManyWantedRowsBehindOneThatIsNot) {
+  constexpr int32_t kRows = 12, kRowTokens = 256, kBlocksEach = kRowTokens / kKvBlockTokens;
+  std::vector<Logits> all;
+  for (const bool whole : {true, false}) {
+    const auto model = Load(2, kRows * kBlocksEach);
+    ForwardPass pass(model->context(), {.max_tokens = kRows * kRowTokens});
+    std::mt19937_64 random(seed_);
+    std::vector<std::vector<int32_t>> blocks(kRows);
+    for (int32_t r = 0; r < kRows; ++r) {
+      std::vector<int32_t> tokens(kRowTokens);
+      for (int32_t& token : tokens) token = static_cast<int32_t>(random() % model->vocab());
+      blocks[r] = Blocks(r * kBlocksEach, kRowTokens);
+      pass.batch().AddRow(tokens, 0, blocks[r], false);
+      for (int32_t i = whole ? 0 : 1; i < kRowTokens; ++i) {
+        pass.batch().logit_tokens.push_back(r * kRowTokens + i);
+      }
+    }
+    std::vector<Logits> logits = testing::RunPass(&pass, model->vocab());
+    if (whole) {
+      all = std::move(logits);
+      continue;
+    }
+    ASSERT_EQ(logits.size(), size_t{kRows * (kRowTokens - 1)});
+    for (int32_t r = 0; r < kRows; ++r) {
+      for (int32_t i = 1; i < kRowTokens; ++i) {
+        ASSERT_TRUE(SameBits(logits[r * (kRowTokens - 1) + i - 1], all[r * kRowTokens + i]))
+            << "row " << r << " token " << i;
+      }
+    }
+  }
+}
+
+// The wanted tokens of rows that share a prefix come together in one tile of the last layer.
+TEST_P(ForwardWantedTest, RowsBehindOnePrefixShareATile) {
+  constexpr int32_t kShared = kKeysPerAmxStep + kKvBlockTokens, kRows = 4, kNew = 10;
+  const ModelConfig& c = model_->config();
+  std::vector<Row> rows;
+  const std::vector<int32_t> prefix = RandomTokens(kShared);
+  for (int32_t r = 0; r < kRows; ++r) {
+    Row& row = rows.emplace_back();
+    row.tokens = prefix;
+    for (const int32_t token : RandomTokens(kNew)) row.tokens.push_back(token);
+    row.begin = kShared;
+    row.blocks = Blocks(20, kShared);
+    row.blocks.push_back(40 + r);
+    row.wanted = {kShared + kNew - 1};
+  }
+  const std::vector<Logits> expected = Expected(rows);
+  ComputePrefixes(*model_, {rows[0]});
+  ForwardPass pass(model_->context(), {.max_tokens = kMaxTokens});
+  Fill(&pass, rows, true);
+  const int64_t before = model_->kernels().num_attention_calls();
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(testing::RunPass(&pass, model_->vocab()), expected));
+  const int64_t num_calls = model_->kernels().num_attention_calls() - before;
+  // As many rows as fit come together in the other layers too.
+  const int64_t together = kMaxQueryRows / (c.num_heads / c.num_kv_heads) / kNew;
+  const int64_t num_tiles = together == 0 ? kRows : (kRows + together - 1) / together;
+  // In the last one fewer than there are rows: how few depends on the threads that wait for work.
+  EXPECT_LT(num_calls, c.num_kv_heads * (num_tiles * (c.num_layers - 1) + kRows));
+}
+
+// One of each numeric class.
+std::vector<Isa> Isas() {
+  std::vector<Isa> isas = {testing::FmaIsas().back()};
+  if (SelectIsa().value() == Isa::kAmx) isas.push_back(Isa::kAmx);
+  return isas;
+}
+
+std::string WantedName(const ::testing::TestParamInfo<ForwardWantedTest::ParamType>& param) {
+  const auto& [model, dtype, quantization, isa] = param.param;
+  std::string name = std::string(model) + "_" + dtype + "_" + quantization + "_" + NameOf(isa);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ForwardWantedTest,
+                         ::testing::Combine(::testing::Values("llama-linear", "qwen3-bf16",
+                                                              "qwen3-moe"),
+                                            ::testing::Values("f32", "bf16"),
+                                            ::testing::Values("none"), ::testing::ValuesIn(Isas())),
+                         WantedName);
+
+INSTANTIATE_TEST_SUITE_P(Int8, ForwardWantedTest,
+                         ::testing::Combine(::testing::Values("qwen3-bf16"),
+                                            ::testing::Values("bf16"), ::testing::Values("int8"),
+                                            ::testing::ValuesIn(Isas())),
+                         WantedName);
+
+// An encoder's first and last tokens, each the only one of its row that is wanted, sum up to the
+// mean, for which all are. A row that nobody reads stands before them.
+TEST(ForwardWantedEncoder, PooledTokensHaveTheBitsOfTheMeansTokens) {
+  for (const char* dtype : {"f32", "bf16"}) {
+    const LoadedModel model(SKEIN_SOURCE_DIR "/tests/data/encoders/bert", {.dtype = dtype});
+    const int32_t hidden = model.config().hidden_size;
+    std::mt19937_64 random(5);
+    std::vector<std::vector<int32_t>> tokens, blocks;
+    for (const int32_t size : {30, 2, 9, 2}) {
+      tokens.emplace_back(size);
+      for (int32_t& token : tokens.back()) token = static_cast<int32_t>(random() % model.vocab());
+      blocks.push_back(Blocks(static_cast<int32_t>(4 * blocks.size()), size));
+    }
+    for (const int32_t chunk : {0, 16}) {
+      const auto embed = [&](Pooling pooling) {
+        ForwardContext context = model.context();
+        context.pooling = pooling;
+        ForwardPass pass(context, {.max_tokens = 64, .chunk_tokens = chunk});
+        for (size_t r = 0; r < tokens.size(); ++r) {
+          pass.batch().AddRow(tokens[r], 0, blocks[r], false);
+        }
+        pass.batch().embedded_rows = {1, 3};
+        pass.Begin();
+        std::vector<Logits> states;
+        while (pass.Run(nullptr) == ForwardStatus::kOutputs) {
+          for (int32_t i = 0; i < pass.chunk().count; ++i) {
+            states.emplace_back(pass.output(i), pass.output(i) + hidden);
+          }
+        }
+        return states;
+      };
+      const std::vector<Logits> first = embed(Pooling::kCls), last = embed(Pooling::kLast),
+                                mean = embed(Pooling::kMean);
+      ASSERT_EQ(first.size(), 2u);
+      ASSERT_EQ(last.size(), 2u);
+      ASSERT_EQ(mean.size(), 2u);
+      for (size_t r = 0; r < 2; ++r) {
+        EXPECT_FALSE(SameBits(first[r], last[r]));
+        Logits sum(hidden, 0.0f);
+        for (int32_t d = 0; d < hidden; ++d) {
+          sum[d] += first[r][d];
+          sum[d] += last[r][d];
+          sum[d] /= 2.0f;
+        }
+        EXPECT_TRUE(SameBits(mean[r], sum)) << dtype << " row " << r;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skein
