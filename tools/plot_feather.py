@@ -409,9 +409,9 @@ def learning_lines(found):
                     [[name, *(f"{report['tokens_per_s']:.0f}" for report in reports)] for name, reports in found["convergence"].items()]),
              "Constants, each moved alone (learned rules: the second run). The bins of the state (b, delta, w) are fixed and were not varied.", "",
              *table(["rule", "constant", "value", "tok/s"], [[*name.split("/"), f"{reports[-1]['tokens_per_s']:.0f}"] for name, reports in found["constants"].items()]),
-             *threshold_lines(found.get("thresholds", {})),
              *account_lines(found),
              *loss_lines(found["loss"]),
+             *threshold_lines(found.get("thresholds", {})),
              "The bound on waiting (`flock heuristic`, the default load, `cached`; ms):", "",
              *table(["bound", "tok/s", "overdue", "TTFT p95 s"], [[name, f"{reports[-1]['tokens_per_s']:.0f}", reports[-1]["flock_overdue"], f"{reports[-1]['p95_ttft_ms'] / 1e3:.1f}"]
                                                                for name, reports in found["wait"].items()])]
