@@ -184,9 +184,9 @@ def scaled_lines(part):
     full, posts, credit = part["full"], part["posts"], part["credit"]
     return [f"Scaled are the lengths with the memory ({posts['scale']:g} in post recommendation, {credit['scale']:g} in credit verification),",
             f"and the counts: {posts['users']} of {full['users']} users, {posts['posts']} of {full['posts']} posts of each,",
-            f"{credit['prompts']} of {full['prompts']} prompts of credit verification. So at most {posts['posts'] - 1} of {posts['posts']} posts find their profile in the cache, at full size {full['posts'] - 1} of {full['posts']}. Of the rates",
-            f"{shares_of(full['rates'])} there are {shares_of(posts['rates'])} (users in turn) and {shares_of(credit['rates'])} (credit",
-            "verification); posts in random order come at one.", ""]
+            f"{credit['prompts']} of {full['prompts']} prompts of credit verification. So at most {posts['posts'] - 1} of {posts['posts']} posts find",
+            f"their profile in the cache, at full size {full['posts'] - 1} of {full['posts']}. Of the rates {shares_of(full['rates'])} there",
+            f"are {shares_of(posts['rates'])} (users in turn) and {shares_of(credit['rates'])} (credit verification); posts in random order come at one.", ""]
 
 
 def real_posts_lines(posts):
