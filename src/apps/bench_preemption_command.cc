@@ -76,8 +76,8 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app->add_option("--chunk-count", o->chunk_count,
-                  "Signals at granularity chunk, in place of --count: its steps run to their end, so "
-                  "each takes long")
+                  "Signals at granularity chunk, in place of --count: its steps run to their end, "
+                  "so each takes long")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   app->add_option("--chunk-tokens", o->chunk_tokens, "Tokens of a step at granularity chunk")
