@@ -16,8 +16,8 @@
 namespace skein {
 namespace {
 
-constexpr int32_t kRows[] = {1,   2,   3,   16,   17,   32,   33,   64,    96,   97,  128, 192,
-                             255, 256, 257, 1000, 2048, 4095, 4096, 8192, 16384};
+constexpr int32_t kRows[] = {1,   2,   3,   16,  17,   32,   33,   64,   96,   97,   128,
+                             192, 255, 256, 257, 1000, 2048, 4095, 4096, 8192, 16384};
 constexpr int kThreads[] = {1, 2, 7, 64};
 
 struct NumberFormat {
