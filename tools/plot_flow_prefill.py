@@ -97,7 +97,7 @@ def setup_section(setup, name, arrivals):
     budget = setup["budget_curve"]
     return [f"### {setup['name']}", "", "Tokens per second of 256-token prompts by the tokens of a pass: "
             + ", ".join(f"{tokens}: {speed:.0f}" for tokens, speed in budget.items()) + ".",
-            f"The smallest within 5 % of the fastest is the budget G of layer-level and flow-prefill: {setup['budget']}.", "",
+            f"The smallest within 5 % of the fastest is the budget G where no other is named: {setup['budget']}.", "",
             *table(["system", "goodput req/s", *OVER, f"tightest SLO at {setup['slo_rate']:.2f} req/s", "never idle req/s"], rows),
             *bounds(setup, arrivals),
             *plot(setup["rate_points"], setup["name"], "requests/s", f"{stem}.svg"),
@@ -122,7 +122,7 @@ def sharing_lines(found, here):
     chunks = here["budget"]["chunks"]
     small, fast = chunks[0], max(chunks, key=lambda point: point["tokens_per_s"])
     lines = [f"A CPU reads all weights once more for each inserted step, so mixed steps were expected to win here. Inserted, the prefill runs at {faster:.2f} times the speed of mixed",
-             f"steps, with a p99 of {own['p99_itl_ms']:.0f} ms between tokens against {mixed['p99_itl_ms']:.0f}. An inserted step is due once in {found['tbt_ms']:.0f} ms, so the further reading is paid that often and no",
+             f"steps, with a p99 of {own['p99_itl_ms']:.0f} ms between tokens against {mixed['p99_itl_ms']:.0f}. An inserted step is due about once in {found['tbt_ms']:.0f} ms, so the further reading is paid that often and no",
              "more; the prefill between two of them is not cut. A mixed step saves that reading, but cuts the prompt to what the interval has room for: in pieces of",
              f"{small['chunk_tokens']} tokens a prompt runs at {small['tokens_per_s']:.0f} tokens/s, of {fast['chunk_tokens']} at {fast['tokens_per_s']:.0f}. And all tokens of a mixed step, the decodes' too, come only at its end."]
     if faster < 1:
@@ -209,8 +209,9 @@ def real_verdict(edges, base, target):
         return f"{target} times {base}: flow-prefill held none of these rates"
     least = f"at least {flow / missed:.2f}" if missed else "no bound below"
     most = f"below {flow_missed / held:.2f}" if held and flow_missed else "no bound above"
-    reached = verdict(flow / held, target) if held else f"more than {verdict(flow / missed, target)}"
-    return f"{target} times {base}: {reached}, {least}, {most}"
+    if held:
+        return f"{target} times {base}: {verdict(flow / held, target)}, {least}, {most}"
+    return f"{target} times {base}: more than {flow / missed:.2f} ({'met' if flow / missed >= target else 'open'}): {base} held none of these rates"
 
 
 def rates_section(found, capacity):
