@@ -1,6 +1,8 @@
 """Every way to run a model gives the same bits: scores over HTTP, compared without a tolerance."""
+import concurrent.futures
 import json
 import os
+import random
 import sys
 import tempfile
 import urllib.request
@@ -59,3 +61,28 @@ def test_int8_is_another_model(expected):
     """Otherwise the comparison above would show nothing of it."""
     assert expected["int8"][0] != expected["none"][0]
     assert expected["int8"][1] == expected["none"][1]
+
+
+def decoded(record, num_at_once, *args):
+    """Greedy answers, with log-probabilities, to eight prompts of one prefix, so many of them at once; the most that decoded in a step."""
+    numbers = random.Random(1)
+    shared = [numbers.randrange(100, 4000) for _ in range(320)]  # one step of the AMX walk has 256 keys
+    prompts = [shared + [numbers.randrange(100, 4000) for _ in range(1 + i)] for i in range(8)]
+    body = {"max_tokens": 200, "temperature": 0, "ignore_eos": True, "logprobs": 2}
+    with SkeinServer(MODEL, "--scheduling", "feather", "--record", record, *args) as server:
+        with concurrent.futures.ThreadPoolExecutor(num_at_once) as pool:
+            found = list(pool.map(lambda prompt: post(server, "/v1/completions", {"prompt": prompt, **body})["choices"][0], prompts))
+    events = [json.loads(line) for line in record.read_text().splitlines()]
+    most = max(len(event["decodes"]) for event in events if event["event"] == "plan")
+    return [(choice["text"], choice["logprobs"]["token_logprobs"], choice["logprobs"]["top_logprobs"]) for choice in found], most
+
+
+def test_rows_that_share_a_prefix_decode_to_the_same_bits(tmp_path):
+    """Attention that reads their prefix once, for all of them, against attention that reads it for each, and against each alone."""
+    alone, most = decoded(tmp_path / "alone", 1, "--plain-attention")
+    assert most == 1
+    assert all(len(logprobs) == 200 for _, logprobs, _ in alone) and len({text for text, _, _ in alone}) > 1
+    for args in ([], ["--plain-attention"], ["--threads", 1], ["--flock-stop", "heuristic"], ["--decode-set", "fill"]):
+        together, most = decoded(tmp_path / f"together{''.join(map(str, args))}", 8, *args)
+        assert most >= 4, args
+        assert together == alone, args

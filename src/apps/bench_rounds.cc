@@ -74,4 +74,18 @@ Result<RoundCost> MeasureRounds(const std::string& order, int32_t waiting, int32
   return RoundCost{.mean_us = summary.mean, .p99_us = summary.p99};
 }
 
+Result<nlohmann::ordered_json> BenchRounds(std::span<const int32_t> queues, int32_t num_rounds) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const char* order : {"fcfs", "srjf", "srjf-calibrated"}) {
+    for (const int32_t waiting : queues) {
+      SKEIN_ASSIGN_OR_RETURN(const RoundCost cost, MeasureRounds(order, waiting, num_rounds));
+      rows.push_back({{"order", order},
+                      {"waiting", waiting},
+                      {"us_per_round", cost.mean_us},
+                      {"p99_us", cost.p99_us}});
+    }
+  }
+  return rows;
+}
+
 }  // namespace skein

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -18,5 +20,9 @@ struct RoundCost {
 // this order. Prompts of 330 tokens in groups of 50 that share 256; the cache holds eight groups,
 // so nearly every round publishes blocks and evicts others. Fails where the order is unknown.
 Result<RoundCost> MeasureRounds(const std::string& order, int32_t waiting, int32_t num_rounds);
+
+// The same of the orders fcfs, srjf and srjf-calibrated, each with each of `queues` waiting:
+// [{order, waiting, us_per_round, p99_us}].
+Result<nlohmann::ordered_json> BenchRounds(std::span<const int32_t> queues, int32_t num_rounds);
 
 }  // namespace skein

@@ -53,22 +53,6 @@ void PrintRows(const Json& rows) {
   }
 }
 
-// Whole rounds of the scheduler, by order and queue.
-Result<Json> BenchRounds(const Options& options) {
-  Json rows = Json::array();
-  for (const char* order : {"fcfs", "srjf", "srjf-calibrated"}) {
-    for (const int32_t waiting : options.queues) {
-      SKEIN_ASSIGN_OR_RETURN(const RoundCost cost,
-                             MeasureRounds(order, waiting, options.num_rounds));
-      rows.push_back({{"order", order},
-                      {"waiting", waiting},
-                      {"us_per_round", cost.mean_us},
-                      {"p99_us", cost.p99_us}});
-    }
-  }
-  return rows;
-}
-
 Status Run(const Options& options) {
   if (options.num_suffix_tokens >= options.num_tokens) {
     return {StatusCode::kInvalidArgument, "--suffix must be below --tokens", "suffix"};
@@ -88,7 +72,7 @@ Status Run(const Options& options) {
   PrintRows(json["chunks"]);
   json["overhead"] = BenchOverhead(options.num_waiting, options.num_groups);
   PrintRows(json["overhead"]);
-  SKEIN_ASSIGN_OR_RETURN(json["rounds"], BenchRounds(options));
+  SKEIN_ASSIGN_OR_RETURN(json["rounds"], BenchRounds(options.queues, options.num_rounds));
   PrintRows(json["rounds"]);
   return WriteBenchJson(options.json, json);
 }

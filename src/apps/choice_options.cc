@@ -24,6 +24,9 @@ void AddDecodeSetOptions(CLI::App* app, EngineConfig* config) {
                   "epsilon-start, epsilon-decay, epsilon-floor, learn. Where prefixes outnumber "
                   "the cache, max-loss=1 may gain; on the default load of docs/results/feather.md "
                   "it ranged from 0.915 to 1.033 of fill");
+  app->add_option("--flock-seed", config->flock_seed,
+                  "Seed of q-learning's random decisions; the other rules draw nothing")
+      ->capture_default_str();
   app->add_option("--flock-max-wait-ms", config->flock_max_wait_ms,
                   "How long others may pass a request by that shares little, with flock")
       ->check(CLI::Range(1, 1 << 30))

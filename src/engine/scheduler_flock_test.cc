@@ -45,6 +45,27 @@ TEST(SchedulerFlock, BatchesAreOfOneGroupWhereFillMixesThem) {
   }
 }
 
+// Into an empty batch both groups bring as many chunks: the order decides, here by what is cached.
+TEST(SchedulerFlock, TheOrderBreaksTies) {
+  const std::map<std::string, int> firsts = {{"fcfs", 1}, {"srjf", 2}, {"lpm", 2}};
+  for (const auto& [order, first] : firsts) {
+    EngineConfig config = ConfigOf("flock", "never");
+    config.order = order;
+    config.max_num_seqs = 1;
+    World world(config);
+    world.Arrive(2, 2);
+    while (world.Step()) {
+    }
+    std::map<int, RequestId> ids;
+    for (const int group : {1, 2}) ids[group] = world.Arrive(group);
+    world.Step();
+    EXPECT_THAT(world.prefilling, ElementsAre(ids.at(first))) << order;
+    while (world.Step()) {
+    }
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
 // Several prefixes that are not cached: each is computed once, those of several groups in one step.
 TEST(SchedulerFlock, AColdPrefixIsComputedOnce) {
   for (const std::string by : {"prefix", "radix", "user"}) {
@@ -281,7 +302,7 @@ std::vector<std::vector<RequestId>> Decoding(const EngineConfig& config) {
 }
 
 TEST(SchedulerBaselines, TheRadixTreeGivesTheSamePlans) {
-  for (const std::string stop : {"never", "heuristic", "bandit"}) {
+  for (const std::string stop : {"never", "heuristic", "bandit", "q-learning"}) {
     EngineConfig config = ConfigOf("flock", stop);
     const auto by_hashes = Decoding(config);
     config.flock_by = "radix";

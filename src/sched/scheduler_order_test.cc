@@ -1,16 +1,21 @@
 // Orders by job completion time, against the literal scan of the waiting queue.
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "kv/radix_tree.h"
+#include "sched/radix_orders.h"
 #include "sched/testing_scan.h"
 
 namespace skein {
 namespace {
 
+using testing::CompareWithOrder;
 using testing::CompareWithScan;
 using testing::DriftingCost;
 using ::testing::ElementsAre;
@@ -32,6 +37,39 @@ EngineConfig PrefillOnly(int32_t num_kv_blocks) {
   config.num_kv_blocks = num_kv_blocks;
   config.max_num_batched_tokens = 4096;
   return config;
+}
+
+// The load of CompareWithScan under order lpm: whom it picks is the first by the literal order, over
+// a radix tree of the tokens that are cached. Behind its blocks a prompt has a token that no block
+// has, so that it ends with a whole block in both.
+TEST(Lpm, PicksTheFirstByTheRadixTree) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    EngineConfig config = PrefillOnly(static_cast<int32_t>(9 + seed * 3));
+    config.retention = "all";  // as the reference cache has it
+    config.order = "lpm";
+    CompareWithOrder(
+        config, seed,
+        [](Random* random) {
+          Waiting one = {.letters = RandomLetters(random)};
+          one.letters.tail = std::max(one.letters.tail, 1);
+          return one;
+        },
+        [](const std::map<RequestId, Waiting>& waiting, const ReferenceCache& cache, TimeUs) {
+          RadixTree cached;
+          for (const std::string& block : cache.blocks()) {
+            cached.Insert(MakeRequest({.blocks = block}).prompt);
+          }
+          std::vector<RequestId> ids;
+          std::vector<std::vector<TokenId>> prompts;
+          for (const auto& [id, request] : waiting) {  // by arrival
+            ids.push_back(id);
+            prompts.push_back(MakeRequest(request.letters).prompt);
+          }
+          const std::vector<std::span<const int32_t>> spans(prompts.begin(), prompts.end());
+          return ids[LpmOrder(cached, spans)[0]];
+        },
+        [](const Letters& letters, int32_t, Random*) { return TimeUs{letters.length()}; });
+  }
 }
 
 // PrefillOnly's Figure 5: A and D share a prefix, so do B and C, and there is room for one.

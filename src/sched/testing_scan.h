@@ -10,6 +10,7 @@
 #include <list>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -72,6 +73,9 @@ class ReferenceCache {
     while (count < most && Find(letters.blocks.substr(0, count + 1)) != cached_.end()) ++count;
     return count;
   }
+
+  // Each named by all letters up to its end.
+  const std::list<std::string>& blocks() const { return cached_; }
 
   void Run(const Letters& letters) {
     const int32_t num_cached = NumCached(letters);
@@ -138,12 +142,12 @@ inline auto DriftingCost(const CostFit& fit, CostModel* model) {
   };
 }
 
-// Runs a random load of requests `make(random)`, one per step, and compares each choice with the
-// scan under `score(waiting, cache, now)`. The time of a step is
+// Runs a random load of requests `make(random)`, one per step, and compares each choice with
+// `first(all that wait, cache, now)`. The time of a step is
 // `duration(letters, cached blocks, random)`.
-template <typename Make, typename Score, typename Duration>
-void CompareWithScan(const EngineConfig& config, uint64_t seed, const Make& make,
-                     const Score& score, Duration duration) {
+template <typename Make, typename First, typename Duration>
+void CompareWithOrder(const EngineConfig& config, uint64_t seed, const Make& make,
+                      const First& first, Duration duration) {
   SCOPED_TRACE(seed);
   Random random(seed);
   const SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
@@ -171,8 +175,7 @@ void CompareWithScan(const EngineConfig& config, uint64_t seed, const Make& make
       waiting.erase(victim);
     }
     if (waiting.empty()) continue;
-    const RequestId expected =
-        Scan(waiting, [&](const Waiting& request) { return score(request, cache, now_us); })[0];
+    const RequestId expected = first(waiting, cache, now_us);
     const Letters letters = waiting[expected].letters;
     const int32_t num_cached = cache.NumCached(letters);
     num_hits += num_cached > 0;
@@ -183,6 +186,18 @@ void CompareWithScan(const EngineConfig& config, uint64_t seed, const Make& make
     waiting.erase(expected);
   }
   EXPECT_GT(num_hits, 300);
+}
+
+// The same with the scan under `score(waiting, cache, now)`.
+template <typename Make, typename Score, typename Duration>
+void CompareWithScan(const EngineConfig& config, uint64_t seed, const Make& make,
+                     const Score& score, Duration duration) {
+  const auto first = [&score](const std::map<RequestId, Waiting>& waiting,
+                              const ReferenceCache& cache, TimeUs now_us) {
+    return Scan(waiting,
+                [&](const Waiting& request) { return score(request, cache, now_us); })[0];
+  };
+  CompareWithOrder(config, seed, make, first, std::move(duration));
 }
 
 }  // namespace skein::testing
