@@ -39,9 +39,9 @@ EngineConfig PrefillOnly(int32_t num_kv_blocks) {
   return config;
 }
 
-// The load of CompareWithScan under order lpm: whom it picks is the first by the literal order, over
-// a radix tree of the tokens that are cached. Behind its blocks a prompt has a token that no block
-// has, so that it ends with a whole block in both.
+// The load of CompareWithScan under order lpm: whom it picks is the first by the literal order,
+// over a radix tree of the tokens that are cached. Behind its blocks a prompt has a token that no
+// block has, so that it ends with a whole block in both.
 TEST(Lpm, PicksTheFirstByTheRadixTree) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(9 + seed * 3));

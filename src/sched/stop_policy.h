@@ -36,9 +36,9 @@ struct StopOptions {
 
   // bandit: a decision's score is mean + exploration * best * sqrt(ln S / n), with the best reward
   // ever seen, so that the constant has no unit. The mean is windowed: from the 256th reward of a
-  // decision on, each counts 1 / 256 and those before it fade. From 0.25 to 0.5 it learns a batch of 64 within
-  // about 800 batches; below, it may keep the first stop that was better than a mixed batch; above,
-  // it pays for exploring what it knows.
+  // decision on, each counts 1 / 256 and those before it fade. From 0.25 to 0.5 it learns a batch
+  // of 64 within about 800 batches; below, it may keep the first stop that was better than a mixed
+  // batch; above, it pays for exploring what it knows.
   double exploration = 0.3;
 
   // q-learning. A decision's future is the very batch that is being built, so it is not discounted;

@@ -194,8 +194,7 @@ void CompareWithScan(const EngineConfig& config, uint64_t seed, const Make& make
                      const Score& score, Duration duration) {
   const auto first = [&score](const std::map<RequestId, Waiting>& waiting,
                               const ReferenceCache& cache, TimeUs now_us) {
-    return Scan(waiting,
-                [&](const Waiting& request) { return score(request, cache, now_us); })[0];
+    return Scan(waiting, [&](const Waiting& request) { return score(request, cache, now_us); })[0];
   };
   CompareWithOrder(config, seed, make, first, std::move(duration));
 }
