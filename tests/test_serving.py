@@ -1,5 +1,6 @@
 """What a server must hold over its life: no growth, nothing lost at its end."""
 import asyncio
+import pathlib
 import subprocess
 import threading
 import time
@@ -110,6 +111,14 @@ def test_what_outlasts_the_shutdown_ends_with_an_error(stories):
             assert "unavailable_error" in error
         else:
             assert answers[True].status_code == 503
+
+
+def test_no_file_of_weights_stays_mapped(stories):
+    """What is packed at load is held once: the originals are no longer mapped."""
+    with SkeinServer(stories) as server:
+        mapped = pathlib.Path(f"/proc/{server.process.pid}/maps").read_text()
+        assert str(pathlib.Path(SKEIN_BIN).resolve()) in mapped  # it is the server's
+        assert ".safetensors" not in mapped
 
 
 def test_run_reproduces_the_published_story(stories):

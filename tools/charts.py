@@ -7,6 +7,25 @@ def table(columns, rows):
     return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows] + [""]
 
 
+def target(words, reached, ok):
+    """A row of a table of targets; `ok` is None where nothing was measured."""
+    return [words, reached if ok is not None else "-", "not measured" if ok is None else "reached" if ok else "missed"]
+
+
+def target_of_all(words, items, least):
+    """The same of several figures that are each to be at least so high; items: (name, figure)."""
+    items = list(items)
+    if not items:
+        return target(words, "", None)
+    good = sum(figure >= least for _, figure in items)
+    name, worst = min(items, key=lambda item: item[1])
+    return target(words, f"{good} of {len(items)}; least {worst:.2f} ({name})", good == len(items))
+
+
+def targets_table(rows):
+    return table(["target", "measured", "verdict"], rows)
+
+
 def load_pyplot():
     """pyplot, drawing SVG; None, with a word about it, where matplotlib is not installed."""
     try:

@@ -8,7 +8,7 @@ Reads docs/results/data/cpu-*.json; writes docs/results/cpu.md and cpu-*.svg. No
 import json
 import pathlib
 
-from charts import load_pyplot, save, table
+from charts import load_pyplot, save, table, target, target_of_all, targets_table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
 FORCED = ("avx512", "avx2")
@@ -26,6 +26,88 @@ def forward_tables(report):
                    [[p["batch"], p["context"], f"{p['tokens_per_s']:.1f}", f"{p['gbps']:.1f}", f"{p['fraction']:.2f}"] for p in report["decode"]])]
 
 
+def step_bytes(point):
+    """What one decode step reads at least: all weights once, the keys and values of each sequence."""
+    return point["gbps"] * 1e9 * point["batch"] / point["tokens_per_s"]
+
+
+def stream_gain(report):
+    """Of 16 sequences over one: the two points, what was reached and what the limits allow; None if not measured."""
+    by_batch = {point["batch"]: point for point in report["decode"]}
+    if not {1, 16} <= by_batch.keys():
+        return None
+    one, many = by_batch[1], by_batch[16]
+    sequence = (step_bytes(many) - step_bytes(one)) / 15
+    weights = step_bytes(one) - sequence
+
+    def least_s(point):  # a weight of two bytes is multiplied and added for each sequence: as many operations as bytes
+        limits = report["limits"]
+        return max(step_bytes(point) / (limits["read_gbps"] * 1e9), weights * point["batch"] / (limits["compute_tflops"] * 1e12))
+
+    return {"one": one, "many": many, "weights": weights, "sequence": sequence, "gain": many["tokens_per_s"] / one["tokens_per_s"],
+            "bound": 16 * least_s(one) / least_s(many)}
+
+
+def stream_lines(data):
+    found = [gain for gain in (stream_gain(data["forward"]), stream_gain(data["context"])) if gain]
+    rows = [[gain["one"]["context"], f"{gain['one']['tokens_per_s']:.1f}", f"{gain['many']['tokens_per_s']:.1f}", f"{gain['weights'] / 1e6:,.0f}",
+             f"{gain['sequence'] / 1e6:.1f}", f"{gain['gain']:.1f}", f"{gain['bound']:.1f}", f"{gain['gain'] / gain['bound']:.0%}"] for gain in found]
+    return ["## Sixteen streams over one", "", f"    {data['context']['command']}", "",
+            "The context of 128 is of the run above, that of 1,024 of this one. The bound is 16 times the least time of a step of one sequence",
+            "over the least time of a step of 16. Least time: the bytes of a step at the read bandwidth, or its products at the rate of the matrix",
+            "unit if that takes longer (the operations of attention are left out, so the bound is rather too high). A step reads all weights once,",
+            "the output matrix among them, and for each sequence its keys and values, counted in the middle of the measured steps.", "",
+            *table(["context", "one, tokens/s", "16, tokens/s", "weights MB", "a sequence MB", "16 over one", "bound", "of the bound"], rows)]
+
+
+def product_targets(gemm):
+    def fractions(low, high):
+        return [(f"{row['model']} {row['name']}, {row['m']} rows", row["fraction"]) for row in gemm if low <= row["m"] <= high]
+
+    peers = [(f"{row['model']} {row['name']}, {row['m']} rows", row["tflops"] / row["onednn_tflops"]) for row in gemm if row.get("onednn_tflops")]
+    return [target_of_all("products of 512 rows and more: at least 0.65 of the matrix unit's peak", fractions(512, 1 << 30), 0.65),
+            target_of_all("products of 128 rows: at least 0.75 of the roofline", fractions(128, 128), 0.75),
+            target_of_all("products of 1 to 16 rows: at least 0.90 of the read bandwidth", fractions(1, 16), 0.90),
+            target_of_all("no product slower than oneDNN (1 time its speed)", peers, 1.0)]
+
+
+def lone_targets(reports):
+    rows = []
+    for name, words in (("token", "read to a token"), ("labels", "read to two labels")):
+        reads = [report["reads"][name] for report in reports if report["tokens"] == 128]
+        over, outside = (reads[0]["over_floor"], reads[0]["outside_ms"]) if reads else (None, None)
+        rows += [target(f"lone prompt of 128 tokens, {words}: at most 1.35 times the floor", reads and f"{over:.2f}", over <= 1.35 if reads else None),
+                 target("the same: at most 0.5 ms outside the forward pass", reads and f"{outside:.2f} ms", outside <= 0.5 if reads else None)]
+    return rows
+
+
+def llama_targets(data, own):
+    """Prompts of 2,048 tokens beside llama.cpp, whose report has them where Skein's has."""
+    speeds = {name: p["tokens_per_s"] for name, report in data["peers"]["peers"].items() if name.startswith("llama-")
+              for p in report["prefill"] if p["prompt_tokens"] == 2048}
+    rows = []
+    for names, words, least in (({"llama-bf16"}, "prompt of 2,048 tokens: at least 14 times llama.cpp in bf16", 14),
+                                (speeds.keys() - {"llama-bf16"}, "the same: at least 5 times llama.cpp's best quantised format measured", 5)):
+        best = max((name for name in names if name in speeds), key=speeds.get, default=None)
+        ratio = own["tokens_per_s"] / speeds[best] if own and best else None
+        rows.append(target(words, ratio and f"{ratio:.1f} times {best}", ratio >= least if ratio else None))
+    return rows
+
+
+def target_lines(data):
+    prefill = next((p for p in data["forward"]["prefill"] if p["prompt_tokens"] == 2048), None)
+    one = next((p for p in data["forward"]["decode"] if p["batch"] == 1), None)
+    gain = stream_gain(data["forward"])
+    rows = [*product_targets(data["kernels"]["gemm"]),
+            target("prompt of 2,048 tokens: at least 0.50 of the matrix unit's peak", prefill and f"{prefill['fraction']:.2f}",
+                   prefill["fraction"] >= 0.50 if prefill else None),
+            *llama_targets(data, prefill), *lone_targets(data["lone"]["reports"]),
+            target("decode of one sequence: at least 0.85 of the read bandwidth", one and f"{one['fraction']:.2f}", one["fraction"] >= 0.85 if one else None),
+            target("decode of 16 sequences, context 128: at least 10 times one", gain and f"{gain['gain']:.1f} times (bound {gain['bound']:.1f})",
+                   gain["gain"] >= 10 if gain else None)]
+    return ["## Targets", "", "What was aimed at and what the tables below say, as they stand.", "", *targets_table(rows)]
+
+
 def engines(data):
     """{name: report}: Skein first."""
     return {"skein bf16": data["forward"], **data["peers"]["peers"]}
@@ -36,7 +118,9 @@ def peer_lines(data):
     if len(found) == 1 and not data["peers"]["skipped"]:
         return []
     lines = ["## Beside other engines", "",
-             "The same shape, weights and thread number; whole prompts to the first logits, and decode steps of a batch. Engines took turns", "in one run.", ""]
+             "The same shape, weights and thread number; whole prompts to the first logits, and decode steps of a batch. Engines took turns",
+             "in one run. VENV is an environment that has the engine.", "",
+             *(f"    {report['command']}" for report in data["peers"]["peers"].values()), ""]
     for name, report in data["peers"]["peers"].items():
         lines.append(f"- **{name}**: {report['version']}; {report['note']}.")
     for name, reason in data["peers"]["skipped"].items():
@@ -77,7 +161,7 @@ def ablation_lines(found):
     attention = table(["sequences, their tokens", "engine us", "whole walks us", "variable splits us", "cost", "outputs whose bits differ"],
                       [[row["name"], f"{row['engine_us']:.1f}", f"{row['whole_us']:.1f}", f"{row['split_us']:.1f}", f"{row['cost']:+.1%}",
                         f"{row['bits_differ']:.0%}"] for row in found["attention"]])
-    return ["## What the numeric contract costs", "", f"    build/release/bin/ablation_bench --threads {found['threads']}", "",
+    return ["## What the numeric contract costs", "", f"    {found['command']}", "",
             "Two rules, each taken away alone, in benchmark code (`bench/ablation_bench.cc`). One row goes through the matrix unit as ten",
             "thousand do: beside it an AVX-512 product over the same packed weights. Cost: the time that the rule adds.", "", *one,
             "Attention is cut at absolute positions only: beside it all keys cut into equal parts for the threads, wherever that falls, and",
@@ -90,9 +174,10 @@ def page(data, plots):
     lines = ["# The processor", "",
              f"Written by `{run['command']}` on {run['processor']}, {run['threads']} threads. Fraction: of what the limits",
              "measured beside each sample allow (computing or reading, whichever takes longer); the machine is shared, and its limits move",
-             "within seconds: above 1 they moved meanwhile. oneDNN runs in turn with each product, in bf16 with f32 results.", "",
+             "within seconds: above 1 they moved meanwhile. oneDNN runs in turn with each product, in bf16 with f32 results. Commands stand without",
+             f"`--json FILE`. Forward passes, and those of other engines, ran {run['rounds']} times in turn: the medians count.", "", *target_lines(data),
              "## Forward passes", "", f"    {data['forward']['command']}", "", limits_line(data["forward"]), "", *forward_tables(data["forward"]),
-             *peer_lines(data), *lone_lines(data["lone"]["reports"])]
+             *stream_lines(data), *peer_lines(data), *lone_lines(data["lone"]["reports"])]
     for isa in FORCED:
         lines += [f"## Without the matrix unit: {isa}", "", f"    {data[isa]['command']}", "", limits_line(data[isa]), "", *forward_tables(data[isa])]
     lines += ["## Matrix products", "", f"    {data['kernels']['command']}", "", limits_line(data["kernels"]), "", *table(
@@ -150,7 +235,7 @@ def draw(data):
 
 def main():
     data = {name: json.loads((OUT / f"data/cpu-{name}.json").read_text())
-            for name in ("run", "forward", "peers", "lone", "kernels", "ablation", *FORCED)}
+            for name in ("run", "forward", "context", "peers", "lone", "kernels", "ablation", *FORCED)}
     (OUT / "cpu.md").write_text(page(data, draw(data)))
     print(f"wrote {OUT / 'cpu.md'}")
 

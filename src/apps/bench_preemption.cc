@@ -259,4 +259,29 @@ Result<PreemptionReport> RunPreemptionBench(CpuRuntime* runtime,
   return PreemptionBench(runtime, options).Run(estimate);
 }
 
+nlohmann::ordered_json PreemptionToJson(const PreemptionBenchOptions& options,
+                                        const PreemptionReport& report) {
+  nlohmann::ordered_json json;
+  json["prompt_tokens"] = options.prompt_tokens;
+  json["chunk_tokens"] = options.chunk_tokens;
+  json["count"] = options.count;
+  json["chunk_count"] = options.chunk_count;
+  json["checked_tokens_per_s"] = options.prompt_tokens / report.checked_s;
+  json["unchecked_tokens_per_s"] = options.prompt_tokens / report.unchecked_s;
+  json["lost"] = 1 - report.unchecked_s / report.checked_s;
+  json["granularities"] = nlohmann::ordered_json::array();
+  for (const BlockingTimes& times : report.granularities) {
+    json["granularities"].push_back({{"granularity", times.granularity},
+                                     {"count", times.count},
+                                     {"stops", times.stops},
+                                     {"mean_ms", times.mean_ms},
+                                     {"p50_ms", times.p50_ms},
+                                     {"p99_ms", times.p99_ms},
+                                     {"max_ms", times.max_ms},
+                                     {"wake_mean_ms", times.wake_mean_ms},
+                                     {"wake_p99_ms", times.wake_p99_ms}});
+  }
+  return json;
+}
+
 }  // namespace skein

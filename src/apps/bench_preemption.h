@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -56,5 +57,9 @@ int32_t NumPrefills(const PreemptionBenchOptions& options);
 Result<PreemptionReport> RunPreemptionBench(CpuRuntime* runtime,
                                             const PreemptionBenchOptions& options,
                                             const std::function<void(double)>& estimate);
+
+// What was asked for and what was measured; `granularities` is empty where no signal was asked for.
+nlohmann::ordered_json PreemptionToJson(const PreemptionBenchOptions& options,
+                                        const PreemptionReport& report);
 
 }  // namespace skein

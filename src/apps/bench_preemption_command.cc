@@ -32,24 +32,7 @@ Json ToJson(const Options& options, const CpuRuntime& runtime, const PreemptionR
   json["isa"] = NameOf(runtime.isa());
   json["threads"] = runtime.num_threads();
   json["quantization"] = options.model.quantization;
-  json["prompt_tokens"] = options.bench.prompt_tokens;
-  json["chunk_tokens"] = options.bench.chunk_tokens;
-  json["count"] = options.bench.count;
-  json["checked_tokens_per_s"] = options.bench.prompt_tokens / report.checked_s;
-  json["unchecked_tokens_per_s"] = options.bench.prompt_tokens / report.unchecked_s;
-  json["lost"] = 1 - report.unchecked_s / report.checked_s;
-  json["granularities"] = Json::array();  // empty where no signal was asked for
-  for (const BlockingTimes& times : report.granularities) {
-    json["granularities"].push_back({{"granularity", times.granularity},
-                                     {"count", times.count},
-                                     {"stops", times.stops},
-                                     {"mean_ms", times.mean_ms},
-                                     {"p50_ms", times.p50_ms},
-                                     {"p99_ms", times.p99_ms},
-                                     {"max_ms", times.max_ms},
-                                     {"wake_mean_ms", times.wake_mean_ms},
-                                     {"wake_p99_ms", times.wake_p99_ms}});
-  }
+  json.update(PreemptionToJson(options.bench, report));
   return json;
 }
 
@@ -92,7 +75,9 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--per-prefill", o->per_prefill, "Of them in one prefill, about")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--chunk-count", o->chunk_count, "Signals at granularity chunk")
+  app->add_option("--chunk-count", o->chunk_count,
+                  "Signals at granularity chunk, in place of --count: its steps run to their end, "
+                  "so each takes long")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   app->add_option("--chunk-tokens", o->chunk_tokens, "Tokens of a step at granularity chunk")

@@ -40,6 +40,52 @@ TEST(PreemptionBench, MeasuresEachGranularity) {
   EXPECT_GT(estimate_s, 0);
 }
 
+// The names are for others to read.
+TEST(PreemptionBench, TellsEachGranularityInJson) {
+  const PreemptionReport report = {
+      .granularities = {{.granularity = "op-tile",
+                         .count = 1000,
+                         .stops = 900,
+                         .mean_ms = 0.5,
+                         .p50_ms = 0.25,
+                         .p99_ms = 2,
+                         .max_ms = 3,
+                         .wake_mean_ms = 0.125,
+                         .wake_p99_ms = 0.75},
+                        {.granularity = "chunk", .count = 100, .stops = 4, .mean_ms = 500}},
+      .checked_s = 4,
+      .unchecked_s = 2};
+  const nlohmann::ordered_json json =
+      PreemptionToJson({.prompt_tokens = 2048, .count = 1000, .chunk_count = 100}, report);
+  EXPECT_EQ(json["prompt_tokens"], 2048);
+  EXPECT_EQ(json["count"], 1000);
+  EXPECT_EQ(json["chunk_count"], 100);
+  EXPECT_EQ(json["chunk_tokens"], 512);
+  EXPECT_EQ(json["checked_tokens_per_s"], 512.0);
+  EXPECT_EQ(json["unchecked_tokens_per_s"], 1024.0);
+  EXPECT_EQ(json["lost"], 0.5);
+  ASSERT_TRUE(json["granularities"].is_array());
+  ASSERT_EQ(json["granularities"].size(), 2u);
+  const nlohmann::ordered_json& first = json["granularities"][0];
+  EXPECT_EQ(first["granularity"], "op-tile");
+  EXPECT_EQ(first["count"], 1000);
+  EXPECT_EQ(first["stops"], 900);
+  EXPECT_EQ(first["mean_ms"], 0.5);
+  EXPECT_EQ(first["p50_ms"], 0.25);
+  EXPECT_EQ(first["p99_ms"], 2.0);
+  EXPECT_EQ(first["max_ms"], 3.0);
+  EXPECT_EQ(first["wake_mean_ms"], 0.125);
+  EXPECT_EQ(first["wake_p99_ms"], 0.75);
+  EXPECT_EQ(json["granularities"][1]["granularity"], "chunk");
+  EXPECT_EQ(json["granularities"][1]["mean_ms"], 500.0);
+}
+
+TEST(PreemptionBench, NoSignalsAreAnEmptyList) {
+  const nlohmann::ordered_json json =
+      PreemptionToJson({.count = 0}, {.checked_s = 1, .unchecked_s = 1});
+  EXPECT_EQ(json["granularities"], nlohmann::ordered_json::array());
+}
+
 TEST(PreemptionBench, CountsItsPrefills) {
   EXPECT_EQ(NumPrefills({.count = 1000, .per_prefill = 100, .chunk_count = 150, .repetitions = 3}),
             6 + 3 * 10 + 2);

@@ -226,6 +226,16 @@ double Median(std::vector<double> values) {
   return Quantile(values, 0.5);
 }
 
+double MeanButOutlier(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const size_t count = values.size();
+  if (count >= 3) {
+    std::nth_element(values.begin(), values.end() - 2, values.end());
+    values[count - 1] = values[count - 2];
+  }
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(count);
+}
+
 Distribution Summarize(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());

@@ -46,6 +46,9 @@ struct Distribution {
 // REQUIRES: `sorted` is ascending and not empty.
 double Quantile(const std::vector<double>& sorted, double q);
 double Median(std::vector<double> values);  // 0 if there are none
+// Their mean, in which of three or more the largest counts as much as the second largest: what
+// comes again and again counts in full, one outlier not. 0 if there are none.
+double MeanButOutlier(std::vector<double> values);
 Distribution Summarize(std::vector<double> values);
 
 // Figures of one group of requests, all of them or one class. Only completed requests count, but

@@ -46,6 +46,15 @@ TEST(SummarizeTest, MedianOfAnEvenCountIsTheMeanOfTheMiddleTwo) {
   EXPECT_EQ(Median({4, 1, 3, 2}), 2.5);
 }
 
+TEST(SummarizeTest, AMeanThatOneOutlierDoesNotMove) {
+  EXPECT_EQ(MeanButOutlier({}), 0);
+  EXPECT_EQ(MeanButOutlier({3}), 3);
+  EXPECT_EQ(MeanButOutlier({1, 3}), 2);
+  EXPECT_EQ(MeanButOutlier({2, 2, 5}), 2);
+  EXPECT_EQ(MeanButOutlier({4, 1e9, 3, 2, 4}), 3.4);  // as if 4, 4, 3, 2, 4
+  EXPECT_EQ(MeanButOutlier({6, 2, 2, 6}), 4);         // what comes twice counts
+}
+
 TEST(SummarizeTest, QuantilesAreMonotoneAndBounded) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

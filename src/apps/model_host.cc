@@ -286,7 +286,7 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
       "--kv-cache-file", o->kv_cache_file,
       "Keep keys and values in a new file at this path, of --kv-cache-memory bytes; the "
       "system puts those there that memory has no room for. The file has no name and "
-      "goes with the process");
+      "goes with the process. Excludes --memory");
   const std::map<std::string, KvStorage> storages = {{"paged", KvStorage::kPaged},
                                                      {"contiguous", KvStorage::kContiguous}};
   app->add_option("--kv-storage", o->kv_storage,

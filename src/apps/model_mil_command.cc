@@ -65,6 +65,14 @@ Result<Setting> ReadSetting(Options* options) {
   return setting;
 }
 
+// The value of an amount of memory; errors name the option.
+Result<int64_t> ReadSize(const char* option, const std::string& text) {
+  Result<int64_t> bytes = ParseByteSize(text);
+  if (bytes.ok()) return bytes;
+  return Status(bytes.status().code(), fmt::format("{}: {}", option, bytes.status().message()),
+                option);
+}
+
 // A run that is just as long as the memory allows, and one that is longer.
 Json Prove(const Options& options, const Setting& setting, const PrefillMode& mode,
            int64_t memory_bytes) {
@@ -111,7 +119,7 @@ Json Prove(const Options& options, const Setting& setting, const PrefillMode& mo
 }
 
 Result<Json> Plan(const Options& options, const Setting& setting) {
-  SKEIN_ASSIGN_OR_RETURN(const int64_t memory_bytes, ParseByteSize(options.memory));
+  SKEIN_ASSIGN_OR_RETURN(const int64_t memory_bytes, ReadSize("memory", options.memory));
   Json json;
   json["date"] = BenchDate();
   json["model"] = setting.config.ArchitectureName();
@@ -130,7 +138,7 @@ Result<Json> Plan(const Options& options, const Setting& setting) {
         {{"mode", mode->name}, {"max_input_tokens", tokens}, {"bytes_per_token", step / 32768}});
   }
   if (options.prove.empty()) return json;
-  SKEIN_ASSIGN_OR_RETURN(const int64_t prove_bytes, ParseByteSize(options.prove));
+  SKEIN_ASSIGN_OR_RETURN(const int64_t prove_bytes, ReadSize("prove", options.prove));
   json["prove_bytes"] = prove_bytes;
   fmt::print("in {}, measured:\n", FormatByteSize(prove_bytes));
   for (size_t i = 0; i < setting.modes.size(); ++i) {

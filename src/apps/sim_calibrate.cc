@@ -27,7 +27,8 @@ double PairsOf(double new_tokens, double cached) {
   return new_tokens * (cached + (new_tokens + 1) / 2);
 }
 
-// Times of steps, by the number of new tokens.
+// Mean times of steps, by the number of new tokens. Means, since that is what a load pays: where a
+// host takes time away now and then, they lie above the medians.
 struct Times {
   std::vector<int32_t> tokens;
   std::vector<double> alone_us;
@@ -52,16 +53,19 @@ Times Measure(StepProfiler& profiler, const CalibrationOptions& options) {
       behind[i].push_back(behind_us);
     }
     const std::vector<ProfileRow> rows(kManyRows, {kManyRowTokens, 0});
-    many.push_back(profiler.MeasureUs(rows));
     const ProfileRow row = {kManyRows * kManyRowTokens, 0};
-    one.push_back(profiler.MeasureUs({&row, 1}));
+    const double many_us = profiler.MeasureUs(rows);
+    const double one_us = profiler.MeasureUs({&row, 1});
+    if (round == 0) continue;
+    many.push_back(many_us);
+    one.push_back(one_us);
   }
   for (size_t i = 0; i < count; ++i) {
-    times.alone_us.push_back(Median(alone[i]));
-    times.behind_us.push_back(Median(behind[i]));
+    times.alone_us.push_back(MeanButOutlier(alone[i]));
+    times.behind_us.push_back(MeanButOutlier(behind[i]));
   }
-  times.many_rows_us = Median(std::move(many));
-  times.one_row_us = Median(std::move(one));
+  times.many_rows_us = MeanButOutlier(std::move(many));
+  times.one_row_us = MeanButOutlier(std::move(one));
   return times;
 }
 

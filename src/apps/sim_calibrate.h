@@ -16,7 +16,7 @@ struct CalibrationOptions {
   BenchModel model;
   int32_t max_tokens = 2048;  // of a step
   int32_t context = 2048;     // behind which attention is measured
-  int32_t rounds = 5;         // the medians over these count
+  int32_t rounds = 8;         // the means over these count (MeanButOutlier)
 };
 
 struct CalibrationPoint {

@@ -166,7 +166,9 @@ void AddCalibrate(CLI::App* sim, int* exit_status) {
   app->add_option("--context", o->context, "Tokens behind which attention is measured")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--rounds", o->rounds, "Measurements of each step; the median counts")
+  app->add_option("--rounds", o->rounds,
+                  "Measurements of each step, in turns; their mean counts, in which of three or "
+                  "more the largest is taken for the second largest")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app->add_option("--request-us", command->request_us,

@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
 #include "base/fp_mode.h"
+#include "base/random.h"
 
 namespace skein {
 namespace {
@@ -22,6 +24,7 @@ namespace {
 // Longer than the gap between two operators of one step, shorter than anyone would pay for.
 constexpr auto kSpinTime = std::chrono::microseconds(40);
 constexpr int kPausesPerClockRead = 32;
+constexpr int kListsPerRandomStop = 8;
 
 template <typename Predicate>
 bool SpinUntil(const Predicate& done) {
@@ -80,6 +83,8 @@ struct ThreadTeam::State {
 
   int leader_processor = -1;  // once the team is pinned
   std::thread::id leader;     // bound there
+
+  std::optional<Random> random_stops;
 
   // Takes tickets until none is left or issued.
   void Work(int thread) {
@@ -186,8 +191,14 @@ void ThreadTeam::PinLeader() {
   state_->leader = std::this_thread::get_id();
 }
 
+void ThreadTeam::StopAtRandom(uint64_t seed) { state_->random_stops.emplace(seed); }
+
 int ThreadTeam::Run(int first, int end, const TicketFn& fn, const std::atomic<bool>* stop) {
   SKEIN_CHECK(first <= end);
+  if (stop != nullptr && first < end && state_->random_stops &&
+      state_->random_stops->OneIn(kListsPerRandomStop)) {
+    end = static_cast<int>(state_->random_stops->Between(first, end - 1));
+  }
   const ScopedFpMode fp_mode;
   state_->next.store(first, std::memory_order_relaxed);
   state_->end = end;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -36,6 +37,10 @@ class ThreadTeam {
   // whichever thread is free. Once `stop` (may be null) reads true, no further ticket is issued.
   // Returns, when all issued tickets are finished, the first ticket not issued: `end` if all ran.
   int Run(int first, int end, const TicketFn& fn, const std::atomic<bool>* stop = nullptr);
+
+  // From now on one in about eight lists that have a `stop` ends before a random ticket, as if that
+  // had read true there: for tests and debug builds, so that whatever can stop does.
+  void StopAtRandom(uint64_t seed);
 
  private:
   struct State;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -73,6 +74,38 @@ TEST(ThreadTeamTest, IssuesNothingIfStoppedBefore) {
   EXPECT_EQ(team.Run(
                 5, 9, [](int, int) { FAIL(); }, &stop),
             5);
+}
+
+// Each ticket runs once all the same, whoever goes on where it stopped.
+TEST(ThreadTeamTest, StopsAtRandomAreStopsThatNobodyAskedFor) {
+  for (int num_threads : {1, 3}) {
+    for (uint64_t seed : {1, 2, 3}) {
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      ThreadTeam team(num_threads);
+      team.StopAtRandom(seed);
+      const std::atomic<bool> never = false;
+      int num_stops = 0, num_at_first = 0;
+      for (int list = 0; list < 400; ++list) {
+        const int end = list % 7;
+        std::vector<std::atomic<int>> runs(end);
+        const auto count = [&](int ticket, int) { ++runs[ticket]; };
+        for (int next = 0, before = 0; (next = team.Run(next, end, count, &never)) < end;) {
+          ++num_stops;
+          num_at_first += next == before;
+          before = next;
+          for (int ticket = 0; ticket < end; ++ticket) {
+            ASSERT_EQ(runs[ticket], ticket < next ? 1 : 0);
+          }
+        }
+        for (const std::atomic<int>& run : runs) ASSERT_EQ(run, 1);
+        ASSERT_EQ(team.Run(0, end, [](int, int) {}), end);  // which nothing may stop
+      }
+      EXPECT_GT(num_stops, 20);
+      EXPECT_LT(num_stops, 150);
+      EXPECT_GT(num_at_first, 0);  // before the first ticket too
+      EXPECT_LT(num_at_first, num_stops);
+    }
+  }
 }
 
 TEST(ThreadTeamTest, ASlowTicketIsWaitedForWhileOthersGoOn) {

@@ -264,6 +264,43 @@ TEST_F(ModelFilesTest, SingleFile) {
   EXPECT_THAT(files->Find("i").status().message(), HasSubstr("I64"));
 }
 
+// KiB of a mapped file that this process holds pages of. REQUIRES: `path` without links.
+int64_t ResidentKib(const std::string& path) {
+  std::ifstream smaps("/proc/self/smaps");
+  int64_t total = 0;
+  bool is_file = false;
+  for (std::string line; std::getline(smaps, line);) {
+    // A mapping's own line begins with its address, those of its figures with a capital letter.
+    if (line.empty() || line[0] < 'A' || line[0] > 'Z') {
+      is_file = line.ends_with(" " + path);
+    } else if (is_file && line.starts_with("Rss:")) {
+      total += std::stoll(line.substr(4));
+    }
+  }
+  return total;
+}
+
+TEST_F(ModelFilesTest, ReleasedPagesAreGone) {
+  constexpr size_t kBytes = size_t{1} << 20;
+  const std::string bytes = std::to_string(kBytes);
+  Write("model.safetensors",
+        FileBytes(R"({"big":)" + Entry("U8", bytes, "0," + bytes) + "}", kBytes));
+  Result<ModelFiles> files = Open();
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  const TensorView big = files->Find("big").value();
+  const std::string path = (std::filesystem::canonical(dir_) / "model.safetensors").string();
+  const int64_t page_kib = sysconf(_SC_PAGESIZE) / 1024;
+  for (int round = 0; round < 2; ++round) {  // released pages come back from the file
+    for (size_t i = 0; i < kBytes; i += 509) {
+      ASSERT_EQ(static_cast<size_t>(big.data[i]), i % 256) << "byte " << i;
+    }
+    ASSERT_GE(ResidentKib(path), static_cast<int64_t>(kBytes / 1024));
+    ModelFiles::ReleasePages(big);
+    // Its first and last page hold others' bytes too, or might.
+    ASSERT_LE(ResidentKib(path), 2 * page_kib);
+  }
+}
+
 TEST_F(ModelFilesTest, Shards) {
   WriteShards(R"({"a":"s1.safetensors","b":"s2.safetensors","c":"s2.safetensors"})");
   Result<ModelFiles> files = Open();

@@ -32,18 +32,6 @@ bool ForwardPass::ShareFirstStep(int32_t a, int32_t b) const {
          std::ranges::equal(Table(a).first(kBlocks), Table(b).first(kBlocks));
 }
 
-// Work grows with the keys, and a ticket is to stay at about a millisecond: beyond
-// kKeysOfFullTile keys a tile has fewer rows, down to what fills the matrix unit.
-int32_t ForwardPass::TileTokens(int32_t num_keys) const {
-  constexpr int32_t kKeysOfFullTile = 6144;
-  constexpr int32_t kMinRows = 32;
-  int32_t rows = kMaxQueryRows;
-  while (rows > kMinRows && int64_t{rows} * num_keys > int64_t{kMaxQueryRows} * kKeysOfFullTile) {
-    rows /= 2;
-  }
-  return std::max(rows / group(), 1);
-}
-
 // Few rows on many threads: what a tile of all of them would save in reading is less than what the
 // threads would lose that find no ticket. Not below what fills a tile register.
 int32_t ForwardPass::JoinedTokens() const {
@@ -84,12 +72,14 @@ void ForwardPass::CutTiles() {
     const auto keys_at = [&](int32_t place) {
       return row.begin + TokenAt(place) - row.first_token + 1;
     };
-    const int32_t most_joined = std::min(TileTokens(keys_at(end - 1)), joined_tokens);
+    const int32_t most_joined =
+        std::min(AttentionTileTokens(keys_at(end - 1), group()), joined_tokens);
     bool joins = context_.share_attention && last_row >= 0 &&
                  tiles_.back().num_tokens + end - first <= most_joined &&
                  ShareFirstStep(last_row, r);
     for (int32_t place = first; place < end; joins = false) {
-      const int32_t most = TileTokens(keys_at(std::min(place + full_tile, end) - 1));
+      const int32_t most =
+          AttentionTileTokens(keys_at(std::min(place + full_tile, end) - 1), group());
       const int32_t count = std::min(most, end - place);
       if (!joins) tiles_.push_back({static_cast<int32_t>(tile_pieces_.size()), 0, 0});
       tile_pieces_.push_back({r, place, count});

@@ -347,6 +347,25 @@ TEST_P(ForwardBitsTest, OneStopAtEachKernelCallWithAnotherPassBetween) {
   }
 }
 
+TEST_P(ForwardBitsTest, ATeamThatStopsAtRandom) {
+  model_->context().team->StopAtRandom(seed_);
+  const std::atomic<bool> never = false;
+  const std::vector<int32_t> blocks = Blocks(30, kLength);
+  int num_stops = 0;
+  for (int run = 0; run < 5; ++run) {
+    FillBatch(pass_.get(), tokens_, kLength, blocks);
+    pass_->Begin();
+    std::vector<Logits> all;
+    for (ForwardStatus status; (status = pass_->Run(&never)) != ForwardStatus::kDone;) {
+      if (status == ForwardStatus::kLogits) TakeLogits(*pass_, model_->vocab(), &all);
+      num_stops += status == ForwardStatus::kStopped;
+    }
+    ASSERT_EQ(all.size(), size_t{kLength});
+    ExpectReference(all, 0);
+  }
+  EXPECT_GT(num_stops, 5);
+}
+
 using BitsParam = ForwardBitsTest::ParamType;
 
 std::string BitsName(const ::testing::TestParamInfo<BitsParam>& param) {

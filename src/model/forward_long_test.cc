@@ -1,5 +1,5 @@
-// Attention tiles over many keys: beyond 6,144 they have fewer rows (ForwardPass::TileTokens), rows
-// of several sequences come together in them, and rows of one that lie far apart. No bit changes.
+// Attention tiles over many keys: beyond 6,144 they have fewer rows (AttentionTileRows), rows of
+// several sequences come together in them, and rows of one that lie far apart. No bit changes.
 
 #include <gtest/gtest.h>
 

@@ -105,7 +105,8 @@ class ForwardPass {
     int32_t first_token = 0;
     int32_t num_tokens = 0;
   };
-  // Pieces [first_piece, first_piece + num_pieces) of tile_pieces_, at most TileTokens() places.
+  // Pieces [first_piece, first_piece + num_pieces) of tile_pieces_, at most AttentionTileTokens
+  // places.
   struct Tile {
     int32_t first_piece = 0;
     int32_t num_pieces = 0;
@@ -139,8 +140,6 @@ class ForwardPass {
   // Whether the attention of both rows starts with a step over the same blocks.
   bool ShareFirstStep(int32_t a, int32_t b) const;
   int32_t group() const { return config().num_heads / config().num_kv_heads; }
-  // Tokens of one tile that see up to `num_keys` keys.
-  int32_t TileTokens(int32_t num_keys) const;
   // Tokens of one tile, at most, that are of several rows.
   int32_t JoinedTokens() const;
   void CutOutputs();

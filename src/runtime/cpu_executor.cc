@@ -81,6 +81,9 @@ CpuExecutor::CpuExecutor(const ForwardContext& context, const ForwardLimits& lim
   SKEIN_CHECK(kv->data() == context.kv);
   states_.limits = limits;
   decode_states_.limits = DecodeLimits(limits, num_decodes);
+#ifdef SKEIN_RANDOM_STOPS
+  context.team->StopAtRandom(/*seed=*/1);
+#endif
 }
 
 CpuExecutor::~CpuExecutor() {
@@ -185,12 +188,20 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
 
 TaskStatus CpuExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
   State& state = *static_cast<CpuTask&>(task).state;
-  if (!RunCopies(state, preempt)) return TaskStatus::kPreempted;
+  while (!RunToStop(state, preempt)) {
+    // Else the team stopped at random.
+    if (preempt.load(std::memory_order_relaxed)) return TaskStatus::kPreempted;
+  }
+  return TaskStatus::kDone;
+}
+
+bool CpuExecutor::RunToStop(State& state, const std::atomic<bool>& preempt) {
+  if (!RunCopies(state, preempt)) return false;
   while (!state.done) {
-    if (!RunJobs(state, preempt)) return TaskStatus::kPreempted;
+    if (!RunJobs(state, preempt)) return false;
     switch (state.pass.Run(&preempt, stop_at())) {
       case ForwardStatus::kStopped:
-        return TaskStatus::kPreempted;
+        return false;
       case ForwardStatus::kLogits:
         BeginJobs(state);
         break;
@@ -202,7 +213,7 @@ TaskStatus CpuExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
         break;
     }
   }
-  return TaskStatus::kDone;
+  return true;
 }
 
 StopAt CpuExecutor::stop_at() const {

@@ -19,7 +19,9 @@ namespace skein {
 //   copies -> forward operators -> up to max_logit_rows rows of logits -> what is drawn and read
 //   from them -> next rows ... -> labels, embeddings and classes
 //
-// A task can stop between any two tickets, of the sampler's too, or where it is told to.
+// A task can stop between any two tickets, of the sampler's too, or where it is told to. In builds
+// that look for bugs (SKEIN_RANDOM_STOPS: debug and sanitizers) it stops at random tickets besides
+// and goes on at once, which nobody may notice.
 // Activations live as long as their task and are used again by later ones, so a steady state
 // allocates nothing but the task itself. Where decodes alone have activations of their own, those
 // are small: such a task runs beside as many suspended ones as there may be.
@@ -68,6 +70,8 @@ class CpuExecutor final : public Executor {
   StopAt stop_at() const;
   int RunTickets(int first, int end, const ThreadTeam::TicketFn& fn,
                  const std::atomic<bool>& preempt);
+  // Whether the task is done; else it stands still.
+  bool RunToStop(State& state, const std::atomic<bool>& preempt);
   bool RunCopies(State& state, const std::atomic<bool>& preempt);
   bool RunJobs(State& state, const std::atomic<bool>& preempt);
   void RunJob(State& state, int job, int thread);

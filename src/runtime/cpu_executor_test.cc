@@ -202,6 +202,30 @@ TEST_F(CpuExecutorTest, AStopAfterAnyKernelCallChangesNothing) {
   EXPECT_GE(num_stopped, num_calls - 7);
 }
 
+// What debug builds do everywhere: nobody may notice, neither by bits nor by a task's having
+// stopped without a signal.
+TEST_F(CpuExecutorTest, StopsAtRandomTicketsGoUnnoticed) {
+  std::vector<Sequence> sequences;
+  OneShotPlan plan;
+  for (int i = 0; i < 4; ++i) sequences.push_back(NewSequence(20 + i, 4 * i));
+  for (Sequence& sequence : sequences) plan.rows.push_back(sequence.Whole());
+  const std::vector<DrawResult> expected = Run(plan);
+  context_.team->StopAtRandom(seed_);
+  for (int i = 0; i < 20; ++i) {
+    const std::vector<DrawResult> results = Run(plan);
+    ASSERT_EQ(results.size(), expected.size());
+    for (size_t k = 0; k < results.size(); ++k) ExpectSame(results[k], expected[k]);
+  }
+  model_.kernels().StopAfter(0);  // and a signal stops all the same
+  const StepPlan step = plan;
+  const auto task = executor_->Begin(step);
+  EXPECT_EQ(executor_->Resume(*task, model_.kernels().stop()), TaskStatus::kPreempted);
+  model_.kernels().stop() = false;
+  EXPECT_EQ(executor_->Resume(*task, model_.kernels().stop()), TaskStatus::kDone);
+  const std::vector<DrawResult>& results = executor_->Results(*task).draws;
+  for (size_t k = 0; k < results.size(); ++k) ExpectSame(results[k], expected[k]);
+}
+
 // Each call is stopped as early as may be: right after its first ticket.
 TEST_F(CpuExecutorTest, TasksStopWhereTheGranularitySays) {
   Sequence sequence = NewSequence(60, 0);

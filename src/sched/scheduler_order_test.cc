@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kv/radix_tree.h"
@@ -141,6 +142,54 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
         },
         DriftingCost(config.cost, &model));
     EXPECT_GT(model.version(), 10);
+  }
+}
+
+Waiting RandomWaitingOfTwoPriorities(Random* random) {
+  return {.letters = RandomLetters(random),
+          .priority = static_cast<int32_t>(random->Between(0, 1))};
+}
+
+// What a request scores that misses all but `num_cached` blocks.
+auto AgedScore(const Waiting& request, int32_t num_cached, int64_t lambda, TimeUs now_us) {
+  const int64_t missing = request.letters.length() - num_cached * kBlockTokens;
+  const int64_t score = missing * 1'000'000 - lambda * (now_us - request.arrival_us);
+  return std::pair(request.priority, score);
+}
+
+TimeUs LengthTimesRandom(const Letters& letters, int32_t, Random* random) {
+  return letters.length() * random->Between(1, 100);
+}
+
+// As the preset retains; the smallest caches have no room for the longest prompts.
+TEST(SrjfCalibrated, PicksWhatTheScanPicksWherePrefixesAreKept) {
+  for (uint64_t seed = 21; seed <= 28; ++seed) {
+    EngineConfig config = PrefillOnly(static_cast<int32_t>(5 + seed % 8));
+    config.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed % 4);
+    const int64_t lambda = JctOrder(MakeSchedulerConfig(config).value()).lambda();
+    CompareWithScan(
+        config, seed, RandomWaitingOfTwoPriorities,
+        [&](const Waiting& request, const ReferenceCache& cache, TimeUs now_us) {
+          return AgedScore(request, cache.NumCached(request.letters), lambda, now_us);
+        },
+        LengthTimesRandom);
+  }
+}
+
+TEST(Srjf, PicksWhatTheScanPicksByTheJobTimeAtArrival) {
+  for (uint64_t seed = 31; seed <= 38; ++seed) {
+    EngineConfig config = PrefillOnly(static_cast<int32_t>(5 + seed % 8 * 2));
+    config.order = "srjf";
+    config.retention = seed % 2 == 0 ? "" : "all";             // the preset's is prefix
+    if (config.retention == "all") config.num_kv_blocks += 4;  // room for any prompt
+    config.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed % 4);
+    const int64_t lambda = JctOrder(MakeSchedulerConfig(config).value()).lambda();
+    CompareWithScan(
+        config, seed, RandomWaitingOfTwoPriorities,
+        [&](const Waiting& request, const ReferenceCache&, TimeUs now_us) {
+          return AgedScore(request, request.num_cached, lambda, now_us);
+        },
+        LengthTimesRandom);
   }
 }
 

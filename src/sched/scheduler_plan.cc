@@ -380,8 +380,9 @@ void Scheduler::NoteAdmission(Sequence* sequence, TimeUs now_us) {
   request->times.first_scheduled_us = now_us;
   request->first_iteration = iteration_;
   if (cost_.known()) {
-    request->predicted_us =
-        cost_.PredictUs(WorkOf(sequence->num_remaining(), sequence->num_computed));
+    // Orders nothing, so it follows the latest speed and waits for no new version.
+    request->predicted_us = cost_.PredictUs(
+        WorkOf(sequence->num_remaining(), sequence->num_computed), StepKind::kPrefill);
   }
   // Of a shared prefix what was cached before anyone asked for it.
   const Trunk* trunk = sequence->trunk;

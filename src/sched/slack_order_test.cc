@@ -2,6 +2,7 @@
 
 #include "sched/slack_order.h"
 
+#include <algorithm>
 #include <cmath>
 #include <compare>
 #include <map>
@@ -270,8 +271,34 @@ TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
   };
   EXPECT_NEAR(stats.ttft_error_alone.sum, 0.2, 1e-9);
   EXPECT_EQ(stats.ttft_error_alone.counts[place(0.199)], 1u);
-  EXPECT_NEAR(stats.ttft_error_shared.sum, 1.0, 1e-9);
-  EXPECT_EQ(stats.ttft_error_shared.counts[place(0.499)], 2u);
+  // By the first the device is slower than the fit by 1.25: of both 250 were predicted.
+  EXPECT_NEAR(stats.ttft_error_shared.sum, 2 * 0.375, 1e-9);
+  EXPECT_EQ(stats.ttft_error_shared.counts[place(0.375)], 2u);
+}
+
+// Of a device that is slower than the profile at the start found it, by much or by too little for a
+// new version of the cost model ever: from the second request on its speed is known, long before
+// the 16 steps that a version takes.
+TEST(SlackOrder, WhatIsForetoldFollowsTheSpeedOfTheLatestSteps) {
+  for (const double slower : {1.5, 1.04}) {
+    constexpr int kRequests = 12;
+    EngineConfig config = SlackConfig("s-edf", 100);
+    config.cost = {.step_us = 100, .token_us = 10, .pair_us = 0, .row_us = 0};
+    Scheduler scheduler(MakeSchedulerConfig(config).value());
+    TimeUs now_us = 0;
+    for (int i = 0; i < kRequests; ++i) {
+      const int32_t num_tokens = 10 + 5 * (i % 4);
+      scheduler.Arrive(i, MakeRequest({"", num_tokens}), now_us);
+      const TimeUs real_us = std::llround(slower * (100 + 10 * num_tokens));
+      EXPECT_EQ(Step(&scheduler, &now_us, real_us).size(), 1u);
+    }
+    const ErrorHistogram errors = scheduler.Stats().ttft_error_alone;
+    const auto& bounds = EngineStats::kErrorBounds;
+    const double first = 1 - 1 / slower;
+    EXPECT_EQ(errors.counts[std::ranges::lower_bound(bounds, first) - bounds.begin()], 1u);
+    EXPECT_EQ(errors.counts[0], kRequests - 1u);
+    EXPECT_NEAR(errors.sum, first, 1e-9);
+  }
 }
 
 }  // namespace

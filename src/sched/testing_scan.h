@@ -59,10 +59,13 @@ inline std::vector<RequestId> Step(Scheduler* scheduler, TimeUs* now_us, TimeUs 
 }
 
 // The prefix cache by its definition: what was released last is evicted last, and of one sequence
-// the last block first. Blocks are named by all letters up to their end.
+// the last block first. Blocks are named by all letters up to their end. A prompt holds blocks for
+// all of it, or under retention `prefix` as many of its full blocks, from the first, as there are.
 class ReferenceCache {
  public:
-  explicit ReferenceCache(size_t num_blocks) : num_blocks_(num_blocks) {}
+  // REQUIRES: retention is kAll or kPrefix.
+  ReferenceCache(size_t num_blocks, Retention retention)
+      : num_blocks_(num_blocks), keeps_all_(retention == Retention::kAll) {}
 
   int32_t NumCached(const Letters& letters) const {
     const int32_t most = (letters.length() - 1) / kBlockTokens;
@@ -77,9 +80,12 @@ class ReferenceCache {
   void Run(const Letters& letters) {
     const int32_t num_cached = NumCached(letters);
     for (int32_t i = 1; i <= num_cached; ++i) cached_.erase(Find(letters.blocks.substr(0, i)));
-    const auto num_held = static_cast<size_t>(BlocksFor(letters.length()));
+    const size_t num_full = letters.blocks.size();
+    const size_t num_kept = keeps_all_ ? num_full : std::min(num_full, num_blocks_);
+    const auto num_blocks = static_cast<size_t>(BlocksFor(letters.length()));
+    const size_t num_held = keeps_all_ ? num_blocks : num_kept;
     while (cached_.size() + num_held > num_blocks_) cached_.pop_front();
-    for (size_t i = letters.blocks.size(); i > 0; --i) {
+    for (size_t i = num_kept; i > 0; --i) {
       const auto found = Find(letters.blocks.substr(0, i));
       if (found != cached_.end()) cached_.erase(found);
       cached_.push_back(letters.blocks.substr(0, i));
@@ -92,6 +98,7 @@ class ReferenceCache {
   }
 
   size_t num_blocks_;
+  bool keeps_all_;
   std::list<std::string> cached_;  // the next to be evicted first
 };
 
@@ -100,6 +107,7 @@ struct Waiting {
   TimeUs arrival_us = 0;
   TimeUs slo_us = 0;  // 0: none
   int32_t priority = 0;
+  int32_t num_cached = 0;  // blocks that were in the cache when it arrived
 };
 
 // The whole queue, each scored: the least first, of equal ones the earliest.
@@ -142,8 +150,9 @@ void CompareWithOrder(const EngineConfig& config, uint64_t seed, const Make& mak
                       const First& first, Duration duration) {
   SCOPED_TRACE(seed);
   Random random(seed);
-  Scheduler scheduler(MakeSchedulerConfig(config).value());
-  ReferenceCache cache(config.num_kv_blocks);
+  const SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
+  Scheduler scheduler(scheduler_config);
+  ReferenceCache cache(config.num_kv_blocks, scheduler_config.retention);
   std::map<RequestId, Waiting> waiting;
   TimeUs now_us = random.Between(0, 1'000'000'000);
   RequestId next_id = 0;
@@ -152,6 +161,7 @@ void CompareWithOrder(const EngineConfig& config, uint64_t seed, const Make& mak
     for (int64_t i = random.Between(0, waiting.size() < 30 ? 3 : 1); i > 0; --i) {
       Waiting one = make(&random);
       one.arrival_us = now_us;
+      one.num_cached = cache.NumCached(one.letters);
       Request request = MakeRequest(one.letters);
       request.priority = one.priority;
       if (one.slo_us > 0) request.slo_ttft_us = one.slo_us;

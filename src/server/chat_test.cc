@@ -157,5 +157,34 @@ TEST_F(ChatTest, Metrics) {
   }
 }
 
+// Rounds by what made them run, what they told the executor, and how long signals and wakings took.
+TEST_F(ChatTest, MetricsOfScheduling) {
+  Start();
+  const std::string text = Get("/metrics").body;
+  for (const char* line :
+       {"skein_scheduler_rounds_total{model_name=\"fake\",cause=\"arrival\"} 5\n",
+        "skein_scheduler_rounds_total{model_name=\"fake\",cause=\"cancellation\"} 1\n",
+        "skein_scheduler_rounds_total{model_name=\"fake\",cause=\"timer\"} 2\n",
+        "skein_scheduler_rounds_total{model_name=\"fake\",cause=\"completion\"} 7\n",
+        "skein_scheduler_commands_total{model_name=\"fake\",command=\"submit\"} 123\n",
+        "skein_scheduler_commands_total{model_name=\"fake\",command=\"preempt\"} 6\n",
+        "skein_scheduler_commands_total{model_name=\"fake\",command=\"resume\"} 4\n",
+        "skein_steps_dropped_total{model_name=\"fake\"} 2\n",
+        "skein_preempt_signals_total{model_name=\"fake\"} 8\n",
+        "skein_preempt_blocking_seconds_total{model_name=\"fake\"} 2.5\n",
+        "skein_preempt_blocking_seconds_max{model_name=\"fake\"} 0.75\n",
+        "skein_preempt_wakeups_total{model_name=\"fake\"} 9\n",
+        "skein_preempt_wakeup_seconds_total{model_name=\"fake\"} 1.5\n",
+        "skein_preempt_wakeup_seconds_max{model_name=\"fake\"} 0.25\n",
+        "skein_scheduler_seconds_total{model_name=\"fake\"} 0.5\n",
+        "# TYPE skein_scheduler_rounds_total counter\n",
+        "# TYPE skein_scheduler_commands_total counter\n",
+        "# TYPE skein_preempt_signals_total counter\n",
+        "# TYPE skein_preempt_blocking_seconds_total counter\n",
+        "# TYPE skein_preempt_blocking_seconds_max gauge\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  }
+}
+
 }  // namespace
 }  // namespace skein::testing

@@ -172,6 +172,23 @@ class FakeEngine final : public Engine {
     stats.iteration_tokens[1] = 3;
     stats.iteration_tokens_sum = 12;
     stats.ttft_error_alone.counts[18] = 2;  // in (0.75, 1]
+    stats.rounds_arrival = 5;
+    stats.rounds_cancellation = 1;
+    stats.rounds_timer = 2;
+    stats.rounds_completion = 7;
+    stats.steps_oneshot = 3;
+    stats.steps_mixed = 20;
+    stats.steps_decode = 100;
+    stats.steps_preempted = 6;
+    stats.steps_resumed = 4;
+    stats.steps_dropped = 2;
+    stats.signals = 8;
+    stats.blocking_us = 2'500'000;
+    stats.max_blocking_us = 750'000;
+    stats.wakeups = 9;
+    stats.wakeup_us = 1'500'000;
+    stats.max_wakeup_us = 250'000;
+    stats.scheduler_us = 500'000;
     return stats;
   }
 

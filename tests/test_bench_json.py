@@ -1,0 +1,65 @@
+"""What `skein bench limits`, `kernels` and `forward` write with --json: the members that others read."""
+import json
+import pathlib
+import subprocess
+
+import pytest
+from skein_server import ROOT, SKEIN_BIN
+
+MODEL = ROOT / "tests/data/models/qwen3-bf16"
+LIMITS = {"compute_tflops", "read_gbps"}
+GEMM = {"model", "name", "m", "k", "n", "dtype", "tflops", "gbps", "fraction", "onednn_tflops"}
+PREFILL = {"prompt_tokens", "tokens_per_s", "tflops", "fraction"}
+DECODE = {"batch", "context", "tokens_per_s", "gbps", "fraction"}
+DRAWS = {"logits", "parameters", "us"}
+NAMES = {"model", "name", "dtype", "logits", "parameters"}  # the others are positive numbers
+
+pytestmark = pytest.mark.skipif(" avx2 " not in pathlib.Path("/proc/cpuinfo").read_text(),
+                                reason="the machine's limits are measured with AVX2")
+
+
+def bench(tmp_path, *args):
+    path = tmp_path / "result.json"
+    run = subprocess.run([SKEIN_BIN, "bench", *map(str, args), "--json", str(path)], capture_output=True,
+                         text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return json.loads(path.read_text())
+
+
+def check_rows(rows, members, may_be_null=()):
+    """Each row has exactly these members, with values that say something."""
+    assert rows
+    for row in rows:
+        assert set(row) == members
+        for name, value in row.items():
+            if name in NAMES:
+                assert isinstance(value, str) and value
+            elif value is not None or name not in may_be_null:
+                assert not isinstance(value, bool) and value > 0, (name, row)
+
+
+def test_limits(tmp_path):
+    result = bench(tmp_path, "limits", "--runs", 1)
+    assert LIMITS <= set(result["limits"])
+    assert all(value > 0 for value in result["limits"].values())
+
+
+def test_kernels(tmp_path):
+    result = bench(tmp_path, "kernels", "--model", "Qwen3-0.6B", "--rows", "1,2", "--samples", 1)
+    check_rows([result["limits"]], LIMITS)
+    check_rows(result["gemm"], GEMM, may_be_null={"onednn_tflops"})
+    products = ["qkv", "o", "gate_up", "down", "output"]
+    measured = [(row["name"], row["m"]) for row in result["gemm"]]
+    assert measured == [(name, m) for name in products for m in (1, 2)]
+    assert {(row["model"], row["dtype"]) for row in result["gemm"]} == {("Qwen3-0.6B", "bf16")}
+    check_rows(result["draws"], DRAWS)
+
+
+def test_forward(tmp_path):
+    result = bench(tmp_path, "forward", MODEL, "--prompt-tokens", "8,40", "--batch", "1,3", "--context", 16,
+                   "--decode", 2, "--repetitions", 1)
+    check_rows([result["limits"]], LIMITS)
+    check_rows(result["prefill"], PREFILL)
+    assert [row["prompt_tokens"] for row in result["prefill"]] == [8, 40]
+    check_rows(result["decode"], DECODE)
+    assert [(row["batch"], row["context"]) for row in result["decode"]] == [(1, 16), (3, 16)]

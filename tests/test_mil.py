@@ -1,0 +1,72 @@
+"""`skein model mil`: what it writes, what it promises, what it refuses."""
+import json
+import subprocess
+
+import pytest
+from skein_server import ROOT, SKEIN_BIN
+
+MODEL = ROOT / "models/default"
+SHAPE = ROOT / "devices/models/llama-3.1-8b"  # a config.json is all that a plan needs
+MODES = ["paged", "chunked", "drop-kv", "hybrid-collected", "hybrid-preallocated", "hybrid", "hybrid-prefix"]
+
+
+def run_mil(*args):
+    return subprocess.run([SKEIN_BIN, "model", "mil", *map(str, args)], capture_output=True, text=True, timeout=300)
+
+
+def mil(folder, *args):
+    """What `--json` holds."""
+    path = folder / "mil.json"
+    run = run_mil(*args, "--json", path)
+    assert run.returncode == 0, run.stderr
+    return json.loads(path.read_text())
+
+
+def test_the_plan_names_the_modes_and_their_longest_inputs(tmp_path):
+    plan = mil(tmp_path, MODEL, "--memory", "64MiB")
+    assert plan["memory_bytes"] == 64 << 20
+    assert [mode["mode"] for mode in plan["modes"]] == MODES
+    assert all(mode["max_input_tokens"] > 0 for mode in plan["modes"])
+
+
+def test_each_mode_of_a_large_shape_reaches_further_than_the_one_before(tmp_path):
+    found = {mode["mode"]: mode["max_input_tokens"]
+             for mode in mil(tmp_path, SHAPE, "--memory", "2GiB", "--threads", 2)["modes"]}
+    lengths = [found[mode] for mode in MODES[:-1]]
+    assert lengths == sorted(set(lengths))
+    # What keeps a prefix besides needs room for a block of it.
+    assert found["hybrid-preallocated"] < found["hybrid-prefix"] <= found["hybrid"]
+
+
+def test_more_memory_allows_longer_inputs(tmp_path):
+    small, large = (mil(tmp_path, SHAPE, "--memory", memory, "--threads", 2)["modes"] for memory in ("1GiB", "2GiB"))
+    for less, more in zip(small, large):
+        assert 0 < less["max_input_tokens"] < more["max_input_tokens"], less["mode"]
+
+
+@pytest.mark.parametrize("mode", ["paged", "hybrid"])
+def test_a_run_just_as_long_as_planned_stays_within_the_memory(tmp_path, mode):
+    options = [MODEL, "--modes", mode, "--threads", 1]
+    context = mil(tmp_path, *options)["context_tokens"]
+    # The most memory for which the model's context has room for what is a little too long, too.
+    fits = [kib for kib in range(2048, 16384, 512)
+            if 20 <= mil(tmp_path, *options, "--memory", f"{kib}KiB")["modes"][0]["max_input_tokens"] < context / 1.1]
+    memory = f"{fits[-1]}KiB"
+    found = mil(tmp_path, *options, "--memory", memory, "--prove", memory)
+    assert found["prove_bytes"] == found["memory_bytes"] == fits[-1] << 10
+    under, over = (found["modes"][0]["proof"][side] for side in ("under", "over"))
+    assert under["input_tokens"] == found["modes"][0]["max_input_tokens"] < over["input_tokens"]
+    assert under["planned_bytes"] <= found["prove_bytes"] < over["planned_bytes"]
+    for run in (under, over):
+        assert run["peak_bytes"] > 0 and run["seconds"] > 0
+        assert run["fits"] == (run["peak_bytes"] <= found["prove_bytes"])
+    assert under["fits"]
+
+
+@pytest.mark.parametrize("option", ["memory", "prove"])
+def test_a_bad_amount_of_memory_is_refused_by_name(tmp_path, option):
+    path = tmp_path / "mil.json"
+    run = run_mil(MODEL, f"--{option}", "lots", "--json", path)
+    assert run.returncode == 1
+    assert f"{option}: 'lots' is not an amount of memory" in run.stderr
+    assert not path.exists()
