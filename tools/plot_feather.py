@@ -109,13 +109,13 @@ def default_here_lines(found, control, noise):
     load, runs = default["load"], default["runs"]
     names = list(runs)
     in_turn = default.get("in_turn", [names[:2], names[2:4]])
-    scaled = "" if found["scale"] == 1 else f" Lengths are 1/{found['scale']} of the issue's; targets are for the full ones."
+    scaled = "" if found["scale"] == 1 else f" Lengths are 1/{found['scale']} of the default load's; targets are for the full ones."
     share = max(run["scheduler_share"] for name, run in runs.items() if name.startswith("flock"))
     return [f"{load['requests']} requests in {load['groups']} groups of {load['shared']:,} shared tokens, {load['own']} of their own, {load['output']} out, all at once; {found['slots']} in the batch;",
-            f"Qwen3-0.6B's shape, random weights, bf16; the prefixes are in the cache before.{scaled} The issue's 200 outputs are scaled to {load['output']}, as a",
+            f"Qwen3-0.6B's shape, random weights, bf16; the prefixes are in the cache before.{scaled} The default load's 200 outputs are scaled to {load['output']}, as a",
             f"plain step takes {runs['fill, plain']['step_ms'] / 1e3:.1f} s here and all systems have several passes: so the requests' own prefills and the filling of the batch weigh more than",
             "with 200, and the ratio of tokens/s lies nearer to 1 than that of the steps. Bytes: what the rows of the mean decode step",
-            " attend to, row by row, and how many of these are different, from the scheduler's record. Plain attention reads what is",
+            "attend to, row by row, and how many of these are different, from the scheduler's record. Plain attention reads what is",
             "asked for; shared-prefix attention reads a common block once for up to 64 queries of a KV head (32 requests here), beyond",
             "6,144 keys for 32 queries; the next such tile finds it in the cache if it is still there. No rule has learned before.",
             "Several passes on one server give the median and what lies around it. In turn, their servers side by side, so that what else",
