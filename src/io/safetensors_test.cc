@@ -282,9 +282,9 @@ int64_t ResidentKib(const std::string& path) {
 
 TEST_F(ModelFilesTest, ReleasedPagesAreGone) {
   constexpr size_t kBytes = size_t{1} << 20;
-  const std::string bytes = std::to_string(kBytes);
+  const std::string bytes = std::to_string(kBytes), floats = std::to_string(kBytes / sizeof(float));
   Write("model.safetensors",
-        FileBytes(R"({"big":)" + Entry("U8", bytes, "0," + bytes) + "}", kBytes));
+        FileBytes(R"({"big":)" + Entry("F32", floats, "0," + bytes) + "}", kBytes));
   Result<ModelFiles> files = Open();
   ASSERT_TRUE(files.ok()) << files.status().message();
   const TensorView big = files->Find("big").value();
