@@ -165,7 +165,8 @@ Result<Calibration> CalibrateDevice(const CalibrationOptions& wanted) {
   CalibrationOptions options = wanted;  // as far as the model's positions reach
   options.context = std::min(options.context, config.max_position / 2);
   options.max_tokens = std::min(options.max_tokens, config.max_position / 2);
-  const int32_t longest = options.context + options.max_tokens;
+  const int32_t longest =
+      std::max(options.context + options.max_tokens, kManyRows * kManyRowTokens);
   runtime_options.max_model_len = longest;
   runtime_options.max_num_seqs = kManyRows;
   runtime_options.max_num_batched_tokens = std::max(options.max_tokens, kManyRows * kManyRowTokens);
