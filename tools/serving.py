@@ -1,5 +1,5 @@
-"""What the experiments over HTTP have in common: the program, models with random weights, a server of one's own with what it
-counts, and how much of the processor's time is taken away meanwhile."""
+"""What the experiments have in common: the program, models with random weights, the processor's name, a server of one's own
+with what it counts, and how much of the processor's time is taken away meanwhile."""
 import os
 import pathlib
 import subprocess
@@ -17,6 +17,12 @@ def random_model(shape):
     if not (path / "config.json").exists():
         subprocess.run([SKEIN, "model", "init", "--shape", shape, "--dtype", "bf16", "--seed", "1", path], check=True)
     return path
+
+
+def processor():
+    """Its name."""
+    with open("/proc/cpuinfo") as file:
+        return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
 
 
 class Server:
