@@ -14,15 +14,34 @@
 namespace skein {
 namespace {
 
+// An executor of a small model on so many blocks.
+struct SmallExecutor {
+  explicit SmallExecutor(int32_t num_blocks)
+      : kv(LayoutOf(model, num_blocks)),
+        executor(ContextOf(model, &kv), {.max_tokens = 256, .max_logit_rows = 3}, &kv) {}
+
+  static KvLayout LayoutOf(const testing::LoadedModel& model, int32_t num_blocks) {
+    KvLayout layout = model.context().kv_layout;
+    layout.num_blocks = num_blocks;
+    return layout;
+  }
+  static ForwardContext ContextOf(const testing::LoadedModel& model, KvMemory* kv) {
+    ForwardContext context = model.context();
+    context.kv_layout = kv->layout();
+    context.kv = kv->data();
+    return context;
+  }
+
+  testing::LoadedModel model{SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
+                             {.threads = 2, .num_blocks = 4}};
+  KvMemory kv;
+  CpuExecutor executor;
+};
+
 TEST(ExecutorAllocation, ASteadyDecodeStepAllocatesItsTaskAlone) {
   constexpr int32_t kSequences = 8, kPromptTokens = 20, kSteps = 60, kWarmUp = 5;
-  testing::LoadedModel model(SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
-                             {.threads = 2, .num_blocks = 4});
-  ForwardContext context = model.context();
-  context.kv_layout.num_blocks = kSequences * 4;
-  KvMemory kv(context.kv_layout);
-  context.kv = kv.data();
-  CpuExecutor executor(context, {.max_tokens = 256, .max_logit_rows = 3}, &kv);
+  SmallExecutor small(kSequences * 4);
+  CpuExecutor& executor = small.executor;
   GenerateSpec generate;
   generate.sampling.top_k = 20;
   generate.sampling.frequency_penalty = 0.5f;
@@ -66,13 +85,8 @@ TEST(ExecutorAllocation, ASteadyDecodeStepAllocatesItsTaskAlone) {
 // from the heap either.
 TEST(ExecutorAllocation, AStepOfWhichSomeTokensAreReadAllocatesItsTaskAlone) {
   constexpr int32_t kSequences = 4, kTokens = 60, kPast = 20, kSteps = 20, kWarmUp = 5;
-  testing::LoadedModel model(SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
-                             {.threads = 2, .num_blocks = 4});
-  ForwardContext context = model.context();
-  context.kv_layout.num_blocks = kSequences * 2;
-  KvMemory kv(context.kv_layout);
-  context.kv = kv.data();
-  CpuExecutor executor(context, {.max_tokens = 256, .max_logit_rows = 3}, &kv);
+  SmallExecutor small(kSequences * 2);
+  CpuExecutor& executor = small.executor;
   GenerateSpec generate;
   generate.sampling.top_k = 20;
   const OutputSpec labels = LabelSpec{.tokens = {5, 90}};
