@@ -95,7 +95,13 @@ void GenerationCall::OnOutput(OutputMailbox::Item item, std::string* events) {
   std::ranges::move(item.output.prompt_logprobs, std::back_inserter(part.prompt_logprobs));
   std::optional<ChoiceDelta> delta = part.session.Consume(std::move(item.output));
   if (!delta) return;
-  if (delta->stopped_by_string) model_->engine->CancelSample(part.id, delta->sample);
+  if (delta->stopped_by_string) {
+    model_->engine->CancelSample(part.id, delta->sample);
+    // It ends before the engine has ended it: at this token's time, by difference.
+    part.times.finished_us =
+        std::max(part.times.finished_us,
+                 part.times.first_token_us + item.received_us - part.first_received_us);
+  }
   if (delta->finish) metrics_->CountFinish(*model_, *delta->finish);
   if (delta->finish == FinishReason::kError || delta->finish == FinishReason::kCancelled) {
     const auto n = static_cast<size_t>(fields_.request.generate().num_samples);
@@ -107,15 +113,11 @@ void GenerationCall::OnOutput(OutputMailbox::Item item, std::string* events) {
   OnDelta(item.prompt, *std::move(delta), events);
   if (!part.session.done() || part.observed) return;
   part.observed = true;
-  RequestTimes times = part.times;
-  if (times.finished_us == 0 && times.first_token_us != 0) {
-    // A stop string ended it before the engine did: the last token's time, by difference.
-    times.finished_us = times.first_token_us + part.last_received_us - part.first_received_us;
-  }
   metrics_->Observe(*model_, {.prompt_tokens = static_cast<int32_t>(part.prompt.ids.size()),
                               .generation_tokens = part.session.completion_tokens(),
+                              .longest_choice_tokens = part.session.longest_choice_tokens(),
                               .tokenize_us = tokenize_us_,
-                              .times = times,
+                              .times = part.times,
                               .one_shot = fields_.request.generate().max_tokens <= 1,
                               .route_class = RouteClass::kGenerate,
                               .slo_ttft_us = fields_.request.slo_ttft_us,
@@ -131,7 +133,6 @@ void GenerationCall::ObserveTimes(const OutputMailbox::Item& item, Part* part) {
   known.finished_us = std::max(known.finished_us, times.finished_us);
   if (item.output.tokens.empty()) return;
   if (part->first_received_us == 0) part->first_received_us = item.received_us;
-  part->last_received_us = item.received_us;
   TimeUs& last_us = part->last_token_us[static_cast<size_t>(item.output.sample)];
   if (last_us != 0) metrics_->ObserveInterToken(*model_, item.received_us - last_us);
   last_us = item.received_us;

@@ -51,7 +51,6 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     RequestTimes times;
     std::vector<TimeUs> last_token_us;  // by sample; on the mailbox's clock
     TimeUs first_received_us = 0;
-    TimeUs last_received_us = 0;
     int32_t generation_tokens = 0;
     bool observed = false;
   };

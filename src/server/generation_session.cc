@@ -64,6 +64,10 @@ void GenerationSession::AddToken(const OutputToken& token, Sample* sample,
   if (is_stop && !is_eos) sample->stop_token = token.token;
 }
 
+int32_t GenerationSession::longest_choice_tokens() const {
+  return std::ranges::max_element(samples_, {}, &Sample::num_tokens)->num_tokens;
+}
+
 std::optional<ChoiceDelta> GenerationSession::Consume(RequestOutput output) {
   SKEIN_CHECK(output.sample >= 0 && output.sample < static_cast<int32_t>(samples_.size()));
   Sample& sample = samples_[static_cast<size_t>(output.sample)];

@@ -53,7 +53,8 @@ class GenerationSession {
 
   // All choices have finished; the engine may still have to report that of stopped ones.
   bool done() const { return num_unfinished_ == 0; }
-  int32_t completion_tokens() const { return completion_tokens_; }
+  int32_t completion_tokens() const { return completion_tokens_; }  // of all choices
+  int32_t longest_choice_tokens() const;
   int32_t cached_tokens() const { return cached_tokens_; }
 
  private:

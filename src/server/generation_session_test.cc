@@ -79,6 +79,7 @@ TEST(GenerationSession, OutputsAfterAStopStringAreDropped) {
   EXPECT_EQ(session.Consume(other)->text, "x");
   EXPECT_TRUE(session.done());
   EXPECT_EQ(session.completion_tokens(), 3);
+  EXPECT_EQ(session.longest_choice_tokens(), 2);
   EXPECT_EQ(session.cached_tokens(), 5);
 }
 

@@ -138,7 +138,8 @@ void AddScheduling(const EngineStats& s, const EngineMetrics& engine) {
                    Count(s.steps_oneshot + s.steps_mixed + s.steps_decode));
   engine.CounterBy(kCommands, kCommandsHelp, "command", "preempt", Count(s.steps_preempted));
   engine.CounterBy(kCommands, kCommandsHelp, "command", "resume", Count(s.steps_resumed));
-  engine.Counter("skein_steps_dropped_total", "Suspended steps that were given up.",
+  engine.Counter("skein_steps_dropped_total",
+                 "Steps given up: suspended ones, and running ones that nobody waits for any more.",
                  Count(s.steps_dropped));
   engine.Counter("skein_preempt_signals_total", "Signals that stopped a running step.",
                  Count(s.signals));
@@ -265,7 +266,8 @@ Metrics::Metrics()
                .Register(registry_)),
       slo_tpot_(&prometheus::BuildCounter()
                      .Name("skein_slo_tpot_total")
-                     .Help("Requests with slo_tpot_ms, likewise.")
+                     .Help("Requests with slo_tpot_ms and an answer of two tokens or more, "
+                           "likewise.")
                      .Register(registry_)) {}
 
 void Metrics::SetModels(const ModelRegistry& models) {
@@ -352,9 +354,9 @@ void Metrics::Observe(const ModelEntry& model, const RequestRecord& record) {
   if (t.finished_us == 0) return;
   const TimeUs decode_us = t.finished_us - t.first_token_us;
   if (!record.one_shot) m.decode->Observe(Seconds(decode_us));
-  if (record.slo_tpot_us && record.generation_tokens > 1) {
+  if (record.slo_tpot_us && record.longest_choice_tokens > 1) {
     CountSlo(slo_tpot_, model, record.route_class, *record.slo_tpot_us,
-             decode_us <= *record.slo_tpot_us * (record.generation_tokens - 1));
+             decode_us <= *record.slo_tpot_us * (record.longest_choice_tokens - 1));
   }
 }
 

@@ -24,7 +24,9 @@ class Metrics {
  public:
   struct RequestRecord {
     int32_t prompt_tokens = 0;
-    int32_t generation_tokens = 0;
+    int32_t generation_tokens = 0;  // of all choices
+    // Choices take their tokens side by side: so many come from the first token to the last.
+    int32_t longest_choice_tokens = 0;
     TimeUs tokenize_us = 0;
     RequestTimes times;
     bool one_shot = false;  // a budget of at most one token

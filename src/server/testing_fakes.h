@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -200,6 +201,14 @@ class FakeEngine final : public Engine {
   void set_reader(std::function<ReadValues(const Request&)> reader) {
     Set([&] { reader_ = std::move(reader); });
   }
+  // Sample i says i * `lag` dots before its reply.
+  void set_lag(int32_t lag) {
+    Set([&] { lag_ = lag; });
+  }
+  // So long each output of a sample but the first is on its way.
+  void set_delay(std::chrono::milliseconds delay) {
+    Set([&] { delay_ = delay; });
+  }
   void set_paused(bool paused) {
     Set([&] { paused_ = paused; });
   }
@@ -268,8 +277,12 @@ class FakeEngine final : public Engine {
         }
         it = done ? running_.erase(it) : std::next(it);
       }
+      const std::chrono::milliseconds delay = delay_;
       lock.unlock();
-      for (auto& [callback, output] : outputs) callback(std::move(output));
+      for (auto& [callback, output] : outputs) {
+        if (output.sample > 0) std::this_thread::sleep_for(delay);
+        callback(std::move(output));
+      }
       lock.lock();
     }
   }
@@ -298,7 +311,8 @@ class FakeEngine final : public Engine {
         sample.finished = true;
         return output;
       }
-      output.tokens.push_back(NextToken(spec, sample.num_tokens++));
+      const int32_t num_dots = lag_ * output.sample;
+      output.tokens.push_back(NextToken(spec, sample.num_tokens++ - num_dots));
       ++num_tokens_;
       const TokenId id = output.tokens[0].token;
       const auto& stops = spec.stop_token_ids;
@@ -327,11 +341,13 @@ class FakeEngine final : public Engine {
     }
   }
 
+  // A dot before the reply begins, at position 0.
   OutputToken NextToken(const GenerateSpec& spec, int32_t position) const {
     const size_t at = static_cast<size_t>(position) % (reply_.size() + 1);
     OutputToken token;
     // A fake keeps to the first choice.
-    token.token = !spec.choices.empty() ? spec.choices[0][static_cast<size_t>(position)]
+    token.token = position < 0            ? '.'
+                  : !spec.choices.empty() ? spec.choices[0][static_cast<size_t>(position)]
                   : at == reply_.size() ? kFakeEos
                                         : static_cast<unsigned char>(reply_[at]);
     if (spec.num_logprobs) {
@@ -361,6 +377,8 @@ class FakeEngine final : public Engine {
     return read;
   };
   std::string reply_ = "Hello, world";
+  int32_t lag_ = 0;
+  std::chrono::milliseconds delay_{0};
   bool paused_ = false;
   bool failing_ = false;
   int32_t queue_limit_ = 1000;

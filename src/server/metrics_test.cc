@@ -1,0 +1,104 @@
+#include "server/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "server/testing_decisions.h"
+
+namespace skein::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Slo(const std::string& kind, const std::string& route_class, bool met,
+                const std::string& bound, int count) {
+  return "skein_slo_" + kind + "_total{class=\"" + route_class + "\",met=\"" +
+         (met ? "true" : "false") + "\",model_name=\"fake\",slo_le=\"" + bound + "\"} " +
+         std::to_string(count) + "\n";
+}
+
+// The fake's first token comes 2 ms after the arrival and its end 6 ms after that; its reply has 13
+// tokens.
+class SloMetricsTest : public DecisionServerTest {
+ protected:
+  std::string AfterCompletion(const std::string& fields) {
+    const Answer answer = Complete(fields);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return Get("/metrics").body;
+  }
+};
+
+TEST_F(SloMetricsTest, TpotIsTheMeanOverTheFurtherTokens) {
+  Start();
+  EXPECT_THAT(AfterCompletion(R"("slo_tpot_ms": 0.5)"),
+              HasSubstr(Slo("tpot", "generate", true, "0.01", 1)));
+  const std::string text = AfterCompletion(R"("slo_tpot_ms": 0.499)");
+  EXPECT_THAT(text, HasSubstr(Slo("tpot", "generate", true, "0.01", 1)));
+  EXPECT_THAT(text, HasSubstr(Slo("tpot", "generate", false, "0.01", 1)));
+}
+
+// Choices come side by side: more of them make no token come sooner.
+TEST_F(SloMetricsTest, TpotOfSeveralChoicesIsThatOfOne) {
+  Start();
+  EXPECT_THAT(AfterCompletion(R"("n": 4, "slo_tpot_ms": 0.499)"),
+              HasSubstr(Slo("tpot", "generate", false, "0.01", 1)));
+  EXPECT_THAT(AfterCompletion(R"("n": 4, "slo_tpot_ms": 0.5)"),
+              HasSubstr(Slo("tpot", "generate", true, "0.01", 1)));
+}
+
+TEST_F(SloMetricsTest, TpotCountsTheTokensOfTheLongestChoice) {
+  Start();
+  engine_.set_lag(4);  // 13 tokens and 17: 375 us each
+  EXPECT_THAT(AfterCompletion(R"("n": 2, "slo_tpot_ms": 0.375)"),
+              HasSubstr(Slo("tpot", "generate", true, "0.01", 1)));
+  EXPECT_THAT(AfterCompletion(R"("n": 2, "slo_tpot_ms": 0.374)"),
+              HasSubstr(Slo("tpot", "generate", false, "0.01", 1)));
+}
+
+// The engine tells when the first choice ended, long before the second.
+TEST_F(SloMetricsTest, TpotLastsUntilTheLastStopString) {
+  Start();
+  engine_.set_lag(3);
+  engine_.set_delay(std::chrono::milliseconds(5));
+  // The second stops at its 11th token, which comes 55 ms or more after the first one's first.
+  const std::string text = AfterCompletion(R"("n": 2, "stop": ["w"], "slo_tpot_ms": 5.4)");
+  EXPECT_THAT(text, HasSubstr(Slo("tpot", "generate", false, "0.01", 1)));
+  EXPECT_THAT(text, Not(HasSubstr(Slo("tpot", "generate", true, "0.01", 1))));
+}
+
+TEST_F(SloMetricsTest, OneTokenHasNoTpot) {
+  Start();
+  EXPECT_THAT(AfterCompletion(R"("n": 4, "max_tokens": 1, "slo_tpot_ms": 20)"),
+              Not(HasSubstr("skein_slo_tpot_total{")));
+}
+
+TEST_F(SloMetricsTest, TtftCountsByClassOfRoute) {
+  StartModel([](ModelEntry* entry) {
+    entry->traits.embeds = true;
+    entry->traits.embedding_size = 2;
+  });
+  const auto post = [this](const std::string& path, const std::string& fields) {
+    for (const char* slo : {"1.999", "2", "3"}) {
+      const Answer answer = Post(path, "{" + fields + ", \"slo_ttft_ms\": " + slo + "}");
+      EXPECT_EQ(answer.status, 200) << answer.body;
+    }
+  };
+  post("/v1/decisions",
+       R"("input": "Sky.", "questions": [{"type": "predicate", "instructions": "Rain?"}])");
+  post("/v1/score", R"("query": "q ", "items": ["a", "bb"], "label_token_ids": [65, 66])");
+  post("/v1/embeddings", R"("input": "ab")");
+  post("/v1/completions", R"("prompt": "ab", "max_tokens": 1)");
+  const std::string text = Get("/metrics").body;
+  for (const char* route_class : {"decide", "rank", "embed", "generate"}) {
+    const int reads = std::string(route_class) == "rank" ? 2 : 1;  // one for each item
+    EXPECT_THAT(text, HasSubstr(Slo("ttft", route_class, false, "0.01", reads)));
+    EXPECT_THAT(text, HasSubstr(Slo("ttft", route_class, true, "0.01", 2 * reads)));
+  }
+}
+
+}  // namespace
+}  // namespace skein::testing
