@@ -21,22 +21,31 @@
 namespace skein {
 namespace {
 
-// Bytes of activations that the largest step holds at once, in 16 bit. Plain execution: the
+// Bytes of activations that a step of so many tokens holds at once, in 16 bit. Plain execution: the
 // residual, the normalised input, queries and attention's output, keys and values, and the MLP's
 // two projections and their product. Hybrid execution keeps the residual and the queries of all
-// tokens, the rest of a chunk; where keys and values are not all retained, one layer's of the whole
-// prompt.
+// tokens, the rest of a chunk. `own_kv`: and one layer's keys and values of all tokens.
+int64_t StepBytes(const ModelShape& shape, Execution execution, int64_t tokens, bool own_kv) {
+  const int64_t wide =
+      int64_t{shape.hidden_size} + shape.q_width + shape.kv_width + shape.mlp_width();
+  const bool hybrid = execution == Execution::kHybrid;
+  const int64_t wide_tokens = hybrid ? std::min<int64_t>(tokens, kHybridChunkTokens) : tokens;
+  const int64_t narrow = int64_t{shape.hidden_size} + shape.q_width + (own_kv ? shape.kv_width : 0);
+  return 2 * (tokens * narrow + wide_tokens * wide);
+}
+
+// Those of all steps that keep their state at a time, the largest there can be. Where keys and
+// values are not all retained a step has its own.
 int64_t ActivationBytes(const ModelShape& shape, const EngineConfig& engine,
                         const MemoryChoices& memory) {
   const int64_t tokens =
       StepBoundsOf(memory.retention, engine.max_model_len, engine.max_num_batched_tokens)
           .max_tokens;
-  const int64_t wide =
-      int64_t{shape.hidden_size} + shape.q_width + shape.kv_width + shape.mlp_width();
-  const bool hybrid = memory.execution == Execution::kHybrid;
-  const int64_t wide_tokens = hybrid ? std::min<int64_t>(tokens, kHybridChunkTokens) : tokens;
-  const int64_t own_kv = memory.retention == Retention::kAll ? 0 : shape.kv_width;
-  return 2 * (tokens * (int64_t{shape.hidden_size} + shape.q_width + own_kv) + wide_tokens * wide);
+  const StepStates states = StatesOf(memory.num_steps, engine.max_num_seqs);
+  const int64_t decodes = std::min<int64_t>(tokens, states.num_decodes);
+  return states.num_steps * StepBytes(shape, memory.execution, tokens,
+                                      memory.retention != Retention::kAll) +
+         StepBytes(shape, memory.execution, decodes, /*own_kv=*/false);
 }
 
 Result<int32_t> NumKvBlocks(const StepCost& cost, const ModelShape& shape,

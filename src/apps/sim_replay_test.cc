@@ -117,6 +117,28 @@ TEST(Replay, HybridExecutionLeavesMoreMemoryForTheCache) {
   EXPECT_GT(hybrid, plain);
 }
 
+// As the runtime sets them aside: the state of each step that may be suspended, and beside them a
+// small one for a step of decodes alone.
+TEST(Replay, SuspendedStepsLeaveLessMemoryForTheCache) {
+  const auto num_blocks = [](const std::string& preset, int32_t max_suspended_steps,
+                             const std::string& granularity) {
+    ReplayOptions options = Options(preset);
+    options.engine.max_num_batched_tokens = 4096;
+    options.engine.max_num_seqs = 1024;
+    options.engine.max_suspended_steps = max_suspended_steps;
+    options.engine.preempt_granularity = granularity;
+    return Simulate(Posts(1, 1), options).num_kv_blocks;
+  };
+  const int32_t none = num_blocks("flow-prefill", 2, "none");
+  const int32_t one = num_blocks("flow-prefill", 1, "");
+  const int32_t two = num_blocks("flow-prefill", 2, "");
+  const int32_t step = one - two;  // blocks in place of one's state
+  EXPECT_GT(step, 50);
+  EXPECT_NEAR(none - one, step * (1 + 1024.0 / 4096), 3);
+  EXPECT_EQ(num_blocks("layer-level", 2, ""), two);
+  EXPECT_EQ(num_blocks("distserve", 2, ""), none);
+}
+
 // Short prompts with tight deadlines and long ones with wide ones, answers with a rate, and more of
 // them than the device can compute in time.
 std::vector<WorkloadRequest> Chats(int count, double per_second) {

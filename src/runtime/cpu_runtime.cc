@@ -97,11 +97,6 @@ ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& con
       .int8 = options.quantization == "int8"};
 }
 
-StepStates StatesOf(const CpuRuntimeOptions& options) {
-  return {.num_steps = options.num_steps,
-          .num_decodes = options.num_steps > 1 ? options.max_num_seqs : 0};
-}
-
 // How many KV blocks, and how long a sequence may become.
 struct KvPlan {
   int32_t num_blocks = 0;
@@ -155,7 +150,8 @@ Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelConfig& c
   const auto split = [&](int32_t max_model_len) {
     return SplitMemory(
         config, dtype, options.retention, [&](int32_t n) { return LimitsFor(options, config, n); },
-        options.memory_bytes, fixed_bytes, StatesOf(options), max_model_len, config.max_position);
+        options.memory_bytes, fixed_bytes, StatesOf(options.num_steps, options.max_num_seqs),
+        max_model_len, config.max_position);
   };
   if (const auto found = split(options.max_model_len)) {
     return KvPlan{found->num_kv_blocks, found->max_model_len, found->temporary_bytes};
@@ -222,7 +218,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
             std::move(kv_buffer)),
         executor_({&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
                    options.pooling, options.share_attention && SharesAttention()},
-                  limits, &kv_, StatesOf(options).num_decodes),
+                  limits, &kv_, StatesOf(options.num_steps, options.max_num_seqs).num_decodes),
         max_model_len_(plan.max_model_len),
         planned_bytes_(plan.step_bytes) {
     executor_.set_granularity(options.granularity);
@@ -327,7 +323,8 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   }
   const ForwardLimits limits = LimitsFor(options, config, plan.max_model_len);
   const int64_t step_bytes =
-      TemporaryBytes(config, dtype, limits, plan.max_model_len, StatesOf(options));
+      TemporaryBytes(config, dtype, limits, plan.max_model_len,
+                     StatesOf(options.num_steps, options.max_num_seqs));
   const bool by_length = options.retention != Retention::kAll;
   SKEIN_RETURN_IF_ERROR(CheckMemory(by_length ? "max_model_len" : "max_num_batched_tokens",
                                     by_length ? plan.max_model_len : options.max_num_batched_tokens,

@@ -53,6 +53,10 @@ const PrefillMode* FindPrefillMode(std::string_view name) {
   return found == std::end(kModes) ? nullptr : found;
 }
 
+StepStates StatesOf(int32_t num_steps, int32_t max_num_seqs) {
+  return {.num_steps = num_steps, .num_decodes = num_steps > 1 ? max_num_seqs : 0};
+}
+
 ForwardLimits DecodeLimits(ForwardLimits limits, int32_t num_decodes) {
   limits.max_tokens = std::min(limits.max_tokens, num_decodes);
   limits.max_logit_rows = std::min(limits.max_logit_rows, limits.max_tokens);

@@ -38,6 +38,10 @@ struct StepStates {
   int32_t num_decodes = 0;
 };
 
+// Those of a runtime that keeps the state of `num_steps` steps (MemoryChoices): where that is more
+// than one, a step of all decodes runs beside them.
+StepStates StatesOf(int32_t num_steps, int32_t max_num_seqs);
+
 // What that last one takes of the limits of a step.
 ForwardLimits DecodeLimits(ForwardLimits limits, int32_t num_decodes);
 
