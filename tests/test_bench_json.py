@@ -1,10 +1,10 @@
-"""What `skein bench limits`, `kernels` and `forward` write with --json: the members that others read."""
+"""What `skein bench limits`, `kernels`, `forward`, `preemption` and `serve` write with --json: the members that others read."""
 import json
 import pathlib
 import subprocess
 
 import pytest
-from skein_server import ROOT, SKEIN_BIN
+from skein_server import ROOT, SKEIN_BIN, SkeinServer
 
 MODEL = ROOT / "tests/data/models/qwen3-bf16"
 LIMITS = {"compute_tflops", "read_gbps"}
@@ -12,6 +12,7 @@ GEMM = {"model", "name", "m", "k", "n", "dtype", "tflops", "gbps", "fraction", "
 PREFILL = {"prompt_tokens", "tokens_per_s", "tflops", "fraction"}
 DECODE = {"batch", "context", "tokens_per_s", "gbps", "fraction"}
 DRAWS = {"logits", "parameters", "us"}
+BLOCKING = {"granularity", "mean_ms", "p50_ms", "p99_ms", "max_ms"}
 NAMES = {"model", "name", "dtype", "logits", "parameters"}  # the others are positive numbers
 
 pytestmark = pytest.mark.skipif(" avx2 " not in pathlib.Path("/proc/cpuinfo").read_text(),
@@ -63,3 +64,35 @@ def test_forward(tmp_path):
     assert [row["prompt_tokens"] for row in result["prefill"]] == [8, 40]
     check_rows(result["decode"], DECODE)
     assert [(row["batch"], row["context"]) for row in result["decode"]] == [(1, 16), (3, 16)]
+
+
+def test_preemption(tmp_path):
+    result = bench(tmp_path, "preemption", MODEL, "--prompt-tokens", 250, "--count", 20)
+    assert (result["prompt_tokens"], result["count"]) == (250, 20)
+    assert [row["granularity"] for row in result["granularities"]] == ["op-tile", "op", "layer", "chunk"]
+    for row in result["granularities"]:
+        assert BLOCKING <= set(row)
+        assert row["count"] == (20 if row["granularity"] != "chunk" else result["chunk_count"])
+        assert 0 <= row["p50_ms"] <= row["p99_ms"] <= row["max_ms"] and row["max_ms"] > 0
+        assert 0 < row["mean_ms"] <= row["max_ms"] * (1 + 1e-9)
+
+
+def test_goodput(tmp_path):
+    """With deadlines that all requests meet, that none does, and without."""
+    workload = tmp_path / "load.jsonl"
+    workload.write_text("".join(json.dumps({"arrival_s": 0.01 * i, "max_tokens": 2, "segments": [[f"own/{i}", 20 + i]]}) + "\n"
+                                for i in range(6)))
+    with SkeinServer(ROOT / "models/default") as server:
+        def serve(*goodput):
+            return bench(tmp_path, "serve", "--url", server.url, "--workload", workload, "--vocab", 512, "--ignore-eos", *goodput)
+
+        met = serve("--goodput", "ttft:60000")
+        assert met["completed"] == 6
+        assert met["goodput"] == met["request_goodput"] == met["request_throughput"] > 0
+        assert met["slo_attainment"] == 1
+        missed = serve("--goodput", "ttft:0.001")
+        assert missed["completed"] == 6
+        assert (missed["goodput"], missed["slo_attainment"]) == (0, 0)
+        one_missed = serve("--goodput", "ttft:60000", "e2el:0.001")
+        assert (one_missed["goodput"], one_missed["slo_attainment"]) == (0, 0)
+        assert serve()["goodput"] is None

@@ -19,6 +19,7 @@ CHOICES = [
     ["--scheduling", "prefill-only", "--kv-cache-memory", "2MiB"],
     ["--kv-cache-memory", "64MiB", "--kv-cache-file", f"{tempfile.gettempdir()}/skein-kv-{os.getpid()}"],
     ["--scheduling", "feather"], ["--scheduling", "request-level"], ["--scheduling", "chunked-fcfs"],
+    ["--scheduling", "flow-prefill"], ["--scheduling", "layer-level"],
     ["--execution", "hybrid", "--retention", "none"], ["--order", "srjf", "--batching", "single"],
     ["--kv-storage", "contiguous", "--max-num-seqs", 1], ["--max-num-batched-tokens", 16],
     ["--no-enable-prefix-caching"], ["--plain-attention"], ["--force-decode-path"], ["--threads", 1],
@@ -86,3 +87,35 @@ def test_rows_that_share_a_prefix_decode_to_the_same_bits(tmp_path):
         together, most = decoded(tmp_path / f"together{''.join(map(str, args))}", 8, *args)
         assert most >= 4, args
         assert together == alone, args
+
+
+LONG, SHORT = 4, 2  # clients that send long prompts, and short ones that are urgent
+
+
+def first_tokens(num_at_once, *args):
+    """Log-probabilities of the first token after 15 prompts of each client, so many clients at a time; how often a step was
+    stopped for more urgent work."""
+    numbers = random.Random(2)
+    clients = [[[numbers.randrange(100, 4000) for _ in range(1900 if c < LONG else 40)] for _ in range(15)]
+               for c in range(LONG + SHORT)]
+    with SkeinServer(MODEL, "--max-num-batched-tokens", 2048, *args) as server:
+        def ask(c):
+            urgent = {} if c < LONG else {"slo_ttft_ms": 1000}  # the others have the default, 10 s
+            body = {"max_tokens": 1, "temperature": 0, "logprobs": 5, **urgent}
+            answers = [post(server, "/v1/completions", {"prompt": prompt, **body}) for prompt in clients[c]]
+            return [answer["choices"][0]["logprobs"]["top_logprobs"] for answer in answers]
+
+        with concurrent.futures.ThreadPoolExecutor(num_at_once) as pool:
+            found = list(pool.map(ask, range(LONG + SHORT)))
+        stops = sum(count for name, count in server.metrics().items()
+                    if name.startswith("skein_scheduler_commands_total") and 'command="preempt"' in name)
+    return found, stops
+
+
+def test_prompts_that_were_stopped_give_the_same_bits():
+    alone, stops = first_tokens(1)
+    assert stops == 0 and len({str(first) for client in alone for first in client}) > 60  # of 90
+    for preset in ("flow-prefill", "layer-level"):
+        together, stops = first_tokens(LONG + SHORT, "--scheduling", preset)
+        assert stops > 0, preset
+        assert together == alone, preset

@@ -1,0 +1,36 @@
+"""Which servers time a few steps at their start: those whose choices depend on what steps take."""
+import json
+import urllib.request
+
+import pytest
+from skein_server import ROOT, SkeinServer
+
+MODEL = ROOT / "models/default"
+# For each a reason of its own, and the presets of FlowPrefill, which have several.
+PROFILED = [["--order", "s-edf"], ["--order", "srjf"], ["--order", "srjf-calibrated"], ["--order", "edf", "--batching", "slo-aware"],
+            ["--batching", "saturate"], ["--sharing", "preempt-op"], ["--scheduling", "flow-prefill"], ["--scheduling", "layer-level"]]
+OTHERS = [[], ["--order", "edf"], ["--sharing", "preempt-op", "--decode-steps", "own"]]
+
+
+def num_predicted(*args):
+    """Of four requests, one after the other, those whose time to the first token was held against a prediction."""
+    with SkeinServer(MODEL, *args) as server:
+        for i in range(4):
+            body = {"model": "default", "prompt": [100 + i] * 60, "max_tokens": 1, "slo_ttft_ms": 60_000}
+            request = urllib.request.Request(server.url + "/v1/completions", json.dumps(body).encode())
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                assert answer.status == 200
+        metrics = server.metrics()
+    labels = 'model_name="default",alone='
+    assert metrics[f'skein_ttft_prediction_error_count{{{labels}"false"}}'] == 0
+    return metrics[f'skein_ttft_prediction_error_count{{{labels}"true"}}']
+
+
+@pytest.mark.parametrize("choice", PROFILED, ids=lambda choice: " ".join(choice))
+def test_what_depends_on_the_time_of_steps_is_profiled(choice):
+    assert num_predicted(*choice) > 0
+
+
+@pytest.mark.parametrize("choice", OTHERS, ids=lambda choice: " ".join(choice) or "default")
+def test_what_does_not_starts_without_a_profile(choice):
+    assert num_predicted(*choice) == 0
