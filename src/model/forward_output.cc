@@ -9,7 +9,7 @@ namespace skein {
 namespace {
 
 constexpr int32_t kPanelsPerTicket = 32;  // of labels
-constexpr int32_t kMeanCols = 128;        // summed over all tokens of a row in one ticket
+constexpr int32_t kMeanCols = 128;        // of a row's mean, summed over all its tokens
 
 }  // namespace
 
@@ -92,6 +92,7 @@ int32_t ForwardPass::ClassifiedToken(int32_t row) const {
 void ForwardPass::CutMean() {
   mean_pieces_.clear();
   for (int32_t i = 0; i < chunk().count; ++i) {
+    mean_left_[i].store(MeanTicketsPerRow(), std::memory_order_relaxed);
     const int32_t index = batch_.embedded_rows[chunk().first + i];
     const ForwardRow& row = batch_.rows[index];
     for (int32_t begin = 0; begin < row.num_tokens; begin += kTokensPerTicket) {
@@ -207,17 +208,13 @@ void ForwardPass::EmbeddingDense(int32_t i) {
   }
 }
 
-// Dense modules need the whole row: then one ticket sums all of it.
-int32_t ForwardPass::MeanTicketsPerRow() const {
-  return context_.weights->embedding_dense.empty() ? CeilDiv(config().hidden_size, kMeanCols) : 1;
-}
+int32_t ForwardPass::MeanTicketsPerRow() const { return CeilDiv(config().hidden_size, kMeanCols); }
 
 void ForwardPass::SumMean(int32_t ticket) {
   const int32_t hidden = config().hidden_size;
   const int32_t i = ticket / MeanTicketsPerRow();
-  const bool whole = MeanTicketsPerRow() == 1;
-  const int32_t begin = whole ? 0 : ticket % MeanTicketsPerRow() * kMeanCols;
-  const int32_t end = whole ? hidden : std::min(begin + kMeanCols, hidden);
+  const int32_t begin = ticket % MeanTicketsPerRow() * kMeanCols;
+  const int32_t end = std::min(begin + kMeanCols, hidden);
   const ForwardRow& row = batch_.rows[batch_.embedded_rows[chunk().first + i]];
   float* out = MutableOutput(i);
   std::fill(out + begin, out + end, 0.0f);
@@ -228,7 +225,8 @@ void ForwardPass::SumMean(int32_t ticket) {
   }
   const auto count = static_cast<float>(row.num_tokens);
   for (int32_t d = begin; d < end; ++d) out[d] /= count;
-  if (whole) EmbeddingDense(i);
+  // Dense modules need the whole row, parts of which other threads have summed.
+  if (mean_left_[i].fetch_sub(1, std::memory_order_acq_rel) == 1) EmbeddingDense(i);
 }
 
 int32_t ForwardPass::NumOutputTickets() const {

@@ -1,16 +1,22 @@
 // What a pass hands out beside whole rows of logits: labels, embeddings, classes.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "base/check.h"
+#include "model/random_model.h"
 #include "testing/loaded_model.h"
 
 namespace skein {
@@ -164,6 +170,124 @@ INSTANTIATE_TEST_SUITE_P(Models, ForwardOutputTest, ::testing::ValuesIn(OutputCa
                            return name + std::get<1>(param.param) +
                                   NameOf(std::get<2>(param.param));
                          });
+
+// Three tickets sum the means of this model.
+std::unique_ptr<LoadedModel> WideModel(int threads) {
+  constexpr char kConfig[] = R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
+      "hidden_size": 320, "intermediate_size": 96, "num_hidden_layers": 1,
+      "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32, "hidden_act": "silu",
+      "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "max_position_embeddings": 256,
+      "tie_word_embeddings": true, "attention_bias": false, "torch_dtype": "bfloat16",
+      "vocab_size": 128, "eos_token_id": 2})";
+  const auto dir = std::filesystem::temp_directory_path() /
+                   ("skein_wide_" + std::to_string(getpid()) + "_" + std::to_string(threads));
+  std::filesystem::create_directories(dir);
+  std::ofstream(dir / "config.json") << kConfig;
+  ThreadTeam team(1);
+  const ModelConfig config = ParseModelConfig(kConfig).value();
+  SKEIN_CHECK(WriteRandomWeights(config, {}, dir.string(), &team, {}).ok());
+  auto model = std::make_unique<LoadedModel>(
+      dir.string(), LoadedModel::Options{.threads = threads, .num_blocks = 16});
+  std::filesystem::remove_all(dir);
+  return model;
+}
+
+DenseWeights RandomDense(int32_t size, DType dtype, std::mt19937_64* random) {
+  std::normal_distribution<float> normal(0, 0.05f);
+  Logits matrix(size_t(size) * size), bias(size);
+  for (float& value : matrix) value = normal(*random);
+  for (float& value : bias) value = normal(*random);
+  DenseWeights dense = {PackedWeight(size, size, dtype), std::move(bias), Activation::kTanh};
+  dense.weight.PackRows(0, size, matrix.data(), DType::kF32);
+  return dense;
+}
+
+Logits ThroughDense(const Kernels& kernels, const DenseWeights& dense, const Logits& x) {
+  const PackedWeight& w = dense.weight;
+  AlignedBuffer in(x.size() * SizeOf(w.dtype()));
+  kernels.Convert(x.data(), w.k(), in.data(), w.dtype());
+  Logits out(w.n());
+  kernels.Gemm({.a = in.data(),
+                .lda = w.k(),
+                .m = 1,
+                .w = &w,
+                .n_begin = 0,
+                .n_end = w.n(),
+                .bias = dense.bias.data(),
+                .out = out.data(),
+                .ldo = w.n()});
+  kernels.Activate(dense.activation, out.data(), w.n(), out.data(), DType::kF32);
+  return out;
+}
+
+void AddEmbeddedRows(std::mt19937_64* random, std::vector<std::vector<int32_t>>* blocks,
+                     ForwardBatch* batch) {
+  for (int32_t r = 0; r < 5; ++r) {
+    std::vector<int32_t> tokens(5 + 7 * r);
+    for (int32_t& token : tokens) token = static_cast<int32_t>((*random)() % 128);
+    blocks->push_back(Blocks(2 * r, static_cast<int32_t>(tokens.size())));
+    batch->AddRow(tokens, 0, blocks->back(), false);
+    batch->embedded_rows.push_back(r);
+  }
+}
+
+// With any number of threads: the one that sums a row's last columns goes on with the row.
+TEST(ForwardOutputMean, DenseModulesFollowTheWholeMean) {
+  for (const int threads : {1, 3}) {
+    const std::unique_ptr<LoadedModel> model = WideModel(threads);
+    ForwardContext context = model->context();
+    context.pooling = Pooling::kMean;
+    std::vector<Logits> means;
+    for (const bool dense : {false, true}) {
+      std::mt19937_64 random(1);
+      if (dense) model->AddDense(RandomDense(320, model->weights().dtype, &random));
+      random.seed(2);
+      ForwardPass pass(context, kLimits);
+      std::vector<std::vector<int32_t>> blocks;
+      AddEmbeddedRows(&random, &blocks, &pass.batch());
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        std::vector<Logits> got = RunAll(&pass, model->config()).embeddings;
+        ASSERT_EQ(got.size(), 5u);
+        if (!dense) means = got;
+        for (size_t r = 0; dense && r < got.size(); ++r) {
+          const DenseWeights& weights = model->weights().embedding_dense.front();
+          EXPECT_TRUE(SameBits(got[r], ThroughDense(model->kernels(), weights, means[r]))) << r;
+        }
+      }
+    }
+  }
+}
+
+// No ticket sums a whole row where that is wide, Dense modules or not.
+TEST(ForwardOutputMean, TicketsTakeSomeColumns) {
+  const std::unique_ptr<LoadedModel> model = WideModel(1);
+  ForwardContext context = model->context();
+  context.pooling = Pooling::kMean;
+  std::mt19937_64 random(1);
+  model->AddDense(RandomDense(320, model->weights().dtype, &random));
+  ForwardPass pass(context, kLimits);
+  std::vector<std::vector<int32_t>> blocks;
+  AddEmbeddedRows(&random, &blocks, &pass.batch());
+  const int64_t before = model->kernels().num_calls();
+  const std::vector<Logits> expected = RunAll(&pass, model->config()).embeddings;
+  const int64_t num_calls = model->kernels().num_calls() - before;
+  std::atomic<bool>& stop = model->kernels().stop();
+  int num_seen = 0;
+  for (int64_t k = 0; k < num_calls; ++k) {
+    stop = false;
+    model->kernels().StopAfter(k);
+    ExpectSame(RunAll(&pass, model->config(), &stop).embeddings, expected);
+    stop = false;
+    model->kernels().StopAfter(k);
+    pass.Begin();
+    ForwardStatus status = pass.Run(&stop);
+    while (status == ForwardStatus::kOutputs) status = pass.Run(&stop);
+    if (status == ForwardStatus::kDone || pass.cursor().op != Operator::kOutput) continue;
+    EXPECT_EQ(pass.NumTickets(), 3 * pass.chunk().count);
+    ++num_seen;
+  }
+  EXPECT_GT(num_seen, 0);
+}
 
 // Every kind in one pass, alone and together, stopped after any kernel call.
 TEST(ForwardOutputBits, AStopAnywhereChangesNothing) {

@@ -34,7 +34,8 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
       row_tiles_(UseRowTiles(context, limits)),
       workspace_(context.weights->config, context.weights->dtype, limits_),
       expert_routes_(context.weights->config, limits_.chunk()),
-      expert_cuts_(context.weights->config.num_experts) {
+      expert_cuts_(context.weights->config.num_experts),
+      mean_left_(context.pooling == Pooling::kMean ? limits.max_logit_rows : 0) {
   SKEIN_CHECK(limits.max_tokens >= 1 && limits.max_logit_rows >= 1 && limits.max_own_blocks >= 0);
   const KvLayout& kv = context.kv_layout;
   SKEIN_CHECK(limits.max_own_blocks == 0 || !kv.contiguous);

@@ -231,7 +231,8 @@ class ForwardPass {
   void FinalNormRow(int32_t token, void* out, DType dtype) const;
   void HeadDense(int32_t begin, int32_t end);
   // Of a chunk of embeddings with mean pooling: kFinalNorm normalizes the rows' tokens, kOutput
-  // sums them, some columns in a ticket. With other pooling kFinalNorm does all.
+  // sums them, some columns in a ticket; a row's last ticket to end puts it through the Dense
+  // modules. With other pooling kFinalNorm does all.
   bool PoolsMean() const {
     return chunk().kind == OutputKind::kEmbedding && context_.pooling == Pooling::kMean;
   }
@@ -301,6 +302,8 @@ class ForwardPass {
     int32_t num_panels = 0;
   };
   std::vector<Piece> mean_pieces_;  // for kFinalNorm of PoolsMean
+  // For its kOutput: of each output of the chunk, tickets that have not summed their columns.
+  std::vector<std::atomic<int32_t>> mean_left_;  // [max_logit_rows]
   std::vector<LabelPiece> label_pieces_;
   std::vector<int32_t> label_panels_;  // ascending and distinct for equal outputs
 };

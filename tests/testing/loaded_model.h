@@ -180,6 +180,8 @@ class LoadedModel {
   const ModelWeights& weights() const { return weights_; }
   const ModelConfig& config() const { return weights_.config; }
   int32_t vocab() const { return config().vocab_size; }
+  // Behind the pooling of embeddings. Before a pass is made.
+  void AddDense(DenseWeights dense) { weights_.embedding_dense.push_back(std::move(dense)); }
 
  private:
   ThreadTeam team_;
