@@ -1,4 +1,4 @@
-"""What `skein bench limits`, `kernels`, `forward`, `preemption` and `serve` write with --json: the members that others read."""
+"""What `skein bench limits`, `kernels`, `forward`, `preemption`, `serve` and `sched` write with --json: the members that others read."""
 import json
 import pathlib
 import subprocess
@@ -13,7 +13,10 @@ PREFILL = {"prompt_tokens", "tokens_per_s", "tflops", "fraction"}
 DECODE = {"batch", "context", "tokens_per_s", "gbps", "fraction"}
 DRAWS = {"logits", "parameters", "us"}
 BLOCKING = {"granularity", "mean_ms", "p50_ms", "p99_ms", "max_ms"}
-NAMES = {"model", "name", "dtype", "logits", "parameters"}  # the others are positive numbers
+TREE = {"requests", "tokens", "insert_ns", "add_ns", "finish_ns", "find_best_ns"}
+OVERHEAD = {"policy", "prefix_tokens", "waiting", "us_per_round"}
+ROUNDS = {"order", "waiting", "us_per_round", "p99_us"}
+NAMES = {"model", "name", "dtype", "logits", "parameters", "policy", "order"}  # the others are positive numbers
 
 pytestmark = pytest.mark.skipif(" avx2 " not in pathlib.Path("/proc/cpuinfo").read_text(),
                                 reason="the machine's limits are measured with AVX2")
@@ -96,3 +99,18 @@ def test_goodput(tmp_path):
         one_missed = serve("--goodput", "ttft:60000", "e2el:0.001")
         assert (one_missed["goodput"], one_missed["slo_attainment"]) == (0, 0)
         assert serve()["goodput"] is None
+
+
+def test_sched(tmp_path):
+    result = bench(tmp_path, "sched", "--requests", 200, "--tokens", 300, "--suffix", 10, "--groups", 4, "--batch", 50, "--turns", 500,
+                   "--queues", "10,20", "--rounds", 50, "--waiting", 30)
+    tree = result["tree"]
+    assert TREE <= set(tree)
+    assert (tree["requests"], tree["tokens"], tree["groups"], tree["suffix_tokens"], tree["batch"]) == (200, 300, 4, 10, 50)
+    assert all(tree[name] > 0 for name in ("insert_ns", "add_ns", "finish_ns")) and tree["find_best_ns"] >= 0
+    check_rows(result["overhead"], OVERHEAD)
+    assert {(row["policy"], row["prefix_tokens"], row["waiting"]) for row in result["overhead"]} == {
+        (policy, tokens, 30) for policy in ("lpm", "dfs-weight", "flock", "flock-radix") for tokens in (1000, 2000, 5000, 10000, 20000)}
+    check_rows(result["rounds"], ROUNDS)
+    assert [(row["order"], row["waiting"]) for row in result["rounds"]] == [
+        (order, waiting) for order in ("fcfs", "srjf", "srjf-calibrated") for waiting in (10, 20)]

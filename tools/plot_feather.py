@@ -7,6 +7,7 @@ Reads docs/results/data/feather.json; writes docs/results/feather.md and feather
 """
 import collections
 import json
+import math
 import pathlib
 
 from charts import load_pyplot, save, table
@@ -15,6 +16,7 @@ OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
 KV_BYTES = 114688  # of a token of Qwen3-0.6B: 28 layers, 8 heads of 128, K and V in bf16
 DEVICES = {"rtx-6000-ada": "RTX 6000 Ada", "a100-80-sxm": "A100 80 GB"}
 PUBLISHED = {"insert_ns": 153700, "add_ns": 11100, "finish_ns": 39000, "find_best_ns": 6600}
+PUBLISHED_ROUNDS = {20000: "about 1,000"}  # of the others over the hash tree, by prefix tokens
 TARGETS = {"insert_ns": 15000, "add_ns": 3000, "finish_ns": 3000, "find_best_ns": 1000}
 
 
@@ -56,14 +58,17 @@ def sched_section(part):
     for row in found["overhead"]:
         rounds[row["prefix_tokens"]][row["policy"]] = row["us_per_round"]
     policies = list(next(iter(rounds.values())))
+    others = ("lpm", "dfs-weight")
     lines += ["### A round beside other structures", "",
               f"One request of the batch is replaced while {found['overhead'][0]['waiting']} wait, us. `lpm` and `dfs-weight` order the whole queue over a radix tree, token",
               "by token (plain C++ here, memory compared 256 tokens at a time); `flock-radix` makes flock's choice over such a tree;",
               "`flock` hashes and inserts the new request, finishes one, finds and adds the best. Learned rules over the radix tree make the same plans",
               "as over the hashes (a test compares them step by step, `SchedulerBaselines.TheRadixTreeGivesTheSamePlans`), so only this cost differs.", "",
-              *table(["prefix tokens", *policies, "lpm / flock"], [[tokens, *(f"{us[policy]:.1f}" for policy in policies), f"{us['lpm'] / us['flock']:.0f}"]
-                                                                   for tokens, us in rounds.items()]),
-              "### Whole rounds, by order and queue", "", "Planning a step and taking in its results, preset `prefill-only`: prompts of 330 tokens in groups, the cache changes in",
+              *table(["prefix tokens", *policies, *(f"{other} / flock" for other in others), "published"],
+                     [[tokens, *(f"{us[policy]:.1f}" for policy in policies), *(f"{us[other] / us['flock']:.0f}" for other in others),
+                       PUBLISHED_ROUNDS.get(tokens, "")] for tokens, us in rounds.items()]),
+              "Published: by the text's own measurements of such policies, which were not run here.", "",
+              "### Whole rounds, by order and queue", "", "Planning a step and taking in its results, preset `prefill-only`: prompts of 257 to 330 tokens in groups, the cache changes in",
               "nearly every round; us.", "",
               *table(["order", "waiting", "mean", "p99"], [[row["order"], f"{row['waiting']:,}", f"{row['us_per_round']:.1f}", f"{row['p99_us']:.1f}"] for row in found["rounds"]])]
     return lines
@@ -76,9 +81,9 @@ def here_table(runs):
         gib = [run[key] * KV_BYTES / 1e9 for key in ("kv_tokens_asked", "kv_tokens_unique")]
         spread = f"{min(run['runs']):.1f}-{max(run['runs']):.1f}" if len(run["runs"]) > 1 else ""
         rows.append([name, f"{run['tokens_per_s']:.1f}", len(run["runs"]), spread, f"{run['tokens_per_s'] / base:.2f}", f"{run['step_ms']:.0f}", f"{run['tpot_ms']:.0f}", f"{run['itl_p99_ms']:.0f}",
-                     f"{run['p95_ttft_ms'] / 1e3:.1f}", f"{run['batch']:.1f}", *(f"{g:.2f}" for g in gib), f"{100 * run['scheduler_share']:.3f}", f"{run['failed']:.0f}"])
+                     f"{run['p95_ttft_ms'] / 1e3:.1f}", f"{run['batch']:.1f}", *(f"{g:.2f}" for g in gib), f"{100 * run['scheduler_share']:.3f}"])
     return table(["decode set, attention", "tok/s", "passes", "least-most", "to the first", "step ms", "TPOT p50 ms", "ITL p99 ms", "TTFT p95 s", "mean batch", "GB asked", "GB unique",
-                  "scheduling %", "failed"], rows)
+                  "scheduling %"], rows)
 
 
 def best_line(runs, noise):
@@ -104,85 +109,102 @@ def turn_words(in_turn):
     return "; ".join(", ".join(name.replace(", ", " ") for name in names) for names in in_turn)
 
 
-def default_here_lines(found, control, noise):
-    default = found["default"]
+def default_here_lines(found, default, noise):
     load, runs = default["load"], default["runs"]
-    names = list(runs)
-    in_turn = default.get("in_turn", [names[:2], names[2:4]])
     scaled = "" if found["scale"] == 1 else f" Lengths are 1/{found['scale']} of the default load's; targets are for the full ones."
     share = max(run["scheduler_share"] for name, run in runs.items() if name.startswith("flock"))
-    return [f"{load['requests']} requests in {load['groups']} groups of {load['shared']:,} shared tokens, {load['own']} of their own, {load['output']} out, all at once; {found['slots']} in the batch;",
-            f"Qwen3-0.6B's shape, random weights, bf16; the prefixes are in the cache before.{scaled} The default load's 200 outputs are scaled to {load['output']}, as a",
+    group = load["requests"] / load["groups"]
+    return [f"{load['requests']} requests in {load['groups']} groups of {load['shared']:,} shared tokens, {load['own']} of their own, {load['output']} out, all at once; {load['slots']} in the batch;",
+            f"the prefixes are in the cache before.{scaled} The default load's 200 outputs are scaled to {load['output']}, as a",
             f"plain step takes {runs['fill, plain']['step_ms'] / 1e3:.1f} s here and all systems have several passes: so the requests' own prefills and the filling of the batch weigh more than",
-            "with 200, and the ratio of tokens/s lies nearer to 1 than that of the steps. Bytes: what the rows of the mean decode step",
-            "attend to, row by row, and how many of these are different, from the scheduler's record. Plain attention reads what is",
-            "asked for; shared-prefix attention reads a common block once for up to 64 queries of a KV head (32 requests here), beyond",
-            "6,144 keys for 32 queries; the next such tile finds it in the cache if it is still there. No rule has learned before.",
-            "Several passes on one server give the median and what lies around it. In turn, their servers side by side, so that what else",
-            f"the machine does meets them alike: {turn_words(in_turn)}. All others alone, one after the other.",
-            "Step: the median of those without prefill.", "",
+            "with 200, and the ratio of tokens/s lies nearer to 1 than that of the steps. Several passes on one server give the median and what lies",
+            f"around it. In turn, their servers side by side, so that what else the machine does meets them alike: {turn_words(default['in_turn'])}.",
+            "`lpm` is not among them: it orders by cached prefixes, which are all as long here, and in an earlier run its batches and bytes were `fill`'s; it is simulated below.", "",
             *here_table(runs), *five_lines(runs),
             *(f"{text}: {ratio:.2f} (target 0.98): {verdict_beside_fill(ratio, noise)}.  " for text, ratio in (
                 ("flock never, plain / fill, plain", runs["flock never, plain"]["tokens_per_s"] / runs["fill, plain"]["tokens_per_s"]),
                 ("flock bandit, shared / fill, shared", runs["flock bandit, shared"]["tokens_per_s"] / runs["fill, shared"]["tokens_per_s"]))),
             best_line(runs, noise),
-            f"fill, shared / fill, plain where nothing is shared, which is the same work: {control:.2f}. Nearer to 1 than that is within noise.  ",
-            "The second target needs a batch of fewer groups than fill's: fill has all 5, flock the first 3 (64 rows of groups of 26), then the rest.  ",
+            f"The second target needs a batch of fewer groups than fill's: fill has all {load['groups']}, flock the first {min(load['groups'], math.ceil(load['slots'] / group))}"
+            f" ({load['slots']} rows of groups of about {group:.0f}), then the rest.  ",
             f"scheduling, flock by hashes: {100 * share:.3f} % of the steps' time (target 0.5 %): {verdict(share <= 0.005)}.", "",
-            f"Why the first target is missed: the steps alone take {runs['fill, plain']['step_ms']:,.0f} ms with fill and plain attention and {runs['flock never, shared']['step_ms']:,.0f} ms with flock and shared-prefix attention,",
+            *why_missed_lines(runs)]
+
+
+def why_missed_lines(runs):
+    if runs["flock never, shared"]["tokens_per_s"] >= 5 * runs["fill, plain"]["tokens_per_s"]:
+        return []
+    return [f"Why the first target is missed: the steps alone take {runs['fill, plain']['step_ms']:,.0f} ms with fill and plain attention and {runs['flock never, shared']['step_ms']:,.0f} ms with flock and shared-prefix attention,",
             "and what a request prefills is the same with both. A shared step no longer waits for memory alone: it reads keys and values once for",
             "a tile and then computes on them for all of its queries, and on this machine reading them and computing hardly overlap, so that the",
             "time of attention falls far less than the bytes do. Prefetching them into a nearer cache did not change that beyond noise (tried apart from",
             "this page's command, and not kept).", ""]
 
 
-def sizes_of(found):
-    """Of the other real loads, as scripts/exp_feather derives them from scale and slots: for their descriptions."""
-    scale, slots, output = found["scale"], found["slots"], found["default"]["load"]["output"]
-    return {"scale": scale, "slots": slots, "half": slots // 2, "few": slots // 8, "output": output, "twice": 2 * output,
-            "kilo": 1024 // scale, "two_kilo": 2048 // scale}
-
-
 def here_section(part):
     found = part["found"]
-    unshared = found["unshared"].get("runs", found["unshared"])
-    control, noise = control_of(unshared)
-    size = sizes_of(found)
-    lines = ["## Decoding on this processor", "", *made_by(part), *default_here_lines(found, control, noise)]
-    if "long" in found:
-        load, runs = found["long"]["load"], found["long"]["runs"]
-        lines += [f"### The same with {load['output']} outputs", "", "One pass, in turn: " + turn_words(found["long"]["in_turn"]) + ". Decode steps weigh more here.", "",
+    lines = ["## Decoding on this processor", "", *made_by(part)]
+    sections = found.get("sections", {})
+    if "unshared" not in sections:
+        return [*lines, "The data are of an earlier form of `scripts/exp_feather --real`: run it again.", ""]
+    if found["missing"]:
+        lines += [f"The run ended before all was measured; missing: {', '.join(found['missing'])}.", ""]
+    control, noise = control_of(sections["unshared"]["runs"])
+    lines += ["Qwen3-0.6B's shape, random weights, bf16. Bytes: what the rows of the mean decode step",
+              "attend to, row by row, and how many of these are different, from the scheduler's record. Plain attention reads what is",
+              "asked for; shared-prefix attention reads a common block once for up to 64 queries of a KV head (32 requests here), beyond",
+              "6,144 keys for 32 queries; the next such tile finds it in the cache if it is still there. No rule has learned before.",
+              "Step: the median of those without prefill. fill, shared / fill, plain where nothing is shared, which is the same work:",
+              f"{control:.2f}. What is nearer to 1 than that is within noise.", ""]
+    if "default" in sections:
+        lines += ["### The default workload", "", *default_here_lines(found, sections["default"], noise)]
+    if "long" in sections:
+        load, runs = sections["long"]["load"], sections["long"]["runs"]
+        lines += [f"### The same with {load['output']} outputs", "", "One pass each, one after the other. Decode steps weigh more here.", "",
                   *here_table(runs), *five_lines(runs), best_line(runs, noise), ""]
-    in_turn = found["unshared"].get("in_turn", [list(unshared)[:4]])
-    lines += ["### Nothing shared", "", f"{size['slots']} requests of 64 tokens of their own, {size['twice']} out, all at once; {size['half']} in the batch. In turn: {turn_words(in_turn)}.", "",
-              *here_table(unshared),
+    load, runs = sections["unshared"]["load"], sections["unshared"]["runs"]
+    lines += ["### Nothing shared", "", f"{load['requests']} requests of {load['own']} tokens of their own, {load['output']} out, all at once; {load['slots']} in the batch. In turn: {turn_words(sections['unshared']['in_turn'])}.", "",
+              *here_table(runs),
               *(f"flock {rule}, {attention} / fill, {attention}: {ratio:.2f} (target 0.98): {verdict_beside_fill(ratio, noise)}.  " for rule, attention in (("never", "plain"), ("never", "shared"), ("bandit", "shared"))
-                for ratio in [unshared[f"flock {rule}, {attention}"]["tokens_per_s"] / unshared[f"fill, {attention}"]["tokens_per_s"]]),
-              best_line(unshared, noise),
-              f"fill, shared / fill, plain, the same work: {control:.2f}.", ""]
-    cells = found["tradeoff"]
-    names = list(next(iter(cells.values())))
-    pure = "flock heuristic, shared"
-    lines += ["### M groups, outputs", "", f"{size['slots']} requests at once, {size['kilo']:,} shared tokens, 20 of their own, {size['half']} in the batch; shared-prefix attention, one pass each; tokens/s.",
-              *([f"`{pure}` stops at the first token lost, so that its batches are pure."] if pure in names else []), "",
-              *table(["groups/outputs", *names, "never / fill", *(["heuristic / fill"] if pure in names else [])],
-                     [[key, *(f"{runs[name]['tokens_per_s']:.1f}" for name in names), *(f"{runs[name]['tokens_per_s'] / runs['fill, shared']['tokens_per_s']:.2f}" for name in ("flock never, shared", pure) if name in names)]
-                      for key, runs in cells.items()])]
-    return lines + foreign_and_fraction_lines(found, size)
+                for ratio in [runs[f"flock {rule}, {attention}"]["tokens_per_s"] / runs[f"fill, {attention}"]["tokens_per_s"]]),
+              best_line(runs, noise), ""]
+    if "batches" in sections:
+        lines += batches_here_lines(sections["batches"])
+    return lines + foreign_and_fraction_lines(found)
 
 
-def foreign_and_fraction_lines(found, size):
+def figures_of(run):
+    """Cells of a small table: tok/s, step, TPOT, batch, bytes."""
+    return [f"{run['tokens_per_s']:.1f}", f"{run['step_ms']:.1f}", f"{run['tpot_ms']:.0f}", f"{run['batch']:.1f}",
+            *(f"{run[key] * KV_BYTES / 1e9:.2f}" for key in ("kv_tokens_asked", "kv_tokens_unique"))]
+
+
+FIGURES = ["tok/s", "step ms", "TPOT p50 ms", "mean batch", "GB asked", "GB unique"]
+
+
+def batches_here_lines(section):
+    load, cells = section["load"], section["cells"]
+    one = next(iter(cells))
+    kept = [i for i, name in enumerate(FIGURES) if not name.startswith("TPOT")]  # all tokens come when the batch ends
+    rows = [[batches, output, f"{run['tokens_per_s'] / cells[one][output]['tokens_per_s']:.2f}", *(figures_of(run)[i] for i in kept)]
+            for batches, runs in cells.items() for output, run in runs.items()]
+    return ["### Batch size against purity", "", f"{load['requests']} requests in 8 groups of {load['shared']:,} shared tokens, {load['own']} of their own, one group after the other, in static batches (`request-level`:",
+            "a batch ends with its last request), shared-prefix attention, one pass each. The smallest batches have one group each; published, for 800 requests: ahead from about 20 outputs on.",
+            "Answers are given out when their batch ends, so clients see no time between tokens; it is the step's.", "",
+            *table(["batches x size", "outputs", f"to {one}", *(FIGURES[i] for i in kept)], rows)]
+
+
+def foreign_and_fraction_lines(found):
+    half, few, kilos = found["slots"] // 2, found["slots"] // 8, 2048 // found["scale"]
     lines = []
     for title, key, about in (
             ("One foreign request in a batch of one group", "foreign",
-             f"{size['half']} requests at once, all in one batch, {size['two_kilo']:,} shared tokens, 20 of their own, {size['output']} out; `fill`, one pass. 1: one of them, in the middle, is of another group."),
+             f"{half} requests at once, all in one batch, {kilos:,} shared tokens, 20 of their own, {found['output']} out; `fill`, one pass. 1: one of them, in the middle, is of another group."),
             ("Shared fraction of a prompt", "fraction",
-             f"{size['few']} requests at once, all in one batch, prompts of {size['two_kilo']:,} tokens (at least 32 of them shared and 32 not), {size['output']} out; `fill`, one pass. tok/s counts their prefills.")):
-        lines += [f"### {title}", "", about, "",
-                  *table([key, *(f"{name}: {figure}" for name in ("plain", "shared") for figure in ("tok/s", "step ms", "GB asked", "GB unique"))],
-                         [[value, *(cell for name in ("fill, plain", "fill, shared") for cell in (
-                             f"{runs[name]['tokens_per_s']:.1f}", f"{runs[name]['step_ms']:.1f}", f"{runs[name]['kv_tokens_asked'] * KV_BYTES / 1e9:.2f}",
-                             f"{runs[name]['kv_tokens_unique'] * KV_BYTES / 1e9:.2f}"))] for value, runs in found[key].items()])]
+             f"{few} requests at once, all in one batch, prompts of {kilos:,} tokens (at least 32 of them shared and 32 not), {found['output']} out; `fill`, one pass. tok/s counts their prefills.")):
+        if key in found["sections"]:
+            lines += [f"### {title}", "", about, "",
+                      *table([key, "attention", *FIGURES], [[value, name.split(", ")[1], *figures_of(run)] for value, runs in found["sections"][key].items() for name, run in runs.items()])]
     return lines
 
 
@@ -190,8 +212,11 @@ ASSUMES = """What the simulation assumes: the scheduler, its prefix cache and it
 the device's data sheet and of efficiencies that no run on a GPU has confirmed. Decode rows read keys and values in one of three
 ways. **each**: every row reads all of its own from memory. **cached**: so too, but what another row of the step has read in
 the same layer comes for nothing from the device's last-level cache, in the proportion to which the different bytes of a layer
-fit it; an upper bound on what a plain kernel can gain, since real caches also hold other data and evict in the wrong order.
-**once**: a kernel that reads what rows share once, at every depth. So `each` cannot show any gain from grouping but by the
+fit it; an upper bound on what a cache can give a plain kernel of the arithmetic assumed here, since real caches also hold other
+data and evict in the wrong order. With both a row's arithmetic is that of `each`: the query heads that share a KV head (4 with
+Llama-3.1-8B) are multiplied together, at the efficiency assumed for a product of so many rows, and no step is faster than that.
+**once**: a kernel that reads what rows share once, at every depth, and multiplies these heads of all those rows together. Where
+nothing is shared all three take the same time. So `each` cannot show any gain from grouping but by the
 prefix cache, `cached` shows at most what a cache could give, and the differences between orders under `once` are those of
 unique bytes and of prefills avoided. Scheduling takes no time. Nothing here says how fast a GPU is."""
 
@@ -238,7 +263,8 @@ def default_lines(runs):
 
 
 SERIES = {"groups": "Groups", "output": "Output tokens (20 groups)", "shared": "Shared tokens (0: prompts of 1,024, nothing shared)", "cold": "Groups, prefixes not in the cache before", "rate": "Arrivals a second",
-          "levels": "Levels of a sharing tree of 16 leaves", "model": "Models (A100 80 GB)", "model100": "Models, 100 groups (A100 80 GB)", "slots": "Groups, 64 in the batch", "bounded": "Groups, 64 in the batch, 8 GiB of keys and values"}
+          "levels": "Levels of a sharing tree of 16 leaves", "model": "Models (A100 80 GB)", "model100": "Models, 100 groups (A100 80 GB)", "slots": "Groups, 64 in the batch", "bounded": "Groups, 64 in the batch, 8 GiB of keys and values",
+          "burst": "Groups, all requests at once, 2,048 shared tokens, 100 out"}
 WHERE = """Where `flock` gains in these tables, and where it cannot. With reads **once** what counts is how many different prefixes the batch
 holds: with 500 in the batch and 5 groups every batch has all of them whoever chooses, and the 1.4 that is asked for over `fill`
 with the same attention is out of reach by arithmetic. Fewer slots than requests that wait, or many groups, leave a choice; prefixes
@@ -253,13 +279,13 @@ def speed_of(runs, name):
 
 def series_lines(found):
     lines = ["### Varied", "", *WHERE.splitlines(), "",
-             "800 requests (400 with --quick). Output tokens/s; `never` and `bandit`, the default, are `flock` with these stop rules, `bandit` without anything learned before. The rest",
-             "as in the default workload, RTX 6000 Ada where nothing else is said.", ""]
+             "800 requests (400 with --quick). Output tokens/s; `never` and `bandit`, the default, are `flock` with these stop rules, `bandit` without anything learned before; the other",
+             "rules are under \"Never worse than fill?\". The rest as in the default workload, RTX 6000 Ada where nothing else is said.", ""]
     for key, title in SERIES.items():
         if key not in found:
             continue
         values = grouped(found[key], 1)
-        names = list(next(iter(values.values())))
+        names = [name for name in next(iter(values.values())) if name.split(", ")[0] not in ("heuristic", "q-learning")]
         ratios = [("never, once", "fill, each"), ("never, once", "fill, once"), ("bandit, once", "fill, once"), ("never, cached", "lpm, cached"), ("never, once", "lpm, once")]
         lines += [f"#### {title}", "", *table([key, *names, *(f"{one} / {other}" for one, other in ratios)],
                                               [[value, *(f"{speed_of(runs, name):.0f}" for name in names), *(f"{speed_of(runs, one) / speed_of(runs, other):.2f}" for one, other in ratios)]
@@ -304,51 +330,64 @@ def published_lines(found):
             "confirm nor refute the text's. Empty: not among the experiments.", "", *table(["", "published", "each", "cached", "once", "once / each"], rows)]
 
 
+AS_SHIPPED = "preset `feather` as shipped (bandit, 10 s)"
+
+
 def beside_fill(found):
     """[(rule, experiment, tokens/s over fill's with the same reads)] of all that have both."""
     ratios = []
     for key in SERIES:
         for value, runs in grouped(found.get(key, {}), 1).items():
             ratios += [(rule, f"{key} {value}, {reads}", speed_of(runs, f"{rule}, {reads}") / speed_of(runs, f"fill, {reads}"))
-                       for rule in ("never", "bandit") for reads in ("each", "cached", "once") if f"{rule}, {reads}" in runs]
-    for key, depth in (("default", 1), ("tradeoff", 2)):
-        for value, runs in grouped(found[key], depth).items():
-            for rule, name in (("never", "flock never"), ("heuristic", "flock heuristic"), ("bandit", "flock bandit"), ("q-learning", "flock q-learning")):
-                ratios += [(rule, f"{key} {value}, {reads}", runs[f"{name}/{reads}"][0]["tokens_per_s"] / speed_of(runs, f"fill (FCFS)/{reads}"))
-                           for reads in ("each", "cached", "once") if f"{name}/{reads}" in runs]
+                       for rule in ("never", "bandit", "q-learning", "heuristic") for reads in ("each", "cached", "once") if f"{rule}, {reads}" in runs]
+    for value, runs in grouped(found["default"], 1).items():
+        for rule in ("never", "bandit", "q-learning", "heuristic"):
+            ratios += [(rule, f"default {value}, {reads}", runs[f"flock {rule}/{reads}"][0]["tokens_per_s"] / speed_of(runs, f"fill (FCFS)/{reads}"))
+                       for reads in ("each", "cached", "once")]
+    for value, runs in grouped(found["wait"], 2).items():
+        ratios.append((AS_SHIPPED, value.replace("/", ", "), speed_of(runs, "bandit/10000") / speed_of(runs, "fill/")))
     return ratios
 
 
 def never_worse_lines(found):
     ratios = beside_fill(found)
-    lines = ["### Never worse than fill?", "", "Throughput over that of `fill` with the same reads, in all experiments of the default workload, \"Varied\" and \"800 requests as M groups\"",
+    lines = ["### Never worse than fill?", "", "Throughput over that of `fill` with the same reads, in all experiments of the default workload, \"Varied\" and, of the preset as shipped, \"The bound on waiting\"",
              "(simulated), from the first request on: nothing was learned before, no warm-up is left out. `heuristic` knows nothing of throughput, so where a full batch pays more than a pure",
              "one it loses; it is for machines whose caches reward purity.", ""]
     rows = []
-    for rule in ("never", "bandit", "q-learning", "heuristic"):
+    for rule in ("never", "bandit", AS_SHIPPED, "q-learning", "heuristic"):
         mine = sorted((ratio, name) for its_rule, name, ratio in ratios if its_rule == rule)
         below = sum(ratio < 0.98 for ratio, _ in mine)
         rows.append([rule, len(mine), f"{mine[0][0]:.3f}", mine[0][1], f"{mine[-1][0]:.2f}", mine[-1][1], below, verdict(below == 0)])
     return lines + table(["rule", "experiments", "least", "where", "most", "where", "below 0.98", "target 0.98"], rows)
 
 
+def batches_lines(found):
+    """Static batches of 800 requests: when pure ones pay for being small."""
+    by_reads = collections.defaultdict(lambda: collections.defaultdict(dict))
+    for name, reports in found.items():
+        batches, output, reads = name.split("/")
+        by_reads[reads][int(batches)][int(output)] = reports[-1]
+    lines = ["### Batch size against purity", "", "800 requests in 8 groups of 100, 2,048 shared tokens, 20 of their own, all at once, one group after the other, in static batches (`request-level`: a batch",
+             "ends with its last request): 1 x 800 has all groups in one batch, from 8 x 100 on batches are pure. Tokens/s by output tokens; the rest with the most of them.",
+             "Answers are given out when their batch ends, so clients see no time between tokens; ms a token: a batch's time, its prefills included, over its outputs.", ""]
+    firsts = []
+    for reads, batches in by_reads.items():
+        outputs = sorted(next(iter(batches.values())))
+        rows = []
+        for count, runs in sorted(batches.items()):
+            last = runs[outputs[-1]]
+            rows.append([f"{count} x {800 // count}", *(f"{runs[output]['tokens_per_s']:.0f}" for output in outputs), f"{8e5 / count / last['tokens_per_s']:.1f}", f"{last['mean_decode_batch']:.0f}",
+                         *(f"{last[key] / 1e9:.2f}" for key in ("kv_bytes_asked_per_step", "kv_bytes_unique_per_step"))])
+        lines += [f"Reads {reads}:", "", *table(["batches x size", *map(str, outputs), "ms a token", "mean batch", "GB asked", "GB unique"], rows)]
+        ratios = {output: batches[8][output]["tokens_per_s"] / batches[1][output]["tokens_per_s"] for output in outputs}
+        firsts.append([reads, next((str(output) for output, ratio in ratios.items() if ratio > 1), "none"), "about 20", *(f"{ratio:.2f}" for ratio in ratios.values())])
+    return [*lines, "The least number of outputs at which 8 x 100 is ahead of 1 x 800, beside the published crossover, and 8 x 100 over 1 x 800 by outputs:", "",
+            *table(["reads", "first ahead at", "published", *map(str, outputs)], firsts)]
+
+
 def tradeoff_lines(found):
-    cells = grouped(found["tradeoff"], 2)
-    names = list(next(iter(cells.values())))
-    lines = ["### 800 requests as M groups", "", "All at once, 2,048 shared tokens, 20 of their own, at most 500 in the batch; tokens/s. `heuristic` keeps batches nearly pure, `never` fills them with the nearest.", "",
-             *table(["groups/outputs", *(name.replace("/", ", ") for name in names)], [[cell, *(f"{speed_of(runs, name):.0f}" for name in names)] for cell, runs in cells.items()]),
-             "Published: mixed batches pay below about 20 output tokens, pure ones above. Here, the least number of outputs at which",
-             "`heuristic` is ahead of `fill` by more than 1 %:", ""]
-    by_groups = collections.defaultdict(dict)
-    for cell, runs in cells.items():
-        groups, output = cell.split("/")
-        by_groups[groups][int(output)] = runs
-    rows = []
-    for groups, outputs in by_groups.items():
-        firsts = [next((output for output, runs in sorted(outputs.items()) if speed_of(runs, f"flock heuristic/{reads}") > 1.01 * speed_of(runs, f"fill (FCFS)/{reads}")), "none")
-                  for reads in ("cached", "once")]
-        rows.append([groups, *firsts])
-    lines += table(["groups", "cached", "once"], rows)
+    lines = batches_lines(found["batches"])
     runs = grouped(found["foreign"], 1)
     systems = list(next(iter(runs.values())))
     lines += ["### One foreign request beside 63 of one group", "", "64 requests at once, all in one batch, 2,048 shared tokens, 20 of their own, 100 out; tokens/s, and GB asked and unique in the mean step of `fill`.", "",
@@ -398,6 +437,22 @@ def loss_lines(runs):
             *table(["rule", "max-loss", "reads", "first run", "second run", "TPOT p50 ms", "mean batch"], rows)]
 
 
+def wait_lines(runs):
+    """What the bound costs: each rule with each bound beside fill."""
+    rows = []
+    for load, its_runs in grouped(runs, 1).items():
+        for reads, systems in grouped(its_runs, 1).items():
+            fill = speed_of(systems, "fill/")
+            for system, reports in systems.items():
+                rule, bound = system.split("/")
+                run = reports[-1]
+                rows.append([load, reads, rule, f"{int(bound) / 1e3:.0f}" if bound else "", f"{run['tokens_per_s']:.0f}", f"{run['tokens_per_s'] / fill:.3f}", run["flock_overdue"],
+                             f"{run['p95_ttft_ms'] / 1e3:.1f}", f"{run['mean_decode_batch']:.0f}", f"{run['kv_bytes_unique_per_step'] / 1e9:.2f}"])
+    return ["### The bound on waiting", "", "`--flock-max-wait-ms`, which the preset sets to 10 s with `bandit`; nowhere else on this page does it act. The default load, and `bounded`: 40 groups, 64 in the batch,",
+            "8 GiB of keys and values. Overdue: requests that joined because they had waited so long.", "",
+            *table(["load", "reads", "rule", "bound s", "tok/s", "to fill", "overdue", "TTFT p95 s", "mean batch", "GB unique"], rows)]
+
+
 def learning_lines(found):
     base = found["learning"]["flock never"][-1]["tokens_per_s"]
     lines = ["### Learning", "", "800 requests (400 with --quick), 100 a second, of 50 groups of 5,120 shared tokens, more than the cache holds; 20 of their own, 100 out; read once.",
@@ -411,10 +466,7 @@ def learning_lines(found):
              *table(["rule", "constant", "value", "tok/s"], [[*name.split("/"), f"{reports[-1]['tokens_per_s']:.0f}"] for name, reports in found["constants"].items()]),
              *account_lines(found),
              *loss_lines(found["loss"]),
-             *threshold_lines(found.get("thresholds", {})),
-             "The bound on waiting (`flock heuristic`, the default load, `cached`; ms):", "",
-             *table(["bound", "tok/s", "overdue", "TTFT p95 s"], [[name, f"{reports[-1]['tokens_per_s']:.0f}", reports[-1]["flock_overdue"], f"{reports[-1]['p95_ttft_ms'] / 1e3:.1f}"]
-                                                               for name, reports in found["wait"].items()])]
+             *threshold_lines(found.get("thresholds", {}))]
     phases = sorted(next(iter(found["shifting"].values()))[0]["classes"], key=lambda name: int(name.split()[0]))
     return [*lines, "Shifting load, 10 groups of 5,120 shared tokens, 20 of their own, 200 out, each rate for 30 s (10 with --quick); TPOT p50 and TTFT p95, ms, by phase (learned rules: the second run):", "",
             *table(["rule", *phases], [[name, *(f"{reports[-1]['classes'][phase]['median_tpot_ms']:.1f}, {reports[-1]['classes'][phase]['p95_ttft_ms']:.0f}" for phase in phases)]
@@ -434,7 +486,7 @@ def plot_series(pyplot, found, out):
     return save(figure, out / "feather-simulated.svg")
 
 
-SIMULATED = {"default", "groups", "output", "tradeoff", "foreign", "fraction", "learning", "convergence", "frozen", "constants", "loss", "wait", "shifting"}
+SIMULATED = {"default", "groups", "output", "batches", "burst", "foreign", "fraction", "learning", "convergence", "frozen", "constants", "loss", "wait", "shifting"}
 
 
 def write_page(out=OUT):
@@ -451,7 +503,7 @@ def write_page(out=OUT):
         lines += ["## Full size, simulated", "", *made_by(data["simulated"]), *ASSUMES.splitlines(), ""]
         if pyplot := load_pyplot():
             lines += [f"![Throughput by groups and by output tokens]({plot_series(pyplot, found, out)})", ""]
-        lines += default_lines(found["default"]) + published_lines(found) + never_worse_lines(found) + series_lines(found) + tradeoff_lines(found) + learning_lines(found)
+        lines += default_lines(found["default"]) + published_lines(found) + never_worse_lines(found) + series_lines(found) + tradeoff_lines(found) + learning_lines(found) + wait_lines(found["wait"])
     (out / "feather.md").write_text("\n".join(lines).rstrip("\n") + "\n")
 
 

@@ -17,8 +17,9 @@ struct RoundCost {
 
 // Runs `num_rounds` rounds of a scheduler with `waiting` requests in its queue, one of which each
 // round takes and another replaces (whose arrival is not counted), under preset prefill-only with
-// this order. Prompts of 330 tokens in groups of 50 that share 256; the cache holds eight groups,
-// so nearly every round publishes blocks and evicts others. Fails where the order is unknown.
+// this order. Prompts of 257 to 330 tokens in groups of 50 that share 256; the cache holds eight
+// groups, so nearly every round publishes blocks and evicts others. Fails where the order is
+// unknown.
 Result<RoundCost> MeasureRounds(const std::string& order, int32_t waiting, int32_t num_rounds);
 
 // The same of the orders fcfs, srjf and srjf-calibrated, each with each of `queues` waiting:

@@ -13,17 +13,20 @@ void AddDecodeSetOptions(CLI::App* app, EngineConfig* config) {
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   app->add_option("--flock-stop", config->flock_stop,
-                  "When flock stops adding: never, heuristic, bandit (default) or q-learning");
+                  "When flock stops adding: never, heuristic (knows nothing of throughput: where a "
+                  "full batch pays more than a pure one it loses much of fill's), bandit (default) "
+                  "or q-learning");
   app->add_option(
       "--flock-by", config->flock_by,
       "What flock compares: prefix (default), or for comparisons radix (token by token) "
       "or user (who shares a user shares a prefix: an oracle)");
-  app->add_option("--flock-constants", config->flock_constants,
-                  "Constants of --flock-stop, name=value,...: max-lost, small-batch, "
-                  "max-lost-small, max-lost-peers, max-loss, exploration, alpha, gamma, "
-                  "epsilon-start, epsilon-decay, epsilon-floor, learn. Where prefixes outnumber "
-                  "the cache, max-loss=1 may gain; on the default load of docs/results/feather.md "
-                  "it ranged from 0.915 to 1.033 of fill");
+  app->add_option(
+      "--flock-constants", config->flock_constants,
+      "Constants of --flock-stop, name=value,...: max-lost, small-batch, "
+      "max-lost-small, max-lost-peers, max-loss, exploration, alpha, gamma, "
+      "epsilon-start, epsilon-decay, epsilon-floor, learn. Where prefixes outnumber "
+      "the cache, max-loss=1 may gain; elsewhere it may lose, as docs/results/feather.md "
+      "shows");
   app->add_option("--flock-seed", config->flock_seed,
                   "Seed of q-learning's random decisions; the other rules draw nothing")
       ->capture_default_str();

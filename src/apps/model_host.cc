@@ -130,32 +130,16 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Load(model_dir_));
   SKEIN_ASSIGN_OR_RETURN(chat_template_, LoadChatTemplate(model_dir_, options.chat_template));
 
-  CpuRuntimeOptions runtime;
+  SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options));
   runtime.model_dir = model_dir_;
-  runtime.dtype = options.dtype;
-  runtime.quantization = options.quantization;
-  runtime.threads = options.threads;
-  runtime.pin_threads = options.pin_threads;
-  runtime.kv_storage = options.kv_storage;
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
   SKEIN_ASSIGN_OR_RETURN(ModelUse use, LoadModelTraits(model_dir_, name_, model_config));
   SKEIN_RETURN_IF_ERROR(SetRerankTemplate(options.rerank_template, model_config, &use.traits));
-  runtime.max_model_len = options.max_model_len;
   if (runtime.max_model_len == 0 && use.max_seq_length > 0) {
     runtime.max_model_len = std::min(use.max_seq_length, model_config.max_position);
   }
   runtime.pooling = use.pooling;
-  runtime.share_attention = !options.plain_attention;
   runtime.dense = use.dense;
-  runtime.max_num_seqs = options.max_num_seqs;
-  runtime.max_num_batched_tokens = options.max_num_batched_tokens;
-  if (!options.kv_cache_memory.empty()) {
-    SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes, ParseByteSize(options.kv_cache_memory));
-  }
-  runtime.kv_cache_file = options.kv_cache_file;
-  if (!options.memory.empty()) {
-    SKEIN_ASSIGN_OR_RETURN(runtime.memory_bytes, ParseByteSize(options.memory));
-  }
   SKEIN_ASSIGN_OR_RETURN(EngineConfig config, ChoicesOf(options));
   SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(config));
   runtime.execution = memory.execution;
@@ -314,6 +298,27 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
                 "does in any case without AMX or in f32");
   app->add_flag("--force-decode-path", o->force_decode_path,
                 "For comparisons: run one-token requests through the decode path");
+}
+
+Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options) {
+  CpuRuntimeOptions runtime;
+  runtime.dtype = options.dtype;
+  runtime.quantization = options.quantization;
+  runtime.threads = options.threads;
+  runtime.pin_threads = options.pin_threads;
+  runtime.kv_storage = options.kv_storage;
+  runtime.share_attention = !options.plain_attention;
+  runtime.max_model_len = options.max_model_len;
+  runtime.max_num_seqs = options.max_num_seqs;
+  runtime.max_num_batched_tokens = options.max_num_batched_tokens;
+  if (!options.kv_cache_memory.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes, ParseByteSize(options.kv_cache_memory));
+  }
+  runtime.kv_cache_file = options.kv_cache_file;
+  if (!options.memory.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(runtime.memory_bytes, ParseByteSize(options.memory));
+  }
+  return runtime;
 }
 
 Result<std::unique_ptr<ModelHost>> ModelHost::Load(const ModelHostOptions& options) {

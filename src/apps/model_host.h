@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/config.h"
+#include "runtime/cpu_runtime.h"
 #include "server/model_registry.h"
 #include "skein/config.h"
 #include "skein/engine.h"
@@ -48,6 +49,10 @@ struct ModelHostOptions {
 
 // Adds the options of ModelHostOptions, and the positional MODEL, to a command.
 void AddModelHostOptions(CLI::App* app, ModelHostOptions* options);
+
+// What they say of the runtime; not what the model's directory or the scheduling says. Fails with
+// kInvalidArgument where a size cannot be read.
+Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options);
 
 // A loaded model with a running engine, tokenizer and chat template: all that an application needs
 // to serve it. Destroying it stops the engine.

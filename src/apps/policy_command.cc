@@ -32,6 +32,11 @@ std::string LossRange(int32_t least) {
   return Range(least, 0);
 }
 
+// Whether a rule that keeps to the table (learn=0) adds: so it does where either is unknown.
+bool PrefersToAdd(const StopTable::Cell& add, const StopTable::Cell& stop) {
+  return add.count == 0 || stop.count == 0 || add.value >= stop.value;
+}
+
 void Print(const StopTable& table) {
   fmt::print("{}: {} batches, {} decisions, best {:.1f} tokens/s\n\n", NameOf(table.rule),
              table.num_batches, table.num_decisions, table.best_reward);
@@ -45,7 +50,7 @@ void Print(const StopTable& table) {
     fmt::print("{:>14}{:>13}{:>14}{:>10}{:>12.1f}{:>10}{:>12.1f}  {}\n",
                SizeRange(least.batch_size), LossRange(least.lost_tokens),
                SizeRange(least.num_peers), add.count, add.value, stop.count, stop.value,
-               add.value >= stop.value ? "add" : "stop");
+               PrefersToAdd(add, stop) ? "add" : "stop");
   }
 }
 

@@ -33,6 +33,7 @@ class PolicyCommandTest : public ::testing::Test {
     table_.best_reward = 200;
     CellsOf({.batch_size = 8, .lost_tokens = 129}) = {{{2, 120.5}, {3, 100}}};
     CellsOf({.batch_size = 1, .num_peers = 2}) = {{{0, 0}, {5, 50}}};
+    CellsOf({.batch_size = 2, .num_peers = 1}) = {{{4, 80}, {0, 0}}};  // nobody was ever added
     CellsOf({.batch_size = 1 << 15, .lost_tokens = 2049, .num_peers = 1}) = {{{1, 7}, {1, 7}}};
   }
   ~PolicyCommandTest() override { fs::remove_all(dir_); }
@@ -78,6 +79,7 @@ TEST_F(PolicyCommandTest, ShowsWhatWasLearned) {
   // In the order of batch, lost tokens, peers; bins by their ends.
   EXPECT_THAT(out_, HasSubstr(R"(  prefers
              1            0           2-3         5        50.0         0         0.0  add
+           2-3            0             1         0         0.0         4        80.0  add
           8-15      129-512             0         3       100.0         2       120.5  stop
         32768+        2049+             1         1         7.0         1         7.0  add
 )"));

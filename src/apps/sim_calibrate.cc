@@ -76,7 +76,12 @@ void FitAttention(const Times& times, const ModelShape& shape, const Calibration
     if (difference_us < kMinAttentionShare * times.alone_us[i]) continue;
     const double pairs = static_cast<double>(times.tokens[i]) * options.context;
     const double flops = 4 * pairs * shape.q_width * shape.num_layers;
-    device->attention_efficiency.emplace_back(times.tokens[i], flops / (peak * difference_us));
+    // The row of one token stands for a decode row, too, which counts as the query heads of a KV
+    // head; fewer rows than a table's first ones count as these.
+    const double rows = std::max<double>(times.tokens[i], shape.queries_per_kv_head());
+    DeviceDescription::Table& table = device->attention_efficiency;
+    if (!table.empty() && rows <= table.back().first) continue;
+    table.emplace_back(rows, flops / (peak * difference_us));
   }
   // No difference that can be told: attention is as good as free.
   if (device->attention_efficiency.empty()) device->attention_efficiency = {{1, 1}};

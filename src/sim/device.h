@@ -21,15 +21,17 @@ struct DeviceDescription {
   double bandwidth_gbps = 0;             // of memory
   double bandwidth_efficiency = 1;
   int64_t memory_bytes = 0;
-  double cache_mb = 0;         // of the last level, 10^6 bytes; see KvReading::kCached
-  double launch_us = 0;        // for each operator
-  double step_us = 0;          // for each step
-  double row_us = 0;           // for each row of a step
-  double request_us = 0;       // from a client's sending to the engine and back, beside the steps
-  Table matmul_efficiency;     // by tokens in the step
-  Table attention_efficiency;  // by tokens of the row
-  double link_gbps = 0;        // between devices, in each direction; 0: there is no link
-  double link_us = 0;          // latency of a message
+  double cache_mb = 0;      // of the last level, 10^6 bytes; see KvReading::kCached
+  double launch_us = 0;     // for each operator
+  double step_us = 0;       // for each step
+  double row_us = 0;        // for each row of a step
+  double request_us = 0;    // from a client's sending to the engine and back, beside the steps
+  Table matmul_efficiency;  // by tokens in the step
+  // By rows of the product: the tokens of a prefill row, whose query heads are multiplied one by
+  // one; of a decode row as many as its query heads that share a KV head.
+  Table attention_efficiency;
+  double link_gbps = 0;  // between devices, in each direction; 0: there is no link
+  double link_us = 0;    // latency of a message
 };
 
 // Reads a description from JSON: the members above, `name`, `tflops`, `bandwidth_gbps`,
@@ -57,6 +59,8 @@ struct ModelShape {
   int32_t expert_size = 0;
   std::string weight_type = "bf16";  // of the layers' matrices; KV and activations are 16 bit
 
+  // Query heads that share a KV head; kv_width has two heads for each of these, K's and V's.
+  double queries_per_kv_head() const { return 2.0 * q_width / kv_width; }
   int64_t num_layer_parameters() const;
   // Elements of a token's widest activations in an MLP, those of its experts included.
   int64_t mlp_width() const;

@@ -98,7 +98,7 @@ StepCost Cost(KvReading reading) {
   return StepCost::Make(device, shape, {}, reading).value();
 }
 
-double StepUs(KvReading reading, int num_rows, int num_blocks, bool shared) {
+double StepUs(const StepCost& cost, int num_rows, int num_blocks, bool shared) {
   Rows rows;
   BlockId next = 0;
   for (int i = 0; i < num_rows; ++i) {
@@ -107,19 +107,55 @@ double StepUs(KvReading reading, int num_rows, int num_blocks, bool shared) {
     for (int b = 0; b < num_blocks; ++b) table.push_back(next++);
     rows.Add(table, num_blocks * kBlockTokens - 1);
   }
-  return Cost(reading).StepUs(DecodePlan{.rows = rows.rows});
+  return cost.StepUs(DecodePlan{.rows = rows.rows});
 }
 
 TEST(KvReads, StepsPayForWhatIsRead) {
   const double block_us = 32 * 256 * 2 / 1e3;
-  const double rest = StepUs(KvReading::kEachRow, 4, 100, true) - 400 * block_us;
-  EXPECT_NEAR(StepUs(KvReading::kOnce, 4, 100, true) - rest, 100 * block_us, 1);
-  EXPECT_NEAR(StepUs(KvReading::kOnce, 4, 100, false) - rest, 400 * block_us, 1);
+  const double rest = StepUs(Cost(KvReading::kEachRow), 4, 100, true) - 400 * block_us;
+  EXPECT_NEAR(StepUs(Cost(KvReading::kOnce), 4, 100, true) - rest, 100 * block_us, 1);
+  EXPECT_NEAR(StepUs(Cost(KvReading::kOnce), 4, 100, false) - rest, 400 * block_us, 1);
   // 1.64 MB of different keys and values, of which 1 MB is still there when it is read again.
   const double again = 1 - 1e6 / (100 * block_us * 1e3);
-  EXPECT_NEAR(StepUs(KvReading::kCached, 4, 100, true) - rest, (100 + 300 * again) * block_us, 1);
-  EXPECT_NEAR(StepUs(KvReading::kCached, 4, 50, true) - rest, 50 * block_us, 1);
-  EXPECT_NEAR(StepUs(KvReading::kCached, 4, 100, false) - rest, 400 * block_us, 1);
+  EXPECT_NEAR(StepUs(Cost(KvReading::kCached), 4, 100, true) - rest, (100 + 300 * again) * block_us,
+              1);
+  EXPECT_NEAR(StepUs(Cost(KvReading::kCached), 4, 50, true) - rest, 50 * block_us, 1);
+  EXPECT_NEAR(StepUs(Cost(KvReading::kCached), 4, 100, false) - rest, 400 * block_us, 1);
+}
+
+// A decoder of 8 query heads and 2 KV heads of 128, on a device that reads in no time to speak of:
+// 1 TFLOP/s, of which attention reaches a tenth with one row, a fifth with 4, two fifths with 16.
+StepCost ArithmeticCost(KvReading reading) {
+  DeviceDescription device = ParseDevice(R"({"name": "test", "tflops": {"bf16": 1},
+      "bandwidth_gbps": 1e6, "memory_gb": 20, "cache_mb": 1, "matmul_efficiency": [[1, 1]],
+      "attention_efficiency": [[1, 0.1], [4, 0.2], [16, 0.4]]})")
+                                 .value();
+  ModelShape shape;
+  shape.num_layers = 1;
+  shape.q_width = 8 * 128;
+  shape.kv_width = 2 * 2 * 128;
+  return StepCost::Make(device, shape, {}, reading).value();
+}
+
+// A product has the four queries of a row that share a KV head, or those of all rows that share
+// the keys: 16.
+TEST(KvReads, QueriesOfAKvHeadAreMultipliedTogether) {
+  const double flops = 4.0 * 4 * (100 * kBlockTokens) * (8 * 128);
+  const double alone_us = flops / (1e6 * 0.2), together_us = flops / (1e6 * 0.4);
+  for (const KvReading reading : {KvReading::kEachRow, KvReading::kCached, KvReading::kOnce}) {
+    const StepCost cost = ArithmeticCost(reading);
+    EXPECT_NEAR(StepUs(cost, 4, 100, false), alone_us, 1e-4 * alone_us);
+    const double shared_us = reading == KvReading::kOnce ? together_us : alone_us;
+    EXPECT_NEAR(StepUs(cost, 4, 100, true), shared_us, 1e-4 * shared_us);
+  }
+  // A prefill row counts as its tokens, here one.
+  const std::vector<BlockId> table(100);
+  const PlanRow row = {
+      .begin = 100 * kBlockTokens - 1, .tokens = std::span(&kToken, 1), .block_table = table};
+  OneShotPlan prefill;
+  prefill.rows.push_back(row);
+  EXPECT_NEAR(ArithmeticCost(KvReading::kEachRow).StepUs(prefill), flops / 4 / (1e6 * 0.1),
+              1e-4 * alone_us);
 }
 
 }  // namespace

@@ -76,31 +76,33 @@ double StepCost::KvBytesOf(double num_tokens) const {
 }
 
 // Of one layer.
-double StepCost::AttentionUs(const PlanRow& row) const {
+double StepCost::AttentionUs(const PlanRow& row, double product_rows) const {
   const auto tokens = static_cast<double>(row.tokens.size());
   const double begin = row.begin;
   const double pairs = tokens * (begin + (tokens + 1) / 2);
-  return std::max(PairsUs(pairs, tokens), KvBytesOf(begin + tokens) / bytes_per_us_);
+  return std::max(PairsUs(pairs, product_rows), KvBytesOf(begin + tokens) / bytes_per_us_);
 }
 
 double StepCost::DecodeAttentionUs(std::span<const PlanRow> decodes, const KvReads& reads) const {
+  const double group = shape_.queries_per_kv_head();
   double sum_us = 0;
   switch (reading_) {
     case KvReading::kEachRow:
-      for (const PlanRow& row : decodes) sum_us += AttentionUs(row);
+      for (const PlanRow& row : decodes) sum_us += AttentionUs(row, group);
       break;
     case KvReading::kCached: {
       const double unique = KvBytesOf(static_cast<double>(reads.unique));
       const double again = KvBytesOf(static_cast<double>(reads.asked)) - unique;
       const double hits = unique > 0 ? std::min(1.0, device_.cache_mb * 1e6 / unique) : 0;
-      sum_us = std::max(PairsUs(static_cast<double>(reads.asked), 1),
+      sum_us = std::max(PairsUs(static_cast<double>(reads.asked), group),
                         (unique + again * (1 - hits)) / bytes_per_us_);
       break;
     }
     case KvReading::kOnce:
       for (const KvReads::Run& run : reads.runs) {
         const auto tokens = static_cast<double>(run.tokens);
-        sum_us += std::max(PairsUs(tokens * run.rows, run.rows), KvBytesOf(tokens) / bytes_per_us_);
+        sum_us += std::max(PairsUs(tokens * run.rows, run.rows * group),
+                           KvBytesOf(tokens) / bytes_per_us_);
       }
       break;
   }
@@ -152,7 +154,7 @@ double StepCost::StepUs(const StepPlan& plan, const KvReads& reads) const {
       num_tokens += static_cast<double>(row.tokens.size());
       num_rows += 1;
       num_outputs += !row.draws.empty() || row.read != nullptr;
-      if (prefill) attention_us += AttentionUs(row);
+      if (prefill) attention_us += AttentionUs(row, static_cast<double>(row.tokens.size()));
     }
   };
   if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) add(oneshot->rows, true);

@@ -13,16 +13,19 @@ struct Parallelism {
   int32_t pipeline = 1;  // the layers over so many stages
 };
 
-// How the decode rows of a step read the keys and values that they share.
+// How the decode rows of a step read the keys and values that they share. In all of them a kernel
+// multiplies the queries of a row that share a KV head together (grouped-query attention), at the
+// efficiency of a product of so many rows; so where nothing is shared all take the same time.
 enum class KvReading {
   kEachRow,  // each for itself, from memory: a plain kernel and no cache
   // Each for itself, but what was read before in the layer comes from the device's cache, as much
-  // of it as fits (a share of cache / different bytes); hits cost nothing. A bound on what a cache
-  // can give a plain kernel: a real one also loses lines to other data and to the order of reading.
+  // of it as fits (a share of cache / different bytes); hits cost nothing but their arithmetic,
+  // which is that of kEachRow. A bound on what a cache can give a plain kernel of that arithmetic:
+  // a real one also loses lines to other data and to the order of reading.
   kCached,
   // Once for all rows, at every depth of sharing: a kernel that multiplies the queries of all rows
-  // with what they share as one matrix, at the efficiency of so many rows. Partial results are
-  // merged for nothing.
+  // with what they share as one matrix, at the efficiency of all their rows together. Partial
+  // results are merged for nothing.
   kOnce,
 };
 
@@ -64,7 +67,7 @@ class StepCost {
            KvReading reading);
 
   double ProductUs(double rows, double in, double out, double bytes_per_weight) const;
-  double AttentionUs(const PlanRow& row) const;
+  double AttentionUs(const PlanRow& row, double product_rows) const;
   double DecodeAttentionUs(std::span<const PlanRow> decodes, const KvReads& reads) const;
   double PairsUs(double pairs, double rows) const;
   double KvBytesOf(double num_tokens) const;
