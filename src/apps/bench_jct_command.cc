@@ -19,8 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr TimeUs kProfileUs = 1'000'000;  // as a server's
-
 struct Options {
   BenchModel model;
   std::string json;
@@ -147,10 +145,9 @@ Status Run(const Options& options) {
                         runtime->num_kv_blocks(), OutputOf(runtime->config().head));
   const std::vector<Pair> pairs = MeasurePairs(options, profiler);
   Json json = Report(pairs);
-  json["ttft_prediction"] = Foretell(pairs, profiler, clock,
-                                     {.max_step_tokens = options.max_tokens,
-                                      .max_model_len = options.max_tokens,
-                                      .time_us = kProfileUs});
+  json["ttft_prediction"] =
+      Foretell(pairs, profiler, clock,
+               {.max_step_tokens = options.max_tokens, .max_model_len = options.max_tokens});
   return WriteBenchJson(options.json, json);
 }
 

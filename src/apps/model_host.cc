@@ -30,7 +30,6 @@ namespace skein {
 namespace {
 
 constexpr int kThreadsMax = 1024;
-constexpr TimeUs kProfileUs = 1'000'000;
 
 Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string& model_dir,
                                                        const std::string& file) {
@@ -190,8 +189,7 @@ Status CpuModelHost::ProfileIfOrdered(EngineConfig* config) {
   config->cost = FitCosts(ProfileCosts(profiler, clock_,
                                        {.max_step_tokens = config->max_num_batched_tokens,
                                         .max_model_len = config->max_model_len,
-                                        .cached = !config->reads_whole_prompts,
-                                        .time_us = kProfileUs}));
+                                        .cached = !config->reads_whole_prompts}));
   return Status::Ok();
 }
 

@@ -76,27 +76,43 @@ double StepProfiler::MedianUs(std::span<const ProfileRow> rows, int runs) {
 std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
                                      const CostProfileLimits& limits) {
   constexpr size_t kMinSamples = 3;
-  const TimeUs end_us = clock.NowUs() + limits.time_us;
-  std::vector<CostSample> samples;
-  const auto measure = [&](const std::vector<ProfileRow>& rows) {
-    if (samples.size() >= kMinSamples && clock.NowUs() >= end_us) return;
-    StepWork work;
-    for (const ProfileRow& row : rows) work += WorkOf(row.new_tokens, row.cached_tokens);
-    samples.push_back({work, profiler.LeastUs(rows, 1)});
-  };
-  if (profiler.num_kv_blocks() < 2) return samples;  // the two rows at the end take one each
+  constexpr double kShortUs = 100'000;  // measured twice
   const auto context = static_cast<int32_t>(
       std::min<int64_t>(limits.max_model_len, int64_t{profiler.num_kv_blocks()} * kBlockTokens));
   const int32_t longest = std::min(limits.max_step_tokens, context - 1);
-  for (int32_t tokens = 1; tokens <= longest; tokens *= 4) {
-    measure({{tokens, 0}});
-    const int32_t cached = std::min(context / 2, context - 1 - tokens);
-    if (limits.cached && cached > 0) measure({{tokens, cached}});
-  }
-  measure({{longest, 0}});
+  if (profiler.num_kv_blocks() < 2 || longest < 1) return {};  // two rows take a block each
+  const TimeUs end_us = clock.NowUs() + limits.time_us;
+  std::vector<CostSample> samples;
+  const auto fits = [&](const StepWork& work) {
+    if (samples.size() < kMinSamples) return true;
+    const double us = PredictUs(FitCosts(samples), work);
+    return static_cast<double>(clock.NowUs()) + us <= static_cast<double>(end_us);
+  };
+  const auto measure = [&](const std::vector<ProfileRow>& rows) {
+    StepWork work;
+    for (const ProfileRow& row : rows) work += WorkOf(row.new_tokens, row.cached_tokens);
+    if (!fits(work)) return;
+    double us = profiler.MeasureUs(rows);
+    if (us < kShortUs) us = std::min(us, profiler.MeasureUs(rows));
+    samples.push_back({work, us});
+  };
+  const std::vector<ProfileRow> one = {{1, 0}};
+  profiler.MeasureUs(one);  // pays for what no step has touched yet
+  measure(one);
   // Two short rows beside one of as many tokens: what is a row's is not the step's.
   const int32_t few = std::min(16, longest / 2);
   if (few >= 1) measure({{few, 0}, {few, 0}});
+  bool cached = limits.cached;
+  for (int32_t tokens = 1; tokens <= longest; tokens *= 4) {
+    if (tokens > 1) measure({{tokens, 0}});
+    const int32_t before = std::min(context / 2, context - 1 - tokens);
+    if (cached && before > 0) measure({{tokens, before}});
+    cached = limits.cached && !cached;
+  }
+  // The longest that there is time for: what is short says little of attention.
+  int32_t most = longest;
+  while (most > 1 && !fits(WorkOf(most, 0))) most /= 2;
+  measure({{most, 0}});
   return samples;
 }
 

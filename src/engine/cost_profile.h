@@ -46,12 +46,13 @@ struct CostProfileLimits {
   int32_t max_step_tokens = 0;  // of one step
   int32_t max_model_len = 0;    // may be more than the profiler's blocks hold
   bool cached = true;  // rows may begin behind others (not where prompts are computed whole)
-  TimeUs time_us = 1'000'000;  // no new measurement begins after that
+  // No measurement begins that would end later, by those before it.
+  TimeUs time_us = 4'000'000;
 };
 
-// A few steps of all kinds, from short to long, behind nothing and behind half the context (or half
-// of what the profiler's blocks hold): enough for FitCosts. At least three; none where there are
-// fewer than two blocks.
+// A few steps of all kinds, from short to long, behind nothing and some behind half the context (or
+// half of what the profiler's blocks hold): enough for FitCosts. At least three where there are
+// steps of more than one token; none where there are fewer than two blocks.
 std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
                                      const CostProfileLimits& limits);
 

@@ -161,6 +161,24 @@ TEST(SimExecutor, CanBeProfiled) {
   EXPECT_EQ(profiler.LeastUs(row, 3), measured);
 }
 
+// A slow device is profiled in the time there is, up to prompts long enough to tell of longer ones.
+TEST(SimExecutor, CanBeProfiledInLittleTime) {
+  std::string text = kDevice;
+  text.replace(text.find("\"bf16\": 100"), 11, "\"bf16\": 0.1");
+  const StepCost cost = StepCost::Make(ParseDevice(text).value(), SmallShape(), {}).value();
+  VirtualClock clock;
+  SimExecutor executor(cost, &clock, 32000);
+  StepProfiler profiler(&executor, &clock, 32000, 1000, GenerateSpec{});
+  const double whole_us = profiler.MeasureUs(std::vector<ProfileRow>{{4096, 0}});
+  EXPECT_GT(whole_us, 8e6);
+  const TimeUs begin_us = clock.NowUs();
+  const CostFit fit =
+      FitCosts(ProfileCosts(profiler, clock, {.max_step_tokens = 4096, .max_model_len = 8192}));
+  EXPECT_LT(clock.NowUs() - begin_us, 5e6);
+  EXPECT_GT(clock.NowUs() - begin_us, 2e6);
+  EXPECT_NEAR(PredictUs(fit, WorkOf(4096, 0)) / whole_us, 1, 0.2);
+}
+
 // Nothing longer than the blocks hold is tried, however long prompts may be.
 TEST(SimExecutor, CanBeProfiledInFewBlocks) {
   VirtualClock clock;
