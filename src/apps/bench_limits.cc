@@ -81,11 +81,10 @@ double LimitMeter::AmxInt8Tflops() {
   return Tflops([&] { return RunAmxInt8Peak(operands_.data(), kAmxSteps / 4); });
 }
 
-double LimitMeter::FmaTflops() {
+double LimitMeter::FmaTflops(Isa isa) {
   return Tflops([&] {
     float out[16];
-    const double flops = CpuHas(Isa::kAvx512) ? RunAvx512Peak(factors_.data(), kFmaSteps / 4, out)
-                                              : RunAvx2Peak(factors_.data(), kFmaSteps / 4, out);
+    const double flops = RunFmaPeak(isa, factors_.data(), kFmaSteps / 4, out);
     return out[0] == out[0] ? flops : 0;
   });
 }
@@ -104,7 +103,7 @@ double LimitMeter::ReadGbps() {
 MachineLimits LimitMeter::Now(Isa isa, DType dtype) {
   MachineLimits limits;
   if (isa != Isa::kAmx) {
-    limits.fma_f32_tflops = FmaTflops();
+    limits.fma_f32_tflops = FmaTflops(isa);
   } else if (dtype == DType::kInt8) {
     limits.amx_int8_tflops = AmxInt8Tflops();
   } else {
@@ -130,11 +129,11 @@ MachineLimits MeanOf(const MachineLimits& a, const MachineLimits& b) {
   return mean;
 }
 
-MachineLimits MeasureLimits(LimitMeter& meter, int num_runs) {
+MachineLimits MeasureLimits(LimitMeter& meter, Isa isa, int num_runs) {
   std::vector<MachineLimits> limits;
   for (int run = 0; run <= num_runs; ++run) {
     const double bf16 = meter.AmxBf16Tflops(), int8 = meter.AmxInt8Tflops();
-    const double fma = meter.FmaTflops(), read = meter.ReadGbps();
+    const double fma = meter.FmaTflops(isa), read = meter.ReadGbps();
     if (run > 0) limits.push_back({bf16, int8, fma, read});  // the first warms up
   }
   return MedianOf(limits);

@@ -15,7 +15,7 @@ namespace skein {
 struct MachineLimits {
   double amx_bf16_tflops = 0;  // 0 where there is no matrix unit
   double amx_int8_tflops = 0;  // the same; multiplications and additions of integers
-  double fma_f32_tflops = 0;   // with the widest vectors here
+  double fma_f32_tflops = 0;   // with AVX2 where that is the instruction set, else the widest here
   double read_gbps = 0;        // reading memory that no cache holds
 
   // Of products with matrices of this type (kBf16 or kInt8) on this instruction set: the FMA class
@@ -34,9 +34,9 @@ class LimitMeter {
   // kUnsupported without AVX2. `team` outlives the meter.
   static Result<std::unique_ptr<LimitMeter>> Make(ThreadTeam* team);
 
-  double AmxBf16Tflops();  // 0 where there is no matrix unit
-  double AmxInt8Tflops();  // the same
-  double FmaTflops();
+  double AmxBf16Tflops();     // 0 where there is no matrix unit
+  double AmxInt8Tflops();     // the same
+  double FmaTflops(Isa isa);  // as MachineLimits says
   double ReadGbps();
 
   // What RooflineSeconds of products with weights of `dtype` on `isa` asks for; the rest is 0.
@@ -60,8 +60,8 @@ class LimitMeter {
 MachineLimits MedianOf(const std::vector<MachineLimits>& limits);
 MachineLimits MeanOf(const MachineLimits& a, const MachineLimits& b);
 
-// Medians of `num_runs` bursts of each figure, in turn.
-MachineLimits MeasureLimits(LimitMeter& meter, int num_runs);
+// Medians of `num_runs` bursts of each figure, in turn; vector FMAs as kernels on `isa` have them.
+MachineLimits MeasureLimits(LimitMeter& meter, Isa isa, int num_runs);
 
 // The time that the limits allow for a product with weights of `dtype` at least, in seconds:
 // computing, where its limit was measured, or reading the weights, whichever takes longer.

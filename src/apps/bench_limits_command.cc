@@ -22,7 +22,7 @@ Status Run(const Options& options) {
                       ? options.threads
                       : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
-  const MachineLimits limits = MeasureLimits(*meter, options.runs);
+  const MachineLimits limits = MeasureLimits(*meter, isa, options.runs);
   nlohmann::ordered_json json;
   json["date"] = BenchDate();
   json["isa"] = NameOf(isa);

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "kernels/cpu/amx_tile.h"
+#include "kernels/cpu/cpu_features.h"
 
 namespace skein {
 
@@ -32,16 +33,6 @@ double MultiplyTiles(const std::byte* operands, int64_t steps) {
   }
   amx::ReleaseTiles();
   return static_cast<double>(steps) * 4;
-}
-
-}  // namespace
-
-double RunAmxPeak(const std::byte* operands, int64_t steps) {
-  return MultiplyTiles<false>(operands, steps) * 2 * 16 * 16 * 32;
-}
-
-double RunAmxInt8Peak(const std::byte* operands, int64_t steps) {
-  return MultiplyTiles<true>(operands, steps) * 2 * 16 * 16 * 64;
 }
 
 __attribute__((target("avx512f"))) double RunAvx512Peak(const float* operands, int64_t steps,
@@ -77,6 +68,21 @@ __attribute__((target("avx2,fma"))) double RunAvx2Peak(const float* operands, in
   for (int i = 1; i < kSums; ++i) sums[0] = _mm256_add_ps(sums[0], sums[i]);
   _mm256_storeu_ps(result, sums[0]);
   return static_cast<double>(steps) * kSums * 2 * 8;
+}
+
+}  // namespace
+
+double RunAmxPeak(const std::byte* operands, int64_t steps) {
+  return MultiplyTiles<false>(operands, steps) * 2 * 16 * 16 * 32;
+}
+
+double RunAmxInt8Peak(const std::byte* operands, int64_t steps) {
+  return MultiplyTiles<true>(operands, steps) * 2 * 16 * 16 * 64;
+}
+
+double RunFmaPeak(Isa isa, const float* operands, int64_t steps, float* result) {
+  const bool wide = isa != Isa::kAvx2 && CpuHas(Isa::kAvx512);
+  return wide ? RunAvx512Peak(operands, steps, result) : RunAvx2Peak(operands, steps, result);
 }
 
 uint64_t ReadAll(const std::byte* data, size_t bytes) {

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/kernels.h"
+
 namespace skein {
 
 // Loops that do nothing but compute or read, on one thread, for MeasureLimits. Each returns the
@@ -16,9 +18,10 @@ double RunAmxPeak(const std::byte* operands, int64_t steps);
 // The same with int8, of which a tile holds twice as many.
 double RunAmxInt8Peak(const std::byte* operands, int64_t steps);
 
-// `steps` times 16 independent vector FMAs of f32. REQUIRES: that instruction set.
-double RunAvx512Peak(const float* operands, int64_t steps, float* result);
-double RunAvx2Peak(const float* operands, int64_t steps, float* result);
+// `steps` times independent FMAs of f32, operands [256], result [16]: 12 with AVX2's vectors if
+// `isa` is kAvx2, else 16 with the widest here. Returns the floating-point operations.
+// REQUIRES: AVX2.
+double RunFmaPeak(Isa isa, const float* operands, int64_t steps, float* result);
 
 // Reads `bytes`, a multiple of 512, by 64-byte lines.
 uint64_t ReadAll(const std::byte* data, size_t bytes);

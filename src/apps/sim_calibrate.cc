@@ -181,7 +181,7 @@ Result<Calibration> CalibrateDevice(const CalibrationOptions& wanted) {
   SKEIN_ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(runtime->config(), weight_type));
   ThreadTeam team(runtime->num_threads());
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
-  const MachineLimits limits = MeasureLimits(*meter, kLimitRuns);
+  const MachineLimits limits = MeasureLimits(*meter, runtime->isa(), kLimitRuns);
 
   const MonotonicClock clock;
   StepProfiler profiler(&runtime->executor(), &clock, shape.vocab_size, runtime->num_kv_blocks(),
