@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <thread>
 
@@ -33,6 +34,26 @@ std::vector<Bf16> RandomValues(size_t count, uint64_t seed) {
 
 double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// CPU time of all threads of this process.
+double CpuSeconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Behind work of the peer's. OpenMP's threads spin for some milliseconds before they sleep, and
+// limits measured meanwhile would be too low: waits until a window of 5 ms finds the process idle.
+// Threads that never sleep (OMP_WAIT_POLICY=active) are not waited for longer than 0.2 s.
+void WaitForIdleThreads() {
+  constexpr int kMaxWindows = 40;
+  constexpr double kIdleShare = 0.1;  // of one core
+  for (int i = 0; i < kMaxWindows; ++i) {
+    const double start = Now(), used = CpuSeconds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (CpuSeconds() - used < kIdleShare * (Now() - start)) return;
+  }
 }
 
 int32_t RoundUp(int32_t n, int32_t unit) { return CeilDiv(n, unit) * unit; }
@@ -103,6 +124,7 @@ class Bench {
     const auto floor = [&](const MachineLimits& limits) {
       return RooflineSeconds(limits, kernels_.isa(), options_.dtype, flops, weight_bytes);
     };
+    if (peer != nullptr) WaitForIdleThreads();  // its weights have been put in order
     MachineLimits before = meter_.Now(kernels_.isa(), options_.dtype);
     // A sample walks through the weights for about 20 ms, at least once.
     const int calls = std::clamp(static_cast<int>(0.02 / floor(before)), 1, 1000);
@@ -120,7 +142,10 @@ class Bench {
         fractions.push_back(floor(MeanOf(before, after)) / seconds);
         all_limits->push_back(after);
       }
-      before = peer == nullptr ? after : meter_.Now(kernels_.isa(), options_.dtype);
+      before = after;
+      if (peer == nullptr) continue;
+      WaitForIdleThreads();
+      before = meter_.Now(kernels_.isa(), options_.dtype);
     }
     const double seconds = Median(own);
     Json row;
