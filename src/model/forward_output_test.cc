@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdio>
@@ -126,6 +127,39 @@ TEST_P(ForwardOutputTest, LabelsHaveTheBitsOfTheirLogits) {
     for (const int32_t label : labels[r]) expected.push_back(whole.logits[r][label]);
     EXPECT_TRUE(SameBits(some.labels[r], expected)) << r;
   }
+}
+
+// Of the output matrix no panel but those that hold a wanted row: once for neighbours that want the
+// same.
+TEST_P(ForwardOutputTest, LabelsComputeTheirPanelsAlone) {
+  const PackedWeight& matrix = model_.weights().output;
+  const int32_t n = matrix.n();
+  const int32_t last_panel = (n - 1) / kPanelCols * kPanelCols;
+  ASSERT_GT(last_panel, 4 * kPanelCols);
+  // Two labels of the first are in one panel.
+  const std::vector<int32_t> some = {kPanelCols + 3, 3 * kPanelCols, kPanelCols + 7};
+  const std::vector<int32_t> last = {n - 1};
+  const std::vector<int32_t> tokens = RandomTokens(5);
+  std::vector<std::vector<int32_t>> blocks;
+  for (int32_t r = 0; r < 3; ++r) blocks.push_back(Blocks(r, 5));
+  ForwardPass pass(model_.context(), kLimits);
+  for (int32_t r = 0; r < 3; ++r) {
+    pass.batch().AddRow(tokens, 0, blocks[r], false);
+    pass.batch().label_outputs.push_back({pass.batch().num_tokens() - 1, r < 2 ? some : last});
+  }
+  std::vector<std::tuple<int32_t, int32_t, int32_t>> products;  // outputs, [begin, end) of n
+  model_.kernels().set_gemm_observer([&](const GemmCall& call) {
+    if (call.w == &matrix) products.emplace_back(call.m, call.n_begin, call.n_end);
+  });
+  RunAll(&pass, model_.config());
+  model_.kernels().set_gemm_observer({});
+  std::ranges::sort(products);
+  const std::vector<std::tuple<int32_t, int32_t, int32_t>> expected = {
+      {1, last_panel, n},
+      {2, kPanelCols, 2 * kPanelCols},
+      {2, 3 * kPanelCols, 4 * kPanelCols},
+  };
+  EXPECT_EQ(products, expected);
 }
 
 TEST_P(ForwardOutputTest, MeanIsTheSumInOrderOfPositions) {

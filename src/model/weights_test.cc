@@ -1,14 +1,18 @@
 #include "model/weights.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "io/safetensors_writer.h"
+#include "model/random_model.h"
 
 namespace skein {
 namespace {
@@ -213,6 +217,64 @@ TEST_F(WeightsTest, UnknownTensorsAreNoError) {
   Add("model.layers.0.self_attn.rotary_emb.inv_freq", {3});
   Add("score.weight", {2, 20});
   EXPECT_TRUE(WriteAndLoad(DType::kF32).ok());
+}
+
+// KiB of a mapped file that are in this process's memory; -1: nobody maps it.
+int64_t ResidentKib(const std::string& path) {
+  std::ifstream smaps("/proc/self/smaps");
+  int64_t kib = -1;
+  bool ours = false;
+  for (std::string line; std::getline(smaps, line);) {
+    // A mapping's first line begins with its addresses, those of its figures with a name.
+    if (line.find('-') < line.find(' ')) {
+      ours = line.ends_with(path);
+      if (ours) kib = std::max<int64_t>(kib, 0);
+    } else if (ours && line.starts_with("Rss:")) {
+      kib += std::stoll(line.substr(4));
+    }
+  }
+  return kib;
+}
+
+// While the files are still mapped. What comes before its release in the file may come back with
+// the pages around a vector that is read later, 64 KiB at a time; vectors themselves stay.
+TEST(WeightsMemoryTest, WhatIsPackedLeavesTheMemory) {
+  constexpr char kConfig[] = R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
+      "hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 1,
+      "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64, "hidden_act": "silu",
+      "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "max_position_embeddings": 256,
+      "tie_word_embeddings": false, "attention_bias": false, "torch_dtype": "bfloat16",
+      "vocab_size": 4096, "eos_token_id": 2})";
+  constexpr int64_t kLargestKib = 4096;  // the embedding, and the output
+  constexpr int64_t kSlackKib = 2048;
+  const std::filesystem::path dir =
+      std::filesystem::temp_directory_path() / ("skein_weights_" + std::to_string(getpid()));
+  std::filesystem::create_directories(dir);
+  const ModelConfig config = ParseModelConfig(kConfig).value();
+  ThreadTeam team(2);
+  ASSERT_TRUE(WriteRandomWeights(config, {}, dir.string(), &team, {}).ok());
+  const std::string path = std::filesystem::canonical(dir / "model.safetensors").string();
+  {
+    const auto files = ModelFiles::Open(dir.string());
+    ASSERT_TRUE(files.ok()) << files.status().message();
+    ASSERT_GT(files.value().total_bytes(), 2 * (kLargestKib + kSlackKib) << 10);
+    // What is measured moves: it is there once it was read.
+    const TensorView view = files.value().Find("model.embed_tokens.weight").value();
+    ASSERT_EQ(view.bytes, size_t{kLargestKib} << 10);
+    ASSERT_NE(std::count(view.data, view.data + view.bytes, std::byte{0}), int64_t(view.bytes));
+    ASSERT_GE(ResidentKib(path), kLargestKib);
+    ModelFiles::ReleasePages(view);
+    ASSERT_LT(ResidentKib(path), kSlackKib);
+    int64_t most_kib = 0;
+    const auto weights =
+        LoadWeights(files.value(), config, DType::kBf16, team,
+                    [&](int64_t, int64_t) { most_kib = std::max(most_kib, ResidentKib(path)); });
+    ASSERT_TRUE(weights.ok()) << weights.status().message();
+    EXPECT_LT(most_kib, kLargestKib + kSlackKib);
+    EXPECT_LT(ResidentKib(path), kSlackKib);
+  }
+  EXPECT_EQ(ResidentKib(path), -1);
+  std::filesystem::remove_all(dir);
 }
 
 TEST(ComputeTypeTest, FollowsTheFileUnlessToldOtherwise) {
