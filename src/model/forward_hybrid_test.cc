@@ -16,13 +16,12 @@ namespace skein {
 namespace {
 
 using testing::Blocks;
+using testing::kAllOutputs;
 using testing::LoadedModel;
 using testing::Logits;
 using testing::SameBits;
 
 constexpr int32_t kMaxTokens = 512;
-constexpr ChunkOutputs kAllOutputs[] = {ChunkOutputs::kInPlace, ChunkOutputs::kPreallocated,
-                                        ChunkOutputs::kCollected};
 
 // A row that is to be computed: tokens [begin, size) of a sequence, of which the cache holds what
 // is before.
@@ -274,26 +273,21 @@ TEST(ForwardWorkspace, HybridNeedsTheHiddenStateQAndOneLayersKeysAndValues) {
   EXPECT_EQ(per_token(0, ChunkOutputs::kInPlace), 12288 + 2048 + 6144);
 }
 
-// One of each numeric class.
-std::vector<Isa> Isas() {
-  std::vector<Isa> isas = {testing::FmaIsas().back()};
-  if (SelectIsa().value() == Isa::kAmx) isas.push_back(Isa::kAmx);
-  return isas;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Models, ForwardHybridTest,
-    ::testing::Combine(::testing::Values("models/llama-linear", "models/qwen3-bf16",
-                                         "models/qwen3-moe", "encoders/bert"),
-                       ::testing::Values("f32", "bf16"), ::testing::ValuesIn(Isas())),
-    [](const auto& param) {
-      std::string name = std::string(std::get<0>(param.param)) + "_" + std::get<1>(param.param) +
-                         "_" + NameOf(std::get<2>(param.param));
-      for (char& c : name) {
-        if (c == '-' || c == '/') c = '_';
-      }
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Models, ForwardHybridTest,
+                         ::testing::Combine(::testing::Values("models/llama-linear",
+                                                              "models/qwen3-bf16",
+                                                              "models/qwen3-moe", "encoders/bert"),
+                                            ::testing::Values("f32", "bf16"),
+                                            ::testing::ValuesIn(testing::VectorIsas())),
+                         [](const auto& param) {
+                           std::string name = std::string(std::get<0>(param.param)) + "_" +
+                                              std::get<1>(param.param) + "_" +
+                                              NameOf(std::get<2>(param.param));
+                           for (char& c : name) {
+                             if (c == '-' || c == '/') c = '_';
+                           }
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace skein

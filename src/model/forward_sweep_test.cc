@@ -41,6 +41,7 @@ static_assert(kLength > 2 * kKeysPerAmxStep);
 
 struct SweepCase {
   const char* dtype;
+  const char* quantization;
   Isa isa;
   int threads;
 };
@@ -49,9 +50,12 @@ struct SweepCase {
 class SweepModel {
  public:
   SweepModel(const SweepCase& sweep, int threads, int32_t num_blocks)
-      : model_(
-            SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
-            {.dtype = sweep.dtype, .isa = sweep.isa, .threads = threads, .num_blocks = num_blocks}),
+      : model_(SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
+               {.dtype = sweep.dtype,
+                .quantization = sweep.quantization,
+                .isa = sweep.isa,
+                .threads = threads,
+                .num_blocks = num_blocks}),
         team_(1),
         angles_(MakeRopeTable(config().rope, config().head_dim), kLength, team_) {}
 
@@ -232,12 +236,15 @@ TEST_P(ForwardSweepTest, ResumedAtEveryTicket) {
 
 INSTANTIATE_TEST_SUITE_P(
     Sets, ForwardSweepTest,
-    ::testing::Values(SweepCase{"bf16", Isa::kAmx, 1}, SweepCase{"bf16", Isa::kAmx, 2},
-                      SweepCase{"bf16", Isa::kAvx512, 1}, SweepCase{"bf16", Isa::kAvx512, 2},
-                      SweepCase{"f32", Isa::kAvx2, 1}, SweepCase{"f32", Isa::kAvx2, 2}),
+    ::testing::Values(
+        SweepCase{"bf16", "none", Isa::kAmx, 1}, SweepCase{"bf16", "none", Isa::kAmx, 2},
+        SweepCase{"bf16", "int8", Isa::kAmx, 2}, SweepCase{"bf16", "none", Isa::kAvx512, 1},
+        SweepCase{"bf16", "none", Isa::kAvx512, 2}, SweepCase{"bf16", "int8", Isa::kAvx512, 2},
+        SweepCase{"f32", "none", Isa::kAvx2, 1}, SweepCase{"f32", "none", Isa::kAvx2, 2},
+        SweepCase{"bf16", "none", Isa::kAvx2, 2}, SweepCase{"bf16", "int8", Isa::kAvx2, 2}),
     [](const auto& test) {
-      return std::string(test.param.dtype) + "_" + NameOf(test.param.isa) + "_" +
-             std::to_string(test.param.threads) + "_threads";
+      return std::string(test.param.dtype) + "_" + test.param.quantization + "_" +
+             NameOf(test.param.isa) + "_" + std::to_string(test.param.threads) + "_threads";
     });
 
 }  // namespace

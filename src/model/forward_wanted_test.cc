@@ -22,6 +22,7 @@ namespace skein {
 namespace {
 
 using testing::Blocks;
+using testing::kAllOutputs;
 using testing::LoadedModel;
 using testing::Logits;
 using testing::SameBits;
@@ -29,8 +30,6 @@ using testing::SameBits;
 constexpr int32_t kMaxTokens = 512;
 constexpr int32_t kPositions = 512;
 constexpr int32_t kLength = 150;  // of the longest row
-constexpr ChunkOutputs kAllOutputs[] = {ChunkOutputs::kInPlace, ChunkOutputs::kPreallocated,
-                                        ChunkOutputs::kCollected};
 
 // Tokens [begin, size) of a sequence, of which the cache holds what is before.
 struct Row {
@@ -445,13 +444,6 @@ TEST_P(ForwardWantedTest, RowsBehindOnePrefixShareATile) {
   EXPECT_LT(num_calls, c.num_kv_heads * (num_tiles * (c.num_layers - 1) + kRows));
 }
 
-// One of each numeric class.
-std::vector<Isa> Isas() {
-  std::vector<Isa> isas = {testing::FmaIsas().back()};
-  if (SelectIsa().value() == Isa::kAmx) isas.push_back(Isa::kAmx);
-  return isas;
-}
-
 std::string WantedName(const ::testing::TestParamInfo<ForwardWantedTest::ParamType>& param) {
   const auto& [model, dtype, quantization, isa] = param.param;
   std::string name = std::string(model) + "_" + dtype + "_" + quantization + "_" + NameOf(isa);
@@ -459,17 +451,17 @@ std::string WantedName(const ::testing::TestParamInfo<ForwardWantedTest::ParamTy
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ForwardWantedTest,
-                         ::testing::Combine(::testing::Values("llama-linear", "qwen3-bf16",
-                                                              "qwen3-moe"),
-                                            ::testing::Values("f32", "bf16"),
-                                            ::testing::Values("none"), ::testing::ValuesIn(Isas())),
-                         WantedName);
+INSTANTIATE_TEST_SUITE_P(
+    Models, ForwardWantedTest,
+    ::testing::Combine(::testing::Values("llama-linear", "qwen3-bf16", "qwen3-moe"),
+                       ::testing::Values("f32", "bf16"), ::testing::Values("none"),
+                       ::testing::ValuesIn(testing::VectorIsas())),
+    WantedName);
 
 INSTANTIATE_TEST_SUITE_P(Int8, ForwardWantedTest,
                          ::testing::Combine(::testing::Values("qwen3-bf16"),
                                             ::testing::Values("bf16"), ::testing::Values("int8"),
-                                            ::testing::ValuesIn(Isas())),
+                                            ::testing::ValuesIn(testing::VectorIsas())),
                          WantedName);
 
 // An encoder's first and last tokens, each the only one of its row that is wanted, sum up to the

@@ -139,6 +139,22 @@ inline std::vector<Isa> FmaIsas() {
   return isas;
 }
 
+// The instruction sets of this machine for tests that run many whole passes: all of both numeric
+// classes but the scalar code, which takes some thirty times as long; it alone where there is
+// nothing else.
+inline std::vector<Isa> VectorIsas() {
+  std::vector<Isa> isas;
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+    if (MakeKernels(isa).ok()) isas.push_back(isa);
+  }
+  if (isas.empty()) isas.push_back(Isa::kScalar);
+  return isas;
+}
+
+// Every way that hybrid prefilling keeps the chunks' outputs.
+inline constexpr ChunkOutputs kAllOutputs[] = {ChunkOutputs::kInPlace, ChunkOutputs::kPreallocated,
+                                               ChunkOutputs::kCollected};
+
 struct LoadOptions {
   std::string dtype = "auto";
   std::string quantization = "none";
