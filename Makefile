@@ -4,13 +4,14 @@
 #   make test                             build and run every test
 #   make bench                            build and run the benchmarks
 #   make check-san                        everything under the sanitizers, and a mixed load
+#   make check-isa                        every test on each weaker instruction set that is here
 #   make format, make tidy, make clean
 
 MODEL ?=
 PRESET ?= release
 BUILD = build/$(PRESET)
 
-.PHONY: setup configure build serve test bench check-san format tidy clean
+.PHONY: setup configure build serve test bench check-san check-isa format tidy clean
 
 setup:
 	@scripts/setup
@@ -36,6 +37,10 @@ bench: build
 check-san: setup
 	@scripts/setup tests
 	@scripts/check_san
+
+check-isa: build
+	@scripts/setup tests
+	@scripts/check_isa
 
 format:
 	@scripts/setup lint
