@@ -43,8 +43,8 @@ int64_t ActivationBytes(const ModelShape& shape, const EngineConfig& engine,
           .max_tokens;
   const StepStates states = StatesOf(memory.num_steps, engine.max_num_seqs);
   const int64_t decodes = std::min<int64_t>(tokens, states.num_decodes);
-  return states.num_steps * StepBytes(shape, memory.execution, tokens,
-                                      memory.retention != Retention::kAll) +
+  return states.num_steps *
+             StepBytes(shape, memory.execution, tokens, memory.retention != Retention::kAll) +
          StepBytes(shape, memory.execution, decodes, /*own_kv=*/false);
 }
 
@@ -168,14 +168,13 @@ class ReplicaRun {
 };
 
 // The device's profile as a server would take it at its start.
-CostFit Profile(const StepCost& cost, const EngineConfig& engine) {
+CostFit Profile(const StepCost& cost, const SchedulerConfig& config, int32_t vocab_size) {
   VirtualClock clock;
-  SimExecutor executor(cost, &clock, engine.vocab_size);
-  StepProfiler profiler(&executor, &clock, engine.vocab_size, engine.num_kv_blocks, GenerateSpec{});
-  return FitCosts(ProfileCosts(profiler, clock,
-                               {.max_step_tokens = engine.max_num_batched_tokens,
-                                .max_model_len = engine.max_model_len,
-                                .time_us = 600'000'000}));
+  SimExecutor executor(cost, &clock, vocab_size);
+  StepProfiler profiler(&executor, &clock, vocab_size, config.num_kv_blocks, GenerateSpec{});
+  CostProfileLimits limits = ProfileLimitsOf(config);
+  limits.time_us = 600'000'000;
+  return FitCosts(ProfileCosts(profiler, clock, limits));
 }
 
 }  // namespace
@@ -221,8 +220,9 @@ Result<ReplayOutcome> Replay(const DeviceDescription& device, const ModelShape& 
   EngineConfig engine = options.engine;
   engine.vocab_size = shape.vocab_size;
   engine.num_kv_blocks = outcome.num_kv_blocks;
-  engine.cost = Profile(cost, engine);
-  SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig config, MakeSchedulerConfig(engine));
+  SKEIN_ASSIGN_OR_RETURN(SchedulerConfig config, MakeSchedulerConfig(engine));
+  engine.cost = Profile(cost, config, engine.vocab_size);
+  SKEIN_ASSIGN_OR_RETURN(config, MakeSchedulerConfig(engine));
   outcome.records.resize(workload.size());
   for (std::vector<size_t>& part : Divide(workload, options.replicas)) {
     ReplicaRun replica(workload, std::move(part), options, std::llround(device.request_us),

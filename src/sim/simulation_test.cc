@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "engine/cost_profile.h"
@@ -177,6 +179,23 @@ TEST(SimExecutor, CanBeProfiledInLittleTime) {
   EXPECT_LT(clock.NowUs() - begin_us, 5e6);
   EXPECT_GT(clock.NowUs() - begin_us, 2e6);
   EXPECT_NEAR(PredictUs(fit, WorkOf(4096, 0)) / whole_us, 1, 0.2);
+}
+
+// Of prompts that run whole, the longest is measured; else the largest step.
+TEST(SimExecutor, IsProfiledUpToTheLongestStep) {
+  const auto longest = [](const std::string& preset) {
+    VirtualClock clock;
+    SimExecutor executor(Cost(), &clock, 32000);
+    StepProfiler profiler(&executor, &clock, 32000, 1000, GenerateSpec{});
+    double tokens = 0;
+    for (const CostSample& sample :
+         ProfileCosts(profiler, clock, ProfileLimitsOf(Config(preset)))) {
+      tokens = std::max(tokens, sample.work.num_tokens);
+    }
+    return tokens;
+  };
+  EXPECT_EQ(longest("prefill-only"), 8191);  // one less than the context
+  EXPECT_EQ(longest("paged-fcfs"), 2048);
 }
 
 // Nothing longer than the blocks hold is tried, however long prompts may be.
