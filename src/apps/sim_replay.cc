@@ -49,9 +49,8 @@ int64_t ActivationBytes(const ModelShape& shape, const EngineConfig& engine,
 }
 
 Result<int32_t> NumKvBlocks(const StepCost& cost, const ModelShape& shape,
-                            const ReplayOptions& options) {
+                            const ReplayOptions& options, const MemoryChoices& memory) {
   if (options.engine.num_kv_blocks > 0) return options.engine.num_kv_blocks;
-  SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(options.engine));
   const int64_t activations =
       ActivationBytes(shape, options.engine, memory) / options.parallelism.tensor;
   const int64_t bytes = cost.KvBytes(options.memory_utilization, activations);
@@ -213,10 +212,12 @@ Result<ReplayOutcome> Replay(const DeviceDescription& device, const ModelShape& 
                   "without a tokenizer",
                   "workload");
   }
-  SKEIN_ASSIGN_OR_RETURN(const StepCost cost,
-                         StepCost::Make(device, shape, options.parallelism, options.kv_reading));
+  SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(options.engine));
+  const int32_t chunk_tokens = memory.execution == Execution::kHybrid ? kHybridChunkTokens : 0;
+  SKEIN_ASSIGN_OR_RETURN(const StepCost cost, StepCost::Make(device, shape, options.parallelism,
+                                                             options.kv_reading, chunk_tokens));
   ReplayOutcome outcome;
-  SKEIN_ASSIGN_OR_RETURN(outcome.num_kv_blocks, NumKvBlocks(cost, shape, options));
+  SKEIN_ASSIGN_OR_RETURN(outcome.num_kv_blocks, NumKvBlocks(cost, shape, options, memory));
   EngineConfig engine = options.engine;
   engine.vocab_size = shape.vocab_size;
   engine.num_kv_blocks = outcome.num_kv_blocks;

@@ -117,6 +117,16 @@ TEST(Replay, HybridExecutionLeavesMoreMemoryForTheCache) {
   EXPECT_GT(hybrid, plain);
 }
 
+// Its products have the efficiency of a chunk's rows.
+TEST(Replay, HybridExecutionPaysForItsChunks) {
+  ReplayOptions options = Options("prefill-only");
+  const auto hybrid_us = static_cast<double>(Simulate(Posts(1, 1), options).duration_us);
+  options.engine.execution = "plain";
+  const auto plain_us = static_cast<double>(Simulate(Posts(1, 1), options).duration_us);
+  EXPECT_GT(hybrid_us, 1.05 * plain_us);
+  EXPECT_LT(hybrid_us, 1.3 * plain_us);
+}
+
 // As the runtime sets them aside: the state of each step that may be suspended, and beside them a
 // small one for a step of decodes alone.
 TEST(Replay, SuspendedStepsLeaveLessMemoryForTheCache) {
