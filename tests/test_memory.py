@@ -31,8 +31,8 @@ def weights_kib(long_context):
 
 
 # Whole prompts in one step either way: hybrid with a profile at the start and a prefix cache that the prompts fill, and plain
-# with all of a prompt's keys and values. Half of the memory at least is taken, and three prompts fill a
-# cache of all of it: without the activations in the plan that would be more than there is.
+# with all of a prompt's keys and values. Half of the memory at least is taken, and three prompts fill a cache of all of it: without
+# the activations in the plan that would be more than there is.
 @pytest.mark.parametrize("options,mib", [(["--scheduling", "prefill-only", "--max-num-batched-tokens", 64], 48),
                                          (["--scheduling", "paged-fcfs", "--max-num-batched-tokens", TOKENS], 60)])
 def test_a_server_stays_within_its_memory(long_context, weights_kib, options, mib):
@@ -47,4 +47,5 @@ def test_a_longest_prompt_that_does_not_fit_is_refused(long_context):
     command = [SKEIN_BIN, "serve", long_context, "--port", 0, *COMMON, "--memory", "8MiB", "--max-model-len", 60000]
     run = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
     assert run.returncode != 0
-    assert re.search(r"max_model_len.* is 60000; in 8388608 bytes beside the weights at most \d+ tokens fit", run.stderr), run.stderr
+    said = run.stdout + run.stderr
+    assert re.search(r"max_model_len.* is 60000; in 8388608 bytes beside the weights at most \d+ tokens fit", said), said

@@ -178,6 +178,14 @@ CostFit Profile(const StepCost& cost, const SchedulerConfig& config, int32_t voc
 
 }  // namespace
 
+void ReplayTotals::Add(const EngineStats& stats) {
+  step_us += stats.prefill_us + stats.decode_us + stats.mixed_us;
+  num_preemptions += stats.num_preemptions;
+  flock_joined += stats.flock_joined;
+  flock_overdue += stats.flock_overdue;
+  flock_stops += stats.flock_stops;
+}
+
 Result<ModelShape> LoadShape(const std::string& model_dir, const std::string& weight_type) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(model_dir + "/config.json"));
   auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -229,7 +237,7 @@ Result<ReplayOutcome> Replay(const DeviceDescription& device, const ModelShape& 
     ReplicaRun replica(workload, std::move(part), options, std::llround(device.request_us),
                        &outcome.records);
     const SimOutcome run = replica.Run(cost, config);
-    outcome.stats = run.stats;
+    outcome.totals.Add(run.stats);
     outcome.kv_reads.Add(replica.kv_reads());
     outcome.duration_us = std::max(outcome.duration_us, run.end_us);
   }

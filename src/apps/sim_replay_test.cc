@@ -109,6 +109,37 @@ TEST(Replay, ReplicasKeepAUserTogether) {
               0.1);
 }
 
+TEST(Replay, TotalsAreOfAllReplicas) {
+  const std::vector<WorkloadRequest> workload = Posts(4, 5);
+  ReplayOptions options = Options("prefill-only");
+  uint64_t step_us = 0;
+  for (size_t half = 0; half < 2; ++half) {  // users go to the replicas in turn
+    std::vector<WorkloadRequest> part;
+    for (size_t i = half; i < workload.size(); i += 2) part.push_back(workload[i]);
+    step_us += Simulate(part, options).totals.step_us;
+  }
+  options.replicas = 2;
+  EXPECT_EQ(Simulate(workload, options).totals.step_us, step_us);
+}
+
+TEST(ReplayTotals, AddUp) {
+  EngineStats stats;
+  stats.prefill_us = 1;
+  stats.decode_us = 10;
+  stats.mixed_us = 100;
+  stats.num_preemptions = 2;
+  stats.flock_joined = 3;
+  stats.flock_overdue = 4;
+  stats.flock_stops = 5;
+  ReplayTotals totals;
+  for (int replica = 0; replica < 2; ++replica) totals.Add(stats);
+  EXPECT_EQ(totals.step_us, 222u);
+  EXPECT_EQ(totals.num_preemptions, 4u);
+  EXPECT_EQ(totals.flock_joined, 6u);
+  EXPECT_EQ(totals.flock_overdue, 8u);
+  EXPECT_EQ(totals.flock_stops, 10u);
+}
+
 TEST(Replay, HybridExecutionLeavesMoreMemoryForTheCache) {
   ReplayOptions options = Options("prefill-only");
   const int32_t hybrid = Simulate(Posts(1, 1), options).num_kv_blocks;
