@@ -60,6 +60,14 @@ def test_a_run_just_as_long_as_planned_nearly_fills_the_memory(tmp_path, long_co
         assert not over["fits"]
 
 
+def test_times_say_how_many_tokens_a_mode_takes_at_a_time(tmp_path):
+    times = mil(tmp_path, MODEL, "--threads", 1, "--modes", "paged,chunked,drop-kv,hybrid", "--chunks", "16,32", "--time", 600,
+                "--repetitions", 1)["times"]
+    assert [(time["mode"], time["chunk_tokens"]) for time in times] == [
+        ("paged", 600), ("chunked", 512), ("drop-kv", 600), ("hybrid", 16), ("hybrid", 32)]
+    assert all(time["input_tokens"] == 600 and len(time["seconds"]) == 1 and time["tokens_per_s"] > 0 for time in times)
+
+
 @pytest.mark.parametrize("option", ["memory", "prove"])
 def test_a_bad_amount_of_memory_is_refused_by_name(tmp_path, option):
     path = tmp_path / "mil.json"
