@@ -1,5 +1,7 @@
+import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -7,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from skein_server import SHARED, SKEIN_BIN, STORIES  # noqa: E402
+from skein_server import ROOT, SHARED, SKEIN_BIN, STORIES  # noqa: E402
 
 
 def needed(path):
@@ -23,6 +25,16 @@ def needed(path):
 def stories():
     """The real small model."""
     return needed(STORIES)
+
+
+@pytest.fixture(scope="session")
+def long_context(tmp_path_factory):
+    """The default model with positions enough for prompts whose memory is large beside what every process takes."""
+    model = tmp_path_factory.mktemp("models") / "long"
+    shutil.copytree(ROOT / "models/default", model)
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 65536}))
+    return model
 
 
 @pytest.fixture(scope="session")

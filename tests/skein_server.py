@@ -86,5 +86,12 @@ class SkeinServer:
         return sum(v for k, v in self.metrics().items() if k.split("{")[0] == name)
 
     def resident_kib(self):
+        return self._status_kib("VmRSS")
+
+    def peak_kib(self):
+        """The most that was ever resident."""
+        return self._status_kib("VmHWM")
+
+    def _status_kib(self, key):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
+        return int(re.search(rf"{key}:\s+(\d+)", status).group(1))

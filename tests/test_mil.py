@@ -44,23 +44,28 @@ def test_more_memory_allows_longer_inputs(tmp_path):
         assert 0 < less["max_input_tokens"] < more["max_input_tokens"], less["mode"]
 
 
-@pytest.mark.parametrize("mode", ["paged", "hybrid"])
-def test_a_run_just_as_long_as_planned_stays_within_the_memory(tmp_path, mode):
-    options = [MODEL, "--modes", mode, "--threads", 1]
-    context = mil(tmp_path, *options)["context_tokens"]
-    # The most memory for which the model's context has room for what is a little too long, too.
-    fits = [kib for kib in range(2048, 16384, 512)
-            if 20 <= mil(tmp_path, *options, "--memory", f"{kib}KiB")["modes"][0]["max_input_tokens"] < context / 1.1]
-    memory = f"{fits[-1]}KiB"
-    found = mil(tmp_path, *options, "--memory", memory, "--prove", memory)
-    assert found["prove_bytes"] == found["memory_bytes"] == fits[-1] << 10
+# The margin that a plan leaves for stacks and the allocator is some 2.5 MiB with one thread. In the larger memory 5 % is more.
+@pytest.mark.parametrize("mode,mib,surely_over", [("paged", 80, True), ("hybrid", 32, False)])
+def test_a_run_just_as_long_as_planned_nearly_fills_the_memory(tmp_path, long_context, mode, mib, surely_over):
+    memory = f"{mib}MiB"
+    found = mil(tmp_path, long_context, "--modes", mode, "--threads", 1, "--memory", memory, "--prove", memory)
+    assert found["prove_bytes"] == found["memory_bytes"] == mib << 20
     under, over = (found["modes"][0]["proof"][side] for side in ("under", "over"))
     assert under["input_tokens"] == found["modes"][0]["max_input_tokens"] < over["input_tokens"]
     assert under["planned_bytes"] <= found["prove_bytes"] < over["planned_bytes"]
-    for run in (under, over):
-        assert run["peak_bytes"] > 0 and run["seconds"] > 0
-        assert run["fits"] == (run["peak_bytes"] <= found["prove_bytes"])
-    assert under["fits"]
+    assert under["fits"] and under["seconds"] > 0
+    assert 0.8 * found["prove_bytes"] < under["peak_bytes"] <= found["prove_bytes"]
+    assert over["fits"] == (over["peak_bytes"] <= found["prove_bytes"])
+    if surely_over:
+        assert not over["fits"]
+
+
+def test_times_say_how_many_tokens_a_mode_takes_at_a_time(tmp_path):
+    times = mil(tmp_path, MODEL, "--threads", 1, "--modes", "paged,chunked,drop-kv,hybrid", "--chunks", "16,32", "--time", 600,
+                "--repetitions", 1)["times"]
+    assert [(time["mode"], time["chunk_tokens"]) for time in times] == [
+        ("paged", 600), ("chunked", 512), ("drop-kv", 600), ("hybrid", 16), ("hybrid", 32)]
+    assert all(time["input_tokens"] == 600 and len(time["seconds"]) == 1 and time["tokens_per_s"] > 0 for time in times)
 
 
 @pytest.mark.parametrize("option", ["memory", "prove"])

@@ -100,8 +100,9 @@ Json Report(const std::vector<Pair>& pairs) {
           {"pairs", std::move(rows)}};
 }
 
-// As a server does it: a model fitted to the profile of its start foretells single passes, in
-// random order, and is corrected by each.
+// As a server does it that computes prompts whole, whatever its token budget (ProfileLimitsOf): a
+// model fitted to the profile of its start foretells single passes, in random order, and is
+// corrected by each.
 Json Foretell(const std::vector<Pair>& pairs, StepProfiler& profiler, const Clock& clock,
               const CostProfileLimits& limits) {
   CostModel model(FitCosts(ProfileCosts(profiler, clock, limits)));

@@ -186,10 +186,7 @@ Status CpuModelHost::ProfileIfOrdered(EngineConfig* config) {
   if (!ordered && !batched && !compares) return Status::Ok();
   StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, config->num_kv_blocks,
                         OutputOf(runtime_->config().head));
-  config->cost = FitCosts(ProfileCosts(profiler, clock_,
-                                       {.max_step_tokens = config->max_num_batched_tokens,
-                                        .max_model_len = config->max_model_len,
-                                        .cached = !config->reads_whole_prompts}));
+  config->cost = FitCosts(ProfileCosts(profiler, clock_, ProfileLimitsOf(scheduler)));
   return Status::Ok();
 }
 

@@ -147,6 +147,14 @@ Result<Json> Plan(const Options& options, const Setting& setting) {
   return json;
 }
 
+// Tokens that a pass of the mode takes through a product at a time. `chunk_tokens`: of hybrid
+// execution; 0: the default.
+int32_t TokensAtATime(const PrefillMode& mode, int32_t chunk_tokens, int32_t num_tokens) {
+  if (mode.execution == Execution::kHybrid && chunk_tokens > 0) return chunk_tokens;
+  const bool cut = mode.execution == Execution::kHybrid || mode.in_steps;
+  return cut ? kHybridChunkTokens : num_tokens;
+}
+
 // The same prompt in every mode and chunk size, in turns.
 Result<Json> Time(const Options& options, const Setting& setting) {
   struct Timed {
@@ -164,7 +172,8 @@ Result<Json> Time(const Options& options, const Setting& setting) {
       run.chunk_tokens = chunk;
       SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<MilRun> loaded,
                              MilRun::Load(run, *mode, options.time_tokens));
-      all.push_back({mode, chunk > 0 ? chunk : kHybridChunkTokens, std::move(loaded), {}});
+      const int32_t at_a_time = TokensAtATime(*mode, chunk, options.time_tokens);
+      all.push_back({mode, at_a_time, std::move(loaded), {}});
     }
   }
   for (int32_t i = 0; i <= options.repetitions; ++i) {

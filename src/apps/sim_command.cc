@@ -58,8 +58,8 @@ Status SetKvBlocks(const std::string& memory, const ModelShape& shape, EngineCon
           "kv-cache-memory"};
 }
 
-// The time of all steps, and what those of decodes did: rows, bytes of keys and values of all
-// layers that they read, in the mean.
+// The time of all steps of all replicas, and what those of decodes did: rows, bytes of keys and
+// values of all layers that they read, in the mean.
 nlohmann::ordered_json DecodingToJson(const ReplayCommand& command, const ReplayOutcome& outcome) {
   const KvReadTotals& reads = outcome.kv_reads;
   const auto per_step = [&](int64_t sum) {
@@ -67,16 +67,15 @@ nlohmann::ordered_json DecodingToJson(const ReplayCommand& command, const Replay
   };
   const auto token_bytes = static_cast<double>(command.kv_bytes_per_token);
   nlohmann::ordered_json json;
-  json["num_preemptions"] = outcome.stats.num_preemptions;
-  const EngineStats& stats = outcome.stats;
-  json["step_s"] = static_cast<double>(stats.prefill_us + stats.decode_us + stats.mixed_us) / 1e6;
+  json["num_preemptions"] = outcome.totals.num_preemptions;
+  json["step_s"] = static_cast<double>(outcome.totals.step_us) / 1e6;
   json["decode_steps"] = reads.steps;
   json["mean_decode_batch"] = per_step(reads.rows);
   json["kv_bytes_asked_per_step"] = per_step(reads.asked) * token_bytes;
   json["kv_bytes_unique_per_step"] = per_step(reads.unique) * token_bytes;
-  json["flock_joined"] = outcome.stats.flock_joined;
-  json["flock_overdue"] = outcome.stats.flock_overdue;
-  json["flock_stops"] = outcome.stats.flock_stops;
+  json["flock_joined"] = outcome.totals.flock_joined;
+  json["flock_overdue"] = outcome.totals.flock_overdue;
+  json["flock_stops"] = outcome.totals.flock_stops;
   return json;
 }
 

@@ -43,15 +43,14 @@ int64_t ActivationBytes(const ModelShape& shape, const EngineConfig& engine,
           .max_tokens;
   const StepStates states = StatesOf(memory.num_steps, engine.max_num_seqs);
   const int64_t decodes = std::min<int64_t>(tokens, states.num_decodes);
-  return states.num_steps * StepBytes(shape, memory.execution, tokens,
-                                      memory.retention != Retention::kAll) +
+  return states.num_steps *
+             StepBytes(shape, memory.execution, tokens, memory.retention != Retention::kAll) +
          StepBytes(shape, memory.execution, decodes, /*own_kv=*/false);
 }
 
 Result<int32_t> NumKvBlocks(const StepCost& cost, const ModelShape& shape,
-                            const ReplayOptions& options) {
+                            const ReplayOptions& options, const MemoryChoices& memory) {
   if (options.engine.num_kv_blocks > 0) return options.engine.num_kv_blocks;
-  SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(options.engine));
   const int64_t activations =
       ActivationBytes(shape, options.engine, memory) / options.parallelism.tensor;
   const int64_t bytes = cost.KvBytes(options.memory_utilization, activations);
@@ -168,17 +167,24 @@ class ReplicaRun {
 };
 
 // The device's profile as a server would take it at its start.
-CostFit Profile(const StepCost& cost, const EngineConfig& engine) {
+CostFit Profile(const StepCost& cost, const SchedulerConfig& config, int32_t vocab_size) {
   VirtualClock clock;
-  SimExecutor executor(cost, &clock, engine.vocab_size);
-  StepProfiler profiler(&executor, &clock, engine.vocab_size, engine.num_kv_blocks, GenerateSpec{});
-  return FitCosts(ProfileCosts(profiler, clock,
-                               {.max_step_tokens = engine.max_num_batched_tokens,
-                                .max_model_len = engine.max_model_len,
-                                .time_us = 600'000'000}));
+  SimExecutor executor(cost, &clock, vocab_size);
+  StepProfiler profiler(&executor, &clock, vocab_size, config.num_kv_blocks, GenerateSpec{});
+  CostProfileLimits limits = ProfileLimitsOf(config);
+  limits.time_us = 600'000'000;
+  return FitCosts(ProfileCosts(profiler, clock, limits));
 }
 
 }  // namespace
+
+void ReplayTotals::Add(const EngineStats& stats) {
+  step_us += stats.prefill_us + stats.decode_us + stats.mixed_us;
+  num_preemptions += stats.num_preemptions;
+  flock_joined += stats.flock_joined;
+  flock_overdue += stats.flock_overdue;
+  flock_stops += stats.flock_stops;
+}
 
 Result<ModelShape> LoadShape(const std::string& model_dir, const std::string& weight_type) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(model_dir + "/config.json"));
@@ -214,21 +220,24 @@ Result<ReplayOutcome> Replay(const DeviceDescription& device, const ModelShape& 
                   "without a tokenizer",
                   "workload");
   }
-  SKEIN_ASSIGN_OR_RETURN(const StepCost cost,
-                         StepCost::Make(device, shape, options.parallelism, options.kv_reading));
+  SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(options.engine));
+  const int32_t chunk_tokens = memory.execution == Execution::kHybrid ? kHybridChunkTokens : 0;
+  SKEIN_ASSIGN_OR_RETURN(const StepCost cost, StepCost::Make(device, shape, options.parallelism,
+                                                             options.kv_reading, chunk_tokens));
   ReplayOutcome outcome;
-  SKEIN_ASSIGN_OR_RETURN(outcome.num_kv_blocks, NumKvBlocks(cost, shape, options));
+  SKEIN_ASSIGN_OR_RETURN(outcome.num_kv_blocks, NumKvBlocks(cost, shape, options, memory));
   EngineConfig engine = options.engine;
   engine.vocab_size = shape.vocab_size;
   engine.num_kv_blocks = outcome.num_kv_blocks;
-  engine.cost = Profile(cost, engine);
-  SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig config, MakeSchedulerConfig(engine));
+  SKEIN_ASSIGN_OR_RETURN(SchedulerConfig config, MakeSchedulerConfig(engine));
+  engine.cost = Profile(cost, config, engine.vocab_size);
+  SKEIN_ASSIGN_OR_RETURN(config, MakeSchedulerConfig(engine));
   outcome.records.resize(workload.size());
   for (std::vector<size_t>& part : Divide(workload, options.replicas)) {
     ReplicaRun replica(workload, std::move(part), options, std::llround(device.request_us),
                        &outcome.records);
     const SimOutcome run = replica.Run(cost, config);
-    outcome.stats = run.stats;
+    outcome.totals.Add(run.stats);
     outcome.kv_reads.Add(replica.kv_reads());
     outcome.duration_us = std::max(outcome.duration_us, run.end_us);
   }

@@ -27,12 +27,23 @@ struct ReplayOptions {
   std::vector<SchedulerObserver*> observers;  // of every replica; outlive the replay
 };
 
+// Of all replicas; the members are EngineStats'.
+struct ReplayTotals {
+  uint64_t step_us = 0;  // time in steps of any kind
+  uint64_t num_preemptions = 0;
+  uint64_t flock_joined = 0;
+  uint64_t flock_overdue = 0;
+  uint64_t flock_stops = 0;
+
+  void Add(const EngineStats& stats);
+};
+
 struct ReplayOutcome {
   std::vector<LoadRecord> records;  // in the workload's order
   TimeUs duration_us = 0;
   int32_t num_kv_blocks = 0;  // of each replica
-  EngineStats stats;          // of the last replica
-  KvReadTotals kv_reads;      // of all replicas
+  ReplayTotals totals;
+  KvReadTotals kv_reads;  // of all replicas
 };
 
 // Runs a workload through the simulated device, each request from the moment it is sent. Prompts

@@ -109,12 +109,53 @@ TEST(Replay, ReplicasKeepAUserTogether) {
               0.1);
 }
 
+TEST(Replay, TotalsAreOfAllReplicas) {
+  const std::vector<WorkloadRequest> workload = Posts(4, 5);
+  ReplayOptions options = Options("prefill-only");
+  uint64_t step_us = 0;
+  for (size_t half = 0; half < 2; ++half) {  // users go to the replicas in turn
+    std::vector<WorkloadRequest> part;
+    for (size_t i = half; i < workload.size(); i += 2) part.push_back(workload[i]);
+    step_us += Simulate(part, options).totals.step_us;
+  }
+  options.replicas = 2;
+  EXPECT_EQ(Simulate(workload, options).totals.step_us, step_us);
+}
+
+TEST(ReplayTotals, AddUp) {
+  EngineStats stats;
+  stats.prefill_us = 1;
+  stats.decode_us = 10;
+  stats.mixed_us = 100;
+  stats.num_preemptions = 2;
+  stats.flock_joined = 3;
+  stats.flock_overdue = 4;
+  stats.flock_stops = 5;
+  ReplayTotals totals;
+  for (int replica = 0; replica < 2; ++replica) totals.Add(stats);
+  EXPECT_EQ(totals.step_us, 222u);
+  EXPECT_EQ(totals.num_preemptions, 4u);
+  EXPECT_EQ(totals.flock_joined, 6u);
+  EXPECT_EQ(totals.flock_overdue, 8u);
+  EXPECT_EQ(totals.flock_stops, 10u);
+}
+
 TEST(Replay, HybridExecutionLeavesMoreMemoryForTheCache) {
   ReplayOptions options = Options("prefill-only");
   const int32_t hybrid = Simulate(Posts(1, 1), options).num_kv_blocks;
   options.engine.execution = "plain";
   const int32_t plain = Simulate(Posts(1, 1), options).num_kv_blocks;
   EXPECT_GT(hybrid, plain);
+}
+
+// Its products have the efficiency of a chunk's rows.
+TEST(Replay, HybridExecutionPaysForItsChunks) {
+  ReplayOptions options = Options("prefill-only");
+  const auto hybrid_us = static_cast<double>(Simulate(Posts(1, 1), options).duration_us);
+  options.engine.execution = "plain";
+  const auto plain_us = static_cast<double>(Simulate(Posts(1, 1), options).duration_us);
+  EXPECT_GT(hybrid_us, 1.05 * plain_us);
+  EXPECT_LT(hybrid_us, 1.3 * plain_us);
 }
 
 // As the runtime sets them aside: the state of each step that may be suspended, and beside them a

@@ -73,6 +73,14 @@ double StepProfiler::MedianUs(std::span<const ProfileRow> rows, int runs) {
   return (us[(runs - 1) / 2] + us[runs / 2]) / 2;
 }
 
+CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config) {
+  const bool whole = config.retention != Retention::kAll;
+  return {
+      .max_step_tokens = std::max(config.max_num_batched_tokens, whole ? config.max_model_len : 0),
+      .max_model_len = config.max_model_len,
+      .cached = config.max_whole_prompt_len == 0};
+}
+
 std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
                                      const CostProfileLimits& limits) {
   constexpr size_t kMinSamples = 3;

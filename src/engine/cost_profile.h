@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "engine/executor.h"
+#include "sched/config.h"
 #include "sched/cost_model.h"
 #include "skein/request.h"
 
@@ -49,6 +50,10 @@ struct CostProfileLimits {
   // No measurement begins that would end later, by those before it.
   TimeUs time_us = 4'000'000;
 };
+
+// Those of a start under `config`: up to the longest prefill step that it plans, which is a whole
+// prompt, whatever the token budget, where not all keys and values are retained (StepBoundsOf).
+CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config);
 
 // A few steps of all kinds, from short to long, behind nothing and some behind half the context (or
 // half of what the profiler's blocks hold): enough for FitCosts. At least three where there are

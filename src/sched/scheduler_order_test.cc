@@ -68,7 +68,7 @@ TEST(Lpm, PicksTheFirstByTheRadixTree) {
           const std::vector<std::span<const int32_t>> spans(prompts.begin(), prompts.end());
           return ids[LpmOrder(cached, spans)[0]];
         },
-        [](const Letters& letters, int32_t, Random*) { return TimeUs{letters.length()}; });
+        [](const StepWork& work, Random*) { return std::llround(work.num_tokens); });
   }
 }
 
@@ -105,6 +105,10 @@ INSTANTIATE_TEST_SUITE_P(Orders, FigureFive,
 
 Waiting RandomWaiting(Random* random) { return {.letters = RandomLetters(random)}; }
 
+TimeUs TokensTimesRandom(const StepWork& work, Random* random) {
+  return std::llround(work.num_tokens) * random->Between(1, 100);
+}
+
 TEST(SrjfCalibrated, PicksWhatTheScanPicks) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(9 + seed * 3));
@@ -118,9 +122,7 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicks) {
               request.letters.length() - cache.NumCached(request.letters) * kBlockTokens;
           return missing * 1'000'000 - lambda * (now_us - request.arrival_us);
         },
-        [](const Letters& letters, int32_t, Random* random) {
-          return letters.length() * random->Between(1, 100);
-        });
+        TokensTimesRandom);
   }
 }
 
@@ -157,10 +159,6 @@ auto AgedScore(const Waiting& request, int32_t num_cached, int64_t lambda, TimeU
   return std::pair(request.priority, score);
 }
 
-TimeUs LengthTimesRandom(const Letters& letters, int32_t, Random* random) {
-  return letters.length() * random->Between(1, 100);
-}
-
 // As the preset retains; the smallest caches have no room for the longest prompts.
 TEST(SrjfCalibrated, PicksWhatTheScanPicksWherePrefixesAreKept) {
   for (uint64_t seed = 21; seed <= 28; ++seed) {
@@ -172,7 +170,31 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksWherePrefixesAreKept) {
         [&](const Waiting& request, const ReferenceCache& cache, TimeUs now_us) {
           return AgedScore(request, cache.NumCached(request.letters), lambda, now_us);
         },
-        LengthTimesRandom);
+        TokensTimesRandom);
+  }
+}
+
+// As the preset batches: short prompts share a step, and each of it is the scan's next when those
+// before it hold their blocks.
+TEST(SrjfCalibrated, PicksWhatTheScanPicksWhereShortPromptsShareAStep) {
+  for (uint64_t seed = 41; seed <= 48; ++seed) {
+    EngineConfig config = PrefillOnly(static_cast<int32_t>(5 + seed % 8));
+    config.batching = "";                           // the preset's
+    config.cost = {.step_us = 100, .token_us = 6};  // 150 tokens saturate the device
+    config.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed % 4);
+    const SchedulerConfig scheduler = MakeSchedulerConfig(config).value();
+    ASSERT_EQ(scheduler.batching, Batching::kSaturate);
+    ASSERT_NEAR(static_cast<double>(SaturationTokens(scheduler.cost)), 150, 1);
+    const int64_t lambda = JctOrder(scheduler).lambda();
+    CompareWithScan(
+        config, seed, RandomWaitingOfTwoPriorities,
+        [&](const Waiting& request, const ReferenceCache& cache, TimeUs now_us) {
+          return AgedScore(request, cache.NumCached(request.letters), lambda, now_us);
+        },
+        // As foretold: what a second of waiting counts follows the device's speed.
+        [&](const StepWork& work, Random*) {
+          return std::llround(PredictUs(scheduler.cost, work));
+        });
   }
 }
 
@@ -189,7 +211,7 @@ TEST(Srjf, PicksWhatTheScanPicksByTheJobTimeAtArrival) {
         [&](const Waiting& request, const ReferenceCache&, TimeUs now_us) {
           return AgedScore(request, request.num_cached, lambda, now_us);
         },
-        LengthTimesRandom);
+        TokensTimesRandom);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <list>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +62,7 @@ inline std::vector<RequestId> Step(Scheduler* scheduler, TimeUs* now_us, TimeUs 
 // The prefix cache by its definition: what was released last is evicted last, and of one sequence
 // the last block first. Blocks are named by all letters up to their end. A prompt holds blocks for
 // all of it, or under retention `prefix` as many of its full blocks, from the first, as there are.
+// What the prompts of a step hold is not evicted, and what they compute is found when it ends.
 class ReferenceCache {
  public:
   // REQUIRES: retention is kAll or kPrefix.
@@ -70,36 +72,55 @@ class ReferenceCache {
   int32_t NumCached(const Letters& letters) const {
     const int32_t most = (letters.length() - 1) / kBlockTokens;
     int32_t count = 0;
-    while (count < most && Find(letters.blocks.substr(0, count + 1)) != cached_.end()) ++count;
+    while (count < most && Has(letters.blocks.substr(0, count + 1))) ++count;
     return count;
   }
 
-  // Each named by all letters up to its end.
+  // Each named by all letters up to its end. REQUIRES: no step is being run.
   const std::list<std::string>& blocks() const { return cached_; }
 
-  void Run(const Letters& letters) {
-    const int32_t num_cached = NumCached(letters);
-    for (int32_t i = 1; i <= num_cached; ++i) cached_.erase(Find(letters.blocks.substr(0, i)));
-    const size_t num_full = letters.blocks.size();
-    const size_t num_kept = keeps_all_ ? num_full : std::min(num_full, num_blocks_);
-    const auto num_blocks = static_cast<size_t>(BlocksFor(letters.length()));
-    const size_t num_held = keeps_all_ ? num_blocks : num_kept;
-    while (cached_.size() + num_held > num_blocks_) cached_.pop_front();
-    for (size_t i = num_kept; i > 0; --i) {
-      const auto found = Find(letters.blocks.substr(0, i));
-      if (found != cached_.end()) cached_.erase(found);
-      cached_.push_back(letters.blocks.substr(0, i));
+  // The next prompt of a step. REQUIRES: there is room for all of it where all is kept.
+  void Admit(const Letters& letters) {
+    const auto num_cached = static_cast<size_t>(NumCached(letters));
+    for (size_t i = 1; i <= num_cached; ++i) {
+      cached_.remove(letters.blocks.substr(0, i));
+      held_.insert(letters.blocks.substr(0, i));
     }
+    const size_t num_full = letters.blocks.size();
+    const auto num_wanted =
+        keeps_all_ ? static_cast<size_t>(BlocksFor(letters.length())) : num_full;
+    const size_t num_left = num_blocks_ - held_.size() - num_new_;
+    const size_t num_new = std::min(num_wanted - num_cached, num_left);
+    num_new_ += num_new;
+    while (cached_.size() + held_.size() + num_new_ > num_blocks_) cached_.pop_front();
+    const size_t num_kept = std::min(num_full, num_cached + num_new);
+    step_.push_back(letters.blocks.substr(0, num_kept));
+  }
+
+  // The step ends.
+  void Complete() {
+    held_.clear();
+    num_new_ = 0;
+    for (const std::string& kept : step_) {
+      for (size_t i = kept.size(); i > 0; --i) {
+        cached_.remove(kept.substr(0, i));
+        cached_.push_back(kept.substr(0, i));
+      }
+    }
+    step_.clear();
   }
 
  private:
-  std::list<std::string>::const_iterator Find(const std::string& block) const {
-    return std::ranges::find(cached_, block);
+  bool Has(const std::string& block) const {
+    return held_.contains(block) || std::ranges::find(cached_, block) != cached_.end();
   }
 
   size_t num_blocks_;
   bool keeps_all_;
-  std::list<std::string> cached_;  // the next to be evicted first
+  std::list<std::string> cached_;  // that no prompt holds; the next to be evicted first
+  std::set<std::string> held_;     // by prompts of the step, found in the cache
+  size_t num_new_ = 0;             // held besides, to be computed
+  std::vector<std::string> step_;  // what is kept of its prompts, in its order
 };
 
 struct Waiting {
@@ -131,34 +152,34 @@ inline Letters RandomLetters(Random* random) {
 
 // What steps take, by `fit`, on a device whose speed changes now and then; `*model` is told.
 inline auto DriftingCost(const CostFit& fit, CostModel* model) {
-  return [fit, model, speed = 1.0](const Letters& letters, int32_t num_cached,
-                                   Random* random) mutable {
+  return [fit, model, speed = 1.0](const StepWork& work, Random* random) mutable {
     if (random->OneIn(100)) speed = 0.5 + random->Uniform();
-    const StepWork work =
-        WorkOf(letters.length() - num_cached * kBlockTokens, num_cached * kBlockTokens);
     const auto us = static_cast<TimeUs>(PredictUs(fit, work) * speed) + 1;
     model->Observe(work, static_cast<double>(us));
     return us;
   };
 }
 
-// Runs a random load of requests `make(random)`, one per step, and compares each choice with
-// `first(all that wait, cache, now)`. The time of a step is
-// `duration(letters, cached blocks, random)`.
+// Runs a random load of requests `make(random)` and compares each step with the choices of
+// `first(all that wait, cache, now)`: one, or with batching `saturate` one after the other as long
+// as they do not saturate the device. The time of a step is `duration(work, random)`.
 template <typename Make, typename First, typename Duration>
 void CompareWithOrder(const EngineConfig& config, uint64_t seed, const Make& make,
                       const First& first, Duration duration) {
   SCOPED_TRACE(seed);
   Random random(seed);
   const SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
+  const bool shares_steps = scheduler_config.batching == Batching::kSaturate;
+  const auto saturation_tokens = static_cast<double>(SaturationTokens(scheduler_config.cost));
   Scheduler scheduler(scheduler_config);
   ReferenceCache cache(config.num_kv_blocks, scheduler_config.retention);
   std::map<RequestId, Waiting> waiting;
   TimeUs now_us = random.Between(0, 1'000'000'000);
   RequestId next_id = 0;
-  int32_t num_hits = 0;
+  int32_t num_hits = 0, num_shared_steps = 0;
   for (int round = 0; round < 1500; ++round) {
-    for (int64_t i = random.Between(0, waiting.size() < 30 ? 3 : 1); i > 0; --i) {
+    const int64_t most = waiting.size() >= 30 ? 1 : shares_steps ? 9 : 3;
+    for (int64_t i = random.Between(0, most); i > 0; --i) {
       Waiting one = make(&random);
       one.arrival_us = now_us;
       one.num_cached = cache.NumCached(one.letters);
@@ -175,17 +196,27 @@ void CompareWithOrder(const EngineConfig& config, uint64_t seed, const Make& mak
       waiting.erase(victim);
     }
     if (waiting.empty()) continue;
-    const RequestId expected = first(waiting, cache, now_us);
-    const Letters letters = waiting[expected].letters;
-    const int32_t num_cached = cache.NumCached(letters);
-    num_hits += num_cached > 0;
-    const std::vector<RequestId> step =
-        Step(&scheduler, &now_us, duration(letters, num_cached, &random));
-    ASSERT_THAT(step, ::testing::ElementsAre(expected)) << "round " << round;
-    cache.Run(letters);
-    waiting.erase(expected);
+    std::vector<RequestId> expected;
+    StepWork work;
+    do {
+      const RequestId next = first(waiting, cache, now_us);
+      const Letters letters = waiting[next].letters;
+      const int32_t num_cached = cache.NumCached(letters) * kBlockTokens;
+      const StepWork own = WorkOf(letters.length() - num_cached, num_cached);
+      if (!expected.empty() && work.num_tokens + own.num_tokens > saturation_tokens) break;
+      num_hits += num_cached > 0;
+      work += own;
+      cache.Admit(letters);
+      waiting.erase(next);
+      expected.push_back(next);
+    } while (shares_steps && !waiting.empty());
+    cache.Complete();
+    const std::vector<RequestId> step = Step(&scheduler, &now_us, duration(work, &random));
+    ASSERT_EQ(step, expected) << "round " << round;
+    num_shared_steps += step.size() > 1;
   }
   EXPECT_GT(num_hits, 300);
+  EXPECT_GE(num_shared_steps, shares_steps ? 300 : 0);
 }
 
 // The same with the scan under `score(waiting, cache, now)`.

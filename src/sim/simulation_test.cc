@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "engine/cost_profile.h"
@@ -123,6 +125,31 @@ TEST(StepCost, ExpertsAreReadOnce) {
             4 * (int64_t{1024} * 1536 + int64_t{1024} * 1024 + experts));
 }
 
+TEST(StepCost, HybridExecutionPaysForEachChunk) {
+  const DeviceDescription device = ParseDevice(kDevice).value();
+  const auto cost = [&](int32_t chunk_tokens) {
+    return StepCost::Make(device, SmallShape(), {}, KvReading::kEachRow, chunk_tokens).value();
+  };
+  const auto product = [&](double rows, double in, double out) {
+    const double flops_us =
+        2 * rows * in * out / (100e6 * EfficiencyAt(device.matmul_efficiency, rows));
+    return 5 + std::max(flops_us, 2 * (in * out + rows * (in + out)) / 1e6);
+  };
+  const auto products = [&](double rows) {
+    return product(rows, 1024, 1536) + product(rows, 1024, 1024) + product(rows, 1024, 2 * 4096) +
+           product(rows, 4096, 1024);
+  };
+  const std::vector<TokenId> tokens(105, 1);
+  const double attention = 4 * 105.0 * 53 * 1024 / 20e6 + 5;
+  const auto expected = [&](double operators) { return 102 + 4 * (operators + attention); };
+  const double plain = expected(products(105));
+  EXPECT_NEAR(cost(0).StepUs(OneRow(tokens, 0)), plain, 1e-6 * plain);
+  EXPECT_EQ(cost(105).StepUs(OneRow(tokens, 0)), cost(0).StepUs(OneRow(tokens, 0)));
+  const double hybrid = expected(10 * products(10) + products(5));
+  EXPECT_GT(hybrid, 1.5 * plain);
+  EXPECT_NEAR(cost(10).StepUs(OneRow(tokens, 0)), hybrid, 1e-6 * hybrid);
+}
+
 TEST(StepCost, ParallelismPaysForTheLink) {
   const std::vector<TokenId> tokens(4096, 1);
   const double alone = Cost().StepUs(OneRow(tokens, 0));
@@ -177,6 +204,23 @@ TEST(SimExecutor, CanBeProfiledInLittleTime) {
   EXPECT_LT(clock.NowUs() - begin_us, 5e6);
   EXPECT_GT(clock.NowUs() - begin_us, 2e6);
   EXPECT_NEAR(PredictUs(fit, WorkOf(4096, 0)) / whole_us, 1, 0.2);
+}
+
+// Of prompts that run whole, the longest is measured; else the largest step.
+TEST(SimExecutor, IsProfiledUpToTheLongestStep) {
+  const auto longest = [](const std::string& preset) {
+    VirtualClock clock;
+    SimExecutor executor(Cost(), &clock, 32000);
+    StepProfiler profiler(&executor, &clock, 32000, 1000, GenerateSpec{});
+    double tokens = 0;
+    for (const CostSample& sample :
+         ProfileCosts(profiler, clock, ProfileLimitsOf(Config(preset)))) {
+      tokens = std::max(tokens, sample.work.num_tokens);
+    }
+    return tokens;
+  };
+  EXPECT_EQ(longest("prefill-only"), 8191);  // one less than the context
+  EXPECT_EQ(longest("paged-fcfs"), 2048);
 }
 
 // Nothing longer than the blocks hold is tried, however long prompts may be.

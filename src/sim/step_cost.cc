@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
+
 namespace skein {
 namespace {
 
@@ -17,16 +19,19 @@ Status Refuse(const char* field, std::string message) {
 }  // namespace
 
 StepCost::StepCost(const DeviceDescription& device, const ModelShape& shape,
-                   const Parallelism& parallelism, KvReading reading)
+                   const Parallelism& parallelism, KvReading reading, int32_t chunk_tokens)
     : device_(device),
       shape_(shape),
       parallelism_(parallelism),
       reading_(reading),
+      chunk_tokens_(chunk_tokens),
       peak_flops_per_us_(device.tflops.at(shape.weight_type) * 1e6),
       bytes_per_us_(device.bandwidth_gbps * device.bandwidth_efficiency * 1e3) {}
 
 Result<StepCost> StepCost::Make(const DeviceDescription& device, const ModelShape& shape,
-                                const Parallelism& parallelism, KvReading reading) {
+                                const Parallelism& parallelism, KvReading reading,
+                                int32_t chunk_tokens) {
+  SKEIN_CHECK(chunk_tokens >= 0);
   if (!device.tflops.contains(shape.weight_type)) {
     return Refuse("weight-type", fmt::format("device {} has no peak for weights in {}", device.name,
                                              shape.weight_type));
@@ -42,7 +47,7 @@ Result<StepCost> StepCost::Make(const DeviceDescription& device, const ModelShap
   if (parallelism.tensor * parallelism.pipeline > 1 && device.link_gbps == 0) {
     return Refuse("tp", fmt::format("device {} has no link to others (link_gbps)", device.name));
   }
-  return StepCost(device, shape, parallelism, reading);
+  return StepCost(device, shape, parallelism, reading, chunk_tokens);
 }
 
 int64_t StepCost::KvBytes(double utilization, int64_t reserved_bytes) const {
@@ -146,6 +151,22 @@ double StepCost::AllReduceUs(double num_tokens) const {
   return device_.link_us + bytes / (device_.link_gbps * 1e3);
 }
 
+double StepCost::OperatorsUs(double num_tokens) const {
+  const double weight_bytes = WeightTypeBytes(shape_.weight_type);
+  const double hidden = shape_.hidden_size;
+  return ProductUs(num_tokens, hidden, shape_.q_width + shape_.kv_width, weight_bytes) +
+         ProductUs(num_tokens, shape_.q_width, hidden, weight_bytes) + MlpUs(num_tokens) +
+         2 * AllReduceUs(num_tokens);
+}
+
+double StepCost::ChunkedOperatorsUs(double num_tokens) const {
+  const double chunk = chunk_tokens_;
+  if (chunk == 0 || num_tokens <= chunk) return OperatorsUs(num_tokens);
+  const double num_chunks = std::floor(num_tokens / chunk);
+  const double rest = num_tokens - num_chunks * chunk;
+  return num_chunks * OperatorsUs(chunk) + (rest > 0 ? OperatorsUs(rest) : 0);
+}
+
 double StepCost::StepUs(const StepPlan& plan, const KvReads& reads) const {
   double num_tokens = 0, num_rows = 0, num_outputs = 0;
   double attention_us = DecodeAttentionUs(DecodesOf(plan), reads);
@@ -160,12 +181,8 @@ double StepCost::StepUs(const StepPlan& plan, const KvReads& reads) const {
   if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) add(oneshot->rows, true);
   if (const auto* mixed = std::get_if<MixedPlan>(&plan)) add(mixed->prefills, true);
   add(DecodesOf(plan), false);
-  const double weight_bytes = WeightTypeBytes(shape_.weight_type);
   const double hidden = shape_.hidden_size;
-  const double layer_us =
-      ProductUs(num_tokens, hidden, shape_.q_width + shape_.kv_width, weight_bytes) +
-      ProductUs(num_tokens, shape_.q_width, hidden, weight_bytes) + MlpUs(num_tokens) +
-      attention_us + device_.launch_us + 2 * AllReduceUs(num_tokens);
+  const double layer_us = ChunkedOperatorsUs(num_tokens) + attention_us + device_.launch_us;
   double output_us = 0;
   if (num_outputs > 0) output_us = ProductUs(num_outputs, hidden, shape_.vocab_size, 2);
   double total_us = layer_us * shape_.num_layers + output_us;

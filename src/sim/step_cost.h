@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "base/result.h"
 #include "sched/plan.h"
 #include "sim/device.h"
@@ -38,6 +41,10 @@ enum class KvReading {
 // there would be if tokens chose at random, and their products have the efficiency of the rows that
 // each gets; they are launched together.
 //
+// Hybrid execution takes a layer's operators but attention through so many tokens at a time: each
+// chunk has the efficiency of its own rows, reads the weights again and has its launches and
+// all-reduces; attention and the output matrix are as in plain execution.
+//
 // Tensor parallelism divides both and adds, per layer, two ring all-reduces of the activations.
 // Pipeline parallelism cuts a step into micro-batches (of kMicroBatchTokens tokens, or, where there
 // are few tokens, as many as there are rows, at most one for each stage): m of them take
@@ -48,10 +55,11 @@ class StepCost {
   static constexpr int32_t kMicroBatchTokens = 2048;
 
   // Fails with kInvalidArgument where the device has no peak for the model's weight type, no link
-  // for more than one device, or the model cannot be divided so.
+  // for more than one device, or the model cannot be divided so. `chunk_tokens`: those of hybrid
+  // execution; 0: it is plain. REQUIRES: chunk_tokens >= 0.
   static Result<StepCost> Make(const DeviceDescription& device, const ModelShape& shape,
                                const Parallelism& parallelism,
-                               KvReading reading = KvReading::kEachRow);
+                               KvReading reading = KvReading::kEachRow, int32_t chunk_tokens = 0);
 
   // `reads`: those of the plan's decode rows.
   double StepUs(const StepPlan& plan, const KvReads& reads) const;
@@ -64,7 +72,7 @@ class StepCost {
 
  private:
   StepCost(const DeviceDescription& device, const ModelShape& shape, const Parallelism& parallelism,
-           KvReading reading);
+           KvReading reading, int32_t chunk_tokens);
 
   double ProductUs(double rows, double in, double out, double bytes_per_weight) const;
   double AttentionUs(const PlanRow& row, double product_rows) const;
@@ -75,11 +83,16 @@ class StepCost {
   double MlpUs(double num_tokens) const;
   double ExpertsUs(double num_tokens) const;
   double AllReduceUs(double num_tokens) const;
+  // Of one layer, all but attention, over so many tokens at once; and over those of a step, chunk
+  // by chunk where execution is hybrid.
+  double OperatorsUs(double num_tokens) const;
+  double ChunkedOperatorsUs(double num_tokens) const;
 
   DeviceDescription device_;
   ModelShape shape_;
   Parallelism parallelism_;
   KvReading reading_;
+  int32_t chunk_tokens_ = 0;
   double peak_flops_per_us_ = 0;
   double bytes_per_us_ = 0;
 };
