@@ -197,7 +197,8 @@ TEST_P(ForwardLongTest, FewRowsOnManyThreadsAreCutFiner) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, ForwardLongTest, ::testing::Values(Isa::kAmx, Isa::kAvx512, Isa::kAvx2),
+INSTANTIATE_TEST_SUITE_P(Isas, ForwardLongTest,
+                         ::testing::Values(Isa::kAmx, Isa::kAvx512, Isa::kAvx2),
                          [](const auto& param) { return std::string(NameOf(param.param)); });
 
 }  // namespace

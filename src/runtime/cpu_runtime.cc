@@ -322,9 +322,8 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     SKEIN_ASSIGN_OR_RETURN(plan, PlanKv(options, config, block_bytes));
   }
   const ForwardLimits limits = LimitsFor(options, config, plan.max_model_len);
-  const int64_t step_bytes =
-      TemporaryBytes(config, dtype, limits, plan.max_model_len,
-                     StatesOf(options.num_steps, options.max_num_seqs));
+  const int64_t step_bytes = TemporaryBytes(config, dtype, limits, plan.max_model_len,
+                                            StatesOf(options.num_steps, options.max_num_seqs));
   const bool by_length = options.retention != Retention::kAll;
   SKEIN_RETURN_IF_ERROR(CheckMemory(by_length ? "max_model_len" : "max_num_batched_tokens",
                                     by_length ? plan.max_model_len : options.max_num_batched_tokens,

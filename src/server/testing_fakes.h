@@ -348,8 +348,8 @@ class FakeEngine final : public Engine {
     // A fake keeps to the first choice.
     token.token = position < 0            ? '.'
                   : !spec.choices.empty() ? spec.choices[0][static_cast<size_t>(position)]
-                  : at == reply_.size() ? kFakeEos
-                                        : static_cast<unsigned char>(reply_[at]);
+                  : at == reply_.size()   ? kFakeEos
+                                          : static_cast<unsigned char>(reply_[at]);
     if (spec.num_logprobs) {
       token.chosen = {token.token, -0.5f, 1};
       for (int32_t k = 0; k < *spec.num_logprobs; ++k) {
