@@ -1,4 +1,4 @@
-"""What `skein bench limits`, `kernels`, `forward`, `preemption`, `serve` and `sched` write with --json: the members that others read."""
+"""What `skein bench limits`, `kernels`, `forward`, `preemption`, `jct`, `serve` and `sched` write with --json: the members that others read."""
 import json
 import pathlib
 import subprocess
@@ -78,6 +78,16 @@ def test_preemption(tmp_path):
         assert row["count"] == (20 if row["granularity"] != "chunk" else result["chunk_count"])
         assert 0 <= row["p50_ms"] <= row["p99_ms"] <= row["max_ms"] and row["max_ms"] > 0
         assert 0 < row["mean_ms"] <= row["max_ms"] * (1 + 1e-9)
+
+
+def test_jct(tmp_path):
+    options = ["jct", MODEL, "--every", 40, "--max-tokens", 120, "--repetitions", 1]
+    pairs = [(40, 0), (80, 0), (80, 40), (120, 0), (120, 40), (120, 80)]
+    for extra in ([], ["--no-prediction"]):
+        result = bench(tmp_path, *options, *extra)
+        assert [(pair["input_tokens"], pair["cached_tokens"]) for pair in result["pairs"]] == pairs
+        assert all(pair["measured_us"] > 0 for pair in result["pairs"])
+        assert ("ttft_prediction" in result) == (not extra)
 
 
 def test_goodput(tmp_path):

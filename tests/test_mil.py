@@ -56,13 +56,15 @@ def test_a_run_just_as_long_as_planned_nearly_fills_the_memory(tmp_path, long_co
     assert under["fits"] and under["seconds"] > 0
     assert 0.8 * found["prove_bytes"] < under["peak_bytes"] <= found["prove_bytes"]
     assert over["fits"] == (over["peak_bytes"] <= found["prove_bytes"])
+    assert not under["stopped"] and (over["stopped"] or over["seconds"] > 0)
+    assert not (over["stopped"] and over["fits"])
     if surely_over:
         assert not over["fits"]
 
 
 def test_times_say_how_many_tokens_a_mode_takes_at_a_time(tmp_path):
     times = mil(tmp_path, MODEL, "--threads", 1, "--modes", "paged,chunked,drop-kv,hybrid", "--chunks", "16,32", "--time", 600,
-                "--repetitions", 1)["times"]
+                "--repetitions", 1, "--warm-up", 40)["times"]
     assert [(time["mode"], time["chunk_tokens"]) for time in times] == [
         ("paged", 600), ("chunked", 512), ("drop-kv", 600), ("hybrid", 16), ("hybrid", 32)]
     assert all(time["input_tokens"] == 600 and len(time["seconds"]) == 1 and time["tokens_per_s"] > 0 for time in times)

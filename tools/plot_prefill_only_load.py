@@ -121,17 +121,18 @@ def verdict(form, ratios):
     """How often the target is met; `ratios` as compare gives them."""
     if not ratios:
         return f"{form.capitalize()}: no baseline has room."
-    met = sum(value >= TARGET for _, value in ratios)
-    behind = sum(sign == "<" or value < 1 for sign, value in ratios)
-    unknown = sum(sign == ">" and value < TARGET for sign, value in ratios)
+    met = sum(sign != "<" and value >= TARGET for sign, value in ratios)
+    behind = sum(value <= 1 if sign == "<" else value < 1 for sign, value in ratios)
+    unknown = sum(value > 1 if sign == "<" else sign == ">" and value < TARGET for sign, value in ratios)
     least = ratio_cell(min(ratios, key=lambda ratio: ratio[1]))
-    more = f" {unknown} may be: the highest rate is too low to tell." if unknown else ""
+    more = f" {unknown} may be: the rates do not reach far enough to tell." if unknown else ""
     return f"{form.capitalize()}: {met} of {len(ratios)} ratios are at least {TARGET:g}, the target.{more} {behind} are below 1; the least is {least}."
 
 
 def comparison_lines(curves):
-    rates = [point["rate"] for point in curves["prefill-only"]]
-    rows = [[name, *map(ratio_cell, ratios.values())] for name, ratios in compare(curves).items()]
+    compared = compare(curves)
+    rates = sorted(set().union(*compared.values()))
+    rows = [[name, *(ratio_cell(ratios[rate]) if rate in ratios else "-" for rate in rates)] for name, ratios in compared.items()]
     return [*COMPARED, "", *table(["baseline", *map(share_of, rates)], rows)] if rows else []
 
 
@@ -139,7 +140,9 @@ def load_lines(load):
     """A load: x, each system's figures by rate, the rates at equal latency."""
     if "error" in load["at_once"]:
         return [f"prefill-only: {load['at_once']['error']}.", ""]
-    return [f"x = {load['at_once']['requests_per_s']:.3g} requests/s.", "", *table(["system", "rate", *FIGURES], curve_rows(load["curves"])),
+    runs = load["at_once"].get("runs", [])
+    of_runs = f", the median of {', '.join(f'{rate:.3g}' for rate in runs)}" if len(runs) > 1 else ""
+    return [f"x = {load['at_once']['requests_per_s']:.3g} requests/s{of_runs}.", "", *table(["system", "rate", *FIGURES], curve_rows(load["curves"])),
             *comparison_lines(load["curves"])]
 
 
@@ -182,21 +185,33 @@ def draw_aging(pyplot, measured):
 def scaled_lines(part):
     """What is smaller here than at full size."""
     full, posts, credit = part["full"], part["posts"], part["credit"]
+    at_once = f"at {shares_of(credit['rates'])}" if "rates" in credit else "all at once"
     return [f"Scaled are the lengths with the memory ({posts['scale']:g} in post recommendation, {credit['scale']:g} in credit verification),",
             f"and the counts: {posts['users']} of {full['users']} users, {posts['posts']} of {full['posts']} posts of each,",
             f"{credit['prompts']} of {full['prompts']} prompts of credit verification. So at most {posts['posts'] - 1} of {posts['posts']} posts find",
             f"their profile in the cache, at full size {full['posts'] - 1} of {full['posts']}. Of the rates {shares_of(full['rates'])} there",
-            f"are {shares_of(posts['rates'])} (users in turn) and {shares_of(credit['rates'])} (credit verification); posts in random order come at one.", ""]
+            f"are {shares_of(posts['rates'])} (users in turn); posts in random order come at those of the table, credit verification {at_once}.", ""]
+
+
+def verdict_lines(what, curves):
+    compared = compare(curves)
+    return [verdict(what, [ratio for name in FEASIBLE for ratio in compared.get(name, {}).values()]), ""]
 
 
 def real_posts_lines(posts):
     lines = ["### Post recommendation, users in turn", "", f"The cache holds {posts['cache_blocks']} blocks, about five users.", "", *load_lines(posts)]
     if "error" in posts["at_once"]:
         return lines
-    compared = compare(posts["curves"])
-    lines += [verdict("users in turn", [ratio for name in FEASIBLE for ratio in compared.get(name, {}).values()]), ""]
-    return lines + ["### Post recommendation, in random order", "", "At one rate, so there is none at equal latency.", "",
-                    *table(["system", "rate", *FIGURES], [[row["system"], share_of(row["rate"]), *cells(row)] for row in posts["shuffled"]])]
+    lines += [*verdict_lines("users in turn", posts["curves"]), "### Post recommendation, in random order", "",
+              "Rates are shares of the same x.", "",
+              *table(["system", "rate", *FIGURES], [[row["system"], share_of(row["rate"]), *cells(row)] for row in posts["shuffled"]])]
+    curves = {}
+    for row in posts["shuffled"]:
+        curves.setdefault(row["system"], []).append(row)
+    if len(curves["prefill-only"]) == 1:
+        return [*lines, "At one rate, so there is none at equal latency.", ""]
+    curves = {name: curve for name, curve in curves.items() if not name.startswith("prefill-only,")}
+    return [*lines, *comparison_lines(curves), *verdict_lines("in random order", curves)]
 
 
 def real_credit_lines(credit):
@@ -207,6 +222,11 @@ def real_credit_lines(credit):
              f"{credit['prompts']} prompts of {shortest:.0f} to {longest:.0f} tokens, nothing shared, in {memory:.0f} MiB beside the weights (`--memory`); keys and",
              f"values of the longest would take {kv:.0f} MiB. For comparison the chunked baseline where {more:.0f} MiB of them fit.", "",
              *table(["system", "rate", *FIGURES], rows + curve_rows(credit["curves"]))]
+    own, other = (credit["at_once"].get(name, {}) for name in ("prefill-only", "chunked fcfs in more memory"))
+    if "runs" in own and "runs" in other:
+        lines += [f"At once: medians of {len(own['runs'])} runs in turn (prefill-only {', '.join(f'{rate:.3g}' for rate in own['runs'])} requests/s, chunked fcfs in more "
+                  f"memory {', '.join(f'{rate:.3g}' for rate in other['runs'])}).",
+                  f"Throughput of prefill-only over that of chunking: {own['requests_per_s'] / other['requests_per_s']:.2f}.", ""]
     return lines + (comparison_lines(credit["curves"]) if credit["curves"] else [])
 
 

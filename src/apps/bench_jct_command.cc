@@ -25,6 +25,7 @@ struct Options {
   int32_t every = 200;
   int32_t max_tokens = 2000;
   int32_t repetitions = 3;
+  bool no_prediction = false;
 };
 
 struct Pair {
@@ -146,9 +147,11 @@ Status Run(const Options& options) {
                         runtime->num_kv_blocks(), OutputOf(runtime->config().head));
   const std::vector<Pair> pairs = MeasurePairs(options, profiler);
   Json json = Report(pairs);
-  json["ttft_prediction"] =
-      Foretell(pairs, profiler, clock,
-               {.max_step_tokens = options.max_tokens, .max_model_len = options.max_tokens});
+  if (!options.no_prediction) {
+    json["ttft_prediction"] =
+        Foretell(pairs, profiler, clock,
+                 {.max_step_tokens = options.max_tokens, .max_model_len = options.max_tokens});
+  }
   return WriteBenchJson(options.json, json);
 }
 
@@ -170,6 +173,8 @@ void AddBenchJctCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--repetitions", options->repetitions, "Passes per pair; the median counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  app->add_flag("--no-prediction", options->no_prediction,
+                "Leave out how well the profile of a server's start foretells single passes");
   AddJsonOption(app, &options->json);
   RunOnBench(app, options, exit_status, Run);
 }

@@ -1,5 +1,6 @@
 #include "apps/mil_prove.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@ namespace {
 
 constexpr char kLoaded[] = "loaded";
 constexpr char kDone[] = "done";
+constexpr int kLookMs = 50;  // between two looks at a child's memory
 
 // A number of /proc/PID/status, in bytes; 0 if it is not there.
 int64_t StatusBytes(pid_t pid, const char* key) {
@@ -76,6 +78,11 @@ class Child {
     }
     return Failed("it ended before it was " + word);
   }
+  // Whether it says something, or has ended, within the time.
+  bool Speaks(int timeout_ms) const {
+    pollfd lines = {.fd = fileno(out_), .events = POLLIN, .revents = 0};
+    return poll(&lines, 1, timeout_ms) > 0;
+  }
   void GoOn() {
     std::fputc('\n', in_);
     std::fflush(in_);
@@ -102,7 +109,7 @@ void Tell(const std::string& line) {
 
 }  // namespace
 
-Result<MilProof> WatchMilChild(const std::vector<std::string>& command) {
+Result<MilProof> WatchMilChild(const std::vector<std::string>& command, int64_t enough_bytes) {
   Child child;
   SKEIN_RETURN_IF_ERROR(child.Start(command));
   SKEIN_RETURN_IF_ERROR(child.Expect(kLoaded).status());
@@ -112,9 +119,12 @@ Result<MilProof> WatchMilChild(const std::vector<std::string>& command) {
     return Status(StatusCode::kUnsupported, "the peak of a process's memory cannot be reset here");
   }
   child.GoOn();
+  const auto peak = [&] { return StatusBytes(child.pid(), "VmHWM:") - before; };
+  while (enough_bytes > 0 && !child.Speaks(kLookMs)) {
+    if (peak() > enough_bytes) return MilProof{.peak_bytes = peak(), .stopped = true};
+  }
   SKEIN_ASSIGN_OR_RETURN(const std::string seconds, child.Expect(kDone));
-  const MilProof proof = {StatusBytes(child.pid(), "VmHWM:") - before,
-                          std::strtod(seconds.c_str(), nullptr)};
+  const MilProof proof = {.peak_bytes = peak(), .seconds = std::strtod(seconds.c_str(), nullptr)};
   child.SetDone();
   child.GoOn();
   return proof;

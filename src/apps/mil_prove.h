@@ -11,13 +11,15 @@ namespace skein {
 // What a run in a process of its own took.
 struct MilProof {
   int64_t peak_bytes = 0;  // resident at most, beyond what was when the weights had been loaded
-  double seconds = 0;      // of the prompt
+  bool stopped = false;    // before its end: the peak is at least that
+  double seconds = 0;      // of the prompt; 0 where it was stopped
 };
 
-// Runs `command` (a program and its arguments), which is to end in RunMilChild, and watches its
-// memory from outside, in /proc. Fails where it fails, and kUnsupported where the system does not
-// let the peak be reset.
-Result<MilProof> WatchMilChild(const std::vector<std::string>& command);
+// Runs `command` (a program and its arguments), which is to end in TellDone, and watches its memory
+// from outside, in /proc. With `enough_bytes` above 0 the run is stopped soon after its peak has
+// passed that. Fails where it fails, and kUnsupported where the system does not let the peak be
+// reset.
+Result<MilProof> WatchMilChild(const std::vector<std::string>& command, int64_t enough_bytes = 0);
 
 // The child's side: both calls tell the parent and wait until it has looked.
 void TellWeightsLoaded();

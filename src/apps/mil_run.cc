@@ -50,8 +50,8 @@ MilRun::MilRun(const PrefillMode& mode, int32_t num_tokens, std::unique_ptr<CpuR
   std::iota(blocks_.begin(), blocks_.end(), 0);
 }
 
-double MilRun::Run() {
-  const auto num_tokens = static_cast<int32_t>(tokens_.size());
+double MilRun::Run(int32_t num_tokens) {
+  SKEIN_CHECK(num_tokens >= 1 && num_tokens <= std::ssize(tokens_));
   const int32_t step_tokens = mode_.in_steps ? kHybridChunkTokens : num_tokens;
   const std::atomic<bool> never{false};
   const auto start = std::chrono::steady_clock::now();

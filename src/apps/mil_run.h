@@ -28,8 +28,9 @@ class MilRun {
   static Result<std::unique_ptr<MilRun>> Load(const MilRunOptions& options, const PrefillMode& mode,
                                               int32_t num_tokens);
 
-  // Seconds that it took.
-  double Run();
+  // Computes the first `num_tokens` of the prompt; seconds that it took. REQUIRES: there are so
+  // many, and at least one.
+  double Run(int32_t num_tokens);
   // What the last run read. The same bits in every mode.
   const std::vector<float>& values() const { return values_; }
 

@@ -32,6 +32,7 @@ struct Options {
   std::vector<int32_t> chunks;
   int32_t time_tokens = 0;
   int32_t repetitions = 3;
+  int32_t warm_up_tokens = 0;  // 0: time_tokens
   // In a process of its own.
   std::string run_mode;
   int32_t run_tokens = 0;
@@ -73,7 +74,8 @@ Result<int64_t> ReadSize(const char* option, const std::string& text) {
                 option);
 }
 
-// A run that is just as long as the memory allows, and one that is longer.
+// A run that is just as long as the memory allows, and one that is longer, up to where it takes
+// more.
 Json Prove(const Options& options, const Setting& setting, const PrefillMode& mode,
            int64_t memory_bytes) {
   const int32_t longest = setting.MaxTokens(mode, memory_bytes);
@@ -100,7 +102,7 @@ Json Prove(const Options& options, const Setting& setting, const PrefillMode& mo
                                         std::to_string(setting.threads)};
     entry["planned_bytes"] =
         RequestBytes(setting.config, setting.dtype, mode, tokens, setting.threads);
-    Result<MilProof> run = WatchMilChild(command);
+    Result<MilProof> run = WatchMilChild(command, over ? memory_bytes : 0);
     if (!run.ok()) {  // such as out of memory: the other modes are proved all the same
       entry["error"] = run.status().message();
       fmt::print("  {:<20}{:>9} tokens: {}\n", mode.name, tokens, run.status().message());
@@ -109,10 +111,12 @@ Json Prove(const Options& options, const Setting& setting, const PrefillMode& mo
     const bool fits = run->peak_bytes <= memory_bytes;
     entry["peak_bytes"] = run->peak_bytes;
     entry["fits"] = fits;
-    entry["seconds"] = run->seconds;
-    fmt::print("  {:<20}{:>9} tokens{:>10.1f} MiB peak, {}{:>9.1f} s\n", mode.name, tokens,
+    entry["stopped"] = run->stopped;
+    if (!run->stopped) entry["seconds"] = run->seconds;
+    fmt::print("  {:<20}{:>9} tokens{:>10.1f} MiB peak, {}{}\n", mode.name, tokens,
                static_cast<double>(run->peak_bytes) / (1 << 20),
-               fits ? "fits        " : "does not fit", run->seconds);
+               fits ? "fits        " : "does not fit",
+               run->stopped ? ": stopped" : fmt::format("{:>9.1f} s", run->seconds));
     std::fflush(stdout);
   }
   return proof;
@@ -176,9 +180,12 @@ Result<Json> Time(const Options& options, const Setting& setting) {
       all.push_back({mode, at_a_time, std::move(loaded), {}});
     }
   }
+  const int32_t warm_up_tokens = options.warm_up_tokens > 0
+                                     ? std::min(options.warm_up_tokens, options.time_tokens)
+                                     : options.time_tokens;
   for (int32_t i = 0; i <= options.repetitions; ++i) {
     for (Timed& timed : all) {
-      const double seconds = timed.run->Run();
+      const double seconds = timed.run->Run(i > 0 ? options.time_tokens : warm_up_tokens);
       if (i > 0) timed.seconds.push_back(seconds);  // the first warms up
       if (timed.run->values() == all.front().run->values()) continue;
       return Status(StatusCode::kInternal, fmt::format("{} reads other bits than {}",
@@ -208,7 +215,7 @@ Status RunChild(const Options& options) {
   const PrefillMode* mode = FindPrefillMode(options.run_mode);
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<MilRun> loaded,
                          MilRun::Load(run, *mode, options.run_tokens));
-  TellDone(loaded->Run());
+  TellDone(loaded->Run(options.run_tokens));
   return Status::Ok();
 }
 
@@ -242,6 +249,10 @@ void AddModelMilCommand(CLI::App* model, int* exit_status) {
       ->check(CLI::Range(0, 1 << 24));
   app->add_option("--repetitions", options->repetitions, "Of --time; the median counts")
       ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app->add_option("--warm-up", options->warm_up_tokens,
+                  "Tokens of the run of each that does not count; 0: as many as those that do")
+      ->check(CLI::Range(0, 1 << 24))
       ->capture_default_str();
   app->add_option("--chunks", options->chunks, "Chunk sizes of hybrid modes that --time compares")
       ->delimiter(',')
