@@ -9,6 +9,7 @@ import pytest
 from skein_server import SKEIN_BIN, SkeinServer
 
 TOKENS = 16384
+REQUEST_KIB = 1024  # of a body of so many tokens, as text and parsed: beside the memory that is planned
 # What is not of the prompt's length is small: one thread, few sequences.
 COMMON = ["--threads", 1, "--max-num-seqs", 4]
 
@@ -40,7 +41,7 @@ def test_a_server_stays_within_its_memory(long_context, weights_kib, options, mi
         for seed in range(3):
             read(server, TOKENS - 1, seed)
         growth_kib = server.peak_kib() - weights_kib
-    assert 0.5 * mib * 1024 < growth_kib <= mib * 1024
+    assert 0.5 * mib * 1024 < growth_kib <= mib * 1024 + REQUEST_KIB
 
 
 def test_a_longest_prompt_that_does_not_fit_is_refused(long_context):

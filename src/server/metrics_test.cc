@@ -53,9 +53,9 @@ TEST_F(SloMetricsTest, TpotOfSeveralChoicesIsThatOfOne) {
 TEST_F(SloMetricsTest, TpotCountsTheTokensOfTheLongestChoice) {
   Start();
   engine_.set_lag(4);  // 13 tokens and 17: 375 us each
-  EXPECT_THAT(AfterCompletion(R"("n": 2, "slo_tpot_ms": 0.375)"),
+  EXPECT_THAT(AfterCompletion(R"("n": 2, "max_tokens": 32, "slo_tpot_ms": 0.375)"),
               HasSubstr(Slo("tpot", "generate", true, "0.01", 1)));
-  EXPECT_THAT(AfterCompletion(R"("n": 2, "slo_tpot_ms": 0.374)"),
+  EXPECT_THAT(AfterCompletion(R"("n": 2, "max_tokens": 32, "slo_tpot_ms": 0.374)"),
               HasSubstr(Slo("tpot", "generate", false, "0.01", 1)));
 }
 
