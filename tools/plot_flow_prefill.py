@@ -4,8 +4,7 @@
     python3 tools/plot_flow_prefill.py
 
 Reads docs/results/data/flow-prefill.json; writes docs/results/flow-prefill.md and flow-prefill-*.svg. Nothing is measured here.
-Its parts: `simulated`, one for each trace under the name of its file, and `real`, as figures; a part that was measured before
-figures were kept has `lines` instead, which go to the page as they are.
+Its parts: `simulated`, one for each trace under the name of its file, and `real`.
 """
 import json
 import pathlib
@@ -161,7 +160,8 @@ def simulated_colocated(found):
 def simulated_lines(part, name):
     found = part["figures"]
     arrivals = "Poisson arrivals" if name == "simulated" else f"arrivals of {name}.csv"
-    lines = [f"## Full size, simulated: {arrivals}", *made_by(part), f"A800 80 GB; {found['count']} requests, {arrivals}; the simulator's times (devices/README.md says what is assumed).",
+    spread = "" if name == "simulated" else ", those of one moment spread up to the next"
+    lines = [f"## Full size, simulated: {arrivals}", *made_by(part), f"A800 80 GB; {found['count']} requests, {arrivals}{spread}; the simulator's times (devices/README.md says what is assumed).",
              "Published: goodput 4.7-5.6 times distserve, up to 2.0 times cp2k and 4.5 times cp8k; of the mixture of experts up to 1.6 times",
              "cp2k and 2.4 times cp8k; no deadlines are published for it, so it has those of the 8B model. The weights of those experts are read",
              "that any token of a step goes to. The tightest SLO is a factor on all deadlines, at three quarters of cp2k's goodput: the smaller,",
@@ -290,7 +290,7 @@ def checks_section(single, found):
             f"up all the time and are asked in turn, {len(lost)} times each, the order changing.", "",
             *table(["granularity", "median req/s", "least", "most", "signals in all"], rows),
             f"Lost by the checks, of each pair of runs: {100 * median:+.2f} % in the median ({100 * min(lost):+.2f} to {100 * max(lost):+.2f}); within 1 %: {told}.", "",
-            "The same in one process, whole prompts of one kind, with a check before each ticket and without, in turn; medians (target: within 1 %).", "",
+            "By count a check is one load before each ticket of up to about a millisecond. The same in one process, whole prompts of one kind, with a check before each ticket and without, in turn; medians (target: within 1 %).", "",
             *table(["prompt tokens", "tokens/s with checks", "without", "lost"],
                    [[row["tokens"], f"{row['checked_tokens_per_s']:.0f}", f"{row['unchecked_tokens_per_s']:.0f}", f"{100 * row['lost']:+.2f} %"] for row in found])]
 
@@ -310,11 +310,7 @@ def write_page(parts):
     page = ["# FlowPrefill's experiments", "", "How long a running prefill takes to stand still, by granularity and length of the prompt: [preemption.md](preemption.md).", ""]
     for name in sorted(parts, key=lambda name: (name == "real", name != "simulated", name)):
         part = parts[name]
-        if "lines" in part:
-            title, *lines = part["lines"]
-            page += [title, "", f"    {part['command']}", *lines]
-        else:
-            page += real_lines(part) if name == "real" else simulated_lines(part, name)
+        page += real_lines(part) if name == "real" else simulated_lines(part, name)
     path = OUT / "flow-prefill.md"
     path.write_text("\n".join(page))
     print(path)
