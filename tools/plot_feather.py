@@ -119,7 +119,7 @@ def default_here_lines(found, default, noise):
             f"plain step takes {runs['fill, plain']['step_ms'] / 1e3:.1f} s here and all systems have several passes: so the requests' own prefills and the filling of the batch weigh more than",
             "with 200, and the ratio of tokens/s lies nearer to 1 than that of the steps. Several passes on one server give the median and what lies",
             f"around it. In turn, their servers side by side, so that what else the machine does meets them alike: {turn_words(default['in_turn'])}.",
-            "`lpm` is not among them: it orders by cached prefixes, which are all as long here, and in an earlier run its batches and bytes were `fill`'s; it is simulated below.", "",
+            "`lpm` is not among them: it orders by cached prefixes, which are all as long here; it is simulated below.", "",
             *here_table(runs), *five_lines(runs),
             *(f"{text}: {ratio:.2f} (target 0.98): {verdict_beside_fill(ratio, noise)}.  " for text, ratio in (
                 ("flock never, plain / fill, plain", runs["flock never, plain"]["tokens_per_s"] / runs["fill, plain"]["tokens_per_s"]),

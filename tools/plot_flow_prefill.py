@@ -228,6 +228,16 @@ def real_verdict(edges, base, target):
     return f"{target} times {base}: more than {flow / missed:.2f} ({'met' if flow / missed >= target else 'open'}): {base} held none of these rates"
 
 
+def backlog_lines(here):
+    """Why a rate above what can be computed may hold."""
+    capacity, most = here["capacity"], max(row["share"] for row in here["rates"])
+    if most <= 1:
+        return []
+    backlog_s = here["count"] / capacity * (1 - 1 / most)
+    return [f"Rates above {capacity:.2f} req/s count for no goodput, as they cannot hold for long: at {most:g} times that the last request finds {backlog_s:.0f} s of work",
+            f"before it, and the longest deadline is {here['longest_deadline_s']:.0f} s."]
+
+
 def rates_section(here):
     found, capacity = here["rates"], here["capacity"]
     rows = [[row["system"], f"{row['share']:g}", *attainment_cells(row), f"{row['p99_ttft_ms']:.0f}", "-" if not row["prediction_p95"] else f"{100 * row['prediction_p95']:.0f}",
@@ -244,8 +254,7 @@ def rates_section(here):
             *table(["system", "goodput req/s", *OVER], good),
             "Targets: " + "; ".join(real_verdict(edges, base, target) for base, target in TARGETS.items()) + ".",
             "The goodput lies between a rate that held and the next that did not, hence the bounds.",
-            f"Rates above {capacity:.2f} req/s, which hold only because a run ends, count for no goodput: at that rate all requests arrive within {here['count'] / capacity:.0f} s, and the longest deadline is",
-            f"{here['longest_deadline_s']:.0f} s, so a backlog of long prompts is not late before the run is over. A system may hold at a rate and miss at a lower one: the machine's speed moves", "between runs, and each is one run.", "",
+            *backlog_lines(here), "A system may hold at a rate and miss at a lower one: the machine's speed moves between runs, and each is one run.", "",
             *plot(curves, "Scaled, on this processor", "requests/s", "flow-prefill-here.svg")]
 
 

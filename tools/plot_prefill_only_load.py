@@ -224,9 +224,10 @@ def real_credit_lines(credit):
              *table(["system", "rate", *FIGURES], rows + curve_rows(credit["curves"]))]
     own, other = (credit["at_once"].get(name, {}) for name in ("prefill-only", "chunked fcfs in more memory"))
     if "runs" in own and "runs" in other:
-        lines += [f"At once: medians of {len(own['runs'])} runs in turn (prefill-only {', '.join(f'{rate:.3g}' for rate in own['runs'])} requests/s, chunked fcfs in more "
-                  f"memory {', '.join(f'{rate:.3g}' for rate in other['runs'])}).",
-                  f"Throughput of prefill-only over that of chunking: {own['requests_per_s'] / other['requests_per_s']:.2f}.", ""]
+        if len(own["runs"]) > 1:
+            lines += [f"At once: medians of {len(own['runs'])} runs in turn (prefill-only {', '.join(f'{rate:.3g}' for rate in own['runs'])} requests/s, chunked fcfs in "
+                      f"more memory {', '.join(f'{rate:.3g}' for rate in other['runs'])})."]
+        lines += [f"Throughput of prefill-only over that of chunking: {own['requests_per_s'] / other['requests_per_s']:.2f}.", ""]
     return lines + (comparison_lines(credit["curves"]) if credit["curves"] else [])
 
 

@@ -121,7 +121,8 @@ Result<MilProof> WatchMilChild(const std::vector<std::string>& command, int64_t 
   child.GoOn();
   const auto peak = [&] { return StatusBytes(child.pid(), "VmHWM:") - before; };
   while (enough_bytes > 0 && !child.Speaks(kLookMs)) {
-    if (peak() > enough_bytes) return MilProof{.peak_bytes = peak(), .stopped = true};
+    const int64_t so_far = peak();
+    if (so_far > enough_bytes) return MilProof{.peak_bytes = so_far, .stopped = true};
   }
   SKEIN_ASSIGN_OR_RETURN(const std::string seconds, child.Expect(kDone));
   const MilProof proof = {.peak_bytes = peak(), .seconds = std::strtod(seconds.c_str(), nullptr)};

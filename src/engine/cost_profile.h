@@ -52,7 +52,8 @@ struct CostProfileLimits {
 };
 
 // Those of a start under `config`: up to the longest prefill step that it plans, which is a whole
-// prompt, whatever the token budget, where not all keys and values are retained (StepBoundsOf).
+// prompt, whatever the token budget, where not all keys and values are retained (StepBoundsOf); the
+// profile may end before, at what the profiler's blocks hold or when its time is over.
 CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config);
 
 // A few steps of all kinds, from short to long, behind nothing and some behind half the context (or
