@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// Rows of one sequence that walk together.
+// Rows that walk together.
 inline constexpr int32_t kWalkRows = 16;
 
 // The state of the rows over the keys seen so far: softmax-weighted sum acc / sum, relative to
@@ -26,8 +26,8 @@ inline void ResetState(AttentionState& state, int64_t acc_elements) {
   for (int64_t i = 0; i < acc_elements; i += 16) V::Set(0.0f).Store(state.acc + i);
 }
 
-// The walk of up to kWalkRows rows of one sequence. About 55 KB, on the stack of the thread that
-// runs it.
+// The walk of up to kWalkRows rows. Rows of different sequences walk together where they read the
+// same blocks: those are read once. About 55 KB, on the stack of the thread that runs it.
 template <class V, bool kBf16>
 class AttentionWalk {
  public:
@@ -51,7 +51,12 @@ class AttentionWalk {
       const int32_t end =
           max_keys_ - segment < kKeysPerSegment ? max_keys_ : segment + kKeysPerSegment;
       ResetState<V>(part_, acc_elements);
-      for (int32_t step = segment; step < end; step += kKeysPerStep) Step(step);
+      for (int32_t step = segment; step < end; step += kKeysPerStep) {
+        for (int32_t row = 0, run_end; row < args_.num_rows; row = run_end) {
+          run_end = RunEnd(row, step);
+          Step({row, run_end, NumKeys(row, run_end)}, step);
+        }
+      }
       Merge(segment);
     }
     Finish();
@@ -60,8 +65,40 @@ class AttentionWalk {
  private:
   static constexpr int64_t kElementBytes = kBf16 ? 2 : 4;
 
-  const std::byte* Block(int32_t key) const {
-    const int32_t block = args_.rows[0].block_table[key / kKvBlockTokens];
+  // Rows [begin, end) that read the same blocks in a step, and the most keys that one of them sees.
+  struct Rows {
+    int32_t begin, end;
+    int32_t num_keys;
+  };
+
+  // Whether both rows read the same blocks in the step. Rows of different sequences do only where
+  // both see all of it, so that neither meets keys that are not its own.
+  bool ShareStep(int32_t a, int32_t b, int32_t step) const {
+    const AttentionRow& x = args_.rows[a];
+    const AttentionRow& y = args_.rows[b];
+    if (x.block_table == y.block_table) return true;
+    if (x.num_keys < step + kKeysPerStep || y.num_keys < step + kKeysPerStep) return false;
+    for (int32_t key = step; key < step + kKeysPerStep; key += kKvBlockTokens) {
+      if (x.block_table[key / kKvBlockTokens] != y.block_table[key / kKvBlockTokens]) return false;
+    }
+    return true;
+  }
+  // The end of the rows from `first` on that do.
+  int32_t RunEnd(int32_t first, int32_t step) const {
+    int32_t end = first + 1;
+    while (end < args_.num_rows && ShareStep(end - 1, end, step)) ++end;
+    return end;
+  }
+  int32_t NumKeys(int32_t begin, int32_t end) const {
+    int32_t num_keys = 0;
+    for (int32_t r = begin; r < end; ++r) {
+      if (args_.rows[r].num_keys > num_keys) num_keys = args_.rows[r].num_keys;
+    }
+    return num_keys;
+  }
+
+  const std::byte* Block(const Rows& rows, int32_t key) const {
+    const int32_t block = args_.rows[rows.begin].block_table[key / kKvBlockTokens];
     const auto bytes = static_cast<int64_t>(args_.block_bytes);
     return block < args_.num_blocks ? args_.kv + block * bytes
                                     : args_.own_kv + (block - args_.num_blocks) * bytes;
@@ -72,30 +109,30 @@ class AttentionWalk {
     return left < 0 ? 0 : left > kKeysPerStep ? kKeysPerStep : left;
   }
 
-  void Step(int32_t step) {
-    Scores(step);
-    Softmax(step);
-    for (int32_t key = step; key < step + kKeysPerStep && key < max_keys_; key += kKvBlockTokens) {
-      AddValues(step, key);
+  void Step(const Rows& rows, int32_t step) {
+    if (rows.num_keys <= step) return;
+    Scores(rows, step);
+    Softmax(rows, step);
+    for (int32_t key = step; key < step + kKeysPerStep && key < rows.num_keys;
+         key += kKvBlockTokens) {
+      AddValues(rows, step, key);
     }
   }
 
   // p_[r][j] = q[r] . k[step + j], not yet scaled; keys beyond a row's own are never used.
-  void Scores(int32_t step) {
+  void Scores(const Rows& rows, int32_t step) {
     constexpr int kGroupsPerStep = kKeysPerStep / 16;
     const std::byte* groups[kGroupsPerStep];
     int num_groups = 0;
-    for (int32_t key = step; num_groups < kGroupsPerStep && key < max_keys_; key += 16) {
-      groups[num_groups++] =
-          Block(key) + key % kKvBlockTokens / 16 * (16 * args_.head_dim_padded * kElementBytes);
+    for (int32_t key = step; num_groups < kGroupsPerStep && key < rows.num_keys; key += 16) {
+      groups[num_groups++] = Block(rows, key) + key % kKvBlockTokens / 16 *
+                                                    (16 * args_.head_dim_padded * kElementBytes);
     }
-    for (int32_t r = 0; r < args_.num_rows; r += V::kTileRows) {
-      const int rows = args_.num_rows - r < V::kTileRows ? args_.num_rows - r : V::kTileRows;
-      float* p = p_ + r * kKeysPerStep;
-      for (int i = 0; i < rows * kKeysPerStep; i += 16) V::Set(0.0f).Store(p + i);
-      TilesOfPanels<V, kBf16>(rows, q_ + r * args_.head_dim_padded, args_.head_dim_padded, groups,
-                              num_groups, args_.head_dim, p, kKeysPerStep);
-    }
+    const int32_t count = rows.end - rows.begin;
+    float* p = p_ + rows.begin * kKeysPerStep;
+    for (int32_t i = 0; i < count * kKeysPerStep; i += 16) V::Set(0.0f).Store(p + i);
+    TilesOfPanels<V, kBf16>(count, q_ + rows.begin * args_.head_dim_padded, args_.head_dim_padded,
+                            groups, num_groups, args_.head_dim, p, kKeysPerStep);
   }
 
   // Lanes from `count` on, which may hold anything, NaN included, become `fill`.
@@ -108,11 +145,11 @@ class AttentionWalk {
   }
 
   // Moves the rows' maxima past this step's scores and turns p_ into weights against them.
-  void Softmax(int32_t step) {
+  void Softmax(const Rows& rows, int32_t step) {
     const V scale = V::Set(args_.scale);
     alignas(64) float new_max[16];
     V::Load(part_.max).Store(new_max);
-    for (int32_t r = 0; r < args_.num_rows; ++r) {
+    for (int32_t r = rows.begin; r < rows.end; ++r) {
       const int32_t visible = Visible(r, step);
       if (visible == 0) continue;
       float* p = p_ + r * kKeysPerStep;
@@ -126,7 +163,7 @@ class AttentionWalk {
     }
     alignas(64) float factor[16];  // of what is there already
     Exp(V::Load(part_.max) - V::Load(new_max)).Store(factor);
-    for (int32_t r = 0; r < args_.num_rows; ++r) {
+    for (int32_t r = rows.begin; r < rows.end; ++r) {
       const int32_t visible = Visible(r, step);
       if (visible > 0) Weigh(r, visible, new_max[r], factor[r]);
     }
@@ -152,26 +189,21 @@ class AttentionWalk {
 
   // acc += P * V over the block of 32 keys at `key`. Rows that see as many keys of it go together;
   // a key that a row does not see takes no part in its chain, whatever the memory holds.
-  void AddValues(int32_t step, int32_t key) {
+  void AddValues(const Rows& rows, int32_t step, int32_t key) {
     const std::byte* panels[kMaxHeadDim / 16];
     int num_panels = 0;
     for (int32_t d = 0; d < args_.head_dim; d += 16) {
-      panels[num_panels++] = Block(key) + args_.k_bytes + d * (kKvBlockTokens * kElementBytes);
+      panels[num_panels++] =
+          Block(rows, key) + args_.k_bytes + d * (kKvBlockTokens * kElementBytes);
     }
-    int32_t r = 0;
-    while (r < args_.num_rows) {
+    for (int32_t r = rows.begin, end; r < rows.end; r = end) {
       const int32_t count = VisibleInBlock(r, key);
-      int32_t rows = 1;
-      while (rows < V::kTileRows && r + rows < args_.num_rows &&
-             VisibleInBlock(r + rows, key) == count) {
-        ++rows;
-      }
-      if (count > 0) {
-        TilesOfPanels<V, kBf16>(rows, p_ + r * kKeysPerStep + (key - step), kKeysPerStep, panels,
-                                num_panels, count, part_.acc + r * args_.head_dim_padded,
-                                args_.head_dim_padded);
-      }
-      r += rows;
+      end = r + 1;
+      while (end < rows.end && VisibleInBlock(end, key) == count) ++end;
+      if (count == 0) continue;
+      TilesOfPanels<V, kBf16>(end - r, p_ + r * kKeysPerStep + (key - step), kKeysPerStep, panels,
+                              num_panels, count, part_.acc + r * args_.head_dim_padded,
+                              args_.head_dim_padded);
     }
   }
   int32_t VisibleInBlock(int32_t row, int32_t key) const {
@@ -232,11 +264,7 @@ void Attention(const AttentionArgs& args) {
   AttentionArgs run = args;
   for (int32_t first = 0; first < args.num_rows; first += run.num_rows) {
     run.rows = args.rows + first;
-    run.num_rows = 1;
-    while (run.num_rows < kWalkRows && first + run.num_rows < args.num_rows &&
-           run.rows[run.num_rows].block_table == run.rows[0].block_table) {
-      ++run.num_rows;
-    }
+    run.num_rows = args.num_rows - first < kWalkRows ? args.num_rows - first : kWalkRows;
     AttentionWalk<V, kBf16> walk(run);
     walk.Run();
   }

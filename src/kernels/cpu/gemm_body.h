@@ -83,17 +83,40 @@ inline void TileOfRows(int rows, const float* a, int64_t lda, const std::byte* c
   }
 }
 
-// Tiles for any number of panels side by side.
+// Rows of the register tiles that so many rows are cut into, as even as can be: with few rows a
+// tile waits for the latency of its sums.
+template <class V>
+inline int RowsPerTile(int rows) {
+  const int tiles = (rows + V::kTileRows - 1) / V::kTileRows;
+  return (rows + tiles - 1) / tiles;
+}
+
+// The P panels at `panels` and any number of rows; see Tile.
+template <class V, bool kBf16, int P>
+inline void TilesOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
+                        int32_t k, float* c, int64_t ldc) {
+  const int most = RowsPerTile<V>(rows);
+  for (int r = 0; r < rows; r += most) {
+    TileOfRows<V, kBf16, V::kTileRows, P>(rows - r < most ? rows - r : most, a + r * lda, lda,
+                                          panels, k, c + r * ldc, ldc);
+  }
+}
+
+// Any number of panels side by side and of rows; see Tile.
 template <class V, bool kBf16>
 inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte* const* panels,
                           int num_panels, int32_t k, float* c, int64_t ldc) {
   int p = 0;
+  if (rows == 1) {
+    for (; p + V::kStreamPanels <= num_panels; p += V::kStreamPanels) {
+      Tile<V, kBf16, 1, V::kStreamPanels>(a, lda, panels + p, k, c + 16 * p, ldc);
+    }
+  }
   for (; p + V::kTilePanels <= num_panels; p += V::kTilePanels) {
-    TileOfRows<V, kBf16, V::kTileRows, V::kTilePanels>(rows, a, lda, panels + p, k, c + 16 * p,
-                                                       ldc);
+    TilesOfRows<V, kBf16, V::kTilePanels>(rows, a, lda, panels + p, k, c + 16 * p, ldc);
   }
   for (; p < num_panels; ++p) {
-    TileOfRows<V, kBf16, V::kTileRows, 1>(rows, a, lda, panels + p, k, c + 16 * p, ldc);
+    TilesOfRows<V, kBf16, 1>(rows, a, lda, panels + p, k, c + 16 * p, ldc);
   }
 }
 
@@ -151,78 +174,62 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
   }
 }
 
-inline constexpr int32_t kRowsPerChunk = 48;     // sums of so many rows wait on the stack
-inline constexpr int32_t kBlockElements = 1024;  // a block of a, widened, on the stack
+inline constexpr int32_t kRowsPerChunk = 48;  // sums of so many rows and panels wait on the stack
+inline constexpr int32_t kPanelsPerGroup = 8;
+inline constexpr int32_t kBlockElements = 6144;  // a block of a, widened, in the first-level cache
 
-// Sums of rows [row_begin, row_begin + rows) and the P panels from panel `first`, to c [rows, 16
-// P]. Blocks of k are walked outside the rows, so that the panels' part of a block stays in the
-// first-level cache; c is spilled between them, exactly.
-template <class V, bool kBf16, int kMaxRows, int P>
-inline void PanelSums(const GemmCall& call, int32_t first, int32_t row_begin, int32_t rows,
-                      float* c) {
-  constexpr int kPanelStride = 16 * P;
-  alignas(64) float a_block[kBlockElements];
+// Sums of rows [row_begin, row_begin + rows), at most kRowsPerChunk, and these panels, at most
+// kPanelsPerGroup, to c [rows, 16 num_panels]. Blocks of k are walked outside the panels and rows:
+// rows are widened once for all panels, and a panel's part of a block stays in the first-level
+// cache while the rows pass over it. c is spilled between blocks, exactly.
+template <class V, bool kBf16>
+inline void PanelSums(const GemmCall& call, const std::byte* const* panels, int num_panels,
+                      int32_t row_begin, int32_t rows, float* c) {
+  alignas(64) float a_block[kBf16 ? kBlockElements : 1];
   const int32_t k = call.w->k();
-  const int32_t tile_rows = call.m < kMaxRows ? call.m : kMaxRows;
-  const int32_t k_block = kBlockElements / tile_rows / 32 * 32;
-  for (int32_t i = 0; i < rows * kPanelStride; i += 16) V::Set(0.0f).Store(c + i);
+  const int64_t ldc = 16 * num_panels;
+  const int32_t k_block = kBlockElements / rows / 32 * 32;
+  for (int64_t i = 0; i < rows * ldc; i += 16) V::Set(0.0f).Store(c + i);
   for (int32_t k_begin = 0; k_begin < k; k_begin += k_block) {
     const int32_t k_count = k - k_begin < k_block ? k - k_begin : k_block;
-    const std::byte* panels[P];
-#pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) {
-      panels[p] = call.w->panel(first + p) + int64_t{k_begin} * (kBf16 ? 32 : 64);
-    }
-    for (int32_t r = 0; r < rows; r += tile_rows) {
-      const int count = rows - r < tile_rows ? rows - r : tile_rows;
-      const int64_t a_offset = (row_begin + r) * call.lda + k_begin;
-      if constexpr (kBf16) {
-        WidenRows<V>(static_cast<const uint16_t*>(call.a) + a_offset, call.lda, count, k_count,
-                     a_block);
-        TileOfRows<V, true, kMaxRows, P>(count, a_block, k_count, panels, k_count,
-                                         c + r * kPanelStride, kPanelStride);
-      } else {
-        TileOfRows<V, false, kMaxRows, P>(count, static_cast<const float*>(call.a) + a_offset,
-                                          call.lda, panels, k_count, c + r * kPanelStride,
-                                          kPanelStride);
-      }
-    }
-  }
-}
-
-// Columns of P panels from panel `first`, all rows.
-template <class V, bool kBf16, int kMaxRows, int P>
-inline void PanelGroup(const GemmCall& call, int32_t first) {
-  constexpr int kPanelStride = 16 * P;
-  alignas(64) float c[kRowsPerChunk * kPanelStride];
-  alignas(64) float up[kRowsPerChunk * kPanelStride];
-  for (int32_t row_begin = 0; row_begin < call.m; row_begin += kRowsPerChunk) {
-    const int32_t rows = call.m - row_begin < kRowsPerChunk ? call.m - row_begin : kRowsPerChunk;
-    PanelSums<V, kBf16, kMaxRows, P>(call, first, row_begin, rows, c);
-    if (call.up_begin > 0) {
-      PanelSums<V, kBf16, kMaxRows, P>(call, first + call.up_begin / 16, row_begin, rows, up);
-    }
-#pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) {
-      FinishPanel<V>(call, c + 16 * p, call.up_begin > 0 ? up + 16 * p : nullptr, kPanelStride,
-                     row_begin, rows, 16 * (first + p));
+    const int64_t a_offset = row_begin * call.lda + k_begin;
+    const std::byte* parts[kPanelsPerGroup];
+    for (int p = 0; p < num_panels; ++p)
+      parts[p] = panels[p] + int64_t{k_begin} * (kBf16 ? 32 : 64);
+    if constexpr (kBf16) {
+      WidenRows<V>(static_cast<const uint16_t*>(call.a) + a_offset, call.lda, rows, k_count,
+                   a_block);
+      TilesOfPanels<V, true>(rows, a_block, k_count, parts, num_panels, k_count, c, ldc);
+    } else {
+      TilesOfPanels<V, false>(rows, static_cast<const float*>(call.a) + a_offset, call.lda, parts,
+                              num_panels, k_count, c, ldc);
     }
   }
 }
 
 template <class V, bool kBf16>
 void Gemm(const GemmCall& call) {
+  alignas(64) float c[kRowsPerChunk * 16 * kPanelsPerGroup];
+  const bool swiglu = call.up_begin > 0;
   const int32_t end = (call.n_end + 15) / 16;
-  int32_t panel = call.n_begin / 16;
-  if (call.m == 1) {
-    for (; panel + V::kStreamPanels <= end; panel += V::kStreamPanels) {
-      PanelGroup<V, kBf16, 1, V::kStreamPanels>(call, panel);
+  const int32_t most = swiglu ? kPanelsPerGroup / 2 : kPanelsPerGroup;
+  for (int32_t first = call.n_begin / 16; first < end; first += most) {
+    const int32_t count = end - first < most ? end - first : most;
+    const std::byte* panels[kPanelsPerGroup];  // of a SwiGLU's gate and then of its up
+    for (int32_t p = 0; p < count; ++p) {
+      panels[p] = call.w->panel(first + p);
+      if (swiglu) panels[count + p] = call.w->panel(first + call.up_begin / 16 + p);
+    }
+    const int num_panels = swiglu ? 2 * count : count;
+    for (int32_t row_begin = 0; row_begin < call.m; row_begin += kRowsPerChunk) {
+      const int32_t rows = call.m - row_begin < kRowsPerChunk ? call.m - row_begin : kRowsPerChunk;
+      PanelSums<V, kBf16>(call, panels, num_panels, row_begin, rows, c);
+      for (int32_t p = 0; p < count; ++p) {
+        FinishPanel<V>(call, c + 16 * p, swiglu ? c + 16 * (count + p) : nullptr, 16 * num_panels,
+                       row_begin, rows, 16 * (first + p));
+      }
     }
   }
-  for (; panel + V::kTilePanels <= end; panel += V::kTilePanels) {
-    PanelGroup<V, kBf16, V::kTileRows, V::kTilePanels>(call, panel);
-  }
-  for (; panel < end; ++panel) PanelGroup<V, kBf16, V::kTileRows, 1>(call, panel);
 }
 
 }  // namespace skein
