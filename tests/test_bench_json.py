@@ -8,7 +8,7 @@ from skein_server import ROOT, SKEIN_BIN, SkeinServer
 
 MODEL = ROOT / "tests/data/models/qwen3-bf16"
 LIMITS = {"compute_tflops", "read_gbps"}
-GEMM = {"model", "name", "m", "k", "n", "dtype", "tflops", "gbps", "fraction", "onednn_tflops"}
+GEMM = {"model", "name", "m", "k", "n", "dtype", "tflops", "gbps", "fraction", "onednn_tflops", "onednn_dtype"}
 PREFILL = {"prompt_tokens", "tokens_per_s", "tflops", "fraction"}
 DECODE = {"batch", "context", "tokens_per_s", "gbps", "fraction"}
 DRAWS = {"logits", "parameters", "us"}
@@ -16,7 +16,7 @@ BLOCKING = {"granularity", "mean_ms", "p50_ms", "p99_ms", "max_ms"}
 TREE = {"requests", "tokens", "insert_ns", "add_ns", "finish_ns", "find_best_ns"}
 OVERHEAD = {"policy", "prefix_tokens", "waiting", "us_per_round"}
 ROUNDS = {"order", "waiting", "us_per_round", "p99_us"}
-NAMES = {"model", "name", "dtype", "logits", "parameters", "policy", "order"}  # the others are positive numbers
+NAMES = {"model", "name", "dtype", "onednn_dtype", "logits", "parameters", "policy", "order"}  # the others are positive numbers
 
 pytestmark = pytest.mark.skipif(" avx2 " not in pathlib.Path("/proc/cpuinfo").read_text(),
                                 reason="the machine's limits are measured with AVX2")
@@ -51,7 +51,7 @@ def test_limits(tmp_path):
 def test_kernels(tmp_path):
     result = bench(tmp_path, "kernels", "--model", "Qwen3-0.6B", "--rows", "1,2", "--samples", 1)
     check_rows([result["limits"]], LIMITS)
-    check_rows(result["gemm"], GEMM, may_be_null={"onednn_tflops"})
+    check_rows(result["gemm"], GEMM, may_be_null={"onednn_tflops", "onednn_dtype"})
     products = ["qkv", "o", "gate_up", "down", "output"]
     measured = [(row["name"], row["m"]) for row in result["gemm"]]
     assert measured == [(name, m) for name in products for m in (1, 2)]

@@ -159,6 +159,7 @@ class Bench {
     row["gbps"] = weight_bytes / seconds * 1e-9;
     row["fraction"] = Median(fractions);
     row["onednn_tflops"] = peer == nullptr ? Json() : Json(flops / Median(other) * 1e-12);
+    row["onednn_dtype"] = peer == nullptr ? Json() : Json(NameOf(peer->dtype()));
     return row;
   }
 

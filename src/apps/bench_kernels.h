@@ -39,9 +39,9 @@ struct KernelBenchOptions {
 // that come from memory as they do there, beside what the machine can do and, where built in,
 // oneDNN. Result: {"limits": {"compute_tflops", "read_gbps"} (medians of all that was measured),
 // "isa", "threads", "gemm": [{"model", "name", "m", "k", "n", "dtype", "tflops", "gbps" (weights
-// read), "fraction" (of the roofline of the limits measured beside each sample), "onednn_tflops"
-// (of bf16; null without it)}], "draws" (apps/bench_draws.h)}. kInvalidArgument where rows and
-// results do not fit the free memory.
+// read), "fraction" (of the roofline of the limits measured beside each sample), "onednn_tflops",
+// "onednn_dtype" (apps/bench_onednn.h; null without it and beside int8)}], "draws"
+// (apps/bench_draws.h)}. kInvalidArgument where rows and results do not fit the free memory.
 Result<nlohmann::ordered_json> RunKernelBench(const KernelBenchOptions& options);
 
 }  // namespace skein

@@ -26,11 +26,12 @@ void PrintTable(const Json& result) {
              "GB/s", "fraction", "oneDNN TFLOP/s");
   for (const Json& row : result["gemm"]) {
     const Json& peer = row["onednn_tflops"];
-    fmt::print("{:<12}{:<9}{:>6}{:>10.3f}{:>9.1f}{:>10.3f}{:>15}\n",
+    fmt::print("{:<12}{:<9}{:>6}{:>10.3f}{:>9.1f}{:>10.3f}{:>15}{}\n",
                row["model"].get<std::string>(), row["name"].get<std::string>(), row["m"].get<int>(),
                row["tflops"].get<double>(), row["gbps"].get<double>(),
                row["fraction"].get<double>(),
-               peer.is_null() ? "-" : fmt::format("{:.3f}", peer.get<double>()));
+               peer.is_null() ? "-" : fmt::format("{:.3f}", peer.get<double>()),
+               row["onednn_dtype"] == "f32" ? " f32" : "");
   }
   fmt::print("{:<8}{:<52}{:>12}\n", "logits", "draw of one in 151936, one thread", "us");
   for (const Json& row : result["draws"]) {

@@ -95,6 +95,7 @@ TEST(BenchKernelsTest, ResultHasTheMembersThatTheHeaderNames) {
       EXPECT_GT(row["fraction"], 0);
       const bool peer = !row["onednn_tflops"].is_null();
       EXPECT_TRUE(!peer || (dtype == DType::kBf16 && row["onednn_tflops"] > 0));
+      EXPECT_EQ(row["onednn_dtype"].is_null(), !peer);
     }
     ASSERT_EQ(json["draws"].size(), 16u);
     EXPECT_EQ(json["draws"][0]["logits"], "peaked");
@@ -120,6 +121,7 @@ TEST(BenchKernelsTest, TheYardstickComputesTheSameProduct) {
   for (int i = 0; i < 20 * 40; ++i) w.push_back(ToBf16(static_cast<float>(i % 5 - 2)));
   const auto product = OneDnnProduct::Make(3, 20, 40, a, w, 2, 1);
   if (product == nullptr) GTEST_SKIP() << "built without oneDNN";
+  EXPECT_EQ(product->dtype(), CpuHas(Isa::kAvx512) ? DType::kBf16 : DType::kF32);
   for (int weights : {0, 1}) {
     product->Run(weights);
     for (int r = 0; r < 3; ++r) {

@@ -13,26 +13,58 @@ namespace {
 
 using dnnl::memory;
 
+struct Descriptions {
+  Descriptions(int32_t m, int32_t n, int32_t k, memory::data_type dtype)
+      : a({m, k}, dtype, memory::format_tag::ab),
+        w({k, n}, dtype, memory::format_tag::any),
+        w_rows({k, n}, dtype, memory::format_tag::ba),
+        out({m, n}, memory::data_type::f32, memory::format_tag::ab) {}
+
+  memory::desc a, w, w_rows, out;
+};
+
+// Whether oneDNN has a product of this type for this processor.
+bool Has(const dnnl::engine& engine, memory::data_type dtype) {
+  try {
+    const Descriptions descriptions(1, 16, 16, dtype);
+    const dnnl::matmul::primitive_desc desc(
+        dnnl::matmul::desc(descriptions.a, descriptions.w, descriptions.out), engine);
+    return true;
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
+void Fill(memory& to, std::span<const Bf16> values, DType dtype) {
+  if (dtype == DType::kBf16) {
+    std::memcpy(to.get_data_handle(), values.data(), values.size_bytes());
+    return;
+  }
+  auto* out = static_cast<float*>(to.get_data_handle());
+  for (size_t i = 0; i < values.size(); ++i) out[i] = ToFloat(values[i]);
+}
+
 class Product final : public OneDnnProduct {
  public:
   Product(int32_t m, int32_t n, int32_t k, std::span<const Bf16> a, std::span<const Bf16> w,
           int num_weights)
       : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), out_(size_t(m) * n) {
-    const memory::desc a_desc({m, k}, memory::data_type::bf16, memory::format_tag::ab);
-    const memory::desc w_any({k, n}, memory::data_type::bf16, memory::format_tag::any);
-    const memory::desc w_plain({k, n}, memory::data_type::bf16, memory::format_tag::ba);
-    const memory::desc out_desc({m, n}, memory::data_type::f32, memory::format_tag::ab);
-    const dnnl::matmul::primitive_desc desc(dnnl::matmul::desc(a_desc, w_any, out_desc), engine_);
+    const bool bf16 = Has(engine_, memory::data_type::bf16);
+    dtype_ = bf16 ? DType::kBf16 : DType::kF32;
+    const Descriptions descriptions(m, n, k,
+                                    bf16 ? memory::data_type::bf16 : memory::data_type::f32);
+    const dnnl::matmul::primitive_desc desc(
+        dnnl::matmul::desc(descriptions.a, descriptions.w, descriptions.out), engine_);
     product_ = dnnl::matmul(desc);
-    a_ = memory(a_desc, engine_);
-    std::memcpy(a_.get_data_handle(), a.data(), a.size_bytes());
-    memory plain(w_plain, engine_);
-    std::memcpy(plain.get_data_handle(), w.data(), w.size_bytes());
+    a_ = memory(descriptions.a, engine_);
+    Fill(a_, a, dtype_);
+    memory plain(descriptions.w_rows, engine_);
+    Fill(plain, w, dtype_);
     for (int i = 0; i < num_weights; ++i) {
       weights_.emplace_back(desc.weights_desc(), engine_);
       dnnl::reorder(plain, weights_.back()).execute(stream_, plain, weights_.back());
     }
-    result_ = memory(out_desc, engine_, out_.data());
+    result_ = memory(descriptions.out, engine_, out_.data());
     stream_.wait();
   }
 
@@ -43,8 +75,10 @@ class Product final : public OneDnnProduct {
     stream_.wait();
   }
   std::span<const float> out() const override { return out_; }
+  DType dtype() const override { return dtype_; }
 
  private:
+  DType dtype_ = DType::kBf16;
   dnnl::engine engine_;
   dnnl::stream stream_;
   dnnl::matmul product_;
