@@ -1,21 +1,29 @@
 #!/usr/bin/env python3
 """Turns the measurements of scripts/bench_cpu into a page of tables and, if matplotlib is there, plots.
 
-    python3 tools/plot_cpu.py
+    python3 tools/plot_cpu.py [NAME]
 
-Reads docs/results/data/cpu-*.json; writes docs/results/cpu.md and cpu-*.svg. Nothing is measured here.
+Reads docs/results/data/NAME-*.json; writes docs/results/NAME.md and NAME-*.svg. NAME: cpu, or what scripts/bench_cpu --page
+was given. Nothing is measured here.
 """
 import json
 import pathlib
+import sys
 
 from charts import load_pyplot, save, table, target, target_of_all, targets_table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
 FORCED = ("avx512", "avx2")
+EIGHT_BITS = ("llama-q8_0",)  # peers whose weights have as many
+PAGE = sys.argv[1] if len(sys.argv) > 1 and __name__ == "__main__" else "cpu"
+
+
+def path_of(name):
+    return OUT / f"data/{PAGE}-{name}.json"
 
 
 def load(name):
-    return json.loads((OUT / f"data/cpu-{name}.json").read_text())
+    return json.loads(path_of(name).read_text())
 
 
 def limits_line(report):
@@ -99,6 +107,8 @@ def llama_targets(data, own):
 
 
 def target_lines(data):
+    if data["kernels"]["isa"] != "amx":
+        return ["The targets in [cpu.md](cpu.md) are of processors with AMX.", ""]
     prefill = next((p for p in data["forward"]["prefill"] if p["prompt_tokens"] == 2048), None)
     one = next((p for p in data["forward"]["decode"] if p["batch"] == 1), None)
     gain = stream_gain(data["forward"])
@@ -112,9 +122,20 @@ def target_lines(data):
     return ["## Targets", "", "What was aimed at and what the tables below say, as they stand.", "", *targets_table(rows)]
 
 
+def own(data):
+    """{name: report} of Skein."""
+    return {"skein bf16": data["forward"], **({"skein int8": data["int8"]} if "int8" in data else {})}
+
+
 def engines(data):
     """{name: report}: Skein first."""
-    return {"skein bf16": data["forward"], **data["peers"]["peers"]}
+    return {**own(data), **data["peers"]["peers"]}
+
+
+def rival_of(data, peer):
+    """(name, report) of Skein with weights in as many bits as the peer's."""
+    name = "skein int8" if peer in EIGHT_BITS and "int8" in data else "skein bf16"
+    return name, own(data)[name]
 
 
 def peer_lines(data):
@@ -124,18 +145,18 @@ def peer_lines(data):
     lines = ["## Beside other engines", "",
              "The same shape, weights and thread number; whole prompts to the first logits, and decode steps of a batch. Engines took turns",
              "in one run. VENV is an environment that has the engine.", "",
-             *(f"    {report['command']}" for report in data["peers"]["peers"].values()), ""]
+             *(f"    {report['command']}" for report in (*list(own(data).values())[1:], *data["peers"]["peers"].values())), ""]
     for name, report in data["peers"]["peers"].items():
         lines.append(f"- **{name}**: {report['version']}; {report['note']}.")
     for name, reason in data["peers"]["skipped"].items():
         lines.append(f"- **{name}**: not measured: {reason}.")
     lines.append("")
     for kind, key, title in (("prefill", "prompt_tokens", "prompt tokens/s by length"), ("decode", "batch", "decoded tokens/s by batch")):
-        points = data["forward"][kind]
         rows = [[name, *(f"{p['tokens_per_s']:.1f}" for p in report[kind])] for name, report in found.items()]
-        rows += [[f"skein over {name}", *(f"{own['tokens_per_s'] / p['tokens_per_s']:.1f}" for own, p in zip(points, report[kind]))]
-                 for name, report in data["peers"]["peers"].items()]
-        lines += table([title, *(str(p[key]) for p in points)], rows)
+        for name, report in data["peers"]["peers"].items():
+            rival, its = rival_of(data, name)
+            rows.append([f"{rival} over {name}", *(f"{ours['tokens_per_s'] / p['tokens_per_s']:.1f}" for ours, p in zip(its[kind], report[kind]))])
+        lines += table([title, *(str(p[key]) for p in data["forward"][kind])], rows)
     return lines
 
 
@@ -184,12 +205,16 @@ def ablation_lines(data):
             "engine's own kernel stands beside them. Bits: between the cuts for two and for three threads.", "", *attention]
 
 
+def onednn_types(data):
+    return sorted({row.get("onednn_dtype", "bf16") for row in data["kernels"]["gemm"] if row.get("onednn_tflops")})
+
+
 def page(data, plots):
     run = data["run"]
     lines = ["# The processor", "",
              f"Written by `{run['command']}` on {run['processor']}, {run['threads']} threads. Fraction: of what the limits",
              "measured beside each sample allow (computing or reading, whichever takes longer); the machine is shared, and its limits move",
-             "within seconds: above 1 they moved meanwhile. oneDNN runs in turn with each product, in bf16 with f32 results of all columns, which is",
+             f"within seconds: above 1 they moved meanwhile. oneDNN runs in turn with each product, in {' and '.join(onednn_types(data))} with f32 results of all columns, which is",
              "more to write than Skein has for two products: gate_up ends in half the columns, in bf16, and qkv in a place of each thread's that",
              "stays in its cache. Commands stand without `--json FILE`. Forward passes, and those of other engines, ran",
              f"{run['rounds']} times in turn: the medians count.", "", *target_lines(data),
@@ -225,7 +250,7 @@ def draw_roofline(pyplot, report):
     axes.set_xlabel("operations per byte of weights (the rows of the product)")
     axes.set_ylabel("TFLOP/s")
     axes.legend()
-    return save(figure, OUT / "cpu-roofline.svg")
+    return save(figure, OUT / f"{PAGE}-roofline.svg")
 
 
 def draw_engines(pyplot, data, kind, key, figure_of, labels, name):
@@ -245,17 +270,17 @@ def draw(data):
     if pyplot is None:
         return []
     return [draw_roofline(pyplot, data["kernels"]),
-            draw_engines(pyplot, data, "decode", "batch", lambda p: p["tokens_per_s"], ("sequences that decode", "tokens per second"), "cpu-batch.svg"),
+            draw_engines(pyplot, data, "decode", "batch", lambda p: p["tokens_per_s"], ("sequences that decode", "tokens per second"), f"{PAGE}-batch.svg"),
             draw_engines(pyplot, data, "prefill", "prompt_tokens", lambda p: 1e3 * p["prompt_tokens"] / p["tokens_per_s"],
-                         ("prompt tokens", "milliseconds to the first logits"), "cpu-latency.svg")]
+                         ("prompt tokens", "milliseconds to the first logits"), f"{PAGE}-latency.svg")]
 
 
 def main():
     run = load("run")
-    data = {"run": run, **{name: load(name) for name in ("forward", "context", "peers", "lone", "kernels", "ablation", *FORCED)
-                           if name not in run.get("skipped", {})}}
-    (OUT / "cpu.md").write_text(page(data, draw(data)))
-    print(f"wrote {OUT / 'cpu.md'}")
+    data = {"run": run, **{name: load(name) for name in ("forward", "int8", "context", "peers", "lone", "kernels", "ablation", *FORCED)
+                           if name not in run.get("skipped", {}) and path_of(name).exists()}}
+    (OUT / f"{PAGE}.md").write_text(page(data, draw(data)))
+    print(f"wrote {OUT / f'{PAGE}.md'}")
 
 
 if __name__ == "__main__":
