@@ -141,6 +141,12 @@ def why_missed_lines(runs):
             "this page's command, and not kept).", ""]
 
 
+def elsewhere(part, name):
+    """How a section of the servers was made, where that is not how the part was."""
+    made = part["found"].get("made", {}).get(name)
+    return made_by(made) if made and (made["machine"], made["command"]) != (part["machine"], part["command"]) else []
+
+
 def here_section(part):
     found = part["found"]
     lines = ["## Decoding on this processor", "", *made_by(part)]
@@ -157,20 +163,20 @@ def here_section(part):
               "Step: the median of those without prefill. fill, shared / fill, plain where nothing is shared, which is the same work:",
               f"{control:.2f}. What is nearer to 1 than that is within noise.", ""]
     if "default" in sections:
-        lines += ["### The default workload", "", *default_here_lines(found, sections["default"], noise)]
+        lines += ["### The default workload", "", *elsewhere(part, "default"), *default_here_lines(found, sections["default"], noise)]
     if "long" in sections:
         load, runs = sections["long"]["load"], sections["long"]["runs"]
-        lines += [f"### The same with {load['output']} outputs", "", "One pass each, one after the other. Decode steps weigh more here.", "",
+        lines += [f"### The same with {load['output']} outputs", "", *elsewhere(part, "long"), "One pass each, one after the other. Decode steps weigh more here.", "",
                   *here_table(runs), *five_lines(runs), best_line(runs, noise), ""]
     load, runs = sections["unshared"]["load"], sections["unshared"]["runs"]
-    lines += ["### Nothing shared", "", f"{load['requests']} requests of {load['own']} tokens of their own, {load['output']} out, all at once; {load['slots']} in the batch. In turn: {turn_words(sections['unshared']['in_turn'])}.", "",
+    lines += ["### Nothing shared", "", *elsewhere(part, "unshared"), f"{load['requests']} requests of {load['own']} tokens of their own, {load['output']} out, all at once; {load['slots']} in the batch. In turn: {turn_words(sections['unshared']['in_turn'])}.", "",
               *here_table(runs),
               *(f"flock {rule}, {attention} / fill, {attention}: {ratio:.2f} (target 0.98): {verdict_beside_fill(ratio, noise)}.  " for rule, attention in (("never", "plain"), ("never", "shared"), ("bandit", "shared"))
                 for ratio in [runs[f"flock {rule}, {attention}"]["tokens_per_s"] / runs[f"fill, {attention}"]["tokens_per_s"]]),
               best_line(runs, noise), ""]
     if "batches" in sections:
-        lines += batches_here_lines(sections["batches"])
-    return lines + foreign_and_fraction_lines(found)
+        lines += batches_here_lines(part)
+    return lines + foreign_and_fraction_lines(part)
 
 
 def figures_of(run):
@@ -182,19 +188,21 @@ def figures_of(run):
 FIGURES = ["tok/s", "step ms", "TPOT p50 ms", "mean batch", "GB asked", "GB unique"]
 
 
-def batches_here_lines(section):
+def batches_here_lines(part):
+    section = part["found"]["sections"]["batches"]
     load, cells = section["load"], section["cells"]
     one = next(iter(cells))
     kept = [i for i, name in enumerate(FIGURES) if not name.startswith("TPOT")]  # all tokens come when the batch ends
     rows = [[batches, output, f"{run['tokens_per_s'] / cells[one][output]['tokens_per_s']:.2f}", *(figures_of(run)[i] for i in kept)]
             for batches, runs in cells.items() for output, run in runs.items()]
-    return ["### Batch size against purity", "", f"{load['requests']} requests in 8 groups of {load['shared']:,} shared tokens, {load['own']} of their own, one group after the other, in static batches (`request-level`:",
+    return ["### Batch size against purity", "", *elsewhere(part, "batches"), f"{load['requests']} requests in 8 groups of {load['shared']:,} shared tokens, {load['own']} of their own, one group after the other, in static batches (`request-level`:",
             "a batch ends with its last request), shared-prefix attention, one pass each. The smallest batches have one group each; published, for 800 requests: ahead from about 20 outputs on.",
             "Answers are given out when their batch ends, so clients see no time between tokens; it is the step's.", "",
             *table(["batches x size", "outputs", f"to {one}", *(FIGURES[i] for i in kept)], rows)]
 
 
-def foreign_and_fraction_lines(found):
+def foreign_and_fraction_lines(part):
+    found = part["found"]
     half, few, kilos = found["slots"] // 2, found["slots"] // 8, 2048 // found["scale"]
     lines = []
     for title, key, about in (
@@ -203,7 +211,7 @@ def foreign_and_fraction_lines(found):
             ("Shared fraction of a prompt", "fraction",
              f"{few} requests at once, all in one batch, prompts of {kilos:,} tokens (at least 32 of them shared and 32 not), {found['output']} out; `fill`, one pass. tok/s counts their prefills.")):
         if key in found["sections"]:
-            lines += [f"### {title}", "", about, "",
+            lines += [f"### {title}", "", *elsewhere(part, key), about, "",
                       *table([key, "attention", *FIGURES], [[value, name.split(", ")[1], *figures_of(run)] for value, runs in found["sections"][key].items() for name, run in runs.items()])]
     return lines
 
