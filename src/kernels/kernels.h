@@ -54,9 +54,9 @@ struct AttentionRow {
 };
 
 // Up to kMaxQueryRows rows under one KV head. Rows of one sequence stand together and have the same
-// table pointer. In bf16 on AMX adjacent rows of different sequences whose tables name the same
-// blocks walk those together, as far as both see whole steps of them: keys and values are read
-// once. Elsewhere each sequence walks its own table. The bits are those of each row alone.
+// table pointer. Adjacent rows of different sequences whose tables name the same blocks walk those
+// together, as far as both see whole steps of them: keys and values are read once, in bf16 on AMX
+// for all rows, else for 16 at a time. The bits are those of each row alone.
 struct AttentionCall {
   std::span<const AttentionRow> rows;
   const std::byte* kv = nullptr;  // layer and KV head's part of block 0; see KvLayout
