@@ -9,10 +9,12 @@ namespace skein {
 
 // One register tile: c[r][16 p + j] continues as fma(a[r][i], panel p's column j at i, c) for i =
 // 0, 1, ..., k - 1. a: [R, k] f32 with row stride lda; c: [R, 16 P] with row stride ldc. kBf16: the
-// panels hold pairs of bf16, else f32 (PackedWeight's order).
+// panels hold pairs of bf16, else f32 (PackedWeight's order). With several rows `ahead` says what
+// will be read next: of it `ahead_step` bytes are fetched for every 64 bytes of a panel. A single
+// row streams, and fetches ahead in its own panels.
 template <class V, bool kBf16, int R, int P>
 inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, int32_t k, float* c,
-                 int64_t ldc) {
+                 int64_t ldc, const std::byte* ahead, int64_t ahead_step) {
   V acc[R][P];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
@@ -25,8 +27,9 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
   int32_t i = 0;
   int64_t offset = 0;
   if constexpr (kBf16) {
-    for (; i + 2 <= k; i += 2, offset += kStepBytes) {
+    for (; i + 2 <= k; i += 2, offset += kStepBytes, ahead += ahead_step) {
       V w[P];
+      if constexpr (R > 1) V::Prefetch(ahead);
 #pragma GCC unroll 8
       for (int p = 0; p < P; ++p) {
         if constexpr (R == 1) V::Prefetch(panels[p] + offset + kPrefetchBytes);
@@ -48,8 +51,9 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
       }
     }
   }
-  for (; i < k; ++i, offset += kStepBytes) {  // bf16: the even half of a last pair
+  for (; i < k; ++i, offset += kStepBytes, ahead += ahead_step) {  // bf16: a last pair's even half
     V w[P];
+    if constexpr (R > 1) V::Prefetch(ahead);
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) {
       if constexpr (R == 1) V::Prefetch(panels[p] + offset + kPrefetchBytes);
@@ -76,10 +80,13 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
 // Tile for `rows` in [1, kMaxRows], known only when running.
 template <class V, bool kBf16, int kMaxRows, int P>
 inline void TileOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
-                       int32_t k, float* c, int64_t ldc) {
-  if (rows == kMaxRows) return Tile<V, kBf16, kMaxRows, P>(a, lda, panels, k, c, ldc);
+                       int32_t k, float* c, int64_t ldc, const std::byte* ahead,
+                       int64_t ahead_step) {
+  if (rows == kMaxRows) {
+    return Tile<V, kBf16, kMaxRows, P>(a, lda, panels, k, c, ldc, ahead, ahead_step);
+  }
   if constexpr (kMaxRows > 1) {
-    TileOfRows<V, kBf16, kMaxRows - 1, P>(rows, a, lda, panels, k, c, ldc);
+    TileOfRows<V, kBf16, kMaxRows - 1, P>(rows, a, lda, panels, k, c, ldc, ahead, ahead_step);
   }
 }
 
@@ -91,14 +98,18 @@ inline int RowsPerTile(int rows) {
   return (rows + tiles - 1) / tiles;
 }
 
-// The P panels at `panels` and any number of rows; see Tile.
+// The P panels at `panels` and any number of rows; see Tile. `next` is read after them: every tile
+// fetches its part of as much as one of the panels has, so that memory is asked evenly and not by
+// the first tile alone.
 template <class V, bool kBf16, int P>
 inline void TilesOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
-                        int32_t k, float* c, int64_t ldc) {
+                        int32_t k, float* c, int64_t ldc, const std::byte* next) {
   const int most = RowsPerTile<V>(rows);
-  for (int r = 0; r < rows; r += most) {
+  const int64_t step = 64 * most / rows;
+  const int64_t steps = kBf16 ? (k + 1) / 2 : k;
+  for (int r = 0; r < rows; r += most, next += step * steps) {
     TileOfRows<V, kBf16, V::kTileRows, P>(rows - r < most ? rows - r : most, a + r * lda, lda,
-                                          panels, k, c + r * ldc, ldc);
+                                          panels, k, c + r * ldc, ldc, next, step);
   }
 }
 
@@ -109,14 +120,19 @@ inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte
   int p = 0;
   if (rows == 1) {
     for (; p + V::kStreamPanels <= num_panels; p += V::kStreamPanels) {
-      Tile<V, kBf16, 1, V::kStreamPanels>(a, lda, panels + p, k, c + 16 * p, ldc);
+      Tile<V, kBf16, 1, V::kStreamPanels>(a, lda, panels + p, k, c + 16 * p, ldc, panels[p], 0);
     }
   }
+  // Behind the last panel the first one's next block of k.
+  const auto next = [&](int panel) {
+    return panel < num_panels ? panels[panel] : panels[0] + int64_t{k} * (kBf16 ? 32 : 64);
+  };
   for (; p + V::kTilePanels <= num_panels; p += V::kTilePanels) {
-    TilesOfRows<V, kBf16, V::kTilePanels>(rows, a, lda, panels + p, k, c + 16 * p, ldc);
+    TilesOfRows<V, kBf16, V::kTilePanels>(rows, a, lda, panels + p, k, c + 16 * p, ldc,
+                                          next(p + V::kTilePanels));
   }
   for (; p < num_panels; ++p) {
-    TilesOfRows<V, kBf16, 1>(rows, a, lda, panels + p, k, c + 16 * p, ldc);
+    TilesOfRows<V, kBf16, 1>(rows, a, lda, panels + p, k, c + 16 * p, ldc, next(p + 1));
   }
 }
 
@@ -174,9 +190,9 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
   }
 }
 
-inline constexpr int32_t kRowsPerChunk = 48;  // sums of so many rows and panels wait on the stack
+inline constexpr int32_t kRowsPerChunk = 24;  // sums of so many rows and panels wait on the stack
 inline constexpr int32_t kPanelsPerGroup = 8;
-inline constexpr int32_t kBlockElements = 6144;  // a block of a, widened, in the first-level cache
+inline constexpr int32_t kBlockElements = 4096;  // a block of a, widened, in the first-level cache
 
 // Sums of rows [row_begin, row_begin + rows), at most kRowsPerChunk, and these panels, at most
 // kPanelsPerGroup, to c [rows, 16 num_panels]. Blocks of k are walked outside the panels and rows:
