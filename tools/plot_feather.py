@@ -144,7 +144,10 @@ def why_missed_lines(runs):
 def elsewhere(part, name):
     """How a section of the servers was made, where that is not how the part was."""
     made = part["found"].get("made", {}).get(name)
-    return made_by(made) if made and (made["machine"], made["command"]) != (part["machine"], part["command"]) else []
+    if not made or (made["machine"], made["command"]) == (part["machine"], part["command"]):
+        return []
+    slow = ["Without AMX a step waits for its arithmetic more than for memory, so what reads less gains less.", ""]
+    return [*made_by(made), *(slow if "without AMX" in made["machine"] and "without AMX" not in part["machine"] else [])]
 
 
 def here_section(part):
