@@ -76,7 +76,7 @@ def test_each_section_of_the_servers_has_its_place(script, monkeypatch, tmp_path
     headings = {"unshared": "### Nothing shared", "default": "### The default workload", "batches": "### Batch size against purity",
                 "foreign": "### One foreign request", "fraction": "### Shared fraction", "long": "### The same with 48 outputs"}
     measured = []
-    for found in script.here("a shape", False, False, tmp_path):
+    for found in script.here("a shape", False, False, tmp_path, "scripts/exp_feather", [], {}):
         measured.append(list(found["sections"])[-1])
         text = page(script, tmp_path, here=found)
         assert [name for name, heading in headings.items() if heading in text] == [name for name in headings if name in measured]
@@ -91,6 +91,23 @@ def test_each_section_of_the_servers_has_its_place(script, monkeypatch, tmp_path
     assert "| 8 x 8 | 32 | 1.20 | 60.0 | 12.5 | 7.5 | 11.47 | 1.15 |" in text
     assert "| 1 | shared | 50.0 | 12.5 | 17 | 7.5 | 11.47 | 1.15 |" in text
     assert "| 0.5 | plain | 10.0 | 12.5 | 17 | 7.5 | 11.47 | 1.15 |" in text
+
+
+def test_a_section_alone_keeps_the_others(script, monkeypatch, tmp_path):
+    monkeypatch.setattr(script, "serve", served)
+    here = lambda names, kept: list(script.here("a shape", False, False, tmp_path, "scripts/exp_feather", names, kept))[-1]
+    whole = here([], {})
+    del whole["sections"]["foreign"]
+    whole["missing"] = ["foreign"]
+    assert "### One foreign request" not in page(script, tmp_path, here=whole)
+    monkeypatch.setattr(script, "machine", lambda: "another machine, 2 CPUs without AMX")
+    found = here(["foreign"], whole)
+    assert sorted(found["sections"]) == sorted(script.SECTIONS) and found["missing"] == []
+    text = page(script, tmp_path, here=found)
+    assert text.count("Made by `scripts/exp_feather foreign` in 0 s on another machine, 2 CPUs without AMX.") == 1
+    assert text.count("what reads less gains less") == 1
+    with pytest.raises(SystemExit, match="other sizes"):
+        here(["foreign"], whole | {"slots": 3})
 
 
 def test_what_is_simulated_has_its_place(script, monkeypatch, tmp_path):

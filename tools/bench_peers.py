@@ -48,7 +48,7 @@ class Torch:
         self.model = transformers.AutoModelForCausalLM.from_pretrained(model, dtype=dtype).eval()
         self.vocab = self.model.config.vocab_size
         self.version = f"torch {torch.__version__}, transformers {transformers.__version__}"
-        self.note = f"{'bf16' if dtype == torch.bfloat16 else 'f32, whose products are faster here'}; oneDNN runs {self.kernels(dtype)}"
+        self.note = f"{'bf16' if dtype == torch.bfloat16 else 'f32, whose products are faster here'}; {self.kernels(dtype)}"
 
     def faster_type(self):
         """Of a product: without instructions for bf16, f32 is."""
@@ -61,10 +61,10 @@ class Torch:
         return min(seconds, key=seconds.get)
 
     def kernels(self, dtype):
-        """What oneDNN says it uses for a product, from its own log."""
+        """Words on what oneDNN uses for a product, from its own log."""
         torch = self.torch
         if not torch.backends.mkldnn.is_available():
-            return "nothing: torch is built without it"
+            return "built without oneDNN"
         read, write = os.pipe()
         former = os.dup(1)
         os.dup2(write, 1)
@@ -78,7 +78,7 @@ class Torch:
         with open(read) as log:
             kernels = {line.split(",")[6] for line in log if "matmul" in line or "inner_product" in line
                        if line.count(",") > 6 and "exec" in line}
-        return ", ".join(sorted(kernels)) or "nothing for a product"
+        return f"oneDNN runs {', '.join(sorted(kernels))}" if kernels else "its products do not go through oneDNN"
 
     def prefill(self, count, repetitions):
         torch = self.torch

@@ -217,7 +217,7 @@ def page(data, plots):
              f"within seconds: above 1 they moved meanwhile. oneDNN runs in turn with each product, in {' and '.join(onednn_types(data))} with f32 results of all columns, which is",
              "more to write than Skein has for two products: gate_up ends in half the columns, in bf16, and qkv in a place of each thread's that",
              "stays in its cache. Commands stand without `--json FILE`. Forward passes, and those of other engines, ran",
-             f"{run['rounds']} times in turn: the medians count.", "", *target_lines(data),
+             f"{run['rounds']} times in turn: the medians count." if run["rounds"] > 1 else "once in turn.", "", *target_lines(data),
              "## Forward passes", "", f"    {data['forward']['command']}", "", limits_line(data["forward"]), "", *forward_tables(data["forward"]),
              *stream_lines(data), *peer_lines(data), *lone_lines(data["lone"]["reports"])]
     for isa in FORCED:
