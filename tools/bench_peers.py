@@ -48,10 +48,10 @@ class Torch:
         self.model = transformers.AutoModelForCausalLM.from_pretrained(model, dtype=dtype).eval()
         self.vocab = self.model.config.vocab_size
         self.version = f"torch {torch.__version__}, transformers {transformers.__version__}"
-        self.note = f"{'bf16' if dtype == torch.bfloat16 else 'f32, whose products are faster here'}; {self.kernels(dtype)}"
+        self.note = f"{'bf16' if dtype == torch.bfloat16 else 'f32, in which products of 128 rows are faster here, decoding too'}; {self.kernels(dtype)}"
 
     def faster_type(self):
-        """Of a product: without instructions for bf16, f32 is."""
+        """The type in which a product of 128 rows takes less time: f32 where there are no instructions for bf16."""
         torch = self.torch
         seconds = {}
         for dtype in (torch.bfloat16, torch.float32):

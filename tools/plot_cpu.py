@@ -108,7 +108,7 @@ def llama_targets(data, own):
 
 def target_lines(data):
     if data["kernels"]["isa"] != "amx":
-        return ["The targets in [cpu.md](cpu.md) are of processors with AMX.", ""]
+        return ["The targets are of processors with AMX" + (": [cpu.md](cpu.md)." if PAGE != "cpu" else "."), ""]
     prefill = next((p for p in data["forward"]["prefill"] if p["prompt_tokens"] == 2048), None)
     one = next((p for p in data["forward"]["decode"] if p["batch"] == 1), None)
     gain = stream_gain(data["forward"])
@@ -214,7 +214,7 @@ def page(data, plots):
     lines = ["# The processor", "",
              f"Written by `{run['command']}` on {run['processor']}, {run['threads']} threads. Fraction: of what the limits",
              "measured beside each sample allow (computing or reading, whichever takes longer); the machine is shared, and its limits move",
-             f"within seconds: above 1 they moved meanwhile. oneDNN runs in turn with each product, in {' and '.join(onednn_types(data))} with f32 results of all columns, which is",
+             f"within seconds: above 1 they moved meanwhile. oneDNN runs in turn with each product, in {' and '.join(onednn_types(data)) or 'no run here: it is missing;'} with f32 results of all columns, which is",
              "more to write than Skein has for two products: gate_up ends in half the columns, in bf16, and qkv in a place of each thread's that",
              "stays in its cache. Commands stand without `--json FILE`. Forward passes, and those of other engines, ran",
              f"{run['rounds']} times in turn: the medians count." if run["rounds"] > 1 else "once in turn.", "", *target_lines(data),
@@ -278,7 +278,7 @@ def draw(data):
 def main():
     run = load("run")
     data = {"run": run, **{name: load(name) for name in ("forward", "int8", "context", "peers", "lone", "kernels", "ablation", *FORCED)
-                           if name not in run.get("skipped", {}) and path_of(name).exists()}}
+                           if name not in run.get("skipped", {}) and (name != "int8" or path_of(name).exists())}}
     (OUT / f"{PAGE}.md").write_text(page(data, draw(data)))
     print(f"wrote {OUT / f'{PAGE}.md'}")
 

@@ -141,18 +141,23 @@ def why_missed_lines(runs):
             "this page's command, and not kept).", ""]
 
 
+def same_work(made):
+    """What a reader of the columns must know of a machine without AMX."""
+    words = "Without AMX the engine brings no rows of different requests together: plain and shared attention are the same work here."
+    return [words, ""] if "without AMX" in made.get("machine", "") else []
+
+
 def elsewhere(part, name):
     """How a section of the servers was made, where that is not how the part was."""
     made = part["found"].get("made", {}).get(name)
     if not made or (made["machine"], made["command"]) == (part["machine"], part["command"]):
         return []
-    slow = ["Without AMX a step waits for its arithmetic more than for memory, so what reads less gains less.", ""]
-    return [*made_by(made), *(slow if "without AMX" in made["machine"] and "without AMX" not in part["machine"] else [])]
+    return [*made_by(made), *same_work(made)]
 
 
 def here_section(part):
     found = part["found"]
-    lines = ["## Decoding on this processor", "", *made_by(part)]
+    lines = ["## Decoding on this processor", "", *made_by(part), *same_work(part)]
     sections = found.get("sections", {})
     if "unshared" not in sections:
         return [*lines, "The data are of an earlier form of `scripts/exp_feather --real`: run it again.", ""]
@@ -210,9 +215,9 @@ def foreign_and_fraction_lines(part):
     lines = []
     for title, key, about in (
             ("One foreign request in a batch of one group", "foreign",
-             f"{half} requests at once, all in one batch, {kilos:,} shared tokens, 20 of their own, {found['output']} out; `fill`, one pass. 1: one of them, in the middle, is of another group."),
+             f"{half} requests at once, as many slots, {kilos:,} shared tokens, 20 of their own, {found['output']} out; `fill`, one pass. 1: one of them, in the middle, is of another group."),
             ("Shared fraction of a prompt", "fraction",
-             f"{few} requests at once, all in one batch, prompts of {kilos:,} tokens (at least 32 of them shared and 32 not), {found['output']} out; `fill`, one pass. tok/s counts their prefills.")):
+             f"{few} requests at once, as many slots (the first end before the last prompts are computed), prompts of {kilos:,} tokens (at least 32 of them shared and 32 not), {found['output']} out; `fill`, one pass. tok/s counts their prefills.")):
         if key in found["sections"]:
             lines += [f"### {title}", "", *elsewhere(part, key), about, "",
                       *table([key, "attention", *FIGURES], [[value, name.split(", ")[1], *figures_of(run)] for value, runs in found["sections"][key].items() for name, run in runs.items()])]

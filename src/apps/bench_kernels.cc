@@ -236,7 +236,7 @@ Status CheckMemory(const KernelBenchOptions& options) {
   const int64_t free_bytes = FreeMemoryBytes();
   for (const ProductToMeasure& product : options.products) {
     for (const int32_t m : options.rows) {
-      const int64_t bytes = m * (int64_t{8} * product.n + int64_t{4} * product.k);
+      const int64_t bytes = m * (int64_t{8} * product.n + int64_t{6} * product.k);
       if (bytes <= free_bytes) continue;
       return Status(
           StatusCode::kInvalidArgument,

@@ -22,7 +22,6 @@ namespace {
 // the sum of the column. What overflows on the way wraps around, and so back.
 struct Sums {
   static constexpr bool kOffset = true;
-  static constexpr int kTileRows = 6, kTilePanels = 4, kStreamPanels = 4;
 
   __m512i v;
 

@@ -90,8 +90,8 @@ inline void TileOfRows(int rows, const float* a, int64_t lda, const std::byte* c
   }
 }
 
-// Rows of the register tiles that so many rows are cut into, as even as can be: with few rows a
-// tile waits for the latency of its sums.
+// Rows of the register tiles that so many rows are cut into, no more than that takes tiles: a tile
+// of few rows waits for the latency of its sums.
 template <class V>
 inline int RowsPerTile(int rows) {
   const int tiles = (rows + V::kTileRows - 1) / V::kTileRows;
@@ -99,8 +99,8 @@ inline int RowsPerTile(int rows) {
 }
 
 // The P panels at `panels` and any number of rows; see Tile. `next` is read after them: every tile
-// fetches its part of as much as one of the panels has, so that memory is asked evenly and not by
-// the first tile alone.
+// fetches a part of about as much as one panel has, so that memory is asked evenly and not by the
+// first tile alone.
 template <class V, bool kBf16, int P>
 inline void TilesOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
                         int32_t k, float* c, int64_t ldc, const std::byte* next) {
@@ -123,7 +123,7 @@ inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte
       Tile<V, kBf16, 1, V::kStreamPanels>(a, lda, panels + p, k, c + 16 * p, ldc, panels[p], 0);
     }
   }
-  // Behind the last panel the first one's next block of k.
+  // Behind the last panel the first one's next block of k, if there is one.
   const auto next = [&](int panel) {
     return panel < num_panels ? panels[panel] : panels[0] + int64_t{k} * (kBf16 ? 32 : 64);
   };
@@ -192,7 +192,8 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
 
 inline constexpr int32_t kRowsPerChunk = 24;  // sums of so many rows and panels wait on the stack
 inline constexpr int32_t kPanelsPerGroup = 8;
-inline constexpr int32_t kBlockElements = 4096;  // a block of a, widened, in the first-level cache
+inline constexpr int32_t kBlockElements =
+    4096;  // a block of a, of bf16 widened, in the first cache
 
 // Sums of rows [row_begin, row_begin + rows), at most kRowsPerChunk, and these panels, at most
 // kPanelsPerGroup, to c [rows, 16 num_panels]. Blocks of k are walked outside the panels and rows:

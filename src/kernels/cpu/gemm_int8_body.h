@@ -115,14 +115,14 @@ void GemmInt8(const GemmCall& call) {
   const int32_t end = (call.n_end + 15) / 16;
   int32_t panel = call.n_begin / 16;
   if (call.m == 1) {
-    for (; panel + S::kStreamPanels <= end; panel += S::kStreamPanels) {
-      Int8PanelGroup<V, S, 1, S::kStreamPanels>(call, panel);
+    for (; panel + V::kStreamPanels <= end; panel += V::kStreamPanels) {
+      Int8PanelGroup<V, S, 1, V::kStreamPanels>(call, panel);
     }
   }
-  for (; panel + S::kTilePanels <= end; panel += S::kTilePanels) {
-    Int8PanelGroup<V, S, S::kTileRows, S::kTilePanels>(call, panel);
+  for (; panel + V::kTilePanels <= end; panel += V::kTilePanels) {
+    Int8PanelGroup<V, S, V::kTileRows, V::kTilePanels>(call, panel);
   }
-  for (; panel < end; ++panel) Int8PanelGroup<V, S, S::kTileRows, 1>(call, panel);
+  for (; panel < end; ++panel) Int8PanelGroup<V, S, V::kTileRows, 1>(call, panel);
 }
 
 }  // namespace skein

@@ -193,7 +193,6 @@ inline Vec AddExponent(Vec p, Vec n) {
 // 16 sums of int8 products; the same contract as scalar::Sums.
 struct Sums {
   static constexpr bool kOffset = false;
-  static constexpr int kTileRows = 4, kTilePanels = 1, kStreamPanels = 4;
 
   __m256i lo, hi;
 

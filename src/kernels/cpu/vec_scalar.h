@@ -187,7 +187,6 @@ inline Vec AddExponent(Vec p, const Vec& n) {
 // Sums of int8 products of 16 columns.
 struct Sums {
   static constexpr bool kOffset = false;  // whether sums start from PackedWeight::offsets
-  static constexpr int kTileRows = 2, kTilePanels = 1, kStreamPanels = 1;  // as of Vec
 
   int32_t lane[16];
 
