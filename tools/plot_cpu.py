@@ -122,20 +122,20 @@ def target_lines(data):
     return ["## Targets", "", "What was aimed at and what the tables below say, as they stand.", "", *targets_table(rows)]
 
 
-def own(data):
+def of_skein(data):
     """{name: report} of Skein."""
     return {"skein bf16": data["forward"], **({"skein int8": data["int8"]} if "int8" in data else {})}
 
 
 def engines(data):
     """{name: report}: Skein first."""
-    return {**own(data), **data["peers"]["peers"]}
+    return {**of_skein(data), **data["peers"]["peers"]}
 
 
 def rival_of(data, peer):
     """(name, report) of Skein with weights in as many bits as the peer's."""
     name = "skein int8" if peer in EIGHT_BITS and "int8" in data else "skein bf16"
-    return name, own(data)[name]
+    return name, of_skein(data)[name]
 
 
 def peer_lines(data):
@@ -145,7 +145,7 @@ def peer_lines(data):
     lines = ["## Beside other engines", "",
              "The same shape, weights and thread number; whole prompts to the first logits, and decode steps of a batch. Engines took turns",
              "in one run. VENV is an environment that has the engine.", "",
-             *(f"    {report['command']}" for report in (*list(own(data).values())[1:], *data["peers"]["peers"].values())), ""]
+             *(f"    {report['command']}" for report in ([data["int8"]] if "int8" in data else []) + list(data["peers"]["peers"].values())), ""]
     for name, report in data["peers"]["peers"].items():
         lines.append(f"- **{name}**: {report['version']}; {report['note']}.")
     for name, reason in data["peers"]["skipped"].items():
@@ -205,8 +205,14 @@ def ablation_lines(data):
             "engine's own kernel stands beside them. Bits: between the cuts for two and for three threads.", "", *attention]
 
 
-def onednn_types(data):
-    return sorted({row.get("onednn_dtype", "bf16") for row in data["kernels"]["gemm"] if row.get("onednn_tflops")})
+def onednn_lines(data):
+    """What oneDNN's figures are of; nothing where there are none."""
+    types = sorted({row.get("onednn_dtype", "bf16") for row in data["kernels"]["gemm"] if row.get("onednn_tflops")})
+    if not types:
+        return []
+    return [f"oneDNN runs in turn with each product, in {' and '.join(types)} with f32 results of all columns, which is",
+            "more to write than Skein has for two products: gate_up ends in half the columns, in bf16, and qkv in a place of each thread's that",
+            "stays in its cache."]
 
 
 def page(data, plots):
@@ -214,9 +220,8 @@ def page(data, plots):
     lines = ["# The processor", "",
              f"Written by `{run['command']}` on {run['processor']}, {run['threads']} threads. Fraction: of what the limits",
              "measured beside each sample allow (computing or reading, whichever takes longer); the machine is shared, and its limits move",
-             f"within seconds: above 1 they moved meanwhile. oneDNN runs in turn with each product, in {' and '.join(onednn_types(data)) or 'no run here: it is missing;'} with f32 results of all columns, which is",
-             "more to write than Skein has for two products: gate_up ends in half the columns, in bf16, and qkv in a place of each thread's that",
-             "stays in its cache. Commands stand without `--json FILE`. Forward passes, and those of other engines, ran",
+             "within seconds: above 1 they moved meanwhile.", *onednn_lines(data),
+             "Commands stand without `--json FILE`. Forward passes, and those of other engines, ran",
              f"{run['rounds']} times in turn: the medians count." if run["rounds"] > 1 else "once in turn.", "", *target_lines(data),
              "## Forward passes", "", f"    {data['forward']['command']}", "", limits_line(data["forward"]), "", *forward_tables(data["forward"]),
              *stream_lines(data), *peer_lines(data), *lone_lines(data["lone"]["reports"])]

@@ -7,6 +7,10 @@
 
 namespace skein {
 
+// Of a panel, for each of its k terms.
+template <bool kBf16>
+inline constexpr int64_t kTermBytes = 16 * (kBf16 ? 2 : 4);
+
 // One register tile: c[r][16 p + j] continues as fma(a[r][i], panel p's column j at i, c) for i =
 // 0, 1, ..., k - 1. a: [R, k] f32 with row stride lda; c: [R, 16 P] with row stride ldc. kBf16: the
 // panels hold pairs of bf16, else f32 (PackedWeight's order). With several rows `ahead` says what
@@ -125,7 +129,7 @@ inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte
   }
   // Behind the last panel the first one's next block of k, if there is one.
   const auto next = [&](int panel) {
-    return panel < num_panels ? panels[panel] : panels[0] + int64_t{k} * (kBf16 ? 32 : 64);
+    return panel < num_panels ? panels[panel] : panels[0] + k * kTermBytes<kBf16>;
   };
   for (; p + V::kTilePanels <= num_panels; p += V::kTilePanels) {
     TilesOfRows<V, kBf16, V::kTilePanels>(rows, a, lda, panels + p, k, c + 16 * p, ldc,
@@ -192,8 +196,8 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
 
 inline constexpr int32_t kRowsPerChunk = 24;  // sums of so many rows and panels wait on the stack
 inline constexpr int32_t kPanelsPerGroup = 8;
-inline constexpr int32_t kBlockElements =
-    4096;  // a block of a, of bf16 widened, in the first cache
+// Of a block of a, in the first-level cache; bf16 lies there widened.
+inline constexpr int32_t kBlockElements = 4096;
 
 // Sums of rows [row_begin, row_begin + rows), at most kRowsPerChunk, and these panels, at most
 // kPanelsPerGroup, to c [rows, 16 num_panels]. Blocks of k are walked outside the panels and rows:
@@ -211,8 +215,7 @@ inline void PanelSums(const GemmCall& call, const std::byte* const* panels, int 
     const int32_t k_count = k - k_begin < k_block ? k - k_begin : k_block;
     const int64_t a_offset = row_begin * call.lda + k_begin;
     const std::byte* parts[kPanelsPerGroup];
-    for (int p = 0; p < num_panels; ++p)
-      parts[p] = panels[p] + int64_t{k_begin} * (kBf16 ? 32 : 64);
+    for (int p = 0; p < num_panels; ++p) parts[p] = panels[p] + k_begin * kTermBytes<kBf16>;
     if constexpr (kBf16) {
       WidenRows<V>(static_cast<const uint16_t*>(call.a) + a_offset, call.lda, rows, k_count,
                    a_block);
