@@ -20,18 +20,21 @@ struct Descriptions {
         w_rows({k, n}, dtype, memory::format_tag::ba),
         out({m, n}, memory::data_type::f32, memory::format_tag::ab) {}
 
+  // Throws dnnl::error where oneDNN has no such product for this processor.
+  dnnl::matmul::primitive_desc ProductIn(const dnnl::engine& engine) const {
+    return {dnnl::matmul::desc(a, w, out), engine};
+  }
+
   memory::desc a, w, w_rows, out;
 };
 
-// Whether oneDNN has a product of this type for this processor.
-bool Has(const dnnl::engine& engine, memory::data_type dtype) {
+// bf16 if oneDNN has a product of it for this processor, else f32.
+DType TypeFor(const dnnl::engine& engine) {
   try {
-    const Descriptions descriptions(1, 16, 16, dtype);
-    const dnnl::matmul::primitive_desc desc(
-        dnnl::matmul::desc(descriptions.a, descriptions.w, descriptions.out), engine);
-    return true;
+    Descriptions(1, 16, 16, memory::data_type::bf16).ProductIn(engine);
+    return DType::kBf16;
   } catch (const dnnl::error&) {
-    return false;
+    return DType::kF32;
   }
 }
 
@@ -48,13 +51,13 @@ class Product final : public OneDnnProduct {
  public:
   Product(int32_t m, int32_t n, int32_t k, std::span<const Bf16> a, std::span<const Bf16> w,
           int num_weights)
-      : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), out_(size_t(m) * n) {
-    const bool bf16 = Has(engine_, memory::data_type::bf16);
-    dtype_ = bf16 ? DType::kBf16 : DType::kF32;
-    const Descriptions descriptions(m, n, k,
-                                    bf16 ? memory::data_type::bf16 : memory::data_type::f32);
-    const dnnl::matmul::primitive_desc desc(
-        dnnl::matmul::desc(descriptions.a, descriptions.w, descriptions.out), engine_);
+      : engine_(dnnl::engine::kind::cpu, 0),
+        dtype_(TypeFor(engine_)),
+        stream_(engine_),
+        out_(size_t(m) * n) {
+    const Descriptions descriptions(
+        m, n, k, dtype_ == DType::kBf16 ? memory::data_type::bf16 : memory::data_type::f32);
+    const dnnl::matmul::primitive_desc desc = descriptions.ProductIn(engine_);
     product_ = dnnl::matmul(desc);
     a_ = memory(descriptions.a, engine_);
     Fill(a_, a, dtype_);
@@ -78,8 +81,8 @@ class Product final : public OneDnnProduct {
   DType dtype() const override { return dtype_; }
 
  private:
-  DType dtype_ = DType::kBf16;
   dnnl::engine engine_;
+  DType dtype_;
   dnnl::stream stream_;
   dnnl::matmul product_;
   memory a_, result_;
