@@ -141,9 +141,9 @@ def why_missed_lines(runs):
             "this page's command, and not kept).", ""]
 
 
-def same_work(made):
+def of_vectors(made):
     """What a reader of the columns must know of a machine without AMX."""
-    words = "Without AMX the engine brings no rows of different requests together: plain and shared attention are the same work here."
+    words = "Without AMX shared-prefix attention reads a common block once for 16 queries at a time (8 requests), and the next 16 of a tile follow at once."
     return [words, ""] if "without AMX" in made.get("machine", "") else []
 
 
@@ -152,12 +152,12 @@ def elsewhere(part, name):
     made = part["found"].get("made", {}).get(name)
     if not made or (made["machine"], made["command"]) == (part["machine"], part["command"]):
         return []
-    return [*made_by(made), *same_work(made)]
+    return [*made_by(made), *of_vectors(made)]
 
 
 def here_section(part):
     found = part["found"]
-    lines = ["## Decoding on this processor", "", *made_by(part), *same_work(part)]
+    lines = ["## Decoding on this processor", "", *made_by(part), *of_vectors(part)]
     sections = found.get("sections", {})
     if "unshared" not in sections:
         return [*lines, "The data are of an earlier form of `scripts/exp_feather --real`: run it again.", ""]

@@ -53,6 +53,11 @@ struct AttentionRow {
   const int32_t* block_table = nullptr;  // of its sequence: ids of KV blocks
 };
 
+// Keys of one step of the attention walk.
+inline int32_t KeysPerStep(Isa isa, DType dtype) {
+  return isa == Isa::kAmx && dtype == DType::kBf16 ? kKeysPerAmxStep : kKeysPerStep;
+}
+
 // Up to kMaxQueryRows rows under one KV head. Rows of one sequence stand together and have the same
 // table pointer. Adjacent rows of different sequences whose tables name the same blocks walk those
 // together, as far as both see whole steps of them: keys and values are read once, in bf16 on AMX

@@ -26,10 +26,10 @@ void CopyPart(int32_t ticket, const void* from, void* to, size_t bytes) {
 }  // namespace
 
 bool ForwardPass::ShareFirstStep(int32_t a, int32_t b) const {
-  constexpr size_t kBlocks = kKeysPerAmxStep / kKvBlockTokens;
-  return batch_.rows[a].begin + 1 >= kKeysPerAmxStep &&
-         batch_.rows[b].begin + 1 >= kKeysPerAmxStep &&
-         std::ranges::equal(Table(a).first(kBlocks), Table(b).first(kBlocks));
+  const int32_t keys = KeysPerStep(context_.kernels->isa(), context_.kv_layout.dtype);
+  const size_t blocks = keys / kKvBlockTokens;
+  return batch_.rows[a].begin + 1 >= keys && batch_.rows[b].begin + 1 >= keys &&
+         std::ranges::equal(Table(a).first(blocks), Table(b).first(blocks));
 }
 
 // Few rows on many threads: what a tile of all of them would save in reading is less than what the

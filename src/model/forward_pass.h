@@ -29,8 +29,8 @@ struct ForwardContext {
   std::byte* kv = nullptr;           // [kv_layout.total_bytes()]
   ThreadTeam* team = nullptr;
   Pooling pooling = Pooling::kLast;  // of embeddings
-  // Rows that share leading blocks come together in one call, so that kernels that can read those
-  // once (AttentionCall); else each has its own. The same bits.
+  // Rows that share leading blocks come together in one call, which reads those once
+  // (AttentionCall); else each has its own. The same bits.
   bool share_attention = true;
 };
 

@@ -417,18 +417,20 @@ TEST_P(ForwardWantedTest, ManyWantedRowsBehindOneThatIsNot) {
 
 // The wanted tokens of rows that share a prefix come together in one tile of the last layer.
 TEST_P(ForwardWantedTest, RowsBehindOnePrefixShareATile) {
-  constexpr int32_t kShared = kKeysPerAmxStep + kKvBlockTokens, kRows = 4, kNew = 10;
+  constexpr int32_t kRows = 4, kNew = 10;
   const ModelConfig& c = model_->config();
+  const int32_t shared =
+      KeysPerStep(model_->kernels().isa(), model_->context().kv_layout.dtype) + kKvBlockTokens;
   std::vector<Row> rows;
-  const std::vector<int32_t> prefix = RandomTokens(kShared);
+  const std::vector<int32_t> prefix = RandomTokens(shared);
   for (int32_t r = 0; r < kRows; ++r) {
     Row& row = rows.emplace_back();
     row.tokens = prefix;
     for (const int32_t token : RandomTokens(kNew)) row.tokens.push_back(token);
-    row.begin = kShared;
-    row.blocks = Blocks(20, kShared);
+    row.begin = shared;
+    row.blocks = Blocks(20, shared);
     row.blocks.push_back(40 + r);
-    row.wanted = {kShared + kNew - 1};
+    row.wanted = {shared + kNew - 1};
   }
   const std::vector<Logits> expected = Expected(rows);
   ComputePrefixes(*model_, {rows[0]});

@@ -217,7 +217,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
              options.kv_storage == KvStorage::kContiguous},
             std::move(kv_buffer)),
         executor_({&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
-                   options.pooling, options.share_attention && SharesAttention()},
+                   options.pooling, options.share_attention},
                   limits, &kv_, StatesOf(options.num_steps, options.max_num_seqs).num_decodes),
         max_model_len_(plan.max_model_len),
         planned_bytes_(plan.step_bytes) {
@@ -248,12 +248,6 @@ class CpuRuntimeImpl final : public CpuRuntime {
   }
 
  private:
-  // Whether the kernels read keys and values once for rows that come together (AttentionCall). Else
-  // bringing them together would only leave threads without a ticket.
-  bool SharesAttention() const {
-    return weights_.dtype == DType::kBf16 && kernels_->isa() == Isa::kAmx;
-  }
-
   std::unique_ptr<ThreadTeam> team_;
   std::unique_ptr<Kernels> kernels_;
   ModelWeights weights_;

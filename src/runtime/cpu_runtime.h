@@ -37,8 +37,7 @@ struct CpuRuntimeOptions {
   Pooling pooling = Pooling::kLast;  // of embeddings
   std::vector<DenseModule> dense;    // behind the pooling, each as wide as the one before gives
   KvStorage kv_storage = KvStorage::kPaged;  // the same as the engine's
-  // ForwardContext::share_attention, where the kernels gain by it: bf16 on AMX.
-  bool share_attention = true;
+  bool share_attention = true;               // ForwardContext::share_attention
   int64_t kv_cache_bytes = 0;  // at most one of these two; neither: what max_num_seqs sequences of
   int32_t num_kv_blocks = 0;   // max_model_len need, at most half of the free memory
   // The KV memory lies in a file made there (AlignedBuffer::InFile), as large as kv_cache_bytes

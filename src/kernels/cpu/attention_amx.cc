@@ -14,6 +14,7 @@
 
 #include "kernels/cpu/vec_avx512.h"
 // After the vector.
+#include "kernels/cpu/attention_runs.h"
 #include "kernels/cpu/math_body.h"
 
 namespace skein {
@@ -120,24 +121,9 @@ class AmxAttentionWalk {
 
   int32_t num_keys(int32_t row) const { return args_.rows[row].num_keys; }
 
-  // Whether both rows read the same blocks in the step. Rows of different sequences do only where
-  // both see all of it, so that neither meets keys that are not its own.
-  bool ShareStep(int32_t a, int32_t b, int32_t step) const {
-    const int32_t* table_a = args_.rows[a].block_table;
-    const int32_t* table_b = args_.rows[b].block_table;
-    if (table_a == table_b) return true;
-    if (num_keys(a) < step + kKeysPerAmxStep || num_keys(b) < step + kKeysPerAmxStep) return false;
-    const int32_t block = step / kKvBlockTokens;
-    for (int32_t i = block; i < block + kBlocksPerStep; ++i) {
-      if (table_a[i] != table_b[i]) return false;
-    }
-    return true;
-  }
-  // The end of the rows from `first` on that do, among those before `last`.
+  // The end of the rows from `first` on, among those before `last`, that share the step.
   int32_t RunEnd(int32_t first, int32_t last, int32_t step) const {
-    int32_t end = first + 1;
-    while (end < last && ShareStep(end - 1, end, step)) ++end;
-    return end;
+    return skein::RunEnd<Vec, kKeysPerAmxStep>(args_.rows, first, last, step);
   }
 
   // Walks the rows [first, last) from `step` on, before which they have walked together: together

@@ -2,6 +2,7 @@
 
 // The attention walk of docs/numerics.md; see math_body.h for how this file is used.
 
+#include "kernels/cpu/attention_runs.h"
 #include "kernels/cpu/gemm_body.h"
 #include "kernels/cpu/math_body.h"
 #include "kernels/cpu/ops.h"
@@ -53,7 +54,7 @@ class AttentionWalk {
       ResetState<V>(part_, acc_elements);
       for (int32_t step = segment; step < end; step += kKeysPerStep) {
         for (int32_t row = 0, run_end; row < args_.num_rows; row = run_end) {
-          run_end = RunEnd(row, step);
+          run_end = RunEnd<V, kKeysPerStep>(args_.rows, row, args_.num_rows, step);
           Step({row, run_end, NumKeys(row, run_end)}, step);
         }
       }
@@ -71,24 +72,6 @@ class AttentionWalk {
     int32_t num_keys;
   };
 
-  // Whether both rows read the same blocks in the step. Rows of different sequences do only where
-  // both see all of it, so that neither meets keys that are not its own.
-  bool ShareStep(int32_t a, int32_t b, int32_t step) const {
-    const AttentionRow& x = args_.rows[a];
-    const AttentionRow& y = args_.rows[b];
-    if (x.block_table == y.block_table) return true;
-    if (x.num_keys < step + kKeysPerStep || y.num_keys < step + kKeysPerStep) return false;
-    for (int32_t key = step; key < step + kKeysPerStep; key += kKvBlockTokens) {
-      if (x.block_table[key / kKvBlockTokens] != y.block_table[key / kKvBlockTokens]) return false;
-    }
-    return true;
-  }
-  // The end of the rows from `first` on that do.
-  int32_t RunEnd(int32_t first, int32_t step) const {
-    int32_t end = first + 1;
-    while (end < args_.num_rows && ShareStep(end - 1, end, step)) ++end;
-    return end;
-  }
   int32_t NumKeys(int32_t begin, int32_t end) const {
     int32_t num_keys = 0;
     for (int32_t r = begin; r < end; ++r) {
