@@ -241,6 +241,22 @@ TEST_P(AttentionTest, RowsOfSharedPrefixesEqualTheReference) {
   }
 }
 
+// A sequence may end with the last key that it shares with its neighbours, in any segment, whole
+// step or not; they walk on without it.
+TEST_P(AttentionTest, RowsMayEndWhereOthersWalkOn) {
+  for (const int32_t keys : {256, 2048, 2304, 2336, 4352}) {
+    for (const bool first : {false, true}) {
+      PagedMemory memory = Memory(DType::kBf16, 16, keys + 400);
+      const Sequence longer = memory.Make(keys + 300);
+      const Sequence shorter = memory.Make(keys, longer, keys / kKvBlockTokens);
+      std::vector<Row> rows = {{&longer, keys + 299}, {&longer, keys + 300}};
+      const std::vector<Row> more = {{&shorter, keys - 100}, {&shorter, keys}};
+      rows.insert(first ? rows.begin() : rows.end(), more.begin(), more.end());
+      EXPECT_TRUE(Check(memory, rows, 1.0f)) << keys << " keys, " << (first ? "first" : "last");
+    }
+  }
+}
+
 // Query rows of a matrix in tiles, and results over them.
 TEST_P(AttentionTest, RowsInTilesHaveTheBitsOfRows) {
   if (GetParam() != Isa::kAmx) GTEST_SKIP() << "takes plain rows alone";

@@ -132,6 +132,10 @@ class AmxAttentionWalk {
     int32_t max_keys = 0;
     for (int32_t r = first; r < last; ++r)
       max_keys = num_keys(r) > max_keys ? num_keys(r) : max_keys;
+    // Where the last of these rows' keys is the last that they shared, others went on without them.
+    if (step >= max_keys && step % kKeysPerSegment != 0) {
+      MergeSegment(first, last, step / kKeysPerSegment * kKeysPerSegment);
+    }
     while (step < max_keys) {
       const int32_t segment = step / kKeysPerSegment * kKeysPerSegment;
       int32_t end = step;
@@ -148,11 +152,14 @@ class AmxAttentionWalk {
       }
       last - first > kTileRows ? ManyRows(first, last, step, end) : FewRows(first, last, step, end);
       step = end;
-      // The first segment is the total from the start; each further one is merged into it.
-      if (segment == 0 || (end < max_keys && end < segment + kKeysPerSegment)) continue;
-      for (int32_t r = first; r < last; ++r) {
-        if (num_keys(r) > segment) Merge(r);
-      }
+      if (end >= max_keys || end == segment + kKeysPerSegment) MergeSegment(first, last, segment);
+    }
+  }
+  // The first segment is the total from the start; each further one is merged into it.
+  void MergeSegment(int32_t first, int32_t last, int32_t segment) {
+    if (segment == 0) return;
+    for (int32_t r = first; r < last; ++r) {
+      if (num_keys(r) > segment) Merge(r);
     }
   }
   State& StateAt(int32_t step) { return step < kKeysPerSegment ? total_ : part_; }
