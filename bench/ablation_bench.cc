@@ -23,7 +23,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <thread>
 #include <vector>
 
 #include "ablation_avx512.h"
@@ -329,7 +328,7 @@ Json MeasureAttention(const char* name, const std::vector<int32_t>& lengths, con
 int Main(int argc, char** argv) {
   std::string file;
   int samples = 7;
-  int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  int threads = ThreadsOrAll(0);
   CLI::App app("What two rules of the numeric contract cost");
   app.add_option("--json", file, "Write the results to this file");
   app.add_option("--samples", samples, "Of each figure, in turn")->check(CLI::Range(1, 1000));

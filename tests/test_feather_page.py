@@ -105,7 +105,7 @@ def test_a_section_alone_keeps_the_others(script, monkeypatch, tmp_path):
     assert sorted(found["sections"]) == sorted(script.SECTIONS) and found["missing"] == []
     text = page(script, tmp_path, here=found)
     assert text.count("Made by `scripts/exp_feather foreign` in 0 s on another machine, 2 CPUs without AMX.") == 1
-    assert text.count("are the same work here") == 1
+    assert text.count("reads a common block once for 16 queries") == 1
     with pytest.raises(SystemExit, match="other sizes"):
         here(["foreign"], whole | {"slots": 3})
 

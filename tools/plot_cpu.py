@@ -183,7 +183,8 @@ def forced_lines(isa, data):
     lines = [f"## Without the matrix unit: {isa}", ""]
     if isa not in data:
         return [*lines, f"Not measured: {data['run']['skipped'][isa]}.", ""]
-    return [*lines, f"    {data[isa]['command']}", "", limits_line(data[isa]), "", *forward_tables(data[isa])]
+    note = [data[isa]["note"], ""] if "note" in data[isa] else []
+    return [*lines, f"    {data[isa]['command']}", "", *note, limits_line(data[isa]), "", *forward_tables(data[isa])]
 
 
 def ablation_lines(data):

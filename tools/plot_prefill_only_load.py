@@ -322,7 +322,8 @@ def write_page():
     for name, title, part_lines in (("real", "Here, scaled", real_lines), ("simulated", "Full size, simulated", simulated_lines)):
         if name in data:
             part = data[name]
-            lines += [f"## {title}", "", f"Made by `{part['command']}` in {part['minutes']} minutes.", "", *part_lines(part, pyplot)]
+            note = f" {part['note']}" if "note" in part else ""
+            lines += [f"## {title}", "", f"Made by `{part['command']}` in {part['minutes']} minutes.{note}", "", *part_lines(part, pyplot)]
     lines += aging_lines(data, pyplot)
     (OUT / "prefill-only-load.md").write_text("\n".join(lines).rstrip("\n") + "\n")
 

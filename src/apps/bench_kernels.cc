@@ -278,9 +278,7 @@ Result<Json> RunKernelBench(const KernelBenchOptions& options) {
   SKEIN_RETURN_IF_ERROR(CheckMemory(options));
   SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<Kernels> kernels, MakeKernels(isa));
-  ThreadTeam team(options.threads > 0
-                      ? options.threads
-                      : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  ThreadTeam team(ThreadsOrAll(options.threads));
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
   std::vector<MachineLimits> limits;
   Json gemm = Json::array();

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
-#include <thread>
 
 #include "apps/bench_command.h"
 #include "apps/bench_limits.h"
+#include "base/thread_team.h"
 
 namespace skein {
 namespace {
@@ -18,9 +17,7 @@ struct Options {
 
 Status Run(const Options& options) {
   SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
-  ThreadTeam team(options.threads > 0
-                      ? options.threads
-                      : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  ThreadTeam team(ThreadsOrAll(options.threads));
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
   const MachineLimits limits = MeasureLimits(*meter, isa, options.runs);
   nlohmann::ordered_json json;

@@ -5,10 +5,10 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <thread>
 
 #include "base/aligned_buffer.h"
 #include "base/check.h"
+#include "base/thread_team.h"
 #include "model/forward_pass.h"
 
 namespace skein {
@@ -110,9 +110,7 @@ Result<QuantizationReport> CompareQuantization(const QuantizationOptions& option
   }
   SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<Kernels> kernels, MakeKernels(isa));
-  ThreadTeam team(options.threads > 0
-                      ? options.threads
-                      : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  ThreadTeam team(ThreadsOrAll(options.threads));
   size_t longest = 1;
   for (const std::vector<int32_t>& tokens : sequences) longest = std::max(longest, tokens.size());
   const auto load = [&](DType type) -> Result<std::unique_ptr<OneSequence>> {

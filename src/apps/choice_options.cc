@@ -84,7 +84,8 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
                   "srjf: a job's time by its missing tokens (proxy) or by the profile (model)")
       ->capture_default_str();
   app->add_option("--aging", config->aging,
-                  "srjf: seconds of work that a second of waiting counts for")
+                  "srjf: seconds of work that a second of waiting counts for, at most 100,000 "
+                  "tokens")
       ->capture_default_str();
   app->add_option("--default-slo-ttft-ms", config->default_slo_ttft_ms,
                   "Deadlines: the time to the first token of requests that ask for none")

@@ -4,12 +4,12 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "apps/commands.h"
 #include "apps/model_info.h"
 #include "apps/model_init.h"
 #include "apps/model_mil_command.h"
+#include "base/thread_team.h"
 #include "io/model_dir.h"
 #include "io/safetensors_writer.h"
 #include "model/shapes.h"
@@ -61,7 +61,7 @@ void AddInit(CLI::App* model, int* exit_status) {
     std::string dtype = "bf16";
   };
   auto options = std::make_shared<Options>();
-  options->init.num_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  options->init.num_threads = ThreadsOrAll(0);
   std::vector<std::string> shapes;
   for (const ModelShape& shape : ModelShapes()) shapes.emplace_back(shape.name);
 

@@ -185,7 +185,7 @@ Status CpuModelHost::ProfileIfOrdered(EngineConfig* config) {
   const bool compares = Preempts(scheduler.sharing) && scheduler.decode_steps != DecodeSteps::kOwn;
   if (!ordered && !batched && !compares) return Status::Ok();
   StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, config->num_kv_blocks,
-                        OutputOf(runtime_->config().head));
+                        OutputOf(runtime_->config().head), scheduler.retention);
   config->cost = FitCosts(ProfileCosts(profiler, clock_, ProfileLimitsOf(scheduler)));
   return Status::Ok();
 }
@@ -279,8 +279,9 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_flag("--no-enable-prefix-caching", o->no_enable_prefix_caching,
                 "Compute every prompt whole");
   app->add_option("--memory", o->memory,
-                  "Instead of --kv-cache-memory: all that is taken beside the weights. What a "
-                  "prompt of --max-model-len tokens needs comes first; the rest is the cache's");
+                  "Instead of --kv-cache-memory: all that steps and cache take beside the weights. "
+                  "What a prompt of --max-model-len tokens needs comes first; the rest is the "
+                  "cache's. Requests that wait, and log-probabilities of prompts, come on top");
   app->add_option("--chat-template", o->chat_template,
                   "A Jinja chat template file to use instead of the model's own");
   app->add_option("--rerank-template", o->rerank_template,
@@ -289,8 +290,7 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
       ->capture_default_str();
   app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");
   app->add_flag("--plain-attention", o->plain_attention,
-                "For comparisons: attention reads a shared prefix for each request anew, as it "
-                "does in any case without AMX or in f32");
+                "For comparisons: attention reads a shared prefix for each request anew");
   app->add_flag("--force-decode-path", o->force_decode_path,
                 "For comparisons: run one-token requests through the decode path");
 }
@@ -307,11 +307,12 @@ Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options) {
   runtime.max_num_seqs = options.max_num_seqs;
   runtime.max_num_batched_tokens = options.max_num_batched_tokens;
   if (!options.kv_cache_memory.empty()) {
-    SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes, ParseByteSize(options.kv_cache_memory));
+    SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes,
+                           ParseByteSize("kv-cache-memory", options.kv_cache_memory));
   }
   runtime.kv_cache_file = options.kv_cache_file;
   if (!options.memory.empty()) {
-    SKEIN_ASSIGN_OR_RETURN(runtime.memory_bytes, ParseByteSize(options.memory));
+    SKEIN_ASSIGN_OR_RETURN(runtime.memory_bytes, ParseByteSize("memory", options.memory));
   }
   return runtime;
 }

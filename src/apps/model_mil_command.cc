@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <vector>
 
 #include "apps/bench_command.h"
 #include "apps/mil_prove.h"
 #include "apps/mil_run.h"
 #include "base/byte_size.h"
+#include "base/thread_team.h"
 #include "io/model_dir.h"
 #include "runtime/memory_plan.h"
 
@@ -56,22 +56,13 @@ Result<Setting> ReadSetting(Options* options) {
   SKEIN_ASSIGN_OR_RETURN(setting.config, LoadModelConfig(options->run.model_dir));
   SKEIN_ASSIGN_OR_RETURN(setting.dtype,
                          ChooseComputeType(options->run.dtype, setting.config.file_dtype));
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  setting.threads = options->run.threads > 0 ? options->run.threads : std::max(cores, 1);
+  setting.threads = ThreadsOrAll(options->run.threads);
   for (const PrefillMode& mode : PrefillModes()) {
     const bool wanted = options->modes.empty() ||
                         std::ranges::find(options->modes, mode.name) != options->modes.end();
     if (wanted) setting.modes.push_back(&mode);
   }
   return setting;
-}
-
-// The value of an amount of memory; errors name the option.
-Result<int64_t> ReadSize(const char* option, const std::string& text) {
-  Result<int64_t> bytes = ParseByteSize(text);
-  if (bytes.ok()) return bytes;
-  return Status(bytes.status().code(), fmt::format("{}: {}", option, bytes.status().message()),
-                option);
 }
 
 // A run that is just as long as the memory allows, and one that is longer, up to where it takes
@@ -123,7 +114,7 @@ Json Prove(const Options& options, const Setting& setting, const PrefillMode& mo
 }
 
 Result<Json> Plan(const Options& options, const Setting& setting) {
-  SKEIN_ASSIGN_OR_RETURN(const int64_t memory_bytes, ReadSize("memory", options.memory));
+  SKEIN_ASSIGN_OR_RETURN(const int64_t memory_bytes, ParseByteSize("memory", options.memory));
   Json json;
   json["date"] = BenchDate();
   json["model"] = setting.config.ArchitectureName();
@@ -142,7 +133,7 @@ Result<Json> Plan(const Options& options, const Setting& setting) {
         {{"mode", mode->name}, {"max_input_tokens", tokens}, {"bytes_per_token", step / 32768}});
   }
   if (options.prove.empty()) return json;
-  SKEIN_ASSIGN_OR_RETURN(const int64_t prove_bytes, ReadSize("prove", options.prove));
+  SKEIN_ASSIGN_OR_RETURN(const int64_t prove_bytes, ParseByteSize("prove", options.prove));
   json["prove_bytes"] = prove_bytes;
   fmt::print("in {}, measured:\n", FormatByteSize(prove_bytes));
   for (size_t i = 0; i < setting.modes.size(); ++i) {

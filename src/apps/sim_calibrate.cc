@@ -153,8 +153,10 @@ Result<ModelShape> ShapeOf(const ModelConfig& config, const std::string& weight_
   shape.hidden_size = config.hidden_size;
   shape.intermediate_size = config.intermediate_size;
   shape.vocab_size = config.vocab_size;
+  shape.head_dim = config.head_dim;
   shape.q_width = config.num_heads * config.head_dim;
   shape.kv_width = 2 * config.num_kv_heads * config.head_dim;
+  shape.tie_embeddings = config.tie_embeddings;
   shape.max_position = config.max_position;
   shape.num_expert_layers = static_cast<int32_t>(std::ranges::count(config.has_experts, true));
   shape.num_experts = config.num_experts;

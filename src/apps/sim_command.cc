@@ -47,7 +47,7 @@ struct CalibrateCommand {
 
 Status SetKvBlocks(const std::string& memory, const ModelShape& shape, EngineConfig* engine) {
   if (memory.empty()) return Status::Ok();
-  SKEIN_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize(memory));
+  SKEIN_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize("kv-cache-memory", memory));
   const int64_t blocks = bytes / (shape.kv_bytes_per_token() * kBlockTokens);
   if (blocks >= 1 && blocks <= (1 << 30)) {
     engine->num_kv_blocks = static_cast<int32_t>(blocks);

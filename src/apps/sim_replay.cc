@@ -170,7 +170,8 @@ class ReplicaRun {
 CostFit Profile(const StepCost& cost, const SchedulerConfig& config, int32_t vocab_size) {
   VirtualClock clock;
   SimExecutor executor(cost, &clock, vocab_size);
-  StepProfiler profiler(&executor, &clock, vocab_size, config.num_kv_blocks, GenerateSpec{});
+  StepProfiler profiler(&executor, &clock, vocab_size, config.num_kv_blocks, GenerateSpec{},
+                        config.retention);
   CostProfileLimits limits = ProfileLimitsOf(config);
   limits.time_us = 600'000'000;
   return FitCosts(ProfileCosts(profiler, clock, limits));

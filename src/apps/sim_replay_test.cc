@@ -41,10 +41,11 @@ TEST(Devices, EveryDescriptionAndShapeIsReadable) {
 TEST(LoadShape, CountsTheBytesOfItsWeightType) {
   const ModelShape llama = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
   EXPECT_NEAR(static_cast<double>(llama.num_layer_parameters()), 6.98e9, 0.01e9);
+  EXPECT_NEAR(static_cast<double>(llama.weight_bytes()), 16.06e9, 0.01e9);
   EXPECT_EQ(llama.kv_bytes_per_token(), 131072);
   const ModelShape fp8 = LoadShape(kDevices + "/models/llama-70b-fp8", "").value();
   EXPECT_EQ(fp8.weight_type, "fp8");
-  EXPECT_NEAR(static_cast<double>(fp8.weight_bytes()), 70.6e9, 0.5e9);
+  EXPECT_NEAR(static_cast<double>(fp8.weight_bytes()), 72.7e9, 0.1e9);
   EXPECT_EQ(LoadShape(kDevices + "/models/llama-70b-fp8", "bf16").value().weight_type, "bf16");
 }
 

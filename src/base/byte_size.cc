@@ -7,15 +7,15 @@
 
 namespace skein {
 
-Result<int64_t> ParseByteSize(std::string_view text) {
-  const Status bad(
-      StatusCode::kInvalidArgument,
-      "'" + std::string(text) +
-          "' is not an amount of memory: a number of bytes, or with KiB, MiB, GiB, TiB "
-          "(or KB, MB, GB, TB)");
+Result<int64_t> ParseByteSize(const std::string& option, std::string_view text) {
+  const Status bad(StatusCode::kInvalidArgument,
+                   option + ": '" + std::string(text) +
+                       "' is not an amount of memory: a number of bytes, or with KiB, MiB, GiB, "
+                       "TiB (or KB, MB, GB, TB), at least 1 byte",
+                   option);
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || !std::isfinite(number) || number < 0) return bad;
+  if (error != std::errc() || !std::isfinite(number)) return bad;
   std::string unit;
   for (const char* c = end; c != text.data() + text.size(); ++c)
     if (*c != ' ') unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
@@ -32,7 +32,7 @@ Result<int64_t> ParseByteSize(std::string_view text) {
       return bad;
     }
   }
-  if (number * scale > 9e18) return bad;
+  if (number * scale < 1 || number * scale > 9e18) return bad;
   return static_cast<int64_t>(number * scale);
 }
 

@@ -162,6 +162,13 @@ ThreadTeam::~ThreadTeam() {
   for (std::thread& worker : state_->workers) worker.join();
 }
 
+int ThreadsOrAll(int threads) {
+  if (threads > 0) return threads;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return CPU_COUNT(&allowed);
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));  // > CPU_SETSIZE
+}
+
 Status ThreadTeam::Pin() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return CannotPin(errno);

@@ -9,6 +9,9 @@
 
 namespace skein {
 
+// `threads`; or where that is 0 one for each processor that the calling thread may run on.
+int ThreadsOrAll(int threads);
+
 // A fixed set of threads that works through lists of tickets (docs/ARCHITECTURE.md, "Task"). The
 // caller of Run is thread 0, the leader; the others wait, spinning briefly and then sleeping, so an
 // idle team uses no processor time. All threads run with the same floating-point control register:

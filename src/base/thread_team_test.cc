@@ -160,6 +160,18 @@ std::vector<int> Processors() {
   return processors;
 }
 
+TEST(ThreadTeamTest, ThreadsAreAsManyAsMayRun) {
+  EXPECT_EQ(ThreadsOrAll(3), 3);
+  EXPECT_EQ(ThreadsOrAll(0), static_cast<int>(Processors().size()));
+  std::thread([] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(Processors().front(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    EXPECT_EQ(ThreadsOrAll(0), 1);
+  }).join();
+}
+
 TEST(ThreadTeamTest, PinnedThreadsHaveAProcessorEach) {
   const std::vector<int> all = Processors();
   const auto num_threads = static_cast<int>(all.size());

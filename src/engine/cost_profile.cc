@@ -12,12 +12,13 @@
 namespace skein {
 
 StepProfiler::StepProfiler(Executor* executor, const Clock* clock, int32_t vocab_size,
-                           int32_t num_kv_blocks, OutputSpec output)
+                           int32_t num_kv_blocks, OutputSpec output, Retention retention)
     : executor_(executor),
       clock_(clock),
       vocab_size_(vocab_size),
       num_kv_blocks_(num_kv_blocks),
-      output_(std::move(output)) {}
+      output_(std::move(output)),
+      retention_(retention) {}
 
 double StepProfiler::MeasureUs(std::span<const ProfileRow> rows) {
   SKEIN_CHECK(!rows.empty());
@@ -35,9 +36,12 @@ double StepProfiler::MeasureUs(std::span<const ProfileRow> rows) {
     for (TokenId& token : row_tokens) {
       token = static_cast<TokenId>(random.Between(0, vocab_size_ - 1));
     }
-    auto& table = blocks.emplace_back(BlocksFor(length));
+    int32_t num_blocks = BlocksFor(length);
+    if (!retains_all()) num_blocks = std::min(num_blocks, num_kv_blocks_ - next_block);
+    SKEIN_CHECK(rows[i].cached_tokens <= num_blocks * kBlockTokens);
+    auto& table = blocks.emplace_back(num_blocks);
     std::iota(table.begin(), table.end(), next_block);
-    next_block += static_cast<BlockId>(table.size());
+    next_block += num_blocks;
     draws[i] = {.generate = &greedy, .history = row_tokens, .prompt_len = length};
     plan.rows.push_back({.sequence = MakeSequenceId(i, 0),
                          .begin = rows[i].cached_tokens,
@@ -85,10 +89,12 @@ std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
                                      const CostProfileLimits& limits) {
   constexpr size_t kMinSamples = 3;
   constexpr double kShortUs = 100'000;  // measured twice
-  const auto context = static_cast<int32_t>(
+  const auto cacheable = static_cast<int32_t>(
       std::min<int64_t>(limits.max_model_len, int64_t{profiler.num_kv_blocks()} * kBlockTokens));
+  const int32_t context = profiler.retains_all() ? cacheable : limits.max_model_len;
   const int32_t longest = std::min(limits.max_step_tokens, context - 1);
-  if (profiler.num_kv_blocks() < 2 || longest < 1) return {};  // two rows take a block each
+  if (longest < 1) return {};
+  if (profiler.retains_all() && profiler.num_kv_blocks() < 2) return {};  // a block for each row
   const TimeUs end_us = clock.NowUs() + limits.time_us;
   std::vector<CostSample> samples;
   const auto fits = [&](const StepWork& work) {
@@ -113,7 +119,7 @@ std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
   bool cached = limits.cached;
   for (int32_t tokens = 1; tokens <= longest; tokens *= 4) {
     if (tokens > 1) measure({{tokens, 0}});
-    const int32_t before = std::min(context / 2, context - 1 - tokens);
+    const int32_t before = std::min(cacheable / 2, context - 1 - tokens);
     if (cached && before > 0) measure({{tokens, before}});
     cached = limits.cached && !cached;
   }

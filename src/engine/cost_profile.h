@@ -22,18 +22,20 @@ struct ProfileRow {
 class StepProfiler {
  public:
   // `executor` and `clock` outlive this. `output` is what each row ends in: a greedy draw where it
-  // generates, else what is read of the row.
+  // generates, else what is read of the row. `retention` is the executor's.
   StepProfiler(Executor* executor, const Clock* clock, int32_t vocab_size, int32_t num_kv_blocks,
-               OutputSpec output);
+               OutputSpec output, Retention retention = Retention::kAll);
 
   // Microseconds of one step of these rows, once. REQUIRES: they are not empty and fit the
-  // executor's step and the blocks.
+  // executor's step; and they fit the blocks, unless not all is retained: then their cached tokens
+  // do, and what has no block is the executor's own.
   double MeasureUs(std::span<const ProfileRow> rows);
   // The least of `runs` such measurements, after one that is not counted.
   double LeastUs(std::span<const ProfileRow> rows, int runs);
   double MedianUs(std::span<const ProfileRow> rows, int runs);  // of `runs` > 0
 
   int32_t num_kv_blocks() const { return num_kv_blocks_; }
+  bool retains_all() const { return retention_ == Retention::kAll; }
 
  private:
   Executor* const executor_;
@@ -41,11 +43,12 @@ class StepProfiler {
   const int32_t vocab_size_;
   const int32_t num_kv_blocks_;
   const OutputSpec output_;
+  const Retention retention_;
 };
 
 struct CostProfileLimits {
   int32_t max_step_tokens = 0;  // of one step
-  int32_t max_model_len = 0;    // may be more than the profiler's blocks hold
+  int32_t max_model_len = 0;    // may be more than the blocks hold
   bool cached = true;  // rows may begin behind others (not where prompts are computed whole)
   // No measurement begins that would end later, by those before it.
   TimeUs time_us = 4'000'000;
@@ -53,12 +56,12 @@ struct CostProfileLimits {
 
 // Those of a start under `config`: up to the longest prefill step that it plans, which is a whole
 // prompt, whatever the token budget, where not all keys and values are retained (StepBoundsOf); the
-// profile may end before, at what the profiler's blocks hold or when its time is over.
+// profile may end before, when its time is over or, where all are, at what the blocks hold.
 CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config);
 
 // A few steps of all kinds, from short to long, behind nothing and some behind half the context (or
-// half of what the profiler's blocks hold): enough for FitCosts. At least three where there are
-// steps of more than one token; none where there are fewer than two blocks.
+// half of what the blocks hold): enough for FitCosts. At least three where there are steps of more
+// than one token; none where all is retained in fewer than two blocks.
 std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
                                      const CostProfileLimits& limits);
 

@@ -145,8 +145,10 @@ void ForwardPass::QkvProj(int32_t ticket) {
   // Of whole heads and panels. Rows are a line longer than that, so that they do not fall on the
   // same lines of the cache.
   const int32_t unit = std::lcm(config().head_dim, kPanelCols);
+  static_assert(kSums / (kMaxHeadDim * kPanelCols / 2) >= kRowTileRows);  // the widest unit
+  const int32_t row_unit = unit + kPanelCols > kSums / kRowUnit ? kRowTileRows : kRowUnit;
   const int32_t rows =
-      std::min(all.row_end - all.row_begin, kSums / (unit + kPanelCols) / kRowUnit * kRowUnit);
+      std::min(all.row_end - all.row_begin, kSums / (unit + kPanelCols) / row_unit * row_unit);
   const int32_t cols = (kSums / rows - kPanelCols) / unit * unit;
   const std::vector<float>& bias = layer().qkv_bias;
   for (int32_t row = all.row_begin; row < all.row_end; row += rows) {

@@ -155,7 +155,7 @@ TEST_P(ForwardBitsTest, BatchOf32) {
 }
 
 // Decode rows at several positions of the sequence in one batch, most of which have two blocks in
-// common. (These are too short to come together in tiles: forward_long_test.cc has longer ones.)
+// common: too few to come together in tiles in bf16 on AMX, of which forward_long_test.cc has more.
 TEST_P(ForwardBitsTest, DecodeRowsWithBlocksInCommon) {
   constexpr int32_t kRows = 24, kPrefix = 64;
   pass_->batch().Clear();

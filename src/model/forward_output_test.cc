@@ -206,19 +206,20 @@ INSTANTIATE_TEST_SUITE_P(Models, ForwardOutputTest, ::testing::ValuesIn(OutputCa
                          });
 
 // Three tickets sum the means of this model.
-std::unique_ptr<LoadedModel> WideModel(int threads) {
-  constexpr char kConfig[] = R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
+std::unique_ptr<LoadedModel> WideModel(int threads, int32_t head_dim = 32) {
+  Json json = Json::parse(R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
       "hidden_size": 320, "intermediate_size": 96, "num_hidden_layers": 1,
-      "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32, "hidden_act": "silu",
+      "num_attention_heads": 2, "num_key_value_heads": 1, "hidden_act": "silu",
       "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "max_position_embeddings": 256,
       "tie_word_embeddings": true, "attention_bias": false, "torch_dtype": "bfloat16",
-      "vocab_size": 128, "eos_token_id": 2})";
+      "vocab_size": 128, "eos_token_id": 2})");
+  json["head_dim"] = head_dim;
   const auto dir = std::filesystem::temp_directory_path() /
                    ("skein_wide_" + std::to_string(getpid()) + "_" + std::to_string(threads));
   std::filesystem::create_directories(dir);
-  std::ofstream(dir / "config.json") << kConfig;
+  std::ofstream(dir / "config.json") << json;
   ThreadTeam team(1);
-  const ModelConfig config = ParseModelConfig(kConfig).value();
+  const ModelConfig config = ParseModelConfig(json.dump()).value();
   SKEIN_CHECK(WriteRandomWeights(config, {}, dir.string(), &team, {}).ok());
   auto model = std::make_unique<LoadedModel>(
       dir.string(), LoadedModel::Options{.threads = threads, .num_blocks = 16});
@@ -289,6 +290,28 @@ TEST(ForwardOutputMean, DenseModulesFollowTheWholeMean) {
         }
       }
     }
+  }
+}
+
+// Of 250 elements a head shares no panels with the next, and a ticket has room for few rows of them.
+TEST(ForwardOutputHeads, MayHaveAnyEvenSize) {
+  const std::unique_ptr<LoadedModel> model = WideModel(2, 250);
+  ForwardPass pass(model->context(), kLimits);
+  std::mt19937_64 random(1);
+  std::vector<std::vector<int32_t>> blocks;
+  AddEmbeddedRows(&random, &blocks, &pass.batch());
+  const std::vector<int32_t> tokens = pass.batch().tokens;
+  const std::vector<Logits> together = RunAll(&pass, model->config()).embeddings;
+  ASSERT_EQ(together.size(), 5u);
+  for (size_t r = 0, first = 0; r < together.size(); ++r) {
+    const auto count = 5 + 7 * r;
+    pass.batch().Clear();
+    pass.batch().AddRow(std::span(tokens).subspan(first, count), 0, blocks[r], false);
+    pass.batch().embedded_rows.push_back(0);
+    const std::vector<Logits> alone = RunAll(&pass, model->config()).embeddings;
+    ASSERT_EQ(alone.size(), 1u);
+    EXPECT_TRUE(SameBits(alone[0], together[r])) << r;
+    first += count;
   }
 }
 

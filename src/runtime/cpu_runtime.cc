@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "base/check.h"
+#include "base/thread_team.h"
 #include "model/forward_pass.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/free_memory.h"
@@ -291,9 +291,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   if (options.kv_cache_bytes > 0 || options.num_kv_blocks > 0) {
     SKEIN_RETURN_IF_ERROR(PlanKv(options, config, block_bytes).status());  // before the long part
   }
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  auto team =
-      std::make_unique<ThreadTeam>(options.threads > 0 ? options.threads : std::max(cores, 1));
+  auto team = std::make_unique<ThreadTeam>(ThreadsOrAll(options.threads));
   if (options.pin_threads) SKEIN_RETURN_IF_ERROR(team->Pin());
   SKEIN_ASSIGN_OR_RETURN(
       ModelWeights weights,

@@ -548,6 +548,19 @@ EngineStats Scheduler::Stats() const {
   return stats;
 }
 
+// Of who is watched: by the cache as it is now. The others may have taken over that of a peer
+// (forests).
+void Scheduler::CheckJctRanks() const {
+  for (const auto& [id, request] : requests_) {
+    const Sequence& sequence = *request->sequences.front();
+    const bool watched = sequence.trunk == nullptr && IsWatched(sequence);
+    if (!watched && (config_.forests || request->num_live == 0)) continue;
+    const int32_t num_cached =
+        watched ? NumCachedNow(sequence) : request->prompt_len - request->num_missing;
+    SKEIN_CHECK(request->urgency.rank == JctRankOf(sequence, num_cached));
+  }
+}
+
 void Scheduler::CheckIntegrity() const {
   blocks_.CheckIntegrity();
   if (flock_) flock_->CheckIntegrity();
@@ -586,7 +599,10 @@ void Scheduler::CheckIntegrity() const {
   SKEIN_CHECK(num_trunk_members == 0 && num_watched == watch_.size());
   SKEIN_CHECK(num_moments == slack_.num_watched());
   const BlockManager::Changes changes = blocks_.changes();
-  if (changes.published.empty() && changes.evicted.empty()) watch_.CheckIntegrity(blocks_);
+  if (changes.published.empty() && changes.evicted.empty()) {
+    watch_.CheckIntegrity(blocks_);
+    if (config_.order == Order::kSrjfCalibrated) CheckJctRanks();
+  }
   SKEIN_CHECK(num_running == running_.size());
   SKEIN_CHECK(num_waiting == waiting_.num_new() + waiting_.num_preempted());
   SKEIN_CHECK(num_slots == slots_used_ && slots_used_ <= config_.max_num_seqs);

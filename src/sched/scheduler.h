@@ -273,6 +273,7 @@ class Scheduler {
   bool InAnyStep(const RequestRecord& request) const;
   TimeUs StepTimeUs(TimeUs now_us) const { return ran_us_ + now_us - resumed_us_; }
   void CheckSuspended() const;
+  void CheckJctRanks() const;
 
   // Shared prefixes (scheduler_forest.cc).
   void JoinTrunk(Sequence* head);
@@ -312,6 +313,7 @@ class Scheduler {
   void Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us);
   void Relocate(Sequence* sequence, TimeUs now_us);
   void ObserveStep(TimeUs now_us);
+  void RenewJctRanks(TimeUs now_us);
   void NotePrediction(const Sequence& sequence, TimeUs now_us);
   void ObserveDecodeSet(TimeUs now_us);
 

@@ -198,7 +198,7 @@ void Scheduler::GiveUpTrunk(Trunk* trunk) {
     Sequence* member = trunk->members.back();
     const bool last = trunk->members.size() == 1;
     LeaveTrunk(member);
-    watch_.Insert(member, blocks_);
+    Relocate(member, planned_us_);  // by what is cached now: it was not watched meanwhile
     if (last) return;  // the trunk is gone
   }
 }

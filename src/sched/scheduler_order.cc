@@ -179,14 +179,38 @@ void Scheduler::ObserveStep(TimeUs now_us) {
   cost_.ObserveKind(kind, step_work_, static_cast<double>(StepTimeUs(now_us)));
   if (step_prefills_.empty()) return;
   if (!cost_.Observe(step_work_, static_cast<double>(StepTimeUs(now_us)))) return;
-  const bool by_jct = config_.order == Order::kSrjfCalibrated;
-  if (by_jct ? !jct_order_.Adopt(cost_.fit()) : config_.order != Order::kSlackEdf) return;
-  for (const auto& [id, request] : requests_) {
-    Sequence* sequence = request->sequences.front().get();
-    if (request->forked || request->num_live == 0) continue;
-    if (by_jct && (sequence->trunk != nullptr || !IsWatched(*sequence))) continue;
-    Relocate(sequence, now_us);
+  if (config_.order == Order::kSrjfCalibrated) {
+    if (jct_order_.Adopt(cost_.fit())) RenewJctRanks(now_us);
+  } else if (config_.order == Order::kSlackEdf) {
+    for (const auto& [id, request] : requests_) {
+      Sequence* sequence = request->sequences.front().get();
+      if (!request->forked && request->num_live > 0) Relocate(sequence, now_us);
+    }
   }
+}
+
+// Ranks all by a new version of the cost model: who is watched by what is cached now, the others by
+// what was when they were ranked last. REQUIRES: nobody is deferred.
+void Scheduler::RenewJctRanks(TimeUs now_us) {
+  for (const auto& [id, request] : requests_) {
+    if (request->num_live == 0) continue;
+    Sequence* first = request->sequences.front().get();
+    if (first->trunk == nullptr && IsWatched(*first)) {
+      Relocate(first, now_us);
+      continue;
+    }
+    const auto waits = [](const std::unique_ptr<Sequence>& sequence) {
+      return !IsRunning(sequence->state) && !HasEnded(sequence->state);
+    };
+    for (const auto& sequence : request->sequences) {
+      if (waits(sequence)) waiting_.Erase(sequence.get());
+    }
+    request->urgency.rank = JctRankOf(*first, request->prompt_len - request->num_missing);
+    for (const auto& sequence : request->sequences) {
+      if (waits(sequence)) waiting_.Insert(sequence.get());
+    }
+  }
+  std::ranges::sort(running_, {}, &Sequence::key);
 }
 
 // The request's first token is there: how well was the time from its first step to that foretold?

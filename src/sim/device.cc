@@ -95,7 +95,8 @@ int64_t ModelShape::mlp_width() const {
 
 int64_t ModelShape::weight_bytes() const {
   const double layers = static_cast<double>(num_layer_parameters()) * WeightTypeBytes(weight_type);
-  return static_cast<int64_t>(layers) + int64_t{2} * vocab_size * hidden_size;
+  const int num_matrices = tie_embeddings ? 1 : 2;  // of the vocabulary
+  return static_cast<int64_t>(layers) + int64_t{2} * num_matrices * vocab_size * hidden_size;
 }
 
 Result<DeviceDescription> ParseDevice(const std::string& text) {

@@ -31,7 +31,7 @@ struct DeviceDescription {
   // one; of a decode row as many as its query heads that share a KV head.
   Table attention_efficiency;
   double link_gbps = 0;  // between devices, in each direction; 0: there is no link
-  double link_us = 0;    // latency of a message
+  double link_us = 0;    // latency of a message, and of an all-reduce
 };
 
 // Reads a description from JSON: the members above, `name`, `tflops`, `bandwidth_gbps`,
@@ -49,8 +49,10 @@ struct ModelShape {
   int32_t hidden_size = 0;
   int32_t intermediate_size = 0;
   int32_t vocab_size = 0;
+  int32_t head_dim = 0;
   int32_t q_width = 0;   // heads * head_dim
   int32_t kv_width = 0;  // K and V heads together * head_dim
+  bool tie_embeddings = false;
   int32_t max_position = 0;
   // Mixture of experts: in so many of the layers each token goes through some of many MLPs.
   int32_t num_expert_layers = 0;
@@ -64,7 +66,7 @@ struct ModelShape {
   int64_t num_layer_parameters() const;
   // Elements of a token's widest activations in an MLP, those of its experts included.
   int64_t mlp_width() const;
-  int64_t weight_bytes() const;  // with the output matrix, in 16 bit
+  int64_t weight_bytes() const;  // with embeddings and output matrix, in 16 bit
   int64_t kv_bytes_per_token() const { return int64_t{2} * kv_width * num_layers; }
 };
 // Bytes of one weight; 0 for an unknown type.

@@ -93,6 +93,7 @@ StepCost Cost(KvReading reading) {
                                  .value();
   ModelShape shape;
   shape.num_layers = 1;
+  shape.head_dim = 128;
   shape.q_width = 256;
   shape.kv_width = 256;
   return StepCost::Make(device, shape, {}, reading).value();
@@ -132,6 +133,7 @@ StepCost ArithmeticCost(KvReading reading) {
                                  .value();
   ModelShape shape;
   shape.num_layers = 1;
+  shape.head_dim = 128;
   shape.q_width = 8 * 128;
   shape.kv_width = 2 * 2 * 128;
   return StepCost::Make(device, shape, {}, reading).value();

@@ -28,6 +28,7 @@ ModelShape SmallShape() {
   shape.hidden_size = 1024;
   shape.intermediate_size = 4096;
   shape.vocab_size = 32000;
+  shape.head_dim = 64;
   shape.q_width = 1024;
   shape.kv_width = 512;
   shape.max_position = 8192;
@@ -156,9 +157,25 @@ TEST(StepCost, ParallelismPaysForTheLink) {
   const double tensor = Cost({.tensor = 2}).StepUs(OneRow(tokens, 0));
   const double all_reduce = 10 + 4096 * 1024 * 2 / 50e3;
   EXPECT_NEAR(tensor, 102 + (alone - 102 - 4 * 25) / 2 + 4 * (25 + 2 * all_reduce), 1);
-  // Two micro-batches through two stages: three turns of a quarter each.
+  // Two micro-batches through two stages: three turns of half the layers each.
   const double pipeline = Cost({.pipeline = 2}).StepUs(OneRow(tokens, 0));
-  EXPECT_NEAR(pipeline, 102 + (alone - 102) * 3 / 4 + 10 + 2048 * 1024 * 2 / 50e3, 1);
+  const double half = (alone - 102 - 4 * 25) / 2 + 4 * 25;
+  EXPECT_NEAR(pipeline, 102 + half * 3 / 2 + 10 + 2048 * 1024 * 2 / 50e3, 1);
+}
+
+// A stage reads its weights for each micro-batch, so few rows are best taken together.
+TEST(StepCost, MoreRowsAreNotFasterInAPipeline) {
+  const std::vector<TokenId> token(1, 1);
+  for (const int32_t stages : {2, 4}) {
+    double before = Cost().StepUs(OneRow(token, 100));
+    for (int num_rows = 1; num_rows <= 16; ++num_rows) {
+      OneShotPlan plan;
+      for (int i = 0; i < num_rows; ++i) plan.rows.push_back({.begin = 100, .tokens = token});
+      const double us = Cost({.pipeline = stages}).StepUs(plan);
+      EXPECT_GE(us, before) << stages << " stages, " << num_rows << " rows";
+      before = us;
+    }
+  }
 }
 
 TEST(StepCost, RefusesWhatCannotBeDivided) {
@@ -166,8 +183,14 @@ TEST(StepCost, RefusesWhatCannotBeDivided) {
   ModelShape shape = SmallShape();
   EXPECT_THAT(StepCost::Make(device, shape, {.tensor = 3}).status().message(),
               HasSubstr("tp is 3"));
+  EXPECT_THAT(StepCost::Make(device, shape, {.tensor = 8}).status().message(),
+              HasSubstr("16 heads and 4 KV heads"));
   EXPECT_THAT(StepCost::Make(device, shape, {.pipeline = 5}).status().message(),
               HasSubstr("[1, 4]"));
+  DeviceDescription alone = device;
+  alone.link_gbps = 0;
+  EXPECT_EQ(StepCost::Make(alone, shape, {.tensor = 2}).status().param(), "tp");
+  EXPECT_EQ(StepCost::Make(alone, shape, {.pipeline = 2}).status().param(), "pp");
   shape.weight_type = "f32";
   EXPECT_THAT(StepCost::Make(device, shape, {}).status().message(), HasSubstr("no peak"));
 }
@@ -234,6 +257,13 @@ TEST(SimExecutor, CanBeProfiledInFewBlocks) {
   EXPECT_GT(PredictUs(FitCosts(samples), WorkOf(10, 0)), 0);
   StepProfiler one(&executor, &clock, 32000, 1, GenerateSpec{});
   EXPECT_TRUE(ProfileCosts(one, clock, limits).empty());
+  // Where not all is retained prompts do not end where the blocks do.
+  StepProfiler none(&executor, &clock, 32000, 0, GenerateSpec{}, Retention::kPrefix);
+  double longest = 0;
+  for (const CostSample& sample : ProfileCosts(none, clock, limits)) {
+    longest = std::max(longest, sample.work.num_tokens);
+  }
+  EXPECT_EQ(longest, 4096);
   EXPECT_EQ(PredictUs(FitCosts({}), WorkOf(10, 0)), 0);
 }
 

@@ -36,16 +36,21 @@ Result<StepCost> StepCost::Make(const DeviceDescription& device, const ModelShap
     return Refuse("weight-type", fmt::format("device {} has no peak for weights in {}", device.name,
                                              shape.weight_type));
   }
-  if (parallelism.tensor < 1 || shape.q_width % parallelism.tensor != 0) {
-    return Refuse("tp", fmt::format("tp is {}, must be at least 1 and divide the model's heads",
-                                    parallelism.tensor));
+  const int32_t num_heads = shape.q_width / shape.head_dim;
+  const int32_t num_kv_heads = shape.kv_width / 2 / shape.head_dim;
+  if (parallelism.tensor < 1 || num_heads % parallelism.tensor != 0 ||
+      num_kv_heads % parallelism.tensor != 0) {
+    return Refuse("tp", fmt::format("tp is {}, must be at least 1 and divide the model's {} heads "
+                                    "and {} KV heads",
+                                    parallelism.tensor, num_heads, num_kv_heads));
   }
   if (parallelism.pipeline < 1 || parallelism.pipeline > shape.num_layers) {
     return Refuse("pp", fmt::format("pp is {}, must be in [1, {}], the model's layers",
                                     parallelism.pipeline, shape.num_layers));
   }
   if (parallelism.tensor * parallelism.pipeline > 1 && device.link_gbps == 0) {
-    return Refuse("tp", fmt::format("device {} has no link to others (link_gbps)", device.name));
+    return Refuse(parallelism.tensor > 1 ? "tp" : "pp",
+                  fmt::format("device {} has no link to others (link_gbps)", device.name));
   }
   return StepCost(device, shape, parallelism, reading, chunk_tokens);
 }
@@ -167,6 +172,15 @@ double StepCost::ChunkedOperatorsUs(double num_tokens) const {
   return num_chunks * OperatorsUs(chunk) + (rest > 0 ? OperatorsUs(rest) : 0);
 }
 
+double StepCost::ForwardUs(double num_tokens, double num_outputs, double attention_us) const {
+  const double layer_us = ChunkedOperatorsUs(num_tokens) + attention_us + device_.launch_us;
+  double output_us = 0;
+  if (num_outputs > 0) {
+    output_us = ProductUs(num_outputs, shape_.hidden_size, shape_.vocab_size, 2);
+  }
+  return layer_us * shape_.num_layers + output_us;
+}
+
 double StepCost::StepUs(const StepPlan& plan, const KvReads& reads) const {
   double num_tokens = 0, num_rows = 0, num_outputs = 0;
   double attention_us = DecodeAttentionUs(DecodesOf(plan), reads);
@@ -181,17 +195,20 @@ double StepCost::StepUs(const StepPlan& plan, const KvReads& reads) const {
   if (const auto* oneshot = std::get_if<OneShotPlan>(&plan)) add(oneshot->rows, true);
   if (const auto* mixed = std::get_if<MixedPlan>(&plan)) add(mixed->prefills, true);
   add(DecodesOf(plan), false);
-  const double hidden = shape_.hidden_size;
-  const double layer_us = ChunkedOperatorsUs(num_tokens) + attention_us + device_.launch_us;
-  double output_us = 0;
-  if (num_outputs > 0) output_us = ProductUs(num_outputs, hidden, shape_.vocab_size, 2);
-  double total_us = layer_us * shape_.num_layers + output_us;
+  double total_us = ForwardUs(num_tokens, num_outputs, attention_us);
   if (const double stages = parallelism_.pipeline; stages > 1) {
-    const double batches =
+    const auto piped_us = [&](double batches) {
+      const double bytes = num_tokens / batches * shape_.hidden_size * kActivationBytes;
+      return ForwardUs(num_tokens / batches, num_outputs / batches, attention_us / batches) *
+                 (batches + stages - 1) / stages +
+             (stages - 1) * (device_.link_us + bytes / (device_.link_gbps * 1e3));
+    };
+    const double most =
         std::max(std::ceil(num_tokens / kMicroBatchTokens), std::min(num_rows, stages));
-    const double bytes = num_tokens / batches * hidden * kActivationBytes;
-    total_us = total_us * (batches + stages - 1) / (batches * stages) +
-               (stages - 1) * (device_.link_us + bytes / (device_.link_gbps * 1e3));
+    total_us = piped_us(1);
+    for (double batches = 2; batches <= most; ++batches) {
+      total_us = std::min(total_us, piped_us(batches));
+    }
   }
   return device_.step_us + device_.row_us * num_rows + total_us;
 }

@@ -45,17 +45,18 @@ enum class KvReading {
 // chunk has the efficiency of its own rows, reads the weights again and has its launches and
 // all-reduces; attention and the output matrix are as in plain execution.
 //
-// Tensor parallelism divides both and adds, per layer, two ring all-reduces of the activations.
-// Pipeline parallelism cuts a step into micro-batches (of kMicroBatchTokens tokens, or, where there
-// are few tokens, as many as there are rows, at most one for each stage): m of them take
-// (m + stages - 1) / m times the time of a full pipeline. Stages are taken as equally long and
-// hand-overs as hidden but for those of the first micro-batch, which favours pipelines.
+// Tensor parallelism divides both and adds, per layer, two all-reduces of the activations: the
+// bytes of a ring, the latency of one message. Pipeline parallelism cuts a step into the number of
+// equal micro-batches that takes least (at most one for each row and stage, or one for each
+// kMicroBatchTokens tokens): m of them take m + stages - 1 turns of a stage, each of which reads
+// its weights anew. Stages are taken as equally long and hand-overs as hidden but for those of the
+// first micro-batch, which favours pipelines; steps do not overlap, which does not.
 class StepCost {
  public:
   static constexpr int32_t kMicroBatchTokens = 2048;
 
   // Fails with kInvalidArgument where the device has no peak for the model's weight type, no link
-  // for more than one device, or the model cannot be divided so. `chunk_tokens`: those of hybrid
+  // for more than one device, or the model's heads or layers cannot be divided so. `chunk_tokens`: those of hybrid
   // execution; 0: it is plain. REQUIRES: chunk_tokens >= 0.
   static Result<StepCost> Make(const DeviceDescription& device, const ModelShape& shape,
                                const Parallelism& parallelism,
@@ -87,6 +88,8 @@ class StepCost {
   // by chunk where execution is hybrid.
   double OperatorsUs(double num_tokens) const;
   double ChunkedOperatorsUs(double num_tokens) const;
+  // All layers and the output matrix over so many tokens, whose attention takes so long in a layer.
+  double ForwardUs(double num_tokens, double num_outputs, double attention_us) const;
 
   DeviceDescription device_;
   ModelShape shape_;

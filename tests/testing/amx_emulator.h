@@ -2,7 +2,8 @@
 
 // Intel's matrix unit (AMX) in software, for tests: on a processor without one, its instructions
 // raise SIGILL; the handler installed here decodes and executes them and steps over them. So the
-// AMX kernels run, bit for bit, on every x86-64 machine. Never part of the product.
+// AMX kernels run, bit for bit, on machines that have the AVX-512 around them. Never part of the
+// product.
 // Semantics: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, "LDTILECFG",
 // "TILELOADD", "TILESTORED", "TILEZERO", "TILERELEASE", "TDPBF16PS", "TDPBSSD".
 
