@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/decision_reads.h"
+#include "server/read_session.h"
 #include "server/scheduling_fields.h"
 
 namespace skein {
@@ -89,6 +90,7 @@ Result<std::vector<Request>> ItemReads(const ModelEntry& model, FieldReader* rea
     reader->Refuse("items", "items must be an array of at least one item");
   }
   if (!reader->status().ok()) return reader->status();
+  SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "items", items->size()));
   std::vector<Request> requests;
   for (size_t i = 0; i < items->size(); ++i) {
     const std::string field = fmt::format("items[{}]", i);

@@ -234,6 +234,8 @@ std::string PromptNamed(const ModelTraits& traits, const std::vector<std::string
 }
 
 Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) {
+  SKEIN_RETURN_IF_ERROR(
+      CheckNumReads(model, task.document_field, task.queries.size() + task.documents.size()));
   const std::string of_query = PromptNamed(model.traits, {"query", model.traits.default_prompt});
   const std::string of_document =
       PromptNamed(model.traits, {"document", "passage", model.traits.default_prompt});
@@ -276,6 +278,7 @@ Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) 
 }  // namespace
 
 Result<PairReads> MakePairReads(const ModelEntry& model, const PairTask& task) {
+  SKEIN_RETURN_IF_ERROR(CheckNumReads(model, task.document_field, task.documents.size()));
   if (model.traits.classifies) return ClassifierReads(model, task);
   if (model.traits.qwen3_reranker) return RerankerReads(model, task);
   if (model.traits.embeds) return EmbeddingReads(model, task);

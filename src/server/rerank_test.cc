@@ -137,6 +137,21 @@ TEST_F(RerankTest, EmbeddingModelsCompareByCosine) {
   EXPECT_EQ(results[1]["relevance_score"], 0.0);
 }
 
+TEST_F(RerankTest, MoreDocumentsThanTheQueueTakes) {
+  engine_.set_queue_limit(3);
+  StartModel();
+  ExpectRefused(Post("/rerank", Body(R"(["a", "b", "c", "d"])")), "documents",
+                "at most 3 reads (--max-queued-requests), got 4");
+  EXPECT_EQ(Post("/rerank", Body(R"(["a", "b", "c"])")).status, 200);
+  StartModel([](ModelEntry* entry) {
+    entry->traits.generates = false;
+    entry->traits.embeds = true;
+  });
+  // The query is read, too.
+  ExpectRefused(Post("/rerank", Body(R"(["a", "b", "c"])")), "documents", "at most 3 reads");
+  EXPECT_EQ(Post("/rerank", Body(R"(["a", "b"])")).status, 200);
+}
+
 TEST_F(RerankTest, WrongFields) {
   StartModel();
   ExpectRefused(Post("/rerank", R"({"documents": ["a"]})"), "query", "not empty");
