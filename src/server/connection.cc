@@ -225,7 +225,15 @@ void Connection::Parse() {
     if (parser_->is_header_done() && !head_seen_) OnHead();
     if (used == 0) break;
   }
-  if (parser_->is_done()) Dispatch();
+  if (parser_->is_done()) return Dispatch();
+  // The parser takes what it has of a body at once, and bounds the head itself: what it waits for
+  // is the end of a chunk's header or of the trailers.
+  if (buffer_.size() > config_->max_header_bytes) {
+    Refuse(ErrorResponse(431,
+                         "a chunk's header, or the trailers, exceed " +
+                             std::to_string(config_->max_header_bytes) + " bytes",
+                         "invalid_request_error", "head_too_large"));
+  }
 }
 
 void Connection::OnHead() {

@@ -25,7 +25,7 @@ struct ServerConfig {
 
   // Limits. What exceeds one is refused or closed, as docs/ARCHITECTURE.md says.
   int32_t max_connections = 4096;           // further ones are closed at once
-  size_t max_header_bytes = 32 << 10;       // 431
+  size_t max_header_bytes = 32 << 10;       // of the head, a chunk's header, the trailers: 431
   size_t max_body_bytes = 10 << 20;         // 413
   size_t max_pipelined_bytes = 64 << 10;    // read ahead while a request runs
   size_t max_stream_queue_bytes = 1 << 20;  // unsent bytes of one stream; beyond: aborted
