@@ -272,6 +272,19 @@ TEST_F(CompletionsTest, ClientThatLeavesIsCancelled) {
   EXPECT_TRUE(Eventually([&] { return server_->Drained(); }));
 }
 
+TEST_F(CompletionsTest, OneEventMayBeLongerThanTheStreamsQueue) {
+  ServerConfig config;
+  config.max_stream_queue_bytes = 1000;
+  Start(config);
+  const Answer answer = Post("/v1/completions", R"({"prompt": ")" + std::string(500, 'x') +
+                                                    R"(", "stream": true, "echo": true,
+                                                        "logprobs": 1, "max_tokens": 0})");
+  const std::vector<std::string> events = answer.Events();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_GT(events[0].size(), config.max_stream_queue_bytes);
+  EXPECT_EQ(events[1], "[DONE]");
+}
+
 TEST_F(CompletionsTest, SlowReaderIsAbortedAndHoldsNobody) {
   ServerConfig config;
   config.max_stream_queue_bytes = 64 << 10;

@@ -319,16 +319,17 @@ void Connection::SendHead(const HttpResponse& response, std::optional<size_t> bo
 
 void Connection::SendPiece(const std::string& bytes) {
   if (bytes.empty() || head_only_) return;  // an empty chunk would end the body
+  // Of what came before: no reader, however fast, has taken any of this piece yet.
+  if (pending_.size() + writing_.size() - written_ > config_->max_stream_queue_bytes) {
+    AbortExchange(AbortReason::kSlowReader);
+    return Close();
+  }
   if (http10_) {
     pending_ += bytes;
   } else {
     pending_ += HexSize(bytes.size()) + "\r\n" + bytes + "\r\n";
   }
   Flush();
-  if (pending_.size() + writing_.size() - written_ > config_->max_stream_queue_bytes) {
-    AbortExchange(AbortReason::kSlowReader);
-    Close();
-  }
 }
 
 void Connection::SendEnd() {
