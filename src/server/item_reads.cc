@@ -61,8 +61,8 @@ Result<Request> ReadOf(const ModelEntry& model, const Request& base, const Json&
       request.prompt.push_back(static_cast<TokenId>(*id));
     }
   }
-  SKEIN_RETURN_IF_ERROR(
-      CheckPromptLength(model, request.prompt.size(), field, "query with " + field));
+  SKEIN_RETURN_IF_ERROR(CheckPromptLength(MaxLabelTokens(model), request.prompt.size(), field,
+                                          "query with " + field));
   return request;
 }
 
