@@ -148,10 +148,13 @@ Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
     SKEIN_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(model, input, *value));
     return prompts;
   }
-  if (value->empty() || value->size() > kPromptsMax) {
+  // More than the queue holds would be a 429 however often they came.
+  const auto queue_max = static_cast<size_t>(model.engine->Limits().max_queued_requests);
+  const size_t prompts_max = std::min(kPromptsMax, queue_max);
+  if (value->empty() || value->size() > prompts_max) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("prompt must hold 1 to {} prompts, got {}", kPromptsMax, value->size()),
+        fmt::format("prompt must hold 1 to {} prompts, got {}", prompts_max, value->size()),
         "prompt");
   }
   for (const Json& item : *value) {

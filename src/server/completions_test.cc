@@ -234,14 +234,29 @@ TEST_F(CompletionsTest, TooLongPromptAndTruncation) {
       3);
 }
 
-TEST_F(CompletionsTest, FullQueueIs429AndRunsNothingOfIt) {
+TEST_F(CompletionsTest, FullQueueIs429AndCancelsWhatItTook) {
   Start();
   engine_.set_paused(true);
   engine_.set_queue_limit(2);
-  const Answer answer = Post("/v1/completions", R"({"prompt": ["a", "b", "c"]})");
+  Client first(port_);
+  first.SendRequest("POST", "/v1/completions", R"({"prompt": "a"})");
+  ASSERT_TRUE(Eventually([&] { return engine_.num_running() == 1; }));
+  const Answer answer = Post("/v1/completions", R"({"prompt": ["b", "c"]})");
   EXPECT_EQ(answer.status, 429);
   EXPECT_EQ(answer.Field("Retry-After"), "1");
-  EXPECT_TRUE(Eventually([&] { return engine_.num_running() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return engine_.num_running() == 1; }));
+  EXPECT_EQ(engine_.num_cancelled(), 1);
+  first.Close();
+}
+
+TEST_F(CompletionsTest, MorePromptsThanTheQueueTakesAreRefused) {
+  Start();
+  engine_.set_queue_limit(2);
+  const Answer answer = Post("/v1/completions", R"({"prompt": ["a", "b", "c"]})");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.json()["error"]["param"], "prompt");
+  EXPECT_EQ(answer.json()["error"]["message"], "prompt must hold 1 to 2 prompts, got 3");
+  EXPECT_EQ(Post("/v1/completions", R"({"prompt": ["a", "b"]})").status, 200);
 }
 
 TEST_F(CompletionsTest, EngineFailureIsAnErrorInBothForms) {

@@ -38,7 +38,8 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   };
 
   explicit GenerationCall(Spec spec);
-  // Answers 400, 429 or 503 if the engine refuses one of the prompts; none of them then runs.
+  // Answers 400, 429 or 503 if the engine refuses one of the prompts; those before it are
+  // cancelled.
   void Start();
 
  private:
