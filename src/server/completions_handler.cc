@@ -174,9 +174,15 @@ CompletionInput ReadInput(FieldReader* reader, const ModelEntry& model, uint64_t
   input.add_special_tokens = reader->Bool("add_special_tokens").value_or(true);
   input.echo = reader->Bool("echo").value_or(false);
   if (input.echo && spec.num_logprobs) {
-    // The prompt's are part of the answer's.
+    // The prompt's are part of the answer's, all of them.
+    auto& of_prompt = input.fields.request.prompt_logprobs;
+    if (of_prompt && of_prompt->start > 0) {
+      reader->Refuse("prompt_logprob_start",
+                     fmt::format("prompt_logprob_start must be 0 beside echo with logprobs, got {}",
+                                 of_prompt->start));
+    }
     const int32_t others = input.fields.prompt_logprobs.value_or(0);
-    input.fields.request.prompt_logprobs = {.num_top = std::max(*spec.num_logprobs, others)};
+    of_prompt = {.num_top = std::max(*spec.num_logprobs, others)};
   }
   if (!reader->String("suffix").value_or("").empty()) {
     reader->Refuse("suffix", "suffix is not supported by this version", StatusCode::kUnsupported);

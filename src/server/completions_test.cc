@@ -187,6 +187,8 @@ TEST_F(CompletionsTest, BadFieldsAreNamed) {
       {R"("prompt_logprobs": 1, "stream": true)", "prompt_logprobs"},
       {R"("prompt_logprob_start": 1)", "prompt_logprob_start"},
       {R"("prompt_logprobs": 1, "prompt_logprob_start": 2)", "prompt_logprob_start"},
+      {R"("echo": true, "logprobs": 1, "prompt_logprobs": 1, "prompt_logprob_start": 1)",
+       "prompt_logprob_start"},
       {R"("logprob_token_ids": [1, 1])", "logprob_token_ids"},
       {R"("logprob_token_ids": [257])", "logprob_token_ids"},
       {R"("response_format": {"type": "json_object"})", "response_format"},

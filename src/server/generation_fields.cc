@@ -192,8 +192,8 @@ void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFiel
 
 // Fields that change what comes back: taking them silently would be a wrong answer.
 void RefuseUnsupported(FieldReader* reader) {
-  for (const char* name :
-       {"guided_json", "guided_regex", "guided_grammar", "use_beam_search", "logits_processors"}) {
+  for (const char* name : {"guided_json", "guided_regex", "guided_grammar", "use_beam_search",
+                           "logits_processors", "functions"}) {
     const Json* value = reader->Find(name);
     if (value == nullptr || (value->is_boolean() && !value->get<bool>())) continue;
     reader->Refuse(name, fmt::format("{} is not supported by this version", name),
