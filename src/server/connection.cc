@@ -247,19 +247,24 @@ void Connection::OnHead() {
   }
 }
 
+HttpRequest Connection::Head(const Parser::value_type& message) {
+  HttpRequest request;
+  for (const auto& field : message) {
+    request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
+  }
+  request.request_id = std::string(request.Header("x-request-id"));
+  if (request.request_id.empty() || request.request_id.size() > kRequestIdBytesMax) {
+    request.request_id = owner_->MakeRequestId();
+  }
+  return request;
+}
+
 void Connection::Dispatch() {
   auto message = parser_->release();
-  auto request = std::make_shared<HttpRequest>();
+  auto request = std::make_shared<HttpRequest>(Head(message));
   request->method = std::string(message.method_string());
   request->path = PathOf(std::string_view(message.target()));
-  for (const auto& field : message) {
-    request->headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
-  }
   request->body = std::move(message.body());
-  request->request_id = std::string(request->Header("x-request-id"));
-  if (request->request_id.empty() || request->request_id.size() > kRequestIdBytesMax) {
-    request->request_id = owner_->MakeRequestId();
-  }
   keep_alive_ = message.keep_alive();
   http10_ = message.version() < 11;
   head_only_ = request->method == "HEAD";
@@ -282,9 +287,7 @@ void Connection::Refuse(HttpResponse response) {
   head_only_ = false;
   streaming_ = false;
   answer_complete_ = false;
-  HttpRequest unknown;
-  unknown.request_id = owner_->MakeRequestId();
-  common_headers_ = owner_->CommonHeaders(unknown);
+  common_headers_ = owner_->CommonHeaders(Head(parser_->get()));
   SendWhole(response);
 }
 

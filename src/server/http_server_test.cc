@@ -182,6 +182,30 @@ TEST_F(HttpServerTest, LimitsOfTheMessage) {
   }
 }
 
+TEST_F(HttpServerTest, RefusalsHaveTheRequestsIdAndOrigin) {
+  ServerConfig config;
+  config.max_body_bytes = 1000;
+  config.body_timeout_us = 150'000;
+  config.allowed_origins = {"https://good.example"};
+  Start(config);
+  const std::string head =
+      "POST /v1/completions HTTP/1.1\r\nHost: t\r\nX-Request-Id: my-id\r\n"
+      "Origin: https://good.example\r\n";
+  const std::pair<const char*, int> cases[] = {
+      {"Content-Length: 1001\r\n\r\n", 413},
+      {"Content-Length: 10\r\n\r\n", 408},  // and no body
+      {"Transfer-Encoding: chunked\r\n\r\nx\r\n", 400},
+  };
+  for (const auto& [rest, status] : cases) {
+    Client client(port_);
+    client.SendRaw(head + rest);
+    const Answer answer = client.Read();
+    ExpectError(answer, status, "invalid_request_error");
+    EXPECT_EQ(answer.Field("x-request-id"), "my-id");
+    EXPECT_EQ(answer.Field("Access-Control-Allow-Origin"), "https://good.example");
+  }
+}
+
 TEST_F(HttpServerTest, WhatIsNotHttpIsRefused) {
   Start();
   for (const char* bytes :
