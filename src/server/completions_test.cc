@@ -234,6 +234,16 @@ TEST_F(CompletionsTest, TooLongPromptAndTruncation) {
       Post("/v1/completions", R"({"truncate_prompt_tokens": 3, "prompt": ")" + longest + "\"}")
           .json()["usage"]["prompt_tokens"],
       3);
+  // What fits before the answer that was asked for.
+  const std::string fitting = R"({"truncate_prompt_tokens": -1, "prompt": ")" + longest + "\"";
+  Json json =
+      Post("/v1/completions", fitting + R"(, "max_tokens": 100, "ignore_eos": true})").json();
+  EXPECT_EQ(json["usage"]["prompt_tokens"], 3996);
+  EXPECT_EQ(json["usage"]["completion_tokens"], 100);
+  json = Post("/v1/completions", fitting + R"(, "guided_choice": ["no", "perhaps"]})").json();
+  EXPECT_EQ(json["usage"]["prompt_tokens"], 4089);
+  json = Post("/v1/completions", fitting + R"(, "max_tokens": 4096})").json();
+  EXPECT_EQ(json["error"]["param"], "max_tokens");
 }
 
 TEST_F(CompletionsTest, FullQueueIs429AndCancelsWhatItTook) {
