@@ -34,7 +34,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     GenerationFields fields;
     std::vector<GenerationPrompt> prompts;
     std::unique_ptr<AnswerFormat> format;
-    TimeUs tokenize_us = 0;
+    TimeUs tokenize_us = 0;  // for all of them
   };
 
   explicit GenerationCall(Spec spec);
