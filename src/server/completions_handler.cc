@@ -29,7 +29,8 @@ class CompletionFormat final : public AnswerFormat {
         logprobs_(fields.request.generate().num_logprobs),
         prompt_logprobs_(fields.prompt_logprobs),
         return_token_ids_(fields.return_token_ids),
-        tokens_as_ids_(fields.return_tokens_as_token_ids) {}
+        tokens_as_ids_(fields.return_tokens_as_token_ids),
+        skip_special_tokens_(fields.text.skip_special_tokens) {}
 
   Json Envelope(bool) const override {
     Json json;
@@ -50,7 +51,7 @@ class CompletionFormat final : public AnswerFormat {
       const EchoedPrompt prompt = {*state->prompt_ids, *state->prompt_logprobs, state->echo};
       json["logprobs"] =
           CompletionLogprobs(*model_->tokenizer, with_prompt ? &prompt : nullptr, state->tokens,
-                             *logprobs_, tokens_as_ids_, &state->text_offset);
+                             *logprobs_, tokens_as_ids_, skip_special_tokens_, &state->text_offset);
     }
     if (prompt_logprobs_) {
       json["prompt_logprobs"] = PromptLogprobsJson(*model_->tokenizer, state->prompt_ids->size(),
@@ -89,6 +90,7 @@ class CompletionFormat final : public AnswerFormat {
   std::optional<int32_t> prompt_logprobs_;
   bool return_token_ids_;
   bool tokens_as_ids_;
+  bool skip_special_tokens_;
 };
 
 struct CompletionInput {

@@ -91,6 +91,15 @@ TEST_F(CompletionsTest, Logprobs) {
   EXPECT_EQ(logprobs["top_logprobs"][0].dump(), R"({"a":-0.5,"B":-1.5})");
   EXPECT_EQ(choice["token_ids"].dump(), "[97,195,169]");
   EXPECT_EQ(choice["prompt_token_ids"].dump(), "[72,105]");
+  // The third token is the end token, which the text has only where it is asked for.
+  engine_.set_reply("ab");
+  const std::string going_on = R"("max_tokens": 5, "logprobs": 0, "ignore_eos": true)";
+  Json longer = Complete(going_on).json()["choices"][0];
+  EXPECT_EQ(longer["text"], "abab");
+  EXPECT_EQ(longer["logprobs"]["text_offset"].dump(), "[0,1,2,2,3]");
+  longer = Complete(going_on + R"(, "skip_special_tokens": false)").json()["choices"][0];
+  EXPECT_EQ(longer["text"], "ab<eos>ab");
+  EXPECT_EQ(longer["logprobs"]["text_offset"].dump(), "[0,1,2,7,8]");
   const Json ids = Complete(R"("max_tokens": 1, "logprobs": 0, "return_tokens_as_token_ids": true)")
                        .json()["choices"][0]["logprobs"];
   EXPECT_EQ(ids["tokens"].dump(), R"(["token_id:97"])");
