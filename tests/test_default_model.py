@@ -128,13 +128,27 @@ def test_the_first_request_of_the_readme_is_answered_right(server):
     assert spam["probability"] < 0.5
 
 
+def printed_by_serve(*args):
+    """What scripts/serve prints; `true` in the server's place."""
+    return subprocess.run([ROOT / "scripts/serve", "/usr/bin/true", *args], cwd=ROOT, capture_output=True,
+                          check=True, text=True, timeout=20).stdout
+
+
 def test_serve_without_a_model_prints_that_request():
-    """scripts/serve in the shape `make serve` calls it; `true` in the server's place."""
-    shown = subprocess.run([ROOT / "scripts/serve", "/usr/bin/true", "", "--port", "8000"], cwd=ROOT,
-                           capture_output=True, check=True, text=True, timeout=20).stdout
+    """In the shape `make serve` calls it."""
+    shown = printed_by_serve("", "--port", "8000")
     readme = (ROOT / "README.md").read_text()
     request = re.search(r"'\{.*\}'", shown, re.DOTALL).group(0)
     assert re.sub(r"\s+", " ", request) in re.sub(r"\s+", " ", readme)
+
+
+@pytest.mark.parametrize("args", [["--port", "9000"], ["--port=9000", "--served-model-name", "x"]])
+def test_serve_prints_a_request_for_any_model_and_port(args):
+    """It names no model: what the server calls its only one depends on where it came from."""
+    shown = printed_by_serve("org/name", *args)
+    assert "http://127.0.0.1:9000/v1/decisions" in shown
+    request = re.search(r"'(\{.*\})'", shown, re.DOTALL).group(1)
+    assert "model" not in json.loads(request)
 
 
 def test_the_model_is_small_and_loads_as_any_other():

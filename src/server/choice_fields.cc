@@ -17,7 +17,14 @@ struct ChoiceField {
 };
 
 ChoiceField FindTexts(FieldReader* reader) {
-  if (const Json* texts = reader->Find("guided_choice")) return {"guided_choice", texts};
+  if (const Json* texts = reader->Find("guided_choice")) {
+    if (reader->Has("structured_outputs")) {
+      reader->Refuse("structured_outputs",
+                     "structured_outputs is not allowed beside guided_choice, its older form");
+      return {};
+    }
+    return {"guided_choice", texts};
+  }
   const Json* object = reader->Object("structured_outputs");
   if (object == nullptr) return {};
   for (const char* kind : {"json", "json_object", "regex", "grammar", "structural_tag"}) {

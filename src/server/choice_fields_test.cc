@@ -124,6 +124,7 @@ TEST_F(ChoiceTest, MistakesAreNamed) {
       {R"("guided_choice": ["a"], "stop": "b")", "stop"},
       {R"("guided_choice": ["a"], "allowed_token_ids": [5])", "allowed_token_ids"},
       {R"("guided_choice": ["a", "seventeen letters"])", "max_tokens"},
+      {R"("guided_choice": ["a"], "structured_outputs": {"choice": ["b"]})", "structured_outputs"},
       {R"("guided_json": {"type": "string"})", "guided_json"},
       {R"("structured_outputs": {"choice": {}})", "structured_outputs.choice"},
       {R"("structured_outputs": {"regex": "a+"})", "structured_outputs.regex"},

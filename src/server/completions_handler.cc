@@ -29,7 +29,8 @@ class CompletionFormat final : public AnswerFormat {
         logprobs_(fields.request.generate().num_logprobs),
         prompt_logprobs_(fields.prompt_logprobs),
         return_token_ids_(fields.return_token_ids),
-        tokens_as_ids_(fields.return_tokens_as_token_ids) {}
+        tokens_as_ids_(fields.return_tokens_as_token_ids),
+        skip_special_tokens_(fields.text.skip_special_tokens) {}
 
   Json Envelope(bool) const override {
     Json json;
@@ -50,7 +51,7 @@ class CompletionFormat final : public AnswerFormat {
       const EchoedPrompt prompt = {*state->prompt_ids, *state->prompt_logprobs, state->echo};
       json["logprobs"] =
           CompletionLogprobs(*model_->tokenizer, with_prompt ? &prompt : nullptr, state->tokens,
-                             *logprobs_, tokens_as_ids_, &state->text_offset);
+                             *logprobs_, tokens_as_ids_, skip_special_tokens_, &state->text_offset);
     }
     if (prompt_logprobs_) {
       json["prompt_logprobs"] = PromptLogprobsJson(*model_->tokenizer, state->prompt_ids->size(),
@@ -89,6 +90,7 @@ class CompletionFormat final : public AnswerFormat {
   std::optional<int32_t> prompt_logprobs_;
   bool return_token_ids_;
   bool tokens_as_ids_;
+  bool skip_special_tokens_;
 };
 
 struct CompletionInput {
@@ -148,10 +150,13 @@ Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
     SKEIN_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(model, input, *value));
     return prompts;
   }
-  if (value->empty() || value->size() > kPromptsMax) {
+  // More than the queue holds would be a 429 however often they came.
+  const auto queue_max = static_cast<size_t>(model.engine->Limits().max_queued_requests);
+  const size_t prompts_max = std::min(kPromptsMax, queue_max);
+  if (value->empty() || value->size() > prompts_max) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("prompt must hold 1 to {} prompts, got {}", kPromptsMax, value->size()),
+        fmt::format("prompt must hold 1 to {} prompts, got {}", prompts_max, value->size()),
         "prompt");
   }
   for (const Json& item : *value) {
@@ -171,9 +176,15 @@ CompletionInput ReadInput(FieldReader* reader, const ModelEntry& model, uint64_t
   input.add_special_tokens = reader->Bool("add_special_tokens").value_or(true);
   input.echo = reader->Bool("echo").value_or(false);
   if (input.echo && spec.num_logprobs) {
-    // The prompt's are part of the answer's.
+    // The prompt's are part of the answer's, all of them.
+    auto& of_prompt = input.fields.request.prompt_logprobs;
+    if (of_prompt && of_prompt->start > 0) {
+      reader->Refuse("prompt_logprob_start",
+                     fmt::format("prompt_logprob_start must be 0 beside echo with logprobs, got {}",
+                                 of_prompt->start));
+    }
     const int32_t others = input.fields.prompt_logprobs.value_or(0);
-    input.fields.request.prompt_logprobs = {.num_top = std::max(*spec.num_logprobs, others)};
+    of_prompt = {.num_top = std::max(*spec.num_logprobs, others)};
   }
   if (!reader->String("suffix").value_or("").empty()) {
     reader->Refuse("suffix", "suffix is not supported by this version", StatusCode::kUnsupported);

@@ -91,6 +91,15 @@ TEST_F(CompletionsTest, Logprobs) {
   EXPECT_EQ(logprobs["top_logprobs"][0].dump(), R"({"a":-0.5,"B":-1.5})");
   EXPECT_EQ(choice["token_ids"].dump(), "[97,195,169]");
   EXPECT_EQ(choice["prompt_token_ids"].dump(), "[72,105]");
+  // The third token is the end token, which the text has only where it is asked for.
+  engine_.set_reply("ab");
+  const std::string going_on = R"("max_tokens": 5, "logprobs": 0, "ignore_eos": true)";
+  Json longer = Complete(going_on).json()["choices"][0];
+  EXPECT_EQ(longer["text"], "abab");
+  EXPECT_EQ(longer["logprobs"]["text_offset"].dump(), "[0,1,2,2,3]");
+  longer = Complete(going_on + R"(, "skip_special_tokens": false)").json()["choices"][0];
+  EXPECT_EQ(longer["text"], "ab<eos>ab");
+  EXPECT_EQ(longer["logprobs"]["text_offset"].dump(), "[0,1,2,7,8]");
   const Json ids = Complete(R"("max_tokens": 1, "logprobs": 0, "return_tokens_as_token_ids": true)")
                        .json()["choices"][0]["logprobs"];
   EXPECT_EQ(ids["tokens"].dump(), R"(["token_id:97"])");
@@ -187,6 +196,8 @@ TEST_F(CompletionsTest, BadFieldsAreNamed) {
       {R"("prompt_logprobs": 1, "stream": true)", "prompt_logprobs"},
       {R"("prompt_logprob_start": 1)", "prompt_logprob_start"},
       {R"("prompt_logprobs": 1, "prompt_logprob_start": 2)", "prompt_logprob_start"},
+      {R"("echo": true, "logprobs": 1, "prompt_logprobs": 1, "prompt_logprob_start": 1)",
+       "prompt_logprob_start"},
       {R"("logprob_token_ids": [1, 1])", "logprob_token_ids"},
       {R"("logprob_token_ids": [257])", "logprob_token_ids"},
       {R"("response_format": {"type": "json_object"})", "response_format"},
@@ -232,16 +243,41 @@ TEST_F(CompletionsTest, TooLongPromptAndTruncation) {
       Post("/v1/completions", R"({"truncate_prompt_tokens": 3, "prompt": ")" + longest + "\"}")
           .json()["usage"]["prompt_tokens"],
       3);
+  // What fits before the answer that was asked for.
+  const std::string fitting = R"({"truncate_prompt_tokens": -1, "prompt": ")" + longest + "\"";
+  Json json =
+      Post("/v1/completions", fitting + R"(, "max_tokens": 100, "ignore_eos": true})").json();
+  EXPECT_EQ(json["usage"]["prompt_tokens"], 3996);
+  EXPECT_EQ(json["usage"]["completion_tokens"], 100);
+  json = Post("/v1/completions", fitting + R"(, "guided_choice": ["no", "perhaps"]})").json();
+  EXPECT_EQ(json["usage"]["prompt_tokens"], 4089);
+  json = Post("/v1/completions", fitting + R"(, "max_tokens": 4096})").json();
+  EXPECT_EQ(json["error"]["param"], "max_tokens");
 }
 
-TEST_F(CompletionsTest, FullQueueIs429AndRunsNothingOfIt) {
+TEST_F(CompletionsTest, FullQueueIs429AndCancelsWhatItTook) {
   Start();
   engine_.set_paused(true);
   engine_.set_queue_limit(2);
-  const Answer answer = Post("/v1/completions", R"({"prompt": ["a", "b", "c"]})");
+  Client first(port_);
+  first.SendRequest("POST", "/v1/completions", R"({"prompt": "a"})");
+  ASSERT_TRUE(Eventually([&] { return engine_.num_running() == 1; }));
+  const Answer answer = Post("/v1/completions", R"({"prompt": ["b", "c"]})");
   EXPECT_EQ(answer.status, 429);
   EXPECT_EQ(answer.Field("Retry-After"), "1");
-  EXPECT_TRUE(Eventually([&] { return engine_.num_running() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return engine_.num_running() == 1; }));
+  EXPECT_EQ(engine_.num_cancelled(), 1);
+  first.Close();
+}
+
+TEST_F(CompletionsTest, MorePromptsThanTheQueueTakesAreRefused) {
+  Start();
+  engine_.set_queue_limit(2);
+  const Answer answer = Post("/v1/completions", R"({"prompt": ["a", "b", "c"]})");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.json()["error"]["param"], "prompt");
+  EXPECT_EQ(answer.json()["error"]["message"], "prompt must hold 1 to 2 prompts, got 3");
+  EXPECT_EQ(Post("/v1/completions", R"({"prompt": ["a", "b"]})").status, 200);
 }
 
 TEST_F(CompletionsTest, EngineFailureIsAnErrorInBothForms) {
@@ -270,6 +306,19 @@ TEST_F(CompletionsTest, ClientThatLeavesIsCancelled) {
   }
   EXPECT_EQ(engine_.num_cancelled(), 4);
   EXPECT_TRUE(Eventually([&] { return server_->Drained(); }));
+}
+
+TEST_F(CompletionsTest, OneEventMayBeLongerThanTheStreamsQueue) {
+  ServerConfig config;
+  config.max_stream_queue_bytes = 1000;
+  Start(config);
+  const Answer answer = Post("/v1/completions", R"({"prompt": ")" + std::string(500, 'x') +
+                                                    R"(", "stream": true, "echo": true,
+                                                        "logprobs": 1, "max_tokens": 0})");
+  const std::vector<std::string> events = answer.Events();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_GT(events[0].size(), config.max_stream_queue_bytes);
+  EXPECT_EQ(events[1], "[DONE]");
 }
 
 TEST_F(CompletionsTest, SlowReaderIsAbortedAndHoldsNobody) {

@@ -225,7 +225,15 @@ void Connection::Parse() {
     if (parser_->is_header_done() && !head_seen_) OnHead();
     if (used == 0) break;
   }
-  if (parser_->is_done()) Dispatch();
+  if (parser_->is_done()) return Dispatch();
+  // The parser takes what it has of a body at once, and bounds the head itself: what it waits for
+  // is the end of a chunk's header or of the trailers.
+  if (buffer_.size() > config_->max_header_bytes) {
+    Refuse(ErrorResponse(431,
+                         "a chunk's header, or the trailers, exceed " +
+                             std::to_string(config_->max_header_bytes) + " bytes",
+                         "invalid_request_error", "head_too_large"));
+  }
 }
 
 void Connection::OnHead() {
@@ -239,19 +247,24 @@ void Connection::OnHead() {
   }
 }
 
+HttpRequest Connection::Head(const Parser::value_type& message) {
+  HttpRequest request;
+  for (const auto& field : message) {
+    request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
+  }
+  request.request_id = std::string(request.Header("x-request-id"));
+  if (request.request_id.empty() || request.request_id.size() > kRequestIdBytesMax) {
+    request.request_id = owner_->MakeRequestId();
+  }
+  return request;
+}
+
 void Connection::Dispatch() {
   auto message = parser_->release();
-  auto request = std::make_shared<HttpRequest>();
+  auto request = std::make_shared<HttpRequest>(Head(message));
   request->method = std::string(message.method_string());
   request->path = PathOf(std::string_view(message.target()));
-  for (const auto& field : message) {
-    request->headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
-  }
   request->body = std::move(message.body());
-  request->request_id = std::string(request->Header("x-request-id"));
-  if (request->request_id.empty() || request->request_id.size() > kRequestIdBytesMax) {
-    request->request_id = owner_->MakeRequestId();
-  }
   keep_alive_ = message.keep_alive();
   http10_ = message.version() < 11;
   head_only_ = request->method == "HEAD";
@@ -274,9 +287,7 @@ void Connection::Refuse(HttpResponse response) {
   head_only_ = false;
   streaming_ = false;
   answer_complete_ = false;
-  HttpRequest unknown;
-  unknown.request_id = owner_->MakeRequestId();
-  common_headers_ = owner_->CommonHeaders(unknown);
+  common_headers_ = owner_->CommonHeaders(Head(parser_->get()));
   SendWhole(response);
 }
 
@@ -311,16 +322,17 @@ void Connection::SendHead(const HttpResponse& response, std::optional<size_t> bo
 
 void Connection::SendPiece(const std::string& bytes) {
   if (bytes.empty() || head_only_) return;  // an empty chunk would end the body
+  // Of what came before: no reader, however fast, has taken any of this piece yet.
+  if (pending_.size() + writing_.size() - written_ > config_->max_stream_queue_bytes) {
+    AbortExchange(AbortReason::kSlowReader);
+    return Close();
+  }
   if (http10_) {
     pending_ += bytes;
   } else {
     pending_ += HexSize(bytes.size()) + "\r\n" + bytes + "\r\n";
   }
   Flush();
-  if (pending_.size() + writing_.size() - written_ > config_->max_stream_queue_bytes) {
-    AbortExchange(AbortReason::kSlowReader);
-    Close();
-  }
 }
 
 void Connection::SendEnd() {

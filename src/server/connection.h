@@ -65,6 +65,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void StartMessage();
   void Parse();
   void OnHead();
+  // The fields of `message` that have come, and the request's id: what CommonHeaders goes by.
+  HttpRequest Head(const Parser::value_type& message);
   void Dispatch();
   void Refuse(HttpResponse response);  // answers without the owner; closes
   void SendWhole(const HttpResponse& response);

@@ -85,17 +85,21 @@ Status CheckReadsLabels(const ModelEntry& model) {
                 "model");
 }
 
-Status CheckPromptLength(const ModelEntry& model, size_t num_tokens, const std::string& field,
+size_t MaxLabelTokens(const ModelEntry& model) {
+  return static_cast<size_t>(std::max(1, model.max_model_len - 1));
+}
+
+Status CheckPromptLength(size_t tokens_max, size_t num_tokens, const std::string& field,
                          const std::string& what) {
   if (num_tokens == 0) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("{} must have at least one token", what), field);
   }
-  if (num_tokens < static_cast<size_t>(model.max_model_len)) return Status::Ok();
+  if (num_tokens <= tokens_max) return Status::Ok();
   return Status(StatusCode::kInvalidArgument,
                 fmt::format("the prompt of {} has {} tokens, but this model takes at most {}: "
                             "shorten it",
-                            what, num_tokens, model.max_model_len - 1),
+                            what, num_tokens, tokens_max),
                 field);
 }
 
@@ -107,7 +111,8 @@ Result<Request> MakeRead(const ModelEntry& model, const Request& base, std::stri
   if (!encoded.ok()) {
     return Status(encoded.code(), fmt::format("{}: {}", what, encoded.message()), field);
   }
-  SKEIN_RETURN_IF_ERROR(CheckPromptLength(model, request.prompt.size(), field, what));
+  SKEIN_RETURN_IF_ERROR(
+      CheckPromptLength(MaxLabelTokens(model), request.prompt.size(), field, what));
   return request;
 }
 

@@ -41,9 +41,12 @@ Result<Request> MakeRead(const ModelEntry& model, const Request& base, std::stri
                          bool add_special_tokens, const std::string& field,
                          const std::string& what);
 
-// Checks that a prompt has at least one token and fits the model. As above.
-Status CheckPromptLength(const ModelEntry& model, size_t num_tokens, const std::string& field,
+// Checks that a prompt has at least one token and at most tokens_max. As above.
+Status CheckPromptLength(size_t tokens_max, size_t num_tokens, const std::string& field,
                          const std::string& what);
+
+// Tokens of the longest prompt behind which `model`'s labels are read.
+size_t MaxLabelTokens(const ModelEntry& model);
 
 // Sets group.parent_prefix_len of all to the number of tokens at the head that all share; of a
 // single one to all but `num_own_tokens`.

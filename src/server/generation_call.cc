@@ -116,7 +116,7 @@ void GenerationCall::OnOutput(OutputMailbox::Item item, std::string* events) {
   metrics_->Observe(*model_, {.prompt_tokens = static_cast<int32_t>(part.prompt.ids.size()),
                               .generation_tokens = part.session.completion_tokens(),
                               .longest_choice_tokens = part.session.longest_choice_tokens(),
-                              .tokenize_us = tokenize_us_,
+                              .tokenize_us = tokenize_us_ / static_cast<TimeUs>(parts_.size()),
                               .times = part.times,
                               .one_shot = fields_.request.generate().max_tokens <= 1,
                               .route_class = RouteClass::kGenerate,

@@ -34,11 +34,12 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     GenerationFields fields;
     std::vector<GenerationPrompt> prompts;
     std::unique_ptr<AnswerFormat> format;
-    TimeUs tokenize_us = 0;
+    TimeUs tokenize_us = 0;  // for all of them
   };
 
   explicit GenerationCall(Spec spec);
-  // Answers 400, 429 or 503 if the engine refuses one of the prompts; none of them then runs.
+  // Answers 400, 429 or 503 if the engine refuses one of the prompts; those before it are
+  // cancelled.
   void Start();
 
  private:

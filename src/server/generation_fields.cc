@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <limits>
 
 #include "server/choice_fields.h"
@@ -117,6 +118,13 @@ void ReadLengths(FieldReader* reader, const ModelEntry& model, GenerationFields*
       reader->RefuseValue("truncate_prompt_tokens", "-1 or at least 1", Json(0));
     }
     fields->truncate_prompt_tokens = static_cast<int32_t>(*keep);
+    // What fits beside that is nothing.
+    if (*keep < 0 && fields->max_tokens && *fields->max_tokens >= model.max_model_len) {
+      reader->Refuse("max_tokens",
+                     fmt::format("max_tokens must be below this model's context length, {}, beside "
+                                 "truncate_prompt_tokens: -1, got {}",
+                                 model.max_model_len, *fields->max_tokens));
+    }
   }
 }
 
@@ -192,8 +200,8 @@ void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFiel
 
 // Fields that change what comes back: taking them silently would be a wrong answer.
 void RefuseUnsupported(FieldReader* reader) {
-  for (const char* name :
-       {"guided_json", "guided_regex", "guided_grammar", "use_beam_search", "logits_processors"}) {
+  for (const char* name : {"guided_json", "guided_regex", "guided_grammar", "use_beam_search",
+                           "logits_processors", "functions"}) {
     const Json* value = reader->Find(name);
     if (value == nullptr || (value->is_boolean() && !value->get<bool>())) continue;
     reader->Refuse(name, fmt::format("{} is not supported by this version", name),
@@ -236,20 +244,20 @@ int32_t LongestChoice(const Request& request) {
 
 Status FitPrompt(const ModelEntry& model, const GenerationFields& fields, const std::string& param,
                  std::vector<TokenId>* prompt) {
+  const int32_t answer = std::max(1, LongestChoice(fields.request));
   if (fields.truncate_prompt_tokens) {
-    const size_t keep = *fields.truncate_prompt_tokens < 0
-                            ? static_cast<size_t>(model.max_model_len - 1)
-                            : static_cast<size_t>(*fields.truncate_prompt_tokens);
-    if (prompt->size() > keep) {
-      prompt->erase(prompt->begin(), prompt->end() - static_cast<std::ptrdiff_t>(keep));
+    int32_t keep = *fields.truncate_prompt_tokens;
+    if (keep < 0) {
+      const int32_t wanted = std::max(answer, fields.max_tokens.value_or(0));
+      keep = std::max(1, model.max_model_len - wanted);
     }
+    if (std::ssize(*prompt) > keep) prompt->erase(prompt->begin(), prompt->end() - keep);
   }
   if (prompt->empty()) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("{} must have at least one token", param), param);
   }
-  const auto answer = static_cast<size_t>(std::max(1, LongestChoice(fields.request)));
-  if (prompt->size() + answer > static_cast<size_t>(model.max_model_len)) {
+  if (std::ssize(*prompt) + answer > model.max_model_len) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("This model's maximum context length is {} tokens; {} has {}, which "
                               "leaves no room for an answer",

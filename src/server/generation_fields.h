@@ -22,7 +22,8 @@ struct GenerationFields {
   bool continuous_usage_stats = false;  // stream_options
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
-  std::optional<int32_t> truncate_prompt_tokens;  // keep that many last tokens; -1: what fits
+  // Keep that many last tokens; -1: those that fit before the answer.
+  std::optional<int32_t> truncate_prompt_tokens;
   // How many likely tokens to show at each position of the prompt beside its own; request has what
   // the engine must know of it.
   std::optional<int32_t> prompt_logprobs;

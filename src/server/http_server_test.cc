@@ -165,6 +165,7 @@ TEST_F(HttpServerTest, LimitsOfTheMessage) {
   ServerConfig config;
   config.max_body_bytes = 1000;
   config.max_header_bytes = 2000;
+  config.body_timeout_us = 5'000'000;
   Start(config);
   ExpectError(Post("/v1/completions", std::string(1001, ' ')), 413, "invalid_request_error");
   ExpectError(Get("/health", {{"X-Long", std::string(4000, 'x')}}), 431, "invalid_request_error");
@@ -172,6 +173,37 @@ TEST_F(HttpServerTest, LimitsOfTheMessage) {
   chunked.SendRaw("POST /v1/completions HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 3; ++i) chunked.SendRaw("200\r\n" + std::string(512, ' ') + "\r\n");
   ExpectError(chunked.Read(), 413, "invalid_request_error");
+  for (const char* endless : {"1;", "0\r\n"}) {  // a chunk's extension, and trailers
+    Client client(port_);
+    client.SendRaw("POST /tokenize HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.SendRaw(endless + std::string(4000, 'a'));
+    ExpectError(client.Read(), 431, "invalid_request_error");
+    EXPECT_TRUE(client.AtEnd());
+  }
+}
+
+TEST_F(HttpServerTest, RefusalsHaveTheRequestsIdAndOrigin) {
+  ServerConfig config;
+  config.max_body_bytes = 1000;
+  config.body_timeout_us = 150'000;
+  config.allowed_origins = {"https://good.example"};
+  Start(config);
+  const std::string head =
+      "POST /v1/completions HTTP/1.1\r\nHost: t\r\nX-Request-Id: my-id\r\n"
+      "Origin: https://good.example\r\n";
+  const std::pair<const char*, int> cases[] = {
+      {"Content-Length: 1001\r\n\r\n", 413},
+      {"Content-Length: 10\r\n\r\n", 408},  // and no body
+      {"Transfer-Encoding: chunked\r\n\r\nx\r\n", 400},
+  };
+  for (const auto& [rest, status] : cases) {
+    Client client(port_);
+    client.SendRaw(head + rest);
+    const Answer answer = client.Read();
+    ExpectError(answer, status, "invalid_request_error");
+    EXPECT_EQ(answer.Field("x-request-id"), "my-id");
+    EXPECT_EQ(answer.Field("Access-Control-Allow-Origin"), "https://good.example");
+  }
 }
 
 TEST_F(HttpServerTest, WhatIsNotHttpIsRefused) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/decision_reads.h"
+#include "server/read_session.h"
 #include "server/scheduling_fields.h"
 
 namespace skein {
@@ -60,8 +61,8 @@ Result<Request> ReadOf(const ModelEntry& model, const Request& base, const Json&
       request.prompt.push_back(static_cast<TokenId>(*id));
     }
   }
-  SKEIN_RETURN_IF_ERROR(
-      CheckPromptLength(model, request.prompt.size(), field, "query with " + field));
+  SKEIN_RETURN_IF_ERROR(CheckPromptLength(MaxLabelTokens(model), request.prompt.size(), field,
+                                          "query with " + field));
   return request;
 }
 
@@ -89,6 +90,7 @@ Result<std::vector<Request>> ItemReads(const ModelEntry& model, FieldReader* rea
     reader->Refuse("items", "items must be an array of at least one item");
   }
   if (!reader->status().ok()) return reader->status();
+  SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "items", items->size()));
   std::vector<Request> requests;
   for (size_t i = 0; i < items->size(); ++i) {
     const std::string field = fmt::format("items[{}]", i);

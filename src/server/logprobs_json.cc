@@ -91,7 +91,7 @@ Json ChatEntry(const Tokenizer& tokenizer, const TokenLogprob& entry, bool as_id
 
 Json CompletionLogprobs(const Tokenizer& tokenizer, const EchoedPrompt* prompt,
                         const std::vector<OutputToken>& tokens, int32_t num_top, bool as_ids,
-                        int64_t* text_offset) {
+                        bool skip_special_tokens, int64_t* text_offset) {
   Json json;
   json["text_offset"] = Json::array();
   json["token_logprobs"] = Json::array();
@@ -104,7 +104,8 @@ Json CompletionLogprobs(const Tokenizer& tokenizer, const EchoedPrompt* prompt,
   for (const OutputToken& token : tokens) {
     const std::string bytes = tokenizer.TokenBytes(token.token);
     json["text_offset"].push_back(*text_offset);
-    *text_offset += NumCharacters(bytes);
+    const bool in_text = !skip_special_tokens || !tokenizer.IsSpecial(token.token);
+    if (in_text) *text_offset += NumCharacters(bytes);
     json["token_logprobs"].push_back(Finite(token.chosen.logprob));
     json["tokens"].push_back(CompletionSpelling(bytes, token.token, as_ids));
     const auto top = First(token.top_logprobs, num_top);

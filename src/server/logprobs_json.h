@@ -21,11 +21,11 @@ struct EchoedPrompt {
 // {tokens, token_logprobs, top_logprobs, text_offset} of completions, first of `prompt` (unless
 // null; null where it has no log-probability), then of `tokens`. At most num_top likely tokens are
 // named beside each token itself and those that the request named. `*text_offset` counts characters
-// and is moved behind these tokens. A token that is no whole character is spelt "bytes:\xe2\x82";
-// with as_ids all are spelt "token_id:N".
+// and is moved behind these tokens; with skip_special_tokens the text has none of those. A token
+// that is no whole character is spelt "bytes:\xe2\x82"; with as_ids all are spelt "token_id:N".
 Json CompletionLogprobs(const Tokenizer& tokenizer, const EchoedPrompt* prompt,
                         const std::vector<OutputToken>& tokens, int32_t num_top, bool as_ids,
-                        int64_t* text_offset);
+                        bool skip_special_tokens, int64_t* text_offset);
 
 // [null | {"id": {logprob, rank, decoded_token}}] for a prompt of num_tokens: its own token first,
 // then at most num_top likely ones.

@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "server/testing_decisions.h"
 
@@ -98,6 +100,30 @@ TEST_F(SloMetricsTest, TtftCountsByClassOfRoute) {
     EXPECT_THAT(text, HasSubstr(Slo("ttft", route_class, false, "0.01", reads)));
     EXPECT_THAT(text, HasSubstr(Slo("ttft", route_class, true, "0.01", 2 * reads)));
   }
+}
+
+class SlowTokenizer final : public ByteTokenizer {
+ public:
+  Status Encode(std::string_view text, bool add_special_tokens,
+                std::vector<TokenId>* ids) const override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return ByteTokenizer::Encode(text, add_special_tokens, ids);
+  }
+};
+
+TEST_F(SloMetricsTest, PromptsOfACallShareItsTimeOfTokenizing) {
+  const SlowTokenizer tokenizer;
+  StartModel([&](ModelEntry* entry) { entry->tokenizer = &tokenizer; });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(Post("/v1/completions", R"({"prompt": ["a", "b", "c", "d"]})").status, 200);
+  const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begin;
+  const std::string text = Get("/metrics").body;
+  const std::string name = "skein_request_tokenize_time_seconds_sum{model_name=\"fake\"} ";
+  const size_t at = text.find(name);
+  ASSERT_NE(at, std::string::npos);
+  const double sum = std::stod(text.substr(at + name.size()));
+  EXPECT_GE(sum, 0.08);
+  EXPECT_LE(sum, whole.count());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "server/decision_answer.h"
 #include "server/decision_labels.h"
 #include "server/decision_reads.h"
+#include "server/read_inputs.h"
 #include "server/vectors.h"
 
 namespace skein {
@@ -81,7 +82,8 @@ Result<std::vector<Request>> WordedReads(
     SKEIN_ASSIGN_OR_RETURN(auto ids,
                            Encode(model, text, prompt.add_special_tokens, FieldOf(task, i)));
     SKEIN_RETURN_IF_ERROR(CutDocument(model, task, prompt, i, &ids));
-    SKEIN_RETURN_IF_ERROR(CheckPromptLength(model, ids.size(), FieldOf(task, i), WhatOf(task, i)));
+    SKEIN_RETURN_IF_ERROR(
+        CheckPromptLength(MaxPairTokens(model), ids.size(), FieldOf(task, i), WhatOf(task, i)));
     Request request = task.base;
     request.prompt = std::move(ids);
     request.output = output;
@@ -174,8 +176,8 @@ Result<Request> EncodedPair(const ModelEntry& model, const PairTask& task, size_
     return Status(encoded.code(), fmt::format("{}: {}", WhatOf(task, i), encoded.message()),
                   FieldOf(task, i));
   }
-  SKEIN_RETURN_IF_ERROR(
-      CheckPromptLength(model, encoding.ids.size(), FieldOf(task, i), WhatOf(task, i)));
+  SKEIN_RETURN_IF_ERROR(CheckPromptLength(MaxPairTokens(model), encoding.ids.size(),
+                                          FieldOf(task, i), WhatOf(task, i)));
   Request request = task.base;
   request.prompt = std::move(encoding.ids);
   request.output = ClassifySpec{};
@@ -234,6 +236,8 @@ std::string PromptNamed(const ModelTraits& traits, const std::vector<std::string
 }
 
 Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) {
+  SKEIN_RETURN_IF_ERROR(
+      CheckNumReads(model, task.document_field, task.queries.size() + task.documents.size()));
   const std::string of_query = PromptNamed(model.traits, {"query", model.traits.default_prompt});
   const std::string of_document =
       PromptNamed(model.traits, {"document", "passage", model.traits.default_prompt});
@@ -249,7 +253,7 @@ Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) 
       if (!encoded.ok()) return Status(encoded.code(), field + ": " + encoded.message(), field);
       ids = std::move(encoding.ids);
     }
-    SKEIN_RETURN_IF_ERROR(CheckPromptLength(model, ids.size(), field, field));
+    SKEIN_RETURN_IF_ERROR(CheckPromptLength(MaxPairTokens(model), ids.size(), field, field));
     Request request = task.base;
     request.prompt = std::move(ids);
     request.output = EmbedSpec{};
@@ -275,7 +279,14 @@ Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) 
 
 }  // namespace
 
+size_t MaxPairTokens(const ModelEntry& model) {
+  const ModelTraits& traits = model.traits;
+  const bool reads_labels = !traits.classifies && (traits.qwen3_reranker || !traits.embeds);
+  return reads_labels ? MaxLabelTokens(model) : MaxTokens(model);
+}
+
 Result<PairReads> MakePairReads(const ModelEntry& model, const PairTask& task) {
+  SKEIN_RETURN_IF_ERROR(CheckNumReads(model, task.document_field, task.documents.size()));
   if (model.traits.classifies) return ClassifierReads(model, task);
   if (model.traits.qwen3_reranker) return RerankerReads(model, task);
   if (model.traits.embeds) return EmbeddingReads(model, task);

@@ -38,6 +38,9 @@ struct PairReads {
   std::function<std::vector<double>(const std::vector<ReadValues>& reads)> scores;
 };
 
+// Tokens of the longest prompt that `model` takes of a pair, or of one side of it.
+size_t MaxPairTokens(const ModelEntry& model);
+
 Result<PairReads> MakePairReads(const ModelEntry& model, const PairTask& task);
 
 }  // namespace skein

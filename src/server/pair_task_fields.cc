@@ -18,18 +18,14 @@ const Json* TextOf(const Json& value) {
 
 }  // namespace
 
-size_t MaxPromptTokens(const ModelEntry& model) {
-  return static_cast<size_t>(std::max(1, model.max_model_len - 1));
-}
-
 void ReadPairFields(FieldReader* reader, const ModelEntry& model, PairTask* task) {
   ReadScheduling(reader, &task->base);
   task->instruction = reader->String("instruction").value_or("");
   if (const auto keep = reader->Int("truncate_prompt_tokens", -1, model.max_model_len)) {
     if (*keep == 0) reader->RefuseValue("truncate_prompt_tokens", "-1 or at least 1", Json(0));
     task->max_prompt_tokens = *keep < 0
-                                  ? MaxPromptTokens(model)
-                                  : std::min(MaxPromptTokens(model), static_cast<size_t>(*keep));
+                                  ? MaxPairTokens(model)
+                                  : std::min(MaxPairTokens(model), static_cast<size_t>(*keep));
   }
 }
 

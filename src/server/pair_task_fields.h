@@ -17,7 +17,4 @@ void ReadPairFields(FieldReader* reader, const ModelEntry& model, PairTask* task
 // A text, or an array of at least one: strings, or objects with a string `text`.
 Result<std::vector<std::string>> TextList(const FieldReader& reader, const std::string& field);
 
-// Tokens of the longest prompt that `model` takes.
-size_t MaxPromptTokens(const ModelEntry& model);
-
 }  // namespace skein

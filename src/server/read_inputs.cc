@@ -13,13 +13,6 @@ namespace {
 
 constexpr size_t kInputsMax = 2048;  // as OpenAI's
 
-// Prompts that are read, not continued, may fill the context; some models need them whole.
-size_t MaxTokens(const ModelEntry& model) {
-  const int32_t whole = model.engine->Limits().max_whole_prompt_len;
-  const int32_t context = model.max_model_len;
-  return static_cast<size_t>(whole > 0 ? std::min(whole, context) : context);
-}
-
 Status CheckLength(const ModelEntry& model, size_t num_tokens, const std::string& param) {
   if (num_tokens == 0) {
     return Status(StatusCode::kInvalidArgument,
@@ -164,6 +157,13 @@ Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& option
   }
   SKEIN_RETURN_IF_ERROR(CheckLength(model, input.ids.size(), param));
   return input;
+}
+
+size_t MaxTokens(const ModelEntry& model) {
+  // Some models need a prompt whole in one step.
+  const int32_t whole = model.engine->Limits().max_whole_prompt_len;
+  const int32_t context = model.max_model_len;
+  return static_cast<size_t>(whole > 0 ? std::min(whole, context) : context);
 }
 
 size_t MaxInputs(const ModelEntry& model) {

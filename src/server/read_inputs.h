@@ -52,6 +52,10 @@ Result<ReadInputs> ReadTexts(const ModelEntry& model, const InputOptions& option
 Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& options,
                              const EncodeInput& text, const std::string& param);
 
+// Tokens of the longest prompt of which `model` gives vectors or classes. It may fill the context:
+// nothing follows it.
+size_t MaxTokens(const ModelEntry& model);
+
 // What one HTTP request may hold of inputs.
 size_t MaxInputs(const ModelEntry& model);
 // "field must hold 1 to N inputs, got M" unless it does.

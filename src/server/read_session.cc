@@ -36,13 +36,8 @@ ReadSession::ReadSession(Spec spec)
 }
 
 void ReadSession::Start() {
-  const auto reads_max = static_cast<size_t>(model_->engine->Limits().max_queued_requests);
-  if (requests_.size() > reads_max) {
-    return responder_->Send(ErrorResponse(
-        Status(StatusCode::kInvalidArgument,
-               fmt::format("one request may ask for at most {} reads (--max-queued-requests), got "
-                           "{}: send several requests",
-                           reads_max, requests_.size()))));
+  if (const Status fits = CheckNumReads(*model_, "", requests_.size()); !fits.ok()) {
+    return responder_->Send(ErrorResponse(fits));
   }
   auto self = shared_from_this();
   mailbox_ = std::make_shared<OutputMailbox>(
@@ -158,6 +153,16 @@ ReadUsage ReadSession::Usage() const {
   usage.input_tokens += shared_tokens_;
   usage.cached_tokens += cached_head;
   return usage;
+}
+
+Status CheckNumReads(const ModelEntry& model, const std::string& field, size_t num_reads) {
+  const auto reads_max = static_cast<size_t>(model.engine->Limits().max_queued_requests);
+  if (num_reads <= reads_max) return Status::Ok();
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("{}one request may ask for at most {} reads (--max-queued-requests), "
+                            "got {}: send several requests",
+                            field.empty() ? "" : field + ": ", reads_max, num_reads),
+                field);
 }
 
 void StartReads(const ServerContext& context, const ModelEntry* model,

@@ -94,6 +94,9 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   bool finished_ = false;
 };
 
+// kInvalidArgument, of `field`, if the queue does not take as many reads as one request asks for.
+Status CheckNumReads(const ModelEntry& model, const std::string& field, size_t num_reads);
+
 // Starts a session of `requests` to `model` that answers with `answer`. Their texts began to be
 // tokenized at `tokenize_begin_us` on a MonotonicClock.
 void StartReads(const ServerContext& context, const ModelEntry* model,

@@ -83,13 +83,14 @@ Result<Json> ReadMessages(FieldReader* reader) {
 
 // Tools reach the template; making the model call one is another matter.
 Status ReadTools(FieldReader* reader, Json* variables) {
-  const Json* choice = reader->Find("tool_choice");
-  const bool forced = choice != nullptr && *choice != "auto" && *choice != "none";
-  if (forced) {
+  for (const char* name : {"tool_choice", "function_call"}) {  // the latter is the older one
+    const Json* choice = reader->Find(name);
+    if (choice == nullptr || *choice == "auto" || *choice == "none") continue;
     return Status(StatusCode::kUnsupported,
-                  "tool_choice must be \"auto\" or \"none\": a forced tool is not supported by "
-                  "this version",
-                  "tool_choice");
+                  fmt::format("{} must be \"auto\" or \"none\": a forced tool is not supported by "
+                              "this version",
+                              name),
+                  name);
   }
   // Templates are written for transformers, which always passes both: None is not undefined.
   (*variables)["tools"] = nullptr;
@@ -99,6 +100,7 @@ Status ReadTools(FieldReader* reader, Json* variables) {
   if (!tools->is_array()) {
     return Status(StatusCode::kInvalidArgument, "tools must be an array", "tools");
   }
+  const Json* choice = reader->Find("tool_choice");
   const bool wanted = choice == nullptr || *choice != "none";
   if (wanted && !tools->empty()) (*variables)["tools"] = *tools;
   return Status::Ok();

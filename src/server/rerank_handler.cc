@@ -55,7 +55,7 @@ RankFormat ReadFormat(FieldReader* reader, const ModelEntry& model, bool return_
   if (format.tei) {
     format.return_texts = reader->Bool("return_text").value_or(false);
     format.top_n = all;
-    if (reader->Bool("truncate").value_or(false)) task->max_prompt_tokens = MaxPromptTokens(model);
+    if (reader->Bool("truncate").value_or(false)) task->max_prompt_tokens = MaxPairTokens(model);
   } else {
     format.return_texts = reader->Bool("return_documents").value_or(return_texts);
     const auto top_n = reader->Int("top_n", 0, std::numeric_limits<int32_t>::max()).value_or(0);

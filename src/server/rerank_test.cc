@@ -135,6 +135,24 @@ TEST_F(RerankTest, EmbeddingModelsCompareByCosine) {
   EXPECT_EQ(results[0]["index"], 1);
   EXPECT_NEAR(results[0]["relevance_score"].get<double>(), std::sqrt(0.5), 1e-12);
   EXPECT_EQ(results[1]["relevance_score"], 0.0);
+  engine_.set_max_whole_prompt_len(6);  // each side is a prompt
+  EXPECT_EQ(Post("/rerank", Body(R"(["a"])")).status, 200);
+  ExpectRefused(Post("/rerank", Body(R"(["ab"])")), "documents[0]", "takes at most 6");
+}
+
+TEST_F(RerankTest, MoreDocumentsThanTheQueueTakes) {
+  engine_.set_queue_limit(3);
+  StartModel();
+  ExpectRefused(Post("/rerank", Body(R"(["a", "b", "c", "d"])")), "documents",
+                "at most 3 reads (--max-queued-requests), got 4");
+  EXPECT_EQ(Post("/rerank", Body(R"(["a", "b", "c"])")).status, 200);
+  StartModel([](ModelEntry* entry) {
+    entry->traits.generates = false;
+    entry->traits.embeds = true;
+  });
+  // The query is read, too.
+  ExpectRefused(Post("/rerank", Body(R"(["a", "b", "c"])")), "documents", "at most 3 reads");
+  EXPECT_EQ(Post("/rerank", Body(R"(["a", "b"])")).status, 200);
 }
 
 TEST_F(RerankTest, WrongFields) {
@@ -218,9 +236,14 @@ TEST_F(RerankTest, CrossEncodersGetPairs) {
   const Json raw = Post("/rerank", Body(R"(["ab"])", R"(, "raw_scores": true)")).json();
   EXPECT_EQ(raw["results"][0]["relevance_score"], 6.0);
   const std::string longer = R"(["abcdefghijklmnopqrst"])";
-  ExpectRefused(Post("/rerank", Body(longer)), "documents[0]", "takes at most 19");
+  ExpectRefused(Post("/rerank", Body(longer)), "documents[0]", "takes at most 20");
   EXPECT_EQ(Post("/rerank", Body(longer, R"(, "truncate_prompt_tokens": -1)")).status, 200);
-  EXPECT_EQ(engine_.last_group()[0].prompt.size(), 19u);
+  EXPECT_EQ(engine_.last_group()[0].prompt.size(), 20u);
+  // As much as the engine takes in one step.
+  engine_.set_max_whole_prompt_len(12);
+  ExpectRefused(Post("/rerank", Body(longer)), "documents[0]", "takes at most 12");
+  EXPECT_EQ(Post("/rerank", Body(longer, R"(, "truncate_prompt_tokens": -1)")).status, 200);
+  EXPECT_EQ(engine_.last_group()[0].prompt.size(), 12u);
   // Two classes: the second is the relevant one. More are refused.
   labels = {"no", "yes"};
   start();

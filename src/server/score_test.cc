@@ -95,6 +95,9 @@ TEST_F(ScoreTest, WrongItems) {
   ExpectRefused(post(R"("query": "q", "label_token_ids": [1])"), "items", "at least one");
   ExpectRefused(post(R"("query": "q", "items": [[1]], "label_token_ids": [1])"), "items[0]",
                 "must be a string");
+  engine_.set_queue_limit(1);
+  ExpectRefused(post(R"("query": "q", "items": ["a", "b"], "label_token_ids": [1])"), "items",
+                "at most 1 reads (--max-queued-requests), got 2");
 }
 
 TEST_F(ScoreTest, ModelCardsSayWhatComesOut) {

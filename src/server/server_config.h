@@ -25,10 +25,10 @@ struct ServerConfig {
 
   // Limits. What exceeds one is refused or closed, as docs/ARCHITECTURE.md says.
   int32_t max_connections = 4096;           // further ones are closed at once
-  size_t max_header_bytes = 32 << 10;       // 431
+  size_t max_header_bytes = 32 << 10;       // of the head, a chunk's header, the trailers: 431
   size_t max_body_bytes = 10 << 20;         // 413
   size_t max_pipelined_bytes = 64 << 10;    // read ahead while a request runs
-  size_t max_stream_queue_bytes = 1 << 20;  // unsent bytes of one stream; beyond: aborted
+  size_t max_stream_queue_bytes = 1 << 20;  // unsent when a stream writes more: aborted
   int64_t header_timeout_us = 30'000'000;   // first byte to end of the head
   int64_t body_timeout_us = 120'000'000;    // end of the head to end of the body
   int64_t idle_timeout_us = 75'000'000;     // keep-alive without a request

@@ -162,8 +162,10 @@ class FakeEngine final : public Engine {
     changed_.notify_all();
   }
   EngineLimits Limits() const override {
-    return {kFakeVocabSize, /*max_model_len=*/max_model_len_, /*max_num_seqs=*/8,
-            /*max_logprobs=*/5, queue_limit_};
+    return {kFakeVocabSize,       /*max_model_len=*/max_model_len_,
+            /*max_num_seqs=*/8,
+            /*max_logprobs=*/5,   queue_limit_,
+            max_whole_prompt_len_};
   }
   EngineStats Stats() const override {
     std::lock_guard lock(mutex_);
@@ -217,6 +219,9 @@ class FakeEngine final : public Engine {
   }
   void set_queue_limit(int32_t limit) {
     Set([&] { queue_limit_ = limit; });
+  }
+  void set_max_whole_prompt_len(int32_t num_tokens) {
+    Set([&] { max_whole_prompt_len_ = num_tokens; });
   }
 
   int num_cancelled() const { return Get(num_cancelled_); }
@@ -382,6 +387,7 @@ class FakeEngine final : public Engine {
   bool paused_ = false;
   bool failing_ = false;
   int32_t queue_limit_ = 1000;
+  int32_t max_whole_prompt_len_ = 0;
   int num_cancelled_ = 0;
   int num_samples_cancelled_ = 0;
   uint64_t num_tokens_ = 0;
