@@ -183,6 +183,28 @@ TEST(SchedulerFlock, WhatDoesNotFitIsPassedUntilItIsOverdue) {
   }
 }
 
+// But none that are less urgent, however many come.
+TEST(SchedulerFlock, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.num_kv_blocks = 34;
+  World world(config);
+  world.priority = 1;
+  for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
+  world.Step();
+  world.Step();
+  world.priority = 0;
+  const RequestId large = world.Arrive(1, 20, 8, 22);  // shares 8 blocks and needs 22 more
+  world.priority = 1;
+  for (int step = 0; step < 100; ++step) {
+    if (world.scheduler().num_queued() < 2) world.Arrive(1, 20 + step % 20);
+    ASSERT_TRUE(world.Step());
+  }
+  EXPECT_TRUE(world.waited_us.contains(large));
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
 TEST(SchedulerFlock, CancelledRequestsLeaveTheTree) {
   World world(ConfigOf("flock", "bandit"));
   std::vector<RequestId> ids;

@@ -78,7 +78,9 @@ Sequence* Flock::Candidate(TimeUs now_us) {
 bool Flock::PassOver(TimeUs now_us) {
   const int32_t member = Choose(now_us).member;
   SKEIN_CHECK(member != kNone && !closed_);
-  SetAside(*members_[member].sequence->request, now_us);
+  const RequestRecord& request = *members_[member].sequence->request;
+  SetAside(request, now_us);
+  least_urgent_ = request.urgency.priority;
   return !closed_;
 }
 
@@ -112,6 +114,7 @@ void Flock::EndRound() {
   aside_.clear();
   choice_.reset();
   closed_ = false;
+  least_urgent_ = kLeastPriority;
 }
 
 void Flock::ObserveStep(int64_t num_decode_tokens, int64_t num_prefill_tokens, TimeUs duration_us) {
@@ -191,17 +194,17 @@ StopQuestion Flock::QuestionOf(int32_t number) const {
       .batch_size = tree_.num_active(), .lost_tokens = lost * tokens, .num_peers = one.num_peers};
 }
 
-// The best, unless somebody of its priority is overdue.
+// The best, unless somebody of its priority is overdue, or of a more urgent one found no room.
 const Flock::Choice& Flock::Choose(TimeUs now_us) {
   if (choice_) return *choice_;
   choice_ = Choice{};
-  choice_->member = FindBest();
-  if (choice_->member != kNone) {
-    const int32_t priority = members_[choice_->member].sequence->request->urgency.priority;
-    const int32_t overdue = FirstOverdue(priority, now_us);
-    choice_->overdue = overdue != kNone;
-    if (choice_->overdue) choice_->member = overdue;
-  }
+  const int32_t best = FindBest();
+  if (best == kNone) return *choice_;
+  const int32_t priority = members_[best].sequence->request->urgency.priority;
+  if (priority > least_urgent_) return *choice_;
+  const int32_t overdue = FirstOverdue(priority, now_us);
+  choice_->overdue = overdue != kNone;
+  choice_->member = choice_->overdue ? overdue : best;
   return *choice_;
 }
 

@@ -155,6 +155,19 @@ TEST_F(FlockTest, WhoIsSetAsideIsNotChosen) {
   EXPECT_THAT(Round(5, 1000), ElementsAre(3, 4, 5));
 }
 
+TEST_F(FlockTest, WhoFindsNoRoomIsPassedByNobodyLessUrgent) {
+  Make(StopRule::kNever);
+  for (const int32_t priority : {1, 0, 0, 1}) Enter(0, 0, priority);
+  EXPECT_EQ(flock_->Candidate(0)->request->id, 1u);
+  EXPECT_TRUE(flock_->PassOver(0));
+  EXPECT_THAT(Round(5), ElementsAre(2));  // of its own priority
+  EXPECT_THAT(Round(1), ElementsAre(1));  // the next round begins anew
+  Enter(1, 0, 0);
+  flock_->SetAside(*requests_[4], 0);  // it waits for a row
+  EXPECT_THAT(Round(5), ElementsAre(0, 3));
+  EXPECT_THAT(Round(5), ElementsAre(4));
+}
+
 TEST_F(FlockTest, PriorityGoesFirst) {
   Make(StopRule::kNever, 1000);
   Enter(0, 0, 1);

@@ -35,7 +35,7 @@ Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode,
 
 // The best companion that can be admitted now and has at most so many tokens to be computed, if it
 // is before `bound` and the stop rule agrees. Who would compute what a row of this step computes is
-// passed over: the next round finds it in the cache.
+// set aside: the next round finds it in the cache.
 Sequence* Scheduler::NextOfFlock(int32_t max_tokens, const std::optional<SequenceKey>& bound) {
   const int32_t num_free_slots = NumFreeSlots();
   if (num_free_slots == 0) return nullptr;
@@ -48,13 +48,17 @@ Sequence* Scheduler::NextOfFlock(int32_t max_tokens, const std::optional<Sequenc
   while (Sequence* next = flock_->Candidate(planned_us_)) {
     const SequenceBlocks::Need need = NeedOf(*next);
     const StepRow* leader = LeaderOf(*next, need.num_cached);
+    if (leader != nullptr) {
+      if (leader->sequence != nullptr) Inherit(leader->sequence, *next);
+      flock_->SetAside(*next->request, planned_us_);
+      continue;
+    }
     const bool fits = next->slots_needed() <= num_free_slots && need.num_blocks <= num_blocks &&
                       (next->num_remaining() <= max_tokens || NumMissing(*next) <= max_tokens);
-    if (fits && leader == nullptr) {
+    if (fits) {
       if (bound && !(next->key() < *bound)) return nullptr;
       return flock_->Approves(planned_us_) ? next : nullptr;
     }
-    if (leader != nullptr && leader->sequence != nullptr) Inherit(leader->sequence, *next);
     if (!flock_->PassOver(planned_us_)) return nullptr;
   }
   return nullptr;
