@@ -57,7 +57,10 @@ class LearnedStop : public StopPolicy {
     } else if (!LearnsFromOthers()) {
       return true;
     }
-    stopped_ |= action == StopTable::kStop;
+    if (action == StopTable::kStop) {
+      stopped_ = true;
+      account_.NoteStop();
+    }
     if (options_.learn) Remember(state, action);
     return action == StopTable::kAdd;
   }
@@ -254,6 +257,7 @@ Status SetConstant(std::string_view text, StopOptions* options) {
 }  // namespace
 
 void StopAccount::Observe(double reward, bool stopped) {
+  num_unrewarded_ = 0;
   if (stopped) {
     ++num_stopped_;
     credit_ += reward - (1 - max_loss_) * baseline_;

@@ -68,17 +68,21 @@ std::string StopConstants(const StopOptions& options);
 // takes out what it was rewarded below that. Should the next whole batch, to which those are added
 // who were refused, be rewarded more than the baseline, then the stopped ones before it are taken
 // to have missed half of the difference: while the load grows, stopping looks better than it is.
-// While the account is empty, and in one of 16 batches in any case, nobody is refused, from which
-// the bandit learns nothing, since it did not decide. The account never holds more than one batch's
-// worth. So no warm-up is needed: the first batches are whole.
+// While the account is empty, in one of 16 batches in any case, and after 15 stopped ones while no
+// reward comes, nobody is refused, from which the bandit learns nothing, since it did not decide.
+// The account never holds more than one batch's worth. So no warm-up is needed: the first batches
+// are whole.
 class StopAccount {
  public:
   explicit StopAccount(double max_loss) : max_loss_(max_loss) {}
 
   // Whether the batch that is being built may be stopped.
   bool MayStop() const {
-    return max_loss_ >= 1 || (credit_ > 0 && num_stopped_ < kMaxStoppedInTurn);
+    return max_loss_ >= 1 ||
+           (credit_ > 0 && num_stopped_ < kMaxStoppedInTurn && num_unrewarded_ < kMaxStoppedInTurn);
   }
+  // A batch was stopped, whose reward is to come.
+  void NoteStop() { ++num_unrewarded_; }
   void Observe(double reward, bool stopped);
 
  private:
@@ -88,8 +92,9 @@ class StopAccount {
   const double max_loss_;
   double baseline_ = 0;
   double credit_ = 0;
-  int64_t num_whole_ = 0;    // batches in which nobody was refused
-  int32_t num_stopped_ = 0;  // since the last of them
+  int64_t num_whole_ = 0;       // batches in which nobody was refused
+  int32_t num_stopped_ = 0;     // since the last of them
+  int32_t num_unrewarded_ = 0;  // stopped since the last reward
 };
 
 // Decides whether the best companion joins the batch. A batch is built by questions,

@@ -342,6 +342,18 @@ TEST(StopAccount, LooksAtTheBaselineNowAndThen) {
   EXPECT_TRUE(account.MayStop());
 }
 
+TEST(StopAccount, LosesNothingUnseen) {
+  StopAccount account(0.01);
+  account.Observe(100, false);
+  for (int i = 0; i < 15; ++i) {
+    EXPECT_TRUE(account.MayStop());
+    account.NoteStop();
+  }
+  EXPECT_FALSE(account.MayStop());
+  account.Observe(100, true);
+  EXPECT_TRUE(account.MayStop());
+}
+
 // While every batch is rewarded more than the one before, stopped ones look good beside the past.
 TEST(StopAccount, TakesBackWhatAGrowingLoadSeemedToGain) {
   StopAccount account(0.1);
@@ -377,6 +389,30 @@ TEST(StopPolicy, StoppingCostsNoMoreThanItsShare) {
       }
     }
     EXPECT_LT(ShareOfWhole(OptionsOf(rule), 0, 100), 0.8) << NameOf(rule);
+  }
+}
+
+// Of batches beside so much prefill work that no step of theirs counts.
+TEST(StopPolicy, WithoutRewardsItSoonRefusesNobody) {
+  for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
+    StopTable table;
+    table.rule = rule;
+    const StopQuestion bad = {.batch_size = 10, .lost_tokens = 1000, .num_peers = 1};
+    table.cells[StopState(bad).index()] = {{{5, 200.0}, {5, 100.0}}};
+    StopOptions options = BoundedOf(rule);
+    options.learn = false;
+    const auto policy = MakeStopPolicy(options, &table);
+    const auto adds = [&] {
+      const bool add = policy->ShouldAdd(bad);
+      policy->EndBuilding();
+      return add;
+    };
+    EXPECT_TRUE(adds());  // the account is empty
+    for (int i = 0; i < 3; ++i) {
+      policy->Reward(100);
+      for (int batch = 0; batch < 15; ++batch) EXPECT_FALSE(adds()) << NameOf(rule) << " " << batch;
+      for (int batch = 0; batch < 100; ++batch) EXPECT_TRUE(adds()) << NameOf(rule) << " " << batch;
+    }
   }
 }
 
