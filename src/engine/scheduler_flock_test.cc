@@ -205,6 +205,49 @@ TEST(SchedulerFlock, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
+// Beside a OneShot prompt in chunks, whose blocks would not be enough either.
+TEST(SchedulerFlock, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
+  EngineConfig config = ConfigOf("flock", "heuristic");
+  config.flock_constants = "small-batch=0";
+  config.num_kv_blocks = 40;
+  config.max_num_batched_tokens = 64;
+  World world(config);
+  for (int i = 0; i < 3; ++i) world.Arrive(1, 80);
+  while (world.decoding.size() < 3) ASSERT_TRUE(world.Step());
+  const RequestId foreign = world.Arrive(2, 20, 8, 22);
+  const RequestId read = world.Arrive(3, 1, 17);
+  for (int step = 0; step < 8; ++step) {
+    ASSERT_TRUE(world.Step());
+    ASSERT_THAT(world.prefilling, ElementsAre(read));
+  }
+  EXPECT_EQ(world.scheduler().Stats().flock_stops, 0u);
+  while (world.Step()) {
+  }
+  EXPECT_TRUE(world.waited_us.contains(foreign));
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
+// What prompts leave free for those that preempt them, the best companion may not take; who needs
+// less goes on.
+TEST(SchedulerFlock, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.sharing = "preempt-op";
+  config.num_kv_blocks = 40;  // of which an eighth is kept free
+  config.max_model_len = 1100;
+  World world(config);
+  for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
+  world.Step();
+  world.Step();
+  const RequestId large = world.Arrive(1, 20, 8, 24);  // 26 to 28 blocks are free
+  const RequestId small = world.Arrive(2, 20, 0, 1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(small));
+  while (world.Step()) {
+  }
+  EXPECT_TRUE(world.waited_us.contains(large));
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
 TEST(SchedulerFlock, CancelledRequestsLeaveTheTree) {
   World world(ConfigOf("flock", "bandit"));
   std::vector<RequestId> ids;

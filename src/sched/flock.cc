@@ -52,6 +52,7 @@ void Flock::Join(RequestRecord* request, TimeUs now_us) {
   UnlinkWaiting(number);
   tree_.Add(member.handle);
   member.active = true;
+  if (choice_ && choice_->member != number) Unchoose();
   choice_.reset();
 }
 
@@ -109,10 +110,10 @@ bool Flock::Approves(TimeUs now_us) {
 }
 
 void Flock::EndRound() {
+  Unchoose();
   policy_->EndBuilding();
   for (const int32_t member : aside_) Plant(member);
   aside_.clear();
-  choice_.reset();
   closed_ = false;
   least_urgent_ = kLeastPriority;
 }
@@ -208,6 +209,12 @@ const Flock::Choice& Flock::Choose(TimeUs now_us) {
   return *choice_;
 }
 
+// Nobody is chosen any more. Who was approved has not joined.
+void Flock::Unchoose() {
+  if (choice_ && choice_->approved) policy_->Withdraw();
+  choice_.reset();
+}
+
 // The first of those that wait and were not passed over in this round.
 int32_t Flock::FirstOverdue(int32_t priority, TimeUs now_us) const {
   for (int32_t i = first_waiting_; i != kNone; i = members_[i].next) {
@@ -225,7 +232,7 @@ void Flock::Plant(int32_t number) {
   member.handle = tree_.Insert(member.hashes, RankOf(member));
   if (member.handle >= std::ssize(member_of_)) member_of_.resize(member.handle + 1);
   member_of_[member.handle] = number;
-  choice_.reset();
+  Unchoose();
 }
 
 void Flock::Uproot(int32_t number) {
@@ -236,7 +243,7 @@ void Flock::Uproot(int32_t number) {
     tree_.Remove(member.handle);
   }
   member.handle = kNone;
-  choice_.reset();
+  Unchoose();
 }
 
 void Flock::LinkWaiting(int32_t number) {

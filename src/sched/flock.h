@@ -72,7 +72,8 @@ class Flock {
   // A request that waits, asked for or not, waits for a row of this step: any other may be admitted
   // in this round.
   void SetAside(const RequestRecord& request, TimeUs now_us);
-  // Whether the candidate is to join.
+  // Whether the candidate is to join. Should it not join in this round after all, nothing is
+  // learned from a yes.
   bool Approves(TimeUs now_us);
   // No further request is added to this batch: the round ends.
   void EndRound();
@@ -134,6 +135,7 @@ class Flock {
   }
   int32_t FirstOverdue(int32_t priority, TimeUs now_us) const;
   const Choice& Choose(TimeUs now_us);
+  void Unchoose();
   ChunkHashes HashesOf(const Sequence& sequence) const;
   ChunkedHashTree::Rank RankOf(const Member& member) const;
   RadixView ViewByTokens() const;

@@ -193,6 +193,27 @@ TEST_F(FlockTest, StepsWithMuchPrefillTeachNothing) {
   EXPECT_EQ(flock_->table()->best_reward, 8000);
 }
 
+TEST_F(FlockTest, AYesTeachesNothingWhereNobodyJoins) {
+  Make(StopRule::kBandit);
+  for (int i = 0; i < 4; ++i) Enter(0);
+  Round(1);
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_EQ(flock_->Candidate(0)->request->id, 1u);
+    EXPECT_TRUE(flock_->Approves(0));
+    flock_->EndRound();
+  }
+  flock_->ObserveStep(1, 0, 1000);
+  EXPECT_EQ(flock_->table()->num_decisions, 0);
+  EXPECT_TRUE(flock_->Approves(0));
+  EXPECT_TRUE(flock_->PassOver(0));
+  EXPECT_THAT(Round(1), ElementsAre(2));
+  EXPECT_TRUE(flock_->Approves(0));
+  flock_->Join(requests_[3].get(), 0);  // another one, not asked about
+  flock_->EndRound();
+  flock_->ObserveStep(3, 0, 1000);
+  EXPECT_EQ(flock_->table()->num_decisions, 1);
+}
+
 TEST_F(FlockTest, RandomEvents) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -47,6 +47,8 @@ class LearnedStop : public StopPolicy {
   }
 
   bool ShouldAdd(const StopQuestion& question) final {
+    asked_before_ = asked_;
+    num_pending_before_ = pending_.size();
     if (question.batch_size == 0) return true;
     const int32_t state = StopState(question).index();
     const StopTable::Cells& cells = table_.cells[state];
@@ -63,6 +65,15 @@ class LearnedStop : public StopPolicy {
     }
     if (options_.learn) Remember(state, action);
     return action == StopTable::kAdd;
+  }
+
+  void Withdraw() final {
+    asked_ = asked_before_;
+    if (pending_.size() == num_pending_before_) return;
+    pending_.pop_back();
+    // The one that it followed in its batch, if there was one, may be followed by another.
+    building_ = !pending_.empty() && pending_.back().next_state >= 0;
+    if (building_) pending_.back().next_state = -1;
   }
 
   void EndBuilding() final { building_ = false; }
@@ -120,6 +131,9 @@ class LearnedStop : public StopPolicy {
   bool building_ = false;  // the last of pending_ may be followed by another of its batch
   bool asked_ = false;     // since the last reward
   bool stopped_ = false;
+  // As they were before the last question.
+  bool asked_before_ = false;
+  size_t num_pending_before_ = 0;
 };
 
 // Upper confidence bounds over (state, action), S being all decisions (UCB1, Auer, Cesa-Bianchi and

@@ -101,12 +101,13 @@ class StopAccount {
 //
 //   ShouldAdd yes, ShouldAdd yes, ShouldAdd no | EndBuilding ... Reward
 //
-// ended by a no, by an empty queue, or by a full batch. A reward is the decode throughput, in
-// tokens per second, of the batch as built, and goes to all questions since the last one. What
-// counts as such a step is the caller's to say (sched/flock.h). Of questions that wait for a reward
-// at most kMaxPending are remembered; further ones teach nothing. An empty batch always adds: no
-// question of it is remembered. Random numbers come from the seed alone. Allocates nothing once
-// constructed. Not thread-safe.
+// ended by a no, by an empty queue, or by a full batch; who is then found not to join after all was
+// not asked about (Withdraw). A reward is the decode throughput, in tokens per second, of the batch
+// as built, and goes to all questions since the last one. What counts as such a step is the
+// caller's to say (sched/flock.h). Of questions that wait for a reward at most kMaxPending are
+// remembered; further ones teach nothing. An empty batch always adds: no question of it is
+// remembered. Random numbers come from the seed alone. Allocates nothing once constructed. Not
+// thread-safe.
 class StopPolicy {
  public:
   static constexpr int32_t kMaxPending = 4096;
@@ -114,6 +115,8 @@ class StopPolicy {
   virtual ~StopPolicy() = default;
 
   virtual bool ShouldAdd(const StopQuestion& question) = 0;
+  // Takes the last question back. REQUIRES: its answer was yes, and nothing has happened since.
+  virtual void Withdraw() {}
   virtual void EndBuilding() {}
   virtual void Reward(double /*tokens_per_s*/) {}
   // What has been learned; null where nothing can be.

@@ -189,6 +189,43 @@ TEST(StopPolicy, QLearningsEpisodesEndWhereTheBuildingDoes) {
   EXPECT_EQ(policy->table()->num_batches, 1);
 }
 
+TEST(StopPolicy, WhatIsWithdrawnWasNotAsked) {
+  StopOptions options = OptionsOf(StopRule::kQLearning);
+  options.epsilon_start = options.epsilon_floor = 0;
+  const auto policy = MakeStopPolicy(options);
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 1}));
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 2}));
+  policy->Withdraw();
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 2, .lost_tokens = 1}));  // follows the first
+  policy->EndBuilding();
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 4}));
+  policy->Withdraw();
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 0}));  // never remembered
+  policy->Withdraw();
+  policy->EndBuilding();
+  policy->Reward(10);
+  EXPECT_EQ(policy->table()->num_decisions, 2);
+  EXPECT_EQ(CellOf(*policy, {.batch_size = 1}, StopTable::kAdd).value, 10);
+  EXPECT_EQ(CellOf(*policy, {.batch_size = 2}, StopTable::kAdd).count, 0);
+  EXPECT_EQ(CellOf(*policy, {.batch_size = 2, .lost_tokens = 1}, StopTable::kAdd).value, 10);
+}
+
+// Nor is a batch whole that nobody was asked about.
+TEST(StopPolicy, WhatIsWithdrawnPaysNothingIntoTheAccount) {
+  StopTable table;
+  const StopQuestion bad = {.batch_size = 10, .lost_tokens = 1000, .num_peers = 1};
+  table.cells[StopState(bad).index()] = {{{5, 200.0}, {5, 100.0}}};
+  StopOptions options = BoundedOf(StopRule::kBandit);
+  options.learn = false;
+  const auto policy = MakeStopPolicy(options, &table);
+  EXPECT_TRUE(policy->ShouldAdd(bad));  // the account is empty
+  policy->Withdraw();
+  policy->Reward(100);
+  EXPECT_TRUE(policy->ShouldAdd(bad));
+  policy->Reward(100);
+  EXPECT_FALSE(policy->ShouldAdd(bad));
+}
+
 // At first every decision is a coin's; later next to none is.
 TEST(StopPolicy, EpsilonFallsWithTheVisitsOfAState) {
   const StopOptions options = OptionsOf(StopRule::kQLearning);
