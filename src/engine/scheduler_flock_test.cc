@@ -66,6 +66,50 @@ TEST(SchedulerFlock, TheOrderBreaksTies) {
   }
 }
 
+// As it is, not as it was when they came: the prefix of one is cached while it waits.
+TEST(SchedulerFlock, TheOrderBreaksTiesAnew) {
+  for (const std::string order : {"lpm", "srjf-calibrated"}) {
+    EngineConfig config = ConfigOf("flock", "never");
+    config.order = order;
+    config.aging = 0;
+    config.max_num_seqs = 1;
+    World world(config);
+    world.Arrive(1, 10);
+    world.Step();
+    const RequestId early = world.Arrive(2);
+    world.Arrive(2, 1);  // takes no slot
+    world.Step();
+    const RequestId late = world.Arrive(2);
+    std::vector<RequestId> order_of_start;
+    while (world.Step()) {
+      order_of_start.insert(order_of_start.end(), world.prefilling.begin(), world.prefilling.end());
+    }
+    EXPECT_THAT(order_of_start, ElementsAre(early, late)) << order;
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
+// Depth first, the heavier branch goes first.
+TEST(SchedulerFlock, TheOrderOfEachRoundBreaksTies) {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.order = "dfs-weight";
+  config.max_num_seqs = 1;
+  World world(config);
+  for (const int group : {1, 2}) {  // their prefixes are cached
+    world.Arrive(group, 2);
+    while (world.Step()) {
+    }
+  }
+  world.Arrive(1);
+  const RequestId heavy = world.Arrive(2);
+  world.Arrive(2);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(heavy));
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
 // Several prefixes that are not cached: each is computed once, those of several groups in one step.
 TEST(SchedulerFlock, AColdPrefixIsComputedOnce) {
   for (const std::string by : {"prefix", "radix", "user"}) {

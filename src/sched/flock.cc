@@ -39,6 +39,14 @@ void Flock::Enter(Sequence* sequence, TimeUs now_us) {
   Plant(member);
 }
 
+void Flock::Rerank(const RequestRecord& request) {
+  const int32_t number = request.flock_member;
+  // Who was passed over comes back with the rank that it has then.
+  if (number == kNone || members_[number].active || members_[number].handle == kNone) return;
+  Uproot(number);
+  Plant(number);
+}
+
 void Flock::Join(RequestRecord* request, TimeUs now_us) {
   const int32_t number = request->flock_member;
   SKEIN_CHECK(number != kNone && !members_[number].active);

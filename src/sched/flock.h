@@ -42,7 +42,7 @@ namespace skein {
 // priority meanwhile.
 //
 // A request counts as in the batch from Join to Leave, also while it is preempted: it is the first
-// to come back. Its rank among equals is what it was when it entered.
+// to come back. Its rank among equals is the order's, which says when that changes (Rerank).
 //
 // The stop policy's reward: a step counts if it decodes and at most as many prefill tokens share it
 // as decode tokens; its tokens, of both kinds, over its time. They cost the same but in attention,
@@ -59,6 +59,8 @@ class Flock {
   // A request begins to wait. REQUIRES: its prompt is hashed; `sequence`, whose hashes are viewed,
   // stays until Leave.
   void Enter(Sequence* sequence, TimeUs now_us);
+  // The order has another rank for a request. Does nothing for one that does not wait.
+  void Rerank(const RequestRecord& request);
   // A waiting request joins the batch, asked for or not.
   void Join(RequestRecord* request, TimeUs now_us);
   // A request, waiting or in the batch, is gone. Does nothing for one that never entered.

@@ -179,6 +179,26 @@ TEST_F(FlockTest, PriorityGoesFirst) {
   EXPECT_THAT(Round(1, 5000), ElementsAre(late->id));
 }
 
+TEST_F(FlockTest, AnotherRankCountsFromThenOn) {
+  Make(StopRule::kNever);
+  for (int i = 0; i < 4; ++i) Enter(0);
+  const auto rerank = [this](int id, int64_t rank) {
+    requests_[id]->urgency.rank = rank;
+    flock_->Rerank(*requests_[id]);
+    flock_->CheckIntegrity();
+  };
+  rerank(2, -1);
+  EXPECT_EQ(flock_->Candidate(0)->request->id, 2u);
+  flock_->PassOver(0);
+  rerank(2, 1);  // passed over, it is not chosen in this round, and in the next one last
+  rerank(3, -1);
+  EXPECT_THAT(Round(1), ElementsAre(3));
+  rerank(3, 0);  // it is in the batch
+  flock_->Leave(requests_[3].get());
+  rerank(3, -1);  // and gone
+  EXPECT_THAT(Round(5), ElementsAre(0, 1, 2));
+}
+
 TEST_F(FlockTest, StepsWithMuchPrefillTeachNothing) {
   Make(StopRule::kBandit);
   for (int i = 0; i < 4; ++i) Enter(0);
@@ -233,6 +253,11 @@ TEST_F(FlockTest, RandomEvents) {
         flock_->Leave(request);
       }
       while (flock_->Candidate(now_us) != nullptr && random.OneIn(3)) flock_->PassOver(now_us);
+      if (random.OneIn(3) && !requests_.empty()) {
+        RequestRecord* request = requests_[random.Between(0, std::ssize(requests_) - 1)].get();
+        request->urgency.rank = random.Between(-2, 2);
+        flock_->Rerank(*request);
+      }
       Round(static_cast<int>(random.Between(0, 3)), now_us);
       flock_->ObserveStep(flock_->num_active(), random.Between(0, 5), 100);
       EXPECT_EQ(flock_->num_waiting() + flock_->num_active() + num_left, requests_.size());
