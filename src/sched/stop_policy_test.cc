@@ -516,7 +516,7 @@ TEST(StopTable, RefusesWhatIsNoTable) {
   EXPECT_EQ(message("{\"policy\": \"bandit\""), "a stop policy's table must be a JSON object");
   EXPECT_EQ(message(R"({"policy": "never"})"), "'policy' must be 'bandit' or 'q-learning'");
   EXPECT_EQ(message(R"({"policy": "bandit", "batches": -1})"),
-            "'batches' must be an integer of at least 0");
+            "'batches' must be an integer in [0, 9007199254740992]");
   EXPECT_EQ(message(with("7")), "'states[0]' must be an object");
   EXPECT_EQ(message(with(state("4", "1"))), "'states[0].stop' must be an object");
   EXPECT_EQ(message(with(state("4", cell) + "," + state("4", cell))),
@@ -525,6 +525,14 @@ TEST(StopTable, RefusesWhatIsNoTable) {
             std::string::npos);
   EXPECT_EQ(message(with(state("4", R"({"count": 1, "value": -2})"))),
             "'states[0].stop.value' must be a number in [0, 1000000000000000]");
+  // Counts are added up.
+  EXPECT_EQ(message(with(state("4", R"({"count": 9223372036854775807, "value": 2})"))),
+            "'states[0].stop.count' must be an integer in [0, 9007199254740992]");
+  EXPECT_EQ(message(with(state("4", R"({"count": 9007199254740992, "value": 2})"))), "ok");
+  // A value of no reward is none.
+  EXPECT_EQ(message(with(state("4", R"({"count": 0, "value": 2})"))),
+            "'states[0].stop.value' must be 0 where count is 0");
+  EXPECT_EQ(message(with(state("4", R"({"count": 0, "value": 0.0})"))), "ok");
 }
 
 TEST(StopRule, NamesAndBack) {
