@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -15,7 +14,6 @@
 #include "apps/bench_model.h"
 #include "apps/choice_options.h"
 #include "apps/commands.h"
-#include "apps/read_file.h"
 #include "apps/sim_calibrate.h"
 #include "apps/sim_replay.h"
 #include "apps/stop_table_writer.h"
@@ -104,6 +102,14 @@ nlohmann::ordered_json ToJson(const ReplayCommand& command, const ReplayOutcome&
 Result<int> RunReplay(ReplayCommand command) {
   const auto begin = std::chrono::steady_clock::now();
   ReplayOptions replay = command.replay;
+  if (!command.flock_table.empty() && replay.replicas > 1) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("replicas is {}, must be 1 with flock-table: each replica would begin "
+                    "with the table and write its own over those of the others",
+                    replay.replicas),
+        "replicas");
+  }
   SKEIN_ASSIGN_OR_RETURN(const GoodputTargets goodput, ParseGoodput(command.goodput));
   SKEIN_ASSIGN_OR_RETURN(const DeviceDescription device, LoadDevice(command.device));
   SKEIN_ASSIGN_OR_RETURN(const ModelShape shape, LoadShape(command.model, command.weight_type));
@@ -120,9 +126,7 @@ Result<int> RunReplay(ReplayCommand command) {
   replay.engine.enable_prefix_caching = !command.no_prefix_caching;
   std::optional<StopTableWriter> table_writer;
   if (!command.flock_table.empty()) {
-    if (std::filesystem::exists(command.flock_table)) {
-      SKEIN_ASSIGN_OR_RETURN(replay.engine.flock_table, ReadFile(command.flock_table));
-    }
+    SKEIN_RETURN_IF_ERROR(ReadStopTable(command.flock_table, &replay.engine));
     replay.observers.push_back(&table_writer.emplace(command.flock_table));
   }
   SKEIN_RETURN_IF_ERROR(SetKvBlocks(command.kv_cache_memory, shape, &replay.engine));

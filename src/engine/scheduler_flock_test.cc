@@ -66,6 +66,50 @@ TEST(SchedulerFlock, TheOrderBreaksTies) {
   }
 }
 
+// As it is, not as it was when they came: the prefix of one is cached while it waits.
+TEST(SchedulerFlock, TheOrderBreaksTiesAnew) {
+  for (const std::string order : {"lpm", "srjf-calibrated"}) {
+    EngineConfig config = ConfigOf("flock", "never");
+    config.order = order;
+    config.aging = 0;
+    config.max_num_seqs = 1;
+    World world(config);
+    world.Arrive(1, 10);
+    world.Step();
+    const RequestId early = world.Arrive(2);
+    world.Arrive(2, 1);  // takes no slot
+    world.Step();
+    const RequestId late = world.Arrive(2);
+    std::vector<RequestId> order_of_start;
+    while (world.Step()) {
+      order_of_start.insert(order_of_start.end(), world.prefilling.begin(), world.prefilling.end());
+    }
+    EXPECT_THAT(order_of_start, ElementsAre(early, late)) << order;
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
+// Depth first, the heavier branch goes first.
+TEST(SchedulerFlock, TheOrderOfEachRoundBreaksTies) {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.order = "dfs-weight";
+  config.max_num_seqs = 1;
+  World world(config);
+  for (const int group : {1, 2}) {  // their prefixes are cached
+    world.Arrive(group, 2);
+    while (world.Step()) {
+    }
+  }
+  world.Arrive(1);
+  const RequestId heavy = world.Arrive(2);
+  world.Arrive(2);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(heavy));
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
 // Several prefixes that are not cached: each is computed once, those of several groups in one step.
 TEST(SchedulerFlock, AColdPrefixIsComputedOnce) {
   for (const std::string by : {"prefix", "radix", "user"}) {
@@ -183,6 +227,71 @@ TEST(SchedulerFlock, WhatDoesNotFitIsPassedUntilItIsOverdue) {
   }
 }
 
+// But none that are less urgent, however many come.
+TEST(SchedulerFlock, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.num_kv_blocks = 34;
+  World world(config);
+  world.priority = 1;
+  for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
+  world.Step();
+  world.Step();
+  world.priority = 0;
+  const RequestId large = world.Arrive(1, 20, 8, 22);  // shares 8 blocks and needs 22 more
+  world.priority = 1;
+  for (int step = 0; step < 100; ++step) {
+    if (world.scheduler().num_queued() < 2) world.Arrive(1, 20 + step % 20);
+    ASSERT_TRUE(world.Step());
+  }
+  EXPECT_TRUE(world.waited_us.contains(large));
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
+// Beside a OneShot prompt in chunks, whose blocks would not be enough either.
+TEST(SchedulerFlock, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
+  EngineConfig config = ConfigOf("flock", "heuristic");
+  config.flock_constants = "small-batch=0";
+  config.num_kv_blocks = 40;
+  config.max_num_batched_tokens = 64;
+  World world(config);
+  for (int i = 0; i < 3; ++i) world.Arrive(1, 80);
+  while (world.decoding.size() < 3) ASSERT_TRUE(world.Step());
+  const RequestId foreign = world.Arrive(2, 20, 8, 22);
+  const RequestId read = world.Arrive(3, 1, 17);
+  for (int step = 0; step < 8; ++step) {
+    ASSERT_TRUE(world.Step());
+    ASSERT_THAT(world.prefilling, ElementsAre(read));
+  }
+  EXPECT_EQ(world.scheduler().Stats().flock_stops, 0u);
+  while (world.Step()) {
+  }
+  EXPECT_TRUE(world.waited_us.contains(foreign));
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
+// What prompts leave free for those that preempt them, the best companion may not take; who needs
+// less goes on.
+TEST(SchedulerFlock, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.sharing = "preempt-op";
+  config.num_kv_blocks = 40;  // of which an eighth is kept free
+  config.max_model_len = 1100;
+  World world(config);
+  for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
+  world.Step();
+  world.Step();
+  const RequestId large = world.Arrive(1, 20, 8, 24);  // 26 to 28 blocks are free
+  const RequestId small = world.Arrive(2, 20, 0, 1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(small));
+  while (world.Step()) {
+  }
+  EXPECT_TRUE(world.waited_us.contains(large));
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
 TEST(SchedulerFlock, CancelledRequestsLeaveTheTree) {
   World world(ConfigOf("flock", "bandit"));
   std::vector<RequestId> ids;
@@ -289,6 +398,38 @@ TEST(SchedulerFlock, WrongChoicesAreRefused) {
   config = ConfigOf("dynamic", "");
   config.dynamic_step_ms = -1;
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "dynamic_step_ms");
+}
+
+TEST(SchedulerFlock, ChoicesWithoutEffectAreRefused) {
+  const auto refused = [](EngineConfig config, const std::string& message) {
+    const Status status = MakeSchedulerConfig(config).status();
+    EXPECT_EQ(status.message(), message);
+    EXPECT_EQ(status.param(), message.substr(0, message.find(' ')));
+  };
+  for (const std::string decode_set : {"static", "fill", "dynamic"}) {
+    refused(ConfigOf(decode_set, "heuristic"), "flock_stop needs decode_set flock");
+    EngineConfig config = ConfigOf(decode_set, "");
+    config.flock_by = "user";
+    refused(config, "flock_by needs decode_set flock");
+    config.flock_by = "";
+    config.flock_constants = "max-lost=64";
+    refused(config, "flock_constants needs decode_set flock");
+  }
+  EngineConfig config = ConfigOf("", "never");  // the preset's
+  EXPECT_TRUE(MakeSchedulerConfig(config).ok());
+  const std::string learns =
+      "flock_table needs decode_set flock and a flock_stop that learns: bandit or q-learning";
+  config.flock_table = StopTable().ToJson();
+  refused(config, learns);
+  config.flock_stop = "";  // bandit
+  EXPECT_TRUE(MakeSchedulerConfig(config).ok());
+  EXPECT_TRUE(CheckFlockLearns(config).ok());
+  config.decode_set = "fill";
+  refused(config, learns);
+  config.flock_table = "";
+  EXPECT_EQ(CheckFlockLearns(config).message(), learns);  // nor is one written
+  config.dynamic_step_ms = 1;
+  refused(config, "dynamic_step_ms needs decode_set dynamic");
 }
 
 // Runs the same load; who decoded in each step.

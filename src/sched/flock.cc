@@ -39,6 +39,14 @@ void Flock::Enter(Sequence* sequence, TimeUs now_us) {
   Plant(member);
 }
 
+void Flock::Rerank(const RequestRecord& request) {
+  const int32_t number = request.flock_member;
+  // Who was passed over comes back with the rank that it has then.
+  if (number == kNone || members_[number].active || members_[number].handle == kNone) return;
+  Uproot(number);
+  Plant(number);
+}
+
 void Flock::Join(RequestRecord* request, TimeUs now_us) {
   const int32_t number = request->flock_member;
   SKEIN_CHECK(number != kNone && !members_[number].active);
@@ -52,6 +60,7 @@ void Flock::Join(RequestRecord* request, TimeUs now_us) {
   UnlinkWaiting(number);
   tree_.Add(member.handle);
   member.active = true;
+  if (choice_ && choice_->member != number) Unchoose();
   choice_.reset();
 }
 
@@ -78,7 +87,9 @@ Sequence* Flock::Candidate(TimeUs now_us) {
 bool Flock::PassOver(TimeUs now_us) {
   const int32_t member = Choose(now_us).member;
   SKEIN_CHECK(member != kNone && !closed_);
-  SetAside(*members_[member].sequence->request, now_us);
+  const RequestRecord& request = *members_[member].sequence->request;
+  SetAside(request, now_us);
+  least_urgent_ = request.urgency.priority;
   return !closed_;
 }
 
@@ -107,11 +118,12 @@ bool Flock::Approves(TimeUs now_us) {
 }
 
 void Flock::EndRound() {
+  Unchoose();
   policy_->EndBuilding();
   for (const int32_t member : aside_) Plant(member);
   aside_.clear();
-  choice_.reset();
   closed_ = false;
+  least_urgent_ = kLeastPriority;
 }
 
 void Flock::ObserveStep(int64_t num_decode_tokens, int64_t num_prefill_tokens, TimeUs duration_us) {
@@ -191,18 +203,24 @@ StopQuestion Flock::QuestionOf(int32_t number) const {
       .batch_size = tree_.num_active(), .lost_tokens = lost * tokens, .num_peers = one.num_peers};
 }
 
-// The best, unless somebody of its priority is overdue.
+// The best, unless somebody of its priority is overdue, or of a more urgent one found no room.
 const Flock::Choice& Flock::Choose(TimeUs now_us) {
   if (choice_) return *choice_;
   choice_ = Choice{};
-  choice_->member = FindBest();
-  if (choice_->member != kNone) {
-    const int32_t priority = members_[choice_->member].sequence->request->urgency.priority;
-    const int32_t overdue = FirstOverdue(priority, now_us);
-    choice_->overdue = overdue != kNone;
-    if (choice_->overdue) choice_->member = overdue;
-  }
+  const int32_t best = FindBest();
+  if (best == kNone) return *choice_;
+  const int32_t priority = members_[best].sequence->request->urgency.priority;
+  if (priority > least_urgent_) return *choice_;
+  const int32_t overdue = FirstOverdue(priority, now_us);
+  choice_->overdue = overdue != kNone;
+  choice_->member = choice_->overdue ? overdue : best;
   return *choice_;
+}
+
+// Nobody is chosen any more. Who was approved has not joined.
+void Flock::Unchoose() {
+  if (choice_ && choice_->approved) policy_->Withdraw();
+  choice_.reset();
 }
 
 // The first of those that wait and were not passed over in this round.
@@ -222,7 +240,7 @@ void Flock::Plant(int32_t number) {
   member.handle = tree_.Insert(member.hashes, RankOf(member));
   if (member.handle >= std::ssize(member_of_)) member_of_.resize(member.handle + 1);
   member_of_[member.handle] = number;
-  choice_.reset();
+  Unchoose();
 }
 
 void Flock::Uproot(int32_t number) {
@@ -233,7 +251,7 @@ void Flock::Uproot(int32_t number) {
     tree_.Remove(member.handle);
   }
   member.handle = kNone;
-  choice_.reset();
+  Unchoose();
 }
 
 void Flock::LinkWaiting(int32_t number) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -17,16 +18,19 @@ namespace skein {
 // tree; the best companion of those that are in the batch is put to the stop policy. A scheduler's
 // round, while it has room:
 //
-//   Candidate --> cannot be admitted now --> PassOver --> Candidate ...
+//   Candidate --> finds no room -------------------------> PassOver --> Candidate ...
 //       |
-//       +------> can be ------------------> Approves --> yes: Join --> Candidate ...
-//                                               |
-//                                               +------> no: closed until EndRound
+//       +------> waits for a row (see below) ------------> SetAside --> Candidate ...
+//       |
+//       +------> can be admitted now --> Approves --> yes: Join --> Candidate ...
+//                                            |
+//                                            +------> no: closed until EndRound
 //
-// Priorities go first: a request is only ever passed by requests of its own or a more urgent one.
-// Within a priority nobody who is overdue is passed by anyone who came later: an overdue request
-// that cannot be admitted now closes the set until it can. So no request waits longer than the
-// bound and then until those before it have been admitted, however lonely its prefix.
+// Priorities go first: who finds no room is only ever passed by requests of its own priority or a
+// more urgent one. Within a priority nobody who is overdue is passed by anyone who came later: an
+// overdue request that cannot be admitted now closes the set until it can. So no request waits
+// longer than the bound and then until those before it have been admitted, however lonely its
+// prefix.
 //
 // Under the orders by deadline a priority shifts the deadline and is no rank here. The scheduler
 // does not ask about a request with a deadline of its own (Request::slo_ttft_us) that the order has
@@ -34,10 +38,11 @@ namespace skein {
 // those wait for such ones the order bounds.
 //
 // One whose missing prefix a row of the step computes cannot be admitted now either: it waits for
-// that row, which is in the step, so for no longer than its prompt takes.
+// that row, which is in the step, so for no longer than its prompt takes, and is passed by any
+// priority meanwhile.
 //
 // A request counts as in the batch from Join to Leave, also while it is preempted: it is the first
-// to come back. Its rank among equals is what it was when it entered.
+// to come back. Its rank among equals is the order's, which says when that changes (Rerank).
 //
 // The stop policy's reward: a step counts if it decodes and at most as many prefill tokens share it
 // as decode tokens; its tokens, of both kinds, over its time. They cost the same but in attention,
@@ -54,6 +59,8 @@ class Flock {
   // A request begins to wait. REQUIRES: its prompt is hashed; `sequence`, whose hashes are viewed,
   // stays until Leave.
   void Enter(Sequence* sequence, TimeUs now_us);
+  // The order has another rank for a request. Does nothing for one that does not wait.
+  void Rerank(const RequestRecord& request);
   // A waiting request joins the batch, asked for or not.
   void Join(RequestRecord* request, TimeUs now_us);
   // A request, waiting or in the batch, is gone. Does nothing for one that never entered.
@@ -61,11 +68,14 @@ class Flock {
 
   // Who is next; null where nobody waits or the set is closed for this round.
   Sequence* Candidate(TimeUs now_us);
-  // The candidate cannot be admitted now: another one may be, in this round. False where none may.
+  // There is no room for the candidate now: another one, no less urgent, may be admitted in this
+  // round. False where none may.
   bool PassOver(TimeUs now_us);
-  // The same of any request that waits, asked for or not.
+  // A request that waits, asked for or not, waits for a row of this step: any other may be admitted
+  // in this round.
   void SetAside(const RequestRecord& request, TimeUs now_us);
-  // Whether the candidate is to join.
+  // Whether the candidate is to join. Should it not join in this round after all, nothing is
+  // learned from a yes.
   bool Approves(TimeUs now_us);
   // No further request is added to this batch: the round ends.
   void EndRound();
@@ -90,6 +100,7 @@ class Flock {
 
  private:
   static constexpr int32_t kNone = -1;
+  static constexpr int32_t kLeastPriority = std::numeric_limits<int32_t>::max();
   // A round looks past so many requests that cannot be admitted: those who wait for a cold prefix
   // of their group, to begin another one in the same step. Each costs a removal and an insertion.
   static constexpr size_t kMaxPassedOver = 64;
@@ -126,6 +137,7 @@ class Flock {
   }
   int32_t FirstOverdue(int32_t priority, TimeUs now_us) const;
   const Choice& Choose(TimeUs now_us);
+  void Unchoose();
   ChunkHashes HashesOf(const Sequence& sequence) const;
   ChunkedHashTree::Rank RankOf(const Member& member) const;
   RadixView ViewByTokens() const;
@@ -143,7 +155,8 @@ class Flock {
   int32_t last_waiting_ = kNone;
   std::vector<int32_t> aside_;  // passed over in this round
   std::optional<Choice> choice_;
-  bool closed_ = false;  // for this round
+  bool closed_ = false;                    // for this round
+  int32_t least_urgent_ = kLeastPriority;  // of those who may be chosen in this round
   Counters counters_;
 };
 

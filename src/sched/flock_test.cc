@@ -155,6 +155,19 @@ TEST_F(FlockTest, WhoIsSetAsideIsNotChosen) {
   EXPECT_THAT(Round(5, 1000), ElementsAre(3, 4, 5));
 }
 
+TEST_F(FlockTest, WhoFindsNoRoomIsPassedByNobodyLessUrgent) {
+  Make(StopRule::kNever);
+  for (const int32_t priority : {1, 0, 0, 1}) Enter(0, 0, priority);
+  EXPECT_EQ(flock_->Candidate(0)->request->id, 1u);
+  EXPECT_TRUE(flock_->PassOver(0));
+  EXPECT_THAT(Round(5), ElementsAre(2));  // of its own priority
+  EXPECT_THAT(Round(1), ElementsAre(1));  // the next round begins anew
+  Enter(1, 0, 0);
+  flock_->SetAside(*requests_[4], 0);  // it waits for a row
+  EXPECT_THAT(Round(5), ElementsAre(0, 3));
+  EXPECT_THAT(Round(5), ElementsAre(4));
+}
+
 TEST_F(FlockTest, PriorityGoesFirst) {
   Make(StopRule::kNever, 1000);
   Enter(0, 0, 1);
@@ -164,6 +177,26 @@ TEST_F(FlockTest, PriorityGoesFirst) {
   // `late` is overdue, but among its own.
   EXPECT_THAT(Round(1, 5000), ElementsAre(urgent->id));
   EXPECT_THAT(Round(1, 5000), ElementsAre(late->id));
+}
+
+TEST_F(FlockTest, AnotherRankCountsFromThenOn) {
+  Make(StopRule::kNever);
+  for (int i = 0; i < 4; ++i) Enter(0);
+  const auto rerank = [this](int id, int64_t rank) {
+    requests_[id]->urgency.rank = rank;
+    flock_->Rerank(*requests_[id]);
+    flock_->CheckIntegrity();
+  };
+  rerank(2, -1);
+  EXPECT_EQ(flock_->Candidate(0)->request->id, 2u);
+  flock_->PassOver(0);
+  rerank(2, 1);  // passed over, it is not chosen in this round, and in the next one last
+  rerank(3, -1);
+  EXPECT_THAT(Round(1), ElementsAre(3));
+  rerank(3, 0);  // it is in the batch
+  flock_->Leave(requests_[3].get());
+  rerank(3, -1);  // and gone
+  EXPECT_THAT(Round(5), ElementsAre(0, 1, 2));
 }
 
 TEST_F(FlockTest, StepsWithMuchPrefillTeachNothing) {
@@ -178,6 +211,27 @@ TEST_F(FlockTest, StepsWithMuchPrefillTeachNothing) {
   EXPECT_EQ(flock_->table()->num_batches, 1);
   EXPECT_EQ(flock_->table()->num_decisions, 3);  // nobody was asked about the first
   EXPECT_EQ(flock_->table()->best_reward, 8000);
+}
+
+TEST_F(FlockTest, AYesTeachesNothingWhereNobodyJoins) {
+  Make(StopRule::kBandit);
+  for (int i = 0; i < 4; ++i) Enter(0);
+  Round(1);
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_EQ(flock_->Candidate(0)->request->id, 1u);
+    EXPECT_TRUE(flock_->Approves(0));
+    flock_->EndRound();
+  }
+  flock_->ObserveStep(1, 0, 1000);
+  EXPECT_EQ(flock_->table()->num_decisions, 0);
+  EXPECT_TRUE(flock_->Approves(0));
+  EXPECT_TRUE(flock_->PassOver(0));
+  EXPECT_THAT(Round(1), ElementsAre(2));
+  EXPECT_TRUE(flock_->Approves(0));
+  flock_->Join(requests_[3].get(), 0);  // another one, not asked about
+  flock_->EndRound();
+  flock_->ObserveStep(3, 0, 1000);
+  EXPECT_EQ(flock_->table()->num_decisions, 1);
 }
 
 TEST_F(FlockTest, RandomEvents) {
@@ -199,6 +253,11 @@ TEST_F(FlockTest, RandomEvents) {
         flock_->Leave(request);
       }
       while (flock_->Candidate(now_us) != nullptr && random.OneIn(3)) flock_->PassOver(now_us);
+      if (random.OneIn(3) && !requests_.empty()) {
+        RequestRecord* request = requests_[random.Between(0, std::ssize(requests_) - 1)].get();
+        request->urgency.rank = random.Between(-2, 2);
+        flock_->Rerank(*request);
+      }
       Round(static_cast<int>(random.Between(0, 3)), now_us);
       flock_->ObserveStep(flock_->num_active(), random.Between(0, 5), 100);
       EXPECT_EQ(flock_->num_waiting() + flock_->num_active() + num_left, requests_.size());

@@ -186,6 +186,7 @@ class Scheduler {
   Sequence* NextOfFlock(int32_t max_tokens, const std::optional<SequenceKey>& bound);
   int32_t NumFreeSlots() const;
   const Sequence* ExpectedDecode();
+  bool WillJoin(const Sequence& next, int32_t num_needed, int32_t num_blocks);
   Planned PlanHead(Sequence* head, TimeUs now_us);
   // Whether the step may take no further request's prefill work.
   bool StepIsFull() const {

@@ -35,11 +35,11 @@ Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode,
 
 // The best companion that can be admitted now and has at most so many tokens to be computed, if it
 // is before `bound` and the stop rule agrees. Who would compute what a row of this step computes is
-// passed over: the next round finds it in the cache.
+// set aside: the next round finds it in the cache.
 Sequence* Scheduler::NextOfFlock(int32_t max_tokens, const std::optional<SequenceKey>& bound) {
   const int32_t num_free_slots = NumFreeSlots();
   if (num_free_slots == 0) return nullptr;
-  int32_t num_blocks = blocks_.num_available();
+  int32_t num_blocks = blocks_.num_available() - ExpressReserve();
   for (const auto& trunk : trunks_) {  // admitting it gives them up
     if (!trunk->in_step && trunk->num_admitted == 0) {
       num_blocks += static_cast<int32_t>(trunk->blocks.table().size());
@@ -48,26 +48,37 @@ Sequence* Scheduler::NextOfFlock(int32_t max_tokens, const std::optional<Sequenc
   while (Sequence* next = flock_->Candidate(planned_us_)) {
     const SequenceBlocks::Need need = NeedOf(*next);
     const StepRow* leader = LeaderOf(*next, need.num_cached);
+    if (leader != nullptr) {
+      if (leader->sequence != nullptr) Inherit(leader->sequence, *next);
+      flock_->SetAside(*next->request, planned_us_);
+      continue;
+    }
     const bool fits = next->slots_needed() <= num_free_slots && need.num_blocks <= num_blocks &&
                       (next->num_remaining() <= max_tokens || NumMissing(*next) <= max_tokens);
-    if (fits && leader == nullptr) {
+    if (fits) {
       if (bound && !(next->key() < *bound)) return nullptr;
       return flock_->Approves(planned_us_) ? next : nullptr;
     }
-    if (leader != nullptr && leader->sequence != nullptr) Inherit(leader->sequence, *next);
     if (!flock_->PassOver(planned_us_)) return nullptr;
   }
   return nullptr;
 }
 
-// The Decode-class request for which OneShot work makes and leaves room: one that will be next.
-// Were it one that the stop rule refuses, OneShot work would wait for nothing.
+// The Decode-class request for which OneShot work makes and leaves room, if it will join: one that
+// will be next.
 const Sequence* Scheduler::ExpectedDecode() {
   const Sequence* head = waiting_.Head(false, true);
   if (head == nullptr || GoesByOrder(*head)) return head;
-  if (slots_used_ == config_.max_num_seqs) return nullptr;
-  const Sequence* next = flock_->Candidate(planned_us_);
-  return next != nullptr && flock_->Approves(planned_us_) ? next : nullptr;
+  return slots_used_ == config_.max_num_seqs ? nullptr : flock_->Candidate(planned_us_);
+}
+
+// Whether that one joins where it finds a slot and needs so many blocks of those there are. Were it
+// one that the stop rule refuses, OneShot work would wait for nothing; but the rule is asked only
+// about who could be admitted.
+bool Scheduler::WillJoin(const Sequence& next, int32_t num_needed, int32_t num_blocks) {
+  const bool by_order = &next == waiting_.Head(false, true) && GoesByOrder(next);
+  if (by_order) return num_needed <= num_blocks;
+  return num_needed + ExpressReserve() <= num_blocks && flock_->Approves(planned_us_);
 }
 
 // How many more samples may run. A limit that falls below those who run lets nobody join and stops

@@ -123,6 +123,7 @@ void Scheduler::Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
   if (runs) running_.erase(std::ranges::find(running_, sequence));
   if (waits) waiting_.Erase(sequence);
   RequestRecord* request = sequence->request;
+  const int64_t rank_before = request->urgency.rank;
   request->num_missing = static_cast<int32_t>(sequence->tokens.size()) - num_cached;
   if (config_.order == Order::kSrjfCalibrated) {
     request->urgency.rank = JctRankOf(*sequence, num_cached);
@@ -133,6 +134,7 @@ void Scheduler::Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
   }
   if (runs) InsertRunning(sequence);
   if (waits) waiting_.Insert(sequence);
+  if (flock_ && request->urgency.rank != rank_before) flock_->Rerank(*request);
 }
 
 // Reorder, of one that may be watched.
@@ -165,6 +167,7 @@ void Scheduler::OrderDepthFirst() {
     sequence->request->urgency.rank = path.rank;
     waiting_.Insert(sequence);
     if (sequence->trunk == nullptr && IsWatched(*sequence)) watch_.Insert(sequence, blocks_);
+    if (flock_) flock_->Rerank(*sequence->request);
   }
 }
 

@@ -151,7 +151,11 @@ void Scheduler::ReclaimForDecodes() {
   const Sequence* next = ExpectedDecode();
   if (next != nullptr && MayJoin(*next) && next->slots_needed() <= NumFreeSlots()) {
     const int32_t with_next = num_needed + NeedOf(*next).num_blocks;
-    if (with_next <= blocks_.num_available() + num_reclaimable) num_needed = with_next;
+    const int32_t num_available = blocks_.num_available();
+    const bool lacks = with_next > num_available;
+    if (lacks && WillJoin(*next, with_next, num_available + num_reclaimable)) {
+      num_needed = with_next;
+    }
   }
   while (blocks_.num_available() < num_needed && ReclaimOneShot()) {
   }
@@ -167,7 +171,7 @@ int32_t Scheduler::DecodeReserve() {
     reserved_for_ = next;
     num_reserved_ = NeedOf(*next).num_blocks;
   }
-  return num_reserved_ <= blocks_.num_available() ? num_reserved_ : 0;
+  return WillJoin(*next, num_reserved_, blocks_.num_available()) ? num_reserved_ : 0;
 }
 
 void Scheduler::EnterWaiting(Sequence* sequence) {

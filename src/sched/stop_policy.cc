@@ -47,6 +47,8 @@ class LearnedStop : public StopPolicy {
   }
 
   bool ShouldAdd(const StopQuestion& question) final {
+    asked_before_ = asked_;
+    num_pending_before_ = pending_.size();
     if (question.batch_size == 0) return true;
     const int32_t state = StopState(question).index();
     const StopTable::Cells& cells = table_.cells[state];
@@ -57,9 +59,21 @@ class LearnedStop : public StopPolicy {
     } else if (!LearnsFromOthers()) {
       return true;
     }
-    stopped_ |= action == StopTable::kStop;
+    if (action == StopTable::kStop) {
+      stopped_ = true;
+      account_.NoteStop();
+    }
     if (options_.learn) Remember(state, action);
     return action == StopTable::kAdd;
+  }
+
+  void Withdraw() final {
+    asked_ = asked_before_;
+    if (pending_.size() == num_pending_before_) return;
+    pending_.pop_back();
+    // The one that it followed in its batch, if there was one, may be followed by another.
+    building_ = !pending_.empty() && pending_.back().next_state >= 0;
+    if (building_) pending_.back().next_state = -1;
   }
 
   void EndBuilding() final { building_ = false; }
@@ -117,6 +131,9 @@ class LearnedStop : public StopPolicy {
   bool building_ = false;  // the last of pending_ may be followed by another of its batch
   bool asked_ = false;     // since the last reward
   bool stopped_ = false;
+  // As they were before the last question.
+  bool asked_before_ = false;
+  size_t num_pending_before_ = 0;
 };
 
 // Upper confidence bounds over (state, action), S being all decisions (UCB1, Auer, Cesa-Bianchi and
@@ -254,6 +271,7 @@ Status SetConstant(std::string_view text, StopOptions* options) {
 }  // namespace
 
 void StopAccount::Observe(double reward, bool stopped) {
+  num_unrewarded_ = 0;
   if (stopped) {
     ++num_stopped_;
     credit_ += reward - (1 - max_loss_) * baseline_;

@@ -68,17 +68,21 @@ std::string StopConstants(const StopOptions& options);
 // takes out what it was rewarded below that. Should the next whole batch, to which those are added
 // who were refused, be rewarded more than the baseline, then the stopped ones before it are taken
 // to have missed half of the difference: while the load grows, stopping looks better than it is.
-// While the account is empty, and in one of 16 batches in any case, nobody is refused, from which
-// the bandit learns nothing, since it did not decide. The account never holds more than one batch's
-// worth. So no warm-up is needed: the first batches are whole.
+// While the account is empty, in one of 16 batches in any case, and after 15 stopped ones while no
+// reward comes, nobody is refused, from which the bandit learns nothing, since it did not decide.
+// The account never holds more than one batch's worth. So no warm-up is needed: the first batches
+// are whole.
 class StopAccount {
  public:
   explicit StopAccount(double max_loss) : max_loss_(max_loss) {}
 
   // Whether the batch that is being built may be stopped.
   bool MayStop() const {
-    return max_loss_ >= 1 || (credit_ > 0 && num_stopped_ < kMaxStoppedInTurn);
+    return max_loss_ >= 1 ||
+           (credit_ > 0 && num_stopped_ < kMaxStoppedInTurn && num_unrewarded_ < kMaxStoppedInTurn);
   }
+  // A batch was stopped, whose reward is to come.
+  void NoteStop() { ++num_unrewarded_; }
   void Observe(double reward, bool stopped);
 
  private:
@@ -88,20 +92,22 @@ class StopAccount {
   const double max_loss_;
   double baseline_ = 0;
   double credit_ = 0;
-  int64_t num_whole_ = 0;    // batches in which nobody was refused
-  int32_t num_stopped_ = 0;  // since the last of them
+  int64_t num_whole_ = 0;       // batches in which nobody was refused
+  int32_t num_stopped_ = 0;     // since the last of them
+  int32_t num_unrewarded_ = 0;  // stopped since the last reward
 };
 
 // Decides whether the best companion joins the batch. A batch is built by questions,
 //
 //   ShouldAdd yes, ShouldAdd yes, ShouldAdd no | EndBuilding ... Reward
 //
-// ended by a no, by an empty queue, or by a full batch. A reward is the decode throughput, in
-// tokens per second, of the batch as built, and goes to all questions since the last one. What
-// counts as such a step is the caller's to say (sched/flock.h). Of questions that wait for a reward
-// at most kMaxPending are remembered; further ones teach nothing. An empty batch always adds: no
-// question of it is remembered. Random numbers come from the seed alone. Allocates nothing once
-// constructed. Not thread-safe.
+// ended by a no, by an empty queue, or by a full batch; who is then found not to join after all was
+// not asked about (Withdraw). A reward is the decode throughput, in tokens per second, of the batch
+// as built, and goes to all questions since the last one. What counts as such a step is the
+// caller's to say (sched/flock.h). Of questions that wait for a reward at most kMaxPending are
+// remembered; further ones teach nothing. An empty batch always adds: no question of it is
+// remembered. Random numbers come from the seed alone. Allocates nothing once constructed. Not
+// thread-safe.
 class StopPolicy {
  public:
   static constexpr int32_t kMaxPending = 4096;
@@ -109,6 +115,8 @@ class StopPolicy {
   virtual ~StopPolicy() = default;
 
   virtual bool ShouldAdd(const StopQuestion& question) = 0;
+  // Takes the last question back. REQUIRES: its answer was yes, and nothing has happened since.
+  virtual void Withdraw() {}
   virtual void EndBuilding() {}
   virtual void Reward(double /*tokens_per_s*/) {}
   // What has been learned; null where nothing can be.

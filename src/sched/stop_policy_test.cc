@@ -189,6 +189,43 @@ TEST(StopPolicy, QLearningsEpisodesEndWhereTheBuildingDoes) {
   EXPECT_EQ(policy->table()->num_batches, 1);
 }
 
+TEST(StopPolicy, WhatIsWithdrawnWasNotAsked) {
+  StopOptions options = OptionsOf(StopRule::kQLearning);
+  options.epsilon_start = options.epsilon_floor = 0;
+  const auto policy = MakeStopPolicy(options);
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 1}));
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 2}));
+  policy->Withdraw();
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 2, .lost_tokens = 1}));  // follows the first
+  policy->EndBuilding();
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 4}));
+  policy->Withdraw();
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 0}));  // never remembered
+  policy->Withdraw();
+  policy->EndBuilding();
+  policy->Reward(10);
+  EXPECT_EQ(policy->table()->num_decisions, 2);
+  EXPECT_EQ(CellOf(*policy, {.batch_size = 1}, StopTable::kAdd).value, 10);
+  EXPECT_EQ(CellOf(*policy, {.batch_size = 2}, StopTable::kAdd).count, 0);
+  EXPECT_EQ(CellOf(*policy, {.batch_size = 2, .lost_tokens = 1}, StopTable::kAdd).value, 10);
+}
+
+// Nor is a batch whole that nobody was asked about.
+TEST(StopPolicy, WhatIsWithdrawnPaysNothingIntoTheAccount) {
+  StopTable table;
+  const StopQuestion bad = {.batch_size = 10, .lost_tokens = 1000, .num_peers = 1};
+  table.cells[StopState(bad).index()] = {{{5, 200.0}, {5, 100.0}}};
+  StopOptions options = BoundedOf(StopRule::kBandit);
+  options.learn = false;
+  const auto policy = MakeStopPolicy(options, &table);
+  EXPECT_TRUE(policy->ShouldAdd(bad));  // the account is empty
+  policy->Withdraw();
+  policy->Reward(100);
+  EXPECT_TRUE(policy->ShouldAdd(bad));
+  policy->Reward(100);
+  EXPECT_FALSE(policy->ShouldAdd(bad));
+}
+
 // At first every decision is a coin's; later next to none is.
 TEST(StopPolicy, EpsilonFallsWithTheVisitsOfAState) {
   const StopOptions options = OptionsOf(StopRule::kQLearning);
@@ -342,6 +379,18 @@ TEST(StopAccount, LooksAtTheBaselineNowAndThen) {
   EXPECT_TRUE(account.MayStop());
 }
 
+TEST(StopAccount, LosesNothingUnseen) {
+  StopAccount account(0.01);
+  account.Observe(100, false);
+  for (int i = 0; i < 15; ++i) {
+    EXPECT_TRUE(account.MayStop());
+    account.NoteStop();
+  }
+  EXPECT_FALSE(account.MayStop());
+  account.Observe(100, true);
+  EXPECT_TRUE(account.MayStop());
+}
+
 // While every batch is rewarded more than the one before, stopped ones look good beside the past.
 TEST(StopAccount, TakesBackWhatAGrowingLoadSeemedToGain) {
   StopAccount account(0.1);
@@ -377,6 +426,30 @@ TEST(StopPolicy, StoppingCostsNoMoreThanItsShare) {
       }
     }
     EXPECT_LT(ShareOfWhole(OptionsOf(rule), 0, 100), 0.8) << NameOf(rule);
+  }
+}
+
+// Of batches beside so much prefill work that no step of theirs counts.
+TEST(StopPolicy, WithoutRewardsItSoonRefusesNobody) {
+  for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
+    StopTable table;
+    table.rule = rule;
+    const StopQuestion bad = {.batch_size = 10, .lost_tokens = 1000, .num_peers = 1};
+    table.cells[StopState(bad).index()] = {{{5, 200.0}, {5, 100.0}}};
+    StopOptions options = BoundedOf(rule);
+    options.learn = false;
+    const auto policy = MakeStopPolicy(options, &table);
+    const auto adds = [&] {
+      const bool add = policy->ShouldAdd(bad);
+      policy->EndBuilding();
+      return add;
+    };
+    EXPECT_TRUE(adds());  // the account is empty
+    for (int i = 0; i < 3; ++i) {
+      policy->Reward(100);
+      for (int batch = 0; batch < 15; ++batch) EXPECT_FALSE(adds()) << NameOf(rule) << " " << batch;
+      for (int batch = 0; batch < 100; ++batch) EXPECT_TRUE(adds()) << NameOf(rule) << " " << batch;
+    }
   }
 }
 
@@ -443,7 +516,7 @@ TEST(StopTable, RefusesWhatIsNoTable) {
   EXPECT_EQ(message("{\"policy\": \"bandit\""), "a stop policy's table must be a JSON object");
   EXPECT_EQ(message(R"({"policy": "never"})"), "'policy' must be 'bandit' or 'q-learning'");
   EXPECT_EQ(message(R"({"policy": "bandit", "batches": -1})"),
-            "'batches' must be an integer of at least 0");
+            "'batches' must be an integer in [0, 9007199254740992]");
   EXPECT_EQ(message(with("7")), "'states[0]' must be an object");
   EXPECT_EQ(message(with(state("4", "1"))), "'states[0].stop' must be an object");
   EXPECT_EQ(message(with(state("4", cell) + "," + state("4", cell))),
@@ -452,6 +525,14 @@ TEST(StopTable, RefusesWhatIsNoTable) {
             std::string::npos);
   EXPECT_EQ(message(with(state("4", R"({"count": 1, "value": -2})"))),
             "'states[0].stop.value' must be a number in [0, 1000000000000000]");
+  // Counts are added up.
+  EXPECT_EQ(message(with(state("4", R"({"count": 9223372036854775807, "value": 2})"))),
+            "'states[0].stop.count' must be an integer in [0, 9007199254740992]");
+  EXPECT_EQ(message(with(state("4", R"({"count": 9007199254740992, "value": 2})"))), "ok");
+  // A value of no reward is none.
+  EXPECT_EQ(message(with(state("4", R"({"count": 0, "value": 2})"))),
+            "'states[0].stop.value' must be 0 where count is 0");
+  EXPECT_EQ(message(with(state("4", R"({"count": 0, "value": 0.0})"))), "ok");
 }
 
 TEST(StopRule, NamesAndBack) {

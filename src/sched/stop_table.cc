@@ -26,11 +26,14 @@ Status Wrong(const std::string& field, const std::string& allowed) {
   return {StatusCode::kInvalidArgument, fmt::format("'{}' must be {}", field, allowed), field};
 }
 
+// Doubles hold all integers up to it, and sums of counts stay far from overflow.
+constexpr int64_t kMostCount = int64_t{1} << 53;
+
 Result<int64_t> ReadCount(const Json& json, const char* field, const std::string& where) {
   const auto found = json.find(field);
-  if (found == json.end() || !found->is_number_integer() || found->get<int64_t>() < 0) {
-    return Wrong(where + field, "an integer of at least 0");
-  }
+  const bool good = found != json.end() && found->is_number_integer() &&
+                    found->get<int64_t>() >= 0 && found->get<int64_t>() <= kMostCount;
+  if (!good) return Wrong(where + field, fmt::format("an integer in [0, {}]", kMostCount));
   return found->get<int64_t>();
 }
 
@@ -52,6 +55,7 @@ Status ReadCell(const Json& state, const char* action, const std::string& where,
   if (found == state.end() || !found->is_object()) return Wrong(name, "an object");
   SKEIN_ASSIGN_OR_RETURN(cell->count, ReadCount(*found, "count", name + "."));
   SKEIN_ASSIGN_OR_RETURN(cell->value, ReadNumber(*found, "value", name + ".", kMostReward));
+  if (cell->count == 0 && cell->value != 0) return Wrong(name + ".value", "0 where count is 0");
   return Status::Ok();
 }
 
@@ -140,9 +144,7 @@ Result<StopTable> StopTable::FromJson(std::string_view text) {
   const auto policy = json.find("policy");
   if (policy == json.end() || !policy->is_string()) return Wrong("policy", "a string");
   const Result<StopRule> rule = ParseStopRule(policy->get<std::string>());
-  const bool learns =
-      rule.ok() && (rule.value() == StopRule::kBandit || rule.value() == StopRule::kQLearning);
-  if (!learns) return Wrong("policy", "'bandit' or 'q-learning'");
+  if (!rule.ok() || !Learns(rule.value())) return Wrong("policy", "'bandit' or 'q-learning'");
   table.rule = rule.value();
   SKEIN_ASSIGN_OR_RETURN(table.num_batches, ReadCount(json, "batches", ""));
   SKEIN_ASSIGN_OR_RETURN(table.num_decisions, ReadCount(json, "decisions", ""));
