@@ -59,6 +59,24 @@ def test_idle_server_uses_no_processor(stories, options):
         assert ticks() - before <= 2  # of 200: 1 % of one core
 
 
+def test_a_language_model_embeds_where_the_pooling_is_given(stories):
+    body = {"input": "Once upon a time"}
+    with SkeinServer(stories) as server:
+        answer = httpx.post(server.url + "/v1/embeddings", json=body)
+        assert answer.status_code == 400
+        assert "--pooling" in answer.json()["error"]["message"]
+    vectors = {}
+    for pooling in ("last", "mean"):
+        with SkeinServer(stories, "--pooling", pooling) as server:
+            answer = httpx.post(server.url + "/v1/embeddings", json=body)
+            assert answer.status_code == 200, answer.text
+            vectors[pooling] = answer.json()["data"][0]["embedding"]
+            story = httpx.post(server.url + "/v1/completions", json={"prompt": "Once", "max_tokens": 4})
+            assert story.json()["usage"]["completion_tokens"] == 4
+    assert len(vectors["last"]) == len(vectors["mean"]) == 64
+    assert vectors["last"] != vectors["mean"]
+
+
 def test_sigterm_drains_running_work(stories):
     # One at a time, so that some wait while the first runs.
     with SkeinServer(stories, "--max-num-seqs", 1) as server:

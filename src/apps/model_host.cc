@@ -132,7 +132,8 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options));
   runtime.model_dir = model_dir_;
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
-  SKEIN_ASSIGN_OR_RETURN(ModelUse use, LoadModelTraits(model_dir_, name_, model_config));
+  SKEIN_ASSIGN_OR_RETURN(ModelUse use,
+                         LoadModelTraits(model_dir_, name_, model_config, options.pooling));
   SKEIN_RETURN_IF_ERROR(SetRerankTemplate(options.rerank_template, model_config, &use.traits));
   if (runtime.max_model_len == 0 && use.max_seq_length > 0) {
     runtime.max_model_len = std::min(use.max_seq_length, model_config.max_position);
@@ -227,6 +228,23 @@ void AddSchedulingOptions(CLI::App* app, ModelHostOptions* o) {
   AddChoiceOptions(app, &o->choices);
 }
 
+// How the model is asked, and for what.
+void AddUseOptions(CLI::App* app, ModelHostOptions* o) {
+  app->add_option("--chat-template", o->chat_template,
+                  "A Jinja chat template file to use instead of the model's own");
+  app->add_option("--rerank-template", o->rerank_template,
+                  "What a rerank puts query and document into: auto (Qwen3-Reranker's template for "
+                  "models named so), qwen3 (that template for this model) or none")
+      ->capture_default_str();
+  const std::map<std::string, Pooling> poolings = {
+      {"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls}};
+  app->add_option_function<std::string>(
+         "--pooling", [o, poolings](const std::string& name) { o->pooling = poolings.at(name); },
+         "Which hidden states become an embedding: last, mean or cls, instead of what the model's "
+         "files say; with it language models without such files embed, too")
+      ->check(CLI::IsMember(poolings));
+}
+
 }  // namespace
 
 void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
@@ -281,12 +299,7 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--memory", o->memory,
                   "Instead of --kv-cache-memory: all that is taken beside the weights. What a "
                   "prompt of --max-model-len tokens needs comes first; the rest is the cache's");
-  app->add_option("--chat-template", o->chat_template,
-                  "A Jinja chat template file to use instead of the model's own");
-  app->add_option("--rerank-template", o->rerank_template,
-                  "What a rerank puts query and document into: auto (Qwen3-Reranker's template for "
-                  "models named so), qwen3 (that template for this model) or none")
-      ->capture_default_str();
+  AddUseOptions(app, o);
   app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");
   app->add_flag("--plain-attention", o->plain_attention,
                 "For comparisons: attention reads a shared prefix for each request anew, as it "

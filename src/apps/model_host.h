@@ -3,11 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/config.h"
+#include "model/pooling.h"
 #include "runtime/cpu_runtime.h"
 #include "server/model_registry.h"
 #include "skein/config.h"
@@ -27,6 +29,7 @@ struct ModelHostOptions {
   std::string flock_table;               // a file of what the stop rule learned; empty: none
   std::string chat_template;             // a file; empty: the model's own
   std::string rerank_template = "auto";  // or qwen3, none: SetRerankTemplate
+  std::optional<Pooling> pooling;        // of embeddings; unset: what the model's files say
   std::string record;                    // a file for the scheduler's events
   bool trace = false;                    // one line per scheduler iteration on stdout
   int32_t threads = 0;

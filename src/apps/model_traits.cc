@@ -180,7 +180,7 @@ Status SetRerankTemplate(const std::string& option, const ModelConfig& config,
 }
 
 Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string& name,
-                                 const ModelConfig& config) {
+                                 const ModelConfig& config, std::optional<Pooling> pooling) {
   ModelUse use;
   ModelTraits& traits = use.traits;
   const std::string config_path = model_dir + "/config.json";
@@ -190,6 +190,12 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   traits.qwen3_reranker =
       qwen3 && config.head != Head::kNone && ContainsIgnoringCase(name, "reranker");
   if (config.head == Head::kClassifier) {
+    if (pooling) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--pooling asks for embeddings; the model is a " + config.ArchitectureName() +
+                        ", which gives classes",
+                    "pooling");
+    }
     traits.classifies = true;
     traits.encodes_pairs = config.is_encoder();
     SKEIN_RETURN_IF_ERROR(ReadLabels(config_path, config_json, config, &traits));
@@ -198,11 +204,13 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   }
   const std::string modules_path = model_dir + "/modules.json";
   SKEIN_ASSIGN_OR_RETURN(const std::optional<Json> modules, ReadJson(modules_path));
-  traits.embeds = config.head == Head::kNone || modules.has_value();
+  traits.embeds = config.head == Head::kNone || modules.has_value() || pooling.has_value();
   if (!traits.embeds) return use;
   traits.embedding_size = config.hidden_size;
   // Where nothing is said, encoders are pooled as sentence-transformers does.
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<Pooling> pooling, LoadPooling(model_dir));
+  if (!pooling) {
+    SKEIN_ASSIGN_OR_RETURN(pooling, LoadPooling(model_dir));
+  }
   use.pooling = pooling.value_or(config.is_encoder() ? Pooling::kMean : Pooling::kLast);
   traits.any_dimensions = qwen3 && ContainsIgnoringCase(name, "qwen3-embedding");
   if (modules) SKEIN_RETURN_IF_ERROR(ReadModules(model_dir, modules_path, *modules, &use));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,12 @@ Status SetRerankTemplate(const std::string& option, const ModelConfig& config, M
 // What a model directory says its model is for: the labels of its config.json, and the files of
 // sentence-transformers (modules.json, config_sentence_transformers.json,
 // sentence_bert_config.json). `name` is what the model is called: one of Qwen3's is a reranker or
-// has embeddings of any size by its name alone. Fails with kUnsupported, by name, for a module that
-// this engine would leave out, and with kInvalidArgument for a file that is not what it should be.
+// has embeddings of any size by its name alone. `pooling` stands for what the files say of it; a
+// language model without them embeds by it alone. Fails with kUnsupported, by name, for a module
+// that this engine would leave out, and with kInvalidArgument for a file that is not what it should
+// be, or for a pooling of a model that gives classes.
 Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string& name,
-                                 const ModelConfig& config);
+                                 const ModelConfig& config,
+                                 std::optional<Pooling> pooling = std::nullopt);
 
 }  // namespace skein

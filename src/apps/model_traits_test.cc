@@ -131,6 +131,28 @@ TEST_F(ModelTraitsTest, DenseModulesBehindThePooling) {
   expect_refused("3_Dense/config.json");
 }
 
+TEST_F(ModelTraitsTest, PoolingByOption) {
+  Write("config.json", "{}");
+  fs::create_directories(dir_ / "1_Pooling");
+  Write("1_Pooling/config.json", R"({"pooling_mode": "mean"})");
+  EXPECT_EQ(Load()->pooling, Pooling::kMean);
+  const auto load = [&](Pooling pooling) {
+    return LoadModelTraits(dir_.string(), "some-model", config_, pooling);
+  };
+  EXPECT_EQ(load(Pooling::kCls)->pooling, Pooling::kCls);
+  // A language model embeds by it alone, and goes on generating.
+  config_.architecture = Architecture::kLlama;
+  config_.head = Head::kLanguageModel;
+  EXPECT_FALSE(Load()->traits.embeds);
+  const ModelUse use = load(Pooling::kLast).value();
+  EXPECT_TRUE(use.traits.embeds);
+  EXPECT_TRUE(use.traits.generates);
+  EXPECT_EQ(use.traits.embedding_size, 384);
+  EXPECT_EQ(use.pooling, Pooling::kLast);
+  config_.head = Head::kClassifier;
+  EXPECT_EQ(load(Pooling::kLast).status().param(), "pooling");
+}
+
 TEST_F(ModelTraitsTest, RerankTemplate) {
   config_.architecture = Architecture::kQwen2;
   config_.head = Head::kLanguageModel;

@@ -50,7 +50,11 @@ Result<PoolingCall> Begin(const ServerContext& context, FieldReader* reader) {
 
 Result<PoolingCall> BeginEmbedding(const ServerContext& context, FieldReader* reader) {
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, Begin(context, reader));
-  if (!call.model->traits.embeds) return Lacks(*call.model, "embeddings");
+  const ModelTraits& traits = call.model->traits;
+  if (!traits.embeds) {
+    return Lacks(*call.model,
+                 traits.generates ? "embeddings: it was loaded without --pooling" : "embeddings");
+  }
   call.request.output = EmbedSpec{};
   return call;
 }
