@@ -238,10 +238,11 @@ void AddUseOptions(CLI::App* app, ModelHostOptions* o) {
       ->capture_default_str();
   const std::map<std::string, Pooling> poolings = {
       {"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls}};
-  app->add_option("--pooling", o->pooling,
-                  "Which hidden states become an embedding: last, mean or cls, instead of what the "
-                  "model's files say; with it language models without such files embed, too")
-      ->transform(CLI::CheckedTransformer(poolings));
+  app->add_option_function<std::string>(
+         "--pooling", [o, poolings](const std::string& name) { o->pooling = poolings.at(name); },
+         "Which hidden states become an embedding: last, mean or cls, instead of what the model's "
+         "files say; with it language models without such files embed, too")
+      ->check(CLI::IsMember(poolings));
 }
 
 }  // namespace
