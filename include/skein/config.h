@@ -68,13 +68,13 @@ struct EngineConfig {
   // eighth of the pool allows. At least 0.
   int32_t express_tokens = 1024;
   std::string decode_set;  // who joins the running batch: "static", "fill", "dynamic" or "flock"
-  // Decode set "dynamic": the batch shrinks while its steps take longer, and grows while they take
-  // less; 0: memory alone decides.
+  // Decode set "dynamic" only: the batch shrinks while its steps take longer, and grows while they
+  // take less; 0: memory alone decides.
   int32_t dynamic_step_ms = 0;
-  // Decode set "flock": when the best companion is not added ("never", "heuristic", "bandit" or
-  // "q-learning"; empty: "bandit"), what such a rule has learned before (JSON, a
-  // table of sched/stop_table.h; empty: nothing), the seed of its random decisions, and how
-  // long a request may be passed by others at most. At least 1.
+  // Decode set "flock" only: when the best companion is not added ("never", "heuristic", "bandit"
+  // or "q-learning"; empty: "bandit"), what one of the last two has learned before (JSON, a table
+  // of sched/stop_table.h; empty: nothing), the seed of its random decisions, and how long a
+  // request may be passed by others at most. At least 1.
   std::string flock_stop;
   // By what it knows companions: "prefix" (empty: that), or for comparisons "radix" (the same,
   // token by token over a radix tree) or "user" (requests of one `user` are a group: an oracle).

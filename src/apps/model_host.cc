@@ -72,8 +72,8 @@ Result<EngineConfig> ChoicesOf(const ModelHostOptions& options) {
   config.preset = options.scheduling;
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
-  if (std::filesystem::exists(options.flock_table)) {
-    SKEIN_ASSIGN_OR_RETURN(config.flock_table, ReadFile(options.flock_table));
+  if (!options.flock_table.empty()) {
+    SKEIN_RETURN_IF_ERROR(ReadStopTable(options.flock_table, &config));
   }
   config.max_queued_requests = options.max_queued_requests;
   config.max_logprobs = options.max_logprobs;

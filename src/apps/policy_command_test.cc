@@ -120,5 +120,21 @@ TEST_F(PolicyCommandTest, TheTableIsReplacedWhenTheNewOneIsWhole) {
   EXPECT_THAT(Write(), HasSubstr("--flock-table: cannot replace " + file_));
 }
 
+TEST_F(PolicyCommandTest, ATableIsReadWhereARuleLearns) {
+  EngineConfig config;
+  config.preset = "feather";
+  EXPECT_TRUE(ReadStopTable(file_, &config).ok());  // the first run
+  EXPECT_EQ(config.flock_table, "");
+  EXPECT_EQ(Write(), "");
+  EXPECT_TRUE(ReadStopTable(file_, &config).ok());
+  EXPECT_EQ(config.flock_table, table_.ToJson());
+  const auto refused = [](EngineConfig other) {
+    return ReadStopTable("none", &other).param() == "flock_table";
+  };
+  EXPECT_TRUE(refused({.preset = "vllm-fcfs"}));
+  EXPECT_TRUE(refused({.preset = "feather", .decode_set = "fill"}));
+  EXPECT_TRUE(refused({.preset = "feather", .flock_stop = "heuristic"}));
+}
+
 }  // namespace
 }  // namespace skein

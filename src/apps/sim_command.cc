@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -15,7 +14,6 @@
 #include "apps/bench_model.h"
 #include "apps/choice_options.h"
 #include "apps/commands.h"
-#include "apps/read_file.h"
 #include "apps/sim_calibrate.h"
 #include "apps/sim_replay.h"
 #include "apps/stop_table_writer.h"
@@ -120,9 +118,7 @@ Result<int> RunReplay(ReplayCommand command) {
   replay.engine.enable_prefix_caching = !command.no_prefix_caching;
   std::optional<StopTableWriter> table_writer;
   if (!command.flock_table.empty()) {
-    if (std::filesystem::exists(command.flock_table)) {
-      SKEIN_ASSIGN_OR_RETURN(replay.engine.flock_table, ReadFile(command.flock_table));
-    }
+    SKEIN_RETURN_IF_ERROR(ReadStopTable(command.flock_table, &replay.engine));
     replay.observers.push_back(&table_writer.emplace(command.flock_table));
   }
   SKEIN_RETURN_IF_ERROR(SetKvBlocks(command.kv_cache_memory, shape, &replay.engine));

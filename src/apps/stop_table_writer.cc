@@ -1,10 +1,21 @@
 #include "apps/stop_table_writer.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "apps/read_file.h"
+#include "sched/config.h"
+
 namespace skein {
+
+Status ReadStopTable(const std::string& path, EngineConfig* config) {
+  SKEIN_RETURN_IF_ERROR(CheckFlockLearns(*config));
+  if (!std::filesystem::exists(path)) return Status::Ok();
+  SKEIN_ASSIGN_OR_RETURN(config->flock_table, ReadFile(path));
+  return Status::Ok();
+}
 
 void StopTableWriter::OnEnd(const StopTable* learned) {
   if (learned == nullptr || learned->num_batches == 0) return;

@@ -47,12 +47,16 @@ EngineConfig RandomConfig(Random* random) {
   config.preset = presets[random->Between(0, 8)];
   if (random->OneIn(6) && config.preset != std::string("request-level")) {
     config.decode_set = random->OneIn(3) ? "dynamic" : "flock";
-    config.dynamic_step_ms = static_cast<int32_t>(random->Between(0, 1));
+    if (config.decode_set == "dynamic") {
+      config.dynamic_step_ms = static_cast<int32_t>(random->Between(0, 1));
+    }
   }
-  const char* bys[] = {"", "", "radix", "user"};
-  config.flock_by = bys[random->Between(0, 3)];
-  const char* stops[] = {"never", "heuristic", "bandit", "q-learning"};
-  config.flock_stop = stops[random->Between(0, 3)];
+  if (config.decode_set == "flock" || (config.decode_set.empty() && config.preset == "feather")) {
+    const char* bys[] = {"", "", "radix", "user"};
+    config.flock_by = bys[random->Between(0, 3)];
+    const char* stops[] = {"never", "heuristic", "bandit", "q-learning"};
+    config.flock_stop = stops[random->Between(0, 3)];
+  }
   config.flock_max_wait_ms = static_cast<int32_t>(random->OneIn(2) ? 10000 : random->Between(1, 9));
   if (random->OneIn(2)) {
     const char* orders[] = {"fcfs", "fair", "srjf", "srjf-calibrated", "edf", "d-edf", "s-edf"};

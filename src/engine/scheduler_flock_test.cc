@@ -20,7 +20,7 @@ using testing::World;
 
 TEST(SchedulerFlock, BatchesAreOfOneGroupWhereFillMixesThem) {
   for (const std::string decode_set : {"fill", "flock"}) {
-    World world(ConfigOf(decode_set, "heuristic"));
+    World world(ConfigOf(decode_set, decode_set == "flock" ? "heuristic" : ""));
     for (int group = 0; group < 4; ++group) {  // their prefixes are cached
       world.Arrive(group, 2);
       while (world.Step()) {
@@ -398,6 +398,38 @@ TEST(SchedulerFlock, WrongChoicesAreRefused) {
   config = ConfigOf("dynamic", "");
   config.dynamic_step_ms = -1;
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "dynamic_step_ms");
+}
+
+TEST(SchedulerFlock, ChoicesWithoutEffectAreRefused) {
+  const auto refused = [](EngineConfig config, const std::string& message) {
+    const Status status = MakeSchedulerConfig(config).status();
+    EXPECT_EQ(status.message(), message);
+    EXPECT_EQ(status.param(), message.substr(0, message.find(' ')));
+  };
+  for (const std::string decode_set : {"static", "fill", "dynamic"}) {
+    refused(ConfigOf(decode_set, "heuristic"), "flock_stop needs decode_set flock");
+    EngineConfig config = ConfigOf(decode_set, "");
+    config.flock_by = "user";
+    refused(config, "flock_by needs decode_set flock");
+    config.flock_by = "";
+    config.flock_constants = "max-lost=64";
+    refused(config, "flock_constants needs decode_set flock");
+  }
+  EngineConfig config = ConfigOf("", "never");  // the preset's
+  EXPECT_TRUE(MakeSchedulerConfig(config).ok());
+  const std::string learns =
+      "flock_table needs decode_set flock and a flock_stop that learns: bandit or q-learning";
+  config.flock_table = StopTable().ToJson();
+  refused(config, learns);
+  config.flock_stop = "";  // bandit
+  EXPECT_TRUE(MakeSchedulerConfig(config).ok());
+  EXPECT_TRUE(CheckFlockLearns(config).ok());
+  config.decode_set = "fill";
+  refused(config, learns);
+  config.flock_table = "";
+  EXPECT_EQ(CheckFlockLearns(config).message(), learns);  // nor is one written
+  config.dynamic_step_ms = 1;
+  refused(config, "dynamic_step_ms needs decode_set dynamic");
 }
 
 // Runs the same load; who decoded in each step.

@@ -127,6 +127,15 @@ Status CheckRange(const char* name, int64_t value, int64_t low, int64_t high) {
           fmt::format("{} is {}, must be in [{}, {}]", name, value, low, high), name};
 }
 
+Status CheckLearns(const SchedulerConfig& scheduler) {
+  if (scheduler.decode_set == DecodeSet::kFlock && Learns(scheduler.flock.stop.rule)) {
+    return Status::Ok();
+  }
+  return {StatusCode::kInvalidArgument,
+          "flock_table needs decode_set flock and a flock_stop that learns: bandit or q-learning",
+          "flock_table"};
+}
+
 Status ApplyFlock(const EngineConfig& config, SchedulerConfig* scheduler) {
   SKEIN_RETURN_IF_ERROR(CheckRange("flock_max_wait_ms", config.flock_max_wait_ms, 1, 1 << 30));
   FlockOptions& flock = scheduler->flock;
@@ -138,6 +147,7 @@ Status ApplyFlock(const EngineConfig& config, SchedulerConfig* scheduler) {
   SKEIN_RETURN_IF_ERROR(Choose<FlockBy>("flock_by", config.flock_by, kFlockBys, &flock.by));
   SKEIN_RETURN_IF_ERROR(SetStopConstants(config.flock_constants, &flock.stop));
   if (config.flock_table.empty()) return Status::Ok();
+  SKEIN_RETURN_IF_ERROR(CheckLearns(*scheduler));
   Result<StopTable> table = StopTable::FromJson(config.flock_table);
   if (!table.ok()) {
     return {StatusCode::kInvalidArgument, "flock_table: " + table.status().message(),
@@ -151,6 +161,27 @@ Status ApplyFlock(const EngineConfig& config, SchedulerConfig* scheduler) {
   }
   scheduler->flock_learned = std::make_shared<const StopTable>(std::move(table).value());
   return Status::Ok();
+}
+
+// Who joins the running batch, and what only one of those sets knows: it is refused with another.
+Status ApplyDecodeSet(const EngineConfig& config, SchedulerConfig* scheduler) {
+  SKEIN_RETURN_IF_ERROR(
+      Choose<DecodeSet>("decode_set", config.decode_set, kDecodeSets, &scheduler->decode_set));
+  SKEIN_RETURN_IF_ERROR(CheckRange("dynamic_step_ms", config.dynamic_step_ms, 0, 1 << 30));
+  if (config.dynamic_step_ms > 0 && scheduler->decode_set != DecodeSet::kDynamic) {
+    return {StatusCode::kInvalidArgument, "dynamic_step_ms needs decode_set dynamic",
+            "dynamic_step_ms"};
+  }
+  scheduler->dynamic_step_us = TimeUs{1000} * config.dynamic_step_ms;
+  const std::pair<const char*, const std::string&> of_flock[] = {
+      {"flock_stop", config.flock_stop},
+      {"flock_by", config.flock_by},
+      {"flock_constants", config.flock_constants}};
+  for (const auto& [member, value] : of_flock) {
+    if (value.empty() || scheduler->decode_set == DecodeSet::kFlock) continue;
+    return {StatusCode::kInvalidArgument, fmt::format("{} needs decode_set flock", member), member};
+  }
+  return ApplyFlock(config, scheduler);
 }
 
 Result<Preset> PresetOf(const std::string& name) {
@@ -224,11 +255,7 @@ Status ApplyChoices(const EngineConfig& config, SchedulerConfig* scheduler) {
   SKEIN_RETURN_IF_ERROR(
       Choose<Batching>("batching", config.batching, kBatchings, &scheduler->batching));
   SKEIN_RETURN_IF_ERROR(Choose<Jct>("jct", config.jct, kJcts, &scheduler->jct));
-  SKEIN_RETURN_IF_ERROR(
-      Choose<DecodeSet>("decode_set", config.decode_set, kDecodeSets, &scheduler->decode_set));
-  SKEIN_RETURN_IF_ERROR(CheckRange("dynamic_step_ms", config.dynamic_step_ms, 0, 1 << 30));
-  scheduler->dynamic_step_us = TimeUs{1000} * config.dynamic_step_ms;
-  SKEIN_RETURN_IF_ERROR(ApplyFlock(config, scheduler));
+  SKEIN_RETURN_IF_ERROR(ApplyDecodeSet(config, scheduler));
   if (config.aging >= 0 && config.aging <= kMaxAging) return Status::Ok();
   return {StatusCode::kInvalidArgument,
           fmt::format("aging is {}, must be in [0, {}]", config.aging, kMaxAging), "aging"};
@@ -250,6 +277,13 @@ Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config) {
     choices.num_steps += scheduler.max_suspended_steps;
   }
   return choices;
+}
+
+Status CheckFlockLearns(const EngineConfig& config) {
+  SKEIN_ASSIGN_OR_RETURN(const Preset preset, PresetOf(config.preset));
+  SchedulerConfig scheduler{.decode_set = preset.decode_set};
+  SKEIN_RETURN_IF_ERROR(ApplyDecodeSet(config, &scheduler));
+  return CheckLearns(scheduler);
 }
 
 StepBounds StepBoundsOf(Retention retention, int32_t max_model_len,

@@ -185,6 +185,9 @@ struct MemoryChoices {
 };
 Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config);
 
+// Ok where a stop rule learns by `config`, so that a table can be kept of it. Fails likewise.
+Status CheckFlockLearns(const EngineConfig& config);
+
 // The scheduler's part of `config`. Fails with kInvalidArgument, naming the member, where a value
 // is out of range or the preset is unknown.
 Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config);

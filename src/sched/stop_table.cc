@@ -144,9 +144,7 @@ Result<StopTable> StopTable::FromJson(std::string_view text) {
   const auto policy = json.find("policy");
   if (policy == json.end() || !policy->is_string()) return Wrong("policy", "a string");
   const Result<StopRule> rule = ParseStopRule(policy->get<std::string>());
-  const bool learns =
-      rule.ok() && (rule.value() == StopRule::kBandit || rule.value() == StopRule::kQLearning);
-  if (!learns) return Wrong("policy", "'bandit' or 'q-learning'");
+  if (!rule.ok() || !Learns(rule.value())) return Wrong("policy", "'bandit' or 'q-learning'");
   table.rule = rule.value();
   SKEIN_ASSIGN_OR_RETURN(table.num_batches, ReadCount(json, "batches", ""));
   SKEIN_ASSIGN_OR_RETURN(table.num_decisions, ReadCount(json, "decisions", ""));

@@ -16,6 +16,10 @@ enum class StopRule { kNever, kHeuristic, kBandit, kQLearning };
 // "never", "heuristic", "bandit", "q-learning".
 std::string_view NameOf(StopRule rule);
 Result<StopRule> ParseStopRule(std::string_view name);
+// Whether it keeps a StopTable.
+constexpr bool Learns(StopRule rule) {
+  return rule == StopRule::kBandit || rule == StopRule::kQLearning;
+}
 
 // What a stop policy is told of the best companion before that joins the batch.
 struct StopQuestion {
