@@ -43,17 +43,20 @@ class PolicyCommandTest : public ::testing::Test {
   }
 
   // The exit status; what was printed.
-  int Show(const std::string& path) {
+  int Run(const std::string& command_line) {
     CLI::App app;
     int exit_status = 0;
     AddPolicyCommand(&app, &exit_status);
+    AddSimCommand(&app, &exit_status);
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
-    app.parse("policy show " + path);
+    app.parse(command_line);
     out_ = ::testing::internal::GetCapturedStdout();
     error_ = ::testing::internal::GetCapturedStderr();
     return exit_status;
   }
+
+  int Show(const std::string& path) { return Run("policy show " + path); }
 
   // Writes table_ to file_; what was printed to stderr.
   std::string Write() {
@@ -134,6 +137,14 @@ TEST_F(PolicyCommandTest, ATableIsReadWhereARuleLearns) {
   EXPECT_TRUE(refused({.preset = "vllm-fcfs"}));
   EXPECT_TRUE(refused({.preset = "feather", .decode_set = "fill"}));
   EXPECT_TRUE(refused({.preset = "feather", .flock_stop = "heuristic"}));
+}
+
+// Not as many as there are replicas, of which each would write its own.
+TEST_F(PolicyCommandTest, ReplicasKeepNoTable) {
+  EXPECT_EQ(
+      Run("sim --device none --model none --workload none --replicas 2 --flock-table " + file_), 1);
+  EXPECT_THAT(error_, HasSubstr("skein sim: replicas is 2, must be 1 with flock-table: "));
+  EXPECT_FALSE(fs::exists(file_));
 }
 
 }  // namespace

@@ -102,6 +102,14 @@ nlohmann::ordered_json ToJson(const ReplayCommand& command, const ReplayOutcome&
 Result<int> RunReplay(ReplayCommand command) {
   const auto begin = std::chrono::steady_clock::now();
   ReplayOptions replay = command.replay;
+  if (!command.flock_table.empty() && replay.replicas > 1) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("replicas is {}, must be 1 with flock-table: each replica would begin "
+                    "with the table and write its own over those of the others",
+                    replay.replicas),
+        "replicas");
+  }
   SKEIN_ASSIGN_OR_RETURN(const GoodputTargets goodput, ParseGoodput(command.goodput));
   SKEIN_ASSIGN_OR_RETURN(const DeviceDescription device, LoadDevice(command.device));
   SKEIN_ASSIGN_OR_RETURN(const ModelShape shape, LoadShape(command.model, command.weight_type));
