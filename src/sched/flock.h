@@ -50,7 +50,7 @@ namespace skein {
 // For comparisons, companions may also be known by other things (FlockBy). kUser: a request's
 // vector is one chunk, its user's; leaving the batch's user costs the tip as many tokens as the
 // prompt has. kRadix: prompts are compared token by token, in every choice anew. Not thread-safe.
-// Allocates nothing while no more requests are in it than were before (kRadix does).
+// Allocates nothing while no more requests are in it than were before (kRadix and kUser do).
 class Flock {
  public:
   // `learned`: what the policy continues from, or null.
