@@ -131,9 +131,8 @@ TEST_F(PolicyCommandTest, ATableIsReadWhereARuleLearns) {
   EXPECT_EQ(Write(), "");
   EXPECT_TRUE(ReadStopTable(file_, &config).ok());
   EXPECT_EQ(config.flock_table, table_.ToJson());
-  const auto refused = [](const EngineConfig& other) {
-    EngineConfig config = other;
-    return ReadStopTable("none", &config).param() == "flock_table";
+  const auto refused = [](EngineConfig other) {
+    return ReadStopTable("none", &other).param() == "flock_table";
   };
   EXPECT_TRUE(refused({.preset = "vllm-fcfs"}));
   EXPECT_TRUE(refused({.preset = "feather", .decode_set = "fill"}));

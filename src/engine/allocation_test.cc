@@ -11,6 +11,8 @@
 
 #include "base/random.h"
 #include "engine/fake_executor.h"
+#include "kv/block_pool.h"
+#include "sched/flock.h"
 #include "sched/scheduler.h"
 #include "testing/counted_allocations.h"
 
@@ -86,6 +88,66 @@ TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
     if (stop == "heuristic") {
       EXPECT_GE(stats.flock_stops, 190u);
     }
+  }
+}
+
+// Requests come, are passed over, get other ranks, join and leave; no more of them than before.
+TEST(Allocation, AFlockThatChangesAllocatesNothing) {
+  constexpr int kRequests = 200;
+  for (const StopRule rule :
+       {StopRule::kNever, StopRule::kHeuristic, StopRule::kBandit, StopRule::kQLearning}) {
+    SCOPED_TRACE(NameOf(rule));
+    FlockOptions options;
+    options.stop.rule = rule;
+    options.stop.max_loss = 1;
+    options.max_wait_us = 50;
+    Flock flock(options);
+    Random random(1);
+    std::vector<std::unique_ptr<RequestRecord>> requests;
+    for (int i = 0; i < kRequests; ++i) {
+      auto request = std::make_unique<RequestRecord>();
+      request->id = request->arrival = i;
+      request->urgency.priority = i % 2;
+      auto sequence = std::make_unique<Sequence>(request.get(), 0, PrefixScope{});
+      sequence->tokens.assign(size_t{kBlockTokens} * random.Between(1, 9), i % 5);
+      sequence->tokens.resize(sequence->tokens.size() + random.Between(1, 50), 100 + i);
+      request->prompt_len = static_cast<int32_t>(sequence->tokens.size());
+      sequence->blocks.Hash(sequence->tokens);
+      request->sequences.push_back(std::move(sequence));
+      requests.push_back(std::move(request));
+    }
+    const auto churn = [&](TimeUs now_us) {
+      for (int i = 0; i < 20; ++i) {
+        RequestRecord* request = requests[random.Between(0, kRequests - 1)].get();
+        if (request->flock_member == -1) {
+          flock.Enter(request->sequences.front().get(), now_us);
+        } else if (random.OneIn(2)) {
+          flock.Leave(request);
+        } else {
+          request->urgency.rank = random.Between(-3, 3);
+          flock.Rerank(*request);
+        }
+      }
+      while (Sequence* next = flock.Candidate(now_us)) {
+        if (random.OneIn(2)) {
+          flock.PassOver(now_us);
+        } else if (flock.Approves(now_us)) {
+          flock.Join(next->request, now_us);
+        }
+      }
+      flock.EndRound();
+      flock.ObserveStep(flock.num_active(), 0, 1000);
+    };
+    // All of them at once, and apart: nothing is ever larger.
+    for (const auto& request : requests) flock.Enter(request->sequences.front().get(), 0);
+    for (const auto& request : requests) flock.Join(request.get(), 0);
+    for (const auto& request : requests) flock.Leave(request.get());
+    for (TimeUs now_us = 0; now_us < 200; ++now_us) churn(now_us);
+    const int64_t before = num_allocations;
+    for (TimeUs now_us = 200; now_us < 2000; ++now_us) churn(now_us);
+    EXPECT_EQ(num_allocations - before, 0);
+    EXPECT_GT(flock.counters().joined, 1000u);
+    EXPECT_GT(flock.counters().overdue, 0u);
   }
 }
 

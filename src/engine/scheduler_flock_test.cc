@@ -20,7 +20,7 @@ using testing::World;
 
 TEST(SchedulerFlock, BatchesAreOfOneGroupWhereFillMixesThem) {
   for (const std::string decode_set : {"fill", "flock"}) {
-    World world(ConfigOf(decode_set, "heuristic"));
+    World world(ConfigOf(decode_set, decode_set == "flock" ? "heuristic" : ""));
     for (int group = 0; group < 4; ++group) {  // their prefixes are cached
       world.Arrive(group, 2);
       while (world.Step()) {

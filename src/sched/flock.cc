@@ -209,7 +209,7 @@ const Flock::Choice& Flock::Choose(TimeUs now_us) {
   choice_ = Choice{};
   const int32_t best = FindBest();
   if (best == kNone) return *choice_;
-  const int32_t priority = members_[best].sequence->request->urgency.priority;
+  const int32_t priority = PriorityOf(members_[best]);
   if (priority > least_urgent_) return *choice_;
   const int32_t overdue = FirstOverdue(priority, now_us);
   choice_->overdue = overdue != kNone;
@@ -223,13 +223,14 @@ void Flock::Unchoose() {
   choice_.reset();
 }
 
-// The first of those that wait and were not passed over in this round.
+// The first of those of a priority that wait and were not passed over in this round.
 int32_t Flock::FirstOverdue(int32_t priority, TimeUs now_us) const {
-  for (int32_t i = first_waiting_; i != kNone; i = members_[i].next) {
+  const auto line = std::ranges::lower_bound(lines_, priority, {}, &Line::priority);
+  SKEIN_CHECK(line != lines_.end() && line->priority == priority);
+  for (int32_t i = line->first; i != kNone; i = members_[i].next) {
     const Member& member = members_[i];
     if (!IsOverdue(member, now_us)) return kNone;
-    const bool waits = member.handle != kNone;
-    if (waits && member.sequence->request->urgency.priority == priority) return i;
+    if (member.handle != kNone) return i;
   }
   return kNone;
 }
@@ -256,31 +257,44 @@ void Flock::Uproot(int32_t number) {
 
 void Flock::LinkWaiting(int32_t number) {
   Member& member = members_[number];
-  member.prev = last_waiting_;
-  (last_waiting_ != kNone ? members_[last_waiting_].next : first_waiting_) = number;
-  last_waiting_ = number;
+  const int32_t priority = PriorityOf(member);
+  auto line = std::ranges::lower_bound(lines_, priority, {}, &Line::priority);
+  if (line == lines_.end() || line->priority != priority) {
+    line = lines_.insert(line, {.priority = priority});
+  }
+  member.prev = line->last;
+  (line->last != kNone ? members_[line->last].next : line->first) = number;
+  line->last = number;
 }
 
 void Flock::UnlinkWaiting(int32_t number) {
   Member& member = members_[number];
-  (member.prev != kNone ? members_[member.prev].next : first_waiting_) = member.next;
-  (member.next != kNone ? members_[member.next].prev : last_waiting_) = member.prev;
+  const auto line = std::ranges::lower_bound(lines_, PriorityOf(member), {}, &Line::priority);
+  SKEIN_CHECK(line != lines_.end() && line->priority == PriorityOf(member));
+  (member.prev != kNone ? members_[member.prev].next : line->first) = member.next;
+  (member.next != kNone ? members_[member.next].prev : line->last) = member.prev;
   member.prev = member.next = kNone;
+  if (line->first == kNone) lines_.erase(line);
 }
 
 void Flock::CheckIntegrity() const {
   tree_.CheckIntegrity();
   int32_t num_linked = 0;
-  TimeUs before_us = 0;
-  for (int32_t i = first_waiting_; i != kNone; i = members_[i].next) {
-    const Member& member = members_[i];
-    ++num_linked;
-    SKEIN_CHECK(!member.active && member.entered_us >= before_us);
-    SKEIN_CHECK(member.sequence->request->flock_member == i);
-    SKEIN_CHECK(member.handle == kNone ? std::ranges::count(aside_, i) == 1
-                                       : member_of_[member.handle] == i);
-    before_us = member.entered_us;
+  for (const Line& line : lines_) {
+    TimeUs before_us = 0;
+    SKEIN_CHECK(line.first != kNone);
+    for (int32_t i = line.first; i != kNone; i = members_[i].next) {
+      const Member& member = members_[i];
+      ++num_linked;
+      SKEIN_CHECK(!member.active && member.entered_us >= before_us);
+      SKEIN_CHECK(PriorityOf(member) == line.priority);
+      SKEIN_CHECK(member.sequence->request->flock_member == i);
+      SKEIN_CHECK(member.handle == kNone ? std::ranges::count(aside_, i) == 1
+                                         : member_of_[member.handle] == i);
+      before_us = member.entered_us;
+    }
   }
+  SKEIN_CHECK(std::ranges::is_sorted(lines_, {}, &Line::priority));
   SKEIN_CHECK(num_linked == num_waiting());
   SKEIN_CHECK(std::ssize(members_) - std::ssize(free_members_) == num_waiting() + num_active());
 }

@@ -50,7 +50,7 @@ namespace skein {
 // For comparisons, companions may also be known by other things (FlockBy). kUser: a request's
 // vector is one chunk, its user's; leaving the batch's user costs the tip as many tokens as the
 // prompt has. kRadix: prompts are compared token by token, in every choice anew. Not thread-safe.
-// Allocates nothing while no more requests are in it than were before (kRadix does).
+// Allocates nothing while no more requests are in it than were before (kRadix and kUser do).
 class Flock {
  public:
   // `learned`: what the policy continues from, or null.
@@ -110,9 +110,16 @@ class Flock {
     ChunkHashes hashes;
     ChunkedHashTree::Handle handle = kNone;  // kNone: passed over in this round
     TimeUs entered_us = 0;
-    int32_t prev = kNone;  // of those that wait, in the order in which they entered
+    int32_t prev = kNone;  // in the line of its priority
     int32_t next = kNone;
     bool active = false;
+  };
+
+  // Those of one priority that wait, in the order in which they entered.
+  struct Line {
+    int32_t priority = 0;
+    int32_t first = kNone;
+    int32_t last = kNone;
   };
 
   // The prompts of the batch and of those that wait and were not passed over.
@@ -130,6 +137,9 @@ class Flock {
 
   void Plant(int32_t member);
   void Uproot(int32_t member);
+  int32_t PriorityOf(const Member& member) const {
+    return member.sequence->request->urgency.priority;
+  }
   void LinkWaiting(int32_t member);
   void UnlinkWaiting(int32_t member);
   bool IsOverdue(const Member& member, TimeUs now_us) const {
@@ -151,9 +161,8 @@ class Flock {
   std::vector<Member> members_;
   std::vector<int32_t> free_members_;
   std::vector<int32_t> member_of_;  // by handle
-  int32_t first_waiting_ = kNone;
-  int32_t last_waiting_ = kNone;
-  std::vector<int32_t> aside_;  // passed over in this round
+  std::vector<Line> lines_;         // by priority; none is empty
+  std::vector<int32_t> aside_;      // passed over in this round
   std::optional<Choice> choice_;
   bool closed_ = false;                    // for this round
   int32_t least_urgent_ = kLeastPriority;  // of those who may be chosen in this round

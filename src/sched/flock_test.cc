@@ -14,6 +14,7 @@ namespace skein {
 namespace {
 
 using testing::ElementsAre;
+using testing::SizeIs;
 
 class FlockTest : public testing::Test {
  protected:
@@ -177,6 +178,21 @@ TEST_F(FlockTest, PriorityGoesFirst) {
   // `late` is overdue, but among its own.
   EXPECT_THAT(Round(1, 5000), ElementsAre(urgent->id));
   EXPECT_THAT(Round(1, 5000), ElementsAre(late->id));
+}
+
+// Each priority has a line of its own, however many others wait longer.
+TEST_F(FlockTest, WhoIsOverdueIsSoAmongItsOwn) {
+  Make(StopRule::kNever, 1000);
+  for (int i = 0; i < 30; ++i) Enter(0, i, 3 - i % 3);  // priorities 3, 2, 1
+  Enter(1, 40, 0);
+  Enter(0, 41, 0);
+  Enter(0, 42, 0);
+  flock_->Join(requests_[29].get(), 50);       // of group 0
+  EXPECT_THAT(Round(1, 60), ElementsAre(31));  // only the others could be overdue
+  EXPECT_THAT(Round(1, 1040), ElementsAre(30));
+  EXPECT_THAT(Round(3, 1042), ElementsAre(32, 2, 5));
+  flock_->Leave(requests_[8].get());
+  EXPECT_THAT(Round(30, 1042), SizeIs(26));
 }
 
 TEST_F(FlockTest, AnotherRankCountsFromThenOn) {
