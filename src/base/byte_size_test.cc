@@ -15,8 +15,8 @@ TEST(ByteSize, ReadsUnits) {
 }
 
 TEST(ByteSize, RefusesTheRest) {
-  for (const char* bad : {"", "GiB", "-1", "0", "0.5", "0GiB", "12parsecs", "1e30", "nan", "inf",
-                          "1 Gibi", "0x10"}) {
+  for (const char* bad :
+       {"", "GiB", "-1", "0", "0.5", "0GiB", "12parsecs", "1e30", "nan", "inf", "1 Gibi", "0x10"}) {
     const Status status = ParseByteSize("kv-cache-memory", bad).status();
     EXPECT_EQ(status.message().find("kv-cache-memory: '" + std::string(bad) + "'"), 0u) << bad;
     EXPECT_EQ(status.param(), "kv-cache-memory");

@@ -293,7 +293,8 @@ TEST(ForwardOutputMean, DenseModulesFollowTheWholeMean) {
   }
 }
 
-// Of 250 elements a head shares no panels with the next, and a ticket has room for few rows of them.
+// Of 250 elements a head shares no panels with the next, and a ticket has room for few rows of
+// them.
 TEST(ForwardOutputHeads, MayHaveAnyEvenSize) {
   const std::unique_ptr<LoadedModel> model = WideModel(2, 250);
   ForwardPass pass(model->context(), kLimits);

@@ -199,7 +199,7 @@ void Scheduler::GiveUpTrunk(Trunk* trunk) {
     const bool last = trunk->members.size() == 1;
     LeaveTrunk(member);
     Relocate(member, planned_us_);  // by what is cached now: it was not watched meanwhile
-    if (last) return;  // the trunk is gone
+    if (last) return;               // the trunk is gone
   }
 }
 

@@ -586,7 +586,8 @@ TEST(Scheduler, RefusesWhatCanNeverFit) {
 }
 
 // Who runs is ranked anew like all others when the cost model has a new version: what an hour of
-// waiting was worth at another speed would else put it behind whoever comes, and cost it its blocks.
+// waiting was worth at another speed would else put it behind whoever comes, and cost it its
+// blocks.
 TEST(Scheduler, ANewCostVersionRanksWhoRunsToo) {
   constexpr TimeUs kHourUs = 3'600'000'000;
   constexpr RequestId kEarly = 100, kLate = 101;

@@ -56,8 +56,8 @@ class StepCost {
   static constexpr int32_t kMicroBatchTokens = 2048;
 
   // Fails with kInvalidArgument where the device has no peak for the model's weight type, no link
-  // for more than one device, or the model's heads or layers cannot be divided so. `chunk_tokens`: those of hybrid
-  // execution; 0: it is plain. REQUIRES: chunk_tokens >= 0.
+  // for more than one device, or the model's heads or layers cannot be divided so. `chunk_tokens`:
+  // those of hybrid execution; 0: it is plain. REQUIRES: chunk_tokens >= 0.
   static Result<StepCost> Make(const DeviceDescription& device, const ModelShape& shape,
                                const Parallelism& parallelism,
                                KvReading reading = KvReading::kEachRow, int32_t chunk_tokens = 0);
