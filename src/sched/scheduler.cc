@@ -548,16 +548,12 @@ EngineStats Scheduler::Stats() const {
   return stats;
 }
 
-// Of who is watched: by the cache as it is now. The others may have taken over that of a peer
-// (forests).
+// Who is watched is ranked by the cache as it is now.
 void Scheduler::CheckJctRanks() const {
   for (const auto& [id, request] : requests_) {
     const Sequence& sequence = *request->sequences.front();
-    const bool watched = sequence.trunk == nullptr && IsWatched(sequence);
-    if (!watched && (config_.forests || request->num_live == 0)) continue;
-    const int32_t num_cached =
-        watched ? NumCachedNow(sequence) : request->prompt_len - request->num_missing;
-    SKEIN_CHECK(request->urgency.rank == JctRankOf(sequence, num_cached));
+    if (sequence.trunk != nullptr || !IsWatched(sequence)) continue;
+    SKEIN_CHECK(request->urgency.rank == JctRankOf(sequence, NumCachedNow(sequence)));
   }
 }
 
