@@ -13,7 +13,8 @@ void AddModelDirOption(CLI::App* app, std::string* model) {
 }
 
 void AddThreadsOption(CLI::App* app, int32_t* threads) {
-  app->add_option("--threads", *threads, "Threads that compute; 0: one per core")
+  app->add_option("--threads", *threads,
+                  "Threads that compute; 0: one per processor that it may run on")
       ->check(CLI::Range(0, 1024));
 }
 

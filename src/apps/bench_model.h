@@ -14,7 +14,7 @@ struct BenchModel {
   std::string model;  // a directory, or org/name in the local cache
   std::string dtype = "auto";
   std::string quantization = "none";
-  int32_t threads = 0;  // 0: one per core
+  int32_t threads = 0;  // 0: one per processor
 };
 
 // Adds MODEL, --threads and --dtype.

@@ -241,7 +241,7 @@ void AddUseOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option_function<std::string>(
          "--pooling", [o, poolings](const std::string& name) { o->pooling = poolings.at(name); },
          "Which hidden states become an embedding: last, mean or cls, instead of what the model's "
-         "files say; with it language models without such files embed, too")
+         "files say; with it language models without such files embed, too, and rerank by that")
       ->check(CLI::IsMember(poolings));
 }
 
@@ -255,7 +255,8 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")
       ->capture_default_str();
   AddSchedulingOptions(app, o);
-  app->add_option("--threads", o->threads, "Threads that compute; 0: one per core")
+  app->add_option("--threads", o->threads,
+                  "Threads that compute; 0: one per processor that it may run on")
       ->check(CLI::Range(0, kThreadsMax))
       ->capture_default_str();
   app->add_flag("--pin-threads", o->pin_threads, "Bind each of them to a processor of its own");

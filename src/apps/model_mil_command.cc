@@ -255,7 +255,8 @@ void AddModelMilCommand(CLI::App* model, int* exit_status) {
       ->check(CLI::IsMember(names));
   app->add_option("--dtype", options->run.dtype, "Compute type: auto, bf16 or f32")
       ->capture_default_str();
-  app->add_option("--threads", options->run.threads, "Threads that compute; 0: one per core")
+  app->add_option("--threads", options->run.threads,
+                  "Threads that compute; 0: one per processor that it may run on")
       ->check(CLI::Range(0, 1024));
   app->add_option("--json", options->json, "Write the results to this file");
   app->add_option("--run-mode", options->run_mode)->check(CLI::IsMember(names))->group("");

@@ -29,6 +29,7 @@ void Flock::Enter(Sequence* sequence, TimeUs now_us) {
   if (free_members_.empty()) {
     members_.emplace_back();
     free_members_.reserve(members_.capacity());
+    lines_.reserve(members_.capacity());
   } else {
     member = free_members_.back();
     free_members_.pop_back();

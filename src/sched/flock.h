@@ -71,8 +71,8 @@ class Flock {
   // There is no room for the candidate now: another one, no less urgent, may be admitted in this
   // round. False where none may.
   bool PassOver(TimeUs now_us);
-  // A request that waits, asked for or not, waits for a row of this step: any other may be admitted
-  // in this round.
+  // A request that waits, asked for or not, waits for a row of this step: others of any priority
+  // may be admitted in this round, unless it is overdue or too many have been put aside.
   void SetAside(const RequestRecord& request, TimeUs now_us);
   // Whether the candidate is to join. Should it not join in this round after all, nothing is
   // learned from a yes.

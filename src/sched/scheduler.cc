@@ -548,15 +548,6 @@ EngineStats Scheduler::Stats() const {
   return stats;
 }
 
-// Who is watched is ranked by the cache as it is now.
-void Scheduler::CheckJctRanks() const {
-  for (const auto& [id, request] : requests_) {
-    const Sequence& sequence = *request->sequences.front();
-    if (sequence.trunk != nullptr || !IsWatched(sequence)) continue;
-    SKEIN_CHECK(request->urgency.rank == JctRankOf(sequence, NumCachedNow(sequence)));
-  }
-}
-
 void Scheduler::CheckIntegrity() const {
   blocks_.CheckIntegrity();
   if (flock_) flock_->CheckIntegrity();
@@ -595,10 +586,7 @@ void Scheduler::CheckIntegrity() const {
   SKEIN_CHECK(num_trunk_members == 0 && num_watched == watch_.size());
   SKEIN_CHECK(num_moments == slack_.num_watched());
   const BlockManager::Changes changes = blocks_.changes();
-  if (changes.published.empty() && changes.evicted.empty()) {
-    watch_.CheckIntegrity(blocks_);
-    if (config_.order == Order::kSrjfCalibrated) CheckJctRanks();
-  }
+  if (changes.published.empty() && changes.evicted.empty()) CheckWatched();
   SKEIN_CHECK(num_running == running_.size());
   SKEIN_CHECK(num_waiting == waiting_.num_new() + waiting_.num_preempted());
   SKEIN_CHECK(num_slots == slots_used_ && slots_used_ <= config_.max_num_seqs);

@@ -274,7 +274,7 @@ class Scheduler {
   bool InAnyStep(const RequestRecord& request) const;
   TimeUs StepTimeUs(TimeUs now_us) const { return ran_us_ + now_us - resumed_us_; }
   void CheckSuspended() const;
-  void CheckJctRanks() const;
+  void CheckWatched() const;
 
   // Shared prefixes (scheduler_forest.cc).
   void JoinTrunk(Sequence* head);

@@ -72,13 +72,12 @@ const Sequence* Scheduler::ExpectedDecode() {
   return slots_used_ == config_.max_num_seqs ? nullptr : flock_->Candidate(planned_us_);
 }
 
-// Whether that one joins where it finds a slot and needs so many blocks of those there are. Were it
-// one that the stop rule refuses, OneShot work would wait for nothing; but the rule is asked only
-// about who could be admitted.
+// Whether that one joins where it finds a slot and needs so many blocks, with those that are left
+// to express work, of those there are. Were it one that the stop rule refuses, OneShot work would
+// wait for nothing; but the rule is asked only about who could be admitted.
 bool Scheduler::WillJoin(const Sequence& next, int32_t num_needed, int32_t num_blocks) {
   const bool by_order = &next == waiting_.Head(false, true) && GoesByOrder(next);
-  if (by_order) return num_needed <= num_blocks;
-  return num_needed + ExpressReserve() <= num_blocks && flock_->Approves(planned_us_);
+  return num_needed <= num_blocks && (by_order || flock_->Approves(planned_us_));
 }
 
 // How many more samples may run. A limit that falls below those who run lets nobody join and stops

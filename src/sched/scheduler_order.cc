@@ -172,8 +172,7 @@ void Scheduler::OrderDepthFirst() {
 }
 
 // Corrects the cost model by the step that has ended, its kind's predictions too; a new version
-// orders all anew whose prompts are not computed. Steps of decodes alone tell nothing about
-// prompts.
+// orders all anew. Steps of decodes alone tell nothing about prompts.
 void Scheduler::ObserveStep(TimeUs now_us) {
   if (!cost_.known()) return;
   const StepKind kind = step_prefills_.empty()  ? StepKind::kDecode
@@ -193,7 +192,8 @@ void Scheduler::ObserveStep(TimeUs now_us) {
 }
 
 // Ranks all by a new version of the cost model: who is watched by what is cached now, the others by
-// what was when they were ranked last. REQUIRES: nobody is deferred.
+// what was when they were ranked last. Who is ranked as a peer that waits for it is so again when
+// that peer is next looked at. REQUIRES: nobody is deferred.
 void Scheduler::RenewJctRanks(TimeUs now_us) {
   for (const auto& [id, request] : requests_) {
     if (request->num_live == 0) continue;
@@ -212,8 +212,20 @@ void Scheduler::RenewJctRanks(TimeUs now_us) {
     for (const auto& sequence : request->sequences) {
       if (waits(sequence)) waiting_.Insert(sequence.get());
     }
+    if (flock_) flock_->Rerank(*request);
   }
   std::ranges::sort(running_, {}, &Sequence::key);
+}
+
+// Who is watched is ranked by the cache as it is now. REQUIRES: its changes have been followed.
+void Scheduler::CheckWatched() const {
+  watch_.CheckIntegrity(blocks_);
+  if (config_.order != Order::kSrjfCalibrated) return;
+  for (const auto& [id, request] : requests_) {
+    const Sequence& sequence = *request->sequences.front();
+    if (sequence.trunk != nullptr || !IsWatched(sequence)) continue;
+    SKEIN_CHECK(request->urgency.rank == JctRankOf(sequence, NumCachedNow(sequence)));
+  }
 }
 
 // The request's first token is there: how well was the time from its first step to that foretold?

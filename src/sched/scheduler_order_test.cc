@@ -147,6 +147,65 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
   }
 }
 
+// Who runs is ranked anew like all others when the cost model has a new version: what an hour of
+// waiting was worth at another speed would else put it behind whoever comes, and cost it its
+// blocks.
+TEST(SrjfCalibrated, RanksWhoRunsByANewVersion) {
+  constexpr TimeUs kHourUs = 3'600'000'000;
+  constexpr RequestId kEarly = 100, kLate = 101;
+  EngineConfig config = PrefillOnly(8);
+  config.preset = "chunked-fcfs";
+  config.order = "srjf-calibrated";
+  config.batching = "";
+  config.max_num_seqs = 4;
+  config.aging = 0.1;
+  config.cost = {.step_us = 500, .token_us = 40};
+  Scheduler scheduler(MakeSchedulerConfig(config).value());
+  TimeUs now_us = 0;
+  std::vector<RequestId> finished;
+  const auto arrive = [&](RequestId id, int32_t length, int32_t max_tokens) {
+    Request request = MakeRequest({"", length});
+    request.prompt[0] = static_cast<TokenId>(id + 2);
+    request.generate().max_tokens = max_tokens;
+    scheduler.Arrive(id, std::move(request), now_us);
+  };
+  const auto step = [&](TimeUs duration_us) {
+    const StepPlan* plan = scheduler.Plan(now_us);
+    ASSERT_NE(plan, nullptr);
+    StepResults results;
+    const auto answer = [&](std::span<const PlanRow> rows) {
+      for (const PlanRow& row : rows) {
+        results.draws.resize(results.draws.size() + row.draws.size());
+      }
+    };
+    if (const auto* oneshot = std::get_if<OneShotPlan>(plan)) answer(oneshot->rows);
+    if (const auto* mixed = std::get_if<MixedPlan>(plan)) {
+      answer(mixed->prefills);
+      answer(mixed->decodes);
+    }
+    if (const auto* decode = std::get_if<DecodePlan>(plan)) answer(decode->rows);
+    now_us += duration_us;
+    scheduler.Complete(&results, now_us);
+    scheduler.CheckIntegrity();
+    for (const SampleOutput& output : scheduler.TakeOutputs()) {
+      if (output.finish) finished.push_back(output.request);
+    }
+  };
+  arrive(0, 20, 1);
+  step(1000);
+  now_us = kHourUs;
+  arrive(kEarly, 60, 150);
+  for (RequestId id = 1; id <= 40; ++id) {  // slower than foretold
+    arrive(id, 20, 1);
+    step(5000);
+  }
+  ASSERT_EQ(finished.size(), 41u);
+  arrive(kLate, 60, 110);
+  while (!scheduler.empty()) step(5000);
+  EXPECT_GT(scheduler.Stats().num_preemptions, 0u);
+  EXPECT_THAT(std::span(finished).subspan(41), ElementsAre(kEarly, kLate));
+}
+
 Waiting RandomWaitingOfTwoPriorities(Random* random) {
   return {.letters = RandomLetters(random),
           .priority = static_cast<int32_t>(random->Between(0, 1))};

@@ -150,7 +150,7 @@ void Scheduler::ReclaimForDecodes() {
   if (num_reclaimable == 0) return;
   const Sequence* next = ExpectedDecode();
   if (next != nullptr && MayJoin(*next) && next->slots_needed() <= NumFreeSlots()) {
-    const int32_t with_next = num_needed + NeedOf(*next).num_blocks;
+    const int32_t with_next = num_needed + NeedOf(*next).num_blocks + ExpressReserve();
     const int32_t num_available = blocks_.num_available();
     const bool lacks = with_next > num_available;
     if (lacks && WillJoin(*next, with_next, num_available + num_reclaimable)) {
@@ -171,7 +171,8 @@ int32_t Scheduler::DecodeReserve() {
     reserved_for_ = next;
     num_reserved_ = NeedOf(*next).num_blocks;
   }
-  return WillJoin(*next, num_reserved_, blocks_.num_available()) ? num_reserved_ : 0;
+  const int32_t num_needed = num_reserved_ + ExpressReserve();
+  return WillJoin(*next, num_needed, blocks_.num_available()) ? num_reserved_ : 0;
 }
 
 void Scheduler::EnterWaiting(Sequence* sequence) {

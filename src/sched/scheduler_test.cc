@@ -585,40 +585,6 @@ TEST(Scheduler, RefusesWhatCanNeverFit) {
   EXPECT_EQ(refusal(none).param(), "prompt");
 }
 
-// Who runs is ranked anew like all others when the cost model has a new version: what an hour of
-// waiting was worth at another speed would else put it behind whoever comes, and cost it its
-// blocks.
-TEST(Scheduler, ANewCostVersionRanksWhoRunsToo) {
-  constexpr TimeUs kHourUs = 3'600'000'000;
-  constexpr RequestId kEarly = 100, kLate = 101;
-  EngineConfig config = SmallConfig();
-  config.preset = "chunked-fcfs";
-  config.order = "srjf-calibrated";
-  config.num_kv_blocks = 8;
-  config.aging = 0.1;
-  config.cost = {.step_us = 500, .token_us = 40};
-  Driver driver(config);
-  driver.scheduler.Arrive(0, MakeRequest(20, 1, 10), 0);
-  driver.RunAll();
-  driver.now_us = kHourUs;
-  driver.scheduler.Arrive(kEarly, MakeRequest(60, 150, 20), driver.now_us);
-  for (RequestId id = 1; id <= 40; ++id) {  // slower than foretold
-    driver.scheduler.Arrive(id, MakeRequest(20, 1, 200 + static_cast<TokenId>(id)), driver.now_us);
-    const StepPlan* plan = driver.scheduler.Plan(driver.now_us);
-    ASSERT_NE(plan, nullptr);
-    driver.now_us += 5000;
-    driver.Finish(*plan);
-  }
-  driver.scheduler.Arrive(kLate, MakeRequest(60, 110, 30), driver.now_us);
-  while (driver.finish.count(kEarly) + driver.finish.count(kLate) == 0) {
-    ASSERT_TRUE(driver.Step());
-  }
-  EXPECT_GT(driver.scheduler.Stats().num_preemptions, 0u);
-  EXPECT_EQ(driver.finish.count(kEarly), 1u);
-  driver.RunAll();
-  EXPECT_EQ(driver.num_tokens[kLate], 110);
-}
-
 TEST(SchedulerConfig, NamesWhatIsWrong) {
   EngineConfig config = SmallConfig();
   config.preset = "best";

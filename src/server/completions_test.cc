@@ -314,11 +314,11 @@ TEST_F(CompletionsTest, OneEventMayBeLongerThanTheStreamsQueue) {
   Start(config);
   const Answer answer = Post("/v1/completions", R"({"prompt": ")" + std::string(500, 'x') +
                                                     R"(", "stream": true, "echo": true,
-                                                        "logprobs": 1, "max_tokens": 0})");
+                                                        "logprobs": 1, "max_tokens": 2})");
   const std::vector<std::string> events = answer.Events();
-  ASSERT_EQ(events.size(), 2u);
+  ASSERT_GE(events.size(), 3u);
   EXPECT_GT(events[0].size(), config.max_stream_queue_bytes);
-  EXPECT_EQ(events[1], "[DONE]");
+  EXPECT_EQ(events.back(), "[DONE]");
 }
 
 TEST_F(CompletionsTest, SlowReaderIsAbortedAndHoldsNobody) {

@@ -322,8 +322,9 @@ void Connection::SendHead(const HttpResponse& response, std::optional<size_t> bo
 
 void Connection::SendPiece(const std::string& bytes) {
   if (bytes.empty() || head_only_) return;  // an empty chunk would end the body
-  // Of what came before: no reader, however fast, has taken any of this piece yet.
-  if (pending_.size() + writing_.size() - written_ > config_->max_stream_queue_bytes) {
+  // Of what waits behind the write at hand, which has a time limit of its own: one long event ends
+  // nobody's stream.
+  if (pending_.size() > config_->max_stream_queue_bytes) {
     AbortExchange(AbortReason::kSlowReader);
     return Close();
   }

@@ -98,9 +98,10 @@ void ReadLengths(FieldReader* reader, const ModelEntry& model, GenerationFields*
   const auto older = reader->Int("max_tokens", 0, kInt32Max);
   const auto newer = reader->Int("max_completion_tokens", 0, kInt32Max);
   if (older || newer) fields->max_tokens = static_cast<int32_t>(newer ? *newer : *older);
+  const char* const name = newer ? "max_completion_tokens" : "max_tokens";
   if (fields->max_tokens && fields->request.generate().min_tokens > *fields->max_tokens) {
     reader->Refuse("min_tokens",
-                   fmt::format("min_tokens must be at most max_tokens ({}), got {}",
+                   fmt::format("min_tokens must be at most {} ({}), got {}", name,
                                *fields->max_tokens, fields->request.generate().min_tokens));
   }
   const int32_t samples_max = std::max(1, model.engine->Limits().max_num_seqs);
@@ -120,10 +121,9 @@ void ReadLengths(FieldReader* reader, const ModelEntry& model, GenerationFields*
     fields->truncate_prompt_tokens = static_cast<int32_t>(*keep);
     // What fits beside that is nothing.
     if (*keep < 0 && fields->max_tokens && *fields->max_tokens >= model.max_model_len) {
-      reader->Refuse("max_tokens",
-                     fmt::format("max_tokens must be below this model's context length, {}, beside "
-                                 "truncate_prompt_tokens: -1, got {}",
-                                 model.max_model_len, *fields->max_tokens));
+      reader->Refuse(name, fmt::format("{} must be below this model's context length, {}, beside "
+                                       "truncate_prompt_tokens: -1, got {}",
+                                       name, model.max_model_len, *fields->max_tokens));
     }
   }
 }
