@@ -111,7 +111,7 @@ class Bench {
   // Adds what the machine allowed meanwhile to `all_limits`.
   Json Measure(int32_t m, std::vector<MachineLimits>* all_limits) {
     const bool tiles = product_.tiles && product_.k % kRowPiece == 0 &&
-                       kernels_.isa() == Isa::kAmx && options_.dtype == DType::kBf16;
+                       NumericClassOf(kernels_.isa(), options_.dtype) == NumericClass::kAmx;
     const Activations a(m, product_.k, options_.dtype, tiles, kernels_);
     AlignedBuffer out(OutBytes(m));
     std::unique_ptr<OneDnnProduct> peer;

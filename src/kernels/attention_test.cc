@@ -115,7 +115,7 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
 
   PagedMemory Memory(DType dtype, int32_t head_dim, int32_t num_keys) {
     // The matrix unit multiplies what a row does not see by zero: KV blocks are handed out zeroed.
-    const bool amx = reference::ClassOf(GetParam(), dtype) == reference::NumericClass::kAmx;
+    const bool amx = NumericClassOf(GetParam(), dtype) == NumericClass::kAmx;
     return {random_, dtype, head_dim, num_keys / kKvBlockTokens + 4, amx ? 0.0f : kNaN};
   }
 
@@ -147,7 +147,7 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
       const std::vector<int32_t>& table = tables[sequence];
       tile.push_back({in_place ? out.At(r * d) : q.At(r * d), out.At(r * d), num_keys,
                       static_cast<int32_t>(table.size()), table.data()});
-      reference::Attention(reference::ClassOf(GetParam(), layout.dtype),
+      reference::Attention(NumericClassOf(GetParam(), layout.dtype),
                            {&q_values[r * d], sequence->k.data(), sequence->v.data(), num_keys, d,
                             scale, layout.dtype},
                            &expected[r * d]);
@@ -315,11 +315,11 @@ TEST(AttentionReferenceTest, IsSoftmaxAttention) {
   const auto input = [&](DType dtype) {
     return reference::AttentionInput{q.data(), k.data(), v.data(), n, d, 0.25f, dtype};
   };
-  reference::Attention(reference::NumericClass::kFma, input(DType::kF32), out.data());
+  reference::Attention(NumericClass::kFma, input(DType::kF32), out.data());
   // Values of size one in sums of 4500 terms that mostly cancel: some hundred roundings.
   for (int32_t i = 0; i < d; ++i) EXPECT_NEAR(out[i], acc[i] / sum, 200 * 0x1p-24);
   const double rounding = 3 * 0x1p-9 * sum_of_sizes / sum;  // weights, their sum, the result
-  for (auto numeric_class : {reference::NumericClass::kFma, reference::NumericClass::kAmx}) {
+  for (auto numeric_class : {NumericClass::kFma, NumericClass::kAmx}) {
     reference::Attention(numeric_class, input(DType::kBf16), out.data());
     for (int32_t i = 0; i < d; ++i) EXPECT_NEAR(out[i], acc[i] / sum, rounding);
   }

@@ -77,7 +77,7 @@ class GemmTest : public ::testing::TestWithParam<Isa> {
       }
     }
     kernels_->Gemm(call);
-    reference::Gemm(reference::ClassOf(GetParam(), c.dtype), c.shape, a.data(), w.data(), call.bias,
+    reference::Gemm(NumericClassOf(GetParam(), c.dtype), c.shape, a.data(), w.data(), call.bias,
                     c.add_to_out, expected.data());
     std::vector<float> dense;
     for (int32_t r = 0; r < m; ++r) {
@@ -173,7 +173,7 @@ TEST_P(GemmTest, EqualsTheReferenceForAlignedShapes) {
                     .ldo = n});
     std::vector<float> expected(size_t(m) * n), result(size_t(m) * n);
     std::memcpy(result.data(), out.data(), out.size());
-    reference::Gemm(reference::ClassOf(GetParam(), DType::kBf16), {m, n, k}, a.data(), w.data(),
+    reference::Gemm(NumericClassOf(GetParam(), DType::kBf16), {m, n, k}, a.data(), w.data(),
                     nullptr, false, expected.data());
     EXPECT_TRUE(SameBits(result, expected)) << "m " << m << " n " << n << " k " << k;
   }
@@ -267,7 +267,7 @@ TEST_P(GemmTest, TilesOfRowsAreAddedToWhatIsThere) {
                     .out = out.data(),
                     .ldo = kN,
                     .a_tiles = true});
-    reference::Gemm(reference::NumericClass::kAmx, {m, kN, kK}, a.data(), w.data(), nullptr, true,
+    reference::Gemm(NumericClass::kAmx, {m, kN, kK}, a.data(), w.data(), nullptr, true,
                     expected.data());
     EXPECT_TRUE(SameBits(out, expected)) << "m " << m;
   }

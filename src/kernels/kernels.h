@@ -12,11 +12,18 @@
 
 namespace skein {
 
-// Instruction sets in descending order of preference. kScalar, kAvx2 and kAvx512 form one numeric
-// class (FMA): they give the same bits. kAmx is a class of its own for bf16 products and attention.
-// Products with int8 weights have the same bits in all.
+// Instruction sets in descending order of preference.
 enum class Isa { kAmx, kAvx512, kAvx2, kScalar };
 const char* NameOf(Isa isa);
+
+// What has the same bits. kScalar, kAvx2 and kAvx512 form one class; kAmx is a class of its own for
+// products and attention in bf16. Products with int8 weights have the same bits in all.
+enum class NumericClass { kFma, kAmx };
+
+// The class in which `isa` multiplies and attends in `dtype`.
+inline NumericClass NumericClassOf(Isa isa, DType dtype) {
+  return isa == Isa::kAmx && dtype == DType::kBf16 ? NumericClass::kAmx : NumericClass::kFma;
+}
 
 // out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), f32 sums; of int8 sums of int32,
 // times the scales of row and column.
@@ -55,7 +62,7 @@ struct AttentionRow {
 
 // Keys of one step of the attention walk.
 inline int32_t KeysPerStep(Isa isa, DType dtype) {
-  return isa == Isa::kAmx && dtype == DType::kBf16 ? kKeysPerAmxStep : kKeysPerStep;
+  return NumericClassOf(isa, dtype) == NumericClass::kAmx ? kKeysPerAmxStep : kKeysPerStep;
 }
 
 // Up to kMaxQueryRows rows under one KV head. Rows of one sequence stand together and have the same

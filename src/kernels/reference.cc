@@ -148,10 +148,6 @@ void MergeAmx(const State& segment, State& total) {
 
 }  // namespace
 
-NumericClass ClassOf(Isa isa, DType dtype) {
-  return isa == Isa::kAmx && dtype == DType::kBf16 ? NumericClass::kAmx : NumericClass::kFma;
-}
-
 void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const float* w,
           const float* bias, bool add_to_out, float* out) {
   const ScopedFpMode fp_mode;

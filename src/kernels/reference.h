@@ -10,11 +10,6 @@
 // mode itself. Slow; thread-safe.
 namespace skein::reference {
 
-enum class NumericClass { kFma, kAmx };
-
-// The class in which `isa` multiplies and attends in `dtype`.
-NumericClass ClassOf(Isa isa, DType dtype);
-
 struct GemmShape {
   int32_t m, n, k;
 };

@@ -19,9 +19,10 @@ bool UseRowTiles(const ForwardContext& context, const ForwardLimits& limits) {
   const ModelWeights& w = *context.weights;
   const ModelConfig& c = w.config;
   const bool whole = limits.chunk() == limits.max_tokens || limits.chunk() % kRowTileRows == 0;
-  return context.kernels->isa() == Isa::kAmx && w.dtype == DType::kBf16 &&
-         w.matrix_dtype == DType::kBf16 && !c.is_encoder() && c.num_experts == 0 && whole &&
-         c.hidden_size % kRowPiece == 0 && c.head_dim % kRowPiece == 0;
+  const Isa isa = context.kernels->isa();
+  return NumericClassOf(isa, w.dtype) == NumericClass::kAmx && w.matrix_dtype == w.dtype &&
+         !c.is_encoder() && c.num_experts == 0 && whole && c.hidden_size % kRowPiece == 0 &&
+         c.head_dim % kRowPiece == 0;
 }
 
 }  // namespace

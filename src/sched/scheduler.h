@@ -311,6 +311,7 @@ class Scheduler {
   void ReleaseRanks(std::span<const StepRow> prefills, std::optional<TimeUs> left_us,
                     TimeUs now_us);
   void OrderDepthFirst();
+  void SetRank(RequestRecord* request, int64_t rank, int32_t num_missing);
   void Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us);
   void Relocate(Sequence* sequence, TimeUs now_us);
   void ObserveStep(TimeUs now_us);
@@ -364,6 +365,7 @@ class Scheduler {
   RequestId next_trunk_ = kFirstTrunkId;
   uint64_t last_group_ = 0;         // of the latest arrival
   std::vector<Sequence*> running_;  // by key: the last is the first to be preempted
+  std::vector<Sequence*> moved_;    // SetRank's
   std::vector<RequestId> ended_;    // requests to be forgotten in the next sweep
   uint64_t num_arrivals_ = 0;
   int32_t slots_used_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 #include "sched/depth_first.h"
@@ -114,27 +115,49 @@ void Scheduler::ReleaseRanks(std::span<const StepRow> prefills, std::optional<Ti
   }
 }
 
-// Puts the sequence, of whose prompt so much is computed or cached, where the order has it now.
-// REQUIRES: it is not in watch_, whose tables are ordered by key.
-void Scheduler::Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
-  // Who is deferred comes back at the end of the round.
-  const bool runs = IsRunning(sequence->state);
-  const bool waits = !runs && waiting_.Contains(*sequence);
-  if (runs) running_.erase(std::ranges::find(running_, sequence));
-  if (waits) waiting_.Erase(sequence);
-  RequestRecord* request = sequence->request;
-  const int64_t rank_before = request->urgency.rank;
-  request->num_missing = static_cast<int32_t>(sequence->tokens.size()) - num_cached;
-  if (config_.order == Order::kSrjfCalibrated) {
-    request->urgency.rank = JctRankOf(*sequence, num_cached);
-  } else if (config_.order == Order::kLpm) {
-    request->urgency.rank = -num_cached;
-  } else if (OrdersByDeadline()) {
-    request->urgency.rank = SlackRankOf(sequence, num_cached, now_us);
+// Gives the request its rank and what is missing of its prompt, and moves those of its sequences
+// that the order holds, running or waiting, to where it has them now. REQUIRES: none is in watch_,
+// whose tables are ordered by key.
+void Scheduler::SetRank(RequestRecord* request, int64_t rank, int32_t num_missing) {
+  if (rank == request->urgency.rank && num_missing == request->num_missing) return;
+  moved_.clear();
+  for (const auto& sequence : request->sequences) {
+    const bool runs = IsRunning(sequence->state);
+    // Who is deferred comes back at the end of the round.
+    if (HasEnded(sequence->state) || (!runs && !waiting_.Contains(*sequence))) continue;
+    moved_.push_back(sequence.get());
+    if (runs) {
+      running_.erase(std::ranges::find(running_, sequence.get()));
+    } else {
+      waiting_.Erase(sequence.get());
+    }
   }
-  if (runs) InsertRunning(sequence);
-  if (waits) waiting_.Insert(sequence);
-  if (flock_ && request->urgency.rank != rank_before) flock_->Rerank(*request);
+  request->num_missing = num_missing;
+  const int64_t rank_before = std::exchange(request->urgency.rank, rank);
+  for (Sequence* sequence : moved_) {
+    if (IsRunning(sequence->state)) {
+      InsertRunning(sequence);
+    } else {
+      waiting_.Insert(sequence);
+    }
+  }
+  if (flock_ && rank != rank_before) flock_->Rerank(*request);
+}
+
+// Puts the sequence, of whose prompt so much is computed or cached, where the order has it now.
+// REQUIRES: it is its request's only one, and not in watch_.
+void Scheduler::Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
+  RequestRecord* request = sequence->request;
+  const int32_t num_missing = static_cast<int32_t>(sequence->tokens.size()) - num_cached;
+  int64_t rank = request->urgency.rank;
+  if (config_.order == Order::kSrjfCalibrated) {
+    rank = JctRankOf(*sequence, num_cached);
+  } else if (config_.order == Order::kLpm) {
+    rank = -num_cached;
+  } else if (OrdersByDeadline()) {
+    rank = SlackRankOf(sequence, num_cached, now_us);
+  }
+  SetRank(request, rank, num_missing);
 }
 
 // Reorder, of one that may be watched.
@@ -163,11 +186,8 @@ void Scheduler::OrderDepthFirst() {
     Sequence* sequence = sequences[path.index];
     if (sequence->request->urgency.rank == path.rank) continue;
     watch_.Erase(sequence);
-    waiting_.Erase(sequence);
-    sequence->request->urgency.rank = path.rank;
-    waiting_.Insert(sequence);
+    SetRank(sequence->request, path.rank, sequence->request->num_missing);
     if (sequence->trunk == nullptr && IsWatched(*sequence)) watch_.Insert(sequence, blocks_);
-    if (flock_) flock_->Rerank(*sequence->request);
   }
 }
 
@@ -202,19 +222,9 @@ void Scheduler::RenewJctRanks(TimeUs now_us) {
       Relocate(first, now_us);
       continue;
     }
-    const auto waits = [](const std::unique_ptr<Sequence>& sequence) {
-      return !IsRunning(sequence->state) && !HasEnded(sequence->state);
-    };
-    for (const auto& sequence : request->sequences) {
-      if (waits(sequence)) waiting_.Erase(sequence.get());
-    }
-    request->urgency.rank = JctRankOf(*first, request->prompt_len - request->num_missing);
-    for (const auto& sequence : request->sequences) {
-      if (waits(sequence)) waiting_.Insert(sequence.get());
-    }
-    if (flock_) flock_->Rerank(*request);
+    SetRank(request.get(), JctRankOf(*first, request->prompt_len - request->num_missing),
+            request->num_missing);
   }
-  std::ranges::sort(running_, {}, &Sequence::key);
 }
 
 // Who is watched is ranked by the cache as it is now. REQUIRES: its changes have been followed.

@@ -52,7 +52,7 @@ class CpuKernels final : public Kernels {
     }
     SKEIN_CHECK((call.a_scales != nullptr) == (call.w->dtype() == DType::kInt8));
     if (call.a_tiles) {
-      SKEIN_CHECK(isa_ == Isa::kAmx && call.w->dtype() == DType::kBf16);
+      SKEIN_CHECK(NumericClassOf(isa_, call.w->dtype()) == NumericClass::kAmx);
       SKEIN_CHECK(call.lda == call.w->k_padded());
     }
     SKEIN_CHECK(!call.out_tiles || (call.out_dtype == DType::kBf16 && call.ldo % kRowPiece == 0 &&
@@ -68,7 +68,7 @@ class CpuKernels final : public Kernels {
     SKEIN_CHECK(layout.head_dim >= 1 && layout.head_dim <= kMaxHeadDim);
     SKEIN_CHECK(IsComputeType(layout.dtype));
     SKEIN_CHECK(call.piece_stride == kRowPiece ||
-                (isa_ == Isa::kAmx && layout.dtype == DType::kBf16));
+                NumericClassOf(isa_, layout.dtype) == NumericClass::kAmx);
     for (const AttentionRow& row : call.rows) {
       SKEIN_CHECK(row.q != nullptr && row.out != nullptr && row.block_table != nullptr);
       SKEIN_CHECK(row.num_keys >= 1 && row.num_keys <= row.num_blocks * kKvBlockTokens);
