@@ -189,11 +189,12 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
       ->expected(1, 64)
       ->delimiter(',')
       ->capture_default_str();
-  app->add_option("--io-threads", o->server.num_io_threads, "Threads for sockets")
+  app->add_option("--io-threads", o->server.num_io_threads,
+                  "Threads for sockets and short requests")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app->add_option("--worker-threads", o->server.num_worker_threads,
-                  "Threads that parse and tokenize requests")
+                  "Threads that parse and tokenize requests above 4 KiB")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app->add_option("--max-body-bytes", o->server.max_body_bytes, "Larger requests get 413")

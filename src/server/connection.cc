@@ -199,10 +199,8 @@ void Connection::StartMessage() {
 }
 
 void Connection::Parse() {
-  if (buffer_.size() > 0 && !message_started_) {
-    message_started_ = true;  // from its first byte: a trickle does not move the deadline
-    SetReadDeadline(config_->header_timeout_us);
-  }
+  const bool starts = buffer_.size() > 0 && !message_started_;
+  if (starts) message_started_ = true;
   while (buffer_.size() > 0 && !parser_->is_done()) {
     error_code error;
     const size_t used = parser_->put(buffer_.data(), error);
@@ -226,6 +224,8 @@ void Connection::Parse() {
     if (used == 0) break;
   }
   if (parser_->is_done()) return Dispatch();
+  // From its first byte: a trickle does not move the deadline.
+  if (starts && !head_seen_) SetReadDeadline(config_->header_timeout_us);
   // The parser takes what it has of a body at once, and bounds the head itself: what it waits for
   // is the end of a chunk's header or of the trailers.
   if (buffer_.size() > config_->max_header_bytes) {
@@ -238,10 +238,10 @@ void Connection::Parse() {
 
 void Connection::OnHead() {
   head_seen_ = true;
+  if (parser_->is_done()) return;
   SetReadDeadline(config_->body_timeout_us);
   const auto& message = parser_->get();
-  if (!parser_->is_done() &&
-      EqualsIgnoreCase(std::string_view(message[http::field::expect]), "100-continue")) {
+  if (EqualsIgnoreCase(std::string_view(message[http::field::expect]), "100-continue")) {
     pending_ += "HTTP/1.1 100 Continue\r\n\r\n";
     Flush();
   }
@@ -353,14 +353,15 @@ void Connection::Flush() {
     }
   }
   write_active_ = true;
-  write_timer_.expires_after(std::chrono::microseconds(config_->write_timeout_us));
-  write_timer_.async_wait([this, self = shared_from_this()](error_code error) {
-    if (!error && write_active_) Close();
-  });
   stream_->AsyncWriteSome(boost::asio::buffer(writing_) + written_,
                           [this, self = shared_from_this()](error_code error, size_t num_bytes) {
                             OnWritten(error, num_bytes);
                           });
+  // After the bytes have gone where the socket takes them at once: the peer need not wait for it.
+  write_timer_.expires_after(std::chrono::microseconds(config_->write_timeout_us));
+  write_timer_.async_wait([this, self = shared_from_this()](error_code error) {
+    if (!error && write_active_) Close();
+  });
 }
 
 void Connection::OnWritten(error_code error, size_t num_bytes) {

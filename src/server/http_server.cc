@@ -18,6 +18,8 @@ using boost::system::error_code;
 
 // Out of file descriptors: what is open must close first.
 constexpr std::chrono::milliseconds kAcceptRetryDelay(50);
+// Parsed and tokenized in about the time that another thread takes to wake: where it was received.
+constexpr size_t kShortBodyBytes = 4 << 10;
 constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15;  // step of SplitMix64
 
 uint64_t TrueRandom() {
@@ -31,7 +33,8 @@ HttpServer::HttpServer(ServerConfig config)
     : config_(std::move(config)),
       num_active_(std::make_shared<std::atomic<int32_t>>(0)),
       random_state_(TrueRandom()),
-      accept_strand_(asio::make_strand(io_.get_executor())),
+      io_threads_(std::max(1, config_.num_io_threads)),
+      accept_strand_(asio::make_strand(io_threads_.front().io.get_executor())),
       acceptor_(accept_strand_),
       accept_retry_timer_(accept_strand_) {
   AddRoutes(&router_);
@@ -52,10 +55,10 @@ Result<uint16_t> HttpServer::Start() {
   SKEIN_RETURN_IF_ERROR(Bind());
   error_code error;
   const uint16_t port = acceptor_.local_endpoint(error).port();
-  work_.emplace(io_.get_executor());
   workers_ = std::make_unique<asio::thread_pool>(std::max(1, config_.num_worker_threads));
-  for (int i = 0; i < std::max(1, config_.num_io_threads); ++i) {
-    io_threads_.emplace_back([this] { io_.run(); });
+  for (IoThread& io_thread : io_threads_) {
+    io_thread.work.emplace(io_thread.io.get_executor());
+    io_thread.thread = std::thread([&io = io_thread.io] { io.run(); });
   }
   asio::post(accept_strand_, [this] { Accept(); });
   return port;
@@ -63,7 +66,7 @@ Result<uint16_t> HttpServer::Start() {
 
 Status HttpServer::Bind() {
   const std::string where = config_.host + ":" + std::to_string(config_.port);
-  Tcp::resolver resolver(io_);
+  Tcp::resolver resolver(io_threads_.front().io);
   error_code error;
   const auto found = resolver.resolve(config_.host, std::to_string(config_.port), error);
   if (error || found.empty()) {
@@ -93,7 +96,8 @@ void HttpServer::SetModels(ModelRegistry models) {
 // --- Connections ---------------------------------------------------------------------------------
 
 void HttpServer::Accept() {
-  Strand strand = asio::make_strand(io_.get_executor());
+  Strand strand = asio::make_strand(io_threads_[next_io_thread_].io.get_executor());
+  next_io_thread_ = (next_io_thread_ + 1) % io_threads_.size();
   acceptor_.async_accept(
       strand,
       asio::bind_executor(accept_strand_, [this, strand](error_code error, Tcp::socket socket) {
@@ -179,12 +183,18 @@ std::shared_ptr<void> HttpServer::OnRequest(std::shared_ptr<const HttpRequest> r
     responder->Send(*std::move(refusal));
     return token;
   }
-  asio::post(*workers_, [this, route, request = std::move(request),
-                         responder = std::move(responder)]() mutable {
+  const bool is_short = request->body.size() <= kShortBodyBytes;
+  auto handle = [this, route, request = std::move(request),
+                 responder = std::move(responder)]() mutable {
     ServerContext context = context_;
     context.route_class = route->route_class;
     route->handler(context, std::move(request), std::move(responder));
-  });
+  };
+  if (is_short) {
+    handle();
+  } else {
+    asio::post(*workers_, std::move(handle));
+  }
   return token;
 }
 
@@ -264,7 +274,7 @@ void HttpServer::Abort() {
 }
 
 void HttpServer::Stop() {
-  if (stopped_ || !work_) return;
+  if (stopped_ || !io_threads_.front().work) return;
   stopped_ = true;
   state_ = State::kDraining;
   {
@@ -279,8 +289,10 @@ void HttpServer::Stop() {
   ForEachConnection(&Connection::CloseNow);
   // Workers first: what they still hand to connections is then queued and runs to its end below.
   workers_->join();
-  work_.reset();
-  for (std::thread& thread : io_threads_) thread.join();
+  for (IoThread& io_thread : io_threads_) {
+    io_thread.work.reset();
+    io_thread.thread.join();
+  }
 }
 
 }  // namespace skein

@@ -29,8 +29,9 @@ namespace skein {
 //
 //   loading --SetModels--> serving --BeginDrain--> draining --Abort, Stop--> stopped
 //
-// Sockets are served by num_io_threads, requests parsed and tokenized by num_worker_threads; the
-// engine's thread only ever appends to a mailbox.
+// Sockets are dealt out to num_io_threads in turn. Requests are parsed and tokenized by
+// num_worker_threads, short ones at once, by the thread that received them; the engine's thread
+// only ever appends to a mailbox.
 // Thread rule: the members may be called from any thread, Start, SetModels and Stop once each.
 class HttpServer final : public ConnectionOwner {
  public:
@@ -60,6 +61,12 @@ class HttpServer final : public ConnectionOwner {
  private:
   enum class State { kLoading, kServing, kDraining };
   using Tcp = boost::asio::ip::tcp;
+  // A thread with sockets of its own: nothing that one thread does wakes another.
+  struct IoThread {
+    boost::asio::io_context io{1};
+    std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work;
+    std::thread thread;
+  };
 
   // ConnectionOwner.
   std::shared_ptr<void> OnRequest(std::shared_ptr<const HttpRequest> request,
@@ -88,13 +95,12 @@ class HttpServer final : public ConnectionOwner {
   std::atomic<uint64_t> random_state_;
 
   std::unique_ptr<boost::asio::ssl::context> tls_;
-  boost::asio::io_context io_;
-  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
+  std::vector<IoThread> io_threads_;  // at least one; the first also accepts
+  size_t next_io_thread_ = 0;         // that gets a connection; of accept_strand_
   Strand accept_strand_;
   Tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_retry_timer_;
   std::unique_ptr<boost::asio::thread_pool> workers_;
-  std::vector<std::thread> io_threads_;
   bool stopped_ = false;
 
   std::mutex connections_mutex_;  // guards connections_ and accepting_

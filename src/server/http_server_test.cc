@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -297,6 +299,43 @@ TEST_F(HttpServerTest, AddressInUseAndBadTlsFilesAreNamed) {
   config.ssl_keyfile.clear();
   config.host = "no such host";
   EXPECT_EQ(HttpServer(config).Start().status().param(), "host");
+}
+
+// Encodes nothing before it may.
+class HeldTokenizer final : public ByteTokenizer {
+ public:
+  Status Encode(std::string_view text, bool add_special_tokens,
+                std::vector<TokenId>* ids) const override {
+    ++num_waiting;
+    may_.get_future().wait_for(std::chrono::seconds(10));
+    --num_waiting;
+    return ByteTokenizer::Encode(text, add_special_tokens, ids);
+  }
+  void Release() { may_.set_value(); }
+
+  mutable std::atomic<int> num_waiting{0};
+
+ private:
+  mutable std::promise<void> may_;
+};
+
+TEST_F(HttpServerTest, ReadingALongBodyHoldsUpNobody) {
+  HeldTokenizer held;
+  ServerConfig config;
+  config.num_io_threads = 1;
+  Start(config, false);
+  ModelEntry entry = Entry();
+  entry.tokenizer = &held;
+  ModelRegistry models;
+  models.Add(std::move(entry));
+  server_->SetModels(std::move(models));
+  Client client(port_);
+  client.SendRequest("POST", "/tokenize", R"({"prompt": ")" + std::string(5000, 'x') + "\"}");
+  ASSERT_TRUE(Eventually([&] { return held.num_waiting == 1; }));
+  EXPECT_EQ(Get("/health").status, 200);
+  EXPECT_EQ(held.num_waiting, 1);
+  held.Release();
+  EXPECT_EQ(client.Read().json()["count"], 5000);
 }
 
 TEST_F(HttpServerTest, ManyConnectionsAtOnce) {

@@ -31,8 +31,8 @@ using Handler =
 struct Route {
   std::string method;
   std::string path;  // ends with '/': a prefix
-  // kWork needs the key and a loaded model, runs on a worker thread and is refused while draining;
-  // kOpen needs neither and runs at once.
+  // kWork needs the key and a loaded model, runs on a worker thread if its body is long and is
+  // refused while draining; kOpen needs neither and runs at once.
   enum class Kind { kWork, kOpen } kind = Kind::kWork;
   Handler handler;
   RouteClass route_class = RouteClass::kOther;

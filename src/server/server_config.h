@@ -20,8 +20,8 @@ struct ServerConfig {
   std::string ssl_keyfile;
   std::vector<std::string> allowed_origins = {"*"};  // CORS; "*" allows all, empty none
 
-  int32_t num_io_threads = 2;      // sockets, SSE, detokenizing
-  int32_t num_worker_threads = 2;  // parsing and tokenizing of requests
+  int32_t num_io_threads = 2;      // sockets, SSE, detokenizing; all of short requests
+  int32_t num_worker_threads = 2;  // parsing and tokenizing of long requests
 
   // Limits. What exceeds one is refused or closed, as docs/ARCHITECTURE.md says.
   int32_t max_connections = 4096;           // further ones are closed at once

@@ -56,7 +56,7 @@ class ServerTest : public ::testing::Test {
     if (set_models) server_->SetModels(Registry());
   }
 
-  ModelRegistry Registry() {
+  ModelEntry Entry() {
     ModelEntry entry;
     entry.names = {"fake", "alias/of-fake"};
     entry.engine = &engine_;
@@ -67,8 +67,11 @@ class ServerTest : public ::testing::Test {
     entry.max_kv_tokens = max_kv_tokens_;
     entry.traits = traits_;
     entry.created_s = 7;
+    return entry;
+  }
+  ModelRegistry Registry() {
     ModelRegistry registry;
-    registry.Add(std::move(entry));
+    registry.Add(Entry());
     return registry;
   }
 
