@@ -3,7 +3,7 @@
 #   make serve [MODEL=DIR] [ARGS='...']   build and start the server on 127.0.0.1:8000
 #   make test                             build and run every test
 #   make bench                            build and run the benchmarks
-#   make check-san                        everything under the sanitizers, and a mixed load
+#   make check-san                        every C++ test under the sanitizers, and a mixed load
 #   make check-isa                        every test on each weaker instruction set that is here
 #   make format, make tidy, make clean
 

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Turns the measurements of scripts/exp_nano_vllm into a page of tables and, if matplotlib is there, plots.
 
-    python3 tools/plot_nano_vllm.py
+    python3 tools/plot_nano_vllm.py [NAME]
 
-Reads docs/results/data/nano-vllm.json; writes docs/results/nano-vllm.md and nano-vllm-*.svg. Nothing is measured here.
+Reads docs/results/data/NAME.json; writes docs/results/NAME.md and NAME-*.svg. NAME: nano-vllm, or what scripts/exp_nano_vllm
+--page named. Nothing is measured here.
 """
 import json
 import pathlib
+import sys
 
-from charts import load_pyplot, save, table
+from charts import load_pyplot, save, table, target, target_of_all, targets_table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
+PAGE = sys.argv[1] if len(sys.argv) > 1 and __name__ == "__main__" else "nano-vllm"
 MIB = 1 << 20
 
 
@@ -107,13 +110,36 @@ def beside_lines(found):
             "alone over the number of pieces; these runs do not tell its parts from each other or from the machine's changes meanwhile.", ""]
 
 
+def eight_times(results):
+    eight = results["eight"]
+    return eight["8 at a time"]["decode_throughput"] / eight["1 at a time"]["decode_throughput"]
+
+
+def target_lines(results):
+    rows = []
+    for control in results["control"]:
+        runs, where = control["runs"], f" ({control['shape']})" if len(results["control"]) > 1 else ""
+        static, continuous = runs["request-level"], runs["continuous"]
+        of_bound = continuous["output_throughput"] / static["output_throughput"] / control["bound"]["ratio"]
+        ttft = static["median_ttft_ms"] / continuous["median_ttft_ms"]
+        wasted = (static["wasted_decode_slots"], continuous["wasted_decode_slots"])
+        rows += [target(f"continuous over request-level: at least 0.90 of the bound{where}", f"{of_bound:.2f}", of_bound >= 0.9),
+                 target(f"its median TTFT: at least 3.5 times lower{where}", f"{ttft:.1f} times", ttft >= 3.5),
+                 target(f"wasted decode slots: 1,528 and 0{where}", f"{wasted[0]:,} and {wasted[1]:,}", wasted == (1528, 0))]
+    speedup, beside = eight_times(results), results["beside"]
+    work = [(f"chunk {name}", beside["alone_s"] / beside["busy_s"][name]) for name in chunks(beside)]
+    return ["## Targets", "", "As the tables below say.", "",
+            *targets_table([*rows, target("decode of eight at once: at least 4 times eight in turn", f"{speedup:.2f} times", speedup >= 4),
+                            target_of_all("chunked prefill: at least 0.95 of the work of both alone", work, 0.95)])]
+
+
 def page(results, plots):
     eight = results["eight"]
-    speedup = eight["8 at a time"]["decode_throughput"] / eight["1 at a time"]["decode_throughput"]
+    speedup = eight_times(results)
     lines = ["# nano-vLLM's experiments", "",
-             f"Made by `{results['command']}` on random weights, without HTTP. Compared variants took turns,",
-             f"{results['rounds']} times; the run with the median duration counts (the Qwen2.5-3B control ran once).",
-             "TTFT of `request-level` ends when its batch does: only then its results are given out.", ""]
+             f"Made by `{results['command']}` on {results['processor']}, random weights, without HTTP. Compared variants",
+             f"took turns, {results['rounds']} times; the run with the median duration counts (the Qwen2.5-3B control ran once).",
+             "TTFT of `request-level` ends when its batch does: only then its results are given out.", "", *target_lines(results)]
     for control in results["control"]:
         lines += [f"## Request-level against continuous, {control['shape']}", "",
                   "20 requests: prompts of 128, 256, 384, 512 in turn, outputs of 24, 24, 24, 96, 24, 24, 24, 128; 8 slots. Published, on a",
@@ -150,7 +176,7 @@ def draw(results):
     axes[0].legend()
     axes[1].bar(list(runs), [run["median_ttft_ms"] / 1e3 for run in runs.values()])
     axes[1].set_ylabel("median TTFT, s")
-    plots.append(save(figure, OUT / "nano-vllm-control.svg"))
+    plots.append(save(figure, OUT / f"{PAGE}-control.svg"))
     found = results["beside"]
     names = chunks(found)
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.5))
@@ -166,7 +192,7 @@ def draw(results):
     axes[1].set_xlabel("chunk, tokens")
     axes[1].set_ylabel("work, % of both alone")
     axes[1].legend()
-    plots.append(save(figure, OUT / "nano-vllm-chunks.svg"))
+    plots.append(save(figure, OUT / f"{PAGE}-chunks.svg"))
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.5))
     names = [f"{each['slots']} / {each['budget']}" for each in results["sweep"]["runs"]]
     axes[0].bar(names, [each["run"]["output_throughput"] for each in results["sweep"]["runs"]])
@@ -176,14 +202,14 @@ def draw(results):
     for axis in axes:
         axis.set_xlabel("slots / budget")
         axis.tick_params(axis="x", labelrotation=30)
-    plots.append(save(figure, OUT / "nano-vllm-sweep.svg"))
+    plots.append(save(figure, OUT / f"{PAGE}-sweep.svg"))
     return plots
 
 
 def main():
-    results = json.loads((OUT / "data/nano-vllm.json").read_text())
-    (OUT / "nano-vllm.md").write_text(page(results, draw(results)))
-    print(f"wrote {OUT / 'nano-vllm.md'}")
+    results = json.loads((OUT / f"data/{PAGE}.json").read_text())
+    (OUT / f"{PAGE}.md").write_text(page(results, draw(results)))
+    print(f"wrote {OUT / PAGE}.md")
 
 
 if __name__ == "__main__":

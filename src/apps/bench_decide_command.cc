@@ -82,7 +82,8 @@ void AddBenchDecideCommand(CLI::App* bench, int* exit_status) {
     app->add_option(name, *value, help)->check(CLI::Range(low, high))->capture_default_str();
   };
   app->add_option("--url", o->url_text, "The server, http only")->capture_default_str();
-  app->add_option("--api-key", o->api_key)->envname("SKEIN_API_KEY");
+  app->add_option("--api-key", o->api_key, "Bearer token, if the server wants one")
+      ->envname("SKEIN_API_KEY");
   app->add_option("--model", o->model, "Default: the first that the server lists");
   count("--inputs", &o->num_inputs, "Distinct inputs", 1, 100'000);
   count("--input-words", &o->input_words, "Words of an input", 1, 1'000'000);

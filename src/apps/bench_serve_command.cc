@@ -124,11 +124,12 @@ void AddBenchServeCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--url", o->url, "The server, http only")->capture_default_str();
   app->add_option("--workload", o->workload, "One JSON request per line")->required();
   AddJsonOption(app, &o->json);
-  app->add_option("--endpoint", o->endpoint)
+  app->add_option("--endpoint", o->endpoint, "The route that is asked")
       ->check(CLI::IsMember({"completions", "chat"}))
       ->capture_default_str();
   app->add_option("--model", o->model, "Default: the first that the server lists");
-  app->add_option("--api-key", o->api_key)->envname("SKEIN_API_KEY");
+  app->add_option("--api-key", o->api_key, "Bearer token, if the server wants one")
+      ->envname("SKEIN_API_KEY");
   app->add_option("--concurrency", o->concurrency,
                   "Closed loop: so many requests at a time. Without it, arrival times count")
       ->check(CLI::Range(1, 100'000));

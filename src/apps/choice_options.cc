@@ -61,9 +61,10 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
   app->add_option("--preempt-granularity", config->preempt_granularity,
                   "Where a running prefill stops: op-tile, op, layer, chunk (between its steps) or "
                   "none; default: as --sharing says");
-  app->add_option("--max-suspended-steps", config->max_suspended_steps,
-                  "Stopped steps that keep their activations; beyond that the least urgent one is "
-                  "computed again")
+  app->add_option(
+         "--max-suspended-steps", config->max_suspended_steps,
+         "Stopped steps that keep their activations, 1 to 64; beyond that the least urgent "
+         "one is computed again")
       ->capture_default_str();
   app->add_option("--max-suspended-ms", config->max_suspended_ms,
                   "After being stopped for so long in all a step goes on next and is stopped no "
@@ -81,11 +82,13 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   app->add_option("--jct", config->jct,
-                  "srjf: a job's time by its missing tokens (proxy) or by the profile (model)")
+                  "srjf, srjf-calibrated: a job's time by its missing tokens (proxy) or by the "
+                  "profile (model)")
       ->capture_default_str();
-  app->add_option("--aging", config->aging,
-                  "srjf: seconds of work that a second of waiting counts for, at most 100,000 "
-                  "tokens")
+  app->add_option(
+         "--aging", config->aging,
+         "srjf, srjf-calibrated: seconds of work that a second of waiting counts for, 0 to "
+         "100")
       ->capture_default_str();
   app->add_option("--default-slo-ttft-ms", config->default_slo_ttft_ms,
                   "Deadlines: the time to the first token of requests that ask for none")
@@ -101,7 +104,7 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app->add_option("--chunk-tokens", config->chunk_tokens,
-                  "Tokens of one step, instead of the preset's chunk; at most "
+                  "Tokens of one step, instead of the preset's chunk; from --max-num-seqs to "
                   "--max-num-batched-tokens. 0: the preset's")
       ->check(CLI::Range(0, 1 << 30));
   AddDecodeSetOptions(app, config);

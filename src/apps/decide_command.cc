@@ -135,7 +135,7 @@ void AddDecideCommand(CLI::App* app, int* exit_status) {
       ->add_option("--questions", options->questions,
                    "A JSON file: the questions of /v1/decisions or /v1/systemone")
       ->required();
-  command->add_option("--input", options->input, "One input a line; default: standard input");
+  command->add_option("--input", options->input, "One JSON value a line; default: standard input");
   command->add_option("--output", options->output,
                       "Answers are appended here, behind those it already holds, whose inputs are "
                       "skipped; default: standard output");

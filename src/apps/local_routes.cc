@@ -21,6 +21,7 @@ class LocalRoutes::LocalResponder final : public Responder {
   void End() override { SKEIN_CHECK(false); }
   void OnAbort(std::function<void(AbortReason)>) override {}  // nobody hangs up
   void Post(std::function<void()> task) override { routes_->Enqueue(std::move(task)); }
+  void PostWork(std::function<void()> task) override { Post(std::move(task)); }
 
  private:
   LocalRoutes* const routes_;

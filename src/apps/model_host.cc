@@ -23,6 +23,7 @@
 #include "engine/engine_loop.h"
 #include "io/model_dir.h"
 #include "runtime/cpu_runtime.h"
+#include "sched/config.h"
 #include "sched/recorder.h"
 #include "sched/trace_printer.h"
 
@@ -66,12 +67,20 @@ std::string NameOf(const std::string& model) {
   return path.filename().string();
 }
 
-// What the options say of an engine; the model's own limits are not in it.
-Result<EngineConfig> ChoicesOf(const ModelHostOptions& options) {
+// What the options say of a step.
+EngineConfig StepChoicesOf(const ModelHostOptions& options) {
+  constexpr int32_t kUsualBatchedTokens = 512;
   EngineConfig config = options.choices;
   config.preset = options.scheduling;
   config.max_num_seqs = options.max_num_seqs;
-  config.max_num_batched_tokens = options.max_num_batched_tokens;
+  config.max_num_batched_tokens =
+      options.max_num_batched_tokens.value_or(UsualBatchedTokens(config, kUsualBatchedTokens));
+  return config;
+}
+
+// What the options say of an engine; the model's own limits are not in it.
+Result<EngineConfig> ChoicesOf(const ModelHostOptions& options) {
+  EngineConfig config = StepChoicesOf(options);
   if (!options.flock_table.empty()) {
     SKEIN_RETURN_IF_ERROR(ReadStopTable(options.flock_table, &config));
   }
@@ -268,9 +277,11 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--max-num-seqs", o->max_num_seqs, "Continuations computed at once")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
-  app->add_option("--max-num-batched-tokens", o->max_num_batched_tokens, "Tokens of one step")
-      ->check(CLI::Range(1, 1 << 24))
-      ->capture_default_str();
+  app->add_option("--max-num-batched-tokens", o->max_num_batched_tokens,
+                  "Tokens of one step; default: 512, or as many as --max-num-seqs and the chunk of "
+                  "the preset or of --chunk-tokens need. Encoders, and embeddings by mean or CLS "
+                  "pooling, read their inputs whole in one step")
+      ->check(CLI::Range(1, 1 << 24));
   app->add_option("--max-queued-requests", o->max_queued_requests,
                   "Requests that may wait; more are answered with 429")
       ->check(CLI::Range(1, 1 << 24))
@@ -319,7 +330,7 @@ Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options) {
   runtime.share_attention = !options.plain_attention;
   runtime.max_model_len = options.max_model_len;
   runtime.max_num_seqs = options.max_num_seqs;
-  runtime.max_num_batched_tokens = options.max_num_batched_tokens;
+  runtime.max_num_batched_tokens = StepChoicesOf(options).max_num_batched_tokens;
   if (!options.kv_cache_memory.empty()) {
     SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes,
                            ParseByteSize("kv-cache-memory", options.kv_cache_memory));

@@ -36,7 +36,7 @@ struct ModelHostOptions {
   bool pin_threads = false;
   int32_t max_model_len = 0;
   int32_t max_num_seqs = 16;
-  int32_t max_num_batched_tokens = 512;
+  std::optional<int32_t> max_num_batched_tokens;  // unset: UsualBatchedTokens of 512
   int32_t max_queued_requests = 4096;
   int32_t max_logprobs = 20;
   std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose

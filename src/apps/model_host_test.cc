@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace skein {
 namespace {
@@ -34,6 +36,16 @@ TEST(ModelHost, OptionsReachTheRuntime) {
   EXPECT_EQ(with.max_num_seqs, 5);
   EXPECT_EQ(with.max_num_batched_tokens, 99);
   EXPECT_EQ(with.kv_cache_bytes, 2048);
+  EXPECT_EQ(without.max_num_batched_tokens, 512);
+  for (const auto& [options, tokens] : std::vector<std::pair<std::string, int>>{
+           {"--scheduling distserve-cp2k", 2048},
+           {"--scheduling distserve-cp8k", 8192},
+           {"--scheduling distserve-cp8k --max-num-batched-tokens 9000", 9000},
+           {"--chunk-tokens 700", 700},
+           {"--chunk-tokens 70", 512},
+           {"--max-num-seqs 600", 600}}) {
+    EXPECT_EQ(Behind("model " + options).value().max_num_batched_tokens, tokens) << options;
+  }
   EXPECT_EQ(Behind("model --memory 3KiB").value().memory_bytes, 3072);
   EXPECT_FALSE(Behind("model --memory much").ok());
 }

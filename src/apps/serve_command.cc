@@ -166,7 +166,7 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
                   "Bearer token that requests for work must carry; empty: none");
   app->add_option("--api-keys", o->api_keys_file,
                   "A JSON file of further such keys, each with defaults of its own for "
-                  "slo_ttft_ms, slo_tpot_ms and priority (docs/api.md)");
+                  "slo_ttft_ms, slo_tpot_ms and priority (docs/slo.md)");
   app->add_option("--slo-defaults", o->slo_defaults,
                   "Defaults of a class of routes (generate, decide, rank, embed), such as "
                   "decide:ttft=250,priority=-1; a key's own go first")

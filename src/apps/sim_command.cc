@@ -32,6 +32,7 @@ struct ReplayCommand {
   std::string json;
   std::vector<std::string> goodput;
   std::string flock_table;
+  std::optional<int32_t> max_num_batched_tokens;  // unset: UsualBatchedTokens
   int64_t max_requests = 0;
   int64_t kv_bytes_per_token = 0;  // of the model
   bool no_prefix_caching = false;
@@ -102,6 +103,8 @@ nlohmann::ordered_json ToJson(const ReplayCommand& command, const ReplayOutcome&
 Result<int> RunReplay(ReplayCommand command) {
   const auto begin = std::chrono::steady_clock::now();
   ReplayOptions replay = command.replay;
+  replay.engine.max_num_batched_tokens = command.max_num_batched_tokens.value_or(
+      UsualBatchedTokens(replay.engine, replay.engine.max_num_batched_tokens));
   if (!command.flock_table.empty() && replay.replicas > 1) {
     return Status(
         StatusCode::kInvalidArgument,
@@ -194,10 +197,6 @@ void AddEngineOptions(CLI::App* app, ReplayOptions* o) {
   app->add_option("--max-num-seqs", o->engine.max_num_seqs, "Continuations computed at once")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
-  app->add_option("--max-num-batched-tokens", o->engine.max_num_batched_tokens,
-                  "Tokens of one step")
-      ->check(CLI::Range(1, 1 << 24))
-      ->capture_default_str();
   app->add_option("--memory-utilization", o->memory_utilization,
                   "Share of the device's memory that may be used")
       ->check(CLI::Range(0.01, 1.0))
@@ -205,8 +204,8 @@ void AddEngineOptions(CLI::App* app, ReplayOptions* o) {
   const std::map<std::string, KvReading> readings = {
       {"each", KvReading::kEachRow}, {"cached", KvReading::kCached}, {"once", KvReading::kOnce}};
   app->add_option("--kv-reads", o->kv_reading,
-                  "How decode rows read what they share: each for itself, each for itself through "
-                  "the device's cache (an upper bound), or once for all: each, cached or once")
+                  "How decode rows read what they share: each for itself (each), so, but from the "
+                  "device's cache (cached, an upper bound), or once for all (once)")
       ->transform(CLI::CheckedTransformer(readings))
       ->default_str("each");
   app->add_option("--tp", o->parallelism.tensor, "Devices that share each operator")
@@ -252,6 +251,10 @@ void AddSimCommand(CLI::App* app, int* exit_status) {
   sim->add_option("--flock-table", c->flock_table,
                   "What a learning --flock-stop knows: read from this file if there is one, "
                   "written there at the end");
+  sim->add_option("--max-num-batched-tokens", c->max_num_batched_tokens,
+                  "Tokens of one step; default: 2048, or as many as --max-num-seqs and the chunk "
+                  "of the preset or of --chunk-tokens need")
+      ->check(CLI::Range(1, 1 << 24));
   sim->add_flag("--no-enable-prefix-caching", c->no_prefix_caching, "Compute every prompt whole");
   sim->add_option("--goodput", c->goodput, "Deadlines in ms: ttft:250 tpot:50 e2el:1000");
   sim->add_option("--json", c->json, "Write the results to this file");

@@ -82,7 +82,8 @@ CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config) {
   return {
       .max_step_tokens = std::max(config.max_num_batched_tokens, whole ? config.max_model_len : 0),
       .max_model_len = config.max_model_len,
-      .cached = config.max_whole_prompt_len == 0};
+      .cached = config.max_whole_prompt_len == 0,
+      .max_rows = config.contiguous_kv ? 1 : 2};
 }
 
 std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
@@ -94,7 +95,7 @@ std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
   const int32_t context = profiler.retains_all() ? cacheable : limits.max_model_len;
   const int32_t longest = std::min(limits.max_step_tokens, context - 1);
   if (longest < 1) return {};
-  if (profiler.retains_all() && profiler.num_kv_blocks() < 2) return {};  // a block for each row
+  if (profiler.retains_all() && profiler.num_kv_blocks() < limits.max_rows) return {};
   const TimeUs end_us = clock.NowUs() + limits.time_us;
   std::vector<CostSample> samples;
   const auto fits = [&](const StepWork& work) {
@@ -115,7 +116,7 @@ std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
   measure(one);
   // Two short rows beside one of as many tokens: what is a row's is not the step's.
   const int32_t few = std::min(16, longest / 2);
-  if (few >= 1) measure({{few, 0}, {few, 0}});
+  if (few >= 1 && limits.max_rows > 1) measure({{few, 0}, {few, 0}});
   bool cached = limits.cached;
   for (int32_t tokens = 1; tokens <= longest; tokens *= 4) {
     if (tokens > 1) measure({{tokens, 0}});

@@ -49,7 +49,8 @@ class StepProfiler {
 struct CostProfileLimits {
   int32_t max_step_tokens = 0;  // of one step
   int32_t max_model_len = 0;    // may be more than the blocks hold
-  bool cached = true;  // rows may begin behind others (not where prompts are computed whole)
+  bool cached = true;    // rows may begin behind others (not where prompts are computed whole)
+  int32_t max_rows = 2;  // of one step
   // No measurement begins that would end later, by those before it.
   TimeUs time_us = 4'000'000;
 };

@@ -30,6 +30,15 @@ TEST(ProfileLimitsOf, ReachesTheLongestPromptWherePromptsRunWhole) {
   EXPECT_EQ(LimitsOf(config).max_step_tokens, 8192);
 }
 
+// Contiguous storage holds one sequence.
+TEST(ProfileLimitsOf, OneRowWhereOneSequenceIsHeld) {
+  EngineConfig config = Config("flow-prefill");
+  EXPECT_EQ(LimitsOf(config).max_rows, 2);
+  config.kv_storage = KvStorage::kContiguous;
+  config.max_num_seqs = 1;
+  EXPECT_EQ(LimitsOf(config).max_rows, 1);
+}
+
 TEST(ProfileLimitsOf, EndsAtTheBudgetWherePromptsAreCutIntoSteps) {
   EngineConfig config = Config("prefill-only");
   config.retention = "all";

@@ -165,6 +165,7 @@ void FakeExecutor::CheckRows(const std::vector<PlanRow>& rows,
                              const std::vector<PlanRow>& more) const {
   std::map<BlockId, SequenceId> written;
   std::set<SequenceId> sequences;
+  int64_t num_tokens = 0, num_own_blocks = 0;
   for (const std::vector<PlanRow>* part : {&rows, &more}) {
     for (const PlanRow& row : *part) {
       SKEIN_CHECK(!row.tokens.empty() && sequences.insert(row.sequence).second);
@@ -172,6 +173,8 @@ void FakeExecutor::CheckRows(const std::vector<PlanRow>& rows,
       // Full blocks before the row; a part of one, too, unless it is copied.
       const int32_t before =
           row.fork.num_tokens > 0 ? row.begin / kBlockTokens : BlocksFor(row.begin);
+      num_tokens += std::ssize(row.tokens);
+      num_own_blocks += std::max<int64_t>(0, BlocksFor(end) - std::ssize(row.block_table));
       SKEIN_CHECK(std::ssize(row.block_table) >= before);
       SKEIN_CHECK(std::ssize(row.block_table) <= BlocksFor(end));
       SKEIN_CHECK(std::ssize(row.block_table) == BlocksFor(end) || options_.discards_kv);
@@ -184,6 +187,10 @@ void FakeExecutor::CheckRows(const std::vector<PlanRow>& rows,
         }
       }
     }
+  }
+  if (options_.max_step_tokens > 0) {
+    SKEIN_CHECK(num_tokens <= options_.max_step_tokens);
+    SKEIN_CHECK(num_own_blocks <= options_.max_own_blocks);
   }
   // What a row reads is written by nobody else in this step, or by its parent, an earlier row.
   for (const std::vector<PlanRow>* part : {&rows, &more}) {

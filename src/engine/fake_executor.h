@@ -28,6 +28,8 @@ class FakeExecutor final : public Executor {
     int64_t prefill_us = 0;            // and one that is not of decodes alone besides
     bool discards_kv = false;          // block tables may end before their rows
     bool reads_whole_prompts = false;  // rows that read an embedding or classes must be whole
+    int32_t max_step_tokens = 0;       // of all rows; 0: any number, also of the next
+    int32_t max_own_blocks = 0;        // that block tables do not have
   };
 
   explicit FakeExecutor(const Options& options);

@@ -401,12 +401,17 @@ TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(seed);
     world.config = RandomConfig(&world.random);
+    const SchedulerConfig scheduler = MakeSchedulerConfig(world.config).value();
+    const StepBounds bounds = StepBoundsOf(scheduler.retention, scheduler.max_model_len,
+                                           scheduler.max_num_batched_tokens);
     world.options = {.num_kv_blocks = world.config.num_kv_blocks,
                      .vocab_size = world.config.vocab_size,
                      .poison_token = world.random.OneIn(3) ? 49 : -1,
                      .preempt_every = static_cast<int32_t>(world.random.Between(0, 3)),
                      .discards_kv = true,
-                     .reads_whole_prompts = world.config.reads_whole_prompts};
+                     .reads_whole_prompts = world.config.reads_whole_prompts,
+                     .max_step_tokens = bounds.max_tokens,
+                     .max_own_blocks = bounds.max_own_blocks};
     RunWorkload(&world, 20);
     CheckAnswers(world);
     if (::testing::Test::HasFailure()) return;

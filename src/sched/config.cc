@@ -205,10 +205,14 @@ Status ApplyDeadlines(const EngineConfig& config, SchedulerConfig* scheduler) {
   return Status::Ok();
 }
 
-// Tokens of a step, by the chunk that the preset or `config` asks for.
+// Tokens of the chunk that the preset or `config` asks for; 0: none.
+int32_t ChunkTokens(const EngineConfig& config, const Preset& preset) {
+  return config.chunk_tokens > 0 ? config.chunk_tokens : preset.chunk_tokens;
+}
+
 Result<int32_t> StepTokens(const EngineConfig& config, const Preset& preset) {
   SKEIN_RETURN_IF_ERROR(CheckRange("chunk_tokens", config.chunk_tokens, 0, 1 << 30));
-  const int32_t chunk = config.chunk_tokens > 0 ? config.chunk_tokens : preset.chunk_tokens;
+  const int32_t chunk = ChunkTokens(config, preset);
   if (chunk == 0) return config.max_num_batched_tokens;
   if (chunk >= config.max_num_seqs && chunk <= config.max_num_batched_tokens) return chunk;
   return Status(StatusCode::kInvalidArgument,
@@ -277,6 +281,12 @@ Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config) {
     choices.num_steps += scheduler.max_suspended_steps;
   }
   return choices;
+}
+
+int32_t UsualBatchedTokens(const EngineConfig& config, int32_t usual) {
+  Result<Preset> preset = PresetOf(config.preset);
+  return std::max(
+      {usual, config.max_num_seqs, ChunkTokens(config, preset.ok() ? *preset : Preset{})});
 }
 
 Status CheckFlockLearns(const EngineConfig& config) {

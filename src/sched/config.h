@@ -185,6 +185,10 @@ struct MemoryChoices {
 };
 Result<MemoryChoices> MemoryChoicesOf(const EngineConfig& config);
 
+// Tokens of a step where nobody says how many: `usual`, or what max_num_seqs and the chunk of the
+// preset or of `config` need, if that is more.
+int32_t UsualBatchedTokens(const EngineConfig& config, int32_t usual);
+
 // Ok where a stop rule learns by `config`, so that a table can be kept of it. Fails likewise.
 Status CheckFlockLearns(const EngineConfig& config);
 

@@ -32,13 +32,14 @@ void FairQueue::Serve(int64_t start, int64_t cost) {
   now_ = std::max(now_ + cost / std::max<int64_t>(num_clients(), 1), start);
 }
 
-void FairQueue::Leave(const Request& request) {
+void FairQueue::Leave(const Request& request, int64_t unserved) {
   if (!HasAccount(request)) {
     --num_alone_;
     return;
   }
   const auto found = accounts_.find(ClientOf(request));
   SKEIN_CHECK(found != accounts_.end());
+  found->second.finish -= unserved;
   if (--found->second.num_requests == 0) accounts_.erase(found);
 }
 

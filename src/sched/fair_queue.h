@@ -27,8 +27,8 @@ class FairQueue {
   int64_t Enter(const Request& request, int64_t cost);
   // A request with that tag is given so many tokens.
   void Serve(int64_t start, int64_t cost);
-  // The request, which entered, is finished.
-  void Leave(const Request& request);
+  // The request, which entered, is finished; `unserved` of its cost was never asked for.
+  void Leave(const Request& request, int64_t unserved);
 
   int64_t num_clients() const { return std::ssize(accounts_) + num_alone_; }
 

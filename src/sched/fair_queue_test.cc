@@ -34,10 +34,22 @@ TEST(FairQueue, AccountsLiveAsLongAsTheirRequests) {
   queue.Enter(From("a"), 100);
   queue.Enter(From(""), 100);
   EXPECT_EQ(queue.num_clients(), 2);
-  queue.Leave(From("a"));
+  queue.Leave(From("a"), 0);
   EXPECT_EQ(queue.num_clients(), 2);
-  queue.Leave(From("a"));
-  queue.Leave(From(""));
+  queue.Leave(From("a"), 0);
+  queue.Leave(From(""), 0);
+  EXPECT_EQ(queue.num_clients(), 0);
+}
+
+// What a client cancels before it has run is not held against its next request.
+TEST(FairQueue, WhatWasNeverServedIsGivenBack) {
+  FairQueue queue;
+  for (int i = 0; i < 10; ++i) queue.Enter(From("a"), 100);
+  queue.Serve(0, 100);  // the first runs
+  for (int i = 1; i < 10; ++i) queue.Leave(From("a"), 100);
+  EXPECT_EQ(queue.Enter(From("a"), 100), 100);
+  queue.Leave(From("a"), 0);
+  queue.Leave(From("a"), 100);
   EXPECT_EQ(queue.num_clients(), 0);
 }
 
@@ -66,7 +78,7 @@ TEST(FairQueue, NewClientsDoNotStarveOldOnes) {
     arrive(From("", 1 + round));
     const auto head = std::min_element(waiting.begin(), waiting.end());
     queue.Serve(head->tag, 10);
-    queue.Leave(head->request);
+    queue.Leave(head->request, 0);
     ++(head->request.user == "old" ? num_old : num_new);
     waiting.erase(head);
   }

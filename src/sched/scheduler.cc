@@ -435,7 +435,7 @@ void Scheduler::NoteEnd(RequestRecord* request, int32_t sample) {
   SKEIN_CHECK(request->live[sample]);
   request->live[sample] = false;
   if (--request->num_live > 0) return;
-  if (config_.order == Order::kFair) fair_queue_.Leave(request->request);
+  if (config_.order == Order::kFair) fair_queue_.Leave(request->request, request->unserved);
   slack_.Watch(request->sequences.front().get(), SlackOrder::kNever);
   if (flock_) flock_->Leave(request);
   if (dynamic_) ObserveEnd(*request);

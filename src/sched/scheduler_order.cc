@@ -41,8 +41,8 @@ Urgency Scheduler::UrgencyOf(Sequence* sequence, TimeUs now_us) {
     num_shared = std::max(num_shared, request.group.parent_prefix_len);
   }
   last_group_ = request.group.id;
-  const int64_t cost = std::max(1, record->prompt_len - num_shared);
-  return {.priority = request.priority, .rank = fair_queue_.Enter(request, cost)};
+  record->unserved = std::max(1, record->prompt_len - num_shared);
+  return {.priority = request.priority, .rank = fair_queue_.Enter(request, record->unserved)};
 }
 
 int64_t Scheduler::JctRankOf(const Sequence& sequence, int32_t num_cached) const {

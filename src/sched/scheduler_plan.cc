@@ -379,6 +379,7 @@ void Scheduler::NoteAdmission(Sequence* sequence, TimeUs now_us) {
   if (flock_ && !sequence->oneshot()) flock_->Join(request, now_us);
   if (config_.order == Order::kFair) {
     fair_queue_.Serve(request->urgency.rank, sequence->num_remaining());
+    request->unserved = 0;
   }
   batch_size_ += std::max(1, sequence->num_slots);
   request->scheduled = true;
@@ -411,10 +412,15 @@ bool Scheduler::PlanChunk(Sequence* sequence) {
   if (tokens_left_ == 0 || !CompatibleWithStep(*sequence)) return false;
   if (RunsInOneStep(*sequence)) {
     const int32_t num_remaining = sequence->num_remaining();
+    const auto num_own = std::max<int32_t>(
+        0, BlocksFor(std::ssize(sequence->tokens)) - std::ssize(sequence->blocks.table()));
+    // One that was begun and whose step was dropped comes again: it waits for a step with room, as
+    // it did when it was admitted (HasRoomFor).
+    const bool fits = num_remaining <= tokens_left_ && num_own <= own_blocks_left_;
+    if (!step_prefills_.empty() && !fits) return false;
     step_prefills_.push_back({.sequence = sequence, .num_tokens = num_remaining});
     tokens_left_ = std::max(0, tokens_left_ - num_remaining);
-    own_blocks_left_ -= std::max<int32_t>(
-        0, BlocksFor(std::ssize(sequence->tokens)) - std::ssize(sequence->blocks.table()));
+    own_blocks_left_ -= num_own;
     return true;
   }
   const int32_t num_tokens = std::min(sequence->num_remaining(), tokens_left_);

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -360,6 +361,14 @@ void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const Step
   }
   MarkTrunks(step_prefills_);
   ReleaseRanks(prefills, std::nullopt, planned_us_);
+  // Members of its trunks that were admitted for later steps: they hang under what is not computed.
+  std::vector<Sequence*> hanging;
+  for (const StepRow& row : prefills) {
+    if (row.trunk == nullptr || row.trunk->ready()) continue;
+    std::ranges::copy_if(row.trunk->members, std::back_inserter(hanging), [](const Sequence* s) {
+      return s->on_trunk && s->state == SequenceState::kPrefilling;
+    });
+  }
   for (const auto rows : {prefills, decodes}) {
     for (const StepRow& row : rows) {
       if (row.trunk != nullptr) continue;
@@ -371,6 +380,9 @@ void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const Step
         Preempt(sequence);  // the step was to compute the prefix that it hangs under
       }
     }
+  }
+  for (Sequence* sequence : hanging) {
+    if (sequence->on_trunk) Preempt(sequence);
   }
 }
 

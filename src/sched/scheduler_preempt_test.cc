@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "sched/testing_preempt.h"
@@ -67,6 +70,73 @@ TEST(SchedulerPreempt, NeitherWithoutASharingThatPreemptsNorWithoutBoundaries) {
     f.Arrive(1, 40, 0);
     EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn) << sharing;
   }
+}
+
+// A prompt that runs in one step and whose step was dropped waits, like a new one, for a step with
+// room: what is more urgent goes first, and may leave none.
+TEST(SchedulerPreempt, WhatIsDroppedWaitsForRoomAgain) {
+  Fixture f([](EngineConfig* config) {
+    config->retention = "none";
+    config->max_suspended_steps = 1;
+    config->max_num_seqs = 16;
+  });
+  f.Arrive(0, 390, 9);  // 13 blocks, where a step may have 21 of its own
+  EXPECT_EQ(f.Plan(), Ids{0});
+  for (RequestId id : {1, 2}) {
+    f.Arrive(id, 190, 9 - static_cast<int32_t>(id));
+    EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+    EXPECT_EQ(f.Plan(), Ids{id});
+  }
+  EXPECT_EQ(f.scheduler->Stats().steps_dropped, 1u);
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{1});
+  Ids urgent;
+  for (RequestId id = 3; id < 13; ++id) {
+    f.Arrive(id, 10, 0);
+    urgent.push_back(id);
+  }
+  f.Complete();
+  EXPECT_EQ(f.Plan(), urgent);
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{0});
+}
+
+// A request that was admitted under a shared prefix, for a later step than the one that was to
+// compute it, must not begin behind it once that step is dropped.
+TEST(SchedulerPreempt, MembersOfAPrefixThatWasDroppedBeginAnew) {
+  Fixture f([](EngineConfig* config) {
+    config->preset = "prelude";
+    config->max_suspended_steps = 1;
+    config->num_kv_blocks = 60;
+  });
+  for (RequestId id : {0, 1}) {  // both do not fit a step of 200
+    Request request;
+    request.prompt.assign(96, 1);
+    request.prompt.resize(156, static_cast<TokenId>(id + 2));
+    request.generate().max_tokens = 1;
+    request.priority = 9;
+    f.scheduler->Arrive(id, std::move(request), ++f.now_us);
+  }
+  EXPECT_EQ(f.Plan().size(), 2u);  // the prefix and one of them
+  for (RequestId id : {2, 3}) {
+    f.Arrive(id, 190, 9 - static_cast<int32_t>(id));
+    EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
+    EXPECT_EQ(f.Plan(), Ids{id});
+  }
+  EXPECT_EQ(f.scheduler->Stats().steps_dropped, 1u);
+  f.Complete();
+  EXPECT_EQ(f.Plan(), Ids{2});
+  f.Complete();
+  std::vector<SequenceId> computed;
+  while (!f.Plan().empty()) {
+    for (const PlanRow& row : std::get<OneShotPlan>(*f.plan).rows) {
+      EXPECT_TRUE(row.begin == 0 || std::ranges::find(computed, row.parent) != computed.end())
+          << "a row behind what is not computed";
+      computed.push_back(row.sequence);
+    }
+    f.Complete();
+  }
+  EXPECT_EQ(f.scheduler->Stats().kv_blocks_used, 0);
 }
 
 // A prompt longer than a step: between its steps what is more urgent goes first, but for `none`.

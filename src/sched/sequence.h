@@ -71,6 +71,7 @@ struct RequestRecord {
   StepRest step_rest;       // of the step that its prompt is in, where that is suspended
   TimeUs suspended_us = 0;  // of the step with its prompt that was dropped last, until it has ended
   int32_t num_missing = 0;  // tokens of the prompt to be computed, as the order last saw it
+  int64_t unserved = 0;     // order fair: tokens that its client pays for, until it is admitted
   // What the cost model said that its prompt would take when it was first scheduled (0: nothing),
   // and the step of that moment.
   double predicted_us = 0;

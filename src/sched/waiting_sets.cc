@@ -8,8 +8,8 @@ template <typename Sets>
 auto& WaitingSets::SetOf(Sets& sets, const Sequence& sequence) {
   SKEIN_CHECK(sequence.state == SequenceState::kWaiting ||
               sequence.state == SequenceState::kPreempted);
-  if (sequence.state == SequenceState::kPreempted) return sets.preempted_;
-  return sequence.oneshot() ? sets.oneshot_ : sets.decode_;
+  auto& of_class = sequence.oneshot() ? sets.oneshot_ : sets.decode_;
+  return sequence.state == SequenceState::kPreempted ? of_class.preempted : of_class.fresh;
 }
 
 Sequence* WaitingSets::Earlier(Sequence* a, Sequence* b) {
@@ -30,24 +30,20 @@ bool WaitingSets::Contains(const Sequence& sequence) const {
   return SetOf(*this, sequence).Contains(sequence.key());
 }
 
-Sequence* WaitingSets::PreemptedHead() const { return preempted_.First(); }
-
 Sequence* WaitingSets::Head(bool want_oneshot, bool want_decode) const {
-  if (Sequence* head = PreemptedHead(); head != nullptr) {
-    if (head->oneshot() ? want_oneshot : want_decode) return head;
-    (head->oneshot() ? want_oneshot : want_decode) = false;
-  }
-  return Earlier(want_oneshot ? oneshot_.First() : nullptr,
-                 want_decode ? decode_.First() : nullptr);
+  Sequence* preempted = Earlier(want_oneshot ? oneshot_.preempted.First() : nullptr,
+                                want_decode ? decode_.preempted.First() : nullptr);
+  if (preempted != nullptr) return preempted;
+  return Earlier(want_oneshot && oneshot_.preempted.empty() ? oneshot_.fresh.First() : nullptr,
+                 want_decode && decode_.preempted.empty() ? decode_.fresh.First() : nullptr);
 }
 
 Sequence* WaitingSets::NextFitting(const SequenceKey* after, int32_t max_tokens, bool want_oneshot,
                                    bool want_decode) const {
-  if (const Sequence* head = PreemptedHead(); head != nullptr) {
-    (head->oneshot() ? want_oneshot : want_decode) = false;
-  }
-  return Earlier(want_oneshot ? oneshot_.NextFitting(after, max_tokens) : nullptr,
-                 want_decode ? decode_.NextFitting(after, max_tokens) : nullptr);
+  const auto next = [&](const Class& of_class) {
+    return of_class.preempted.empty() ? of_class.fresh.NextFitting(after, max_tokens) : nullptr;
+  };
+  return Earlier(want_oneshot ? next(oneshot_) : nullptr, want_decode ? next(decode_) : nullptr);
 }
 
 }  // namespace skein

@@ -8,9 +8,10 @@
 
 namespace skein {
 
-// The sequences that wait, in three sets: preempted ones, which go before all others, OneShot work,
-// and requests that want decode slots. Each set is in the order of its keys; the heads of the last
-// two compete by key. O(log waiting) per change. Not thread-safe.
+// The sequences that wait, in four sets: OneShot work and requests that want decode slots, of each
+// class the new ones and the preempted ones, which go before all new ones. Each set is in the order
+// of its keys; the heads of both classes compete by key. O(log waiting) per change. Not
+// thread-safe.
 class WaitingSets {
  public:
   void Insert(Sequence* sequence);
@@ -21,17 +22,16 @@ class WaitingSets {
   bool Contains(const Sequence& sequence) const;
 
   // The first by order among those whose class is wanted, or null. While a preempted sequence
-  // waits, none of its class goes before it.
+  // waits, no new one of its class goes before it.
   Sequence* Head(bool want_oneshot, bool want_decode) const;
   // Of those in the order behind `after` (null: from its beginning), the first new one whose prompt
   // has at most `max_tokens` to be computed; classes as in Head. O(log waiting).
   Sequence* NextFitting(const SequenceKey* after, int32_t max_tokens, bool want_oneshot,
                         bool want_decode) const;
-  Sequence* PreemptedHead() const;
 
   bool empty() const { return num_preempted() + num_new() == 0; }
-  size_t num_preempted() const { return preempted_.size(); }
-  size_t num_new() const { return oneshot_.size() + decode_.size(); }
+  size_t num_preempted() const { return oneshot_.preempted.size() + decode_.preempted.size(); }
+  size_t num_new() const { return oneshot_.fresh.size() + decode_.fresh.size(); }
 
  private:
   // The earlier of two by key; either may be null.
@@ -40,9 +40,13 @@ class WaitingSets {
   template <typename Sets>
   static auto& SetOf(Sets& sets, const Sequence& sequence);
 
-  FitTree preempted_;
-  FitTree oneshot_;
-  FitTree decode_;
+  struct Class {
+    FitTree preempted;
+    FitTree fresh;
+  };
+
+  Class oneshot_;
+  Class decode_;
 };
 
 }  // namespace skein

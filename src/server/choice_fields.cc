@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -70,6 +71,10 @@ std::vector<TokenId> TokensOf(const Tokenizer& tokenizer, const std::string& tex
 // So that the shorter of two answers can be told from the beginning of the longer one.
 bool EndThoseThatOthersBeginWith(const ModelEntry& model,
                                  std::vector<std::vector<TokenId>>* choices) {
+  const std::vector<TokenId>& ends = model.defaults.eos_token_ids;
+  // A model of several ends its turns with its tokenizer's.
+  const std::optional<TokenId> own = model.tokenizer->eos_id();
+  const bool has_own = own && std::ranges::find(ends, *own) != ends.end();
   const std::vector<std::vector<TokenId>> plain = *choices;
   for (std::vector<TokenId>& choice : *choices) {
     const bool goes_on = std::any_of(plain.begin(), plain.end(), [&](const auto& other) {
@@ -77,8 +82,8 @@ bool EndThoseThatOthersBeginWith(const ModelEntry& model,
              std::equal(choice.begin(), choice.end(), other.begin());
     });
     if (!goes_on) continue;
-    if (model.defaults.eos_token_ids.empty()) return false;
-    choice.push_back(model.defaults.eos_token_ids.front());
+    if (ends.empty()) return false;
+    choice.push_back(has_own ? *own : ends.front());
   }
   return true;
 }

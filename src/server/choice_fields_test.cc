@@ -55,6 +55,10 @@ TEST(ReadChoices, BeginningsOfOthersAreEnded) {
   EXPECT_EQ(status.param(), "guided_choice");
   model.defaults.eos_token_ids = {kFakeEos, 5};
   EXPECT_EQ(Read(model, body, &status), (std::vector<Ids>{{'a', 'b'}, {'a', kFakeEos}, {'b'}}));
+  model.defaults.eos_token_ids = {5, kFakeEos};  // the tokenizer's goes first
+  EXPECT_EQ(Read(model, body, &status), (std::vector<Ids>{{'a', 'b'}, {'a', kFakeEos}, {'b'}}));
+  model.defaults.eos_token_ids = {5, 6};
+  EXPECT_EQ(Read(model, body, &status), (std::vector<Ids>{{'a', 'b'}, {'a', 5}, {'b'}}));
 }
 
 TEST(ReadChoices, TextsAreWrittenAsInTheMiddleOfAText) {

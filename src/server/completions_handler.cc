@@ -103,20 +103,20 @@ bool IsTokenIds(const Json& value) {
   return value.is_array() && !value.empty() && value[0].is_number();
 }
 
-// One prompt: a string or an array of token ids.
+// One prompt, of `field`: a string or an array of token ids.
 Result<GenerationPrompt> ReadPrompt(const ModelEntry& model, const CompletionInput& input,
-                                    const Json& value) {
+                                    const std::string& field, const Json& value) {
   GenerationPrompt prompt;
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     const Status encoded = model.tokenizer->Encode(text, input.add_special_tokens, &prompt.ids);
-    if (!encoded.ok()) return Status(encoded.code(), "prompt: " + encoded.message(), "prompt");
+    if (!encoded.ok()) return Status(encoded.code(), field + ": " + encoded.message(), field);
     if (input.echo) prompt.echo = text;
   } else if (IsTokenIds(value)) {
     Json holder;
-    holder["prompt"] = value;
+    holder[field] = value;
     FieldReader reader(holder);
-    prompt.ids = reader.TokenIds("prompt", model.engine->Limits().vocab_size);
+    prompt.ids = reader.TokenIds(field, model.engine->Limits().vocab_size);
     if (!reader.status().ok()) return reader.status();
     if (input.echo) {
       prompt.echo = model.tokenizer->Decode(prompt.ids, input.fields.text.skip_special_tokens);
@@ -124,14 +124,14 @@ Result<GenerationPrompt> ReadPrompt(const ModelEntry& model, const CompletionInp
   } else {
     const Json holder;
     FieldReader reader(holder);
-    reader.RefuseValue("prompt",
+    reader.RefuseValue(field,
                        "a string, an array of strings, an array of token ids or an array of arrays "
                        "of token ids, none of them empty",
                        value);
     return reader.status();
   }
   const size_t num_given = prompt.ids.size();
-  SKEIN_RETURN_IF_ERROR(FitPrompt(model, input.fields, "prompt", &prompt.ids));
+  SKEIN_RETURN_IF_ERROR(FitPrompt(model, input.fields, field, &prompt.ids));
   if (input.echo && prompt.ids.size() < num_given) {
     prompt.echo = model.tokenizer->Decode(prompt.ids, input.fields.text.skip_special_tokens);
   }
@@ -147,7 +147,7 @@ Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
   }
   std::vector<GenerationPrompt> prompts;
   if (!value->is_array() || IsTokenIds(*value)) {
-    SKEIN_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(model, input, *value));
+    SKEIN_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(model, input, "prompt", *value));
     return prompts;
   }
   // More than the queue holds would be a 429 however often they came.
@@ -159,10 +159,25 @@ Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
         fmt::format("prompt must hold 1 to {} prompts, got {}", prompts_max, value->size()),
         "prompt");
   }
-  for (const Json& item : *value) {
-    SKEIN_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(model, input, item));
+  for (size_t i = 0; i < value->size(); ++i) {
+    SKEIN_ASSIGN_OR_RETURN(prompts.emplace_back(),
+                           ReadPrompt(model, input, fmt::format("prompt[{}]", i), (*value)[i]));
   }
   return prompts;
+}
+
+// Each prompt is a request of its own, with its own copy of what the call lists.
+Status CheckCopies(const GenerateSpec& spec, size_t num_prompts) {
+  constexpr size_t kMaxBytes = 64 << 20;
+  size_t ids = spec.sampling.allowed_token_ids.size() + spec.stop_token_ids.size() +
+               spec.logprob_token_ids.size() + 2 * spec.sampling.logit_bias.size();
+  for (const auto& choice : spec.choices) ids += choice.size();
+  if (ids * sizeof(TokenId) <= kMaxBytes / num_prompts) return Status::Ok();
+  return {StatusCode::kInvalidArgument,
+          fmt::format("prompt holds {} prompts, must hold at most {} beside lists of {} tokens "
+                      "(allowed_token_ids, logit_bias, choices)",
+                      num_prompts, kMaxBytes / (ids * sizeof(TokenId)), ids),
+          "prompt"};
 }
 
 CompletionInput ReadInput(FieldReader* reader, const ModelEntry& model, uint64_t seed) {
@@ -204,6 +219,7 @@ Status StartCompletion(const ServerContext& context, const HttpRequest& request,
   const TimeUs begin_us = clock.NowUs();
   GenerationCall::Spec spec;
   SKEIN_ASSIGN_OR_RETURN(spec.prompts, ReadPrompts(*model, input, &reader));
+  SKEIN_RETURN_IF_ERROR(CheckCopies(input.fields.request.generate(), spec.prompts.size()));
   spec.tokenize_us = clock.NowUs() - begin_us;
   spec.model = model;
   spec.metrics = context.metrics;

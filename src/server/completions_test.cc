@@ -136,7 +136,7 @@ TEST_F(CompletionsTest, FieldsReachTheEngine) {
   const Answer answer = Complete(
       R"("max_tokens": 3, "temperature": 0.5, "top_p": 0.25, "top_k": 7, "min_p": 0.125, "seed": -1,
          "repetition_penalty": 1.5, "presence_penalty": -2, "frequency_penalty": 2, "n": 2,
-         "logit_bias": {"65": -100, "66": 1.5}, "allowed_token_ids": [65, 66], "min_tokens": 2,
+         "logit_bias": {"65": -100, "66": 1.5}, "allowed_token_ids": [66, 65, 66], "min_tokens": 2,
          "priority": -3, "user": "me", "slo_ttft_ms": 1.5, "slo_tpot_ms": 20, "cache_salt": "x",
          "unknown": {"is": "ignored"}, "stop_token_ids": [9])");
   ASSERT_EQ(answer.status, 200) << answer.body;
@@ -208,6 +208,9 @@ TEST_F(CompletionsTest, BadFieldsAreNamed) {
       {R"("prompt": "")", "prompt"},
       {R"("prompt": [1, 300])", "prompt"},
       {R"("prompt": [1, "a"])", "prompt"},
+      {R"("prompt": ["a", ""])", "prompt[1]"},
+      {R"("prompt": [[1], [300]])", "prompt[1]"},
+      {R"("guided_choice": ["abcdefghijklmnopqrst"])", "max_tokens"},
       {R"("model": 5)", "model"},
   };
   for (const auto& [field, param] : cases) {
@@ -278,6 +281,33 @@ TEST_F(CompletionsTest, MorePromptsThanTheQueueTakesAreRefused) {
   EXPECT_EQ(answer.json()["error"]["param"], "prompt");
   EXPECT_EQ(answer.json()["error"]["message"], "prompt must hold 1 to 2 prompts, got 3");
   EXPECT_EQ(Post("/v1/completions", R"({"prompt": ["a", "b"]})").status, 200);
+}
+
+// What a call lists is copied for each of its prompts.
+TEST_F(CompletionsTest, ListsAreBounded) {
+  Start();
+  const auto refused = [&](const std::string& prompt, const std::string& fields) {
+    const Answer answer = Post("/v1/completions", R"({"prompt": )" + prompt + ", " + fields + "}");
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    return answer.json()["error"]["param"].get<std::string>();
+  };
+  const auto list = [](size_t count, const std::string& item) {
+    std::string text;
+    for (size_t i = 0; i < count; ++i) text += (i > 0 ? ", " : "[") + item;
+    return text + "]";
+  };
+  EXPECT_EQ(refused(R"("a")", R"("user": ")" + std::string(1025, 'u') + "\""), "user");
+  EXPECT_EQ(refused(R"("a")", R"("stop_token_ids": )" + list(1025, "7")), "stop_token_ids");
+  std::string choices;
+  for (char c = 'a'; c <= 'p'; ++c) {
+    choices += (c > 'a' ? ", \"" : "\"") + std::string(4000, c) + "\"";
+  }
+  choices = R"("guided_choice": [)" + choices + "]";
+  EXPECT_EQ(refused(list(300, R"("a")"), choices), "prompt");  // of 64,000 tokens each
+  EXPECT_EQ(engine_.num_running(), 0);
+  EXPECT_EQ(
+      Post("/v1/completions", R"({"max_tokens": 1, "prompt": )" + list(300, R"("a")") + "}").status,
+      200);
 }
 
 TEST_F(CompletionsTest, EngineFailureIsAnErrorInBothForms) {

@@ -27,6 +27,10 @@ int HexValue(char c) {
 // The path of a request target, without query, percent-decoded.
 std::string PathOf(std::string_view target) {
   target = target.substr(0, target.find('?'));
+  if (const size_t scheme = target.find("://"); !target.starts_with('/') && scheme != target.npos) {
+    const size_t path = target.find('/', scheme + 3);  // behind the host that a proxy's form names
+    target = path != target.npos ? target.substr(path) : "/";
+  }
   std::string path;
   for (size_t i = 0; i < target.size(); ++i) {
     if (target[i] == '%' && i + 2 < target.size() && HexValue(target[i + 1]) >= 0 &&
@@ -78,6 +82,9 @@ class Connection::Exchange final : public Responder,
     });
   }
   void Post(std::function<void()> task) override { connection_->Post(std::move(task)); }
+  void PostWork(std::function<void()> task) override {
+    connection_->owner_->PostWork(std::move(task));
+  }
 
   // The rest runs on the strand.
   void Hold(std::shared_ptr<void> token) { token_ = std::move(token); }
@@ -241,7 +248,8 @@ void Connection::OnHead() {
   if (parser_->is_done()) return;
   SetReadDeadline(config_->body_timeout_us);
   const auto& message = parser_->get();
-  if (EqualsIgnoreCase(std::string_view(message[http::field::expect]), "100-continue")) {
+  if (message.version() >= 11 &&
+      EqualsIgnoreCase(std::string_view(message[http::field::expect]), "100-continue")) {
     pending_ += "HTTP/1.1 100 Continue\r\n\r\n";
     Flush();
   }

@@ -28,6 +28,8 @@ class ConnectionOwner {
   // Header lines ("name: value\r\n") for every answer to this request, refusals included.
   virtual std::string CommonHeaders(const HttpRequest& request) = 0;
   virtual std::string MakeRequestId() = 0;
+  // Runs `task` on another thread, where it may take its time.
+  virtual void PostWork(std::function<void()> task) = 0;
   virtual void OnClosed(Connection* connection) = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace skein {
@@ -12,6 +14,7 @@ constexpr char kYesNoLine[] = "Answer with yes or no only.";
 // Stands for a message when the template is rendered: begins and ends as messages do, and is found
 // again in what comes out.
 constexpr char kProbe[] = "Text:\nskein\n\nQuestion: skein\nAnswer with yes or no only.";
+constexpr char kAnswerProbe[] = "skein";
 
 std::string WithInstructions(std::string_view instructions) {
   return instructions.empty() ? std::string() : std::string(instructions) + "\n\n";
@@ -28,11 +31,38 @@ void EndThinking(std::string* text) {
   *text += "\n\n</think>\n\n";
 }
 
-// "A. name: description". A level that is called as its label is not named again.
-std::string OptionLine(DecisionKind kind, std::string_view label, const DecisionOption& option) {
+// The template's text of a user's probe and what follows.
+Result<std::string> Render(const ModelEntry& model, bool answered) {
+  const auto message = [](const char* role, const char* content) {
+    Json json;
+    json["role"] = role;
+    json["content"] = content;
+    return json;
+  };
+  Json variables = model.chat_template_kwargs;
+  variables["messages"] = Json::array({message("user", kProbe)});
+  if (answered) variables["messages"].push_back(message("assistant", kAnswerProbe));
+  variables["add_generation_prompt"] = !answered;
+  variables["enable_thinking"] = false;
+  variables["tools"] = nullptr;
+  variables["documents"] = nullptr;
+  return model.chat_template->Render(variables);
+}
+
+// Whether the template writes a space between `after`, where an answer begins, and the answer.
+bool WritesSpaceBeforeAnswers(const ModelEntry& model, std::string_view after) {
+  Result<std::string> text = Render(model, /*answered=*/true);
+  if (!text.ok()) return false;
+  const size_t at = text->find(kProbe);
+  return at != std::string::npos && std::string_view(*text)
+                                        .substr(at + std::string_view(kProbe).size())
+                                        .starts_with(fmt::format("{} {}", after, kAnswerProbe));
+}
+
+// "A. name: description".
+std::string OptionLine(std::string_view label, std::string_view name,
+                       const DecisionOption& option) {
   std::string line = fmt::format("{}.", label);
-  const bool known = kind == DecisionKind::kScore && option.name == label;
-  const std::string_view name = known ? std::string_view() : option.name;
   if (!name.empty()) line += fmt::format(" {}", name);
   if (!option.description.empty()) {
     line += fmt::format("{} {}", name.empty() ? "" : ":", option.description);
@@ -61,11 +91,14 @@ std::string_view ClosingLine(DecisionKind kind, size_t num_options) {
 
 std::string QuestionText(const DecisionQuestion& question, const std::vector<std::string>& labels) {
   SKEIN_CHECK(labels.size() == question.options.size());
+  // Levels that are all called as their labels are not named again.
+  const bool named = question.kind != DecisionKind::kScore ||
+                     !std::ranges::equal(question.options, labels, {}, &DecisionOption::name);
   std::string text = fmt::format("Question: {}\n", question.instructions);
   for (size_t i = 0; i < labels.size(); ++i) {
     const DecisionOption& option = question.options[i];
     if (question.kind != DecisionKind::kPredicate) {
-      text += OptionLine(question.kind, labels[i], option);
+      text += OptionLine(labels[i], named ? option.name : std::string_view(), option);
     } else if (!option.description.empty()) {
       text += fmt::format("{}: {}\n", option.name, option.description);
     }
@@ -94,16 +127,7 @@ Result<PromptFrame> MakePromptFrame(const ModelEntry& model) {
   if (model.chat_template == nullptr) {
     return PromptFrame{"", "\nAnswer:", /*add_special_tokens=*/true, /*space_before_label=*/true};
   }
-  Json message;
-  message["role"] = "user";
-  message["content"] = kProbe;
-  Json variables = model.chat_template_kwargs;
-  variables["messages"] = Json::array({std::move(message)});
-  variables["add_generation_prompt"] = true;
-  variables["enable_thinking"] = false;
-  variables["tools"] = nullptr;
-  variables["documents"] = nullptr;
-  SKEIN_ASSIGN_OR_RETURN(const std::string text, model.chat_template->Render(variables));
+  SKEIN_ASSIGN_OR_RETURN(const std::string text, Render(model, /*answered=*/false));
   const size_t at = text.find(kProbe);
   if (at == std::string::npos || text.find(kProbe, at + 1) != std::string::npos) {
     return Status(StatusCode::kUnsupported,
@@ -115,6 +139,7 @@ Result<PromptFrame> MakePromptFrame(const ModelEntry& model) {
   PromptFrame frame;
   frame.before = text.substr(0, at);
   frame.after = text.substr(at + std::string_view(kProbe).size());
+  frame.space_before_label = WritesSpaceBeforeAnswers(model, frame.after);
   EndThinking(&frame.after);
   return frame;
 }

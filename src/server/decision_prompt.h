@@ -46,7 +46,8 @@ struct PromptFrame {
   std::string Wrap(std::string_view head, std::string_view question) const;
 };
 
-// Renders the template once. kUnsupported if it does not show a message as it is.
+// Renders the template, once open and once with an answer. kUnsupported if it does not show a
+// message as it is.
 Result<PromptFrame> MakePromptFrame(const ModelEntry& model);
 
 }  // namespace skein

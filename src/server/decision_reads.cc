@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "server/decision_labels.h"
+#include "server/read_session.h"
 #include "server/scheduling_fields.h"
 
 namespace skein {
@@ -137,6 +138,7 @@ void SetSharedHead(size_t num_own_tokens, std::vector<Request>* requests) {
 
 Result<std::vector<Request>> DecisionReads(const ModelEntry& model, const DecisionTask& task) {
   SKEIN_RETURN_IF_ERROR(CheckReadsLabels(model));
+  SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "questions", task.questions.size()));
   SKEIN_ASSIGN_OR_RETURN(const PromptFrame frame, MakePromptFrame(model));
   const std::string head = DecisionHead(task.instructions, task.input);
   LabelCache cache(&model, &frame);

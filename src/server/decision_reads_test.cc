@@ -35,6 +35,7 @@ class RealTokenizer : public ::testing::TestWithParam<std::string> {
     auto chat = ChatTemplate::Load(dir);
     if (chat.ok()) template_ = std::move(chat).value();
     model_.names = {GetParam()};
+    model_.engine = &engine_;
     model_.tokenizer = tokenizer_.get();
     model_.chat_template = template_.get();
     model_.max_model_len = 4096;
@@ -47,6 +48,7 @@ class RealTokenizer : public ::testing::TestWithParam<std::string> {
 
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<ChatTemplate> template_;
+  FakeEngine engine_;
   ModelEntry model_;
 };
 
@@ -125,17 +127,24 @@ INSTANTIATE_TEST_SUITE_P(All, RealTokenizer,
 // A template made of a format with %s for the message.
 class OneTemplate final : public ChatTemplate {
  public:
-  explicit OneTemplate(std::string format) : format_(std::move(format)) {}
+  // `answer`: what stands before an assistant's message; empty: there may be none.
+  explicit OneTemplate(std::string format, std::string answer = {})
+      : format_(std::move(format)), answer_(std::move(answer)) {}
   Result<std::string> Render(const Json& variables) const override {
     EXPECT_EQ(variables.at("enable_thinking"), false);
+    const Json& messages = variables.at("messages");
+    EXPECT_EQ(variables.at("add_generation_prompt"), messages.size() == 1);
     std::string text = format_;
-    const std::string content = variables.at("messages").at(0).at("content");
+    const std::string content = messages.at(0).at("content");
     for (size_t at; (at = text.find("%s")) != std::string::npos;) text.replace(at, 2, content);
-    return text;
+    if (messages.size() == 1) return text;
+    if (answer_.empty()) return Status(StatusCode::kInvalidArgument, "one message only");
+    return text + answer_ + messages.at(1).at("content").get<std::string>() + "</s>";
   }
 
  private:
   std::string format_;
+  std::string answer_;
 };
 
 TEST(PromptFrameTest, FollowsTheTemplate) {
@@ -143,14 +152,18 @@ TEST(PromptFrameTest, FollowsTheTemplate) {
   ModelEntry model;
   model.names = {"m"};
   model.tokenizer = &tokenizer;
-  const auto frame = [&](const std::string& format) {
-    OneTemplate chat(format);
+  const auto frame = [&](const std::string& format, const std::string& answer = {}) {
+    OneTemplate chat(format, answer);
     model.chat_template = &chat;
     return MakePromptFrame(model);
   };
   Result<PromptFrame> plain = frame("<u>%s</u><a>");
   ASSERT_TRUE(plain.ok());
   EXPECT_EQ(plain->Wrap("head ", "question"), "<u>head question</u><a>");
+  // Labels are looked for as the template writes answers.
+  EXPECT_FALSE(plain->space_before_label);
+  EXPECT_TRUE(frame("[INST] %s[/INST]", " ")->space_before_label);
+  EXPECT_FALSE(frame("<u>%s</u><a>", "\n")->space_before_label);
   // A block of thoughts that the template leaves open is closed.
   EXPECT_EQ(frame("%s<a><think>\n")->after, "<a><think>\n\n</think>\n\n");
   EXPECT_EQ(frame("%s<a><think>\n\n</think>\n\n")->after, "<a><think>\n\n</think>\n\n");

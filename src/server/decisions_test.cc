@@ -183,6 +183,20 @@ TEST_F(DecisionsTest, LevelsThatAreDigitsAreTheirOwnLabels) {
             200);
   EXPECT_EQ(Labels(0), (std::vector<TokenId>{'1', '3', '5'}));
   EXPECT_NE(PromptText(0).find("\n1. bad\n3.\n5.\nAnswer"), std::string::npos) << PromptText(0);
+  // Where one is not, the places are the labels, and every level is named.
+  ASSERT_EQ(Decide(R"([{"type": "score", "instructions": "Rooms?", "levels": [
+    {"label": "0"}, {"label": "1"}, {"label": "2+"}]}])")
+                .status,
+            200);
+  EXPECT_NE(PromptText(0).find("\n0. 0\n1. 1\n2. 2+\nAnswer"), std::string::npos) << PromptText(0);
+}
+
+TEST_F(DecisionsTest, MoreQuestionsThanTheQueueTakes) {
+  StartModel();
+  engine_.set_queue_limit(1);
+  ExpectRefused(Decide(R"([{"type": "predicate", "instructions": "x"},
+                           {"type": "predicate", "instructions": "y"}])"),
+                "questions", "1");
 }
 
 TEST_F(DecisionsTest, InputOfMessages) {

@@ -12,6 +12,7 @@ namespace {
 // Outputs handled in one turn on the strand: a bound on how long the connection's other business
 // (its bytes, its end, the limit of its queue) waits behind an engine that runs ahead.
 constexpr size_t kOutputsPerTurn = 256;
+constexpr size_t kLongAnswerEntries = 2048;  // tokens that are told of: some milliseconds' work
 
 std::string Event(const Json& json) { return "data: " + DumpJson(json) + "\n\n"; }
 
@@ -187,17 +188,35 @@ void GenerationCall::Complete(std::string* events) {
     *events += "data: [DONE]\n\n";
     WriteEvents(std::move(*events));
     responder_->End();
-  } else {
-    Json answer = format_->Envelope(/*chunk=*/false);
-    answer["choices"] = Json::array();
-    for (ChoiceState& choice : choices_) answer["choices"].push_back(format_->Choice(&choice));
-    answer["usage"] = UsageJson(UsageNow());
-    format_->Decorate(choices_, &answer);
-    HttpResponse response;
-    response.body = DumpJson(answer);
-    responder_->Send(std::move(response));
+    return Finish();
   }
   Finish();
+  if (NumEntries() < kLongAnswerEntries) return SendAnswer();
+  responder_->PostWork([self = shared_from_this()] { self->SendAnswer(); });
+}
+
+// Nothing else touches what the answer is made of any more.
+void GenerationCall::SendAnswer() {
+  Json answer = format_->Envelope(/*chunk=*/false);
+  answer["choices"] = Json::array();
+  for (ChoiceState& choice : choices_) answer["choices"].push_back(format_->Choice(&choice));
+  answer["usage"] = UsageJson(UsageNow());
+  format_->Decorate(choices_, &answer);
+  HttpResponse response;
+  response.body = DumpJson(answer);
+  responder_->Send(std::move(response));
+}
+
+size_t GenerationCall::NumEntries() const {
+  const auto of = [](const auto& told) { return 1 + told.top_logprobs.size(); };
+  size_t count = 0;
+  for (const Part& part : parts_) {
+    for (const PromptLogprob& position : part.prompt_logprobs) count += of(position);
+  }
+  for (const ChoiceState& choice : choices_) {
+    for (const OutputToken& token : choice.tokens) count += of(token) + token.named_logprobs.size();
+  }
+  return count;
 }
 
 void GenerationCall::OnAbort(AbortReason reason) {

@@ -24,7 +24,8 @@ struct GenerationPrompt {
 //
 //   engine's thread --Put--> mailbox --Post--> strand: session -> format -> responder
 //
-// Thread rule: Start on any thread, once; the rest runs on the responder's strand.
+// Thread rule: Start on any thread, once; the rest runs on the responder's strand, but for the
+// making of a long answer, on a worker's thread.
 class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
  public:
   struct Spec {
@@ -52,7 +53,6 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     RequestTimes times;
     std::vector<TimeUs> last_token_us;  // by sample; on the mailbox's clock
     TimeUs first_received_us = 0;
-    int32_t generation_tokens = 0;
     bool observed = false;
   };
 
@@ -66,6 +66,8 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   void Fail(const Status& status);
   void CancelAll();
   void Complete(std::string* events);
+  void SendAnswer();
+  size_t NumEntries() const;  // that the answer tells of tokens
   void WriteEvents(std::string events);
   void Finish();
   Usage UsageNow() const;

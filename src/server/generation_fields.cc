@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kStopStringsMax = 16;
 constexpr size_t kStopStringBytesMax = 4096;
+constexpr size_t kStopTokensMax = 1024;
 constexpr int64_t kInt32Max = std::numeric_limits<int32_t>::max();
 
 void ReadLogitBias(FieldReader* reader, int32_t vocab_size, SamplingParams* sampling) {
@@ -59,6 +60,9 @@ void ReadSampling(FieldReader* reader, const ModelEntry& model, uint64_t seed,
       static_cast<float>(reader->Number("frequency_penalty", -2, 2).value_or(0));
   ReadLogitBias(reader, vocab_size, sampling);
   sampling->allowed_token_ids = reader->TokenIds("allowed_token_ids", vocab_size);
+  std::ranges::sort(sampling->allowed_token_ids);
+  const auto repeated = std::ranges::unique(sampling->allowed_token_ids);
+  sampling->allowed_token_ids.erase(repeated.begin(), repeated.end());
   if (reader->Has("allowed_token_ids") && sampling->allowed_token_ids.empty()) {
     reader->Refuse("allowed_token_ids", "allowed_token_ids must name at least one token id");
   }
@@ -69,14 +73,20 @@ void ReadSampling(FieldReader* reader, const ModelEntry& model, uint64_t seed,
 
 void ReadStops(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
   TextOptions& text = fields->text;
-  text.stop = reader->Strings("stop", kStopStringsMax);
-  for (const std::string& stop : text.stop) {
+  std::vector<std::string> stops = reader->Strings("stop", kStopStringsMax);
+  for (const std::string& stop : stops) {
     if (stop.empty() || stop.size() > kStopStringBytesMax) {
       reader->RefuseValue("stop", fmt::format("strings of 1 to {} bytes", kStopStringBytesMax),
                           Json(stop));
     }
   }
+  if (reader->status().ok()) text.stop = std::move(stops);
   text.stop_token_ids = reader->TokenIds("stop_token_ids", model.engine->Limits().vocab_size);
+  if (text.stop_token_ids.size() > kStopTokensMax) {
+    reader->Refuse("stop_token_ids",
+                   fmt::format("stop_token_ids must be at most {} token ids, got {}",
+                               kStopTokensMax, text.stop_token_ids.size()));
+  }
   text.include_stop_str = reader->Bool("include_stop_str_in_output").value_or(false);
   text.skip_special_tokens = reader->Bool("skip_special_tokens").value_or(true);
 
@@ -93,12 +103,16 @@ void ReadStops(FieldReader* reader, const ModelEntry& model, GenerationFields* f
   text.min_tokens = spec.min_tokens;
 }
 
+// The newer name wins where both are given.
+const char* LengthField(const FieldReader& reader) {
+  return reader.Has("max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
+}
+
 void ReadLengths(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
-  // The newer name wins where both are given.
   const auto older = reader->Int("max_tokens", 0, kInt32Max);
   const auto newer = reader->Int("max_completion_tokens", 0, kInt32Max);
   if (older || newer) fields->max_tokens = static_cast<int32_t>(newer ? *newer : *older);
-  const char* const name = newer ? "max_completion_tokens" : "max_tokens";
+  const char* const name = LengthField(*reader);
   if (fields->max_tokens && fields->request.generate().min_tokens > *fields->max_tokens) {
     reader->Refuse("min_tokens",
                    fmt::format("min_tokens must be at most {} ({}), got {}", name,
@@ -191,10 +205,10 @@ void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFiel
   fields->text.include_stop_str = false;
   const int32_t longest = LongestChoice(fields->request);
   if (fields->max_tokens && *fields->max_tokens < longest) {
-    reader->Refuse("max_tokens",
-                   fmt::format("max_tokens must be at least {}, which the longest of the choices "
-                               "takes, got {}",
-                               longest, *fields->max_tokens));
+    const char* const name = LengthField(*reader);
+    reader->Refuse(name, fmt::format("{} must be at least {}, which the longest of the choices "
+                                     "takes, got {}",
+                                     name, longest, *fields->max_tokens));
   }
 }
 

@@ -40,11 +40,9 @@ void GenerationSession::AddText(std::string piece, Sample* sample, ChoiceDelta* 
     if (piece.starts_with(sample->prompt_rest)) piece.erase(0, sample->prompt_rest.size());
     sample->prompt_rest.clear();
   }
-  if (options_.min_tokens > 0 && sample->num_tokens <= options_.min_tokens) {
-    delta->text += piece;
-    return;
-  }
-  delta->text += sample->matcher.Push(piece);
+  // A stop string may begin before that, but not end.
+  const bool may_end = options_.min_tokens == 0 || sample->num_tokens > options_.min_tokens;
+  delta->text += sample->matcher.Push(piece, may_end);
   if (const auto index = sample->matcher.matched()) {
     delta->finish = FinishReason::kStop;
     delta->stop_reason = options_.stop[*index];

@@ -16,7 +16,7 @@ namespace skein {
 
 // How the tokens of an answer become text.
 struct TextOptions {
-  std::vector<std::string> stop;        // stop strings
+  StopPatterns stop;
   std::vector<TokenId> stop_token_ids;  // asked for by the client: reported as stop_reason
   std::vector<TokenId> eos_token_ids;   // the model's own; end the text without a stop_reason
   bool include_stop_str = false;        // also: the text of a stop token

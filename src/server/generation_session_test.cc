@@ -83,6 +83,23 @@ TEST(GenerationSession, OutputsAfterAStopStringAreDropped) {
   EXPECT_EQ(session.cached_tokens(), 5);
 }
 
+TEST(GenerationSession, StopStringsMayBeginButNotEndBeforeTheLeastTokens) {
+  const ByteTokenizer tokenizer;
+  GenerationSession crossing(&tokenizer, {.stop = {"\n\n"}, .min_tokens = 2}, 1, {});
+  EXPECT_EQ(crossing.Consume(Output("a\n"))->text, "a");
+  auto delta = crossing.Consume(Output("\n"));
+  EXPECT_EQ(delta->text, "");
+  EXPECT_EQ(delta->finish, FinishReason::kStop);
+  GenerationSession within(&tokenizer, {.stop = {"aba"}, .min_tokens = 3}, 1, {});
+  EXPECT_EQ(within.Consume(Output("aba"))->text, "ab");  // the last may begin another
+  delta = within.Consume(Output("b"));
+  EXPECT_EQ(delta->text, "");
+  EXPECT_FALSE(delta->finish);
+  delta = within.Consume(Output("a"));
+  EXPECT_EQ(delta->text, "");
+  EXPECT_EQ(delta->finish, FinishReason::kStop);
+}
+
 TEST(GenerationSession, StopTokenInAnOutputOfItsOwnIsHidden) {
   const ByteTokenizer tokenizer;
   GenerationSession session(&tokenizer, {.stop_token_ids = {'!'}}, 1, {});

@@ -49,6 +49,8 @@ class Responder {
   // answer is complete.
   virtual void OnAbort(std::function<void(AbortReason)> callback) = 0;
   virtual void Post(std::function<void()> task) = 0;
+  // Runs `task` elsewhere than the callbacks, for what would hold up other connections.
+  virtual void PostWork(std::function<void()> task) = 0;
 };
 
 // Without case; of equal length.

@@ -106,11 +106,11 @@ void HttpServer::Accept() {
 }
 
 void HttpServer::OnAccepted(error_code error, Tcp::socket socket, Strand strand) {
-  if (error == asio::error::operation_aborted) return;
+  if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
   if (error) {
     accept_retry_timer_.expires_after(kAcceptRetryDelay);
     accept_retry_timer_.async_wait([this](error_code cancelled) {
-      if (!cancelled) Accept();
+      if (!cancelled && acceptor_.is_open()) Accept();
     });
     return;
   }
@@ -126,6 +126,8 @@ void HttpServer::OnAccepted(error_code error, Tcp::socket socket, Strand strand)
   }
   Accept();
 }
+
+void HttpServer::PostWork(std::function<void()> task) { asio::post(*workers_, std::move(task)); }
 
 void HttpServer::OnClosed(Connection* connection) {
   std::lock_guard lock(connections_mutex_);
@@ -190,11 +192,7 @@ std::shared_ptr<void> HttpServer::OnRequest(std::shared_ptr<const HttpRequest> r
     context.route_class = route->route_class;
     route->handler(context, std::move(request), std::move(responder));
   };
-  if (is_short) {
-    handle();
-  } else {
-    asio::post(*workers_, std::move(handle));
-  }
+  is_short ? handle() : PostWork(std::move(handle));
   return token;
 }
 

@@ -73,6 +73,7 @@ class HttpServer final : public ConnectionOwner {
                                   std::shared_ptr<Responder> responder) override;
   std::string CommonHeaders(const HttpRequest& request) override;
   std::string MakeRequestId() override;
+  void PostWork(std::function<void()> task) override;
   void OnClosed(Connection* connection) override;
 
   Status Bind();

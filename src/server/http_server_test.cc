@@ -239,6 +239,14 @@ TEST_F(HttpServerTest, ChunkedBodyExpectContinueAndHttp10) {
   old.SendRaw("GET /health HTTP/1.0\r\n\r\n");
   EXPECT_EQ(old.Read().status, 200);
   EXPECT_TRUE(old.AtEnd());
+  Client expecting_old(port_);
+  expecting_old.SendRaw(
+      "POST /tokenize HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 17\r\n\r\n");
+  expecting_old.SendRaw(R"({"prompt": "abc"})");
+  EXPECT_EQ(expecting_old.Read().json()["count"], 3);
+  Client proxied(port_);
+  proxied.SendRaw("GET http://t/health?x HTTP/1.1\r\nHost: t\r\n\r\n");
+  EXPECT_EQ(proxied.Read().status, 200);
   Client head(port_);
   head.SendRaw("HEAD /health HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
   const std::string answer = head.ReadSome();

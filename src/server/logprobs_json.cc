@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <unordered_set>
+#include <utility>
 
 #include "text/utf8.h"
 
@@ -37,14 +39,21 @@ std::span<const TokenLogprob> First(const std::vector<TokenLogprob>& entries, in
   return std::span(entries).first(std::min(entries.size(), static_cast<size_t>(count)));
 }
 
+// Adds a member to an object that has none of that name, without looking for it.
+void Append(std::string name, Json value, Json* object) {
+  object->get_ref<Json::object_t&>().emplace_back(std::move(name), std::move(value));
+}
+
 Json TopOfCompletion(const Tokenizer& tokenizer, const TokenLogprob& chosen,
                      std::span<const TokenLogprob> top, std::span<const TokenLogprob> named,
                      bool as_ids) {
   Json json = Json::object();
+  std::unordered_set<std::string> names;
   const auto add = [&](const TokenLogprob& entry) {
     const std::string bytes = tokenizer.TokenBytes(entry.token);
-    const std::string name = CompletionSpelling(bytes, entry.token, as_ids);
-    if (!json.contains(name)) json[name] = Finite(entry.logprob);  // the likelier one stays
+    std::string name = CompletionSpelling(bytes, entry.token, as_ids);
+    if (!names.insert(name).second) return;  // the likelier one stays
+    Append(std::move(name), Finite(entry.logprob), &json);
   };
   for (const TokenLogprob& entry : top) add(entry);
   add(chosen);
@@ -52,17 +61,26 @@ Json TopOfCompletion(const Tokenizer& tokenizer, const TokenLogprob& chosen,
   return json;
 }
 
-// Offsets are where a token's text begins in the decoded prompt: special tokens have none of it.
+// Offsets are where a token's text begins in the prompt's: special tokens have none of it, unless
+// they are written in it.
 void AppendPrompt(const Tokenizer& tokenizer, const EchoedPrompt& prompt, int32_t num_top,
                   bool as_ids, int64_t text_offset, Json* json) {
   const auto stream = tokenizer.NewTextStream(/*skip_special_tokens=*/true);
   auto next = prompt.logprobs.begin();
   std::string piece;
+  size_t at = 0;  // of the bytes of the prompt's text
   for (size_t i = 0; i < prompt.ids.size(); ++i) {
     const TokenId id = prompt.ids[i];
     (*json)["text_offset"].push_back(text_offset);
     piece.clear();
     stream->Push(id, &piece);
+    if (tokenizer.IsSpecial(id)) {
+      const std::string written = tokenizer.TokenBytes(id);
+      if (prompt.text.substr(std::min(at, prompt.text.size())).starts_with(written)) {
+        piece += written;
+      }
+    }
+    at += piece.size();
     text_offset += NumCharacters(piece);
     (*json)["tokens"].push_back(CompletionSpelling(tokenizer.TokenBytes(id), id, as_ids));
     if (next != prompt.logprobs.end() && next->position == static_cast<int32_t>(i)) {
@@ -118,17 +136,19 @@ Json CompletionLogprobs(const Tokenizer& tokenizer, const EchoedPrompt* prompt,
 Json PromptLogprobsJson(const Tokenizer& tokenizer, size_t num_tokens,
                         std::span<const PromptLogprob> logprobs, int32_t num_top) {
   Json list = Json::array();
+  std::unordered_set<TokenId> known;
   const auto add = [&](const TokenLogprob& entry, Json* object) {
-    std::string id = fmt::format("{}", entry.token);
-    if (object->contains(id)) return;
-    Json& json = (*object)[id];
+    if (!known.insert(entry.token).second) return;
+    Json json;
     json["logprob"] = Finite(entry.logprob);
     json["rank"] = entry.rank;
     json["decoded_token"] = tokenizer.TokenBytes(entry.token);
+    Append(fmt::format("{}", entry.token), std::move(json), object);
   };
   for (const PromptLogprob& position : logprobs) {
     while (list.size() < static_cast<size_t>(position.position)) list.push_back(nullptr);
     Json object = Json::object();
+    known.clear();
     add(position.chosen, &object);
     for (const TokenLogprob& entry : First(position.top_logprobs, num_top)) add(entry, &object);
     list.push_back(std::move(object));

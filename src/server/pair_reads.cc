@@ -260,8 +260,11 @@ Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) 
     result.requests.push_back(std::move(request));
     return Status::Ok();
   };
-  for (const std::string& query : task.queries) {
-    SKEIN_RETURN_IF_ERROR(add(of_query + query, task.query_field));
+  for (size_t i = 0; i < task.queries.size(); ++i) {
+    const bool listed = task.queries.size() > 1;
+    SKEIN_RETURN_IF_ERROR(
+        add(of_query + task.queries[i],
+            listed ? fmt::format("{}[{}]", task.query_field, i) : task.query_field));
   }
   for (size_t i = 0; i < task.documents.size(); ++i) {
     SKEIN_RETURN_IF_ERROR(add(of_document + task.documents[i], FieldOf(task, i)));

@@ -52,6 +52,18 @@ TEST_F(PromptLogprobsTest, EchoGoesOnWithTheAnswer) {
   }
 }
 
+TEST_F(PromptLogprobsTest, OffsetsCountSpecialTokensWhereTheTextHasThem) {
+  Start();
+  const std::string body = R"({"prompt": [65, 256, 66], "echo": true, "logprobs": 0,
+                              "max_tokens": 0, "skip_special_tokens": )";
+  const Json without = Post("/v1/completions", body + "true}").json()["choices"][0];
+  EXPECT_EQ(without["text"], "AB");
+  EXPECT_EQ(without["logprobs"]["text_offset"].dump(), "[0,1,1]");
+  const Json with = Post("/v1/completions", body + "false}").json()["choices"][0];
+  EXPECT_EQ(with["text"], "A<eos>B");
+  EXPECT_EQ(with["logprobs"]["text_offset"].dump(), "[0,1,6]");
+}
+
 TEST_F(PromptLogprobsTest, OfCompletions) {
   Start();
   const Answer answer = Complete(R"("prompt_logprobs": 1, "max_tokens": 1)");

@@ -18,12 +18,16 @@ Status CheckLength(const ModelEntry& model, size_t num_tokens, const std::string
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("{} is empty: it must have at least one token", param), param);
   }
-  if (num_tokens <= MaxTokens(model)) return Status::Ok();
-  return Status(StatusCode::kInvalidArgument,
-                fmt::format("{} has {} tokens, the model takes at most {}: shorten it, or set "
-                            "truncate_prompt_tokens: -1 (truncate: true)",
-                            param, num_tokens, MaxTokens(model)),
-                param);
+  const size_t most = MaxTokens(model);
+  if (num_tokens <= most) return Status::Ok();
+  const bool by_step = std::cmp_less(most, model.max_model_len);
+  return Status(
+      StatusCode::kInvalidArgument,
+      fmt::format("{} has {} tokens, {} takes at most {}: shorten it, or set "
+                  "truncate_prompt_tokens: -1 (truncate: true)",
+                  param, num_tokens,
+                  by_step ? "a step of this server (--max-num-batched-tokens)" : "the model", most),
+      param);
 }
 
 void Cut(const Truncation& truncation, std::vector<TokenId>* ids) {

@@ -12,7 +12,8 @@
 
 namespace skein {
 namespace {
-constexpr size_t kOutputsPerTurn = 256;  // as in generation_call.cc
+constexpr size_t kOutputsPerTurn = 256;      // as in generation_call.cc
+constexpr size_t kLongAnswerValues = 16384;  // about a millisecond's work
 }  // namespace
 
 ReadSession::ReadSession(Spec spec)
@@ -99,6 +100,15 @@ void ReadSession::OnOutput(RequestOutput output) {
 }
 
 void ReadSession::Complete() {
+  Finish();
+  size_t num_values = 0;
+  for (const ReadValues& read : reads_) num_values += read.values.size();
+  if (num_values < kLongAnswerValues) return SendAnswer();
+  responder_->PostWork([self = shared_from_this()] { self->SendAnswer(); });
+}
+
+// Nothing else touches what the answer is made of any more.
+void ReadSession::SendAnswer() {
   HttpResponse response;
   if (write_) {
     response.body = write_({std::move(reads_), Usage()});
@@ -108,7 +118,6 @@ void ReadSession::Complete() {
     response = ErrorResponse(body.status());
   }
   responder_->Send(std::move(response));
-  Finish();
 }
 
 void ReadSession::OnAbort(AbortReason reason) {

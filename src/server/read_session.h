@@ -36,7 +36,8 @@ struct ReadResults {
 //
 //   engine's thread --Put--> mailbox --Post--> strand: reads -> answer -> responder
 //
-// Thread rule: Start on any thread, once; the rest, `answer` included, on the responder's strand.
+// Thread rule: Start on any thread, once; `answer` and `write` on the responder's strand or, where
+// the answer is long, a worker's thread; the rest on the strand.
 class ReadSession : public std::enable_shared_from_this<ReadSession> {
  public:
   struct Spec {
@@ -69,6 +70,7 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   void OnOutputs();
   void OnOutput(RequestOutput output);
   void Complete();
+  void SendAnswer();
   void OnAbort(AbortReason reason);
   void Fail(const Status& status);
   void CancelAll();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <future>
@@ -27,6 +28,10 @@ class KeptAnswer final : public Responder {
     abort_ = std::move(callback);
   }
   void Post(std::function<void()> task) override { boost::asio::post(thread_, std::move(task)); }
+  void PostWork(std::function<void()> task) override {
+    ++num_work_;
+    Post(std::move(task));
+  }
 
   void Abort(AbortReason reason) {
     std::promise<void> done;
@@ -41,6 +46,7 @@ class KeptAnswer final : public Responder {
     thread_.join();
     abort_ = nullptr;
   }
+  int num_work() const { return num_work_; }
   size_t num_sent() {
     std::lock_guard lock(mutex_);
     return sent_.size();
@@ -54,6 +60,7 @@ class KeptAnswer final : public Responder {
   std::mutex mutex_;
   std::vector<HttpResponse> sent_;
   std::function<void(AbortReason)> abort_;
+  std::atomic<int> num_work_{0};
   boost::asio::thread_pool thread_{1};
 };
 
@@ -109,6 +116,18 @@ TEST_F(ReadSessionTest, AnswersInOrderAndCountsTheHeadOnce) {
   // 3 + 2 + 6 + 1 tokens; the fake says that 2 of each prompt were cached.
   EXPECT_EQ(responder_->sent().body, "[5.0,9.0,4.0,12,2]");
   EXPECT_EQ(engine_.last_group().size(), 3u);
+  EXPECT_EQ(responder_->num_work(), 0);
+}
+
+TEST_F(ReadSessionTest, ALongAnswerIsMadeByAWorker) {
+  engine_.set_reader([](const Request&) { return ReadValues{std::vector<float>(20000, 7), 0}; });
+  Start({5});
+  ASSERT_TRUE(Eventually([&] { return responder_->num_sent() == 1; }));
+  EXPECT_EQ(responder_->sent().body, "[7.0,5,2]");
+  EXPECT_EQ(responder_->num_work(), 1);
+  responder_->Abort(AbortReason::kShutdown);  // has nothing left to end
+  EXPECT_EQ(responder_->num_sent(), 1u);
+  EXPECT_EQ(engine_.num_cancelled(), 0);
 }
 
 TEST_F(ReadSessionTest, AbortCancelsAll) {

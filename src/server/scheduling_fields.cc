@@ -1,5 +1,6 @@
 #include "server/scheduling_fields.h"
 
+#include <spdlog/fmt/fmt.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 
 namespace skein {
 namespace {
+
+constexpr size_t kUserBytesMax = 1024;
 
 // At least one: a deadline above 0 stays above 0.
 TimeUs Microseconds(double ms) {
@@ -31,6 +34,10 @@ void ReadScheduling(FieldReader* reader, Request* request) {
   const SchedulingDefaults fields = ReadSchedulingDefaults(reader);
   request->priority = fields.priority.value_or(0);
   request->user = reader->String("user").value_or("");
+  if (request->user.size() > kUserBytesMax) {
+    reader->Refuse("user", fmt::format("user must have at most {} bytes, got {}", kUserBytesMax,
+                                       request->user.size()));
+  }
   if (const auto salt = reader->String("cache_salt"); salt && !salt->empty()) {
     // 0 is the pool of those without a salt.
     request->cache_salt = std::max<uint64_t>(1, XXH3_64bits(salt->data(), salt->size()));

@@ -3,12 +3,24 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "text/utf8.h"
 
 namespace skein {
+namespace {
 
-StopMatcher::StopMatcher(std::vector<std::string> stops, bool include_stop_str_in_output)
-    : include_(include_stop_str_in_output) {
+using Pattern = StopPatterns::Pattern;
+
+// Bytes of the pattern that end the text behind `c`, where `state` of them did before it.
+size_t Advance(const Pattern& pattern, char c, size_t state) {
+  while (state > 0 && c != pattern.text[state]) state = pattern.failure[state - 1];
+  return c == pattern.text[state] ? state + 1 : state;
+}
+
+}  // namespace
+
+StopPatterns::StopPatterns(std::vector<std::string> stops) {
+  std::vector<Pattern> patterns;
   for (size_t index = 0; index < stops.size(); ++index) {
     if (stops[index].empty()) continue;
     Pattern pattern{index, std::move(stops[index]), {}};
@@ -21,26 +33,42 @@ StopMatcher::StopMatcher(std::vector<std::string> stops, bool include_stop_str_i
       if (pattern.text[i] == pattern.text[border]) ++border;
       pattern.failure[i] = border;
     }
-    patterns_.push_back(std::move(pattern));
+    patterns.push_back(std::move(pattern));
+  }
+  if (!patterns.empty()) {
+    patterns_ = std::make_shared<const std::vector<Pattern>>(std::move(patterns));
   }
 }
 
-void StopMatcher::Advance(char c, Pattern* pattern) {
-  while (pattern->state > 0 && c != pattern->text[pattern->state]) {
-    pattern->state = pattern->failure[pattern->state - 1];
-  }
-  if (c == pattern->text[pattern->state]) ++pattern->state;
+const std::vector<Pattern>& StopPatterns::patterns() const {
+  static const std::vector<Pattern> kNone;
+  return patterns_ != nullptr ? *patterns_ : kNone;
 }
 
-std::string StopMatcher::Push(std::string_view piece) {
+const std::string& StopPatterns::operator[](size_t index) const {
+  const auto found = std::ranges::find(patterns(), index, &Pattern::index);
+  SKEIN_CHECK(found != patterns().end());
+  return found->text;
+}
+
+StopMatcher::StopMatcher(StopPatterns stops, bool include_stop_str_in_output)
+    : stops_(std::move(stops)),
+      states_(stops_.patterns().size(), 0),
+      include_(include_stop_str_in_output) {}
+
+std::string StopMatcher::Push(std::string_view piece, bool may_end) {
   if (matched_) return {};
+  const std::vector<Pattern>& patterns = stops_.patterns();
   for (const char c : piece) {
     held_.push_back(c);
     const Pattern* match = nullptr;
-    for (Pattern& pattern : patterns_) {
-      Advance(c, &pattern);
-      if (pattern.state == pattern.text.size() &&
-          (match == nullptr || match->text.size() < pattern.text.size())) {
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      const Pattern& pattern = patterns[i];
+      states_[i] = Advance(pattern, c, states_[i]);
+      if (states_[i] < pattern.text.size()) continue;
+      if (!may_end) {
+        states_[i] = pattern.failure.back();
+      } else if (match == nullptr || match->text.size() < pattern.text.size()) {
         match = &pattern;
       }
     }
@@ -50,7 +78,7 @@ std::string StopMatcher::Push(std::string_view piece) {
     return std::exchange(held_, {});
   }
   size_t keep = 0;
-  for (const Pattern& pattern : patterns_) keep = std::max(keep, pattern.state);
+  for (const size_t state : states_) keep = std::max(keep, state);
   // A stop string could begin inside a character only if it is no text; characters stay whole.
   size_t safe = held_.size() - keep;
   while (safe > 0 && safe < held_.size() && IsContinuationByte(held_[safe])) --safe;
