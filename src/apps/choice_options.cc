@@ -61,10 +61,9 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
   app->add_option("--preempt-granularity", config->preempt_granularity,
                   "Where a running prefill stops: op-tile, op, layer, chunk (between its steps) or "
                   "none; default: as --sharing says");
-  app->add_option(
-         "--max-suspended-steps", config->max_suspended_steps,
-         "Stopped steps that keep their activations, 1 to 64; beyond that the least urgent "
-         "one is computed again")
+  app->add_option("--max-suspended-steps", config->max_suspended_steps,
+                  "Stopped steps that keep their activations, 1 to 64; beyond that the least "
+                  "urgent one is computed again")
       ->capture_default_str();
   app->add_option("--max-suspended-ms", config->max_suspended_ms,
                   "After being stopped for so long in all a step goes on next and is stopped no "
@@ -85,10 +84,8 @@ void AddChoiceOptions(CLI::App* app, EngineConfig* config) {
                   "srjf, srjf-calibrated: a job's time by its missing tokens (proxy) or by the "
                   "profile (model)")
       ->capture_default_str();
-  app->add_option(
-         "--aging", config->aging,
-         "srjf, srjf-calibrated: seconds of work that a second of waiting counts for, 0 to "
-         "100")
+  app->add_option("--aging", config->aging,
+                  "srjf, srjf-calibrated: seconds of work for a second of waiting, 0 to 100")
       ->capture_default_str();
   app->add_option("--default-slo-ttft-ms", config->default_slo_ttft_ms,
                   "Deadlines: the time to the first token of requests that ask for none")
