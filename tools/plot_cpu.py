@@ -216,10 +216,15 @@ def onednn_lines(data):
             "stays in its cache."]
 
 
+def told_date(run):
+    """Of runs that have kept it."""
+    return f", {run['date']}" if "date" in run else ""
+
+
 def page(data, plots):
     run = data["run"]
     lines = ["# The processor", "",
-             f"Written by `{run['command']}` on {run['processor']}, {run['threads']} threads. Fraction: of what the limits",
+             f"Written by `{run['command']}` on {run['processor']}, {run['threads']} threads{told_date(run)}. Fraction: of what the limits",
              "measured beside each sample allow (computing or reading, whichever takes longer); the machine is shared, and its limits move",
              "within seconds: above 1 they moved meanwhile.", *onednn_lines(data),
              "Commands stand without `--json FILE`. Forward passes, and those of other engines, ran",

@@ -26,6 +26,7 @@ QUANTILES = {"median_s": 50, "p90_s": 90, "p95_s": 95, "p99_s": 99}
 
 COMPARED = """Rate of prefill-only over that of each baseline at the baseline's mean and p99 latency (the worse of the two), by the
 baseline's rate. >: prefill-only stays below that latency up to the highest rate; <: it does not reach it at the lowest.
+The target counts the paper's baselines: all but `srjf`.
 """.splitlines()
 
 SIMULATED = """Two GPUs each: `tp 2`, `pp 2` use both for one engine, the others run one on each and keep a user's requests together.
