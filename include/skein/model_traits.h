@@ -35,6 +35,8 @@ struct ModelTraits {
 
   // Divides the logits of labels before the softmax over them: calibration.
   float decision_temperature = 1.0f;
+  // The chat template writes a space before an assistant's text: labels are looked for so first.
+  bool space_before_answer = false;
 };
 
 }  // namespace skein

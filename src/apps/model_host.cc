@@ -26,6 +26,7 @@
 #include "sched/config.h"
 #include "sched/recorder.h"
 #include "sched/trace_printer.h"
+#include "server/decision_prompt.h"
 
 namespace skein {
 namespace {
@@ -180,6 +181,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
   SKEIN_ASSIGN_OR_RETURN(entry_.traits.decision_temperature, LoadDecisionTemperature(model_dir_));
+  entry_.traits.space_before_answer = WritesSpaceBeforeAnswer(entry_);
   return Status::Ok();
 }
 

@@ -31,7 +31,7 @@ void EndThinking(std::string* text) {
   *text += "\n\n</think>\n\n";
 }
 
-// The template's text of a user's probe and what follows.
+// The template's text of a user's probe, with an answer or open for one.
 Result<std::string> Render(const ModelEntry& model, bool answered) {
   const auto message = [](const char* role, const char* content) {
     Json json;
@@ -47,16 +47,6 @@ Result<std::string> Render(const ModelEntry& model, bool answered) {
   variables["tools"] = nullptr;
   variables["documents"] = nullptr;
   return model.chat_template->Render(variables);
-}
-
-// Whether the template writes a space between `after`, where an answer begins, and the answer.
-bool WritesSpaceBeforeAnswers(const ModelEntry& model, std::string_view after) {
-  Result<std::string> text = Render(model, /*answered=*/true);
-  if (!text.ok()) return false;
-  const size_t at = text->find(kProbe);
-  return at != std::string::npos && std::string_view(*text)
-                                        .substr(at + std::string_view(kProbe).size())
-                                        .starts_with(fmt::format("{} {}", after, kAnswerProbe));
 }
 
 // "A. name: description".
@@ -139,9 +129,16 @@ Result<PromptFrame> MakePromptFrame(const ModelEntry& model) {
   PromptFrame frame;
   frame.before = text.substr(0, at);
   frame.after = text.substr(at + std::string_view(kProbe).size());
-  frame.space_before_label = WritesSpaceBeforeAnswers(model, frame.after);
+  frame.space_before_label = model.traits.space_before_answer;
   EndThinking(&frame.after);
   return frame;
+}
+
+bool WritesSpaceBeforeAnswer(const ModelEntry& model) {
+  if (model.chat_template == nullptr) return false;
+  Result<std::string> open = Render(model, /*answered=*/false);
+  Result<std::string> answered = Render(model, /*answered=*/true);
+  return open.ok() && answered.ok() && answered->starts_with(*open + " " + kAnswerProbe);
 }
 
 }  // namespace skein

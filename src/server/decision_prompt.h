@@ -46,8 +46,11 @@ struct PromptFrame {
   std::string Wrap(std::string_view head, std::string_view question) const;
 };
 
-// Renders the template, once open and once with an answer. kUnsupported if it does not show a
-// message as it is.
+// Renders the template once. kUnsupported if it does not show a message as it is.
 Result<PromptFrame> MakePromptFrame(const ModelEntry& model);
+
+// Whether the chat template writes a space between where an answer begins and the answer (Mistral's
+// and Llama 2's `[/INST]`): ModelTraits::space_before_answer. False where it cannot be rendered.
+bool WritesSpaceBeforeAnswer(const ModelEntry& model);
 
 }  // namespace skein

@@ -155,6 +155,7 @@ TEST(PromptFrameTest, FollowsTheTemplate) {
   const auto frame = [&](const std::string& format, const std::string& answer = {}) {
     OneTemplate chat(format, answer);
     model.chat_template = &chat;
+    model.traits.space_before_answer = WritesSpaceBeforeAnswer(model);
     return MakePromptFrame(model);
   };
   Result<PromptFrame> plain = frame("<u>%s</u><a>");
