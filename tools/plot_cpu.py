@@ -160,14 +160,16 @@ def peer_lines(data):
     return lines
 
 
-def lone_lines(reports):
+def lone_lines(lone):
+    reports = lone["reports"]
+    note = [lone["note"], ""] if "note" in lone else []
     rows = [[report["tokens"], {"token": "a token", "labels": "two labels"}[name], *(f"{read[key]:.1f}" for key in ("ms", "floor_ms", "sum_ms")),
              f"{read['over_floor']:.2f}", f"{read['over_sum']:.2f}", f"{read['outside_ms']:.2f}"]
             for report in reports for name, read in report["reads"].items()]
     return ["## A lone prompt over HTTP", "", *(f"    {report['command']}" for report in reports), "",
             "From sending the request to the last byte of the answer, on a kept connection, nothing cached; medians. Floor: what the limits",
             "measured before and after allow, the layers' products computed or their weights read, whichever takes longer, and for a token the",
-            "output matrix read; the sum: computed and then read. Outside: less the server's own time in forward passes.", "",
+            "output matrix read; the sum: computed and then read. Outside: less the server's own time in forward passes.", "", *note,
             f"Limits in this run (medians): {reports[-1]['limits']['compute_tflops']:.2f} TFLOP/s, {reports[-1]['limits']['read_gbps']:.1f} GB/s read.", "",
             *table(["prompt tokens", "read", "ms", "floor ms", "sum ms", "times the floor", "times the sum", "outside ms"], rows)]
 
@@ -230,7 +232,7 @@ def page(data, plots):
              "Commands stand without `--json FILE`. Forward passes, and those of other engines, ran",
              f"{run['rounds']} times in turn: the medians count." if run["rounds"] > 1 else "once in turn.", "", *target_lines(data),
              "## Forward passes", "", f"    {data['forward']['command']}", "", limits_line(data["forward"]), "", *forward_tables(data["forward"]),
-             *stream_lines(data), *peer_lines(data), *lone_lines(data["lone"]["reports"])]
+             *stream_lines(data), *peer_lines(data), *lone_lines(data["lone"])]
     for isa in FORCED:
         lines += forced_lines(isa, data)
     lines += ["## Matrix products", "", f"    {data['kernels']['command']}", "", limits_line(data["kernels"]), "", *table(
