@@ -99,15 +99,17 @@ def beside_lines(found):
                      f"{classes['long']['median_ttft_ms']:.0f}", f"{found['busy_s'][name]:.2f}",
                      f"{found['alone_s'] / found['busy_s'][name]:.1%}", f"{1e3 * more_s / found['pieces'][name]:+.1f}"])
     alone = runs["decode alone"]
+    why = [f"Why small chunks are below: alone, prompt and decodes take {found['runs']['prefill alone']['steps'] + alone['steps']} steps. A piece of the prompt rides"
+           " in a step that decodes anyway, so a chunk size with",
+           "about as many steps reads the weights about as often as both alone, and only the steps beyond that number read them all once more.",
+           "The rest is the rate at which a piece is computed: a pass of few tokens computes fewer of them a second than one of many, with",
+           "decodes beside it or not ([cpu.md](cpu.md): tokens/s by prompt length), and the prompt alone was one pass."]
+    if min(found["alone_s"] / found["busy_s"][name] for name in chunks(found)) >= 1:
+        why = ["Both together take less than alone: a piece of the prompt rides in a step that decodes anyway, which reads the weights once for both."]
     return [*table(["chunk", "steps", "ITL p50 ms", "ITL p99 ms", "TTFT of the prompt ms", "busy s", "work", "ms more, a piece"], rows),
             f"Alone: the prefill {found['busy_s']['prefill alone']:.2f} s, the decodes {found['busy_s']['decode alone']:.2f} s with ITL p50",
-            f"{alone['median_itl_ms']:.1f} ms and p99 {alone['p99_itl_ms']:.1f} ms. Work: both alone over the time in steps of both together (target 95 %).", "",
-            f"Why small chunks are below: alone, prompt and decodes take {found['runs']['prefill alone']['steps'] + alone['steps']} steps. A piece of the prompt rides"
-            " in a step that decodes anyway, so a chunk size with",
-            "about as many steps reads the weights about as often as both alone, and only the steps beyond that number read them all once more.",
-            "The rest is the rate at which a piece is computed: a pass of few tokens computes fewer of them a second than one of many, with",
-            "decodes beside it or not ([cpu.md](cpu.md): tokens/s by prompt length), and the prompt alone was one pass. Last column: time beyond both",
-            "alone over the number of pieces; these runs do not tell its parts from each other or from the machine's changes meanwhile.", ""]
+            f"{alone['median_itl_ms']:.1f} ms and p99 {alone['p99_itl_ms']:.1f} ms. Work: both alone over the time in steps of both together (target 95 %).", "", *why, "Last column: time beyond both alone over the number of pieces; these runs do not tell its parts from each other or from the machine's",
+            "changes meanwhile.", ""]
 
 
 def eight_times(results):
@@ -137,8 +139,9 @@ def page(results, plots):
     eight = results["eight"]
     speedup = eight_times(results)
     lines = ["# nano-vLLM's experiments", "",
-             f"Made by `{results['command']}` on {results['processor']}, random weights, without HTTP. Compared variants",
-             f"took turns, {results['rounds']} times; the run with the median duration counts (the Qwen2.5-3B control ran once).",
+             f"Made by `{results['command']}` on {results['processor']}, random weights, without HTTP.",
+             f"Compared variants took turns, {results['rounds']} times; the run with the median duration counts (the Qwen2.5-3B control ran once)."
+             if results["rounds"] > 1 else "Compared variants ran once each, one after the other.",
              "TTFT of `request-level` ends when its batch does: only then its results are given out.", "", *target_lines(results)]
     for control in results["control"]:
         lines += [f"## Request-level against continuous, {control['shape']}", "",
