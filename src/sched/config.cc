@@ -210,6 +210,7 @@ int32_t ChunkTokens(const EngineConfig& config, const Preset& preset) {
   return config.chunk_tokens > 0 ? config.chunk_tokens : preset.chunk_tokens;
 }
 
+// Tokens of a step: that chunk, or else max_num_batched_tokens.
 Result<int32_t> StepTokens(const EngineConfig& config, const Preset& preset) {
   SKEIN_RETURN_IF_ERROR(CheckRange("chunk_tokens", config.chunk_tokens, 0, 1 << 30));
   const int32_t chunk = ChunkTokens(config, preset);

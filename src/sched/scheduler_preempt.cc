@@ -361,7 +361,8 @@ void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const Step
   }
   MarkTrunks(step_prefills_);
   ReleaseRanks(prefills, std::nullopt, planned_us_);
-  // Members of its trunks that were admitted for later steps: they hang under what is not computed.
+  // Members of its trunks, in this step or admitted for a later one: they hang under a prefix that
+  // the step was to compute.
   std::vector<Sequence*> hanging;
   for (const StepRow& row : prefills) {
     if (row.trunk == nullptr || row.trunk->ready()) continue;
@@ -373,17 +374,12 @@ void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const Step
     for (const StepRow& row : rows) {
       if (row.trunk != nullptr) continue;
       Sequence* sequence = row.sequence;
-      if (HasEnded(sequence->state)) {
-        LeaveTrunk(sequence);
-        sequence->blocks.Release(&blocks_);
-      } else if (sequence->trunk != nullptr && !sequence->trunk->ready()) {
-        Preempt(sequence);  // the step was to compute the prefix that it hangs under
-      }
+      if (!HasEnded(sequence->state)) continue;
+      LeaveTrunk(sequence);
+      sequence->blocks.Release(&blocks_);
     }
   }
-  for (Sequence* sequence : hanging) {
-    if (sequence->on_trunk) Preempt(sequence);
-  }
+  for (Sequence* sequence : hanging) Preempt(sequence);
 }
 
 void Scheduler::DropSuspended(std::vector<SuspendedStep>::iterator step) {

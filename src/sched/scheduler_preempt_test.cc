@@ -17,6 +17,17 @@ using testing::Ids;
 using testing::KnowCosts;
 using Fixture = testing::PreemptFixture;
 
+// Two prompts, `id` and the one behind it, each more urgent than what runs, where one suspended
+// step is kept: the step that ran first is dropped, the second one runs.
+void DropByTwo(RequestId id, Fixture* f) {
+  for (const RequestId urgent : {id, id + 1}) {
+    f->Arrive(urgent, 190, 9 - static_cast<int32_t>(urgent));
+    EXPECT_EQ(f->Reconsider(), StepFate::kSuspended);
+    EXPECT_EQ(f->Plan(), Ids{urgent});
+  }
+  EXPECT_EQ(f->scheduler->Stats().steps_dropped, 1u);
+}
+
 TEST(SchedulerPreempt, TheUrgentRunsFirstAndTheStepGoesOn) {
   Fixture f;
   f.Arrive(0, 150, 1);
@@ -82,12 +93,7 @@ TEST(SchedulerPreempt, WhatIsDroppedWaitsForRoomAgain) {
   });
   f.Arrive(0, 390, 9);  // 13 blocks, where a step may have 21 of its own
   EXPECT_EQ(f.Plan(), Ids{0});
-  for (RequestId id : {1, 2}) {
-    f.Arrive(id, 190, 9 - static_cast<int32_t>(id));
-    EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-    EXPECT_EQ(f.Plan(), Ids{id});
-  }
-  EXPECT_EQ(f.scheduler->Stats().steps_dropped, 1u);
+  DropByTwo(1, &f);
   f.Complete();
   EXPECT_EQ(f.Plan(), Ids{1});
   Ids urgent;
@@ -118,12 +124,7 @@ TEST(SchedulerPreempt, MembersOfAPrefixThatWasDroppedBeginAnew) {
     f.scheduler->Arrive(id, std::move(request), ++f.now_us);
   }
   EXPECT_EQ(f.Plan().size(), 2u);  // the prefix and one of them
-  for (RequestId id : {2, 3}) {
-    f.Arrive(id, 190, 9 - static_cast<int32_t>(id));
-    EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-    EXPECT_EQ(f.Plan(), Ids{id});
-  }
-  EXPECT_EQ(f.scheduler->Stats().steps_dropped, 1u);
+  DropByTwo(2, &f);
   f.Complete();
   EXPECT_EQ(f.Plan(), Ids{2});
   f.Complete();

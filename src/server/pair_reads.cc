@@ -35,6 +35,11 @@ const std::string& QueryOf(const PairTask& task, size_t document) {
   return task.queries.size() == 1 ? task.queries[0] : task.queries[document];
 }
 
+std::string QueryFieldOf(const PairTask& task, size_t query) {
+  return task.queries.size() > 1 ? fmt::format("{}[{}]", task.query_field, query)
+                                 : task.query_field;
+}
+
 std::string FieldOf(const PairTask& task, size_t document) {
   return fmt::format("{}[{}]", task.document_field, document);
 }
@@ -261,10 +266,7 @@ Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) 
     return Status::Ok();
   };
   for (size_t i = 0; i < task.queries.size(); ++i) {
-    const bool listed = task.queries.size() > 1;
-    SKEIN_RETURN_IF_ERROR(
-        add(of_query + task.queries[i],
-            listed ? fmt::format("{}[{}]", task.query_field, i) : task.query_field));
+    SKEIN_RETURN_IF_ERROR(add(of_query + task.queries[i], QueryFieldOf(task, i)));
   }
   for (size_t i = 0; i < task.documents.size(); ++i) {
     SKEIN_RETURN_IF_ERROR(add(of_document + task.documents[i], FieldOf(task, i)));
