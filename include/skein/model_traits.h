@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "skein/decision_method.h"
+
 namespace skein {
 
 // What a model can answer beside its size, as its files say it. The server decides by it which
@@ -33,8 +35,8 @@ struct ModelTraits {
   // Qwen3-Reranker's template is put around pairs: P(yes) of a causal model, or a class.
   bool qwen3_reranker = false;
 
-  // Divides the logits of labels before the softmax over them: calibration.
-  float decision_temperature = 1.0f;
+  // How it is asked for decisions where a request does not say.
+  DecisionProfile decisions;
   // The chat template writes a space before an assistant's text: labels are looked for so first.
   bool space_before_answer = false;
 };

@@ -26,7 +26,7 @@
 #include "sched/config.h"
 #include "sched/recorder.h"
 #include "sched/trace_printer.h"
-#include "server/decision_prompt.h"
+#include "server/decisions/decision_prompt.h"
 
 namespace skein {
 namespace {

@@ -1,12 +1,14 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "base/clock.h"
-#include "server/decision_answer.h"
-#include "server/decision_input.h"
-#include "server/decision_reads.h"
+#include "server/decisions/decision_answer.h"
+#include "server/decisions/decision_input.h"
+#include "server/decisions/decision_reads.h"
+#include "server/decisions/decision_requests.h"
 #include "server/generation_call.h"
 #include "server/read_session.h"
 #include "server/request_body.h"
@@ -107,6 +109,7 @@ Status ReadQuestion(const Json& object, DecisionQuestion* question, Echo* echo) 
     reader.RefuseValue("type", "\"predicate\", \"choice\" or \"score\"", Json(type));
   }
   SKEIN_RETURN_IF_ERROR(reader.status());
+  question->cue = reader.String("cue").value_or("");
   const Json* instructions = reader.Find("instructions");
   SKEIN_ASSIGN_OR_RETURN(
       question->instructions,
@@ -123,8 +126,44 @@ Status ReadQuestion(const Json& object, DecisionQuestion* question, Echo* echo) 
   return Status::Ok();
 }
 
-Json AnswerJson(const Echo& echo, const ReadValues& read, double temperature, bool diagnostics) {
-  const DecisionAnswer answer = AnswerOf(read.values, temperature);
+// The index of the option that an example's answer names. `path` names it in messages.
+Result<size_t> AnswerIndex(const Echo& echo, const Json& answer, const std::string& path) {
+  const char* allowed = "one of the choices' values";
+  if (echo.kind == DecisionKind::kPredicate) {
+    if (answer.is_boolean()) return answer.get<bool>() ? size_t{0} : size_t{1};
+    allowed = "true or false";
+  } else if (echo.kind == DecisionKind::kScore) {
+    const auto level = JsonInt(answer);
+    if (level && *level >= 0 && *level < static_cast<int64_t>(echo.values.size())) {
+      return static_cast<size_t>(*level);
+    }
+    allowed = "a level's label or its place, from 0 on";
+  }
+  const auto found = std::ranges::find(echo.values, answer);
+  if (found != echo.values.end()) return static_cast<size_t>(found - echo.values.begin());
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("{} must be {}, got {}", path, allowed, DumpJson(answer)), path);
+}
+
+// `answers` of an example: one for each question, in order.
+Result<std::vector<size_t>> ExampleAnswers(const std::vector<Echo>& echoes, const Json& answers) {
+  if (!answers.is_array() || answers.size() != echoes.size()) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("answers must be an array of {} answers, one for each question",
+                              echoes.size()),
+                  "answers");
+  }
+  std::vector<size_t> options;
+  for (size_t i = 0; i < echoes.size(); ++i) {
+    SKEIN_ASSIGN_OR_RETURN(const size_t option,
+                           AnswerIndex(echoes[i], answers[i], fmt::format("answers[{}]", i)));
+    options.push_back(option);
+  }
+  return options;
+}
+
+Json AnswerJson(const Echo& echo, const MethodAnswer& read, bool diagnostics) {
+  const DecisionAnswer& answer = read.answer;
   Json json;
   if (echo.kind == DecisionKind::kPredicate) {
     json["type"] = "predicate";
@@ -146,7 +185,7 @@ Json AnswerJson(const Echo& echo, const ReadValues& read, double temperature, bo
     }
     json["probabilities"] = std::move(probabilities);
   }
-  if (diagnostics) json["diagnostics"]["label_mass"] = LabelMass(read);
+  if (diagnostics) json["diagnostics"] = DiagnosticsJson(answer, read.method);
   return json;
 }
 
@@ -167,7 +206,7 @@ Status StartDecisions(const ServerContext& context, const HttpRequest& request,
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   DecisionTask task;
-  task.options = ReadDecisionOptions(&reader, *model);
+  task.options = ReadDecisionOptions(&reader);
   const Json* questions = Objects(&reader, "questions", 1, kQuestionsMax, "questions");
   if (!reader.status().ok()) return reader.status();
   SKEIN_ASSIGN_OR_RETURN(task.input, DecisionInput(reader.Find("input"), "input"));
@@ -181,21 +220,29 @@ Status StartDecisions(const ServerContext& context, const HttpRequest& request,
     task.questions.push_back(std::move(question));
     task.question_fields.push_back(field);
   }
+  SKEIN_ASSIGN_OR_RETURN(
+      task.examples,
+      ReadExamples(
+          &reader,
+          [](const Json& example) { return DecisionInput(FieldReader(example).Find("input"), "input"); },
+          [&](const Json& answers) { return ExampleAnswers(echoes, answers); }));
   const TimeUs begin_us = MonotonicClock().NowUs();
-  SKEIN_ASSIGN_OR_RETURN(std::vector<Request> requests, DecisionReads(*model, task));
-  auto write = [model, echoes = std::move(echoes),
-                options = std::move(task.options)](const ReadResults& results) -> Result<Json> {
+  SKEIN_ASSIGN_OR_RETURN(DecisionPlan plan, PlanDecisions(*model, task));
+  auto write = [model, echoes = std::move(echoes), diagnostics = task.options.diagnostics,
+                read = std::move(plan.answers)](const ReadResults& results) -> Result<Json> {
+    const std::vector<MethodAnswer> answers = read(results);
+    WarnOfSmallMass(*model, answers);
     Json answer;
     answer["model"] = model->name();
     answer["answers"] = Json::array();
     for (size_t i = 0; i < echoes.size(); ++i) {
-      answer["answers"].push_back(
-          AnswerJson(echoes[i], results.reads[i], options.temperature, options.diagnostics));
+      answer["answers"].push_back(AnswerJson(echoes[i], answers[i], diagnostics));
     }
     answer["usage"] = UsageOf(results.usage);
     return answer;
   };
-  StartReads(context, model, std::move(responder), begin_us, std::move(requests), std::move(write));
+  StartReads(context, model, std::move(responder), begin_us, std::move(plan.requests),
+             std::move(write), std::move(plan.charged));
   return Status::Ok();
 }
 

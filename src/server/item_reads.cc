@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/decision_reads.h"
+#include "server/decisions/decision_requests.h"
 #include "server/read_session.h"
 #include "server/scheduling_fields.h"
 

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "server/decisions/baseline_cache.h"
 #include "server/json.h"
 #include "skein/engine.h"
 #include "skein/model_traits.h"
@@ -24,6 +27,9 @@ struct GenerationDefaults {
   std::vector<TokenId> eos_token_ids;  // end a generation unless ignore_eos
 };
 
+// Questions whose answer to no content is kept, of each model.
+inline constexpr size_t kBaselinesMax = 4096;
+
 // One model as the server knows it. The pointees must outlive the server.
 struct ModelEntry {
   std::vector<std::string> names;  // the first is the model's name, the others are aliases
@@ -36,6 +42,10 @@ struct ModelEntry {
   int64_t max_kv_tokens = 0;  // of a sequence that is continued: what the cache holds; 0: any
   ModelTraits traits;
   int64_t created_s = 0;  // Unix time
+  // What the readings of decisions keep of this model; shared by copies of the entry.
+  std::shared_ptr<BaselineCache> baselines = std::make_shared<BaselineCache>(kBaselinesMax);
+  // When the log was last warned of a small label mass; 0: never.
+  std::shared_ptr<std::atomic<TimeUs>> warned_us = std::make_shared<std::atomic<TimeUs>>(0);
 
   const std::string& name() const { return names.front(); }
   // Tokens that an answer may have behind a prompt of fewer than max_model_len, where the client

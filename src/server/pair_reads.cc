@@ -6,9 +6,12 @@
 #include <cmath>
 #include <utility>
 
-#include "server/decision_answer.h"
-#include "server/decision_labels.h"
-#include "server/decision_reads.h"
+#include "server/decisions/decision_answer.h"
+#include "server/decisions/decision_labels.h"
+#include "server/decisions/decision_method_names.h"
+#include "server/decisions/decision_prompt.h"
+#include "server/decisions/decision_requests.h"
+#include "server/decisions/option_spellings.h"
 #include "server/read_inputs.h"
 #include "server/vectors.h"
 
@@ -127,47 +130,157 @@ Result<PairReads> RerankerReads(const ModelEntry& model, const PairTask& task) {
       result.requests,
       WordedReads(model, task, LabelSpec{std::move(labels.tokens), false},
                   [&](const std::string& query) { return RerankerPrompt(task, query); }));
-  result.scores = [raw = task.raw_scores](const std::vector<ReadValues>& reads) {
+  result.scores = [raw = task.raw_scores](const ReadResults& results) {
     std::vector<double> scores;
-    for (const ReadValues& read : reads) scores.push_back(SecondOfTwo(read.values, raw));
+    for (const ReadValues& read : results.reads) scores.push_back(SecondOfTwo(read.values, raw));
     return scores;
   };
   return result;
 }
 
-Result<PairReads> QuestionReads(const ModelEntry& model, const PairTask& task) {
-  SKEIN_RETURN_IF_ERROR(CheckReadsLabels(model));
-  SKEIN_ASSIGN_OR_RETURN(const PromptFrame frame, MakePromptFrame(model));
-  const std::string tail = RelevanceQuestion("") + frame.after;
+// The words around a document that a model is asked about in the relevance question.
+PairPrompt RelevancePrompt(const PromptFrame& frame, Reading reading, const std::string& instruction,
+                           const std::string& query) {
+  if (reading == Reading::kWords) {
+    return {frame.before + RelevanceWordsHead(instruction, query),
+            std::string(kRelevanceWordsQuestion) + frame.after, frame.add_special_tokens};
+  }
   const std::string opening = "Document:\n";
+  return {frame.before + RelevanceHead(instruction, query) + opening,
+          RelevanceQuestion("").substr(opening.size()) + frame.after, frame.add_special_tokens};
+}
+
+// Natural logarithm of the sum of e^value over a range.
+double LogSum(std::span<const float> values) {
+  const double max = static_cast<double>(*std::ranges::max_element(values));
+  double sum = 0;
+  for (const float value : values) sum += std::exp(static_cast<double>(value) - max);
+  return std::log(sum) + max;
+}
+
+// P(yes) of the question of relevance, all spellings of yes and no added up.
+Result<PairReads> RelevanceReads(const ModelEntry& model, const PairTask& task,
+                                 const DecisionMethod& method) {
+  SKEIN_ASSIGN_OR_RETURN(const PromptFrame frame, MakePromptFrame(model, method.prompt));
   const auto prompt_of = [&](const std::string& query) {
-    return PairPrompt{frame.before + RelevanceHead(task.instruction, query) + opening,
-                      tail.substr(opening.size()), frame.add_special_tokens};
+    return RelevancePrompt(frame, method.reading, task.instruction, query);
   };
   SKEIN_ASSIGN_OR_RETURN(
       const LabelFinder finder,
-      LabelFinder::Make(model.tokenizer, tail.substr(opening.size()), frame.space_before_label));
-  Result<DecisionLabels> labels = finder.YesNo();
+      LabelFinder::Make(model.tokenizer, prompt_of("").tail, frame.space_before_label));
+  auto labels = finder.SpellingsOf(SpellingsOfYesNo(""));
   if (!labels.ok()) {
     return Status(labels.status().code(), "the question of relevance " + labels.status().message(),
                   "model");
   }
+  const size_t num_yes = (*labels)[0].size();
+  LabelSpec spec{std::move((*labels)[0]), false};
+  spec.tokens.insert(spec.tokens.end(), (*labels)[1].begin(), (*labels)[1].end());
   PairReads result;
-  SKEIN_ASSIGN_OR_RETURN(
-      result.requests,
-      WordedReads(model, task, LabelSpec{std::move(labels->tokens), false}, prompt_of));
-  result.scores = [raw = task.raw_scores,
-                   temperature = static_cast<double>(model.traits.decision_temperature)](
-                      const std::vector<ReadValues>& reads) {
+  SKEIN_ASSIGN_OR_RETURN(result.requests, WordedReads(model, task, spec, prompt_of));
+  result.scores = [raw = task.raw_scores, temperature = method.temperature,
+                   num_yes](const ReadResults& results) {
     std::vector<double> scores;
-    for (const ReadValues& read : reads) {
-      const double yes = static_cast<double>(read.values[0]);
-      const double no = static_cast<double>(read.values[1]);
-      scores.push_back(raw ? yes - no : AnswerOf(read.values, temperature).probabilities[0]);
+    for (const ReadValues& read : results.reads) {
+      const std::span<const float> values = read.values;
+      const double odds = LogSum(values.first(num_yes)) - LogSum(values.subspan(num_yes));
+      scores.push_back(raw ? odds : Sigmoid(odds / temperature));
     }
     return scores;
   };
   return result;
+}
+
+// A query behind a document: the query's tokens but the first few that belong to the prompt.
+struct QueryText {
+  Request request;
+  size_t num_tokens = 0;
+};
+
+Result<QueryText> QueryBehind(const ModelEntry& model, const PairTask& task, size_t i,
+                              std::string_view document) {
+  const std::string before =
+      (task.instruction.empty() ? "" : task.instruction + "\n\n") + "Document: ";
+  const std::string tail = "\nQuery:";
+  const std::string& query = QueryOf(task, i);
+  const std::string field = FieldOf(task, i);
+  SKEIN_ASSIGN_OR_RETURN(auto ids, Encode(model, before + std::string(document) + tail + " " + query,
+                                          true, field));
+  SKEIN_ASSIGN_OR_RETURN(const auto own, Encode(model, tail + " " + query, false, field));
+  SKEIN_ASSIGN_OR_RETURN(const auto head, Encode(model, tail, false, field));
+  const auto shared = std::ranges::mismatch(head, own).in1 - head.begin();
+  PairTask cut = task;
+  PairPrompt prompt{before, tail + " " + query, true};
+  if (!document.empty()) SKEIN_RETURN_IF_ERROR(CutDocument(model, cut, prompt, i, &ids));
+  SKEIN_RETURN_IF_ERROR(
+      CheckPromptLength(MaxPairTokens(model), ids.size(), field, WhatOf(task, i)));
+  QueryText text;
+  text.num_tokens = std::min(own.size() - static_cast<size_t>(shared), ids.size() - 1);
+  if (text.num_tokens == 0) {
+    return Status(StatusCode::kInvalidArgument, "the query must have at least one token",
+                  task.query_field);
+  }
+  const auto begin = static_cast<int32_t>(ids.size() - text.num_tokens);
+  text.request = task.base;
+  text.request.output = LabelSpec{{ids.back()}, /*want_log_sum_exp=*/true};
+  ids.pop_back();
+  if (text.num_tokens > 1) text.request.prompt_logprobs = {.num_top = 0, .start = begin};
+  text.request.prompt = std::move(ids);
+  return text;
+}
+
+double LogLikelihood(const ReadResults& results, size_t row) {
+  const ReadValues& read = results.reads[row];
+  double sum = static_cast<double>(read.values[0]) - static_cast<double>(read.log_sum_exp);
+  for (const float logprob : results.prompt_logprobs[row]) sum += static_cast<double>(logprob);
+  return sum;
+}
+
+// By how much a document raises the log-probability of the query, for each of its tokens.
+Result<PairReads> LikelihoodReads(const ModelEntry& model, const PairTask& task,
+                                  const DecisionMethod& method) {
+  const size_t num_documents = task.documents.size();
+  const size_t num_queries = task.queries.size();
+  SKEIN_RETURN_IF_ERROR(CheckNumReads(model, task.document_field, num_documents + num_queries));
+  PairReads result;
+  std::vector<size_t> num_tokens;
+  for (size_t i = 0; i < num_documents + num_queries; ++i) {
+    const bool has_document = i < num_documents;
+    const size_t of = has_document ? i : i - num_documents;
+    SKEIN_ASSIGN_OR_RETURN(
+        QueryText text,
+        QueryBehind(model, task, of, has_document ? task.documents[of] : std::string()));
+    result.requests.push_back(std::move(text.request));
+    result.charged.push_back(has_document);
+    if (!has_document) num_tokens.push_back(text.num_tokens);
+  }
+  SetSharedHead(0, &result.requests);
+  result.scores = [raw = task.raw_scores, temperature = method.temperature,
+                   num_tokens = std::move(num_tokens), num_documents](const ReadResults& results) {
+    std::vector<double> scores;
+    for (size_t i = 0; i < num_documents; ++i) {
+      const size_t query = num_tokens.size() == 1 ? 0 : i;
+      const double gain =
+          (LogLikelihood(results, i) - LogLikelihood(results, num_documents + query)) /
+          static_cast<double>(num_tokens[query]);
+      scores.push_back(raw ? gain : Sigmoid(gain / temperature));
+    }
+    return scores;
+  };
+  return result;
+}
+
+Result<PairReads> AskedReads(const ModelEntry& model, const PairTask& task) {
+  SKEIN_RETURN_IF_ERROR(CheckReadsLabels(model));
+  const DecisionMethod method = MethodOf(model.traits.decisions.relevance, task.method);
+  if (method.calibrated || method.permuted || method.reading == Reading::kSimilarity) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("reading of pairs must be letters, words or likelihood, got \"{}\"",
+                              ReadingName(method)),
+                  "reading");
+  }
+  if (method.reading == Reading::kLikelihood) return LikelihoodReads(model, task, method);
+  return RelevanceReads(model, task, method);
 }
 
 // The pair as a cross-encoder was taught it.
@@ -215,9 +328,9 @@ Result<PairReads> ClassifierReads(const ModelEntry& model, const PairTask& task)
     }
     if (result.requests.size() > 1) SetSharedHead(0, &result.requests);
   }
-  result.scores = [raw = task.raw_scores](const std::vector<ReadValues>& reads) {
+  result.scores = [raw = task.raw_scores](const ReadResults& results) {
     std::vector<double> scores;
-    for (const ReadValues& read : reads) {
+    for (const ReadValues& read : results.reads) {
       if (read.values.size() == 2) {
         scores.push_back(SecondOfTwo(read.values, raw));
       } else {
@@ -271,7 +384,8 @@ Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) 
   for (size_t i = 0; i < task.documents.size(); ++i) {
     SKEIN_RETURN_IF_ERROR(add(of_document + task.documents[i], FieldOf(task, i)));
   }
-  result.scores = [num_queries = task.queries.size()](const std::vector<ReadValues>& reads) {
+  result.scores = [num_queries = task.queries.size()](const ReadResults& results) {
+    const std::vector<ReadValues>& reads = results.reads;
     std::vector<double> scores;
     for (size_t i = num_queries; i < reads.size(); ++i) {
       const size_t query = num_queries == 1 ? 0 : i - num_queries;
@@ -295,7 +409,7 @@ Result<PairReads> MakePairReads(const ModelEntry& model, const PairTask& task) {
   if (model.traits.classifies) return ClassifierReads(model, task);
   if (model.traits.qwen3_reranker) return RerankerReads(model, task);
   if (model.traits.embeds) return EmbeddingReads(model, task);
-  return QuestionReads(model, task);
+  return AskedReads(model, task);
 }
 
 }  // namespace skein

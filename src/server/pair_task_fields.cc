@@ -21,6 +21,7 @@ const Json* TextOf(const Json& value) {
 void ReadPairFields(FieldReader* reader, const ModelEntry& model, PairTask* task) {
   ReadScheduling(reader, &task->base);
   task->instruction = reader->String("instruction").value_or("");
+  task->method = ReadMethodOverride(reader);
   if (const auto keep = reader->Int("truncate_prompt_tokens", -1, model.max_model_len)) {
     if (*keep == 0) reader->RefuseValue("truncate_prompt_tokens", "-1 or at least 1", Json(0));
     task->max_prompt_tokens = *keep < 0

@@ -26,13 +26,26 @@ ReadSession::ReadSession(Spec spec)
       write_(std::move(spec.write)),
       requests_(std::move(spec.requests)),
       reads_(requests_.size()),
+      prompt_logprobs_(requests_.size()),
       num_unfinished_(requests_.size()) {
   SKEIN_CHECK(!requests_.empty());
-  shared_tokens_ = requests_.front().group.parent_prefix_len;
+  SKEIN_CHECK(spec.charged.empty() || spec.charged.size() == requests_.size());
+  const int32_t shared = requests_.front().group.parent_prefix_len;
   parts_.reserve(requests_.size());
+  std::vector<const std::vector<TokenId>*> prompts;
+  std::vector<int32_t> sizes;
   for (const Request& request : requests_) {
-    SKEIN_CHECK(!request.generates() && request.group.parent_prefix_len == shared_tokens_);
-    parts_.push_back({request.slo_ttft_us, static_cast<int32_t>(request.prompt.size()), 0, false});
+    SKEIN_CHECK(!request.generates() && request.group.parent_prefix_len == shared);
+    const bool charged = spec.charged.empty() || spec.charged[parts_.size()];
+    if (charged) prompts.push_back(&request.prompt);
+    parts_.push_back(
+        {request.slo_ttft_us, static_cast<int32_t>(request.prompt.size()), 0, false, charged});
+  }
+  if (spec.charged.empty()) {
+    for (const Part& part : parts_) sizes.push_back(part.prompt_tokens);
+    tree_ = PromptTree(shared, sizes);
+  } else {
+    tree_ = PromptTree(prompts);
   }
 }
 
@@ -79,6 +92,9 @@ void ReadSession::OnOutput(RequestOutput output) {
   const size_t index = index_of_.at(output.request);
   Part& part = parts_[index];
   part.cached_tokens = std::max(part.cached_tokens, output.cached_tokens);
+  for (const PromptLogprob& token : output.prompt_logprobs) {
+    prompt_logprobs_[index].push_back(token.chosen.logprob);
+  }
   if (!output.finish) return;
   part.done = true;
   --num_unfinished_;
@@ -110,9 +126,10 @@ void ReadSession::Complete() {
 // Nothing else touches what the answer is made of any more.
 void ReadSession::SendAnswer() {
   HttpResponse response;
+  ReadResults results{std::move(reads_), std::move(prompt_logprobs_), Usage()};
   if (write_) {
-    response.body = write_({std::move(reads_), Usage()});
-  } else if (Result<Json> body = answer_({std::move(reads_), Usage()}); body.ok()) {
+    response.body = write_(std::move(results));
+  } else if (Result<Json> body = answer_(results); body.ok()) {
     response.body = DumpJson(*body);
   } else {
     response = ErrorResponse(body.status());
@@ -150,18 +167,11 @@ void ReadSession::Finish() {
 }
 
 ReadUsage ReadSession::Usage() const {
-  // Of the shared head, what every member found in the cache was there before this request; what
-  // one of them had to compute was computed for all.
-  int32_t cached_head = shared_tokens_;
-  ReadUsage usage;
+  std::vector<int32_t> cached;
   for (const Part& part : parts_) {
-    cached_head = std::min(cached_head, part.cached_tokens);
-    usage.input_tokens += part.prompt_tokens - shared_tokens_;
-    usage.cached_tokens += std::max(0, part.cached_tokens - shared_tokens_);
+    if (part.charged) cached.push_back(part.cached_tokens);
   }
-  usage.input_tokens += shared_tokens_;
-  usage.cached_tokens += cached_head;
-  return usage;
+  return {tree_.num_tokens(), tree_.NumCached(cached)};
 }
 
 Status CheckNumReads(const ModelEntry& model, const std::string& field, size_t num_reads) {
@@ -177,7 +187,8 @@ Status CheckNumReads(const ModelEntry& model, const std::string& field, size_t n
 void StartReads(const ServerContext& context, const ModelEntry* model,
                 std::shared_ptr<Responder> responder, TimeUs tokenize_begin_us,
                 std::vector<Request> requests,
-                std::function<Result<Json>(const ReadResults& results)> answer) {
+                std::function<Result<Json>(const ReadResults& results)> answer,
+                std::vector<bool> charged) {
   ReadSession::Spec spec;
   spec.model = model;
   spec.metrics = context.metrics;
@@ -186,6 +197,7 @@ void StartReads(const ServerContext& context, const ModelEntry* model,
   spec.requests = std::move(requests);
   spec.tokenize_us = MonotonicClock().NowUs() - tokenize_begin_us;
   spec.answer = std::move(answer);
+  spec.charged = std::move(charged);
   std::make_shared<ReadSession>(std::move(spec))->Start();
 }
 

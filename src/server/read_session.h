@@ -14,12 +14,13 @@
 #include "server/metrics.h"
 #include "server/model_registry.h"
 #include "server/output_mailbox.h"
+#include "server/prompt_tree.h"
 #include "server/router.h"
 #include "skein/request.h"
 
 namespace skein {
 
-// Prompt tokens of all reads of one HTTP request. A head that all of them share counts once.
+// Prompt tokens of all reads of one HTTP request. What several prompts begin with counts once.
 struct ReadUsage {
   int64_t input_tokens = 0;
   int64_t cached_tokens = 0;  // of those, taken from the prefix cache
@@ -27,6 +28,9 @@ struct ReadUsage {
 
 struct ReadResults {
   std::vector<ReadValues> reads;  // in the order of the requests
+  // Of requests that want them: the log-probabilities of the prompt's own tokens, from
+  // PromptLogprobsSpec::start on.
+  std::vector<std::vector<float>> prompt_logprobs;
   ReadUsage usage;
 };
 
@@ -47,6 +51,9 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
     std::shared_ptr<Responder> responder;
     // At least one, none of which generates. All have the same group.parent_prefix_len.
     std::vector<Request> requests;
+    // [requests.size()]: counted in the usage, and then what prompts have in common once. Empty:
+    // all are, and only the head counts once that group.parent_prefix_len names.
+    std::vector<bool> charged;
     TimeUs tokenize_us = 0;  // for all of them
     // Makes the body of the answer; what it fails with is answered instead.
     std::function<Result<Json>(const ReadResults& results)> answer;
@@ -64,6 +71,7 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
     int32_t prompt_tokens = 0;
     int32_t cached_tokens = 0;
     bool done = false;
+    bool charged = true;
   };
 
   void OnStarted(std::vector<RequestId> ids);
@@ -84,12 +92,13 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   TimeUs tokenize_us_;
   std::function<Result<Json>(const ReadResults&)> answer_;
   std::function<std::string(ReadResults)> write_;
-  int32_t shared_tokens_;
+  PromptTree tree_;  // of what is charged
   std::vector<Request> requests_;  // until they are submitted
   std::vector<Part> parts_;
   std::vector<RequestId> ids_;
   std::unordered_map<RequestId, size_t> index_of_;
   std::vector<ReadValues> reads_;
+  std::vector<std::vector<float>> prompt_logprobs_;
   size_t num_unfinished_;
   std::shared_ptr<OutputMailbox> mailbox_;
   bool started_ = false;  // ids are known
@@ -104,7 +113,8 @@ Status CheckNumReads(const ModelEntry& model, const std::string& field, size_t n
 void StartReads(const ServerContext& context, const ModelEntry* model,
                 std::shared_ptr<Responder> responder, TimeUs tokenize_begin_us,
                 std::vector<Request> requests,
-                std::function<Result<Json>(const ReadResults& results)> answer);
+                std::function<Result<Json>(const ReadResults& results)> answer,
+                std::vector<bool> charged = {});
 
 // {prompt_tokens, completion_tokens: 0, total_tokens, prompt_tokens_details} of reads.
 Json ReadUsageJson(const ReadUsage& usage);

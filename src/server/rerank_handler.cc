@@ -89,7 +89,7 @@ Status StartRerank(const ServerContext& context, const HttpRequest& request,
   auto write = [model, format, id = MakeAnswerId("rerank", context.random_seed()),
                 scores = std::move(reads.scores),
                 documents = std::move(task.documents)](const ReadResults& results) -> Result<Json> {
-    Json list = RankedJson(format, scores(results.reads), documents);
+    Json list = RankedJson(format, scores(results), documents);
     if (format.tei) return list;
     Json answer;
     answer["id"] = id;
@@ -99,7 +99,7 @@ Status StartRerank(const ServerContext& context, const HttpRequest& request,
     return answer;
   };
   StartReads(context, model, std::move(responder), begin_us, std::move(reads.requests),
-             std::move(write));
+             std::move(write), std::move(reads.charged));
   return Status::Ok();
 }
 

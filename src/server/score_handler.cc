@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "server/answer_format.h"
-#include "server/decision_answer.h"
+#include "server/decisions/decision_answer.h"
 #include "server/generation_call.h"
 #include "server/item_reads.h"
 #include "server/pair_reads.h"
@@ -74,10 +74,10 @@ Status StartPairs(const ServerContext& context, const ModelEntry* model, FieldRe
   SKEIN_ASSIGN_OR_RETURN(PairReads reads, MakePairReads(*model, task));
   auto write = [model, id = MakeAnswerId("score", context.random_seed()),
                 scores = std::move(reads.scores)](const ReadResults& results) -> Result<Json> {
-    return ScoreList(*model, id, scores(results.reads), results.usage);
+    return ScoreList(*model, id, scores(results), results.usage);
   };
   StartReads(context, model, std::move(responder), begin_us, std::move(reads.requests),
-             std::move(write));
+             std::move(write), std::move(reads.charged));
   return Status::Ok();
 }
 

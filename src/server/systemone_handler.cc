@@ -1,11 +1,14 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
-#include "server/decision_answer.h"
-#include "server/decision_reads.h"
+#include "server/decisions/decision_answer.h"
+#include "server/decisions/decision_reads.h"
+#include "server/decisions/decision_requests.h"
 #include "server/generation_call.h"
 #include "server/read_session.h"
 #include "server/request_body.h"
@@ -89,6 +92,7 @@ Result<DecisionQuestion> ReadQuestion(const Json& object) {
   const std::string type = reader.String("type").value_or("");
   DecisionQuestion question;
   question.instructions = reader.String("instructions").value_or("");
+  question.cue = reader.String("cue").value_or("");
   if (question.instructions.empty()) {
     reader.Refuse("instructions", "instructions must be a string that is not empty");
   }
@@ -106,19 +110,52 @@ Result<DecisionQuestion> ReadQuestion(const Json& object) {
   return question;
 }
 
-Result<std::string> ReadState(FieldReader* reader) {
-  const Json* state = reader->Find("state");
+Result<std::string> ReadState(const Json* state) {
   if (state == nullptr || !(state->is_string() || state->is_structured()) || state->empty() ||
       *state == "") {
-    reader->Refuse("state", "state must be a string, an object or an array that is not empty");
-    return reader->status();
+    return Status(StatusCode::kInvalidArgument,
+                  "state must be a string, an object or an array that is not empty", "state");
   }
   return state->is_string() ? state->get<std::string>() : DumpJson(*state);
 }
 
-Json AnswerJson(const DecisionQuestion& question, const ReadValues& read,
-                const DecisionOptions& options) {
-  const DecisionAnswer answer = AnswerOf(read.values, options.temperature);
+// `answers` of an example: an object with the answer to each question, by its id: true or false, an
+// option's name, or a level's place.
+Result<std::vector<size_t>> ExampleAnswers(const std::vector<DecisionQuestion>& questions,
+                                           const std::vector<std::string>& ids,
+                                           const Json& answers) {
+  std::vector<size_t> options;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const Json answer = answers.is_object() && answers.contains(ids[i]) ? answers.at(ids[i]) : Json();
+    const auto& known = questions[i].options;
+    std::optional<size_t> option;
+    if (questions[i].kind == DecisionKind::kPredicate) {
+      if (answer.is_boolean()) option = answer.get<bool>() ? 0 : 1;
+    } else if (questions[i].kind == DecisionKind::kScore) {
+      const auto level = JsonInt(answer);
+      if (level && *level >= 0 && *level < static_cast<int64_t>(known.size())) {
+        option = static_cast<size_t>(*level);
+      }
+    } else if (answer.is_string()) {
+      const auto found =
+          std::ranges::find(known, answer.get<std::string>(), &DecisionOption::name);
+      if (found != known.end()) option = static_cast<size_t>(found - known.begin());
+    }
+    if (!option) {
+      const std::string path = "answers." + ids[i];
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("{} must be true or false of a noul, an option of a choice, a "
+                                "level's place of a score; got {}",
+                                path, DumpJson(answer)),
+                    path);
+    }
+    options.push_back(*option);
+  }
+  return options;
+}
+
+Json AnswerJson(const DecisionQuestion& question, const MethodAnswer& read, bool diagnostics) {
+  const DecisionAnswer& answer = read.answer;
   Json json;
   if (question.kind == DecisionKind::kPredicate) {
     json["type"] = "noul";
@@ -139,7 +176,7 @@ Json AnswerJson(const DecisionQuestion& question, const ReadValues& read,
     json["probabilities"] = std::move(probabilities);
     json["confidence"] = choice ? ChoiceConfidence(answer) : ScoreConfidence(answer);
   }
-  if (options.diagnostics) json["diagnostics"]["label_mass"] = LabelMass(read);
+  if (diagnostics) json["diagnostics"] = DiagnosticsJson(answer, read.method);
   return json;
 }
 
@@ -149,7 +186,7 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   DecisionTask task;
-  task.options = ReadDecisionOptions(&reader, *model);
+  task.options = ReadDecisionOptions(&reader);
   task.instructions = reader.String("instructions").value_or("");
   const Json* questions = reader.Object("questions");
   if (questions == nullptr || questions->empty() || questions->size() > kQuestionsMax) {
@@ -157,7 +194,7 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
                   fmt::format("questions must be an object of 1 to {} questions", kQuestionsMax));
   }
   if (!reader.status().ok()) return reader.status();
-  SKEIN_ASSIGN_OR_RETURN(task.input, ReadState(&reader));
+  SKEIN_ASSIGN_OR_RETURN(task.input, ReadState(reader.Find("state")));
   task.input_field = "state";
   std::vector<std::string> ids;
   for (const auto& [id, value] : questions->items()) {
@@ -167,22 +204,35 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
     task.questions.push_back(std::move(question).value());
     ids.push_back(id);
   }
+  SKEIN_ASSIGN_OR_RETURN(
+      task.examples,
+      ReadExamples(
+          &reader,
+          [](const Json& example) {
+            FieldReader fields(example);
+            return ReadState(fields.Has("state") ? fields.Find("state") : fields.Find("input"));
+          },
+          [&](const Json& answers) { return ExampleAnswers(task.questions, ids, answers); }));
   const TimeUs begin_us = MonotonicClock().NowUs();
-  SKEIN_ASSIGN_OR_RETURN(std::vector<Request> requests, DecisionReads(*model, task));
-  auto write = [model, ids = std::move(ids),
-                task = std::move(task)](const ReadResults& results) -> Result<Json> {
+  SKEIN_ASSIGN_OR_RETURN(DecisionPlan plan, PlanDecisions(*model, task));
+  auto write = [model, ids = std::move(ids), task = std::move(task),
+                read = std::move(plan.answers)](const ReadResults& results) -> Result<Json> {
+    const std::vector<MethodAnswer> answers = read(results);
+    WarnOfSmallMass(*model, answers);
     Json answer;
     answer["model"] = model->name();
     answer["answers"] = Json::object();
     for (size_t i = 0; i < ids.size(); ++i) {
-      answer["answers"][ids[i]] = AnswerJson(task.questions[i], results.reads[i], task.options);
+      answer["answers"][ids[i]] =
+          AnswerJson(task.questions[i], answers[i], task.options.diagnostics);
     }
     answer["usage"]["input_tokens"] = results.usage.input_tokens;
     answer["usage"]["input_tokens_details"]["cached_tokens"] = results.usage.cached_tokens;
     answer["usage"]["output_tokens"] = 0;
     return answer;
   };
-  StartReads(context, model, std::move(responder), begin_us, std::move(requests), std::move(write));
+  StartReads(context, model, std::move(responder), begin_us, std::move(plan.requests),
+             std::move(write), std::move(plan.charged));
   return Status::Ok();
 }
 

@@ -1,36 +1,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "server/decision_prompt.h"
-#include "server/field_reader.h"
 #include "server/model_registry.h"
 #include "skein/request.h"
 
 namespace skein {
-
-// What /v1/decisions and /v1/systemone have in common, read from the body.
-struct DecisionOptions {
-  Request base;            // scheduling fields
-  double temperature = 1;  // the request's own, else the model's
-  bool diagnostics = false;
-};
-DecisionOptions ReadDecisionOptions(FieldReader* reader, const ModelEntry& model);
-
-struct DecisionTask {
-  DecisionOptions options;
-  std::string instructions;  // for all questions; may be empty
-  std::string input;
-  std::string input_field;  // where it came from, for messages
-  std::vector<DecisionQuestion> questions;
-  std::vector<std::string> question_fields;  // [questions.size()], for messages
-};
-
-// The requests that read `task`'s answers, one for each question, in order. Errors name the
-// question's field.
-Result<std::vector<Request>> DecisionReads(const ModelEntry& model, const DecisionTask& task);
 
 // kUnsupported (param "model") if the model has no output matrix to read labels from.
 Status CheckReadsLabels(const ModelEntry& model);

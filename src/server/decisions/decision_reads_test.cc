@@ -1,4 +1,4 @@
-#include "server/decision_reads.h"
+#include "server/decisions/decision_reads.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,10 +31,17 @@ class LabelFinder {
   // All of `texts`. kInvalidArgument names the first that is no single token there, or two that are
   // the same one.
   Result<DecisionLabels> Exactly(const std::vector<std::string>& texts) const;
-  // yes and no, in this order.
-  Result<DecisionLabels> YesNo() const;
+  // Single tokens that are spellings of yes and of no (`yes_no` [2]), as many as there are.
+  // kInvalidArgument if one of the two has none.
+  Result<std::vector<std::vector<TokenId>>> SpellingsOf(
+      const std::array<std::vector<std::string>, 2>& yes_no) const;
   // A..Z; beyond those as many two-letter codes as are needed, of those that are single tokens.
   Result<DecisionLabels> Letters(size_t count) const;
+
+  // The tokens that `text` adds behind the ending, with a space before it or without; nullopt if it
+  // changes the ending's tokens or adds none.
+  std::optional<std::vector<TokenId>> PathOf(std::string_view text, bool space) const;
+  bool space_first() const { return space_first_; }
 
  private:
   LabelFinder(const Tokenizer* tokenizer, std::string ending, bool space_first)

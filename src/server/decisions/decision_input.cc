@@ -1,4 +1,4 @@
-#include "server/decision_input.h"
+#include "server/decisions/decision_input.h"
 
 #include <spdlog/fmt/fmt.h>
 

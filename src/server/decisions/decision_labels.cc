@@ -1,4 +1,4 @@
-#include "server/decision_labels.h"
+#include "server/decisions/decision_labels.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -21,12 +21,21 @@ Result<LabelFinder> LabelFinder::Make(const Tokenizer* tokenizer, std::string en
   return finder;
 }
 
-std::optional<TokenId> LabelFinder::TokenOf(std::string_view text) const {
+std::optional<std::vector<TokenId>> LabelFinder::PathOf(std::string_view text, bool space) const {
   std::vector<TokenId> ids;
-  if (!tokenizer_->Encode(ending_ + std::string(text), false, &ids).ok()) return std::nullopt;
-  const bool one_more = ids.size() == ending_ids_.size() + 1 &&
-                        std::equal(ending_ids_.begin(), ending_ids_.end(), ids.begin());
-  return one_more ? std::optional(ids.back()) : std::nullopt;
+  const std::string whole = ending_ + (space ? " " : "") + std::string(text);
+  if (!tokenizer_->Encode(whole, false, &ids).ok()) return std::nullopt;
+  if (ids.size() <= ending_ids_.size() ||
+      !std::equal(ending_ids_.begin(), ending_ids_.end(), ids.begin())) {
+    return std::nullopt;
+  }
+  ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(ending_ids_.size()));
+  return ids;
+}
+
+std::optional<TokenId> LabelFinder::TokenOf(std::string_view text) const {
+  const auto path = PathOf(text, /*space=*/false);
+  return path && path->size() == 1 ? std::optional(path->front()) : std::nullopt;
 }
 
 std::optional<std::vector<TokenId>> LabelFinder::TokensOf(const std::vector<std::string>& texts,
@@ -67,11 +76,26 @@ Result<DecisionLabels> LabelFinder::Exactly(const std::vector<std::string>& text
   return DecisionLabels{texts, *std::move(tokens)};
 }
 
-Result<DecisionLabels> LabelFinder::YesNo() const {
-  auto labels = Exactly({"yes", "no"});
-  if (labels.ok()) return labels;
-  auto capital = Exactly({"Yes", "No"});
-  return capital.ok() ? std::move(capital) : std::move(labels);
+Result<std::vector<std::vector<TokenId>>> LabelFinder::SpellingsOf(
+    const std::array<std::vector<std::string>, 2>& yes_no) const {
+  std::vector<std::vector<TokenId>> found(2);
+  for (size_t i = 0; i < 2; ++i) {
+    for (const std::string& spelling : yes_no[i]) {
+      for (const bool space : {false, true}) {
+        const auto token = TokenOf((space ? " " : "") + spelling);
+        if (!token || std::ranges::count(found[0], *token) + std::ranges::count(found[1], *token)) {
+          continue;
+        }
+        found[i].push_back(*token);
+      }
+    }
+    if (!found[i].empty()) continue;
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("needs the label \"{}\", which is not a single token of this model "
+                              "where the answer begins: use another model or another question type",
+                              yes_no[i].front()));
+  }
+  return found;
 }
 
 Result<DecisionLabels> LabelFinder::Letters(size_t count) const {

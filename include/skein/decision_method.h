@@ -1,0 +1,41 @@
+#pragma once
+
+namespace skein {
+
+// What of the model's answer is read.
+enum class Reading {
+  kLetters,     // one token a label: letters, digits, yes and no
+  kWords,       // the text of each option
+  kSimilarity,  // cosines of embeddings of the input and of each option
+  kLikelihood,  // relevance only: the text of the query behind the document
+};
+
+// What stands around an input and a question (docs/decisions.md, "Prompts").
+enum class PromptForm {
+  kChat,      // a user's message in the chat template
+  kQuestion,  // plain text that ends with "Answer:"
+  kCue,       // plain text that ends with a noun of the question, such as "Sentiment:"
+};
+
+// How a question is asked and its answer read.
+struct DecisionMethod {
+  Reading reading = Reading::kLetters;
+  PromptForm prompt = PromptForm::kChat;
+  bool calibrated = false;  // less the answer to an input without content
+  bool permuted = false;    // averaged over orders of the options
+  double temperature = 1;   // (0, 100]: divides log-probabilities before they are normalised
+
+  bool operator==(const DecisionMethod&) const = default;
+};
+
+// How one model is asked where a request does not say: by type of question.
+struct DecisionProfile {
+  DecisionMethod predicate;
+  DecisionMethod choice;
+  DecisionMethod score;
+  DecisionMethod relevance;
+
+  bool operator==(const DecisionProfile&) const = default;
+};
+
+}  // namespace skein

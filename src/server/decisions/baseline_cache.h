@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace skein {
+
+// What a model answers to questions about inputs without content, by question: the least recently
+// used is forgotten. Thread-safe.
+class BaselineCache {
+ public:
+  using Logprobs = std::shared_ptr<const std::vector<double>>;
+
+  explicit BaselineCache(size_t entries_max) : entries_max_(entries_max) {}
+
+  Logprobs Find(const std::string& key);  // null: not known
+  void Put(const std::string& key, std::vector<double> logprobs);
+
+ private:
+  using Entry = std::pair<std::string, Logprobs>;
+
+  const size_t entries_max_;
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // guarded by mutex_; the latest used first
+  std::unordered_map<std::string, std::list<Entry>::iterator> index_;  // guarded by mutex_
+};
+
+}  // namespace skein

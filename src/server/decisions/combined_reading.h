@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "server/decisions/baseline_cache.h"
+#include "server/decisions/question_reading.h"
+
+namespace skein {
+
+// Another reading's scores less those of inputs without content ("N/A", "", "[MASK]"), which show
+// what the model answers whatever it is asked about (Zhao et al. 2021, "Calibrate Before Use",
+// section 4; here as the mean of log-probabilities). Known ones come from the cache.
+class CalibratedReading final : public QuestionReading {
+ public:
+  // `inner` outlives this. `name`: of the inner reading and its prompt, which the cache tells apart.
+  CalibratedReading(const QuestionReading* inner, std::string name,
+                    std::shared_ptr<BaselineCache> cache)
+      : inner_(inner), name_(std::move(name)), cache_(std::move(cache)) {}
+  Result<QuestionReads> Plan(const AskedQuestion& asked) const override;
+
+ private:
+  std::string KeyOf(const AskedQuestion& asked) const;
+
+  const QuestionReading* inner_;
+  std::string name_;
+  std::shared_ptr<BaselineCache> cache_;
+};
+
+// The mean of another reading's probabilities over orders of a choice's options: each option stands
+// at each place once, up to kOrdersMax orders. The orders are turns of the options sorted by text,
+// so that the answer does not depend on the order in a request. Predicates and scores are asked
+// once: their options have an order.
+class PermutedReading final : public QuestionReading {
+ public:
+  static constexpr size_t kOrdersMax = 8;
+
+  // `inner` outlives this.
+  explicit PermutedReading(const QuestionReading* inner) : inner_(inner) {}
+  Result<QuestionReads> Plan(const AskedQuestion& asked) const override;
+
+ private:
+  const QuestionReading* inner_;
+};
+
+}  // namespace skein

@@ -1,0 +1,271 @@
+#include "server/decisions/decision_reads.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "server/decisions/combined_reading.h"
+#include "server/decisions/decision_method_names.h"
+#include "server/decisions/decision_requests.h"
+#include "server/decisions/similarity_reading.h"
+#include "server/decisions/text_reading.h"
+#include "server/scheduling_fields.h"
+
+namespace skein {
+namespace {
+
+constexpr double kTemperatureMax = 100;
+
+const DecisionMethod& ProfileOf(const ModelEntry& model, DecisionKind kind) {
+  const DecisionProfile& profile = model.traits.decisions;
+  switch (kind) {
+    case DecisionKind::kPredicate:
+      return profile.predicate;
+    case DecisionKind::kChoice:
+      return profile.choice;
+    case DecisionKind::kScore:
+      return profile.score;
+  }
+  return profile.choice;
+}
+
+// The readings of one request: each is made once for all questions that are read so.
+class ReadingSet {
+ public:
+  ReadingSet(const ModelEntry* model, const DecisionTask* task) : model_(model), task_(task) {}
+
+  Result<QuestionReads> Plan(const DecisionMethod& method, const AskedQuestion& asked) {
+    SKEIN_ASSIGN_OR_RETURN(const QuestionReading* reading, Innermost(method));
+    const PermutedReading permuted(reading);
+    if (method.permuted) reading = &permuted;
+    const CalibratedReading calibrated(reading, NameOf(method), model_->baselines);
+    if (method.calibrated) reading = &calibrated;
+    return reading->Plan(asked);
+  }
+
+ private:
+  struct OfForm {
+    TextReadingConfig config;
+    std::unique_ptr<LettersReading> letters;
+    std::unique_ptr<WordsReading> words;
+  };
+
+  Result<const QuestionReading*> Innermost(const DecisionMethod& method) {
+    if (method.reading == Reading::kSimilarity) {
+      auto& reading = similarity_[method.prompt];
+      if (reading == nullptr) {
+        reading = std::make_unique<SimilarityReading>(model_, method.prompt, task_->options.base,
+                                                      task_->input_field);
+      }
+      return reading.get();
+    }
+    if (method.reading == Reading::kLikelihood) {
+      return Status(StatusCode::kInvalidArgument,
+                    "the reading likelihood is for ranks and scores of pairs; questions take "
+                    "letters, words or similarity",
+                    "reading");
+    }
+    SKEIN_RETURN_IF_ERROR(CheckReadsLabels(*model_));
+    OfForm& form = forms_[method.prompt];
+    if (form.letters == nullptr) {
+      SKEIN_ASSIGN_OR_RETURN(PromptFrame frame, MakePromptFrame(*model_, method.prompt));
+      form.config = {model_,
+                     model_->chat_template == nullptr && method.prompt == PromptForm::kChat
+                         ? PromptForm::kQuestion
+                         : method.prompt,
+                     std::move(frame),
+                     task_->options.base,
+                     task_->input_field,
+                     task_->options.diagnostics,
+                     task_->options.exact_spelling};
+      form.letters = std::make_unique<LettersReading>(&form.config);
+      form.words = std::make_unique<WordsReading>(&form.config);
+    }
+    if (method.reading == Reading::kWords) return form.words.get();
+    return form.letters.get();
+  }
+
+  // Tells apart what the cache of baselines must not mix up.
+  std::string NameOf(const DecisionMethod& method) const {
+    return fmt::format("{} {} {} {}", ReadingName(method), PromptName(method.prompt),
+                       task_->options.exact_spelling, task_->options.base.cache_salt);
+  }
+
+  const ModelEntry* model_;
+  const DecisionTask* task_;
+  std::map<PromptForm, OfForm> forms_;  // nodes stay: readings point to their configs
+  std::map<PromptForm, std::unique_ptr<SimilarityReading>> similarity_;
+};
+
+AskedQuestion Ask(const DecisionTask& task, size_t index) {
+  AskedQuestion asked;
+  asked.question = &task.questions[index];
+  asked.instructions = task.instructions;
+  asked.input = task.input;
+  asked.field = task.question_fields[index];
+  for (const DecisionExample& example : task.examples) {
+    asked.examples.push_back({example.input, example.options[index]});
+  }
+  return asked;
+}
+
+// What a question's rows are of all.
+struct Part {
+  size_t begin = 0;
+  size_t end = 0;
+  DecisionMethod method;
+  std::function<OptionScores(std::span<const RowOutput>)> read;
+};
+
+std::vector<MethodAnswer> AnswersOf(const std::vector<Part>& parts, const ReadResults& results) {
+  std::vector<RowOutput> outputs;
+  for (size_t i = 0; i < results.reads.size(); ++i) {
+    outputs.push_back({&results.reads[i], results.prompt_logprobs[i]});
+  }
+  std::vector<MethodAnswer> answers;
+  for (const Part& part : parts) {
+    const auto own = std::span(outputs).subspan(part.begin, part.end - part.begin);
+    answers.push_back({AnswerOf(part.read(own), part.method.temperature), part.method});
+  }
+  return answers;
+}
+
+// Tokens behind the input of the only prompt: what the prompt does not share with later ones.
+size_t NumOwnTokens(const ModelEntry& model, const DecisionTask& task, const Request& request) {
+  std::vector<TokenId> ids;
+  if (!model.tokenizer->Encode(task.input, false, &ids).ok()) return 1;
+  // Where the input ends is not known to the token; its last one stands at most there.
+  const auto begin = std::ranges::find_end(request.prompt, ids);
+  return begin.empty() ? 1 : static_cast<size_t>(request.prompt.end() - begin.end());
+}
+
+}  // namespace
+
+MethodOverride ReadMethodOverride(FieldReader* reader) {
+  MethodOverride wanted;
+  DecisionMethod scratch;
+  wanted.reading = reader->String("reading").value_or("");
+  wanted.prompt = reader->String("prompt").value_or("");
+  if (!wanted.reading.empty()) {
+    const Status status = SetReading(wanted.reading, "reading", &scratch);
+    if (!status.ok()) reader->Refuse("reading", status.message());
+  }
+  if (!wanted.prompt.empty()) {
+    const Status status = SetPrompt(wanted.prompt, "prompt", &scratch);
+    if (!status.ok()) reader->Refuse("prompt", status.message());
+  }
+  wanted.temperature = reader->NumberAbove("temperature", 0, kTemperatureMax).value_or(0);
+  return wanted;
+}
+
+DecisionMethod MethodOf(const DecisionMethod& profile, const MethodOverride& wanted) {
+  DecisionMethod method = profile;
+  if (!wanted.reading.empty()) {
+    (void)SetReading(wanted.reading, "reading", &method);
+    if (method.reading != profile.reading) {
+      method.prompt = method.reading == Reading::kWords ? PromptForm::kQuestion : PromptForm::kChat;
+    }
+  }
+  if (!wanted.prompt.empty()) (void)SetPrompt(wanted.prompt, "prompt", &method);
+  if (!(method == profile)) method.temperature = 1;
+  if (wanted.temperature > 0) method.temperature = wanted.temperature;
+  return method;
+}
+
+DecisionOptions ReadDecisionOptions(FieldReader* reader) {
+  DecisionOptions options;
+  ReadScheduling(reader, &options.base);
+  options.method = ReadMethodOverride(reader);
+  options.diagnostics = reader->Bool("diagnostics").value_or(true);
+  const std::string spellings = reader->String("spellings").value_or("all");
+  if (spellings != "all" && spellings != "exact") {
+    reader->RefuseValue("spellings", "\"all\" or \"exact\"", Json(spellings));
+  }
+  options.exact_spelling = spellings == "exact";
+  return options;
+}
+
+Result<DecisionPlan> PlanDecisions(const ModelEntry& model, const DecisionTask& task) {
+  SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "questions", task.questions.size()));
+  DecisionPlan plan;
+  std::vector<Part> parts;
+  ReadingSet readings(&model, &task);
+  for (size_t i = 0; i < task.questions.size(); ++i) {
+    const std::string& field = task.question_fields[i];
+    Part part;
+    part.method = MethodOf(ProfileOf(model, task.questions[i].kind), task.options.method);
+    Result<QuestionReads> reads = readings.Plan(part.method, Ask(task, i));
+    if (!reads.ok()) {
+      const Status& status = reads.status();
+      if (!status.param().empty()) return status;
+      return Status(status.code(), fmt::format("{} {}", field, status.message()), field);
+    }
+    part.begin = plan.requests.size();
+    for (DecisionRow& row : reads->rows) {
+      plan.requests.push_back(std::move(row.request));
+      plan.charged.push_back(row.charged);
+    }
+    part.end = plan.requests.size();
+    part.read = std::move(reads->read);
+    parts.push_back(std::move(part));
+  }
+  SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "questions", plan.requests.size()));
+  const bool alone = plan.requests.size() == 1;
+  SetSharedHead(alone ? NumOwnTokens(model, task, plan.requests.front()) : 0, &plan.requests);
+  plan.answers = [parts = std::move(parts)](const ReadResults& results) {
+    return AnswersOf(parts, results);
+  };
+  return plan;
+}
+
+Result<std::vector<DecisionExample>> ReadExamples(
+    FieldReader* reader, const std::function<Result<std::string>(const Json& example)>& input_of,
+    const std::function<Result<std::vector<size_t>>(const Json& answers)>& options_of) {
+  std::vector<DecisionExample> examples;
+  const Json* list = reader->Find("examples");
+  if (list == nullptr) return examples;
+  if (!list->is_array() || list->size() > kExamplesMax) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("examples must be an array of at most {} objects {{input, answers}}",
+                              kExamplesMax),
+                  "examples");
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    const std::string place = fmt::format("examples[{}]", i);
+    const Json& example = (*list)[i];
+    if (!example.is_object() || !example.contains("answers")) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("{} must be an object with input and answers", place), place);
+    }
+    Result<std::string> input = input_of(example);
+    if (!input.ok()) return Within(place, input.status());
+    Result<std::vector<size_t>> options = options_of(example.at("answers"));
+    if (!options.ok()) return Within(place, options.status());
+    examples.push_back({std::move(input).value(), std::move(options).value()});
+  }
+  return examples;
+}
+
+void WarnOfSmallMass(const ModelEntry& model, const std::vector<MethodAnswer>& answers) {
+  constexpr TimeUs kBetweenWarningsUs = 60'000'000;
+  const auto least = std::ranges::min_element(
+      answers, {}, [](const MethodAnswer& a) { return a.answer.label_mass.value_or(1); });
+  if (least == answers.end() || least->answer.label_mass.value_or(1) >= kSmallLabelMass) return;
+  const TimeUs now_us = MonotonicClock().NowUs();
+  TimeUs last_us = model.warned_us->load(std::memory_order_relaxed);
+  if (last_us != 0 && now_us - last_us < kBetweenWarningsUs) return;
+  if (!model.warned_us->compare_exchange_strong(last_us, now_us)) return;
+  spdlog::warn(
+      "{}: a question's options have a probability of {:.3f} together, read by {} behind the "
+      "prompt {}: the model would rather write something else (docs/decisions.md)",
+      model.name(), *least->answer.label_mass, ReadingName(least->method),
+      PromptName(least->method.prompt));
+}
+
+}  // namespace skein

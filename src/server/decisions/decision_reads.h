@@ -1,0 +1,80 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "server/decisions/decision_answer.h"
+#include "server/decisions/decision_question.h"
+#include "server/field_reader.h"
+#include "server/model_registry.h"
+#include "server/read_session.h"
+#include "skein/decision_method.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// How a request wants its questions asked: what it does not say is the model's profile.
+struct MethodOverride {
+  std::string reading;     // empty: the profile's
+  std::string prompt;      // empty: the profile's, or what goes with `reading`
+  double temperature = 0;  // 0: the profile's, where the reading and the prompt are, too; else 1
+};
+// Reads `reading`, `prompt` and `temperature`; checks the names.
+MethodOverride ReadMethodOverride(FieldReader* reader);
+// REQUIRES: names that ReadMethodOverride takes.
+DecisionMethod MethodOf(const DecisionMethod& profile, const MethodOverride& wanted);
+
+// What /v1/decisions and /v1/systemone have in common, read from the body.
+struct DecisionOptions {
+  Request base;  // scheduling fields
+  MethodOverride method;
+  bool diagnostics = true;      // tell how each answer came about
+  bool exact_spelling = false;  // of words: an option's own text alone
+};
+DecisionOptions ReadDecisionOptions(FieldReader* reader);
+
+// An input of `examples`, with the right option of each question.
+struct DecisionExample {
+  std::string input;
+  std::vector<size_t> options;  // [questions]
+};
+
+struct DecisionTask {
+  DecisionOptions options;
+  std::string instructions;  // for all questions; may be empty
+  std::string input;
+  std::string input_field;  // where it came from, for messages
+  std::vector<DecisionQuestion> questions;
+  std::vector<std::string> question_fields;  // [questions.size()], for messages
+  std::vector<DecisionExample> examples;
+};
+
+// An answer and how it was read.
+struct MethodAnswer {
+  DecisionAnswer answer;
+  DecisionMethod method;
+};
+
+struct DecisionPlan {
+  std::vector<Request> requests;
+  std::vector<bool> charged;  // [requests.size()]: counted in the usage
+  // The answers [task.questions.size()] that the outputs of `requests` say.
+  std::function<std::vector<MethodAnswer>(const ReadResults& results)> answers;
+};
+
+// The requests that read `task`'s answers. Errors name the question's field.
+Result<DecisionPlan> PlanDecisions(const ModelEntry& model, const DecisionTask& task);
+
+// Reads `examples`: at most kExamplesMax objects {input, answers}. `input_of` reads an example's
+// input, `options_of` its answers as indices of options; both know what they are relative to.
+constexpr size_t kExamplesMax = 64;
+Result<std::vector<DecisionExample>> ReadExamples(
+    FieldReader* reader, const std::function<Result<std::string>(const Json& example)>& input_of,
+    const std::function<Result<std::vector<size_t>>(const Json& answers)>& options_of);
+
+// Warns in the log, at most once a minute, if the options of an answer have a small label mass.
+void WarnOfSmallMass(const ModelEntry& model, const std::vector<MethodAnswer>& answers);
+
+}  // namespace skein
