@@ -31,7 +31,7 @@ constexpr PartName kLayerNames[] = {
     {"mlp.down_proj", "ffn_down"},
 };
 
-// The files keep f32 numbers; their shortest decimal form is what the original config said.
+// GGUF keeps f32 numbers. The shortest decimal form of one is what the original config said.
 double ShortestDecimal(double value) {
   char text[64];
   const auto written = std::to_chars(text, text + sizeof(text), static_cast<float>(value));
@@ -74,7 +74,7 @@ class Keys {
   std::string prefix_;
 };
 
-// What a file may ask for and a plain decoder's config cannot say.
+// Refuses what a file may ask for and the config of a plain decoder cannot say.
 Status CheckPlain(const Keys& keys) {
   SKEIN_ASSIGN_OR_RETURN(const auto scaling, keys.String("rope.scaling.type"));
   if (scaling && *scaling != "none") {
@@ -90,7 +90,7 @@ Status CheckPlain(const Keys& keys) {
   return Status::Ok();
 }
 
-// Keys and values of one size, and the rotation over all of it.
+// Keys and values must have one size, and the rotation must cover all of it.
 Status ReadHeadDim(const Keys& keys, Json* config) {
   const int64_t heads = (*config)["num_attention_heads"].get<int64_t>();
   const int64_t hidden = (*config)["hidden_size"].get<int64_t>();

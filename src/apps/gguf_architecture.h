@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// How GGUF files spell a model architecture.
+// One model architecture, as GGUF files spell it.
 struct GgufArchitecture {
   const char* name;          // general.architecture
   const char* hugging_face;  // the architecture of a config.json
@@ -25,8 +25,8 @@ Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadat
 // kUnsupported for what the metadata asks for and the model's config cannot say.
 Result<nlohmann::ordered_json> GgufConfigJson(const GgufFile& file, DType dtype);
 
-// What GGUF files call the weight "model.layers.0.self_attn.q_proj.weight": "blk.0.attn_q.weight".
-// Empty if they have no name for it.
+// The name of a weight in GGUF files: "blk.0.attn_q.weight" for
+// "model.layers.0.self_attn.q_proj.weight". Empty if they have none for it.
 std::string GgufTensorName(const std::string& weight);
 
 }  // namespace skein

@@ -15,7 +15,7 @@ struct GgufConvertOptions {
   std::string adapter_dir;     // a LoRA adapter to merge (io/lora_adapter.h); empty: none
   DType dtype = DType::kBf16;  // of the weights, or kF32
   bool force = false;          // replace the model files that are in `dir`
-  LoadProgress progress;       // bytes written, of how many; empty: nobody asks
+  LoadProgress progress;       // bytes written, of how many; may be empty
 };
 
 struct GgufConvertSummary {

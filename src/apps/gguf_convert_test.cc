@@ -46,7 +46,7 @@ class GgufConvertTest : public ::testing::Test {
     options_.force = true;
     return ConvertGguf(options_);
   }
-  // Why the changed file is refused.
+  // The message that refuses the changed file.
   std::string Refusal(const std::function<void(TinyGguf*)>& change) {
     TinyGguf gguf;
     change(&gguf);

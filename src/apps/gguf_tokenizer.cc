@@ -50,7 +50,7 @@ Result<Json> PreTokenizerJson(const GgufMetadata& metadata) {
   return metadata.Unsupported(kPreKey, "is '" + std::string(*pre) + "'; supported are " + known);
 }
 
-// Strings that JSON can hold, each once where `unique`.
+// Refuses strings that JSON cannot hold and, with `unique`, those that come twice.
 Result<std::vector<std::string_view>> RequireStrings(const GgufMetadata& metadata, const char* key,
                                                      bool unique) {
   SKEIN_ASSIGN_OR_RETURN(auto strings, metadata.Strings(key));
@@ -103,7 +103,7 @@ Result<Json> BpeModel(const GgufMetadata& metadata, const std::vector<std::strin
     model[absent] = nullptr;
   }
   for (const char* flag : {"fuse_unk", "byte_fallback", "ignore_merges"}) model[flag] = false;
-  // ordered_json looks a new member up among all before it; its own base type does not.
+  // ordered_json compares a new member with every earlier one; its base type does not.
   auto& vocab = (model["vocab"] = Json::object()).get_ref<Json::object_t&>();
   vocab.reserve(tokens.size());
   for (size_t id = 0; id < tokens.size(); ++id) {
@@ -142,7 +142,7 @@ Result<std::string> ConfigJson(const GgufMetadata& metadata,
   return config.dump(2) + "\n";
 }
 
-// Tokens that the tokenizer itself would put around a text.
+// Refuses a tokenizer that puts tokens of its own around a text.
 Status CheckAddsNothing(const GgufMetadata& metadata) {
   for (const char* key : {"tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"}) {
     SKEIN_ASSIGN_OR_RETURN(const auto adds, metadata.Bool(key));

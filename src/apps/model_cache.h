@@ -7,11 +7,11 @@
 
 namespace skein {
 
-// Where fetched models lie: SKEIN_CACHE, else XDG_CACHE_HOME/skein, else ~/.cache/skein. kNotFound
-// where none of these variables is set.
+// The directory of fetched models: SKEIN_CACHE, else XDG_CACHE_HOME/skein, else ~/.cache/skein.
+// kNotFound where none of these variables is set.
 Result<std::string> CacheDir();
 
-// Where a model of that name lies once it is fetched: <cache_dir>/models/<name>.
+// The directory that a model of that name has once it is fetched: <cache_dir>/models/<name>.
 std::string FetchedModelDir(const std::string& cache_dir, const std::string& name);
 
 // The directory that MODEL names: itself if it is one, else a known model in the cache, else what

