@@ -271,3 +271,15 @@ def test_minilm_is_copied(tmp_path):
     info = subprocess.run([SKEIN_BIN, "model", "info", "minilm"], env=environment(tmp_path), check=True,
                           capture_output=True, text=True).stdout
     assert "BertModel" in info
+
+
+@pytest.mark.parametrize("fetched, served", [("echo /cache/models/smollm2", "/cache/models/smollm2"),
+                                             ("exit 1", "models/default")])
+def test_make_serve_takes_the_toy_only_where_nothing_can_be_fetched(tmp_path, fetched, served):
+    skein = tmp_path / "skein"
+    skein.write_text(f'#!/bin/sh\n[ "$1 $2" != "model fetch" ] || {{ {fetched}; exit; }}\necho "command: $@"\n')
+    skein.chmod(0o755)
+    run = subprocess.run([ROOT / "scripts/serve", skein, "", "--port", "9"], cwd=ROOT, check=True,
+                         capture_output=True, text=True, timeout=20)
+    assert run.stdout.splitlines()[-1] == f"command: serve {served} --port 9"
+    assert len(run.stderr.splitlines()) == (1 if served == "models/default" else 0)
