@@ -9,7 +9,9 @@
 namespace skein {
 
 void AddModelDirOption(CLI::App* app, std::string* model) {
-  app->add_option("MODEL", *model, "A model directory, or org/name in the local cache")->required();
+  app->add_option("MODEL", *model,
+                  "A model directory, a fetched model, or org/name in the local cache")
+      ->required();
 }
 
 void AddThreadsOption(CLI::App* app, int32_t* threads) {

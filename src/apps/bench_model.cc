@@ -1,7 +1,7 @@
 #include "apps/bench_model.h"
 
 #include "apps/bench_command.h"
-#include "io/model_dir.h"
+#include "apps/model_cache.h"
 
 namespace skein {
 
@@ -18,7 +18,7 @@ void AddQuantizationOption(CLI::App* app, BenchModel* model) {
 
 Result<CpuRuntimeOptions> RuntimeOptionsOf(const BenchModel& model) {
   CpuRuntimeOptions options;
-  SKEIN_ASSIGN_OR_RETURN(options.model_dir, ResolveModelDir(model.model));
+  SKEIN_ASSIGN_OR_RETURN(options.model_dir, FindModelDir(model.model));
   options.dtype = model.dtype;
   options.quantization = model.quantization;
   options.threads = model.threads;

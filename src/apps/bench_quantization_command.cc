@@ -6,9 +6,9 @@
 
 #include "apps/bench_command.h"
 #include "apps/bench_quantization.h"
+#include "apps/model_cache.h"
 #include "apps/read_file.h"
 #include "base/random.h"
-#include "io/model_dir.h"
 #include "model/config.h"
 #include "text/tokenizer.h"
 
@@ -52,7 +52,7 @@ Result<std::vector<std::vector<int32_t>>> Sequences(const Options& options, int3
 }
 
 Status Run(Options options) {
-  SKEIN_ASSIGN_OR_RETURN(options.compare.model_dir, ResolveModelDir(options.model));
+  SKEIN_ASSIGN_OR_RETURN(options.compare.model_dir, FindModelDir(options.model));
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.compare.model_dir));
   if (options.sequence_tokens > config.max_position) {
     return Status(StatusCode::kInvalidArgument,

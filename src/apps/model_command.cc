@@ -6,11 +6,12 @@
 #include <string>
 
 #include "apps/commands.h"
+#include "apps/model_cache.h"
+#include "apps/model_get_commands.h"
 #include "apps/model_info.h"
 #include "apps/model_init.h"
 #include "apps/model_mil_command.h"
 #include "base/thread_team.h"
-#include "io/model_dir.h"
 #include "io/safetensors_writer.h"
 #include "model/shapes.h"
 
@@ -38,7 +39,7 @@ int RunInit(ModelInitOptions options, const std::string& dtype) {
 
 // Weights that do not fit the config are told on the page, and by the exit status.
 int RunInfo(const std::string& model, const std::string& json_path) {
-  const Result<std::string> dir = ResolveModelDir(model);
+  const Result<std::string> dir = FindModelDir(model);
   if (!dir.ok()) return Fail(dir.status());
   const Result<ModelInfo> info = DescribeModel(dir.value());
   if (!info.ok()) return Fail(info.status());
@@ -95,7 +96,7 @@ void AddInfo(CLI::App* model, int* exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* info = model->add_subcommand("info", "Describe a model");
   info->add_option("MODEL", options->model,
-                   "A directory, or org/name in the local HuggingFace cache")
+                   "A directory, a fetched model, or org/name in the local HuggingFace cache")
       ->required();
   info->add_option("--json", options->json_path, "Write it as JSON, too; - for standard output");
   info->callback(
@@ -105,10 +106,12 @@ void AddInfo(CLI::App* model, int* exit_status) {
 }  // namespace
 
 void AddModelCommand(CLI::App* app, int* exit_status) {
-  CLI::App* model = app->add_subcommand("model", "Make, describe and plan for models");
+  CLI::App* model = app->add_subcommand("model", "Get, make, describe and plan for models");
   model->require_subcommand(1);
   AddInit(model, exit_status);
   AddInfo(model, exit_status);
+  AddModelFetchCommand(model, exit_status);
+  AddModelConvertCommand(model, exit_status);
   AddModelMilCommand(model, exit_status);
 }
 

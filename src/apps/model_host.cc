@@ -15,13 +15,13 @@
 #include "apps/choice_options.h"
 #include "apps/decision_temperature.h"
 #include "apps/generation_config.h"
+#include "apps/model_cache.h"
 #include "apps/model_traits.h"
 #include "apps/read_file.h"
 #include "apps/stop_table_writer.h"
 #include "base/byte_size.h"
 #include "engine/cost_profile.h"
 #include "engine/engine_loop.h"
-#include "io/model_dir.h"
 #include "runtime/cpu_runtime.h"
 #include "sched/config.h"
 #include "sched/recorder.h"
@@ -61,7 +61,7 @@ LoadProgress ShowProgress(const std::string& name) {
 }
 
 std::string NameOf(const std::string& model) {
-  // org/name keeps both parts; a directory is called by its last.
+  // org/name keeps both parts, a fetched model its name; a directory is called by its last.
   if (!std::filesystem::is_directory(model)) return model;
   auto path = std::filesystem::absolute(model).lexically_normal();
   if (path.filename().empty()) path = path.parent_path();
@@ -134,7 +134,7 @@ class CpuModelHost final : public ModelHost {
 };
 
 Status CpuModelHost::Init(const ModelHostOptions& options) {
-  SKEIN_ASSIGN_OR_RETURN(model_dir_, ResolveModelDir(options.model));
+  SKEIN_ASSIGN_OR_RETURN(model_dir_, FindModelDir(options.model));
   name_ = NameOf(options.model);
   SKEIN_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Load(model_dir_));
   SKEIN_ASSIGN_OR_RETURN(chat_template_, LoadChatTemplate(model_dir_, options.chat_template));
@@ -259,8 +259,10 @@ void AddUseOptions(CLI::App* app, ModelHostOptions* o) {
 }  // namespace
 
 void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
-  app->add_option("MODEL", o->model,
-                  "A model directory, or org/name in the local HuggingFace cache")
+  app->add_option(
+         "MODEL", o->model,
+         "A model directory, a fetched model (skein model fetch --list), or org/name in the "
+         "local HuggingFace cache")
       ->required();
   app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
   app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")

@@ -21,7 +21,7 @@ namespace skein {
 
 // What is asked for when a model is loaded and an engine built around it. 0: choose.
 struct ModelHostOptions {
-  std::string model;  // a directory, or org/name in the local HuggingFace cache
+  std::string model;  // what FindModelDir takes
   std::string dtype = "auto";
   std::string quantization = "none";
   std::string scheduling = "prelude";    // a preset

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "apps/output_dir.h"
 #include "base/thread_team.h"
 #include "io/byte_tokenizer.h"
 #include "io/json_file.h"
@@ -17,7 +17,6 @@
 namespace skein {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
@@ -113,34 +112,6 @@ SpecialTokens TokensOf(const ModelShape& shape, const TokenizerFiles& tokenizer)
   return tokens;
 }
 
-bool IsModelFile(const std::string& name) {
-  const bool weights = name.starts_with("model") && name.find(".safetensors") != std::string::npos;
-  return weights || name == "config.json" || name == "generation_config.json" ||
-         name == "tokenizer.json" || name == "tokenizer_config.json" ||
-         name == "chat_template.jinja";
-}
-
-// Makes the directory; refuses one that holds anything, or with `force` clears it of model files.
-Status PrepareDirectory(const std::string& dir, bool force) {
-  std::error_code error;
-  fs::create_directories(dir, error);
-  if (error || !fs::is_directory(dir)) {
-    return Invalid("cannot create the directory " + dir + ": " + error.message(), "dir");
-  }
-  std::vector<fs::path> old_files;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    if (!force) return Invalid(dir + " is not empty; --force replaces the model in it", "dir");
-    if (IsModelFile(it->path().filename().string())) old_files.push_back(it->path());
-  }
-  if (error) return Invalid("cannot read the directory " + dir + ": " + error.message(), "dir");
-  for (const fs::path& path : old_files) {
-    if (!fs::remove(path, error)) {
-      return Invalid("cannot replace " + path.string() + ": " + error.message(), "dir");
-    }
-  }
-  return Status::Ok();
-}
-
 LoadProgress ProgressOnStderr() {
   return [shown = int64_t{-1}](int64_t done, int64_t total) mutable {
     const int64_t percent = done * 100 / total;
@@ -175,7 +146,7 @@ Result<ModelInitSummary> InitModel(const ModelInitOptions& options) {
       ShapeConfigJson(*shape, tokenizer.vocab_size, tokens, options.dtype);
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, ParseModelConfig(config_json));
 
-  SKEIN_RETURN_IF_ERROR(PrepareDirectory(options.dir, options.force));
+  SKEIN_RETURN_IF_ERROR(PrepareModelDirectory(options.dir, options.force));
   ThreadTeam team(options.num_threads);
   SKEIN_RETURN_IF_ERROR(WriteRandomWeights(
       config, {options.dtype, options.seed, options.max_shard_bytes}, options.dir, &team,

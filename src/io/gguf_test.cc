@@ -1,0 +1,279 @@
+#include "io/gguf.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "tensor/dtype.h"
+#include "testing/gguf_builder.h"
+
+namespace skein {
+namespace {
+
+using ::skein::testing::GgufBuilder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kF32 = 0, kQ4_1 = 3, kQ8_0 = 8;
+
+Result<GgufHeader> Parse(const std::string& file) {
+  return ParseGgufHeader(std::as_bytes(std::span(file)), "f");
+}
+
+GgufBuilder Good() {
+  GgufBuilder builder;
+  builder.Text("general.architecture", "llama")
+      .Int("llama.block_count", 3)
+      .Float("eps", 0.5f)
+      .Bool("flag", true)
+      .Texts("tokens", {"a", "", "\xff"})
+      .Ints("types", {1, 2, 0xffffffff})
+      .Entry("big", GgufBuilder::kU64, GgufBuilder::Bytes(~uint64_t{0}))
+      .Tensor("x", {32, 2}, kQ8_0, std::string(68, 'x'))
+      .Tensor("y", {3}, kF32, std::string(12, 'y'));
+  return builder;
+}
+
+TEST(GgufHeader, ReadsWhatIsThere) {
+  for (const uint32_t version : {2u, 3u}) {
+    GgufBuilder builder = Good();
+    builder.version = version;
+    const std::string file = builder.Build();
+    const Result<GgufHeader> header = Parse(file);
+    ASSERT_TRUE(header.ok()) << header.status().message();
+    EXPECT_EQ(header.value().version, version);
+    const GgufMetadata& metadata = header.value().metadata;
+    EXPECT_EQ(metadata.size(), 7u);
+    EXPECT_EQ(metadata.String("general.architecture").value(), "llama");
+    EXPECT_EQ(metadata.Int("llama.block_count").value(), 3);
+    EXPECT_EQ(metadata.Double("llama.block_count").value(), 3.0);
+    EXPECT_EQ(metadata.Double("eps").value(), 0.5);
+    EXPECT_EQ(metadata.Bool("flag").value(), true);
+    EXPECT_THAT(*metadata.Strings("tokens").value(), ElementsAre("a", "", "\xff"));
+    EXPECT_THAT(*metadata.Ints("types").value(), ElementsAre(1, 2, 0xffffffff));
+    EXPECT_EQ(metadata.Int("absent").value(), std::nullopt);
+    const GgufTensorInfo& x = header.value().tensors.at("x");
+    EXPECT_STREQ(x.type->name, "Q8_0");
+    EXPECT_THAT(x.shape, ElementsAre(2, 32));
+    EXPECT_EQ(x.begin % 32, 0u);
+    EXPECT_EQ(x.end - x.begin, 68u);
+    EXPECT_EQ(file.substr(x.begin, 68), std::string(68, 'x'));
+    const GgufTensorInfo& y = header.value().tensors.at("y");
+    EXPECT_EQ(file.substr(y.begin, y.end - y.begin), std::string(12, 'y'));
+  }
+}
+
+TEST(GgufMetadata, ErrorsNameTheKey) {
+  const std::string file = Good().Build();
+  const Result<GgufHeader> header = Parse(file);
+  const GgufMetadata& metadata = header.value().metadata;
+  for (const Status& status : {metadata.Int("eps").status(), metadata.Double("flag").status(),
+                               metadata.Bool("eps").status(), metadata.String("tokens").status(),
+                               metadata.Strings("types").status(), metadata.Ints("tokens").status(),
+                               metadata.Int("big").status()}) {
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr("f: metadata '"));
+    EXPECT_THAT(status.message(), HasSubstr("' must be "));
+  }
+}
+
+// A lie, and a part of the message that must name it.
+struct Case {
+  std::string file, word;
+};
+
+std::string Truncated(std::string file, size_t bytes) {
+  file.resize(bytes);
+  return file;
+}
+
+std::string WithTensor(const std::vector<uint64_t>& dims, uint32_t type, uint64_t offset) {
+  return GgufBuilder().Directory("t", dims, type, offset).Build() + std::string(64, '\0');
+}
+
+std::string WithEntry(uint32_t kind, const std::string& value) {
+  return GgufBuilder().Entry("k", kind, value).Build();
+}
+
+std::string WithCounts(uint32_t version, uint64_t num_tensors, uint64_t num_metadata) {
+  GgufBuilder builder = Good();
+  builder.version = version;
+  if (num_tensors > 0) builder.num_tensors = num_tensors;
+  if (num_metadata > 0) builder.num_metadata = num_metadata;
+  return builder.Build();
+}
+
+TEST(GgufHeader, RefusesLies) {
+  const auto u32 = [](uint32_t x) { return GgufBuilder::Bytes(x); };
+  const auto u64 = [](uint64_t x) { return GgufBuilder::Bytes(x); };
+  constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
+  const Case cases[] = {
+      {"", "does not begin with GGUF"},
+      {"GGML....", "does not begin with GGUF"},
+      {"GGUF", "the version"},
+      {WithCounts(1, 0, 0), "version is 1"},
+      {WithCounts(4, 0, 0), "version is 4"},
+      {WithCounts(0x03000000, 0, 0), "big-endian"},
+      {WithCounts(3, kHuge, 0), "number of tensors, 18446744073709551615"},
+      {WithCounts(3, 0, kHuge), "number of metadata entries, 18446744073709551615"},
+      {WithCounts(3, 3, 0), "the name of tensor 2"},
+      {WithEntry(13, ""), "'k' has kind 13"},
+      {WithEntry(GgufBuilder::kString, u64(kHuge)), "'k' runs past the end"},
+      {WithEntry(GgufBuilder::kBool, "\x02"), "boolean of value 2"},
+      {WithEntry(GgufBuilder::kArray, u32(4) + u64(kHuge)), "'k' has 18446744073709551615"},
+      {WithEntry(GgufBuilder::kArray, u32(4) + u64(kHuge / 4 + 2)), "'k' has 4611686018427387905"},
+      {WithEntry(GgufBuilder::kArray, u32(8) + u64(1) + u64(1000)), "'k' runs past the end"},
+      {WithEntry(GgufBuilder::kArray, u32(99) + u64(0)), "elements of kind 99"},
+      {WithEntry(GgufBuilder::kArray, u32(9) + u64(1) + u32(4) + u64(0)), "array of arrays"},
+      {WithEntry(GgufBuilder::kArray, u32(10) + u64(1) + u64(kHuge)), "2^63"},
+      {GgufBuilder().Int("k", 1).Int("k", 1).Build(), "'k' appears twice"},
+      {GgufBuilder().Int("", 1).Build(), "metadata entry 0 is empty"},
+      {GgufBuilder().Int("\xff", 1).Build(), "not valid UTF-8"},
+      {GgufBuilder().Int(std::string(70000, 'k'), 1).Build(), "70000 bytes"},
+      {GgufBuilder().Int("general.alignment", 0).Build(), "general.alignment' is 0"},
+      {GgufBuilder().Int("general.alignment", 24).Build(), "general.alignment' is 24"},
+      {GgufBuilder().Text("general.alignment", "32").Build(), "general.alignment' must be"},
+      {GgufBuilder().Int("general.alignment", 1u << 30).Build(), "general.alignment' is"},
+      {WithTensor({}, kF32, 0), "'t' has 0 dimensions"},
+      {WithTensor({1, 1, 1, 1, 1}, kF32, 0), "'t' has 5 dimensions"},
+      {WithTensor({4, 0}, kF32, 0), "dimension 1 is 0"},
+      {WithTensor({uint64_t{1} << 32, uint64_t{1} << 32}, kF32, 0), "product of the dimensions"},
+      {WithTensor({uint64_t{1} << 62, 2}, kF32, 0), "product of the dimensions"},
+      {WithTensor({uint64_t{1} << 62}, kF32, 0), "product of the dimensions"},
+      {WithTensor({uint64_t{1} << 61}, kF32, 0), "run past the end"},
+      {WithTensor({17}, kF32, 0), "run past the end"},
+      {WithTensor({1}, kF32, 64), "run past the end"},
+      {WithTensor({1}, kF32, kHuge - 31), "run past the end"},
+      {WithTensor({1}, kF32, 4), "no multiple of the alignment"},
+      {WithTensor({31}, kQ4_1, 0), "no whole blocks of Q4_1"},
+      {WithTensor({32}, 12, 0), "type 12 (Q4_K); supported are F32, F16"},
+      {WithTensor({32}, 999, 0), "type 999 (unknown)"},
+      {GgufBuilder().Directory("t", {1}, 0, 0).Directory("t", {1}, 0, 32).Build() +
+           std::string(64, '\0'),
+       "'t' appears twice"},
+      {GgufBuilder().Directory("a", {9}, 0, 0).Directory("b", {1}, 0, 32).Build() +
+           std::string(64, '\0'),
+       "'b': its offset lies in tensor 'a'"},
+  };
+  for (const Case& c : cases) {
+    const Result<GgufHeader> header = Parse(c.file);
+    ASSERT_FALSE(header.ok()) << c.word;
+    EXPECT_THAT(header.status().message(), HasSubstr(c.word));
+  }
+}
+
+// No prefix of a file is taken, and none crashes; nor does a file with any byte changed.
+TEST(GgufHeader, SurvivesDamage) {
+  const std::string good = Good().Build();
+  for (size_t bytes = 0; bytes < good.size() - 20; ++bytes) {
+    EXPECT_FALSE(Parse(Truncated(good, bytes)).ok()) << bytes;
+  }
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 20000; ++round) {
+    std::string bad = good;
+    for (int i = 0; i < 1 + round % 3; ++i) {
+      bad[random() % bad.size()] = static_cast<char>(random() % 3 == 0 ? 255 : random());
+    }
+    const Result<GgufHeader> header = Parse(bad);
+    if (!header.ok()) continue;
+    for (const auto& [name, info] : header.value().tensors) {
+      EXPECT_LE(info.begin, info.end);
+      EXPECT_LE(info.end, bad.size());
+    }
+  }
+}
+
+// The formats' definitions, by element.
+float Expected(const GgufType& type, const std::string& block, int64_t i) {
+  const auto half = [&](size_t at) {
+    F16 value;
+    std::memcpy(&value.bits, block.data() + at, 2);
+    return ToFloat(value);
+  };
+  const auto nibble = [&](size_t begin) {
+    const auto pair = static_cast<uint8_t>(block[begin + static_cast<size_t>(i % 16)]);
+    return static_cast<float>(i < 16 ? pair % 16 : pair / 16);
+  };
+  const std::string name = type.name;
+  if (name == "Q4_0") return half(0) * (nibble(2) - 8);
+  if (name == "Q4_1") return half(0) * nibble(4) + half(2);
+  if (name == "Q8_0")
+    return half(0) * static_cast<float>(static_cast<int8_t>(block[2 + static_cast<size_t>(i)]));
+  if (name == "F16") return half(0);
+  uint32_t bits = 0;
+  if (name == "BF16") {
+    std::memcpy(reinterpret_cast<char*>(&bits) + 2, block.data(), 2);
+  } else {
+    std::memcpy(&bits, block.data(), 4);
+  }
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
+bool SameBits(float a, float b) {
+  return (std::isnan(a) && std::isnan(b)) || std::memcmp(&a, &b, 4) == 0;
+}
+
+TEST(GgufTypes, RandomBlocks) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  EXPECT_EQ(GgufTypes().size(), 6u);
+  for (const GgufType& type : GgufTypes()) {
+    EXPECT_EQ(FindGgufType(type.id), &type);
+    for (int round = 0; round < 2000; ++round) {
+      const auto block_bytes = static_cast<size_t>(type.block_bytes);
+      // Unaligned, two blocks.
+      std::string bytes(1 + 2 * block_bytes, '\0');
+      for (char& byte : bytes) byte = static_cast<char>(random());
+      std::vector<float> out(static_cast<size_t>(2 * type.block_elements));
+      type.dequantize(reinterpret_cast<const std::byte*>(bytes.data()) + 1, 2, out.data());
+      for (int64_t i = 0; i < 2 * type.block_elements; ++i) {
+        const int64_t block = i / type.block_elements;
+        const float expected =
+            Expected(type, bytes.substr(1 + static_cast<size_t>(block) * block_bytes, block_bytes),
+                     i % type.block_elements);
+        ASSERT_TRUE(SameBits(out[static_cast<size_t>(i)], expected))
+            << type.name << " element " << i;
+      }
+    }
+  }
+}
+
+TEST(GgufFile, RowsOfATensor) {
+  const auto path =
+      std::filesystem::temp_directory_path() / ("skein_gguf_" + std::to_string(getpid()) + ".gguf");
+  std::string data;
+  for (int i = 0; i < 12; ++i) data += GgufBuilder::Bytes(static_cast<float>(i));
+  std::ofstream(path, std::ios::binary) << GgufBuilder().Tensor("t", {2, 3, 2}, kF32, data).Build();
+  Result<GgufFile> opened = GgufFile::Open(path.string());
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  const GgufFile file = std::move(opened).value();  // the mapping stays where it is
+  const Result<GgufTensor> tensor = file.Find("t");
+  ASSERT_TRUE(tensor.ok());
+  EXPECT_THAT(tensor.value().shape, ElementsAre(2, 3, 2));
+  EXPECT_EQ(tensor.value().num_rows(), 6);
+  float rows[4];
+  tensor.value().ReadRows(2, 2, rows);
+  EXPECT_THAT(rows, ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(file.Names(), ElementsAre("t"));
+  EXPECT_EQ(file.Find("u").status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(file.Find("t", {3, 4}).status().message(), HasSubstr("[2, 3, 2]"));
+  std::filesystem::remove(path);
+  EXPECT_EQ(GgufFile::Open(path.string()).status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace skein
