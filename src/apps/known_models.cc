@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "apps/decision_profile.h"
+
 namespace skein {
 namespace {
 
@@ -68,8 +70,12 @@ bool IsOffered(const KnownModel& model) {
 
 std::vector<KnownModel> KnownModels() {
   std::vector<KnownModel> models;
-  for (const KnownModel& model : {SmolLm2Decide(), SmolLm2(), MiniLm()}) {
-    if (IsOffered(model)) models.push_back(model);
+  for (KnownModel model : {SmolLm2Decide(), SmolLm2(), MiniLm()}) {
+    if (!IsOffered(model)) continue;
+    const std::string profile = DataDir() + "/" + model.name + "/" + kDecisionProfileFile;
+    std::error_code error;
+    if (std::filesystem::exists(profile, error)) model.decision_profile = profile;
+    models.push_back(std::move(model));
   }
   return models;
 }

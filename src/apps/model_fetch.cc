@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "apps/decision_profile.h"
 #include "apps/file_hash.h"
 #include "apps/gguf_convert.h"
 #include "apps/model_cache.h"
@@ -56,6 +57,9 @@ Result<std::string> Fingerprint(const KnownModel& model) {
     for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) {
       SKEIN_ASSIGN_OR_RETURN(json["adapter"][name], Sha256OfFile(model.adapter_dir + "/" + name));
     }
+  }
+  if (!model.decision_profile.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(json["decisions"], Sha256OfFile(model.decision_profile));
   }
   json["converter"] = kGgufConverterVersion;
   return json.dump(2) + "\n";
@@ -161,6 +165,14 @@ Status CheckHashes(const KnownModel& model, const std::string& files) {
   return Status::Ok();
 }
 
+Status CopyProfile(const KnownModel& model, const std::string& out) {
+  if (model.decision_profile.empty()) return Status::Ok();
+  const std::string to = out + "/" + kDecisionProfileFile;
+  std::error_code error;
+  fs::copy_file(model.decision_profile, to, error);
+  return error ? Unavailable("copy " + model.decision_profile + " to " + to, error) : Status::Ok();
+}
+
 // Makes the model's directory `out` of the checked files.
 Status Build(const KnownModel& model, const std::string& files, const std::string& out) {
   if (model.form == KnownModel::Form::kGguf) {
@@ -204,6 +216,7 @@ Result<std::string> FetchModel(const KnownModel& model, const std::string& cache
   SKEIN_RETURN_IF_ERROR(Download(model, work.path()));
   SKEIN_RETURN_IF_ERROR(CheckHashes(model, files));
   SKEIN_RETURN_IF_ERROR(Build(model, files, out));
+  SKEIN_RETURN_IF_ERROR(CopyProfile(model, out));
   SKEIN_RETURN_IF_ERROR(WriteFile(out + "/" + kFingerprintFile, fingerprint));
   std::error_code error;
   if (fs::exists(dir, error)) SKEIN_RETURN_IF_ERROR(Rename(dir, work.path() + "/old"));

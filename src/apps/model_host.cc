@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "apps/choice_options.h"
-#include "apps/decision_temperature.h"
+#include "apps/decision_profile.h"
 #include "apps/generation_config.h"
 #include "apps/model_cache.h"
 #include "apps/model_traits.h"
@@ -180,7 +180,10 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   entry_.traits = use.traits;
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
-  SKEIN_ASSIGN_OR_RETURN(entry_.traits.decision_temperature, LoadDecisionTemperature(model_dir_));
+  SKEIN_ASSIGN_OR_RETURN(
+      entry_.traits.decisions,
+      LoadDecisionProfile({model_dir_, name_, runtime_->config().NumParameters(), use.traits,
+                           options.decision_reading, options.decision_prompt}));
   entry_.traits.space_before_answer = WritesSpaceBeforeAnswer(entry_);
   return Status::Ok();
 }
@@ -247,6 +250,11 @@ void AddUseOptions(CLI::App* app, ModelHostOptions* o) {
                   "What a rerank puts query and document into: auto (Qwen3-Reranker's template for "
                   "models named so), qwen3 (that template for this model) or none")
       ->capture_default_str();
+  app->add_option("--decision-reading", o->decision_reading,
+                  "How answers to decisions are read, instead of what skein.decisions.json says: "
+                  "letters, words or similarity, with +calibrated or +permuted behind it");
+  app->add_option("--decision-prompt", o->decision_prompt,
+                  "What is put around their questions: chat, question or cue (docs/decisions.md)");
   const std::map<std::string, Pooling> poolings = {
       {"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls}};
   app->add_option_function<std::string>(

@@ -29,6 +29,8 @@ struct ModelHostOptions {
   std::string flock_table;               // a file of what the stop rule learned; empty: none
   std::string chat_template;             // a file; empty: the model's own
   std::string rerank_template = "auto";  // or qwen3, none: SetRerankTemplate
+  std::string decision_reading;          // empty: what the model's profile says
+  std::string decision_prompt;           // as above
   std::optional<Pooling> pooling;        // of embeddings; unset: what the model's files say
   std::string record;                    // a file for the scheduler's events
   bool trace = false;                    // one line per scheduler iteration on stdout
