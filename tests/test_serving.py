@@ -178,7 +178,7 @@ def test_sigterm_right_after_the_start(stories):
     for delay_s in (0, 0.001, 0.005, 0.02):
         process = subprocess.Popen([SKEIN_BIN, "serve", str(stories), "--port", "0"], text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        assert "listening" in process.stdout.readline()
+        assert process.stdout.readline().startswith(f"loading {stories} on http://")
         time.sleep(delay_s)
         process.terminate()
         assert process.wait(20) == 0

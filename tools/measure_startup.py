@@ -21,7 +21,7 @@ def first_answer_s(skein, model):
     server = subprocess.Popen([skein, "serve", model, "--port", "0"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True)
     try:
-        url = re.search(r"listening on (\S+)", server.stdout.readline()).group(1)
+        url = re.search(r"loading .* on (\S+)", server.stdout.readline()).group(1)
         body = json.dumps({"prompt": "Hello", "max_tokens": 1}).encode()
         while True:
             request = urllib.request.Request(url + "/v1/completions", body, {"Content-Type": "application/json"})

@@ -5,8 +5,9 @@
 namespace skein {
 
 // Each adds one subcommand to `app`; when that is chosen, its callback stores the program's exit
-// status. Options come from the command line, else from the file of --config (a section per
-// command), else, where the command says so, from SKEIN_* environment variables.
+// status: 0, 1 for a failure, 2 for options that do not fit together. Options come from the command
+// line, else from the file of --config (a section per command), else, where the command says so,
+// from SKEIN_* environment variables.
 
 void AddBenchCommand(CLI::App* app, int* exit_status);
 void AddDecideCommand(CLI::App* app, int* exit_status);

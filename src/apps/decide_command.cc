@@ -12,6 +12,7 @@
 #include "apps/commands.h"
 #include "apps/decide_lines.h"
 #include "apps/local_routes.h"
+#include "apps/log_output.h"
 #include "apps/model_host.h"
 #include "apps/read_file.h"
 
@@ -143,6 +144,7 @@ void AddDecideCommand(CLI::App* app, int* exit_status) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   command->callback([options, exit_status] {
+    LogToStandardError(spdlog::level::info);
     const Result<int> result = Run(*options);
     if (result.ok()) {
       *exit_status = result.value();

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "apps/read_file.h"
+#include "apps/read_json.h"
 #include "server/decisions/decision_method_names.h"
 #include "server/decisions/decision_reads.h"
 #include "server/field_reader.h"
@@ -18,12 +18,9 @@ namespace {
 constexpr int64_t kSmallModelParameters = 1'000'000'000;
 
 Result<Json> ReadObject(const std::string& path) {
-  SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  auto json = ParseJson(text);
-  if (!json.has_value() || !json->is_object()) {
-    return Status(StatusCode::kInvalidArgument, path + " is not a JSON object");
-  }
-  return *std::move(json);
+  SKEIN_ASSIGN_OR_RETURN(Json json, ReadJson(path));
+  if (json.is_object()) return json;
+  return Status(StatusCode::kInvalidArgument, path + " is not a JSON object");
 }
 
 Result<DecisionProfile> ProfileOfFile(const std::string& path, const DecisionProfile& base) {

@@ -2,9 +2,8 @@
 
 #include <filesystem>
 
-#include "apps/read_file.h"
+#include "apps/read_json.h"
 #include "server/field_reader.h"
-#include "server/json.h"
 
 namespace skein {
 
@@ -18,11 +17,10 @@ Result<GenerationDefaults> LoadGenerationDefaults(const std::string& model_dir,
 
   const std::string path = model_dir + "/generation_config.json";
   if (!std::filesystem::exists(path)) return defaults;
-  SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const auto json = ParseJson(text);
-  if (!json.has_value() || !json->is_object())
+  SKEIN_ASSIGN_OR_RETURN(const Json json, ReadJson(path));
+  if (!json.is_object())
     return Status(StatusCode::kInvalidArgument, path + " is not a JSON object");
-  FieldReader reader(*json);
+  FieldReader reader(json);
   defaults.temperature = static_cast<float>(reader.Number("temperature", 0, 2).value_or(1));
   defaults.top_p = static_cast<float>(reader.NumberAbove("top_p", 0, 1).value_or(1));
   defaults.top_k = static_cast<int32_t>(reader.Int("top_k", -1, INT32_MAX).value_or(0));

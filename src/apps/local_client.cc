@@ -1,11 +1,17 @@
 #include "apps/local_client.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "server/request_body.h"
 
 namespace skein {
+namespace {
+
+constexpr std::chrono::milliseconds kStopPoll(50);
+
+}  // namespace
 
 LocalClient::~LocalClient() {
   for (const Call& call : calls_)
@@ -82,16 +88,26 @@ bool LocalClient::Consume(size_t index, RequestOutput output, const OnText& on_t
   return call.session->done();
 }
 
-std::vector<LocalAnswer> LocalClient::Wait(const OnText& on_text) {
+std::deque<std::pair<size_t, RequestOutput>> LocalClient::TakeOutputs(bool may_be_stopped) {
+  std::unique_lock lock(mailbox_->mutex);
+  const auto any = [this] { return !mailbox_->outputs.empty(); };
+  if (may_be_stopped) {
+    mailbox_->changed.wait_for(lock, kStopPoll, any);
+  } else {
+    mailbox_->changed.wait(lock, any);
+  }
+  return std::exchange(mailbox_->outputs, {});
+}
+
+std::vector<LocalAnswer> LocalClient::Wait(const OnText& on_text, const Stopped& stopped) {
   size_t num_open = calls_.size();
+  bool was_stopped = false;
   while (num_open > 0) {
-    std::deque<std::pair<size_t, RequestOutput>> outputs;
-    {
-      std::unique_lock lock(mailbox_->mutex);
-      mailbox_->changed.wait(lock, [&] { return !mailbox_->outputs.empty(); });
-      outputs.swap(mailbox_->outputs);
+    if (stopped && !was_stopped && stopped()) {
+      was_stopped = true;
+      for (const Call& call : calls_) model_->engine->Cancel(call.id);
     }
-    for (auto& [index, output] : outputs)
+    for (auto& [index, output] : TakeOutputs(stopped != nullptr))
       num_open -= Consume(index, std::move(output), on_text) ? 1 : 0;
   }
   std::vector<LocalAnswer> answers;

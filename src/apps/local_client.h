@@ -41,8 +41,10 @@ class LocalClient {
 
   // Called with the text of a first sample as it grows: (index of the request, text).
   using OnText = std::function<void(size_t, const std::string&)>;
+  // Asked at least 20 times a second; true: end all answers with what there is (kCancelled).
+  using Stopped = std::function<bool()>;
   // The answers, in the order of submission; the client is then as new.
-  std::vector<LocalAnswer> Wait(const OnText& on_text = nullptr);
+  std::vector<LocalAnswer> Wait(const OnText& on_text = nullptr, const Stopped& stopped = nullptr);
 
  private:
   struct Call {
@@ -58,6 +60,8 @@ class LocalClient {
   };
 
   Result<std::vector<TokenId>> ReadPrompt(const Json& body, FieldReader* reader) const;
+  // The outputs that came since the last call. Waits for one, but not long if there is a `stopped`.
+  std::deque<std::pair<size_t, RequestOutput>> TakeOutputs(bool may_be_stopped);
   // Returns true when all samples of the call have ended.
   bool Consume(size_t index, RequestOutput output, const OnText& on_text);
 

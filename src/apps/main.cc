@@ -19,6 +19,8 @@ void NameEnvironment(CLI::App* command) {
 
 }  // namespace skein
 
+constexpr int kUsageError = 2;
+
 int main(int argc, char** argv) {
   CLI::App app{"Skein: a decision engine for language models"};
   app.set_version_flag("--version", SKEIN_VERSION);
@@ -42,9 +44,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ConfigError& error) {
     std::fprintf(stderr, "--config: %s: there is no such option\n", error.what());
-    return error.get_exit_code();
+    return kUsageError;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    return app.exit(error) == 0 ? 0 : kUsageError;  // 0: help or the version
   }
   return exit_status;
 }

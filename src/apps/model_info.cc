@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/json_numbers.h"
 #include "io/json_file.h"
 #include "io/safetensors.h"
 #include "model/tensor_list.h"
@@ -19,7 +20,8 @@ bool HasChatTemplate(const std::string& dir) {
   const Result<std::string> text =
       ReadFile(dir + "/tokenizer_config.json", kMaxTokenizerConfigBytes);
   if (!text.ok()) return false;
-  const auto json = nlohmann::json::parse(text.value(), nullptr, /*allow_exceptions=*/false);
+  const auto json = nlohmann::json::parse(WithReadableNumbers(text.value()), nullptr,
+                                          /*allow_exceptions=*/false);
   return json.is_object() && json.contains("chat_template") && !json["chat_template"].is_null();
 }
 

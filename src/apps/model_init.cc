@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "apps/output_dir.h"
+#include "base/json_numbers.h"
 #include "base/thread_team.h"
 #include "io/byte_tokenizer.h"
 #include "io/json_file.h"
@@ -84,14 +85,15 @@ Result<TokenizerFiles> ReadTokenizer(const std::string& dir) {
     tokenizer.files.emplace_back(name, std::move(text).value());
   }
   const std::string path = dir + "/tokenizer.json";
-  const Json json = Json::parse(tokenizer.files[0].second, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::parse(WithReadableNumbers(tokenizer.files[0].second), nullptr,
+                                /*allow_exceptions=*/false);
   if (!json.is_object()) return Invalid(path + " is not valid JSON", "tokenizer");
   SKEIN_ASSIGN_OR_RETURN(const auto ids, ReadVocabulary(json, path));
   for (const auto& [text, id] : ids) {
     tokenizer.vocab_size = std::max(tokenizer.vocab_size, id + 1);
   }
   if (tokenizer.files.size() > 1 && tokenizer.files[1].first == "tokenizer_config.json") {
-    const Json config = Json::parse(tokenizer.files[1].second, nullptr, false);
+    const Json config = Json::parse(WithReadableNumbers(tokenizer.files[1].second), nullptr, false);
     tokenizer.bos = SpecialId(config, "bos_token", ids);
     tokenizer.eos = SpecialId(config, "eos_token", ids);
   }

@@ -6,8 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "apps/read_file.h"
-#include "server/json.h"
+#include "apps/read_json.h"
 
 namespace skein {
 namespace {
@@ -16,21 +15,12 @@ Status Invalid(const std::string& path, const std::string& problem) {
   return Status(StatusCode::kInvalidArgument, path + ": " + problem);
 }
 
-// nullopt if there is no such file.
-Result<std::optional<Json>> ReadJson(const std::string& path) {
-  if (!std::filesystem::exists(path)) return std::optional<Json>();
-  SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  std::optional<Json> json = ParseJson(text);
-  if (!json) return Invalid(path, "is not JSON");
-  return json;
-}
-
-// The same of a file that must hold an object; an empty one if there is no file.
+// The object that a file holds; an empty one if there is no file.
 Result<Json> ReadObject(const std::string& path) {
-  SKEIN_ASSIGN_OR_RETURN(std::optional<Json> json, ReadJson(path));
-  if (!json) return Json::object();
-  if (!json->is_object()) return Invalid(path, "is not a JSON object");
-  return *std::move(json);
+  if (!std::filesystem::exists(path)) return Json::object();
+  SKEIN_ASSIGN_OR_RETURN(Json json, ReadJson(path));
+  if (!json.is_object()) return Invalid(path, "is not a JSON object");
+  return json;
 }
 
 bool ContainsIgnoringCase(std::string_view text, std::string_view part) {
@@ -151,7 +141,10 @@ Status ReadSequenceLimit(const std::string& path, const Json& json, int32_t* lim
   }
   const auto length = json.find("max_seq_length");
   if (length == json.end() || length->is_null()) return Status::Ok();
-  if (!length->is_number_integer() || *length < 1 || *length > INT32_MAX) {
+  // transformers writes 10^30 where there is no limit.
+  constexpr double kUnlimited = 0x1p31;
+  if (length->is_number() && *length >= kUnlimited) return Status::Ok();
+  if (!length->is_number_integer() || *length < 1) {
     return Invalid(path, "'max_seq_length' is " + length->dump() + "; must be a positive integer");
   }
   *limit = length->get<int32_t>();
@@ -203,8 +196,8 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
     return use;
   }
   const std::string modules_path = model_dir + "/modules.json";
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<Json> modules, ReadJson(modules_path));
-  traits.embeds = config.head == Head::kNone || modules.has_value() || pooling.has_value();
+  const bool has_modules = std::filesystem::exists(modules_path);
+  traits.embeds = config.head == Head::kNone || has_modules || pooling.has_value();
   if (!traits.embeds) return use;
   traits.embedding_size = config.hidden_size;
   // Where nothing is said, encoders are pooled as sentence-transformers does.
@@ -213,7 +206,10 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   }
   use.pooling = pooling.value_or(config.is_encoder() ? Pooling::kMean : Pooling::kLast);
   traits.any_dimensions = qwen3 && ContainsIgnoringCase(name, "qwen3-embedding");
-  if (modules) SKEIN_RETURN_IF_ERROR(ReadModules(model_dir, modules_path, *modules, &use));
+  if (has_modules) {
+    SKEIN_ASSIGN_OR_RETURN(const Json modules, ReadJson(modules_path));
+    SKEIN_RETURN_IF_ERROR(ReadModules(model_dir, modules_path, modules, &use));
+  }
   SKEIN_RETURN_IF_ERROR(ReadMatryoshka(config_path, config_json, &traits));
   const std::string prompts_path = model_dir + "/config_sentence_transformers.json";
   SKEIN_ASSIGN_OR_RETURN(const Json prompts, ReadObject(prompts_path));

@@ -65,6 +65,8 @@ TEST_F(ModelTraitsTest, SentenceTransformersFiles) {
   EXPECT_THAT(use.traits.prompts, ElementsAre(Pair("document", ""), Pair("query", "query: ")));
   EXPECT_EQ(use.traits.default_prompt, "query");
   EXPECT_EQ(use.max_seq_length, 256);
+  Write("sentence_bert_config.json", R"({"max_seq_length": 1000000000000000019884624838656})");
+  EXPECT_EQ(Load().value().max_seq_length, 0) << "no limit";
   Write("modules.json", R"([{"type": "sentence_transformers.models.Normalize"}])");
   EXPECT_TRUE(Load()->traits.normalizes);
 }

@@ -1,178 +1,173 @@
-#include <spdlog/spdlog.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "apps/answer_printer.h"
+#include "apps/blocked_signals.h"
+#include "apps/chat_console.h"
 #include "apps/commands.h"
+#include "apps/dialogue.h"
+#include "apps/generation_options.h"
 #include "apps/local_client.h"
+#include "apps/log_output.h"
 #include "apps/model_host.h"
-#include "apps/read_file.h"
+#include "apps/request_file.h"
 
 namespace skein {
 namespace {
 
+constexpr int kInterruptedStatus = 128 + SIGINT;
+
 struct RunOptions {
   ModelHostOptions model;
-  std::string prompt;
+  std::vector<std::string> words;     // TEXT
+  std::optional<std::string> prompt;  // --prompt
   bool chat = false;
   std::string system;
   std::string input_json;
-  std::optional<int32_t> max_tokens;
-  std::optional<double> temperature, top_p, min_p;
-  std::optional<int32_t> top_k;
-  std::optional<uint64_t> seed;
-  std::vector<std::string> stop;
-  bool ignore_eos = false;
+  GenerationOptions generation;
 };
 
-const char* NameOf(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-    case FinishReason::kCancelled:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kError:
-      return "error";
+Dialogue MakeDialogue(const RunOptions& options, const ModelHost& host) {
+  return Dialogue(&host.entry(), RequestFields(options.generation), options.system);
+}
+
+Status EmptyInput() {
+  return Status(StatusCode::kInvalidArgument,
+                "the text is empty: give one behind MODEL, with --prompt or on standard input, or "
+                "start from a terminal to chat");
+}
+
+// The words with blanks between them, or all of standard input without its last line end.
+Result<std::string> ReadText(const RunOptions& options) {
+  std::string text;
+  if (options.words.empty()) {
+    text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+    if (text.ends_with('\n')) text.pop_back();
+    if (text.ends_with('\r')) text.pop_back();
   }
-  return "error";
+  for (const std::string& word : options.words) text += (text.empty() ? "" : " ") + word;
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return EmptyInput();
+  return text;
 }
 
-// The sampling options as the members of a request.
-Json RequestBody(const RunOptions& options) {
-  Json body = Json::object();
-  if (options.max_tokens) body["max_tokens"] = *options.max_tokens;
-  if (options.temperature) body["temperature"] = *options.temperature;
-  if (options.top_p) body["top_p"] = *options.top_p;
-  if (options.min_p) body["min_p"] = *options.min_p;
-  if (options.top_k) body["top_k"] = *options.top_k;
-  if (options.seed) body["seed"] = *options.seed;
-  if (!options.stop.empty()) body["stop"] = options.stop;
-  if (options.ignore_eos) body["ignore_eos"] = true;
-  return body;
+Status CheckChat(const ModelHost& host) {
+  if (host.chat_template() != nullptr) return Status::Ok();
+  return Status(
+      StatusCode::kInvalidArgument,
+      "the model " + host.name() + " has no chat template: give one with --chat-template");
 }
 
-void PrintText(size_t, const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
-
-Status RunPrompt(const RunOptions& options, const ModelHost& host) {
-  LocalClient client(&host.entry());
-  Json body = RequestBody(options);
-  body["prompt"] = options.prompt;
+// --prompt without --chat: the text as it is.
+Status Continue(const RunOptions& options) {
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
+  LocalClient client(&host->entry());
+  Json body = RequestFields(options.generation);
+  body["prompt"] = *options.prompt;
   SKEIN_RETURN_IF_ERROR(client.Submit(body));
-  const auto answers = client.Wait(PrintText);
-  std::printf("\n");
+  const auto answers = client.Wait([](size_t, const std::string& text) { PrintPiece(text); });
+  EndAnswer();
   return answers.front().status;
 }
 
-// Lines of standard input are the user's turns; an empty line or its end leaves.
-Status RunChat(const RunOptions& options, const ModelHost& host) {
-  Json messages = Json::array();
-  if (!options.system.empty())
-    messages.push_back({{"role", "system"}, {"content", options.system}});
-  std::string line;
-  while (std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty()) {
-    messages.push_back({{"role", "user"}, {"content", line}});
-    LocalClient client(&host.entry());
-    Json body = RequestBody(options);
-    body["messages"] = messages;
-    SKEIN_RETURN_IF_ERROR(client.Submit(body));
-    const auto answers = client.Wait(PrintText);
-    std::printf("\n");
-    SKEIN_RETURN_IF_ERROR(answers.front().status);
-    messages.push_back({{"role", "assistant"}, {"content", answers.front().texts.front()}});
-  }
+// One text: a chat message where the model has a template.
+Status AskOnce(const RunOptions& options, const std::string& text) {
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
+  if (options.chat || !options.system.empty()) SKEIN_RETURN_IF_ERROR(CheckChat(*host));
+  Dialogue dialogue = MakeDialogue(options, *host);
+  SKEIN_RETURN_IF_ERROR(dialogue.Ask(text, &PrintPiece).status());
+  EndAnswer();
   return Status::Ok();
 }
 
-// The file's requests run together; one line of JSON for each answer, in order.
-Status RunFile(const RunOptions& options, const ModelHost& host) {
-  SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.input_json));
-  std::string why;
-  const auto requests = ParseJson(text, &why);
-  if (!requests.has_value()) {
-    return Status(StatusCode::kInvalidArgument,
-                  options.input_json + " is not JSON that can be taken: " + why);
+// Lines of standard input are the user's turns; an empty line or its end leaves.
+Status ChatWithLines(const RunOptions& options) {
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
+  SKEIN_RETURN_IF_ERROR(CheckChat(*host));
+  Dialogue dialogue = MakeDialogue(options, *host);
+  bool asked = false;
+  std::string line;
+  while (std::getline(std::cin, line) && !line.empty()) {
+    SKEIN_RETURN_IF_ERROR(dialogue.Ask(line, &PrintPiece).status());
+    EndAnswer();
+    asked = true;
   }
-  if (!requests->is_array() || requests->empty()) {
-    return Status(StatusCode::kInvalidArgument,
-                  options.input_json +
-                      " must hold a JSON array of requests, each with a prompt or "
-                      "messages and the fields of /v1/completions");
-  }
-  LocalClient client(&host.entry());
-  const Json defaults = RequestBody(options);
-  for (size_t i = 0; i < requests->size(); ++i) {
-    Json body = (*requests)[i];
-    if (body.is_object()) {
-      for (const auto& [name, value] : defaults.items())
-        if (!body.contains(name)) body[name] = value;
-    }
-    const Status status = client.Submit(body);
-    if (!status.ok())
-      return Status(status.code(), "request " + std::to_string(i) + ": " + status.message());
-  }
-  size_t index = 0;
-  Status first_error;
-  for (const LocalAnswer& answer : client.Wait()) {
-    if (!answer.status.ok() && first_error.ok()) first_error = answer.status;
-    Json line;
-    line["index"] = index++;
-    line["choices"] = Json::array();
-    for (size_t i = 0; i < answer.texts.size(); ++i) {
-      line["choices"].push_back({{"text", answer.texts[i]},
-                                 {"token_ids", answer.tokens[i]},
-                                 {"finish_reason", NameOf(answer.finish[i])}});
-    }
-    line["prompt_tokens"] = answer.prompt_tokens;
-    line["cached_tokens"] = answer.cached_tokens;
-    std::printf("%s\n", DumpJson(line).c_str());
-  }
-  return first_error;
+  return asked ? Status::Ok() : EmptyInput();
+}
+
+Status ChatOnTerminal(const RunOptions& options) {
+  const BlockedSignals interrupts({SIGINT});
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host,
+                         LoadUnlessStopped(options.model, interrupts, kInterruptedStatus));
+  if (options.chat || !options.system.empty()) SKEIN_RETURN_IF_ERROR(CheckChat(*host));
+  Dialogue dialogue = MakeDialogue(options, *host);
+  ChatConsole(&dialogue, &interrupts, host->name()).Run();
+  return Status::Ok();
+}
+
+Status RunFile(const RunOptions& options) {
+  SKEIN_ASSIGN_OR_RETURN(const Json requests, ReadRequestFile(options.input_json));
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
+  return AnswerRequests(requests, RequestFields(options.generation), host->entry());
 }
 
 Status Run(const RunOptions& options) {
-  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
-  if (options.chat) return RunChat(options, *host);
-  if (!options.input_json.empty()) return RunFile(options, *host);
-  return RunPrompt(options, *host);
+  if (!options.input_json.empty()) return RunFile(options);
+  if (options.prompt && !options.chat) return Continue(options);
+  if (options.prompt) return AskOnce(options, *options.prompt);
+  if (options.words.empty() && isatty(STDIN_FILENO) != 0) return ChatOnTerminal(options);
+  if (options.words.empty() && options.chat) return ChatWithLines(options);
+  SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadText(options));
+  return AskOnce(options, text);
+}
+
+// The options that say what is asked.
+void AddTextOptions(CLI::App* command, RunOptions* o) {
+  auto* text = command->add_option(
+      "TEXT", o->words,
+      "What to ask; a model without a chat template continues it. Default: standard input, which "
+      "on a terminal is a conversation");
+  auto* prompt = command->add_option("--prompt", o->prompt,
+                                     "A text to continue as it is; with --chat: a message");
+  auto* chat = command->add_flag(
+      "--chat", o->chat,
+      "Refuse a model without a chat template; lines of standard input are turns");
+  auto* system = command->add_option("--system", o->system, "System message of the chat");
+  auto* file = command->add_option("--input-json", o->input_json,
+                                   "A JSON array of requests in the API's spelling");
+  text->excludes(prompt)->excludes(file);
+  prompt->excludes(file);
+  chat->excludes(file);
+  system->excludes(file);
 }
 
 }  // namespace
 
 void AddRunCommand(CLI::App* app, int* exit_status) {
   auto options = std::make_shared<RunOptions>();
-  options->model.show_progress = false;
-  CLI::App* command = app->add_subcommand("run", "Continue a text, chat, or answer a file");
+  CLI::App* command = app->add_subcommand("run", "Chat, ask once, continue a text, answer a file");
   AddModelHostOptions(command, &options->model);
   command->add_flag("--trace", options->model.trace,
                     "One line per scheduler iteration on standard error");
-  auto* prompt = command->add_option("--prompt", options->prompt, "The text to continue");
-  auto* chat =
-      command->add_flag("--chat", options->chat, "Chat: lines of standard input are turns");
-  command->add_option("--system", options->system, "System message of --chat")->needs(chat);
-  auto* file = command->add_option("--input-json", options->input_json,
-                                   "A JSON array of requests in the API's spelling");
-  prompt->excludes(chat)->excludes(file);
-  chat->excludes(file);
-  command->add_option("--max-tokens", options->max_tokens, "Tokens at most; default: what fits");
-  command->add_option("--temperature", options->temperature, "0: the most likely token");
-  command->add_option("--top-p", options->top_p, "Keep the most likely tokens of this mass");
-  command->add_option("--top-k", options->top_k, "Keep so many of the most likely tokens");
-  command->add_option("--min-p", options->min_p, "Drop tokens below this share of the likeliest");
-  command->add_option("--seed", options->seed, "Seed of the draws");
-  command->add_option("--stop", options->stop, "Stop strings")->expected(1, 16);
-  command->add_flag("--ignore-eos", options->ignore_eos, "Go on after the end-of-text token");
+  AddTextOptions(command, options.get());
+  AddGenerationOptions(command, &options->generation);
   NameEnvironment(command);
   command->callback([options, exit_status] {
-    // Standard output carries the answer alone.
-    spdlog::set_level(spdlog::level::warn);
+    if (options->prompt && !options->chat && !options->system.empty()) {
+      std::fputs("skein run: --system beside --prompt needs --chat\n", stderr);
+      *exit_status = 2;
+      return;
+    }
+    LogToStandardError(spdlog::level::warn);
+    options->model.show_progress = isatty(STDERR_FILENO) != 0;
     const Status status = Run(*options);
     if (status.ok()) return;
     std::fprintf(stderr, "skein run: %s\n", status.message().c_str());

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/blocked_signals.h"
 #include "apps/commands.h"
 #include "apps/model_cache.h"
 #include "apps/model_host.h"
@@ -69,43 +70,8 @@ ModelRegistry MakeRegistry(const ServeOptions& options, Json kwargs, const Model
   return registry;
 }
 
-// Blocks SIGTERM and SIGINT in this thread and those it starts: Wait takes them one at a time.
-class StopSignals {
- public:
-  StopSignals() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGTERM);
-    sigaddset(&set_, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-    signal(SIGPIPE, SIG_IGN);
-  }
-  void Wait() const {
-    int received = 0;
-    sigwait(&set_, &received);
-  }
-  // True if one came within the time.
-  bool WaitFor(std::chrono::milliseconds time) const {
-    const timespec limit = {time.count() / 1000, (time.count() % 1000) * 1'000'000};
-    return sigtimedwait(&set_, nullptr, &limit) > 0;
-  }
-
- private:
-  sigset_t set_;
-};
-
-// Loads; a signal meanwhile ends the process, since there is nothing to drain and nothing to save.
-Result<std::unique_ptr<ModelHost>> LoadUnlessStopped(const ModelHostOptions& options,
-                                                     const StopSignals& signals) {
-  std::jthread watch([&signals](const std::stop_token& loaded) {
-    while (!loaded.stop_requested()) {
-      if (signals.WaitFor(std::chrono::milliseconds(5))) std::_Exit(0);
-    }
-  });
-  return ModelHost::Load(options);
-}
-
 // Lets running requests finish, at most so long; a second signal ends the patience.
-void Drain(HttpServer* server, const StopSignals& signals, double timeout_s) {
+void Drain(HttpServer* server, const BlockedSignals& signals, double timeout_s) {
   server->BeginDrain();
   spdlog::info("draining {} requests", server->num_active_requests());
   const auto deadline =
@@ -122,23 +88,34 @@ void Drain(HttpServer* server, const StopSignals& signals, double timeout_s) {
   }
 }
 
+std::string UrlOf(const ServerConfig& server, uint16_t port) {
+  const char* scheme = server.ssl_certfile.empty() ? "http://" : "https://";
+  return scheme + server.host + ":" + std::to_string(port);
+}
+
+// A line on standard output, for people and for programs that wait for it.
+void Announce(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
 Status Serve(const ServeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const StopSignals signals;
+  const BlockedSignals signals({SIGTERM, SIGINT});
+  signal(SIGPIPE, SIG_IGN);
   SKEIN_ASSIGN_OR_RETURN(Json kwargs, ReadTemplateKwargs(options));
   SKEIN_ASSIGN_OR_RETURN(ServerConfig config, MakeServerConfig(options));
   HttpServer server(std::move(config));
   SKEIN_ASSIGN_OR_RETURN(const uint16_t port, server.Start());
-  const bool tls = !options.server.ssl_certfile.empty();
-  std::printf("listening on %s://%s:%d\n", tls ? "https" : "http", options.server.host.c_str(),
-              port);
-  std::fflush(stdout);
+  const std::string url = UrlOf(options.server, port);
+  Announce("loading " + options.model.model + " on " + url);
 
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host,
-                         LoadUnlessStopped(options.model, signals));
+                         LoadUnlessStopped(options.model, signals, /*exit_status=*/0));
   ModelRegistry registry = MakeRegistry(options, std::move(kwargs), *host);
   const std::string name = registry.entries().front().name();
   server.SetModels(std::move(registry));
+  Announce("listening on " + url);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   spdlog::info("serving {} after {:.2f} s", name, elapsed.count());
 

@@ -12,6 +12,7 @@
 
 #include "apps/read_file.h"
 #include "apps/sim_calibrate.h"
+#include "base/json_numbers.h"
 #include "engine/cost_profile.h"
 #include "model/config.h"
 #include "runtime/memory_plan.h"
@@ -189,7 +190,7 @@ void ReplayTotals::Add(const EngineStats& stats) {
 
 Result<ModelShape> LoadShape(const std::string& model_dir, const std::string& weight_type) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(model_dir + "/config.json"));
-  auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  auto json = nlohmann::json::parse(WithReadableNumbers(text), nullptr, /*allow_exceptions=*/false);
   std::string type = weight_type.empty() ? "bf16" : weight_type;
   if (json.is_object() && json.contains("quantization_config")) {
     const auto& quantization = json["quantization_config"];

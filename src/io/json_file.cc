@@ -1,16 +1,21 @@
 #include "io/json_file.h"
 
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <utility>
+
+#include "base/json_numbers.h"
 
 namespace skein {
 namespace {
 
 using simdjson::dom::element;
 using simdjson::dom::element_type;
+
+constexpr double kInt64End = 0x1p63;
 
 const char* TypeName(const element& value) {
   switch (value.type()) {
@@ -25,7 +30,7 @@ const char* TypeName(const element& value) {
     case element_type::NULL_VALUE:
       return "null";
     case element_type::DOUBLE:
-      return "a fraction";
+      return std::abs(value.get_double().value_unsafe()) < kInt64End ? "a fraction" : "too large";
     case element_type::UINT64:
       return "too large";
     default:
@@ -161,7 +166,10 @@ Result<JsonFile> JsonFile::Parse(std::string_view text, std::string name) {
   JsonFile file;
   file.parser_ = std::make_unique<simdjson::dom::parser>();
   simdjson::dom::element root;
-  const simdjson::error_code error = file.parser_->parse(text.data(), text.size()).get(root);
+  simdjson::error_code error = file.parser_->parse(text.data(), text.size()).get(root);
+  if (error == simdjson::NUMBER_ERROR) {
+    error = file.parser_->parse(WithReadableNumbers(text)).get(root);
+  }
   if (error != simdjson::SUCCESS) {
     return Status(StatusCode::kInvalidArgument,
                   name + " is not valid JSON: " + simdjson::error_message(error));

@@ -47,7 +47,7 @@ class JsonObject {
   std::string where_;
 };
 
-// A parsed JSON file whose root is an object.
+// A parsed JSON file whose root is an object. Integers beyond 64 bits are read as doubles.
 class JsonFile {
  public:
   static constexpr size_t kMaxBytes = size_t{64} << 20;

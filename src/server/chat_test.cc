@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "server/testing_server.h"
+#include "testing/shared.h"
 
 namespace skein::testing {
 namespace {
@@ -86,6 +87,44 @@ TEST_F(ChatTest, WhatReachesTheTemplate) {
       "tools": [{"z": 1, "a": 1.0}]})");
   EXPECT_EQ(parts.status, 200) << parts.body;
   EXPECT_EQ(PromptText(), "user: one\ntwo\n[{\"z\":1,\"a\":1.0}]\nglad\n");
+}
+
+// An agent's loop as the OpenAI client sends it: null for all that a message does not have.
+constexpr char kAgentTurns[] = R"({"messages": [
+    {"role": "user", "content": "What is 2+2?"},
+    {"role": "assistant", "content": null, "refusal": null, "function_call": null, "tool_calls": [
+        {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{\"a\": 2}"}}]},
+    {"role": "tool", "tool_call_id": "c", "content": "4"},
+    {"role": "assistant", "content": "4", "tool_calls": null}, {"role": "user"}]})";
+
+TEST_F(ChatTest, NullContentIsAnEmptyText) {
+  auto chatml = ChatTemplate::Parse(
+      "{% for message in messages %}"
+      "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
+      "{% if 'tool_calls' in message %}{{ message.tool_calls | length }}{% endif %}"
+      "{% endfor %}");
+  ASSERT_TRUE(chatml.ok()) << chatml.status().message();
+  chat_template_ = chatml->get();
+  Start();
+  const Answer answer = Post("/v1/chat/completions", kAgentTurns);
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(PromptText(),
+            "<|im_start|>user\nWhat is 2+2?<|im_end|>\n<|im_start|>assistant\n<|im_end|>\n1"
+            "<|im_start|>tool\n4<|im_end|>\n<|im_start|>assistant\n4<|im_end|>\n"
+            "<|im_start|>user\n<|im_end|>\n");
+}
+
+TEST_F(ChatTest, NullContentInQwen3sTemplate) {
+  SKEIN_REQUIRE_SHARED();
+  auto qwen3 = ChatTemplate::Load(skein::testing::SharedDir() + "/tokenizers/qwen3");
+  ASSERT_TRUE(qwen3.ok()) << qwen3.status().message();
+  chat_template_ = qwen3->get();
+  Start();
+  const Answer answer = Post("/v1/chat/completions", kAgentTurns);
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_NE(PromptText().find("<|im_start|>assistant\n<tool_call>\n{\"name\": \"add\""),
+            std::string::npos)
+      << PromptText();
 }
 
 TEST_F(ChatTest, BadFieldsAreNamed) {

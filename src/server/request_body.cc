@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -52,6 +53,15 @@ void ParseToolArguments(Json* message) {
   }
 }
 
+// Clients send messages as they got them, with null for members that a message lacks. Templates ask
+// whether a member is there.
+void DropNullMembers(Json* message) {
+  for (auto member = message->begin(); member != message->end();) {
+    member = member->is_null() ? message->erase(member) : std::next(member);
+  }
+}
+
+// The content of each message is a text, empty where it has none.
 Result<Json> ReadMessages(FieldReader* reader) {
   const Json* messages = reader->Find("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty()) {
@@ -66,11 +76,14 @@ Result<Json> ReadMessages(FieldReader* reader) {
       return Status(StatusCode::kInvalidArgument, param + " must be an object with a string role",
                     param);
     }
-    const auto content = message.find("content");
-    if (content != message.end() && content->is_array()) {
-      SKEIN_ASSIGN_OR_RETURN(std::string text, TextOfParts(*content, param + ".content"));
-      *content = std::move(text);
-    } else if (content != message.end() && !content->is_string() && !content->is_null()) {
+    DropNullMembers(&message);
+    Json& content = message["content"];
+    if (content.is_null()) {
+      content = "";
+    } else if (content.is_array()) {
+      SKEIN_ASSIGN_OR_RETURN(std::string text, TextOfParts(content, param + ".content"));
+      content = std::move(text);
+    } else if (!content.is_string()) {
       return Status(StatusCode::kInvalidArgument,
                     param + ".content must be a string or an array of text parts",
                     param + ".content");

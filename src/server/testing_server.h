@@ -61,7 +61,7 @@ class ServerTest : public ::testing::Test {
     entry.names = {"fake", "alias/of-fake"};
     entry.engine = &engine_;
     entry.tokenizer = &tokenizer_;
-    entry.chat_template = &template_;
+    entry.chat_template = chat_template_;
     entry.defaults.eos_token_ids = {kFakeEos};
     entry.max_model_len = 4096;
     entry.max_kv_tokens = max_kv_tokens_;
@@ -90,6 +90,7 @@ class ServerTest : public ::testing::Test {
   int64_t max_kv_tokens_ = 0;
   ByteTokenizer tokenizer_;
   FakeTemplate template_;
+  const ChatTemplate* chat_template_ = &template_;  // of the model, from Start on
   FakeEngine engine_;
   std::unique_ptr<HttpServer> server_;  // ends before the engine
   uint16_t port_ = 0;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/json_numbers.h"
 #include "text/jinja_ast.h"
 #include "text/jinja_evaluator.h"
 #include "text/jinja_parser.h"
@@ -192,7 +193,7 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::Load(const std::string& mode
   SKEIN_ASSIGN_OR_RETURN(const auto config_text, ReadFile(config_path, kMaxConfigBytes));
   Json config = Json::object();
   if (config_text) {
-    config = Json::parse(*config_text, nullptr, /*allow_exceptions=*/false);
+    config = Json::parse(WithReadableNumbers(*config_text), nullptr, /*allow_exceptions=*/false);
     if (!config.is_object()) {
       return Status(StatusCode::kInvalidArgument, config_path + ": not a JSON object");
     }

@@ -286,6 +286,10 @@ TEST(ChatTemplateTest, LoadsFromAModelDirectory) {
   EXPECT_EQ(LoadAndRender(dir, Json::object()), "file");
   dir.Write("chat_template.jinja", "{% nope %}");
   EXPECT_EQ(LoadAndRender(dir, Json::object()), "load: chat template: line 1: unknown tag 'nope'");
+  std::filesystem::remove(dir.path() + "/chat_template.jinja");
+  dir.Write("tokenizer_config.json", R"({"model_max_length": 1000000000000000019884624838656,
+      "unknown": -1e999, "chat_template": "t"})");
+  EXPECT_EQ(LoadAndRender(dir, Json::object()), "t");
   for (const char* bad : {"[]", "{", R"({"chat_template": 5})"}) {
     dir.Write("tokenizer_config.json", bad);
     EXPECT_EQ(ChatTemplate::Load(dir.path()).status().code(), StatusCode::kInvalidArgument) << bad;

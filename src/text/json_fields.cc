@@ -1,11 +1,25 @@
 #include "text/json_fields.h"
 
+#include "base/json_numbers.h"
+
 namespace skein {
 namespace {
 
 std::string Name(std::string_view key) { return "'" + std::string(key) + "'"; }
 
 }  // namespace
+
+Result<JsonValue> LoadJson(const std::string& path, simdjson::dom::parser* parser) {
+  JsonValue root;
+  simdjson::error_code error = parser->load(path).get(root);
+  if (error == simdjson::NUMBER_ERROR) {
+    simdjson::padded_string text;
+    error = simdjson::padded_string::load(path).get(text);
+    if (error == simdjson::SUCCESS) error = parser->parse(WithReadableNumbers(text)).get(root);
+  }
+  if (error != simdjson::SUCCESS) return JsonError(path, simdjson::error_message(error));
+  return root;
+}
 
 Status JsonError(std::string_view where, const std::string& what) {
   return Status(StatusCode::kInvalidArgument, std::string(where) + ": " + what);

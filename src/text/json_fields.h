@@ -14,6 +14,10 @@ namespace skein {
 
 using JsonValue = simdjson::dom::element;
 
+// The root of the JSON file `path`, valid while `parser` lives and reads nothing else. Integers
+// beyond 64 bits are read as doubles.
+Result<JsonValue> LoadJson(const std::string& path, simdjson::dom::parser* parser);
+
 Status JsonError(std::string_view where, const std::string& what);
 // kUnsupported, naming what there is none of here.
 Status NotSupported(std::string_view where, const std::string& what);

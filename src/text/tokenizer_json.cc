@@ -160,10 +160,7 @@ Status CheckConfigTokens(JsonValue config, const TokenizerParts& parts) {
 Status ReadConfig(const std::string& path, TokenizerParts* parts) {
   if (!std::filesystem::exists(path)) return Status::Ok();
   simdjson::dom::parser parser;
-  JsonValue config;
-  if (const auto error = parser.load(path).get(config); error != simdjson::SUCCESS) {
-    return JsonError(path, simdjson::error_message(error));
-  }
+  SKEIN_ASSIGN_OR_RETURN(const JsonValue config, LoadJson(path, &parser));
   SKEIN_RETURN_IF_ERROR(CheckConfigTokens(config, *parts));
   parts->bos_id = ReadConfigToken(config, "bos_token", *parts);
   parts->eos_id = ReadConfigToken(config, "eos_token", *parts);
@@ -214,10 +211,7 @@ Result<TokenizerParts> LoadTokenizerParts(const std::string& model_dir) {
     return Status(StatusCode::kNotFound, "no tokenizer.json in " + model_dir);
   }
   simdjson::dom::parser parser, null_parser;
-  JsonValue root;
-  if (const auto error = parser.load(path).get(root); error != simdjson::SUCCESS) {
-    return JsonError(path, simdjson::error_message(error));
-  }
+  SKEIN_ASSIGN_OR_RETURN(const JsonValue root, LoadJson(path, &parser));
   const JsonValue null = null_parser.parse(std::string_view("null")).value_unsafe();
   std::vector<Normalizer::Step> normalizer_steps;
   SKEIN_RETURN_IF_ERROR(ReadNormalizer(MemberOrNull(root, "normalizer", null), &normalizer_steps));

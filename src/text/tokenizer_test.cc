@@ -65,6 +65,22 @@ TEST_F(TokenizerLoadTest, SmallestFileWorks) {
   EXPECT_EQ((*tokenizer)->bos_id(), std::nullopt);
 }
 
+// transformers writes 10^30 for model_max_length where there is no limit.
+TEST_F(TokenizerLoadTest, NumbersBeyond64Bits) {
+  const std::string huge = "1000000000000000019884624838656";
+  std::string text = json_.dump();
+  text.insert(1, "\"unknown\": [" + huge + ", 1e999],");
+  std::ofstream(folder_ + "/tokenizer_config.json")
+      << R"({"eos_token": "ab", "model_max_length": )" << huge << "}";
+  auto tokenizer = LoadText(text);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  EXPECT_EQ((*tokenizer)->eos_id(), 2);
+  text = json_.dump();
+  text.insert(text.find("\"a\":0") + 4, huge);
+  tokenizer = LoadText(text);
+  EXPECT_THAT(tokenizer.status().message(), HasSubstr("'vocab': the id of 'a'"));
+}
+
 TEST_F(TokenizerLoadTest, UnsupportedComponentsAreNamed) {
   const Json valid = json_;
   const auto refused = [&](const char* key, const char* value, const char* name) {

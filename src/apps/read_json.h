@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "apps/read_file.h"
+#include "base/json_numbers.h"
+#include "server/json.h"
+
+namespace skein {
+
+// The value of a model's JSON file. Integers beyond 64 bits are read as doubles. kNotFound if the
+// file cannot be read; kInvalidArgument, naming it, if it is not JSON.
+inline Result<Json> ReadJson(const std::string& path) {
+  SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  std::optional<Json> json = ParseJson(WithReadableNumbers(text));
+  if (!json) return Status(StatusCode::kInvalidArgument, path + " is not JSON");
+  return *std::move(json);
+}
+
+}  // namespace skein
