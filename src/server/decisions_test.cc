@@ -96,7 +96,7 @@ TEST_F(DecisionsTest, WholeAnswer) {
 }
 
 TEST_F(DecisionsTest, TemperatureOfModelAndRequest) {
-  StartModel([](ModelEntry* entry) { entry->traits.decision_temperature = 2; });
+  StartModel([](ModelEntry* entry) { entry->traits.decisions.predicate.temperature = 2; });
   const std::string question = R"([{"type": "predicate", "instructions": "x"}])";
   const auto probability = [&](const std::string& more) {
     return Decide(question, more).json()["answers"][0]["probability"].get<double>();

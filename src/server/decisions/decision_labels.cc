@@ -12,6 +12,13 @@ constexpr size_t kLetters = 26;
 
 std::string Letter(size_t i) { return std::string(1, static_cast<char>('A' + i)); }
 
+Status SameToken(const std::string& a, const std::string& b) {
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("needs the labels \"{}\" and \"{}\", which are the same token of this "
+                            "model: use another model or another question type",
+                            a, b));
+}
+
 }  // namespace
 
 Result<LabelFinder> LabelFinder::Make(const Tokenizer* tokenizer, std::string ending,
@@ -67,10 +74,7 @@ Result<DecisionLabels> LabelFinder::Exactly(const std::vector<std::string>& text
   for (size_t i = 0; i < tokens->size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if ((*tokens)[i] != (*tokens)[j]) continue;
-      return Status(StatusCode::kInvalidArgument,
-                    fmt::format("needs the labels \"{}\" and \"{}\", which are the same token of "
-                                "this model: use another model or another question type",
-                                texts[j], texts[i]));
+      return SameToken(texts[j], texts[i]);
     }
   }
   return DecisionLabels{texts, *std::move(tokens)};
@@ -90,6 +94,8 @@ Result<std::vector<std::vector<TokenId>>> LabelFinder::SpellingsOf(
       }
     }
     if (!found[i].empty()) continue;
+    const auto bare = TokenOf(yes_no[i].front());
+    if (bare && std::ranges::count(found[0], *bare) > 0) return SameToken(yes_no[0][0], yes_no[1][0]);
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("needs the label \"{}\", which is not a single token of this model "
                               "where the answer begins: use another model or another question type",

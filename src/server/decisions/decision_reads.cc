@@ -136,15 +136,6 @@ std::vector<MethodAnswer> AnswersOf(const std::vector<Part>& parts, const ReadRe
   return answers;
 }
 
-// Tokens behind the input of the only prompt: what the prompt does not share with later ones.
-size_t NumOwnTokens(const ModelEntry& model, const DecisionTask& task, const Request& request) {
-  std::vector<TokenId> ids;
-  if (!model.tokenizer->Encode(task.input, false, &ids).ok()) return 1;
-  // Where the input ends is not known to the token; its last one stands at most there.
-  const auto begin = std::ranges::find_end(request.prompt, ids);
-  return begin.empty() ? 1 : static_cast<size_t>(request.prompt.end() - begin.end());
-}
-
 }  // namespace
 
 MethodOverride ReadMethodOverride(FieldReader* reader) {
@@ -196,6 +187,7 @@ Result<DecisionPlan> PlanDecisions(const ModelEntry& model, const DecisionTask& 
   DecisionPlan plan;
   std::vector<Part> parts;
   ReadingSet readings(&model, &task);
+  std::string own_text;
   for (size_t i = 0; i < task.questions.size(); ++i) {
     const std::string& field = task.question_fields[i];
     Part part;
@@ -206,6 +198,7 @@ Result<DecisionPlan> PlanDecisions(const ModelEntry& model, const DecisionTask& 
       if (!status.param().empty()) return status;
       return Status(status.code(), fmt::format("{} {}", field, status.message()), field);
     }
+    if (i == 0) own_text = std::move(reads->own_text);
     part.begin = plan.requests.size();
     for (DecisionRow& row : reads->rows) {
       plan.requests.push_back(std::move(row.request));
@@ -216,8 +209,11 @@ Result<DecisionPlan> PlanDecisions(const ModelEntry& model, const DecisionTask& 
     parts.push_back(std::move(part));
   }
   SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "questions", plan.requests.size()));
-  const bool alone = plan.requests.size() == 1;
-  SetSharedHead(alone ? NumOwnTokens(model, task, plan.requests.front()) : 0, &plan.requests);
+  std::vector<TokenId> own;
+  if (plan.requests.size() == 1) {
+    SKEIN_RETURN_IF_ERROR(model.tokenizer->Encode(own_text, false, &own));
+  }
+  SetSharedHead(own.size(), &plan.requests);
   plan.answers = [parts = std::move(parts)](const ReadResults& results) {
     return AnswersOf(parts, results);
   };

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "server/decisions/decision_prompt.h"
 #include "server/testing_fakes.h"
 #include "testing/shared.h"
 
@@ -57,20 +58,28 @@ TEST_P(RealTokenizer, EachLabelIsOneTokenBehindTheWholePrompt) {
   SKEIN_REQUIRE_SHARED();
   Load();
   const DecisionTask task = SomeTask();
-  auto reads = DecisionReads(model_, task);
+  auto reads = PlanDecisions(model_, task);
   ASSERT_TRUE(reads.ok()) << reads.status().message();
+  std::set<std::string> seen_spellings;
+  const std::set<std::string> all_spellings = {"yes", "Yes", " yes", " Yes",
+                                               "no",  "No",  " no",  " No"};
+  const size_t spellings = all_spellings.size();
   const std::vector<std::vector<std::string>> first_labels = {
       {"yes", "no"}, {"A", "B"}, {"A", "B"}, {"0", "1"}};
-  for (size_t q = 0; q < reads->size(); ++q) {
-    const Request& request = (*reads)[q];
+  ASSERT_EQ(reads->requests.size(), task.questions.size());
+  for (size_t q = 0; q < reads->requests.size(); ++q) {
+    const Request& request = reads->requests[q];
     const auto& labels = std::get_if<LabelSpec>(&request.output)->tokens;
-    ASSERT_EQ(labels.size(), task.questions[q].options.size());
+    // All spellings of yes and no that are one token.
+    ASSERT_EQ(labels.size(), q == 0 ? spellings : task.questions[q].options.size());
     EXPECT_EQ(std::set<TokenId>(labels.begin(), labels.end()).size(), labels.size());
     const std::string prompt = tokenizer_->Decode(request.prompt, false);
     EXPECT_EQ(Encode(prompt), request.prompt) << prompt;
     for (size_t i = 0; i < labels.size(); ++i) {
       const std::string label = tokenizer_->Decode({&labels[i], 1}, false);
-      if (i < 2) {
+      if (q == 0) {
+        seen_spellings.insert(label);
+      } else if (i < 2) {
         // Falcon's tokenizer splits digits off a space: there the bare label is the token.
         const bool bare = template_ != nullptr || (GetParam() == "falcon" && q == 3);
         EXPECT_EQ(label, (bare ? "" : " ") + first_labels[q][i]);
@@ -80,16 +89,17 @@ TEST_P(RealTokenizer, EachLabelIsOneTokenBehindTheWholePrompt) {
       EXPECT_EQ(Encode(prompt + label), expected) << label;
     }
   }
+  EXPECT_EQ(seen_spellings, all_spellings);
 }
 
 TEST_P(RealTokenizer, HeadIsShared) {
   SKEIN_REQUIRE_SHARED();
   Load();
-  auto reads = DecisionReads(model_, SomeTask());
+  auto reads = PlanDecisions(model_, SomeTask());
   ASSERT_TRUE(reads.ok()) << reads.status().message();
-  const Request& first = reads->front();
+  const Request& first = reads->requests.front();
   const auto shared = static_cast<size_t>(first.group.parent_prefix_len);
-  for (const Request& request : *reads) {
+  for (const Request& request : reads->requests) {
     EXPECT_EQ(request.group.parent_prefix_len, first.group.parent_prefix_len);
     EXPECT_TRUE(
         std::equal(first.prompt.begin(), first.prompt.begin() + shared, request.prompt.begin()));
@@ -102,17 +112,17 @@ TEST_P(RealTokenizer, AQuestionsPromptDoesNotDependOnTheOthers) {
   SKEIN_REQUIRE_SHARED();
   Load();
   const DecisionTask task = SomeTask();
-  auto all = DecisionReads(model_, task);
+  auto all = PlanDecisions(model_, task);
   ASSERT_TRUE(all.ok());
   for (size_t q = 0; q < task.questions.size(); ++q) {
     DecisionTask alone = task;
     alone.questions = {task.questions[q]};
     alone.question_fields = {"q"};
-    auto one = DecisionReads(model_, alone);
+    auto one = PlanDecisions(model_, alone);
     ASSERT_TRUE(one.ok());
-    EXPECT_EQ(one->front().prompt, (*all)[q].prompt);
-    EXPECT_EQ(std::get_if<LabelSpec>(&one->front().output)->tokens,
-              std::get_if<LabelSpec>(&(*all)[q].output)->tokens);
+    EXPECT_EQ(one->requests.front().prompt, all->requests[q].prompt);
+    EXPECT_EQ(std::get_if<LabelSpec>(&one->requests.front().output)->tokens,
+              std::get_if<LabelSpec>(&all->requests[q].output)->tokens);
   }
 }
 
@@ -133,12 +143,12 @@ class OneTemplate final : public ChatTemplate {
   Result<std::string> Render(const Json& variables) const override {
     EXPECT_EQ(variables.at("enable_thinking"), false);
     const Json& messages = variables.at("messages");
-    EXPECT_EQ(variables.at("add_generation_prompt"), messages.size() == 1);
+    EXPECT_EQ(variables.at("add_generation_prompt"), messages.size() != 2);
     std::string text = format_;
     const std::string content = messages.at(0).at("content");
     for (size_t at; (at = text.find("%s")) != std::string::npos;) text.replace(at, 2, content);
     if (messages.size() == 1) return text;
-    if (answer_.empty()) return Status(StatusCode::kInvalidArgument, "one message only");
+    if (answer_.empty() || messages.size() > 2) return Status(StatusCode::kInvalidArgument, "one message only");
     return text + answer_ + messages.at(1).at("content").get<std::string>() + "</s>";
   }
 
@@ -156,11 +166,12 @@ TEST(PromptFrameTest, FollowsTheTemplate) {
     OneTemplate chat(format, answer);
     model.chat_template = &chat;
     model.traits.space_before_answer = WritesSpaceBeforeAnswer(model);
-    return MakePromptFrame(model);
+    return MakePromptFrame(model, PromptForm::kChat);
   };
   Result<PromptFrame> plain = frame("<u>%s</u><a>");
   ASSERT_TRUE(plain.ok());
-  EXPECT_EQ(plain->Wrap("head ", "question"), "<u>head question</u><a>");
+  EXPECT_EQ(plain->before, "<u>");
+  EXPECT_EQ(plain->after, "</u><a>");
   // Labels are looked for as the template writes answers.
   EXPECT_FALSE(plain->space_before_label);
   EXPECT_TRUE(frame("[INST] %s[/INST]", " ")->space_before_label);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -34,6 +35,8 @@ struct OptionScores {
 // How one question is read: rows of one pass, and what their outputs say.
 struct QuestionReads {
   std::vector<DecisionRow> rows;  // at least one
+  // The end of the first row's prompt that other questions on the input do not share; may be empty.
+  std::string own_text;
   std::function<OptionScores(std::span<const RowOutput> outputs)> read;  // outputs [rows.size()]
 };
 

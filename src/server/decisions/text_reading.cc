@@ -143,7 +143,9 @@ Result<QuestionReads> LettersReading::Plan(const AskedQuestion& asked) const {
   }
   const PromptParts parts = LettersPrompt(config_->frame, question, labels);
   SKEIN_ASSIGN_OR_RETURN(auto prompt, PromptOf(*config_, parts, asked, labels));
-  return ReadPaths(config_->base, std::move(prompt), paths, config_->want_mass);
+  QuestionReads reads = ReadPaths(config_->base, std::move(prompt), paths, config_->want_mass);
+  reads.own_text = parts.question + parts.frame.after;
+  return reads;
 }
 
 Result<QuestionReads> WordsReading::Plan(const AskedQuestion& asked) const {
@@ -159,7 +161,10 @@ Result<QuestionReads> WordsReading::Plan(const AskedQuestion& asked) const {
     answers.push_back(of_option.front());
   }
   SKEIN_ASSIGN_OR_RETURN(auto prompt, PromptOf(*config_, parts, asked, answers));
-  return ReadPaths(config_->base, std::move(prompt), paths.Take(), config_->want_mass);
+  QuestionReads reads =
+      ReadPaths(config_->base, std::move(prompt), paths.Take(), config_->want_mass);
+  reads.own_text = parts.question + parts.frame.after;
+  return reads;
 }
 
 }  // namespace skein
