@@ -9,7 +9,7 @@ def card(result, training, config, out):
     weights = (out / "model.safetensors").stat().st_size // 2
     return f"""# The default model of Skein
 
-A toy that answers: `make serve` without a model serves it, so that a first decision needs no download.
+A toy that answers: `make serve` serves it where no model can be downloaded, and tests use it.
 About {weights / 1e6:.1f} million parameters ({size / 2**20:.1f} MiB of files), Qwen3's architecture
 ({config['num_hidden_layers']} layers of width {config['hidden_size']}, {config['vocab_size']} tokens of its own), trained on made-up texts
 only. It knows the words of those texts and little else: use it to try Skein, not to decide anything.
