@@ -65,8 +65,7 @@ void ShowProgress(const std::string& text) {
 }
 
 Result<QualityResults> Measure(const Options& options, const std::vector<QualityItem>& items,
-                               ModelHost* host) {
-  SKEIN_ASSIGN_OR_RETURN(const MethodFilter filter, ParseMethodFilter(options.methods));
+                               const MethodFilter& filter, ModelHost* host) {
   LocalRoutes routes(host->entry());
   const QualityAsk ask = [&](const std::string& path, std::string body,
                              std::function<void(HttpResponse)> done) {
@@ -157,11 +156,12 @@ Status WriteProfile(const DecisionProfile& profile, const ModelHost& host) {
 
 Status Run(const Options& options) {
   LogToStandardError(spdlog::level::err);  // small label masses stand in the table
+  SKEIN_ASSIGN_OR_RETURN(const MethodFilter filter, ParseMethodFilter(options.methods));
   const std::string path = DataPath(options);
   SKEIN_ASSIGN_OR_RETURN(const std::vector<QualityItem> items, LoadItems(options, path));
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
   const DecisionProfile former = host->entry().traits.decisions;
-  SKEIN_ASSIGN_OR_RETURN(const QualityResults results, Measure(options, items, host.get()));
+  SKEIN_ASSIGN_OR_RETURN(const QualityResults results, Measure(options, items, filter, host.get()));
   host->Shutdown(kShutdownUs);
   fmt::print("{}: {} items of {}\n{}", host->name(), items.size(), path,
              QualityTables(items, results));
@@ -169,8 +169,11 @@ Status Run(const Options& options) {
   TellFlatMethods(results);
   const DecisionProfile profile = ChosenProfile(results, former);
   const Json profile_json = DecisionProfileJson(profile);
-  fmt::print("\nThe best methods, with temperatures fitted on all items:\n{}\n",
-             profile_json.dump(2));
+  fmt::print(
+      "\nThe best methods, with temperatures fitted on all items; a type that was not measured "
+      "stays "
+      "as it was:\n{}\n",
+      profile_json.dump(2));
   Json json = {{"date", BenchDate()},
                {"model_id", host->name()},
                {"data", path},

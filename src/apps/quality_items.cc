@@ -157,6 +157,14 @@ std::map<std::string, std::vector<size_t>> OrderByHash(const std::vector<Quality
   return tasks;
 }
 
+void SplitInHalves(std::vector<QualityItem>* items) {
+  for (const auto& [task, order] : OrderByHash(*items)) {
+    for (size_t place = 0; place < order.size(); ++place) {
+      (*items)[order[place]].half = static_cast<int>(place % 2);
+    }
+  }
+}
+
 bool SameQuestion(const QualityItem& a, const QualityItem& b) {
   if (a.type != b.type || a.task != b.task) return false;
   const Json* one = FieldReader(a.question).Find("instructions");
@@ -204,11 +212,7 @@ Result<std::vector<QualityItem>> ParseQualityItems(const std::string& text,
     items.push_back(std::move(item).value());
   }
   if (items.empty()) return Status(StatusCode::kInvalidArgument, name + " has no items");
-  for (const auto& [task, order] : OrderByHash(items)) {
-    for (size_t place = 0; place < order.size(); ++place) {
-      items[order[place]].half = static_cast<int>(place % 2);
-    }
-  }
+  SplitInHalves(&items);
   return items;
 }
 
@@ -220,6 +224,7 @@ Result<std::vector<QualityItem>> LoadQualityItems(const std::string& path) {
 void LimitQualityItems(int32_t count, std::vector<QualityItem>* items) {
   std::map<std::string, int32_t> kept;
   std::erase_if(*items, [&](const QualityItem& item) { return ++kept[item.task] > count; });
+  SplitInHalves(items);
 }
 
 std::vector<size_t> ExamplesFor(const std::vector<QualityItem>& items, size_t index, size_t count) {

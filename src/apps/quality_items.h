@@ -44,7 +44,7 @@ Result<std::vector<QualityItem>> ParseQualityItems(const std::string& text,
 // Of a file; kNotFound if it cannot be read.
 Result<std::vector<QualityItem>> LoadQualityItems(const std::string& path);
 
-// Keeps the first `count` items of each task.
+// Keeps the first `count` items of each task and splits what is left in halves.
 void LimitQualityItems(int32_t count, std::vector<QualityItem>* items);
 
 // At most `count` items whose answers may be shown with a question about items[index]: of the same

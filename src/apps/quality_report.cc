@@ -168,6 +168,12 @@ std::string QualityTables(const std::vector<QualityItem>& items, const QualityRe
       text += Row(run, summary, IsChosen(results, i));
     }
   }
+  text += fmt::format(
+      "\n* the least cross-entropy (NLL) at T of the methods within {} of the best accuracy or "
+      "MRR, "
+      "then the fewest tokens\n> at T: each half of the items at the temperature that fits the "
+      "other half; T fits all of them\n",
+      kChoiceMargin);
   if (!results.chosen.empty()) {
     text += fmt::format("\n  {:<34}{:>9}{:>9}{:>7}{:>16}\n", "chosen, by task", "accuracy",
                         "chance", "AUC", "ECE > at T");

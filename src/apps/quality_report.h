@@ -20,8 +20,8 @@ struct QualityResults {
   std::vector<size_t> chosen;  // indices of runs
 };
 
-// A table for each type that was asked, with a star at the chosen method; then the chosen methods
-// by task and what was refused.
+// A table for each type that was asked, with a star at the chosen method, and a legend; then the
+// chosen methods by task and what was refused.
 std::string QualityTables(const std::vector<QualityItem>& items, const QualityResults& results);
 
 // Everything, also each answer, so that figures can be drawn without asking again.
