@@ -20,15 +20,7 @@ constexpr char kAfter[] = "#1f5fa8";
 std::string Escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += c;
-    }
+    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
   }
   return out;
 }
@@ -61,19 +53,18 @@ std::string Curve(const std::vector<ReliabilityBin>& bins, const char* color) {
 std::string Bars(const std::vector<ReliabilityBin>& bins) {
   int64_t most = 1;
   for (const ReliabilityBin& bin : bins) most = std::max(most, bin.count);
-  const double width = kSide / std::max<double>(1, static_cast<double>(bins.size()));
+  const double width = kSide / kReliabilityBins;
   std::string out;
   for (size_t i = 0; i < bins.size(); ++i) {
     if (bins[i].count == 0) continue;
     const double x = static_cast<double>(i) * width;
-    const double height =
-        kBarsHeight * static_cast<double>(bins[i].count) / static_cast<double>(most);
+    const double y =
+        kSide - kBarsHeight * static_cast<double>(bins[i].count) / static_cast<double>(most);
     out += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#d5deea\"/>\n",
-        x + 1, kSide - height, width - 2, height);
-    out += Text(x + width / 2, kSide - height - 3,
-                "font-size=\"8\" fill=\"#666\" text-anchor=\"middle\"",
-                fmt::format("{}", bins[i].count));
+        x + 1, y, width - 2, kSide - y);
+    out += Text(x + width / 2, y - 3, "font-size=\"8\" fill=\"#666\" text-anchor=\"middle\"",
+                std::to_string(bins[i].count));
   }
   return out;
 }
