@@ -106,13 +106,14 @@ DecisionProfile ChosenProfile(const QualityResults& results, DecisionProfile pro
   return profile;
 }
 
-// A temperature at the end of the range says that the probabilities tell nothing.
+// At the end of the range a temperature only flattens: probabilities are wrong in another way than
+// by being too sharp. The order of the answers is what it was.
 void TellFlatMethods(const QualityResults& results) {
   for (const size_t i : results.chosen) {
     if (Rounded(results.summaries[i].temperature) < kFitTemperatureMax) continue;
     fmt::print(
-        "\n{}: the best temperature is the highest that is tried, {}: the probabilities of {} tell "
-        "hardly more than chance.\n",
+        "\n{}: the best temperature is the highest that is tried, {}: no temperature makes the "
+        "probabilities of {} fit. Use their order alone.\n",
         NameOf(results.runs[i].type), kFitTemperatureMax, results.runs[i].method.name());
   }
 }
