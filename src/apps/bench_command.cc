@@ -70,6 +70,7 @@ void AddBenchCommand(CLI::App* app, int* exit_status) {
   AddBenchForwardCommand(bench, exit_status);
   AddBenchPreemptionCommand(bench, exit_status);
   AddBenchRerankCommand(bench, exit_status);
+  AddBenchQualityCommand(bench, exit_status);
   AddBenchSchedCommand(bench, exit_status);
   AddBenchJctCommand(bench, exit_status);
   AddBenchBudgetCommand(bench, exit_status);

@@ -19,6 +19,7 @@ void AddBenchTokenizerCommand(CLI::App* bench, int* exit_status);
 void AddBenchLimitsCommand(CLI::App* bench, int* exit_status);
 void AddBenchForwardCommand(CLI::App* bench, int* exit_status);
 void AddBenchRerankCommand(CLI::App* bench, int* exit_status);
+void AddBenchQualityCommand(CLI::App* bench, int* exit_status);
 void AddBenchJctCommand(CLI::App* bench, int* exit_status);
 void AddBenchBudgetCommand(CLI::App* bench, int* exit_status);
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status);

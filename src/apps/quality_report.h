@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/bench_quality.h"
+#include "apps/quality_items.h"
+#include "apps/quality_summary.h"
+#include "apps/reliability_plot.h"
+#include "server/json.h"
+
+namespace skein {
+
+// What was measured: runs, their summaries [runs.size()] and the chosen run of each type that has
+// one.
+struct QualityResults {
+  std::vector<QualityRun> runs;
+  std::vector<QualitySummary> summaries;
+  std::vector<size_t> chosen;  // indices of runs
+};
+
+// A table for each type that was asked, with a star at the chosen method, and a legend; then the
+// chosen methods by task and what was refused.
+std::string QualityTables(const std::vector<QualityItem>& items, const QualityResults& results);
+
+// Everything, also each answer, so that figures can be drawn without asking again.
+Json QualityJson(const std::vector<QualityItem>& items, const QualityResults& results);
+
+// The chosen methods whose scores are probabilities.
+std::vector<ReliabilityPanel> ReliabilityPanels(const QualityResults& results);
+
+}  // namespace skein
