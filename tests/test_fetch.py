@@ -173,8 +173,8 @@ def test_serve_without_a_model_serves_what_is_fetched(cache, tmp_path):
 
 
 def test_what_is_not_fetched_is_named(tmp_path):
-    for command in ("run", "serve"):
-        run = subprocess.run([SKEIN_BIN, command, "smollm2"], env=environment(tmp_path), capture_output=True,
+    for command in (["run", "smollm2", "Hello"], ["serve", "smollm2"]):
+        run = subprocess.run([SKEIN_BIN, *command], env=environment(tmp_path), capture_output=True,
                              text=True, timeout=60)
         assert run.returncode == 1
         assert "skein model fetch smollm2" in run.stderr.splitlines()[-1]

@@ -148,10 +148,10 @@ Result<size_t> AnswerIndex(const Echo& echo, const Json& answer, const std::stri
 // `answers` of an example: one for each question, in order.
 Result<std::vector<size_t>> ExampleAnswers(const std::vector<Echo>& echoes, const Json& answers) {
   if (!answers.is_array() || answers.size() != echoes.size()) {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("answers must be an array of {} answers, one for each question",
-                              echoes.size()),
-                  "answers");
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("answers must be an array of {} answers, one for each question", echoes.size()),
+        "answers");
   }
   std::vector<size_t> options;
   for (size_t i = 0; i < echoes.size(); ++i) {
@@ -220,12 +220,13 @@ Status StartDecisions(const ServerContext& context, const HttpRequest& request,
     task.questions.push_back(std::move(question));
     task.question_fields.push_back(field);
   }
-  SKEIN_ASSIGN_OR_RETURN(
-      task.examples,
-      ReadExamples(
-          &reader,
-          [](const Json& example) { return DecisionInput(FieldReader(example).Find("input"), "input"); },
-          [&](const Json& answers) { return ExampleAnswers(echoes, answers); }));
+  SKEIN_ASSIGN_OR_RETURN(task.examples,
+                         ReadExamples(
+                             &reader,
+                             [](const Json& example) {
+                               return DecisionInput(FieldReader(example).Find("input"), "input");
+                             },
+                             [&](const Json& answers) { return ExampleAnswers(echoes, answers); }));
   const TimeUs begin_us = MonotonicClock().NowUs();
   SKEIN_ASSIGN_OR_RETURN(DecisionPlan plan, PlanDecisions(*model, task));
   auto write = [model, echoes = std::move(echoes), diagnostics = task.options.diagnostics,

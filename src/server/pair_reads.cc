@@ -139,8 +139,8 @@ Result<PairReads> RerankerReads(const ModelEntry& model, const PairTask& task) {
 }
 
 // The words around a document that a model is asked about in the relevance question.
-PairPrompt RelevancePrompt(const PromptFrame& frame, Reading reading, const std::string& instruction,
-                           const std::string& query) {
+PairPrompt RelevancePrompt(const PromptFrame& frame, Reading reading,
+                           const std::string& instruction, const std::string& query) {
   if (reading == Reading::kWords) {
     return {frame.before + RelevanceWordsHead(instruction, query),
             std::string(kRelevanceWordsQuestion) + frame.after, frame.add_special_tokens};
@@ -204,8 +204,8 @@ Result<QueryText> QueryBehind(const ModelEntry& model, const PairTask& task, siz
   const std::string tail = "\nQuery:";
   const std::string& query = QueryOf(task, i);
   const std::string field = FieldOf(task, i);
-  SKEIN_ASSIGN_OR_RETURN(auto ids, Encode(model, before + std::string(document) + tail + " " + query,
-                                          true, field));
+  SKEIN_ASSIGN_OR_RETURN(
+      auto ids, Encode(model, before + std::string(document) + tail + " " + query, true, field));
   SKEIN_ASSIGN_OR_RETURN(const auto own, Encode(model, tail + " " + query, false, field));
   SKEIN_ASSIGN_OR_RETURN(const auto head, Encode(model, tail, false, field));
   const auto shared = std::ranges::mismatch(head, own).in1 - head.begin();

@@ -24,8 +24,8 @@ void PromptTree::AddRuns(const std::vector<const std::vector<TokenId>*>& prompts
   // Sorted: what the first and the last share all between share.
   const auto& low = *prompts[order_[first]];
   const auto& high = *prompts[order_[last - 1]];
-  const auto [end, other] = std::mismatch(low.begin() + begin, low.end(), high.begin() + begin,
-                                          high.end());
+  const auto [end, other] =
+      std::mismatch(low.begin() + begin, low.end(), high.begin() + begin, high.end());
   const auto shared = static_cast<int32_t>(end - low.begin());
   if (shared > begin) runs_.push_back({begin, shared, first, last});
   size_t at = first;

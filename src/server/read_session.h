@@ -92,7 +92,7 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   TimeUs tokenize_us_;
   std::function<Result<Json>(const ReadResults&)> answer_;
   std::function<std::string(ReadResults)> write_;
-  PromptTree tree_;  // of what is charged
+  PromptTree tree_;                // of what is charged
   std::vector<Request> requests_;  // until they are submitted
   std::vector<Part> parts_;
   std::vector<RequestId> ids_;

@@ -126,7 +126,8 @@ Result<std::vector<size_t>> ExampleAnswers(const std::vector<DecisionQuestion>& 
                                            const Json& answers) {
   std::vector<size_t> options;
   for (size_t i = 0; i < ids.size(); ++i) {
-    const Json answer = answers.is_object() && answers.contains(ids[i]) ? answers.at(ids[i]) : Json();
+    const Json answer =
+        answers.is_object() && answers.contains(ids[i]) ? answers.at(ids[i]) : Json();
     const auto& known = questions[i].options;
     std::optional<size_t> option;
     if (questions[i].kind == DecisionKind::kPredicate) {
@@ -137,8 +138,7 @@ Result<std::vector<size_t>> ExampleAnswers(const std::vector<DecisionQuestion>& 
         option = static_cast<size_t>(*level);
       }
     } else if (answer.is_string()) {
-      const auto found =
-          std::ranges::find(known, answer.get<std::string>(), &DecisionOption::name);
+      const auto found = std::ranges::find(known, answer.get<std::string>(), &DecisionOption::name);
       if (found != known.end()) option = static_cast<size_t>(found - known.begin());
     }
     if (!option) {

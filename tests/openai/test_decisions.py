@@ -99,17 +99,20 @@ def test_probability_is_that_of_the_documented_prompt(client, server):
     prompt = (f"<|im_start|>user\nText:\n{INPUT}\n\nQuestion: The guest is content.\n"
               "Answer with yes or no only.<|im_end|>\n"
               "<|im_start|>assistant\n<think>\n\n</think>\n\n")
-    labels = [token(server, "yes"), token(server, "no")]
+    spellings = [[token(server, space + word) for space in ("", " ") for word in words]
+                 for words in (("yes", "Yes"), ("no", "No"))]
+    labels = sum(spellings, [])
     status, among = post(server, "/v1/score", query=prompt, items=[""], label_token_ids=labels,
                          apply_softmax=True)
     assert status == 200, among
-    assert among["scores"][0][0] == decide(client, QUESTIONS[:1]).answers[0].probability
+    status, decision = post(server, "/v1/decisions", input=INPUT, questions=QUESTIONS[:1],
+                            reading="letters", prompt="chat")
+    assert status == 200, decision
+    answer = decision["answers"][0]
+    assert math.isclose(sum(among["scores"][0][:4]), answer["probability"], rel_tol=1e-12)
     # The same tokens' share of the whole vocabulary, and what a completion says of them.
     _, scores = post(server, "/v1/score", query=prompt, items=[""], label_token_ids=labels)
-    _, decision = post(server, "/v1/decisions", input=INPUT, questions=QUESTIONS[:1],
-                       diagnostics=True)
-    mass = decision["answers"][0]["diagnostics"]["label_mass"]
-    assert math.isclose(mass, sum(scores["scores"][0]), rel_tol=1e-12)
+    assert math.isclose(answer["diagnostics"]["label_mass"], sum(scores["scores"][0]), rel_tol=1e-12)
     biased = client.completions.create(model=MODEL, prompt=prompt, max_tokens=1, temperature=0,
                                        logprobs=0, extra_body={"allowed_token_ids": labels[:1]})
     logprob = biased.choices[0].logprobs.token_logprobs[0]

@@ -129,8 +129,8 @@ Result<QuestionReads> PermutedReading::Plan(const AskedQuestion& asked) const {
   std::vector<std::vector<size_t>> orders;
   for (size_t k = 0; k < num_orders; ++k) {
     std::vector<size_t>& order = orders.emplace_back(sorted);
-    std::ranges::rotate(order, order.begin() + static_cast<std::ptrdiff_t>(k * order.size() /
-                                                                            num_orders));
+    std::ranges::rotate(order,
+                        order.begin() + static_cast<std::ptrdiff_t>(k * order.size() / num_orders));
     Reordered turned = Reorder(asked, order);
     turned.asked.question = &turned.question;
     SKEIN_ASSIGN_OR_RETURN(QuestionReads reads, inner_->Plan(turned.asked));

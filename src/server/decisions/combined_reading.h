@@ -14,7 +14,8 @@ namespace skein {
 // section 4; here as the mean of log-probabilities). Known ones come from the cache.
 class CalibratedReading final : public QuestionReading {
  public:
-  // `inner` outlives this. `name`: of the inner reading and its prompt, which the cache tells apart.
+  // `inner` outlives this. `name`: of the inner reading and its prompt, which the cache tells
+  // apart.
   CalibratedReading(const QuestionReading* inner, std::string name,
                     std::shared_ptr<BaselineCache> cache)
       : inner_(inner), name_(std::move(name)), cache_(std::move(cache)) {}

@@ -95,7 +95,8 @@ Result<std::vector<std::vector<TokenId>>> LabelFinder::SpellingsOf(
     }
     if (!found[i].empty()) continue;
     const auto bare = TokenOf(yes_no[i].front());
-    if (bare && std::ranges::count(found[0], *bare) > 0) return SameToken(yes_no[0][0], yes_no[1][0]);
+    if (bare && std::ranges::count(found[0], *bare) > 0)
+      return SameToken(yes_no[0][0], yes_no[1][0]);
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("needs the label \"{}\", which is not a single token of this model "
                               "where the answer begins: use another model or another question type",

@@ -243,8 +243,8 @@ PromptParts WordsPrompt(const PromptFrame& frame, PromptForm form,
   return parts;
 }
 
-// "What is the X ...", "What X ...", "Which X ...", "The X is ..."; X is a word, or a run of them up
-// to one that ends a noun phrase.
+// "What is the X ...", "What X ...", "Which X ...", "The X is ..."; X is a word, or a run of them
+// up to one that ends a noun phrase.
 std::string CueOf(std::string_view instructions) {
   const std::vector<std::string> words = WordsOf(instructions);
   size_t at = 0;
@@ -256,9 +256,10 @@ std::string CueOf(std::string_view instructions) {
   ++at;
   std::string cue;
   for (int count = 0; at < words.size() && count < 3; ++at, ++count) {
-    if (IsOneOf(words[at], {"of", "in", "for", "is", "are", "does", "do", "did", "best", "that",
-                            "expressed", "can", "was", "were", "has", "have", "to", "from", "by",
-                            "would", "will", "should", "with", "on", "the", "this"})) {
+    if (IsOneOf(words[at],
+                {"of",   "in",        "for",  "is",     "are",  "does", "do",   "did", "best",
+                 "that", "expressed", "can",  "was",    "were", "has",  "have", "to",  "from",
+                 "by",   "would",     "will", "should", "with", "on",   "the",  "this"})) {
       break;
     }
     cue += (cue.empty() ? "" : " ") + words[at];

@@ -148,7 +148,8 @@ class OneTemplate final : public ChatTemplate {
     const std::string content = messages.at(0).at("content");
     for (size_t at; (at = text.find("%s")) != std::string::npos;) text.replace(at, 2, content);
     if (messages.size() == 1) return text;
-    if (answer_.empty() || messages.size() > 2) return Status(StatusCode::kInvalidArgument, "one message only");
+    if (answer_.empty() || messages.size() > 2)
+      return Status(StatusCode::kInvalidArgument, "one message only");
     return text + answer_ + messages.at(1).at("content").get<std::string>() + "</s>";
   }
 

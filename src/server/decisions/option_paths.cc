@@ -129,8 +129,8 @@ OptionScores ScoresOf(const PathPlan& plan, std::span<const RowOutput> outputs) 
   for (size_t i = 0; i < plan.paths.size(); ++i) {
     double sum = 0;
     for (size_t k = 0; k < plan.paths[i].size(); ++k) {
-      sum += relative[i][k] - std::min(relative[i][k],
-                                       TakenByLonger(plan, relative, i, plan.paths[i][k]));
+      sum += relative[i][k] -
+             std::min(relative[i][k], TakenByLonger(plan, relative, i, plan.paths[i][k]));
     }
     scores.logprobs.push_back(std::log(std::max(sum, least)) + max);
     mass += std::exp(scores.logprobs.back());

@@ -20,7 +20,8 @@ using TokenPath = std::vector<TokenId>;
 //
 //   prompt                          reads  {" very", " good"}
 //   prompt + " very"                reads  {" good", " bad"}     "very good", "very bad"
-//   prompt + " not" + " at"         reads  {" all"}              "not at all"; " at" by the prompt's
+//   prompt + " not" + " at"         reads  {" all"}              "not at all"; " at" by the
+//   prompt's
 //                                                                log-probabilities
 //
 // `options` [options][spellings]: at least one path of at least one token each, all different.

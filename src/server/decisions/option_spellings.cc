@@ -15,11 +15,11 @@ struct YesNo {
   std::string_view no;
 };
 // Full-width English first, then by language.
-constexpr YesNo kYesNo[] = {{"ｙｅｓ", "ｎｏ"},   {"ja", "nein"},   {"oui", "non"},  {"sí", "no"},
-                            {"sì", "no"},         {"sim", "não"},   {"ja", "nee"},   {"ja", "nej"},
-                            {"tak", "nie"},       {"ano", "ne"},    {"да", "нет"},   {"так", "ні"},
-                            {"evet", "hayır"},    {"ya", "tidak"},  {"có", "không"}, {"是", "否"},
-                            {"是", "不是"},       {"はい", "いいえ"}, {"예", "아니요"}, {"네", "아니요"}};
+constexpr YesNo kYesNo[] = {
+    {"ｙｅｓ", "ｎｏ"}, {"ja", "nein"}, {"oui", "non"},     {"sí", "no"},     {"sì", "no"},
+    {"sim", "não"},     {"ja", "nee"},  {"ja", "nej"},      {"tak", "nie"},   {"ano", "ne"},
+    {"да", "нет"},      {"так", "ні"},  {"evet", "hayır"},  {"ya", "tidak"},  {"có", "không"},
+    {"是", "否"},       {"是", "不是"}, {"はい", "いいえ"}, {"예", "아니요"}, {"네", "아니요"}};
 
 bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool IsSmall(char c) { return c >= 'a' && c <= 'z'; }
@@ -97,9 +97,9 @@ Status CheckOptionTexts(const DecisionQuestion& question) {
     }
     for (size_t j = 0; j < i; ++j) {
       if (texts[j] != text) continue;
-      return Status(StatusCode::kInvalidArgument,
-                    fmt::format("options {} and {} are the same text, \"{}\": all must differ", j, i,
-                                text));
+      return Status(
+          StatusCode::kInvalidArgument,
+          fmt::format("options {} and {} are the same text, \"{}\": all must differ", j, i, text));
     }
     texts.push_back(text);
   }

@@ -36,9 +36,8 @@ class ReadingsTest : public DecisionServerTest {
     });
   }
   Json Decide(const std::string& questions, const std::string& more) {
-    const Answer answer =
-        Post("/v1/decisions",
-             R"({"input": "It rains.", "questions": )" + questions + ", " + more + "}");
+    const Answer answer = Post(
+        "/v1/decisions", R"({"input": "It rains.", "questions": )" + questions + ", " + more + "}");
     return answer.json();
   }
 

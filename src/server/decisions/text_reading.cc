@@ -36,10 +36,10 @@ Result<std::vector<TokenId>> PromptOf(const TextReadingConfig& config, const Pro
                                       const AskedQuestion& asked,
                                       const std::vector<std::string>& answers) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ComposePrompt(parts, asked, answers));
-  SKEIN_ASSIGN_OR_RETURN(Request request,
-                         MakeRead(*config.model, config.base, text, parts.frame.add_special_tokens,
-                                  config.input_field,
-                                  fmt::format("{} with {}", config.input_field, asked.field)));
+  SKEIN_ASSIGN_OR_RETURN(
+      Request request,
+      MakeRead(*config.model, config.base, text, parts.frame.add_special_tokens, config.input_field,
+               fmt::format("{} with {}", config.input_field, asked.field)));
   return std::move(request.prompt);
 }
 
@@ -112,13 +112,12 @@ Result<DecisionLabels> LettersReading::FindLabels(const DecisionQuestion& questi
   const std::tuple key = {question.kind, question.options.size(),
                           fmt::format("{}", fmt::join(digits, ""))};
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
-  const PromptParts parts = LettersPrompt(
-      config_->frame, question, std::vector<std::string>(question.options.size()));
+  const PromptParts parts =
+      LettersPrompt(config_->frame, question, std::vector<std::string>(question.options.size()));
   SKEIN_ASSIGN_OR_RETURN(const LabelFinder finder, FinderOf(*config_, parts));
-  SKEIN_ASSIGN_OR_RETURN(DecisionLabels labels,
-                         question.kind == DecisionKind::kChoice
-                             ? finder.Letters(question.options.size())
-                             : finder.Exactly(digits));
+  SKEIN_ASSIGN_OR_RETURN(DecisionLabels labels, question.kind == DecisionKind::kChoice
+                                                    ? finder.Letters(question.options.size())
+                                                    : finder.Exactly(digits));
   known_.emplace(key, labels);
   return labels;
 }
