@@ -330,9 +330,9 @@ class Maker:
         questions = []
         for _ in range(count):
             draw = self.rng.random()
-            if draw < 0.5 and side:
+            if draw < 0.6 and side:
                 questions.append(self.sentiment_predicate(name, side)[2](side))
-            elif draw < 0.9:
+            elif draw < 0.92:
                 questions.append(self.sentiment_choice(name, side)[2](side))
             else:
                 questions.append(self.sentiment_levels(name, side)[2](self.levels[text]))

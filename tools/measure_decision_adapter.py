@@ -63,6 +63,36 @@ class Reader:
                 found[n][i] = sum(logs[start + k, token].item() for k, token in enumerate(tail))
             start += len(own) - head + 1
 
+    @torch.no_grad()
+    def shared(self, subjects, tokens_max=3000):
+        """subjects: a list of (text, questions with options of one token); scores[text][question][option].
+
+        The questions of a text share its tokens; each is read as if it stood alone.
+        """
+        work = []
+        for n, (text, questions) in enumerate(subjects):
+            ids = self.ids(data.words_head(text, questions[0]))
+            row, segments, ends = list(ids), [0] * len(ids), []
+            for number, question in enumerate(questions, 1):
+                own = self.ids(data.words_tail(question))
+                row, segments = row + own, segments + [number] * len(own)
+                options = [self.ids(" " + data.answer_text(o)) for o in question.options]
+                ends.append((len(row) - 1, [option[0] for option in options]))
+            work.append((n, row, segments, ends))
+        work.sort(key=lambda item: len(item[1]))
+        found = [None] * len(subjects)
+        while work:
+            rows = max(1, tokens_max // len(work[-1][1]))
+            part, work = work[-rows:], work[:-rows]
+            ids, _, segments = padded([(row, [0.0] * len(row), segment) for _, row, segment, _ in part])
+            wanted = torch.zeros_like(ids, dtype=torch.bool)
+            for i, (_, _, _, ends) in enumerate(part):
+                wanted[i, [end for end, _ in ends]] = True
+            logits = iter(self.net.logits(ids, wanted, self.matrices, segments))
+            for n, _, _, ends in part:
+                found[n] = [next(logits)[tokens].tolist() for _, tokens in ends]
+        return found
+
     def read(self, pairs, form="words"):
         """pairs: [(subject, question)]; the scores of each question's options."""
         if form == "letters":
@@ -135,28 +165,37 @@ def sentiment_asks(texts):
             "unhappy?": [(t, Question("", "predicate", "Is the writer unhappy?", yes_no, 0)) for t in texts]}
 
 
-def measure_ratings(readers, texts, name, forms=("words",)):
-    """texts: [(text, rating)]; positive from a rating above 0."""
+def measure_ratings(label, reader, texts):
+    """texts: [(text, rating)]; positive from a rating above 0. Rows of the table."""
     truths = [int(score > 0) for _, score in texts]
+    asks = sentiment_asks([t for t, _ in texts])
+    found = reader.shared([(text, [asks[way][n][1] for way in asks]) for n, (text, _) in enumerate(texts)])
+    margins = {way: [(1 if way in ("choice", "positive?") else -1) * (own[k][0] - own[k][1]) for own in found]
+               for k, way in enumerate(asks)}
+    strong = [n for n, (_, score) in enumerate(texts) if abs(score) >= 1]
     rows = []
-    for label, reader in zip(("base", "adapter"), readers):
-        for form in forms:
-            margins = {}
-            for way, asked in sentiment_asks([t for t, _ in texts]).items():
-                sign = 1 if way in ("choice", "positive?") else -1
-                margins[way] = [sign * (s[0] - s[1]) for s in reader.read(asked, form)]
-            flips = [(a > 0) != (b > 0) for a, b in zip(margins["choice"], margins["swapped"])]
-            rows += [[label, form, way, share((m > 0) == t for m, t in zip(own, truths)),
-                      f"{auc(own, truths):.3f}"] for way, own in margins.items()]
-            rows.append([label, form, "flips when swapped", share(flips), ""])
-    print(f"{name}: {len(texts)} texts, {sum(truths)} positive")
-    table(["model", "reading", "question", "accuracy", "AUC"], rows)
+    for name, kept in (("all", range(len(texts))), ("at least 1", strong)):
+        truth = [truths[n] for n in kept]
+        counts = f"{len(truth)}, {sum(truth)} positive"
+        for way, all_margins in margins.items():
+            own = [all_margins[n] for n in kept]
+            right = [(m > 0) == t for m, t in zip(own, truth)]
+            balanced = sum(sum(r for r, t in zip(right, truth) if t == side) / truth.count(side)
+                           for side in (0, 1)) / 2
+            rows.append([label, name, counts, way, share(right), f"{balanced:.3f}", f"{auc(own, truth):.3f}"])
+        flips = [(margins["choice"][n] > 0) != (margins["swapped"][n] > 0) for n in kept]
+        rows.append([label, name, counts, "flips when swapped", share(flips), "", ""])
+    return rows
 
 
 def measure_amazon(readers, args):
-    texts = [t for t in data.rated(args.work / "vaderSentiment-3.3.2", "amazonReviewSnippets")
-             if abs(t[1]) >= 1]
-    measure_ratings(readers[1:] if args.adapter_only else readers, texts, "Amazon, |rating| >= 1")
+    texts = [t for t in data.rated(args.work / "vaderSentiment-3.3.2", args.set) if t[1] != 0]
+    if args.set != "amazonReviewSnippets":  # a training set: only its validation texts
+        texts = [t for t in texts if data.split_of(t[0]) == "valid"]
+    some = texts[::max(1, len(texts) // args.base_rows)]
+    rows = measure_ratings("adapter", readers[1], texts)
+    rows += measure_ratings("base", readers[0], some) if args.base_rows else []
+    table(["model", "abs. rating", "texts", "question", "accuracy", "balanced accuracy", "AUC"], rows)
 
 
 def item_question(item):
@@ -220,7 +259,8 @@ def main():
     parser.add_argument("--part", default="all", choices=["valid", "amazon", "items", "chat", "all"])
     parser.add_argument("--rows", type=int, default=1500, help="questions of the validation part")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--adapter-only", action="store_true", help="amazon: not the base")
+    parser.add_argument("--set", default="amazonReviewSnippets", help="the set of the part amazon")
+    parser.add_argument("--base-rows", type=int, default=400, help="amazon: texts for the base model")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     net, tokenizer = Net(torch.load(args.work / "base.pt")), load_tokenizer(args.work)
