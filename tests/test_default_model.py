@@ -1,4 +1,4 @@
-"""The default model, served: held-out decisions of every kind, ranks, and the README's first request.
+"""The default model, served: held-out decisions of every kind, ranks, and the request that scripts/serve prints.
 
 The texts and their answers come from the generator on which the model was measured, its test split.
 """
@@ -125,16 +125,6 @@ def test_chat_answers_in_words(server):
         "model": "default", "max_tokens": 40, "messages": [{"role": "user", "content": "Hello"}]})
     assert answer["choices"][0]["finish_reason"] == "stop"
     assert re.search("[a-z]{3}", answer["choices"][0]["message"]["content"])
-
-
-def test_the_first_request_of_the_readme_is_answered_right(server):
-    command = re.search(r"curl http://127.0.0.1:8000/v1/decisions.*?\}'\n", (ROOT / "README.md").read_text(),
-                        re.DOTALL).group(0)
-    run = subprocess.run(["bash", "-c", command.replace("http://127.0.0.1:8000", server.url)],
-                         capture_output=True, check=True, timeout=60)
-    sentiment, spam = json.loads(run.stdout)["answers"]
-    assert sentiment["choice"] == "negative"
-    assert spam["probability"] < 0.5
 
 
 def printed_by_serve(*args):

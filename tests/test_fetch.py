@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -283,3 +284,29 @@ def test_make_serve_takes_the_toy_only_where_nothing_can_be_fetched(tmp_path, fe
                          capture_output=True, text=True, timeout=20)
     assert run.stdout.splitlines()[-1] == f"command: serve {served} --port 9"
     assert len(run.stderr.splitlines()) == (1 if served == "models/default" else 0)
+
+
+def test_the_first_request_of_the_readme_is_answered_right(wheels, tmp_path_factory):
+    """By the model that `make serve` serves, with the adapter and the profile of this repository."""
+    cache = tmp_path_factory.mktemp("decide")
+    run = fetch(cache, "smollm2-decide", SKEIN_DATA_DIR=str(ROOT / "models"))
+    assert run.returncode == 0, run.stderr
+    profile = json.loads((pathlib.Path(run.stdout.strip()) / "skein.decisions.json").read_text())
+    readme = (ROOT / "README.md").read_text()
+    command = re.search(r"curl http://127.0.0.1:8000/v1/decisions.*?\}'\n", readme, re.DOTALL).group(0)
+    with SkeinServer(run.stdout.strip()) as server:
+        asked = subprocess.run(["bash", "-c", command.replace("http://127.0.0.1:8000", server.url)],
+                               capture_output=True, check=True, timeout=60)
+        sentiment, wish, unhappy = json.loads(asked.stdout)["answers"]
+        assert sentiment["choice"] == "negative" and sentiment["probabilities"][1]["probability"] > 0.9
+        assert wish["choice"] == "a refund" and wish["probabilities"][0]["probability"] > 0.9
+        assert unhappy["probability"] > 0.7
+        assert sentiment["diagnostics"]["reading"] == profile["choice"]["reading"]
+        texts = {"The film was a delight from start to finish; I would watch it again tomorrow.": "positive",
+                 "Broke after a week, and nobody answers my calls.": "negative",
+                 "Best headphones I ever had.": "positive", "A waste of money.": "negative"}
+        for text, sentiment in texts.items():
+            body = {"input": text, "questions": [{"type": "choice", "instructions": "What is the sentiment of the text?",
+                                                  "choices": [{"value": "positive"}, {"value": "negative"}]}]}
+            answer = httpx.post(server.url + "/v1/decisions", json=body).json()["answers"][0]
+            assert answer["choice"] == sentiment, text
