@@ -7,7 +7,7 @@
 
 SOURCE is the package's archive of sources, its unpacked directory, or hutto_ICWSM_2014.tar.gz itself. Each text has the mean of
 twenty people's ratings, from -4 to 4. A text is taken if its rating is at least --min-rating away from 0; the label is its sign.
-As many of each sign are taken, at most --limit together, drawn by --seed. The texts are not part of this repository.
+As many of each sign are taken, at most --limit together, drawn by --seed; with --unbalanced all. The texts are not part of this repository.
 """
 import argparse
 import io
@@ -92,14 +92,16 @@ def main():
     parser.add_argument("--question", choices=("choice", "predicate"), default="choice")
     parser.add_argument("--limit", type=int, default=0, help="0: all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--unbalanced", action="store_true", help="take all, whatever their signs")
     arguments = parser.parse_args()
     rows = rated(ground_truth(arguments.source, FILES[arguments.set]), arguments.min_rating)
-    rows = balanced(rows, arguments.limit, arguments.seed)
+    if not arguments.unbalanced:
+        rows = balanced(rows, arguments.limit, arguments.seed)
     with open(arguments.output, "w", encoding="utf-8") as out:
         for place, row in enumerate(rows):
             line = item(row, arguments.set, arguments.question, reverse=place % 2 == 1)
             out.write(json.dumps(line, ensure_ascii=False) + "\n")
-    print(f"{len(rows)} items, half of each sign: {arguments.output}")
+    print(f"{len(rows)} items, {sum(row[1] > 0 for row in rows)} of them positive: {arguments.output}")
 
 
 if __name__ == "__main__":
