@@ -211,7 +211,7 @@ def item_question(item):
 
 
 def measure_items(readers, args):
-    items = [json.loads(line) for line in (ROOT / "bench/quality/items.jsonl").open(encoding="utf-8")]
+    items = [json.loads(line) for line in args.items.open(encoding="utf-8")]
     plain = [i for i in items if i["task"] != "relevance"]
     queries = [i for i in items if i["task"] == "relevance"]
     yes_no = [("yes", ""), ("no", "")]
@@ -257,7 +257,8 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/decision_adapter"))
     parser.add_argument("--part", default="all", choices=["valid", "amazon", "items", "chat", "all"])
-    parser.add_argument("--rows", type=int, default=1500, help="questions of the validation part")
+    parser.add_argument("--items", type=pathlib.Path, default=ROOT / "bench/quality/items.jsonl")
+    parser.add_argument("--rows", type=int, default=800, help="questions of the validation part")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--set", default="amazonReviewSnippets", help="the set of the part amazon")
     parser.add_argument("--base-rows", type=int, default=400, help="amazon: texts for the base model")
