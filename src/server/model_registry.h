@@ -27,8 +27,8 @@ struct GenerationDefaults {
   std::vector<TokenId> eos_token_ids;  // end a generation unless ignore_eos
 };
 
-// Questions whose answer to no content is kept, of each model.
-inline constexpr size_t kBaselinesMax = 4096;
+// What each model's answers to questions about no content may take.
+inline constexpr size_t kBaselineBytesMax = size_t{16} << 20;
 
 // One model as the server knows it. The pointees must outlive the server.
 struct ModelEntry {
@@ -43,7 +43,7 @@ struct ModelEntry {
   ModelTraits traits;
   int64_t created_s = 0;  // Unix time
   // What the readings of decisions keep of this model; shared by copies of the entry.
-  std::shared_ptr<BaselineCache> baselines = std::make_shared<BaselineCache>(kBaselinesMax);
+  std::shared_ptr<BaselineCache> baselines = std::make_shared<BaselineCache>(kBaselineBytesMax);
   // When the log was last warned of a small label mass; 0: never.
   std::shared_ptr<std::atomic<TimeUs>> warned_us = std::make_shared<std::atomic<TimeUs>>(0);
 

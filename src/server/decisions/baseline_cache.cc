@@ -15,9 +15,17 @@ void BaselineCache::Put(const std::string& key, std::vector<double> logprobs) {
   if (index_.contains(key)) return;
   entries_.emplace_front(key, std::make_shared<const std::vector<double>>(std::move(logprobs)));
   index_.emplace(key, entries_.begin());
-  if (entries_.size() <= entries_max_) return;
-  index_.erase(entries_.back().first);
-  entries_.pop_back();
+  bytes_ += BytesOf(entries_.front());
+  while (bytes_ > bytes_max_) {
+    bytes_ -= BytesOf(entries_.back());
+    index_.erase(entries_.back().first);
+    entries_.pop_back();
+  }
+}
+
+// The key stands in the list and in the index; the rest of both is some hundred bytes.
+size_t BaselineCache::BytesOf(const Entry& entry) {
+  return 2 * entry.first.size() + entry.second->size() * sizeof(double) + 256;
 }
 
 }  // namespace skein

@@ -17,7 +17,8 @@ class BaselineCache {
  public:
   using Logprobs = std::shared_ptr<const std::vector<double>>;
 
-  explicit BaselineCache(size_t entries_max) : entries_max_(entries_max) {}
+  // `bytes_max`: of keys and values together. One that is larger alone is not kept.
+  explicit BaselineCache(size_t bytes_max) : bytes_max_(bytes_max) {}
 
   Logprobs Find(const std::string& key);  // null: not known
   void Put(const std::string& key, std::vector<double> logprobs);
@@ -25,8 +26,11 @@ class BaselineCache {
  private:
   using Entry = std::pair<std::string, Logprobs>;
 
-  const size_t entries_max_;
+  static size_t BytesOf(const Entry& entry);
+
+  const size_t bytes_max_;
   std::mutex mutex_;
+  size_t bytes_ = 0;          // guarded by mutex_
   std::list<Entry> entries_;  // guarded by mutex_; the latest used first
   std::unordered_map<std::string, std::list<Entry>::iterator> index_;  // guarded by mutex_
 };
