@@ -209,9 +209,8 @@ Result<QueryText> QueryBehind(const ModelEntry& model, const PairTask& task, siz
   SKEIN_ASSIGN_OR_RETURN(const auto own, Encode(model, tail + " " + query, false, field));
   SKEIN_ASSIGN_OR_RETURN(const auto head, Encode(model, tail, false, field));
   const auto shared = std::ranges::mismatch(head, own).in1 - head.begin();
-  PairTask cut = task;
-  PairPrompt prompt{before, tail + " " + query, true};
-  if (!document.empty()) SKEIN_RETURN_IF_ERROR(CutDocument(model, cut, prompt, i, &ids));
+  const PairPrompt prompt{before, tail + " " + query, true};
+  if (!document.empty()) SKEIN_RETURN_IF_ERROR(CutDocument(model, task, prompt, i, &ids));
   SKEIN_RETURN_IF_ERROR(
       CheckPromptLength(MaxPairTokens(model), ids.size(), field, WhatOf(task, i)));
   QueryText text;

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "server/decisions/decision_answer.h"
+
 namespace skein {
 namespace {
 
@@ -33,16 +35,6 @@ struct Pieces {
     return scores;
   }
 };
-
-// Probabilities that add up to 1.
-std::vector<double> Softmax(const std::vector<double>& logprobs) {
-  const double max = *std::ranges::max_element(logprobs);
-  std::vector<double> p;
-  for (const double logprob : logprobs) p.push_back(std::exp(logprob - max));
-  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
-  for (double& value : p) value /= sum;
-  return p;
-}
 
 // The options' indices, sorted by text and description.
 std::vector<size_t> SortedOptions(const DecisionQuestion& question) {
@@ -142,7 +134,7 @@ Result<QuestionReads> PermutedReading::Plan(const AskedQuestion& asked) const {
     std::vector<double> sum(orders[0].size());
     double mass = 0;
     for (size_t k = 0; k < orders.size(); ++k) {
-      const std::vector<double> p = Softmax(scores[k].logprobs);
+      const std::vector<double> p = AnswerOf(scores[k], 1.0).probabilities;
       for (size_t i = 0; i < p.size(); ++i) sum[orders[k][i]] += p[i];
       mass += scores[k].mass.value_or(0);
     }

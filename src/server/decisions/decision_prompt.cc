@@ -3,8 +3,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <utility>
 
 #include "base/check.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "base/check.h"
@@ -30,7 +29,7 @@ struct PathPlan {
   std::vector<std::vector<TokenPath>> paths;
 
   PathPlace Place(const TokenPath& path);
-  // Row that ends where the first `length` tokens of `path` do; the prompt's own where none does.
+  // Place of a path's first token among those that the prompt's row reads.
   size_t index_of_first(TokenId token) const;
 };
 

@@ -32,15 +32,19 @@ Result<LabelFinder> FinderOf(const TextReadingConfig& config, const PromptParts&
   return LabelFinder::Make(config.model->tokenizer, parts.ending, parts.frame.space_before_label);
 }
 
-Result<std::vector<TokenId>> PromptOf(const TextReadingConfig& config, const PromptParts& parts,
-                                      const AskedQuestion& asked,
-                                      const std::vector<std::string>& answers) {
+// The rows that read `paths` behind the question's prompt. `answers`: what examples show.
+Result<QuestionReads> ReadBehind(const TextReadingConfig& config, const PromptParts& parts,
+                                 const AskedQuestion& asked,
+                                 const std::vector<std::string>& answers,
+                                 const std::vector<std::vector<TokenPath>>& paths) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ComposePrompt(parts, asked, answers));
   SKEIN_ASSIGN_OR_RETURN(
       Request request,
       MakeRead(*config.model, config.base, text, parts.frame.add_special_tokens, config.input_field,
                fmt::format("{} with {}", config.input_field, asked.field)));
-  return std::move(request.prompt);
+  QuestionReads reads = ReadPaths(config.base, std::move(request.prompt), paths, config.want_mass);
+  reads.own_text = parts.question + parts.frame.after;
+  return reads;
 }
 
 // The paths of each option's texts behind an ending, so that no two options share one.
@@ -141,10 +145,7 @@ Result<QuestionReads> LettersReading::Plan(const AskedQuestion& asked) const {
     labels = std::move(found.texts);
   }
   const PromptParts parts = LettersPrompt(config_->frame, question, labels);
-  SKEIN_ASSIGN_OR_RETURN(auto prompt, PromptOf(*config_, parts, asked, labels));
-  QuestionReads reads = ReadPaths(config_->base, std::move(prompt), paths, config_->want_mass);
-  reads.own_text = parts.question + parts.frame.after;
-  return reads;
+  return ReadBehind(*config_, parts, asked, labels, paths);
 }
 
 Result<QuestionReads> WordsReading::Plan(const AskedQuestion& asked) const {
@@ -159,11 +160,7 @@ Result<QuestionReads> WordsReading::Plan(const AskedQuestion& asked) const {
     SKEIN_RETURN_IF_ERROR(paths.Add(of_option));
     answers.push_back(of_option.front());
   }
-  SKEIN_ASSIGN_OR_RETURN(auto prompt, PromptOf(*config_, parts, asked, answers));
-  QuestionReads reads =
-      ReadPaths(config_->base, std::move(prompt), paths.Take(), config_->want_mass);
-  reads.own_text = parts.question + parts.frame.after;
-  return reads;
+  return ReadBehind(*config_, parts, asked, answers, paths.Take());
 }
 
 }  // namespace skein
