@@ -2,7 +2,7 @@
 
 namespace skein {
 
-// What of the model's answer is read.
+// The part of the model's answer that is read.
 enum class Reading {
   kLetters,     // one token a label: letters, digits, yes and no
   kWords,       // the text of each option
@@ -10,7 +10,7 @@ enum class Reading {
   kLikelihood,  // relevance only: the text of the query behind the document
 };
 
-// What stands around an input and a question (docs/decisions.md, "Prompts").
+// The text around an input and a question (docs/decisions.md, "Prompts").
 enum class PromptForm {
   kChat,      // a user's message in the chat template
   kQuestion,  // plain text that ends with "Answer:"

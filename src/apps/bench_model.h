@@ -22,7 +22,7 @@ void AddBenchModelOptions(CLI::App* app, BenchModel* model);
 // Adds --quantization.
 void AddQuantizationOption(CLI::App* app, BenchModel* model);
 
-// What CpuRuntime::Load is to be asked for, but for the limits. Fails as FindModelDir does.
+// The options of CpuRuntime::Load, without the limits. Fails as FindModelDir does.
 Result<CpuRuntimeOptions> RuntimeOptionsOf(const BenchModel& model);
 
 }  // namespace skein

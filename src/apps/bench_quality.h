@@ -18,7 +18,7 @@ namespace skein {
 using QualityAsk = std::function<void(const std::string& path, std::string body,
                                       std::function<void(HttpResponse)> done)>;
 
-// What a model said of one item.
+// A model's answer about one item.
 struct QualityAnswer {
   std::string refusal;                // why it cannot be asked; empty: it was
   std::vector<double> probabilities;  // [labels] at temperature 1; relevance: scores [documents]

@@ -208,7 +208,7 @@ TEST(BenchQualityTest, ChoosesAccuracyThenCrossEntropyThenTokens) {
   for (const QualityRun& run : runs) summaries.push_back(Summarize(items, run));
   EXPECT_EQ(ChooseBest(runs, summaries, QualityType::kChoice), 3u);
   EXPECT_FALSE(ChooseBest(runs, summaries, QualityType::kScore).has_value());
-  // What is refused more often is out.
+  // A method with more refusals is never chosen.
   summaries[3].figures.refused = 1;
   EXPECT_EQ(ChooseBest(runs, summaries, QualityType::kChoice), 2u);
   const DecisionProfile profile = WithMethod({}, runs[2], 3);

@@ -12,7 +12,7 @@ namespace skein {
 // The file beside a model, or in the user's configuration, that says how it is asked.
 inline constexpr char kDecisionProfileFile[] = "skein.decisions.json";
 
-// What decides how a model is asked where a request does not say.
+// The facts that choose a profile.
 struct DecisionProfileSource {
   std::string model_dir;
   std::string model_name;

@@ -71,7 +71,7 @@ TEST_F(DecisionProfileTest, OptionsGoBeforeFiles) {
     EXPECT_EQ(method.reading, Reading::kLetters);
     EXPECT_TRUE(method.permuted);
   }
-  // What was fitted for another reading does not hold for this one.
+  // A temperature holds for the reading that it was fitted with.
   EXPECT_EQ(profile->choice.temperature, 1);
   reading_ = "runes";
   EXPECT_NE(Load().status().message().find("--decision-reading must be"), std::string::npos);

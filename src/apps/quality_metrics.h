@@ -20,7 +20,7 @@ struct JudgedItem {
 
 // Share of the items whose most likely label is the right one; equal ones count as the first.
 double AccuracyOf(std::span<const JudgedItem> items);
-// What guessing would reach: the mean of 1 / labels.
+// The accuracy of guessing: the mean of 1 / labels.
 double ChanceAccuracyOf(std::span<const JudgedItem> items);
 // Mean over items of the sum over labels of (probability - truth)^2, from 0 to 2 (Brier 1950).
 double BrierOf(std::span<const JudgedItem> items);

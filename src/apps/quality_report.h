@@ -12,8 +12,7 @@
 
 namespace skein {
 
-// What was measured: runs, their summaries [runs.size()] and the chosen run of each type that has
-// one.
+// A measurement: the runs, their summaries [runs.size()] and each type's chosen run, if any.
 struct QualityResults {
   std::vector<QualityRun> runs;
   std::vector<QualitySummary> summaries;

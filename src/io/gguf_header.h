@@ -37,8 +37,8 @@ struct GgufHeader {
 //
 // Reads and checks the header in `file`, the whole file; `name` is what messages call it. Counts,
 // lengths, sizes and offsets are held against each other and against the end of the file, and
-// tensors must not overlap. What does not fit is kInvalidArgument, what cannot be read (another
-// version, another type of elements) kUnsupported; both name the field. Memory is at most a small
+// tensors must not overlap. A value that does not fit is kInvalidArgument. Another version, or
+// another type of elements, is kUnsupported. Both name the field. Memory is at most a small
 // multiple of the header's own bytes. Strings of the result point into `file`.
 Result<GgufHeader> ParseGgufHeader(std::span<const std::byte> file, const std::string& name);
 

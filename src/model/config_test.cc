@@ -388,8 +388,8 @@ TEST_F(ConfigTest, BrokenGenerationConfigIsAnError) {
   EXPECT_THAT(Load(kQwen3).status().message(), HasSubstr("generation_config.json"));
 }
 
-// What transformers writes where there is no limit, in a member that is not read and in ones that
-// are.
+// transformers writes such a number for "no limit". Here it stands in a member that is not read,
+// and in members that are.
 TEST_F(ConfigTest, NumbersBeyond64Bits) {
   const std::string huge = "1000000000000000019884624838656";
   std::string config = kQwen3;
