@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/http_server.h"
-#include "server/testing_client.h"
-#include "server/testing_fakes.h"
+#include "server/http/http_server.h"
+#include "testing/http_client.h"
+#include "testing/server_fakes.h"
 
 namespace skein::testing {
 namespace {

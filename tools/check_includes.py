@@ -13,17 +13,17 @@ import sys
 ALLOWED = {
     "base": ["skein"],
     "text": ["skein", "base"],
-    "tensor": ["base"],
-    "io": ["base", "tensor"],
-    "kernels": ["base", "tensor"],
-    "model": ["base", "tensor", "io", "kernels"],
+    "io": ["base"],
+    "kernels": ["base"],
+    "model": ["base", "io", "kernels"],
     "kv": ["base"],
     "sched": ["skein", "base", "kv"],
     "engine": ["skein", "base", "kv", "sched"],
-    "runtime": ["skein", "base", "tensor", "kernels", "model", "kv", "sched", "engine"],
+    "runtime": ["skein", "base", "kernels", "model", "kv", "sched", "engine"],
     "sim": ["skein", "base", "kv", "sched", "engine"],
     "server": ["skein", "base", "text"],
     "apps": None,  # anything
+    "bench": None,
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write src/text/jinja_unicode_tables.h from this Python's own Unicode tables.
+"""Write src/text/jinja/generated/unicode_tables.h from this Python's own Unicode tables.
 
     python3 tools/gen_jinja_unicode.py
 
@@ -8,7 +8,7 @@ What chat templates do to text (upper, lower, title, printing lists) follows Pyt
 import pathlib
 import unicodedata
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "src" / "text" / "jinja_unicode_tables.h"
+OUT = pathlib.Path(__file__).resolve().parent.parent / "src/text/jinja/generated/unicode_tables.h"
 CODE_POINTS = [c for c in range(0x80, 0x110000) if not 0xD800 <= c < 0xE000]
 
 
@@ -86,7 +86,7 @@ def main():
         "",
         "// Made by tools/gen_jinja_unicode.py. Do not edit. Characters of U+0080 and above.",
         "",
-        '#include "text/jinja_unicode.h"',
+        '#include "text/jinja/unicode.h"',
         "",
         "namespace skein::jinja {",
         "",

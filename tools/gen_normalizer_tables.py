@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes normalizer_tables.cc, compatibility*_tables.cc and grapheme_tables.cc: more Unicode data.
 
-    python3 tools/gen_normalizer_tables.py src/text
+    python3 tools/gen_normalizer_tables.py src/text/unicode/generated
 
 Everything is probed from the `tokenizers` package, which must be installed:
   control, nonspacing marks   BertNormalizer (clean_text, strip_accents)
@@ -99,7 +99,7 @@ def main():
          structs(to_ranges(removed_by(normalizers.StripAccents())))),
         ("LowerCase", "uint32_t", "Lower case: code point, length, parts.",
          flat_mappings({c: text for c, text in lower.items() if text != chr(c)})),
-    ], "text/normalizer_tables.h")
+    ], "text/unicode/normalizer_tables.h")
     nfd, nfkd = normalizers.NFD(), normalizers.NFKD()
     compatible = {c: nfkd.normalize_str(chr(c)) for c in CODE_POINTS
                   if nfkd.normalize_str(chr(c)) != nfd.normalize_str(chr(c))}
@@ -107,11 +107,11 @@ def main():
         ("CompatibilityDecompositions", "uint32_t",
          "Compatibility decompositions into several characters: code point, length, parts.",
          flat_mappings({c: text for c, text in compatible.items() if len(text) > 1}))],
-        "text/normalizer_tables.h")
+        "text/unicode/normalizer_tables.h")
     write_table(out / "compatibility_single_tables.cc", [
         ("CompatibilitySingles", "CodePointPair", "Compatibility decompositions into one character.",
          structs((c, ord(text)) for c, text in compatible.items() if len(text) == 1))],
-        "text/normalizer_tables.h")
+        "text/unicode/normalizer_tables.h")
     rows, consonants, linkers, conjunct_extend = grapheme_ranges()
     write_table(out / "grapheme_tables.cc", [
         ("GraphemeClassRanges", "GraphemeClassRange", "Grapheme_Cluster_Break.", structs(rows)),
@@ -119,7 +119,7 @@ def main():
         ("ConjunctLinkerRanges", ranges, "Indic_Conjunct_Break=Linker.", structs(linkers)),
         ("ConjunctExtendRanges", ranges, "What may stand between consonants and linkers.",
          structs(conjunct_extend)),
-    ], "text/normalizer_tables.h")
+    ], "text/unicode/normalizer_tables.h")
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ def simulated_lines(part, name):
     for ablation in found.get("ablations", []):
         lines += ablation_section(ablation)
     if "ablations" in found:
-        lines += ["By the algorithm a batch may take until its most urgent request's deadline (`src/sched/slo_batch.h`), and all of it is answered at its end. So batching",
+        lines += ["By the algorithm a batch may take until its most urgent request's deadline (`src/sched/batching/slo_batch.h`), and all of it is answered at its end. So batching",
                   "spends the slack of that request, which then misses its deadline where anything stops the batch; without batching it has its slack left.", ""]
         lines += beside_section(found["beside"]) + simulated_colocated(found["colocated"])
     return lines

@@ -73,15 +73,15 @@ struct EngineConfig {
   int32_t dynamic_step_ms = 0;
   // Decode set "flock" only: when the best companion is not added ("never", "heuristic", "bandit"
   // or "q-learning"; empty: "bandit"), what one of the last two has learned before (JSON, a table
-  // of sched/stop_table.h; empty: nothing), the seed of its random decisions, and how long a
-  // request may be passed by others at most. At least 1.
+  // of sched/decode_set/stop_table.h; empty: nothing), the seed of its random decisions, and how
+  // long a request may be passed by others at most. At least 1.
   std::string flock_stop;
   // By what it knows companions: "prefix" (empty: that), or for comparisons "radix" (the same,
   // token by token over a radix tree) or "user" (requests of one `user` are a group: an oracle).
   std::string flock_by;
   // Constants of the stop rules in place of their own, "name=value,...": max-lost, small-batch,
   // max-lost-small, max-lost-peers, max-loss, exploration, alpha, gamma, epsilon-start,
-  // epsilon-decay, epsilon-floor, learn (sched/stop_policy.h).
+  // epsilon-decay, epsilon-floor, learn (sched/decode_set/stop_policy.h).
   std::string flock_constants;
   std::string flock_table;
   uint64_t flock_seed = 0;

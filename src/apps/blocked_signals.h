@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <memory>
 
-#include "apps/model_host.h"
+#include "apps/host/model_host.h"
 #include "base/result.h"
 
 namespace skein {

@@ -5,7 +5,7 @@
 
 #include "apps/read_file.h"
 #include "base/json_numbers.h"
-#include "server/json.h"
+#include "server/json/json.h"
 
 namespace skein {
 

@@ -13,11 +13,11 @@
 
 #include "apps/blocked_signals.h"
 #include "apps/commands.h"
-#include "apps/model_cache.h"
-#include "apps/model_host.h"
+#include "apps/host/model_host.h"
+#include "apps/model/model_cache.h"
 #include "apps/read_file.h"
-#include "server/http_server.h"
-#include "server/json.h"
+#include "server/http/http_server.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {

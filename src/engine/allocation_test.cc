@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/random.h"
-#include "engine/fake_executor.h"
 #include "kv/block_pool.h"
-#include "sched/flock.h"
+#include "sched/decode_set/flock.h"
 #include "sched/scheduler.h"
 #include "testing/counted_allocations.h"
+#include "testing/fake_executor.h"
 
 namespace skein {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "engine/fake_executor.h"
-#include "engine/testing_loop.h"
+#include "testing/engine_loop.h"
+#include "testing/fake_executor.h"
 
 namespace skein {
 namespace {

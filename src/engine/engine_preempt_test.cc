@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/testing_loop.h"
+#include "testing/engine_loop.h"
 
 namespace skein {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "tensor/dtype.h"
+#include "base/dtype.h"
 #include "testing/gguf_builder.h"
 
 namespace skein {

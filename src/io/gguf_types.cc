@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tensor/dtype.h"
+#include "base/dtype.h"
 
 namespace skein {
 namespace {

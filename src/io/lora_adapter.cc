@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/dtype.h"
 #include "io/json_file.h"
-#include "tensor/dtype.h"
 
 namespace skein {
 namespace {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/result.h"
 #include "io/mapped_file.h"
 #include "io/safetensors_header.h"
-#include "tensor/dtype.h"
 
 namespace skein {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/result.h"
-#include "tensor/dtype.h"
 
 namespace skein {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/result.h"
-#include "tensor/dtype.h"
 
 namespace skein {
 

@@ -4,11 +4,11 @@
 #include <memory>
 #include <span>
 
+#include "base/dtype.h"
 #include "base/result.h"
 #include "kernels/kv_layout.h"
 #include "kernels/packed_weight.h"
 #include "kernels/row_tiles.h"
-#include "tensor/dtype.h"
 
 namespace skein {
 

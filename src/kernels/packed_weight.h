@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
-#include "tensor/dtype.h"
+#include "base/dtype.h"
 
 namespace skein {
 

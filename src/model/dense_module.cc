@@ -2,8 +2,8 @@
 
 #include "io/json_file.h"
 #include "io/safetensors.h"
-#include "model/config_fields.h"
-#include "model/widen.h"
+#include "model/config/config_fields.h"
+#include "model/weights/widen.h"
 
 namespace skein {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/result.h"
 #include "kernels/kernels.h"
 #include "kernels/packed_weight.h"
-#include "tensor/dtype.h"
 
 namespace skein {
 

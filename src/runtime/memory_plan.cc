@@ -4,7 +4,7 @@
 
 #include "kernels/kv_layout.h"
 #include "kv/block_pool.h"
-#include "model/expert_routes.h"
+#include "model/forward/expert_routes.h"
 
 namespace skein {
 namespace {

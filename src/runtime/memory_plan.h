@@ -6,10 +6,10 @@
 #include <span>
 #include <string_view>
 
-#include "model/config.h"
-#include "model/forward_workspace.h"
+#include "base/dtype.h"
+#include "model/config/config.h"
+#include "model/forward/forward_workspace.h"
 #include "sched/config.h"
-#include "tensor/dtype.h"
 
 namespace skein {
 

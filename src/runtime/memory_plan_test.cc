@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/dtype.h"
 #include "kernels/kernels.h"
 #include "kv/block_pool.h"
-#include "tensor/dtype.h"
 #include "testing/loaded_model.h"
 
 namespace skein {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/testing_engine.h"
+#include "testing/cpu_engine.h"
 
 namespace skein {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/testing_engine.h"
+#include "testing/cpu_engine.h"
 
 namespace skein {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "sched/stop_policy.h"
+#include "sched/decode_set/stop_policy.h"
 #include "skein/config.h"
 #include "skein/request.h"
 
@@ -37,7 +37,7 @@ enum class Granularity {
 constexpr bool StopsSteps(Granularity granularity) { return granularity <= Granularity::kLayer; }
 
 // With a sharing that preempts: who computes the tokens of decodes that ask for a rate while a
-// prompt is computed (sched/mixed_steps.h).
+// prompt is computed (sched/batching/mixed_steps.h).
 enum class DecodeSteps {
   kByCost,  // what the cost model takes to be cheaper; kOwn where there is none
   kOwn,     // steps of decodes alone, for which the prefill stops
@@ -49,22 +49,25 @@ enum class DecodeSet {
   kStatic,   // request-level: a batch forms, runs until its last request has finished, and only
              // then returns its results and gives its slots to the next
   kFill,     // continuous: as many as fit, at every step
-  kFlock,    // continuous: best companion first, until the stop rule says so (sched/flock.h)
-  kDynamic,  // continuous: as many as memory and the time of a step allow (sched/dynamic_batch.h)
+  kFlock,    // continuous: best companion first, until the stop rule says so
+             // (sched/decode_set/flock.h)
+  kDynamic,  // continuous: as many as memory and the time of a step allow
+             // (sched/decode_set/dynamic_batch.h)
 };
 
 // Who is first among waiting requests of one priority.
 enum class Order {
   kFcfs,  // first come, first served
-  kFair,  // start-time fair queueing between clients (sched/fair_queue.h)
-  // Shortest remaining job first (sched/jct_order.h):
+  kFair,  // start-time fair queueing between clients (sched/order/fair_queue.h)
+  // Shortest remaining job first (sched/order/jct_order.h):
   kSrjf,            // as things were when the request arrived
   kSrjfCalibrated,  // as they are, with every change of the prefix cache
-  // Earliest deadline first (sched/slack_order.h):
+  // Earliest deadline first (sched/order/slack_order.h):
   kEdf,
   kDeadlineEdf,  // who has missed it goes last
   kSlackEdf,     // so does who can no longer meet it
-  // SGLang's cache-aware orders, over whole KV blocks (sched/radix_orders.h has them literally):
+  // SGLang's cache-aware orders, over whole KV blocks (sched/order/radix_orders.h has them
+  // literally):
   kLpm,        // the longest cached prefix first
   kDfsWeight,  // depth first over the tree of cached prefixes, the heaviest branch first
 };
@@ -72,7 +75,7 @@ enum class Order {
 // By what the decode set `flock` knows companions.
 enum class FlockBy {
   kPrefix,  // hashes of their prompts, in a chunked hash tree
-  kRadix,   // for comparisons: their tokens, over a radix tree (sched/radix_companion.h)
+  kRadix,   // for comparisons: their tokens, over a radix tree (sched/decode_set/radix_companion.h)
   kUser,    // for comparisons: an oracle that is told the groups; `user` names a request's group
 };
 
@@ -89,7 +92,8 @@ struct FlockOptions {
 // How the operators of a pass use memory. The executor's business: it changes no plan.
 enum class Execution {
   kPlain,   // each goes over all of a step's tokens before the next
-  kHybrid,  // all but attention go over a chunk of them at a time (model/forward_workspace.h)
+  kHybrid,  // all but attention go over a chunk of them at a time
+            // (model/forward/forward_workspace.h)
 };
 
 // What is kept of the keys and values of OneShot requests. Where not all of them are, a prompt is
@@ -108,7 +112,7 @@ enum class Batching {
               // alone
   kBudget,    // of as many as the token budget holds
   // Of as many as the most urgent one's deadline allows, up to slo_batch_tokens
-  // (sched/slo_batch.h).
+  // (sched/batching/slo_batch.h).
   kSloAware,
 };
 
@@ -138,16 +142,16 @@ struct SchedulerConfig {
   Retention retention = Retention::kAll;
   Batching batching = Batching::kBudget;
   Jct jct = Jct::kMissingTokens;
-  double aging = 0.1;  // sched/jct_order.h
+  double aging = 0.1;  // sched/order/jct_order.h
   CostFit cost;
   TimeUs default_slo_us = 10'000'000;  // of requests that name none; at least 1
-  TimeUs max_late_us = 30'000'000;     // sched/slack_order.h; 0: unbounded
+  TimeUs max_late_us = 30'000'000;     // sched/order/slack_order.h; 0: unbounded
   int32_t slo_batch_tokens = 2048;     // at least 1
   TimeUs dynamic_step_us = 0;          // decode set `dynamic`: the step's time aimed at; 0: any
   FlockOptions flock;
   std::shared_ptr<const StopTable> flock_learned;  // what its stop rule continues from, or null
   // OneShot requests that share a prefix which is not cached compute it once, in a row of its own
-  // (sched/trunk.h), and a request may wait for another that is computing its prefix.
+  // (sched/prefix/trunk.h), and a request may wait for another that is computing its prefix.
   bool forests = false;
   // So long at most, from the first time it could have run; 0: never.
   TimeUs max_prefix_wait_us = 0;

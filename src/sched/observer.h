@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "sched/config.h"
+#include "sched/decode_set/stop_table.h"
 #include "sched/plan.h"
-#include "sched/stop_table.h"
 #include "skein/request.h"
 
 namespace skein {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sched/testing_scan.h"
+#include "testing/order_scan.h"
 
 namespace skein {
 namespace {

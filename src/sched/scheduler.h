@@ -9,19 +9,19 @@
 
 #include "kv/block_manager.h"
 #include "kv/recent_prefixes.h"
+#include "sched/batching/slo_batch.h"
 #include "sched/config.h"
 #include "sched/cost_model.h"
-#include "sched/dynamic_batch.h"
-#include "sched/fair_queue.h"
-#include "sched/flock.h"
-#include "sched/jct_order.h"
+#include "sched/decode_set/dynamic_batch.h"
+#include "sched/decode_set/flock.h"
 #include "sched/observer.h"
+#include "sched/order/fair_queue.h"
+#include "sched/order/jct_order.h"
+#include "sched/order/slack_order.h"
 #include "sched/plan.h"
-#include "sched/prefix_watch.h"
+#include "sched/prefix/prefix_watch.h"
+#include "sched/prefix/trunk.h"
 #include "sched/sequence.h"
-#include "sched/slack_order.h"
-#include "sched/slo_batch.h"
-#include "sched/trunk.h"
 #include "sched/waiting_sets.h"
 #include "skein/engine.h"
 #include "skein/request.h"
@@ -66,10 +66,10 @@ enum class StepFate {
 // A running decode that finds no free block takes blocks from others: from the youngest.
 //
 // OneShot work never keeps a block from Decode work (ReclaimForDecodes, DecodeReserve): what it
-// holds from step to step, the prefixes that requests share (sched/trunk.h) and prompts of which a
-// part is computed, is given up where a running decode, or a waiting one with a free slot, lacks
-// blocks; and it takes none that the next waiting one could have.
-// Not thread-safe. A steady decode step allocates nothing.
+// holds from step to step, the prefixes that requests share (sched/prefix/trunk.h) and prompts of
+// which a part is computed, is given up where a running decode, or a waiting one with a free slot,
+// lacks blocks; and it takes none that the next waiting one could have. Not thread-safe. A steady
+// decode step allocates nothing.
 class Scheduler {
  public:
   // Observers outlive the scheduler. REQUIRES: `config` comes from MakeSchedulerConfig.

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sched/testing_preempt.h"
+#include "testing/preempt_steps.h"
 
 namespace skein {
 namespace {

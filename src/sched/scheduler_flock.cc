@@ -1,6 +1,6 @@
 // The part of Scheduler's planning that chooses who joins the decode batch: by order, or, with the
-// decode set `flock`, by what is shared (sched/flock.h); and how many, with the decode set
-// `dynamic` (sched/dynamic_batch.h).
+// decode set `flock`, by what is shared (sched/decode_set/flock.h); and how many, with the decode
+// set `dynamic` (sched/decode_set/dynamic_batch.h).
 
 #include <algorithm>
 #include <limits>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "sched/family.h"
+#include "sched/prefix/family.h"
 #include "sched/scheduler.h"
 
 namespace skein {

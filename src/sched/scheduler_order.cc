@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "sched/depth_first.h"
+#include "sched/order/depth_first.h"
 #include "sched/scheduler.h"
 
 namespace skein {

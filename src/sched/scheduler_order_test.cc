@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kv/radix_tree.h"
-#include "sched/radix_orders.h"
-#include "sched/testing_scan.h"
+#include "sched/order/radix_orders.h"
+#include "testing/order_scan.h"
 
 namespace skein {
 namespace {

@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "sched/mixed_steps.h"
+#include "sched/batching/mixed_steps.h"
 #include "sched/scheduler.h"
 
 namespace skein {

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "sched/testing_preempt.h"
+#include "testing/preempt_steps.h"
 
 namespace skein {
 namespace {

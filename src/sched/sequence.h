@@ -64,8 +64,8 @@ struct RequestRecord {
   RequestId id = 0;
   uint64_t arrival = 0;  // arrivals before this one
   Urgency urgency;       // changes by the order policy, and where others wait for the request
-  // Orders by deadline (sched/slack_order.h): when the answer's first token is due, and until when
-  // the rank holds.
+  // Orders by deadline (sched/order/slack_order.h): when the answer's first token is due, and until
+  // when the rank holds.
   TimeUs deadline_us = 0;
   TimeUs rank_until_us = std::numeric_limits<TimeUs>::max();
   StepRest step_rest;       // of the step that its prompt is in, where that is suspended
@@ -89,8 +89,9 @@ struct RequestRecord {
   // The first position whose log-probability is wanted and has not been delivered; prompt_len where
   // there is none. What is computed again does not deliver it again.
   int32_t next_prompt_logprob = 0;
-  int32_t flock_member = -1;  // its number in the decode set (sched/flock.h); -1: not there
-  std::vector<bool> live;     // [num_samples]: not ended
+  int32_t flock_member =
+      -1;                  // its number in the decode set (sched/decode_set/flock.h); -1: not there
+  std::vector<bool> live;  // [num_samples]: not ended
   int32_t num_live = 0;
   int32_t cached_tokens = 0;
   RequestTimes times;

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sched/fit_tree.h"
+#include "sched/batching/fit_tree.h"
 #include "sched/sequence.h"
 
 namespace skein {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "server/generation_session.h"
+#include "server/generation/generation_session.h"
 #include "server/model_registry.h"
 #include "server/scheduling_defaults.h"
 #include "skein/engine.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/testing_decisions.h"
+#include "testing/decision_server.h"
 
 namespace skein::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "server/decisions/baseline_cache.h"
-#include "server/json.h"
+#include "server/json/json.h"
 #include "skein/engine.h"
 #include "skein/model_traits.h"
 #include "text/chat_template.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/http_message.h"
+#include "server/http/http_message.h"
 #include "server/metrics.h"
 #include "server/model_registry.h"
 #include "server/scheduling_defaults.h"

@@ -6,9 +6,9 @@
 #include <charconv>
 #include <utility>
 
-#include "server/field_reader.h"
-#include "server/json.h"
-#include "server/scheduling_fields.h"
+#include "server/json/field_reader.h"
+#include "server/json/json.h"
+#include "server/json/scheduling_fields.h"
 
 namespace skein {
 namespace {

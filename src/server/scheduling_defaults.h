@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/http_message.h"
+#include "server/http/http_message.h"
 
 namespace skein {
 

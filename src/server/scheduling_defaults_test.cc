@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "server/testing_server.h"
+#include "testing/fake_server.h"
 
 namespace skein::testing {
 namespace {

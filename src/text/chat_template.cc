@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/json_numbers.h"
-#include "text/jinja_ast.h"
-#include "text/jinja_evaluator.h"
-#include "text/jinja_parser.h"
-#include "text/jinja_text.h"
+#include "text/jinja/ast.h"
+#include "text/jinja/evaluator.h"
+#include "text/jinja/parser.h"
+#include "text/jinja/text.h"
 
 namespace skein {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "text/utf8.h"
+#include "text/unicode/utf8.h"
 
 namespace skein {
 namespace {

@@ -15,8 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/dtype.h"
 #include "base/fp_mode.h"
-#include "tensor/dtype.h"
 
 namespace skein::testing {
 

@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "tensor/dtype.h"
+#include "base/dtype.h"
 
 namespace skein::testing {
 

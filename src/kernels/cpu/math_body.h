@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "tensor/dtype.h"
+#include "base/dtype.h"
 
 namespace skein {
 

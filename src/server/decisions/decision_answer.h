@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "server/decisions/question_reading.h"
-#include "server/json.h"
+#include "server/json/json.h"
 #include "skein/decision_method.h"
 #include "skein/request.h"
 

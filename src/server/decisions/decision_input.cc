@@ -2,7 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "server/field_reader.h"
+#include "server/json/field_reader.h"
 
 namespace skein {
 namespace {

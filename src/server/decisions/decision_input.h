@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "server/json.h"
+#include "server/json/json.h"
 
 namespace skein {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "server/field_reader.h"
+#include "server/json/field_reader.h"
 
 namespace skein {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "server/json.h"
+#include "server/json/json.h"
 #include "skein/decision_method.h"
 
 namespace skein {

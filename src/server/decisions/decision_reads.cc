@@ -15,7 +15,7 @@
 #include "server/decisions/decision_requests.h"
 #include "server/decisions/similarity_reading.h"
 #include "server/decisions/text_reading.h"
-#include "server/scheduling_fields.h"
+#include "server/json/scheduling_fields.h"
 
 namespace skein {
 namespace {

@@ -7,9 +7,9 @@
 #include "base/result.h"
 #include "server/decisions/decision_answer.h"
 #include "server/decisions/decision_question.h"
-#include "server/field_reader.h"
+#include "server/json/field_reader.h"
 #include "server/model_registry.h"
-#include "server/read_session.h"
+#include "server/reads/read_session.h"
 #include "skein/decision_method.h"
 #include "skein/request.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "server/decisions/decision_prompt.h"
-#include "server/testing_fakes.h"
+#include "testing/server_fakes.h"
 #include "testing/shared.h"
 
 namespace skein::testing {

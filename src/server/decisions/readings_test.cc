@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "server/testing_decisions.h"
+#include "testing/decision_server.h"
 
 namespace skein::testing {
 namespace {

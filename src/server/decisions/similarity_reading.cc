@@ -7,8 +7,8 @@
 #include "server/decisions/decision_prompt.h"
 #include "server/decisions/decision_requests.h"
 #include "server/decisions/option_spellings.h"
-#include "server/read_inputs.h"
-#include "server/vectors.h"
+#include "server/reads/read_inputs.h"
+#include "server/reads/vectors.h"
 
 namespace skein {
 namespace {

@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "apps/commands.h"
+#include "apps/decide/decide_lines.h"
+#include "apps/decide/local_routes.h"
+#include "apps/host/model_host.h"
+#include "apps/log_output.h"
+#include "apps/read_file.h"
+
+namespace skein {
+namespace {
+
+constexpr TimeUs kShutdownUs = 5'000'000;
+
+struct Options {
+  ModelHostOptions model;
+  std::string questions;
+  std::string input;
+  std::string output;
+  int32_t window = 32;
+};
+
+// Counts the answers that `path` holds and cuts off a last line that is not whole. 0 if there is no
+// such file.
+Result<int64_t> ResumeAt(const std::string& path) {
+  if (!std::filesystem::exists(path)) return int64_t{0};
+  std::ifstream file(path, std::ios::binary);
+  int64_t lines = 0;
+  uintmax_t whole = 0;
+  std::string line;
+  while (std::getline(file, line) && !file.eof()) {
+    ++lines;
+    whole += line.size() + 1;
+  }
+  std::error_code error;
+  std::filesystem::resize_file(path, whole, error);
+  if (!error) return lines;
+  return Status(StatusCode::kInvalidArgument, "output: " + path + ": " + error.message(), "output");
+}
+
+// A line on stderr that counts, where that is a terminal.
+class ProgressLine {
+ public:
+  explicit ProgressLine(int64_t skipped) : skipped_(skipped) {}
+  ~ProgressLine() {
+    if (drawn_) std::fputs("\n", stderr);
+  }
+
+  void Show(const DecideProgress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!terminal_ || now < next_) return;
+    next_ = now + std::chrono::milliseconds(200);
+    const double seconds = std::chrono::duration<double>(now - begin_).count();
+    std::fputs(fmt::format("\r{} answered, {} failed, {:.1f} per second ",
+                           skipped_ + progress.answered, progress.failed,
+                           static_cast<double>(progress.answered) / std::max(seconds, 1e-9))
+                   .c_str(),
+               stderr);
+    drawn_ = true;
+  }
+
+ private:
+  const int64_t skipped_;
+  const bool terminal_ = isatty(STDERR_FILENO) != 0;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point next_ = begin_;
+  bool drawn_ = false;
+};
+
+// The exit status: 0 if every line was answered without an error.
+Result<int> Run(const Options& options) {
+  SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.questions));
+  SKEIN_ASSIGN_OR_RETURN(const DecideQuestions questions, ParseDecideQuestions(text));
+  int64_t skip = 0;
+  std::ofstream file;
+  if (!options.output.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(skip, ResumeAt(options.output));
+    file.open(options.output, std::ios::app | std::ios::binary);
+    if (!file) {
+      return Status(StatusCode::kInvalidArgument,
+                    "output: " + options.output + " cannot be written", "output");
+    }
+    if (skip > 0) fmt::print(stderr, "{} holds {} answers; going on\n", options.output, skip);
+  }
+  std::ifstream input;
+  if (!options.input.empty()) {
+    input.open(options.input, std::ios::binary);
+    if (!input) {
+      return Status(StatusCode::kNotFound, "input: " + options.input + " cannot be read", "input");
+    }
+  }
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
+  std::ostream& out = options.output.empty() ? std::cout : file;
+  DecideProgress done;
+  {
+    LocalRoutes routes(host->entry());
+    ProgressLine progress(skip);
+    // What waits is bounded by the engine's queue: all questions of all lines asked at once.
+    const auto per_line = static_cast<int32_t>(questions.body["questions"].size());
+    const int32_t window =
+        std::clamp(options.model.max_queued_requests / std::max(per_line, 1), 1, options.window);
+    done = DecideLines(
+        options.input.empty() ? std::cin : input, skip, window, questions,
+        [&](std::string body, std::function<void(HttpResponse)> answered) {
+          routes.Post(questions.path, std::move(body), std::move(answered));
+        },
+        [&](const std::string& line) { out << line << std::flush; },
+        [&](const DecideProgress& now) { progress.Show(now); });
+  }
+  host->Shutdown(kShutdownUs);
+  if (!out) {
+    return Status(StatusCode::kInvalidArgument, "output: the answers could not be written",
+                  "output");
+  }
+  return done.failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void AddDecideCommand(CLI::App* app, int* exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app->add_subcommand(
+      "decide",
+      "Answer typed questions about many inputs, one JSON value a line, without a server");
+  AddModelHostOptions(command, &options->model);
+  command
+      ->add_option("--questions", options->questions,
+                   "A JSON file: the questions of /v1/decisions or /v1/systemone")
+      ->required();
+  command->add_option("--input", options->input, "One JSON value a line; default: standard input");
+  command->add_option("--output", options->output,
+                      "Answers are appended here, behind those it already holds, whose inputs are "
+                      "skipped; default: standard output");
+  command->add_option("--window", options->window, "Inputs worked on at once, at most")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->callback([options, exit_status] {
+    LogToStandardError(spdlog::level::info);
+    const Result<int> result = Run(*options);
+    if (result.ok()) {
+      *exit_status = result.value();
+      return;
+    }
+    std::fprintf(stderr, "skein decide: %s\n", result.status().message().c_str());
+    *exit_status = 1;
+  });
+}
+
+}  // namespace skein

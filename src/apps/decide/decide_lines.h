@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <istream>
+#include <string>
+
+#include "base/result.h"
+#include "server/http/http_message.h"
+#include "server/json/json.h"
+
+namespace skein {
+
+// What `skein decide` asks of every input: the members of a /v1/decisions or, where `questions` is
+// an object, of a /v1/systemone request, but for the input itself.
+struct DecideQuestions {
+  std::string path;  // "/v1/decisions" or "/v1/systemone"
+  Json body;
+};
+
+// Parses the text of a questions file: an object with "questions", or the array of them alone.
+Result<DecideQuestions> ParseDecideQuestions(const std::string& text);
+
+// The request for one line of input: a JSON string (the input), an object with "input" (or "state")
+// whose other members are kept for the answer, or an array (input messages).
+struct DecideLine {
+  std::string body;  // of the HTTP request
+  Json kept;         // an object
+};
+Result<DecideLine> ParseDecideLine(const std::string& line, const DecideQuestions& questions);
+
+// One line of output: the members kept, then the answers and usage, or {"error": ...}.
+std::string FormatDecideAnswer(const Json& kept, const HttpResponse& response);
+
+// Sends a request somewhere; `done` may run on any thread.
+using DecideAsk = std::function<void(std::string body, std::function<void(HttpResponse)> done)>;
+
+struct DecideProgress {
+  int64_t answered = 0;
+  int64_t failed = 0;  // of those, answered by an error
+};
+
+// Asks about each line of `in` from number `skip` on (empty lines are left out and not numbered),
+// at most `window` at a time, and hands the answers to `write` in the lines' order, each as soon as
+// it and all before it are there. A line that is no input is answered by an error. Returns when all
+// are answered. `write` and `progress` run on the caller's thread.
+DecideProgress DecideLines(std::istream& in, int64_t skip, int32_t window,
+                           const DecideQuestions& questions, const DecideAsk& ask,
+                           const std::function<void(const std::string&)>& write,
+                           const std::function<void(const DecideProgress&)>& progress);
+
+}  // namespace skein

@@ -1,0 +1,363 @@
+#include "apps/host/model_host.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "apps/host/choice_options.h"
+#include "apps/host/decision_profile.h"
+#include "apps/host/generation_config.h"
+#include "apps/host/model_traits.h"
+#include "apps/model/model_cache.h"
+#include "apps/read_file.h"
+#include "apps/sim/stop_table_writer.h"
+#include "base/byte_size.h"
+#include "engine/cost_profile.h"
+#include "engine/engine_loop.h"
+#include "runtime/cpu_runtime.h"
+#include "sched/config.h"
+#include "sched/recorder.h"
+#include "sched/trace_printer.h"
+#include "server/decisions/decision_prompt.h"
+
+namespace skein {
+namespace {
+
+constexpr int kThreadsMax = 1024;
+
+Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string& model_dir,
+                                                       const std::string& file) {
+  if (!file.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(const std::string source, ReadFile(file));
+    return ChatTemplate::Parse(source);
+  }
+  auto loaded = ChatTemplate::Load(model_dir);
+  // A model without a template serves everything but chat.
+  if (!loaded.ok() && loaded.status().code() == StatusCode::kNotFound)
+    return std::unique_ptr<ChatTemplate>();
+  return loaded;
+}
+
+// Draws a line of progress on stderr: on a terminal one that counts, elsewhere one per quarter.
+LoadProgress ShowProgress(const std::string& name) {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  return [name, terminal, last = -1](int64_t done_bytes, int64_t total_bytes) mutable {
+    int percent = total_bytes > 0 ? static_cast<int>(done_bytes * 100 / total_bytes) : 100;
+    if (!terminal) percent -= percent % 25;
+    if (percent == last) return;
+    last = percent;
+    std::fprintf(stderr, "%sloading %s: %3d %% of %s%s", terminal ? "\r" : "", name.c_str(),
+                 percent, FormatByteSize(total_bytes).c_str(),
+                 !terminal || percent == 100 ? "\n" : "");
+  };
+}
+
+std::string NameOf(const std::string& model) {
+  // org/name keeps both parts, a fetched model its name; a directory is called by its last.
+  if (!std::filesystem::is_directory(model)) return model;
+  auto path = std::filesystem::absolute(model).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();
+  return path.filename().string();
+}
+
+// What the options say of a step.
+EngineConfig StepChoicesOf(const ModelHostOptions& options) {
+  constexpr int32_t kUsualBatchedTokens = 512;
+  EngineConfig config = options.choices;
+  config.preset = options.scheduling;
+  config.max_num_seqs = options.max_num_seqs;
+  config.max_num_batched_tokens =
+      options.max_num_batched_tokens.value_or(UsualBatchedTokens(config, kUsualBatchedTokens));
+  return config;
+}
+
+// What the options say of an engine; the model's own limits are not in it.
+Result<EngineConfig> ChoicesOf(const ModelHostOptions& options) {
+  EngineConfig config = StepChoicesOf(options);
+  if (!options.flock_table.empty()) {
+    SKEIN_RETURN_IF_ERROR(ReadStopTable(options.flock_table, &config));
+  }
+  config.max_queued_requests = options.max_queued_requests;
+  config.max_logprobs = options.max_logprobs;
+  config.kv_storage = options.kv_storage;
+  config.enable_prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
+  config.force_decode_path = options.force_decode_path;
+  return config;
+}
+
+class CpuModelHost final : public ModelHost {
+ public:
+  ~CpuModelHost() override { Shutdown(0); }
+
+  Status Init(const ModelHostOptions& options);
+
+  Engine& engine() override { return *engine_; }
+  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  const ChatTemplate* chat_template() const override { return chat_template_.get(); }
+  const Clock& clock() const override { return clock_; }
+  const ModelConfig& config() const override { return runtime_->config(); }
+  const std::string& model_dir() const override { return model_dir_; }
+  const ModelEntry& entry() const override { return entry_; }
+  int64_t kv_block_bytes() const override { return runtime_->Memory().kv_block_bytes; }
+  const std::string& name() const override { return name_; }
+
+  void Shutdown(TimeUs timeout_us) override {
+    if (engine_ == nullptr) return;
+    engine_->Drain(timeout_us);
+    engine_->Shutdown();
+  }
+
+ private:
+  Status InitObservers(const ModelHostOptions& options, std::vector<SchedulerObserver*>* observers);
+  Status ProfileIfOrdered(EngineConfig* config);
+
+  std::string model_dir_;
+  std::string name_;
+  MonotonicClock clock_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<ChatTemplate> chat_template_;
+  std::unique_ptr<CpuRuntime> runtime_;
+  std::ofstream record_file_;
+  std::optional<SchedulerRecorder> recorder_;
+  std::optional<StopTableWriter> table_writer_;
+  std::optional<TracePrinter> trace_printer_;
+  std::unique_ptr<EngineLoop> engine_;  // after what it uses
+  ModelEntry entry_;
+};
+
+Status CpuModelHost::Init(const ModelHostOptions& options) {
+  SKEIN_ASSIGN_OR_RETURN(model_dir_, FindModelDir(options.model));
+  name_ = NameOf(options.model);
+  SKEIN_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Load(model_dir_));
+  SKEIN_ASSIGN_OR_RETURN(chat_template_, LoadChatTemplate(model_dir_, options.chat_template));
+
+  SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options));
+  runtime.model_dir = model_dir_;
+  SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
+  SKEIN_ASSIGN_OR_RETURN(ModelUse use,
+                         LoadModelTraits(model_dir_, name_, model_config, options.pooling));
+  SKEIN_RETURN_IF_ERROR(SetRerankTemplate(options.rerank_template, model_config, &use.traits));
+  if (runtime.max_model_len == 0 && use.max_seq_length > 0) {
+    runtime.max_model_len = std::min(use.max_seq_length, model_config.max_position);
+  }
+  runtime.pooling = use.pooling;
+  runtime.dense = use.dense;
+  SKEIN_ASSIGN_OR_RETURN(EngineConfig config, ChoicesOf(options));
+  SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(config));
+  runtime.execution = memory.execution;
+  runtime.retention = memory.retention;
+  runtime.granularity = memory.granularity;
+  runtime.num_steps = memory.num_steps;
+  if (options.show_progress) runtime.progress = ShowProgress(name_);
+  SKEIN_ASSIGN_OR_RETURN(runtime_, CpuRuntime::Load(runtime));
+
+  config.vocab_size = runtime_->config().vocab_size;
+  config.max_model_len = runtime_->max_model_len();
+  config.num_kv_blocks = runtime_->num_kv_blocks();
+  config.generates = use.traits.generates;
+  config.embeds = use.traits.embeds;
+  config.classifies = use.traits.classifies;
+  config.reads_whole_prompts = model_config.is_encoder() || use.pooling != Pooling::kLast;
+  SKEIN_RETURN_IF_ERROR(ProfileIfOrdered(&config));
+  std::vector<SchedulerObserver*> observers;
+  SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
+  SKEIN_ASSIGN_OR_RETURN(engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers));
+
+  entry_.names = {name_};
+  entry_.engine = engine_.get();
+  entry_.tokenizer = tokenizer_.get();
+  entry_.chat_template = chat_template_.get();
+  entry_.max_model_len = config.max_model_len;
+  entry_.max_kv_tokens = int64_t{config.num_kv_blocks} * kBlockTokens;
+  entry_.traits = use.traits;
+  SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
+                         LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
+  SKEIN_ASSIGN_OR_RETURN(
+      entry_.traits.decisions,
+      LoadDecisionProfile({model_dir_, name_, runtime_->config().NumParameters(), use.traits,
+                           options.decision_reading, options.decision_prompt}));
+  entry_.traits.space_before_answer = WritesSpaceBeforeAnswer(entry_);
+  return Status::Ok();
+}
+
+// Times a few steps where the order of requests, who shares a step or how decodes run beside them
+// depends on what they take.
+Status CpuModelHost::ProfileIfOrdered(EngineConfig* config) {
+  SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
+  const bool ordered = scheduler.order == Order::kSrjf ||
+                       scheduler.order == Order::kSrjfCalibrated ||
+                       scheduler.order == Order::kSlackEdf;
+  const bool batched =
+      scheduler.batching == Batching::kSaturate || scheduler.batching == Batching::kSloAware;
+  const bool compares = Preempts(scheduler.sharing) && scheduler.decode_steps != DecodeSteps::kOwn;
+  if (!ordered && !batched && !compares) return Status::Ok();
+  StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, config->num_kv_blocks,
+                        OutputOf(runtime_->config().head), scheduler.retention);
+  config->cost = FitCosts(ProfileCosts(profiler, clock_, ProfileLimitsOf(scheduler)));
+  return Status::Ok();
+}
+
+Status CpuModelHost::InitObservers(const ModelHostOptions& options,
+                                   std::vector<SchedulerObserver*>* observers) {
+  if (!options.record.empty()) {
+    record_file_.open(options.record);
+    if (!record_file_)
+      return Status(StatusCode::kInvalidArgument, "--record: cannot write " + options.record);
+    recorder_.emplace(&record_file_);
+    observers->push_back(&*recorder_);
+  }
+  if (!options.flock_table.empty()) {
+    table_writer_.emplace(options.flock_table);
+    observers->push_back(&*table_writer_);
+  }
+  if (options.trace) {
+    trace_printer_.emplace(&std::cerr);
+    observers->push_back(&*trace_printer_);
+  }
+  return Status::Ok();
+}
+
+// What decides who runs when, and how.
+void AddSchedulingOptions(CLI::App* app, ModelHostOptions* o) {
+  app->add_option("--scheduling", o->scheduling,
+                  "Scheduling preset: prelude (shared prefixes computed once, fair between "
+                  "clients), prefill-only (long prompts in little "
+                  "memory), feather (who shares a prefix decodes together), "
+                  "chunked-fcfs (vllm-fcfs), paged-fcfs, sglang-lpm, sglang-dfs-weight, nano-vllm, "
+                  "request-level, distserve, or "
+                  "distserve-cp2k, distserve-cp8k (chunks of 2048 or 8192 tokens, by deadline), "
+                  "flow-prefill or layer-level (by slack; a running prefill makes way)")
+      ->capture_default_str();
+  app->add_option("--flock-table", o->flock_table,
+                  "What a learning --flock-stop knows: read from this file if there is one, "
+                  "written there at the end (see skein policy show)");
+  AddChoiceOptions(app, &o->choices);
+}
+
+// How the model is asked, and for what.
+void AddUseOptions(CLI::App* app, ModelHostOptions* o) {
+  app->add_option("--chat-template", o->chat_template,
+                  "A Jinja chat template file to use instead of the model's own");
+  app->add_option("--rerank-template", o->rerank_template,
+                  "What a rerank puts query and document into: auto (Qwen3-Reranker's template for "
+                  "models named so), qwen3 (that template for this model) or none")
+      ->capture_default_str();
+  app->add_option("--decision-reading", o->decision_reading,
+                  "How answers to decisions are read, instead of what skein.decisions.json says: "
+                  "letters, words or similarity, with +calibrated or +permuted behind it");
+  app->add_option("--decision-prompt", o->decision_prompt,
+                  "What is put around their questions: chat, question or cue (docs/decisions.md)");
+  const std::map<std::string, Pooling> poolings = {
+      {"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls}};
+  app->add_option_function<std::string>(
+         "--pooling", [o, poolings](const std::string& name) { o->pooling = poolings.at(name); },
+         "Which hidden states become an embedding: last, mean or cls, instead of what the model's "
+         "files say; with it language models without such files embed, too, and rerank by that")
+      ->check(CLI::IsMember(poolings));
+}
+
+}  // namespace
+
+void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
+  app->add_option(
+         "MODEL", o->model,
+         "A model directory, a fetched model (skein model fetch --list), or org/name in the "
+         "local HuggingFace cache")
+      ->required();
+  app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
+  app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")
+      ->capture_default_str();
+  AddSchedulingOptions(app, o);
+  app->add_option("--threads", o->threads,
+                  "Threads that compute; 0: one per processor that it may run on")
+      ->check(CLI::Range(0, kThreadsMax))
+      ->capture_default_str();
+  app->add_flag("--pin-threads", o->pin_threads, "Bind each of them to a processor of its own");
+  app->add_option("--max-model-len", o->max_model_len,
+                  "Tokens of prompt and output together; 0: the model's own limit, as far as the "
+                  "KV memory holds it")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  app->add_option("--max-num-seqs", o->max_num_seqs, "Continuations computed at once")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  app->add_option("--max-num-batched-tokens", o->max_num_batched_tokens,
+                  "Tokens of one step; default: 512, or as many as --max-num-seqs and the chunk of "
+                  "the preset or of --chunk-tokens need. Encoders, and embeddings by mean or CLS "
+                  "pooling, read their inputs whole in one step")
+      ->check(CLI::Range(1, 1 << 24));
+  app->add_option("--max-queued-requests", o->max_queued_requests,
+                  "Requests that may wait; more are answered with 429")
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
+  app->add_option("--max-logprobs", o->max_logprobs, "Log-probabilities per token at most")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--kv-cache-memory", o->kv_cache_memory,
+                  "Memory for keys and values, such as 2GiB; default: chosen from what is free");
+  app->add_option(
+      "--kv-cache-file", o->kv_cache_file,
+      "Keep keys and values in a new file at this path, of --kv-cache-memory bytes; the "
+      "system puts those there that memory has no room for. The file has no name and "
+      "goes with the process. Excludes --memory");
+  const std::map<std::string, KvStorage> storages = {{"paged", KvStorage::kPaged},
+                                                     {"contiguous", KvStorage::kContiguous}};
+  app->add_option("--kv-storage", o->kv_storage,
+                  "How keys and values are kept: paged, or contiguous: one sequence at a time "
+                  "(--max-num-seqs 1), of which nothing is kept")
+      ->transform(CLI::CheckedTransformer(storages))
+      ->default_str("paged");
+  app->add_flag("--enable-prefix-caching", o->enable_prefix_caching,
+                "Reuse the computed prefixes of earlier requests (on)");
+  // An option of its own, so that it has an environment variable of its own.
+  app->add_flag("--no-enable-prefix-caching", o->no_enable_prefix_caching,
+                "Compute every prompt whole");
+  app->add_option("--memory", o->memory,
+                  "Instead of --kv-cache-memory: all that steps and cache take beside the weights. "
+                  "What a prompt of --max-model-len tokens needs comes first; the rest is the "
+                  "cache's. Requests that wait, and log-probabilities of prompts, come on top");
+  AddUseOptions(app, o);
+  app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");
+  app->add_flag("--plain-attention", o->plain_attention,
+                "For comparisons: attention reads a shared prefix for each request anew");
+  app->add_flag("--force-decode-path", o->force_decode_path,
+                "For comparisons: run one-token requests through the decode path");
+}
+
+Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options) {
+  CpuRuntimeOptions runtime;
+  runtime.dtype = options.dtype;
+  runtime.quantization = options.quantization;
+  runtime.threads = options.threads;
+  runtime.pin_threads = options.pin_threads;
+  runtime.kv_storage = options.kv_storage;
+  runtime.share_attention = !options.plain_attention;
+  runtime.max_model_len = options.max_model_len;
+  runtime.max_num_seqs = options.max_num_seqs;
+  runtime.max_num_batched_tokens = StepChoicesOf(options).max_num_batched_tokens;
+  if (!options.kv_cache_memory.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes,
+                           ParseByteSize("kv-cache-memory", options.kv_cache_memory));
+  }
+  runtime.kv_cache_file = options.kv_cache_file;
+  if (!options.memory.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(runtime.memory_bytes, ParseByteSize("memory", options.memory));
+  }
+  return runtime;
+}
+
+Result<std::unique_ptr<ModelHost>> ModelHost::Load(const ModelHostOptions& options) {
+  auto host = std::make_unique<CpuModelHost>();
+  SKEIN_RETURN_IF_ERROR(host->Init(options));
+  return std::unique_ptr<ModelHost>(std::move(host));
+}
+
+}  // namespace skein

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "model/config/config.h"
+#include "model/pooling.h"
+#include "runtime/cpu_runtime.h"
+#include "server/model_registry.h"
+#include "skein/config.h"
+#include "skein/engine.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace skein {
+
+// What is asked for when a model is loaded and an engine built around it. 0: choose.
+struct ModelHostOptions {
+  std::string model;  // what FindModelDir takes
+  std::string dtype = "auto";
+  std::string quantization = "none";
+  std::string scheduling = "prelude";    // a preset
+  EngineConfig choices;                  // by AddChoiceOptions, not the preset's
+  std::string flock_table;               // a file of what the stop rule learned; empty: none
+  std::string chat_template;             // a file; empty: the model's own
+  std::string rerank_template = "auto";  // or qwen3, none: SetRerankTemplate
+  std::string decision_reading;          // empty: what the model's profile says
+  std::string decision_prompt;           // as above
+  std::optional<Pooling> pooling;        // of embeddings; unset: what the model's files say
+  std::string record;                    // a file for the scheduler's events
+  bool trace = false;                    // one line per scheduler iteration on stdout
+  int32_t threads = 0;
+  bool pin_threads = false;
+  int32_t max_model_len = 0;
+  int32_t max_num_seqs = 16;
+  std::optional<int32_t> max_num_batched_tokens;  // unset: UsualBatchedTokens of 512
+  int32_t max_queued_requests = 4096;
+  int32_t max_logprobs = 20;
+  std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose
+  std::string kv_cache_file;    // of that size; empty: in memory
+  KvStorage kv_storage = KvStorage::kPaged;
+  std::string memory;  // of everything beside the weights; empty: not limited
+  bool enable_prefix_caching = true;
+  bool no_enable_prefix_caching = false;  // the other spelling; wins
+  bool plain_attention = false;           // read shared prefixes once for each request
+  bool force_decode_path = false;         // run one-token requests through the decode path
+  bool show_progress = true;              // loading, on stderr
+};
+
+// Adds the options of ModelHostOptions, and the positional MODEL, to a command.
+void AddModelHostOptions(CLI::App* app, ModelHostOptions* options);
+
+// What they say of the runtime; not what the model's directory or the scheduling says. Fails with
+// kInvalidArgument where a size cannot be read.
+Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options);
+
+// A loaded model with a running engine, tokenizer and chat template: all that an application needs
+// to serve it. Destroying it stops the engine.
+class ModelHost {
+ public:
+  // Errors name the option or file that is wrong.
+  static Result<std::unique_ptr<ModelHost>> Load(const ModelHostOptions& options);
+  virtual ~ModelHost() = default;
+
+  virtual Engine& engine() = 0;
+  virtual const Tokenizer& tokenizer() const = 0;
+  virtual const ChatTemplate* chat_template() const = 0;  // null: the model has none
+  virtual const Clock& clock() const = 0;                 // the engine's
+  virtual const ModelConfig& config() const = 0;
+  // The same as the server wants it: names, engine, tokenizer, template, defaults.
+  virtual const ModelEntry& entry() const = 0;
+  virtual const std::string& model_dir() const = 0;
+  virtual int64_t kv_block_bytes() const = 0;   // of all layers
+  virtual const std::string& name() const = 0;  // as the directory or org/name is called
+  // Waits until nothing runs, at most timeout_us; then ends what is left with kUnavailable.
+  virtual void Shutdown(TimeUs timeout_us) = 0;
+};
+
+}  // namespace skein

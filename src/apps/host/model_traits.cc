@@ -1,0 +1,223 @@
+#include "apps/host/model_traits.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "apps/read_json.h"
+
+namespace skein {
+namespace {
+
+Status Invalid(const std::string& path, const std::string& problem) {
+  return Status(StatusCode::kInvalidArgument, path + ": " + problem);
+}
+
+// The object that a file holds; an empty one if there is no file.
+Result<Json> ReadObject(const std::string& path) {
+  if (!std::filesystem::exists(path)) return Json::object();
+  SKEIN_ASSIGN_OR_RETURN(Json json, ReadJson(path));
+  if (!json.is_object()) return Invalid(path, "is not a JSON object");
+  return json;
+}
+
+bool ContainsIgnoringCase(std::string_view text, std::string_view part) {
+  const auto equal = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  return !std::ranges::search(text, part, equal).empty();
+}
+
+// id2label in the order of the ids; where there is none, the reference library's own names.
+Status ReadLabels(const std::string& path, const Json& config_json, const ModelConfig& config,
+                  ModelTraits* traits) {
+  for (int32_t i = 0; i < config.num_classes; ++i) {
+    traits->class_labels.push_back("LABEL_" + std::to_string(i));
+  }
+  const auto labels = config_json.find("id2label");
+  if (labels == config_json.end() || labels->is_null()) return Status::Ok();
+  if (!labels->is_object()) return Invalid(path, "'id2label' is not an object");
+  for (int32_t i = 0; i < config.num_classes; ++i) {
+    const auto label = labels->find(std::to_string(i));
+    if (label == labels->end() || !label->is_string()) {
+      return Invalid(path, "'id2label' holds " + std::to_string(labels->size()) +
+                               " labels but no text for \"" + std::to_string(i) + "\"");
+    }
+    traits->class_labels[i] = label->get<std::string>();
+  }
+  return Status::Ok();
+}
+
+Status ReadMatryoshka(const std::string& path, const Json& config_json, ModelTraits* traits) {
+  const auto sizes = config_json.find("matryoshka_dimensions");
+  if (sizes == config_json.end() || sizes->is_null()) {
+    const auto any = config_json.find("is_matryoshka");
+    traits->any_dimensions |= any != config_json.end() && *any == true;
+    return Status::Ok();
+  }
+  if (!sizes->is_array()) return Invalid(path, "'matryoshka_dimensions' is not a list");
+  for (const Json& size : *sizes) {
+    if (!size.is_number_integer() || size < 1 || size > traits->embedding_size) {
+      return Invalid(path, "'matryoshka_dimensions' holds " + size.dump() + "; must be in [1, " +
+                               std::to_string(traits->embedding_size) + "]");
+    }
+    traits->matryoshka_dimensions.push_back(size.get<int32_t>());
+  }
+  std::ranges::sort(traits->matryoshka_dimensions);
+  return Status::Ok();
+}
+
+// A Dense module, which must take what the modules before it give.
+Status ReadDense(const std::string& model_dir, const std::string& path, const Json& module,
+                 ModelUse* use) {
+  if (!module.contains("path") || !module["path"].is_string()) {
+    return Invalid(path, "holds a Dense module without a 'path'");
+  }
+  SKEIN_ASSIGN_OR_RETURN(DenseModule dense,
+                         LoadDenseModule(model_dir + "/" + module["path"].get<std::string>()));
+  int32_t& size = use->traits.embedding_size;
+  if (dense.in_features != size) {
+    return Invalid(dense.dir + "/config.json",
+                   "'in_features' is " + std::to_string(dense.in_features) +
+                       "; the modules before it give " + std::to_string(size));
+  }
+  size = dense.out_features;
+  use->dense.push_back(std::move(dense));
+  return Status::Ok();
+}
+
+// modules.json: which steps turn hidden states into an embedding. The pooling itself is read by
+// LoadPooling.
+Status ReadModules(const std::string& model_dir, const std::string& path, const Json& modules,
+                   ModelUse* use) {
+  if (!modules.is_array()) return Invalid(path, "is not a list of modules");
+  bool& normalizes = use->traits.normalizes;
+  normalizes = false;
+  for (const Json& module : modules) {
+    if (!module.is_object() || !module.contains("type") || !module["type"].is_string()) {
+      return Invalid(path, "holds a module without a 'type'");
+    }
+    const auto type = module["type"].get<std::string>();
+    const std::string kind = type.substr(type.rfind('.') + 1);
+    if (kind == "Normalize") {
+      normalizes = true;
+    } else if (kind == "Dense" && !normalizes) {
+      SKEIN_RETURN_IF_ERROR(ReadDense(model_dir, path, module, use));
+    } else if (kind != "Transformer" && kind != "Pooling") {
+      return Status(StatusCode::kUnsupported,
+                    path + ": the module '" + type +
+                        "' is not supported here; supported are Transformer, Pooling, Dense and "
+                        "Normalize, in this order");
+    }
+  }
+  return Status::Ok();
+}
+
+Status ReadPrompts(const std::string& path, const Json& json, ModelTraits* traits) {
+  const auto prompts = json.find("prompts");
+  if (prompts == json.end() || prompts->is_null()) return Status::Ok();
+  if (!prompts->is_object()) return Invalid(path, "'prompts' is not an object");
+  for (const auto& [name, text] : prompts->items()) {
+    if (!text.is_string()) return Invalid(path, "the prompt '" + name + "' is not a string");
+    traits->prompts[name] = text.get<std::string>();
+  }
+  const auto standard = json.find("default_prompt_name");
+  if (standard == json.end() || standard->is_null()) return Status::Ok();
+  if (!standard->is_string() || !traits->prompts.contains(standard->get<std::string>())) {
+    return Invalid(
+        path, "'default_prompt_name' is " + standard->dump() + ", which is none of the prompts");
+  }
+  traits->default_prompt = standard->get<std::string>();
+  return Status::Ok();
+}
+
+Status ReadSequenceLimit(const std::string& path, const Json& json, int32_t* limit) {
+  const auto lower = json.find("do_lower_case");
+  if (lower != json.end() && *lower == true) {
+    return Status(StatusCode::kUnsupported,
+                  path + ": 'do_lower_case' is true; texts are only lowered by the tokenizer");
+  }
+  const auto length = json.find("max_seq_length");
+  if (length == json.end() || length->is_null()) return Status::Ok();
+  // transformers writes 10^30 where there is no limit.
+  constexpr double kUnlimited = 0x1p31;
+  if (length->is_number() && *length >= kUnlimited) return Status::Ok();
+  if (!length->is_number_integer() || *length < 1) {
+    return Invalid(path, "'max_seq_length' is " + length->dump() + "; must be a positive integer");
+  }
+  *limit = length->get<int32_t>();
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status SetRerankTemplate(const std::string& option, const ModelConfig& config,
+                         ModelTraits* traits) {
+  constexpr char kParam[] = "rerank-template";
+  if (option == "auto") return Status::Ok();
+  if (option != "qwen3" && option != "none") {
+    return Status(StatusCode::kInvalidArgument,
+                  "--rerank-template is '" + option + "'; must be auto, qwen3 or none", kParam);
+  }
+  traits->qwen3_reranker = option == "qwen3";
+  if (traits->qwen3_reranker && (config.is_encoder() || config.head == Head::kNone)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--rerank-template is 'qwen3', which asks a causal model or a classifier built "
+                  "from one; the model is a " +
+                      config.ArchitectureName(),
+                  kParam);
+  }
+  return Status::Ok();
+}
+
+Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string& name,
+                                 const ModelConfig& config, std::optional<Pooling> pooling) {
+  ModelUse use;
+  ModelTraits& traits = use.traits;
+  const std::string config_path = model_dir + "/config.json";
+  SKEIN_ASSIGN_OR_RETURN(const Json config_json, ReadObject(config_path));
+  traits.generates = config.head == Head::kLanguageModel;
+  const bool qwen3 = config.architecture == Architecture::kQwen3;
+  traits.qwen3_reranker =
+      qwen3 && config.head != Head::kNone && ContainsIgnoringCase(name, "reranker");
+  if (config.head == Head::kClassifier) {
+    if (pooling) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--pooling asks for embeddings; the model is a " + config.ArchitectureName() +
+                        ", which gives classes",
+                    "pooling");
+    }
+    traits.classifies = true;
+    traits.encodes_pairs = config.is_encoder();
+    SKEIN_RETURN_IF_ERROR(ReadLabels(config_path, config_json, config, &traits));
+    traits.multi_label = config_json.value("problem_type", Json()) == "multi_label_classification";
+    return use;
+  }
+  const std::string modules_path = model_dir + "/modules.json";
+  const bool has_modules = std::filesystem::exists(modules_path);
+  traits.embeds = config.head == Head::kNone || has_modules || pooling.has_value();
+  if (!traits.embeds) return use;
+  traits.embedding_size = config.hidden_size;
+  // Where nothing is said, encoders are pooled as sentence-transformers does.
+  if (!pooling) {
+    SKEIN_ASSIGN_OR_RETURN(pooling, LoadPooling(model_dir));
+  }
+  use.pooling = pooling.value_or(config.is_encoder() ? Pooling::kMean : Pooling::kLast);
+  traits.any_dimensions = qwen3 && ContainsIgnoringCase(name, "qwen3-embedding");
+  if (has_modules) {
+    SKEIN_ASSIGN_OR_RETURN(const Json modules, ReadJson(modules_path));
+    SKEIN_RETURN_IF_ERROR(ReadModules(model_dir, modules_path, modules, &use));
+  }
+  SKEIN_RETURN_IF_ERROR(ReadMatryoshka(config_path, config_json, &traits));
+  const std::string prompts_path = model_dir + "/config_sentence_transformers.json";
+  SKEIN_ASSIGN_OR_RETURN(const Json prompts, ReadObject(prompts_path));
+  SKEIN_RETURN_IF_ERROR(ReadPrompts(prompts_path, prompts, &traits));
+  const std::string limit_path = model_dir + "/sentence_bert_config.json";
+  SKEIN_ASSIGN_OR_RETURN(const Json limit, ReadObject(limit_path));
+  SKEIN_RETURN_IF_ERROR(ReadSequenceLimit(limit_path, limit, &use.max_seq_length));
+  return use;
+}
+
+}  // namespace skein

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/config/config.h"
+#include "model/dense_module.h"
+#include "model/pooling.h"
+#include "skein/model_traits.h"
+
+namespace skein {
+
+struct ModelUse {
+  ModelTraits traits;
+  Pooling pooling = Pooling::kLast;  // of embeddings
+  std::vector<DenseModule> dense;    // behind it
+  // sentence-transformers' max_seq_length: longer inputs were cut when the model was taught. 0: not
+  // stated.
+  int32_t max_seq_length = 0;
+};
+
+// Which template the pairs of a rerank get, by the option of that name: "auto" (Qwen3-Reranker's
+// own where the name says that the model is one), "qwen3" or "none". kInvalidArgument, with the
+// param "rerank-template", for another word, or for "qwen3" where the model is no decoder that has
+// an output matrix or a classification head.
+Status SetRerankTemplate(const std::string& option, const ModelConfig& config, ModelTraits* traits);
+
+// What a model directory says its model is for: the labels of its config.json, and the files of
+// sentence-transformers (modules.json, config_sentence_transformers.json,
+// sentence_bert_config.json). `name` is what the model is called: one of Qwen3's is a reranker or
+// has embeddings of any size by its name alone. `pooling` stands for what the files say of it; a
+// language model without them embeds by it alone. Fails with kUnsupported, by name, for a module
+// that this engine would leave out, and with kInvalidArgument for a file that is not what it should
+// be, or for a pooling of a model that gives classes.
+Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string& name,
+                                 const ModelConfig& config,
+                                 std::optional<Pooling> pooling = std::nullopt);
+
+}  // namespace skein

@@ -1,0 +1,199 @@
+#include "apps/model/gguf_architecture.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace skein {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr GgufArchitecture kArchitectures[] = {
+    {"llama", "LlamaForCausalLM", "llama", /*interleaves_rope_pairs=*/true},
+};
+
+struct PartName {
+  std::string_view hugging_face, gguf;
+};
+constexpr PartName kWholeNames[] = {
+    {"model.embed_tokens.weight", "token_embd.weight"},
+    {"model.norm.weight", "output_norm.weight"},
+    {"lm_head.weight", "output.weight"},
+};
+constexpr PartName kLayerNames[] = {
+    {"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},
+    {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
+    {"self_attn.o_proj", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
+    {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
+    {"mlp.down_proj", "ffn_down"},
+};
+
+// GGUF keeps f32 numbers. The shortest decimal form of one is what the original config said.
+double ShortestDecimal(double value) {
+  char text[64];
+  const auto written = std::to_chars(text, text + sizeof(text), static_cast<float>(value));
+  double parsed = value;
+  std::from_chars(text, written.ptr, parsed);
+  return parsed;
+}
+
+// The metadata keys of one architecture: "<architecture>.<name>".
+class Keys {
+ public:
+  Keys(const GgufMetadata& metadata, const char* architecture)
+      : metadata_(metadata), prefix_(std::string(architecture) + ".") {}
+
+  Result<std::optional<int64_t>> Int(const char* name) const {
+    return metadata_.Int(prefix_ + name);
+  }
+  Result<std::optional<double>> Double(const char* name) const {
+    return metadata_.Double(prefix_ + name);
+  }
+  Result<std::optional<std::string_view>> String(const char* name) const {
+    return metadata_.String(prefix_ + name);
+  }
+  // Copies a number into `json`; absent is an error.
+  Status Require(const char* name, const char* member, Json* json) const {
+    SKEIN_ASSIGN_OR_RETURN(const auto value, Int(name));
+    if (!value) return metadata_.Error(prefix_ + name, "is missing");
+    (*json)[member] = *value;
+    return Status::Ok();
+  }
+  Status Unsupported(const char* name, const std::string& problem) const {
+    return metadata_.Unsupported(prefix_ + name, problem);
+  }
+  Status Error(const char* name, const std::string& problem) const {
+    return metadata_.Error(prefix_ + name, problem);
+  }
+
+ private:
+  const GgufMetadata& metadata_;
+  std::string prefix_;
+};
+
+// Refuses what a file may ask for and the config of a plain decoder cannot say.
+Status CheckPlain(const Keys& keys) {
+  SKEIN_ASSIGN_OR_RETURN(const auto scaling, keys.String("rope.scaling.type"));
+  if (scaling && *scaling != "none") {
+    return keys.Unsupported("rope.scaling.type",
+                            "is '" + std::string(*scaling) + "'; only 'none' is supported");
+  }
+  for (const char* name : {"expert_count", "attention.sliding_window"}) {
+    SKEIN_ASSIGN_OR_RETURN(const auto count, keys.Int(name));
+    if (count.value_or(0) != 0) {
+      return keys.Unsupported(name, "is " + std::to_string(*count) + "; only 0 is supported");
+    }
+  }
+  return Status::Ok();
+}
+
+// Keys and values must have one size, and the rotation must cover all of it.
+Status ReadHeadDim(const Keys& keys, Json* config) {
+  const int64_t heads = (*config)["num_attention_heads"].get<int64_t>();
+  const int64_t hidden = (*config)["hidden_size"].get<int64_t>();
+  SKEIN_ASSIGN_OR_RETURN(const auto key_length, keys.Int("attention.key_length"));
+  if (!key_length && (heads <= 0 || hidden % heads != 0)) {
+    return keys.Error("attention.head_count", "is " + std::to_string(heads) +
+                                                  "; it must divide the embedding length " +
+                                                  std::to_string(hidden));
+  }
+  const int64_t head_dim = key_length ? *key_length : hidden / heads;
+  for (const char* name : {"attention.value_length", "rope.dimension_count"}) {
+    SKEIN_ASSIGN_OR_RETURN(const auto length, keys.Int(name));
+    if (length.value_or(head_dim) != head_dim) {
+      return keys.Unsupported(name, "is " + std::to_string(*length) + "; only the key length " +
+                                        std::to_string(head_dim) + " is supported");
+    }
+  }
+  (*config)["head_dim"] = head_dim;
+  return Status::Ok();
+}
+
+Status ReadSpecialTokens(const GgufMetadata& metadata, Json* config) {
+  const std::pair<const char*, const char*> kTokens[] = {
+      {"tokenizer.ggml.bos_token_id", "bos_token_id"},
+      {"tokenizer.ggml.eos_token_id", "eos_token_id"},
+      {"tokenizer.ggml.padding_token_id", "pad_token_id"}};
+  for (const auto& [key, member] : kTokens) {
+    SKEIN_ASSIGN_OR_RETURN(const auto id, metadata.Int(key));
+    if (id) (*config)[member] = *id;
+  }
+  // The end of a turn, where that is not the end of a text.
+  SKEIN_ASSIGN_OR_RETURN(const auto end_of_turn, metadata.Int("tokenizer.ggml.eot_token_id"));
+  if (end_of_turn && config->contains("eos_token_id") &&
+      (*config)["eos_token_id"] != *end_of_turn) {
+    (*config)["eos_token_id"] = Json::array({(*config)["eos_token_id"], *end_of_turn});
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadata) {
+  constexpr char kKey[] = "general.architecture";
+  SKEIN_ASSIGN_OR_RETURN(const auto name, metadata.String(kKey));
+  if (!name) return metadata.Error(kKey, "is missing");
+  std::string known;
+  for (const GgufArchitecture& architecture : kArchitectures) {
+    if (*name == architecture.name) return &architecture;
+    known += (known.empty() ? "" : ", ") + std::string(architecture.name);
+  }
+  return metadata.Unsupported(kKey, "is '" + std::string(*name) + "'; supported are " + known);
+}
+
+Result<Json> GgufConfigJson(const GgufFile& file, DType dtype) {
+  const GgufMetadata& metadata = file.metadata();
+  SKEIN_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture,
+                         FindGgufArchitecture(metadata));
+  const Keys keys(metadata, architecture->name);
+  SKEIN_RETURN_IF_ERROR(CheckPlain(keys));
+  SKEIN_ASSIGN_OR_RETURN(const GgufTensor embedding, file.Find("token_embd.weight"));
+
+  Json config;
+  config["architectures"] = Json::array({architecture->hugging_face});
+  config["model_type"] = architecture->model_type;
+  config["vocab_size"] = embedding.num_rows();
+  SKEIN_RETURN_IF_ERROR(keys.Require("embedding_length", "hidden_size", &config));
+  SKEIN_RETURN_IF_ERROR(keys.Require("feed_forward_length", "intermediate_size", &config));
+  SKEIN_RETURN_IF_ERROR(keys.Require("block_count", "num_hidden_layers", &config));
+  SKEIN_RETURN_IF_ERROR(keys.Require("attention.head_count", "num_attention_heads", &config));
+  SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, keys.Int("attention.head_count_kv"));
+  config["num_key_value_heads"] = kv_heads ? Json(*kv_heads) : Json(config["num_attention_heads"]);
+  SKEIN_RETURN_IF_ERROR(ReadHeadDim(keys, &config));
+  SKEIN_RETURN_IF_ERROR(keys.Require("context_length", "max_position_embeddings", &config));
+  config["hidden_act"] = "silu";
+  SKEIN_ASSIGN_OR_RETURN(const auto eps, keys.Double("attention.layer_norm_rms_epsilon"));
+  if (!eps) return keys.Error("attention.layer_norm_rms_epsilon", "is missing");
+  config["rms_norm_eps"] = ShortestDecimal(*eps);
+  SKEIN_ASSIGN_OR_RETURN(const auto theta, keys.Double("rope.freq_base"));
+  config["rope_theta"] = ShortestDecimal(theta.value_or(10000));
+  config["attention_bias"] = false;
+  config["mlp_bias"] = false;
+  config["tie_word_embeddings"] = !file.Has("output.weight");
+  config["torch_dtype"] = dtype == DType::kF32 ? "float32" : "bfloat16";
+  SKEIN_RETURN_IF_ERROR(ReadSpecialTokens(metadata, &config));
+  return config;
+}
+
+std::string GgufTensorName(const std::string& weight) {
+  for (const PartName& name : kWholeNames) {
+    if (weight == name.hugging_face) return std::string(name.gguf);
+  }
+  // model.layers.<layer>.<part>.<weight or bias>
+  constexpr std::string_view kPrefix = "model.layers.";
+  const size_t layer_end = weight.find('.', kPrefix.size());
+  const size_t part_end = weight.rfind('.');
+  if (!weight.starts_with(kPrefix) || layer_end == std::string::npos || part_end <= layer_end) {
+    return "";
+  }
+  const std::string part = weight.substr(layer_end + 1, part_end - layer_end - 1);
+  const auto* found = std::ranges::find(kLayerNames, part, &PartName::hugging_face);
+  if (found == std::end(kLayerNames)) return "";
+  return "blk." + weight.substr(kPrefix.size(), layer_end - kPrefix.size()) + "." +
+         std::string(found->gguf) + weight.substr(part_end);
+}
+
+}  // namespace skein

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/dtype.h"
+#include "base/result.h"
+#include "io/gguf.h"
+
+namespace skein {
+
+// One model architecture, as GGUF files spell it.
+struct GgufArchitecture {
+  const char* name;          // general.architecture
+  const char* hugging_face;  // the architecture of a config.json
+  const char* model_type;    // its model_type
+  // Rows 2j and 2j + 1 of a head of q and k are the pair (j, j + head_dim / 2) of HuggingFace.
+  bool interleaves_rope_pairs;
+};
+
+// The architecture that the file names; kUnsupported, by name, if it is not known.
+Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadata);
+
+// The config.json of the file's model, with weights of `dtype`. Errors name the metadata key.
+// kUnsupported for what the metadata asks for and the model's config cannot say.
+Result<nlohmann::ordered_json> GgufConfigJson(const GgufFile& file, DType dtype);
+
+// The name of a weight in GGUF files: "blk.0.attn_q.weight" for
+// "model.layers.0.self_attn.q_proj.weight". Empty if they have none for it.
+std::string GgufTensorName(const std::string& weight);
+
+}  // namespace skein

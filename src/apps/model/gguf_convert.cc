@@ -1,0 +1,189 @@
+#include "apps/model/gguf_convert.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "apps/model/gguf_architecture.h"
+#include "apps/model/gguf_tokenizer.h"
+#include "apps/model/output_dir.h"
+#include "io/gguf.h"
+#include "io/lora_adapter.h"
+#include "io/safetensors_writer.h"
+#include "model/config/config.h"
+#include "model/weights/tensor_list.h"
+
+namespace skein {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kChunkElements = int64_t{1} << 20;  // converted at once: 4 MiB of f32
+constexpr int64_t kMaxShardBytes = 5'000'000'000;
+
+Status Invalid(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
+
+// One weight of the model and the tensor of the file that holds it.
+struct Source {
+  TensorSpec spec;
+  GgufTensor tensor;
+  // Above 0: the file's rows are interleaved in heads of so many rows (q and k).
+  int64_t interleaved_head_rows = 0;
+
+  int64_t num_rows() const { return tensor.num_rows(); }
+
+  // The file's row that is row `row` of the weight: pair (j, j + half) of a head lies at
+  // (2j, 2j + 1).
+  int64_t FileRow(int64_t row) const {
+    if (interleaved_head_rows == 0) return row;
+    const int64_t half = interleaved_head_rows / 2;
+    const int64_t in_head = row % interleaved_head_rows;
+    return row - in_head + 2 * (in_head % half) + in_head / half;
+  }
+
+  void ReadRows(int64_t first_row, int64_t num_rows, float* out) const {
+    if (interleaved_head_rows == 0) return tensor.ReadRows(first_row, num_rows, out);
+    for (int64_t i = 0; i < num_rows; ++i) {
+      tensor.ReadRows(FileRow(first_row + i), 1, out + i * tensor.row_elements());
+    }
+  }
+};
+
+// Every weight with its tensor; a tensor that is no weight's is an error.
+Result<std::vector<Source>> FindSources(const GgufFile& file, const ModelConfig& config,
+                                        bool interleaves_rope_pairs, DType dtype) {
+  std::vector<Source> sources;
+  std::set<std::string> used;
+  for (const ModelTensor& weight : ListTensors(config)) {
+    const std::string name = GgufTensorName(weight.name);
+    SKEIN_CHECK(!name.empty());
+    Source source{{weight.name, dtype, weight.shape}, {}, 0};
+    SKEIN_ASSIGN_OR_RETURN(source.tensor, file.Find(name, weight.shape));
+    const bool rotated =
+        weight.name.ends_with("q_proj.weight") || weight.name.ends_with("k_proj.weight");
+    if (interleaves_rope_pairs && rotated) source.interleaved_head_rows = config.head_dim;
+    used.insert(name);
+    sources.push_back(std::move(source));
+  }
+  for (const std::string& name : file.Names()) {
+    if (!used.contains(name)) {
+      return Status(StatusCode::kUnsupported,
+                    file.path() + ": tensor '" + name + "' is not one of this architecture's");
+    }
+  }
+  return sources;
+}
+
+Status CheckAdapterFits(const LoraAdapter& adapter, const std::vector<Source>& sources,
+                        const std::string& dir) {
+  std::map<std::string_view, const TensorSpec*> specs;
+  for (const Source& source : sources) specs[source.spec.name] = &source.spec;
+  for (const auto& [weight, shape] : adapter.Weights()) {
+    const auto it = specs.find(weight);
+    if (it == specs.end()) {
+      return Invalid(dir + " changes '" + weight + "', which the model does not have");
+    }
+    if (it->second->shape != shape) {
+      return Invalid(dir + " changes '" + weight + "' of shape " + ShapeString(shape) +
+                     "; the model's is " + ShapeString(it->second->shape));
+    }
+  }
+  return Status::Ok();
+}
+
+Status WriteWeights(const std::vector<Source>& sources, const LoraAdapter* adapter,
+                    const GgufConvertOptions& options, GgufConvertSummary* summary) {
+  std::vector<TensorSpec> specs;
+  for (const Source& source : sources) {
+    summary->num_parameters += source.spec.num_elements();
+    specs.push_back(source.spec);
+  }
+  const auto element_bytes = static_cast<int64_t>(SizeOf(options.dtype));
+  summary->weight_bytes = summary->num_parameters * element_bytes;
+  SKEIN_ASSIGN_OR_RETURN(SafetensorsWriter writer,
+                         SafetensorsWriter::Create(options.dir, specs, kMaxShardBytes));
+  std::vector<float> values;
+  std::vector<Bf16> rounded;
+  int64_t done_bytes = 0;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Source& source = sources[i];
+    const int64_t row_elements = source.tensor.row_elements();
+    const int64_t chunk_rows = std::max<int64_t>(1, kChunkElements / row_elements);
+    for (int64_t row = 0; row < source.num_rows(); row += chunk_rows) {
+      const int64_t num_rows = std::min(chunk_rows, source.num_rows() - row);
+      values.resize(static_cast<size_t>(num_rows * row_elements));
+      source.ReadRows(row, num_rows, values.data());
+      if (adapter != nullptr && adapter->Changes(source.spec.name)) {
+        adapter->AddTo(source.spec.name, row, num_rows, values.data());
+      }
+      auto bytes = std::as_bytes(std::span(values));
+      if (options.dtype == DType::kBf16) {
+        rounded.resize(values.size());
+        std::ranges::transform(values, rounded.begin(), ToBf16);
+        bytes = std::as_bytes(std::span(rounded));
+      }
+      SKEIN_RETURN_IF_ERROR(writer.Write(i, row * row_elements * element_bytes, bytes));
+      done_bytes += std::ssize(bytes);
+      if (options.progress) options.progress(done_bytes, summary->weight_bytes);
+    }
+  }
+  return writer.Close();
+}
+
+Json GenerationConfig(const Json& config) {
+  Json generation = Json::object();
+  for (const char* member : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    if (config.contains(member)) generation[member] = config[member];
+  }
+  return generation;
+}
+
+}  // namespace
+
+Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options) {
+  SKEIN_CHECK(options.dtype == DType::kBf16 || options.dtype == DType::kF32);
+  SKEIN_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(options.file));
+  SKEIN_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture,
+                         FindGgufArchitecture(file.metadata()));
+  SKEIN_ASSIGN_OR_RETURN(Json config_json, GgufConfigJson(file, options.dtype));
+  SKEIN_ASSIGN_OR_RETURN(const GgufTokenizerFiles tokenizer, ReadGgufTokenizer(file.metadata()));
+  const Result<ModelConfig> config = ParseModelConfig(config_json.dump());
+  if (!config.ok()) {
+    return Status(config.status().code(), options.file + ": as " + config.status().message());
+  }
+  if (tokenizer.num_tokens > config.value().vocab_size) {
+    return Invalid(options.file + ": the tokenizer has " + std::to_string(tokenizer.num_tokens) +
+                   " tokens, the embedding only " + std::to_string(config.value().vocab_size));
+  }
+  SKEIN_ASSIGN_OR_RETURN(
+      const std::vector<Source> sources,
+      FindSources(file, config.value(), architecture->interleaves_rope_pairs, options.dtype));
+  std::optional<LoraAdapter> adapter;
+  if (!options.adapter_dir.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(adapter, LoraAdapter::Open(options.adapter_dir));
+    SKEIN_RETURN_IF_ERROR(CheckAdapterFits(*adapter, sources, options.adapter_dir));
+    if (adapter->decision_temperature()) {
+      config_json["decision_temperature"] = *adapter->decision_temperature();
+    }
+  }
+
+  SKEIN_RETURN_IF_ERROR(PrepareModelDirectory(options.dir, options.force));
+  GgufConvertSummary summary;
+  SKEIN_RETURN_IF_ERROR(WriteWeights(sources, adapter ? &*adapter : nullptr, options, &summary));
+  const std::pair<const char*, std::string> files[] = {
+      {"tokenizer.json", tokenizer.tokenizer_json},
+      {"tokenizer_config.json", tokenizer.tokenizer_config_json},
+      {"generation_config.json", GenerationConfig(config_json).dump(2) + "\n"},
+      {"config.json", config_json.dump(2) + "\n"},
+  };
+  for (const auto& [name, text] : files) {
+    SKEIN_RETURN_IF_ERROR(WriteFile(options.dir + "/" + name, text));
+  }
+  return summary;
+}
+
+}  // namespace skein

@@ -1,0 +1,83 @@
+#include "apps/model/model_cache.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "io/model_dir.h"
+
+namespace skein {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool IsFetched(const std::string& dir) {
+  std::error_code error;
+  return fs::exists(dir + "/config.json", error);
+}
+
+// The GGUF file that `model` is, or that is in it instead of a model; empty: none.
+std::string GgufFileOf(const std::string& model) {
+  constexpr std::string_view kExtension = ".gguf";
+  std::error_code error;
+  if (fs::is_regular_file(model, error)) return model.ends_with(kExtension) ? model : "";
+  if (!fs::is_directory(model, error) || fs::exists(model + "/config.json", error)) return "";
+  for (fs::directory_iterator it(model, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == kExtension) return it->path().string();
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<std::string> CacheDir() {
+  if (const std::string cache = Variable("SKEIN_CACHE"); !cache.empty()) return cache;
+  if (const std::string cache = Variable("XDG_CACHE_HOME"); !cache.empty()) return cache + "/skein";
+  if (const std::string home = Variable("HOME"); !home.empty()) return home + "/.cache/skein";
+  return Status(StatusCode::kNotFound,
+                "no directory for fetched models: set SKEIN_CACHE, XDG_CACHE_HOME or HOME");
+}
+
+std::string FetchedModelDir(const std::string& cache_dir, const std::string& name) {
+  return cache_dir + "/models/" + name;
+}
+
+Result<std::string> FindModelDir(const std::string& model) {
+  const std::string gguf = GgufFileOf(model);
+  if (!gguf.empty()) {
+    return Status(StatusCode::kUnsupported,
+                  gguf + " is a GGUF file; `skein model convert " + gguf +
+                      " DIR` makes a model directory of it",
+                  "model");
+  }
+  std::error_code error;
+  if (!fs::is_directory(model, error) && FindKnownModel(model)) {
+    SKEIN_ASSIGN_OR_RETURN(const std::string cache, CacheDir());
+    const std::string dir = FetchedModelDir(cache, model);
+    if (IsFetched(dir)) return dir;
+    return Status(StatusCode::kNotFound,
+                  "'" + model + "' is not fetched; `skein model fetch " + model + "` does that",
+                  "model");
+  }
+  return ResolveModelDir(model);
+}
+
+Result<std::string> FetchedDefaultModel() {
+  const Result<std::string> cache = CacheDir();
+  for (const std::string& name : {DefaultKnownModel().name, std::string("smollm2")}) {
+    if (cache.ok() && IsFetched(FetchedModelDir(cache.value(), name))) return name;
+  }
+  return Status(StatusCode::kNotFound,
+                "no MODEL is given and none is fetched; run `skein model fetch " +
+                    DefaultKnownModel().name +
+                    "`, or name a model (`skein serve MODEL`, `make serve MODEL=DIR`)",
+                "model");
+}
+
+}  // namespace skein

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "apps/model/known_models.h"
+#include "base/result.h"
+
+namespace skein {
+
+// The directory of fetched models: SKEIN_CACHE, else XDG_CACHE_HOME/skein, else ~/.cache/skein.
+// kNotFound where none of these variables is set.
+Result<std::string> CacheDir();
+
+// The directory that a model of that name has once it is fetched: <cache_dir>/models/<name>.
+std::string FetchedModelDir(const std::string& cache_dir, const std::string& name);
+
+// The directory that MODEL names: itself if it is one, else a known model in the cache, else what
+// ResolveModelDir finds. kNotFound for a known model that is not fetched says how to fetch it;
+// kUnsupported for a GGUF file, or a directory of one, says how to convert it.
+Result<std::string> FindModelDir(const std::string& model);
+
+// The name of the model to serve where none is given: the default known model, or else `smollm2`,
+// if it is fetched. kNotFound says what to do.
+Result<std::string> FetchedDefaultModel();
+
+}  // namespace skein

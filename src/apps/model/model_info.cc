@@ -1,0 +1,204 @@
+#include "apps/model/model_info.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "base/json_numbers.h"
+#include "io/json_file.h"
+#include "io/safetensors.h"
+#include "model/weights/tensor_list.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kMaxTokenizerConfigBytes = size_t{64} << 20;
+
+bool HasChatTemplate(const std::string& dir) {
+  if (std::filesystem::exists(dir + "/chat_template.jinja")) return true;
+  const Result<std::string> text =
+      ReadFile(dir + "/tokenizer_config.json", kMaxTokenizerConfigBytes);
+  if (!text.ok()) return false;
+  const auto json = nlohmann::json::parse(WithReadableNumbers(text.value()), nullptr,
+                                          /*allow_exceptions=*/false);
+  return json.is_object() && json.contains("chat_template") && !json["chat_template"].is_null();
+}
+
+const char* NameOf(RopeType type) {
+  switch (type) {
+    case RopeType::kDefault:
+      return "default";
+    case RopeType::kLinear:
+      return "linear";
+    case RopeType::kLlama3:
+      return "llama3";
+    case RopeType::kYarn:
+      return "yarn";
+  }
+  return "";
+}
+
+std::string Size(int64_t bytes) {
+  const double gib = static_cast<double>(bytes) / (1 << 30);
+  if (gib >= 0.1) return fmt::format("{} bytes ({:.2f} GiB)", bytes, gib);
+  return fmt::format("{} bytes ({:.2f} MiB)", bytes, static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string Positions(const ModelConfig& config) {
+  if (config.is_encoder()) return "learned; every token sees every other";
+  return fmt::format("rope {}, theta {}", NameOf(config.rope.type), config.rope.theta);
+}
+
+// What the model can be asked for.
+std::string Answers(const ModelTraits& traits) {
+  std::string text;
+  const auto add = [&](const std::string& answer) { text += (text.empty() ? "" : ", ") + answer; };
+  if (traits.generates) add("tokens");
+  if (traits.qwen3_reranker) add("relevance of documents");
+  if (traits.embeds) {
+    add(fmt::format("embeddings of {}{}", traits.embedding_size,
+                    traits.normalizes ? ", normalized" : ""));
+  }
+  if (traits.classifies) {
+    add(fmt::format("{} {}{}", traits.class_labels.size(),
+                    traits.class_labels.size() == 1 ? "score" : "classes",
+                    traits.encodes_pairs ? " of texts or pairs" : ""));
+  }
+  return text;
+}
+
+// What the weights take: matrices of 1 byte per element and a scale per row where they can be int8,
+// all else in the compute type.
+int64_t Int8WeightBytes(const ModelConfig& config, DType compute) {
+  int64_t bytes = 0;
+  for (const ModelTensor& tensor : ListTensors(config)) {
+    int64_t size = 1;
+    for (const int64_t dimension : tensor.shape) size *= dimension;
+    const bool read_only = tensor.role == TensorRole::kEmbedding && !config.tie_embeddings &&
+                           tensor.name.find("embed_tokens") != std::string::npos;
+    const bool head = config.head != Head::kLanguageModel && tensor.name.starts_with("score");
+    const bool embedding_alone =
+        tensor.role == TensorRole::kEmbedding && config.head != Head::kLanguageModel;
+    const bool int8 = tensor.shape.size() == 2 && !read_only && !head && !embedding_alone;
+    bytes += int8 ? size + tensor.shape[0] * 4 : size * static_cast<int64_t>(SizeOf(compute));
+  }
+  return bytes;
+}
+
+// Weights and the KV of one full context. A config may claim one that no memory holds.
+int64_t MemoryBytes(const ModelInfo& info, int64_t weight_bytes) {
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(info.kv_bytes_per_token, int64_t{info.config.max_position}, &bytes) ||
+      __builtin_add_overflow(bytes, weight_bytes, &bytes)) {
+    return std::numeric_limits<int64_t>::max();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<ModelInfo> DescribeModel(const std::string& dir) {
+  ModelInfo info;
+  info.dir = dir;
+  SKEIN_ASSIGN_OR_RETURN(info.config, LoadModelConfig(dir));
+  const std::string path = std::filesystem::absolute(dir).lexically_normal().string();
+  SKEIN_ASSIGN_OR_RETURN(info.use, LoadModelTraits(dir, path, info.config));
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(dir));
+  for (const std::string& name : files.Names()) {
+    const TensorInfo& tensor = files.Info(name);
+    const auto bytes = static_cast<int64_t>(tensor.end - tensor.begin);
+    info.weight_bytes_by_dtype[tensor.file_dtype] += bytes;
+    info.weight_bytes += bytes;
+  }
+  for (const ModelTensor& tensor : ListTensors(info.config)) {
+    const Status status = files.Find(tensor.name, tensor.shape).status();
+    if (!status.ok()) info.problems.push_back(status.message());
+  }
+  const bool f32 = info.config.file_dtype == DType::kF32;
+  info.compute_dtype = f32 ? DType::kF32 : DType::kBf16;
+  info.kv_bytes_per_token = info.config.KvBytesPerToken(info.compute_dtype);
+  info.memory_bytes = MemoryBytes(
+      info, info.config.NumParameters() * static_cast<int64_t>(SizeOf(info.compute_dtype)));
+  if (!info.config.is_encoder()) {
+    info.int8_memory_bytes = MemoryBytes(info, Int8WeightBytes(info.config, info.compute_dtype));
+  }
+  info.has_tokenizer = std::filesystem::exists(dir + "/tokenizer.json");
+  info.has_chat_template = HasChatTemplate(dir);
+  return info;
+}
+
+nlohmann::ordered_json ToJson(const ModelInfo& info) {
+  const ModelConfig& c = info.config;
+  nlohmann::ordered_json json = {
+      {"dir", info.dir},
+      {"architecture", c.ArchitectureName()},
+      {"num_layers", c.num_layers},
+      {"hidden_size", c.hidden_size},
+      {"intermediate_size", c.intermediate_size},
+      {"num_heads", c.num_heads},
+      {"num_kv_heads", c.num_kv_heads},
+      {"head_dim", c.head_dim},
+      {"vocab_size", c.vocab_size},
+      {"context_length", c.max_position},
+      {"tie_embeddings", c.tie_embeddings},
+      {"rope_type", c.is_encoder() ? nullptr : nlohmann::ordered_json(NameOf(c.rope.type))},
+      {"rope_theta", c.is_encoder() ? nullptr : nlohmann::ordered_json(c.rope.theta)},
+      {"generates", info.use.traits.generates},
+      {"embeds", info.use.traits.embeds},
+      {"embedding_size", info.use.traits.embedding_size},
+      {"classifies", info.use.traits.classifies},
+      {"class_labels", info.use.traits.class_labels},
+      {"qwen3_reranker", info.use.traits.qwen3_reranker},
+      {"file_dtype", NameOf(c.file_dtype)},
+      {"eos_token_ids", c.eos_token_ids},
+      {"num_parameters", c.NumParameters()},
+      {"weight_bytes", info.weight_bytes},
+      {"weight_bytes_by_dtype", info.weight_bytes_by_dtype},
+      {"compute_dtype", NameOf(info.compute_dtype)},
+      {"kv_bytes_per_token", info.kv_bytes_per_token},
+      {"memory_bytes", info.memory_bytes},
+      {"int8_memory_bytes", info.int8_memory_bytes},
+      {"has_tokenizer", info.has_tokenizer},
+      {"has_chat_template", info.has_chat_template},
+      {"problems", info.problems},
+  };
+  return json;
+}
+
+std::string ToText(const ModelInfo& info) {
+  const ModelConfig& c = info.config;
+  std::string text;
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<16} {}\n", name, value);
+  };
+  line("model", info.dir);
+  line("architecture", c.ArchitectureName());
+  line("layers",
+       fmt::format("{}, {} wide, MLP {} wide", c.num_layers, c.hidden_size, c.intermediate_size));
+  line("attention", fmt::format("{} heads of {}, {} of keys and values", c.num_heads, c.head_dim,
+                                c.num_kv_heads));
+  line("positions", Positions(c));
+  const char* output = c.head != Head::kLanguageModel ? "none"
+                       : c.tie_embeddings             ? "tied to the embedding"
+                                                      : "of its own";
+  line("vocabulary", fmt::format("{} tokens, output matrix {}", c.vocab_size, output));
+  line("answers", Answers(info.use.traits));
+  line("context", fmt::format("{} tokens", c.max_position));
+  line("parameters", fmt::format("{}", c.NumParameters()));
+  for (const auto& [dtype, bytes] : info.weight_bytes_by_dtype) {
+    line("weights", dtype + ", " + Size(bytes));
+  }
+  line("KV per token",
+       fmt::format("{} bytes in {}", info.kv_bytes_per_token, NameOf(info.compute_dtype)));
+  line("memory", Size(info.memory_bytes) + " for weights and one full context");
+  if (info.int8_memory_bytes > 0) {
+    line("  with int8", Size(info.int8_memory_bytes) + " under --quantization int8");
+  }
+  line("tokenizer", info.has_tokenizer ? "yes" : "no");
+  line("chat template", info.has_chat_template ? "yes" : "no");
+  for (const std::string& problem : info.problems) line("PROBLEM", problem);
+  return text;
+}
+
+}  // namespace skein

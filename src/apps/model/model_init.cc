@@ -1,0 +1,166 @@
+#include "apps/model/model_init.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "apps/model/output_dir.h"
+#include "base/json_numbers.h"
+#include "base/thread_team.h"
+#include "io/byte_tokenizer.h"
+#include "io/json_file.h"
+#include "io/safetensors_writer.h"
+#include "model/config/shapes.h"
+#include "model/weights/random_model.h"
+
+namespace skein {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
+
+Status Invalid(std::string message, std::string param) {
+  return Status(StatusCode::kInvalidArgument, std::move(message), std::move(param));
+}
+
+// The files of a tokenizer and what a config says of it.
+struct TokenizerFiles {
+  std::vector<std::pair<std::string, std::string>> files;  // name, contents
+  int32_t vocab_size = 0;                                  // largest id + 1
+  std::optional<int32_t> bos, eos;
+};
+
+TokenizerFiles ByteTokenizer() {
+  return {{{"tokenizer.json", ByteTokenizerJson()},
+           {"tokenizer_config.json", ByteTokenizerConfigJson()}},
+          kByteTokenizerVocabSize,
+          kByteTokenizerEndOfText,
+          kByteTokenizerImEnd};
+}
+
+// Token text -> id of everything in a tokenizer.json whose vocabulary is an object.
+Result<std::map<std::string, int32_t>> ReadVocabulary(const Json& tokenizer,
+                                                      const std::string& path) {
+  std::map<std::string, int32_t> ids;
+  const auto add = [&](const std::string& text, const Json& id) {
+    if (id.is_number_integer() && id >= 0 && id < (1 << 22)) ids[text] = id.get<int32_t>();
+  };
+  const Json::json_pointer vocab_path("/model/vocab"), added_path("/added_tokens");
+  if (tokenizer.contains(vocab_path) && tokenizer.at(vocab_path).is_object()) {
+    for (const auto& [text, id] : tokenizer.at(vocab_path).items()) add(text, id);
+  }
+  if (tokenizer.contains(added_path) && tokenizer.at(added_path).is_array()) {
+    for (const Json& token : tokenizer.at(added_path)) {
+      if (token.is_object() && token.contains("id") && token.contains("content") &&
+          token["content"].is_string()) {
+        add(token["content"].get<std::string>(), token["id"]);
+      }
+    }
+  }
+  if (ids.empty()) return Invalid(path + " has no vocabulary", "tokenizer");
+  return ids;
+}
+
+// The id of a special token that tokenizer_config.json names, as text or as {"content": text}.
+std::optional<int32_t> SpecialId(const Json& config, const char* name,
+                                 const std::map<std::string, int32_t>& ids) {
+  if (!config.is_object() || !config.contains(name)) return std::nullopt;
+  const Json& value = config[name];
+  const Json& text = value.is_object() && value.contains("content") ? value["content"] : value;
+  if (!text.is_string()) return std::nullopt;
+  const auto it = ids.find(text.get<std::string>());
+  return it == ids.end() ? std::nullopt : std::optional<int32_t>(it->second);
+}
+
+Result<TokenizerFiles> ReadTokenizer(const std::string& dir) {
+  TokenizerFiles tokenizer;
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}) {
+    Result<std::string> text = ReadFile(dir + "/" + name, kMaxTokenizerBytes);
+    const bool optional = std::string_view(name) != "tokenizer.json";
+    if (optional && text.status().code() == StatusCode::kNotFound) continue;
+    SKEIN_RETURN_IF_ERROR(text.status());
+    tokenizer.files.emplace_back(name, std::move(text).value());
+  }
+  const std::string path = dir + "/tokenizer.json";
+  const Json json = Json::parse(WithReadableNumbers(tokenizer.files[0].second), nullptr,
+                                /*allow_exceptions=*/false);
+  if (!json.is_object()) return Invalid(path + " is not valid JSON", "tokenizer");
+  SKEIN_ASSIGN_OR_RETURN(const auto ids, ReadVocabulary(json, path));
+  for (const auto& [text, id] : ids) {
+    tokenizer.vocab_size = std::max(tokenizer.vocab_size, id + 1);
+  }
+  if (tokenizer.files.size() > 1 && tokenizer.files[1].first == "tokenizer_config.json") {
+    const Json config = Json::parse(WithReadableNumbers(tokenizer.files[1].second), nullptr, false);
+    tokenizer.bos = SpecialId(config, "bos_token", ids);
+    tokenizer.eos = SpecialId(config, "eos_token", ids);
+  }
+  return tokenizer;
+}
+
+// The shape's own tokens where they are the tokenizer's too; else the tokenizer's.
+SpecialTokens TokensOf(const ModelShape& shape, const TokenizerFiles& tokenizer) {
+  const std::vector<int32_t>& known = shape.tokens.eos;
+  if (shape.vocab_size > 0 &&
+      (!tokenizer.eos || std::find(known.begin(), known.end(), *tokenizer.eos) != known.end())) {
+    return shape.tokens;
+  }
+  SpecialTokens tokens;
+  tokens.eos = {tokenizer.eos.value_or(0)};
+  tokens.bos = tokenizer.bos.value_or(tokens.eos[0]);
+  if (tokens.bos != tokens.eos[0]) tokens.eos.push_back(tokens.bos);
+  return tokens;
+}
+
+LoadProgress ProgressOnStderr() {
+  return [shown = int64_t{-1}](int64_t done, int64_t total) mutable {
+    const int64_t percent = done * 100 / total;
+    if (percent == shown) return;
+    shown = percent;
+    std::fprintf(stderr, "\rwriting weights: %3d %%%s", static_cast<int>(percent),
+                 done == total ? "\n" : "");
+  };
+}
+
+}  // namespace
+
+Result<ModelInitSummary> InitModel(const ModelInitOptions& options) {
+  const ModelShape* shape = FindModelShape(options.shape);
+  if (shape == nullptr) {
+    std::string names;
+    for (const ModelShape& known : ModelShapes()) names += std::string(" ") + known.name;
+    return Invalid("no shape '" + options.shape + "'; known are" + names, "shape");
+  }
+  TokenizerFiles tokenizer = ByteTokenizer();
+  if (!options.tokenizer_dir.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(tokenizer, ReadTokenizer(options.tokenizer_dir));
+  }
+  if (shape->vocab_size > 0 && tokenizer.vocab_size > shape->vocab_size) {
+    return Invalid("the tokenizer has " + std::to_string(tokenizer.vocab_size) +
+                       " tokens, the shape " + options.shape + " only " +
+                       std::to_string(shape->vocab_size),
+                   "tokenizer");
+  }
+  const SpecialTokens tokens = TokensOf(*shape, tokenizer);
+  const std::string config_json =
+      ShapeConfigJson(*shape, tokenizer.vocab_size, tokens, options.dtype);
+  SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, ParseModelConfig(config_json));
+
+  SKEIN_RETURN_IF_ERROR(PrepareModelDirectory(options.dir, options.force));
+  ThreadTeam team(options.num_threads);
+  SKEIN_RETURN_IF_ERROR(WriteRandomWeights(
+      config, {options.dtype, options.seed, options.max_shard_bytes}, options.dir, &team,
+      options.show_progress ? ProgressOnStderr() : LoadProgress()));
+  for (const auto& [name, text] : tokenizer.files) {
+    SKEIN_RETURN_IF_ERROR(WriteFile(options.dir + "/" + name, text));
+  }
+  SKEIN_RETURN_IF_ERROR(
+      WriteFile(options.dir + "/generation_config.json", GenerationConfigJson(tokens)));
+  SKEIN_RETURN_IF_ERROR(WriteFile(options.dir + "/config.json", config_json));
+  const int64_t parameters = config.NumParameters();
+  return ModelInitSummary{parameters, parameters * static_cast<int64_t>(SizeOf(options.dtype))};
+}
+
+}  // namespace skein

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/dtype.h"
+#include "base/result.h"
+
+namespace skein {
+
+struct ModelInitOptions {
+  std::string shape;          // a name of ModelShapes()
+  std::string dir;            // created; must be empty unless `force`
+  std::string tokenizer_dir;  // files to copy; empty: the byte tokenizer
+  DType dtype = DType::kBf16;
+  uint64_t seed = 0;
+  int64_t max_shard_bytes = 5'000'000'000;  // > 0
+  int num_threads = 1;                      // > 0
+  bool force = false;                       // replace the model files that are in `dir`
+  bool show_progress = false;               // on standard error
+};
+
+struct ModelInitSummary {
+  int64_t num_parameters = 0;
+  int64_t weight_bytes = 0;
+};
+
+// Writes a random model of a real shape as a complete HuggingFace directory: weights, tokenizer
+// with chat template, generation_config.json and, last, config.json; so an interrupted run leaves
+// no directory that passes for a model.
+Result<ModelInitSummary> InitModel(const ModelInitOptions& options);
+
+}  // namespace skein

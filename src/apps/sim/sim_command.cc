@@ -1,0 +1,278 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/commands.h"
+#include "apps/host/choice_options.h"
+#include "apps/sim/sim_calibrate.h"
+#include "apps/sim/sim_replay.h"
+#include "apps/sim/stop_table_writer.h"
+#include "base/byte_size.h"
+#include "bench/bench_command.h"
+#include "bench/bench_model.h"
+
+namespace skein {
+namespace {
+
+struct ReplayCommand {
+  ReplayOptions replay;
+  std::string device;
+  std::string model;
+  std::string weight_type;
+  std::string workload;
+  std::string kv_cache_memory;
+  std::string json;
+  std::vector<std::string> goodput;
+  std::string flock_table;
+  std::optional<int32_t> max_num_batched_tokens;  // unset: UsualBatchedTokens
+  int64_t max_requests = 0;
+  int64_t kv_bytes_per_token = 0;  // of the model
+  bool no_prefix_caching = false;
+};
+
+struct CalibrateCommand {
+  CalibrationOptions calibration;
+  std::string out;
+  double request_us = 0;
+};
+
+Status SetKvBlocks(const std::string& memory, const ModelShape& shape, EngineConfig* engine) {
+  if (memory.empty()) return Status::Ok();
+  SKEIN_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize("kv-cache-memory", memory));
+  const int64_t blocks = bytes / (shape.kv_bytes_per_token() * kBlockTokens);
+  if (blocks >= 1 && blocks <= (1 << 30)) {
+    engine->num_kv_blocks = static_cast<int32_t>(blocks);
+    return Status::Ok();
+  }
+  return {StatusCode::kInvalidArgument,
+          fmt::format("kv-cache-memory of {} is {} blocks, must be in [1, 2^30]", memory, blocks),
+          "kv-cache-memory"};
+}
+
+// The time of all steps of all replicas, and what those of decodes did: rows, bytes of keys and
+// values of all layers that they read, in the mean.
+nlohmann::ordered_json DecodingToJson(const ReplayCommand& command, const ReplayOutcome& outcome) {
+  const KvReadTotals& reads = outcome.kv_reads;
+  const auto per_step = [&](int64_t sum) {
+    return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(reads.steps, 1));
+  };
+  const auto token_bytes = static_cast<double>(command.kv_bytes_per_token);
+  nlohmann::ordered_json json;
+  json["num_preemptions"] = outcome.totals.num_preemptions;
+  json["step_s"] = static_cast<double>(outcome.totals.step_us) / 1e6;
+  json["decode_steps"] = reads.steps;
+  json["mean_decode_batch"] = per_step(reads.rows);
+  json["kv_bytes_asked_per_step"] = per_step(reads.asked) * token_bytes;
+  json["kv_bytes_unique_per_step"] = per_step(reads.unique) * token_bytes;
+  json["flock_joined"] = outcome.totals.flock_joined;
+  json["flock_overdue"] = outcome.totals.flock_overdue;
+  json["flock_stops"] = outcome.totals.flock_stops;
+  return json;
+}
+
+nlohmann::ordered_json ToJson(const ReplayCommand& command, const ReplayOutcome& outcome,
+                              const LoadReport& report, double wall_s) {
+  nlohmann::ordered_json json;
+  json["date"] = BenchDate();
+  json["backend"] = "sim";
+  json["device"] = command.device;
+  json["model_id"] = command.model;
+  json["workload"] = command.workload;
+  json["preset"] = command.replay.engine.preset;
+  json["num_prompts"] = outcome.records.size();
+  json["num_not_sent"] = 0;
+  json["speed"] = command.replay.speed;
+  json["max_concurrency"] = nullptr;
+  if (command.replay.concurrency > 0) json["max_concurrency"] = command.replay.concurrency;
+  json["num_kv_blocks"] = outcome.num_kv_blocks;
+  json["wall_s"] = wall_s;
+  json.update(LoadReportToJson(report));
+  json.update(DecodingToJson(command, outcome));
+  return json;
+}
+
+// The exit status: 0 if at least one request was answered.
+Result<int> RunReplay(ReplayCommand command) {
+  const auto begin = std::chrono::steady_clock::now();
+  ReplayOptions replay = command.replay;
+  replay.engine.max_num_batched_tokens = command.max_num_batched_tokens.value_or(
+      UsualBatchedTokens(replay.engine, replay.engine.max_num_batched_tokens));
+  if (!command.flock_table.empty() && replay.replicas > 1) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("replicas is {}, must be 1 with flock-table: each replica would begin "
+                    "with the table and write its own over those of the others",
+                    replay.replicas),
+        "replicas");
+  }
+  SKEIN_ASSIGN_OR_RETURN(const GoodputTargets goodput, ParseGoodput(command.goodput));
+  SKEIN_ASSIGN_OR_RETURN(const DeviceDescription device, LoadDevice(command.device));
+  SKEIN_ASSIGN_OR_RETURN(const ModelShape shape, LoadShape(command.model, command.weight_type));
+  SKEIN_ASSIGN_OR_RETURN(const auto workload, LoadWorkload(command.workload, command.max_requests));
+  command.kv_bytes_per_token = shape.kv_bytes_per_token();
+  if (replay.tokens.vocab == 0) replay.tokens.vocab = shape.vocab_size;
+  if (replay.tokens.min_id >= replay.tokens.vocab || replay.tokens.vocab > shape.vocab_size) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("vocab is {}, must be above min-id, {}, and at most the model's, {}",
+                              replay.tokens.vocab, replay.tokens.min_id, shape.vocab_size),
+                  "vocab");
+  }
+  if (replay.engine.max_model_len == 0) replay.engine.max_model_len = shape.max_position;
+  replay.engine.enable_prefix_caching = !command.no_prefix_caching;
+  std::optional<StopTableWriter> table_writer;
+  if (!command.flock_table.empty()) {
+    SKEIN_RETURN_IF_ERROR(ReadStopTable(command.flock_table, &replay.engine));
+    replay.observers.push_back(&table_writer.emplace(command.flock_table));
+  }
+  SKEIN_RETURN_IF_ERROR(SetKvBlocks(command.kv_cache_memory, shape, &replay.engine));
+  SKEIN_ASSIGN_OR_RETURN(const ReplayOutcome outcome, Replay(device, shape, workload, replay));
+  const LoadReport report = MakeLoadReport(outcome.records, outcome.duration_us, goodput);
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  std::fputs(LoadReportToTable(report, "Simulation").c_str(), stdout);
+  fmt::print("{} requests simulated in {:.2f} s\n", workload.size(), wall.count());
+  SKEIN_RETURN_IF_ERROR(
+      WriteBenchJson(command.json, ToJson(command, outcome, report, wall.count())));
+  return report.total.completed > 0 ? 0 : 1;
+}
+
+Status RunCalibrate(const CalibrateCommand& command) {
+  SKEIN_ASSIGN_OR_RETURN(Calibration calibration, CalibrateDevice(command.calibration));
+  calibration.device.request_us = command.request_us;
+  fmt::print("{:>6}{:>8}{:>8}{:>14}{:>14}{:>9}\n", "rows", "new", "cached", "measured ms",
+             "described ms", "error");
+  for (const CalibrationPoint& point : calibration.points) {
+    fmt::print("{:>6}{:>8}{:>8}{:>14.2f}{:>14.2f}{:>8.1f}%\n", point.rows, point.new_tokens,
+               point.cached_tokens, point.measured_us / 1e3, point.predicted_us / 1e3,
+               100 * (point.predicted_us / point.measured_us - 1));
+  }
+  std::ofstream file(command.out);
+  file << DeviceToJson(calibration.device);
+  file.flush();
+  if (file) return Status::Ok();
+  return {StatusCode::kInvalidArgument, "out: " + command.out + " cannot be written", "out"};
+}
+
+void AddCalibrate(CLI::App* sim, int* exit_status) {
+  auto command = std::make_shared<CalibrateCommand>();
+  CalibrationOptions* o = &command->calibration;
+  CLI::App* app = sim->add_subcommand("calibrate", "Describe this processor by a model's times");
+  AddBenchModelOptions(app, &o->model);
+  app->add_option("--out", command->out, "The description")->required();
+  app->add_option("--max-tokens", o->max_tokens, "Of a step")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--context", o->context, "Tokens behind which attention is measured")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--rounds", o->rounds,
+                  "Measurements of each step, in turns; their mean counts, in which of three or "
+                  "more the largest is taken for the second largest")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app->add_option("--request-us", command->request_us,
+                  "What a request takes beside its steps, as measured")
+      ->check(CLI::Range(0.0, 1e9));
+  app->callback([command, exit_status] {
+    const Status status = RunCalibrate(*command);
+    if (status.ok()) return;
+    std::fprintf(stderr, "skein sim calibrate: %s\n", status.message().c_str());
+    *exit_status = 1;
+  });
+}
+
+void AddEngineOptions(CLI::App* app, ReplayOptions* o) {
+  app->add_option("--preset,--scheduling", o->engine.preset, "Scheduling preset")
+      ->capture_default_str();
+  AddChoiceOptions(app, &o->engine);
+  app->add_option("--max-model-len", o->engine.max_model_len, "0: the model's own limit")
+      ->check(CLI::Range(0, 1 << 30));
+  app->add_option("--max-num-seqs", o->engine.max_num_seqs, "Continuations computed at once")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  app->add_option("--memory-utilization", o->memory_utilization,
+                  "Share of the device's memory that may be used")
+      ->check(CLI::Range(0.01, 1.0))
+      ->capture_default_str();
+  const std::map<std::string, KvReading> readings = {
+      {"each", KvReading::kEachRow}, {"cached", KvReading::kCached}, {"once", KvReading::kOnce}};
+  app->add_option("--kv-reads", o->kv_reading,
+                  "How decode rows read what they share: each for itself (each), so, but from the "
+                  "device's cache (cached, an upper bound), or once for all (once)")
+      ->transform(CLI::CheckedTransformer(readings))
+      ->default_str("each");
+  app->add_option("--tp", o->parallelism.tensor, "Devices that share each operator")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app->add_option("--pp", o->parallelism.pipeline, "Stages that the layers are divided into")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app->add_option("--replicas", o->replicas, "Engines; a user's requests go to one")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app->add_option("--speed", o->speed, "Arrival times are divided by this")
+      ->check(CLI::Range(1e-6, 1e6))
+      ->capture_default_str();
+  app->add_option("--concurrency", o->concurrency,
+                  "Closed loop: so many requests at a time. Without it, arrival times count")
+      ->check(CLI::Range(1, 1 << 24));
+  app->add_option("--vocab", o->tokens.vocab, "Compact prompts: ids are below this; 0: the model's")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  app->add_option("--min-id", o->tokens.min_id, "Compact prompts: and not below this")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void AddSimCommand(CLI::App* app, int* exit_status) {
+  auto command = std::make_shared<ReplayCommand>();
+  ReplayCommand* c = command.get();
+  c->replay.tokens.vocab = 0;
+  CLI::App* sim =
+      app->add_subcommand("sim", "Run a workload through the real scheduler on a simulated device");
+  sim->add_option("--device", c->device, "A description, such as devices/h100-pcie.json");
+  sim->add_option("--model", c->model, "A directory with a config.json");
+  sim->add_option("--weight-type", c->weight_type, "bf16, fp8 or f32; default: as the config says")
+      ->check(CLI::IsMember({"bf16", "fp8", "f32"}));
+  sim->add_option("--workload", c->workload, "One JSON request per line");
+  sim->add_option("--max-requests", c->max_requests, "Only the first of the workload; 0: all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  sim->add_option("--kv-cache-memory", c->kv_cache_memory,
+                  "Memory for keys and values; default: what the device has left");
+  sim->add_option("--flock-table", c->flock_table,
+                  "What a learning --flock-stop knows: read from this file if there is one, "
+                  "written there at the end");
+  sim->add_option("--max-num-batched-tokens", c->max_num_batched_tokens,
+                  "Tokens of one step; default: 2048, or as many as --max-num-seqs and the chunk "
+                  "of the preset or of --chunk-tokens need")
+      ->check(CLI::Range(1, 1 << 24));
+  sim->add_flag("--no-enable-prefix-caching", c->no_prefix_caching, "Compute every prompt whole");
+  sim->add_option("--goodput", c->goodput, "Deadlines in ms: ttft:250 tpot:50 e2el:1000");
+  sim->add_option("--json", c->json, "Write the results to this file");
+  AddEngineOptions(sim, &c->replay);
+  AddCalibrate(sim, exit_status);
+  sim->callback([sim, command, exit_status] {
+    if (!sim->get_subcommands().empty()) return;
+    for (const char* name : {"--device", "--model", "--workload"}) {
+      if (sim->count(name) == 0) throw CLI::RequiredError(name);
+    }
+    const Result<int> result = RunReplay(*command);
+    if (result.ok()) {
+      *exit_status = result.value();
+      return;
+    }
+    std::fprintf(stderr, "skein sim: %s\n", result.status().message().c_str());
+    *exit_status = 1;
+  });
+}
+
+}  // namespace skein

@@ -1,0 +1,33 @@
+#include "apps/sim/stop_table_writer.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "apps/read_file.h"
+#include "sched/config.h"
+
+namespace skein {
+
+Status ReadStopTable(const std::string& path, EngineConfig* config) {
+  SKEIN_RETURN_IF_ERROR(CheckFlockLearns(*config));
+  if (!std::filesystem::exists(path)) return Status::Ok();
+  SKEIN_ASSIGN_OR_RETURN(config->flock_table, ReadFile(path));
+  return Status::Ok();
+}
+
+void StopTableWriter::OnEnd(const StopTable* learned) {
+  if (learned == nullptr || learned->num_batches == 0) return;
+  const std::string temporary = path_ + ".tmp";
+  std::ofstream file(temporary);
+  file << learned->ToJson();
+  file.close();
+  if (!file) {
+    std::fprintf(stderr, "--flock-table: cannot write %s\n", temporary.c_str());
+  } else if (std::rename(temporary.c_str(), path_.c_str()) != 0) {
+    std::fprintf(stderr, "--flock-table: cannot replace %s\n", path_.c_str());
+  }
+}
+
+}  // namespace skein

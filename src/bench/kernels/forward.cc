@@ -1,0 +1,133 @@
+#include "bench/kernels/forward.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "bench/serving/load_report.h"
+
+namespace skein {
+namespace {
+
+// Weights of one layer: those that make its keys and values, and the others.
+struct LayerParameters {
+  explicit LayerParameters(const ModelConfig& c)
+      : kv(double{2} * c.hidden_size * c.num_kv_heads * c.head_dim),
+        rest(double{2} * c.hidden_size * c.num_heads * c.head_dim +
+             double{3} * c.hidden_size * c.intermediate_size) {}
+
+  double kv, rest;
+};
+
+}  // namespace
+
+double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context, int64_t new_tokens,
+                  int64_t num_read) {
+  const LayerParameters weights(config);
+  const double width = static_cast<double>(config.num_heads) * config.head_dim;
+  const double tokens = static_cast<double>(num_rows * new_tokens);
+  // The i-th new token sees context + i + 1 keys.
+  const double keys = tokens * (static_cast<double>(context) + (new_tokens + 1) / 2.0);
+  const auto read = static_cast<double>(num_read);
+  const double read_keys = read * static_cast<double>(context + new_tokens);
+  const double layers = config.num_layers;
+  return 2 * tokens * weights.kv * layers +
+         (2 * tokens * weights.rest + 4 * keys * width) * (layers - 1) + 2 * read * weights.rest +
+         4 * read_keys * width;
+}
+
+ForwardWork WorkOf(const ModelConfig& config, WeightTypes types, int64_t num_rows, int64_t context,
+                   int64_t new_tokens) {
+  const double output = static_cast<double>(config.vocab_size) * config.hidden_size;
+  const LayerParameters weights(config);
+  const double layers = config.num_layers * (weights.kv + weights.rest);
+  ForwardWork work;
+  work.flops = LayerFlops(config, num_rows, context, new_tokens, num_rows) +
+               2 * static_cast<double>(num_rows) * output;
+  work.bytes = (layers + output) * static_cast<double>(SizeOf(types.matrices)) +
+               static_cast<double>(num_rows * (context + new_tokens)) *
+                   static_cast<double>(config.KvBytesPerToken(types.compute));
+  return work;
+}
+
+struct ForwardBench::Sequence {
+  std::vector<TokenId> tokens;
+  std::vector<BlockId> blocks;
+};
+
+ForwardBench::ForwardBench(CpuRuntime* runtime, uint64_t seed) : runtime_(runtime), seed_(seed) {}
+
+// Sequence number `index`, with blocks of its own for `room` tokens.
+ForwardBench::Sequence ForwardBench::MakeSequence(int32_t index, int32_t num_tokens,
+                                                  int32_t room) const {
+  Sequence sequence;
+  const int32_t vocab = runtime_->config().vocab_size;
+  for (int32_t i = 0; i < num_tokens; ++i) {
+    const double uniform = UniformAt(seed_, index, i);
+    sequence.tokens.push_back(std::min(static_cast<TokenId>(uniform * vocab), vocab - 1));
+  }
+  sequence.blocks.resize(static_cast<size_t>(BlocksFor(room)));
+  std::iota(sequence.blocks.begin(), sequence.blocks.end(), index * BlocksFor(room));
+  SKEIN_CHECK(sequence.blocks.back() < runtime_->num_kv_blocks());
+  return sequence;
+}
+
+double ForwardBench::TimeStep(const StepPlan& plan) {
+  const std::atomic<bool> never{false};
+  const auto begin = std::chrono::steady_clock::now();
+  const std::unique_ptr<Task> task = runtime_->executor().Begin(plan);
+  SKEIN_CHECK(runtime_->executor().Resume(*task, never) == TaskStatus::kDone);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double ForwardBench::Prefill(int32_t prompt_tokens) {
+  const Sequence sequence = MakeSequence(0, prompt_tokens, prompt_tokens);
+  GenerateSpec greedy;
+  greedy.sampling.temperature = 0;
+  const DrawSpec draw = {
+      .generate = &greedy, .history = sequence.tokens, .prompt_len = prompt_tokens};
+  OneShotPlan plan;
+  plan.rows.push_back(
+      {.tokens = sequence.tokens, .block_table = sequence.blocks, .draws = {&draw, 1}});
+  return TimeStep(plan);
+}
+
+DecodePoint ForwardBench::Decode(int32_t batch, int32_t context, int32_t steps,
+                                 const StepFn& on_step) {
+  std::vector<Sequence> sequences;
+  for (int32_t i = 0; i < batch; ++i) {
+    sequences.push_back(MakeSequence(i, context + steps + 1, context + steps + 1));
+    OneShotPlan fill;
+    fill.rows.push_back({.tokens = std::span(sequences[i].tokens).first(context),
+                         .block_table = sequences[i].blocks});
+    TimeStep(fill);
+  }
+  GenerateSpec greedy;
+  greedy.sampling.temperature = 0;
+  std::vector<double> seconds;
+  for (int32_t step = 0; step <= steps; ++step) {
+    const int32_t position = context + step;
+    std::vector<DrawSpec> draws;
+    DecodePlan plan;
+    for (const Sequence& sequence : sequences) {
+      draws.push_back({.generate = &greedy,
+                       .history = std::span(sequence.tokens).first(position + 1),
+                       .prompt_len = context});
+    }
+    for (int32_t i = 0; i < batch; ++i) {
+      plan.rows.push_back({.begin = position,
+                           .tokens = std::span(sequences[i].tokens).subspan(position, 1),
+                           .block_table = sequences[i].blocks,
+                           .draws = {&draws[i], 1}});
+    }
+    seconds.push_back(TimeStep(plan));
+    if (on_step) on_step(step, seconds.back());
+  }
+  seconds.erase(seconds.begin());
+  return {batch, context, steps, Median(std::move(seconds))};
+}
+
+}  // namespace skein

@@ -1,0 +1,66 @@
+#include "bench/kernels/forward.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace skein {
+namespace {
+
+// Two layers of width 8: q 2 x 4, k and v 1 x 4, MLP 16, 100 tokens.
+ModelConfig SmallConfig() {
+  ModelConfig config;
+  config.vocab_size = 100;
+  config.hidden_size = 8;
+  config.intermediate_size = 16;
+  config.num_layers = 2;
+  config.num_heads = 2;
+  config.num_kv_heads = 1;
+  config.head_dim = 4;
+  return config;
+}
+
+TEST(WorkOfTest, CountsAPromptByHand) {
+  // Parameters of a layer: q, k, v 8 * (8 + 8), o 8 * 8, MLP 3 * 8 * 16.
+  const double parameters = 2 * (128 + 64 + 384);
+  // Three tokens see 1, 2 and 3 keys of 2 heads of 4: two products each. In the last of two layers
+  // only the last token goes on behind its keys and values.
+  const ForwardWork work = WorkOf(SmallConfig(), DType::kBf16, 1, 0, 3);
+  const double first = 3 * 2 * 576 + (1 + 2 + 3) * 2 * 2 * 8;
+  const double last = 3 * 2 * 64 + 2 * 512 + 3 * 2 * 2 * 8;
+  EXPECT_EQ(work.flops, first + last + 2 * 800);
+  // K and V of one token: 2 layers, 1 head of 4, two bytes each.
+  EXPECT_EQ(work.bytes, (parameters + 800) * 2 + 3 * 2 * 2 * 4 * 2);
+}
+
+TEST(WorkOfTest, ABatchReadsItsWeightsOnce) {
+  const ForwardWork one = WorkOf(SmallConfig(), DType::kF32, 1, 10, 1);
+  const ForwardWork four = WorkOf(SmallConfig(), DType::kF32, 4, 10, 1);
+  EXPECT_EQ(four.flops, 4 * one.flops);
+  const double kv = 11.0 * 2 * 2 * 4 * 4;
+  EXPECT_EQ(four.bytes - one.bytes, 3 * kv);
+}
+
+TEST(ForwardBenchTest, TimesPassesOfAModel) {
+  const auto runtime =
+      CpuRuntime::Load({.model_dir = SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
+                        .max_model_len = 64,
+                        .max_num_batched_tokens = 64,
+                        .num_kv_blocks = 8});
+  ASSERT_TRUE(runtime.ok()) << runtime.status().message();
+  ForwardBench bench(runtime.value().get(), 1);
+  const auto begin = std::chrono::steady_clock::now();
+  const double prefill = bench.Prefill(40);
+  const DecodePoint decode = bench.Decode(4, 20, 5);
+  const double all =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  EXPECT_GT(prefill, 0);
+  EXPECT_EQ(decode.batch, 4);
+  EXPECT_EQ(decode.context, 20);
+  EXPECT_EQ(decode.steps, 5);
+  EXPECT_GT(decode.seconds, 0);
+  EXPECT_LT(prefill + decode.seconds, all);
+}
+
+}  // namespace
+}  // namespace skein

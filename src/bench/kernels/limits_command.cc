@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/thread_team.h"
+#include "bench/bench_command.h"
+#include "bench/kernels/limits.h"
+
+namespace skein {
+namespace {
+
+struct Options {
+  std::string json;
+  int runs = 31;
+  int threads = 0;
+};
+
+Status Run(const Options& options) {
+  SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
+  ThreadTeam team(ThreadsOrAll(options.threads));
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
+  const MachineLimits limits = MeasureLimits(*meter, isa, options.runs);
+  nlohmann::ordered_json json;
+  json["date"] = BenchDate();
+  json["isa"] = NameOf(isa);
+  json["threads"] = team.num_threads();
+  json["limits"] = LimitsToJson(limits, isa, DType::kBf16);
+  json["limits"]["fma_f32_tflops"] = limits.fma_f32_tflops;
+  if (limits.amx_int8_tflops > 0) json["limits"]["amx_int8_tflops"] = limits.amx_int8_tflops;
+  if (limits.amx_bf16_tflops > 0) fmt::print("AMX bf16 {:8.3f} TFLOP/s\n", limits.amx_bf16_tflops);
+  if (limits.amx_int8_tflops > 0) fmt::print("AMX int8 {:8.3f} TOP/s\n", limits.amx_int8_tflops);
+  fmt::print("FMA f32  {:8.3f} TFLOP/s\n", limits.fma_f32_tflops);
+  fmt::print("read     {:8.1f} GB/s\n", limits.read_gbps);
+  return WriteBenchJson(options.json, json);
+}
+
+}  // namespace
+
+void AddBenchLimitsCommand(CLI::App* bench, int* exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = bench->add_subcommand(
+      "limits", "What this machine computes and reads at most, all threads together");
+  app->add_option("--runs", options->runs, "Runs of each figure; medians are reported")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  AddThreadsOption(app, &options->threads);
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
+}
+
+}  // namespace skein

@@ -1,0 +1,105 @@
+#include "bench/kernels/peak.h"
+
+#include <immintrin.h>
+
+#include "kernels/cpu/amx_tile.h"
+#include "kernels/cpu/cpu_features.h"
+
+namespace skein {
+
+namespace {
+
+// Returns how many products of tiles it did.
+template <bool kInt8>
+double MultiplyTiles(const std::byte* operands, int64_t steps) {
+  constexpr int64_t kTileBytes = 1024;
+  constexpr int64_t kSetBytes = 4 * kTileBytes;
+  amx::TileConfig config;
+  for (int t = 0; t < 8; ++t) {
+    config.rows[t] = 16;
+    config.row_bytes[t] = 64;
+  }
+  amx::LoadTileConfig(config);
+  for (int64_t i = 0; i < steps; ++i) {
+    const std::byte* set = operands + i * kSetBytes % static_cast<int64_t>(kPeakOperandBytes);
+    amx::LoadTileSpaced<4>(set, 64);
+    amx::LoadTileSpaced<6>(set + kTileBytes, 64);
+    amx::LoadTileSpaced<7>(set + 2 * kTileBytes, 64);
+    amx::LoadTileSpaced<5>(set + 3 * kTileBytes, 64);
+    amx::DotSpaced<kInt8, 0, 4, 6>();
+    amx::DotSpaced<kInt8, 1, 4, 7>();
+    amx::DotSpaced<kInt8, 2, 5, 6>();
+    amx::DotSpaced<kInt8, 3, 5, 7>();
+  }
+  amx::ReleaseTiles();
+  return static_cast<double>(steps) * 4;
+}
+
+__attribute__((target("avx512f"))) double RunAvx512Peak(const float* operands, int64_t steps,
+                                                        float* result) {
+  const __m512 factor = _mm512_loadu_ps(operands);
+  __m512 sums[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) sums[i] = _mm512_loadu_ps(operands + 16 * i);
+  const __m512 term = sums[1];
+  for (int64_t s = 0; s < steps; ++s) {
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) sums[i] = _mm512_fmadd_ps(sums[i], factor, term);
+  }
+#pragma GCC unroll 16
+  for (int i = 1; i < 16; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
+  _mm512_storeu_ps(result, sums[0]);
+  return static_cast<double>(steps) * 16 * 2 * 16;
+}
+
+__attribute__((target("avx2,fma"))) double RunAvx2Peak(const float* operands, int64_t steps,
+                                                       float* result) {
+  constexpr int kSums = 12;
+  const __m256 factor = _mm256_loadu_ps(operands);
+  __m256 sums[kSums];
+#pragma GCC unroll 16
+  for (int i = 0; i < kSums; ++i) sums[i] = _mm256_loadu_ps(operands + 8 * i);
+  const __m256 term = sums[1];
+  for (int64_t s = 0; s < steps; ++s) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kSums; ++i) sums[i] = _mm256_fmadd_ps(sums[i], factor, term);
+  }
+#pragma GCC unroll 16
+  for (int i = 1; i < kSums; ++i) sums[0] = _mm256_add_ps(sums[0], sums[i]);
+  _mm256_storeu_ps(result, sums[0]);
+  return static_cast<double>(steps) * kSums * 2 * 8;
+}
+
+}  // namespace
+
+double RunAmxPeak(const std::byte* operands, int64_t steps) {
+  return MultiplyTiles<false>(operands, steps) * 2 * 16 * 16 * 32;
+}
+
+double RunAmxInt8Peak(const std::byte* operands, int64_t steps) {
+  return MultiplyTiles<true>(operands, steps) * 2 * 16 * 16 * 64;
+}
+
+double RunFmaPeak(Isa isa, const float* operands, int64_t steps, float* result) {
+  const bool wide = isa != Isa::kAvx2 && CpuHas(Isa::kAvx512);
+  return wide ? RunAvx512Peak(operands, steps, result) : RunAvx2Peak(operands, steps, result);
+}
+
+uint64_t ReadAll(const std::byte* data, size_t bytes) {
+  constexpr size_t kAheadBytes = 4096;
+  __m128i sums[4] = {};
+  for (size_t i = 0; i < bytes; i += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(data + i + kAheadBytes), _MM_HINT_T0);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const auto* line = reinterpret_cast<const __m128i*>(data + i) + j;
+      sums[j] = _mm_add_epi64(sums[j], _mm_loadu_si128(line));
+    }
+  }
+  const __m128i sum =
+      _mm_add_epi64(_mm_add_epi64(sums[0], sums[1]), _mm_add_epi64(sums[2], sums[3]));
+  return static_cast<uint64_t>(_mm_cvtsi128_si64(sum)) +
+         static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(sum, sum)));
+}
+
+}  // namespace skein

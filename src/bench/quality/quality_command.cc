@@ -1,0 +1,228 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "apps/decide/local_routes.h"
+#include "apps/host/model_host.h"
+#include "apps/log_output.h"
+#include "bench/bench_command.h"
+#include "bench/quality/decision_profile_file.h"
+#include "bench/quality/quality.h"
+#include "bench/quality/quality_report.h"
+#include "server/decisions/decision_method_names.h"
+
+namespace skein {
+namespace {
+
+constexpr TimeUs kShutdownUs = 5'000'000;
+// Names a file to use in place of the source tree's.
+constexpr char kDataVariable[] = "SKEIN_QUALITY_DATA";
+
+struct Options {
+  ModelHostOptions model;
+  std::string data;
+  std::string methods;
+  std::string json;
+  std::string plot;
+  QualityLoad load;
+  int32_t limit = 0;
+  bool no_flips = false;
+  bool write = false;
+};
+
+std::string DataPath(const Options& options) {
+  if (!options.data.empty()) return options.data;
+  const char* path = std::getenv(kDataVariable);
+  return path != nullptr && *path != '\0' ? path : SKEIN_SOURCE_DIR "/bench/quality/items.jsonl";
+}
+
+Result<std::vector<QualityItem>> LoadItems(const Options& options, const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return Status(StatusCode::kNotFound,
+                  fmt::format("there is no file {}: name one of labelled items with --data or {}",
+                              path, kDataVariable),
+                  "data");
+  }
+  SKEIN_ASSIGN_OR_RETURN(std::vector<QualityItem> items, LoadQualityItems(path));
+  if (options.limit > 0) LimitQualityItems(options.limit, &items);
+  return items;
+}
+
+// A line on stderr; on a terminal it takes the place of the one before.
+void ShowProgress(const std::string& text) {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  if (!terminal && text.empty()) return;
+  std::fputs(fmt::format("{}{}{}", terminal ? "\r\033[K" : "", text, terminal ? "" : "\n").c_str(),
+             stderr);
+}
+
+Result<QualityResults> Measure(const Options& options, const std::vector<QualityItem>& items,
+                               const MethodFilter& filter, ModelHost* host) {
+  LocalRoutes routes(host->entry());
+  const QualityAsk ask = [&](const std::string& path, std::string body,
+                             std::function<void(HttpResponse)> done) {
+    routes.Post(path, std::move(body), std::move(done));
+  };
+  QualityLoad load = options.load;
+  load.reverse_choices = !options.no_flips;
+  QualityResults results;
+  for (const QualityType type : kQualityTypes) {
+    const auto of_type = [&](const QualityItem& item) { return item.type == type; };
+    if (std::ranges::none_of(items, of_type)) continue;
+    const std::vector<QualityMethod> methods = Filtered(
+        QualityMethodsFor(host->entry().traits, host->chat_template() != nullptr, type), filter);
+    for (const QualityMethod& method : methods) {
+      ShowProgress(fmt::format("asking: {}, {}", NameOf(type), method.name()));
+      SKEIN_ASSIGN_OR_RETURN(QualityRun run,
+                             RunQuality(items, type, method, load, host->clock(), ask));
+      results.summaries.push_back(Summarize(items, run));
+      results.runs.push_back(std::move(run));
+    }
+    const auto best = ChooseBest(results.runs, results.summaries, type);
+    if (best) results.chosen.push_back(*best);
+  }
+  ShowProgress("");
+  if (!results.runs.empty()) return results;
+  return Status(StatusCode::kInvalidArgument,
+                "none of the methods \"" + options.methods + "\" fits the model and the items",
+                "methods");
+}
+
+// To four decimals: more would claim what some hundred items cannot tell.
+double Rounded(double temperature) { return std::round(temperature * 1e4) / 1e4; }
+
+DecisionProfile ChosenProfile(const QualityResults& results, DecisionProfile profile) {
+  for (const size_t i : results.chosen) {
+    profile = WithMethod(profile, results.runs[i], Rounded(results.summaries[i].temperature));
+  }
+  return profile;
+}
+
+// At the end of the range a temperature only flattens: probabilities are wrong in another way than
+// by being too sharp. The order of the answers is what it was.
+void TellFlatMethods(const QualityResults& results) {
+  for (const size_t i : results.chosen) {
+    if (Rounded(results.summaries[i].temperature) < kFitTemperatureMax) continue;
+    fmt::print(
+        "\n{}: the best temperature is the highest that is tried, {}: no temperature makes the "
+        "probabilities of {} fit. Use their order alone.\n",
+        NameOf(results.runs[i].type), kFitTemperatureMax, results.runs[i].method.name());
+  }
+}
+
+void TellExamples(const Options& options, const QualityResults& results) {
+  if (options.load.num_examples == 0) return;
+  int64_t fewer = 0;
+  int64_t all = 0;
+  for (size_t i = 0; i < results.runs.size(); ++i) {
+    if (results.runs[i].type == QualityType::kRelevance) continue;
+    for (const QualityAnswer& answer : results.runs[i].answers) {
+      ++all;
+      if (answer.num_examples < options.load.num_examples) ++fewer;
+    }
+  }
+  fmt::print(
+      "\n{} examples before each question; {} of {} questions had fewer: their tasks have no more "
+      "of the same wording.\n",
+      options.load.num_examples, fewer, all);
+}
+
+Status WritePlot(const std::string& path, const QualityResults& results) {
+  if (path.empty()) return Status::Ok();
+  std::ofstream file(path);
+  file << ReliabilitySvg(ReliabilityPanels(results));
+  file.flush();
+  if (file) return Status::Ok();
+  return Status(StatusCode::kInvalidArgument, "plot: " + path + " cannot be written", "plot");
+}
+
+Status WriteProfile(const DecisionProfile& profile, const ModelHost& host) {
+  SKEIN_ASSIGN_OR_RETURN(const WrittenProfile written,
+                         WriteDecisionProfile(profile, host.model_dir(), host.name()));
+  fmt::print("written to {}\n", written.path);
+  if (!written.backup.empty()) fmt::print("the former file is now {}\n", written.backup);
+  if (!written.shadow.empty()) {
+    fmt::print("it has no effect while there is {}, which cannot be written\n", written.shadow);
+  }
+  return Status::Ok();
+}
+
+Status Run(const Options& options) {
+  LogToStandardError(spdlog::level::err);  // small label masses stand in the table
+  SKEIN_ASSIGN_OR_RETURN(const MethodFilter filter, ParseMethodFilter(options.methods));
+  const std::string path = DataPath(options);
+  SKEIN_ASSIGN_OR_RETURN(const std::vector<QualityItem> items, LoadItems(options, path));
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
+  const DecisionProfile former = host->entry().traits.decisions;
+  SKEIN_ASSIGN_OR_RETURN(const QualityResults results, Measure(options, items, filter, host.get()));
+  host->Shutdown(kShutdownUs);
+  fmt::print("{}: {} items of {}\n{}", host->name(), items.size(), path,
+             QualityTables(items, results));
+  TellExamples(options, results);
+  TellFlatMethods(results);
+  const DecisionProfile profile = ChosenProfile(results, former);
+  const Json profile_json = DecisionProfileJson(profile);
+  fmt::print(
+      "\nThe best methods, with temperatures fitted on all items; a type that was not measured "
+      "stays "
+      "as it was:\n{}\n",
+      profile_json.dump(2));
+  Json json = {{"date", BenchDate()},
+               {"model_id", host->name()},
+               {"data", path},
+               {"examples", options.load.num_examples},
+               {"profile", profile_json}};
+  json.update(QualityJson(items, results));
+  SKEIN_RETURN_IF_ERROR(WriteBenchJson(options.json, json));
+  SKEIN_RETURN_IF_ERROR(WritePlot(options.plot, results));
+  if (!options.write) return Status::Ok();
+  if (results.chosen.empty()) {
+    return Status(StatusCode::kInvalidArgument, "--write: the model answered no item", "--write");
+  }
+  return WriteProfile(profile, *host);
+}
+
+}  // namespace
+
+void AddBenchQualityCommand(CLI::App* bench, int* exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = bench->add_subcommand("quality",
+                                        "Measure how often a model's decisions are right, by "
+                                        "reading and prompt, and choose the best");
+  AddModelHostOptions(app, &options->model);
+  app->add_option(
+      "--data", options->data,
+      "Labelled items, one JSON object a line (bench/quality/README.md); default: those "
+      "of the source tree");
+  app->add_option("--methods", options->methods,
+                  "Methods to measure, as READING or READING/PROMPT with commas between them, such "
+                  "as words+calibrated/cue,letters; default: all that fit the model");
+  app->add_option("--examples", options->load.num_examples,
+                  "Labelled examples put before each question, of the other half of its task")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
+  app->add_option("--limit", options->limit, "At most so many items of each task; 0: all")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  app->add_option("--window", options->load.window, "Requests in flight, at most")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app->add_flag("--no-flips", options->no_flips,
+                "Do not ask choices again with their options reversed");
+  app->add_flag("--write", options->write,
+                "Write the best methods where the server reads them: skein.decisions.json beside "
+                "the model, or the user's own configuration");
+  app->add_option("--plot", options->plot, "Write a reliability plot of the best methods, as SVG");
+  AddJsonOption(app, &options->json);
+  RunOnBench(app, options, exit_status, Run);
+}
+
+}  // namespace skein

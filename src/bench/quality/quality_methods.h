@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "bench/quality/quality_items.h"
+#include "skein/decision_method.h"
+#include "skein/model_traits.h"
+
+namespace skein {
+
+// One way to ask a model: a reading and a prompt.
+struct QualityMethod {
+  DecisionMethod method;  // at temperature 1
+  // Relevance of a model with a way of its own (an embedding, a cross-encoder, a trained reranker):
+  // the request says neither reading nor prompt.
+  bool own = false;
+  bool probabilities = true;  // false: its scores are cosines
+
+  std::string name() const;  // "words+calibrated/cue", "own"
+};
+
+// The methods that fit a model and a type of question, in the order in which they are told.
+// `has_chat_template` false: the prompt chat equals question and is left out. Permuted readings are
+// for choices alone: other options are never permuted.
+std::vector<QualityMethod> QualityMethodsFor(const ModelTraits& traits, bool has_chat_template,
+                                             QualityType type);
+
+// Which methods to measure, read from READING[/PROMPT],...; empty: all.
+struct MethodFilter {
+  struct Entry {
+    std::string reading;
+    std::string prompt;  // empty: all
+  };
+  std::vector<Entry> entries;
+};
+// kInvalidArgument lists what is allowed.
+Result<MethodFilter> ParseMethodFilter(const std::string& list);
+// Those that the filter names, in their order; a model's own way is always kept.
+std::vector<QualityMethod> Filtered(std::vector<QualityMethod> methods, const MethodFilter& filter);
+
+}  // namespace skein

@@ -1,0 +1,223 @@
+#include "bench/quality/quality_metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+constexpr double kLeastProbability = 1e-300;
+
+size_t ModeOf(const JudgedItem& item) {
+  return static_cast<size_t>(std::ranges::max_element(item.probabilities) -
+                             item.probabilities.begin());
+}
+
+double MeanOf(std::span<const JudgedItem> items,
+              const std::function<double(const JudgedItem&)>& figure) {
+  double sum = 0;
+  for (const JudgedItem& item : items) {
+    SKEIN_CHECK(item.answer < item.probabilities.size());
+    sum += figure(item);
+  }
+  return items.empty() ? 0 : sum / static_cast<double>(items.size());
+}
+
+double LogOf(double probability) { return std::log(std::max(probability, kLeastProbability)); }
+
+// The scores of one label and whether each is of an item with that answer.
+struct LabelScores {
+  std::vector<double> scores;
+  std::vector<bool> positive;
+};
+
+}  // namespace
+
+double AccuracyOf(std::span<const JudgedItem> items) {
+  return MeanOf(items, [](const JudgedItem& item) { return ModeOf(item) == item.answer ? 1 : 0; });
+}
+
+double ChanceAccuracyOf(std::span<const JudgedItem> items) {
+  return MeanOf(items, [](const JudgedItem& item) {
+    return 1 / static_cast<double>(item.probabilities.size());
+  });
+}
+
+double BrierOf(std::span<const JudgedItem> items) {
+  return MeanOf(items, [](const JudgedItem& item) {
+    double sum = 0;
+    for (size_t i = 0; i < item.probabilities.size(); ++i) {
+      const double off = item.probabilities[i] - (i == item.answer ? 1 : 0);
+      sum += off * off;
+    }
+    return sum;
+  });
+}
+
+double CrossEntropyOf(std::span<const JudgedItem> items) {
+  return MeanOf(items,
+                [](const JudgedItem& item) { return -LogOf(item.probabilities[item.answer]); });
+}
+
+double MeanAbsoluteErrorOf(std::span<const JudgedItem> items) {
+  return MeanOf(items, [](const JudgedItem& item) {
+    double mean = 0;
+    for (size_t i = 0; i < item.probabilities.size(); ++i) {
+      mean += item.probabilities[i] * static_cast<double>(i);
+    }
+    return std::abs(mean - static_cast<double>(item.answer));
+  });
+}
+
+std::optional<double> AucOf(std::span<const double> scores, const std::vector<bool>& positive) {
+  SKEIN_CHECK(scores.size() == positive.size());
+  const size_t num_positive = static_cast<size_t>(std::ranges::count(positive, true));
+  const size_t num_negative = scores.size() - num_positive;
+  if (num_positive == 0 || num_negative == 0) return std::nullopt;
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) { return scores[i]; });
+  // Equal scores share their mean rank.
+  double rank_sum = 0;
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin;
+    size_t positives = 0;
+    while (end < order.size() && scores[order[end]] == scores[order[begin]]) {
+      positives += positive[order[end++]] ? 1 : 0;
+    }
+    rank_sum += static_cast<double>(positives) * static_cast<double>(begin + 1 + end) / 2;
+    begin = end;
+  }
+  const double least =
+      static_cast<double>(num_positive) * static_cast<double>(num_positive + 1) / 2;
+  return (rank_sum - least) /
+         (static_cast<double>(num_positive) * static_cast<double>(num_negative));
+}
+
+std::optional<double> MeanAucOf(std::span<const JudgedItem> items) {
+  std::map<std::string, LabelScores> labels;
+  for (const JudgedItem& item : items) {
+    for (size_t i = 0; i < item.labels.size(); ++i) {
+      LabelScores& label = labels[item.labels[i]];
+      label.scores.push_back(item.probabilities[i]);
+      label.positive.push_back(i == item.answer);
+    }
+  }
+  double sum = 0;
+  int count = 0;
+  for (const auto& [name, label] : labels) {
+    const std::optional<double> auc = AucOf(label.scores, label.positive);
+    if (!auc) continue;
+    if (labels.size() == 2) return auc;
+    sum += *auc;
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / count;
+}
+
+std::vector<ReliabilityBin> ReliabilityOf(std::span<const JudgedItem> items) {
+  std::vector<ReliabilityBin> bins(kReliabilityBins);
+  for (const JudgedItem& item : items) {
+    const size_t mode = ModeOf(item);
+    const double confidence = item.probabilities[mode];
+    const int place = static_cast<int>(confidence * kReliabilityBins);
+    ReliabilityBin& bin = bins[static_cast<size_t>(std::clamp(place, 0, kReliabilityBins - 1))];
+    ++bin.count;
+    bin.mean_confidence += confidence;
+    bin.accuracy += mode == item.answer ? 1 : 0;
+  }
+  for (ReliabilityBin& bin : bins) {
+    if (bin.count == 0) continue;
+    bin.mean_confidence /= static_cast<double>(bin.count);
+    bin.accuracy /= static_cast<double>(bin.count);
+  }
+  return bins;
+}
+
+double CalibrationErrorOf(std::span<const JudgedItem> items) {
+  double sum = 0;
+  for (const ReliabilityBin& bin : ReliabilityOf(items)) {
+    sum += static_cast<double>(bin.count) * std::abs(bin.accuracy - bin.mean_confidence);
+  }
+  return items.empty() ? 0 : sum / static_cast<double>(items.size());
+}
+
+std::vector<double> AtTemperature(std::span<const double> probabilities, double temperature) {
+  SKEIN_CHECK(temperature > 0 && !probabilities.empty());
+  const double max = LogOf(*std::ranges::max_element(probabilities));
+  std::vector<double> changed;
+  double sum = 0;
+  for (const double p : probabilities) {
+    changed.push_back(std::exp((LogOf(p) - max) / temperature));
+    sum += changed.back();
+  }
+  for (double& p : changed) p /= sum;
+  return changed;
+}
+
+std::vector<JudgedItem> AtTemperature(std::span<const JudgedItem> items, double temperature) {
+  std::vector<JudgedItem> changed(items.begin(), items.end());
+  for (JudgedItem& item : changed) {
+    item.probabilities = AtTemperature(std::span<const double>(item.probabilities), temperature);
+  }
+  return changed;
+}
+
+double FitTemperature(std::span<const JudgedItem> items) {
+  if (items.empty()) return 1;
+  const auto loss = [&](double log_temperature) {
+    return CrossEntropyOf(AtTemperature(items, std::exp(log_temperature)));
+  };
+  const double golden = (std::sqrt(5.0) - 1) / 2;
+  double low = std::log(kFitTemperatureMin);
+  double high = std::log(kFitTemperatureMax);
+  double left = high - golden * (high - low);
+  double right = low + golden * (high - low);
+  double loss_left = loss(left);
+  double loss_right = loss(right);
+  while (high - low > 1e-6) {
+    if (loss_left <= loss_right) {
+      high = right;
+      right = left;
+      loss_right = loss_left;
+      left = high - golden * (high - low);
+      loss_left = loss(left);
+    } else {
+      low = left;
+      left = right;
+      loss_left = loss_right;
+      right = low + golden * (high - low);
+      loss_right = loss(right);
+    }
+  }
+  return std::exp((low + high) / 2);
+}
+
+double ReciprocalRankOf(std::span<const size_t> ranking, std::span<const size_t> relevant) {
+  for (size_t place = 0; place < ranking.size(); ++place) {
+    if (std::ranges::find(relevant, ranking[place]) == relevant.end()) continue;
+    return 1 / static_cast<double>(place + 1);
+  }
+  return 0;
+}
+
+double ChanceReciprocalRank(size_t documents, size_t relevant) {
+  // `none_yet`: the probability that no relevant document stands in the places before this one.
+  double none_yet = 1;
+  double sum = 0;
+  for (size_t place = 0; place < documents; ++place) {
+    const double hit =
+        std::min(static_cast<double>(relevant) / static_cast<double>(documents - place), 1.0);
+    sum += none_yet * hit / static_cast<double>(place + 1);
+    none_yet *= 1 - hit;
+  }
+  return sum;
+}
+
+}  // namespace skein

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/result.h"
+#include "kernels/kernels.h"
+#include "model/config/rope.h"
+
+namespace skein {
+
+enum class Architecture {
+  kLlama,  // decoders
+  kMistral,
+  kQwen2,
+  kQwen3,
+  kQwen3Moe,
+  kBert,  // encoders
+  kRoberta,
+  kXlmRoberta,
+  kDistilBert,
+};
+const char* NameOf(Architecture architecture);  // as config.json spells it: "LlamaForCausalLM"
+
+// What stands behind the last layer.
+enum class Head {
+  kNone,           // nothing: hidden states
+  kLanguageModel,  // the output matrix over the vocabulary
+  kClassifier,     // ForSequenceClassification: num_classes outputs
+};
+
+// What a HuggingFace config.json says of a model. Shapes use docs/symbols.md.
+struct ModelConfig {
+  Architecture architecture = Architecture::kLlama;
+  Head head = Head::kLanguageModel;
+  int32_t num_classes = 0;  // of a classifier
+  bool reward_mlp = false;  // a classifier's head is score.0, ReLU, score.2; else score alone
+  int32_t vocab_size = 0;
+  int32_t hidden_size = 0;
+  int32_t intermediate_size = 0;
+  int32_t num_layers = 0;
+  int32_t num_heads = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t max_position = 0;  // tokens of context; with yarn as far as its factor stretches
+  float rms_norm_eps = 0;
+  bool tie_embeddings = false;
+  bool qkv_bias = false;  // biases of q_proj, k_proj, v_proj
+  bool o_bias = false;    // bias of o_proj
+  bool mlp_bias = false;  // biases of gate, up and down_proj
+  bool qk_norm = false;   // RMSNorm over each head of q and k, before rope
+  RopeConfig rope;
+
+  // Mixture of experts: in place of the MLP of some layers a router chooses, for each token, some
+  // of many smaller ones.
+  int32_t num_experts = 0;  // 0: there are none
+  int32_t experts_per_token = 0;
+  int32_t expert_size = 0;           // intermediate size of each
+  bool norm_expert_weights = false;  // the chosen ones' weights add up to 1
+  std::vector<bool> has_experts;     // by layer; empty: none has
+
+  // Encoders: every token sees every other, LayerNorm follows each residual addition, positions
+  // and segments are learned.
+  float layer_norm_eps = 0;
+  Activation activation = Activation::kNone;  // of the MLP
+  int32_t num_segments = 0;                   // rows of the segment table; 0: there is none
+  int32_t first_position = 0;                 // row of the position table that token 0 takes
+
+  DType file_dtype = DType::kBf16;  // torch_dtype / dtype; where absent, the embedding's own
+  std::optional<int32_t> bos_token_id;
+  std::vector<int32_t> eos_token_ids;  // generation_config.json's if present, else config.json's
+
+  // intermediate_size rounded up to whole weight panels (kernels/packed_weight.h).
+  int32_t intermediate_padded() const;
+  int32_t expert_padded() const;  // the same of expert_size
+  bool HasExperts(int32_t layer) const { return num_experts > 0 && has_experts[layer]; }
+  bool is_encoder() const { return architecture >= Architecture::kBert; }
+  std::string ArchitectureName() const;  // with its head: "BertForSequenceClassification"
+  int64_t NumParameters() const;
+  // Bytes of K and V that one token keeps in all layers.
+  int64_t KvBytesPerToken(DType dtype) const;
+};
+
+// Reads config.json and generation_config.json of a model directory. Anything that this engine
+// would compute differently is refused by name (kUnsupported); what is missing, contradictory or
+// out of range is kInvalidArgument with the field's name; nothing is silently defaulted.
+Result<ModelConfig> LoadModelConfig(const std::string& model_dir);
+
+// The same of a config.json's text alone, which must then name the dtype.
+Result<ModelConfig> ParseModelConfig(const std::string& config_json);
+
+}  // namespace skein

@@ -1,0 +1,84 @@
+#include "model/config/encoder_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace skein {
+namespace {
+
+using ::testing::HasSubstr;
+using Members = std::map<std::string, std::string>;
+
+// A config.json with `changes` on top; an empty value removes the member.
+std::string Config(const Members& changes) {
+  Members members = {{"architectures", R"(["RobertaModel"])"},
+                     {"model_type", R"("roberta")"},
+                     {"dtype", R"("float32")"},
+                     {"hidden_act", R"("gelu")"},
+                     {"hidden_size", "32"},
+                     {"intermediate_size", "56"},
+                     {"layer_norm_eps", "1e-5"},
+                     {"max_position_embeddings", "514"},
+                     {"num_attention_heads", "4"},
+                     {"num_hidden_layers", "2"},
+                     {"pad_token_id", "1"},
+                     {"type_vocab_size", "1"},
+                     {"vocab_size", "64"}};
+  for (const auto& [key, value] : changes) members[key] = value;
+  std::string text;
+  for (const auto& [key, value] : members) {
+    if (!value.empty()) text += (text.empty() ? "{\"" : ", \"") + key + "\": " + value;
+  }
+  return text + "}";
+}
+
+TEST(EncoderConfigTest, RobertaPositionsStartBehindThePaddingToken) {
+  const ModelConfig config = ParseModelConfig(Config({})).value();
+  EXPECT_TRUE(config.is_encoder());
+  EXPECT_EQ(config.head, Head::kNone);
+  EXPECT_EQ(config.first_position, 2);
+  EXPECT_EQ(config.max_position, 512);
+  EXPECT_EQ(config.num_kv_heads, 4);
+  EXPECT_EQ(config.head_dim, 8);
+  EXPECT_EQ(config.activation, Activation::kGelu);
+  EXPECT_EQ(config.num_segments, 1);
+  EXPECT_EQ(config.ArchitectureName(), "RobertaModel");
+}
+
+TEST(EncoderConfigTest, NumberOfClasses) {
+  const auto classes = [](const Members& changes) {
+    Members all = {{"architectures", R"(["RobertaForSequenceClassification"])"}};
+    all.insert(changes.begin(), changes.end());
+    return ParseModelConfig(Config(all)).value().num_classes;
+  };
+  EXPECT_EQ(classes({}), 2);
+  EXPECT_EQ(classes({{"num_labels", "5"}}), 5);
+  EXPECT_EQ(classes({{"id2label", R"({"0": "a", "1": "b", "2": "c"})"}}), 3);
+  EXPECT_EQ(ParseModelConfig(Config({})).value().num_classes, 0);
+}
+
+TEST(EncoderConfigTest, RefusesByName) {
+  const auto error = [](const Members& changes) {
+    const auto config = ParseModelConfig(Config(changes));
+    return config.ok() ? "accepted" : config.status().message();
+  };
+  EXPECT_THAT(error({{"hidden_act", R"("silu")"}}), HasSubstr("'hidden_act' is 'silu'"));
+  EXPECT_THAT(error({{"position_embedding_type", R"("relative_key")"}}),
+              HasSubstr("'position_embedding_type' is 'relative_key'"));
+  EXPECT_THAT(error({{"pad_token_id", ""}}), HasSubstr("'pad_token_id' is missing"));
+  EXPECT_THAT(error({{"pad_token_id", "513"}}), HasSubstr("must be in [0, 513)"));
+  EXPECT_THAT(error({{"num_attention_heads", "5"}}), HasSubstr("no multiple of the 5"));
+  EXPECT_THAT(error({{"layer_norm_eps", ""}}), HasSubstr("'layer_norm_eps' is missing"));
+  EXPECT_THAT(error({{"layer_norm_eps", "0"}}), HasSubstr("must be in (0, 1)"));
+  EXPECT_THAT(error({{"is_decoder", "true"}}), HasSubstr("'is_decoder' is true"));
+  EXPECT_THAT(error({{"type_vocab_size", ""}}), HasSubstr("'type_vocab_size' is missing"));
+  EXPECT_THAT(error({{"model_type", R"("bert")"}}), HasSubstr("does not go with RobertaModel"));
+  EXPECT_THAT(error({{"quantization_config", R"({"quant_method": "gptq"})"}}),
+              HasSubstr("quantized weights are not supported"));
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,158 @@
+#include "model/config/rope_config.h"
+
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+
+namespace skein {
+namespace {
+
+Status Unsupported(const JsonObject& object, const std::string& key, const std::string& problem) {
+  return Status(StatusCode::kUnsupported, object.where() + ": '" + key + "' " + problem, key);
+}
+
+// Far beyond any model, and near enough that every frequency is an ordinary number.
+constexpr double kMaxTheta = 1e15;
+constexpr double kMaxFactor = 1e6;
+constexpr double kMinFactor = 1e-6;
+
+// A number in [min, max] that must be there.
+Status ReadNumber(const JsonObject& object, const char* key, double min, double max, double* out) {
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<double> value, object.Double(key));
+  if (!value) return object.Error(key, "is missing");
+  if (!(*value >= min && *value <= max)) {
+    std::ostringstream problem;
+    problem << "is " << *value << "; must be in [" << min << ", " << max << "]";
+    return object.Error(key, problem.str());
+  }
+  *out = *value;
+  return Status::Ok();
+}
+
+// The same where absence and zero mean the default that *out already holds.
+Status ReadBeta(const JsonObject& object, const char* key, double* out) {
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<double> value, object.Double(key));
+  if (!value || *value == 0) return Status::Ok();
+  return ReadNumber(object, key, kMinFactor, kMaxFactor, out);
+}
+
+Result<RopeType> ReadType(const JsonObject& object) {
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<std::string> type, object.String("rope_type"));
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<std::string> old_type, object.String("type"));
+  if (!type && !old_type) return object.Error("rope_type", "is missing");
+  if (type && old_type && *type != *old_type) {
+    return object.Error("rope_type", "is '" + *type + "' but 'type' is '" + *old_type + "'");
+  }
+  const std::string name = type ? *type : *old_type;
+  if (name == "default") return RopeType::kDefault;
+  if (name == "linear") return RopeType::kLinear;
+  if (name == "llama3") return RopeType::kLlama3;
+  if (name == "yarn") return RopeType::kYarn;
+  return Unsupported(object, "rope_type",
+                     "is '" + name + "'; supported are default, linear, llama3 and yarn");
+}
+
+Status ReadOriginalMaxPosition(const JsonObject& object, std::optional<int32_t> fallback,
+                               int32_t* out) {
+  constexpr const char* kKey = "original_max_position_embeddings";
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<int64_t> value, object.Int(kKey));
+  if (!value && !fallback) return object.Error(kKey, "is missing");
+  const int64_t position = value ? *value : *fallback;
+  if (position <= 0 || position > INT32_MAX) {
+    return object.Error(kKey, "is " + std::to_string(position) + "; must be in [1, 2^31)");
+  }
+  *out = static_cast<int32_t>(position);
+  return Status::Ok();
+}
+
+Status ReadLlama3(const JsonObject& object, RopeConfig* rope) {
+  SKEIN_RETURN_IF_ERROR(
+      ReadNumber(object, "low_freq_factor", kMinFactor, kMaxFactor, &rope->low_freq_factor));
+  SKEIN_RETURN_IF_ERROR(
+      ReadNumber(object, "high_freq_factor", kMinFactor, kMaxFactor, &rope->high_freq_factor));
+  if (rope->high_freq_factor <= rope->low_freq_factor) {
+    return object.Error("high_freq_factor", "must be larger than 'low_freq_factor'");
+  }
+  return ReadOriginalMaxPosition(object, std::nullopt, &rope->original_max_position);
+}
+
+Status ReadYarn(const JsonObject& object, int32_t max_position, RopeConfig* rope) {
+  SKEIN_RETURN_IF_ERROR(ReadBeta(object, "beta_fast", &rope->beta_fast));
+  SKEIN_RETURN_IF_ERROR(ReadBeta(object, "beta_slow", &rope->beta_slow));
+  if (rope->beta_fast < rope->beta_slow) {
+    return object.Error("beta_fast", "must be at least 'beta_slow'");
+  }
+  SKEIN_ASSIGN_OR_RETURN(rope->attention_factor, object.Double("attention_factor"));
+  SKEIN_ASSIGN_OR_RETURN(rope->mscale, object.Double("mscale"));
+  SKEIN_ASSIGN_OR_RETURN(rope->mscale_all_dim, object.Double("mscale_all_dim"));
+  for (const auto& [key, value] :
+       {std::pair("attention_factor", rope->attention_factor), std::pair("mscale", rope->mscale),
+        std::pair("mscale_all_dim", rope->mscale_all_dim)}) {
+    if (value && !(*value >= 0 && *value <= kMaxFactor)) {
+      return object.Error(key, "must be in [0, 1e6]");
+    }
+  }
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<bool> truncate, object.Bool("truncate"));
+  rope->truncate = truncate.value_or(true);
+  if (rope->theta <= 1) return object.Error("rope_theta", "must be > 1 with yarn");
+  return ReadOriginalMaxPosition(object, max_position, &rope->original_max_position);
+}
+
+// Theta stands beside rope_scaling, or in rope_parameters; if in both, they must agree.
+Status ReadTheta(const JsonObject& config, const std::optional<JsonObject>& parameters,
+                 double* theta) {
+  const bool inside = parameters && parameters->Has("rope_theta");
+  const bool outside = config.Has("rope_theta");
+  if (!inside && !outside) {
+    return config.Error("rope_theta",
+                        "is missing, and so is 'rope_parameters': the base of the rotary embedding "
+                        "is never guessed. If the model was trained with 10000, the default of "
+                        "early Llama models, add \"rope_theta\": 10000.0");
+  }
+  double inner = 0, outer = 0;
+  if (inside) SKEIN_RETURN_IF_ERROR(ReadNumber(*parameters, "rope_theta", 1, kMaxTheta, &inner));
+  if (outside) SKEIN_RETURN_IF_ERROR(ReadNumber(config, "rope_theta", 1, kMaxTheta, &outer));
+  if (inside && outside && inner != outer) {
+    return config.Error("rope_theta", "is " + std::to_string(outer) +
+                                          " but 'rope_parameters' says " + std::to_string(inner));
+  }
+  *theta = inside ? inner : outer;
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position) {
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<JsonObject> scaling, config.Object("rope_scaling"));
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<JsonObject> parameters,
+                         config.Object("rope_parameters"));
+  if (scaling && parameters) {
+    return config.Error("rope_scaling", "and 'rope_parameters' are both there; keep one");
+  }
+  RopeConfig rope;
+  SKEIN_RETURN_IF_ERROR(ReadTheta(config, parameters, &rope.theta));
+  const std::optional<JsonObject>& object = parameters ? parameters : scaling;
+  for (const JsonObject* place : {&config, object ? &*object : nullptr}) {
+    if (place == nullptr) continue;
+    SKEIN_ASSIGN_OR_RETURN(const std::optional<double> partial,
+                           place->Double("partial_rotary_factor"));
+    if (partial && *partial != 1.0) {
+      return Unsupported(*place, "partial_rotary_factor",
+                         "is " + std::to_string(*partial) + "; only 1 is supported");
+    }
+  }
+  if (!object) return rope;
+  // rope_parameters may hold theta alone; a rope_scaling without a type says nothing usable.
+  const bool typed = object->Has("rope_type") || object->Has("type");
+  if (parameters && !typed && !object->Has("factor")) return rope;
+  SKEIN_ASSIGN_OR_RETURN(rope.type, ReadType(*object));
+  if (rope.type != RopeType::kDefault) {
+    SKEIN_RETURN_IF_ERROR(ReadNumber(*object, "factor", 1, kMaxFactor, &rope.factor));
+  }
+  if (rope.type == RopeType::kLlama3) SKEIN_RETURN_IF_ERROR(ReadLlama3(*object, &rope));
+  if (rope.type == RopeType::kYarn) SKEIN_RETURN_IF_ERROR(ReadYarn(*object, max_position, &rope));
+  return rope;
+}
+
+}  // namespace skein

@@ -1,0 +1,190 @@
+#include "model/config/shapes.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+namespace skein {
+namespace {
+
+// Members of a JSON object, values already in JSON; sorted, as HuggingFace writes them.
+using Members = std::map<std::string, std::string>;
+
+// As Python writes a float: whole numbers with ".0", else the shortest form that reads back.
+std::string Number(double value) {
+  char text[32];
+  if (value == static_cast<double>(static_cast<int64_t>(value))) {
+    std::snprintf(text, sizeof(text), "%.1f", value);
+    return text;
+  }
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof(text), "%.*g", digits, value);
+    if (std::strtod(text, nullptr) == value) break;
+  }
+  return text;
+}
+
+std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
+std::string Flag(bool value) { return value ? "true" : "false"; }
+
+std::string Ids(const std::vector<int32_t>& ids) {
+  if (ids.size() == 1) return std::to_string(ids[0]);
+  std::string text;
+  for (const int32_t id : ids) text += (text.empty() ? "" : ", ") + std::to_string(id);
+  return "[" + text + "]";
+}
+
+std::string Object(const Members& members) {
+  std::string text = "{";
+  for (const auto& [key, value] : members) {
+    text += (text.size() == 1 ? "\n  \"" : ",\n  \"") + key + "\": " + value;
+  }
+  return text + "\n}\n";
+}
+
+std::string ScalingJson(const ModelShape& shape) {
+  if (shape.llama3_factor == 0) return "null";
+  return "{\"factor\": " + Number(shape.llama3_factor) +
+         ", \"high_freq_factor\": 4.0, \"low_freq_factor\": 1.0, "
+         "\"original_max_position_embeddings\": " +
+         std::to_string(shape.llama3_original_max_position) + ", \"rope_type\": \"llama3\"}";
+}
+
+void AddFamily(const ModelShape& shape, Members* members) {
+  Members& m = *members;
+  switch (shape.architecture) {
+    case Architecture::kLlama:
+      m["model_type"] = Quoted("llama");
+      m["attention_bias"] = m["mlp_bias"] = "false";
+      m["pretraining_tp"] = "1";
+      m["rope_scaling"] = ScalingJson(shape);
+      break;
+    case Architecture::kMistral:
+      m["model_type"] = Quoted("mistral");
+      m["sliding_window"] = "null";
+      break;
+    case Architecture::kQwen2:
+      m["model_type"] = Quoted("qwen2");
+      m["max_window_layers"] = std::to_string(shape.num_layers);
+      m["sliding_window"] = std::to_string(shape.max_position);
+      m["use_sliding_window"] = "false";
+      break;
+    case Architecture::kQwen3:
+      m["model_type"] = Quoted("qwen3");
+      m["attention_bias"] = "false";
+      m["max_window_layers"] = std::to_string(shape.num_layers);
+      m["rope_scaling"] = m["sliding_window"] = "null";
+      m["use_sliding_window"] = "false";
+      break;
+    case Architecture::kQwen3Moe:
+      m["model_type"] = Quoted("qwen3_moe");
+      m["attention_bias"] = "false";
+      m["max_window_layers"] = std::to_string(shape.num_layers);
+      m["rope_scaling"] = m["sliding_window"] = "null";
+      m["use_sliding_window"] = "false";
+      m["decoder_sparse_step"] = "1";
+      m["mlp_only_layers"] = "[]";
+      m["moe_intermediate_size"] = std::to_string(shape.expert_size);
+      m["norm_topk_prob"] = "true";
+      m["num_experts"] = std::to_string(shape.num_experts);
+      m["num_experts_per_tok"] = std::to_string(shape.experts_per_token);
+      m["output_router_logits"] = "false";
+      m["router_aux_loss_coef"] = "0.001";
+      break;
+    default:  // no encoder has a shape here
+      break;
+  }
+}
+
+}  // namespace
+
+std::span<const ModelShape> ModelShapes() {
+  using A = Architecture;
+  static const SpecialTokens kQwen = {151643, {151645, 151643}};
+  static const SpecialTokens kLlama3 = {128000, {128001, 128008, 128009}};
+  static const SpecialTokens kSmall = {1, {2}};
+  static const SpecialTokens kTiny = {0, {0}};
+  // The real fields of the published configs, in the order of the struct.
+  static const ModelShape kShapes[] = {
+      {"tiny", A::kQwen3, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, kTiny},
+      {"tiny-llama", A::kLlama, 96, 256, 3, 6, 2, 0, 0, 2048, 1e4, 1e-5, false, 8, 256, kTiny},
+      {"tiny-mistral", A::kMistral, 96, 256, 3, 3, 3, 0, 0, 2048, 1e6, 1e-5, false, 0, 0, kTiny},
+      {"tiny-qwen2", A::kQwen2, 112, 304, 3, 7, 1, 0, 0, 2048, 1e6, 1e-6, true, 0, 0, kTiny},
+      {"tiny-moe", A::kQwen3Moe, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, kTiny, 16,
+       4, 96},
+      {"smollm2-135m", A::kLlama, 576, 1536, 30, 9, 3, 0, 49152, 8192, 1e5, 1e-5, true, 0, 0,
+       kSmall},
+      {"smollm2-360m", A::kLlama, 960, 2560, 32, 15, 5, 0, 49152, 8192, 1e5, 1e-5, true, 0, 0,
+       kSmall},
+      {"qwen2.5-0.5b", A::kQwen2, 896, 4864, 24, 14, 2, 0, 151936, 32768, 1e6, 1e-6, true, 0, 0,
+       kQwen},
+      {"qwen2.5-1.5b", A::kQwen2, 1536, 8960, 28, 12, 2, 0, 151936, 32768, 1e6, 1e-6, true, 0, 0,
+       kQwen},
+      {"qwen2.5-3b", A::kQwen2, 2048, 11008, 36, 16, 2, 0, 151936, 32768, 1e6, 1e-6, true, 0, 0,
+       kQwen},
+      {"qwen2.5-7b", A::kQwen2, 3584, 18944, 28, 28, 4, 0, 152064, 32768, 1e6, 1e-6, false, 0, 0,
+       kQwen},
+      {"qwen3-0.6b", A::kQwen3, 1024, 3072, 28, 16, 8, 128, 151936, 40960, 1e6, 1e-6, true, 0, 0,
+       kQwen},
+      {"qwen3-1.7b", A::kQwen3, 2048, 6144, 28, 16, 8, 128, 151936, 40960, 1e6, 1e-6, true, 0, 0,
+       kQwen},
+      {"qwen3-4b", A::kQwen3, 2560, 9728, 36, 32, 8, 128, 151936, 40960, 1e6, 1e-6, true, 0, 0,
+       kQwen},
+      {"qwen3-8b", A::kQwen3, 4096, 12288, 36, 32, 8, 128, 151936, 40960, 1e6, 1e-6, false, 0, 0,
+       kQwen},
+      {"qwen3-30b-a3b", A::kQwen3Moe, 2048, 6144, 48, 32, 4, 128, 151936, 40960, 1e6, 1e-6, false,
+       0, 0, kQwen, 128, 8, 768},
+      {"llama3.2-1b", A::kLlama, 2048, 8192, 16, 32, 8, 64, 128256, 131072, 5e5, 1e-5, true, 32,
+       8192, kLlama3},
+      {"llama3.2-3b", A::kLlama, 3072, 8192, 28, 24, 8, 128, 128256, 131072, 5e5, 1e-5, true, 32,
+       8192, kLlama3},
+      {"llama3-8b", A::kLlama, 4096, 14336, 32, 32, 8, 0, 128256, 131072, 5e5, 1e-5, false, 8, 8192,
+       kLlama3},
+      {"mistral-7b", A::kMistral, 4096, 14336, 32, 32, 8, 0, 32768, 32768, 1e6, 1e-5, false, 0, 0,
+       kSmall},
+  };
+  return kShapes;
+}
+
+const ModelShape* FindModelShape(std::string_view name) {
+  for (const ModelShape& shape : ModelShapes()) {
+    if (shape.name == name) return &shape;
+  }
+  return nullptr;
+}
+
+std::string ShapeConfigJson(const ModelShape& shape, int32_t vocab_size,
+                            const SpecialTokens& tokens, DType dtype) {
+  const char* torch_dtype = dtype == DType::kF32    ? "float32"
+                            : dtype == DType::kBf16 ? "bfloat16"
+                                                    : "float16";
+  Members members = {
+      {"architectures", "[\n    " + Quoted(NameOf(shape.architecture)) + "\n  ]"},
+      {"attention_dropout", "0.0"},
+      {"bos_token_id", std::to_string(tokens.bos)},
+      {"eos_token_id", std::to_string(tokens.eos.front())},
+      {"hidden_act", Quoted("silu")},
+      {"hidden_size", std::to_string(shape.hidden_size)},
+      {"initializer_range", "0.02"},
+      {"intermediate_size", std::to_string(shape.intermediate_size)},
+      {"max_position_embeddings", std::to_string(shape.max_position)},
+      {"num_attention_heads", std::to_string(shape.num_heads)},
+      {"num_hidden_layers", std::to_string(shape.num_layers)},
+      {"num_key_value_heads", std::to_string(shape.num_kv_heads)},
+      {"rms_norm_eps", Number(shape.rms_norm_eps)},
+      {"rope_theta", Number(shape.rope_theta)},
+      {"tie_word_embeddings", Flag(shape.tie_embeddings)},
+      {"torch_dtype", Quoted(torch_dtype)},
+      {"use_cache", "true"},
+      {"vocab_size", std::to_string(shape.vocab_size > 0 ? shape.vocab_size : vocab_size)},
+  };
+  if (shape.head_dim > 0) members["head_dim"] = std::to_string(shape.head_dim);
+  AddFamily(shape, &members);
+  return Object(members);
+}
+
+std::string GenerationConfigJson(const SpecialTokens& tokens) {
+  return Object({{"bos_token_id", std::to_string(tokens.bos)}, {"eos_token_id", Ids(tokens.eos)}});
+}
+
+}  // namespace skein

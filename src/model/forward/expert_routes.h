@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "model/config/config.h"
+
+namespace skein {
+
+// Which experts the tokens of a chunk go to, and with what weights (docs/numerics.md, "Experts").
+// A *slot* is one token at one of its experts; slots are grouped by expert, within one by token:
+//
+//   expert 0        expert 1   expert 2 (none)   expert 3
+//   | t0 | t2 | t5 | t1 |                         | t0 | t1 | ... num_tokens * experts_per_token
+//
+// Nothing is allocated after construction.
+class ExpertRoutes {
+ public:
+  // Of a model without experts it holds nothing.
+  ExpertRoutes(const ModelConfig& config, int32_t max_tokens);
+
+  // Chooses a token's experts by its router's logits [num_experts]; `scratch` [num_experts].
+  // Threads may choose for different tokens at the same time.
+  void Choose(int32_t token, const float* logits, float* scratch, const Kernels& kernels);
+  // Gives slots to what tokens [0, num_tokens) have chosen. O(tokens * experts_per_token).
+  void Group(int32_t num_tokens);
+
+  // Of one token, by ascending expert.
+  struct Route {
+    int32_t expert = 0;
+    float weight = 0;
+    int32_t slot = 0;
+  };
+  std::span<const Route> routes(int32_t token) const {
+    return std::span(routes_).subspan(size_t(token) * per_token_, per_token_);
+  }
+  int32_t first_slot(int32_t expert) const { return begin_[expert]; }
+  int32_t num_slots(int32_t expert) const { return begin_[expert + 1] - begin_[expert]; }
+
+ private:
+  const int32_t num_experts_;
+  const int32_t per_token_;
+  const bool norm_weights_;
+  std::vector<Route> routes_;   // [max_tokens, per_token]
+  std::vector<int32_t> begin_;  // [num_experts + 1]
+  std::vector<int32_t> next_;   // [num_experts], of Group
+};
+
+}  // namespace skein

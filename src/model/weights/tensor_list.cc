@@ -1,0 +1,119 @@
+#include "model/weights/tensor_list.h"
+
+#include <utility>
+
+#include "model/weights/encoder_names.h"
+
+namespace skein {
+namespace {
+
+void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>* tensors) {
+  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+  const int64_t hidden = config.hidden_size, mlp = config.intermediate_size;
+  const int64_t q = int64_t{config.num_heads} * config.head_dim;
+  const int64_t kv = int64_t{config.num_kv_heads} * config.head_dim;
+  const auto norm = [&](const std::string& name, int64_t size) {
+    tensors->push_back({prefix + name + ".weight", {size}, TensorRole::kNorm});
+  };
+  const auto linear = [&](const std::string& name, int64_t out, int64_t in, bool bias,
+                          TensorRole role) {
+    tensors->push_back({prefix + name + ".weight", {out, in}, role});
+    if (bias) tensors->push_back({prefix + name + ".bias", {out}, TensorRole::kBias});
+  };
+  norm("input_layernorm", hidden);
+  linear("self_attn.q_proj", q, hidden, config.qkv_bias, TensorRole::kInput);
+  linear("self_attn.k_proj", kv, hidden, config.qkv_bias, TensorRole::kInput);
+  linear("self_attn.v_proj", kv, hidden, config.qkv_bias, TensorRole::kInput);
+  if (config.qk_norm) {
+    norm("self_attn.q_norm", config.head_dim);
+    norm("self_attn.k_norm", config.head_dim);
+  }
+  linear("self_attn.o_proj", hidden, q, config.o_bias, TensorRole::kOutput);
+  norm("post_attention_layernorm", hidden);
+  if (config.HasExperts(layer)) {
+    linear("mlp.gate", config.num_experts, hidden, false, TensorRole::kInput);
+    for (int32_t i = 0; i < config.num_experts; ++i) {
+      const std::string expert = "mlp.experts." + std::to_string(i) + ".";
+      linear(expert + "gate_proj", config.expert_size, hidden, false, TensorRole::kInput);
+      linear(expert + "up_proj", config.expert_size, hidden, false, TensorRole::kInput);
+      linear(expert + "down_proj", hidden, config.expert_size, false, TensorRole::kOutput);
+    }
+    return;
+  }
+  linear("mlp.gate_proj", mlp, hidden, config.mlp_bias, TensorRole::kInput);
+  linear("mlp.up_proj", mlp, hidden, config.mlp_bias, TensorRole::kInput);
+  linear("mlp.down_proj", hidden, mlp, config.mlp_bias, TensorRole::kOutput);
+}
+
+class EncoderLister {
+ public:
+  explicit EncoderLister(const ModelConfig& config) : config_(config) {}
+
+  std::vector<ModelTensor> List() {
+    const int64_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
+    const EncoderNames names = NamesOfEncoder(config_);
+    Table(names.words, config_.vocab_size);
+    Table(names.positions, int64_t{config_.max_position} + config_.first_position);
+    if (!names.segments.empty()) Table(names.segments, config_.num_segments);
+    Norm(names.norm);
+    for (int32_t i = 0; i < config_.num_layers; ++i) {
+      const EncoderLayerNames layer = NamesOfEncoderLayer(config_, i);
+      for (const std::string& name : {layer.query, layer.key, layer.value}) {
+        Linear(name, hidden, hidden, TensorRole::kInput);
+      }
+      Linear(layer.attn_out, hidden, hidden, TensorRole::kOutput);
+      Norm(layer.attn_norm);
+      Linear(layer.up, mlp, hidden, TensorRole::kInput);
+      Linear(layer.down, hidden, mlp, TensorRole::kOutput);
+      Norm(layer.mlp_norm);
+    }
+    if (config_.head == Head::kClassifier) {
+      Linear(names.head_dense, hidden, hidden, TensorRole::kInput);
+      Linear(names.head_out, config_.num_classes, hidden, TensorRole::kInput);
+    }
+    return std::move(tensors_);
+  }
+
+ private:
+  void Table(const std::string& name, int64_t rows) {
+    tensors_.push_back({name + ".weight", {rows, config_.hidden_size}, TensorRole::kEmbedding});
+  }
+  void Norm(const std::string& name) {
+    tensors_.push_back({name + ".weight", {config_.hidden_size}, TensorRole::kNorm});
+    tensors_.push_back({name + ".bias", {config_.hidden_size}, TensorRole::kBias});
+  }
+  void Linear(const std::string& name, int64_t out, int64_t in, TensorRole role) {
+    tensors_.push_back({name + ".weight", {out, in}, role});
+    tensors_.push_back({name + ".bias", {out}, TensorRole::kBias});
+  }
+
+  const ModelConfig& config_;
+  std::vector<ModelTensor> tensors_;
+};
+
+}  // namespace
+
+std::vector<ModelTensor> ListTensors(const ModelConfig& config) {
+  if (config.is_encoder()) return EncoderLister(config).List();
+  const int64_t vocab = config.vocab_size, hidden = config.hidden_size;
+  std::vector<ModelTensor> tensors;
+  tensors.push_back({"model.embed_tokens.weight", {vocab, hidden}, TensorRole::kEmbedding});
+  for (int32_t layer = 0; layer < config.num_layers; ++layer) AddLayer(config, layer, &tensors);
+  tensors.push_back({"model.norm.weight", {hidden}, TensorRole::kNorm});
+  if (config.head == Head::kLanguageModel && !config.tie_embeddings) {
+    tensors.push_back({"lm_head.weight", {vocab, hidden}, TensorRole::kEmbedding});
+  }
+  if (config.reward_mlp) {
+    const int64_t sizes[] = {hidden, config.num_classes};
+    for (const int layer : {0, 2}) {
+      const std::string name = "score." + std::to_string(layer);
+      tensors.push_back({name + ".weight", {sizes[layer / 2], hidden}, TensorRole::kInput});
+      tensors.push_back({name + ".bias", {sizes[layer / 2]}, TensorRole::kBias});
+    }
+  } else if (config.head == Head::kClassifier) {
+    tensors.push_back({"score.weight", {config.num_classes, hidden}, TensorRole::kInput});
+  }
+  return tensors;
+}
+
+}  // namespace skein

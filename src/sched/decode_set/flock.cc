@@ -1,0 +1,303 @@
+#include "sched/decode_set/flock.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "kv/block_pool.h"
+
+namespace skein {
+namespace {
+
+uint64_t HashOf(const std::string& user) {
+  std::vector<int32_t> letters(user.begin(), user.end());
+  return HashTokens(letters, 0);
+}
+
+}  // namespace
+
+Flock::Flock(const FlockOptions& options, const StopTable* learned)
+    : options_(options), policy_(MakeStopPolicy(options.stop, learned)) {
+  SKEIN_CHECK(options.max_wait_us >= 1 && options.blocks_per_chunk >= 1);
+  aside_.reserve(kMaxPassedOver);
+}
+
+void Flock::Enter(Sequence* sequence, TimeUs now_us) {
+  RequestRecord* request = sequence->request;
+  SKEIN_CHECK(request->flock_member == kNone);
+  int32_t member = static_cast<int32_t>(members_.size());
+  if (free_members_.empty()) {
+    members_.emplace_back();
+    free_members_.reserve(members_.capacity());
+    lines_.reserve(members_.capacity());
+  } else {
+    member = free_members_.back();
+    free_members_.pop_back();
+  }
+  members_[member] = {.sequence = sequence, .hashes = HashesOf(*sequence), .entered_us = now_us};
+  request->flock_member = member;
+  LinkWaiting(member);
+  Plant(member);
+}
+
+void Flock::Rerank(const RequestRecord& request) {
+  const int32_t number = request.flock_member;
+  // Who was passed over comes back with the rank that it has then.
+  if (number == kNone || members_[number].active || members_[number].handle == kNone) return;
+  Uproot(number);
+  Plant(number);
+}
+
+void Flock::Join(RequestRecord* request, TimeUs now_us) {
+  const int32_t number = request->flock_member;
+  SKEIN_CHECK(number != kNone && !members_[number].active);
+  Member& member = members_[number];
+  if (member.handle == kNone) {
+    std::erase(aside_, number);
+    Plant(number);
+  }
+  ++counters_.joined;
+  counters_.overdue += IsOverdue(member, now_us);
+  UnlinkWaiting(number);
+  tree_.Add(member.handle);
+  member.active = true;
+  if (choice_ && choice_->member != number) Unchoose();
+  choice_.reset();
+}
+
+void Flock::Leave(RequestRecord* request) {
+  const int32_t number = request->flock_member;
+  if (number == kNone) return;
+  if (members_[number].handle == kNone) {
+    std::erase(aside_, number);
+  } else {
+    Uproot(number);
+  }
+  if (!members_[number].active) UnlinkWaiting(number);
+  members_[number] = {};
+  request->flock_member = kNone;
+  free_members_.push_back(number);
+}
+
+Sequence* Flock::Candidate(TimeUs now_us) {
+  if (closed_) return nullptr;
+  const int32_t member = Choose(now_us).member;
+  return member == kNone ? nullptr : members_[member].sequence;
+}
+
+bool Flock::PassOver(TimeUs now_us) {
+  const int32_t member = Choose(now_us).member;
+  SKEIN_CHECK(member != kNone && !closed_);
+  const RequestRecord& request = *members_[member].sequence->request;
+  SetAside(request, now_us);
+  least_urgent_ = request.urgency.priority;
+  return !closed_;
+}
+
+void Flock::SetAside(const RequestRecord& request, TimeUs now_us) {
+  const int32_t number = request.flock_member;
+  SKEIN_CHECK(number != kNone && !members_[number].active);
+  if (members_[number].handle == kNone) return;
+  if (IsOverdue(members_[number], now_us) || aside_.size() == kMaxPassedOver) {
+    closed_ = true;
+    return;
+  }
+  Uproot(number);
+  aside_.push_back(number);
+}
+
+bool Flock::Approves(TimeUs now_us) {
+  Choose(now_us);
+  SKEIN_CHECK(choice_->member != kNone && !closed_);
+  if (choice_->overdue || choice_->approved) return true;
+  choice_->approved = policy_->ShouldAdd(QuestionOf(choice_->member));
+  if (!choice_->approved) {
+    closed_ = true;
+    ++counters_.stops;
+  }
+  return choice_->approved;
+}
+
+void Flock::EndRound() {
+  Unchoose();
+  policy_->EndBuilding();
+  for (const int32_t member : aside_) Plant(member);
+  aside_.clear();
+  closed_ = false;
+  least_urgent_ = kLeastPriority;
+}
+
+void Flock::ObserveStep(int64_t num_decode_tokens, int64_t num_prefill_tokens, TimeUs duration_us) {
+  if (num_decode_tokens == 0 || num_prefill_tokens > num_decode_tokens || duration_us <= 0) return;
+  policy_->Reward(static_cast<double>(num_decode_tokens + num_prefill_tokens) * 1e6 /
+                  static_cast<double>(duration_us));
+}
+
+int64_t Flock::tip_tokens() const {
+  return options_.by == FlockBy::kUser ? 0 : int64_t{tree_.tip_depth()} * chunk_tokens();
+}
+
+ChunkHashes Flock::HashesOf(const Sequence& sequence) const {
+  const RequestRecord& request = *sequence.request;
+  if (options_.by == FlockBy::kUser) {
+    // Whoever names no user is alone.
+    const uint64_t words[] = {HashOf(request.request.user),
+                              request.request.user.empty() ? request.id + 1 : 0};
+    return {.num_chunks = 1, .tail = HashWords(words, 0)};
+  }
+  const auto prompt = std::span<const TokenId>(sequence.tokens).first(request.prompt_len);
+  return SubsampleChunks(sequence.blocks.hashes(), prompt, options_.blocks_per_chunk);
+}
+
+ChunkedHashTree::Rank Flock::RankOf(const Member& member) const {
+  const RequestRecord& request = *member.sequence->request;
+  return {.priority = request.urgency.priority,
+          .rank = request.urgency.rank,
+          .arrival = request.arrival};
+}
+
+Flock::RadixView Flock::ViewByTokens() const {
+  RadixView view;
+  for (int32_t i = 0; i < std::ssize(members_); ++i) {
+    const Member& member = members_[i];
+    if (member.handle == kNone) continue;
+    const auto prompt = std::span<const TokenId>(member.sequence->tokens)
+                            .first(member.sequence->request->prompt_len);
+    if (member.active) {
+      view.active.push_back(prompt);
+    } else {
+      view.waiting.push_back({prompt, RankOf(member)});
+      view.members.push_back(i);
+    }
+  }
+  return view;
+}
+
+// The member that is the best companion, or kNone.
+int32_t Flock::FindBest() {
+  if (options_.by == FlockBy::kRadix) {
+    const RadixView view = ViewByTokens();
+    const auto best = FindRadixCompanion(view.active, view.waiting);
+    return best ? view.members[best->index] : kNone;
+  }
+  const std::optional<ChunkedHashTree::Candidate> best = tree_.FindBest();
+  return best ? member_of_[best->request] : kNone;
+}
+
+// What the stop policy is asked of a member that waits.
+StopQuestion Flock::QuestionOf(int32_t number) const {
+  const Member& member = members_[number];
+  if (options_.by == FlockBy::kRadix) {
+    const RadixView view = ViewByTokens();
+    const auto index =
+        static_cast<int32_t>(std::ranges::find(view.members, number) - view.members.begin());
+    const auto one = *FindRadixCompanion(view.active, std::span(view.waiting).subspan(index, 1));
+    return {.batch_size = tree_.num_active(),
+            .lost_tokens = std::max(0, one.tip_before - one.tip_after),
+            .num_peers = CountRadixPeers(view.waiting, index, one.tip_after)};
+  }
+  const ChunkedHashTree::Candidate one = tree_.Evaluate(member.handle);
+  const int32_t lost = std::max(0, one.tip_before - one.tip_after);
+  const int32_t tokens =
+      options_.by == FlockBy::kUser ? member.sequence->request->prompt_len : chunk_tokens();
+  return {
+      .batch_size = tree_.num_active(), .lost_tokens = lost * tokens, .num_peers = one.num_peers};
+}
+
+// The best, unless somebody of its priority is overdue, or of a more urgent one found no room.
+const Flock::Choice& Flock::Choose(TimeUs now_us) {
+  if (choice_) return *choice_;
+  choice_ = Choice{};
+  const int32_t best = FindBest();
+  if (best == kNone) return *choice_;
+  const int32_t priority = PriorityOf(members_[best]);
+  if (priority > least_urgent_) return *choice_;
+  const int32_t overdue = FirstOverdue(priority, now_us);
+  choice_->overdue = overdue != kNone;
+  choice_->member = choice_->overdue ? overdue : best;
+  return *choice_;
+}
+
+// Nobody is chosen any more. Who was approved has not joined.
+void Flock::Unchoose() {
+  if (choice_ && choice_->approved) policy_->Withdraw();
+  choice_.reset();
+}
+
+// The first of those of a priority that wait and were not passed over in this round.
+int32_t Flock::FirstOverdue(int32_t priority, TimeUs now_us) const {
+  const auto line = std::ranges::lower_bound(lines_, priority, {}, &Line::priority);
+  SKEIN_CHECK(line != lines_.end() && line->priority == priority);
+  for (int32_t i = line->first; i != kNone; i = members_[i].next) {
+    const Member& member = members_[i];
+    if (!IsOverdue(member, now_us)) return kNone;
+    if (member.handle != kNone) return i;
+  }
+  return kNone;
+}
+
+// Puts a member into the tree, waiting.
+void Flock::Plant(int32_t number) {
+  Member& member = members_[number];
+  member.handle = tree_.Insert(member.hashes, RankOf(member));
+  if (member.handle >= std::ssize(member_of_)) member_of_.resize(member.handle + 1);
+  member_of_[member.handle] = number;
+  Unchoose();
+}
+
+void Flock::Uproot(int32_t number) {
+  Member& member = members_[number];
+  if (member.active) {
+    tree_.Finish(member.handle);
+  } else {
+    tree_.Remove(member.handle);
+  }
+  member.handle = kNone;
+  Unchoose();
+}
+
+void Flock::LinkWaiting(int32_t number) {
+  Member& member = members_[number];
+  const int32_t priority = PriorityOf(member);
+  auto line = std::ranges::lower_bound(lines_, priority, {}, &Line::priority);
+  if (line == lines_.end() || line->priority != priority) {
+    line = lines_.insert(line, {.priority = priority});
+  }
+  member.prev = line->last;
+  (line->last != kNone ? members_[line->last].next : line->first) = number;
+  line->last = number;
+}
+
+void Flock::UnlinkWaiting(int32_t number) {
+  Member& member = members_[number];
+  const auto line = std::ranges::lower_bound(lines_, PriorityOf(member), {}, &Line::priority);
+  SKEIN_CHECK(line != lines_.end() && line->priority == PriorityOf(member));
+  (member.prev != kNone ? members_[member.prev].next : line->first) = member.next;
+  (member.next != kNone ? members_[member.next].prev : line->last) = member.prev;
+  member.prev = member.next = kNone;
+  if (line->first == kNone) lines_.erase(line);
+}
+
+void Flock::CheckIntegrity() const {
+  tree_.CheckIntegrity();
+  int32_t num_linked = 0;
+  for (const Line& line : lines_) {
+    TimeUs before_us = 0;
+    SKEIN_CHECK(line.first != kNone);
+    for (int32_t i = line.first; i != kNone; i = members_[i].next) {
+      const Member& member = members_[i];
+      ++num_linked;
+      SKEIN_CHECK(!member.active && member.entered_us >= before_us);
+      SKEIN_CHECK(PriorityOf(member) == line.priority);
+      SKEIN_CHECK(member.sequence->request->flock_member == i);
+      SKEIN_CHECK(member.handle == kNone ? std::ranges::count(aside_, i) == 1
+                                         : member_of_[member.handle] == i);
+      before_us = member.entered_us;
+    }
+  }
+  SKEIN_CHECK(std::ranges::is_sorted(lines_, {}, &Line::priority));
+  SKEIN_CHECK(num_linked == num_waiting());
+  SKEIN_CHECK(std::ssize(members_) - std::ssize(free_members_) == num_waiting() + num_active());
+}
+
+}  // namespace skein

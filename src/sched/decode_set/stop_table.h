@@ -1,0 +1,82 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace skein {
+
+// When the decode set `flock` stops adding requests to a batch (sched/decode_set/stop_policy.h).
+enum class StopRule { kNever, kHeuristic, kBandit, kQLearning };
+
+// "never", "heuristic", "bandit", "q-learning".
+std::string_view NameOf(StopRule rule);
+Result<StopRule> ParseStopRule(std::string_view name);
+// Whether it keeps a StopTable.
+constexpr bool Learns(StopRule rule) {
+  return rule == StopRule::kBandit || rule == StopRule::kQLearning;
+}
+
+// What a stop policy is told of the best companion before that joins the batch.
+struct StopQuestion {
+  int32_t batch_size = 0;   // requests in the batch, without it
+  int32_t lost_tokens = 0;  // by which the prefix that all of the batch share would get shorter
+  int32_t num_peers = 0;    // others that wait and share all that would be left of the prefix
+};
+
+// The state (b, delta, w) of a question, coarse enough to be learned: b and w in bins that double,
+// 0, 1, 2-3, 4-7, ..., delta by thresholds.
+class StopState {
+ public:
+  static constexpr int32_t kSizeBins = 17;  // the last one is open: from 2^15
+  // Least loss of each bin, in tokens. One KV block is nothing beside what a step reads, 128 tokens
+  // are what a question of its own costs, 512 a short document, 2048 a long one.
+  static constexpr std::array<int32_t, 5> kLossBounds = {0, 1, 129, 513, 2049};
+  static constexpr int32_t kNumStates =
+      kSizeBins * static_cast<int32_t>(kLossBounds.size()) * kSizeBins;
+
+  explicit StopState(const StopQuestion& question);
+  explicit StopState(int32_t index) : index_(index) {}  // REQUIRES: in [0, kNumStates)
+
+  int32_t index() const { return index_; }
+  // The least question of this state.
+  StopQuestion least() const;
+
+ private:
+  int32_t index_ = 0;
+};
+
+// What a learned policy knows. For each state and action how often it was rewarded, and its value:
+// the mean reward of the bandit, Q of Q-learning. Rewards are decode tokens per second.
+struct StopTable {
+  enum Action { kStop = 0, kAdd = 1 };
+  struct Cell {
+    int64_t count = 0;
+    double value = 0;
+    bool operator==(const Cell&) const = default;
+  };
+  using Cells = std::array<Cell, 2>;
+
+  StopRule rule = StopRule::kBandit;
+  int64_t num_batches = 0;                                               // rewarded ones
+  int64_t num_decisions = 0;                                             // rewarded ones
+  double best_reward = 0;                                                // the largest ever
+  std::vector<Cells> cells = std::vector<Cells>(StopState::kNumStates);  // by StopState::index
+
+  bool operator==(const StopTable&) const = default;
+
+  // As JSON, states without a reward left out:
+  //
+  //   {"policy": "bandit", "batches": N, "decisions": N, "best_reward": R,
+  //    "states": [{"batch": least b, "lost_tokens": least delta, "peers": least w,
+  //                "add": {"count": N, "value": R}, "stop": {"count": N, "value": R}}, ...]}
+  std::string ToJson() const;
+  // Fails with kInvalidArgument, naming the member and what is allowed.
+  static Result<StopTable> FromJson(std::string_view text);
+};
+
+}  // namespace skein

@@ -1,0 +1,43 @@
+#include "sched/order/jct_order.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace skein {
+namespace {
+
+// Of lambda: ranks stay below 2^63 for years of microseconds.
+constexpr double kMaxLambda = 100'000;
+
+// The device's speed where most of the time goes: prompts of middle length.
+double TokensPerSecond(const CostFit& fit) {
+  constexpr int64_t kTokens = 1024;
+  if (fit == CostFit{}) return JctOrder::kUnknownSpeed;
+  return 1e6 * kTokens / PredictUs(fit, WorkOf(kTokens, 0));
+}
+
+}  // namespace
+
+JctOrder::JctOrder(const SchedulerConfig& config)
+    : jct_(config.cost == CostFit{} ? Jct::kMissingTokens : config.jct), aging_(config.aging) {
+  Adopt(config.cost);
+}
+
+bool JctOrder::Adopt(const CostFit& fit) {
+  fit_ = fit;
+  const int64_t old_lambda = lambda_;
+  const double lambda = jct_ == Jct::kModel ? aging_ * 1000 : aging_ * TokensPerSecond(fit);
+  lambda_ = std::llround(std::min(lambda, kMaxLambda));
+  return jct_ == Jct::kModel || lambda_ != old_lambda;
+}
+
+int64_t JctOrder::RankOf(int32_t prompt_len, int32_t num_cached, TimeUs arrival_us) const {
+  const int64_t missing = prompt_len - num_cached;
+  // In millionths of a token, or in nanoseconds.
+  const int64_t cost = jct_ == Jct::kModel
+                           ? 1000 * std::llround(PredictUs(fit_, WorkOf(missing, num_cached)))
+                           : 1'000'000 * missing;
+  return cost + lambda_ * arrival_us;
+}
+
+}  // namespace skein

@@ -1,0 +1,433 @@
+// The scheduler against the fake executor, step by step on one thread: random configurations and
+// loads must give every request the tokens it has alone.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "sched/scheduler.h"
+#include "testing/fake_executor.h"
+
+namespace skein {
+namespace {
+
+struct Expectation {
+  Request request;
+  int32_t budget = 0;
+  std::map<int32_t, std::vector<TokenId>> tokens;
+  std::optional<ReadValues> read;
+  std::vector<PromptLogprob> prompt_logprobs;
+  std::map<int32_t, FinishReason> finish;
+  bool cancelled = false;
+};
+
+struct World {
+  explicit World(uint64_t seed) : random(seed) {}
+
+  Random random;
+  EngineConfig config;
+  FakeExecutor::Options options;
+  std::map<RequestId, Expectation> expected;
+  int64_t num_preemptions = 0;
+  int64_t num_shared_tokens = 0;
+  int64_t num_prefix_waits = 0;
+  int64_t num_suspended = 0;
+  int64_t num_dropped = 0;
+};
+
+EngineConfig RandomConfig(Random* random) {
+  const char* presets[] = {"prelude",      "prelude",       "vllm-fcfs",
+                           "paged-fcfs",   "request-level", "feather",
+                           "prefill-only", "sglang-lpm",    "sglang-dfs-weight"};
+  EngineConfig config;
+  config.preset = presets[random->Between(0, 8)];
+  if (random->OneIn(6) && config.preset != std::string("request-level")) {
+    config.decode_set = random->OneIn(3) ? "dynamic" : "flock";
+    if (config.decode_set == "dynamic") {
+      config.dynamic_step_ms = static_cast<int32_t>(random->Between(0, 1));
+    }
+  }
+  if (config.decode_set == "flock" || (config.decode_set.empty() && config.preset == "feather")) {
+    const char* bys[] = {"", "", "radix", "user"};
+    config.flock_by = bys[random->Between(0, 3)];
+    const char* stops[] = {"never", "heuristic", "bandit", "q-learning"};
+    config.flock_stop = stops[random->Between(0, 3)];
+  }
+  config.flock_max_wait_ms = static_cast<int32_t>(random->OneIn(2) ? 10000 : random->Between(1, 9));
+  if (random->OneIn(2)) {
+    const char* orders[] = {"fcfs", "fair", "srjf", "srjf-calibrated", "edf", "d-edf", "s-edf"};
+    config.order = orders[random->Between(0, 6)];
+    const char* batchings[] = {"", "single", "saturate", "budget", "slo-aware", "slo-aware"};
+    config.batching = batchings[random->Between(0, 5)];
+    config.default_slo_ttft_ms = static_cast<int32_t>(random->Between(1, 200));
+    config.max_late_ms = static_cast<int32_t>(random->Between(0, 100));
+    config.slo_batch_tokens = static_cast<int32_t>(random->Between(1, 300));
+    config.cost = {.step_us = 500, .token_us = 40, .pair_us = 0.1, .row_us = 10};
+    if (random->OneIn(4)) config.cost = {};
+  }
+  config.vocab_size = 50;
+  config.max_model_len = static_cast<int32_t>(random->Between(8, 300));
+  config.num_kv_blocks = BlocksFor(config.max_model_len) +
+                         (random->OneIn(2) ? static_cast<int32_t>(random->Between(0, 3))
+                                           : static_cast<int32_t>(random->Between(0, 60)));
+  config.max_num_seqs = static_cast<int32_t>(random->Between(1, 12));
+  config.max_num_batched_tokens =
+      config.max_num_seqs + static_cast<int32_t>(random->Between(0, random->OneIn(2) ? 20 : 400));
+  config.enable_prefix_caching = !random->OneIn(4);
+  config.force_decode_path = random->OneIn(8);
+  config.embeds = config.classifies = true;
+  config.reads_whole_prompts =
+      random->OneIn(3) && config.max_num_batched_tokens > config.max_num_seqs;
+  if (random->OneIn(4)) config.max_prefix_wait_ms = 0;
+  const char* retentions[] = {"", "", "prefix", "none", "value"};
+  config.retention = retentions[random->Between(0, 4)];
+  if (!config.retention.empty() && random->OneIn(2)) {
+    config.num_kv_blocks = static_cast<int32_t>(random->Between(1, 6));
+  }
+  if (random->OneIn(3)) {
+    config.sharing = random->OneIn(2) ? "preempt-op" : "preempt-layer";
+    const char* granularities[] = {"", "", "op", "chunk", "none"};
+    config.preempt_granularity = granularities[random->Between(0, 4)];
+    const char* orders[] = {"", "srjf", "srjf-calibrated", "fair", "edf", "s-edf", "s-edf"};
+    config.order = orders[random->Between(0, 6)];
+    config.max_suspended_steps = static_cast<int32_t>(random->Between(1, 3));
+    config.max_suspended_ms =
+        static_cast<int32_t>(random->OneIn(2) ? random->Between(1, 50) : 9999);
+    const char* steps[] = {"", "own", "mixed", "by-cost"};
+    config.decode_steps = steps[random->Between(0, 3)];
+    config.cost = {.step_us = 500, .token_us = 40, .pair_us = 0.1, .row_us = 10};
+    if (random->OneIn(4)) config.cost = {};
+    if (random->OneIn(2)) config.express_tokens = static_cast<int32_t>(random->Between(0, 400));
+  }
+  return config;
+}
+
+OutputSpec RandomRead(Random* random) {
+  switch (random->Between(0, 2)) {
+    case 0:
+      return LabelSpec{.tokens = {3, 1, 40}, .want_log_sum_exp = random->OneIn(2)};
+    case 1:
+      return EmbedSpec{};
+    default:
+      return ClassifySpec{};
+  }
+}
+
+Request RandomRequest(World* world) {
+  Random& random = world->random;
+  Request request;
+  request.prompt.resize(random.Between(1, world->config.max_model_len - 1));
+  // Prompts that share beginnings: most tokens are equal, few positions differ.
+  for (TokenId& token : request.prompt) {
+    token = random.OneIn(40) ? static_cast<TokenId>(random.Between(0, 2)) : 1;
+  }
+  if (random.OneIn(20)) request.prompt[random.Between(0, std::ssize(request.prompt) - 1)] = 49;
+  GenerateSpec& generate = request.generate();
+  generate.max_tokens = static_cast<int32_t>(
+      random.OneIn(3) ? random.Between(0, 1) : random.Between(0, world->config.max_model_len));
+  generate.num_samples =
+      random.OneIn(3) ? static_cast<int32_t>(random.Between(1, world->config.max_num_seqs)) : 1;
+  generate.sampling.seed = random.Bits() % 4;
+  if (random.OneIn(2)) generate.stop_token_ids = {static_cast<TokenId>(random.Between(0, 49))};
+  if (random.OneIn(4)) generate.min_tokens = generate.max_tokens / 2;
+  if (random.OneIn(4)) request.priority = static_cast<int32_t>(random.Between(-1, 1));
+  if (random.OneIn(4)) request.slo_tpot_us = random.Between(1, 20'000);
+  if (random.OneIn(3)) request.slo_ttft_us = random.Between(1, 300'000);
+  if (random.OneIn(8)) request.cache_salt = random.Bits();
+  if (random.OneIn(4)) request.user = random.OneIn(2) ? "a" : "b";
+  if (random.OneIn(4)) request.output = RandomRead(&random);
+  const bool reads_logits =
+      request.generates() || std::holds_alternative<LabelSpec>(request.output);
+  if (reads_logits && random.OneIn(3)) {
+    request.prompt_logprobs = PromptLogprobsSpec{
+        .num_top = static_cast<int32_t>(random.Between(0, 2)),
+        .start = static_cast<int32_t>(
+            random.OneIn(2) ? random.Between(0, std::ssize(request.prompt) - 1) : 0)};
+  }
+  return request;
+}
+
+// A group of mostly OneShot requests that begin with the first one's tokens, or nearly.
+std::vector<Request> RandomGroup(World* world, uint64_t id) {
+  Random& random = world->random;
+  std::vector<Request> group = {RandomRequest(world)};
+  const int64_t size = random.Between(1, 12);
+  const std::vector<TokenId> first = group[0].prompt;
+  const int64_t prefix_len = random.Between(1, std::ssize(first));
+  while (std::ssize(group) < size) {
+    Request request = RandomRequest(world);
+    const int64_t own = random.Between(1, std::min<int64_t>(40, std::ssize(request.prompt)));
+    request.prompt.erase(request.prompt.begin(), request.prompt.end() - own);
+    const int64_t shared = random.OneIn(10) ? random.Between(0, prefix_len) : prefix_len;
+    request.prompt.insert(request.prompt.begin(), first.begin(), first.begin() + shared);
+    if (request.generates() && !random.OneIn(6)) {
+      request.generate() = {.max_tokens = 1};
+      request.generate().sampling.seed = random.Bits() % 4;
+    }
+    group.push_back(std::move(request));
+  }
+  for (Request& request : group) request.group = {id, static_cast<int32_t>(prefix_len)};
+  return group;
+}
+
+void Collect(World* world, Scheduler* scheduler) {
+  for (SampleOutput& output : scheduler->TakeOutputs()) {
+    Expectation& request = world->expected.at(output.request);
+    ASSERT_FALSE(request.finish.contains(output.sample));
+    if (output.token) request.tokens[output.sample].push_back(output.token->token);
+    for (PromptLogprob& logprob : output.prompt_logprobs) {
+      EXPECT_EQ(output.sample, 0);
+      EXPECT_TRUE(request.tokens[0].empty());  // complete before the first token
+      request.prompt_logprobs.push_back(std::move(logprob));
+    }
+    if (output.read) {
+      EXPECT_TRUE(output.finish == FinishReason::kStop && !request.read);
+      request.read = std::move(output.read);
+    }
+    if (output.finish) request.finish[output.sample] = *output.finish;
+    EXPECT_EQ(output.status.ok(), output.finish != FinishReason::kError);
+  }
+}
+
+void CancelSomething(World* world, Scheduler* scheduler, TimeUs now_us) {
+  if (world->expected.empty()) return;
+  const RequestId id = world->random.Between(0, std::ssize(world->expected) - 1);
+  Expectation& request = world->expected.at(id);
+  if (world->random.OneIn(2)) {
+    request.cancelled = true;
+    scheduler->Cancel(id, now_us);
+  } else {
+    scheduler->CancelSample(
+        id, static_cast<int32_t>(world->random.Between(0, NumSamples(request.request))), now_us);
+  }
+}
+
+// A request or a group arrives.
+void ArriveSomething(World* world, const SchedulerConfig& config, Scheduler* scheduler,
+                     RequestId* next_id, TimeUs now_us) {
+  std::vector<Request> requests;
+  if (world->random.OneIn(4)) {
+    requests = RandomGroup(world, *next_id + 1);
+  } else {
+    requests.push_back(RandomRequest(world));
+  }
+  for (Request& request : requests) {
+    if (!Scheduler::CheckFits(config, request).ok()) continue;
+    const int32_t room = world->config.max_model_len - static_cast<int32_t>(request.prompt.size());
+    world->expected[*next_id] = {
+        .request = request,
+        .budget = request.generates() ? std::min(request.generate().max_tokens, room) : 0};
+    scheduler->Arrive((*next_id)++, std::move(request), now_us);
+  }
+}
+
+void RunWorkload(World* world, int32_t num_requests) {
+  Random& random = world->random;
+  SchedulerConfig config = MakeSchedulerConfig(world->config).value();
+  if (random.OneIn(4)) config.forests = !config.forests;
+  Scheduler scheduler(config);
+  FakeExecutor executor(world->options);
+  const std::atomic<bool> never{false};
+  std::map<int64_t, std::unique_ptr<Task>> stopped;  // by step
+  TimeUs now_us = 0;
+  RequestId next_id = 0;
+  // Runs the step until it has ended; false where it has made way.
+  const auto run = [&](std::unique_ptr<Task>& task) {
+    while (executor.Resume(*task, never) == TaskStatus::kPreempted) {
+      now_us += random.Between(1, 2000);
+      if (next_id < static_cast<RequestId>(num_requests) && random.OneIn(2)) {
+        ArriveSomething(world, config, &scheduler, &next_id, now_us);
+      }
+      if (random.OneIn(10)) CancelSomething(world, &scheduler, now_us);
+      const StepFate fate = scheduler.Reconsider(now_us);
+      scheduler.CheckIntegrity();
+      if (fate == StepFate::kSuspended) stopped[scheduler.step_id()] = std::move(task);
+      if (fate != StepFate::kGoesOn) return false;
+      // No moment is left that has been looked at: it would come again at every ticket.
+      if (Preempts(config.sharing)) {
+        EXPECT_GT(scheduler.NextMoment().value_or(now_us + 1), now_us);
+      }
+    }
+    return true;
+  };
+  while (next_id < static_cast<RequestId>(num_requests) || !scheduler.empty()) {
+    while (next_id < static_cast<RequestId>(num_requests) && !random.OneIn(3)) {
+      ArriveSomething(world, config, &scheduler, &next_id, now_us);
+    }
+    if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);
+    if (random.OneIn(40)) {
+      for (RequestId id = 0; id < next_id; ++id) {  // whole groups among them
+        if (!random.OneIn(3)) continue;
+        world->expected.at(id).cancelled = true;
+        scheduler.Cancel(id, now_us);
+      }
+    }
+    now_us += random.Between(1, 20'000);
+    const StepPlan* plan = scheduler.Plan(now_us);
+    scheduler.CheckIntegrity();
+    if (plan == nullptr) continue;
+    std::unique_ptr<Task> task;
+    if (const auto found = stopped.find(scheduler.step_id()); found != stopped.end()) {
+      task = std::move(found->second);
+    }
+    std::erase_if(stopped, [&](const auto& step) { return !scheduler.IsSuspended(step.first); });
+    if (task == nullptr) task = executor.Begin(*plan);
+    if (!run(task)) continue;
+    if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);  // while it is in the step
+    StepResults results = executor.Results(*task);
+    now_us += random.Between(0, 1000);
+    scheduler.Complete(&results, now_us);
+    scheduler.CheckIntegrity();
+    Collect(world, &scheduler);
+  }
+  Collect(world, &scheduler);
+  const EngineStats stats = scheduler.Stats();
+  EXPECT_EQ(stats.kv_blocks_used, 0);
+  EXPECT_EQ(stats.num_requests_running + stats.num_requests_waiting, 0);
+  world->num_preemptions += static_cast<int64_t>(stats.num_preemptions);
+  world->num_shared_tokens += static_cast<int64_t>(stats.shared_prefix_tokens);
+  world->num_prefix_waits += static_cast<int64_t>(stats.prefix_waits);
+  world->num_suspended += static_cast<int64_t>(stats.steps_preempted);
+  world->num_dropped += static_cast<int64_t>(stats.steps_dropped);
+}
+
+// Anything that is drawn or read after the poison token fails the whole request.
+bool IsPoisoned(const World& world, const Expectation& request) {
+  const TokenId poison = world.options.poison_token;
+  const std::vector<TokenId>& prompt = request.request.prompt;
+  if (request.request.prompt_logprobs) {
+    const int32_t first = std::max(request.request.prompt_logprobs->start, 1) - 1;
+    if (first < std::ssize(prompt) &&
+        std::count(prompt.begin() + first, prompt.end() - 1, poison) > 0) {
+      return true;
+    }
+  }
+  if (!request.request.generates()) return prompt.back() == poison;
+  if (request.budget > 0 && request.request.prompt.back() == poison) return true;
+  for (int32_t sample = 0; sample < request.request.generate().num_samples; ++sample) {
+    const std::vector<TokenId> tokens =
+        FakeExecutor::Expected(world.options, request.request, sample, request.budget);
+    if (std::ranges::count(tokens, poison) > 0) return true;
+  }
+  return false;
+}
+
+void ExpectSameLogprob(const TokenLogprob& a, const TokenLogprob& b) {
+  EXPECT_EQ(a.token, b.token);
+  EXPECT_EQ(a.logprob, b.logprob);
+  EXPECT_EQ(a.rank, b.rank);
+}
+
+// All of what the prompt wants if the request came to its end, the beginning of it if not.
+void CheckPromptLogprobs(const World& world, const Expectation& request, bool complete) {
+  const std::vector<PromptLogprob> want =
+      FakeExecutor::ExpectedPromptLogprobs(world.options, request.request);
+  const std::vector<PromptLogprob>& got = request.prompt_logprobs;
+  if (complete) {
+    ASSERT_EQ(got.size(), want.size());
+  }
+  ASSERT_LE(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].position, want[i].position);
+    ExpectSameLogprob(got[i].chosen, want[i].chosen);
+    ASSERT_EQ(got[i].top_logprobs.size(), want[i].top_logprobs.size());
+    for (size_t k = 0; k < got[i].top_logprobs.size(); ++k) {
+      ExpectSameLogprob(got[i].top_logprobs[k], want[i].top_logprobs[k]);
+    }
+  }
+}
+
+void CheckRead(const Expectation& request, FinishReason reason, bool poisoned) {
+  if (reason == FinishReason::kCancelled || reason == FinishReason::kError) {
+    EXPECT_TRUE(reason == FinishReason::kCancelled || poisoned);
+    EXPECT_FALSE(request.read.has_value());
+    return;
+  }
+  EXPECT_EQ(reason, FinishReason::kStop);
+  ASSERT_TRUE(request.read.has_value());
+  const ReadValues want = FakeExecutor::ExpectedRead(request.request);
+  EXPECT_EQ(request.read->values, want.values);
+  EXPECT_EQ(request.read->log_sum_exp, want.log_sum_exp);
+}
+
+void CheckAnswers(const World& world) {
+  for (const auto& [id, request] : world.expected) {
+    SCOPED_TRACE("request " + std::to_string(id));
+    const bool poisoned = IsPoisoned(world, request);
+    ASSERT_EQ(std::ssize(request.finish), NumSamples(request.request));
+    const FinishReason first = request.finish.at(0);
+    CheckPromptLogprobs(world, request,
+                        first == FinishReason::kStop || first == FinishReason::kLength);
+    if (!request.request.generates()) {
+      CheckRead(request, first, poisoned);
+      continue;
+    }
+    for (const auto& [sample, reason] : request.finish) {
+      const std::vector<TokenId> want =
+          FakeExecutor::Expected(world.options, request.request, sample, request.budget);
+      std::vector<TokenId> got;
+      if (request.tokens.contains(sample)) got = request.tokens.at(sample);
+      if (reason == FinishReason::kCancelled || reason == FinishReason::kError) {
+        EXPECT_TRUE(reason == FinishReason::kCancelled || poisoned);
+        ASSERT_LE(got.size(), want.size());
+        EXPECT_TRUE(std::equal(got.begin(), got.end(), want.begin()));
+        continue;
+      }
+      ASSERT_EQ(got, want);
+      const auto& stops = request.request.generate().stop_token_ids;
+      const bool stopped = !want.empty() &&
+                           std::ssize(want) > request.request.generate().min_tokens &&
+                           std::ranges::count(stops, want.back()) > 0;
+      EXPECT_EQ(reason, stopped ? FinishReason::kStop : FinishReason::kLength);
+    }
+  }
+}
+
+// A load takes ten times as long under a sanitizer, and what one looks for shows in any of them.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kNumLoads = 300;
+#else
+constexpr int kNumLoads = 1500;
+#endif
+
+TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
+  int64_t num_preemptions = 0, num_shared_tokens = 0, num_prefix_waits = 0;
+  int64_t num_suspended = 0, num_dropped = 0;
+  for (uint64_t seed = 0; seed < kNumLoads; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    World world(seed);
+    world.config = RandomConfig(&world.random);
+    const SchedulerConfig scheduler = MakeSchedulerConfig(world.config).value();
+    const StepBounds bounds = StepBoundsOf(scheduler.retention, scheduler.max_model_len,
+                                           scheduler.max_num_batched_tokens);
+    world.options = {.num_kv_blocks = world.config.num_kv_blocks,
+                     .vocab_size = world.config.vocab_size,
+                     .poison_token = world.random.OneIn(3) ? 49 : -1,
+                     .preempt_every = static_cast<int32_t>(world.random.Between(0, 3)),
+                     .discards_kv = true,
+                     .reads_whole_prompts = world.config.reads_whole_prompts,
+                     .max_step_tokens = bounds.max_tokens,
+                     .max_own_blocks = bounds.max_own_blocks};
+    RunWorkload(&world, 20);
+    CheckAnswers(world);
+    if (::testing::Test::HasFailure()) return;
+    num_preemptions += world.num_preemptions;
+    num_shared_tokens += world.num_shared_tokens;
+    num_prefix_waits += world.num_prefix_waits;
+    num_suspended += world.num_suspended;
+    num_dropped += world.num_dropped;
+  }
+  // The loads really run out of blocks, share prefixes and wait for them, and stop steps.
+  EXPECT_GT(num_suspended, kNumLoads / 20);
+  EXPECT_GT(num_dropped, kNumLoads / 100);
+  EXPECT_GT(num_preemptions, kNumLoads / 2);
+  EXPECT_GT(num_shared_tokens, 10 * kNumLoads);
+  EXPECT_GT(num_prefix_waits, kNumLoads / 100);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,187 @@
+// The decode set `flock` beside deadlines: SLO-aware batching, preemption and orders by deadline.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sched/scheduler.h"
+#include "testing/flock_load.h"
+
+namespace skein {
+namespace {
+
+using testing::ConfigOf;
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+using testing::World;
+
+EngineConfig FlowPrefillConfig() {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.preset = "flow-prefill";  // s-edf, slo-aware, preempt-op
+  return config;
+}
+
+TEST(SchedulerFlockSlo, ABatchTakesAllCompanionsThatFit) {
+  EngineConfig config = FlowPrefillConfig();
+  config.slo_batch_tokens = 256;
+  World world(config);
+  world.Arrive(1, 2);  // the prefix is cached
+  while (world.Step()) {
+  }
+  const RequestId first = world.Arrive(1), large = world.Arrive(1, 20, 8, 10);
+  const RequestId second = world.Arrive(1), third = world.Arrive(1);
+  world.Step();  // 32 tokens each, but of the large one 320
+  EXPECT_THAT(world.prefilling, UnorderedElementsAre(first, second, third));
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(large));
+  while (world.Step()) {
+  }
+  for (int i = 0; i < 7; ++i) world.Arrive(1);
+  world.Step();
+  EXPECT_EQ(world.prefilling.size(), 7u);  // fewer than 256 tokens
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
+// The companion heads the step; what the order has before it is in the batch all the same.
+TEST(SchedulerFlockSlo, ACompanionHidesNoOneShotWork) {
+  EngineConfig config = FlowPrefillConfig();
+  config.max_num_seqs = 2;
+  World world(config);
+  world.Arrive(1, 50);
+  world.Step();
+  const RequestId foreign = world.Arrive(2);
+  const RequestId read = world.Arrive(3, 1);
+  const RequestId companion = world.Arrive(1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(companion, read));
+  EXPECT_FALSE(world.waited_us.contains(foreign));
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
+// A prompt runs. Who is more urgent arrives, with a prefix of its own, and beside it a companion of
+// the batch, which is not.
+TEST(SchedulerFlockSlo, ForWhomAStepHasStoppedBegins) {
+  World world(FlowPrefillConfig());
+  for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
+  world.Step();
+  world.Step();  // the first has computed what they share
+  world.now_us += 1000;
+  const RequestId prompt = world.Arrive(3, 1, 20);
+  world.Plan();
+  EXPECT_THAT(world.prefilling, ElementsAre(prompt));
+  world.now_us += 1000;
+  const RequestId companion = world.Arrive(1);
+  EXPECT_EQ(world.scheduler().Reconsider(world.now_us), StepFate::kGoesOn);
+  world.priority = -6;  // a 64th of the time
+  const RequestId urgent = world.Arrive(2);
+  EXPECT_EQ(world.scheduler().Reconsider(world.now_us), StepFate::kSuspended);
+  world.Plan();
+  EXPECT_THAT(world.prefilling, ElementsAre(urgent));
+  world.Finish();
+  world.Plan();
+  EXPECT_THAT(world.prefilling, ElementsAre(prompt));  // goes on
+  world.Finish();
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(companion));
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished(), 0u);
+  EXPECT_EQ(world.scheduler().Stats().steps_preempted, 1u);
+}
+
+// What the stop rule refuses stops no prefill by having come earlier.
+TEST(SchedulerFlockSlo, ArrivalAloneStopsNoPrefill) {
+  for (const int32_t priority : {0, -1}) {
+    EngineConfig config = ConfigOf("flock", "heuristic");
+    config.sharing = "preempt-op";
+    config.flock_constants = "small-batch=0";
+    World world(config);
+    for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
+    world.Step();
+    world.Step();
+    world.priority = priority;
+    const RequestId foreign = world.Arrive(2);
+    world.priority = 0;
+    const RequestId prompt = world.Arrive(3, 1, 20);
+    world.Plan();
+    EXPECT_THAT(world.prefilling, ElementsAre(prompt));  // the foreigner was refused
+    const StepFate fate = world.scheduler().Reconsider(world.now_us);
+    EXPECT_EQ(fate, priority == 0 ? StepFate::kGoesOn : StepFate::kSuspended);
+    if (fate == StepFate::kSuspended) {
+      world.Plan();
+      EXPECT_THAT(world.prefilling, ElementsAre(foreign));
+    }
+    world.Finish();
+    while (world.Step()) {
+    }
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
+// Where the order is by deadline, who has one of its own goes before companions.
+TEST(SchedulerFlockSlo, AnOwnDeadlineGoesBeforeCompanionship) {
+  for (const std::string order : {"fcfs", "edf", "d-edf", "s-edf"}) {
+    for (const bool own : {false, true}) {
+      SCOPED_TRACE(order + (own ? ", with a deadline" : ""));
+      EngineConfig config = ConfigOf("flock", "never");
+      config.order = order;
+      config.max_num_seqs = 4;
+      World world(config);
+      for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
+      world.Step();
+      world.Step();  // the first has computed what they share
+      if (own) world.slo_ttft_us = 100'000;
+      const RequestId foreign = world.Arrive(2);
+      world.slo_ttft_us.reset();
+      const RequestId companion = world.Arrive(1);
+      world.Step();  // one slot is left
+      EXPECT_THAT(world.prefilling, ElementsAre(own && order != "fcfs" ? foreign : companion));
+      while (world.Step()) {
+      }
+      EXPECT_EQ(world.num_unfinished(), 0u);
+    }
+  }
+}
+
+// In a batch too; and it waits for a row that computes its prefix without being in others' way.
+TEST(SchedulerFlockSlo, WithAnOwnDeadlineInABatchAndBehindALeader) {
+  EngineConfig config = FlowPrefillConfig();
+  config.max_num_seqs = 3;
+  World world(config);
+  world.Arrive(1, 50);
+  world.Step();
+  world.slo_ttft_us = 100'000;
+  const RequestId first = world.Arrive(2), second = world.Arrive(3);
+  world.slo_ttft_us.reset();
+  world.Arrive(1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(first, second));
+  while (world.Step()) {
+  }
+
+  config = ConfigOf("flock", "never");
+  config.preset = "prelude";
+  config.order = "edf";
+  World forest(config);
+  forest.Arrive(1, 50);
+  forest.Step();
+  forest.slo_ttft_us = 100'000;
+  const RequestId leader = forest.Arrive(2), follower = forest.Arrive(2, 20, 8, 3);
+  forest.slo_ttft_us.reset();
+  const RequestId companion = forest.Arrive(1);
+  forest.Step();
+  EXPECT_THAT(forest.prefilling, ElementsAre(leader, companion));
+  forest.Step();
+  EXPECT_THAT(forest.prefilling, ElementsAre(follower));
+  while (forest.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished() + forest.num_unfinished(), 0u);
+}
+
+}  // namespace
+}  // namespace skein

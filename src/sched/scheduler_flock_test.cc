@@ -1,0 +1,552 @@
+// The decode set `flock` in the scheduler, against the fake executor and a virtual clock.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "sched/scheduler.h"
+#include "testing/flock_load.h"
+
+namespace skein {
+namespace {
+
+using testing::ConfigOf;
+using ::testing::ElementsAre;
+using testing::World;
+
+TEST(SchedulerFlock, BatchesAreOfOneGroupWhereFillMixesThem) {
+  for (const std::string decode_set : {"fill", "flock"}) {
+    World world(ConfigOf(decode_set, decode_set == "flock" ? "heuristic" : ""));
+    for (int group = 0; group < 4; ++group) {  // their prefixes are cached
+      world.Arrive(group, 2);
+      while (world.Step()) {
+      }
+    }
+    for (int i = 0; i < 32; ++i) world.Arrive(i % 4);
+    int num_steps = 0, num_mixed = 0;
+    while (world.Step()) {
+      ++num_steps;
+      num_mixed += world.GroupsOf(world.decoding).size() > 1;
+    }
+    EXPECT_EQ(world.num_unfinished(), 0u);
+    const EngineStats stats = world.scheduler().Stats();
+    if (decode_set == "flock") {
+      EXPECT_EQ(num_mixed, 0);  // eight slots, eight requests in a group
+      EXPECT_EQ(stats.flock_joined, 36u);
+      EXPECT_EQ(stats.flock_overdue, 0u);
+    } else {
+      EXPECT_GT(num_mixed, num_steps / 2);
+      EXPECT_EQ(stats.flock_joined, 0u);
+    }
+  }
+}
+
+// Into an empty batch both groups bring as many chunks: the order decides, here by what is cached.
+TEST(SchedulerFlock, TheOrderBreaksTies) {
+  const std::map<std::string, int> firsts = {{"fcfs", 1}, {"srjf", 2}, {"lpm", 2}};
+  for (const auto& [order, first] : firsts) {
+    EngineConfig config = ConfigOf("flock", "never");
+    config.order = order;
+    config.max_num_seqs = 1;
+    World world(config);
+    world.Arrive(2, 2);
+    while (world.Step()) {
+    }
+    std::map<int, RequestId> ids;
+    for (const int group : {1, 2}) ids[group] = world.Arrive(group);
+    world.Step();
+    EXPECT_THAT(world.prefilling, ElementsAre(ids.at(first))) << order;
+    while (world.Step()) {
+    }
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
+// As it is, not as it was when they came: the prefix of one is cached while it waits.
+TEST(SchedulerFlock, TheOrderBreaksTiesAnew) {
+  for (const std::string order : {"lpm", "srjf-calibrated"}) {
+    EngineConfig config = ConfigOf("flock", "never");
+    config.order = order;
+    config.aging = 0;
+    config.max_num_seqs = 1;
+    World world(config);
+    world.Arrive(1, 10);
+    world.Step();
+    const RequestId early = world.Arrive(2);
+    world.Arrive(2, 1);  // takes no slot
+    world.Step();
+    const RequestId late = world.Arrive(2);
+    std::vector<RequestId> order_of_start;
+    while (world.Step()) {
+      order_of_start.insert(order_of_start.end(), world.prefilling.begin(), world.prefilling.end());
+    }
+    EXPECT_THAT(order_of_start, ElementsAre(early, late)) << order;
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
+// Depth first, the heavier branch goes first.
+TEST(SchedulerFlock, TheOrderOfEachRoundBreaksTies) {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.order = "dfs-weight";
+  config.max_num_seqs = 1;
+  World world(config);
+  for (const int group : {1, 2}) {  // their prefixes are cached
+    world.Arrive(group, 2);
+    while (world.Step()) {
+    }
+  }
+  world.Arrive(1);
+  const RequestId heavy = world.Arrive(2);
+  world.Arrive(2);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(heavy));
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
+// Several prefixes that are not cached: each is computed once, those of several groups in one step.
+TEST(SchedulerFlock, AColdPrefixIsComputedOnce) {
+  for (const std::string by : {"prefix", "radix", "user"}) {
+    EngineConfig config = ConfigOf("flock", "never");
+    config.flock_by = by;
+    World world(config);
+    for (int i = 0; i < 32; ++i) world.Arrive(i % 4);
+    world.Step();
+    EXPECT_THAT(world.prefilling, ElementsAre(0, 1, 2, 3)) << by;
+    world.Step();
+    EXPECT_EQ(world.prefilling.size(), 4u) << by;
+    while (world.Step()) {
+    }
+    EXPECT_EQ(world.num_prefill_tokens, (4 * 8 + 32) * kBlockTokens) << by;
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
+// Who is overdue waits for it too, and is passed by nobody meanwhile.
+TEST(SchedulerFlock, WhoWaitsForAPrefixIsNextWhenOverdue) {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.flock_max_wait_ms = 1;
+  World world(config);
+  for (int i = 0; i < 3; ++i) world.Arrive(1);
+  world.Arrive(2);
+  world.now_us = 2000;
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(0));
+  world.scheduler().Cancel(0, world.now_us);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(1, 2, 3));
+}
+
+TEST(SchedulerFlock, TheTipIsAGauge) {
+  World world(ConfigOf("flock", "never"));
+  for (int i = 0; i < 4; ++i) world.Arrive(1);
+  world.Step();
+  world.Step();  // the first has computed what they share
+  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 8 * kBlockTokens);
+  world.Arrive(2);
+  world.Step();
+  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 0);
+}
+
+// A request with a prefix of its own, beside a stream of others that share theirs.
+TEST(SchedulerFlock, NobodyStarves) {
+  for (const bool bounded : {false, true}) {
+    EngineConfig config = ConfigOf("flock", "heuristic");
+    config.flock_max_wait_ms = bounded ? 100 : 3'600'000;
+    World world(config);
+    for (int i = 0; i < 8; ++i) world.Arrive(1, 5 + i);
+    world.Step();
+    world.Step();  // the first has computed what they share
+    const RequestId lonely = world.Arrive(2);
+    for (int step = 0; step < 300; ++step) {
+      while (world.scheduler().num_queued() < 8) world.Arrive(1, 5 + step % 8);
+      ASSERT_TRUE(world.Step());
+    }
+    ASSERT_EQ(world.waited_us.contains(lonely), bounded);
+    if (bounded) {
+      // The bound, and until the next of eight rows ends.
+      EXPECT_LT(world.waited_us.at(lonely), 100'000 + 13 * 5'000);
+      EXPECT_GE(world.scheduler().Stats().flock_overdue, 1u);
+    }
+    while (world.Step()) {
+    }
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
+TEST(SchedulerFlock, OneShotWorkGoesOnWhileTheBatchIsClosed) {
+  // Fewer than eight would take the foreigner.
+  EngineConfig config = ConfigOf("flock", "heuristic");
+  config.max_num_seqs = 12;
+  config.max_num_batched_tokens = 4096;
+  World world(config);
+  for (int i = 0; i < 8; ++i) world.Arrive(1, 50);
+  world.Step();
+  world.Step();
+  const RequestId foreign = world.Arrive(2);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre());  // 256 tokens lost, nobody else of group 2 waits
+  const RequestId read = world.Arrive(3, 1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(read));
+  EXPECT_GE(world.scheduler().Stats().flock_stops, 2u);
+  const RequestId companion = world.Arrive(1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(companion));
+  while (world.Step()) {
+  }
+  EXPECT_TRUE(world.waited_us.contains(foreign));
+}
+
+// Under KV pressure: smaller ones pass a large one, but only until it is overdue.
+TEST(SchedulerFlock, WhatDoesNotFitIsPassedUntilItIsOverdue) {
+  for (const bool bounded : {false, true}) {
+    EngineConfig config = ConfigOf("flock", "never");
+    config.num_kv_blocks = 34;
+    config.flock_max_wait_ms = bounded ? 50 : 3'600'000;
+    World world(config);
+    for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
+    world.Step();
+    world.Step();
+    const RequestId large = world.Arrive(1, 20, 8, 22);  // shares 8 blocks and needs 22 more
+    for (int step = 0; step < 400; ++step) {
+      if (world.scheduler().num_queued() < 2) world.Arrive(1, 20 + step % 20);
+      ASSERT_TRUE(world.Step());
+      EXPECT_TRUE(bounded || !world.waited_us.contains(large));
+    }
+    EXPECT_EQ(world.waited_us.contains(large), bounded);
+    while (world.Step()) {
+    }
+    EXPECT_EQ(world.num_unfinished(), 0u);
+  }
+}
+
+// But none that are less urgent, however many come.
+TEST(SchedulerFlock, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.num_kv_blocks = 34;
+  World world(config);
+  world.priority = 1;
+  for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
+  world.Step();
+  world.Step();
+  world.priority = 0;
+  const RequestId large = world.Arrive(1, 20, 8, 22);  // shares 8 blocks and needs 22 more
+  world.priority = 1;
+  for (int step = 0; step < 100; ++step) {
+    if (world.scheduler().num_queued() < 2) world.Arrive(1, 20 + step % 20);
+    ASSERT_TRUE(world.Step());
+  }
+  EXPECT_TRUE(world.waited_us.contains(large));
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
+// Beside a OneShot prompt in chunks, whose blocks would not be enough either.
+TEST(SchedulerFlock, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
+  EngineConfig config = ConfigOf("flock", "heuristic");
+  config.flock_constants = "small-batch=0";
+  config.num_kv_blocks = 40;
+  config.max_num_batched_tokens = 64;
+  World world(config);
+  for (int i = 0; i < 3; ++i) world.Arrive(1, 80);
+  while (world.decoding.size() < 3) ASSERT_TRUE(world.Step());
+  const RequestId foreign = world.Arrive(2, 20, 8, 22);
+  const RequestId read = world.Arrive(3, 1, 17);
+  for (int step = 0; step < 8; ++step) {
+    ASSERT_TRUE(world.Step());
+    ASSERT_THAT(world.prefilling, ElementsAre(read));
+  }
+  EXPECT_EQ(world.scheduler().Stats().flock_stops, 0u);
+  while (world.Step()) {
+  }
+  EXPECT_TRUE(world.waited_us.contains(foreign));
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
+// What prompts leave free for those that preempt them, the best companion may not take; who needs
+// less goes on.
+TEST(SchedulerFlock, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
+  EngineConfig config = ConfigOf("flock", "never");
+  config.sharing = "preempt-op";
+  config.num_kv_blocks = 40;  // of which an eighth is kept free
+  config.max_model_len = 1100;
+  World world(config);
+  for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
+  world.Step();
+  world.Step();
+  const RequestId large = world.Arrive(1, 20, 8, 24);  // 26 to 28 blocks are free
+  const RequestId small = world.Arrive(2, 20, 0, 1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(small));
+  while (world.Step()) {
+  }
+  EXPECT_TRUE(world.waited_us.contains(large));
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
+TEST(SchedulerFlock, CancelledRequestsLeaveTheTree) {
+  World world(ConfigOf("flock", "bandit"));
+  std::vector<RequestId> ids;
+  for (int i = 0; i < 30; ++i) ids.push_back(world.Arrive(i % 3));
+  world.Step();
+  for (const RequestId id : ids) {
+    if (id % 2 == 0) world.scheduler().Cancel(id, world.now_us);
+    world.scheduler().CheckIntegrity();
+  }
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 0);
+  EXPECT_TRUE(world.scheduler().empty());
+}
+
+// Tokens per second of virtual time, of the second half of a long run at full load.
+double Throughput(const std::string& decode_set, const std::string& stop, int num_groups,
+                  double mixed_row_us) {
+  World world(ConfigOf(decode_set, stop));
+  world.mixed_row_us = mixed_row_us;
+  world.checks = false;  // thousands of steps
+  Random random(1);
+  int64_t half_tokens = 0;
+  TimeUs half_us = 0;
+  constexpr int kSteps = 6000;
+  for (int step = 0; step < kSteps; ++step) {
+    while (world.scheduler().num_queued() < 40) {
+      world.Arrive(static_cast<int>(random.Between(0, num_groups - 1)),
+                   static_cast<int32_t>(random.Between(5, 30)));
+    }
+    if (step == kSteps / 2) {
+      half_tokens = world.num_tokens;
+      half_us = world.now_us;
+    }
+    world.Step();
+  }
+  return static_cast<double>(world.num_tokens - half_tokens) * 1e6 /
+         static_cast<double>(world.now_us - half_us);
+}
+
+// After a warm-up of 3,000 steps, on a machine to which prefixes are all the same.
+TEST(SchedulerFlock, IsNotSlowerThanFillWhereSharingDoesNotPay) {
+  for (const int num_groups : {4, 4000}) {  // the latter share nothing
+    const double fill = Throughput("fill", "", num_groups, 0);
+    for (const std::string stop : {"never", "bandit", "q-learning"}) {
+      EXPECT_GT(Throughput("flock", stop, num_groups, 0), 0.98 * fill) << stop << num_groups;
+    }
+  }
+}
+
+// And on one that reads a common prefix once, as long as the whole batch shares it.
+TEST(SchedulerFlock, IsFasterThanFillWhereSharingPays) {
+  const double fill = Throughput("fill", "", 4, 1000);
+  for (const std::string stop : {"never", "heuristic", "bandit", "q-learning"}) {
+    EXPECT_GT(Throughput("flock", stop, 4, 1000), 1.3 * fill) << stop;
+  }
+}
+
+class TableKeeper final : public SchedulerObserver {
+ public:
+  void OnEnd(const StopTable* learned) override {
+    if (learned != nullptr) json = learned->ToJson();
+  }
+  std::string json;
+};
+
+TEST(SchedulerFlock, WhatWasLearnedIsKept) {
+  TableKeeper first, second;
+  EngineConfig config = ConfigOf("flock", "q-learning");
+  {
+    World world(config, {&first});
+    for (int i = 0; i < 100; ++i) world.Arrive(i % 3);
+    while (world.Step()) {
+    }
+  }
+  ASSERT_FALSE(first.json.empty());
+  EXPECT_GT(StopTable::FromJson(first.json)->num_batches, 10);
+  config.flock_table = first.json;
+  { World world(config, {&second}); }
+  EXPECT_EQ(first.json, second.json);
+  config.flock_stop = "bandit";
+  EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
+            "flock_table was learned by 'q-learning', flock_stop is 'bandit'");
+  config.flock_table = "{}";
+  EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
+            "flock_table: 'policy' must be a string");
+}
+
+TEST(SchedulerFlock, WrongChoicesAreRefused) {
+  EXPECT_EQ(MakeSchedulerConfig(ConfigOf("herd", "")).status().message(),
+            "decode_set is 'herd', must be one of: static, fill, flock, dynamic");
+  EXPECT_EQ(MakeSchedulerConfig(ConfigOf("flock", "often")).status().param(), "flock_stop");
+  EngineConfig config = ConfigOf("flock", "");
+  config.flock_max_wait_ms = 0;
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "flock_max_wait_ms");
+  config = ConfigOf("flock", "");
+  config.flock_by = "looks";
+  EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
+            "flock_by is 'looks', must be one of: prefix, radix, user");
+  config.flock_by = "";
+  config.flock_constants = "max-lost=64,exploration=-1";
+  EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
+            "flock_constants: exploration is '-1', must be a number in [0, 100]");
+  config = ConfigOf("dynamic", "");
+  config.dynamic_step_ms = -1;
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "dynamic_step_ms");
+}
+
+TEST(SchedulerFlock, ChoicesWithoutEffectAreRefused) {
+  const auto refused = [](EngineConfig config, const std::string& message) {
+    const Status status = MakeSchedulerConfig(config).status();
+    EXPECT_EQ(status.message(), message);
+    EXPECT_EQ(status.param(), message.substr(0, message.find(' ')));
+  };
+  for (const std::string decode_set : {"static", "fill", "dynamic"}) {
+    refused(ConfigOf(decode_set, "heuristic"), "flock_stop needs decode_set flock");
+    EngineConfig config = ConfigOf(decode_set, "");
+    config.flock_by = "user";
+    refused(config, "flock_by needs decode_set flock");
+    config.flock_by = "";
+    config.flock_constants = "max-lost=64";
+    refused(config, "flock_constants needs decode_set flock");
+  }
+  EngineConfig config = ConfigOf("", "never");  // the preset's
+  EXPECT_TRUE(MakeSchedulerConfig(config).ok());
+  const std::string learns =
+      "flock_table needs decode_set flock and a flock_stop that learns: bandit or q-learning";
+  config.flock_table = StopTable().ToJson();
+  refused(config, learns);
+  config.flock_stop = "";  // bandit
+  EXPECT_TRUE(MakeSchedulerConfig(config).ok());
+  EXPECT_TRUE(CheckFlockLearns(config).ok());
+  config.decode_set = "fill";
+  refused(config, learns);
+  config.flock_table = "";
+  EXPECT_EQ(CheckFlockLearns(config).message(), learns);  // nor is one written
+  config.dynamic_step_ms = 1;
+  refused(config, "dynamic_step_ms needs decode_set dynamic");
+}
+
+// Runs the same load; who decoded in each step.
+std::vector<std::vector<RequestId>> Decoding(const EngineConfig& config) {
+  World world(config);
+  std::vector<std::vector<RequestId>> steps;
+  for (int i = 0; i < 60; ++i) world.Arrive(i % 4, 3 + i % 11, 1 + i % 8, 1 + i % 3);
+  while (world.Step()) steps.push_back(world.decoding);
+  EXPECT_EQ(world.num_unfinished(), 0u);
+  return steps;
+}
+
+TEST(SchedulerBaselines, TheRadixTreeGivesTheSamePlans) {
+  for (const std::string stop : {"never", "heuristic", "bandit", "q-learning"}) {
+    EngineConfig config = ConfigOf("flock", stop);
+    const auto by_hashes = Decoding(config);
+    config.flock_by = "radix";
+    EXPECT_EQ(Decoding(config), by_hashes) << stop;
+  }
+}
+
+TEST(SchedulerBaselines, TheOracleIsToldTheGroups) {
+  EngineConfig config = ConfigOf("flock", "heuristic");
+  config.flock_by = "user";
+  config.flock_constants = "max-lost=0,small-batch=0,max-lost-peers=0";
+  World world(config);
+  // Nothing in common but the user.
+  for (int i = 0; i < 32; ++i) world.Arrive(i % 4, 5 + i % 7, 0, 2);
+  while (world.Step()) EXPECT_LE(world.GroupsOf(world.decoding).size(), 1u);
+  EXPECT_EQ(world.num_unfinished(), 0u);
+  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 0);
+}
+
+// Two groups' prefixes are cached, a third one's is not; two slots.
+std::vector<int> OrderOfGroups(const std::string& order, const std::vector<int>& arrivals) {
+  EngineConfig config = ConfigOf("fill", "");
+  config.order = order;
+  config.max_num_seqs = 2;
+  World world(config);
+  world.Arrive(1, 2, 4);
+  world.Arrive(2, 2, 8);
+  while (world.Step()) {
+  }
+  std::map<RequestId, int> groups;
+  for (const int group : arrivals) groups[world.Arrive(group, 2, group == 1 ? 4 : 8)] = group;
+  std::vector<int> seen;
+  do {
+    for (const RequestId id : world.prefilling) seen.push_back(groups.at(id));
+  } while (world.Step());
+  return seen;
+}
+
+TEST(SchedulerBaselines, CacheAwareOrders) {
+  const std::vector<int> arrivals = {3, 1, 2, 1, 1};
+  EXPECT_THAT(OrderOfGroups("fcfs", arrivals), ElementsAre(3, 1, 2, 1, 1));
+  EXPECT_THAT(OrderOfGroups("lpm", arrivals), ElementsAre(2, 1, 1, 1, 3));
+  // With two of them gone, group 1 is no heavier than group 2, which came before its third.
+  EXPECT_THAT(OrderOfGroups("dfs-weight", arrivals), ElementsAre(1, 1, 2, 1, 3));
+}
+
+TEST(SchedulerBaselines, DynamicAimsAtTheTimeOfAStep) {
+  EngineConfig config = ConfigOf("dynamic", "");
+  config.max_num_seqs = 100;
+  config.dynamic_step_ms = 4;
+  World world(config);
+  world.checks = false;
+  double sum = 0;
+  for (int step = 0; step < 1200; ++step) {
+    while (world.scheduler().num_queued() < 100) world.Arrive(step % 4);
+    world.Step();
+    if (step >= 600) sum += static_cast<double>(world.decoding.size());
+  }
+  // 2 ms, 0.1 ms for each row, and in every 20th step of each a prompt of 33 tokens of 0.02 ms.
+  EXPECT_NEAR(sum / 600, 15, 4);
+}
+
+// The limit falls below those who run: OneShot work goes on.
+TEST(SchedulerBaselines, DynamicWithALowLimitStopsNoOneShotWork) {
+  EngineConfig config = ConfigOf("dynamic", "");
+  config.dynamic_step_ms = 1;  // less than any step takes
+  config.max_num_seqs = 40;
+  World world(config);
+  for (int i = 0; i < 40; ++i) world.Arrive(i % 4, 60);
+  for (int step = 0; step < 30; ++step) world.Step();
+  ASSERT_GT(world.decoding.size(), 10u);  // of 40, since the limit begins in the middle
+  const RequestId decode = world.Arrive(1, 60);
+  const RequestId read = world.Arrive(1, 1);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(read));
+  while (world.Step()) {
+  }
+  EXPECT_TRUE(world.waited_us.contains(decode));
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
+TEST(SchedulerBaselines, DynamicLeavesMemoryToThoseWhoRun) {
+  for (const std::string decode_set : {"fill", "dynamic"}) {
+    EngineConfig config = ConfigOf(decode_set, "");
+    config.preset = "vllm-fcfs";
+    config.max_num_seqs = 64;
+    config.num_kv_blocks = 100;
+    World world(config);
+    world.checks = false;
+    uint64_t warm = 0;
+    for (int step = 0; step < 2000; ++step) {
+      while (world.scheduler().num_queued() < 20) world.Arrive(step % 4, 150, 0, 1);
+      world.Step();
+      if (step == 1000) warm = world.scheduler().Stats().num_preemptions;
+    }
+    const uint64_t preemptions = world.scheduler().Stats().num_preemptions - warm;
+    if (decode_set == "fill") {
+      EXPECT_GT(preemptions, 20u);
+    } else {
+      EXPECT_LT(preemptions, 5u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,170 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "server/generation/answer_format.h"
+#include "server/generation/generation_call.h"
+#include "server/json/request_body.h"
+#include "server/reads/pooling_call.h"
+#include "server/routes.h"
+
+namespace skein {
+namespace {
+
+// The `input` of a request, tokenized.
+Status ReadInputField(FieldReader* reader, const InputOptions& options, PoolingCall* call) {
+  if (!reader->status().ok()) return reader->status();
+  const MonotonicClock clock;
+  const TimeUs begin_us = clock.NowUs();
+  SKEIN_ASSIGN_OR_RETURN(call->inputs,
+                         ReadTexts(*call->model, options, "input", reader->Find("input")));
+  call->tokenize_us = clock.NowUs() - begin_us;
+  return Status::Ok();
+}
+
+// "float" (by default) or "base64".
+bool ReadBase64(FieldReader* reader) {
+  const std::string format = reader->String("encoding_format").value_or("float");
+  if (format != "float" && format != "base64") {
+    reader->RefuseValue("encoding_format", "\"float\" or \"base64\"", Json(format));
+  }
+  return format == "base64";
+}
+
+// A list answer whose entries each hold one vector: {"object": `entry`, "index", `name`: vector}.
+// `head` has the members that come first.
+std::string VectorList(const Json& head, const char* entry, const char* name, bool base64,
+                       const PooledResults& results) {
+  std::string body = DumpJson(head);
+  body.pop_back();
+  body += R"(,"data":[)";
+  for (size_t i = 0; i < results.vectors.size(); ++i) {
+    body += fmt::format(R"({}{{"object":"{}","index":{},"{}":)", i > 0 ? "," : "", entry, i, name);
+    if (base64) {
+      body += '"';
+      AppendBase64(results.vectors[i], &body);
+      body += '"';
+    } else {
+      AppendFloats(results.vectors[i], &body);
+    }
+    body += '}';
+  }
+  body += R"(],"usage":)" + DumpJson(ReadUsageJson(results.usage)) + "}";
+  return body;
+}
+
+Json ListHead(const ModelEntry& model) {
+  Json head;
+  head["object"] = "list";
+  head["model"] = model.name();
+  return head;
+}
+
+Json ListHead(const ModelEntry& model, const char* id_prefix, uint64_t random) {
+  Json head;
+  head["id"] = MakeAnswerId(id_prefix, random);
+  head["object"] = "list";
+  head["created"] = UnixSeconds();
+  head["model"] = model.name();
+  return head;
+}
+
+Status StartEmbeddings(const ServerContext& context, const HttpRequest& request,
+                       std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
+  InputOptions options = ReadInputOptions(&reader, *call.model);
+  ReadPromptName(&reader, *call.model, &options);
+  ReadEmbeddingFields(&reader, call.model->traits.normalizes, &call);
+  const bool base64 = ReadBase64(&reader);
+  SKEIN_RETURN_IF_ERROR(ReadInputField(&reader, options, &call));
+  Json head = ListHead(*call.model);
+  FinishPooling(context, std::move(call), std::move(responder),
+                [head = std::move(head), base64](const PooledResults& results) {
+                  return VectorList(head, "embedding", "embedding", base64, results);
+                });
+  return Status::Ok();
+}
+
+// Which output /pooling reads: by its `task`, else what the model has.
+Result<PoolingCall> BeginTask(const ServerContext& context, FieldReader* reader) {
+  SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, reader));
+  const auto task = reader->String("task");
+  if (task && *task != "embed" && *task != "classify") {
+    reader->RefuseValue("task", "\"embed\" or \"classify\"", Json(*task));
+    return reader->status();
+  }
+  const bool embeds = task ? *task == "embed" : model->traits.embeds;
+  return embeds ? BeginEmbedding(context, reader) : BeginClassification(context, reader);
+}
+
+Status StartPooling(const ServerContext& context, const HttpRequest& request,
+                    std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginTask(context, &reader));
+  InputOptions options = ReadInputOptions(&reader, *call.model);
+  const bool embeds = std::holds_alternative<EmbedSpec>(call.request.output);
+  const bool activate = reader.Bool("use_activation").value_or(true);
+  if (embeds) {
+    ReadPromptName(&reader, *call.model, &options);
+    ReadEmbeddingFields(&reader, activate && call.model->traits.normalizes, &call);
+  } else if (activate) {
+    call.activation = ActivationOf(call.model->traits);
+  }
+  const bool base64 = ReadBase64(&reader);
+  SKEIN_RETURN_IF_ERROR(ReadInputField(&reader, options, &call));
+  Json head = ListHead(*call.model, "pool", context.random_seed());
+  FinishPooling(context, std::move(call), std::move(responder),
+                [head = std::move(head), base64](const PooledResults& results) {
+                  return VectorList(head, "pooling", "data", base64, results);
+                });
+  return Status::Ok();
+}
+
+std::string ClassList(Json answer, const ModelTraits& traits, const PooledResults& results) {
+  answer["data"] = Json::array();
+  for (const std::vector<float>& probs : results.vectors) {
+    const auto best = std::max_element(probs.begin(), probs.end()) - probs.begin();
+    Json entry;
+    entry["index"] = answer["data"].size();
+    entry["label"] = ClassLabel(traits, static_cast<size_t>(best));
+    entry["probs"] = probs;
+    entry["num_classes"] = probs.size();
+    answer["data"].push_back(std::move(entry));
+  }
+  answer["usage"] = ReadUsageJson(results.usage);
+  return DumpJson(answer);
+}
+
+Status StartClassify(const ServerContext& context, const HttpRequest& request,
+                     std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginClassification(context, &reader));
+  const InputOptions options = ReadInputOptions(&reader, *call.model);
+  if (reader.Bool("use_activation").value_or(true)) {
+    call.activation = ActivationOf(call.model->traits);
+  }
+  SKEIN_RETURN_IF_ERROR(ReadInputField(&reader, options, &call));
+  Json head = ListHead(*call.model, "classify", context.random_seed());
+  const ModelTraits& traits = call.model->traits;
+  FinishPooling(context, std::move(call), std::move(responder),
+                [head = std::move(head), &traits](const PooledResults& results) {
+                  return ClassList(head, traits, results);
+                });
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddEmbeddingsRoutes(Router* router) {
+  router->AddWork("POST", "/v1/embeddings", Starting(&StartEmbeddings), RouteClass::kEmbed);
+  router->AddWork("POST", "/pooling", Starting(&StartPooling), RouteClass::kEmbed);
+  router->AddWork("POST", "/classify", Starting(&StartClassify), RouteClass::kEmbed);
+}
+
+}  // namespace skein

@@ -1,0 +1,245 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+#include "server/decisions/decision_answer.h"
+#include "server/decisions/decision_reads.h"
+#include "server/decisions/decision_requests.h"
+#include "server/generation/generation_call.h"
+#include "server/json/request_body.h"
+#include "server/reads/read_session.h"
+#include "server/routes.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kQuestionsMax = 200;
+constexpr size_t kChoicesMax = 255;
+constexpr size_t kLevelsMax = 10;
+
+// A description: a string or null.
+Result<std::string> Description(const std::string& field, const Json& value) {
+  if (value.is_null()) return std::string();
+  if (value.is_string()) return value.get<std::string>();
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("{} must be a string or null, got {}", field, DumpJson(value)), field);
+}
+
+Status ReadNoul(FieldReader* reader, DecisionQuestion* question) {
+  question->options = {{"yes", ""}, {"no", ""}};
+  const Json* criteria = reader->Object("criteria");
+  if (criteria == nullptr) return reader->status();
+  for (const auto& [key, value] : criteria->items()) {
+    if (key != "true" && key != "false") {
+      return Status(
+          StatusCode::kInvalidArgument,
+          fmt::format("criteria of a noul may have the members true and false, not {}", key),
+          "criteria");
+    }
+    SKEIN_ASSIGN_OR_RETURN(question->options[key == "true" ? 0 : 1].description,
+                           Description("criteria." + key, value));
+  }
+  return Status::Ok();
+}
+
+Status ReadChoice(FieldReader* reader, DecisionQuestion* question) {
+  question->kind = DecisionKind::kChoice;
+  const Json* criteria = reader->Object("criteria");
+  if (criteria == nullptr || criteria->empty() || criteria->size() > kChoicesMax) {
+    reader->Refuse("criteria", fmt::format("criteria of a choice must be an object of 1 to {} "
+                                           "options, each with its description or null",
+                                           kChoicesMax));
+    return reader->status();
+  }
+  for (const auto& [key, value] : criteria->items()) {
+    if (key.empty()) {
+      return Status(StatusCode::kInvalidArgument, "criteria must not have an empty name",
+                    "criteria");
+    }
+    SKEIN_ASSIGN_OR_RETURN(std::string description, Description("criteria." + key, value));
+    question->options.push_back({key, std::move(description)});
+  }
+  return Status::Ok();
+}
+
+Status ReadScore(FieldReader* reader, DecisionQuestion* question) {
+  question->kind = DecisionKind::kScore;
+  const Json* criteria = reader->Find("criteria");
+  if (criteria == nullptr || !criteria->is_array() || criteria->empty() ||
+      criteria->size() > kLevelsMax) {
+    reader->Refuse("criteria", fmt::format("criteria of a score must be an array of 1 to {} "
+                                           "descriptions, lowest level first",
+                                           kLevelsMax));
+    return reader->status();
+  }
+  for (size_t i = 0; i < criteria->size(); ++i) {
+    const std::string field = fmt::format("criteria[{}]", i);
+    SKEIN_ASSIGN_OR_RETURN(std::string description, Description(field, (*criteria)[i]));
+    question->options.push_back({"", std::move(description)});
+  }
+  return Status::Ok();
+}
+
+// One member of `questions`; errors are relative to it.
+Result<DecisionQuestion> ReadQuestion(const Json& object) {
+  if (!object.is_object())
+    return Status(StatusCode::kInvalidArgument, "type must be given", "type");
+  FieldReader reader(object);
+  const std::string type = reader.String("type").value_or("");
+  DecisionQuestion question;
+  question.instructions = reader.String("instructions").value_or("");
+  question.cue = reader.String("cue").value_or("");
+  if (question.instructions.empty()) {
+    reader.Refuse("instructions", "instructions must be a string that is not empty");
+  }
+  SKEIN_RETURN_IF_ERROR(reader.status());
+  if (type == "noul") {
+    SKEIN_RETURN_IF_ERROR(ReadNoul(&reader, &question));
+  } else if (type == "choice") {
+    SKEIN_RETURN_IF_ERROR(ReadChoice(&reader, &question));
+  } else if (type == "score") {
+    SKEIN_RETURN_IF_ERROR(ReadScore(&reader, &question));
+  } else {
+    reader.RefuseValue("type", "\"noul\", \"choice\" or \"score\"", Json(type));
+    return reader.status();
+  }
+  return question;
+}
+
+Result<std::string> ReadState(const Json* state) {
+  if (state == nullptr || !(state->is_string() || state->is_structured()) || state->empty() ||
+      *state == "") {
+    return Status(StatusCode::kInvalidArgument,
+                  "state must be a string, an object or an array that is not empty", "state");
+  }
+  return state->is_string() ? state->get<std::string>() : DumpJson(*state);
+}
+
+// `answers` of an example: an object with the answer to each question, by its id: true or false, an
+// option's name, or a level's place.
+Result<std::vector<size_t>> ExampleAnswers(const std::vector<DecisionQuestion>& questions,
+                                           const std::vector<std::string>& ids,
+                                           const Json& answers) {
+  std::vector<size_t> options;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const Json answer =
+        answers.is_object() && answers.contains(ids[i]) ? answers.at(ids[i]) : Json();
+    const auto& known = questions[i].options;
+    std::optional<size_t> option;
+    if (questions[i].kind == DecisionKind::kPredicate) {
+      if (answer.is_boolean()) option = answer.get<bool>() ? 0 : 1;
+    } else if (questions[i].kind == DecisionKind::kScore) {
+      const auto level = JsonInt(answer);
+      if (level && *level >= 0 && *level < static_cast<int64_t>(known.size())) {
+        option = static_cast<size_t>(*level);
+      }
+    } else if (answer.is_string()) {
+      const auto found = std::ranges::find(known, answer.get<std::string>(), &DecisionOption::name);
+      if (found != known.end()) option = static_cast<size_t>(found - known.begin());
+    }
+    if (!option) {
+      const std::string path = "answers." + ids[i];
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("{} must be true or false of a noul, an option of a choice, a "
+                                "level's place of a score; got {}",
+                                path, DumpJson(answer)),
+                    path);
+    }
+    options.push_back(*option);
+  }
+  return options;
+}
+
+Json AnswerJson(const DecisionQuestion& question, const MethodAnswer& read, bool diagnostics) {
+  const DecisionAnswer& answer = read.answer;
+  Json json;
+  if (question.kind == DecisionKind::kPredicate) {
+    json["type"] = "noul";
+    json["noul"] = answer.probabilities[0];
+  } else {
+    const bool choice = question.kind == DecisionKind::kChoice;
+    json["type"] = choice ? "choice" : "score";
+    json[choice ? "choice" : "score"] =
+        choice ? Json(question.options[answer.mode].name) : Json(answer.mean);
+    Json legend = Json::object();
+    Json probabilities = Json::object();
+    for (size_t i = 0; i < question.options.size(); ++i) {
+      const std::string level = std::to_string(i);
+      probabilities[choice ? question.options[i].name : level] = answer.probabilities[i];
+      legend[level] = question.options[i].description;
+    }
+    if (!choice) json["legend"] = std::move(legend);
+    json["probabilities"] = std::move(probabilities);
+    json["confidence"] = choice ? ChoiceConfidence(answer) : ScoreConfidence(answer);
+  }
+  if (diagnostics) json["diagnostics"] = DiagnosticsJson(answer, read.method);
+  return json;
+}
+
+Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
+                      std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
+  DecisionTask task;
+  task.options = ReadDecisionOptions(&reader);
+  task.instructions = reader.String("instructions").value_or("");
+  const Json* questions = reader.Object("questions");
+  if (questions == nullptr || questions->empty() || questions->size() > kQuestionsMax) {
+    reader.Refuse("questions",
+                  fmt::format("questions must be an object of 1 to {} questions", kQuestionsMax));
+  }
+  if (!reader.status().ok()) return reader.status();
+  SKEIN_ASSIGN_OR_RETURN(task.input, ReadState(reader.Find("state")));
+  task.input_field = "state";
+  std::vector<std::string> ids;
+  for (const auto& [id, value] : questions->items()) {
+    Result<DecisionQuestion> question = ReadQuestion(value);
+    task.question_fields.push_back("questions." + id);
+    if (!question.ok()) return Within(task.question_fields.back(), question.status());
+    task.questions.push_back(std::move(question).value());
+    ids.push_back(id);
+  }
+  SKEIN_ASSIGN_OR_RETURN(
+      task.examples,
+      ReadExamples(
+          &reader,
+          [](const Json& example) {
+            FieldReader fields(example);
+            return ReadState(fields.Has("state") ? fields.Find("state") : fields.Find("input"));
+          },
+          [&](const Json& answers) { return ExampleAnswers(task.questions, ids, answers); }));
+  const TimeUs begin_us = MonotonicClock().NowUs();
+  SKEIN_ASSIGN_OR_RETURN(DecisionPlan plan, PlanDecisions(*model, task));
+  auto write = [model, ids = std::move(ids), task = std::move(task),
+                read = std::move(plan.answers)](const ReadResults& results) -> Result<Json> {
+    const std::vector<MethodAnswer> answers = read(results);
+    WarnOfSmallMass(*model, answers);
+    Json answer;
+    answer["model"] = model->name();
+    answer["answers"] = Json::object();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      answer["answers"][ids[i]] =
+          AnswerJson(task.questions[i], answers[i], task.options.diagnostics);
+    }
+    answer["usage"]["input_tokens"] = results.usage.input_tokens;
+    answer["usage"]["input_tokens_details"]["cached_tokens"] = results.usage.cached_tokens;
+    answer["usage"]["output_tokens"] = 0;
+    return answer;
+  };
+  StartReads(context, model, std::move(responder), begin_us, std::move(plan.requests),
+             std::move(write), std::move(plan.charged));
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddSystemOneRoute(Router* router) {
+  router->AddWork("POST", "/v1/systemone", Starting(&StartSystemOne), RouteClass::kDecide);
+}
+
+}  // namespace skein

@@ -1,0 +1,195 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "base/clock.h"
+#include "server/generation/generation_call.h"
+#include "server/json/request_body.h"
+#include "server/reads/pooling_call.h"
+#include "server/routes.h"
+
+namespace skein {
+namespace {
+
+// text-embeddings-inference's routes: bare arrays, no model names. Errors are those of the others.
+
+Status StartEmbed(const ServerContext& context, const HttpRequest& request,
+                  std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
+  InputOptions options = ReadInputOptions(&reader, *call.model);
+  ReadPromptName(&reader, *call.model, &options);
+  ReadEmbeddingFields(&reader, /*normalize_by_default=*/true, &call);
+  if (!reader.status().ok()) return reader.status();
+  const MonotonicClock clock;
+  const TimeUs begin_us = clock.NowUs();
+  SKEIN_ASSIGN_OR_RETURN(call.inputs,
+                         ReadTexts(*call.model, options, "inputs", reader.Find("inputs")));
+  call.tokenize_us = clock.NowUs() - begin_us;
+  FinishPooling(context, std::move(call), std::move(responder), [](const PooledResults& results) {
+    std::string answer = "[";
+    for (const std::vector<float>& vector : results.vectors) {
+      if (answer.size() > 1) answer += ',';
+      AppendFloats(vector, &answer);
+    }
+    return answer + "]";
+  });
+  return Status::Ok();
+}
+
+bool AreStrings(const Json& value, size_t min, size_t max) {
+  return value.is_array() && value.size() >= min && value.size() <= max &&
+         std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
+}
+
+// A text, or an array of a text or of a pair of them.
+Result<ReadInput> ReadTextOrPair(const ModelEntry& model, const InputOptions& options,
+                                 const Json& value, const std::string& param) {
+  EncodeInput text;
+  if (value.is_string()) {
+    text.text = value.get_ref<const std::string&>();
+  } else if (AreStrings(value, 1, 2)) {
+    text.text = value[0].get_ref<const std::string&>();
+    if (value.size() == 2) text.pair = value[1].get_ref<const std::string&>();
+  } else {
+    const Json holder;
+    FieldReader reader(holder);
+    reader.RefuseValue(
+        param, "a string, an array of one or two strings, or an array of such arrays", value);
+    return reader.status();
+  }
+  if (text.pair && !model.traits.encodes_pairs) {
+    return Status(
+        StatusCode::kUnsupported,
+        fmt::format("{} is a pair of texts, the model {} takes single ones", param, model.name()),
+        param);
+  }
+  return EncodeText(model, options, text, param);
+}
+
+Result<ReadInputs> ReadPredictInputs(const ModelEntry& model, const InputOptions& options,
+                                     const Json* value) {
+  if (value == nullptr) {
+    return Status(StatusCode::kInvalidArgument, "inputs must be given", "inputs");
+  }
+  ReadInputs result;
+  result.is_batch = value->is_array() && !value->empty() && (*value)[0].is_array();
+  if (!result.is_batch) {
+    SKEIN_ASSIGN_OR_RETURN(result.inputs.emplace_back(),
+                           ReadTextOrPair(model, options, *value, "inputs"));
+    return result;
+  }
+  SKEIN_RETURN_IF_ERROR(CheckNumInputs(model, "inputs", value->size()));
+  for (size_t i = 0; i < value->size(); ++i) {
+    SKEIN_ASSIGN_OR_RETURN(
+        result.inputs.emplace_back(),
+        ReadTextOrPair(model, options, (*value)[i], fmt::format("inputs[{}]", i)));
+  }
+  return result;
+}
+
+// The classes with their scores, the highest first, of equal ones the first class first.
+Json Ranked(const ModelTraits& traits, const std::vector<float>& scores) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  Json list = Json::array();
+  for (size_t i : order) {
+    Json entry;
+    entry["score"] = scores[i];
+    entry["label"] = ClassLabel(traits, i);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Status StartPredict(const ServerContext& context, const HttpRequest& request,
+                    std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginClassification(context, &reader));
+  const InputOptions options = ReadInputOptions(&reader, *call.model);
+  const ModelTraits& traits = call.model->traits;
+  if (!reader.Bool("raw_scores").value_or(false)) call.activation = ActivationOf(traits);
+  if (!reader.status().ok()) return reader.status();
+  const MonotonicClock clock;
+  const TimeUs begin_us = clock.NowUs();
+  SKEIN_ASSIGN_OR_RETURN(call.inputs,
+                         ReadPredictInputs(*call.model, options, reader.Find("inputs")));
+  call.tokenize_us = clock.NowUs() - begin_us;
+  const bool is_batch = call.inputs.is_batch;
+  FinishPooling(context, std::move(call), std::move(responder),
+                [is_batch, &traits](const PooledResults& results) {
+                  if (!is_batch) return DumpJson(Ranked(traits, results.vectors[0]));
+                  Json answer = Json::array();
+                  for (const auto& scores : results.vectors) {
+                    answer.push_back(Ranked(traits, scores));
+                  }
+                  return DumpJson(answer);
+                });
+  return Status::Ok();
+}
+
+Status StartSimilarity(const ServerContext& context, const HttpRequest& request,
+                       std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
+  const ModelEntry& model = *call.model;
+  const Json* inputs = reader.Object("inputs");
+  const Json* parameters = reader.Object("parameters");
+  FieldReader parameter_reader(parameters != nullptr ? *parameters : body);
+  InputOptions options = ReadInputOptions(&parameter_reader, model);
+  ReadPromptName(&parameter_reader, model, &options);
+  if (!parameter_reader.status().ok()) return parameter_reader.status();
+  if (!reader.status().ok()) return reader.status();
+  if (inputs == nullptr) {
+    return Status(StatusCode::kInvalidArgument, "inputs must be given", "inputs");
+  }
+  FieldReader input_reader(*inputs);
+  const auto source = input_reader.String("source_sentence");
+  const Json* sentences = input_reader.Find("sentences");
+  if (!source || sentences == nullptr || !AreStrings(*sentences, 1, MaxInputs(model) - 1)) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("inputs must be {{source_sentence: a string, sentences: an array of "
+                              "1 to {} strings}}",
+                              MaxInputs(model) - 1),
+                  "inputs");
+  }
+  const MonotonicClock clock;
+  const TimeUs begin_us = clock.NowUs();
+  auto& texts = call.inputs.inputs;
+  SKEIN_ASSIGN_OR_RETURN(texts.emplace_back(),
+                         EncodeText(model, options, {*source, {}}, "inputs.source_sentence"));
+  for (size_t i = 0; i < sentences->size(); ++i) {
+    const auto& text = (*sentences)[i].get_ref<const std::string&>();
+    SKEIN_ASSIGN_OR_RETURN(
+        texts.emplace_back(),
+        EncodeText(model, options, {text, {}}, fmt::format("inputs.sentences[{}]", i)));
+  }
+  call.tokenize_us = clock.NowUs() - begin_us;
+  FinishPooling(context, std::move(call), std::move(responder), [](const PooledResults& results) {
+    std::vector<float> cosines;
+    for (size_t i = 1; i < results.vectors.size(); ++i) {
+      cosines.push_back(static_cast<float>(Cosine(results.vectors[0], results.vectors[i])));
+    }
+    std::string answer;
+    AppendFloats(cosines, &answer);
+    return answer;
+  });
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddTeiRoutes(Router* router) {
+  router->AddWork("POST", "/embed", Starting(&StartEmbed), RouteClass::kEmbed);
+  router->AddWork("POST", "/predict", Starting(&StartPredict), RouteClass::kEmbed);
+  router->AddWork("POST", "/similarity", Starting(&StartSimilarity), RouteClass::kEmbed);
+}
+
+}  // namespace skein

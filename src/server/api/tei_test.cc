@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include "testing/fake_server.h"
+
+namespace skein::testing {
+namespace {
+
+class TeiTest : public ServerTest {
+ protected:
+  TeiTest() {
+    traits_.embeds = traits_.classifies = traits_.encodes_pairs = true;
+    traits_.embedding_size = 2;
+    traits_.any_dimensions = true;
+    traits_.prompts = {{"query", "4"}};
+    traits_.class_labels = {"no", "yes", "perhaps"};
+    // Digits are numbers: of the first and the last token.
+    engine_.set_reader([](const Request& request) {
+      const auto digit = [](TokenId id) { return static_cast<float>(id - '0'); };
+      if (std::holds_alternative<ClassifySpec>(request.output)) {
+        return ReadValues{{0, digit(request.prompt.front()), digit(request.prompt.back())}, 0};
+      }
+      return ReadValues{{digit(request.prompt.front()), digit(request.prompt.back())}, 0};
+    });
+  }
+
+  std::string Ask(const std::string& path, const std::string& body) {
+    const Answer answer = Post(path, body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.body;
+  }
+};
+
+TEST_F(TeiTest, Embed) {
+  Start();
+  EXPECT_EQ(Ask("/embed", R"({"inputs": "34"})"), "[[0.6,0.8]]");
+  EXPECT_EQ(Ask("/embed", R"({"inputs": ["34", "01"]})"), "[[0.6,0.8],[0,1]]");
+  EXPECT_EQ(Ask("/embed", R"({"inputs": [51, 52]})"), "[[0.6,0.8]]");
+  EXPECT_EQ(Ask("/embed", R"({"inputs": "34", "normalize": false})"), "[[3,4]]");
+  EXPECT_EQ(Ask("/embed", R"({"inputs": "34", "dimensions": 1})"), "[[1]]");
+  EXPECT_EQ(Ask("/embed", R"({"inputs": "3", "prompt_name": "query", "normalize": false})"),
+            "[[4,3]]");
+  const std::string longer = "3" + std::string(4096, '4');
+  EXPECT_EQ(Ask("/embed", "{\"inputs\": \"" + longer + "5\", \"truncate\": true}"), "[[0.6,0.8]]");
+  EXPECT_EQ(Ask("/embed", "{\"inputs\": \"" + longer +
+                              "3\", \"truncate\": true, \"truncation_direction\": \"Left\"}"),
+            "[[0.8,0.6]]");
+  EXPECT_EQ(Post("/embed", "{\"inputs\": \"" + longer + "\"}").status, 400);
+}
+
+TEST_F(TeiTest, Predict) {
+  Start();
+  EXPECT_EQ(Ask("/predict", R"({"inputs": "12", "raw_scores": true})"),
+            R"([{"score":2.0,"label":"perhaps"},{"score":1.0,"label":"yes"},)"
+            R"({"score":0.0,"label":"no"}])");
+  EXPECT_EQ(Ask("/predict", R"({"inputs": ["00"]})"),
+            R"([{"score":0.3333333432674408,"label":"no"},)"
+            R"({"score":0.3333333432674408,"label":"yes"},)"
+            R"({"score":0.3333333432674408,"label":"perhaps"}])");
+  EXPECT_FALSE(engine_.last_request().second_segment_begin);
+  const Json pair = *ParseJson(Ask("/predict", R"({"inputs": ["100", "2"], "raw_scores": true})"));
+  EXPECT_EQ(pair[0]["label"], "perhaps");
+  EXPECT_EQ(engine_.last_request().prompt, (std::vector<TokenId>{'1', '0', '0', kFakeEos, '2'}));
+  EXPECT_EQ(engine_.last_request().second_segment_begin, 4);
+  const Json batch =
+      *ParseJson(Ask("/predict", R"({"inputs": [["1", "2"], ["30"]], "raw_scores": true})"));
+  ASSERT_EQ(batch.size(), 2u);
+  EXPECT_EQ(batch[0], pair);
+  EXPECT_EQ(batch[1][0].dump(), R"({"score":3.0,"label":"yes"})");
+  for (const char* bad : {R"({"inputs": ["a", "b", "c"]})", R"({"inputs": 5})", R"({"inputs": []})",
+                          R"({"inputs": [["a"], "b", 5]})", "{}"}) {
+    const Answer answer = Post("/predict", bad);
+    EXPECT_EQ(answer.status, 400) << bad;
+    EXPECT_TRUE(answer.json()["error"]["param"].get<std::string>().starts_with("inputs")) << bad;
+  }
+}
+
+TEST_F(TeiTest, PairsNeedAModelForThem) {
+  traits_.encodes_pairs = false;
+  Start();
+  EXPECT_EQ(Post("/predict", R"({"inputs": [["a", "b"]]})").json()["error"]["param"], "inputs[0]");
+}
+
+TEST_F(TeiTest, Similarity) {
+  Start();
+  EXPECT_EQ(Ask("/similarity",
+                R"({"inputs": {"source_sentence": "01", "sentences": ["02", "10", "34"]}})"),
+            "[1,0,0.8]");
+  for (const char* bad : {"{}", R"({"inputs": "a"})", R"({"inputs": {"source_sentence": "1"}})",
+                          R"({"inputs": {"source_sentence": "1", "sentences": []}})",
+                          R"({"inputs": {"sentences": ["1"]}})"}) {
+    const Answer answer = Post("/similarity", bad);
+    EXPECT_EQ(answer.status, 400) << bad;
+    EXPECT_EQ(answer.json()["error"]["param"], "inputs") << bad;
+  }
+}
+
+}  // namespace
+}  // namespace skein::testing

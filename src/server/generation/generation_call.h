@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "server/generation/answer_format.h"
+#include "server/generation/generation_fields.h"
+#include "server/generation/output_mailbox.h"
+#include "server/http/http_message.h"
+#include "server/metrics.h"
+#include "server/model_registry.h"
+#include "server/router.h"
+
+namespace skein {
+
+struct GenerationPrompt {
+  std::vector<TokenId> ids;
+  std::string echo;  // text that comes before the answer; empty for none
+};
+
+// One HTTP request that generates: submits its prompts to the engine, turns outputs into an answer
+// or a stream, and cancels what nobody reads any more.
+//
+//   engine's thread --Put--> mailbox --Post--> strand: session -> format -> responder
+//
+// Thread rule: Start on any thread, once; the rest runs on the responder's strand, but for the
+// making of a long answer, on a worker's thread.
+class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
+ public:
+  struct Spec {
+    const ModelEntry* model = nullptr;
+    Metrics* metrics = nullptr;
+    std::shared_ptr<Responder> responder;
+    GenerationFields fields;
+    std::vector<GenerationPrompt> prompts;
+    std::unique_ptr<AnswerFormat> format;
+    TimeUs tokenize_us = 0;  // for all of them
+  };
+
+  explicit GenerationCall(Spec spec);
+  // Answers 400, 429 or 503 if the engine refuses one of the prompts; those before it are
+  // cancelled.
+  void Start();
+
+ private:
+  // One prompt: a request of the engine.
+  struct Part {
+    GenerationPrompt prompt;
+    GenerationSession session;
+    std::vector<PromptLogprob> prompt_logprobs;
+    RequestId id = 0;
+    RequestTimes times;
+    std::vector<TimeUs> last_token_us;  // by sample; on the mailbox's clock
+    TimeUs first_received_us = 0;
+    bool observed = false;
+  };
+
+  void OnStarted(std::vector<RequestId> ids);
+  void OnOutputs();
+  void OnOutput(OutputMailbox::Item item, std::string* events);
+  void ObserveTimes(const OutputMailbox::Item& item, Part* part);
+  void OnDelta(size_t prompt, ChoiceDelta delta, std::string* events);
+  void AppendChunk(Json choices, bool with_usage, std::string* events);
+  void OnAbort(AbortReason reason);
+  void Fail(const Status& status);
+  void CancelAll();
+  void Complete(std::string* events);
+  void SendAnswer();
+  size_t NumEntries() const;  // that the answer tells of tokens
+  void WriteEvents(std::string events);
+  void Finish();
+  Usage UsageNow() const;
+
+  const ModelEntry* model_;
+  Metrics* metrics_;
+  std::shared_ptr<Responder> responder_;
+  GenerationFields fields_;
+  std::unique_ptr<AnswerFormat> format_;
+  TimeUs tokenize_us_;
+  std::vector<Part> parts_;
+  std::vector<ChoiceState> choices_;
+  std::shared_ptr<OutputMailbox> mailbox_;
+  bool started_ = false;    // ids are known
+  bool streaming_ = false;  // the head of the stream has been sent
+  bool finished_ = false;
+};
+
+// A route's handler that starts a call; what `start` refuses is answered with its status.
+Handler Starting(Status (*start)(const ServerContext&, const HttpRequest&,
+                                 std::shared_ptr<Responder>));
+
+}  // namespace skein

@@ -1,0 +1,90 @@
+#include "server/http/byte_stream.h"
+
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <utility>
+
+namespace skein {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Socket = asio::ip::tcp::socket;
+
+Socket& SocketOf(Socket& stream) { return stream; }
+Socket& SocketOf(asio::ssl::stream<Socket>& stream) { return stream.next_layer(); }
+
+template <typename Stream>
+class StreamOf final : public ByteStream {
+ public:
+  template <typename... Args>
+  explicit StreamOf(Strand strand, Args&&... args)
+      : strand_(std::move(strand)), stream_(std::forward<Args>(args)...) {
+    error_code ignored;
+    SocketOf(stream_).set_option(asio::ip::tcp::no_delay(true), ignored);
+  }
+
+  void AsyncHandshake(std::function<void(error_code)> handler) override {
+    if constexpr (std::is_same_v<Stream, Socket>) {
+      asio::post(strand_, [handler = std::move(handler)] { handler({}); });
+    } else {
+      stream_.async_handshake(asio::ssl::stream_base::server,
+                              asio::bind_executor(strand_, std::move(handler)));
+    }
+  }
+  void AsyncReadSome(asio::mutable_buffer buffer, Handler handler) override {
+    stream_.async_read_some(buffer, asio::bind_executor(strand_, std::move(handler)));
+  }
+  void AsyncWriteSome(asio::const_buffer buffer, Handler handler) override {
+    stream_.async_write_some(buffer, asio::bind_executor(strand_, std::move(handler)));
+  }
+  void ShutdownSend() override {
+    // No close_notify: HTTP's own framing says where an answer ends, and asio's shutdown would wait
+    // for the peer's.
+    error_code ignored;
+    SocketOf(stream_).shutdown(Socket::shutdown_send, ignored);
+  }
+  void Close() override {
+    error_code ignored;
+    SocketOf(stream_).close(ignored);
+  }
+  const Strand& strand() const override { return strand_; }
+
+ private:
+  Strand strand_;
+  Stream stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteStream> MakeByteStream(Socket socket, Strand strand, asio::ssl::context* tls) {
+  if (tls == nullptr) {
+    return std::make_unique<StreamOf<Socket>>(std::move(strand), std::move(socket));
+  }
+  return std::make_unique<StreamOf<asio::ssl::stream<Socket>>>(std::move(strand), std::move(socket),
+                                                               *tls);
+}
+
+Result<std::unique_ptr<asio::ssl::context>> LoadTlsContext(const std::string& certfile,
+                                                           const std::string& keyfile) {
+  auto context = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
+  SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
+  error_code error;
+  context->use_certificate_chain_file(certfile, error);
+  if (error) {
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot read a PEM certificate from " + certfile + ": " + error.message(),
+                  "ssl-certfile");
+  }
+  context->use_private_key_file(keyfile, asio::ssl::context::pem, error);
+  if (error || SSL_CTX_check_private_key(context->native_handle()) != 1) {
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot read a PEM key that fits the certificate from " + keyfile +
+                      (error ? ": " + error.message() : ""),
+                  "ssl-keyfile");
+  }
+  return context;
+}
+
+}  // namespace skein

@@ -1,0 +1,440 @@
+#include "server/http/connection.h"
+
+#include <boost/asio/post.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/status.hpp>
+#include <chrono>
+#include <utility>
+
+#include "server/json/api_error.h"
+
+namespace skein {
+namespace {
+
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+constexpr int64_t kLingerTimeoutUs = 2'000'000;
+constexpr size_t kRequestIdBytesMax = 128;
+
+int HexValue(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// The path of a request target, without query, percent-decoded.
+std::string PathOf(std::string_view target) {
+  target = target.substr(0, target.find('?'));
+  if (const size_t scheme = target.find("://"); !target.starts_with('/') && scheme != target.npos) {
+    const size_t path = target.find('/', scheme + 3);  // behind the host that a proxy's form names
+    target = path != target.npos ? target.substr(path) : "/";
+  }
+  std::string path;
+  for (size_t i = 0; i < target.size(); ++i) {
+    if (target[i] == '%' && i + 2 < target.size() && HexValue(target[i + 1]) >= 0 &&
+        HexValue(target[i + 2]) >= 0) {
+      path += static_cast<char>(HexValue(target[i + 1]) * 16 + HexValue(target[i + 2]));
+      i += 2;
+    } else {
+      path += target[i];
+    }
+  }
+  return path;
+}
+
+std::string HexSize(size_t size) {
+  char text[2 * sizeof(size) + 1];
+  std::snprintf(text, sizeof(text), "%zx", size);
+  return text;
+}
+
+}  // namespace
+
+// Calls reach the connection only while it still answers this very request.
+class Connection::Exchange final : public Responder,
+                                   public std::enable_shared_from_this<Connection::Exchange> {
+ public:
+  explicit Exchange(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
+
+  void Send(HttpResponse response) override {
+    Run([response = std::move(response)](Connection& c) { c.SendWhole(response); });
+  }
+  void BeginStream(HttpResponse head) override {
+    Run([head = std::move(head)](Connection& c) {
+      c.streaming_ = true;
+      c.SendHead(head, std::nullopt);
+      c.Flush();
+    });
+  }
+  void Write(std::string bytes) override {
+    Run([bytes = std::move(bytes)](Connection& c) { c.SendPiece(bytes); });
+  }
+  void End() override {
+    Run([](Connection& c) { c.SendEnd(); });
+  }
+  void OnAbort(std::function<void(AbortReason)> callback) override {
+    connection_->Post([self = shared_from_this(), callback = std::move(callback)]() mutable {
+      if (self->done_) return;
+      if (self->aborted_) callback(*self->aborted_);
+      if (self->aborted_ != AbortReason::kPeerGone) self->on_abort_ = std::move(callback);
+    });
+  }
+  void Post(std::function<void()> task) override { connection_->Post(std::move(task)); }
+  void PostWork(std::function<void()> task) override {
+    connection_->owner_->PostWork(std::move(task));
+  }
+
+  // The rest runs on the strand.
+  void Hold(std::shared_ptr<void> token) { token_ = std::move(token); }
+  void Abort(AbortReason reason) {
+    if (aborted_ == AbortReason::kPeerGone || done_) return;
+    aborted_ = reason;
+    auto callback = on_abort_;
+    if (reason != AbortReason::kShutdown) {
+      aborted_ = AbortReason::kPeerGone;  // whoever asks later
+      on_abort_ = nullptr;
+      token_.reset();
+    }
+    if (callback) callback(reason);
+  }
+  void Finish() {
+    done_ = true;
+    on_abort_ = nullptr;
+    token_.reset();
+  }
+
+ private:
+  template <typename Fn>
+  void Run(Fn fn) {
+    connection_->Post([self = shared_from_this(), fn = std::move(fn)] {
+      Connection& connection = *self->connection_;
+      const bool current = connection.exchange_ == self && connection.state_ == State::kAnswering &&
+                           !connection.answer_complete_;
+      if (current) fn(connection);
+    });
+  }
+
+  std::shared_ptr<Connection> connection_;
+  std::function<void(AbortReason)> on_abort_;
+  std::optional<AbortReason> aborted_;
+  bool done_ = false;
+  std::shared_ptr<void> token_;
+};
+
+Connection::Connection(std::unique_ptr<ByteStream> stream, const ServerConfig* config,
+                       ConnectionOwner* owner)
+    : stream_(std::move(stream)),
+      config_(config),
+      owner_(owner),
+      read_timer_(stream_->strand()),
+      write_timer_(stream_->strand()) {}
+
+void Connection::Post(std::function<void()> task) {
+  boost::asio::post(stream_->strand(),
+                    [self = shared_from_this(), task = std::move(task)] { task(); });
+}
+
+void Connection::Start() {
+  Post([this] {
+    if (state_ == State::kClosed) return;
+    SetReadDeadline(config_->tls_handshake_timeout_us);
+    stream_->AsyncHandshake([this, self = shared_from_this()](error_code error) {
+      if (state_ == State::kClosed) return;
+      if (error) return Close();
+      state_ = State::kReading;
+      StartMessage();
+      SetReadDeadline(config_->header_timeout_us);
+      Read();
+    });
+  });
+}
+
+void Connection::BeginShutdown() {
+  Post([this] {
+    close_when_idle_ = true;
+    if (state_ == State::kAnswering && exchange_ != nullptr)
+      return AbortExchange(AbortReason::kShutdown);
+    if (state_ == State::kReading || state_ == State::kHandshake) Close();
+  });
+}
+
+void Connection::CloseNow() {
+  Post([this] { Close(); });
+}
+
+void Connection::CloseWhenIdle() {
+  Post([this] {
+    close_when_idle_ = true;
+    if (state_ == State::kReading && !message_started_) Close();
+  });
+}
+
+// --- Reading -------------------------------------------------------------------------------------
+
+void Connection::Read() {
+  if (reading_ || state_ == State::kClosed) return;
+  if (state_ == State::kAnswering && buffer_.size() >= config_->max_pipelined_bytes) return;
+  reading_ = true;
+  stream_->AsyncReadSome(boost::asio::buffer(chunk_),
+                         [this, self = shared_from_this()](error_code error, size_t num_bytes) {
+                           OnRead(error, num_bytes);
+                         });
+}
+
+void Connection::OnRead(error_code error, size_t num_bytes) {
+  reading_ = false;
+  if (state_ == State::kClosed) return;
+  if (error) return Close();
+  if (state_ != State::kLingering) {
+    const auto space = buffer_.prepare(num_bytes);
+    std::copy_n(chunk_.begin(), num_bytes, static_cast<char*>(space.data()));
+    buffer_.commit(num_bytes);
+  }
+  if (state_ == State::kReading) Parse();
+  Read();
+}
+
+void Connection::StartMessage() {
+  parser_.emplace();
+  parser_->eager(true);
+  parser_->header_limit(static_cast<uint32_t>(config_->max_header_bytes));
+  parser_->body_limit(config_->max_body_bytes);
+  message_started_ = false;
+  head_seen_ = false;
+}
+
+void Connection::Parse() {
+  const bool starts = buffer_.size() > 0 && !message_started_;
+  if (starts) message_started_ = true;
+  while (buffer_.size() > 0 && !parser_->is_done()) {
+    error_code error;
+    const size_t used = parser_->put(buffer_.data(), error);
+    buffer_.consume(used);
+    if (error == http::error::need_more) error = {};
+    if (error == http::error::header_limit) {
+      return Refuse(ErrorResponse(
+          431, "the request's head exceeds " + std::to_string(config_->max_header_bytes) + " bytes",
+          "invalid_request_error", "head_too_large"));
+    }
+    if (error == http::error::body_limit) {
+      return Refuse(ErrorResponse(Status(
+          StatusCode::kTooLarge,
+          "the request's body exceeds " + std::to_string(config_->max_body_bytes) + " bytes")));
+    }
+    if (error) {
+      return Refuse(ErrorResponse(
+          Status(StatusCode::kInvalidArgument, "this is not HTTP/1.1: " + error.message())));
+    }
+    if (parser_->is_header_done() && !head_seen_) OnHead();
+    if (used == 0) break;
+  }
+  if (parser_->is_done()) return Dispatch();
+  // From its first byte: a trickle does not move the deadline.
+  if (starts && !head_seen_) SetReadDeadline(config_->header_timeout_us);
+  // The parser takes what it has of a body at once, and bounds the head itself: what it waits for
+  // is the end of a chunk's header or of the trailers.
+  if (buffer_.size() > config_->max_header_bytes) {
+    Refuse(ErrorResponse(431,
+                         "a chunk's header, or the trailers, exceed " +
+                             std::to_string(config_->max_header_bytes) + " bytes",
+                         "invalid_request_error", "head_too_large"));
+  }
+}
+
+void Connection::OnHead() {
+  head_seen_ = true;
+  if (parser_->is_done()) return;
+  SetReadDeadline(config_->body_timeout_us);
+  const auto& message = parser_->get();
+  if (message.version() >= 11 &&
+      EqualsIgnoreCase(std::string_view(message[http::field::expect]), "100-continue")) {
+    pending_ += "HTTP/1.1 100 Continue\r\n\r\n";
+    Flush();
+  }
+}
+
+HttpRequest Connection::Head(const Parser::value_type& message) {
+  HttpRequest request;
+  for (const auto& field : message) {
+    request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
+  }
+  request.request_id = std::string(request.Header("x-request-id"));
+  if (request.request_id.empty() || request.request_id.size() > kRequestIdBytesMax) {
+    request.request_id = owner_->MakeRequestId();
+  }
+  return request;
+}
+
+void Connection::Dispatch() {
+  auto message = parser_->release();
+  auto request = std::make_shared<HttpRequest>(Head(message));
+  request->method = std::string(message.method_string());
+  request->path = PathOf(std::string_view(message.target()));
+  request->body = std::move(message.body());
+  keep_alive_ = message.keep_alive();
+  http10_ = message.version() < 11;
+  head_only_ = request->method == "HEAD";
+  if (head_only_) request->method = "GET";
+
+  state_ = State::kAnswering;
+  SetReadDeadline(0);
+  streaming_ = false;
+  answer_complete_ = false;
+  common_headers_ = owner_->CommonHeaders(*request);
+  exchange_ = std::make_shared<Exchange>(shared_from_this());
+  exchange_->Hold(owner_->OnRequest(std::move(request), exchange_));
+}
+
+void Connection::Refuse(HttpResponse response) {
+  state_ = State::kAnswering;
+  SetReadDeadline(0);
+  keep_alive_ = false;
+  http10_ = false;
+  head_only_ = false;
+  streaming_ = false;
+  answer_complete_ = false;
+  common_headers_ = owner_->CommonHeaders(Head(parser_->get()));
+  SendWhole(response);
+}
+
+// --- Writing -------------------------------------------------------------------------------------
+
+void Connection::SendWhole(const HttpResponse& response) {
+  SendHead(response, response.body.size());
+  if (!head_only_) pending_ += response.body;
+  answer_complete_ = true;
+  Flush();
+}
+
+void Connection::SendHead(const HttpResponse& response, std::optional<size_t> body_bytes) {
+  if (close_when_idle_ || (http10_ && !body_bytes)) keep_alive_ = false;
+  pending_ += "HTTP/1.1 " + std::to_string(response.status) + " ";
+  pending_ += std::string(http::obsolete_reason(static_cast<http::status>(response.status)));
+  pending_ += "\r\n";
+  if (!response.content_type.empty()) {
+    pending_ += "Content-Type: " + response.content_type + "\r\n";
+  }
+  for (const auto& [name, value] : response.headers) pending_ += name + ": " + value + "\r\n";
+  pending_ += common_headers_;
+  if (body_bytes) {
+    if (response.status != 204) {
+      pending_ += "Content-Length: " + std::to_string(*body_bytes) + "\r\n";
+    }
+  } else if (!http10_) {
+    pending_ += "Transfer-Encoding: chunked\r\n";
+  }
+  pending_ += keep_alive_ ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
+}
+
+void Connection::SendPiece(const std::string& bytes) {
+  if (bytes.empty() || head_only_) return;  // an empty chunk would end the body
+  // Of what waits behind the write at hand, which has a time limit of its own: one long event ends
+  // nobody's stream.
+  if (pending_.size() > config_->max_stream_queue_bytes) {
+    AbortExchange(AbortReason::kSlowReader);
+    return Close();
+  }
+  if (http10_) {
+    pending_ += bytes;
+  } else {
+    pending_ += HexSize(bytes.size()) + "\r\n" + bytes + "\r\n";
+  }
+  Flush();
+}
+
+void Connection::SendEnd() {
+  if (!http10_ && !head_only_) pending_ += "0\r\n\r\n";
+  answer_complete_ = true;
+  Flush();
+}
+
+void Connection::Flush() {
+  if (write_active_ || state_ == State::kClosed) return;
+  if (written_ == writing_.size()) {
+    writing_ = std::exchange(pending_, {});
+    written_ = 0;
+    if (writing_.empty()) {
+      if (answer_complete_ && state_ == State::kAnswering) OnAnswered();
+      return;
+    }
+  }
+  write_active_ = true;
+  stream_->AsyncWriteSome(boost::asio::buffer(writing_) + written_,
+                          [this, self = shared_from_this()](error_code error, size_t num_bytes) {
+                            OnWritten(error, num_bytes);
+                          });
+  // After the bytes have gone where the socket takes them at once: the peer need not wait for it.
+  write_timer_.expires_after(std::chrono::microseconds(config_->write_timeout_us));
+  write_timer_.async_wait([this, self = shared_from_this()](error_code error) {
+    if (!error && write_active_) Close();
+  });
+}
+
+void Connection::OnWritten(error_code error, size_t num_bytes) {
+  write_active_ = false;
+  write_timer_.cancel();
+  if (state_ == State::kClosed) return;
+  if (error) return Close();
+  written_ += num_bytes;
+  Flush();
+}
+
+void Connection::OnAnswered() {
+  if (exchange_ != nullptr) exchange_->Finish();
+  exchange_.reset();
+  answer_complete_ = false;
+  if (keep_alive_ && !close_when_idle_) {
+    state_ = State::kReading;
+    StartMessage();
+    SetReadDeadline(config_->idle_timeout_us);
+    Parse();
+  } else {
+    state_ = State::kLingering;
+    buffer_.clear();
+    SetReadDeadline(kLingerTimeoutUs);
+    stream_->ShutdownSend();
+  }
+  Read();
+}
+
+// --- The end -------------------------------------------------------------------------------------
+
+void Connection::AbortExchange(AbortReason reason) {
+  if (exchange_ != nullptr) exchange_->Abort(reason);
+}
+
+void Connection::Close() {
+  if (state_ == State::kClosed) return;
+  AbortExchange(AbortReason::kPeerGone);
+  state_ = State::kClosed;
+  exchange_.reset();
+  read_timer_.cancel();
+  write_timer_.cancel();
+  stream_->Close();
+  owner_->OnClosed(this);
+}
+
+void Connection::SetReadDeadline(int64_t timeout_us) {
+  if (timeout_us == 0) {
+    read_timer_.cancel();
+    return;
+  }
+  read_timer_.expires_after(std::chrono::microseconds(timeout_us));
+  read_timer_.async_wait([this, self = shared_from_this()](error_code error) {
+    // A wait that had already ended when the deadline was moved is not cancelled.
+    if (!error && read_timer_.expiry() <= std::chrono::steady_clock::now()) OnReadDeadline();
+  });
+}
+
+void Connection::OnReadDeadline() {
+  const bool inside_message = state_ == State::kReading && message_started_;
+  if (inside_message) {
+    return Refuse(ErrorResponse(408, "the request did not arrive in time", "invalid_request_error",
+                                "request_timeout"));
+  }
+  if (state_ != State::kAnswering) Close();
+}
+
+}  // namespace skein

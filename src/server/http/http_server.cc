@@ -1,0 +1,296 @@
+#include "server/http/http_server.h"
+
+#include <algorithm>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "server/json/api_error.h"
+#include "server/routes.h"
+
+namespace skein {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+// Out of file descriptors: what is open must close first.
+constexpr std::chrono::milliseconds kAcceptRetryDelay(50);
+// Parsed and tokenized in about the time that another thread takes to wake: where it was received.
+constexpr size_t kShortBodyBytes = 4 << 10;
+constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15;  // step of SplitMix64
+
+uint64_t TrueRandom() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+}  // namespace
+
+HttpServer::HttpServer(ServerConfig config)
+    : config_(std::move(config)),
+      num_active_(std::make_shared<std::atomic<int32_t>>(0)),
+      random_state_(TrueRandom()),
+      io_threads_(std::max(1, config_.num_io_threads)),
+      accept_strand_(asio::make_strand(io_threads_.front().io.get_executor())),
+      acceptor_(accept_strand_),
+      accept_retry_timer_(accept_strand_) {
+  AddRoutes(&router_);
+  context_ = {&config_, &models_, &metrics_, true, [this] { return NextRandom(); }};
+}
+
+HttpServer::~HttpServer() { Stop(); }
+
+Result<uint16_t> HttpServer::Start() {
+  if (config_.ssl_certfile.empty() != config_.ssl_keyfile.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ssl-certfile and ssl-keyfile must be given together",
+                  config_.ssl_certfile.empty() ? "ssl-certfile" : "ssl-keyfile");
+  }
+  if (!config_.ssl_certfile.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(tls_, LoadTlsContext(config_.ssl_certfile, config_.ssl_keyfile));
+  }
+  SKEIN_RETURN_IF_ERROR(Bind());
+  error_code error;
+  const uint16_t port = acceptor_.local_endpoint(error).port();
+  workers_ = std::make_unique<asio::thread_pool>(std::max(1, config_.num_worker_threads));
+  for (IoThread& io_thread : io_threads_) {
+    io_thread.work.emplace(io_thread.io.get_executor());
+    io_thread.thread = std::thread([&io = io_thread.io] { io.run(); });
+  }
+  asio::post(accept_strand_, [this] { Accept(); });
+  return port;
+}
+
+Status HttpServer::Bind() {
+  const std::string where = config_.host + ":" + std::to_string(config_.port);
+  Tcp::resolver resolver(io_threads_.front().io);
+  error_code error;
+  const auto found = resolver.resolve(config_.host, std::to_string(config_.port), error);
+  if (error || found.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "host " + config_.host + " is not an address: " + error.message(), "host");
+  }
+  const Tcp::endpoint endpoint = found.begin()->endpoint();
+  acceptor_.open(endpoint.protocol(), error);
+  if (!error) acceptor_.set_option(Tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  if (error) {
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot listen on " + where + ": " + error.message(), "port");
+  }
+  return Status::Ok();
+}
+
+void HttpServer::SetModels(ModelRegistry models) {
+  models_ = std::move(models);
+  metrics_.SetModels(models_);
+  models_set_ = true;
+  State loading = State::kLoading;
+  state_.compare_exchange_strong(loading, State::kServing);
+}
+
+// --- Connections ---------------------------------------------------------------------------------
+
+void HttpServer::Accept() {
+  Strand strand = asio::make_strand(io_threads_[next_io_thread_].io.get_executor());
+  next_io_thread_ = (next_io_thread_ + 1) % io_threads_.size();
+  acceptor_.async_accept(
+      strand,
+      asio::bind_executor(accept_strand_, [this, strand](error_code error, Tcp::socket socket) {
+        OnAccepted(error, std::move(socket), strand);
+      }));
+}
+
+void HttpServer::OnAccepted(error_code error, Tcp::socket socket, Strand strand) {
+  if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
+  if (error) {
+    accept_retry_timer_.expires_after(kAcceptRetryDelay);
+    accept_retry_timer_.async_wait([this](error_code cancelled) {
+      if (!cancelled && acceptor_.is_open()) Accept();
+    });
+    return;
+  }
+  auto connection = std::make_shared<Connection>(
+      MakeByteStream(std::move(socket), std::move(strand), tls_.get()), &config_, this);
+  {
+    std::lock_guard lock(connections_mutex_);
+    if (!accepting_) return;
+    if (static_cast<int32_t>(connections_.size()) < config_.max_connections) {
+      connections_.emplace(connection.get(), connection);
+      connection->Start();
+    }
+  }
+  Accept();
+}
+
+void HttpServer::PostWork(std::function<void()> task) { asio::post(*workers_, std::move(task)); }
+
+void HttpServer::OnClosed(Connection* connection) {
+  std::lock_guard lock(connections_mutex_);
+  connections_.erase(connection);
+}
+
+void HttpServer::ForEachConnection(void (Connection::*member)()) {
+  std::vector<std::shared_ptr<Connection>> connections;
+  {
+    std::lock_guard lock(connections_mutex_);
+    for (const auto& [key, weak] : connections_) {
+      if (auto connection = weak.lock()) connections.push_back(std::move(connection));
+    }
+  }
+  for (const auto& connection : connections) (connection.get()->*member)();
+}
+
+// --- Requests ------------------------------------------------------------------------------------
+
+std::shared_ptr<void> HttpServer::OnRequest(std::shared_ptr<const HttpRequest> request,
+                                            std::shared_ptr<Responder> responder) {
+  if (request->method == "OPTIONS") {
+    HttpResponse preflight;
+    preflight.status = 204;
+    preflight.content_type.clear();
+    responder->Send(std::move(preflight));
+    return nullptr;
+  }
+  std::string allowed;
+  const Route* route = router_.Find(request->method, request->path, &allowed);
+  if (route == nullptr) {
+    if (allowed.empty()) {
+      responder->Send(
+          ErrorResponse(Status(StatusCode::kNotFound, "there is no route " + request->path)));
+      return nullptr;
+    }
+    HttpResponse response = ErrorResponse(
+        405, request->method + " is not allowed for " + request->path + ", use " + allowed,
+        "invalid_request_error", "method_not_allowed");
+    response.headers.emplace_back("Allow", allowed);
+    responder->Send(std::move(response));
+    return nullptr;
+  }
+  if (route->kind == Route::Kind::kOpen) {
+    ServerContext context = context_;
+    context.serving = state_ == State::kServing;
+    if (!models_set_) context.models = nullptr;
+    route->handler(context, std::move(request), std::move(responder));
+    return nullptr;
+  }
+  // Counted before the state is read: a drain either sees the request or refuses it.
+  num_active_->fetch_add(1);
+  std::shared_ptr<void> token(nullptr, [count = num_active_](void*) { count->fetch_sub(1); });
+  if (auto refusal = RefusalOf(*request)) {
+    responder->Send(*std::move(refusal));
+    return token;
+  }
+  const bool is_short = request->body.size() <= kShortBodyBytes;
+  auto handle = [this, route, request = std::move(request),
+                 responder = std::move(responder)]() mutable {
+    ServerContext context = context_;
+    context.route_class = route->route_class;
+    route->handler(context, std::move(request), std::move(responder));
+  };
+  is_short ? handle() : PostWork(std::move(handle));
+  return token;
+}
+
+std::optional<HttpResponse> HttpServer::RefusalOf(const HttpRequest& request) const {
+  if (!KeyFits(request)) {
+    HttpResponse response = ErrorResponse(401, "the API key is missing or wrong",
+                                          "authentication_error", "invalid_api_key");
+    response.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return response;
+  }
+  switch (state_.load()) {
+    case State::kLoading:
+      return LoadingResponse();
+    case State::kDraining:
+      return DrainingResponse();
+    case State::kServing:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool HttpServer::KeyFits(const HttpRequest& request) const {
+  return config_.api_keys.empty() || FindApiKey(config_.api_keys, request) != nullptr;
+}
+
+std::string HttpServer::AllowedOrigin(const HttpRequest& request) const {
+  const std::string_view origin = request.Header("origin");
+  if (origin.empty()) return {};
+  for (const std::string& allowed : config_.allowed_origins) {
+    if (allowed == "*") return "*";
+    if (allowed == origin) return allowed;
+  }
+  return {};
+}
+
+std::string HttpServer::CommonHeaders(const HttpRequest& request) {
+  std::string headers = "x-request-id: " + request.request_id + "\r\n";
+  const std::string origin = AllowedOrigin(request);
+  if (origin.empty()) return headers;
+  headers += "Access-Control-Allow-Origin: " + origin + "\r\n";
+  if (origin != "*") headers += "Vary: Origin\r\n";
+  headers += "Access-Control-Expose-Headers: x-request-id\r\n";
+  if (request.method == "OPTIONS") {
+    const std::string_view wanted = request.Header("access-control-request-headers");
+    headers += "Access-Control-Allow-Methods: GET, POST, OPTIONS\r\n";
+    headers += "Access-Control-Allow-Headers: " +
+               (wanted.empty() ? std::string("*") : std::string(wanted)) + "\r\n";
+    headers += "Access-Control-Max-Age: 600\r\n";
+  }
+  return headers;
+}
+
+std::string HttpServer::MakeRequestId() {
+  char text[2 * 16 + 1];
+  std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(NextRandom()),
+                static_cast<unsigned long long>(NextRandom()));
+  return text;
+}
+
+uint64_t HttpServer::NextRandom() {
+  uint64_t z = random_state_.fetch_add(kGoldenGamma) + kGoldenGamma;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+// --- The end -------------------------------------------------------------------------------------
+
+void HttpServer::BeginDrain() {
+  state_ = State::kDraining;
+  ForEachConnection(&Connection::CloseWhenIdle);
+}
+
+void HttpServer::Abort() {
+  BeginDrain();
+  ForEachConnection(&Connection::BeginShutdown);
+}
+
+void HttpServer::Stop() {
+  if (stopped_ || !io_threads_.front().work) return;
+  stopped_ = true;
+  state_ = State::kDraining;
+  {
+    std::lock_guard lock(connections_mutex_);
+    accepting_ = false;
+  }
+  asio::post(accept_strand_, [this] {
+    error_code ignored;
+    acceptor_.close(ignored);
+    accept_retry_timer_.cancel();
+  });
+  ForEachConnection(&Connection::CloseNow);
+  // Workers first: what they still hand to connections is then queued and runs to its end below.
+  workers_->join();
+  for (IoThread& io_thread : io_threads_) {
+    io_thread.work.reset();
+    io_thread.thread.join();
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <unistd.h>
+
+#include <boost/asio/ssl/stream.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "testing/fake_server.h"
+
+namespace skein::testing {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+
+// A key and a certificate for "localhost" signed by itself, as PEM files in a folder of their own.
+class Certificate {
+ public:
+  Certificate() {
+    dir_ = ::testing::TempDir() + "skein_tls_" + std::to_string(getpid());
+    std::filesystem::create_directories(dir_);
+    EVP_PKEY* key = EVP_EC_gen("P-256");
+    X509* x509 = X509_new();
+    ASN1_INTEGER_set(X509_get_serialNumber(x509), 1);
+    X509_gmtime_adj(X509_getm_notBefore(x509), -60);
+    X509_gmtime_adj(X509_getm_notAfter(x509), 3600);
+    X509_set_pubkey(x509, key);
+    X509_NAME* name = X509_get_subject_name(x509);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                               reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
+    X509_set_issuer_name(x509, name);
+    X509_sign(x509, key, EVP_sha256());
+    std::FILE* file = std::fopen(certfile().c_str(), "w");
+    PEM_write_X509(file, x509);
+    std::fclose(file);
+    file = std::fopen(keyfile().c_str(), "w");
+    PEM_write_PrivateKey(file, key, nullptr, nullptr, 0, nullptr, nullptr);
+    std::fclose(file);
+    X509_free(x509);
+    EVP_PKEY_free(key);
+  }
+  ~Certificate() { std::filesystem::remove_all(dir_); }
+
+  std::string certfile() const { return dir_ + "/cert.pem"; }
+  std::string keyfile() const { return dir_ + "/key.pem"; }
+
+ private:
+  std::string dir_;
+};
+
+class TlsTest : public ServerTest {
+ protected:
+  using TlsStream = asio::ssl::stream<asio::ip::tcp::socket>;
+
+  void StartTls() {
+    ServerConfig config;
+    config.ssl_certfile = certificate_.certfile();
+    config.ssl_keyfile = certificate_.keyfile();
+    Start(config);
+  }
+
+  // A connected client that trusts this certificate alone.
+  std::unique_ptr<TlsStream> Connect() {
+    boost::system::error_code error;
+    client_context_.set_verify_mode(asio::ssl::verify_peer);
+    client_context_.load_verify_file(certificate_.certfile(), error);
+    EXPECT_FALSE(error);
+    auto stream = std::make_unique<TlsStream>(io_, client_context_);
+    stream->next_layer().connect({asio::ip::address_v4::loopback(), port_}, error);
+    EXPECT_FALSE(error);
+    stream->handshake(asio::ssl::stream_base::client, error);
+    EXPECT_FALSE(error) << error.message();
+    return stream;
+  }
+
+  static void Write(TlsStream* stream, const std::string& body) {
+    boost::system::error_code error;
+    asio::write(*stream,
+                asio::buffer("POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: " +
+                             std::to_string(body.size()) + "\r\n\r\n" + body),
+                error);
+    EXPECT_FALSE(error);
+  }
+
+  Certificate certificate_;
+  asio::io_context io_;
+  asio::ssl::context client_context_{asio::ssl::context::tls_client};
+};
+
+TEST_F(TlsTest, WholeAndStreamedAnswersOnOneConnection) {
+  StartTls();
+  auto stream = Connect();
+  boost::beast::flat_buffer buffer;
+  for (const char* streamed : {"false", "true", "false"}) {
+    Write(stream.get(), std::string(R"({"prompt": "Hi", "stream": )") + streamed + "}");
+    const Answer answer = ReadAnswer(*stream, &buffer);
+    EXPECT_EQ(answer.status, 200);
+    if (streamed[0] == 't') {
+      EXPECT_EQ(answer.Events().back(), "[DONE]");
+    } else {
+      EXPECT_EQ(answer.json()["choices"][0]["text"], "Hello, world");
+    }
+  }
+}
+
+TEST_F(TlsTest, ClientThatLeavesIsCancelled) {
+  StartTls();
+  engine_.set_paused(true);
+  auto stream = Connect();
+  Write(stream.get(), R"({"prompt": "Hi"})");
+  ASSERT_TRUE(Eventually([&] { return engine_.num_running() == 1; }));
+  boost::system::error_code ignored;
+  stream->next_layer().close(ignored);
+  EXPECT_TRUE(Eventually([&] { return engine_.num_running() == 0; }));
+}
+
+TEST_F(TlsTest, PlainClientsAndWrongFilesAreRefused) {
+  StartTls();
+  Client plain(port_);
+  plain.SendRequest("GET", "/health", "");
+  EXPECT_EQ(plain.Read().status, 0);
+  ServerConfig swapped;
+  swapped.port = 0;
+  swapped.ssl_certfile = certificate_.keyfile();
+  swapped.ssl_keyfile = certificate_.certfile();
+  EXPECT_EQ(HttpServer(swapped).Start().status().param(), "ssl-certfile");
+}
+
+}  // namespace
+}  // namespace skein::testing

@@ -1,0 +1,185 @@
+#include "server/json/request_body.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "server/json/scheduling_fields.h"
+
+namespace skein {
+namespace {
+
+// Text parts put together; what is no text is refused.
+Result<std::string> TextOfParts(const Json& parts, const std::string& param) {
+  std::string text;
+  for (const Json& part : parts) {
+    const auto type = part.is_object() ? FieldReader(part).String("type") : std::nullopt;
+    if (!type) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("{} must hold objects with a type", param), param);
+    }
+    if (*type != "text" && *type != "input_text") {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("{} has a part of type {}: only text is supported", param, *type),
+                    param);
+    }
+    FieldReader reader(part);
+    const auto piece = reader.String("text");
+    if (!piece) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("{}: a text part must have a string text", param), param);
+    }
+    if (!text.empty()) text += "\n";
+    text += *piece;
+  }
+  return text;
+}
+
+// Clients send the arguments of earlier tool calls as JSON text; templates expect the value.
+void ParseToolArguments(Json* message) {
+  const auto calls = message->find("tool_calls");
+  if (calls == message->end() || !calls->is_array()) return;
+  for (Json& call : *calls) {
+    if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
+    Json& function = call["function"];
+    const auto arguments = function.find("arguments");
+    if (arguments == function.end() || !arguments->is_string()) continue;
+    if (auto value = ParseJson(arguments->get_ref<const std::string&>());
+        value && value->is_object()) {
+      *arguments = *std::move(value);
+    }
+  }
+}
+
+// Clients send messages as they got them, with null for members that a message lacks. Templates ask
+// whether a member is there.
+void DropNullMembers(Json* message) {
+  for (auto member = message->begin(); member != message->end();) {
+    member = member->is_null() ? message->erase(member) : std::next(member);
+  }
+}
+
+// The content of each message is a text, empty where it has none.
+Result<Json> ReadMessages(FieldReader* reader) {
+  const Json* messages = reader->Find("messages");
+  if (messages == nullptr || !messages->is_array() || messages->empty()) {
+    return Status(StatusCode::kInvalidArgument, "messages must be an array of at least one message",
+                  "messages");
+  }
+  Json result = Json::array();
+  for (size_t i = 0; i < messages->size(); ++i) {
+    const std::string param = fmt::format("messages[{}]", i);
+    Json message = (*messages)[i];
+    if (!message.is_object() || !FieldReader(message).String("role")) {
+      return Status(StatusCode::kInvalidArgument, param + " must be an object with a string role",
+                    param);
+    }
+    DropNullMembers(&message);
+    Json& content = message["content"];
+    if (content.is_null()) {
+      content = "";
+    } else if (content.is_array()) {
+      SKEIN_ASSIGN_OR_RETURN(std::string text, TextOfParts(content, param + ".content"));
+      content = std::move(text);
+    } else if (!content.is_string()) {
+      return Status(StatusCode::kInvalidArgument,
+                    param + ".content must be a string or an array of text parts",
+                    param + ".content");
+    }
+    ParseToolArguments(&message);
+    result.push_back(std::move(message));
+  }
+  return result;
+}
+
+// Tools reach the template; making the model call one is another matter.
+Status ReadTools(FieldReader* reader, Json* variables) {
+  for (const char* name : {"tool_choice", "function_call"}) {  // the latter is the older one
+    const Json* choice = reader->Find(name);
+    if (choice == nullptr || *choice == "auto" || *choice == "none") continue;
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("{} must be \"auto\" or \"none\": a forced tool is not supported by "
+                              "this version",
+                              name),
+                  name);
+  }
+  // Templates are written for transformers, which always passes both: None is not undefined.
+  (*variables)["tools"] = nullptr;
+  if (!variables->contains("documents")) (*variables)["documents"] = nullptr;
+  const Json* tools = reader->Find("tools");
+  if (tools == nullptr) return Status::Ok();
+  if (!tools->is_array()) {
+    return Status(StatusCode::kInvalidArgument, "tools must be an array", "tools");
+  }
+  const Json* choice = reader->Find("tool_choice");
+  const bool wanted = choice == nullptr || *choice != "none";
+  if (wanted && !tools->empty()) (*variables)["tools"] = *tools;
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request) {
+  std::string why;
+  std::optional<Json> body = ParseJson(request.body, &why);
+  if (!body) {
+    return Status(StatusCode::kInvalidArgument, "the body is not JSON that can be taken: " + why);
+  }
+  if (!body->is_object()) {
+    return Status(StatusCode::kInvalidArgument, "the body must be a JSON object");
+  }
+  const ApiKey* key = FindApiKey(context.config->api_keys, request);
+  const auto route = context.config->route_defaults.find(context.route_class);
+  AddSchedulingDefaults(key != nullptr ? &key->defaults : nullptr,
+                        route != context.config->route_defaults.end() ? &route->second : nullptr,
+                        &*body);
+  return *std::move(body);
+}
+
+Result<const ModelEntry*> FindModel(const ModelRegistry& models, FieldReader* reader) {
+  const std::string name = reader->String("model").value_or("");
+  if (!reader->status().ok()) return reader->status();
+  const ModelEntry* model = models.Find(name);
+  if (model != nullptr) return model;
+  if (name.empty()) {
+    return Status(StatusCode::kInvalidArgument, "model must name one of the served models",
+                  "model");
+  }
+  return Status(StatusCode::kNotFound, fmt::format("the model {} does not exist", name), "model");
+}
+
+Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader) {
+  if (model.chat_template == nullptr) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("the model {} has no chat template: give one with --chat-template "
+                              "or use /v1/completions",
+                              model.name()),
+                  "messages");
+  }
+  if (reader->Bool("continue_final_message").value_or(false)) {
+    return Status(StatusCode::kUnsupported,
+                  "continue_final_message is not supported by this version",
+                  "continue_final_message");
+  }
+  if (reader->Has("chat_template")) {
+    return Status(StatusCode::kUnsupported, "chat_template is not accepted in requests",
+                  "chat_template");
+  }
+  Json variables = model.chat_template_kwargs;
+  if (const Json* kwargs = reader->Object("chat_template_kwargs")) {
+    for (const auto& [key, value] : kwargs->items()) variables[key] = value;
+  }
+  SKEIN_ASSIGN_OR_RETURN(variables["messages"], ReadMessages(reader));
+  SKEIN_RETURN_IF_ERROR(ReadTools(reader, &variables));
+  variables["add_generation_prompt"] = reader->Bool("add_generation_prompt").value_or(true);
+  if (!reader->status().ok()) return reader->status();
+  Result<std::string> text = model.chat_template->Render(variables);
+  if (!text.ok() && text.status().param().empty()) {
+    return Status(text.status().code(), text.status().message(), "messages");
+  }
+  return text;
+}
+
+}  // namespace skein

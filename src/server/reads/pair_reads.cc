@@ -1,0 +1,414 @@
+#include "server/reads/pair_reads.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "server/decisions/decision_answer.h"
+#include "server/decisions/decision_labels.h"
+#include "server/decisions/decision_method_names.h"
+#include "server/decisions/decision_prompt.h"
+#include "server/decisions/decision_requests.h"
+#include "server/decisions/option_spellings.h"
+#include "server/reads/read_inputs.h"
+#include "server/reads/vectors.h"
+
+namespace skein {
+namespace {
+
+// Qwen3-Reranker's own words; the model is trained on them.
+constexpr char kRerankerHead[] =
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
+    "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
+    "<|im_start|>user\n<Instruct>: {}\n<Query>: {}\n<Document>: ";
+constexpr char kRerankerTail[] = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
+constexpr char kRerankerInstruct[] =
+    "Given a web search query, retrieve relevant passages that answer the query";
+
+// A prompt around a document.
+struct PairPrompt {
+  std::string head;
+  std::string tail;
+  bool add_special_tokens = false;
+};
+
+const std::string& QueryOf(const PairTask& task, size_t document) {
+  return task.queries.size() == 1 ? task.queries[0] : task.queries[document];
+}
+
+std::string QueryFieldOf(const PairTask& task, size_t query) {
+  return task.queries.size() > 1 ? fmt::format("{}[{}]", task.query_field, query)
+                                 : task.query_field;
+}
+
+std::string FieldOf(const PairTask& task, size_t document) {
+  return fmt::format("{}[{}]", task.document_field, document);
+}
+
+std::string WhatOf(const PairTask& task, size_t document) {
+  return fmt::format("{} with {}", task.query_field, FieldOf(task, document));
+}
+
+Result<std::vector<TokenId>> Encode(const ModelEntry& model, std::string_view text,
+                                    bool add_special_tokens, const std::string& field) {
+  std::vector<TokenId> ids;
+  const Status encoded = model.tokenizer->Encode(text, add_special_tokens, &ids);
+  if (encoded.ok()) return ids;
+  return Status(encoded.code(), fmt::format("{}: {}", field, encoded.message()), field);
+}
+
+// Takes what is too much from the end of the document, whose tokens lie before the tail's.
+Status CutDocument(const ModelEntry& model, const PairTask& task, const PairPrompt& prompt,
+                   size_t document, std::vector<TokenId>* ids) {
+  if (!task.max_prompt_tokens || ids->size() <= *task.max_prompt_tokens) return Status::Ok();
+  const std::string field = FieldOf(task, document);
+  SKEIN_ASSIGN_OR_RETURN(const auto own, Encode(model, task.documents[document], false, field));
+  SKEIN_ASSIGN_OR_RETURN(const auto tail, Encode(model, prompt.tail, false, field));
+  const size_t excess = ids->size() - *task.max_prompt_tokens;
+  if (excess > own.size() || tail.size() + excess > ids->size()) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} alone leaves no room for {} in {} tokens: shorten it",
+                              task.query_field, field, *task.max_prompt_tokens),
+                  task.query_field);
+  }
+  const auto end = ids->end() - static_cast<std::ptrdiff_t>(tail.size());
+  ids->erase(end - static_cast<std::ptrdiff_t>(excess), end);
+  return Status::Ok();
+}
+
+// One request for each document, in `prompt_of`(query)'s words.
+Result<std::vector<Request>> WordedReads(
+    const ModelEntry& model, const PairTask& task, const OutputSpec& output,
+    const std::function<PairPrompt(const std::string& query)>& prompt_of) {
+  std::vector<Request> requests;
+  PairPrompt prompt = prompt_of(task.queries[0]);
+  for (size_t i = 0; i < task.documents.size(); ++i) {
+    if (i > 0 && task.queries.size() > 1) prompt = prompt_of(task.queries[i]);
+    const std::string text = prompt.head + task.documents[i] + prompt.tail;
+    SKEIN_ASSIGN_OR_RETURN(auto ids,
+                           Encode(model, text, prompt.add_special_tokens, FieldOf(task, i)));
+    SKEIN_RETURN_IF_ERROR(CutDocument(model, task, prompt, i, &ids));
+    SKEIN_RETURN_IF_ERROR(
+        CheckPromptLength(MaxPairTokens(model), ids.size(), FieldOf(task, i), WhatOf(task, i)));
+    Request request = task.base;
+    request.prompt = std::move(ids);
+    request.output = output;
+    requests.push_back(std::move(request));
+  }
+  size_t num_own = 0;
+  if (requests.size() == 1) {
+    SKEIN_ASSIGN_OR_RETURN(const auto own,
+                           Encode(model, task.documents[0] + prompt.tail, false, FieldOf(task, 0)));
+    num_own = own.size();
+  }
+  SetSharedHead(num_own, &requests);
+  return requests;
+}
+
+double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// Of two logits, the second one's share; or by how much it is the larger.
+double SecondOfTwo(const std::vector<float>& logits, bool raw) {
+  if (raw) return static_cast<double>(logits[1]) - static_cast<double>(logits[0]);
+  return AnswerOf(logits, 1.0).probabilities[1];
+}
+
+PairPrompt RerankerPrompt(const PairTask& task, const std::string& query) {
+  const std::string& instruction = task.instruction;
+  return {fmt::format(kRerankerHead, instruction.empty() ? kRerankerInstruct : instruction, query),
+          kRerankerTail, false};
+}
+
+Result<PairReads> RerankerReads(const ModelEntry& model, const PairTask& task) {
+  SKEIN_ASSIGN_OR_RETURN(const LabelFinder finder,
+                         LabelFinder::Make(model.tokenizer, kRerankerTail, false));
+  SKEIN_ASSIGN_OR_RETURN(DecisionLabels labels, finder.Exactly({"no", "yes"}));
+  PairReads result;
+  SKEIN_ASSIGN_OR_RETURN(
+      result.requests,
+      WordedReads(model, task, LabelSpec{std::move(labels.tokens), false},
+                  [&](const std::string& query) { return RerankerPrompt(task, query); }));
+  result.scores = [raw = task.raw_scores](const ReadResults& results) {
+    std::vector<double> scores;
+    for (const ReadValues& read : results.reads) scores.push_back(SecondOfTwo(read.values, raw));
+    return scores;
+  };
+  return result;
+}
+
+// The words around a document that a model is asked about in the relevance question.
+PairPrompt RelevancePrompt(const PromptFrame& frame, Reading reading,
+                           const std::string& instruction, const std::string& query) {
+  if (reading == Reading::kWords) {
+    return {frame.before + RelevanceWordsHead(instruction, query),
+            std::string(kRelevanceWordsQuestion) + frame.after, frame.add_special_tokens};
+  }
+  const std::string opening = "Document:\n";
+  return {frame.before + RelevanceHead(instruction, query) + opening,
+          RelevanceQuestion("").substr(opening.size()) + frame.after, frame.add_special_tokens};
+}
+
+// Natural logarithm of the sum of e^value over a range.
+double LogSum(std::span<const float> values) {
+  const double max = static_cast<double>(*std::ranges::max_element(values));
+  double sum = 0;
+  for (const float value : values) sum += std::exp(static_cast<double>(value) - max);
+  return std::log(sum) + max;
+}
+
+// P(yes) of the question of relevance, all spellings of yes and no added up.
+Result<PairReads> RelevanceReads(const ModelEntry& model, const PairTask& task,
+                                 const DecisionMethod& method) {
+  SKEIN_ASSIGN_OR_RETURN(const PromptFrame frame, MakePromptFrame(model, method.prompt));
+  const auto prompt_of = [&](const std::string& query) {
+    return RelevancePrompt(frame, method.reading, task.instruction, query);
+  };
+  SKEIN_ASSIGN_OR_RETURN(
+      const LabelFinder finder,
+      LabelFinder::Make(model.tokenizer, prompt_of("").tail, frame.space_before_label));
+  auto labels = finder.SpellingsOf(SpellingsOfYesNo(""));
+  if (!labels.ok()) {
+    return Status(labels.status().code(), "the question of relevance " + labels.status().message(),
+                  "model");
+  }
+  const size_t num_yes = (*labels)[0].size();
+  LabelSpec spec{std::move((*labels)[0]), false};
+  spec.tokens.insert(spec.tokens.end(), (*labels)[1].begin(), (*labels)[1].end());
+  PairReads result;
+  SKEIN_ASSIGN_OR_RETURN(result.requests, WordedReads(model, task, spec, prompt_of));
+  result.scores = [raw = task.raw_scores, temperature = method.temperature,
+                   num_yes](const ReadResults& results) {
+    std::vector<double> scores;
+    for (const ReadValues& read : results.reads) {
+      const std::span<const float> values = read.values;
+      const double odds = LogSum(values.first(num_yes)) - LogSum(values.subspan(num_yes));
+      scores.push_back(raw ? odds : Sigmoid(odds / temperature));
+    }
+    return scores;
+  };
+  return result;
+}
+
+// A query behind a document: the query's tokens but the first few that belong to the prompt.
+struct QueryText {
+  Request request;
+  size_t num_tokens = 0;
+};
+
+Result<QueryText> QueryBehind(const ModelEntry& model, const PairTask& task, size_t i,
+                              std::string_view document) {
+  const std::string before =
+      (task.instruction.empty() ? "" : task.instruction + "\n\n") + "Document: ";
+  const std::string tail = "\nQuery:";
+  const std::string& query = QueryOf(task, i);
+  const std::string field = FieldOf(task, i);
+  SKEIN_ASSIGN_OR_RETURN(
+      auto ids, Encode(model, before + std::string(document) + tail + " " + query, true, field));
+  SKEIN_ASSIGN_OR_RETURN(const auto own, Encode(model, tail + " " + query, false, field));
+  SKEIN_ASSIGN_OR_RETURN(const auto head, Encode(model, tail, false, field));
+  const auto shared = std::ranges::mismatch(head, own).in1 - head.begin();
+  const PairPrompt prompt{before, tail + " " + query, true};
+  if (!document.empty()) SKEIN_RETURN_IF_ERROR(CutDocument(model, task, prompt, i, &ids));
+  SKEIN_RETURN_IF_ERROR(
+      CheckPromptLength(MaxPairTokens(model), ids.size(), field, WhatOf(task, i)));
+  QueryText text;
+  text.num_tokens = std::min(own.size() - static_cast<size_t>(shared), ids.size() - 1);
+  if (text.num_tokens == 0) {
+    return Status(StatusCode::kInvalidArgument, "the query must have at least one token",
+                  task.query_field);
+  }
+  const auto begin = static_cast<int32_t>(ids.size() - text.num_tokens);
+  text.request = task.base;
+  text.request.output = LabelSpec{{ids.back()}, /*want_log_sum_exp=*/true};
+  ids.pop_back();
+  if (text.num_tokens > 1) text.request.prompt_logprobs = {.num_top = 0, .start = begin};
+  text.request.prompt = std::move(ids);
+  return text;
+}
+
+double LogLikelihood(const ReadResults& results, size_t row) {
+  const ReadValues& read = results.reads[row];
+  double sum = static_cast<double>(read.values[0]) - static_cast<double>(read.log_sum_exp);
+  for (const float logprob : results.prompt_logprobs[row]) sum += static_cast<double>(logprob);
+  return sum;
+}
+
+// By how much a document raises the log-probability of the query, for each of its tokens.
+Result<PairReads> LikelihoodReads(const ModelEntry& model, const PairTask& task,
+                                  const DecisionMethod& method) {
+  const size_t num_documents = task.documents.size();
+  const size_t num_queries = task.queries.size();
+  SKEIN_RETURN_IF_ERROR(CheckNumReads(model, task.document_field, num_documents + num_queries));
+  PairReads result;
+  std::vector<size_t> num_tokens;
+  for (size_t i = 0; i < num_documents + num_queries; ++i) {
+    const bool has_document = i < num_documents;
+    const size_t of = has_document ? i : i - num_documents;
+    SKEIN_ASSIGN_OR_RETURN(
+        QueryText text,
+        QueryBehind(model, task, of, has_document ? task.documents[of] : std::string()));
+    result.requests.push_back(std::move(text.request));
+    result.charged.push_back(has_document);
+    if (!has_document) num_tokens.push_back(text.num_tokens);
+  }
+  SetSharedHead(0, &result.requests);
+  result.scores = [raw = task.raw_scores, temperature = method.temperature,
+                   num_tokens = std::move(num_tokens), num_documents](const ReadResults& results) {
+    std::vector<double> scores;
+    for (size_t i = 0; i < num_documents; ++i) {
+      const size_t query = num_tokens.size() == 1 ? 0 : i;
+      const double gain =
+          (LogLikelihood(results, i) - LogLikelihood(results, num_documents + query)) /
+          static_cast<double>(num_tokens[query]);
+      scores.push_back(raw ? gain : Sigmoid(gain / temperature));
+    }
+    return scores;
+  };
+  return result;
+}
+
+Result<PairReads> AskedReads(const ModelEntry& model, const PairTask& task) {
+  SKEIN_RETURN_IF_ERROR(CheckReadsLabels(model));
+  const DecisionMethod method = MethodOf(model.traits.decisions.relevance, task.method);
+  if (method.calibrated || method.permuted || method.reading == Reading::kSimilarity) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("reading of pairs must be letters, words or likelihood, got \"{}\"",
+                              ReadingName(method)),
+                  "reading");
+  }
+  if (method.reading == Reading::kLikelihood) return LikelihoodReads(model, task, method);
+  return RelevanceReads(model, task, method);
+}
+
+// The pair as a cross-encoder was taught it.
+Result<Request> EncodedPair(const ModelEntry& model, const PairTask& task, size_t i) {
+  EncodeOptions options;
+  if (task.max_prompt_tokens) options.truncation.emplace().max_length = *task.max_prompt_tokens;
+  Encoding encoding;
+  const Status encoded = model.tokenizer->EncodeFull(
+      {QueryOf(task, i), std::string_view(task.documents[i])}, options, &encoding);
+  if (!encoded.ok()) {
+    return Status(encoded.code(), fmt::format("{}: {}", WhatOf(task, i), encoded.message()),
+                  FieldOf(task, i));
+  }
+  SKEIN_RETURN_IF_ERROR(CheckPromptLength(MaxPairTokens(model), encoding.ids.size(),
+                                          FieldOf(task, i), WhatOf(task, i)));
+  Request request = task.base;
+  request.prompt = std::move(encoding.ids);
+  request.output = ClassifySpec{};
+  const auto second = std::find(encoding.type_ids.begin(), encoding.type_ids.end(), 1);
+  if (second != encoding.type_ids.end()) {
+    request.second_segment_begin = static_cast<int32_t>(second - encoding.type_ids.begin());
+  }
+  return request;
+}
+
+Result<PairReads> ClassifierReads(const ModelEntry& model, const PairTask& task) {
+  const size_t num_classes = model.traits.class_labels.size();
+  if (num_classes > 2) {
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("the model {} has {} classes: only heads with one output or two "
+                              "classes score pairs; see /classify",
+                              model.name(), num_classes),
+                  "model");
+  }
+  PairReads result;
+  if (model.traits.qwen3_reranker) {
+    SKEIN_ASSIGN_OR_RETURN(result.requests,
+                           WordedReads(model, task, ClassifySpec{}, [&](const std::string& query) {
+                             return RerankerPrompt(task, query);
+                           }));
+  } else {
+    for (size_t i = 0; i < task.documents.size(); ++i) {
+      SKEIN_ASSIGN_OR_RETURN(Request request, EncodedPair(model, task, i));
+      result.requests.push_back(std::move(request));
+    }
+    if (result.requests.size() > 1) SetSharedHead(0, &result.requests);
+  }
+  result.scores = [raw = task.raw_scores](const ReadResults& results) {
+    std::vector<double> scores;
+    for (const ReadValues& read : results.reads) {
+      if (read.values.size() == 2) {
+        scores.push_back(SecondOfTwo(read.values, raw));
+      } else {
+        const double value = static_cast<double>(read.values[0]);
+        scores.push_back(raw ? value : Sigmoid(value));
+      }
+    }
+    return scores;
+  };
+  return result;
+}
+
+// The text that a model wants before queries or documents; empty: none.
+std::string PromptNamed(const ModelTraits& traits, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (const auto found = traits.prompts.find(name); found != traits.prompts.end()) {
+      return found->second;
+    }
+  }
+  return {};
+}
+
+Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) {
+  SKEIN_RETURN_IF_ERROR(
+      CheckNumReads(model, task.document_field, task.queries.size() + task.documents.size()));
+  const std::string of_query = PromptNamed(model.traits, {"query", model.traits.default_prompt});
+  const std::string of_document =
+      PromptNamed(model.traits, {"document", "passage", model.traits.default_prompt});
+  PairReads result;
+  const auto add = [&](const std::string& text, const std::string& field) -> Status {
+    SKEIN_ASSIGN_OR_RETURN(auto ids, Encode(model, text, true, field));
+    if (task.max_prompt_tokens && ids.size() > *task.max_prompt_tokens) {
+      ids.clear();
+      EncodeOptions options;
+      options.truncation.emplace().max_length = *task.max_prompt_tokens;
+      Encoding encoding;
+      const Status encoded = model.tokenizer->EncodeFull({text, {}}, options, &encoding);
+      if (!encoded.ok()) return Status(encoded.code(), field + ": " + encoded.message(), field);
+      ids = std::move(encoding.ids);
+    }
+    SKEIN_RETURN_IF_ERROR(CheckPromptLength(MaxPairTokens(model), ids.size(), field, field));
+    Request request = task.base;
+    request.prompt = std::move(ids);
+    request.output = EmbedSpec{};
+    result.requests.push_back(std::move(request));
+    return Status::Ok();
+  };
+  for (size_t i = 0; i < task.queries.size(); ++i) {
+    SKEIN_RETURN_IF_ERROR(add(of_query + task.queries[i], QueryFieldOf(task, i)));
+  }
+  for (size_t i = 0; i < task.documents.size(); ++i) {
+    SKEIN_RETURN_IF_ERROR(add(of_document + task.documents[i], FieldOf(task, i)));
+  }
+  result.scores = [num_queries = task.queries.size()](const ReadResults& results) {
+    const std::vector<ReadValues>& reads = results.reads;
+    std::vector<double> scores;
+    for (size_t i = num_queries; i < reads.size(); ++i) {
+      const size_t query = num_queries == 1 ? 0 : i - num_queries;
+      scores.push_back(Cosine(reads[query].values, reads[i].values));
+    }
+    return scores;
+  };
+  return result;
+}
+
+}  // namespace
+
+size_t MaxPairTokens(const ModelEntry& model) {
+  const ModelTraits& traits = model.traits;
+  const bool reads_labels = !traits.classifies && (traits.qwen3_reranker || !traits.embeds);
+  return reads_labels ? MaxLabelTokens(model) : MaxTokens(model);
+}
+
+Result<PairReads> MakePairReads(const ModelEntry& model, const PairTask& task) {
+  SKEIN_RETURN_IF_ERROR(CheckNumReads(model, task.document_field, task.documents.size()));
+  if (model.traits.classifies) return ClassifierReads(model, task);
+  if (model.traits.qwen3_reranker) return RerankerReads(model, task);
+  if (model.traits.embeds) return EmbeddingReads(model, task);
+  return AskedReads(model, task);
+}
+
+}  // namespace skein

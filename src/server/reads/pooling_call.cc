@@ -1,0 +1,118 @@
+#include "server/reads/pooling_call.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "server/json/request_body.h"
+#include "server/json/scheduling_fields.h"
+
+namespace skein {
+namespace {
+
+std::string AllowedDimensions(const ModelTraits& traits) {
+  if (traits.any_dimensions) return fmt::format("an integer in [1, {}]", traits.embedding_size);
+  if (traits.matryoshka_dimensions.empty()) {
+    return fmt::format("{}: the model's embeddings cannot be cut", traits.embedding_size);
+  }
+  return fmt::format("one of {}", fmt::join(traits.matryoshka_dimensions, ", "));
+}
+
+bool CanHave(const ModelTraits& traits, int64_t dimensions) {
+  if (dimensions == traits.embedding_size) return true;
+  if (traits.any_dimensions) return dimensions >= 1 && dimensions < traits.embedding_size;
+  return std::ranges::find(traits.matryoshka_dimensions, dimensions) !=
+         traits.matryoshka_dimensions.end();
+}
+
+Status Lacks(const ModelEntry& model, const char* what) {
+  return Status(StatusCode::kUnsupported,
+                fmt::format("the model {} gives no {}", model.name(), what), "model");
+}
+
+void Finish(const PoolingCall& call, std::vector<float>* vector) {
+  if (call.dimensions && static_cast<size_t>(*call.dimensions) < vector->size()) {
+    vector->resize(static_cast<size_t>(*call.dimensions));
+  }
+  if (call.normalize) Normalize(*vector);
+  if (call.activation != Activation::kNone) *vector = Activate(*vector, call.activation);
+}
+
+Result<PoolingCall> Begin(const ServerContext& context, FieldReader* reader) {
+  PoolingCall call;
+  SKEIN_ASSIGN_OR_RETURN(call.model, FindModel(*context.models, reader));
+  ReadScheduling(reader, &call.request);
+  return call;
+}
+
+}  // namespace
+
+Result<PoolingCall> BeginEmbedding(const ServerContext& context, FieldReader* reader) {
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, Begin(context, reader));
+  const ModelTraits& traits = call.model->traits;
+  if (!traits.embeds) {
+    return Lacks(*call.model,
+                 traits.generates ? "embeddings: it was loaded without --pooling" : "embeddings");
+  }
+  call.request.output = EmbedSpec{};
+  return call;
+}
+
+Result<PoolingCall> BeginClassification(const ServerContext& context, FieldReader* reader) {
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, Begin(context, reader));
+  if (!call.model->traits.classifies) return Lacks(*call.model, "classes");
+  call.request.output = ClassifySpec{};
+  return call;
+}
+
+void ReadEmbeddingFields(FieldReader* reader, bool normalize_by_default, PoolingCall* call) {
+  const ModelTraits& traits = call->model->traits;
+  call->normalize = reader->Bool("normalize").value_or(normalize_by_default);
+  const Json* value = reader->Find("dimensions");
+  if (value == nullptr) return;
+  const auto dimensions = JsonInt(*value);
+  if (!dimensions || !CanHave(traits, *dimensions)) {
+    return reader->RefuseValue("dimensions", AllowedDimensions(traits), *value);
+  }
+  call->dimensions = static_cast<int32_t>(*dimensions);
+}
+
+Activation ActivationOf(const ModelTraits& traits) {
+  const bool single = traits.class_labels.size() <= 1;
+  return traits.multi_label || single ? Activation::kSigmoid : Activation::kSoftmax;
+}
+
+std::string ClassLabel(const ModelTraits& traits, size_t i) {
+  return i < traits.class_labels.size() ? traits.class_labels[i] : fmt::format("LABEL_{}", i);
+}
+
+void FinishPooling(const ServerContext& context, PoolingCall call,
+                   std::shared_ptr<Responder> responder,
+                   std::function<std::string(const PooledResults&)> write) {
+  ReadSession::Spec spec;
+  spec.model = call.model;
+  spec.metrics = context.metrics;
+  spec.route_class = context.route_class;
+  spec.responder = std::move(responder);
+  spec.tokenize_us = call.tokenize_us;
+  for (ReadInput& input : call.inputs.inputs) {
+    Request& request = spec.requests.emplace_back(call.request);
+    request.prompt = std::move(input.ids);
+    request.second_segment_begin = input.second_segment_begin;
+  }
+  call.inputs.inputs.clear();
+  spec.write = [call = std::move(call), write = std::move(write)](ReadResults results) {
+    PooledResults pooled;
+    pooled.usage = results.usage;
+    pooled.vectors.reserve(results.reads.size());
+    for (ReadValues& read : results.reads) {
+      Finish(call, &read.values);
+      pooled.vectors.push_back(std::move(read.values));
+    }
+    return write(pooled);
+  };
+  std::make_shared<ReadSession>(std::move(spec))->Start();
+}
+
+}  // namespace skein

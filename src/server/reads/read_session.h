@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "server/generation/output_mailbox.h"
+#include "server/http/http_message.h"
+#include "server/json/json.h"
+#include "server/metrics.h"
+#include "server/model_registry.h"
+#include "server/reads/prompt_tree.h"
+#include "server/router.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// Prompt tokens of all reads of one HTTP request. What several prompts begin with counts once.
+struct ReadUsage {
+  int64_t input_tokens = 0;
+  int64_t cached_tokens = 0;  // of those, taken from the prefix cache
+};
+
+struct ReadResults {
+  std::vector<ReadValues> reads;  // in the order of the requests
+  // Of requests that want them: the log-probabilities of the prompt's own tokens, from
+  // PromptLogprobsSpec::start on.
+  std::vector<std::vector<float>> prompt_logprobs;
+  ReadUsage usage;
+};
+
+// One HTTP request that reads (labels, embeddings, classes): submits its requests to the engine as
+// one group, waits for all of them and answers with one JSON body. If one fails, or the client goes
+// away, all are cancelled.
+//
+//   engine's thread --Put--> mailbox --Post--> strand: reads -> answer -> responder
+//
+// Thread rule: Start on any thread, once; `answer` and `write` on the responder's strand or, where
+// the answer is long, a worker's thread; the rest on the strand.
+class ReadSession : public std::enable_shared_from_this<ReadSession> {
+ public:
+  struct Spec {
+    const ModelEntry* model = nullptr;
+    Metrics* metrics = nullptr;
+    RouteClass route_class = RouteClass::kOther;
+    std::shared_ptr<Responder> responder;
+    // At least one, none of which generates. All have the same group.parent_prefix_len.
+    std::vector<Request> requests;
+    // [requests.size()]: counted in the usage, and then what prompts have in common once. Empty:
+    // all are, and only the head counts once that group.parent_prefix_len names.
+    std::vector<bool> charged;
+    TimeUs tokenize_us = 0;  // for all of them
+    // Makes the body of the answer; what it fails with is answered instead.
+    std::function<Result<Json>(const ReadResults& results)> answer;
+    // In place of `answer`, where the body is too long to make a JSON value of it first: its text.
+    std::function<std::string(ReadResults results)> write;
+  };
+
+  explicit ReadSession(Spec spec);
+  // Answers 400, 429 or 503 if the engine refuses a request; none of them then runs.
+  void Start();
+
+ private:
+  struct Part {
+    std::optional<TimeUs> slo_ttft_us;
+    int32_t prompt_tokens = 0;
+    int32_t cached_tokens = 0;
+    bool done = false;
+    bool charged = true;
+  };
+
+  void OnStarted(std::vector<RequestId> ids);
+  void OnOutputs();
+  void OnOutput(RequestOutput output);
+  void Complete();
+  void SendAnswer();
+  void OnAbort(AbortReason reason);
+  void Fail(const Status& status);
+  void CancelAll();
+  void Finish();
+  ReadUsage Usage() const;
+
+  const ModelEntry* model_;
+  Metrics* metrics_;
+  RouteClass route_class_;
+  std::shared_ptr<Responder> responder_;
+  TimeUs tokenize_us_;
+  std::function<Result<Json>(const ReadResults&)> answer_;
+  std::function<std::string(ReadResults)> write_;
+  PromptTree tree_;                // of what is charged
+  std::vector<Request> requests_;  // until they are submitted
+  std::vector<Part> parts_;
+  std::vector<RequestId> ids_;
+  std::unordered_map<RequestId, size_t> index_of_;
+  std::vector<ReadValues> reads_;
+  std::vector<std::vector<float>> prompt_logprobs_;
+  size_t num_unfinished_;
+  std::shared_ptr<OutputMailbox> mailbox_;
+  bool started_ = false;  // ids are known
+  bool finished_ = false;
+};
+
+// kInvalidArgument, of `field`, if the queue does not take as many reads as one request asks for.
+Status CheckNumReads(const ModelEntry& model, const std::string& field, size_t num_reads);
+
+// Starts a session of `requests` to `model` that answers with `answer`. Their texts began to be
+// tokenized at `tokenize_begin_us` on a MonotonicClock.
+void StartReads(const ServerContext& context, const ModelEntry* model,
+                std::shared_ptr<Responder> responder, TimeUs tokenize_begin_us,
+                std::vector<Request> requests,
+                std::function<Result<Json>(const ReadResults& results)> answer,
+                std::vector<bool> charged = {});
+
+// {prompt_tokens, completion_tokens: 0, total_tokens, prompt_tokens_details} of reads.
+Json ReadUsageJson(const ReadUsage& usage);
+
+}  // namespace skein

@@ -1,0 +1,88 @@
+#include "server/reads/vectors.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr size_t kFloatCharsMax = 16;  // "-1.17549435e-38" and a comma
+
+double SumOfProducts(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += double{a[i]} * double{b[i]};
+  return sum;
+}
+
+}  // namespace
+
+void Normalize(std::span<float> values) {
+  const double length = std::sqrt(SumOfProducts(values, values));
+  if (length == 0) return;
+  for (float& value : values) value = static_cast<float>(double{value} / length);
+}
+
+double Cosine(std::span<const float> a, std::span<const float> b) {
+  SKEIN_CHECK(a.size() == b.size());
+  const double lengths = std::sqrt(SumOfProducts(a, a)) * std::sqrt(SumOfProducts(b, b));
+  return lengths == 0 ? 0 : SumOfProducts(a, b) / lengths;
+}
+
+std::vector<float> Activate(std::span<const float> values, Activation activation) {
+  std::vector<float> result(values.begin(), values.end());
+  if (activation == Activation::kSigmoid) {
+    for (float& value : result) value = static_cast<float>(1 / (1 + std::exp(-double{value})));
+  }
+  if (activation != Activation::kSoftmax || result.empty()) return result;
+  const double max = *std::ranges::max_element(values);
+  double sum = 0;
+  for (float value : values) sum += std::exp(double{value} - max);
+  for (float& value : result) value = static_cast<float>(std::exp(double{value} - max) / sum);
+  return result;
+}
+
+void AppendFloats(std::span<const float> values, std::string* out) {
+  const size_t begin = out->size();
+  out->resize(begin + values.size() * kFloatCharsMax + 2);
+  char* at = out->data() + begin;
+  char* const end = out->data() + out->size();
+  *at++ = '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) *at++ = ',';
+    if (std::isfinite(values[i])) {
+      at = std::to_chars(at, end, values[i]).ptr;
+    } else {
+      at = std::copy_n("null", 4, at);
+    }
+  }
+  *at++ = ']';
+  out->resize(static_cast<size_t>(at - out->data()));
+}
+
+void AppendBase64(std::span<const float> values, std::string* out) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const auto* bytes = reinterpret_cast<const unsigned char*>(values.data());
+  const size_t size = values.size_bytes();
+  const size_t begin = out->size();
+  out->resize(begin + (size + 2) / 3 * 4);
+  char* at = out->data() + begin;
+  for (size_t i = 0; i < size; i += 3) {
+    const size_t left = size - i;
+    const uint32_t group = uint32_t{bytes[i]} << 16 | (left > 1 ? uint32_t{bytes[i + 1]} << 8 : 0) |
+                           (left > 2 ? uint32_t{bytes[i + 2]} : 0);
+    *at++ = kDigits[group >> 18];
+    *at++ = kDigits[group >> 12 & 63];
+    *at++ = left > 1 ? kDigits[group >> 6 & 63] : '=';
+    *at++ = left > 2 ? kDigits[group & 63] : '=';
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <array>
+
+#include "text/jinja/library.h"
+#include "text/jinja/text.h"
+
+namespace skein::jinja {
+namespace {
+
+using Predicate = bool (*)(const Value& value, const Value& argument, RenderState* state);
+struct TestEntry {
+  std::string_view name;
+  size_t num_arguments;
+  Predicate holds;
+};
+
+bool FailNotInteger(const Value& value, RenderState* state) {
+  state->Fail(value.IsUndefined() ? value.undefined_message()
+                                  : "expected an int, got '" + std::string(value.TypeName()) + "'");
+  return false;
+}
+
+bool LeavesRemainder(const Value& value, Integer divisor, Integer remainder, RenderState* state) {
+  if (value.Is(Kind::kFloat)) {
+    const Value rest = Arithmetic("%", value, Value::Of(divisor), state);
+    return state->ok() && rest.number() == static_cast<double>(remainder);
+  }
+  if (!value.IsInteger()) return FailNotInteger(value, state);
+  const Value rest = Arithmetic("%", value, Value::Of(divisor), state);
+  return state->ok() && rest.integer() == remainder;
+}
+
+bool IsCased(const Value& value, bool upper, RenderState* state) {
+  const std::string text = Str(value, state);
+  if (!IsAscii(text)) {
+    state->FailUnsupported("the case of text outside ASCII");
+    return false;
+  }
+  bool any = false;
+  for (const char c : text) {
+    const bool is_upper = c >= 'A' && c <= 'Z', is_lower = c >= 'a' && c <= 'z';
+    if (upper ? is_lower : is_upper) return false;
+    any = any || is_upper || is_lower;
+  }
+  return any;
+}
+
+bool IsSequenceLike(const Value& value) {
+  if (value.Is(Kind::kSequence)) {
+    const SequenceKind kind = value.sequence().kind;
+    return kind == SequenceKind::kList || kind == SequenceKind::kTuple ||
+           kind == SequenceKind::kRange;
+  }
+  return value.Is(Kind::kString) || value.Is(Kind::kDict) || value.IsUndefined();
+}
+
+bool IsIterable(const Value& value) {
+  return value.Is(Kind::kSequence) || value.Is(Kind::kString) || value.Is(Kind::kDict) ||
+         value.IsUndefined() || value.Is(Kind::kLoop);
+}
+
+using V = const Value&;
+using R = RenderState*;
+
+bool TestEqual(V v, V a, R s) { return Compare("==", v, a, s); }
+bool TestUnequal(V v, V a, R s) { return Compare("!=", v, a, s); }
+bool TestLess(V v, V a, R s) { return Compare("<", v, a, s); }
+bool TestLessEqual(V v, V a, R s) { return Compare("<=", v, a, s); }
+bool TestGreater(V v, V a, R s) { return Compare(">", v, a, s); }
+bool TestGreaterEqual(V v, V a, R s) { return Compare(">=", v, a, s); }
+
+constexpr TestEntry kTests[] = {
+    {"defined", 0, [](V v, V, R) { return !v.IsUndefined(); }},
+    {"undefined", 0, [](V v, V, R) { return v.IsUndefined(); }},
+    {"none", 0, [](V v, V, R) { return v.Is(Kind::kNone); }},
+    {"boolean", 0, [](V v, V, R) { return v.Is(Kind::kBool); }},
+    {"true", 0, [](V v, V, R) { return v.Is(Kind::kBool) && v.boolean(); }},
+    {"false", 0, [](V v, V, R) { return v.Is(Kind::kBool) && !v.boolean(); }},
+    {"integer", 0, [](V v, V, R) { return v.Is(Kind::kInt); }},
+    {"float", 0, [](V v, V, R) { return v.Is(Kind::kFloat); }},
+    {"number", 0, [](V v, V, R) { return v.IsNumber(); }},
+    {"string", 0, [](V v, V, R) { return v.Is(Kind::kString); }},
+    {"mapping", 0, [](V v, V, R) { return v.Is(Kind::kDict); }},
+    {"sequence", 0, [](V v, V, R) { return IsSequenceLike(v); }},
+    {"iterable", 0, [](V v, V, R) { return IsIterable(v); }},
+    {"callable", 0,
+     [](V v, V, R) {
+       return v.Is(Kind::kMacro) || v.Is(Kind::kMethod) || v.Is(Kind::kFunction) ||
+              v.Is(Kind::kLoop) || v.IsUndefined();
+     }},
+    {"odd", 0, [](V v, V, R s) { return LeavesRemainder(v, 2, 1, s); }},
+    {"even", 0, [](V v, V, R s) { return LeavesRemainder(v, 2, 0, s); }},
+    {"divisibleby", 1,
+     [](V v, V a, R s) {
+       if (!a.IsInteger()) return FailNotInteger(a, s);
+       return LeavesRemainder(v, a.integer(), 0, s);
+     }},
+    {"upper", 0, [](V v, V, R s) { return IsCased(v, true, s); }},
+    {"lower", 0, [](V v, V, R s) { return IsCased(v, false, s); }},
+    {"in", 1, [](V v, V a, R s) { return Contains(a, v, s); }},
+    {"eq", 1, TestEqual},
+    {"==", 1, TestEqual},
+    {"equalto", 1, TestEqual},
+    {"ne", 1, TestUnequal},
+    {"!=", 1, TestUnequal},
+    {"lt", 1, TestLess},
+    {"<", 1, TestLess},
+    {"lessthan", 1, TestLess},
+    {"le", 1, TestLessEqual},
+    {"<=", 1, TestLessEqual},
+    {"gt", 1, TestGreater},
+    {">", 1, TestGreater},
+    {"greaterthan", 1, TestGreater},
+    {"ge", 1, TestGreaterEqual},
+    {">=", 1, TestGreaterEqual},
+};
+
+const TestEntry* FindTest(std::string_view name) {
+  for (const TestEntry& test : kTests) {
+    if (test.name == name) return &test;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool IsTest(std::string_view name) { return FindTest(name) != nullptr; }
+
+bool CallTest(std::string_view name, const Value& value, const Arguments& arguments,
+              RenderState* state) {
+  const TestEntry* test = FindTest(name);
+  if (arguments.positional.size() != test->num_arguments || !arguments.keywords.empty()) {
+    state->Fail("test '" + std::string(name) + "' takes " + std::to_string(test->num_arguments) +
+                " positional arguments");
+    return false;
+  }
+  const Value none;
+  const bool holds =
+      test->holds(value, test->num_arguments > 0 ? arguments.positional[0] : none, state);
+  return holds && state->ok();
+}
+
+}  // namespace skein::jinja

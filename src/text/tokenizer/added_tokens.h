@@ -1,0 +1,114 @@
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "skein/request.h"
+#include "text/tokenizer/normalizer.h"
+#include "text/unicode/char_classes.h"
+
+namespace skein {
+
+struct AddedToken {
+  std::string content;
+  TokenId id = 0;
+  bool single_word = false;  // not found inside a word
+  bool lstrip = false;       // takes the white space before it along
+  bool rstrip = false;       // and behind it
+  bool normalized = false;   // looked for in the normalized text
+  bool special = false;      // control token
+  std::string spelling;      // what it decodes to: content, normalized if it is; set by Create
+};
+
+// The tokens that are found in a text as a whole, before the model sees it. Immutable.
+class AddedTokens {
+ public:
+  // [begin, end) of a text, with the id of the token found there, if any.
+  struct Segment {
+    size_t begin, end;
+    std::optional<TokenId> id;
+  };
+
+  // Ids must be those that the reference would hand out, else kInvalidArgument.
+  static Result<AddedTokens> Create(
+      std::vector<AddedToken> tokens, size_t num_model_tokens,
+      const std::function<std::optional<TokenId>(std::string_view)>& model_token_to_id,
+      const Normalizer& normalizer);
+
+  // Cuts a text at the tokens with, or without, `normalized`, leftmost first, of those the longest,
+  // and calls `visit(segment)`, which returns a Status, for each part until one fails. Segments may
+  // be empty; white space taken along twice may make them overlap.
+  template <typename Visit>
+  Status ForEachSegment(const CharClasses& classes, std::string_view text, bool normalized,
+                        Visit visit) const {
+    size_t done = 0;  // what lies before was visited
+    Segment found;
+    for (size_t pos = 0; FindNext(classes, text, normalized, done, &pos, &found);) {
+      if (done < found.begin) {
+        SKEIN_RETURN_IF_ERROR(visit(Segment{done, found.begin, std::nullopt}));
+      }
+      SKEIN_RETURN_IF_ERROR(visit(found));
+      done = found.end;
+    }
+    if (done == text.size()) return Status::Ok();
+    return visit(Segment{done, text.size(), std::nullopt});
+  }
+  // The same segments as a list.
+  void Split(const CharClasses& classes, std::string_view text, bool normalized,
+             std::vector<Segment>* segments) const;
+
+  std::optional<TokenId> TokenToId(std::string_view token) const;
+  const AddedToken* Find(TokenId id) const;  // nullptr if it is none
+  // Whether skip_special_tokens drops this spelling. As in the reference, a special token whose
+  // spelling the normalizer has changed is not dropped.
+  bool IsSpecial(std::string_view spelling) const;
+  TokenId max_id() const { return max_id_; }
+
+ private:
+  // A trie over bytes.
+  class Matcher {
+   public:
+    void Add(std::string_view text, const AddedToken* token);
+    // The first position from `pos` on at which a pattern may start, or text.size().
+    size_t FindStart(std::string_view text, size_t pos) const;
+    // The longest pattern that starts at `pos`, as its token and *end; nullptr if there is none.
+    const AddedToken* Match(std::string_view text, size_t pos, size_t* end) const;
+
+   private:
+    struct Node {
+      char byte = 0;                      // leads here from the parent
+      uint32_t child = 0, sibling = 0;    // the first child, the next child of the parent; 0: none
+      const AddedToken* token = nullptr;  // ends here
+    };
+    uint32_t FindChild(uint32_t node, char byte) const;
+
+    std::vector<Node> nodes_{1};
+    std::array<bool, 256> starts_{};   // first bytes of patterns
+    std::array<bool, 256> seconds_{};  // second bytes; all, if a pattern has one byte only
+    int num_starts_ = 0;
+    char start_ = 0;  // the last of the first bytes
+  };
+
+  AddedTokens() = default;
+  // The next token from *pos on, with the white space that it takes but none before `done`; *pos
+  // moves behind the token itself. False if there is none.
+  bool FindNext(const CharClasses& classes, std::string_view text, bool normalized, size_t done,
+                size_t* pos, Segment* found) const;
+
+  std::vector<AddedToken> tokens_;  // the matchers point into it
+  std::unordered_map<std::string, TokenId> ids_;
+  std::vector<int32_t> by_id_;  // [max_id_ + 1]: index in tokens_; -1: none
+  std::unordered_set<std::string> special_;
+  Matcher plain_, normalized_;
+  TokenId max_id_ = -1;
+};
+
+}  // namespace skein

@@ -1,0 +1,256 @@
+#include "text/tokenizer/json/tokenizer_json.h"
+
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "text/tokenizer/json/json_fields.h"
+#include "text/tokenizer/json/model_json.h"
+#include "text/tokenizer/json/tokenizer_steps_json.h"
+
+namespace skein {
+namespace {
+
+constexpr std::string_view kModel = "tokenizer.json: model";
+constexpr std::string_view kAdded = "tokenizer.json: added_tokens";
+constexpr std::string_view kConfig = "tokenizer_config.json";
+
+Status ReadVocab(JsonValue model, BpeSpec* spec) {
+  simdjson::dom::object vocab;
+  if (model.at_key("vocab").get(vocab) != simdjson::SUCCESS) {
+    return JsonError(kModel, "'vocab' must be an object");
+  }
+  spec->vocab.reserve(vocab.size());
+  for (const auto& [token, value] : vocab) {
+    int64_t id = 0;
+    if (value.get(id) != simdjson::SUCCESS || id < 0 || id > std::numeric_limits<TokenId>::max()) {
+      return JsonError(kModel, "'vocab': the id of '" + std::string(token) + "' is no token id");
+    }
+    spec->vocab.emplace_back(token, static_cast<TokenId>(id));
+  }
+  return Status::Ok();
+}
+
+// Merges are ["a", "b"], or "a b" in older files.
+Status ReadMerges(JsonValue model, BpeSpec* spec) {
+  SKEIN_ASSIGN_OR_RETURN(const simdjson::dom::array merges, JsonArray(model, "merges", kModel));
+  for (const JsonValue item : merges) {
+    std::string_view text, left, right;
+    simdjson::dom::array pair;
+    if (item.get(text) == simdjson::SUCCESS) {
+      if (text.starts_with("#version")) continue;
+      const size_t space = text.find(' ');
+      if (space != std::string_view::npos && text.find(' ', space + 1) == std::string_view::npos) {
+        spec->merges.emplace_back(text.substr(0, space), text.substr(space + 1));
+        continue;
+      }
+    } else if (item.get(pair) == simdjson::SUCCESS && pair.size() == 2 &&
+               pair.at(0).get(left) == simdjson::SUCCESS &&
+               pair.at(1).get(right) == simdjson::SUCCESS) {
+      spec->merges.emplace_back(left, right);
+      continue;
+    }
+    return JsonError(kModel, "merge " + std::to_string(spec->merges.size()) +
+                                 " is neither \"a b\" nor [\"a\", \"b\"]");
+  }
+  return Status::Ok();
+}
+
+// The type of the model; files from before the member was written are what their members say.
+Result<std::string> ReadModelType(JsonValue model) {
+  if (JsonHas(model, "type")) return JsonString(model, "type", kModel);
+  if (JsonHas(model, "merges")) return std::string("BPE");
+  if (JsonHas(model, "continuing_subword_prefix")) return std::string("WordPiece");
+  JsonValue vocab;
+  if (model.at_key("vocab").get(vocab) == simdjson::SUCCESS) {
+    if (vocab.is_array()) return std::string("Unigram");
+    if (vocab.is_object() && JsonHas(model, "unk_token")) return std::string("WordLevel");
+  }
+  return NotSupported(kModel, "a model without 'type' and 'merges'");
+}
+
+Result<BpeSpec> ReadBpe(JsonValue model) {
+  double dropout = 0;
+  if (JsonHas(model, "dropout") &&
+      (model.at_key("dropout").get(dropout) != simdjson::SUCCESS || dropout != 0)) {
+    return NotSupported(kModel, "'dropout'");
+  }
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    if (!JsonHas(model, key)) continue;
+    SKEIN_ASSIGN_OR_RETURN(const std::string affix, JsonString(model, key, kModel));
+    if (!affix.empty()) return NotSupported(kModel, std::string(key) + " '" + affix + "'");
+  }
+  BpeSpec spec;
+  if (JsonHas(model, "unk_token")) {
+    SKEIN_ASSIGN_OR_RETURN(spec.unk_token, JsonString(model, "unk_token", kModel));
+  }
+  SKEIN_ASSIGN_OR_RETURN(spec.fuse_unk, JsonBool(model, "fuse_unk", false, kModel));
+  SKEIN_ASSIGN_OR_RETURN(spec.byte_fallback, JsonBool(model, "byte_fallback", false, kModel));
+  SKEIN_ASSIGN_OR_RETURN(spec.ignore_merges, JsonBool(model, "ignore_merges", false, kModel));
+  SKEIN_RETURN_IF_ERROR(ReadVocab(model, &spec));
+  SKEIN_RETURN_IF_ERROR(ReadMerges(model, &spec));
+  return spec;
+}
+
+Result<std::vector<AddedToken>> ReadAddedTokens(JsonValue root) {
+  std::vector<AddedToken> tokens;
+  if (!JsonHas(root, "added_tokens")) return tokens;
+  SKEIN_ASSIGN_OR_RETURN(const simdjson::dom::array items,
+                         JsonArray(root, "added_tokens", "tokenizer.json"));
+  for (const JsonValue item : items) {
+    AddedToken token;
+    SKEIN_ASSIGN_OR_RETURN(token.content, JsonString(item, "content", kAdded));
+    SKEIN_ASSIGN_OR_RETURN(const int64_t id,
+                           JsonInt(item, "id", 0, std::numeric_limits<TokenId>::max(), kAdded));
+    token.id = static_cast<TokenId>(id);
+    SKEIN_ASSIGN_OR_RETURN(token.special, JsonBool(item, "special", false, kAdded));
+    SKEIN_ASSIGN_OR_RETURN(token.single_word, JsonBool(item, "single_word", false, kAdded));
+    SKEIN_ASSIGN_OR_RETURN(token.lstrip, JsonBool(item, "lstrip", false, kAdded));
+    SKEIN_ASSIGN_OR_RETURN(token.rstrip, JsonBool(item, "rstrip", false, kAdded));
+    SKEIN_ASSIGN_OR_RETURN(token.normalized, JsonBool(item, "normalized", !token.special, kAdded));
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+JsonValue MemberOrNull(JsonValue root, std::string_view key, JsonValue null) {
+  JsonValue value;
+  return root.at_key(key).get(value) == simdjson::SUCCESS ? value : null;
+}
+
+Result<Decoder> ReadWholeDecoder(JsonValue root) {
+  JsonValue value;
+  if (root.at_key("decoder").get(value) != simdjson::SUCCESS || value.is_null()) {
+    return Decoder::Joining();
+  }
+  std::vector<Decoder::Step> steps;
+  SKEIN_RETURN_IF_ERROR(ReadDecoder(value, &steps));
+  return Decoder::Create(std::move(steps));
+}
+
+// A token of the config: its text, or an object with `content`.
+std::optional<TokenId> ReadConfigToken(JsonValue config, std::string_view key,
+                                       const TokenizerParts& parts) {
+  JsonValue value;
+  std::string_view text;
+  if (config.at_key(key).get(value) != simdjson::SUCCESS) return std::nullopt;
+  if (value.get(text) != simdjson::SUCCESS &&
+      value.at_key("content").get(text) != simdjson::SUCCESS) {
+    return std::nullopt;
+  }
+  const std::optional<TokenId> added = parts.added_tokens.TokenToId(text);
+  return added ? added : parts.ModelTokenToId(text);
+}
+
+// Tokens that only the config adds would change ids: refused rather than ignored.
+Status CheckConfigTokens(JsonValue config, const TokenizerParts& parts) {
+  simdjson::dom::object tokens;
+  if (config.at_key("added_tokens_decoder").get(tokens) != simdjson::SUCCESS) return Status::Ok();
+  for (const auto& [key, value] : tokens) {
+    SKEIN_ASSIGN_OR_RETURN(const std::string content, JsonString(value, "content", kConfig));
+    const std::optional<TokenId> id = parts.added_tokens.TokenToId(content);
+    if (!id || std::to_string(*id) != key) {
+      return NotSupported(kConfig, "the added token '" + content + "' with id " + std::string(key) +
+                                       ", which tokenizer.json does not add,");
+    }
+  }
+  return Status::Ok();
+}
+
+Status ReadConfig(const std::string& path, TokenizerParts* parts) {
+  if (!std::filesystem::exists(path)) return Status::Ok();
+  simdjson::dom::parser parser;
+  SKEIN_ASSIGN_OR_RETURN(const JsonValue config, LoadJson(path, &parser));
+  SKEIN_RETURN_IF_ERROR(CheckConfigTokens(config, *parts));
+  parts->bos_id = ReadConfigToken(config, "bos_token", *parts);
+  parts->eos_id = ReadConfigToken(config, "eos_token", *parts);
+  parts->pad_id = ReadConfigToken(config, "pad_token", *parts);
+  return Status::Ok();
+}
+
+struct ReadModelResult {
+  Bpe bpe;  // empty if there is another model
+  BpeUnknowns unknowns;
+  std::unique_ptr<const Model> other;
+};
+
+Result<ReadModelResult> ReadModel(JsonValue root) {
+  JsonValue model;
+  if (root.at_key("model").get(model) != simdjson::SUCCESS) {
+    return JsonError("tokenizer.json", "no 'model'");
+  }
+  SKEIN_ASSIGN_OR_RETURN(const std::string type, ReadModelType(model));
+  BpeSpec spec;
+  std::unique_ptr<const Model> other;
+  if (type == "BPE") {
+    SKEIN_ASSIGN_OR_RETURN(spec, ReadBpe(model));
+  } else {
+    SKEIN_ASSIGN_OR_RETURN(other, ReadOtherModel(model, type));
+  }
+  BpeUnknowns unknowns{std::nullopt, spec.fuse_unk, spec.byte_fallback};
+  const std::optional<std::string> unk_token = spec.unk_token;
+  SKEIN_ASSIGN_OR_RETURN(Bpe bpe, Bpe::Create(spec));
+  if (unk_token) unknowns.unk_id = bpe.TokenToId(*unk_token);
+  return ReadModelResult{std::move(bpe), unknowns, std::move(other)};
+}
+
+// What of the post-processor's special tokens stands before and behind a single text.
+void SplitSpecialIds(TokenizerParts* parts) {
+  std::vector<TokenId>* ids = &parts->prefix_ids;
+  for (const PostProcessor::Part& part : parts->post_processor.Layout(/*is_pair=*/false)) {
+    if (part.sequence == PostProcessor::Sequence::kA) ids = &parts->suffix_ids;
+    ids->insert(ids->end(), part.ids.begin(), part.ids.end());
+  }
+}
+
+}  // namespace
+
+Result<TokenizerParts> LoadTokenizerParts(const std::string& model_dir) {
+  const std::string path = model_dir + "/tokenizer.json";
+  if (!std::filesystem::exists(path)) {
+    return Status(StatusCode::kNotFound, "no tokenizer.json in " + model_dir);
+  }
+  simdjson::dom::parser parser, null_parser;
+  SKEIN_ASSIGN_OR_RETURN(const JsonValue root, LoadJson(path, &parser));
+  const JsonValue null = null_parser.parse(std::string_view("null")).value_unsafe();
+  std::vector<Normalizer::Step> normalizer_steps;
+  SKEIN_RETURN_IF_ERROR(ReadNormalizer(MemberOrNull(root, "normalizer", null), &normalizer_steps));
+  std::vector<PreTokenizer::Step> pre_steps;
+  SKEIN_RETURN_IF_ERROR(ReadPreTokenizer(MemberOrNull(root, "pre_tokenizer", null), &pre_steps));
+  PostProcessor post_processor;
+  SKEIN_RETURN_IF_ERROR(
+      ReadPostProcessor(MemberOrNull(root, "post_processor", null), &post_processor));
+  SKEIN_ASSIGN_OR_RETURN(Decoder decoder, ReadWholeDecoder(root));
+  SKEIN_ASSIGN_OR_RETURN(ReadModelResult model, ReadModel(root));
+  SKEIN_ASSIGN_OR_RETURN(std::vector<AddedToken> tokens, ReadAddedTokens(root));
+
+  Normalizer normalizer(std::move(normalizer_steps));
+  SKEIN_ASSIGN_OR_RETURN(
+      AddedTokens added,
+      AddedTokens::Create(
+          std::move(tokens), model.other ? model.other->num_tokens() : model.bpe.num_tokens(),
+          [&model](std::string_view token) {
+            return model.other ? model.other->TokenToId(token) : model.bpe.TokenToId(token);
+          },
+          normalizer));
+  auto classes = std::make_shared<const CharClasses>();
+  TokenizerParts parts{classes,
+                       std::move(normalizer),
+                       {std::move(pre_steps), classes},
+                       std::move(model.bpe),
+                       model.unknowns,
+                       std::move(model.other),
+                       std::move(added),
+                       std::move(decoder),
+                       std::move(post_processor),
+                       {},
+                       {},
+                       {},
+                       {},
+                       {}};
+  SplitSpecialIds(&parts);
+  SKEIN_RETURN_IF_ERROR(ReadConfig(model_dir + "/tokenizer_config.json", &parts));
+  return parts;
+}
+
+}  // namespace skein

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "text/tokenizer/added_tokens.h"
+#include "text/tokenizer/decoder.h"
+#include "text/tokenizer/models/bpe.h"
+#include "text/tokenizer/models/bpe_pieces.h"
+#include "text/tokenizer/models/model.h"
+#include "text/tokenizer/normalizer.h"
+#include "text/tokenizer/post_processor.h"
+#include "text/tokenizer/pre_tokenizer.h"
+#include "text/unicode/char_classes.h"
+
+namespace skein {
+
+// What a tokenizer.json and tokenizer_config.json describe, built.
+struct TokenizerParts {
+  std::shared_ptr<const CharClasses> classes;
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  Bpe bpe;  // empty if there is another model
+  BpeUnknowns bpe_unknowns;
+  std::unique_ptr<const Model> other_model;  // null if it is BPE
+  AddedTokens added_tokens;
+  Decoder decoder;
+  PostProcessor post_processor;
+  std::vector<TokenId> prefix_ids, suffix_ids;  // of add_special_tokens
+  std::optional<TokenId> bos_id, eos_id, pad_id;
+
+  // Of the model, whichever it is.
+  std::optional<TokenId> ModelTokenToId(std::string_view token) const {
+    return other_model ? other_model->TokenToId(token) : bpe.TokenToId(token);
+  }
+  std::string_view ModelIdToToken(TokenId id) const {
+    return other_model ? other_model->IdToToken(id) : bpe.IdToToken(id);
+  }
+  TokenId model_max_id() const { return other_model ? other_model->max_id() : bpe.max_id(); }
+  // Whether only the aligned pipeline (pipeline.h) gives the reference's tokens.
+  bool needs_pipeline() const {
+    return other_model != nullptr || !normalizer.is_simple() || pre_tokenizer.needs_alignment() ||
+           (normalizer.may_drop() && pre_tokenizer.depends_on_start());
+  }
+};
+
+// Reads `model_dir`/tokenizer.json and, where it is there, tokenizer_config.json. A component
+// outside the supported subset is kUnsupported by name; a broken file kInvalidArgument; a missing
+// one kNotFound. `truncation` and `padding` of the file are settings of training and are not used.
+Result<TokenizerParts> LoadTokenizerParts(const std::string& model_dir);
+
+}  // namespace skein

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "text/tokenizer/models/bpe.h"
+#include "text/tokenizer/models/model.h"
+
+namespace skein {
+
+// What of a BPE model decides how unknown characters are spelt.
+struct BpeUnknowns {
+  std::optional<TokenId> unk_id;
+  bool fuse_unk = false;
+  bool byte_fallback = false;
+};
+
+// Byte-pair encoding as a Model: its tokens with the bytes they stand for. `bpe` must outlive it.
+class BpePieces final : public Model {
+ public:
+  BpePieces(const Bpe* bpe, const BpeUnknowns& unknowns);
+
+  Status Tokenize(std::string_view piece, std::vector<PieceToken>* tokens) const override;
+  size_t num_tokens() const override { return bpe_.num_tokens(); }
+  TokenId max_id() const override { return bpe_.max_id(); }
+  std::optional<TokenId> TokenToId(std::string_view token) const override {
+    return bpe_.TokenToId(token);
+  }
+  std::string_view IdToToken(TokenId id) const override { return bpe_.IdToToken(id); }
+
+ private:
+  // What merging starts from: how many bytes of the piece, and of the token's own spelling.
+  struct Symbol {
+    uint32_t piece_bytes, token_bytes;
+  };
+  std::vector<Symbol> Symbols(std::string_view piece) const;
+
+  const Bpe& bpe_;
+  BpeUnknowns unknowns_;
+  bool can_fall_back_[256] = {};  // <0xNN> is in the vocabulary
+};
+
+}  // namespace skein

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/check.h"
+#include "text/tokenizer/models/id_writer.h"
+
+namespace skein {
+
+// A word as whole machine words: its bytes, zeros, and in the last byte its length and a mark, so
+// that equal keys mean equal words. Up to 8 * kWords - 1 bytes.
+template <size_t kWords>
+struct WordKey {
+  static constexpr size_t kMaxBytes = 8 * kWords - 1;
+  std::array<uint64_t, kWords> words{};
+
+  // `mark` (0 or 1) keeps apart words of two kinds. REQUIRES: word.size() <= kMaxBytes.
+  WordKey(std::string_view word, unsigned mark) {
+    std::memcpy(words.data(), word.data(), word.size());
+    words[kWords - 1] |= uint64_t{word.size() | mark << 7} << 56;
+  }
+  // The same where 8 * kWords bytes may be read at word.data().
+  static WordKey Readable(std::string_view word, unsigned mark) {
+    static_assert(kWords == 2);
+    WordKey key;
+    std::memcpy(key.words.data(), word.data(), sizeof(key.words));
+    const size_t size = word.size();
+    const uint64_t low = size >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * size) - 1;
+    const uint64_t high = size <= 8 ? 0 : ~uint64_t{0} >> 8 * (16 - size);
+    key.words[0] &= low;
+    key.words[1] = (key.words[1] & high) | uint64_t{size | mark << 7} << 56;
+    return key;
+  }
+
+  uint64_t Hash() const {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < kWords; ++i) hash ^= words[i] * kFactors[i % 4] + (hash >> 29);
+    hash ^= hash >> 32;
+    return hash * kFactors[0];
+  }
+
+ private:
+  WordKey() = default;
+  static constexpr uint64_t kFactors[4] = {0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93,
+                                           0xA0761D6478BD642F, 0xE7037ED1A0B428DB};
+};
+
+// The ids of words seen lately: 2^kLogSets sets of two, of which the older is replaced. Any number
+// of threads may call both members at once; nobody waits: an entry that is being written is not
+// found, and who finds it being written does not write. An entry is found only whole: its tail
+// counts how often it was written, is odd meanwhile, and is read before and behind the rest
+// (a sequence lock).
+template <size_t kKeyWords, size_t kIdWords, int kLogSets>
+class WordCache {
+ public:
+  static constexpr size_t kMaxIds = 2 * kIdWords + 1;
+  using Key = WordKey<kKeyWords>;
+  static_assert(kMaxIds < 16 && kMaxIds <= IdWriter::kSlack);
+
+  // Appends the ids of the word, if it is there.
+  bool Find(const Key& key, uint64_t hash, IdWriter* out) const {
+    const Entry* set = SetOf(hash);
+    return Read(set[0], key, out) || Read(set[1], key, out);
+  }
+
+  // REQUIRES: 1 to kMaxIds ids, each in [0, 2^28).
+  void Insert(const Key& key, uint64_t hash, std::span<const TokenId> ids) {
+    SKEIN_CHECK(!ids.empty() && ids.size() <= kMaxIds);
+    Entry* set = SetOf(hash);
+    uint64_t tails[2] = {set[0].tail.load(std::memory_order_relaxed),
+                         set[1].tail.load(std::memory_order_relaxed)};
+    const int way = tails[1] >> 32 < tails[0] >> 32 ? 1 : 0;
+    Entry& entry = set[way];
+    uint64_t tail = tails[way];
+    const uint64_t version = tail >> 32;
+    if (version & 1) return;
+    if (!entry.tail.compare_exchange_strong(tail, (version + 1) << 32, std::memory_order_acquire,
+                                            std::memory_order_relaxed)) {
+      return;
+    }
+    std::array<TokenId, kMaxIds> padded{};
+    std::memcpy(padded.data(), ids.data(), ids.size_bytes());
+    for (size_t i = 0; i < kKeyWords; ++i) {
+      entry.key[i].store(key.words[i], std::memory_order_release);
+    }
+    for (size_t i = 0; i < kIdWords; ++i) {
+      uint64_t pair;
+      std::memcpy(&pair, &padded[2 * i], sizeof(pair));
+      entry.ids[i].store(pair, std::memory_order_release);
+    }
+    const uint64_t last = static_cast<uint32_t>(padded[kMaxIds - 1]);
+    entry.tail.store((version + 2) << 32 | ids.size() << 28 | last, std::memory_order_release);
+  }
+
+ private:
+  struct alignas(8 * (kKeyWords + kIdWords + 1)) Entry {
+    std::atomic<uint64_t> key[kKeyWords];
+    std::atomic<uint64_t> ids[kIdWords];  // two each
+    std::atomic<uint64_t> tail;           // version, 4 bits number of ids, 28 bits the last id
+  };
+  static_assert(sizeof(Entry) % 32 == 0);
+
+  // A key is never all zeros, for it has a length: an entry that was not written is not found.
+  static bool Read(const Entry& entry, const Key& key, IdWriter* out) {
+    const uint64_t tail = entry.tail.load(std::memory_order_acquire);
+    uint64_t difference = tail >> 32 & 1;
+    for (size_t i = 0; i < kKeyWords; ++i) {
+      difference |= entry.key[i].load(std::memory_order_acquire) ^ key.words[i];
+    }
+    if (difference != 0) return false;
+    const size_t count = tail >> 28 & 15;
+    TokenId* ids = out->cursor();
+    for (size_t i = 0; i < kIdWords && 2 * i < count; ++i) {
+      const uint64_t pair = entry.ids[i].load(std::memory_order_acquire);
+      std::memcpy(ids + 2 * i, &pair, sizeof(pair));
+    }
+    ids[kMaxIds - 1] = static_cast<TokenId>(tail & 0xFFFFFFF);
+    if (entry.tail.load(std::memory_order_relaxed) != tail) return false;
+    out->Advance(count);
+    return true;
+  }
+
+  Entry* SetOf(uint64_t hash) const { return entries_.get() + 2 * (hash >> (64 - kLogSets)); }
+
+  std::unique_ptr<Entry[]> entries_{new Entry[size_t{2} << kLogSets]()};
+};
+
+}  // namespace skein

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "text/tokenizer/aligned_text.h"
+#include "text/tokenizer/models/byte_alphabet.h"
+#include "text/tokenizer/precompiled.h"
+#include "text/tokenizer/regex.h"
+#include "text/unicode/nfc.h"
+#include "text/unicode/normal_forms.h"
+
+namespace skein {
+
+// What replaces what in a text: a literal string or a regular expression, by literal content.
+struct ReplaceRule {
+  std::string literal;  // used where there is no regex; not empty
+  std::optional<Regex> regex;
+  std::string content;
+
+  Status Apply(std::string_view text, std::string* out) const;
+  // The same, and who stands for what.
+  Status Apply(AlignedText* text) const;
+};
+
+// The normalizer of a tokenizer.json as a list of steps; none of them is nested. Immutable.
+class Normalizer {
+ public:
+  struct NfcStep {};
+  struct Prepend {
+    std::string text;  // before every text that is not empty
+  };
+  struct Form {
+    NormalForm form;
+  };
+  // BertNormalizer: the four things it does, in this order.
+  struct Bert {
+    bool clean_text;            // drop control characters, all white space becomes a space
+    bool handle_chinese_chars;  // spaces around ideographs
+    bool strip_accents;         // decompose, drop nonspacing marks
+    bool lowercase;
+  };
+  struct Lowercase {};
+  struct StripAccents {};  // drop combining marks
+  struct Strip {           // drop white space at the ends
+    bool left, right;
+  };
+  struct Nmt {};        // control characters and unusual spaces, as in machine translation
+  struct ByteLevel {};  // bytes spelt in the byte alphabet
+  using Step = std::variant<NfcStep, Prepend, ReplaceRule, Form, Bert, Lowercase, StripAccents,
+                            Strip, Nmt, ByteLevel, std::shared_ptr<const Precompiled>>;
+
+  explicit Normalizer(std::vector<Step> steps);
+
+  // REQUIRES: valid UTF-8. Fails only where a regular expression gave up.
+  Status Normalize(std::string_view text, std::string* out) const;
+  // If true, Normalize would give `text` itself; cheaper than finding out by Normalize.
+  bool IsNormalized(std::string_view text) const;
+  // The same, and who stands for what. Exact for every step.
+  Status Normalize(AlignedText* text) const;
+  bool empty() const { return steps_.empty(); }
+  // Whether Normalize gives the reference's text for a part of a text that stands anywhere. Else
+  // only the alignment knows what later stages have to know: use Normalize(AlignedText*).
+  bool is_simple() const { return is_simple_; }
+  // Whether a step may drop what a text begins with.
+  bool may_drop() const;
+
+ private:
+  void ApplyForm(NormalForm form, AlignedText* text) const;
+  void ApplyLowercase(AlignedText* text) const;
+  void ApplyBert(const Bert& step, AlignedText* text) const;
+
+  std::vector<Step> steps_;
+  std::optional<Nfc> nfc_;                        // if a step needs it
+  std::shared_ptr<const NormalForms> forms_;      // likewise
+  std::unordered_map<uint32_t, uint32_t> lower_;  // code point -> index of its length; likewise
+  ByteAlphabet alphabet_;
+  bool is_simple_ = true;
+};
+
+}  // namespace skein

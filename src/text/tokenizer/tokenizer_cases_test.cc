@@ -1,0 +1,149 @@
+// Every case of the shared folder and of tests/data/tokenizers: ids, ids with special tokens, text,
+// and streamed text.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "testing/shared.h"
+#include "text/stream_decoder.h"
+#include "text/tokenizer.h"
+#include "text/unicode/utf8.h"
+
+namespace skein {
+namespace {
+
+struct Suite {
+  const char* folder;
+  const char* cases;
+};
+
+class TokenizerCasesTest : public ::testing::TestWithParam<Suite> {};
+
+std::vector<TokenId> Encode(const Tokenizer& tokenizer, const std::string& text, bool special) {
+  std::vector<TokenId> ids;
+  const Status status = tokenizer.Encode(text, special, &ids);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return ids;
+}
+
+std::string StreamAll(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, bool skip) {
+  StreamDecoder decoder(&tokenizer, skip);
+  std::string text;
+  for (const TokenId id : ids) {
+    const std::string piece = decoder.Push(id);
+    EXPECT_TRUE(IsValidUtf8(piece));
+    text += piece;
+  }
+  return text + decoder.Finish();
+}
+
+// `want`: [id, type id, begin, end] for each token of `text` and its code points backwards.
+void ExpectPair(const Tokenizer& tokenizer, const std::string& text, const nlohmann::json& want) {
+  std::string backwards;
+  for (size_t pos = 0; pos < text.size();) {
+    const size_t begin = pos;
+    NextCodePoint(text, &pos);
+    backwards.insert(0, text, begin, pos - begin);
+  }
+  const EncodeInput input{text, backwards};
+  Encoding full, plain;
+  Status status = tokenizer.EncodeFull(input, {true, true, std::nullopt}, &full);
+  ASSERT_TRUE(status.ok()) << status.message();
+  nlohmann::json got = nlohmann::json::array();
+  for (size_t i = 0; i < full.ids.size(); ++i) {
+    got.push_back({full.ids[i], full.type_ids[i], full.offsets[i].begin, full.offsets[i].end});
+  }
+  EXPECT_EQ(got, want) << text;
+  status = tokenizer.EncodeFull(input, {true, false, std::nullopt}, &plain);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(plain.ids, full.ids) << text;
+  EXPECT_EQ(plain.type_ids, full.type_ids);
+  EXPECT_EQ(plain.is_special, full.is_special);
+  EXPECT_TRUE(plain.offsets.empty());
+}
+
+// Folders that start with "tests/" are the repository's own, the others lie in the shared folder.
+bool IsOwn(const Suite& suite) { return std::string_view(suite.folder).starts_with("tests/"); }
+std::string FolderOf(const Suite& suite) {
+  return (IsOwn(suite) ? std::string(SKEIN_SOURCE_DIR) : testing::SharedDir()) + "/" + suite.folder;
+}
+
+TEST_P(TokenizerCasesTest, CasesAgree) {
+  if (!IsOwn(GetParam())) SKEIN_REQUIRE_SHARED();
+  const std::string folder = FolderOf(GetParam());
+  auto tokenizer = Tokenizer::Load(folder);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  const Tokenizer& t = **tokenizer;
+  std::ifstream file(folder + "/" + GetParam().cases);
+  int num_cases = 0;
+  for (std::string line; std::getline(file, line);) {
+    const auto json = nlohmann::json::parse(line);
+    const std::string text = json["text"];
+    const std::vector<TokenId> ids = json["ids"];
+    EXPECT_EQ(Encode(t, text, false), ids) << line;
+    if (json.contains("ids_special")) {
+      EXPECT_EQ(Encode(t, text, true), json["ids_special"].get<std::vector<TokenId>>()) << line;
+    }
+    if (json.contains("decoded")) {
+      EXPECT_EQ(t.Decode(ids, false), json["decoded"].get<std::string>()) << line;
+      EXPECT_EQ(StreamAll(t, ids, false), json["decoded"].get<std::string>()) << line;
+    }
+    if (json.contains("pair")) ExpectPair(t, text, json["pair"]);
+    ++num_cases;
+  }
+  EXPECT_GE(num_cases, 23);
+}
+
+TEST_P(TokenizerCasesTest, StreamsRandomIdsAsDecoded) {
+  if (!IsOwn(GetParam())) SKEIN_REQUIRE_SHARED();
+  auto tokenizer = Tokenizer::Load(FolderOf(GetParam()));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  const Tokenizer& t = **tokenizer;
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  // Beyond the vocabulary at both ends, and low ids (bytes) more often.
+  std::uniform_int_distribution<TokenId> any(-2, t.vocab_size() + 2), low(0, 300);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<TokenId> ids(random() % 40);
+    for (TokenId& id : ids) id = random() % 2 ? any(random) : low(random);
+    const bool skip = round % 2 == 0;
+    const std::string text = t.Decode(ids, skip);
+    EXPECT_TRUE(IsValidUtf8(text));
+    EXPECT_EQ(StreamAll(t, ids, skip), text);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, TokenizerCasesTest,
+    ::testing::Values(
+        Suite{"tokenizers/qwen3", "cases.jsonl"},
+        Suite{"tokenizers/qwen3", "ggml_qwen2_cases.jsonl"},
+        Suite{"tokenizers/qwen3", "chat_cases.jsonl"}, Suite{"tokenizers/gpt2", "cases.jsonl"},
+        Suite{"tokenizers/gpt2", "ggml_cases.jsonl"}, Suite{"tokenizers/falcon", "cases.jsonl"},
+        Suite{"tokenizers/falcon", "ggml_cases.jsonl"}, Suite{"tokenizers/gpt-neox", "cases.jsonl"},
+        Suite{"tokenizers/gpt-neox", "ggml_cases.jsonl"},
+        Suite{"models/stories260K", "tokenizer_cases.jsonl"},
+        Suite{"tests/data/tokenizers/llama3-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/nemo-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/gemma-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/mistral-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/flags", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/deepseek-v3-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/deepseek-llm-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/starcoder-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/o200k-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/roberta-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/bert-uncased-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/bert-cased-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/wordpiece-parts", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/wordlevel-parts", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/xlm-roberta-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/t5-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/unigram-bytes", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/bpe-words", "cases.jsonl"}));
+
+}  // namespace
+}  // namespace skein
