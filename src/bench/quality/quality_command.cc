@@ -98,7 +98,7 @@ Result<QualityResults> Measure(const Options& options, const std::vector<Quality
 
 // To four decimals: more would claim what some hundred items cannot tell.
 double Rounded(double value) { return std::round(value * 1e4) / 1e4; }
-Calibration Rounded(const Calibration& c) { return {Rounded(c.temperature), Rounded(c.offset)}; }
+PlattScale Rounded(const PlattScale& c) { return {Rounded(c.temperature), Rounded(c.offset)}; }
 
 DecisionProfile ChosenProfile(const QualityResults& results, DecisionProfile profile) {
   for (const size_t i : results.chosen) {

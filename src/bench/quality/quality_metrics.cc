@@ -149,7 +149,7 @@ double CalibrationErrorOf(std::span<const JudgedItem> items) {
 }
 
 std::vector<double> Calibrated(std::span<const double> probabilities,
-                               const Calibration& calibration) {
+                               const PlattScale& calibration) {
   SKEIN_CHECK(calibration.temperature > 0 && !probabilities.empty());
   std::vector<double> changed;
   for (const double p : probabilities) changed.push_back(LogOf(p));
@@ -192,7 +192,7 @@ double LeastOf(const std::function<double(double)>& loss, double low, double hig
   return (low + high) / 2;
 }
 
-double CalibratedCrossEntropy(std::span<const JudgedItem> items, const Calibration& calibration) {
+double CalibratedCrossEntropy(std::span<const JudgedItem> items, const PlattScale& calibration) {
   double sum = 0;
   for (const JudgedItem& item : items) {
     sum -= LogOf(Calibrated(item.probabilities, calibration)[item.answer]);
@@ -202,11 +202,11 @@ double CalibratedCrossEntropy(std::span<const JudgedItem> items, const Calibrati
 
 }  // namespace
 
-Calibration FitCalibration(std::span<const JudgedItem> items, bool with_offset) {
+PlattScale FitPlattScale(std::span<const JudgedItem> items, bool with_offset) {
   if (items.empty()) return {};
   const double tolerance = with_offset ? 1e-4 : 1e-6;
   const auto at = [&](double log_temperature) {
-    Calibration calibration{std::exp(log_temperature), 0};
+    PlattScale calibration{std::exp(log_temperature), 0};
     if (!with_offset) return calibration;
     calibration.offset = LeastOf(
         [&](double offset) {

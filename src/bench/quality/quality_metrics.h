@@ -49,14 +49,14 @@ std::vector<ReliabilityBin> ReliabilityOf(std::span<const JudgedItem> items);
 double CalibrationErrorOf(std::span<const JudgedItem> items);
 
 // A change of log-probabilities z: (z + offset of the first) / temperature, normalised again.
-struct Calibration {
+struct PlattScale {
   double temperature = 1;  // > 0
   double offset = 0;
 
-  bool operator==(const Calibration&) const = default;
+  bool operator==(const PlattScale&) const = default;
 };
 std::vector<double> Calibrated(std::span<const double> probabilities,
-                               const Calibration& calibration);
+                               const PlattScale& calibration);
 
 inline constexpr double kFitTemperatureMin = 0.05;
 inline constexpr double kFitTemperatureMax = 20;
@@ -65,7 +65,7 @@ inline constexpr double kFitOffsetMax = 20;
 // kFitTemperatureMax] and, if wanted, an offset in [-kFitOffsetMax, kFitOffsetMax], by golden
 // sections: cross-entropy is convex in (1/T, offset/T), so there is one valley. The identity
 // without items. O(items), some 1,000 passes with an offset.
-Calibration FitCalibration(std::span<const JudgedItem> items, bool with_offset);
+PlattScale FitPlattScale(std::span<const JudgedItem> items, bool with_offset);
 
 // 1 / place of the first relevant document in `ranking` (indices, best first); 0 if none is there.
 double ReciprocalRankOf(std::span<const size_t> ranking, std::span<const size_t> relevant);

@@ -113,7 +113,7 @@ TEST(QualityMetricsTest, AnOffsetMovesTheLogOddsBeforeTheTemperature) {
 }
 
 // Items whose labels are drawn with the probabilities `true_p` and which then are told others.
-std::vector<JudgedItem> Miscalibrated(const Calibration& lost, Random* random) {
+std::vector<JudgedItem> Miscalibrated(const PlattScale& lost, Random* random) {
   std::vector<JudgedItem> items;
   for (int i = 0; i < 20'000; ++i) {
     const double p = random->Uniform();
@@ -127,9 +127,9 @@ std::vector<JudgedItem> Miscalibrated(const Calibration& lost, Random* random) {
 
 TEST(QualityMetricsTest, FitsTheCalibrationThatWasLost) {
   Random random(11);
-  for (const Calibration lost : {Calibration{0.25, 0}, {1, 0}, {4, 0}, {1, 2}, {3, -1.5}}) {
+  for (const PlattScale lost : {PlattScale{0.25, 0}, {1, 0}, {4, 0}, {1, 2}, {3, -1.5}}) {
     const std::vector<JudgedItem> items = Miscalibrated(lost, &random);
-    const Calibration fitted = FitCalibration(items, lost.offset != 0);
+    const PlattScale fitted = FitPlattScale(items, lost.offset != 0);
     EXPECT_NEAR(fitted.temperature / lost.temperature, 1, 0.05) << lost.temperature;
     EXPECT_NEAR(fitted.offset, lost.offset, 0.1) << lost.temperature;
   }
@@ -138,10 +138,10 @@ TEST(QualityMetricsTest, FitsTheCalibrationThatWasLost) {
 TEST(QualityMetricsTest, CalibrationStaysWithinItsBounds) {
   const std::vector<JudgedItem> right = {Judged({0.6, 0.4}, 0)};
   const std::vector<JudgedItem> wrong = {Judged({0.6, 0.4}, 1)};
-  EXPECT_NEAR(FitCalibration(right, false).temperature, kFitTemperatureMin, 1e-4);
-  EXPECT_NEAR(FitCalibration(wrong, false).temperature, kFitTemperatureMax, 1e-3);
-  EXPECT_EQ(FitCalibration({}, true), Calibration{});
-  EXPECT_LE(std::abs(FitCalibration(wrong, true).offset), kFitOffsetMax);
+  EXPECT_NEAR(FitPlattScale(right, false).temperature, kFitTemperatureMin, 1e-4);
+  EXPECT_NEAR(FitPlattScale(wrong, false).temperature, kFitTemperatureMax, 1e-3);
+  EXPECT_EQ(FitPlattScale({}, true), PlattScale{});
+  EXPECT_LE(std::abs(FitPlattScale(wrong, true).offset), kFitOffsetMax);
 }
 
 TEST(QualityMetricsTest, RanksByHand) {

@@ -87,7 +87,7 @@ std::string Refusals(const std::vector<QualityItem>& items, const QualityResults
 
 Json OptionalJson(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-Json CalibrationJson(const Calibration& calibration) {
+Json PlattScaleJson(const PlattScale& calibration) {
   return {{"temperature", calibration.temperature}, {"offset", calibration.offset}};
 }
 
@@ -208,10 +208,10 @@ Json QualityJson(const std::vector<QualityItem>& items, const QualityResults& re
     Json entry = {{"type", NameOf(run.type)},
                   {"method", run.method.name()},
                   {"chosen", IsChosen(results, i)},
-                  {"calibration", CalibrationJson(summary.calibration)},
+                  {"calibration", PlattScaleJson(summary.calibration)},
                   {"half_calibrations",
-                   {CalibrationJson(summary.half_calibrations[0]),
-                    CalibrationJson(summary.half_calibrations[1])}},
+                   {PlattScaleJson(summary.half_calibrations[0]),
+                    PlattScaleJson(summary.half_calibrations[1])}},
                   {"ms_per_item", run.ms_per_item},
                   {"figures", FiguresJson(summary.figures)},
                   {"tasks", Json::object()},

@@ -54,15 +54,15 @@ bool HasOffset(QualityType type) {
   return type == QualityType::kPredicate || type == QualityType::kRelevance;
 }
 
-Calibration FitHalf(const Judged& judged, QualityType type, int half) {
+PlattScale FitHalf(const Judged& judged, QualityType type, int half) {
   std::vector<JudgedItem> own;
   for (size_t i = 0; i < judged.raw.size(); ++i) {
     if (judged.halves[i] == half) own.push_back(judged.raw[i]);
   }
-  return FitCalibration(own, HasOffset(type));
+  return FitPlattScale(own, HasOffset(type));
 }
 
-void Calibrate(const std::array<Calibration, 2>& half_calibrations, Judged* judged) {
+void Calibrate(const std::array<PlattScale, 2>& half_calibrations, Judged* judged) {
   judged->calibrated = judged->raw;
   for (size_t i = 0; i < judged->raw.size(); ++i) {
     std::vector<double>& p = judged->calibrated[i].probabilities;
@@ -109,7 +109,7 @@ void AddProbabilityFigures(const Judged& judged, QualityFigures* figures) {
 
 QualityFigures FiguresOf(const std::vector<QualityItem>& items, const QualityRun& run,
                          const std::vector<size_t>& places,
-                         const std::array<Calibration, 2>& half_calibrations) {
+                         const std::array<PlattScale, 2>& half_calibrations) {
   QualityFigures figures;
   figures.items = static_cast<int64_t>(places.size());
   if (places.empty()) return figures;
@@ -184,7 +184,7 @@ QualitySummary Summarize(const std::vector<QualityItem>& items, const QualityRun
   const std::vector<size_t> places = Answered(items, run, nullptr);
   Judged judged = JudgedOf(items, run, places);
   if (run.method.probabilities) {
-    summary.calibration = FitCalibration(judged.raw, HasOffset(run.type));
+    summary.calibration = FitPlattScale(judged.raw, HasOffset(run.type));
     summary.half_calibrations = {FitHalf(judged, run.type, 0), FitHalf(judged, run.type, 1)};
     Calibrate(summary.half_calibrations, &judged);
     summary.bins = ReliabilityOf(judged.raw);
@@ -228,7 +228,7 @@ std::optional<size_t> ChooseBest(const std::vector<QualityRun>& runs,
 }
 
 DecisionProfile WithMethod(DecisionProfile profile, const QualityRun& run,
-                           const Calibration& calibration) {
+                           const PlattScale& calibration) {
   if (run.method.own) return profile;
   DecisionMethod method = run.method.method;
   method.temperature = calibration.temperature;

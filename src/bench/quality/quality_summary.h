@@ -41,8 +41,8 @@ struct QualitySummary {
   // Of all items of the type; accuracy, its chance, AUC and MRR are means over its tasks.
   QualityFigures figures;
   std::vector<std::pair<std::string, QualityFigures>> tasks;
-  Calibration calibration;                       // fitted on all items
-  std::array<Calibration, 2> half_calibrations;  // fitted on one half each
+  PlattScale calibration;                       // fitted on all items
+  std::array<PlattScale, 2> half_calibrations;  // fitted on one half each
   std::vector<ReliabilityBin> bins, bins_calibrated;
 };
 
@@ -59,6 +59,6 @@ std::optional<size_t> ChooseBest(const std::vector<QualityRun>& runs,
 // The profile with `run`'s type asked by its method, calibrated so. A model's own way of ranking
 // is not said in a profile: it stays as it is.
 DecisionProfile WithMethod(DecisionProfile profile, const QualityRun& run,
-                           const Calibration& calibration);
+                           const PlattScale& calibration);
 
 }  // namespace skein
