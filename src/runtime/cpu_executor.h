@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/executor.h"
-#include "model/forward/forward_pass.h"
+#include "model/forward/pass.h"
 #include "runtime/kv_memory.h"
 #include "runtime/sampler.h"
 #include "sched/config.h"

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/thread_team.h"
-#include "model/forward/forward_pass.h"
+#include "model/forward/pass.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/free_memory.h"
 #include "runtime/kv_memory.h"

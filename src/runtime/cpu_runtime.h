@@ -14,7 +14,7 @@
 #include "kernels/kernels.h"
 #include "model/config/config.h"
 #include "model/dense_module.h"
-#include "model/forward/forward_workspace.h"
+#include "model/forward/workspace.h"
 #include "model/pooling.h"
 #include "model/weights/weights.h"
 #include "sched/config.h"

@@ -86,7 +86,7 @@ class ForestTest
 };
 
 TEST_P(ForestTest, SharingAPrefixChangesNoBit) {
-  // Every split of a block is in model/forward/forward_bits_test.cc.
+  // Every split of a block is in model/forward/bits_test.cc.
   const auto some = static_cast<int32_t>(random_() % kBlockTokens);
   for (const int32_t prefix_len : {1, 20, 32, 33, 63, 64, 64 + some}) {
     SCOPED_TRACE("prefix of " + std::to_string(prefix_len));

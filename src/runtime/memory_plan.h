@@ -8,7 +8,7 @@
 
 #include "base/dtype.h"
 #include "model/config/config.h"
-#include "model/forward/forward_workspace.h"
+#include "model/forward/workspace.h"
 #include "sched/config.h"
 
 namespace skein {

@@ -1,7 +1,7 @@
 // Tickets are bounded whatever the model and however long the prompt: what a signal waits for
 // (docs/ARCHITECTURE.md, "Task").
 
-#include "model/forward/forward_cut.h"
+#include "model/forward/product_cut.h"
 
 #include <gtest/gtest.h>
 

@@ -155,7 +155,7 @@ TEST_P(ForwardBitsTest, BatchOf32) {
 }
 
 // Decode rows at several positions of the sequence in one batch, most of which have two blocks in
-// common: too few to come together in tiles in bf16 on AMX, of which forward_long_test.cc has more.
+// common: too few to come together in tiles in bf16 on AMX, of which long_test.cc has more.
 TEST_P(ForwardBitsTest, DecodeRowsWithBlocksInCommon) {
   constexpr int32_t kRows = 24, kPrefix = 64;
   pass_->batch().Clear();
@@ -295,11 +295,11 @@ TEST_P(ForwardBitsTest, OneRunThatStopsAtEveryTicket) {
   while (all.size() < size_t{kLength}) {
     // A stop before the next ticket makes no progress, one after its first kernel call one
     // ticket's.
-    const OperatorCursor before = pass_->cursor();
+    const CursorPosition before = pass_->position();
     stop = true;
     ASSERT_EQ(pass_->Run(&stop), ForwardStatus::kStopped);
     if (status == ForwardStatus::kStopped) {
-      ASSERT_EQ(pass_->cursor(), before);
+      ASSERT_EQ(pass_->position(), before);
     }
     stop = false;
     model_->kernels().StopAfter(0);

@@ -1,4 +1,4 @@
-#include "model/forward/forward_rope.h"
+#include "model/forward/rope_angles.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "model/forward/forward_workspace.h"
+#include "model/forward/workspace.h"
 
 #include <algorithm>
 

@@ -189,9 +189,9 @@ class ForwardWantedTest
         }
         continue;
       }
-      if (pass->cursor().op == Operator::kGatherWanted) {
-        EXPECT_EQ(pass->cursor().next_ticket, 0);
-        *num_gather_tickets = pass->NumTickets();
+      if (pass->op().name() == "gather") {
+        EXPECT_EQ(pass->position().next_ticket, 0);
+        *num_gather_tickets = pass->num_tickets();
       }
       stop = false;
     }
@@ -347,7 +347,7 @@ TEST_P(ForwardWantedTest, AStopAnywhereChangesNothing) {
           continue;
         }
         ++*num_stops;
-        before_gather |= pass.cursor().op == Operator::kGatherWanted;
+        before_gather |= pass.op().name() == "gather";
         kernels.StopAfter(-1);
         Fill(&other, others, false);
         ExpectSame(testing::RunPass(&other, model_->vocab()), others_expected);

@@ -20,8 +20,8 @@
 #include "kernels/kernels.h"
 #include "kernels/kv_layout.h"
 #include "model/config/rope.h"
-#include "model/forward/forward_pass.h"
-#include "model/forward/forward_rope.h"
+#include "model/forward/pass.h"
+#include "model/forward/rope_angles.h"
 #include "testing/loaded_model.h"
 
 namespace skein {

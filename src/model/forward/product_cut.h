@@ -107,6 +107,30 @@ inline ProductCut CutProduct(const ProductShape& shape, int num_threads) {
   return cut;
 }
 
+// Cuts one product for changing numbers of rows. Equal numbers in a row are cut once.
+class ProductCutter {
+ public:
+  // The shape's m is ignored.
+  ProductCutter(const ProductShape& shape, int num_threads)
+      : shape_(shape), num_threads_(num_threads) {
+    shape_.m = 0;
+  }
+
+  // m: rows, >= 1.
+  const ProductCut& Cut(int32_t m) {
+    if (m != shape_.m) {
+      shape_.m = m;
+      cut_ = CutProduct(shape_, num_threads_);
+    }
+    return cut_;
+  }
+
+ private:
+  ProductShape shape_;
+  int num_threads_;
+  ProductCut cut_;
+};
+
 // Query rows of one attention tile whose rows see up to `num_keys` keys, which all of them pass
 // over in one ticket. From kKeysOfFullTile keys on a tile has fewer rows, so that rows times keys
 // stay what they are there, about 1 ms. But not below kMinRows, so beyond 12,288 keys a ticket
