@@ -30,7 +30,7 @@ class AttentionTiles {
   void Update();
 
   std::span<const AttentionTile> tiles() const { return tiles_; }
-  // Spans of active tokens. Where only output tokens are active, positions may be skipped.
+  // Spans of active tokens. If only output tokens are active, a span may skip positions.
   std::span<const RowSpan> spans() const { return spans_; }
 
  private:

@@ -1,5 +1,5 @@
-// The numeric contract: how a sequence is cut into passes, what else is in the batch, where a pass
-// stops, how many threads work and which instruction set of a class they use changes no bit.
+// The numeric contract. No bit depends on the passes of a sequence, the batch around it, the stops
+// of a pass, the number of threads, or the instruction set within its class.
 
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ constexpr int32_t kLength =
 
 const char kDataDir[] = SKEIN_SOURCE_DIR "/tests/data/models/";
 
-// One model in one type with one instruction set; KV blocks [0, 8) are the reference's, the rest
-// are the tests'.
+// One model in one type with one instruction set. The reference uses KV blocks [0, 8), the tests
+// use the rest.
 class ForwardBitsTest
     : public ::testing::TestWithParam<std::tuple<const char*, const char*, const char*, Isa>> {
  protected:
@@ -88,7 +88,7 @@ class ForwardBitsTest
 };
 
 TEST_P(ForwardBitsTest, LogitsAreFiniteAndDiffer) {
-  // What the other tests compare is worth comparing.
+  // The compared values are meaningful.
   for (const Logits& logits : reference_) {
     for (const float l : logits) ASSERT_TRUE(std::isfinite(l));
   }
@@ -98,7 +98,7 @@ TEST_P(ForwardBitsTest, LogitsAreFiniteAndDiffer) {
 TEST_P(ForwardBitsTest, ChunksOfAnySize) {
   for (const int32_t chunk : {1, 7, 32, 64}) {
     SCOPED_TRACE("chunk " + std::to_string(chunk));
-    // Descending ids: where the blocks lie does not matter either.
+    // Descending ids: the order of blocks does not matter.
     std::vector<int32_t> blocks = Blocks(20 + chunk, kLength);
     std::reverse(blocks.begin(), blocks.end());
     ExpectChunkedIsReference(chunk, 0, blocks);
@@ -114,7 +114,7 @@ TEST_P(ForwardBitsTest, CachedPrefix) {
   }
 }
 
-// The sequence in a batch of 32 others, in two chunks at random places, prefills and decodes mixed.
+// The sequence in a batch of 32 others, in two chunks split at random; prefills and decodes mixed.
 TEST_P(ForwardBitsTest, BatchOf32) {
   constexpr int32_t kRows = 32;
   const int32_t cut = 1 + static_cast<int32_t>(random_() % (kLength - 1));
@@ -137,7 +137,7 @@ TEST_P(ForwardBitsTest, BatchOf32) {
         batch.AddRow(std::span(tokens_).subspan(begin, bounds[step + 1] - begin), begin, own_blocks,
                      false);
       } else {
-        // In the first step all but the last token, in the second a decode of that.
+        // The first step computes all but the last token; the second decodes that one.
         const auto split = static_cast<int32_t>(tokens[r].size()) - 1;
         const auto row =
             step == 0 ? std::span(tokens[r]).first(split) : std::span(tokens[r]).subspan(split);
@@ -154,8 +154,8 @@ TEST_P(ForwardBitsTest, BatchOf32) {
   }
 }
 
-// Decode rows at several positions of the sequence in one batch, most of which have two blocks in
-// common: too few to come together in tiles in bf16 on AMX, of which long_test.cc has more.
+// Decode rows at several positions of the sequence in one batch. Most share two blocks, too few for
+// joint tiles in bf16 on AMX; long_test.cc shares more.
 TEST_P(ForwardBitsTest, DecodeRowsWithBlocksInCommon) {
   constexpr int32_t kRows = 24, kPrefix = 64;
   pass_->batch().Clear();
@@ -165,7 +165,7 @@ TEST_P(ForwardBitsTest, DecodeRowsWithBlocksInCommon) {
   std::vector<std::vector<int32_t>> blocks(kRows);
   std::vector<int32_t> positions(kRows);
   for (int32_t r = 0; r < kRows; ++r) {
-    // Row r decodes at positions[r]; every fourth has blocks of its own from the start.
+    // Row r decodes at positions[r]; every fourth row shares no block.
     const int32_t shared = r % 4 == 0 ? 0 : kPrefix;
     positions[r] = kPrefix + static_cast<int32_t>(random_() % (kLength - kPrefix));
     blocks[r] = Blocks(16 + 4 * r, kLength);
@@ -188,8 +188,8 @@ TEST_P(ForwardBitsTest, DecodeRowsWithBlocksInCommon) {
   }
 }
 
-// The sequence as the child of a parent that is computed in the same pass, or was in the pass
-// before, together with other children of it; cut at every place within a block and at others.
+// The sequence as a child of a parent row, computed in the same pass or in the one before, beside
+// other children. The prefix ends at every position within a block, and at others.
 TEST_P(ForwardBitsTest, ForestsOfOnePass) {
   std::vector<int32_t> cuts = {1, 63, 64, 65, kLength - 1};
   for (int32_t cut = kKvBlockTokens; cut < 2 * kKvBlockTokens; ++cut) cuts.push_back(cut);
@@ -205,7 +205,7 @@ TEST_P(ForwardBitsTest, ForestsOfOnePass) {
       testing::RunPass(pass_.get(), model_->vocab());
       batch.Clear();
     }
-    // Child 1 is the sequence; the others end differently and soon.
+    // Child 1 is the sequence; the others have different and shorter endings.
     std::vector<std::vector<int32_t>> tokens(3), blocks(3);
     for (int32_t child = 0; child < 3; ++child) {
       tokens[child] = child == 1 ? std::vector<int32_t>(tokens_.begin() + cut, tokens_.end())
@@ -227,11 +227,11 @@ TEST_P(ForwardBitsTest, ForestsOfOnePass) {
   }
 }
 
-// Tickets of rows end inside a KV block, which two threads then store into at the same time.
+// Tickets of rows end inside a KV block; two threads then store into it at the same time.
 TEST_P(ForwardBitsTest, RowsCutInsideABlock) {
   const auto model = Load(2);
   const auto pass = NewPass(*model);
-  // The sequence's tokens 77 to 176 lie across the ends of chunks of 96 rows and of 160.
+  // Tokens 77 to 176 of the sequence cross the ends of chunks of 96 and of 160 rows.
   const std::vector<int32_t> before = RandomTokens(77), after = RandomTokens(123);
   for (int32_t run = 0; run < 5; ++run) {
     const int32_t first = 10 + 12 * run;
@@ -261,7 +261,7 @@ TEST_P(ForwardBitsTest, AnyNumberOfThreads) {
 
 TEST_P(ForwardBitsTest, EveryInstructionSetOfTheClass) {
   const auto& [name, dtype, quantization, isa] = GetParam();
-  // The matrix unit's attention of bf16 is a class of its own.
+  // The matrix unit's attention in bf16 is a class of its own.
   const Isa other = isa == Isa::kAmx && std::string_view(dtype) == "bf16" ? isa : Isa::kScalar;
   const LoadedModel model(std::string(kDataDir) + name,
                           {.dtype = dtype, .quantization = quantization, .isa = other});
@@ -270,7 +270,7 @@ TEST_P(ForwardBitsTest, EveryInstructionSetOfTheClass) {
       testing::RunAlone(pass.get(), tokens_, 0, kLength, Blocks(0, kLength), model.vocab()), 0);
 }
 
-// Tokens [0, length) of the sequence, with logits after each.
+// Puts tokens [0, length) of the sequence in the batch, with logits after each.
 void FillBatch(ForwardPass* pass, const std::vector<int32_t>& tokens, int32_t length,
                const std::vector<int32_t>& blocks) {
   pass->batch().Clear();
@@ -293,8 +293,8 @@ TEST_P(ForwardBitsTest, OneRunThatStopsAtEveryTicket) {
   int num_stops = 0;
   ForwardStatus status = ForwardStatus::kStopped;
   while (all.size() < size_t{kLength}) {
-    // A stop before the next ticket makes no progress, one after its first kernel call one
-    // ticket's.
+    // A stop before the next ticket makes no progress. A stop after its first kernel call makes the
+    // progress of one ticket.
     const CursorPosition before = pass_->position();
     stop = true;
     ASSERT_EQ(pass_->Run(&stop), ForwardStatus::kStopped);
@@ -324,7 +324,7 @@ TEST_P(ForwardBitsTest, OneStopAtEachKernelCallWithAnotherPassBetween) {
   FillBatch(pass_.get(), tokens_, kFew, blocks);
   testing::RunPass(pass_.get(), model_->vocab());
   const int64_t num_calls = model_->kernels().num_calls() - calls_before;
-  // The last call is the last ticket: whoever stops there is at the end.
+  // The last call belongs to the last ticket: a pass that stops there is at its end.
   for (int64_t k = 0; k < num_calls - 1; ++k) {
     FillBatch(pass_.get(), tokens_, kFew, blocks);
     pass_->Begin();
@@ -352,7 +352,7 @@ TEST_P(ForwardBitsTest, ATeamThatStopsAtRandom) {
   const std::atomic<bool> never = false;
   const std::vector<int32_t> blocks = Blocks(30, kLength);
   int num_stops = 0;
-  // Stops are rare in a pass of few lists: as many passes as it takes, within reason.
+  // Stops are rare in a pass with few lists, so passes run until there were enough, within reason.
   for (int run = 0; run < 5 || (num_stops <= 5 && run < 100); ++run) {
     FillBatch(pass_.get(), tokens_, kLength, blocks);
     pass_->Begin();

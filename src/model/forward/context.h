@@ -11,7 +11,7 @@
 
 namespace skein {
 
-// What forward passes of one model share. Everything is borrowed and outlives the passes.
+// The data that forward passes of one model share. Everything is borrowed and outlives the passes.
 struct ForwardContext {
   const ModelWeights* weights = nullptr;
   const Kernels* kernels = nullptr;

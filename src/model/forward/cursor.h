@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// Where a pass can stop.
+// The boundaries at which a pass can stop.
 enum class StopAt : uint8_t {
   kTicket,    // between any two tickets
   kOperator,  // between two operators, or chunks of one
@@ -17,7 +17,7 @@ enum class StopAt : uint8_t {
   kEnd,       // nowhere
 };
 
-// Where a pass stands: everything before ticket `next_ticket` of this operator is done.
+// The state of a walk: everything before ticket `next_ticket` of this operator is done.
 struct CursorPosition {
   enum class Part : uint8_t { kInput, kLayers, kOutputs };
 

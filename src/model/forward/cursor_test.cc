@@ -99,7 +99,7 @@ TEST(OperatorCursorTest, ANewOperatorBeginsAtItsFirstTicket) {
   EXPECT_EQ(cursor.position(), begin);
 }
 
-// Of a walk in chunks of 4 over 6 rows: the operators before which a pass may stop.
+// Walks in chunks of 4 over 6 rows; returns the operators before which a pass may stop.
 std::vector<std::string> Boundaries(StopAt stop_at) {
   const ForwardProgram program = TwoLayers();
   OperatorCursor cursor(program, 4);

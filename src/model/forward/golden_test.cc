@@ -33,15 +33,15 @@ std::vector<double> LogProbs(const Logits& logits) {
   return out;
 }
 
-// How far a log-probability may be from the exact one. A logit is h . w, |h| <= sqrt(hidden) *
-// max|norm|; a relative error d of h moves it by at most d |h| |w|, and a log-probability by twice
-// that. Errors of single roundings are independent, so over the `n` roundings that a value passes
-// they grow as sqrt(n):
+// The largest error of a log-probability. A logit is h . w, |h| <= sqrt(hidden) * max|norm|. A
+// relative error d of h moves the logit by at most d |h| |w|, and a log-probability by twice that.
+// Errors of single roundings are independent, so over `n` roundings of a value they grow as
+// sqrt(n):
 //
 //   f32:  unit roundoff u = 2^-24; a sum's chain of roundings gives about u |h| |w|
 //   bf16: u = 2^-9 for each rounded activation; over a sum they average out to u |h| |w| / sqrt(k)
 //
-// with a factor of 4 for what the layers amplify.
+// A factor of 4 covers the amplification by layers.
 double Tolerance(const ModelWeights& weights) {
   const ModelConfig& config = weights.config;
   double norm = 0, row_norm = 0;
@@ -88,9 +88,9 @@ class GoldenRun {
     }
   }
 
-  // Continues the prompt greedily, a token at a time.
+  // Continues the prompt greedily, one token at a time.
   std::vector<int32_t> Greedy(size_t num_tokens) {
-    std::vector<int32_t> all(num_tokens_, 0);  // only what is behind the prompt is read
+    std::vector<int32_t> all(num_tokens_, 0);  // only what follows the prompt is read
     Logits last = logits_.back();
     while (all.size() < num_tokens_ + num_tokens) {
       const auto best = std::max_element(last.begin(), last.end());
@@ -133,7 +133,7 @@ TEST(ForwardGoldenTest, Stories260K) {
   RecordProperty("worst_error", std::to_string(run.worst()));
 }
 
-// Every prompt of a golden model.
+// Runs every prompt of a golden model.
 void ExpectGolden(const std::string& dir, const std::string& dtype) {
   const Json golden = ReadJson(dir + "/golden.json");
   GoldenRun run(dir, dtype);

@@ -1,5 +1,5 @@
 // Hybrid prefilling: chunks of any size outside attention, keys and values of one layer at a time,
-// and every way to store the chunks' outputs have the bits of the plain pass.
+// and every way to store the chunks' outputs. All have the bits of the plain pass.
 
 #include <gtest/gtest.h>
 
@@ -23,8 +23,7 @@ using testing::SameBits;
 
 constexpr int32_t kMaxTokens = 512;
 
-// A row that is to be computed: tokens [begin, size) of a sequence, of which the cache holds what
-// is before.
+// A row to compute: tokens [begin, size) of a sequence whose earlier part is in the cache.
 struct Row {
   std::vector<int32_t> tokens;
   int32_t begin = 0;
@@ -56,8 +55,8 @@ class ForwardHybridTest
   bool encoder() const { return model_->config().is_encoder(); }
   int32_t Limit() const { return encoder() ? model_->config().max_position : 1000; }
 
-  // A batch that has everything: a long row, a row behind a cached prefix that ends at a block, two
-  // children of a parent of the batch (one shares a part of a block), a row of one token. An
+  // A batch with every kind of row: a long row, a row after a cached prefix that ends at a block,
+  // two children of a parent in the batch (one shares a part of a block), a row of one token. An
   // encoder's rows have nothing before them.
   std::vector<Row> MakeRows() {
     std::vector<Row> rows;
@@ -68,7 +67,7 @@ class ForwardHybridTest
     add(1, 0, 30);
     add(70 + static_cast<int32_t>(random_() % 20), encoder() ? 0 : 64, 8);
     if (encoder()) return rows;
-    // The parent's own blocks are in the pool.
+    // The parent's blocks are in the pool.
     add(45, 0, 12);
     for (int32_t child = 0; child < 2; ++child) {
       const int32_t shared = child == 0 ? 32 : 45;
@@ -81,7 +80,7 @@ class ForwardHybridTest
     return rows;
   }
 
-  // Puts the prefix of the third row into the memory of `model`.
+  // Computes the prefix of the third row into the memory of `model`.
   static void ComputePrefixes(const LoadedModel& model, const std::vector<Row>& rows) {
     if (rows[2].begin == 0) return;
     ForwardPass pass(model.context(), {.max_tokens = kMaxTokens});
@@ -89,8 +88,7 @@ class ForwardHybridTest
     testing::RunPass(&pass, model.vocab());
   }
 
-  // Lays the rows end to end. Of each is kept all, nothing but what is before it, or something
-  // between.
+  // Lays the rows end to end. The pool keeps all of each row, nothing after its prefix, or a part.
   enum class Keep { kAll, kNothing, kSome };
   void Fill(ForwardPass* pass, const std::vector<Row>& rows, Keep keep) {
     ForwardBatch& batch = pass->batch();
@@ -115,7 +113,7 @@ class ForwardHybridTest
     }
   }
 
-  // Every output of the pass, through every stop.
+  // Runs the pass through every stop; returns all outputs.
   static std::vector<Logits> RunAll(ForwardPass* pass, const LoadedModel& model,
                                     std::atomic<bool>* stop = nullptr, int* num_stops = nullptr) {
     std::vector<Logits> all;
@@ -204,7 +202,7 @@ TEST_P(ForwardHybridTest, StopsEveryFewKernelCallsWithOtherPassesBetween) {
       if (status == ForwardStatus::kStopped) {
         ++num_stops;
         stop = false;
-        // Another pass between uses its own memory.
+        // Another pass in between uses its own memory.
         if (num_stops % 64 == 0) {
           Fill(&other, rows, Keep::kNothing);
           model_->kernels().StopAfter(-1);
@@ -226,9 +224,9 @@ TEST_P(ForwardHybridTest, StopsEveryFewKernelCallsWithOtherPassesBetween) {
   }
 }
 
-// What is kept is in the pool: a later pass goes on from it.
+// A later pass reads the keys and values that the pool keeps.
 TEST_P(ForwardHybridTest, WhatIsKeptIsTheSameAsThatOfThePlainPass) {
-  if (encoder()) return;  // keeps nothing
+  if (encoder()) return;  // an encoder keeps nothing
   const std::vector<int32_t> tokens = RandomTokens(150);
   const std::vector<int32_t> blocks = Blocks(0, 150);
   ForwardPass plain(model_->context(), {.max_tokens = kMaxTokens, .max_logit_rows = 24});

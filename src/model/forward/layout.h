@@ -40,7 +40,7 @@ class BatchLayout {
   BatchLayout(const ForwardContext& context, const ForwardLimits& limits,
               const ForwardBatch& batch);
 
-  // Lays out the batch as it is now. REQUIRES: what ForwardPass::Begin requires.
+  // Lays out the batch as it is now. REQUIRES: as ForwardPass::Begin.
   void Assign();
   // Changes whenever the active tokens do.
   uint64_t version() const { return version_; }
@@ -63,7 +63,7 @@ class BatchLayout {
   }
   // The token with an active index.
   int32_t TokenAt(int32_t active) const { return only_outputs_ ? output_tokens_[active] : active; }
-  // The active index of `token`, or of the first active token behind it.
+  // The active index of `token`, or of the first active token after it.
   int32_t ActiveIndex(int32_t token) const;
   // From here on the output tokens alone are active.
   void KeepOutputTokens();

@@ -1,5 +1,5 @@
-// Attention tiles over many keys: beyond 6,144 they have fewer rows (AttentionTileRows), rows of
-// several sequences come together in them, and rows of one that lie far apart. No bit changes.
+// Attention tiles over many keys. Beyond 6,144 keys tiles have fewer rows (AttentionTileRows).
+// Tiles mix rows of several sequences, and distant rows of one. No bit changes.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using testing::Blocks;
 using testing::LoadedModel;
 using testing::Logits;
 
-// A model, a sequence of `length` tokens and the angles for it; twice as many KV blocks as it has.
+// A model, a sequence of `length` tokens with its angles, and twice as many KV blocks as it needs.
 class LongModel {
  public:
   LongModel(Isa isa, int threads, int32_t length)
@@ -44,8 +44,8 @@ class LongModel {
                           const std::vector<int32_t>& blocks) const {
     return testing::RunAlone(pass, tokens_, begin, end, blocks, model_.vocab());
   }
-  // The logits after the tokens at `positions`, each a row with a table of its own, in one pass;
-  // `*num_calls` of attention.
+  // The logits after the tokens at `positions`, in one pass, each as a row with its own table.
+  // `*num_calls`: calls of attention.
   std::vector<Logits> Decode(ForwardPass* pass, const std::vector<int32_t>& positions,
                              const std::vector<std::vector<int32_t>>& tables, int64_t* num_calls) {
     pass->batch().Clear();
@@ -59,8 +59,8 @@ class LongModel {
     return logits;
   }
 
-  // The logits after the tokens at `positions`, ascending, of a pass over the whole sequence;
-  // `*num_calls` of attention.
+  // The logits after the tokens at `positions`, ascending, in a pass over the whole sequence.
+  // `*num_calls`: calls of attention.
   std::vector<Logits> RunWanted(ForwardPass* pass, const std::vector<int32_t>& positions,
                                 const std::vector<int32_t>& blocks, int64_t* num_calls) {
     pass->batch().Clear();
@@ -92,8 +92,8 @@ TEST_P(ForwardLongTest, SmallerTilesHaveTheSameBits) {
   constexpr int32_t kLength = 6400, kFirst = 6100, kOneByOne = 6385;
   const LongModel model(GetParam(), 2, kLength);
   ForwardPass pass = model.MakePass(kLength);
-  // Whole, in tiles of 64 rows and of fewer; then behind kFirst in chunks that never fill a tile
-  // of either size, and at the end one by one.
+  // The whole sequence, in tiles of 64 rows and of fewer. Then, after kFirst tokens, chunks that
+  // never fill a tile of either size; at the end single tokens.
   const std::vector<Logits> whole = model.Run(&pass, 0, kLength, Blocks(0, kLength));
   ASSERT_EQ(whole.size(), size_t{kLength});
   const std::vector<int32_t> blocks = Blocks(kLength / kKvBlockTokens, kLength);
@@ -107,8 +107,8 @@ TEST_P(ForwardLongTest, SmallerTilesHaveTheSameBits) {
   }
 }
 
-// Decode rows of one sequence at several positions: their tables share all blocks but the last few,
-// two of them a step of keys fewer.
+// Decode rows of one sequence at several positions. Their tables share all blocks but the last few;
+// two tables share one step of keys less.
 TEST_P(ForwardLongTest, DecodeRowsOfOnePrefixHaveTheSameBits) {
   constexpr int32_t kLength = 6400, kPosition = 6390, kShared = 6144, kRows = 8;
   LongModel model(GetParam(), 2, kLength);
@@ -132,14 +132,15 @@ TEST_P(ForwardLongTest, DecodeRowsOfOnePrefixHaveTheSameBits) {
     for (int32_t r = 0; r < kRows; ++r) {
       EXPECT_TRUE(testing::SameBits(logits[r], whole[positions[r]])) << share << " row " << r;
     }
-    // All eight in one tile, or each in its own.
+    // All eight rows share one tile, or each has its own.
     const int32_t num_tiles = share ? 1 : kRows;
     EXPECT_EQ(num_calls, num_tiles * model.config().num_layers * model.config().num_kv_heads);
   }
 }
 
-// In the last layer a tile may hold the first positions of a sequence beside some of the third
-// segment of its keys: the bits are those of each alone, and of a pass in which all are wanted.
+// In the last layer a tile may hold the first positions of a sequence and some of its third segment
+// of keys. The bits are those of each position alone, and of a pass in which every position has an
+// output.
 TEST_P(ForwardLongTest, WantedRowsOfOneTileMayLieSegmentsApart) {
   constexpr int32_t kLength = 6400;
   LongModel model(GetParam(), 2, kLength);
@@ -147,8 +148,8 @@ TEST_P(ForwardLongTest, WantedRowsOfOneTileMayLieSegmentsApart) {
   const std::vector<int32_t> blocks = Blocks(0, kLength);
   const std::vector<Logits> whole = model.Run(&pass, 0, kLength, blocks);
   ASSERT_EQ(whole.size(), size_t{kLength});
-  // The last keys of a segment and the first of the next; then every so many, up to where a tile
-  // has fewer rows.
+  // The last keys of a segment and the first of the next; then regular steps into the range of
+  // smaller tiles.
   const std::vector<int32_t> few = {
       3, kKeysPerSegment - 1, kKeysPerSegment, 2 * kKeysPerSegment - 1, 2 * kKeysPerSegment, 5000};
   std::vector<int32_t> many;
@@ -157,7 +158,7 @@ TEST_P(ForwardLongTest, WantedRowsOfOneTileMayLieSegmentsApart) {
     std::vector<int32_t> wanted;
     int32_t num_tiles;
   } cases[] = {{{}, 0}, {few, 1}, {{3}, 1}, {{5000}, 1}, {many, 2}};
-  int64_t calls_before_last = 0;  // those of the other layers
+  int64_t calls_before_last = 0;  // calls of the other layers
   for (const auto& [wanted, num_tiles] : cases) {
     SCOPED_TRACE(std::to_string(wanted.size()) + " wanted");
     int64_t num_calls = 0;
@@ -172,7 +173,7 @@ TEST_P(ForwardLongTest, WantedRowsOfOneTileMayLieSegmentsApart) {
   EXPECT_GT(calls_before_last, 0);
 }
 
-// A tile of fewer rows than it could hold leaves a ticket to more threads.
+// A tile with fewer rows than it could hold leaves tickets to more threads.
 TEST_P(ForwardLongTest, FewRowsOnManyThreadsAreCutFiner) {
   constexpr int32_t kShared = kKeysPerAmxStep, kRows = 16, kLength = 2 * kShared;
   std::vector<Logits> on_one;
@@ -186,7 +187,7 @@ TEST_P(ForwardLongTest, FewRowsOnManyThreadsAreCutFiner) {
     int64_t num_calls = 0;
     const std::vector<Logits> logits = model.Decode(&pass, positions, tables, &num_calls);
     ASSERT_EQ(logits.size(), size_t{kRows});
-    // 32 query rows to a KV head, of two heads: one tile each, or tiles of 16.
+    // 32 query rows for each of two KV heads: one tile each, or tiles of 16 rows.
     ASSERT_EQ(model.config().num_heads / model.config().num_kv_heads, 2);
     ASSERT_EQ(model.config().num_kv_heads, 2);
     EXPECT_EQ(num_calls, (threads == 1 ? 1 : 2) * 2 * model.config().num_layers);

@@ -1,5 +1,5 @@
-// The last layer goes to its end for the tokens alone that an output is read of. What is read, and
-// the keys and values that are kept, have the bits of a pass in which every token is wanted.
+// The last layer ends with the output tokens alone. The outputs, and the keys and values that are
+// kept, have the bits of a pass in which every token is an output token.
 
 #include <gtest/gtest.h>
 
@@ -31,15 +31,15 @@ constexpr int32_t kMaxTokens = 512;
 constexpr int32_t kPositions = 512;
 constexpr int32_t kLength = 150;  // of the longest row
 
-// Tokens [begin, size) of a sequence, of which the cache holds what is before.
+// Tokens [begin, size) of a sequence whose earlier part is in the cache.
 struct Row {
   std::vector<int32_t> tokens;
   int32_t begin = 0;
   std::vector<int32_t> blocks;  // of the whole sequence
-  std::vector<int32_t> wanted;  // positions, ascending
+  std::vector<int32_t> wanted;  // output tokens' positions, ascending
 };
 
-// A decoder that reaches to kPositions, whatever its config says.
+// A decoder for kPositions positions, whatever its config says.
 class Decoder {
  public:
   Decoder(const std::string& name, const LoadedModel::Options& options)
@@ -62,7 +62,7 @@ class Decoder {
   const RopeAngles angles_;
 };
 
-// KV blocks [0, 16) are the references', the rest are the tests'.
+// The references use KV blocks [0, 16), the tests use the rest.
 class ForwardWantedTest
     : public ::testing::TestWithParam<std::tuple<const char*, const char*, const char*, Isa>> {
  protected:
@@ -86,7 +86,7 @@ class ForwardWantedTest
     return tokens;
   }
 
-  // Rows of which some, the last, all or none of the tokens are wanted.
+  // Rows with some, the last, all or none of their tokens as output tokens.
   std::vector<Row> MakeRows() {
     std::vector<Row> rows;
     int32_t next_block = 16;
@@ -107,7 +107,7 @@ class ForwardWantedTest
     return rows;
   }
 
-  // The logits after each of a row's tokens, all of them wanted, in one pass of its own.
+  // The logits after each token of a row, in one pass of its own.
   std::vector<Logits> Reference(const Row& row) const {
     const auto size = static_cast<int32_t>(row.tokens.size());
     ForwardPass pass(model_->context(), {.max_tokens = kMaxTokens, .max_logit_rows = 24});
@@ -123,7 +123,7 @@ class ForwardWantedTest
     return expected;
   }
 
-  // Whatever these blocks held: NaNs, as in the beginning.
+  // Restores the initial content of these blocks: NaN.
   static void Forget(const ForwardContext& context, const std::vector<int32_t>& blocks) {
     const KvLayout& layout = context.kv_layout;
     for (int32_t layer = 0; layer < layout.num_layers; ++layer) {
@@ -133,8 +133,8 @@ class ForwardWantedTest
     }
   }
 
-  // Of each row what is before its first token, in a pass that wants nothing. The rows' blocks
-  // forget all else.
+  // Computes each row's prefix in a pass without outputs, and forgets everything else in the rows'
+  // blocks.
   static void ComputePrefixes(const Decoder& model, const std::vector<Row>& rows) {
     for (const Row& row : rows) Forget(model.context(), row.blocks);
     ForwardPass pass(model.context(), {.max_tokens = kMaxTokens});
@@ -145,7 +145,7 @@ class ForwardWantedTest
     EXPECT_TRUE(testing::RunPass(&pass, model.vocab()).empty());
   }
 
-  // Lays the rows end to end; of their keys and values all are kept, or what is before them.
+  // Lays the rows end to end. The pool keeps all of their keys and values, or only the prefix.
   static void Fill(ForwardPass* pass, const std::vector<Row>& rows, bool keep) {
     ForwardBatch& batch = pass->batch();
     batch.Clear();
@@ -168,8 +168,8 @@ class ForwardWantedTest
             .chunk_outputs = outputs};
   }
 
-  // Stops before the last layer's rows are moved, by a flag that its first product raises; in how
-  // many tickets they are, in `*num_gather_tickets`. The wanted logits.
+  // Stops before the gather operator, by a flag that the last layer's first product raises. Returns
+  // the logits; `*num_gather_tickets` is the number of that operator's tickets.
   static std::vector<Logits> RunThroughGather(ForwardPass* pass, Decoder* model,
                                               int32_t* num_gather_tickets) {
     std::atomic<bool>& stop = model->kernels().stop();
@@ -230,8 +230,8 @@ TEST_P(ForwardWantedTest, WantedRowsHaveTheBitsOfAPassThatWantsAll) {
   }
 }
 
-// The steps of a prompt before its last want nothing: their keys and values are those of the pass
-// that wants everything, bit by bit, in the last layer too.
+// Steps before the last one of a prompt have no outputs. Their keys and values are those of a pass
+// in which every token has one, bit for bit, also in the last layer.
 TEST_P(ForwardWantedTest, StepsThatWantNothingStoreTheSameKeysAndValues) {
   const Row row = {RandomTokens(kLength), 0, {}, {}};
   const std::vector<Logits> reference = Reference(row);
@@ -264,8 +264,8 @@ TEST_P(ForwardWantedTest, StepsThatWantNothingStoreTheSameKeysAndValues) {
   }
 }
 
-// The pass that wants nothing ends inside the last layer, where the outputs of a layer may not lie
-// in their place yet: passes after it begin as any do.
+// A pass without outputs ends inside the last layer, where the layer's outputs may still be
+// elsewhere. Later passes are not affected.
 TEST_P(ForwardWantedTest, APassBehindOneThatWantsNothingIsAsGoodAsNew) {
   const std::vector<Row> rows = MakeRows();
   const std::vector<Logits> expected = Expected(rows);
@@ -289,7 +289,7 @@ TEST_P(ForwardWantedTest, APassBehindOneThatWantsNothingIsAsGoodAsNew) {
   }
 }
 
-// The tiles of attention are those of the wanted tokens.
+// The last layer's tiles of attention hold the output tokens.
 TEST_P(ForwardWantedTest, TheLastLayersAttentionIsOfWantedTokens) {
   const ModelConfig& c = model_->config();
   const std::vector<int32_t> tokens = RandomTokens(kLength);
@@ -314,7 +314,7 @@ TEST_P(ForwardWantedTest, TheLastLayersAttentionIsOfWantedTokens) {
   EXPECT_EQ(calls({}), before_last);
 }
 
-// Goes on from every place where a kernel call ends, and with every granularity.
+// Goes on from the end of every kernel call, with every granularity.
 TEST_P(ForwardWantedTest, AStopAnywhereChangesNothing) {
   std::vector<Row> rows;
   rows.push_back({RandomTokens(20), 0, Blocks(20, 20), {7, 19}});
@@ -329,8 +329,8 @@ TEST_P(ForwardWantedTest, AStopAnywhereChangesNothing) {
     const int32_t chunk = outputs == ChunkOutputs::kInPlace ? 0 : 16;
     ForwardPass pass(model_->context(), Limits(chunk, outputs));
     ForwardPass other(model_->context(), Limits(chunk, outputs));
-    bool before_gather = false;  // it stopped there once
-    // Stops after `first` more calls, then after each `between`.
+    bool before_gather = false;  // whether it stopped before the gather operator once
+    // Stops after `first` more calls, then after every `between` calls.
     const auto run = [&](int64_t first, int64_t between, StopAt stop_at, int* num_stops) {
       Fill(&pass, rows, false);
       pass.Begin();
@@ -366,9 +366,9 @@ TEST_P(ForwardWantedTest, AStopAnywhereChangesNothing) {
     for (int64_t k = 0; k < num_calls; ++k) {
       ASSERT_NO_FATAL_FAILURE(ExpectSame(run(k, -1, StopAt::kTicket, &num_stops), expected));
     }
-    // All but those in the last ticket.
+    // All stops but those in the last ticket.
     EXPECT_GT(num_stops, num_calls / 2);
-    // Collecting makes no call either: the stop is before it.
+    // The collect operator makes no call either, so the stop is before it.
     EXPECT_EQ(before_gather, outputs != ChunkOutputs::kCollected);
     for (const StopAt stop_at : {StopAt::kOperator, StopAt::kLayer}) {
       num_stops = 0;
@@ -378,8 +378,8 @@ TEST_P(ForwardWantedTest, AStopAnywhereChangesNothing) {
   }
 }
 
-// So many rows that they are moved in several tickets, by two threads; of llama-linear's q, 40
-// wide, the last one moves less than a whole piece.
+// Enough rows for several gather tickets on two threads. q of llama-linear is 40 wide, so its last
+// ticket moves less than a whole piece.
 TEST_P(ForwardWantedTest, ManyWantedRowsBehindOneThatIsNot) {
   constexpr int32_t kRows = 18, kRowTokens = 256, kBlocksEach = kRowTokens / kKvBlockTokens;
   std::vector<Logits> all;
@@ -415,7 +415,7 @@ TEST_P(ForwardWantedTest, ManyWantedRowsBehindOneThatIsNot) {
   }
 }
 
-// The wanted tokens of rows that share a prefix come together in one tile of the last layer.
+// Output tokens of rows that share a prefix share one tile of the last layer.
 TEST_P(ForwardWantedTest, RowsBehindOnePrefixShareATile) {
   constexpr int32_t kRows = 4, kNew = 10;
   const ModelConfig& c = model_->config();
@@ -439,10 +439,10 @@ TEST_P(ForwardWantedTest, RowsBehindOnePrefixShareATile) {
   const int64_t before = model_->kernels().num_attention_calls();
   ASSERT_NO_FATAL_FAILURE(ExpectSame(testing::RunPass(&pass, model_->vocab()), expected));
   const int64_t num_calls = model_->kernels().num_attention_calls() - before;
-  // As many rows as fit come together in the other layers too.
+  // In the other layers, as many rows as fit share a tile, too.
   const int64_t together = kMaxQueryRows / (c.num_heads / c.num_kv_heads) / kNew;
   const int64_t num_tiles = together == 0 ? kRows : (kRows + together - 1) / together;
-  // In the last one fewer than there are rows: how few depends on the threads that wait for work.
+  // The last layer has fewer calls than rows; the number depends on the idle threads.
   EXPECT_LT(num_calls, c.num_kv_heads * (num_tiles * (c.num_layers - 1) + kRows));
 }
 
@@ -466,9 +466,9 @@ INSTANTIATE_TEST_SUITE_P(Int8, ForwardWantedTest,
                                             ::testing::ValuesIn(testing::VectorIsas())),
                          WantedName);
 
-// An encoder's first and last tokens, each the only one of its row that is wanted, sum up to the
-// mean, for which all are. A row that nobody reads stands before them; where all rows are read, in
-// a pass that moves nothing, the mean is the same.
+// For rows of two tokens the mean equals half the sum of the first and the last token's states.
+// Those come from passes with no other output tokens. A row without outputs comes first. A pass in
+// which all rows have outputs moves nothing and gives the same mean.
 TEST(ForwardWantedEncoder, PooledTokensHaveTheBitsOfTheMeansTokens) {
   for (const char* dtype : {"f32", "bf16"}) {
     const LoadedModel model(SKEIN_SOURCE_DIR "/tests/data/encoders/bert", {.dtype = dtype});

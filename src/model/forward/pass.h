@@ -15,8 +15,8 @@ namespace skein {
 
 enum class ForwardStatus {
   kStopped,  // `stop` read true; Run goes on where it left off
-  kLogits,   // logits() holds the next rows; Run goes on behind them
-  kOutputs,  // output() holds the next outputs of another kind; Run goes on behind them
+  kLogits,   // logits() holds the next rows; Run goes on after them
+  kOutputs,  // output() holds the next outputs of another kind; Run goes on after them
   kDone,
 };
 

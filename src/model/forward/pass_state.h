@@ -23,7 +23,7 @@ struct Operand {
   bool tiles = false;     // kernels/row_tiles.h
 };
 
-// What the operators of one pass share: the batch, its layout and the activations.
+// The state that the operators of one pass share: the batch, its layout and the activations.
 struct PassState {
   PassState(const ForwardContext& forward_context, const ForwardLimits& forward_limits);
   PassState(const PassState&) = delete;
@@ -43,13 +43,14 @@ struct PassState {
   ProductCutter Cutter(const ProductShape& shape) const {
     return {shape, context.team->num_threads()};
   }
-  // A product of rows [row, ...) of `a` with `w`. Of int8 weights: of what Quantize has left of
-  // those rows. The caller sets m, the columns and the output. `first`: of the operator's range.
+  // A product of the rows of `a` from `row` on with `w`. For int8 weights the rows are those that
+  // Quantize wrote. The caller sets m, the columns and the output. `first`: the first row of the
+  // operator's range.
   GemmCall CallOn(const PackedWeight& w, const Operand& a, int32_t first, int64_t row) const;
   // Row i of the operator's range, [n], as int8.
   void Quantize(int64_t i, const std::byte* row, int32_t n);
 
-  // Where h, q, attn or act has an element.
+  // The address of an element of h, q, attn or act.
   std::byte* At(std::byte* matrix, int64_t row, int64_t column, int64_t width) const {
     const int64_t index = row_tiles ? RowTileIndex(row, column, width) : row * width + column;
     return matrix + index * static_cast<int64_t>(t);
@@ -68,7 +69,7 @@ struct PassState {
   ForwardBatch batch;
   BatchLayout layout;
   AttentionTiles tiles;
-  // Of the layer and chunk at hand, for a mixture of experts.
+  // For a mixture of experts: the routes and products of the layer and chunk at hand.
   ExpertRoutes expert_routes;
   GroupedCut expert_gate_up, expert_down;
 };

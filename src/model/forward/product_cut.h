@@ -10,13 +10,13 @@
 
 namespace skein {
 
-inline constexpr int32_t kTokensPerTicket = 16;  // of the operators that go token by token
+inline constexpr int32_t kTokensPerTicket = 16;  // of operators that work token by token
 inline int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
 // How a product [m, n] = [m, k] · [n, k]^T is cut into tickets: chunks of rows by chunks of
-// columns. Consecutive tickets share their columns, so that those weights stay in a core's cache.
+// columns. Consecutive tickets share their columns, so that their weights stay in a core's cache.
 struct ProductCut {
-  int32_t rows = 0;  // of a chunk; the last has what is left
+  int32_t rows = 0;  // of a chunk; the last chunk has the rest
   int32_t cols = 0;  // a multiple of kPanelCols
   int32_t num_row_chunks = 0;
   int32_t num_col_chunks = 0;
@@ -26,13 +26,13 @@ struct ProductCut {
   int32_t col_begin(int32_t ticket) const { return ticket / num_row_chunks * cols; }
 };
 
-// Products (of an element of a and one of a weight) of a ticket on the matrix unit: under 1 ms at
-// 0.4 TFLOP/s. A ticket has at most one unit of columns more.
+// The most multiplications of a ticket on the matrix unit: under 1 ms at 0.4 TFLOP/s. A ticket may
+// exceed it by one unit of columns.
 inline constexpr int64_t kMaxTicketProducts = 192 << 20;
-// On vectors: weights of a ticket, a part of a second-level cache; likewise. And its rows.
+// The most weights of a ticket on vectors, which stay in a second-level cache, and its most rows.
 inline constexpr int64_t kMaxVectorWeightBytes = 256 << 10;
 inline constexpr int32_t kMaxVectorRows = 96;
-// Of any ticket, however small the product: taking it must be cheap beside it (about 2 us).
+// The fewest multiplications of a ticket: claiming one costs about 2 us.
 inline constexpr int64_t kMinVectorProducts = 1 << 16;
 
 // A product to be cut.
@@ -52,7 +52,7 @@ inline int64_t CeilDiv64(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut& cut) {
   // The widest register tile of the kernels: fewer columns leave accumulators idle.
   constexpr int64_t kTileCols = 4 * kPanelCols;
-  constexpr int32_t kTicketsPerThread = 4;  // enough to even out
+  constexpr int32_t kTicketsPerThread = 4;  // enough to balance the threads
   cut.rows = std::min(shape.m, kMaxVectorRows);
   const int64_t row_chunks = CeilDiv64(shape.m, cut.rows);
   const int64_t terms = int64_t{shape.k} * (shape.swiglu ? 2 : 1);  // of a column
@@ -67,16 +67,16 @@ inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut
   cut.cols = static_cast<int32_t>(CeilDiv64(cols, unit) * unit);
 }
 
-// On the matrix unit: the rows of a ticket stay in the cache, in the kernel's own order and, if a
-// useful number of them can, with all of k, while the weights pass over them.
+// On the matrix unit: the rows of a ticket stay in the cache, in the kernel's own order, while the
+// weights pass over them. They have all of k, unless too few rows would then fit.
 inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, ProductCut& cut) {
-  constexpr int64_t kStripBytes = 768 << 10;  // as much of a as the kernel keeps
+  constexpr int64_t kStripBytes = 768 << 10;  // the part of a that the kernel keeps in the cache
   constexpr int32_t kMaxRows = 256, kMinRows = 96;
-  constexpr int32_t kPartialRows = 128;  // where not even the least fit with all of k
+  constexpr int32_t kPartialRows = 128;  // if not even kMinRows fit with all of k
   constexpr int32_t kRowUnit = 32;
   constexpr int64_t kMaxWeightBytes = 8 << 20;  // about 1 ms at 8 GB/s
   constexpr int64_t kMinProducts = 1 << 18;
-  constexpr int32_t kTicketsPerThread = 2;  // each may bring its rows into order: few
+  constexpr int32_t kTicketsPerThread = 2;  // few, because each may have to reorder its rows
   const auto fitting = static_cast<int32_t>(
       kStripBytes / (int64_t{shape.k} * static_cast<int64_t>(shape.element_bytes)) / kRowUnit *
       kRowUnit);
@@ -107,7 +107,7 @@ inline ProductCut CutProduct(const ProductShape& shape, int num_threads) {
   return cut;
 }
 
-// Cuts one product for changing numbers of rows. Equal numbers in a row are cut once.
+// Cuts one product for changing numbers of rows; cuts anew only when the number changes.
 class ProductCutter {
  public:
   // The shape's m is ignored.
@@ -131,11 +131,11 @@ class ProductCutter {
   ProductCut cut_;
 };
 
-// Query rows of one attention tile whose rows see up to `num_keys` keys, which all of them pass
-// over in one ticket. From kKeysOfFullTile keys on a tile has fewer rows, so that rows times keys
-// stay what they are there, about 1 ms. But not below kMinRows, so beyond 12,288 keys a ticket
-// grows with them: half as many rows would read the keys twice as often, which at 16 rows is as
-// much as memory gives, and leave the kernel nothing to overlap.
+// Query rows of one attention tile whose rows see up to `num_keys` keys. One ticket walks all of
+// them. From kKeysOfFullTile keys on, the number of rows shrinks so that rows times keys stay the
+// same, about 1 ms. It does not shrink below kMinRows, so beyond 12,288 keys tickets grow. Half as
+// many rows would read the keys twice as often; at 16 rows that saturates the memory and leaves the
+// kernel nothing to overlap.
 inline int32_t AttentionTileRows(int32_t num_keys) {
   constexpr int32_t kKeysOfFullTile = 6144;
   constexpr int32_t kMinRows = 32;
@@ -146,7 +146,7 @@ inline int32_t AttentionTileRows(int32_t num_keys) {
   return rows;
 }
 
-// Tokens of such a tile, each of which has `group` query heads for one KV head.
+// Tokens of such a tile; each has `group` query heads for one KV head.
 inline int32_t AttentionTileTokens(int32_t num_keys, int32_t group) {
   return std::max(AttentionTileRows(num_keys) / group, 1);
 }

@@ -1,4 +1,4 @@
-// Tickets are bounded whatever the model and however long the prompt: what a signal waits for
+// Tickets are bounded for every model and length of prompt. A stop signal waits for one of them
 // (docs/ARCHITECTURE.md, "Task").
 
 #include "model/forward/product_cut.h"
@@ -52,12 +52,12 @@ std::vector<ProductShape> ProductsOf(const ModelShape& shape) {
   return products;
 }
 
-// Multiplications of a ticket with `cols` columns; of SwiGLU, as many of gate and of up.
+// Multiplications of a ticket with `cols` columns; SwiGLU has as many for gate and for up.
 int64_t Work(const ProductShape& shape, int64_t rows, int64_t cols) {
   return rows * cols * shape.k * (shape.swiglu ? 2 : 1);
 }
 
-// Every element belongs to one ticket.
+// Every element belongs to exactly one ticket.
 void ExpectWhole(const ProductShape& shape, const ProductCut& cut) {
   EXPECT_GE(cut.rows, 1);
   EXPECT_GE(cut.cols, kPanelCols);
@@ -71,8 +71,8 @@ void ExpectWhole(const ProductShape& shape, const ProductCut& cut) {
   }
 }
 
-// A ticket has the least number of columns, or less than the bound without the last of these
-// units. And that is little: no ticket has more than one and a half times the bound.
+// A ticket has the least number of columns, or stays below the bound without its last unit of
+// columns. A unit is small: no ticket exceeds one and a half times the bound.
 void ExpectBounded(const ProductShape& shape, const ProductCut& cut) {
   const int32_t panels = shape.matrix_unit ? 2 : 4;
   const int32_t unit = std::lcm(panels * kPanelCols, shape.col_unit);
@@ -111,7 +111,7 @@ TEST(ForwardCut, TicketsOfProductsAreBoundedForEveryShape) {
   }
 }
 
-// How much a ticket has at most depends on the model, not on the prompt.
+// The largest ticket depends on the model, not on the prompt.
 TEST(ForwardCut, ALongerPromptHasMoreTicketsNotLargerOnes) {
   ProductShape shape = {.m = 2048, .n = 3072, .k = 1024, .element_bytes = 2, .matrix_unit = true};
   const ProductCut cut = CutProduct(shape, 2);
@@ -123,11 +123,11 @@ TEST(ForwardCut, ALongerPromptHasMoreTicketsNotLargerOnes) {
 }
 
 TEST(ForwardCut, TilesOfAttentionAreBoundedAsFarAsTheirRowsCanShrink) {
-  constexpr int64_t kMost = int64_t{kMaxQueryRows} * 6144;  // a query row and a key
+  constexpr int64_t kMost = int64_t{kMaxQueryRows} * 6144;  // query rows times keys
   int32_t rows_before = kMaxQueryRows;
   for (int32_t keys = 1; keys <= 131072; keys = keys < 12000 ? keys + 1 : keys + 512) {
     const int32_t rows = AttentionTileRows(keys);
-    ASSERT_LE(rows, rows_before) << keys;  // never more of them for more keys
+    ASSERT_LE(rows, rows_before) << keys;  // more keys never give more rows
     rows_before = rows;
     if (keys <= 12288) {
       ASSERT_LE(int64_t{rows} * keys, kMost) << keys;
@@ -149,7 +149,7 @@ TEST(ForwardCut, ATileHasAllHeadsOfAGroupForEachOfItsTokens) {
       EXPECT_GT((tokens + 1) * group, AttentionTileRows(keys)) << model.name;
     }
   }
-  EXPECT_EQ(AttentionTileTokens(16384, 71), 1);  // a larger group than a tile has rows
+  EXPECT_EQ(AttentionTileTokens(16384, 71), 1);  // a group with more heads than a tile has rows
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// The numeric contract over 600 keys, which cross two of the matrix unit's attention steps: one
-// sequence in chunks of any size, behind a cached prefix of every number of blocks, as rows of
-// decode batches of many sizes, and resumed at every ticket, on one thread and on two. All of it
-// has the bits of the sequence alone: one pass, one thread, nothing cached.
+// The numeric contract over 600 keys, which cross two attention steps of the matrix unit. One
+// sequence runs in chunks of any size, after cached prefixes of every number of blocks, in decode
+// batches of many sizes, and resumed at every ticket; on one thread and on two. The bits are those
+// of the sequence alone: one pass, one thread, nothing cached.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ constexpr int32_t kLength = 600;
 constexpr int32_t kLengthBlocks = (kLength + kKvBlockTokens - 1) / kKvBlockTokens;
 constexpr int32_t kMaxRows = 64;  // of a batch
 constexpr int32_t kStrangerTokens = 64;
-constexpr int32_t kStrangerBlock = (1 + kMaxRows) * kLengthBlocks;  // behind those of all rows
+constexpr int32_t kStrangerBlock = (1 + kMaxRows) * kLengthBlocks;  // behind the blocks of all rows
 constexpr int32_t kNumBlocks = kStrangerBlock + kStrangerTokens / kKvBlockTokens;
 static_assert(kLength > 2 * kKeysPerAmxStep);
 
@@ -85,7 +85,7 @@ class ForwardSweepTest : public ::testing::TestWithParam<SweepCase> {
     reference_ =
         testing::RunAlone(alone.NewPass().get(), tokens_, 0, kLength, Blocks(0, kLength), vocab_);
     ASSERT_EQ(reference_.size(), size_t{kLength});
-    // What is compared is worth comparing.
+    // The compared values are meaningful.
     ASSERT_TRUE(std::all_of(reference_.back().begin(), reference_.back().end(),
                             [](float l) { return std::isfinite(l); }));
     ASSERT_FALSE(testing::SameBits(reference_[kLength - 2], reference_[kLength - 1]));
@@ -99,7 +99,7 @@ class ForwardSweepTest : public ::testing::TestWithParam<SweepCase> {
     return tokens;
   }
 
-  // Logits of the positions from `begin` on, of which there are `count`.
+  // Compares with the reference's logits of `count` positions from `begin` on.
   void ExpectReference(const std::vector<Logits>& logits, int32_t begin, int32_t count) {
     ASSERT_EQ(logits.size(), size_t(count));
     for (int32_t i = 0; i < count; ++i) {
@@ -107,7 +107,7 @@ class ForwardSweepTest : public ::testing::TestWithParam<SweepCase> {
     }
   }
 
-  // Computes positions [begin, end) behind those that the blocks hold.
+  // Computes positions [begin, end) after those in the blocks.
   void RunAndCompare(int32_t begin, int32_t end, const std::vector<int32_t>& blocks) {
     ExpectReference(testing::RunAlone(pass_.get(), tokens_, begin, end, blocks, vocab_), begin,
                     end - begin);
@@ -146,8 +146,8 @@ TEST_P(ForwardSweepTest, CachedPrefixOfEveryNumberOfBlocks) {
   }
 }
 
-// Rows at many positions of the sequence, some behind blocks that others read too, decode a token
-// each in batches whose size and order change from step to step, beside a stranger's prompt.
+// Rows at many positions of the sequence, some with shared blocks, decode a token each. The size
+// and order of their batches change from step to step, beside another sequence's prompt.
 TEST_P(ForwardSweepTest, DecodeBatchesOfManySizes) {
   struct Row {
     int32_t position;  // of the next token
@@ -159,7 +159,7 @@ TEST_P(ForwardSweepTest, DecodeBatchesOfManySizes) {
   ASSERT_NO_FATAL_FAILURE(RunAndCompare(0, kLength, common));
   std::vector<Row> rows(kMaxRows);
   for (int32_t r = 0; r < kMaxRows; ++r) {
-    // In common with other rows: nothing, one attention step, two, or all whole blocks.
+    // Blocks in common with other rows: none, one attention step, two steps, or all whole blocks.
     const int32_t position =
         kKvBlockTokens +
         static_cast<int32_t>(random_() % (kLength - kKvBlockTokens - num_steps + 1));
@@ -196,8 +196,8 @@ TEST_P(ForwardSweepTest, DecodeBatchesOfManySizes) {
   }
 }
 
-// Stopped behind every ticket that calls a kernel (on two threads, behind those that both had
-// begun), with another sequence's pass in between each time.
+// Stops after every ticket that calls a kernel; on two threads, after both have ended their
+// tickets. Each time another sequence's pass runs in between.
 TEST_P(ForwardSweepTest, ResumedAtEveryTicket) {
   constexpr int32_t kChunk = 200, kFew = 3;
   const std::vector<int32_t> blocks = Blocks(0, kLength);
@@ -230,7 +230,7 @@ TEST_P(ForwardSweepTest, ResumedAtEveryTicket) {
     }
     ASSERT_NO_FATAL_FAILURE(ExpectReference(all, begin, kChunk));
   }
-  // At least once behind each of a layer's seven operators of this model that call kernels.
+  // At least one stop after each of the seven operators of a layer that call kernels.
   EXPECT_GE(num_stops, kLength / kChunk * 7 * model_->config().num_layers);
 }
 

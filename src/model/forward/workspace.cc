@@ -9,7 +9,8 @@ namespace {
 
 size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Hands out consecutive, aligned pieces of a buffer; of an empty one null, to learn the total.
+// Hands out consecutive, aligned pieces of a buffer. For an empty buffer it hands out null and only
+// counts the bytes.
 class Carver {
  public:
   explicit Carver(AlignedBuffer& buffer) : buffer_(buffer) {}
@@ -49,8 +50,8 @@ size_t ForwardWorkspace::OutputBytes(const ModelConfig& config, DType dtype,
   return output_bytes;
 }
 
-// By lifetime: q is dead when the residual stream is added to, attention's output when q is made;
-// a place that two of them take in turn is as large as the larger.
+// Buffers that live at different times share memory as large as the larger one. q is dead when the
+// residual stream is added to; attention's output is dead when q is made.
 size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
                                size_t* output_bytes) {
   const size_t tokens = limits.max_tokens, chunk = limits.chunk();
@@ -100,7 +101,7 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
 
 void ForwardWorkspace::EndLayer() {
   if (chunk_outputs == ChunkOutputs::kInPlace) return;
-  // The new residual stream is where q was: collected there, or made there.
+  // The new residual stream lies where q was: it was collected there, or made there.
   auto* const new_x = reinterpret_cast<float*>(q);
   q = reinterpret_cast<std::byte*>(x);
   x = new_x;

@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// Copies what the chunks of a layer have made into one place (ChunkOutputs::kCollected, which
-// exists for comparison): q and the rows' own keys and values, or the residual stream.
+// Copies the outputs of a layer's chunks together (ChunkOutputs::kCollected, which exists for
+// comparison): q and the rows' own keys and values, or the residual stream.
 class CollectOperator : public Operator {
  public:
   enum class What : uint8_t { kQkv, kResidual };

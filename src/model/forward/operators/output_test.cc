@@ -1,4 +1,4 @@
-// What a pass hands out beside whole rows of logits: labels, embeddings, classes.
+// Outputs of a pass other than whole rows of logits: labels, embeddings, classes.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ constexpr ForwardLimits kLimits = {.max_tokens = 256, .max_logit_rows = 3};
 
 std::string Dir(const std::string& name) { return SKEIN_SOURCE_DIR "/tests/data/" + name; }
 
-// All outputs of a pass, each as long as it is valid, kind by kind in order; labels gathered.
+// All outputs of a pass, kind by kind in order, cut to their valid length; labels are gathered.
 struct Outputs {
   std::vector<Logits> logits, labels, embeddings, classes;
   int num_stops = 0;
@@ -107,7 +107,7 @@ TEST_P(ForwardOutputTest, LabelsHaveTheBitsOfTheirLogits) {
     std::iota(all.begin(), all.end(), 0);
     std::shuffle(all.begin(), all.end(), random_);
     all.resize(r == 0 ? all.size() : 1 + random_() % 40);
-    labels.push_back(r % 3 == 2 ? labels.back() : all);  // some neighbours want the same
+    labels.push_back(r % 3 == 2 ? labels.back() : all);  // some neighbours have the same labels
   }
   const auto run = [&](bool whole) {
     pass.batch().Clear();
@@ -129,14 +129,14 @@ TEST_P(ForwardOutputTest, LabelsHaveTheBitsOfTheirLogits) {
   }
 }
 
-// Of the output matrix no panel but those that hold a wanted row: once for neighbours that want the
-// same.
+// Only the panels of the output matrix that hold a label's row are computed: once for neighbours
+// with the same labels.
 TEST_P(ForwardOutputTest, LabelsComputeTheirPanelsAlone) {
   const PackedWeight& matrix = model_.weights().output;
   const int32_t n = matrix.n();
   const int32_t last_panel = (n - 1) / kPanelCols * kPanelCols;
   ASSERT_GT(last_panel, 4 * kPanelCols);
-  // Two labels of the first are in one panel.
+  // Two labels of the first output are in one panel.
   const std::vector<int32_t> some = {kPanelCols + 3, 3 * kPanelCols, kPanelCols + 7};
   const std::vector<int32_t> last = {n - 1};
   const std::vector<int32_t> tokens = RandomTokens(5);
@@ -173,7 +173,7 @@ TEST_P(ForwardOutputTest, MeanIsTheSumInOrderOfPositions) {
     pass.batch().embedded_rows.push_back(0);
     return RunAll(&pass, model_.config()).embeddings.at(0);
   };
-  // The last hidden state of a prefix is the one at that place of the whole.
+  // The last hidden state of a prefix equals the state at that position of the whole.
   Logits sum(model_.config().hidden_size, 0.0f);
   for (int32_t n = 1; n <= 50; ++n) {
     const Logits last = embed(Pooling::kLast, n);
@@ -205,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ForwardOutputTest, ::testing::ValuesIn(OutputCa
                                   NameOf(std::get<2>(param.param));
                          });
 
-// Three tickets sum the means of this model.
+// A model whose means take three tickets.
 std::unique_ptr<LoadedModel> WideModel(int threads, int32_t head_dim = 32) {
   Json json = Json::parse(R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
       "hidden_size": 320, "intermediate_size": 96, "num_hidden_layers": 1,
@@ -266,7 +266,7 @@ void AddEmbeddedRows(std::mt19937_64* random, std::vector<std::vector<int32_t>>*
   }
 }
 
-// With any number of threads: the one that sums a row's last columns goes on with the row.
+// With any number of threads, the one that sums a row's last columns applies the Dense modules.
 TEST(ForwardOutputMean, DenseModulesFollowTheWholeMean) {
   for (const int threads : {1, 3}) {
     const std::unique_ptr<LoadedModel> model = WideModel(threads);
@@ -293,7 +293,7 @@ TEST(ForwardOutputMean, DenseModulesFollowTheWholeMean) {
   }
 }
 
-// Of 250 elements a head shares no panels with the next, and a ticket has room for few rows of
+// A head of 250 elements shares no panels with the next, and a ticket has room for few rows of
 // them.
 TEST(ForwardOutputHeads, MayHaveAnyEvenSize) {
   const std::unique_ptr<LoadedModel> model = WideModel(2, 250);
@@ -316,7 +316,7 @@ TEST(ForwardOutputHeads, MayHaveAnyEvenSize) {
   }
 }
 
-// No ticket sums a whole row where that is wide, Dense modules or not.
+// No ticket sums a whole wide row, with or without Dense modules.
 TEST(ForwardOutputMean, TicketsTakeSomeColumns) {
   const std::unique_ptr<LoadedModel> model = WideModel(1);
   ForwardContext context = model->context();
@@ -347,7 +347,7 @@ TEST(ForwardOutputMean, TicketsTakeSomeColumns) {
   EXPECT_GT(num_seen, 0);
 }
 
-// Every kind in one pass, alone and together, stopped after any kernel call.
+// Every kind of output in one pass, together and alone, stopped after any kernel call.
 TEST(ForwardOutputBits, AStopAnywhereChangesNothing) {
   LoadedModel model(Dir("models/qwen3"), {.num_blocks = 16});
   ForwardContext context = model.context();
@@ -380,9 +380,9 @@ TEST(ForwardOutputBits, AStopAnywhereChangesNothing) {
   EXPECT_GT(num_stops, num_calls / 2);
 }
 
-// Against transformers in float64. A hidden state's error is that of its roundings, about sqrt of
-// their number times 2^-24 of its norm, with a factor of 4 for what the layers amplify; a class is
-// a product of it with a row of the head.
+// Against transformers in float64. The error of a hidden state is about sqrt(roundings) times 2^-24
+// of its norm, with a factor of 4 for the amplification by layers. A class is the product of a
+// hidden state and a row of the head.
 class HeadGoldenTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(HeadGoldenTest, AgreesWithTheReference) {
@@ -449,7 +449,7 @@ TEST(ForwardWorkspace, LogitsOfALongPromptNeedAFixedAmount) {
   const size_t bytes = ForwardWorkspace::OutputBytes(config, DType::kBf16, limits);
   EXPECT_LE(bytes, size_t{64} << 20);
   EXPECT_GE(bytes, size_t{64} * 151936 * 4);
-  // However many tokens a pass takes.
+  // The number of tokens of a pass does not matter.
   EXPECT_EQ(ForwardWorkspace::OutputBytes(config, DType::kBf16, {.max_tokens = 32768}), bytes);
   EXPECT_LE(bytes, ForwardWorkspace::Bytes(config, DType::kBf16, limits));
 }

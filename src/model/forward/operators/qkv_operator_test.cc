@@ -1,5 +1,5 @@
-// The product for q, k and v is cut into tickets by columns, at heads: wherever a ticket begins and
-// ends, each head comes to where it belongs, with the bits of the product in one piece.
+// The product for q, k and v is cut into tickets by columns, at heads. Wherever a ticket begins and
+// ends, each head is stored in its place, with the bits of the uncut product.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ struct Rows {
   std::vector<std::vector<int32_t>> tokens, blocks;
 };
 
-// Where the columns [begin, end) of a product lie, of q [0, k), k [k, v) and v.
+// The parts that hold columns [begin, end) of a product: q [0, k), k [k, v) and v.
 std::set<std::string> PlacesOf(int32_t begin, int32_t end, int32_t k, int32_t v) {
   std::set<std::string> places;
   if (begin > 0 && begin < k) places.insert("begins in q");
@@ -85,7 +85,7 @@ class ForwardQkvTest : public ::testing::TestWithParam<std::tuple<const char*, c
     return testing::RunPass(&pass, model.vocab());
   }
 
-  // Keys and values of the first layer by their definition (docs/numerics.md), token by token.
+  // The keys and values of the first layer by definition (docs/numerics.md), token by token.
   static AlignedBuffer FirstLayer(const LoadedModel& model, const std::vector<int32_t>& tokens,
                                   const KvLayout& layout) {
     const ForwardContext& context = model.context();
@@ -142,7 +142,7 @@ TEST_P(ForwardQkvTest, EveryCutOfTheColumnsStoresTheSameHeads) {
   std::set<std::string> seen;
   for (const int32_t length : {20, 200}) {
     const Rows rows = MakeRows(length, reference->vocab());
-    // Token by token one ticket has all columns.
+    // Token by token, one ticket has all columns.
     reference->kernels().set_gemm_observer([&](const GemmCall& call) {
       if (call.w != &reference->weights().layers[0].qkv) return;
       EXPECT_EQ(call.n_begin, 0);
@@ -186,7 +186,7 @@ TEST_P(ForwardQkvTest, EveryCutOfTheColumnsStoresTheSameHeads) {
       }
     }
   }
-  // The cuts were such that there was something to see. Only this model is wide enough for all.
+  // The cuts tested something. Only this model is wide enough for all cases.
   std::set<std::string> wanted = {"begins in q", "goes over into k"};
   if (std::string_view(std::get<0>(GetParam())) == "qwen3-bf16") {
     wanted.merge(std::set<std::string>{"begins at k", "begins in k", "begins at v", "begins in v",
