@@ -61,8 +61,8 @@ class LongModel {
 
   // The logits after the tokens at `positions`, ascending, in a pass over the whole sequence.
   // `*num_calls`: calls of attention.
-  std::vector<Logits> RunWanted(ForwardPass* pass, const std::vector<int32_t>& positions,
-                                const std::vector<int32_t>& blocks, int64_t* num_calls) {
+  std::vector<Logits> RunOutputs(ForwardPass* pass, const std::vector<int32_t>& positions,
+                                 const std::vector<int32_t>& blocks, int64_t* num_calls) {
     pass->batch().Clear();
     pass->batch().AddRow(tokens_, 0, blocks, false);
     pass->batch().logit_tokens = positions;
@@ -141,7 +141,7 @@ TEST_P(ForwardLongTest, DecodeRowsOfOnePrefixHaveTheSameBits) {
 // In the last layer a tile may hold the first positions of a sequence and some of its third segment
 // of keys. The bits are those of each position alone, and of a pass in which every position has an
 // output.
-TEST_P(ForwardLongTest, WantedRowsOfOneTileMayLieSegmentsApart) {
+TEST_P(ForwardLongTest, OutputTokensOfOneTileMayLieSegmentsApart) {
   constexpr int32_t kLength = 6400;
   LongModel model(GetParam(), 2, kLength);
   ForwardPass pass = model.MakePass(kLength);
@@ -162,7 +162,7 @@ TEST_P(ForwardLongTest, WantedRowsOfOneTileMayLieSegmentsApart) {
   for (const auto& [wanted, num_tiles] : cases) {
     SCOPED_TRACE(std::to_string(wanted.size()) + " wanted");
     int64_t num_calls = 0;
-    const std::vector<Logits> logits = model.RunWanted(&pass, wanted, blocks, &num_calls);
+    const std::vector<Logits> logits = model.RunOutputs(&pass, wanted, blocks, &num_calls);
     if (wanted.empty()) calls_before_last = num_calls;
     EXPECT_EQ(num_calls - calls_before_last, num_tiles * model.config().num_kv_heads);
     ASSERT_EQ(logits.size(), wanted.size());

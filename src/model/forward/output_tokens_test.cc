@@ -63,10 +63,10 @@ class Decoder {
 };
 
 // The references use KV blocks [0, 16), the tests use the rest.
-class ForwardWantedTest
+class OutputTokensTest
     : public ::testing::TestWithParam<std::tuple<const char*, const char*, const char*, Isa>> {
  protected:
-  ForwardWantedTest() {
+  OutputTokensTest() {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
     model_ = Load(1);
   }
@@ -209,7 +209,7 @@ class ForwardWantedTest
   std::unique_ptr<Decoder> model_;
 };
 
-TEST_P(ForwardWantedTest, WantedRowsHaveTheBitsOfAPassThatWantsAll) {
+TEST_P(OutputTokensTest, HaveTheBitsOfAPassWithOutputsOfAllTokens) {
   const std::vector<Row> rows = MakeRows();
   const std::vector<Logits> expected = Expected(rows);
   ASSERT_GE(expected.size(), 8u);
@@ -232,7 +232,7 @@ TEST_P(ForwardWantedTest, WantedRowsHaveTheBitsOfAPassThatWantsAll) {
 
 // Steps before the last one of a prompt have no outputs. Their keys and values are those of a pass
 // in which every token has one, bit for bit, also in the last layer.
-TEST_P(ForwardWantedTest, StepsThatWantNothingStoreTheSameKeysAndValues) {
+TEST_P(OutputTokensTest, StepsWithoutOutputsStoreTheSameKeysAndValues) {
   const Row row = {RandomTokens(kLength), 0, {}, {}};
   const std::vector<Logits> reference = Reference(row);
   const ForwardContext context = model_->context();
@@ -266,7 +266,7 @@ TEST_P(ForwardWantedTest, StepsThatWantNothingStoreTheSameKeysAndValues) {
 
 // A pass without outputs ends inside the last layer, where the layer's outputs may still be
 // elsewhere. Later passes are not affected.
-TEST_P(ForwardWantedTest, APassBehindOneThatWantsNothingIsAsGoodAsNew) {
+TEST_P(OutputTokensTest, APassAfterOneWithoutOutputsIsAsGoodAsNew) {
   const std::vector<Row> rows = MakeRows();
   const std::vector<Logits> expected = Expected(rows);
   ASSERT_GE(expected.size(), 8u);
@@ -290,7 +290,7 @@ TEST_P(ForwardWantedTest, APassBehindOneThatWantsNothingIsAsGoodAsNew) {
 }
 
 // The last layer's tiles of attention hold the output tokens.
-TEST_P(ForwardWantedTest, TheLastLayersAttentionIsOfWantedTokens) {
+TEST_P(OutputTokensTest, TheLastLayersAttentionIsOfOutputTokens) {
   const ModelConfig& c = model_->config();
   const std::vector<int32_t> tokens = RandomTokens(kLength);
   const std::vector<int32_t> blocks = Blocks(20, kLength);
@@ -315,7 +315,7 @@ TEST_P(ForwardWantedTest, TheLastLayersAttentionIsOfWantedTokens) {
 }
 
 // Goes on from the end of every kernel call, with every granularity.
-TEST_P(ForwardWantedTest, AStopAnywhereChangesNothing) {
+TEST_P(OutputTokensTest, AStopAnywhereChangesNothing) {
   std::vector<Row> rows;
   rows.push_back({RandomTokens(20), 0, Blocks(20, 20), {7, 19}});
   rows.push_back({RandomTokens(3), 0, Blocks(24, 3), {}});
@@ -380,7 +380,7 @@ TEST_P(ForwardWantedTest, AStopAnywhereChangesNothing) {
 
 // Enough rows for several gather tickets on two threads. q of llama-linear is 40 wide, so its last
 // ticket moves less than a whole piece.
-TEST_P(ForwardWantedTest, ManyWantedRowsBehindOneThatIsNot) {
+TEST_P(OutputTokensTest, ManyRowsAfterOneWithoutOutputs) {
   constexpr int32_t kRows = 18, kRowTokens = 256, kBlocksEach = kRowTokens / kKvBlockTokens;
   std::vector<Logits> all;
   for (const bool whole : {true, false}) {
@@ -416,7 +416,7 @@ TEST_P(ForwardWantedTest, ManyWantedRowsBehindOneThatIsNot) {
 }
 
 // Output tokens of rows that share a prefix share one tile of the last layer.
-TEST_P(ForwardWantedTest, RowsBehindOnePrefixShareATile) {
+TEST_P(OutputTokensTest, RowsOfOnePrefixShareATile) {
   constexpr int32_t kRows = 4, kNew = 10;
   const ModelConfig& c = model_->config();
   const int32_t shared =
@@ -446,7 +446,7 @@ TEST_P(ForwardWantedTest, RowsBehindOnePrefixShareATile) {
   EXPECT_LT(num_calls, c.num_kv_heads * (num_tiles * (c.num_layers - 1) + kRows));
 }
 
-std::string WantedName(const ::testing::TestParamInfo<ForwardWantedTest::ParamType>& param) {
+std::string ParamName(const ::testing::TestParamInfo<OutputTokensTest::ParamType>& param) {
   const auto& [model, dtype, quantization, isa] = param.param;
   std::string name = std::string(model) + "_" + dtype + "_" + quantization + "_" + NameOf(isa);
   std::ranges::replace(name, '-', '_');
@@ -454,22 +454,22 @@ std::string WantedName(const ::testing::TestParamInfo<ForwardWantedTest::ParamTy
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Models, ForwardWantedTest,
+    Models, OutputTokensTest,
     ::testing::Combine(::testing::Values("llama-linear", "qwen3-bf16", "qwen3-moe"),
                        ::testing::Values("f32", "bf16"), ::testing::Values("none"),
                        ::testing::ValuesIn(testing::VectorIsas())),
-    WantedName);
+    ParamName);
 
-INSTANTIATE_TEST_SUITE_P(Int8, ForwardWantedTest,
+INSTANTIATE_TEST_SUITE_P(Int8, OutputTokensTest,
                          ::testing::Combine(::testing::Values("qwen3-bf16"),
                                             ::testing::Values("bf16"), ::testing::Values("int8"),
                                             ::testing::ValuesIn(testing::VectorIsas())),
-                         WantedName);
+                         ParamName);
 
 // For rows of two tokens the mean equals half the sum of the first and the last token's states.
 // Those come from passes with no other output tokens. A row without outputs comes first. A pass in
 // which all rows have outputs moves nothing and gives the same mean.
-TEST(ForwardWantedEncoder, PooledTokensHaveTheBitsOfTheMeansTokens) {
+TEST(OutputTokensEncoder, PooledTokensHaveTheBitsOfTheMeansTokens) {
   for (const char* dtype : {"f32", "bf16"}) {
     const LoadedModel model(SKEIN_SOURCE_DIR "/tests/data/encoders/bert", {.dtype = dtype});
     const int32_t hidden = model.config().hidden_size;
