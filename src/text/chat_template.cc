@@ -11,7 +11,7 @@
 #include "text/jinja/ast.h"
 #include "text/jinja/evaluator.h"
 #include "text/jinja/parser.h"
-#include "text/jinja/text.h"
+#include "text/unicode/utf8.h"
 
 namespace skein {
 namespace {
@@ -39,7 +39,7 @@ jinja::Value ToValue(const Json& json, int depth, jinja::RenderState* state) {
     case Json::value_t::string: {
       const auto& text = json.get_ref<const std::string&>();
       state->Charge(text.size());
-      if (!jinja::IsValidUtf8(text)) state->Fail("a string is not valid UTF-8");
+      if (!IsValidUtf8(text)) state->Fail("a string is not valid UTF-8");
       return Value::Of(text);
     }
     case Json::value_t::array:

@@ -14,7 +14,8 @@ class ChatTemplate {
  public:
   using Json = nlohmann::ordered_json;  // member order reaches the tool descriptions
 
-  // Parses a template. A construct that is not supported is refused by name (kUnsupported).
+  // Parses a template. text/jinja/parser.h lists the supported part of Jinja; an error names any
+  // other construct (kUnsupported).
   static Result<std::unique_ptr<ChatTemplate>> Parse(std::string_view source);
   // The template of a model directory: chat_template.jinja, else tokenizer_config.json's
   // `chat_template` (a string, or a list of named ones, of which "default"). kNotFound if none.

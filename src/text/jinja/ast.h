@@ -24,8 +24,7 @@ enum class ExprKind {
   kTest,         // operands[0] is name(operands[1], ..., keywords)
   kNot,          // not operands[0]
   kNegative,     // -operands[0]
-  kPositive,     // +operands[0]
-  kBinary,       // operands[0] name operands[1], name one of + - * / // % **
+  kBinary,       // operands[0] name operands[1], name one of + - * %
   kConcat,       // operands[0] ~ operands[1] ~ ...
   kAnd,          // operands[0] and operands[1]
   kOr,           // operands[0] or operands[1]
@@ -61,7 +60,6 @@ enum class StmtKind {
   kSet,       // target = value
   kSetBlock,  // target = body, through `value` (a chain of filters) if it is not null
   kFilter,    // body through `value`
-  kWith,      // body with `bindings`
   kScope,     // body with names of its own ({% generation %})
   kMacro,     // text(parameters): body
   kBreak,
@@ -88,7 +86,6 @@ struct Stmt {
   Body otherwise;
   std::vector<Branch> branches;
   std::vector<std::pair<std::string, ExprPtr>> parameters;  // default null where there is none
-  std::vector<std::pair<Target, ExprPtr>> bindings;
 };
 
 }  // namespace skein::jinja

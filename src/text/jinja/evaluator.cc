@@ -115,8 +115,6 @@ class Evaluator {
       case StmtKind::kFilter:
         Print(Str(Capture(stmt, scope), state_));
         break;
-      case StmtKind::kWith:
-        return RunWith(stmt, scope);
       case StmtKind::kScope:
         return RunBody(stmt.body, ScopeHolder(this, scope).get());
       case StmtKind::kMacro:
@@ -130,16 +128,6 @@ class Evaluator {
         return Flow::kContinue;
     }
     return Flow::kNormal;
-  }
-
-  Flow RunWith(const Stmt& stmt, Scope* scope) {
-    const ScopeHolder inner(this, scope);
-    std::vector<Value> values;  // all of them see the outer names
-    for (const auto& binding : stmt.bindings) values.push_back(Eval(*binding.second, scope));
-    for (size_t i = 0; i < values.size(); ++i) {
-      Assign(stmt.bindings[i].first, std::move(values[i]), inner.get());
-    }
-    return RunBody(stmt.body, inner.get());
   }
 
   // The text of a block, through its filters.
@@ -306,8 +294,6 @@ class Evaluator {
         return Value::Of(!IsTrue(Operand(expr, 0, scope)));
       case ExprKind::kNegative:
         return Negate(Operand(expr, 0, scope), state_);
-      case ExprKind::kPositive:
-        return Negate(Negate(Operand(expr, 0, scope), state_), state_);
       default:
         return EvalOperator(expr, scope);
     }

@@ -183,28 +183,23 @@ ExprPtr ExprParser::ParseConcat() {
 }
 
 ExprPtr ExprParser::ParseProduct() {
-  ExprPtr left = ParsePower();
-  while (ok() && (AtOperator("*") || AtOperator("/") || AtOperator("//") || AtOperator("%"))) {
+  ExprPtr left = ParseUnary();
+  while (ok() && (AtOperator("*") || AtOperator("%"))) {
     std::string op = current().text;
     Next();
-    left = Binary(ExprKind::kBinary, std::move(op), std::move(left), ParsePower());
+    left = Binary(ExprKind::kBinary, std::move(op), std::move(left), ParseUnary());
   }
-  return left;
-}
-
-// Unlike Python's, Jinja's ** groups from the left.
-ExprPtr ExprParser::ParsePower() {
-  ExprPtr left = ParseUnary();
-  while (ok() && SkipOperator("**")) {
-    left = Binary(ExprKind::kBinary, "**", std::move(left), ParseUnary());
+  for (const std::string_view op : {"/", "//", "**"}) {
+    if (AtOperator(op)) FailUnsupported("operator '" + std::string(op) + "'");
   }
   return left;
 }
 
 ExprPtr ExprParser::ParseUnary(bool with_filters) {
   ExprPtr expr;
-  if (AtOperator("-") || AtOperator("+")) {
-    expr = Make(AtOperator("-") ? ExprKind::kNegative : ExprKind::kPositive);
+  if (AtOperator("+")) FailUnsupported("a unary '+'");
+  if (AtOperator("-")) {
+    expr = Make(ExprKind::kNegative);
     Next();
     if (++nesting_ > kMaxDepth) FailUnsupported("so deep an expression");
     if (ok()) Attach(expr.get(), ParseUnary(false));

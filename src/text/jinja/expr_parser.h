@@ -76,7 +76,6 @@ class ExprParser {
   ExprPtr ParseSum();
   ExprPtr ParseConcat();
   ExprPtr ParseProduct();
-  ExprPtr ParsePower();
   ExprPtr ParseUnary(bool with_filters = true);
   ExprPtr ParsePrimary();
   ExprPtr ParseNameOrConstant();

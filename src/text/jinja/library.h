@@ -21,7 +21,7 @@ struct Arguments {
 
 bool IsFilter(std::string_view name);
 bool IsTest(std::string_view name);
-// A method of a string, list or dict, of `loop`, or one that the sandbox forbids.
+// A method of a string or dict, or one that the sandbox forbids.
 bool IsMethod(std::string_view name);
 
 // `value | name(arguments)`. REQUIRES: IsFilter(name).
@@ -42,7 +42,7 @@ Value GetItem(const Value& value, const Value& key, RenderState* state);
 Value GetSlice(const Value& value, const Value& start, const Value& stop, const Value& step,
                RenderState* state);
 
-// `a op b` for + - * / // % **.
+// `a op b` for + - * %.
 Value Arithmetic(std::string_view op, const Value& a, const Value& b, RenderState* state);
 Value Negate(const Value& value, RenderState* state);
 // a op b for == != < <= > >= in, "not in".

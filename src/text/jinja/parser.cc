@@ -96,13 +96,11 @@ class Parser {
     if (name == "for") return ParseFor();
     if (name == "set") return ParseSet();
     if (name == "macro") return ParseMacro();
-    if (name == "with") return ParseWith();
     if (name == "filter") return ParseFilterBlock();
-    if (name == "print") return ParsePrint();
     if (name == "generation") return ParseGeneration();
     if (name == "break" || name == "continue") return ParseJump(name);
     for (const std::string_view known : {"autoescape", "block", "call", "do", "extends", "from",
-                                         "import", "include", "trans", "debug"}) {
+                                         "import", "include", "trans", "debug", "with", "print"}) {
       if (name == known) in_.FailUnsupported("tag '" + name + "'");
     }
     in_.Fail("unknown tag '" + name + "'");
@@ -205,35 +203,11 @@ class Parser {
     return stmt;
   }
 
-  StmtPtr ParseWith() {
-    StmtPtr stmt = Make(StmtKind::kWith);
-    while (in_.ok() && !in_.At(TokenKind::kBlockEnd)) {
-      if (!stmt->bindings.empty()) in_.ExpectOperator(",");
-      Target target = in_.ParseTarget(false);
-      in_.ExpectOperator("=");
-      stmt->bindings.emplace_back(std::move(target), in_.ParseExpression());
-    }
-    stmt->body = ParseToEnd("endwith");
-    return stmt;
-  }
-
   // {% filter name | name %}: the first name has no bar before it in the source.
   StmtPtr ParseFilterBlock() {
     StmtPtr stmt = Make(StmtKind::kFilter);
     stmt->value = in_.ParseFilters(nullptr, true);
     stmt->body = ParseToEnd("endfilter");
-    return stmt;
-  }
-
-  StmtPtr ParsePrint() {
-    StmtPtr stmt = Make(StmtKind::kScope);
-    while (in_.ok() && !in_.At(TokenKind::kBlockEnd)) {
-      if (!stmt->body.empty()) in_.ExpectOperator(",");
-      StmtPtr print = Make(StmtKind::kPrint);
-      print->value = in_.ParseExpression();
-      stmt->body.push_back(std::move(print));
-    }
-    ExpectTagEnd();
     return stmt;
   }
 
