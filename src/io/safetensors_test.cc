@@ -12,6 +12,7 @@
 #include <string>
 
 #include "testing/shared.h"
+#include "testing/tensor_bytes.h"
 
 namespace skein {
 namespace {
@@ -250,7 +251,7 @@ TEST_F(ModelFilesTest, SingleFile) {
   Result<ModelFiles> files = Open();
   ASSERT_TRUE(files.ok()) << files.status().message();
   EXPECT_THAT(files->Names(), ElementsAre("a", "b", "e", "i"));
-  EXPECT_EQ(files->total_bytes(), 28);
+  EXPECT_EQ(skein::testing::TensorBytes(*files), 28);
   const Result<TensorView> b = files->Find("b");
   ASSERT_TRUE(b.ok());
   EXPECT_EQ(b.value().bytes, 8u);
@@ -306,7 +307,7 @@ TEST_F(ModelFilesTest, Shards) {
   Result<ModelFiles> files = Open();
   ASSERT_TRUE(files.ok()) << files.status().message();
   EXPECT_THAT(files->Names(), ElementsAre("a", "b", "c"));
-  EXPECT_EQ(files->total_bytes(), 10);
+  EXPECT_EQ(skein::testing::TensorBytes(*files), 10);
   EXPECT_EQ(static_cast<int>(files->Find("c").value().data[0]), 2);
   EXPECT_EQ(files->Info("a").file_dtype, "U8");
 }
@@ -348,7 +349,7 @@ TEST_F(ModelFilesTest, RealModel) {
   const std::string dir = ::skein::testing::SharedDir() + "/models/stories260K";
   const Result<ModelFiles> files = ModelFiles::Open(dir);
   ASSERT_TRUE(files.ok()) << files.status().message();
-  EXPECT_EQ(files.value().total_bytes(), 260032 * 4);
+  EXPECT_EQ(skein::testing::TensorBytes(files.value()), 260032 * 4);
   EXPECT_TRUE(files.value().Find("model.embed_tokens.weight", {512, 64}).ok());
 }
 
