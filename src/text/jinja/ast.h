@@ -32,11 +32,11 @@ enum class ExprKind {
   kConditional,  // operands[1] if operands[0] else operands[2]; the latter null where left out
 };
 
-// An expression. Which members mean what stands at its kind.
+// An expression. The comment at its kind names the members in use.
 struct Expr {
   ExprKind kind = ExprKind::kConstant;
   int line = 0;
-  int depth = 1;  // of the tree below
+  int depth = 1;  // the depth of the tree below
   Value constant;
   std::string name;
   std::vector<std::unique_ptr<Expr>> operands;
@@ -45,7 +45,7 @@ struct Expr {
 };
 using ExprPtr = std::unique_ptr<Expr>;
 
-// What an assignment sets: a name, an attribute of a namespace, or a tuple of these.
+// The target of an assignment: a name, an attribute of a namespace, or a tuple of these.
 struct Target {
   std::string name;       // empty for a tuple
   std::string attribute;  // of the namespace `name`; empty for a plain name
@@ -69,7 +69,7 @@ enum class StmtKind {
 struct Stmt;
 using Body = std::vector<std::unique_ptr<Stmt>>;
 
-// A statement. Which members mean what stands at its kind.
+// A statement. The comment at its kind names the members in use.
 struct Stmt {
   struct Branch {
     ExprPtr condition;  // null for else
@@ -85,7 +85,7 @@ struct Stmt {
   Body body;
   Body otherwise;
   std::vector<Branch> branches;
-  std::vector<std::pair<std::string, ExprPtr>> parameters;  // default null where there is none
+  std::vector<std::pair<std::string, ExprPtr>> parameters;  // the default is null if there is none
 };
 
 }  // namespace skein::jinja

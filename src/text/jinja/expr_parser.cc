@@ -217,7 +217,7 @@ ExprPtr ExprParser::ParsePrimary() {
   switch (current().kind) {
     case TokenKind::kName:
       return ParseNameOrConstant();
-    case TokenKind::kString: {  // adjacent ones are one
+    case TokenKind::kString: {  // adjacent strings are one
       expr = Make(ExprKind::kConstant);
       std::string text;
       for (; At(TokenKind::kString); Next()) text += current().text;
@@ -470,7 +470,7 @@ void ExprParser::CheckName(const std::string& name) {
   }
 }
 
-// Calls go to names (functions and macros) and methods.
+// A callee is a name (of a function or macro) or a method.
 void ExprParser::CheckCallee(const Expr& callee) {
   if (callee.kind == ExprKind::kName && callee.name == "loop") {
     FailUnsupported("a recursive loop");
@@ -481,7 +481,7 @@ void ExprParser::CheckCallee(const Expr& callee) {
 
 void ExprParser::CheckFilter(const Expr& filter) {
   if (!IsFilter(filter.name)) return FailUnsupported("filter '" + filter.name + "'");
-  // Filters that apply a filter or test named by an argument: the name must be known here.
+  // The filters below apply a filter or test that an argument names; it must be known here.
   const bool by_attribute = filter.name == "selectattr" || filter.name == "rejectattr";
   const bool selects = by_attribute || filter.name == "select" || filter.name == "reject";
   const size_t position = by_attribute ? 2 : 1;

@@ -48,7 +48,7 @@ Value FilterIndent(const Value& value, const Bound& bound, RenderState* state) {
   return Value::Of(std::move(out));
 }
 
-// int(float): toward zero.
+// Computes int(float), which rounds toward zero.
 Value Truncated(double value, const Value& fallback, bool nan_is_error, RenderState* state) {
   if (std::isnan(value)) return fallback;
   if (std::isinf(value)) {
@@ -63,7 +63,7 @@ Value Truncated(double value, const Value& fallback, bool nan_is_error, RenderSt
   return Value::Of(static_cast<Integer>(value));
 }
 
-// Python's integers have no end, these do.
+// Fails for an integer beyond 128 bits, which Python would take.
 bool CheckDigits(const std::string& text, RenderState* state) {
   if (text.size() > 36 && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -175,7 +175,7 @@ const std::vector<FilterEntry>& ScalarFilters() {
   return *kFilters;
 }
 
-// Filters that give the same of safe text and of other text, or keep it safe.
+// Filters whose result for safe text equals that for other text, or is safe text again.
 bool TakesMarkup(std::string_view name) {
   for (const std::string_view taking :
        {"safe", "tojson", "length", "count", "default", "d", "int"}) {

@@ -12,7 +12,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsNameChar(char c) { return IsNameStart(c) || IsDigit(c); }
 
-// Line ends become \n; one at the very end is dropped.
+// Turns line ends into \n and drops one at the very end.
 std::string NormalizeNewlines(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -54,7 +54,7 @@ class Lexer {
 
   bool StartsWith(std::string_view text) const { return rest_.substr(pos_).starts_with(text); }
 
-  // Moves to `end`, which lies behind what was just read.
+  // Moves to `end`, the end of the text just read.
   void Advance(size_t end) {
     for (size_t i = pos_; i < end; ++i) line_ += rest_[i] == '\n';
     if (end > pos_) line_starting_ = rest_[end - 1] == '\n';
@@ -70,7 +70,7 @@ class Lexer {
     return from;
   }
 
-  // The text before a tag, less what the tag's sign or lstrip_blocks takes.
+  // The text before a tag without the white space that the tag's sign or lstrip_blocks removes.
   std::string_view TrimBeforeTag(std::string_view text, char sign, bool is_variable) const {
     if (sign == '-') return Strip(text, nullptr, false, true);
     if (sign == '+' || is_variable) return text;
@@ -81,8 +81,8 @@ class Lexer {
     return only_space ? text.substr(0, line_start) : text;
   }
 
-  // Position behind a tag's end "%}" or "#}" (which lies at `end`, its sign before it): with '-'
-  // all white space is taken, without a sign one newline.
+  // The position behind a tag's end "%}" or "#}", which lies at `end` behind its sign. The sign '-'
+  // removes all white space there, no sign removes one newline.
   size_t BehindTagEnd(size_t end, char sign) const {
     end += 2;
     if (sign == '-') return SkipSpace(end);
@@ -114,7 +114,7 @@ class Lexer {
     Advance(tag);
     const size_t inside = tag + (sign != 0 ? 3 : 2);
     if (type == '#') return LexComment(inside);
-    // Named here: its text need not be made of tokens.
+    // The lexer refuses this tag because its content need not consist of tokens.
     if (type == '%' && rest_.substr(SkipSpace(inside)).starts_with("raw")) {
       return FailAs(StatusCode::kUnsupported, "tag 'raw' is not supported");
     }
@@ -130,7 +130,7 @@ class Lexer {
     Advance(BehindTagEnd(end, sign));
   }
 
-  // The inside of {{ }} or {% %} and its end.
+  // Reads the inside of {{ }} or {% %} and its end.
   void LexTag(char type) {
     const std::string_view end = type == '{' ? "}}" : "%}";
     std::string open_brackets;
@@ -222,7 +222,7 @@ class Lexer {
     Advance(end + 1);
   }
 
-  // Python's string escapes.
+  // Resolves Python's string escapes.
   bool Unescape(std::string_view raw, std::string* out) {
     for (size_t i = 0; i < raw.size(); ++i) {
       if (raw[i] != '\\' || i + 1 >= raw.size()) {
@@ -236,7 +236,7 @@ class Lexer {
       if (letter != std::string_view::npos) {
         out->push_back(kMeanings[letter]);
       } else if (c == '\n') {
-        continue;  // a line continued
+        continue;  // a continued line
       } else if (c == 'x' || c == 'u' || c == 'U') {
         const size_t num_digits = c == 'x' ? 2 : c == 'u' ? 4 : 8;
         if (!AppendEscaped(raw.substr(i + 1, num_digits), num_digits, out)) return false;
@@ -245,7 +245,7 @@ class Lexer {
         FailAs(StatusCode::kUnsupported,
                std::string("string escape '\\") + c + "' is not supported");
         return false;
-      } else {  // not an escape: the backslash stays
+      } else {  // not an escape: the backslash is kept
         out->push_back('\\');
         out->push_back(c);
       }
@@ -295,7 +295,7 @@ class Lexer {
   const std::string_view rest_;
   size_t pos_ = 0;
   int line_ = 1;
-  bool line_starting_ = true;  // what was read last ended a line
+  bool line_starting_ = true;  // the text read last ended a line
   std::vector<Token> tokens_;
   Status status_;
 };

@@ -10,7 +10,7 @@ namespace {
 
 using Bound = std::vector<std::optional<Value>>;
 
-// The sandbox lets templates see these and not call them.
+// The methods that the sandbox lets templates see but not call.
 constexpr std::array<std::string_view, 12> kMutators = {
     "append", "clear", "extend",     "insert", "pop",     "popitem",
     "remove", "sort",  "setdefault", "update", "reverse", "fromkeys"};
@@ -21,7 +21,7 @@ const std::string* TextOf(const Value& value, RenderState* state) {
   return nullptr;
 }
 
-// A string argument that may be None or left out; *text is then null.
+// Reads a string argument that may be None or left out; *text is then null.
 bool OptionalText(const std::optional<Value>& value, const std::string** text, RenderState* state) {
   *text = nullptr;
   if (!value || value->Is(Kind::kNone)) return true;

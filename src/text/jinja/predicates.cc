@@ -14,7 +14,7 @@ struct TestEntry {
   Predicate holds;
 };
 
-// Whether a division by two leaves this remainder.
+// Whether `remainder` is left after a division by two.
 bool HasParity(const Value& value, int remainder, RenderState* state) {
   const Value rest = Arithmetic("%", value, Value::Of(Integer{2}), state);
   return state->ok() && rest.number() == remainder;

@@ -11,18 +11,18 @@
 
 namespace skein::jinja {
 
-// Python's str over UTF-8. All texts given and returned are valid UTF-8.
+// The operations of Python's str on UTF-8. All arguments and results are valid UTF-8.
 
 size_t NumCodePoints(std::string_view text);
-// Byte offset of the index-th code point; text.size() beyond the end.
+// The byte offset of the index-th code point; text.size() beyond the end.
 size_t OffsetOfCodePoint(std::string_view text, size_t index);
 bool IsAscii(std::string_view text);
 
 // str.isspace of one character; also what \s matches.
 bool IsSpace(char32_t code_point);
-// str.strip, lstrip and rstrip. Without `chars`: white space.
+// str.strip, lstrip and rstrip. `chars` null: white space.
 std::string_view Strip(std::string_view text, const std::string* chars, bool left, bool right);
-// Position of the first `needle` at or behind `from`, npos if there is none. Linear time.
+// The position of the first `needle` at or behind `from`, or npos. Linear time.
 size_t FindText(std::string_view text, std::string_view needle, size_t from = 0);
 // str.replace; `max_count` < 0 replaces all.
 std::string ReplaceText(std::string_view text, std::string_view from, std::string_view to,
@@ -35,8 +35,8 @@ std::vector<std::string_view> SplitSpace(std::string_view text, Integer max_spli
 // str.splitlines().
 std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends);
 
-// str.upper, lower, capitalize and title, and Jinja's own title. A letter outside ASCII fails as
-// unsupported where its result depends on the letters around it, or where Python capitalizes it.
+// str.upper, lower, capitalize and title, and Jinja's own title. A character outside ASCII fails as
+// unsupported where its result depends on neighbours, and where Python takes its title form.
 enum class Case { kUpper, kLower, kCapitalize, kTitle, kJinjaTitle };
 std::string ChangeCase(std::string_view text, Case to, RenderState* state);
 
