@@ -33,7 +33,7 @@ std::vector<float> ToFloats(const TensorView& view) {
 Status CheckPlain(const JsonObject& config) {
   const auto unsupported = [&](const char* key) {
     return Status(StatusCode::kUnsupported,
-                  config.Error(key, "asks for what is not supported").message());
+                  config.Error(key, "requests an unsupported feature").message());
   };
   for (const char* key : {"use_dora", "fan_in_fan_out", "lora_bias"}) {
     SKEIN_ASSIGN_OR_RETURN(const auto flag, config.Bool(key));

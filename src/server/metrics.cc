@@ -128,31 +128,32 @@ struct EngineMetrics {
 // Adds the rounds of the scheduler, their orders to the executor, and their times.
 void AddScheduling(const EngineStats& s, const EngineMetrics& engine) {
   constexpr char kRounds[] = "skein_scheduler_rounds_total";
-  constexpr char kRoundsHelp[] = "Scheduling rounds, by what made them run.";
+  constexpr char kRoundsHelp[] = "Scheduling rounds, by cause.";
   engine.CounterBy(kRounds, kRoundsHelp, "cause", "arrival", Count(s.rounds_arrival));
   engine.CounterBy(kRounds, kRoundsHelp, "cause", "cancellation", Count(s.rounds_cancellation));
   engine.CounterBy(kRounds, kRoundsHelp, "cause", "timer", Count(s.rounds_timer));
   engine.CounterBy(kRounds, kRoundsHelp, "cause", "completion", Count(s.rounds_completion));
   constexpr char kCommands[] = "skein_scheduler_commands_total";
-  constexpr char kCommandsHelp[] = "What scheduling rounds told the executor.";
+  constexpr char kCommandsHelp[] = "Orders of scheduling rounds to the executor.";
   engine.CounterBy(kCommands, kCommandsHelp, "command", "submit",
                    Count(s.steps_oneshot + s.steps_mixed + s.steps_decode));
   engine.CounterBy(kCommands, kCommandsHelp, "command", "preempt", Count(s.steps_preempted));
   engine.CounterBy(kCommands, kCommandsHelp, "command", "resume", Count(s.steps_resumed));
   engine.Counter("skein_steps_dropped_total",
-                 "Steps given up: suspended ones, and running ones that nobody waits for any more.",
+                 "Dropped steps: suspended ones, and running ones whose requests are all gone.",
                  Count(s.steps_dropped));
   engine.Counter("skein_preempt_signals_total", "Signals that stopped a running step.",
                  Count(s.signals));
   engine.Counter("skein_preempt_blocking_seconds_total",
-                 "From such a signal to the step's standing still.", Seconds(s.blocking_us));
+                 "From such a signal to the step's standstill.", Seconds(s.blocking_us));
   engine.Gauge("skein_preempt_blocking_seconds_max", "The longest of these.",
                Seconds(s.max_blocking_us));
-  engine.Counter("skein_preempt_wakeups_total",
-                 "Threads that had to wake: the engine's for an arrival, the alarm's for a moment.",
-                 Count(s.wakeups));
+  engine.Counter(
+      "skein_preempt_wakeups_total",
+      "Threads that had to wake: the engine's for an arrival, the alarm's for a set time.",
+      Count(s.wakeups));
   engine.Counter("skein_preempt_wakeup_seconds_total",
-                 "From such an arrival or moment to the thread's running, apart from blocking.",
+                 "From such an arrival or set time until the thread runs, apart from blocking.",
                  Seconds(s.wakeup_us));
   engine.Gauge("skein_preempt_wakeup_seconds_max", "The longest of these.",
                Seconds(s.max_wakeup_us));
@@ -221,21 +222,22 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
   engine.CounterBy(kTime, kTimeHelp, "rows", "mixed", Seconds(s.mixed_us));
   engine.Counter("skein_shared_prefixes_total", "Prefixes computed once for several requests.",
                  Count(s.shared_prefixes));
-  engine.Counter("skein_shared_prefix_tokens_total", "Tokens taken from those instead of computed.",
+  engine.Counter("skein_shared_prefix_tokens_total",
+                 "Tokens taken from those prefixes instead of computed.",
                  Count(s.shared_prefix_tokens));
   engine.Counter("skein_prefix_waits_total",
                  "Requests that waited for another to compute their prefix.",
                  Count(s.prefix_waits));
-  engine.Counter("skein_decode_slots_total", "Slots of the decode set handed out.",
+  engine.Counter("skein_decode_slots_total", "Assigned slots of the decode set.",
                  Count(s.decode_slots_taken));
   engine.Counter("skein_wasted_decode_slots_total", "Slot-steps held by finished requests.",
                  Count(s.wasted_decode_slots));
   engine.Gauge("skein_flock_tip_tokens",
-               "Tokens that all of the decode batch share (decode set flock).",
+               "Tokens of the prefix that the whole decode batch shares (decode set flock).",
                static_cast<double>(s.flock_tip_tokens));
   engine.Counter("skein_flock_joined_total",
                  "Requests that joined the batch of the decode set flock.", Count(s.flock_joined));
-  engine.Counter("skein_flock_overdue_total", "Of these, requests that had waited for the bound.",
+  engine.Counter("skein_flock_overdue_total", "Those of them that had waited up to the bound.",
                  Count(s.flock_overdue));
   engine.Counter("skein_flock_stops_total",
                  "Rounds that the stop rule of the decode set flock ended.", Count(s.flock_stops));

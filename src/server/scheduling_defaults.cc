@@ -97,7 +97,7 @@ Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json) {
   };
   std::string why;
   const std::optional<Json> array = ParseJson(json, &why);
-  if (!array) return refuse("not JSON that can be taken: " + why);
+  if (!array) return refuse("not acceptable JSON: " + why);
   if (!array->is_array() || array->empty()) return refuse("must be an array of at least one key");
   std::vector<ApiKey> keys;
   for (size_t i = 0; i < array->size(); ++i) {
@@ -108,7 +108,7 @@ Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json) {
     if (!reader.status().ok()) return refuse(fmt::format("[{}].{}", i, reader.status().message()));
     if (key.key.empty()) return refuse(fmt::format("[{}].key must be given and not empty", i));
     for (const ApiKey& other : keys) {
-      if (other.key == key.key) return refuse(fmt::format("[{}].key is there twice", i));
+      if (other.key == key.key) return refuse(fmt::format("[{}].key appears twice", i));
     }
     keys.push_back(std::move(key));
   }

@@ -47,8 +47,8 @@ TEST(ChatTemplateTest, ReproducesQwen3) {
 
 const std::string kDataDir = SKEIN_SOURCE_DIR "/tests/data/chat_templates/";
 
-// Every filter, test, method and operator over values of every type, white space control, and
-// random programs, as Jinja2 renders them (tools/gen_template_cases.py).
+// Compares every filter, test, method and operator over values of every type, white space control,
+// and random programs with Jinja2 (tools/gen_template_cases.py).
 TEST(ChatTemplateTest, RendersAsJinja) {
   const auto lines = ReadLines(kDataDir + "expressions.jsonl");
   ASSERT_GT(lines.size(), 5000u);
@@ -100,7 +100,7 @@ TEST(ChatTemplateTest, RendersConversationsAsJinja) {
   }
 }
 
-// What Parse says of a template; kOk if it takes it.
+// The status of Parse; kOk if it accepts the template.
 Status ParseStatus(const std::string& source) {
   auto parsed = ChatTemplate::Parse(source);
   return parsed.ok() ? Status::Ok() : parsed.status();
@@ -167,7 +167,7 @@ TEST(ChatTemplateTest, RefusesByName) {
   }
 }
 
-// These depend on the value: rendering refuses them, where Python gives a text.
+// Some refusals depend on the value: rendering refuses these, and Python gives a text.
 TEST(ChatTemplateTest, RefusesValuesByName) {
   const std::pair<const char*, const char*> kRefused[] = {
       {"{{ '12' | int(0, 16) }}", "the base of 'int'"},
@@ -299,7 +299,7 @@ TEST(ChatTemplateTest, TellsTheTime) {
   EXPECT_TRUE(text.value() == before || text.value() == today()) << text.value();
 }
 
-// A model folder with the given files, gone with the object.
+// A model folder with the given files, removed with the object.
 class ModelDir {
  public:
   ModelDir() {

@@ -137,7 +137,7 @@ Result<size_t> AnswerIndex(const Echo& echo, const Json& answer, const std::stri
     if (level && *level >= 0 && *level < static_cast<int64_t>(echo.values.size())) {
       return static_cast<size_t>(*level);
     }
-    allowed = "a level's label or its place, from 0 on";
+    allowed = "a level's label or its position, from 0 on";
   }
   const auto found = std::ranges::find(echo.values, answer);
   if (found != echo.values.end()) return static_cast<size_t>(found - echo.values.begin());

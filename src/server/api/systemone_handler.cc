@@ -145,7 +145,7 @@ Result<std::vector<size_t>> ExampleAnswers(const std::vector<DecisionQuestion>& 
       const std::string path = "answers." + ids[i];
       return Status(StatusCode::kInvalidArgument,
                     fmt::format("{} must be true or false of a noul, an option of a choice, a "
-                                "level's place of a score; got {}",
+                                "level's position of a score; got {}",
                                 path, DumpJson(answer)),
                     path);
     }

@@ -126,7 +126,7 @@ Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request)
   std::string why;
   std::optional<Json> body = ParseJson(request.body, &why);
   if (!body) {
-    return Status(StatusCode::kInvalidArgument, "the body is not JSON that can be taken: " + why);
+    return Status(StatusCode::kInvalidArgument, "the body is not acceptable JSON: " + why);
   }
   if (!body->is_object()) {
     return Status(StatusCode::kInvalidArgument, "the body must be a JSON object");

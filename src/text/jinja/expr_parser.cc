@@ -201,7 +201,8 @@ ExprPtr ExprParser::ParseUnary(bool with_filters) {
   if (AtOperator("-")) {
     expr = Make(ExprKind::kNegative);
     Next();
-    if (++nesting_ > kMaxDepth) FailUnsupported("so deep an expression");
+    if (++nesting_ > kMaxDepth)
+      FailUnsupported("an expression nested deeper than " + std::to_string(kMaxDepth) + " levels");
     if (ok()) Attach(expr.get(), ParseUnary(false));
     --nesting_;
   } else {
@@ -435,7 +436,8 @@ ExprPtr ExprParser::ParseTest(ExprPtr expr) {
 
 Target ExprParser::ParseTargetItem(bool with_namespace) {
   Target target;
-  if (++nesting_ > kMaxDepth) FailUnsupported("so deep a target");
+  if (++nesting_ > kMaxDepth)
+    FailUnsupported("a target nested deeper than " + std::to_string(kMaxDepth) + " levels");
   if (ok() && SkipOperator("(")) {
     target = ParseTarget(with_namespace);
     ExpectOperator(")");

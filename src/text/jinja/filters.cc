@@ -68,7 +68,7 @@ bool CheckDigits(const std::string& text, RenderState* state) {
   if (text.size() > 36 && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= '0' && c <= '9') || c == '_' || c == '-';
       })) {
-    state->FailUnsupported("an integer of so many digits");
+    state->FailUnsupported("an integer of more than 36 characters");
   }
   return state->ok();
 }

@@ -99,7 +99,7 @@ Result<AddedTokens> AddedTokens::Create(
     if (token.id != id) {
       return Status(StatusCode::kInvalidArgument,
                     "tokenizer.json: the added token '" + token.content + "' has the id " +
-                        std::to_string(token.id) + ", but its place in the list gives it " +
+                        std::to_string(token.id) + ", but its position in the list gives it " +
                         std::to_string(id));
     }
     token.spelling = token.content;

@@ -33,7 +33,7 @@ class AlignedText {
   explicit AlignedText(std::string_view original);
 
   const std::string& text() const { return text_; }
-  // Where the part of the original begins that this text or slice stands for.
+  // The begin of the part of the original that this text or slice stands for.
   uint32_t original_begin() const { return begin_; }
   // The part of the original that the bytes [begin, end) of text() stand for.
   OriginalSpan ToOriginal(size_t begin, size_t end) const;

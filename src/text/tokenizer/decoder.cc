@@ -81,7 +81,7 @@ Result<Decoder> Decoder::Create(std::vector<Step> steps) {
   const auto refuse = [](const char* what) {
     return Status(StatusCode::kUnsupported,
                   std::string("tokenizer.json: decoder: ") + what +
-                      " behind a step that makes one token of all is not supported");
+                      " behind a step that joins all tokens is not supported");
   };
   bool fused = false;
   for (const Step& step : steps) {

@@ -69,7 +69,7 @@ Status Bpe::AddVocab(const BpeSpec& spec) {
                      std::string(token) + "' share the id " + std::to_string(id));
     }
     if (result == TokenTable::AddResult::kTokenTaken) {
-      return Invalid("the token '" + std::string(token) + "' stands there twice");
+      return Invalid("the token '" + std::string(token) + "' appears twice");
     }
     has_empty_token_ = has_empty_token_ || token.empty();
   }
