@@ -51,8 +51,8 @@ struct GenerateSpec {
   // With num_logprobs: the log-probabilities of these tokens, too, at every position of the output.
   std::vector<TokenId> logprob_token_ids;  // [0, kMaxLabels], distinct
   // If not empty, the output is exactly one of these token sequences. No choice begins with another
-  // one. min_tokens, stop_token_ids and allowed_token_ids are then unused, and max_tokens is enough
-  // for each choice.
+  // one. min_tokens, stop_token_ids and allowed_token_ids must then be unset, and max_tokens must
+  // suffice for each choice.
   std::vector<std::vector<TokenId>> choices;  // [0, kMaxChoices], each [1, max_tokens]
   int32_t num_samples = 1;                    // n: independent continuations of one prompt
 };

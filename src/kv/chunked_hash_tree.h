@@ -46,9 +46,9 @@ class ChunkedHashTree {
   //
   // kFewestMissing is the paper's literal rule. For requests of equal length it also costs the
   // least tip depth: a request that leaves the batch's path at depth d misses length - d. For
-  // unequal ones it does not. Beside a tip of 10 it takes a foreign request of one chunk (missing
-  // 1, tip 0 afterwards) before one with the tip's 10 and 5 more (missing 5, tip 10). The stop rule
-  // then sees the loss of 10 and closes the batch to both.
+  // unequal ones it does not. Beside a tip of 10 it takes a foreign request of one chunk, which
+  // misses 1 and leaves a tip of 0. A request with the tip's 10 chunks and 5 more misses 5 and
+  // comes later. The stop rule then sees the loss of 10 and closes the batch to both.
   //
   // kLeastTipLoss is the engine's rule: the least loss of tip depth, then the fewest missing
   // levels. The choice is the same where lengths are equal, and never costs a loss that another

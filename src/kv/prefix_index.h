@@ -17,10 +17,10 @@ struct PrefixKey {
   std::span<const int32_t> tokens;  // [kBlockTokens], the block's own
 };
 
-// Maps prefixes to blocks. A hit is confirmed by the parent block's identity, the scope and the
-// block's own tokens, so equal hashes of different contents never share a block. A block is indexed
-// only while its parent is: the caller erases children first. Allocates nothing after construction.
-// Not thread-safe. Every call is O(1) expected.
+// Maps prefixes to blocks. The parent block's identity, the scope and the block's own tokens
+// confirm a hit. So equal hashes of different contents never share a block. A block is indexed only
+// while its parent is: the caller erases children first. Allocates nothing after construction. Not
+// thread-safe. Every call is O(1) expected.
 class PrefixIndex {
  public:
   // REQUIRES: num_blocks >= 1.

@@ -23,8 +23,8 @@ class RadixTree {
   // Inserts `tokens` and returns the node at which they end; splits and adds nodes as needed.
   const Node* Insert(std::span<const int32_t> tokens);
 
-  // The number of first tokens that lie in the tree, and the deepest node that they reach (the one
-  // above if they end inside an edge).
+  // The number of first tokens that lie in the tree, and the deepest node that they reach. If they
+  // end inside an edge, that is the node above.
   struct Found {
     const Node* node = nullptr;
     int32_t num_tokens = 0;

@@ -17,13 +17,13 @@ struct Parallelism {
   int32_t pipeline = 1;  // the layers are divided between `pipeline` stages
 };
 
-// The way in which the decode rows of a step read shared keys and values. In each of them a kernel
-// multiplies those queries of a row together that share a KV head (grouped-query attention), at the
-// efficiency of a product of that many rows. Without sharing all take the same time.
+// The way in which the decode rows of a step read shared keys and values. Each way multiplies the
+// queries of a row that share a KV head together (grouped-query attention). The product has the
+// efficiency of that many rows. Without sharing all ways take the same time.
 enum class KvReading {
   kEachRow,  // each row on its own, from memory: a plain kernel and no cache
-  // Each row on its own. Keys and values that were read before in the layer come from the device's
-  // cache, as far as they fit (the share cache / distinct bytes). A hit costs only its arithmetic,
+  // Each row on its own. The device's cache supplies keys and values that were read before in the
+  // layer, as far as they fit (the share cache / distinct bytes). A hit costs only its arithmetic,
   // which is that of kEachRow. This is an upper bound on the gain of a plain kernel from a cache: a
   // real one also loses lines to other data and to the order of reading.
   kCached,
@@ -39,8 +39,8 @@ enum class KvReading {
 // layer; the time is then too long by less than a layer's share.
 //
 // In a mixture of experts, a step reads the weights of each expert that some token uses; their
-// number is that of tokens that choose at random. The products of an expert have the efficiency of
-// its rows; all experts are launched together.
+// number is the expected one for tokens that choose at random. The products of an expert have the
+// efficiency of its rows; all experts are launched together.
 //
 // Hybrid execution takes the operators of a layer, except attention, through `chunk_tokens` tokens
 // at a time. Each chunk has the efficiency of its own rows, reads the weights again and has its own
@@ -49,18 +49,18 @@ enum class KvReading {
 // Tensor parallelism divides arithmetic and traffic. It adds, per layer, two all-reduces of the
 // activations: the bytes of a ring and the latency of one message.
 //
-// Pipeline parallelism cuts a step into equal micro-batches, in the number that takes least time
-// (at most one for each row and stage, or one for each kMicroBatchTokens tokens). m micro-batches
-// take m + stages - 1 turns of a stage, and each reads its weights anew. Stages take equal time,
-// and only the hand-overs of the first micro-batch take time, which favours pipelines. Steps do not
-// overlap, which disfavours them.
+// Pipeline parallelism cuts a step into equal micro-batches, in the number that takes least time.
+// There is at most one for each row and stage, or one for each kMicroBatchTokens tokens. m
+// micro-batches take m + stages - 1 turns of a stage, and each reads its weights anew. Stages take
+// equal time, and only the hand-overs of the first micro-batch take time, which favours pipelines.
+// Steps do not overlap, which disfavours them.
 class StepCost {
  public:
   static constexpr int32_t kMicroBatchTokens = 2048;
 
-  // Fails with kInvalidArgument if the device has no peak for the model's weight type or no link
-  // for more than one device, or if the heads or layers cannot be divided. `chunk_tokens` > 0
-  // chooses hybrid execution, 0 plain execution. REQUIRES: chunk_tokens >= 0.
+  // kInvalidArgument if the device has no peak for the model's weight type, no link for more than
+  // one device, or if heads or layers cannot be divided. `chunk_tokens` > 0 chooses hybrid
+  // execution, 0 plain execution. REQUIRES: chunk_tokens >= 0.
   static Result<StepCost> Make(const DeviceDescription& device, const ModelShape& shape,
                                const Parallelism& parallelism,
                                KvReading reading = KvReading::kEachRow, int32_t chunk_tokens = 0);

@@ -9,8 +9,8 @@
 namespace skein {
 namespace {
 
-// The number of outputs in one turn on the strand. It bounds the time for which other work of the
-// connection (its bytes, its end, the limit of its queue) waits behind an engine that runs ahead.
+// The number of outputs in one turn on the strand. Other work of the connection (its bytes, its
+// end, the limit of its queue) waits at most for one turn, even if the engine runs ahead.
 constexpr size_t kOutputsPerTurn = 256;
 constexpr size_t kLongAnswerEntries =
     2048;  // tokens in an answer that take some milliseconds to write
