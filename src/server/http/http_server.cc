@@ -16,9 +16,10 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// Out of file descriptors: what is open must close first.
+// The wait after running out of file descriptors: open connections must close first.
 constexpr std::chrono::milliseconds kAcceptRetryDelay(50);
-// Parsed and tokenized in about the time that another thread takes to wake: where it was received.
+// Bodies up to this length are handled on the receiving thread: that takes about as long as waking
+// another thread.
 constexpr size_t kShortBodyBytes = 4 << 10;
 constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15;  // step of SplitMix64
 
@@ -178,7 +179,7 @@ std::shared_ptr<void> HttpServer::OnRequest(std::shared_ptr<const HttpRequest> r
     route->handler(context, std::move(request), std::move(responder));
     return nullptr;
   }
-  // Counted before the state is read: a drain either sees the request or refuses it.
+  // The request is counted before the state is read: a drain either sees the request or refuses it.
   num_active_->fetch_add(1);
   std::shared_ptr<void> token(nullptr, [count = num_active_](void*) { count->fetch_sub(1); });
   if (auto refusal = RefusalOf(*request)) {
@@ -285,7 +286,7 @@ void HttpServer::Stop() {
     accept_retry_timer_.cancel();
   });
   ForEachConnection(&Connection::CloseNow);
-  // Workers first: what they still hand to connections is then queued and runs to its end below.
+  // Workers end first: their last posts to connections are then queued and run to their end below.
   workers_->join();
   for (IoThread& io_thread : io_threads_) {
     io_thread.work.reset();

@@ -25,14 +25,13 @@
 
 namespace skein {
 
-// The HTTP server: accepts connections, guards the routes, hands requests to their handlers.
+// The HTTP server: accepts connections, guards the routes, passes requests to their handlers.
 //
 //   loading --SetModels--> serving --BeginDrain--> draining --Abort, Stop--> stopped
 //
-// Sockets are dealt out to num_io_threads in turn. Requests are parsed and tokenized by
-// num_worker_threads, short ones at once, by the thread that received them; the engine's thread
-// only ever appends to a mailbox.
-// Thread rule: the members may be called from any thread, Start, SetModels and Stop once each.
+// num_io_threads get the sockets in turn. num_worker_threads parse and tokenize requests; the
+// receiving thread does so for short ones. The engine's thread only appends to a mailbox.
+// Thread rule: the members may be called from any thread; Start, SetModels and Stop once each.
 class HttpServer final : public ConnectionOwner {
  public:
   explicit HttpServer(ServerConfig config);
@@ -40,19 +39,19 @@ class HttpServer final : public ConnectionOwner {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Binds and begins to answer, "Loading model" at first. Returns the port. Fails, naming the
-  // option, when the address is in use or unknown or the TLS files do not fit.
+  // Binds and begins to answer, "Loading model" at first. Returns the port. Fails if the address is
+  // in use or unknown or the TLS files do not fit; the error names the option.
   Result<uint16_t> Start();
 
-  // From here on requests are served. The models must outlive the server.
+  // Starts to serve requests. The models must outlive the server.
   void SetModels(ModelRegistry models);
 
-  // New work is refused with 503, /health turns 503; what runs goes on.
+  // Refuses new work with 503 and turns /health to 503; running requests continue.
   void BeginDrain();
-  // Requests that are being worked on or answered.
+  // The number of requests that are computed or answered.
   int32_t num_active_requests() const { return *num_active_; }
   bool Drained() const { return num_active_requests() == 0; }
-  // Running requests end with an error to their clients, and are cancelled in the engine.
+  // Ends running requests with an error to their clients, and cancels them in the engine.
   void Abort();
   // Closes all connections and ends the threads. No request reaches an engine afterwards, and
   // outputs of earlier ones are dropped.
@@ -61,7 +60,7 @@ class HttpServer final : public ConnectionOwner {
  private:
   enum class State { kLoading, kServing, kDraining };
   using Tcp = boost::asio::ip::tcp;
-  // A thread with sockets of its own: nothing that one thread does wakes another.
+  // A thread with its own sockets: no thread wakes another.
   struct IoThread {
     boost::asio::io_context io{1};
     std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work;
@@ -97,7 +96,7 @@ class HttpServer final : public ConnectionOwner {
 
   std::unique_ptr<boost::asio::ssl::context> tls_;
   std::vector<IoThread> io_threads_;  // at least one; the first also accepts
-  size_t next_io_thread_ = 0;         // that gets a connection; of accept_strand_
+  size_t next_io_thread_ = 0;  // the thread that gets the next connection; used on accept_strand_
   Strand accept_strand_;
   Tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_retry_timer_;

@@ -18,7 +18,7 @@ namespace {
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
 
-// A key and a certificate for "localhost" signed by itself, as PEM files in a folder of their own.
+// A key and a self-signed certificate for "localhost", as PEM files in their own folder.
 class Certificate {
  public:
   Certificate() {
@@ -64,7 +64,7 @@ class TlsTest : public ServerTest {
     Start(config);
   }
 
-  // A connected client that trusts this certificate alone.
+  // Makes a connected client that trusts only this certificate.
   std::unique_ptr<TlsStream> Connect() {
     boost::system::error_code error;
     client_context_.set_verify_mode(asio::ssl::verify_peer);
