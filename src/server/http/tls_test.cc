@@ -4,13 +4,19 @@
 #include <openssl/x509.h>
 #include <unistd.h>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/write.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "testing/fake_server.h"
+#include "testing/read_answer.h"
 
 namespace skein::testing {
 namespace {

@@ -86,4 +86,8 @@ std::optional<Json> ParseJson(std::string_view text, std::string* why) {
   return std::nullopt;
 }
 
+std::string DumpJson(const Json& value) {
+  return value.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
 }  // namespace skein

@@ -21,8 +21,6 @@ constexpr int64_t kJsonLookupsMax = int64_t{1} << 25;
 std::optional<Json> ParseJson(std::string_view text, std::string* why = nullptr);
 
 // Prints one line; bytes that are not UTF-8 become U+FFFD.
-inline std::string DumpJson(const Json& value) {
-  return value.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
-}
+std::string DumpJson(const Json& value);
 
 }  // namespace skein
