@@ -10,6 +10,7 @@ import json
 import pathlib
 import sys
 
+import pages
 from charts import load_pyplot, save, table, target, target_of_all, targets_table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
@@ -292,7 +293,7 @@ def main():
     run = load("run")
     data = {"run": run, **{name: load(name) for name in ("forward", "int8", "context", "peers", "lone", "kernels", "ablation", *FORCED)
                            if name not in run.get("skipped", {}) and (name != "int8" or path_of(name).exists())}}
-    (OUT / f"{PAGE}.md").write_text(page(data, draw(data)))
+    pages.write(OUT / f"{PAGE}.md", page(data, draw(data)))
     print(f"wrote {OUT / f'{PAGE}.md'}")
 
 

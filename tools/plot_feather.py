@@ -10,6 +10,7 @@ import json
 import math
 import pathlib
 
+import pages
 from charts import load_pyplot, save, table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
@@ -520,7 +521,7 @@ def write_page(out=OUT):
         if pyplot := load_pyplot():
             lines += [f"![Throughput by groups and by output tokens]({plot_series(pyplot, found, out)})", ""]
         lines += default_lines(found["default"]) + published_lines(found) + never_worse_lines(found) + series_lines(found) + tradeoff_lines(found) + learning_lines(found) + wait_lines(found["wait"])
-    (out / "feather.md").write_text("\n".join(lines).rstrip("\n") + "\n")
+    pages.write(out / "feather.md", "\n".join(lines).rstrip("\n") + "\n")
 
 
 if __name__ == "__main__":

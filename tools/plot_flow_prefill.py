@@ -10,6 +10,7 @@ import json
 import pathlib
 import statistics
 
+import pages
 from charts import load_pyplot, save, table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
@@ -323,7 +324,7 @@ def write_page(parts):
         part = parts[name]
         page += real_lines(part) if name == "real" else simulated_lines(part, name)
     path = OUT / "flow-prefill.md"
-    path.write_text("\n".join(page))
+    pages.write(path, "\n".join(page))
     print(path)
 
 

@@ -10,6 +10,7 @@ import json
 import pathlib
 import sys
 
+import pages
 from charts import load_pyplot, save, table, target, target_of_all, targets_table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
@@ -220,7 +221,7 @@ def draw(results):
 
 def main():
     results = json.loads((OUT / f"data/{PAGE}.json").read_text())
-    (OUT / f"{PAGE}.md").write_text(page(results, draw(results)))
+    pages.write(OUT / f"{PAGE}.md", page(results, draw(results)))
     print(f"wrote {OUT / PAGE}.md")
 
 

@@ -11,6 +11,7 @@ import json
 import math
 import pathlib
 
+import pages
 from charts import load_pyplot, save, table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
@@ -326,7 +327,7 @@ def write_page():
             note = f" {part['note']}" if "note" in part else ""
             lines += [f"## {title}", "", f"Made by `{part['command']}` in {part['minutes']} minutes.{note}", "", *part_lines(part, pyplot)]
     lines += aging_lines(data, pyplot)
-    (OUT / "prefill-only-load.md").write_text("\n".join(lines).rstrip("\n") + "\n")
+    pages.write(OUT / "prefill-only-load.md", "\n".join(lines).rstrip("\n") + "\n")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import json
 import pathlib
 import sys
 
+import pages
+
 OFFLINE_COLUMNS = [
     ("completed", "completed", "{:d}"),
     ("failed", "failed", "{:d}"),
@@ -149,7 +151,7 @@ def main():
     if not results:
         sys.exit(f"{data / 'commands.txt'} names no results")
     plots = draw(results, out)
-    (out / "main.md").write_text(page(results, read_pairs(data / "machine.txt"), plots))
+    pages.write(out / "main.md", page(results, read_pairs(data / "machine.txt"), plots))
     print(f"wrote {out / 'main.md'}" + "".join(f", {plot}" for plot in plots))
 
 

@@ -11,6 +11,8 @@ import pathlib
 import statistics
 import sys
 
+import pages
+
 # Times faster than the reference that each text must reach: the ratios of the Prelude paper, doubled where the paper is
 # weak. The second figure is the paper's.
 TARGETS = {
@@ -160,7 +162,7 @@ def main():
     out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "docs/results")
     report = Report(out / "data" / "tokenizer")
     has_plot = report.plot(out / "tokenizer.svg")
-    (out / "tokenizer.md").write_text(report.page(has_plot), encoding="utf-8")
+    pages.write(out / "tokenizer.md", report.page(has_plot))
     print(f"{out}/tokenizer.md")
     for miss in report.misses:
         print("missed:", miss)
