@@ -32,7 +32,7 @@ enum class Head {
   kClassifier,     // ForSequenceClassification: num_classes outputs
 };
 
-// What a HuggingFace config.json says of a model. Shapes use docs/symbols.md.
+// The contents of a HuggingFace config.json. Shapes use docs/glossary.md.
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
   Head head = Head::kLanguageModel;
