@@ -5,7 +5,8 @@
     pages.write(path, text)           for scripts that make a page
 
 A paragraph is wrapped where one of its lines is longer. Tables, commands (indented by four or
-fenced), headings and hard line breaks (two spaces at a line's end) stay.
+fenced), headings and hard line breaks (two spaces at a line's end) stay. No line ends within short
+`code`.
 """
 import pathlib
 import re
@@ -14,6 +15,8 @@ import textwrap
 
 COLUMNS = 100
 ITEM = re.compile(r"^(\s*)([-*] |\d+\. )?")
+CODE = re.compile(r"`[^`]{1,60}`")
+KEPT = "\0"  # a space that no line ends at
 STARTS_PARAGRAPH = re.compile(r"^\s*([-*] |\d+\. )")
 
 
@@ -48,6 +51,7 @@ def wrapped(paragraph):
     indent, mark = ITEM.match(paragraph[0]).groups()
     mark = mark or ""
     words = " ".join(line.strip() for line in paragraph)[len(mark):]
+    words = CODE.sub(lambda code: code.group(0).replace(" ", KEPT), words)
     lines = textwrap.wrap(words, COLUMNS, initial_indent=indent + mark,
                           subsequent_indent=indent + " " * len(mark),
                           break_long_words=False, break_on_hyphens=False)
@@ -58,7 +62,8 @@ def wrapped(paragraph):
             moved = lines[index - 1] + " " + first
             lines[index - 1], lines[index] = moved, indent + " " * len(mark) + rest
     hard_break = "  " if paragraph[-1].endswith("  ") else ""
-    return [line for line in lines if line.strip()][:-1] + [lines[-1] + hard_break]
+    lines = [line.replace(KEPT, " ") for line in lines if line.strip()]
+    return lines[:-1] + [lines[-1] + hard_break]
 
 
 def self_check():
@@ -68,6 +73,7 @@ def self_check():
         assert wrap(kept) == kept, kept
     assert wrap("- " + long).split("\n")[1].startswith("  word")
     assert wrap(long.strip() + "  \nnext").split("\n")[-2].endswith("word  ")
+    assert "`a b c`" in wrap("word " * 19 + "`a b c` word word")
     assert wrap(wrap(long + "- x " + long)) == wrap(long + "- x " + long)
 
 
