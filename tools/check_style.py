@@ -60,10 +60,10 @@ EXCEPTIONS = [
     ("starters", "include/", 8, "the same"),
     ("starters", "tests/", 8, "the same"),
     ("starters", "bench/", 3, "the same"),
-    ("starters", "docs/", 80, "pages of before the rule"),
-    ("starters", "README.md", 2, "the same"),
-    ("starters", "models/", 1, "the same"),
-    ("columns", "docs/", 90, "the same"),
+    ("starters", "docs/decisions.md", 2, "to be mended with that page"),
+    ("starters", "docs/results/decision-quality.md", 2, "the same"),
+    ("columns", "docs/decisions.md", 75, "the same"),
+    ("columns", "docs/results/decision-quality.md", 10, "the same"),
 ]
 
 

@@ -87,7 +87,7 @@ def page(results, machine, plots):
     lines = ["# Results", "",
              "Written by `make bench` (`scripts/bench`) from the files in `data/`. Weights are random: the times are those of a",
              "model of that shape, the texts are noise. TTFT counts from the moment a request is due; TPOT is (E2EL - TTFT) /",
-             "(tokens - 1). Where there are mixed steps, prefill and decode tokens/s count them both, so they are lower bounds.",
+             "(tokens - 1). Prefill and decode tokens/s both count mixed steps, so they are lower bounds if there are any.",
              "A request that a time limit ended has failed.", ""]
     lines += ["| machine | |", "|---|---|", *(f"| {key} | {value} |" for key, value in machine), ""]
     for name, command, result in results:
