@@ -26,6 +26,7 @@ import sys
 
 import check_docs
 import cpp_classes
+import pages
 
 MAX_FILE_LINES = 600
 MAX_LINE_COLUMNS = 100
@@ -215,6 +216,7 @@ def self_check():
     """Each rule finds what it is for, and lets the largest allowed thing pass."""
     cpp_classes.self_check()
     check_docs.self_check()
+    pages.self_check()
     head = "#pragma once\n"
     body = "  x();\n"
 
