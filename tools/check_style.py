@@ -13,7 +13,7 @@ Sources are the .h, .cc, .inc and .cu files of include/, src/, bench/ and tests/
 - The functions of a class are defined in one .cc file.
 - A folder of include/, src/ or tests/testing/ has at most 40 files.
 - No sentence of a comment starts with Who, What, Whom, Of, Where, So many or Such; questions may.
-- Pages keep the rules of tools/check_docs.py.
+- Pages keep the rules of tools/check_docs.py. Sources name only pages that exist.
 EXCEPTIONS names what may break a rule, how far, and why.
 
 The length of a function is read off the layout that clang-format gives: from a `}` alone on its line
@@ -38,6 +38,7 @@ FOLDERS = ("include", "src", "bench", "tests")
 ROOMS = ("include", "src", "tests/testing")
 SUFFIXES = (".h", ".cc", ".inc", ".cu")
 PAGES = ("*.md", "docs/**/*.md", "bench/**/*.md", "devices/*.md", "models/*/*.md")
+PAGE_NAMED = re.compile(r"\bdocs/[\w/-]+\.md\b")
 LATER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
 CLOSES = re.compile(r"^( *)\}$")
@@ -135,6 +136,11 @@ def check_comments(name, text):
             for number, said in comments(text) for starter in check_docs.starts_badly(said)]
 
 
+def check_pages_named(name, text, exists):
+    return [f"{name}: no page {page}" for page in sorted(set(PAGE_NAMED.findall(text)))
+            if not exists(page)]
+
+
 def check_classes(sources):
     """(rule, class, how much, error) of each broken rule about classes. `sources`: name -> text."""
     found = []
@@ -193,6 +199,7 @@ def check_repository(root):
     for name, text in sources.items():
         errors += check_text(name, text)
         found += [("starters", name, None, error) for error in check_comments(name, text)]
+        errors += check_pages_named(name, text, lambda page: (root / page).exists())
     found += check_classes(sources)
     found += check_folders(p.relative_to(root).as_posix() for room in ROOMS
                            for p in (root / room).rglob("*") if p.is_file())
@@ -239,6 +246,8 @@ def self_check():
         assert not check_comments("a.h", text), text
     for text in ("// What is it.\n", "// It is.\n// Of two one.\n", "  int x;  // Such\n"):
         assert len(check_comments("a.h", text)) == 1, (text, comments(text))
+    assert not check_pages_named("a.h", "// docs/a.md, docs/b.md\n", {"docs/a.md", "docs/b.md"}.__contains__)
+    assert len(check_pages_named("a.h", "// docs/a.md, docs/b.md\n", {"docs/a.md"}.__contains__)) == 1
     check_self_classes()
 
 

@@ -161,7 +161,7 @@ def simulated_colocated(found):
 def simulated_lines(part, name):
     found = part["figures"]
     arrivals = "Poisson arrivals" if name == "simulated" else f"arrivals of {name}.csv"
-    spread = "" if name == "simulated" else ", those of one moment spread up to the next"
+    spread = "" if name == "simulated" else ", equal arrival times spread up to the next"
     lines = [f"## Full size, simulated: {arrivals}", *made_by(part), f"A800 80 GB; {found['count']} requests, {arrivals}{spread}; the simulator's times (devices/README.md says what is assumed).",
              "Published: goodput 4.7-5.6 times distserve, up to 2.0 times cp2k and 4.5 times cp8k; of the mixture of experts up to 1.6 times",
              "cp2k and 2.4 times cp8k; no deadlines are published for it, so it has those of the 8B model. A step reads the weights of every expert",
