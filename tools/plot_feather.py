@@ -167,8 +167,8 @@ def here_section(part):
     control, noise = control_of(sections["unshared"]["runs"])
     lines += ["Qwen3-0.6B's shape, random weights, bf16. Bytes: keys and values that the rows of the mean decode step",
               "attend to, row by row, and the different ones among them, from the scheduler's record. Plain attention reads all",
-              "of the former; shared-prefix attention reads a common block once for up to 64 queries of a KV head (32 requests here), beyond",
-              "6,144 keys for 32 queries; the next such tile finds it in the cache if it is still there. No rule has learned before.",
+              "of the former. Shared-prefix attention reads a common block once for up to 64 queries of a KV head (32 requests here), beyond",
+              "6,144 keys for 32 queries. The next tile of queries finds it in the cache if it is still there. No rule has learned before.",
               "Step: the median of steps without prefill. The ratio fill, shared / fill, plain without shared prefixes, which is the same work:",
               f"{control:.2f}. Ratios nearer to 1 than that are within noise.", ""]
     if "default" in sections:
@@ -261,7 +261,7 @@ def default_lines(runs):
     lines = ["### Default workload", "", "1,200 requests (600 with --quick), 5 groups of 5,120 shared tokens, 20 of their own, 200 out, Poisson arrivals at 100 a second, at most",
              "500 in the batch, Llama-3.1-8B's shape. The token budget, 32K without shared tokens, was read as `--max-num-batched-tokens 32768`: it counts the tokens that a",
              "step computes, and none that come from the cache or from another row of the step. `lpm` and `dfs-weight` are SGLang's orders, `dynamic` aims at steps of 100 ms, `oracle` is told",
-             "the groups and never mixes them; learned rules are shown in a second run, which begins with the table of the first (cold: the first itself). Requests wait",
+             "the groups and never mixes them. Learned rules are shown in a second run, which begins with the table of the first (cold: the first itself). Requests wait",
              "without bound here.", ""]
     for device, found in grouped(runs, 1).items():
         base = found["fill (FCFS)/each"][0]["tokens_per_s"]
@@ -370,8 +370,8 @@ def beside_fill(found):
 
 def never_worse_lines(found):
     ratios = beside_fill(found)
-    lines = ["### Never worse than fill?", "", "Throughput over that of `fill` with the same reads, in all experiments of the default workload, \"Varied\" and, of the preset as shipped, \"The bound on waiting\"",
-             "(simulated), from the first request on: nothing was learned before, no warm-up is left out. `heuristic` does not measure throughput. It loses where a full batch pays more than a pure",
+    lines = ["### Never worse than fill?", "", "Throughput over that of `fill` with the same reads, in all experiments of the default workload and of \"Varied\"; for the preset as shipped, of \"The bound on waiting\"",
+             "(simulated). All count from the first request on: nothing was learned before, no warm-up is left out. `heuristic` does not measure throughput. It loses where a full batch pays more than a pure",
              "one, and suits machines whose caches reward purity.", ""]
     rows = []
     for rule in ("never", "bandit", AS_SHIPPED, "q-learning", "heuristic"):

@@ -163,8 +163,8 @@ def simulated_lines(part, name):
     arrivals = "Poisson arrivals" if name == "simulated" else f"arrivals of {name}.csv"
     spread = "" if name == "simulated" else ", equal arrival times spread up to the next"
     lines = [f"## Full size, simulated: {arrivals}", *made_by(part), f"A800 80 GB; {found['count']} requests, {arrivals}{spread}; the simulator's times (devices/README.md says what is assumed).",
-             "Published: goodput 4.7-5.6 times distserve, up to 2.0 times cp2k and 4.5 times cp8k; of the mixture of experts up to 1.6 times",
-             "cp2k and 2.4 times cp8k; no deadlines are published for it, so it has those of the 8B model. A step reads the weights of every expert",
+             "Published: goodput 4.7-5.6 times distserve, up to 2.0 times cp2k and 4.5 times cp8k; with the mixture of experts up to 1.6 times",
+             "cp2k and 2.4 times cp8k. No deadlines are published for the latter, so it has those of the 8B model. A step reads the weights of every expert",
              "that one of its tokens goes to. The tightest SLO is a factor on all deadlines, at three quarters of cp2k's goodput; smaller is",
              f"better. Both are found by bisection, whose last points lie {found['bisection_percent']:.1f} % apart. A difference of one or two of those says nothing.",
              "Never idle: requests per second where 64 are always there (a closed loop). distserve batches whole prompts up to 16,384 tokens, as its",

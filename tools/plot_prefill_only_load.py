@@ -48,7 +48,7 @@ fixed part of a step is a tenth of its time by the fitted cost model. `budget` f
 in the cache, apart from prefixes that are evicted during long waits. Rates are shares of each form's own x.
 """.splitlines()
 
-AGING = """Aging is the paper's lambda over the device's speed (of a prompt of 1,024 tokens by the fitted cost model): after a second
+AGING = """Aging is the paper's lambda over the device's speed (of a prompt of 1,024 tokens by the fitted cost model). After a second
 of waiting a request counts as shorter by the work that the device does in `aging` seconds. The paper's lambda, 500 tokens for a second
 waited, is an aging of 0.1, the default, on a device of 5,000 tokens/s.
 """.splitlines()
