@@ -12,10 +12,10 @@ namespace skein {
 // `threads`; or where that is 0 one for each processor that the calling thread may run on.
 int ThreadsOrAll(int threads);
 
-// A fixed set of threads that works through lists of tickets (docs/ARCHITECTURE.md, "The forward
-// pass"). The caller of Run is thread 0, the leader; the others wait, spinning briefly and then
-// sleeping, so an idle team uses no processor time. All threads run with the same floating-point
-// control register: denormals flushed to zero on input and output, round to nearest.
+// A fixed set of threads that works through lists of tickets (docs/ARCHITECTURE.md, "Task"). The
+// caller of Run is thread 0, the leader; the others wait, spinning briefly and then sleeping, so an
+// idle team uses no processor time. All threads run with the same floating-point control register:
+// denormals flushed to zero on input and output, round to nearest.
 // Thread rule: one caller of Run at a time.
 class ThreadTeam {
  public:

@@ -1,5 +1,5 @@
 // Tickets are bounded whatever the model and however long the prompt: what a signal waits for
-// (docs/ARCHITECTURE.md, "The forward pass").
+// (docs/ARCHITECTURE.md, "Task").
 
 #include "model/forward/forward_cut.h"
 
