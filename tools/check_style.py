@@ -38,7 +38,7 @@ FOLDERS = ("include", "src", "bench", "tests")
 ROOMS = ("include", "src", "tests/testing")
 SUFFIXES = (".h", ".cc", ".inc", ".cu")
 PAGES = ("*.md", "docs/**/*.md", "bench/**/*.md", "devices/*.md", "models/*/*.md")
-PAGE_NAMED = re.compile(r"\bdocs/[\w/-]+\.md\b")
+PAGE_NAMED = re.compile(r'\b(docs/[\w/-]+\.md)\b(?:, "([^"]+)")?')
 LATER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
 CLOSES = re.compile(r"^( *)\}$")
@@ -136,9 +136,16 @@ def check_comments(name, text):
             for number, said in comments(text) for starter in check_docs.starts_badly(said)]
 
 
-def check_pages_named(name, text, exists):
-    return [f"{name}: no page {page}" for page in sorted(set(PAGE_NAMED.findall(text)))
-            if not exists(page)]
+def check_pages_named(name, text, pages_by_name):
+    """Comments name pages, and sections of them, that exist. `pages_by_name`: name -> text."""
+    errors = []
+    for number, said in comments(text):
+        for page, section in PAGE_NAMED.findall(said):
+            if page not in pages_by_name:
+                errors.append(f"{name}:{number}: no page {page}")
+            elif section and f"# {section}\n" not in pages_by_name[page]:
+                errors.append(f"{name}:{number}: {page} has no section {section}")
+    return errors
 
 
 def check_classes(sources):
@@ -196,19 +203,19 @@ def check_repository(root):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in SUFFIXES:
                 sources[path.relative_to(root).as_posix()] = path.read_text()
+    page_paths = {p.relative_to(root).as_posix() for pattern in PAGES for p in root.glob(pattern)}
+    pages_by_name = {name: (root / name).read_text() for name in sorted(page_paths)}
     for name, text in sources.items():
         errors += check_text(name, text)
         found += [("starters", name, None, error) for error in check_comments(name, text)]
-        errors += check_pages_named(name, text, lambda page: (root / page).exists())
+        errors += check_pages_named(name, text, pages_by_name)
     found += check_classes(sources)
     found += check_folders(p.relative_to(root).as_posix() for room in ROOMS
                            for p in (root / room).rglob("*") if p.is_file())
-    pages = {p.relative_to(root).as_posix() for pattern in PAGES for p in root.glob(pattern)}
-    for name in sorted(pages):
+    for name, text in pages_by_name.items():
         found += [(rule, name, None, error) for rule, error in check_docs.check_page(
-            name, (root / name).read_text(), lambda path: (root / path).exists(),
-            lambda path: (root / path).read_text())]
-    return errors, found, len(sources) + len(pages)
+            name, text, lambda path: (root / path).exists(), lambda path: (root / path).read_text())]
+    return errors, found, len(sources) + len(pages_by_name)
 
 
 def print_exceptions(found):
@@ -246,8 +253,9 @@ def self_check():
         assert not check_comments("a.h", text), text
     for text in ("// What is it.\n", "// It is.\n// Of two one.\n", "  int x;  // Such\n"):
         assert len(check_comments("a.h", text)) == 1, (text, comments(text))
-    assert not check_pages_named("a.h", "// docs/a.md, docs/b.md\n", {"docs/a.md", "docs/b.md"}.__contains__)
-    assert len(check_pages_named("a.h", "// docs/a.md, docs/b.md\n", {"docs/a.md"}.__contains__)) == 1
+    page = {"docs/a.md": "# A\n## One part\n"}
+    assert not check_pages_named("a.h", '// See docs/a.md, "One\n// part".\n', page)
+    assert len(check_pages_named("a.h", '// See docs/a.md, "Two". See docs/b.md.\n', page)) == 2
     check_self_classes()
 
 
