@@ -24,6 +24,9 @@ struct DecisionMethod {
   bool calibrated = false;  // less the answer to an input without content
   bool permuted = false;    // averaged over orders of the options
   double temperature = 1;   // (0, 100]: divides log-probabilities before they are normalised
+  // [-100, 100]; predicates and relevance only: added to the log-odds of yes before the temperature
+  // divides them (Platt 1999, "Probabilistic Outputs for Support Vector Machines").
+  double offset = 0;
 
   bool operator==(const DecisionMethod&) const = default;
 };

@@ -84,6 +84,8 @@ TEST_F(DecisionProfileTest, WrongFilesAreRefusedByName) {
   for (const char* wrong :
        {R"({"version": 2})", R"({})", R"([])", R"({"version": 1, "choice": {"reading": "x"}})",
         R"({"version": 1, "score": {"temperature": 0}})",
+        R"({"version": 1, "score": {"offset": 1}})",
+        R"({"version": 1, "predicate": {"offset": 101}})",
         R"({"version": 1, "score": {"prompt": 3}})", R"({"version": 1, "predicate": 3})"}) {
     Write("skein.decisions.json", wrong);
     const Result<DecisionProfile> profile = Load();

@@ -97,11 +97,12 @@ Result<QualityResults> Measure(const Options& options, const std::vector<Quality
 }
 
 // To four decimals: more would claim what some hundred items cannot tell.
-double Rounded(double temperature) { return std::round(temperature * 1e4) / 1e4; }
+double Rounded(double value) { return std::round(value * 1e4) / 1e4; }
+PlattScale Rounded(const PlattScale& c) { return {Rounded(c.temperature), Rounded(c.offset)}; }
 
 DecisionProfile ChosenProfile(const QualityResults& results, DecisionProfile profile) {
   for (const size_t i : results.chosen) {
-    profile = WithMethod(profile, results.runs[i], Rounded(results.summaries[i].temperature));
+    profile = WithMethod(profile, results.runs[i], Rounded(results.summaries[i].calibration));
   }
   return profile;
 }
@@ -110,7 +111,7 @@ DecisionProfile ChosenProfile(const QualityResults& results, DecisionProfile pro
 // by being too sharp. The order of the answers is what it was.
 void TellFlatMethods(const QualityResults& results) {
   for (const size_t i : results.chosen) {
-    if (Rounded(results.summaries[i].temperature) < kFitTemperatureMax) continue;
+    if (Rounded(results.summaries[i].calibration.temperature) < kFitTemperatureMax) continue;
     fmt::print(
         "\n{}: the best temperature is the highest that is tried, {}: no temperature makes the "
         "probabilities of {} fit. Use their order alone.\n",
@@ -171,7 +172,7 @@ Status Run(const Options& options) {
   const DecisionProfile profile = ChosenProfile(results, former);
   const Json profile_json = DecisionProfileJson(profile);
   fmt::print(
-      "\nThe best methods, with temperatures fitted on all items; a type that was not measured "
+      "\nThe best methods, calibrated on all items; a type that was not measured "
       "stays "
       "as it was:\n{}\n",
       profile_json.dump(2));

@@ -148,40 +148,33 @@ double CalibrationErrorOf(std::span<const JudgedItem> items) {
   return items.empty() ? 0 : sum / static_cast<double>(items.size());
 }
 
-std::vector<double> AtTemperature(std::span<const double> probabilities, double temperature) {
-  SKEIN_CHECK(temperature > 0 && !probabilities.empty());
-  const double max = LogOf(*std::ranges::max_element(probabilities));
+std::vector<double> Calibrated(std::span<const double> probabilities,
+                               const PlattScale& calibration) {
+  SKEIN_CHECK(calibration.temperature > 0 && !probabilities.empty());
   std::vector<double> changed;
+  for (const double p : probabilities) changed.push_back(LogOf(p));
+  changed[0] += calibration.offset;
+  const double max = *std::ranges::max_element(changed);
   double sum = 0;
-  for (const double p : probabilities) {
-    changed.push_back(std::exp((LogOf(p) - max) / temperature));
-    sum += changed.back();
+  for (double& p : changed) {
+    p = std::exp((p - max) / calibration.temperature);
+    sum += p;
   }
   for (double& p : changed) p /= sum;
   return changed;
 }
 
-std::vector<JudgedItem> AtTemperature(std::span<const JudgedItem> items, double temperature) {
-  std::vector<JudgedItem> changed(items.begin(), items.end());
-  for (JudgedItem& item : changed) {
-    item.probabilities = AtTemperature(std::span<const double>(item.probabilities), temperature);
-  }
-  return changed;
-}
+namespace {
 
-double FitTemperature(std::span<const JudgedItem> items) {
-  if (items.empty()) return 1;
-  const auto loss = [&](double log_temperature) {
-    return CrossEntropyOf(AtTemperature(items, std::exp(log_temperature)));
-  };
+// Where a function with one valley is least in [low, high].
+double LeastOf(const std::function<double(double)>& loss, double low, double high,
+               double tolerance) {
   const double golden = (std::sqrt(5.0) - 1) / 2;
-  double low = std::log(kFitTemperatureMin);
-  double high = std::log(kFitTemperatureMax);
   double left = high - golden * (high - low);
   double right = low + golden * (high - low);
   double loss_left = loss(left);
   double loss_right = loss(right);
-  while (high - low > 1e-6) {
+  while (high - low > tolerance) {
     if (loss_left <= loss_right) {
       high = right;
       right = left;
@@ -196,7 +189,34 @@ double FitTemperature(std::span<const JudgedItem> items) {
       loss_right = loss(right);
     }
   }
-  return std::exp((low + high) / 2);
+  return (low + high) / 2;
+}
+
+double CalibratedCrossEntropy(std::span<const JudgedItem> items, const PlattScale& calibration) {
+  double sum = 0;
+  for (const JudgedItem& item : items) {
+    sum -= LogOf(Calibrated(item.probabilities, calibration)[item.answer]);
+  }
+  return sum / static_cast<double>(items.size());
+}
+
+}  // namespace
+
+PlattScale FitPlattScale(std::span<const JudgedItem> items, bool with_offset) {
+  if (items.empty()) return {};
+  const double tolerance = with_offset ? 1e-4 : 1e-6;
+  const auto at = [&](double log_temperature) {
+    PlattScale calibration{std::exp(log_temperature), 0};
+    if (!with_offset) return calibration;
+    calibration.offset = LeastOf(
+        [&](double offset) {
+          return CalibratedCrossEntropy(items, {calibration.temperature, offset});
+        },
+        -kFitOffsetMax, kFitOffsetMax, tolerance);
+    return calibration;
+  };
+  return at(LeastOf([&](double x) { return CalibratedCrossEntropy(items, at(x)); },
+                    std::log(kFitTemperatureMin), std::log(kFitTemperatureMax), tolerance));
 }
 
 double ReciprocalRankOf(std::span<const size_t> ranking, std::span<const size_t> relevant) {

@@ -93,43 +93,55 @@ TEST(QualityMetricsTest, BinsHoldEveryItem) {
 
 TEST(QualityMetricsTest, TemperatureKeepsTheOrder) {
   const std::vector<double> p = {0.7, 0.2, 0.1};
-  const std::vector<double> same = AtTemperature(p, 1);
+  const std::vector<double> same = Calibrated(p, {});
   for (size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(same[i], p[i], 1e-12);
   for (const double temperature : {0.05, 0.5, 3.0, 20.0}) {
-    const std::vector<double> changed = AtTemperature(p, temperature);
+    const std::vector<double> changed = Calibrated(p, {temperature, 0});
     EXPECT_NEAR(changed[0] + changed[1] + changed[2], 1, 1e-12);
     EXPECT_TRUE(changed[0] > changed[1] && changed[1] > changed[2]) << temperature;
   }
-  const std::vector<double> half = AtTemperature(std::vector<double>{0.8, 0.2}, 0.5);
+  const std::vector<double> half = Calibrated(std::vector<double>{0.8, 0.2}, {0.5, 0});
   EXPECT_NEAR(half[0], 0.64 / 0.68, 1e-12);
-  EXPECT_NEAR(AtTemperature(std::vector<double>{1, 0}, 20)[0], 1, 1e-12);
+  EXPECT_NEAR(Calibrated(std::vector<double>{1, 0}, {20, 0})[0], 1, 1e-12);
 }
 
-TEST(QualityMetricsTest, FitsTheTemperatureThatWasLost) {
-  // Labels drawn with the true probabilities, which are then made too sharp.
+TEST(QualityMetricsTest, AnOffsetMovesTheLogOddsBeforeTheTemperature) {
+  const std::vector<double> even = Calibrated(std::vector<double>{0.2, 0.8}, {2, std::log(4.0)});
+  EXPECT_NEAR(even[0], 0.5, 1e-12);
+  const std::vector<double> moved = Calibrated(std::vector<double>{0.5, 0.5}, {2, std::log(9.0)});
+  EXPECT_NEAR(moved[0], 0.75, 1e-12);
+}
+
+// Items whose labels are drawn with the probabilities `true_p` and which then are told others.
+std::vector<JudgedItem> Miscalibrated(const PlattScale& lost, Random* random) {
+  std::vector<JudgedItem> items;
+  for (int i = 0; i < 20'000; ++i) {
+    const double p = random->Uniform();
+    items.push_back(Judged({p, 1 - p}, random->Uniform() < p ? 0 : 1));
+    // The inverse of (z + offset) / temperature.
+    std::vector<double>& told = items.back().probabilities;
+    told = Calibrated(Calibrated(told, {1 / lost.temperature, 0}), {1, -lost.offset});
+  }
+  return items;
+}
+
+TEST(QualityMetricsTest, FitsTheCalibrationThatWasLost) {
   Random random(11);
-  for (const double lost : {0.25, 1.0, 4.0}) {
-    std::vector<JudgedItem> items;
-    for (int i = 0; i < 20'000; ++i) {
-      const double p = random.Uniform();
-      items.push_back(Judged({p, 1 - p}, random.Uniform() < p ? 0 : 1));
-    }
-    const std::vector<JudgedItem> sharp = AtTemperature(items, 1 / lost);
-    const double fitted = FitTemperature(sharp);
-    EXPECT_NEAR(fitted / lost, 1, 0.05) << lost;
-    const double best = CrossEntropyOf(AtTemperature(sharp, fitted));
-    for (const double other : {0.9, 1.1}) {
-      EXPECT_LE(best, CrossEntropyOf(AtTemperature(sharp, fitted * other)));
-    }
+  for (const PlattScale lost : {PlattScale{0.25, 0}, {1, 0}, {4, 0}, {1, 2}, {3, -1.5}}) {
+    const std::vector<JudgedItem> items = Miscalibrated(lost, &random);
+    const PlattScale fitted = FitPlattScale(items, lost.offset != 0);
+    EXPECT_NEAR(fitted.temperature / lost.temperature, 1, 0.05) << lost.temperature;
+    EXPECT_NEAR(fitted.offset, lost.offset, 0.1) << lost.temperature;
   }
 }
 
-TEST(QualityMetricsTest, TemperatureStaysWithinItsBounds) {
+TEST(QualityMetricsTest, CalibrationStaysWithinItsBounds) {
   const std::vector<JudgedItem> right = {Judged({0.6, 0.4}, 0)};
   const std::vector<JudgedItem> wrong = {Judged({0.6, 0.4}, 1)};
-  EXPECT_NEAR(FitTemperature(right), kFitTemperatureMin, 1e-4);
-  EXPECT_NEAR(FitTemperature(wrong), kFitTemperatureMax, 1e-3);
-  EXPECT_DOUBLE_EQ(FitTemperature({}), 1);
+  EXPECT_NEAR(FitPlattScale(right, false).temperature, kFitTemperatureMin, 1e-4);
+  EXPECT_NEAR(FitPlattScale(wrong, false).temperature, kFitTemperatureMax, 1e-3);
+  EXPECT_EQ(FitPlattScale({}, true), PlattScale{});
+  EXPECT_LE(std::abs(FitPlattScale(wrong, true).offset), kFitOffsetMax);
 }
 
 TEST(QualityMetricsTest, RanksByHand) {

@@ -16,6 +16,11 @@ std::string Pair(const std::optional<double>& before, const std::optional<double
   return before ? Cell(before, 3) + " > " + Cell(after, 3) : "-";
 }
 
+// Accuracy, and behind an arrow the one at an offset.
+std::string AccuracyCell(const QualityFigures& f) {
+  return f.accuracy_calibrated ? Pair(f.accuracy, f.accuracy_calibrated) : Cell(f.accuracy, 3);
+}
+
 bool IsChosen(const QualityResults& results, size_t run) {
   return std::ranges::find(results.chosen, run) != results.chosen.end();
 }
@@ -39,7 +44,7 @@ std::string Header(const QualityResults& results, QualityType type) {
                         figures.chance_accuracy);
   }
   if (figures.chance_mrr) text += fmt::format(", MRR by chance {:.3f}", *figures.chance_mrr);
-  return text + fmt::format("\n  {:<34}{:>9}{:>7}{:>16}{:>16}{:>7}{:>9}{:>7}{:>8}{:>8}\n",
+  return text + fmt::format("\n  {:<34}{:>16}{:>7}{:>16}{:>16}{:>7}{:>9}{:>7}{:>8}{:>8}\n",
                             "reading/prompt", ranks ? "first" : "accuracy", "AUC", "ECE > at T",
                             "NLL > at T", "T",
                             ranks                         ? "MRR"
@@ -56,11 +61,11 @@ std::string Row(const QualityRun& run, const QualitySummary& summary, bool chose
                                     : run.type == QualityType::kScore   ? f.level_error_calibrated
                                                                         : f.flips;
   std::string row = fmt::format(
-      "{:<36}{:>9.3f}{:>7}{:>16}{:>16}{:>7}{:>9}{:>7}{:>8.0f}{:>8.1f}", name, f.accuracy,
+      "{:<36}{:>16}{:>7}{:>16}{:>16}{:>7}{:>9}{:>7}{:>8.0f}{:>8.1f}", name, AccuracyCell(f),
       Cell(f.auc, 3), Pair(f.calibration_error, f.calibration_error_calibrated),
       Pair(f.cross_entropy, f.cross_entropy_calibrated),
-      run.method.probabilities ? fmt::format("{:.2f}", summary.temperature) : "-", Cell(own, 3),
-      Cell(f.label_mass, 3), f.input_tokens, run.ms_per_item);
+      run.method.probabilities ? fmt::format("{:.2f}", summary.calibration.temperature) : "-",
+      Cell(own, 3), Cell(f.label_mass, 3), f.input_tokens, run.ms_per_item);
   if (f.refused > 0) row += fmt::format("  {} refused", f.refused);
   return row + "\n";
 }
@@ -82,6 +87,10 @@ std::string Refusals(const std::vector<QualityItem>& items, const QualityResults
 
 Json OptionalJson(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
+Json PlattScaleJson(const PlattScale& calibration) {
+  return {{"temperature", calibration.temperature}, {"offset", calibration.offset}};
+}
+
 Json FiguresJson(const QualityFigures& f) {
   Json json = {{"items", f.items},
                {"refused", f.refused},
@@ -89,6 +98,7 @@ Json FiguresJson(const QualityFigures& f) {
                {"chance_accuracy", f.chance_accuracy},
                {"input_tokens", f.input_tokens}};
   const std::pair<const char*, const std::optional<double>*> members[] = {
+      {"accuracy_calibrated", &f.accuracy_calibrated},
       {"auc", &f.auc},
       {"brier", &f.brier},
       {"brier_calibrated", &f.brier_calibrated},
@@ -171,18 +181,18 @@ std::string QualityTables(const std::vector<QualityItem>& items, const QualityRe
   text += fmt::format(
       "\n* the least cross-entropy (NLL) at T of the methods within {} of the best accuracy or "
       "MRR, "
-      "then the fewest tokens\n> at T: each half of the items at the temperature that fits the "
-      "other half; T fits all of them\n",
+      "then the fewest tokens\n> at T: each half of the items at the temperature (of predicates "
+      "and relevance, also the offset) that fits the other half; T fits all of them\n",
       kChoiceMargin);
   if (!results.chosen.empty()) {
-    text += fmt::format("\n  {:<34}{:>9}{:>9}{:>7}{:>16}\n", "chosen, by task", "accuracy",
+    text += fmt::format("\n  {:<34}{:>16}{:>9}{:>7}{:>16}\n", "chosen, by task", "accuracy",
                         "chance", "AUC", "ECE > at T");
   }
   for (const size_t i : results.chosen) {
     for (const auto& [task, f] : results.summaries[i].tasks) {
-      text +=
-          fmt::format("  {:<34}{:>9.3f}{:>9.3f}{:>7}{:>16}\n", task, f.accuracy, f.chance_accuracy,
-                      Cell(f.auc, 3), Pair(f.calibration_error, f.calibration_error_calibrated));
+      text += fmt::format("  {:<34}{:>16}{:>9.3f}{:>7}{:>16}\n", task, AccuracyCell(f),
+                          f.chance_accuracy, Cell(f.auc, 3),
+                          Pair(f.calibration_error, f.calibration_error_calibrated));
     }
   }
   return text + Refusals(items, results);
@@ -198,8 +208,10 @@ Json QualityJson(const std::vector<QualityItem>& items, const QualityResults& re
     Json entry = {{"type", NameOf(run.type)},
                   {"method", run.method.name()},
                   {"chosen", IsChosen(results, i)},
-                  {"temperature", summary.temperature},
-                  {"half_temperatures", summary.half_temperatures},
+                  {"calibration", PlattScaleJson(summary.calibration)},
+                  {"half_calibrations",
+                   {PlattScaleJson(summary.half_calibrations[0]),
+                    PlattScaleJson(summary.half_calibrations[1])}},
                   {"ms_per_item", run.ms_per_item},
                   {"figures", FiguresJson(summary.figures)},
                   {"tasks", Json::object()},

@@ -49,20 +49,25 @@ Judged JudgedOf(const std::vector<QualityItem>& items, const QualityRun& run,
   return judged;
 }
 
-double FitHalf(const Judged& judged, int half) {
+// Types whose probabilities are of yes.
+bool HasOffset(QualityType type) {
+  return type == QualityType::kPredicate || type == QualityType::kRelevance;
+}
+
+PlattScale FitHalf(const Judged& judged, QualityType type, int half) {
   std::vector<JudgedItem> own;
   for (size_t i = 0; i < judged.raw.size(); ++i) {
     if (judged.halves[i] == half) own.push_back(judged.raw[i]);
   }
-  return FitTemperature(own);
+  return FitPlattScale(own, HasOffset(type));
 }
 
-void Calibrate(const std::array<double, 2>& half_temperatures, Judged* judged) {
+void Calibrate(const std::array<PlattScale, 2>& half_calibrations, Judged* judged) {
   judged->calibrated = judged->raw;
   for (size_t i = 0; i < judged->raw.size(); ++i) {
     std::vector<double>& p = judged->calibrated[i].probabilities;
     const auto other = static_cast<size_t>(1 - judged->halves[i]);
-    p = AtTemperature(std::span<const double>(p), half_temperatures[other]);
+    p = Calibrated(p, half_calibrations[other]);
   }
 }
 
@@ -104,20 +109,21 @@ void AddProbabilityFigures(const Judged& judged, QualityFigures* figures) {
 
 QualityFigures FiguresOf(const std::vector<QualityItem>& items, const QualityRun& run,
                          const std::vector<size_t>& places,
-                         const std::array<double, 2>& half_temperatures) {
+                         const std::array<PlattScale, 2>& half_calibrations) {
   QualityFigures figures;
   figures.items = static_cast<int64_t>(places.size());
   if (places.empty()) return figures;
   Judged judged = JudgedOf(items, run, places);
   figures.auc = MeanAucOf(judged.raw);
   if (run.method.probabilities) {
-    Calibrate(half_temperatures, &judged);
+    Calibrate(half_calibrations, &judged);
     AddProbabilityFigures(judged, &figures);
   }
   if (run.type == QualityType::kRelevance) {
     AddRanking(items, run, places, &figures);
   } else {
     figures.accuracy = AccuracyOf(judged.raw);
+    if (HasOffset(run.type)) figures.accuracy_calibrated = AccuracyOf(judged.calibrated);
     figures.chance_accuracy = ChanceAccuracyOf(judged.raw);
   }
   if (run.type == QualityType::kScore) {
@@ -149,23 +155,27 @@ int64_t RefusedOf(const std::vector<QualityItem>& items, const QualityRun& run,
 
 // Accuracy, its chance, AUC and MRR of the type: each task counts alike.
 void AverageOverTasks(QualitySummary* summary) {
-  std::vector<double> accuracy, chance, auc, mrr, chance_mrr;
+  std::vector<double> accuracy, calibrated, chance, auc, mrr, chance_mrr;
   for (const auto& [task, figures] : summary->tasks) {
     if (figures.items == 0) continue;
     accuracy.push_back(figures.accuracy);
+    if (figures.accuracy_calibrated) calibrated.push_back(*figures.accuracy_calibrated);
     chance.push_back(figures.chance_accuracy);
     if (figures.auc) auc.push_back(*figures.auc);
     if (figures.mrr) mrr.push_back(*figures.mrr);
     if (figures.chance_mrr) chance_mrr.push_back(*figures.chance_mrr);
   }
   summary->figures.accuracy = MeanOf(accuracy).value_or(0);
+  summary->figures.accuracy_calibrated = MeanOf(calibrated);
   summary->figures.chance_accuracy = MeanOf(chance).value_or(0);
   summary->figures.auc = MeanOf(auc);
   summary->figures.mrr = MeanOf(mrr);
   summary->figures.chance_mrr = MeanOf(chance_mrr);
 }
 
-double ValueOf(const QualityFigures& figures) { return figures.mrr.value_or(figures.accuracy); }
+double ValueOf(const QualityFigures& figures) {
+  return figures.mrr.value_or(figures.accuracy_calibrated.value_or(figures.accuracy));
+}
 
 }  // namespace
 
@@ -174,20 +184,20 @@ QualitySummary Summarize(const std::vector<QualityItem>& items, const QualityRun
   const std::vector<size_t> places = Answered(items, run, nullptr);
   Judged judged = JudgedOf(items, run, places);
   if (run.method.probabilities) {
-    summary.temperature = FitTemperature(judged.raw);
-    summary.half_temperatures = {FitHalf(judged, 0), FitHalf(judged, 1)};
-    Calibrate(summary.half_temperatures, &judged);
+    summary.calibration = FitPlattScale(judged.raw, HasOffset(run.type));
+    summary.half_calibrations = {FitHalf(judged, run.type, 0), FitHalf(judged, run.type, 1)};
+    Calibrate(summary.half_calibrations, &judged);
     summary.bins = ReliabilityOf(judged.raw);
     summary.bins_calibrated = ReliabilityOf(judged.calibrated);
   }
-  summary.figures = FiguresOf(items, run, places, summary.half_temperatures);
+  summary.figures = FiguresOf(items, run, places, summary.half_calibrations);
   summary.figures.refused = RefusedOf(items, run, nullptr);
   for (const size_t index : run.items) {
     const std::string& task = items[index].task;
     const auto known = [&](const auto& entry) { return entry.first == task; };
     if (std::ranges::any_of(summary.tasks, known)) continue;
     summary.tasks.emplace_back(
-        task, FiguresOf(items, run, Answered(items, run, &task), summary.half_temperatures));
+        task, FiguresOf(items, run, Answered(items, run, &task), summary.half_calibrations));
     summary.tasks.back().second.refused = RefusedOf(items, run, &task);
   }
   AverageOverTasks(&summary);
@@ -217,10 +227,12 @@ std::optional<size_t> ChooseBest(const std::vector<QualityRun>& runs,
   });
 }
 
-DecisionProfile WithMethod(DecisionProfile profile, const QualityRun& run, double temperature) {
+DecisionProfile WithMethod(DecisionProfile profile, const QualityRun& run,
+                           const PlattScale& calibration) {
   if (run.method.own) return profile;
   DecisionMethod method = run.method.method;
-  method.temperature = temperature;
+  method.temperature = calibration.temperature;
+  method.offset = calibration.offset;
   switch (run.type) {
     case QualityType::kPredicate:
       profile.predicate = method;

@@ -15,14 +15,16 @@
 namespace skein {
 
 // How good the answers of one method are about some items. "Calibrated" figures are of
-// probabilities at the temperature that was fitted on the other half of the items.
+// probabilities with the temperature and, of predicates and relevance, the offset that were fitted
+// on the other half of the items.
 struct QualityFigures {
   int64_t items = 0;    // that were answered
   int64_t refused = 0;  // in no other figure
   // Share of right answers; of relevance, of queries whose first document is relevant.
   double accuracy = 0;
   double chance_accuracy = 0;
-  std::optional<double> auc;  // of relevance: over all documents of all queries
+  std::optional<double> accuracy_calibrated;  // of predicates: an offset moves the border
+  std::optional<double> auc;                  // of relevance: over all documents of all queries
   // Of relevance each document is judged alone. Unset where scores are no probabilities.
   std::optional<double> brier, brier_calibrated;
   std::optional<double> calibration_error, calibration_error_calibrated;
@@ -39,23 +41,24 @@ struct QualitySummary {
   // Of all items of the type; accuracy, its chance, AUC and MRR are means over its tasks.
   QualityFigures figures;
   std::vector<std::pair<std::string, QualityFigures>> tasks;
-  double temperature = 1;                            // fitted on all items
-  std::array<double, 2> half_temperatures = {1, 1};  // fitted on one half each
+  PlattScale calibration;                       // fitted on all items
+  std::array<PlattScale, 2> half_calibrations;  // fitted on one half each
   std::vector<ReliabilityBin> bins, bins_calibrated;
 };
 
 QualitySummary Summarize(const std::vector<QualityItem>& items, const QualityRun& run);
 
 // The best of the runs of one type, by their summaries: of those with the fewest refusals and a
-// mean accuracy (relevance: MRR) within kChoiceMargin of the best, the one of least calibrated
-// cross-entropy, then of fewest tokens. Methods without probabilities count as of the largest.
-// nullopt: none has answers.
+// mean accuracy (predicates: calibrated; relevance: MRR) within kChoiceMargin of the best, the one
+// of least calibrated cross-entropy, then of fewest tokens. Methods without probabilities count as
+// of the largest. nullopt: none has answers.
 inline constexpr double kChoiceMargin = 0.01;
 std::optional<size_t> ChooseBest(const std::vector<QualityRun>& runs,
                                  const std::vector<QualitySummary>& summaries, QualityType type);
 
-// The profile with `run`'s type asked by its method, at `temperature`. A model's own way of ranking
+// The profile with `run`'s type asked by its method, calibrated so. A model's own way of ranking
 // is not said in a profile: it stays as it is.
-DecisionProfile WithMethod(DecisionProfile profile, const QualityRun& run, double temperature);
+DecisionProfile WithMethod(DecisionProfile profile, const QualityRun& run,
+                           const PlattScale& calibration);
 
 }  // namespace skein

@@ -180,7 +180,7 @@ TEST(BenchQualityTest, SummariesByHand) {
   EXPECT_NEAR(summary.figures.brier.value(), 0.08, 1e-12);
   EXPECT_NEAR(summary.figures.calibration_error.value(), 0.2, 1e-12);
   EXPECT_NEAR(summary.figures.flips.value(), 1.0 / 3, 1e-12);
-  EXPECT_NEAR(summary.temperature, kFitTemperatureMin, 1e-3);  // always right
+  EXPECT_NEAR(summary.calibration.temperature, kFitTemperatureMin, 1e-3);  // always right
   EXPECT_LT(summary.figures.calibration_error_calibrated.value(), 1e-6);
 
   const QualityRun ranks = RunOf(&model, QualityType::kRelevance, QualityMethod{});
@@ -211,11 +211,11 @@ TEST(BenchQualityTest, ChoosesAccuracyThenCrossEntropyThenTokens) {
   // A method with more refusals is never chosen.
   summaries[3].figures.refused = 1;
   EXPECT_EQ(ChooseBest(runs, summaries, QualityType::kChoice), 2u);
-  const DecisionProfile profile = WithMethod({}, runs[2], 3);
+  const DecisionProfile profile = WithMethod({}, runs[2], {3, 0});
   EXPECT_EQ(profile.choice.reading, Reading::kWords);
   EXPECT_EQ(profile.choice.temperature, 3);
   EXPECT_EQ(profile.score, DecisionMethod{});
-  EXPECT_EQ(WithMethod({}, Chose({{}, true}, 0.9, 1), 3), DecisionProfile{});
+  EXPECT_EQ(WithMethod({}, Chose({{}, true}, 0.9, 1), {3, 0}), DecisionProfile{});
 }
 
 TEST(BenchQualityTest, MethodsFitTheModel) {

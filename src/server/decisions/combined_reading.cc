@@ -46,20 +46,41 @@ std::vector<size_t> SortedOptions(const DecisionQuestion& question) {
   return order;
 }
 
-// The question with its options in an order, and examples that name them there.
+// Examples sorted by input, then by the text of the right option.
+std::vector<SolvedInput> SortedExamples(const AskedQuestion& asked) {
+  std::vector<SolvedInput> examples = asked.examples;
+  std::ranges::stable_sort(examples, {}, [&](const SolvedInput& example) {
+    const DecisionOption& option = asked.question->options[example.option];
+    return std::tie(example.input, option.name, option.description);
+  });
+  return examples;
+}
+
+// Turn `k` of `num_turns` of a list: its elements begin at another place and wrap around.
+template <typename T>
+std::vector<T> Turned(std::vector<T> list, size_t k, size_t num_turns) {
+  std::ranges::rotate(list,
+                      list.begin() + static_cast<std::ptrdiff_t>(k * list.size() / num_turns));
+  return list;
+}
+
+// A question with its options and its examples in another order.
 struct Reordered {
   DecisionQuestion question;
   AskedQuestion asked;
 };
 
-Reordered Reorder(const AskedQuestion& asked, const std::vector<size_t>& order) {
+Reordered Reorder(const AskedQuestion& asked, const std::vector<size_t>& option_order,
+                  std::vector<SolvedInput> examples) {
   Reordered result{*asked.question, asked};
-  for (size_t i = 0; i < order.size(); ++i) {
-    result.question.options[i] = asked.question->options[order[i]];
+  for (size_t i = 0; i < option_order.size(); ++i) {
+    result.question.options[i] = asked.question->options[option_order[i]];
   }
-  for (SolvedInput& example : result.asked.examples) {
-    example.option = static_cast<size_t>(std::ranges::find(order, example.option) - order.begin());
+  for (SolvedInput& example : examples) {
+    example.option =
+        static_cast<size_t>(std::ranges::find(option_order, example.option) - option_order.begin());
   }
+  result.asked.examples = std::move(examples);
   return result;
 }
 
@@ -113,17 +134,23 @@ Result<QuestionReads> CalibratedReading::Plan(const AskedQuestion& asked) const 
 }
 
 Result<QuestionReads> PermutedReading::Plan(const AskedQuestion& asked) const {
-  if (asked.question->kind != DecisionKind::kChoice) return inner_->Plan(asked);
-  const std::vector<size_t> sorted = SortedOptions(*asked.question);
-  const size_t num_orders = std::min(sorted.size(), kOrdersMax);
+  std::vector<size_t> options(asked.question->options.size());
+  std::iota(options.begin(), options.end(), size_t{0});
+  size_t num_option_orders = 1;
+  if (asked.question->kind == DecisionKind::kChoice) {
+    options = SortedOptions(*asked.question);
+    num_option_orders = std::min(options.size(), kOrdersMax);
+  }
+  const std::vector<SolvedInput> examples = SortedExamples(asked);
+  const size_t num_example_orders =
+      std::clamp<size_t>(examples.size(), 1, std::max<size_t>(kOrdersMax / num_option_orders, 1));
   QuestionReads result;
   Pieces pieces;
   std::vector<std::vector<size_t>> orders;
-  for (size_t k = 0; k < num_orders; ++k) {
-    std::vector<size_t>& order = orders.emplace_back(sorted);
-    std::ranges::rotate(order,
-                        order.begin() + static_cast<std::ptrdiff_t>(k * order.size() / num_orders));
-    Reordered turned = Reorder(asked, order);
+  for (size_t k = 0; k < num_option_orders * num_example_orders; ++k) {
+    orders.push_back(Turned(options, k % num_option_orders, num_option_orders));
+    Reordered turned =
+        Reorder(asked, orders.back(), Turned(examples, k / num_option_orders, num_example_orders));
     turned.asked.question = &turned.question;
     SKEIN_ASSIGN_OR_RETURN(QuestionReads reads, inner_->Plan(turned.asked));
     pieces.Add(std::move(reads), &result.rows);

@@ -29,10 +29,11 @@ class CalibratedReading final : public QuestionReading {
   std::shared_ptr<BaselineCache> cache_;
 };
 
-// The mean of another reading's probabilities over orders of a choice's options: each option stands
-// at each place once, up to kOrdersMax orders. The orders are turns of the options sorted by text,
-// so that the answer does not depend on the order in a request. Predicates and scores are asked
-// once: their options have an order.
+// The mean of another reading's probabilities over orders. Each option of a choice stands at each
+// place once, and so does each example, up to kOrdersMax orders in all. Both are sorted first, so
+// that the answer does not depend on the order in a request. Options of predicates and scores keep
+// their order. Lu et al. 2022, "Fantastically Ordered Prompts", section 2: the order of examples
+// alone can move a small model from good to chance.
 class PermutedReading final : public QuestionReading {
  public:
   static constexpr size_t kOrdersMax = 8;

@@ -44,6 +44,7 @@ Json DiagnosticsJson(const DecisionAnswer& answer, const DecisionMethod& method)
   json["reading"] = ReadingName(method);
   json["prompt"] = PromptName(method.prompt);
   json["temperature"] = method.temperature;
+  if (method.offset != 0) json["offset"] = method.offset;
   if (!answer.label_mass) return json;
   json["label_mass"] = *answer.label_mass;
   if (*answer.label_mass < kSmallLabelMass) {

@@ -27,7 +27,7 @@ DecisionAnswer AnswerOf(std::span<const float> logits, double temperature);
 // Less than that of the model's next text is one of the options: the question is badly asked.
 inline constexpr double kSmallLabelMass = 0.05;
 
-// {reading, prompt, temperature, label_mass?, warning?}: how an answer came about.
+// {reading, prompt, temperature, offset?, label_mass?, warning?}: how an answer came about.
 Json DiagnosticsJson(const DecisionAnswer& answer, const DecisionMethod& method);
 
 // 0: all options alike; 1: one is certain, or there is only one.

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kProfileVersion = 1;
 constexpr double kTemperatureMax = 100;
+constexpr double kOffsetMax = 100;
 constexpr char kReadings[] =
     "letters, words, similarity or likelihood, with +calibrated or +permuted behind it";
 
@@ -22,11 +23,15 @@ constexpr std::array<std::pair<std::string_view, Reading>, 4> kReadingNames = {
      {"likelihood", Reading::kLikelihood}}};
 constexpr std::array<std::pair<std::string_view, PromptForm>, 3> kPromptNames = {
     {{"chat", PromptForm::kChat}, {"question", PromptForm::kQuestion}, {"cue", PromptForm::kCue}}};
-constexpr std::array<std::pair<const char*, DecisionMethod DecisionProfile::*>, 4> kTypes = {
-    {{"predicate", &DecisionProfile::predicate},
-     {"choice", &DecisionProfile::choice},
-     {"score", &DecisionProfile::score},
-     {"relevance", &DecisionProfile::relevance}}};
+struct ProfileType {
+  const char* name;
+  DecisionMethod DecisionProfile::*method;
+  bool has_offset;
+};
+constexpr std::array<ProfileType, 4> kTypes = {{{"predicate", &DecisionProfile::predicate, true},
+                                                {"choice", &DecisionProfile::choice, false},
+                                                {"score", &DecisionProfile::score, false},
+                                                {"relevance", &DecisionProfile::relevance, true}}};
 
 Status Refused(const std::string& field, std::string_view allowed, std::string_view got) {
   return Status(StatusCode::kInvalidArgument,
@@ -103,7 +108,7 @@ Result<DecisionProfile> ParseDecisionProfile(const Json& json, const DecisionPro
   const auto version = reader.Int("version", kProfileVersion, kProfileVersion);
   if (!version) reader.Refuse("version", fmt::format("version must be {}", kProfileVersion));
   DecisionProfile profile = base;
-  for (const auto& [type, member] : kTypes) {
+  for (const auto& [type, member, has_offset] : kTypes) {
     const Json* object = reader.Object(type);
     if (object == nullptr) continue;
     DecisionMethod& method = profile.*member;
@@ -117,6 +122,11 @@ Result<DecisionProfile> ParseDecisionProfile(const Json& json, const DecisionPro
     }
     method.temperature =
         fields.NumberAbove("temperature", 0, kTemperatureMax).value_or(method.temperature);
+    if (has_offset) {
+      method.offset = fields.Number("offset", -kOffsetMax, kOffsetMax).value_or(0);
+    } else if (fields.Find("offset") != nullptr) {
+      fields.Refuse("offset", "offset is for predicate and relevance alone");
+    }
     if (!fields.status().ok()) {
       return Status(StatusCode::kInvalidArgument, path + fields.status().message());
     }
@@ -128,12 +138,13 @@ Result<DecisionProfile> ParseDecisionProfile(const Json& json, const DecisionPro
 Json DecisionProfileJson(const DecisionProfile& profile) {
   Json json;
   json["version"] = kProfileVersion;
-  for (const auto& [type, member] : kTypes) {
+  for (const auto& [type, member, has_offset] : kTypes) {
     const DecisionMethod& method = profile.*member;
     Json& entry = json[type];
     entry["reading"] = ReadingName(method);
     entry["prompt"] = PromptName(method.prompt);
     entry["temperature"] = method.temperature;
+    if (has_offset) entry["offset"] = method.offset;
   }
   return json;
 }

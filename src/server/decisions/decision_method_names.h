@@ -19,8 +19,9 @@ Status SetReading(std::string_view name, const std::string& field, DecisionMetho
 Status SetPrompt(std::string_view name, const std::string& field, DecisionMethod* method);
 
 // The contents of a skein.decisions.json:
-//   {"version": 1, "predicate": {"reading", "prompt", "temperature"}, "choice": ..., "score": ...,
-//    "relevance": ...}
+//   {"version": 1, "predicate": {"reading", "prompt", "temperature", "offset"}, "choice": ...,
+//    "score": ..., "relevance": ...}
+// Choices and scores have no offset.
 // A type that is absent keeps what `base` says. kInvalidArgument names the member.
 Result<DecisionProfile> ParseDecisionProfile(const Json& json, const DecisionProfile& base);
 Json DecisionProfileJson(const DecisionProfile& profile);

@@ -131,7 +131,9 @@ std::vector<MethodAnswer> AnswersOf(const std::vector<Part>& parts, const ReadRe
   std::vector<MethodAnswer> answers;
   for (const Part& part : parts) {
     const auto own = std::span(outputs).subspan(part.begin, part.end - part.begin);
-    answers.push_back({AnswerOf(part.read(own), part.method.temperature), part.method});
+    OptionScores scores = part.read(own);
+    scores.logprobs[0] += part.method.offset;  // of yes: other types have no offset
+    answers.push_back({AnswerOf(scores, part.method.temperature), part.method});
   }
   return answers;
 }
@@ -164,8 +166,11 @@ DecisionMethod MethodOf(const DecisionMethod& profile, const MethodOverride& wan
     }
   }
   if (!wanted.prompt.empty()) (void)SetPrompt(wanted.prompt, "prompt", &method);
-  if (!(method == profile)) method.temperature = 1;
-  if (wanted.temperature > 0) method.temperature = wanted.temperature;
+  const bool same = method == profile;
+  if (!same || wanted.temperature > 0) {
+    method.temperature = wanted.temperature > 0 ? wanted.temperature : 1;
+    method.offset = 0;
+  }
   return method;
 }
 

@@ -17,9 +17,10 @@ namespace skein {
 
 // How a request wants its questions asked: what it does not say is the model's profile.
 struct MethodOverride {
-  std::string reading;     // empty: the profile's
-  std::string prompt;      // empty: the profile's, or what goes with `reading`
-  double temperature = 0;  // 0: the profile's, where the reading and the prompt are, too; else 1
+  std::string reading;  // empty: the profile's
+  std::string prompt;   // empty: the profile's, or what goes with `reading`
+  // 0: the profile's temperature and offset, where the reading and the prompt are, too; else 1.
+  double temperature = 0;
 };
 // Reads `reading`, `prompt` and `temperature`; checks the names.
 MethodOverride ReadMethodOverride(FieldReader* reader);

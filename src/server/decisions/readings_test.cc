@@ -122,6 +122,54 @@ TEST_F(ReadingsTest, PermutedAnswersDoNotDependOnTheOrderOfTheOptions) {
   EXPECT_EQ(answer, ask("b", "a", "c"));
 }
 
+TEST_F(ReadingsTest, PermutedAnswersDoNotDependOnTheOrderOfTheExamples) {
+  // A model that repeats the answer of the example before the input.
+  StartWords({});
+  engine_.set_reader([this](const Request& request) {
+    const std::string prompt = words_.Decode(request.prompt, false);
+    const bool glad_is_last = prompt.rfind(" glad") > prompt.rfind(" sad");
+    ReadValues read;
+    for (const TokenId token : std::get_if<LabelSpec>(&request.output)->tokens) {
+      const bool glad = words_.IdToToken(token) == " glad";
+      read.values.push_back(glad == glad_is_last ? 2.0f : 0.0f);
+    }
+    read.log_sum_exp = 3;
+    return read;
+  });
+  const auto ask = [&](const std::string& examples) {
+    const Json json =
+        Decide(kMood, R"("reading": "words+permuted", "prompt": "cue", "spellings": "exact",
+                         "examples": [)" + examples + "]");
+    EXPECT_EQ(engine_.last_group().size(), 4u);  // two orders of options, two of examples
+    return json["answers"][0]["probabilities"].dump();
+  };
+  const std::string sun = R"({"input": "Sun!", "answers": ["glad"]})";
+  const std::string fog = R"({"input": "Fog.", "answers": ["sad"]})";
+  const std::string answer = ask(sun + ", " + fog);
+  EXPECT_EQ(answer, ask(fog + ", " + sun));
+  EXPECT_NEAR(Json::parse(answer)[0]["probability"].get<double>(), 0.5, 1e-9);
+}
+
+TEST_F(ReadingsTest, AnOffsetOfTheProfileMovesPredicates) {
+  StartWords({{" yes", 0}, {" no", 2}});
+  const std::string predicate = R"([{"type": "predicate", "instructions": "Is it wet?"}])";
+  const std::string method = R"("reading": "letters", "prompt": "question")";
+  const double plain = Decide(predicate, method)["answers"][0]["probability"];
+  DecisionMethod profile{Reading::kLetters, PromptForm::kQuestion};
+  profile.temperature = 2;
+  profile.offset = 1.5;
+  StartModel([&](ModelEntry* model) { model->traits.decisions.predicate = profile; });
+  const Json json = Decide(predicate, method);
+  const double log_odds = std::log(plain / (1 - plain));
+  EXPECT_NEAR(json["answers"][0]["probability"].get<double>(),
+              1 / (1 + std::exp(-(log_odds + 1.5) / 2)), 1e-9);
+  EXPECT_EQ(json["answers"][0]["diagnostics"]["offset"], 1.5);
+  // A temperature in the request stands instead of the profile's temperature and offset.
+  EXPECT_NEAR(Decide(predicate, method + R"(, "temperature": 1)")["answers"][0]["probability"]
+                  .get<double>(),
+              plain, 1e-9);
+}
+
 TEST_F(ReadingsTest, ExamplesStandBeforeTheInput) {
   StartWords({});
   const std::string examples = R"(, "examples": [{"input": "Sun!", "answers": ["glad"]},

@@ -178,13 +178,13 @@ Result<PairReads> RelevanceReads(const ModelEntry& model, const PairTask& task,
   spec.tokens.insert(spec.tokens.end(), (*labels)[1].begin(), (*labels)[1].end());
   PairReads result;
   SKEIN_ASSIGN_OR_RETURN(result.requests, WordedReads(model, task, spec, prompt_of));
-  result.scores = [raw = task.raw_scores, temperature = method.temperature,
+  result.scores = [raw = task.raw_scores, temperature = method.temperature, offset = method.offset,
                    num_yes](const ReadResults& results) {
     std::vector<double> scores;
     for (const ReadValues& read : results.reads) {
       const std::span<const float> values = read.values;
       const double odds = LogSum(values.first(num_yes)) - LogSum(values.subspan(num_yes));
-      scores.push_back(raw ? odds : Sigmoid(odds / temperature));
+      scores.push_back(raw ? odds : Sigmoid((odds + offset) / temperature));
     }
     return scores;
   };
@@ -254,7 +254,7 @@ Result<PairReads> LikelihoodReads(const ModelEntry& model, const PairTask& task,
     if (!has_document) num_tokens.push_back(text.num_tokens);
   }
   SetSharedHead(0, &result.requests);
-  result.scores = [raw = task.raw_scores, temperature = method.temperature,
+  result.scores = [raw = task.raw_scores, temperature = method.temperature, offset = method.offset,
                    num_tokens = std::move(num_tokens), num_documents](const ReadResults& results) {
     std::vector<double> scores;
     for (size_t i = 0; i < num_documents; ++i) {
@@ -262,7 +262,7 @@ Result<PairReads> LikelihoodReads(const ModelEntry& model, const PairTask& task,
       const double gain =
           (LogLikelihood(results, i) - LogLikelihood(results, num_documents + query)) /
           static_cast<double>(num_tokens[query]);
-      scores.push_back(raw ? gain : Sigmoid(gain / temperature));
+      scores.push_back(raw ? gain : Sigmoid((gain + offset) / temperature));
     }
     return scores;
   };
