@@ -15,7 +15,8 @@ import textwrap
 
 COLUMNS = 100
 ITEM = re.compile(r"^(\s*)([-*] |\d+\. )?")
-CODE = re.compile(r"`[^`]{1,60}`")
+CODE = re.compile(r"`[^`]+`")
+LONGEST_KEPT = 60  # characters of code that no line ends in
 KEPT = "\0"  # a space that no line ends at
 STARTS_PARAGRAPH = re.compile(r"^\s*([-*] |\d+\. )")
 
@@ -51,7 +52,8 @@ def wrapped(paragraph):
     indent, mark = ITEM.match(paragraph[0]).groups()
     mark = mark or ""
     words = " ".join(line.strip() for line in paragraph)[len(mark):]
-    words = CODE.sub(lambda code: code.group(0).replace(" ", KEPT), words)
+    words = CODE.sub(lambda code: code.group(0).replace(" ", KEPT)
+                     if len(code.group(0)) <= LONGEST_KEPT else code.group(0), words)
     lines = textwrap.wrap(words, COLUMNS, initial_indent=indent + mark,
                           subsequent_indent=indent + " " * len(mark),
                           break_long_words=False, break_on_hyphens=False)
