@@ -31,7 +31,7 @@
 #include "base/random.h"
 #include "base/thread_team.h"
 #include "kernels/kernels.h"
-#include "model/forward/forward_cut.h"
+#include "model/forward/product_cut.h"
 
 namespace skein::ablation {
 namespace {

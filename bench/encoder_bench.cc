@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
-#include "model/forward/forward_pass.h"
+#include "model/forward/pass.h"
 
 namespace skein {
 namespace {

@@ -77,10 +77,6 @@ def table(kind, name, comment, body):
 
 
 def main():
-    only_title = {c for c in CODE_POINTS
-                  if chr(c).title() != chr(c).upper() and len(chr(c).title()) == 1}
-    title = mapping_runs(lambda c: c.title() if ord(c) in only_title else c)
-    same = [[c, c, 1, 0] for c in sorted(only_title) if chr(c).title() == chr(c)]
     parts = [
         "#pragma once",
         "",
@@ -97,18 +93,12 @@ def main():
               entries(mapping_runs(str.upper))),
         table("CaseRun", "kToLower", "str.lower, where it gives one character.",
               entries(mapping_runs(str.lower))),
-        table("CaseRun", "kToTitle", "str.title, where it gives one character other than str.upper.",
-              entries(sorted(title + same))),
         table("CaseExpansion", "kUpperExpansions", "str.upper, where it gives several (UTF-8).",
               expansion_entries(expansions(str.upper))),
-        table("CaseExpansion", "kTitleExpansions", "str.title, where it gives several (UTF-8).",
-              expansion_entries(expansions(str.title))),
         table("CaseExpansion", "kLowerExpansions", "str.lower, where it gives several (UTF-8).",
               expansion_entries(expansions(str.lower))),
         table("CodePointRun", "kNotPrintable", "Not str.isprintable.",
               entries(class_runs(lambda c: not c.isprintable()))),
-        table("CodePointRun", "kDecimalDigits", "str.isdecimal.",
-              entries(class_runs(str.isdecimal))),
         "// clang-format on",
         "",
         "}  // namespace skein::jinja",

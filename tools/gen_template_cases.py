@@ -69,58 +69,51 @@ VARIABLES = {
 NAMES = list(VARIABLES) + ["undef"]
 
 FILTERS = [
-    "abs", "capitalize", "count", "default('dflt')", "d('dflt', true)", "default", "dictsort",
-    "dictsort(true)", "dictsort(false, 'value')", "dictsort(reverse=true)", "e", "escape", "first",
-    "float", "float(1.5)", "indent", "indent(2, true)", "indent(width=3, blank=true)",
-    "indent('> ', first=true)", "int", "int(9)", "int(default=-1)", "int(0, 16)", "items|list",
-    "join", "join(', ')", "join('-', attribute='n')", "join(d='+')", "last", "length", "list",
-    "lower", "map('upper')|list", "map(attribute='n')|list", "map('length')|join(',')",
-    "map(attribute='ok', default='?')|list", "map('default', 'q', true)|list",
-    "map(attribute='0')|list", "max", "min", "max(attribute='v')", "min(case_sensitive=true)",
-    "reject|list", "reject('none')|list", "reject('in', [1, 'x'])|list",
-    "rejectattr('ok')|list", "rejectattr('v', 'gt', 1)|list", "replace('l', 'L')",
-    "replace('', '.')", "replace('o', '0', 1)", "replace('a', 'b', count=0)", "reverse|list",
-    "reverse", "round", "round(1)", "round(1, 'floor')", "round(method='ceil')", "safe",
-    "select|list", "select('string')|list", "select('gt', 1)|list", "select('equalto', 'x')|list",
+    "capitalize", "count", "default('dflt')", "d('dflt', true)", "default", "dictsort",
+    "dictsort(true)", "dictsort(false, 'value')", "dictsort(reverse=true)", "first", "indent",
+    "indent(2, true)", "indent(width=3, blank=true)", "indent('> ', first=true)", "int", "int(9)",
+    "int(default=-1)", "items|list", "join", "join(', ')", "join('-', attribute='n')", "join(d='+')",
+    "last", "length", "list", "lower", "map('upper')|list", "map(attribute='n')|list",
+    "map('length')|join(',')", "map(attribute='ok', default='?')|list",
+    "map('default', 'q', true)|list", "map(attribute='0')|list", "reject|list",
+    "reject('none')|list", "reject('in', [1, 'x'])|list", "rejectattr('ok')|list",
+    "rejectattr('v', 'ne', 1)|list", "replace('l', 'L')", "replace('', '.')", "replace('o', '0', 1)",
+    "replace('a', 'b', count=0)", "reverse|list", "reverse", "safe", "select|list",
+    "select('string')|list", "select('ne', 1)|list", "select('equalto', 'x')|list",
     "selectattr('ok')|list", "selectattr('ok', 'defined')|list", "selectattr('n', 'eq', 'x')|list",
     "sort", "sort(true)", "sort(reverse=true, case_sensitive=true)", "sort(attribute='v')",
-    "sort(attribute='ok,n')", "string", "sum", "sum('v')", "sum(start=10)", "title", "tojson",
-    "tojson(indent=2)", "tojson(sort_keys=true)", "tojson(separators=(',', ':'))",
+    "sort(attribute='ok,n')", "string", "title", "tojson", "tojson(indent=2)",
+    "tojson(sort_keys=true)", "tojson(separators=(',', ':'))",
     "tojson(indent='\\t', separators=(' ,', ' : '))", "tojson(ensure_ascii=true)", "tojson(true)",
     "trim", "trim('Hdab ')", "trim(none)", "unique|list", "unique(true)|list",
     "unique(attribute='n')|list", "upper",
 ]
 TESTS = [
-    "boolean", "callable", "defined", "divisibleby 3", "divisibleby(2)", "eq 7", "equalto('x')",
-    "even", "false", "float", "ge 2", "gt 2", "greaterthan(2)", "in [7, 'x', none]", "in s", "in d",
-    "integer", "iterable", "le 2", "lessthan 2", "lower", "lt 2", "mapping", "ne 7", "none",
-    "not defined", "not none", "number", "odd", "sequence", "string", "true", "undefined", "upper",
+    "boolean", "defined", "eq 7", "equalto('x')", "even", "false", "float", "in [7, 'x', none]", "in s",
+    "in d", "integer", "iterable", "mapping", "ne 7", "none", "not defined", "not none", "number",
+    "odd", "sequence", "string", "true", "undefined",
 ]
 METHODS = [
-    "capitalize()", "count('l')", "count('')", "endswith('World')", "endswith(('x', 'd'))",
-    "find('l')", "find('世')", "find('zz')", "get('a')", "get('zz')", "get('zz', 5)", "index(1)",
-    "isalnum()", "isalpha()", "isdigit()", "islower()", "isspace()", "isupper()", "items()",
-    "items()|list", "join(['a', 'b'])", "keys()|list", "lower()", "lstrip()", "lstrip(' H')",
-    "partition(',')", "removeprefix('He')", "removesuffix('ld')", "replace('l', 'LL')",
-    "replace('o', '', 1)", "rfind('l')", "rpartition('l')", "rsplit(',', 1)", "rsplit()",
-    "rstrip()", "rstrip('d \\t')", "split()", "split(',')", "split(',', 1)", "split(none, 1)",
+    "capitalize()", "endswith('World')", "endswith(('x', 'd'))", "find('l')", "find('世')",
+    "find('zz')", "get('a')", "get('zz')", "get('zz', 5)", "items()", "items()|list",
+    "join(['a', 'b'])", "keys()|list", "lower()", "lstrip()", "lstrip(' H')", "replace('l', 'LL')",
+    "replace('o', '', 1)", "rsplit(',')", "rsplit(',', 1)", "rsplit('l', maxsplit=2)", "rstrip()",
+    "rstrip('d \\t')", "split()", "split(',')", "split(',', 1)", "split(none, 1)",
     "split('l', maxsplit=1)", "splitlines()", "splitlines(true)", "startswith('He')", "strip()",
     "strip('Ho')", "title()", "upper()", "values()|list", "append(1)", "pop()", "update({})",
-    "count(1)",
 ]
 SUBSCRIPTS = [
     "[0]", "[-1]", "[9]", "['a']", "['items']", ".a", ".items", ".n", ".zz", "[1:]", "[:2]", "[::-1]",
     "[-2:]", "[5:1:-2]", "[::2]", "[:-1]", "[none:2]", "[0:99]", "[99:0:-3]", "['a':]", "[::0]",
     "[true]", "[1.0]", ".0", "[none]", "[(1, 2)]", "[[1]]",
 ]
-OPERATORS = ["+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">=", "in",
+OPERATORS = ["+", "-", "*", "%", "~", "==", "!=", "<", "<=", ">", ">=", "in",
              "not in", "and", "or"]
 OPERANDS = ["i", "neg", "zero", "f", "g", "t", "s", "empty", "num", "l", "le", "nest", "d", "nil",
             "undef", "(1, 2)", "'l'"]
-# Where Skein refuses what Python does: formatting with %, classes of letters outside ASCII.
+# Python renders these and Skein refuses them: formatting with %, and digits and titles outside ASCII.
 SKIPPED_PAIRS = {("s", "%"), ("empty", "%"), ("num", "%"), ("'l'", "%")}
-SKIPPED_OF_UNI = {"lower", "upper", "isalnum()", "isalpha()", "isdigit()", "islower()", "isupper()",
-                  "title()"}
+SKIPPED_OF_UNI = {"int", "int(9)", "int(default=-1)", "title()"}
 
 PROGRAMS = [
     "{% for x in l %}{{ loop.index }}/{{ loop.length }}{% if not loop.last %}, {% endif %}{% endfor %}",
@@ -143,7 +136,6 @@ PROGRAMS = [
     "{% for x in range(5) %}{{ x }}{% endfor %}{% for x in range(1, 10, 3) %}{{ x }}{% endfor %}",
     "{% for x in range(5, 0, -2) %}{{ x }}{% endfor %}{{ range(3)|list }}{{ range(3)|length }}",
     "{% for x in l %}{% for y in ls %}{{ loop.index }}{% endfor %}{{ loop.index }}{% endfor %}",
-    "{% for x in l %}{{ loop.cycle('a', 'b') }}{% endfor %}",
     "{% for x in l %}{% set y = x %}{% endfor %}{{ y }}",
     "{% set y = 1 %}{% for x in l %}{{ y }}{% set y = x %}{{ y }}{% endfor %}{{ y }}",
     "{% set ns = namespace(n=0) %}{% for x in l %}{% set ns.n = ns.n + x %}{% endfor %}{{ ns.n }}",
@@ -157,8 +149,6 @@ PROGRAMS = [
     "{% set x %}{% set y = 5 %}{{ y }}{% endset %}{{ x }}{{ y }}",
     "{% filter upper %}abc {{ s }}{% endfilter %}",
     "{% filter indent(2) | trim %}a\nb{% endfilter %}",
-    "{% with a = 1, b = i %}{{ a }}{{ b }}{% set c = 3 %}{% endwith %}{{ a }}{{ c }}",
-    "{% with %}{% set i = 0 %}{{ i }}{% endwith %}{{ i }}",
     "{% macro m(a, b=2, c=a) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(1) }}|{{ m(1, 3) }}|{{ m(b=5, a=4) }}",
     "{% macro m(a, b) %}[{{ a }}{{ b }}{{ b is defined }}]{% endmacro %}{{ m(1) }}{{ m() }}",
     "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, 2) }}", "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(x=2) }}",
@@ -180,11 +170,11 @@ PROGRAMS = [
     "{{ deep.a.b[0].c }}{{ deep['a']['b'][0]['c'] }}{{ deep.a.b.0.c }}", "{{ [deep]|map(attribute='a.b.0.c')|first }}",
     "{{ 1 < 2 < 3 }}{{ 3 > 2 > 2 }}{{ 1 < 2 == true }}{{ 1 == 1.0 == true }}",
     "{{ not t in [no] }}{{ not 1 == 2 }}{{ 2 not in l }}{{ not (t and no) }}",
-    "{{ -2 ** 2 }}{{ 2 ** 3 ** 2 }}{{ 2 ** -1 }}{{ -7 // 2 }}{{ -7 % 3 }}{{ 7 % -3 }}{{ 7.5 // 2 }}",
-    "{{ -5|abs }}{{ (-5)|abs }}{{ 1 + 2|string }}", "{{ 1 + -5|abs }}", "{{ +5 }}{{ - -5 }}{{ -f }}{{ +t }}",
-    "{{ 1 ~ 2 + 3 }}{{ 'a' ~ 1 ~ none ~ true ~ 1.0 }}", "{{ 1.0 }}{{ 1e5 }}{{ 1.5e-7 }}{{ 1e16 }}{{ 123456789012345.6 }}{{ 1_000 }}",
-    "{{ 0x1F }}{{ 0b101 }}{{ 0o17 }}{{ 10 / 4 }}{{ 10 // 4 }}{{ 4 / 2 }}{{ 0.1 + 0.2 }}{{ 1e-5 }}{{ 0.0001 }}",
-    "{{ 'a' 'b' \"c\" }}{{ 'it\\'s' }}{{ \"q\\\"q\" }}{{ 'n\\nl' }}{{ 'x\\x41\\u00e9\\101\\q' }}",
+    "{{ -7 % 3 }}{{ 7 % -3 }}{{ -7 % -3 }}{{ 7.5 % 2 }}{{ -7.5 % 2 }}{{ 7 % 0 }}", "{{ -6 % 3 }}{{ 6 % -1 }}",
+    "{{ -5|string }}{{ (-5)|string|length }}{{ 1 + 2|string|int }}", "{{ 1 + -5|int }}", "{{ - -5 }}{{ -f }}{{ -t }}",
+    "{{ 1 ~ 2 + 3 }}{{ 'a' ~ 1 ~ none ~ true ~ 1.0 }}", "{{ 1.0 }}{{ 1e5 }}{{ 1.5e-7 }}{{ 1e16 }}{{ 123456789012345.6 }}{{ 1if t }}",
+    "{{ 0 }}{{ 00 }}{{ 0.1 + 0.2 }}{{ 0.1 * 3 }}{{ 1 - 0.9 }}{{ 1e-5 }}{{ 0.0001 }}",
+    "{{ 'a' 'b' \"c\" }}{{ 'it\\'s' }}{{ \"q\\\"q\" }}{{ 'n\\nl' }}{{ 'x\\x41\\u00e9\\U0001F642\\q' }}",
     "{{ [1, 'a', none, true, 1.0, 'it\\'s', 'q\"', [2], (3,), {'k': 'v'}, 'a\\nb\\\\'] }}",
     "{{ () }}{{ (1,) }}{{ (1, 2) }}{{ [] }}{{ {} }}{{ {'a': 1, 2: [3], none: true}['a'] }}{{ {1: 'x'}[1.0] }}",
     "{{ {'a': 1, 'a': 2} }}{{ dict(a=1, b='x') }}{{ dict([('k', 'v')], z=0)['k'] }}",
@@ -194,14 +184,14 @@ PROGRAMS = [
     "{{ uni[1] }}{{ uni[-1] }}{{ uni[::-1] }}{{ uni|length }}{{ uni[6:8] }}{{ uni|reverse }}{{ uni|list|length }}",
     "{{ '世' in uni }}{{ uni.split('世') | length }}{{ uni|replace('é', 'e') }}{{ uni|tojson }}",
     "{{ raise_exception('stop ' ~ i) }}", "{{ missing_function(1) }}", "{{ s.nope }}{{ s.nope is defined }}",
-    "{{ l|map('string')|map('length')|sum }}", "{{ lm|selectattr('ok', 'defined')|map(attribute='n')|join('/') }}",
+    "{{ l|map('string')|map('length')|list }}", "{{ lm|selectattr('ok', 'defined')|map(attribute='n')|join('/') }}",
     "{{ lm|map(attribute='v')|sort|join }}{{ lm|map(attribute='zz')|list|length }}",
     "{% set g = ls|map('upper') %}{{ g|join }}{{ g|join }}.", "{{ ls|reverse|first }}{{ ls|sort|last }}",
     "{{ (l|select('odd')|list) + (l|reject('odd')|list) }}", "{{ ls|select('in', ['a', 'b'])|list }}",
     "{% set v = d|tojson|safe if d is mapping else d|string %}{{ v }}{{ v ~ '<' }}{{ v|length }}{{ 'x' in v }}{{ v|tojson }}",
-    "{% set v = html|e %}{{ v }}{{ v|e }}{{ v == v }}{{ [v, '<']|join('&') }}{{ ','.join([v]) }}{{ v is string }}{{ v|default('d') }}",
+    "{% set v = html|safe %}{{ v }}{{ v|safe }}{{ v == v }}{{ [v, '<']|join('&') }}{{ ','.join([v]) }}{{ v is string }}{{ v|default('d') }}",
     "{% generation %}a{% set q = 1 %}{{ i }}{% endgeneration %}{{ q }}",
-    "{% raw %}{{ x }}{% if %}{% endraw %}", "a{#- c -#} b {#+ d #} e", "{% print i, s %}",
+    "a{#- c -#} b {#+ d #} e",
     "{{ s }}\n{# c #}\n{{ i }}\n", "{%- set x = 1 -%}\n\n {{ x }}", "x\n\n", "x\n", "\n", "",
     "{{ '%}' }}{{ '}}' }}{{ \"{{\" }}", "{{ {'a': {'b': 1}}['a']['b'] }}{{ {'a':{}}}}",
     "{{ a }", "{{ 1 +  }}", "{% if %}{% endif %}", "{% endif %}", "{% for x in l %}", "{{ (1 }}", "{{ 'abc }}",
@@ -210,14 +200,13 @@ PROGRAMS = [
     "{{ lm|tojson(indent=4) }}", "{{ {'f': 1.0, 'e': 1e100, 'u': 'é\\u2028', 'c': '\\x01\\x7f', 'n': [], 'o': {}}|tojson }}",
     "{{ [[], {}, [[]], ()]|tojson(indent=2) }}", "{{ undef|tojson }}", "{{ {1: 2, none: 3, true: 4, 1.5: 5}|tojson }}",
     "{{ 'a-b c_d (e) [f'|title }}{{ 'it\\'s a-b'.title() }}{{ 'hELLO'|capitalize }}",
-    "{{ 'straße ǆ ŉ İı ﬁn Àé'|upper }}{{ 'STRASSE ÀÉ ẞ İ ǅ Ж Ⴀ Ꭰ 𐐀'|lower }}{{ 'ǆ ŉa ßa éa ﬁn'|title }}{{ 'ǆÀ'|capitalize }}{{ 'ßÀ'|capitalize }}",
+    "{{ 'straße ǆ ŉ İı ﬁn Àé'|upper }}{{ 'STRASSE ÀÉ ẞ İ ǅ Ж Ⴀ Ꭰ 𐐀'|lower }}{{ 'ǆ ŉa ßa éa ﬁn'|title }}{{ 'aÀ'|capitalize }}",
     "{{ ['é\u00a0\u200b\u2028\U000e0001\U0001f642\u0378\ue000世'] }}{{ '\u3000x\u2003'|trim }}{{ '\u00a0a\u1680b'.split() }}",
-    "{{ 2.5|round }}{{ 3.5|round }}{{ 2.675|round(2) }}{{ 7|round }}{{ 2.1|round(0, 'ceil') }}{{ -2.5|round|int }}",
-    "{{ '0x1f'|int(0, 16) }}{{ ' 12 '|int }}{{ '1_000'|int }}{{ '12.9'|int }}{{ 'x'|int }}{{ '1e3'|int }}{{ 3.9|int }}{{ nil|int }}{{ [1]|int(5) }}",
-    "{{ '1.5'|float }}{{ 'inf'|float }}{{ 'x'|float }}{{ '1e400'|float }}{{ i|float }}{{ nil|float(2.0) }}",
+    "{{ '0x1f'|int }}{{ ' 12 '|int }}{{ '1_000'|int }}{{ '_1'|int }}{{ '1__0'|int }}{{ '1_'|int }}{{ '-7'|int }}{{ '12.9'|int }}{{ 'x'|int }}{{ '1e3'|int }}{{ 3.9|int }}{{ nil|int }}{{ [1]|int(5) }}",
+    "{{ 'inf'|int }}{{ 'nan'|int }}{{ '1e400'|int }}{{ '-1.9'|int }}{{ f|int }}{{ '1e5'|int }}{{ '.5'|int }}",
     "{{ [1, 1.0, true, 'a', 'A', 2]|unique|list }}{{ [[1]]|unique|list }}", "{{ l.index(9) }}", "{{ range(100001) }}",
-    "{{ [2, 'a']|sort }}", "{{ [none, 1]|max }}", "{{ []|max }}{{ []|first }}{{ []|last }}", "{{ l|first.x }}",
-    "{{ 10 is divisibleby 5 and 3 is odd }}{{ 5 is not even or no }}", "{{ 'x' is in 'xyz' }}{{ i is eq 7 }}{{ i is eq(7) }}",
+    "{{ [2, 'a']|sort }}", "{{ [none, 1]|sort }}", "{{ []|first }}{{ []|last }}", "{{ l|first.x }}",
+    "{{ 10 is eq 5 and 3 is odd }}{{ 5 is not even or no }}", "{{ 'x' is in 'xyz' }}{{ i is eq 7 }}{{ i is eq(7) }}",
     "{{ i is string or s is string }}{{ i is not number }}{{ (i is number)|string }}", "{{ 1 if i is defined else 2 }}",
 ]
 
@@ -232,10 +221,10 @@ def render(source):
 
 def systematic():
     for name, what in itertools.product(NAMES, FILTERS):
-        yield "{{ %s|%s }}" % (name, what)
-    for name, what in itertools.product(NAMES, TESTS):
         if name != "uni" or what not in SKIPPED_OF_UNI:
-            yield "{{ %s is %s }}" % (name, what)
+            yield "{{ %s|%s }}" % (name, what)
+    for name, what in itertools.product(NAMES, TESTS):
+        yield "{{ %s is %s }}" % (name, what)
     for name, what in itertools.product(NAMES, METHODS):
         if name != "uni" or what not in SKIPPED_OF_UNI:
             yield "{{ %s.%s }}" % (name, what)
@@ -270,10 +259,9 @@ class Random:
         if depth <= 0:
             return self.pick("i", "neg", "zero", "f", "1", "2", "-1", "l[0]", "3.0", "lm[1].v")
         a, b = self.number(depth - 1), self.number(depth - 1)
-        return self.pick(f"({a} + {b})", f"({a} - {b})", f"{a} * {b}", f"({a} // {b})", f"({a} % {b})",
-                         f"{a} / {b}", f"{self.list(depth - 1)}|length", f"({a})|abs", f"({a})|int",
-                         f"{self.text(depth - 1)}|length", f"({a} if {self.truth(depth - 1)} else {b})",
-                         f"({a})|round", f"-({a})", f"{self.list(depth - 1)}|sum", f"({a})|float")
+        return self.pick(f"({a} + {b})", f"({a} - {b})", f"{a} * {b}", f"({a} % {b})",
+                         f"{self.list(depth - 1)}|length", f"({a})|int", f"{self.text(depth - 1)}|length",
+                         f"({a} if {self.truth(depth - 1)} else {b})", f"-({a})")
 
     def list(self, depth):
         if depth <= 0:
@@ -317,8 +305,8 @@ class Random:
         return "".join(self.statement(depth) + self.space() for _ in range(self.r.randint(1, 3)))
 
     def statement(self, depth):
-        kind = self.r.randrange(8 if depth > 0 else 4)
-        inner = self.space() + (self.body(depth - 1) if kind > 3 else "")
+        kind = self.r.randrange(7 if depth > 0 else 3)
+        inner = self.space() + (self.body(depth - 1) if kind > 2 else "")
         if kind == 0:
             return self.pick("{{", "{{-", "{{ ") + self.any(1) + self.pick("}}", "-}}", " }}")
         if kind == 1:
@@ -326,16 +314,14 @@ class Random:
         if kind == 2:
             return self.tag(f"set v = {self.any(1)}") + "{{ v }}"
         if kind == 3:
-            return self.tag("raw").replace("+%}", "%}") + self.space() + "{{ r }}" + self.tag("endraw")
-        if kind == 4:
             other = self.tag("else") + self.body(0) if self.r.random() < 0.5 else ""
             return self.tag(f"if {self.truth(1)}") + inner + other + self.tag("endif")
-        if kind == 5:
+        if kind == 4:
             jump = self.tag(f"if loop.index == 2") + self.tag(self.pick("break", "continue")) + self.tag("endif")
             inner += self.pick("", "{{ loop.index }}", "{{ x }}", jump, "{{ loop.last }}")
             test = self.pick("", "", " if x", " if x is string")
             return self.tag(f"for x in {self.list(1)}{test}") + inner + self.tag("endfor")
-        if kind == 6:
+        if kind == 5:
             return self.tag("set w") + inner + self.tag("endset") + "[{{ w }}]"
         return self.tag("macro m(p=1)") + inner + "{{ p }}" + self.tag("endmacro") + "{{ m() }}{{ m(i) }}"
 

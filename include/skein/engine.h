@@ -16,22 +16,22 @@ struct EngineLimits {
   int32_t max_num_seqs = 0;   // samples decoded at once; also the limit of num_samples
   int32_t max_logprobs = 0;
   int32_t max_queued_requests = 0;
-  // Tokens of a prompt whose output must see all its hidden states in one pass (mean pooling,
+  // The tokens of a prompt whose output needs all its hidden states in one pass (mean pooling,
   // encoders).
   int32_t max_whole_prompt_len = 0;
-  // Which outputs the model has.
+  // The outputs of the model.
   bool generates = true;  // GenerateSpec, LabelSpec, prompt log-probabilities
   bool embeds = false;
   bool classifies = false;
 };
 
-// Relative errors: the counts of those up to each of EngineStats::kErrorBounds, and above.
+// Counts of relative errors up to each of EngineStats::kErrorBounds, and above.
 struct ErrorHistogram {
   std::array<uint64_t, 21> counts{};
   double sum = 0;
 };
 
-// Counters since start and gauges of this moment. Tokens unless the name says otherwise.
+// Counters since the start and current gauges. The unit is tokens unless the name says otherwise.
 struct EngineStats {
   // Gauges.
   int32_t num_requests_waiting = 0;
@@ -39,7 +39,8 @@ struct EngineStats {
   int32_t kv_blocks_total = 0;
   int32_t kv_blocks_used = 0;    // referenced by a request
   int32_t kv_blocks_cached = 0;  // held by the prefix cache alone; evictable
-  int64_t flock_tip_tokens = 0;  // decode set `flock`: the prefix that all of the batch share
+  int64_t flock_tip_tokens =
+      0;  // decode set `flock`: the length of the prefix that the whole batch shares
   // Counters.
   uint64_t prompt_tokens = 0;  // computed or cached
   uint64_t generation_tokens = 0;
@@ -47,49 +48,50 @@ struct EngineStats {
   uint64_t prefix_cache_hits = 0;
   uint64_t num_preemptions = 0;       // recomputations because KV ran out
   uint64_t shared_prefixes = 0;       // computed once for several OneShot requests (forests)
-  uint64_t shared_prefix_tokens = 0;  // that requests took from those instead of computing them
-  uint64_t prefix_waits = 0;          // requests that waited for another to compute their prefix
+  uint64_t shared_prefix_tokens = 0;  // taken from those by requests instead of computed
+  uint64_t prefix_waits = 0;          // requests that waited while another computed their prefix
   uint64_t requests_oneshot = 0;      // finished, by execution class
   uint64_t requests_decode = 0;
-  uint64_t decode_slots_taken = 0;   // slots of the decode set ever handed out: OneShot takes none
+  uint64_t decode_slots_taken = 0;   // assigned slots of the decode set: OneShot takes none
   uint64_t wasted_decode_slots = 0;  // slot-steps held by finished requests (request level)
   uint64_t flock_joined = 0;         // decode set `flock`: requests that joined the batch,
-  uint64_t flock_overdue = 0;        // of these for having waited too long,
-  uint64_t flock_stops = 0;          // and rounds in which the stop rule let nobody (more) join
-  uint64_t steps_oneshot = 0;        // steps, by class of plan
+  uint64_t flock_overdue = 0;        // those of them that had waited too long,
+  uint64_t flock_stops = 0;    // and rounds in which the stop rule let no (further) request join
+  uint64_t steps_oneshot = 0;  // steps by class of plan
   uint64_t steps_mixed = 0;
   uint64_t steps_decode = 0;
-  // With a sharing that preempts: steps that were stopped for more urgent work, went on after that,
-  // or were dropped, to be computed again or because nobody waited for them.
+  // Steps of a preempting sharing rule: stopped for more urgent work, resumed after that, and
+  // dropped. A dropped step is computed again, unless no request waits for it any more.
   uint64_t steps_preempted = 0;
   uint64_t steps_resumed = 0;
   uint64_t steps_dropped = 0;
-  // From a signal to stop the running step to its standing still, and how many there were.
+  // The time from a signal that stops the running step to its standstill, and the number of
+  // signals.
   uint64_t blocking_us = 0;
   uint64_t max_blocking_us = 0;
   uint64_t signals = 0;
-  // Apart from that, threads that had to wake: the engine's for an arrival that found it asleep,
-  // the alarm's for a moment at which a running step is to stop.
+  // The times of threads that had to wake, apart from that: the engine's for an arrival while it
+  // slept, the alarm's for the time at which a running step must stop.
   uint64_t wakeups = 0;
-  uint64_t wakeup_us = 0;  // from the arrival or the moment to the thread's running
+  uint64_t wakeup_us = 0;  // from the arrival or the set time until the thread runs
   uint64_t max_wakeup_us = 0;
-  uint64_t rounds = 0;  // scheduling rounds, and of them by what made them run:
+  uint64_t rounds = 0;  // scheduling rounds, and by their cause:
   uint64_t rounds_arrival = 0;
   uint64_t rounds_cancellation = 0;
   uint64_t rounds_timer = 0;
   uint64_t rounds_completion = 0;
-  uint64_t scheduler_us = 0;  // time in them
+  uint64_t scheduler_us = 0;  // time in rounds
   uint64_t prefill_us = 0;    // time in steps without decode rows
   uint64_t decode_us = 0;     // time in steps with decode rows only
   uint64_t mixed_us = 0;      // time in steps with both
-  // Histogram of tokens per step: counts at most 1, 8, 16, 32, ..., 16384, and above.
+  // The histogram of tokens per step: at most 1, 8, 16, 32, ..., 16384, and above.
   static constexpr std::array<int32_t, 13> kIterationTokenBounds = {
       1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
   std::array<uint64_t, 14> iteration_tokens{};
   uint64_t iteration_tokens_sum = 0;
-  // |predicted / real - 1| of the time from a request's first step to its first token, where there
-  // is a cost model: of requests that had the device to themselves, and of the others, whose steps
-  // held more than what was predicted.
+  // Errors |predicted / real - 1| of the time from a request's first step to its first token, if
+  // there is a cost model. One histogram is for requests that had the device to themselves. The
+  // other is for the rest, whose steps held more than the predicted work.
   static constexpr std::array<double, 20> kErrorBounds = {
       0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1,
       0.125, 0.15, 0.2,   0.25, 0.3,  0.4,  0.5,  0.75, 1,    2};
@@ -103,21 +105,22 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Checks the request against the limits and queues it. On success `*id` names it and `callback`
+  // Checks the request against the limits and queues it. On success `*id` is its id, and `callback`
   // gets its outputs until each sample has finished. Fails with kInvalidArgument (naming the field
   // in the API's spelling), kResourceExhausted (queue full) or kUnavailable (shut down); the
   // callback is then never called.
   virtual Status Submit(Request request, OutputCallback callback, RequestId* id) = 0;
 
-  // Submits requests that belong together (GroupSpec), all or none: they are scheduled as if they
-  // had arrived at one moment, in order. `callback` gets the outputs of all. Fails as Submit does;
-  // an invalid member fails the group, `message` starting with its index. `*ids`: one for each.
+  // Submits requests that belong together (GroupSpec), all or none. They are scheduled as if they
+  // had arrived at one time, in order. `callback` gets the outputs of all. Fails as Submit does; an
+  // invalid member fails the group, and `message` begins with its index. `*ids` gets one id for
+  // each.
   virtual Status SubmitGroup(std::vector<Request> requests, OutputCallback callback,
                              std::vector<RequestId>* ids) = 0;
 
   // Ends a request (all its samples, with kCancelled) within one step. Unknown ids are ignored.
   virtual void Cancel(RequestId id) = 0;
-  // Ends one sample of a request, which the client no longer reads (a stop string matched).
+  // Ends one sample of a request that the client no longer reads (a stop string matched).
   virtual void CancelSample(RequestId id, int32_t sample) = 0;
 
   virtual EngineLimits Limits() const = 0;

@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// What a model can answer beside its size, as its files say it. The server decides by it which
-// routes a model serves; nothing here is needed to compute.
+// The abilities of a model, beside its size, according to its files. They decide which routes the
+// server offers; no computation needs them.
 struct ModelTraits {
   bool generates = true;  // a causal model with an output matrix: GenerateSpec and LabelSpec
 
@@ -18,8 +18,8 @@ struct ModelTraits {
   bool embeds = false;
   int32_t embedding_size = 0;
   bool normalizes = true;  // embeddings are meant to have length 1
-  // Matryoshka: sizes that `dimensions` may ask for. Empty with `any_dimensions`: every one up to
-  // embedding_size; empty without: none.
+  // Matryoshka: the sizes that `dimensions` may request. If empty: every size up to embedding_size
+  // with `any_dimensions`, none without.
   std::vector<int32_t> matryoshka_dimensions;
   bool any_dimensions = false;
   std::map<std::string, std::string> prompts;  // name -> text put before an input
@@ -32,12 +32,13 @@ struct ModelTraits {
 
   // Pairs of texts go through the tokenizer's pair template (a cross-encoder).
   bool encodes_pairs = false;
-  // Qwen3-Reranker's template is put around pairs: P(yes) of a causal model, or a class.
+  // Pairs are asked in Qwen3-Reranker's template: P(yes) of a causal model, or a class.
   bool qwen3_reranker = false;
 
-  // How it is asked for decisions where a request does not say.
+  // The settings for decisions, for requests that name none.
   DecisionProfile decisions;
-  // The chat template writes a space before an assistant's text: labels are looked for so first.
+  // The chat template writes a space before an assistant's text, so labels are searched with that
+  // space first.
   bool space_before_answer = false;
 };
 

@@ -17,11 +17,13 @@ using RequestId = uint64_t;
 // Microseconds on the engine's clock (base/clock.h). Never wall time.
 using TimeUs = int64_t;
 
-// Logits are divided by the penalty: far below, they would leave the range of a float.
+// The least repetition penalty. Logits are divided by it, and a smaller one could exceed the range
+// of a float.
 inline constexpr float kMinRepetitionPenalty = 0x1p-7f;
 
-// How the next token is drawn from the logits. Applied in this order: logit bias and allowed ids,
-// repetition, presence and frequency penalties, temperature, top-k, top-p, min-p, draw.
+// The rule that draws the next token from the logits. It applies in this order: logit bias and
+// allowed ids, repetition, presence and frequency penalties, temperature, top-k, top-p, min-p,
+// draw.
 struct SamplingParams {
   float temperature = 1.0f;         // [0, 2]; 0 is greedy: the largest logit, ties to the lowest id
   int32_t top_k = 0;                // keep the k largest; 0 keeps all
@@ -32,73 +34,74 @@ struct SamplingParams {
   float frequency_penalty = 0.0f;   // [-2, 2]; over output tokens
   std::vector<std::pair<TokenId, float>> logit_bias;  // distinct ids, [-100, 100]
   std::vector<TokenId> allowed_token_ids;             // empty: all
-  // Random numbers are a function of (seed, sample index, position), whatever the load.
+  // Random numbers depend on (seed, sample index, position) only, never on the load.
   uint64_t seed = 0;
 };
 
 // A continuation.
 struct GenerateSpec {
   int32_t max_tokens = 16;  // >= 0; the effective budget is min(max_tokens, room in the context)
-  int32_t min_tokens = 0;   // stop ids are masked out before that many tokens
+  int32_t min_tokens = 0;   // stop ids are masked out until the output has this length
   SamplingParams sampling;
   // Generation ends after one of these; the id is part of the output. Empty with ignore_eos.
   std::vector<TokenId> stop_token_ids;
-  // nullopt: none. 0: of the chosen token. k: also of the k most likely. Natural logarithms of the
+  // nullopt: none. 0: the chosen token only. k: also the k most likely. Natural logarithms of the
   // unmodified distribution (before penalties and temperature).
   std::optional<int32_t> num_logprobs;
-  // With num_logprobs: the log-probabilities of these tokens too, at every position of the output.
+  // With num_logprobs: the log-probabilities of these tokens, too, at every position of the output.
   std::vector<TokenId> logprob_token_ids;  // [0, kMaxLabels], distinct
-  // Not empty: the output is exactly one of these. None begins with another. Then there are neither
-  // min_tokens nor stop_token_ids nor allowed_token_ids, and max_tokens is enough for each.
+  // If not empty, the output is exactly one of these token sequences. No choice begins with another
+  // one. min_tokens, stop_token_ids and allowed_token_ids must then be unset, and max_tokens must
+  // suffice for each choice.
   std::vector<std::vector<TokenId>> choices;  // [0, kMaxChoices], each [1, max_tokens]
   int32_t num_samples = 1;                    // n: independent continuations of one prompt
 };
 inline constexpr int32_t kMaxLabels = 1024;
 inline constexpr int32_t kMaxChoices = 255;
 
-// The logits of a few tokens at the last position: a decision, read off one pass. Only these rows
+// The logits of a few tokens at the last position: a decision that one pass gives. Only these rows
 // of the output matrix are computed, unless `want_log_sum_exp`.
 struct LabelSpec {
   std::vector<TokenId> tokens;    // [1, kMaxLabels], distinct
   bool want_log_sum_exp = false;  // over the whole vocabulary, for probabilities beyond the labels
 };
 
-// The model's embedding, raw: the pooled hidden state, put through what the model has behind it.
-// Normalising it and cutting it to fewer dimensions is the caller's.
+// The model's raw embedding: the pooled hidden state after the model's own further layers. The
+// caller normalizes it and cuts it to fewer dimensions.
 struct EmbedSpec {};
 
-// The outputs of the model's classification or reward head [num_classes], raw (before softmax or
-// sigmoid).
+// The raw outputs of the model's classification or reward head [num_classes], before softmax or
+// sigmoid.
 struct ClassifySpec {};
 
-// What a request wants beside the tokens.
+// The output that a request asks for, beside prompt log-probabilities.
 using OutputSpec = std::variant<GenerateSpec, LabelSpec, EmbedSpec, ClassifySpec>;
 
-// Log-probabilities of the prompt's own tokens; beside any output that reads logits (GenerateSpec,
-// LabelSpec).
+// The log-probabilities of the prompt's own tokens. They may accompany an output that reads logits
+// (GenerateSpec, LabelSpec).
 struct PromptLogprobsSpec {
-  // How many of the most likely tokens to name at each position beside the prompt's own; at most
+  // The number of most likely tokens to name at each position beside the prompt's own; at most
   // EngineLimits::max_logprobs.
   int32_t num_top = 0;
-  // Positions from here on (0: all; position 0 itself never has one). What lies before may come
-  // from the prefix cache.
+  // The first position (0: all; position 0 itself never has one). Tokens before it may come from
+  // the prefix cache.
   int32_t start = 0;
 };
 
 // Requests that belong together: the questions on one input, the documents of one query. They
 // arrive together (Engine::SubmitGroup) and share deadline and fairness.
 struct GroupSpec {
-  uint64_t id = 0;  // 0: a request of its own. Assigned by the engine
-  // Tokens at the head of the prompt that the members have in common, as far as the caller knows;
-  // what they really have in common is found out.
+  uint64_t id = 0;  // 0: no group. Assigned by the engine
+  // The number of first tokens that all members share, as far as the caller knows. The engine finds
+  // the real number.
   int32_t parent_prefix_len = 0;
 };
 
 // One request. Immutable once submitted.
 struct Request {
-  // [1, max_model_len) tokens where the request generates, else [1, max_model_len].
+  // [1, max_model_len) tokens if the request generates, else [1, max_model_len].
   std::vector<TokenId> prompt;
-  // Models with segments (cross-encoders) only: tokens from here on belong to the second one.
+  // The first token of the second segment; only for models with segments (cross-encoders).
   std::optional<int32_t> second_segment_begin;
   OutputSpec output;
   std::optional<PromptLogprobsSpec> prompt_logprobs;
@@ -116,13 +119,13 @@ struct Request {
   const GenerateSpec& generate() const { return *std::get_if<GenerateSpec>(&output); }
 };
 
-// Independent answers to a request.
+// The number of independent answers to a request.
 inline int32_t NumSamples(const Request& request) {
   return request.generates() ? request.generate().num_samples : 1;
 }
 
 enum class FinishReason {
-  kStop,       // a stop token id; a whole choice; what was to be read has been read
+  kStop,       // a stop token id; a whole choice; all outputs that were asked for have been read
   kLength,     // the budget is used up
   kCancelled,  // Engine::Cancel
   kError,      // `status` says why; no other request is affected
@@ -136,26 +139,26 @@ struct TokenLogprob {
 
 struct OutputToken {
   TokenId token = 0;
-  TokenLogprob chosen;                     // valid where num_logprobs is set
+  TokenLogprob chosen;                     // valid if num_logprobs is set
   std::vector<TokenLogprob> top_logprobs;  // [num_logprobs], most likely first
-  // [logprob_token_ids], in their order; ranks are not counted and 0.
+  // [logprob_token_ids.size()], in their order; their ranks are 0, not counted.
   std::vector<TokenLogprob> named_logprobs;
 };
 
-// What a LabelSpec, an EmbedSpec or a ClassifySpec asked for.
+// The values that a LabelSpec, an EmbedSpec or a ClassifySpec asked for.
 struct ReadValues {
   std::vector<float> values;  // logits in the order of the labels; embedding; class outputs
-  float log_sum_exp = 0;      // where a LabelSpec wants it: logprob = value - log_sum_exp
+  float log_sum_exp = 0;      // if the LabelSpec asks for it: logprob = value - log_sum_exp
 };
 
-// One prompt token and what else was likely in its place.
+// One prompt token and the likely tokens in its place.
 struct PromptLogprob {
   int32_t position = 0;                    // in the prompt, >= 1
   TokenLogprob chosen;                     // the prompt's own token
   std::vector<TokenLogprob> top_logprobs;  // [num_top], most likely first
 };
 
-// Times of one request on the engine's clock; 0 where it never came to that.
+// Times of one request on the engine's clock; 0 for an event that never happened.
 struct RequestTimes {
   TimeUs arrival_us = 0;
   TimeUs first_scheduled_us = 0;
@@ -163,15 +166,16 @@ struct RequestTimes {
   TimeUs finished_us = 0;
 };
 
-// A piece of the answer. For each sample: any number with `tokens`, the last one with `finish`.
+// A piece of the answer. Each sample gets any number of outputs with `tokens`, and a last one with
+// `finish`.
 struct RequestOutput {
   RequestId request = 0;
   int32_t sample = 0;  // [0, num_samples)
   std::vector<OutputToken> tokens;
-  // Of sample 0 only, in pieces, ascending, complete before the sample's first token or `finish`.
+  // Only in outputs of sample 0: in pieces, ascending, complete before the first token or `finish`
+  // of the sample.
   std::vector<PromptLogprob> prompt_logprobs;
-  std::optional<ReadValues>
-      read;  // exactly one, with `finish`, where the request does not generate
+  std::optional<ReadValues> read;  // exactly one, with `finish`, if the request does not generate
   std::optional<FinishReason> finish;
   Status status;              // not ok exactly with FinishReason::kError
   int32_t cached_tokens = 0;  // prompt tokens taken from the prefix cache

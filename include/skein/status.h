@@ -5,7 +5,8 @@
 
 namespace skein {
 
-// Why an operation failed. The server maps each code to one HTTP status (docs/ARCHITECTURE.md).
+// The reason for which an operation failed. The server maps each code to one HTTP status
+// (docs/ARCHITECTURE.md).
 enum class StatusCode {
   kOk,
   kInvalidArgument,    // 400: the input breaks a rule; `param` names the field
@@ -13,12 +14,12 @@ enum class StatusCode {
   kTooLarge,           // 413: the input exceeds a byte limit
   kResourceExhausted,  // 429: a bounded queue is full; try again later
   kUnavailable,        // 503: loading, draining or shut down
-  kUnsupported,        // the input is well-formed but needs a feature that is not there; named
-  kInternal,           // 500: a fault of ours
+  kUnsupported,  // the input is well-formed but needs a missing feature, which the message names
+  kInternal,     // 500: a bug in Skein
 };
 
 // The outcome of an operation on input or environment. A message says what was wrong, with the
-// value, and what is allowed. `param` names the offending field, empty where there is none.
+// value, and what is allowed. `param` names the field at fault; empty if there is none.
 class [[nodiscard]] Status {
  public:
   Status() = default;

@@ -10,8 +10,8 @@
 
 namespace skein {
 
-// Calls `ring` on a thread of its own at a moment that is set, once for each, a little late at
-// most. One that was replaced may still ring. The thread sleeps between. Set: any thread.
+// Calls `ring` once for each time that was set, on a thread of its own that sleeps in between. The
+// call may come a little late. A time that was replaced may still ring. Set: any thread.
 class Alarm {
  public:
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
@@ -22,7 +22,7 @@ class Alarm {
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // Replaces the moment. Wakes the thread only where it must ring earlier than it meant to wake.
+  // Replaces the time. Wakes the thread only if the new time is earlier than its next wake-up.
   void Set(TimeUs at_us);
 
  private:

@@ -42,7 +42,7 @@ Result<AlignedBuffer> AlignedBuffer::InFile(const std::string& path, size_t size
   if (file < 0) return failed(errno);
   (void)unlink(path.c_str());
   AlignedBuffer buffer;
-  // With its room reserved, for a page that finds none when it is written ends the process.
+  // The room is reserved now: a later write to a page without room would end the process.
   const int error = posix_fallocate(file, 0, static_cast<off_t>(size_bytes));
   void* memory = error != 0
                      ? MAP_FAILED

@@ -8,9 +8,9 @@
 
 namespace skein {
 
-// The value of an option: reads "1536", "512MiB", "2GiB", "1.5 GiB", "2GB" (powers of 1000 without
-// the i; case does not matter), at least a byte. kInvalidArgument, naming the option, quoting the
-// text and what is allowed, otherwise.
+// Parses the value of an option: "1536", "512MiB", "2GiB", "1.5 GiB", "2GB". Without the i a unit
+// is a power of 1000; case is ignored; at least one byte. Otherwise kInvalidArgument names the
+// option, quotes the text and says what is allowed.
 Result<int64_t> ParseByteSize(const std::string& option, std::string_view text);
 
 // "2.0 GiB", "512.0 MiB", "17 B".

@@ -1,7 +1,7 @@
 #pragma once
 
-// Checks for bugs, always on: a false condition prints it with its place and aborts. Input and
-// environment are never checked this way; they fail with a Status.
+// Checks for bugs, always on: a false condition is printed with its source line, and the process
+// aborts. Input and environment are never checked this way; they fail with a Status.
 
 namespace skein::internal {
 [[noreturn]] void CheckFailed(const char* condition, const char* file, int line);

@@ -17,7 +17,7 @@ class MonotonicClock final : public Clock {
   TimeUs NowUs() const override;
 };
 
-// Time that moves only when told to: for tests and simulation. One thread only.
+// A clock that moves only on request, for tests and simulation. One thread only.
 class VirtualClock final : public Clock {
  public:
   TimeUs NowUs() const override { return now_us_; }

@@ -6,7 +6,8 @@
 
 namespace skein {
 
-// kInt8: of matrices and the rows that multiply them, with scales beside them; never of a file.
+// kInt8 is the type of packed matrices and of the rows that multiply them, with scales beside them.
+// No file has it.
 enum class DType : uint8_t { kF32, kBf16, kF16, kInt8 };
 
 constexpr size_t SizeOf(DType dtype) {
@@ -33,7 +34,7 @@ struct Bf16 {
 
 constexpr float ToFloat(Bf16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
 
-// Round to nearest, ties to even; NaN stays a (quiet) NaN.
+// Rounds to nearest, ties to even; a NaN becomes a quiet NaN.
 constexpr Bf16 ToBf16(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
@@ -45,7 +46,7 @@ struct F16 {
   uint16_t bits = 0;
 };
 
-// Exact.
+// The conversion is exact.
 constexpr float ToFloat(F16 x) {
   const uint32_t sign = uint32_t{x.bits & 0x8000u} << 16;
   const uint32_t exponent = (x.bits >> 10) & 0x1fu;
@@ -60,7 +61,7 @@ constexpr float ToFloat(F16 x) {
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
-// Round to nearest, ties to even; beyond the range infinity; NaN stays a (quiet) NaN.
+// Rounds to nearest, ties to even. Values beyond the range become infinity, a NaN a quiet NaN.
 constexpr F16 ToF16(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
@@ -69,7 +70,7 @@ constexpr F16 ToF16(float x) {
   if (magnitude >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};  // >= 65520
   uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
   const int32_t exponent = static_cast<int32_t>(magnitude >> 23) - 112;
-  // Bits to drop: 13, and one more for each power of two below the smallest normal.
+  // The dropped bits: 13, and one more for each power of two below the smallest normal number.
   const int32_t shift = exponent >= 1 ? 13 : 14 - exponent;
   if (shift > 24) return {sign};
   const uint32_t half = 1u << (shift - 1), odd = (mantissa >> shift) & 1u;

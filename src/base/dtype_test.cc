@@ -44,7 +44,8 @@ TEST(F16, RoundTripsEveryNumber) {
   }
 }
 
-// Between two neighbours: below the middle down, above it up, the middle to the even one.
+// Between two neighbours, values below the middle round down, values above it up, and the middle
+// rounds to the even one.
 TEST(F16, RoundsToNearestEven) {
   for (uint32_t i = 0; i < 0x7bff; ++i) {
     const double low = ValueOfF16(static_cast<uint16_t>(i));

@@ -4,9 +4,9 @@
 
 namespace skein {
 
-// While alive, the thread that made it runs in the engine's one floating-point mode: denormals
-// flushed to zero on input and output, round to nearest even, no traps. The former mode returns
-// with the destructor. Costs next to nothing where the mode is set already (docs/numerics.md).
+// Sets the engine's floating-point mode for the calling thread during its lifetime: denormals
+// flushed to zero on input and output, round to nearest even, no traps. The destructor restores the
+// former mode. Costs next to nothing if the mode is set already (docs/numerics.md).
 class ScopedFpMode {
  public:
   ScopedFpMode() : former_(__builtin_ia32_stmxcsr()) {

@@ -9,8 +9,8 @@ namespace skein {
 uint64_t HashTokens(std::span<const int32_t> tokens, uint64_t seed);
 uint64_t HashWords(std::span<const uint64_t> words, uint64_t seed);
 
-// The same function of growing data: Digest equals HashTokens of all tokens appended since Reset.
-// Holds its state; allocates once. Not thread-safe.
+// Computes HashTokens of growing data: Digest equals HashTokens of all tokens since Reset. It holds
+// its state and allocates once. Not thread-safe.
 class TokenHashStream {
  public:
   TokenHashStream();
@@ -23,7 +23,7 @@ class TokenHashStream {
   uint64_t Digest() const;
 
  private:
-  void* state_;  // of the library
+  void* state_;  // owned state of xxHash
 };
 
 }  // namespace skein

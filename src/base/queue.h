@@ -11,15 +11,15 @@
 
 namespace skein {
 
-// A bounded queue from many producers to one consumer. Items of one producer stay in order. The
-// consumer takes everything there is at once, and sleeps while there is nothing.
+// A bounded queue from many producers to one consumer. The items of one producer stay in order. The
+// consumer takes all items at once and sleeps while there are none.
 template <typename T>
 class BoundedQueue {
  public:
   // REQUIRES: capacity > 0.
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) { SKEIN_CHECK(capacity > 0); }
 
-  // Any thread. False, leaving `item` as it is, when the queue is full or closed.
+  // Any thread. Returns false and leaves `item` unchanged if the queue is full or closed.
   bool TryPush(T&& item) {
     {
       const std::lock_guard lock(mutex_);
@@ -30,7 +30,7 @@ class BoundedQueue {
     return true;
   }
 
-  // Any thread. Ends the consumer's waiting; nothing can be pushed any more.
+  // Any thread. Ends the consumer's wait; later pushes fail.
   void Close() {
     {
       const std::lock_guard lock(mutex_);
@@ -45,7 +45,8 @@ class BoundedQueue {
     TakeAll(out);
   }
 
-  // Consumer: waits for an item or Close, then drains. False once closed and empty.
+  // Consumer: waits for an item or Close, then drains. Returns false once the queue is closed and
+  // empty.
   bool WaitAndDrain(std::vector<T>* out) {
     std::unique_lock lock(mutex_);
     not_empty_.wait(lock, [this] { return closed_ || !items_.empty(); });

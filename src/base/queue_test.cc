@@ -18,7 +18,7 @@ TEST(BoundedQueue, RefusesWhenFullAndWhenClosed) {
   EXPECT_TRUE(queue.TryPush(4));
   queue.Close();
   EXPECT_FALSE(queue.TryPush(5));
-  EXPECT_TRUE(queue.WaitAndDrain(&items));  // what was queued before is not lost
+  EXPECT_TRUE(queue.WaitAndDrain(&items));  // items queued before are not lost
   EXPECT_EQ(items, (std::vector{1, 2, 4}));
   EXPECT_FALSE(queue.WaitAndDrain(&items));
 }

@@ -27,7 +27,7 @@ double UniformAt(uint64_t seed, uint64_t stream, uint64_t position) {
 int64_t Random::Between(int64_t low, int64_t high) {
   SKEIN_CHECK(low <= high);
   const auto range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low) + 1;
-  // range 0 stands for all 2^64 values. The bias of the remainder is below 2^-32 for small ranges.
+  // A range of 0 means all 2^64 values. The bias of the remainder is below 2^-32 for small ranges.
   const uint64_t offset = range == 0 ? Bits() : Bits() % range;
   return static_cast<int64_t>(static_cast<uint64_t>(low) + offset);
 }

@@ -4,8 +4,8 @@
 
 namespace skein {
 
-// Random numbers that are a function of where they are drawn, not of what was drawn before: the
-// same (seed, stream, position) gives the same number under any load.
+// Random numbers that depend on their position only, not on earlier draws: the same (seed, stream,
+// position) gives the same number under any load.
 uint64_t RandomBitsAt(uint64_t seed, uint64_t stream, uint64_t position);
 // Uniform in [0, 1), a multiple of 2^-53.
 double UniformAt(uint64_t seed, uint64_t stream, uint64_t position);

@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// Either a T or the Status that says why there is none.
+// Either a T, or the Status that explains its absence.
 template <typename T>
 class [[nodiscard]] Result {
  public:

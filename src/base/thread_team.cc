@@ -21,7 +21,7 @@
 namespace skein {
 namespace {
 
-// Longer than the gap between two operators of one step, shorter than anyone would pay for.
+// Longer than the gap between two operators of one step, and short enough to cost little.
 constexpr auto kSpinTime = std::chrono::microseconds(40);
 constexpr int kPausesPerClockRead = 32;
 constexpr int kListsPerRandomStop = 8;
@@ -38,7 +38,7 @@ bool SpinUntil(const Predicate& done) {
   return done();
 }
 
-// 0, or the system's error number.
+// Returns 0 or the system's error number.
 int BindTo(int processor, pthread_t thread) {
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -58,9 +58,9 @@ Status CannotPin(int error) {
 //   63                16    15    14          0
 //   [ number of the list | open | threads inside ]
 //
-// The leader writes the list, then opens the gate; a worker enters by adding itself while the gate
-// is open; the leader shuts the gate when no ticket is left and waits until nobody is inside. So
-// a worker that wakes late finds the gate shut and delays nobody, and nobody inside sees the list
+// The leader writes the list, then opens the gate. A worker enters by adding itself while the gate
+// is open. The leader shuts the gate when no ticket is left and waits until all workers are out. So
+// a worker that wakes late finds the gate shut and causes no delay, and no worker sees the list
 // change.
 struct ThreadTeam::State {
   static constexpr uint64_t kOpen = uint64_t{1} << 15;
@@ -72,7 +72,7 @@ struct ThreadTeam::State {
   std::atomic<int> num_sleepers{0};
   alignas(64) std::atomic<int> next{0};
 
-  // The list; written only while the gate is shut and nobody is inside.
+  // The list; written only while the gate is shut and no worker is inside.
   alignas(64) int end = 0;
   const TicketFn* fn = nullptr;
   const std::atomic<bool>* stop = nullptr;
@@ -81,8 +81,8 @@ struct ThreadTeam::State {
   std::condition_variable wake;
   std::vector<std::thread> workers;
 
-  int leader_processor = -1;  // once the team is pinned
-  std::thread::id leader;     // bound there
+  int leader_processor = -1;  // set once the team is pinned
+  std::thread::id leader;     // bound to that processor
 
   std::optional<Random> random_stops;
 
@@ -104,7 +104,8 @@ struct ThreadTeam::State {
   void WaitForNews(uint64_t seen) {
     if (SpinUntil([&] { return HasNews(seen); })) return;
     std::unique_lock lock(mutex);
-    // Sequentially consistent with Open(): either it sees this sleeper, or HasNews sees its gate.
+    // This is sequentially consistent with Open(): either Open sees this sleeper, or HasNews sees
+    // the open gate.
     num_sleepers.fetch_add(1, std::memory_order_seq_cst);
     wake.wait(lock, [&] { return HasNews(seen); });
     num_sleepers.fetch_sub(1, std::memory_order_relaxed);
@@ -140,7 +141,7 @@ struct ThreadTeam::State {
   void ShutAndWait() {
     gate.fetch_and(~kOpen, std::memory_order_relaxed);
     const auto empty = [&] { return (gate.load(std::memory_order_acquire) & kInside) == 0; };
-    // Whoever is still inside may have lost its core to someone else: offer ours.
+    // A worker still inside may have lost its core: offer it this one.
     while (!SpinUntil(empty)) std::this_thread::yield();
   }
 };
@@ -193,7 +194,7 @@ Status ThreadTeam::Pin() {
 
 void ThreadTeam::PinLeader() {
   if (state_->leader_processor < 0 || state_->leader == std::this_thread::get_id()) return;
-  // A processor taken from the process since Pin leaves the leader where it may run.
+  // If a processor was taken from the process since Pin, the leader stays where it may run.
   BindTo(state_->leader_processor, pthread_self());
   state_->leader = std::this_thread::get_id();
 }

@@ -9,13 +9,13 @@
 
 namespace skein {
 
-// `threads`; or where that is 0 one for each processor that the calling thread may run on.
+// Returns `threads`, or for 0 the number of processors that the calling thread may run on.
 int ThreadsOrAll(int threads);
 
 // A fixed set of threads that works through lists of tickets (docs/ARCHITECTURE.md, "Task"). The
-// caller of Run is thread 0, the leader; the others wait, spinning briefly and then sleeping, so an
-// idle team uses no processor time. All threads run with the same floating-point control register:
-// denormals flushed to zero on input and output, round to nearest.
+// caller of Run is thread 0, the leader. The others spin briefly and then sleep, so an idle team
+// uses no processor time. All threads have the same floating-point mode: denormals flushed to zero
+// on input and output, round to nearest.
 // Thread rule: one caller of Run at a time.
 class ThreadTeam {
  public:
@@ -28,21 +28,20 @@ class ThreadTeam {
 
   int num_threads() const { return num_threads_; }
 
-  // Binds every thread of the team to a processor of its own, of those the calling thread may run
-  // on: the workers now, the leader when it calls PinLeader. Fails with kInvalidArgument where
-  // there are fewer processors than threads, kUnsupported where the system refuses.
+  // Binds every thread of the team to its own processor among those of the calling thread: the
+  // workers now, the leader when it calls PinLeader. kInvalidArgument if there are fewer processors
+  // than threads; kUnsupported if the system refuses.
   [[nodiscard]] Status Pin();
-  // Binds the calling thread, which leads from now on, where Pin has been called; cheap the second
-  // time.
+  // Binds the calling thread, which becomes the leader, if Pin was called. A second call is cheap.
   void PinLeader();
 
-  // Calls fn(ticket, thread) once for each ticket of [first, end), claimed in ascending order by
-  // whichever thread is free. Once `stop` (may be null) reads true, no further ticket is issued.
-  // Returns, when all issued tickets are finished, the first ticket not issued: `end` if all ran.
+  // Calls fn(ticket, thread) once for each ticket of [first, end). Free threads claim tickets in
+  // ascending order. Once `stop` (may be null) reads true, no further ticket is issued. Returns
+  // when all issued tickets are finished, with the first ticket not issued: `end` if all ran.
   int Run(int first, int end, const TicketFn& fn, const std::atomic<bool>* stop = nullptr);
 
-  // From now on one in about eight lists that have a `stop` ends before a random ticket, as if that
-  // had read true there: for tests and debug builds, so that whatever can stop does.
+  // Makes about one in eight later lists with a `stop` end before a random ticket, as if `stop` had
+  // read true there. For tests and debug builds: they then meet every point of suspension.
   void StopAtRandom(uint64_t seed);
 
  private:

@@ -14,8 +14,8 @@
 namespace skein {
 namespace {
 
-// Lists of random lengths one after the other, with and without pauses, so that workers come late,
-// sleep and wake. What tickets write is plain memory: the thread sanitizer sees a missing order.
+// Runs lists of random lengths, with and without pauses, so that workers come late, sleep and wake.
+// Tickets write to plain memory: the thread sanitizer sees a missing order.
 TEST(ThreadTeamTest, RunsEveryTicketOnceAndReturnsAfterThem) {
   std::mt19937 random(1);
   for (int num_threads : {1, 2, 3, 8}) {
@@ -61,7 +61,7 @@ TEST(ThreadTeamTest, StopsBetweenTicketsAndSaysWhere) {
         EXPECT_EQ(next, stop_at + 1);
       }
       for (int ticket = 0; ticket < 100; ++ticket) EXPECT_EQ(runs[ticket], ticket < next ? 1 : 0);
-      // And the rest continues there.
+      // The rest continues there.
       EXPECT_EQ(team.Run(next, 100, [&](int ticket, int) { ++runs[ticket]; }), 100);
       for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 1);
     }
@@ -76,7 +76,7 @@ TEST(ThreadTeamTest, IssuesNothingIfStoppedBefore) {
             5);
 }
 
-// Each ticket runs once all the same, whoever goes on where it stopped.
+// Each ticket still runs once, on whichever thread continues.
 TEST(ThreadTeamTest, StopsAtRandomAreStopsThatNobodyAskedFor) {
   for (int num_threads : {1, 3}) {
     for (uint64_t seed : {1, 2, 3}) {
@@ -98,11 +98,11 @@ TEST(ThreadTeamTest, StopsAtRandomAreStopsThatNobodyAskedFor) {
           }
         }
         for (const std::atomic<int>& run : runs) ASSERT_EQ(run, 1);
-        ASSERT_EQ(team.Run(0, end, [](int, int) {}), end);  // which nothing may stop
+        ASSERT_EQ(team.Run(0, end, [](int, int) {}), end);  // a list without `stop` never stops
       }
       EXPECT_GT(num_stops, 20);
       EXPECT_LT(num_stops, 150);
-      EXPECT_GT(num_at_first, 0);  // before the first ticket too
+      EXPECT_GT(num_at_first, 0);  // some stop before the first ticket
       EXPECT_LT(num_at_first, num_stops);
     }
   }
@@ -127,7 +127,7 @@ TEST(ThreadTeamTest, AllThreadsFlushDenormalsAndTheCallerOnlyMeanwhile) {
   team.Run(0, 60, [&](int ticket, int) {
     set[ticket] = ScopedFpMode::IsSet();
     products[ticket] = tiny * 0x1p-30f;
-    std::this_thread::sleep_for(std::chrono::microseconds(50));  // lets every thread take some
+    std::this_thread::sleep_for(std::chrono::microseconds(50));  // gives every thread some tickets
   });
   for (int ticket = 0; ticket < 60; ++ticket) {
     EXPECT_TRUE(set[ticket]);
@@ -176,7 +176,7 @@ TEST(ThreadTeamTest, PinnedThreadsHaveAProcessorEach) {
   const std::vector<int> all = Processors();
   const auto num_threads = static_cast<int>(all.size());
   std::vector<std::vector<int>> seen(num_threads);
-  std::thread([&] {  // a leader that ends: the test's own thread stays as it is
+  std::thread([&] {  // a leader that ends leaves the test's own thread as it is
     ThreadTeam team(num_threads);
     ASSERT_TRUE(team.Pin().ok());
     team.PinLeader();
@@ -200,7 +200,7 @@ TEST(ThreadTeamTest, MoreThreadsThanProcessorsCannotBePinned) {
   const Status status = team.Pin();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(status.param(), "pin_threads");
-  team.PinLeader();  // changes nothing
+  team.PinLeader();  // has no effect
   EXPECT_EQ(team.Run(0, 10, [](int, int) {}), 10);
 }
 

@@ -15,7 +15,7 @@ bool IsShownAsItself(int32_t byte) {
   return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
 }
 
-void AppendUtf8(int32_t code_point, std::string* out) {  // below U+0800
+void AppendUtf8(int32_t code_point, std::string* out) {  // REQUIRES: below U+0800
   if (code_point < 0x80) {
     out->push_back(static_cast<char>(code_point));
   } else {
@@ -30,8 +30,8 @@ std::string Token(int32_t id, const char* text) {
          "\"normalized\": false, \"special\": true}";
 }
 
-// GPT-2's alphabet: a printable Latin-1 byte is its own character, the others are numbered from
-// U+0100 in order.
+// The alphabet of GPT-2: a printable Latin-1 byte is its own character; the others are numbered
+// from U+0100 in order.
 std::string Vocabulary() {
   std::string vocab;
   int32_t num_hidden = 0;
@@ -69,7 +69,7 @@ std::string ByteTokenizerJson() {
 }
 
 std::string ByteTokenizerConfigJson() {
-  // Each turn between its marks; the last mark opens the answer.
+  // Each turn stands between its marks; the last mark opens the answer.
   const std::string chat_template =
       "{% for message in messages %}"
       "{{ '<|im_start|>' + message['role'] + '\\\\n' + message['content'] + '<|im_end|>\\\\n' }}"

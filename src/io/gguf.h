@@ -40,7 +40,7 @@ class GgufFile {
   std::vector<std::string> Names() const;
   bool Has(std::string_view name) const { return header_.tensors.contains(name); }
   Result<GgufTensor> Find(std::string_view name) const;  // kNotFound if there is none
-  // The same, of exactly this shape; the error names both shapes.
+  // Finds a tensor of exactly this shape; the error names both shapes.
   Result<GgufTensor> Find(std::string_view name, const std::vector<int64_t>& shape) const;
 
  private:

@@ -35,11 +35,11 @@ struct GgufHeader {
 //                 one first), u32 type, u64 offset
 //   padding to general.alignment (32 where that is absent), then the data: offsets count from here
 //
-// Reads and checks the header in `file`, the whole file; `name` is what messages call it. Counts,
-// lengths, sizes and offsets are held against each other and against the end of the file, and
-// tensors must not overlap. A value that does not fit is kInvalidArgument. Another version, or
-// another type of elements, is kUnsupported. Both name the field. Memory is at most a small
-// multiple of the header's own bytes. Strings of the result point into `file`.
+// Reads and checks the header in `file`, the whole file, which messages call `name`. Counts,
+// lengths, sizes and offsets are checked against each other and against the end of the file;
+// tensors must not overlap. kInvalidArgument for a value that does not fit; kUnsupported for
+// another version or another element type. Both name the field. Memory is at most a small multiple
+// of the header's own bytes. Strings of the result point into `file`.
 Result<GgufHeader> ParseGgufHeader(std::span<const std::byte> file, const std::string& name);
 
 inline constexpr uint64_t kGgufMaxNameBytes = 65535;  // of a key or a tensor's name

@@ -12,27 +12,27 @@
 
 namespace skein {
 
-// One value of a GGUF file. Integers of every width are int64_t, or uint64_t where that is too
-// small; both float widths are double. Strings point into the mapped file. An array has elements of
+// One value of a GGUF file. Integers of every width are int64_t, or uint64_t if that is too small;
+// both float widths are double. Strings point into the mapped file. The elements of an array are of
 // one kind; booleans in it are integers.
 using GgufValue =
     std::variant<int64_t, uint64_t, double, bool, std::string_view, std::vector<int64_t>,
                  std::vector<double>, std::vector<std::string_view>>;
 
-// The metadata of a GGUF file, with typed access that fails by key. An absent key reads as nullopt;
-// a value of another kind is kInvalidArgument. Strings are valid while the file is mapped, and are
-// of any bytes.
+// The metadata of a GGUF file with typed access; errors name the key. An absent key reads as
+// nullopt; a value of another kind is kInvalidArgument. Strings are valid while the file is mapped
+// and may hold any bytes.
 class GgufMetadata {
  public:
   explicit GgufMetadata(std::string file) : file_(std::move(file)) {}
 
-  // False if the key is there already.
+  // Returns false if the key exists already.
   bool Add(std::string_view key, GgufValue value);
   bool Has(std::string_view key) const { return values_.contains(key); }
   size_t size() const { return values_.size(); }
 
   Result<std::optional<int64_t>> Int(std::string_view key) const;
-  Result<std::optional<double>> Double(std::string_view key) const;  // integers too
+  Result<std::optional<double>> Double(std::string_view key) const;  // accepts integers, too
   Result<std::optional<bool>> Bool(std::string_view key) const;
   Result<std::optional<std::string_view>> String(std::string_view key) const;
   Result<std::optional<std::vector<int64_t>>> Ints(std::string_view key) const;
@@ -46,7 +46,7 @@ class GgufMetadata {
   template <typename T>
   Result<std::optional<T>> Get(std::string_view key, const char* kind) const;
 
-  std::string file_;  // what messages call it
+  std::string file_;  // the file name in messages
   std::map<std::string, GgufValue, std::less<>> values_;
 };
 

@@ -86,7 +86,7 @@ TEST(GgufMetadata, ErrorsNameTheKey) {
   }
 }
 
-// A lie, and a part of the message that must name it.
+// A false file, and a part of the message that must name the error.
 struct Case {
   std::string file, word;
 };
@@ -171,7 +171,8 @@ TEST(GgufHeader, RefusesLies) {
   }
 }
 
-// No prefix of a file is taken, and none crashes; nor does a file with any byte changed.
+// No prefix of a file is accepted, and none crashes the parser; nor does a file with one changed
+// byte.
 TEST(GgufHeader, SurvivesDamage) {
   const std::string good = Good().Build();
   for (size_t bytes = 0; bytes < good.size() - 20; ++bytes) {
@@ -194,7 +195,7 @@ TEST(GgufHeader, SurvivesDamage) {
   }
 }
 
-// The formats' definitions, by element.
+// Computes the value of an element by the definition of its format.
 float Expected(const GgufType& type, const std::string& block, int64_t i) {
   const auto half = [&](size_t at) {
     F16 value;
@@ -235,7 +236,7 @@ TEST(GgufTypes, RandomBlocks) {
     EXPECT_EQ(FindGgufType(type.id), &type);
     for (int round = 0; round < 2000; ++round) {
       const auto block_bytes = static_cast<size_t>(type.block_bytes);
-      // Unaligned, two blocks.
+      // The data is unaligned and has two blocks.
       std::string bytes(1 + 2 * block_bytes, '\0');
       for (char& byte : bytes) byte = static_cast<char>(random());
       std::vector<float> out(static_cast<size_t>(2 * type.block_elements));
@@ -260,7 +261,7 @@ TEST(GgufFile, RowsOfATensor) {
   std::ofstream(path, std::ios::binary) << GgufBuilder().Tensor("t", {2, 3, 2}, kF32, data).Build();
   Result<GgufFile> opened = GgufFile::Open(path.string());
   ASSERT_TRUE(opened.ok()) << opened.status().message();
-  const GgufFile file = std::move(opened).value();  // the mapping stays where it is
+  const GgufFile file = std::move(opened).value();  // the mapping keeps its address
   const Result<GgufTensor> tensor = file.Find("t");
   ASSERT_TRUE(tensor.ok());
   EXPECT_THAT(tensor.value().shape, ElementsAre(2, 3, 2));

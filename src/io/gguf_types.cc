@@ -32,7 +32,7 @@ void DequantizeBf16(const std::byte* blocks, int64_t num_blocks, float* out) {
   }
 }
 
-// f16 scale, 32 int8: scale * q.
+// A block is an f16 scale and 32 int8: scale * q.
 void DequantizeQ8_0(const std::byte* blocks, int64_t num_blocks, float* out) {
   for (int64_t block = 0; block < num_blocks; ++block) {
     const float scale = ReadF16(blocks);
@@ -44,11 +44,11 @@ void DequantizeQ8_0(const std::byte* blocks, int64_t num_blocks, float* out) {
   }
 }
 
-// The low halves of 16 bytes are elements 0..15, the high halves elements 16..31.
+// The low halves of 16 bytes are the elements 0..15, the high halves the elements 16..31.
 int LowNibble(std::byte pair) { return std::to_integer<int>(pair) & 15; }
 int HighNibble(std::byte pair) { return std::to_integer<int>(pair) >> 4; }
 
-// f16 scale, 32 halves of bytes: scale * (q - 8).
+// A block is an f16 scale and 32 halves of bytes: scale * (q - 8).
 void DequantizeQ4_0(const std::byte* blocks, int64_t num_blocks, float* out) {
   for (int64_t block = 0; block < num_blocks; ++block) {
     const float scale = ReadF16(blocks);
@@ -61,7 +61,7 @@ void DequantizeQ4_0(const std::byte* blocks, int64_t num_blocks, float* out) {
   }
 }
 
-// f16 scale, f16 minimum, 32 halves of bytes: scale * q + minimum.
+// A block is an f16 scale, an f16 minimum and 32 halves of bytes: scale * q + minimum.
 void DequantizeQ4_1(const std::byte* blocks, int64_t num_blocks, float* out) {
   for (int64_t block = 0; block < num_blocks; ++block) {
     const float scale = ReadF16(blocks), minimum = ReadF16(blocks + 2);
@@ -83,7 +83,7 @@ constexpr GgufType kTypes[] = {
     {30, "BF16", 1, 2, DequantizeBf16},
 };
 
-// Names of the format's other types, for messages.
+// The names of the format's other types, for messages.
 struct OtherType {
   uint32_t id;
   const char* name;

@@ -9,21 +9,21 @@ namespace skein {
 
 // One element type of GGUF files. Elements come in blocks; a row of a tensor is whole blocks.
 struct GgufType {
-  uint32_t id;  // as the file spells it
+  uint32_t id;  // its number in the file
   const char* name;
   int64_t block_elements;
   int64_t block_bytes;
-  // `num_blocks` blocks of any alignment to num_blocks * block_elements values. The arithmetic is
-  // f32, without contraction, in the order of the format's reference implementation.
+  // Converts `num_blocks` blocks of any alignment to num_blocks * block_elements values. The
+  // arithmetic is f32, without contraction, in the order of the format's reference implementation.
   void (*dequantize)(const std::byte* blocks, int64_t num_blocks, float* out);
 };
 
-// Every type that can be read. A new one is a function and an entry.
+// All types that can be read. A new type is a function and an entry.
 std::span<const GgufType> GgufTypes();
 
-const GgufType* FindGgufType(uint32_t id);  // null: none of them
+const GgufType* FindGgufType(uint32_t id);  // null if it cannot be read
 
-// "type 12 (Q4_K)": also of types that cannot be read.
+// The name for messages, such as "type 12 (Q4_K)", also of a type that cannot be read.
 std::string GgufTypeName(uint32_t id);
 
 }  // namespace skein

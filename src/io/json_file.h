@@ -13,29 +13,29 @@
 
 namespace skein {
 
-// One object of a JSON document, with typed access that fails by name. A member that is absent or
-// null reads as nullopt; one of another type, or one that appears twice, is kInvalidArgument.
-// Valid while the JsonFile it came from lives.
+// One object of a JSON document with typed access; errors name the member. A member that is absent
+// or null reads as nullopt. A member of another type, or one that appears twice, is
+// kInvalidArgument. Valid while its JsonFile lives.
 class JsonObject {
  public:
   JsonObject(simdjson::dom::object object, std::string where)
       : object_(object), where_(std::move(where)) {}
 
-  // Present and not null.
+  // Whether the member is present and not null.
   bool Has(std::string_view key) const;
-  bool Contains(std::string_view key) const;  // present, null or not
+  bool Contains(std::string_view key) const;  // present, perhaps null
 
   Result<std::optional<int64_t>> Int(std::string_view key) const;
-  Result<std::optional<double>> Double(std::string_view key) const;  // integers too
+  Result<std::optional<double>> Double(std::string_view key) const;  // accepts integers, too
   Result<std::optional<bool>> Bool(std::string_view key) const;
   Result<std::optional<std::string>> String(std::string_view key) const;
   Result<std::optional<JsonObject>> Object(std::string_view key) const;
   Result<std::optional<std::vector<std::string>>> Strings(std::string_view key) const;
-  // One integer or a list of them.
+  // Reads one integer or a list of them.
   Result<std::optional<std::vector<int64_t>>> Ints(std::string_view key) const;
 
   const simdjson::dom::object& members() const { return object_; }
-  // What the document is called in messages, with the path to this object.
+  // The name of the document in messages, with the path to this object.
   const std::string& where() const { return where_; }
   // kInvalidArgument about one member: "<where>: '<key>' <problem>".
   Status Error(std::string_view key, std::string_view problem) const;
@@ -55,7 +55,7 @@ class JsonFile {
   // kNotFound if there is no such file; kInvalidArgument if it is longer than `max_bytes` or not
   // valid JSON.
   static Result<JsonFile> Load(const std::string& path, size_t max_bytes = kMaxBytes);
-  // `name` is what messages call the document.
+  // `name` is the name of the document in messages.
   static Result<JsonFile> Parse(std::string_view text, std::string name);
 
   const JsonObject& root() const { return *root_; }
@@ -63,7 +63,7 @@ class JsonFile {
  private:
   JsonFile() = default;
 
-  std::unique_ptr<simdjson::dom::parser> parser_;  // owns what root_ points into
+  std::unique_ptr<simdjson::dom::parser> parser_;  // owns the memory behind root_
   std::optional<JsonObject> root_;
 };
 

@@ -28,11 +28,12 @@ std::vector<float> ToFloats(const TensorView& view) {
   return values;
 }
 
-// Members that would change more of the model than the pairs do. Each has a value that means no.
+// Checks members that would change more of the model than the pairs do. Each has a value that turns
+// it off.
 Status CheckPlain(const JsonObject& config) {
   const auto unsupported = [&](const char* key) {
     return Status(StatusCode::kUnsupported,
-                  config.Error(key, "asks for what is not supported").message());
+                  config.Error(key, "requests an unsupported feature").message());
   };
   for (const char* key : {"use_dora", "fan_in_fan_out", "lora_bias"}) {
     SKEIN_ASSIGN_OR_RETURN(const auto flag, config.Bool(key));

@@ -18,19 +18,19 @@ namespace skein {
 // lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora (Hu et al., "LoRA", section 4.1).
 class LoraAdapter {
  public:
-  // kNotFound if a file is absent. kUnsupported, by name, for members of the config that change
-  // more than this (DoRA, biases, ranks by pattern, whole modules). kInvalidArgument, by name, for
-  // a tensor that is not one of a pair, and for a target module without a tensor.
+  // kNotFound if a file is absent. kUnsupported names a member of the config that changes more than
+  // this (DoRA, biases, ranks by pattern, whole modules). kInvalidArgument names a tensor that is
+  // not one of a pair, or a target module without a tensor.
   static Result<LoraAdapter> Open(const std::string& dir);
 
-  // The weights it changes, as the model names them ("model.layers.0.self_attn.q_proj.weight"),
-  // with their shapes [out, in].
+  // The names of the changed weights in the model ("model.layers.0.self_attn.q_proj.weight"), with
+  // their shapes [out, in].
   std::vector<std::pair<std::string, std::vector<int64_t>>> Weights() const;
   bool Changes(std::string_view weight) const { return pairs_.contains(weight); }
 
-  // Adds what it changes to rows [first_row, first_row + num_rows) of a weight: `rows` is
-  // [num_rows, in]. In f32; the sum over the rank is formed first. REQUIRES: Changes(weight), and
-  // the rows exist.
+  // Adds the change to rows [first_row, first_row + num_rows) of a weight; `rows` is [num_rows,
+  // in]. Computed in f32; the sum over the rank comes first. REQUIRES: Changes(weight), and the
+  // rows exist.
   void AddTo(std::string_view weight, int64_t first_row, int64_t num_rows, float* rows) const;
 
   // `decision_temperature` of adapter_config.json: the calibration of the changed model.
@@ -50,7 +50,7 @@ class LoraAdapter {
   float scale_ = 0;
   std::vector<std::string> target_modules_;
   std::optional<double> decision_temperature_;
-  std::map<std::string, Pair, std::less<>> pairs_;  // by weight
+  std::map<std::string, Pair, std::less<>> pairs_;  // keyed by weight
 };
 
 }  // namespace skein

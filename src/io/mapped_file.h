@@ -9,7 +9,7 @@
 namespace skein {
 
 // A regular file, mapped read-only. Move-only; reading is thread-safe. The file must not shrink
-// while it is mapped (reading past its new end would raise SIGBUS).
+// while it is mapped: a read beyond its new end would raise SIGBUS.
 class MappedFile {
  public:
   // kNotFound if it cannot be opened; kInvalidArgument if it is empty or no regular file.
@@ -19,7 +19,7 @@ class MappedFile {
   MappedFile& operator=(MappedFile&& other) noexcept;
 
   const std::string& path() const { return path_; }
-  // Stays where it is when the object is moved.
+  // The bytes; their address survives a move of the object.
   std::span<const std::byte> bytes() const { return {data_, num_bytes_}; }
 
  private:

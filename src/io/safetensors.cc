@@ -14,7 +14,8 @@ namespace {
 constexpr char kSingleFile[] = "model.safetensors";
 constexpr char kIndexFile[] = "model.safetensors.index.json";
 
-// A shard is named by a plain file name: an index must not lead out of the model's directory.
+// The name of a shard must be a plain file name: an index must not lead out of the model's
+// directory.
 bool IsPlainFileName(std::string_view name) {
   return !name.empty() && name[0] != '.' &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
@@ -130,15 +131,6 @@ const TensorInfo& ModelFiles::Info(std::string_view name) const {
   const auto it = shard_of_.find(name);
   SKEIN_CHECK(it != shard_of_.end());
   return files_[it->second].header().tensors.find(name)->second;
-}
-
-int64_t ModelFiles::total_bytes() const {
-  int64_t total = 0;
-  for (const auto& [name, shard] : shard_of_) {
-    const TensorInfo& info = files_[shard].header().tensors.find(name)->second;
-    total += static_cast<int64_t>(info.end - info.begin);
-  }
-  return total;
 }
 
 void ModelFiles::ReleasePages(const TensorView& view) {

@@ -16,7 +16,7 @@
 
 namespace skein {
 
-// Called while weights are read: bytes done so far, of how many in all.
+// Called while weights are read, with the bytes read so far and the total.
 using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
 
 // A tensor of a mapped file, row-major.
@@ -37,7 +37,7 @@ class SafetensorsFile {
   const std::string& path() const { return file_.path(); }
   size_t bytes() const { return file_.bytes().size(); }
 
-  // kNotFound if there is no such tensor; kUnsupported if its dtype is not one of ours.
+  // kNotFound if there is no such tensor; kUnsupported if its dtype is no DType.
   Result<TensorView> Find(std::string_view name) const;
 
  private:
@@ -58,15 +58,13 @@ class ModelFiles {
   std::vector<std::string> Names() const;
   bool Has(std::string_view name) const { return shard_of_.contains(name); }
   Result<TensorView> Find(std::string_view name) const;
-  // The same, of exactly this shape; the error names both shapes.
+  // Finds a tensor of exactly this shape; the error names both shapes.
   Result<TensorView> Find(std::string_view name, const std::vector<int64_t>& shape) const;
   // The header's entry; REQUIRES: Has(name).
   const TensorInfo& Info(std::string_view name) const;
 
-  int64_t total_bytes() const;  // of all tensors
-
-  // The pages that lie wholly in `view` will not be read again soon: the system may drop them now
-  // (they come back from the file if they are read after all). Thread-safe.
+  // Tells the system that the pages wholly within `view` will not be read again soon and may be
+  // dropped. A later read takes them from the file again. Thread-safe.
   static void ReleasePages(const TensorView& view);
 
  private:

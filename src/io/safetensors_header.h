@@ -16,13 +16,13 @@ namespace skein {
 
 // One entry of a safetensors header, checked.
 struct TensorInfo {
-  std::string file_dtype;       // as the file spells it: "BF16"
-  std::optional<DType> dtype;   // nullopt: known to the format, but not a type of ours ("I64")
+  std::string file_dtype;       // the spelling in the file: "BF16"
+  std::optional<DType> dtype;   // nullopt for a type of the format without a DType ("I64")
   std::vector<int64_t> shape;   // every dimension >= 0
   uint64_t begin = 0, end = 0;  // bytes in the file, [begin, end)
 };
 
-// What a file holds, by tensor name.
+// The content of a file by tensor name.
 struct SafetensorsHeader {
   std::map<std::string, TensorInfo, std::less<>> tensors;
   uint64_t data_begin = 0;  // where the tensor data starts in the file
@@ -35,10 +35,10 @@ struct SafetensorsHeader {
 //   [8 + n, ..)  the data, covered by the tensors without gap or overlap to the very end
 inline constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 
-// Reads and checks the header of a file of `file_bytes` bytes. `prefix` is its beginning, or all of
-// it; it must reach to the end of the header unless the file itself is shorter. `name` is what
-// messages call it. Every claim of the header is held against the others and against the length
-// of the file; whatever does not fit is kInvalidArgument. Never reads past `prefix`.
+// Reads and checks the header of a file of `file_bytes` bytes, which messages call `name`. `prefix`
+// is the beginning of the file or all of it. It must hold the whole header unless the file itself
+// is shorter. The entries are checked against each other and against the length of the file;
+// kInvalidArgument if anything does not fit. Never reads beyond `prefix`.
 Result<SafetensorsHeader> ParseSafetensorsHeader(std::span<const std::byte> prefix,
                                                  uint64_t file_bytes, const std::string& name);
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "testing/shared.h"
+#include "testing/tensor_bytes.h"
 
 namespace skein {
 namespace {
@@ -62,7 +63,7 @@ TEST(SafetensorsHeader, ReadsWhatIsThere) {
 
 TEST(SafetensorsHeader, EmptyFileOfTensors) { EXPECT_TRUE(Parse(FileBytes("{}", 0)).ok()); }
 
-// A lie, and a word of the message that must name it.
+// A false file, and a word of the message that must name the error.
 struct Case {
   std::string file, word;
 };
@@ -147,7 +148,7 @@ TEST(SafetensorsHeader, RefusesEntriesThatDoNotFitTogether) {
   for (const Case& c : cases) ExpectRefused(c);
 }
 
-// Whatever a parser accepts must lie within the file and cover it exactly once.
+// Checks that accepted tensors lie within the file and cover it exactly once.
 void CheckAccepted(const SafetensorsHeader& header, uint64_t file_bytes) {
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
   for (const auto& [name, info] : header.tensors) {
@@ -163,7 +164,7 @@ void CheckAccepted(const SafetensorsHeader& header, uint64_t file_bytes) {
   ASSERT_EQ(at, file_bytes);
 }
 
-// Damages 1 to 4 places of `text`: any byte, a byte of JSON's own, a bit, a cut, an insertion.
+// Damages `text` in 1 to 4 places: any byte, a byte of JSON syntax, a bit, a cut, an insertion.
 std::string Damaged(std::string text, std::mt19937& random) {
   const auto below = [&](size_t n) { return random() % n; };
   const std::string alphabet = "{}[]\",:0123456789-eE.tF \\u";
@@ -196,7 +197,7 @@ TEST(SafetensorsHeader, SurvivesRandomDamage) {
   std::mt19937 random(seed);
   int accepted = 0;
   for (int n = 0; n < 30000; ++n) {
-    // Damage to the text alone, with a length that fits, gets deeper than damage to the file.
+    // Damage to the text alone, with a fitting length, gets further than damage to the file.
     std::string file = FileBytes(kGood, 28);
     if (n % 3 != 0) {
       file = FileBytes(Damaged(kGood, random), 26 + (n % 30 == 1 ? random() % 5 : 2));
@@ -205,7 +206,7 @@ TEST(SafetensorsHeader, SurvivesRandomDamage) {
     } else {
       file = Damaged(file.substr(0, 8), random) + file.substr(8, random() % file.size());
     }
-    // An exact-size heap copy, so that a sanitizer sees any read past the end.
+    // The copy on the heap has the exact size, so that a sanitizer sees any read past the end.
     const std::vector<char> copy(file.begin(), file.end());
     const Result<SafetensorsHeader> header =
         ParseSafetensorsHeader(std::as_bytes(std::span(copy)), copy.size(), "f");
@@ -216,7 +217,7 @@ TEST(SafetensorsHeader, SurvivesRandomDamage) {
       EXPECT_FALSE(header.status().message().empty());
     }
   }
-  // Damage to names, data and metadata is no lie: some must pass, most must not.
+  // Damage to names, data and metadata keeps a file valid: some files must pass, most must not.
   EXPECT_GT(accepted, 300);
   EXPECT_LT(accepted, 20000);
 }
@@ -250,13 +251,13 @@ TEST_F(ModelFilesTest, SingleFile) {
   Result<ModelFiles> files = Open();
   ASSERT_TRUE(files.ok()) << files.status().message();
   EXPECT_THAT(files->Names(), ElementsAre("a", "b", "e", "i"));
-  EXPECT_EQ(files->total_bytes(), 28);
+  EXPECT_EQ(skein::testing::TensorBytes(*files), 28);
   const Result<TensorView> b = files->Find("b");
   ASSERT_TRUE(b.ok());
   EXPECT_EQ(b.value().bytes, 8u);
   for (int i = 0; i < 8; ++i) EXPECT_EQ(static_cast<int>(b.value().data[i]), 12 + i);
   ModelFiles::ReleasePages(b.value());
-  EXPECT_EQ(static_cast<int>(b.value().data[3]), 15);  // comes back from the file
+  EXPECT_EQ(static_cast<int>(b.value().data[3]), 15);  // is read from the file again
   EXPECT_TRUE(files->Find("b", {2, 1}).ok());
   EXPECT_THAT(files->Find("b", {1, 2}).status().message(), HasSubstr("[2, 1]"));
   EXPECT_EQ(files->Find("zz").status().code(), StatusCode::kNotFound);
@@ -264,13 +265,14 @@ TEST_F(ModelFilesTest, SingleFile) {
   EXPECT_THAT(files->Find("i").status().message(), HasSubstr("I64"));
 }
 
-// KiB of a mapped file that this process holds pages of. REQUIRES: `path` without links.
+// The KiB of a mapped file of which this process holds pages. REQUIRES: `path` without links.
 int64_t ResidentKib(const std::string& path) {
   std::ifstream smaps("/proc/self/smaps");
   int64_t total = 0;
   bool is_file = false;
   for (std::string line; std::getline(smaps, line);) {
-    // A mapping's own line begins with its address, those of its figures with a capital letter.
+    // The first line of a mapping begins with its address, the lines of its figures with a capital
+    // letter.
     if (line.empty() || line[0] < 'A' || line[0] > 'Z') {
       is_file = line.ends_with(" " + path);
     } else if (is_file && line.starts_with("Rss:")) {
@@ -290,13 +292,13 @@ TEST_F(ModelFilesTest, ReleasedPagesAreGone) {
   const TensorView big = files->Find("big").value();
   const std::string path = (std::filesystem::canonical(dir_) / "model.safetensors").string();
   const int64_t page_kib = sysconf(_SC_PAGESIZE) / 1024;
-  for (int round = 0; round < 2; ++round) {  // released pages come back from the file
+  for (int round = 0; round < 2; ++round) {  // released pages are read from the file again
     for (size_t i = 0; i < kBytes; i += 509) {
       ASSERT_EQ(static_cast<size_t>(big.data[i]), i % 256) << "byte " << i;
     }
     ASSERT_GE(ResidentKib(path), static_cast<int64_t>(kBytes / 1024));
     ModelFiles::ReleasePages(big);
-    // Its first and last page hold others' bytes too, or might.
+    // Its first and last page may hold bytes of other tensors, too.
     ASSERT_LE(ResidentKib(path), 2 * page_kib);
   }
 }
@@ -306,7 +308,7 @@ TEST_F(ModelFilesTest, Shards) {
   Result<ModelFiles> files = Open();
   ASSERT_TRUE(files.ok()) << files.status().message();
   EXPECT_THAT(files->Names(), ElementsAre("a", "b", "c"));
-  EXPECT_EQ(files->total_bytes(), 10);
+  EXPECT_EQ(skein::testing::TensorBytes(*files), 10);
   EXPECT_EQ(static_cast<int>(files->Find("c").value().data[0]), 2);
   EXPECT_EQ(files->Info("a").file_dtype, "U8");
 }
@@ -348,7 +350,7 @@ TEST_F(ModelFilesTest, RealModel) {
   const std::string dir = ::skein::testing::SharedDir() + "/models/stories260K";
   const Result<ModelFiles> files = ModelFiles::Open(dir);
   ASSERT_TRUE(files.ok()) << files.status().message();
-  EXPECT_EQ(files.value().total_bytes(), 260032 * 4);
+  EXPECT_EQ(skein::testing::TensorBytes(files.value()), 260032 * 4);
   EXPECT_TRUE(files.value().Find("model.embed_tokens.weight", {512, 64}).ok());
 }
 

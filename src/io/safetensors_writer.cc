@@ -13,7 +13,7 @@
 namespace skein {
 namespace {
 
-// Where the data starts in a shard, so that a mapped tensor starts on a cache line.
+// The alignment of the data in a shard, so that a mapped tensor starts on a cache line.
 constexpr size_t kDataAlignment = 64;
 
 const char* FormatName(DType dtype) {
@@ -70,7 +70,7 @@ Result<SafetensorsWriter> SafetensorsWriter::Create(const std::string& dir,
   return writer;
 }
 
-// Fills shards in the order of the tensors; returns the bytes of all.
+// Fills shards in the order of the tensors; returns the bytes of all tensors.
 int64_t SafetensorsWriter::Plan(int64_t max_shard_bytes) {
   shards_.resize(1);
   int64_t in_shard = 0, total = 0;
@@ -104,7 +104,7 @@ Status SafetensorsWriter::CreateShard(size_t shard, const std::string& path) {
     if (place.shard == shard) place.begin += data_begin;
   }
 
-  // A new file each time: one that is mapped elsewhere must not change under its reader.
+  // The file is always new: a file that is mapped elsewhere must not change under its reader.
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("replace", path);
   shards_[shard].path = path;
   shards_[shard].fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

@@ -19,12 +19,13 @@ struct TensorSpec {
   int64_t num_elements() const;
 };
 
-// Writes the weights of a model as HuggingFace lays them out: one model.safetensors, or shards of
-// at most `max_shard_bytes` of data (a larger tensor has one of its own) with an index. Files get
-// their full length at once; the data follows in any order, so memory use is the caller's chunks.
+// Writes the weights of a model in the layout of HuggingFace: one model.safetensors, or an index
+// with shards of at most `max_shard_bytes` of data (a larger tensor has its own shard). Files get
+// their full length at once, and the data follows in any order. So only the caller's chunks take
+// memory.
 class SafetensorsWriter {
  public:
-  // Creates the files (replacing those of the same names) and writes headers and index.
+  // Creates the files, replaces files of the same names, and writes headers and index.
   static Result<SafetensorsWriter> Create(const std::string& dir, std::vector<TensorSpec> tensors,
                                           int64_t max_shard_bytes);
   ~SafetensorsWriter();
@@ -37,7 +38,7 @@ class SafetensorsWriter {
   // Writes part of tensor `index`, `offset` bytes from its start. Thread-safe.
   Status Write(size_t index, int64_t offset, std::span<const std::byte> bytes) const;
 
-  // Closes the files; fails if the system could not keep what was written.
+  // Closes the files; fails if the system could not keep the written data.
   Status Close();
 
  private:
@@ -47,7 +48,7 @@ class SafetensorsWriter {
   };
   struct Place {
     size_t shard = 0;
-    int64_t begin = 0;  // in the shard's data, then in its file
+    int64_t begin = 0;  // in the shard's data, later in its file
   };
   SafetensorsWriter() = default;
   int64_t Plan(int64_t max_shard_bytes);
@@ -55,7 +56,7 @@ class SafetensorsWriter {
   Status WriteIndex(const std::string& dir, int64_t total_bytes) const;
 
   std::vector<TensorSpec> tensors_;
-  std::vector<Place> places_;  // of tensors_
+  std::vector<Place> places_;  // [tensors_.size()]
   std::vector<Shard> shards_;
 };
 

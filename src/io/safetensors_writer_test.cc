@@ -71,13 +71,13 @@ TEST_F(SafetensorsWriterTest, OneFile) {
   CheckReadsBack();
 }
 
-// 48 + 40 | 30 + 0 | 160, which is more than the limit.
+// The shards hold 48 + 40 | 30 + 0 | 160 bytes; the last one exceeds the limit.
 TEST_F(SafetensorsWriterTest, Shards) {
   EXPECT_EQ(WriteAll(90), 3u);
   EXPECT_FALSE(std::filesystem::exists(dir_ / "model.safetensors"));
   EXPECT_TRUE(std::filesystem::exists(dir_ / "model-00003-of-00003.safetensors"));
   CheckReadsBack();
-  EXPECT_EQ(WriteAll(90), 3u);  // over its own files
+  EXPECT_EQ(WriteAll(90), 3u);  // replaces its own files
   CheckReadsBack();
 }
 

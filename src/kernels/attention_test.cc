@@ -26,14 +26,14 @@ using testing::TypedArray;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// One sequence's keys and values, and where they lie.
+// The keys and values of one sequence, and its blocks.
 struct Sequence {
   std::vector<float> k, v;  // [num_keys, head_dim]
   std::vector<int32_t> block_table;
 };
 
-// A paged memory with one layer and one head in use. All else holds NaN, but V behind a sequence's
-// last key, in blocks of its own, holds `rest_of_v`.
+// A paged memory with one layer and one head in use. V behind a sequence's last key, in its own
+// blocks, holds `rest_of_v`. All other unused memory holds NaN.
 class PagedMemory {
  public:
   PagedMemory(RandomValues& random, DType dtype, int32_t head_dim, int32_t num_blocks,
@@ -54,7 +54,7 @@ class PagedMemory {
     }
   }
 
-  // A sequence of so many keys, the first `shared_blocks` blocks of them those of `parent`.
+  // Makes a sequence of `num_keys` keys; its first `shared_blocks` blocks are those of `parent`.
   Sequence Make(int32_t num_keys, const Sequence& parent = {}, int32_t shared_blocks = 0) {
     const int32_t d = layout.head_dim, shared_keys = shared_blocks * kKvBlockTokens;
     Sequence s;
@@ -100,7 +100,7 @@ class PagedMemory {
   std::vector<int32_t> free_;  // blocks
 };
 
-// A row of a tile to be: what it attends to.
+// A row of a future tile: the sequence and keys that it attends to.
 struct Row {
   const Sequence* sequence;
   int32_t num_keys;
@@ -114,13 +114,15 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
   }
 
   PagedMemory Memory(DType dtype, int32_t head_dim, int32_t num_keys) {
-    // The matrix unit multiplies what a row does not see by zero: KV blocks are handed out zeroed.
+    // The matrix unit multiplies invisible values by zero, so KV blocks are zeroed when they are
+    // assigned.
     const bool amx = NumericClassOf(GetParam(), dtype) == NumericClass::kAmx;
     return {random_, dtype, head_dim, num_keys / kKvBlockTokens + 4, amx ? 0.0f : kNaN};
   }
 
-  // Runs the rows as one tile, at times over their own q, with blocks from a random one on as the
-  // caller's own, under other ids. Each row must equal the reference, which knows of no other row.
+  // Runs the rows as one tile. Sometimes the results overwrite q, and sometimes blocks from a
+  // random one on have other ids, as the caller's own. Each row must equal the reference, which
+  // sees one row.
   ::testing::AssertionResult Check(const PagedMemory& memory, const std::vector<Row>& rows,
                                    float q_scale) {
     const KvLayout& layout = memory.layout;
@@ -200,7 +202,7 @@ TEST_P(AttentionTest, CausalTilesEqualTheReference) {
   }
 }
 
-// Rows of any lengths, over several segments, with scores flat and peaked.
+// Rows of any lengths, over several segments, with flat and peaked scores.
 TEST_P(AttentionTest, RandomTilesEqualTheReference) {
   for (int i = 0; i < 24; ++i) {
     const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
@@ -213,8 +215,8 @@ TEST_P(AttentionTest, RandomTilesEqualTheReference) {
   }
 }
 
-// Sequences that share blocks with the one before them, some more of them and some fewer, which
-// makes trees of prefixes; each row of each of them has the bits that it has alone.
+// Each sequence shares a random number of blocks with the one before, which makes trees of
+// prefixes. Each row has the bits that it has alone.
 TEST_P(AttentionTest, RowsOfSharedPrefixesEqualTheReference) {
   for (int i = 0; i < 30; ++i) {
     const DType dtype = i % 3 ? DType::kBf16 : DType::kF32;
@@ -241,8 +243,8 @@ TEST_P(AttentionTest, RowsOfSharedPrefixesEqualTheReference) {
   }
 }
 
-// A sequence may end with the last key that it shares with its neighbours, in any segment, whole
-// step or not; they walk on without it.
+// A sequence may end with the last key that it shares with its neighbours, in any segment, at a
+// whole step or not. The others walk on without it.
 TEST_P(AttentionTest, RowsMayEndWhereOthersWalkOn) {
   for (const int32_t keys : {256, 2048, 2304, 2336, 4352}) {
     for (const bool first : {false, true}) {
@@ -257,7 +259,7 @@ TEST_P(AttentionTest, RowsMayEndWhereOthersWalkOn) {
   }
 }
 
-// Query rows of a matrix in tiles, and results over them.
+// Query rows in a tiled matrix, and results over them.
 TEST_P(AttentionTest, RowsInTilesHaveTheBitsOfRows) {
   if (GetParam() != Isa::kAmx) GTEST_SKIP() << "takes plain rows alone";
   constexpr int32_t kRows = 5, kKeys = 70;
@@ -293,8 +295,8 @@ TEST_P(AttentionTest, RowsInTilesHaveTheBitsOfRows) {
   }
 }
 
-// The reference itself against softmax in double. In bf16 the weights of the keys are rounded, each
-// by at most 2^-9 of itself.
+// The reference against softmax in double. In bf16 the weights of the keys are rounded, each by at
+// most 2^-9 of itself.
 TEST(AttentionReferenceTest, IsSoftmaxAttention) {
   RandomValues random;
   const int32_t d = 16, n = 4500;
@@ -316,7 +318,7 @@ TEST(AttentionReferenceTest, IsSoftmaxAttention) {
     return reference::AttentionInput{q.data(), k.data(), v.data(), n, d, 0.25f, dtype};
   };
   reference::Attention(NumericClass::kFma, input(DType::kF32), out.data());
-  // Values of size one in sums of 4500 terms that mostly cancel: some hundred roundings.
+  // Values near one in sums of 4500 terms that mostly cancel: some hundred roundings.
   for (int32_t i = 0; i < d; ++i) EXPECT_NEAR(out[i], acc[i] / sum, 200 * 0x1p-24);
   const double rounding = 3 * 0x1p-9 * sum_of_sizes / sum;  // weights, their sum, the result
   for (auto numeric_class : {NumericClass::kFma, NumericClass::kAmx}) {
@@ -325,8 +327,8 @@ TEST(AttentionReferenceTest, IsSoftmaxAttention) {
   }
 }
 
-// The matrix unit's code runs everywhere: emulated where the processor has none, if it can run the
-// vector code around it.
+// The matrix unit's code runs everywhere: emulated if the processor lacks the unit but has the
+// vector instructions around it.
 std::vector<Isa> IsasHereOrEmulated() {
   std::vector<Isa> isas = testing::IsasHere();
   if (!CpuHas(Isa::kAmx) && CpuHas(Isa::kAvx512) && __builtin_cpu_supports("avx512bf16")) {

@@ -24,7 +24,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr int32_t kSizes[] = {1, 7, 15, 16, 17, 63, 64, 65, 255, 256, 257, 1000, 2049, 5000};
 
-// What a draw asks of a row (docs/numerics.md, "Draws").
+// The reductions that a draw needs over a row (docs/numerics.md, "Draws").
 class DrawKernelsTest : public ::testing::TestWithParam<Isa> {
  protected:
   enum Kind { kPlain, kExtreme, kTies, kEqual, kSomeLowest, kAllLowest, kDenormal, kNumKinds };
@@ -43,7 +43,7 @@ class DrawKernelsTest : public ::testing::TestWithParam<Isa> {
       if (kind == kEqual) value = -3.5f;
       if (kind == kAllLowest) value = -kInfinity;
       if (kind == kSomeLowest && random_.Integer(0, 2) == 0) value = -kInfinity;
-      if (kind == kDenormal) {  // a few zeros and ones among them
+      if (kind == kDenormal) {  // with a few zeros and ones
         const int32_t which = random_.Integer(0, 9);
         value = which < 7 ? value * 1e-39f : which == 7 ? -0.0f : which == 8 ? 0.0f : 1.0f;
       }
@@ -66,7 +66,7 @@ TEST_P(DrawKernelsTest, FindLargest) {
         const Kernels::Largest got = kernels_->FindLargest(x.data(), n, group_max.data());
         EXPECT_TRUE(SameBits(got.max, expected.max)) << n << " " << kind;
         EXPECT_EQ(got.finite, expected.finite) << n << " " << kind;
-        // Beside a NaN and nothing above -inf the index means nothing.
+        // With a NaN and nothing above -inf the index has no meaning.
         if (!std::isnan(bad) || expected.max > -kInfinity) {
           EXPECT_EQ(got.argmax, expected.argmax) << n << " " << kind;
         }
@@ -117,7 +117,7 @@ TEST_P(DrawKernelsTest, FindAtLeast) {
                                 1.5f, x[n / 2], max, kInfinity}) {
         std::vector<int32_t> expected;
         {
-          const ScopedFpMode fp_mode;  // a denormal is zero
+          const ScopedFpMode fp_mode;  // a denormal counts as zero
           for (int32_t i = 0; i < n; ++i) {
             if (x[i] >= floor) expected.push_back(i);
           }

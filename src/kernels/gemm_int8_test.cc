@@ -24,7 +24,7 @@ using testing::Range;
 using testing::SameBits;
 using testing::TypedArray;
 
-// Every instruction set is compared with the one reference: they are one class.
+// All instruction sets form one class, so each is compared with the one reference.
 class GemmInt8Test : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
@@ -36,7 +36,7 @@ class GemmInt8Test : public ::testing::TestWithParam<Isa> {
     std::vector<int8_t> q;  // [m, lda]
     std::vector<float> scales;
   };
-  // a [m, k] quantized, in rows of lda; -128, which no row holds, behind them.
+  // a [m, k] quantized, in rows of lda; behind each row stands -128, which no row contains.
   Rows Quantize(const std::vector<float>& a, int32_t m, int32_t k, int32_t lda) const {
     Rows rows = {std::vector<int8_t>(size_t(m) * lda, int8_t{-128}), std::vector<float>(m)};
     for (int32_t r = 0; r < m; ++r) {
@@ -119,7 +119,7 @@ TEST_P(GemmInt8Test, EqualsTheReferenceForLargeShapes) {
   EXPECT_TRUE(Check({288, 96, 576}));
 }
 
-// The largest sums there can be, of either sign.
+// The largest sums that are possible, of either sign.
 TEST_P(GemmInt8Test, NoSumOverflows) {
   if (emulation_.has_value()) GTEST_SKIP() << "takes too long";
   constexpr int32_t kRows = 2, kCols = 3;
@@ -129,7 +129,7 @@ TEST_P(GemmInt8Test, NoSumOverflows) {
   EXPECT_TRUE(CheckProduct({kRows, kCols, kMaxInt8Terms}, a, w, false, false, 0));
 }
 
-// A NaN or an infinity in a row reaches all of the row's results, and no other's.
+// A NaN or an infinity in a row reaches all results of that row, and no others.
 TEST_P(GemmInt8Test, RowsThatAreNoNumbersStaySo) {
   const int32_t m = 5, n = 20, k = 70;
   std::vector<float> a = random_.Floats(size_t(m) * k, DType::kF32, Range::kPlain);
@@ -137,7 +137,7 @@ TEST_P(GemmInt8Test, RowsThatAreNoNumbersStaySo) {
   a[1 * k + 3] = std::numeric_limits<float>::quiet_NaN();
   a[3 * k + 69] = -std::numeric_limits<float>::infinity();
   w[18 * k + 7] = std::numeric_limits<float>::infinity();
-  std::fill_n(&a[4 * k], k, 1e-38f);  // next to nothing: zeros
+  std::fill_n(&a[4 * k], k, 1e-38f);  // tiny values become zeros
   EXPECT_TRUE(CheckProduct({m, n, k}, a, w, true, false, 0));
 }
 

@@ -38,7 +38,8 @@ class GemmTest : public ::testing::TestWithParam<Isa> {
     kernels_ = MakeCpuKernels(GetParam());
   }
 
-  // Runs the case in a matrix with wider rows than needed, cut into columns at `cut` if positive.
+  // Runs the case in a matrix with wider rows than needed. Cuts it into columns at `cut` if
+  // positive.
   ::testing::AssertionResult Check(const Case& c, int32_t cut = 0) {
     const auto [m, n, k] = c.shape;
     const std::vector<float> a = random_.Floats(size_t(m) * k, c.dtype, c.range);
@@ -70,7 +71,7 @@ class GemmTest : public ::testing::TestWithParam<Isa> {
       kernels_->Gemm(call);
       call.n_begin = cut;
       call.n_end = n;
-      // The same place, named in another way.
+      // The same address, written differently.
       if (random_.Integer(0, 1) == 1) {
         call.out = out.data() + cut;
         call.out_begin = cut;
@@ -121,7 +122,7 @@ TEST_P(GemmTest, EqualsTheReferenceForRandomCases) {
   }
 }
 
-// What the numeric contract promises to users: a row's bits do not depend on the rows beside it.
+// The promise of the numeric contract: the bits of a row do not depend on the rows beside it.
 TEST_P(GemmTest, ARowAloneEqualsTheRowAmongOthers) {
   const int32_t m = 37, n = 90, k = 333;
   for (DType dtype : {DType::kF32, DType::kBf16}) {
@@ -144,7 +145,7 @@ TEST_P(GemmTest, ARowAloneEqualsTheRowAmongOthers) {
   }
 }
 
-// More rows than the kernels take at a time, and more of k than stays in their caches.
+// More rows than the kernels take at a time, and a k that exceeds their caches.
 TEST_P(GemmTest, EqualsTheReferenceForLargeShapes) {
   if (GetParam() == Isa::kScalar || emulation_.has_value()) GTEST_SKIP() << "takes too long";
   EXPECT_TRUE(Check({{290, 47, 100}, DType::kBf16, Range::kExtreme, true, true}));
@@ -155,7 +156,7 @@ TEST_P(GemmTest, EqualsTheReferenceForLargeShapes) {
   EXPECT_TRUE(Check({{20, 33, 9000}, DType::kBf16}));
 }
 
-// Whole tiles, on lines of the cache: the kernels may read the rows where they are.
+// Whole tiles, aligned to cache lines: the kernels may read the rows in place.
 TEST_P(GemmTest, EqualsTheReferenceForAlignedShapes) {
   for (const auto& [m, n, k] : {reference::GemmShape{288, 96, 576}, {64, 48, 1120}, {97, 64, 64}}) {
     const std::vector<float> a = random_.Floats(size_t(m) * k, DType::kBf16, Range::kPlain);
@@ -179,8 +180,7 @@ TEST_P(GemmTest, EqualsTheReferenceForAlignedShapes) {
   }
 }
 
-// Activations in tiles are those in rows in other places, whatever stands in the tiles behind the
-// last row.
+// Tiled activations give the bits of rows, whatever the tiles hold behind the last row.
 TEST_P(GemmTest, TilesOfRowsHaveTheBitsOfRows) {
   const Bf16 nan = ToBf16(std::numeric_limits<float>::quiet_NaN());
   for (const auto& [m, half, k] : {std::tuple{1, 32, 64},
@@ -240,7 +240,7 @@ TEST_P(GemmTest, TilesOfRowsHaveTheBitsOfRows) {
   }
 }
 
-// As the projections behind attention and the MLP add to the residual stream.
+// The projections after attention and the MLP add to the residual stream in this way.
 TEST_P(GemmTest, TilesOfRowsAreAddedToWhatIsThere) {
   if (GetParam() != Isa::kAmx) GTEST_SKIP() << "takes rows alone";
   constexpr int32_t kN = 48, kK = 96;
@@ -273,7 +273,7 @@ TEST_P(GemmTest, TilesOfRowsAreAddedToWhatIsThere) {
   }
 }
 
-// Gate and up in one call, rounded, are the two products, SiluMul and the rounding one by one.
+// Gate and up in one call equal the two products, SiluMul and the rounding one by one.
 TEST_P(GemmTest, SwiGluIsTheProductsAndThenSiluMul) {
   for (const auto& [dtype, m, half, k] : {std::tuple{DType::kBf16, 1, 32, 70},
                                           {DType::kBf16, 19, 48, 64},

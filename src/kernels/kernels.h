@@ -16,8 +16,9 @@ namespace skein {
 enum class Isa { kAmx, kAvx512, kAvx2, kScalar };
 const char* NameOf(Isa isa);
 
-// What has the same bits. kScalar, kAvx2 and kAvx512 form one class; kAmx is a class of its own for
-// products and attention in bf16. Products with int8 weights have the same bits in all.
+// Classes of instruction sets that give the same bits. kScalar, kAvx2 and kAvx512 form one class.
+// kAmx is a class of its own for products and attention in bf16. Products with int8 weights have
+// the same bits in all classes.
 enum class NumericClass { kFma, kAmx };
 
 // The class in which `isa` multiplies and attends in `dtype`.
@@ -25,8 +26,8 @@ inline NumericClass NumericClassOf(Isa isa, DType dtype) {
   return isa == Isa::kAmx && dtype == DType::kBf16 ? NumericClass::kAmx : NumericClass::kFma;
 }
 
-// out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), f32 sums; of int8 sums of int32,
-// times the scales of row and column.
+// out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), in f32 sums. With int8 weights the
+// sums are int32, multiplied by the scales of row and column.
 struct GemmCall {
   const void* a = nullptr;  // [m, k] in w->dtype(), row stride lda elements, any alignment
   int64_t lda = 0;
@@ -37,16 +38,17 @@ struct GemmCall {
   int32_t n_end = 0;            // multiple of kPanelCols, or w->n()
   const float* bias = nullptr;  // [w->n()] or null; added to the finished sum
   bool add_to_out = false;      // residual: out = out + (sum + bias), else out = sum + bias; f32
-  // SwiGLU where positive, a multiple of kPanelCols: out[m, n] = silu(gate) * up with gate = sum +
-  // bias of column n and up = that of column n + up_begin. n_end <= up_begin, without add_to_out.
+  // SwiGLU if positive; a multiple of kPanelCols. Then out[m, n] = silu(gate) * up, with gate = sum
+  // + bias of column n and up = that of column n + up_begin. Needs n_end <= up_begin and no
+  // add_to_out.
   int32_t up_begin = 0;
   void* out = nullptr;            // [m, n] of out_dtype, row stride ldo elements
   int64_t ldo = 0;                // >= n_end - out_begin
-  int32_t out_begin = 0;          // the column that is out's first; <= n_begin
+  int32_t out_begin = 0;          // the column that out begins with; <= n_begin
   DType out_dtype = DType::kF32;  // or kBf16, rounded from the finished f32
-  // Whether a, or out, lies in tiles (kernels/row_tiles.h) instead of rows, from a row on that
-  // begins a tile; lda and ldo are then widths. a: of kAmx with bf16 weights; lda is w->k_padded(),
-  // and what lies behind k is finite. out: of bf16.
+  // Whether a, or out, lies in tiles (kernels/row_tiles.h) instead of rows; its first row begins a
+  // tile, and lda or ldo is a width. a_tiles needs kAmx and bf16 weights; lda is w->k_padded(), and
+  // elements behind k are finite. out_tiles needs bf16.
   bool a_tiles = false;
   bool out_tiles = false;
 };
@@ -65,31 +67,32 @@ inline int32_t KeysPerStep(Isa isa, DType dtype) {
   return NumericClassOf(isa, dtype) == NumericClass::kAmx ? kKeysPerAmxStep : kKeysPerStep;
 }
 
-// Up to kMaxQueryRows rows under one KV head. Rows of one sequence stand together and have the same
-// table pointer. Adjacent rows of different sequences whose tables name the same blocks walk those
-// together, as far as both see whole steps of them: keys and values are read once, in bf16 on AMX
-// for all rows, else for 16 at a time. The bits are those of each row alone.
+// Up to kMaxQueryRows rows under one KV head. Rows of one sequence are adjacent and have the same
+// table pointer. Adjacent rows of different sequences walk the blocks that their tables share
+// together, as far as both see whole steps of them. Shared keys and values are then read once: in
+// bf16 on AMX for all rows, otherwise for 16 rows at a time. The bits are those of each row alone.
 struct AttentionCall {
   std::span<const AttentionRow> rows;
   const std::byte* kv = nullptr;  // layer and KV head's part of block 0; see KvLayout
-  // Block ids from layout->num_blocks on lie here: the KV head's part of the first of those, which
-  // belong to the caller. Null where there are none.
+  // The blocks with ids from layout->num_blocks on: the KV head's part of the first of
+  // them. They belong to the caller; null if there are none.
   const std::byte* own_kv = nullptr;
   const KvLayout* layout = nullptr;  // head_dim <= kMaxHeadDim
   float scale = 1.0f;
-  // Of the rows' q and out (kernels/row_tiles.h); of kAmx with bf16 only other than kRowPiece.
+  // The distance of pieces in the rows' q and out (kernels/row_tiles.h). Only bf16 on kAmx may have
+  // another than kRowPiece.
   int64_t piece_stride = kRowPiece;
 };
 
-// What is told of a row in pieces is told of so many elements each, from 0 on.
+// Elements of one group of a row, counted from element 0, for the results by group below.
 inline constexpr int32_t kRowGroup = 256;
 inline constexpr int32_t NumRowGroups(int32_t n) { return (n + kRowGroup - 1) / kRowGroup; }
 
-// What an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
+// The function that an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
 enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };
 
-// Heads of one token on their way into attention: each is normed (as by RmsNorm, if there is a
-// weight), its pairs (i, i + head_dim / 2) are rotated (if there are angles), and it is rounded.
+// The heads of one token of q or k. Each head is normed (as by RmsNorm, if there is a weight), its
+// pairs (i, i + head_dim / 2) are rotated (if there are angles), and the result is rounded.
 struct RotateCall {
   const float* x = nullptr;     // [num_heads, head_dim]
   const float* norm = nullptr;  // [head_dim] or null
@@ -100,12 +103,13 @@ struct RotateCall {
   int32_t head_dim = 0;  // even, <= kMaxHeadDim
   void* out = nullptr;   // [num_heads, head_dim] in dtype; not x
   DType dtype = DType::kF32;
-  // Of out (kernels/row_tiles.h); other than kRowPiece where head_dim is a multiple of that.
+  // The distance of pieces in out (kernels/row_tiles.h). Another than kRowPiece needs a head_dim
+  // that is a multiple of kRowPiece.
   int64_t piece_stride = kRowPiece;
 };
 
-// The numeric operations on one thread. Each call is at most a ticket: the caller cuts an operator
-// into rows, columns and heads, never along a sum, so the bits do not depend on the cut.
+// The numeric operations on one thread. Each call is at most one ticket. The caller cuts an
+// operator into rows, columns and heads, never along a sum, so the bits do not depend on the cut.
 // Thread-safe: no state. Each call sets the floating-point mode (base/fp_mode.h) while it runs.
 class Kernels {
  public:
@@ -140,11 +144,11 @@ class Kernels {
   // Rounds x [n] to the given type.
   virtual void Convert(const float* x, int32_t n, void* out, DType out_dtype) const = 0;
 
-  // A row x [n] of dtype kF32 or kBf16 as int8: out [n]; returns its scale.
+  // Rounds a row x [n] of dtype kF32 or kBf16 to int8, out [n]; returns its scale.
   virtual float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) const = 0;
 
-  // The largest element of x [n] with its lowest index; and the largest of each group into
-  // group_max [NumRowGroups(n)], unless that is null.
+  // Finds the largest element of x [n] and its lowest index. Unless group_max [NumRowGroups(n)] is
+  // null, also writes the largest element of each group.
   struct Largest {
     float max;
     int32_t argmax;
@@ -152,30 +156,30 @@ class Kernels {
   };
   virtual Largest FindLargest(const float* x, int32_t n, float* group_max) const = 0;
 
-  // log(sum(exp(x))). REQUIRES: `max` is what FindLargest says of x, and finite.
+  // log(sum(exp(x))). REQUIRES: `max` is FindLargest's for x, and finite.
   virtual float LogSumExp(const float* x, float max, int32_t n) const = 0;
 
   // out[i] = exp(x[i] - shift).
   virtual void ExpShifted(const float* x, float shift, int32_t n, float* out) const = 0;
 
-  // weights[i] = exp((x[i] - max) / temperature), may be x; the sum of each group of them into
-  // group_sums [NumRowGroups(n)]. REQUIRES: no NaN, max finite and none above it, temperature a
-  // normal number above 0.
+  // weights[i] = exp((x[i] - max) / temperature); weights may be x. Writes the sum of each group to
+  // group_sums [NumRowGroups(n)]. REQUIRES: no NaN, a finite max with no element above it, and a
+  // temperature that is a normal number above 0.
   virtual void Weigh(const float* x, float max, float temperature, int32_t n, float* weights,
                      double* group_sums) const = 0;
 
-  // The indices of what is at least `floor`, ascending, into `ids`, which has room for n; returns
-  // how many. group_max: as FindLargest tells it of x, so that groups are passed over; or null.
-  // REQUIRES: no NaN.
+  // Writes the indices of the elements that are at least `floor`, ascending, to `ids` [n]; returns
+  // their number. group_max: FindLargest's for x, which lets it skip groups; or null. REQUIRES: no
+  // NaN.
   virtual int32_t FindAtLeast(const float* x, int32_t n, float floor, const float* group_max,
                               int32_t* ids) const = 0;
 
-  // How many elements of x [n] are larger than x[index], or equal with a lower index. REQUIRES: no
-  // NaN.
+  // The number of elements of x [n] that are larger than x[index], or equal with a lower index.
+  // REQUIRES: no NaN.
   virtual int32_t RankOf(const float* x, int32_t n, int32_t index) const = 0;
 };
 
-// The kernels of one instruction set, or kUnsupported where this machine lacks it.
+// The kernels of one instruction set; kUnsupported if this machine lacks it.
 Result<std::unique_ptr<Kernels>> MakeKernels(Isa isa);
 
 // The best instruction set here, or the one that SKEIN_FORCE_ISA names (amx, avx512, avx2, scalar);

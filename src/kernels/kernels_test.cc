@@ -70,7 +70,7 @@ TEST(SelectIsaTest, RefusesUnknownNames) {
   }
 }
 
-// Wrong shapes are bugs of the caller and end the process before anything is read.
+// Wrong shapes are bugs of the caller. They end the process before any data is read.
 TEST(KernelsDeathTest, RefusesWrongShapes) {
   const auto kernels = std::move(MakeKernels(Isa::kScalar)).value();
   const PackedWeight w(40, 8, DType::kF32);
@@ -93,7 +93,7 @@ TEST(KernelsDeathTest, RefusesWrongShapes) {
   EXPECT_DEATH(kernels->Attention({.rows = {&row, 1}, .layout = &layout}), "num_keys");
 }
 
-// A caller in another mode gets the same bits, and its mode back.
+// A caller in another mode gets the same bits, and keeps its mode.
 TEST(KernelsTest, SetTheFloatingPointModeThemselves) {
   ASSERT_FALSE(ScopedFpMode::IsSet());
   for (Isa isa : kBestFirst) {

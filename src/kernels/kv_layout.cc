@@ -8,12 +8,12 @@
 namespace skein {
 namespace {
 
-constexpr size_t kLanes = 16;      // keys of a K group, and d of a V panel
+constexpr size_t kLanes = 16;      // keys of a K group, and dimensions of a V panel
 constexpr size_t kUnitBytes = 4;   // one f32, or two bf16 that lie together
 constexpr size_t kLineBytes = 64;  // 16 units
 
-// In both types K's order is PackedWeight's for 16 columns: units of 4 bytes, one line apart. The
-// unit that the last element of an odd head_dim lies in keeps its other half.
+// In both types K has PackedWeight's order for 16 columns: units of 4 bytes, one line apart. The
+// last unit of an odd head_dim keeps its second half.
 void StoreUnits(std::byte* to, int32_t slot, size_t group_bytes, const std::byte* k,
                 size_t k_bytes) {
   to += slot / kLanes * group_bytes + slot % kLanes * kUnitBytes;
@@ -39,7 +39,7 @@ void StoreVBf16(Bf16* to, int32_t slot, const Bf16* v, size_t head_dim) {
   for (size_t i = 0; d + i < head_dim; ++i) to[2 * i] = v[d + i];
 }
 
-// Of `num_rows` rows of `stride` elements, copies the first `count` elements.
+// Copies the first `count` elements of each of `num_rows` rows of `stride` elements.
 template <typename T>
 void CopyRows(const std::byte* from, std::byte* to, size_t num_rows, size_t stride, size_t count) {
   if (count == 0) return;
@@ -48,7 +48,7 @@ void CopyRows(const std::byte* from, std::byte* to, size_t num_rows, size_t stri
   }
 }
 
-// `keys_per_cell`: keys whose elements lie side by side (2 in bf16, 1 in f32).
+// `keys_per_cell`: the number of keys whose elements are adjacent (2 in bf16, 1 in f32).
 template <typename T, size_t keys_per_cell>
 void CopySlotsOf(const std::byte* from, std::byte* to, size_t d_padded, size_t num_slots) {
   // K: a group of 16 keys is d / keys_per_cell rows of 16 keys.
@@ -93,8 +93,8 @@ void KvLayout::StoreK(std::byte* base, int32_t slot, const void* k) const {
   StoreUnits(base, slot, k_bytes() / 2, static_cast<const std::byte*>(k), head_dim * SizeOf(dtype));
 }
 
-// What is written lies between the elements of other slots, which other threads may be writing: a
-// store may be no wider than an element.
+// The stored elements lie between the elements of other slots, which other threads may be writing.
+// So no store is wider than one element.
 void KvLayout::StoreV(std::byte* base, int32_t slot, const void* v) const {
   SKEIN_CHECK(slot >= 0 && slot < kKvBlockTokens);
   SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);

@@ -24,7 +24,7 @@ float ElementAt(const std::byte* base, DType dtype, size_t index) {
   return dtype == DType::kF32 ? f32 : ToFloat(bf16);
 }
 
-// Walks K and V of a block in the order that the header draws.
+// Reads K and V of a block in the order that the header draws.
 TEST(KvLayoutTest, StoresWhereTheHeaderSays) {
   RandomValues random;
   for (DType dtype : {DType::kF32, DType::kBf16}) {
@@ -70,7 +70,7 @@ TEST(KvLayoutTest, StoresWhereTheHeaderSays) {
   }
 }
 
-// A thread may store a slot while others store those beside it: a store changes its own bytes only.
+// Threads may store adjacent slots at the same time: a store changes its own bytes only.
 TEST(KvLayoutTest, AStoreKeepsTheOtherSlots) {
   RandomValues random;
   for (DType dtype : {DType::kF32, DType::kBf16}) {
@@ -79,7 +79,7 @@ TEST(KvLayoutTest, AStoreKeepsTheOtherSlots) {
       const size_t bytes = layout.total_bytes();
       const testing::TypedArray values(random.Floats(size_t(d), dtype, Range::kPlain), dtype);
       for (const bool is_k : {true, false}) {
-        // Each byte changes by one slot's store.
+        // Exactly one slot's store changes each byte.
         std::vector<int> num_changes(bytes, 0);
         for (int32_t slot = 0; slot < kKvBlockTokens; ++slot) {
           std::vector<bool> changed(bytes, false);
@@ -105,8 +105,7 @@ TEST(KvLayoutTest, AStoreKeepsTheOtherSlots) {
   }
 }
 
-// A block of stored keys and values of which some slots are copied over another such block is the
-// block into which those slots were stored instead.
+// Copying slots of one block over another equals storing the same slots there directly.
 TEST(KvLayoutTest, CopiesSlots) {
   RandomValues random;
   for (DType dtype : {DType::kF32, DType::kBf16}) {

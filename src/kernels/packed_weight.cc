@@ -12,11 +12,11 @@ namespace skein {
 namespace {
 
 constexpr int32_t kTileRowBytes = 64;  // of the matrix unit
-constexpr int32_t kQuad = 4;           // of k that stand together in int8
+constexpr int32_t kQuad = 4;           // elements of k that are adjacent in int8
 
 int32_t RoundUp(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
 
-// Where element i of row `column` of a panel lies, counted in elements.
+// The index of element i of row `column` in a panel.
 template <typename T>
 size_t IndexInPanel(int32_t column, int32_t i);
 template <>
@@ -53,7 +53,7 @@ T LoadElement(const std::byte* from, size_t index) {
   return value;
 }
 
-// The element of a panel that the element of a matrix becomes.
+// Converts an element of a matrix to the element of a panel.
 template <typename To, typename From>
 To Repack(const std::byte* from, size_t index) {
   if constexpr (std::is_same_v<To, From>) {
@@ -72,9 +72,9 @@ void PackRow(int32_t column, int32_t k, const std::byte* src, std::byte* panel) 
   }
 }
 
-// A whole panel from src [kPanelCols, k]. It goes by 64 bytes of each row: what is written in one
-// go stays in the first-level cache, and every line of the source is read once. This is where the
-// loading of a model spends its time.
+// Packs a whole panel from src [kPanelCols, k], 64 bytes of each row at a time. The written part
+// then stays in the first-level cache, and every line of the source is read once. Loading a model
+// spends most of its time here.
 template <typename To, typename From>
 void PackPanel(int32_t k, const std::byte* src, std::byte* panel) {
   constexpr int32_t kWords = 16;  // of 32 bits: one f32, or a pair of bf16
@@ -96,13 +96,13 @@ void PackPanel(int32_t k, const std::byte* src, std::byte* panel) {
     }
   }
   if (k % kPerWord == 0) return;
-  for (int32_t column = 0; column < kPanelCols; ++column) {  // half a pair is left
+  for (int32_t column = 0; column < kPanelCols; ++column) {  // a last half pair
     const To value = Repack<To, From>(src, size_t(column) * k + k - 1);
     std::memcpy(panel + IndexInPanel<To>(column, k - 1) * sizeof(To), &value, sizeof(To));
   }
 }
 
-// Rows [row_begin, row_begin + num_rows) of the panels from src [num_rows, k].
+// Packs rows [row_begin, row_begin + num_rows) of the panels from src [num_rows, k].
 template <typename To, typename From>
 void PackRowsAs(int32_t row_begin, int32_t num_rows, int32_t k, const std::byte* src,
                 std::byte* panels, size_t panel_bytes) {
@@ -172,7 +172,7 @@ void PackedWeight::PackRows(int32_t row_begin, int32_t num_rows, const void* src
   pack(row_begin, num_rows, k_, from, buffer_.data(), panel_bytes_);
 }
 
-// values [k]; quantized: memory for k, rounded up to whole quads, and zero behind k.
+// values [k]; quantized: memory for k elements, rounded up to whole quads, zero behind k.
 void PackedWeight::PackInt8(int32_t row, const float* values, int8_t* quantized) {
   scales_[row] = QuantizeRow(values, k_, quantized);
   offsets_[row] = -128 * std::accumulate(quantized, quantized + k_, int32_t{0});

@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// Columns of the output that lie side by side in one panel: one vector of 16 f32.
+// Columns of the output in one panel: one vector of 16 f32.
 inline constexpr int32_t kPanelCols = 16;
 
 // A weight matrix w [n, k] in the order the kernels read it; the same for every instruction set:
@@ -18,12 +18,12 @@ inline constexpr int32_t kPanelCols = 16;
 //   f32:  [n / 16 panels][k][16 columns]
 //   int8: [n / 16 panels][k / 4 quads][16 columns][4 of k], and a scale for each row of w
 //
-// (16 pairs of a bf16 panel, or quads of an int8 one, are one tile of the matrix unit.)
-// n is padded to 16 and k to 32, of int8 to 64, with zeros.
+// 16 pairs of a bf16 panel, or 16 quads of an int8 panel, are one tile of the matrix unit. Zeros
+// pad n to 16 and k to 32 (int8: to 64).
 class PackedWeight {
  public:
   PackedWeight() = default;
-  // Zeros. dtype: kF32, kBf16, or kInt8 with k <= kMaxInt8Terms.
+  // All zeros. dtype: kF32, kBf16, or kInt8 with k <= kMaxInt8Terms.
   PackedWeight(int32_t n, int32_t k, DType dtype);
 
   int32_t n() const { return n_; }
@@ -37,14 +37,14 @@ class PackedWeight {
   // even; bf16 to f32 is exact; int8 is QuantizeRow of each row.
   void PackRows(int32_t row_begin, int32_t num_rows, const void* src, DType src_dtype);
 
-  // The inverse for one row: out [k]. Of int8: q * scale.
+  // The inverse of PackRows for one row: out [k]. An int8 row becomes q * scale.
   void UnpackRow(int32_t row, float* out) const;
 
   // 64-byte aligned.
   const std::byte* panel(int32_t index) const { return buffer_.data() + index * panel_bytes_; }
 
-  // Of int8, [n] padded to 16 with zeros: the rows' scales, and -128 times the sums of their q,
-  // which a kernel that reads int8 + 128 as unsigned starts from.
+  // For int8, [n] padded to 16 with zeros: the scales of the rows, and -128 times the sums of their
+  // q. A kernel that reads int8 + 128 as unsigned starts its sums from the latter.
   const float* scales() const { return scales_.data(); }
   const int32_t* offsets() const { return offsets_.data(); }
 

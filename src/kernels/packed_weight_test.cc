@@ -26,7 +26,7 @@ float ElementAt(const PackedWeight& w, int32_t panel, size_t index) {
   return ToFloat(value);
 }
 
-// Walks the memory in its own order, as the header draws it, and says what each element must be.
+// Reads the memory in its own order, as the header draws it, and checks each element.
 TEST(PackedWeightTest, LiesAsTheHeaderSays) {
   RandomValues random;
   for (DType dtype : {DType::kF32, DType::kBf16}) {
@@ -77,7 +77,7 @@ TEST(PackedWeightTest, UnpacksWhatWasPackedInAnyOrderAndType) {
   }
 }
 
-// A memory-mapped file gives no alignment.
+// A memory-mapped file guarantees no alignment.
 TEST(PackedWeightTest, ReadsUnalignedSources) {
   RandomValues random;
   const std::vector<float> src = random.Floats(size_t{20} * 40, DType::kF32, Range::kPlain);

@@ -14,7 +14,7 @@ float QuantizeRow(const float* x, int32_t n, int8_t* out) {
     std::fill_n(out, n, int8_t{0});
     return scale.scale;
   }
-  // Adding 1.5 * 2^23 rounds to an integer, ties to even, which then stands in the low bits.
+  // Adding 1.5 * 2^23 rounds to an integer, ties to even, in the low bits of the sum.
   constexpr float kMagic = 0x1.8p23f;
   for (int32_t i = 0; i < n; ++i) {
     const float shifted = x[i] * scale.inverse + kMagic;

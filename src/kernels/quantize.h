@@ -6,19 +6,19 @@
 
 namespace skein {
 
-// Int8 times int8 is summed exactly in 32 bits up to so many terms.
+// The most terms of an int8 product whose sum is exact in 32 bits.
 inline constexpr int32_t kMaxInt8Terms = 131072;
 
-// How a row becomes int8, "Int8" in docs/numerics.md: element = q * scale with q = x * inverse
+// How a row becomes int8 ("Int8" in docs/numerics.md): element = q * scale, where q = x * inverse
 // rounded to an integer.
 struct Int8Scale {
   float scale = 0.0f;
   float inverse = 0.0f;  // 0: all q are 0
 };
 
-// The scale of a row from the bits of the largest magnitude in it, those of a NaN being larger than
-// any number's. A row of next to nothing becomes zeros; one with a NaN or an infinity has the scale
-// NaN, and so have all results that it has part in.
+// The scale of a row, from the bits of its largest magnitude; a NaN has larger bits than any
+// number. A row of tiny values becomes zeros. A row with a NaN or an infinity has the scale NaN,
+// which makes every result of the row NaN.
 constexpr Int8Scale Int8ScaleOf(uint32_t largest_bits) {
   constexpr uint32_t kInfinity = 0x7f800000u;
   constexpr float kLeast = 0x1p-100f;
@@ -28,7 +28,7 @@ constexpr Int8Scale Int8ScaleOf(uint32_t largest_bits) {
   return {largest / 127.0f, 127.0f / largest};
 }
 
-// Quantizes x [n] to out [n]; returns the scale. The same whatever the floating-point mode flushes.
+// Quantizes x [n] to out [n]; returns the scale. The floating-point mode changes no bit of it.
 float QuantizeRow(const float* x, int32_t n, int8_t* out);
 
 }  // namespace skein

@@ -50,14 +50,15 @@ float ContinueAmx(float sum, const float* a, const float* b, int32_t k) {
 
 float DotAmx(const float* a, const float* b, int32_t k) { return ContinueAmx(0.0f, a, b, k); }
 
-// Base^max * sum and base^max * acc are the sums over the keys seen: base e, or 2 in the AMX class.
+// The sums over the keys seen are base^max * sum and base^max * acc. The base is e, or 2 in the AMX
+// class.
 struct State {
   float max = -kInfinity;
-  Lanes sum = {};          // all of it in lane 0 in the FMA class
+  Lanes sum = {};          // in the FMA class lane 0 holds all of it
   std::vector<float> acc;  // [head_dim]
 };
 
-// Continues `state` by the keys [begin, end) of one step.
+// Adds the keys [begin, end) of one step to `state`.
 void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
   std::vector<float> p;
   float max = state.max;
@@ -82,7 +83,7 @@ void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state)
   }
 }
 
-// 2^x of the AMX class's weights: 0 where it is below the smallest normal number.
+// 2^x for the weights of the AMX class: 0 for results below the smallest normal number.
 float PowerOfTwo(float x) {
   if (x < -127.0f) return 0.0f;
   const float n = std::nearbyint(x);
@@ -223,7 +224,7 @@ void Attention(NumericClass numeric_class, const AttentionInput& in, float* out)
   }
   const float inverse = 1.0f / (amx ? SumOfLanes(total.sum) : total.sum[0]);
   for (int32_t d = 0; d < in.head_dim; ++d) {
-    // In the AMX class a zero may have either sign until here.
+    // In the AMX class a zero may have either sign up to here.
     const float acc = amx ? total.acc[d] + 0.0f : total.acc[d];
     out[d] = Rounded(acc * inverse, in.dtype);
   }
@@ -234,7 +235,8 @@ float Exp(float x) {
   if (std::isnan(x)) return x;
   if (x < -0x1.5d589ep+6f) return 0.0f;
   if (x > 0x1.62e42ep+6f) return kInfinity;
-  // Exact in double, so the integer is the nearest, ties to even, to x times the f32 constant.
+  // The product of x and the f32 constant is exact in double. So the integer is the nearest to it,
+  // ties to even.
   const double n = std::nearbyint(double{x} * double{0x1.715476p+0f});
   float r = std::fma(static_cast<float>(n), -0x1.62e4p-1f, x);
   r = std::fma(static_cast<float>(n), -0x1.7f7d1cp-20f, r);

@@ -5,9 +5,9 @@
 
 #include "kernels/kernels.h"
 
-// docs/numerics.md as plain loops over plain arrays: what every fast kernel is tested against, bit
-// for bit. Values of bf16 tensors are passed widened to f32. Each function sets the floating-point
-// mode itself. Slow; thread-safe.
+// The definitions of docs/numerics.md as plain loops over plain arrays. Every fast kernel is tested
+// against them, bit for bit. Values of bf16 tensors are passed widened to f32. Each function sets
+// the floating-point mode itself. Slow; thread-safe.
 namespace skein::reference {
 
 struct GemmShape {
@@ -17,10 +17,10 @@ struct GemmShape {
 void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const float* w,
           const float* bias, bool add_to_out, float* out);
 
-// x [n] to q [n]; returns the scale.
+// Rounds x [n] to q [n]; returns the scale.
 float Quantize(std::span<const float> x, int8_t* q);
 
-// The same as Gemm with int8 weights, in every class: both operands are quantized row by row.
+// Gemm with int8 weights, in every class: both operands are quantized row by row.
 void GemmInt8(GemmShape shape, const float* a, const float* w, const float* bias, bool add_to_out,
               float* out);
 

@@ -59,7 +59,7 @@ TEST_P(RowwiseTest, RmsNorm) {
   }
 }
 
-// A row of a matrix in tiles is the row in pieces.
+// A row of a tiled matrix equals the plain row.
 TEST_P(RowwiseTest, RmsNormInPieces) {
   for (int32_t n : kSizes) {
     const std::vector<float> x = Values(n), weight = Values(n);
@@ -140,7 +140,7 @@ TEST(ActivationTest, IsAccurate) {
     const double gelu = d * 0.5 * std::erfc(-d / std::sqrt(2.0));
     const double gelu_tanh =
         0.5 * d * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (d + 0.044715 * d * d * d)));
-    // exp of a rounded argument y is off by |y| 2^-24.
+    // The rounding of an argument y changes exp(y) by |y| 2^-24.
     EXPECT_NEAR(reference::Activate(Activation::kGelu, x), gelu,
                 std::abs(gelu) * (5e-7 + d * d * 0x1p-24) + 2e-37);
     EXPECT_NEAR(reference::Activate(Activation::kGeluTanh, x), gelu_tanh, 2e-6);

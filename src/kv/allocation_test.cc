@@ -1,4 +1,4 @@
-// Counts what the chunked hash tree takes from the heap: nothing once warm, nothing that stays.
+// Counts the heap allocations of the chunked hash tree: none once it is warm, and none that stay.
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,7 @@ std::vector<std::vector<uint64_t>> SomeVectors() {
   return vectors;
 }
 
-// Inserts, adds, finishes and removes at random until so many operations are done, then empties
-// the tree.
+// Inserts, adds, finishes and removes at random for `num_ops` operations, then empties the tree.
 void Churn(ChunkedHashTree* tree, const std::vector<std::vector<uint64_t>>& vectors, int num_ops,
            uint64_t seed, std::vector<ChunkedHashTree::Handle>* handles) {
   Random random(seed);
@@ -66,7 +65,7 @@ TEST(Allocation, ChunkedHashTreeAllocatesNothingOnceWarm) {
     } else {
       for (const auto& vector : vectors) handles.push_back(tree.Insert(ViewOf(vector), {}));
       for (const auto handle : handles) tree.Remove(handle);
-      Churn(&tree, vectors, 5000, 9, &handles);  // has seen as many as it will see
+      Churn(&tree, vectors, 5000, 9, &handles);  // has reached its largest size
     }
     const int64_t before = num_allocations;
     Churn(&tree, vectors, 20000, 1, &handles);

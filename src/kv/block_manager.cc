@@ -59,7 +59,7 @@ int32_t BlockManager::NumPresent(const PrefixHashes& hashes, int32_t max_blocks)
   if (!prefix_caching_) return 0;
   SKEIN_CHECK(hashes.num_blocks() >= max_blocks);
   int32_t present = 0;
-  int32_t missing = max_blocks + 1;  // of so many the last is not there
+  int32_t missing = max_blocks + 1;  // the last of these many blocks is not present
   while (present + 1 < missing) {
     const int32_t middle = present + (missing - present) / 2;
     (index_.ContainsHash(hashes[middle - 1]) ? present : missing) = middle;
@@ -94,7 +94,7 @@ void BlockManager::CheckIntegrity() const {
   for (BlockId block = 0; block < num_blocks(); ++block) {
     SKEIN_CHECK(pool_.kept(block) == index_.Contains(block));
     if (!index_.Contains(block) || index_.parent(block) == kNoBlock) continue;
-    // Whoever holds a block holds its parent.
+    // A sequence that references a block references its parent, too.
     SKEIN_CHECK(pool_.ref_count(index_.parent(block)) >= pool_.ref_count(block));
   }
 }

@@ -10,20 +10,20 @@
 
 namespace skein {
 
-// Block pool and prefix cache together: hands out blocks, evicting cached ones when no other is
-// free, and lets sequences share what they have in common. What is cached is always closed under
-// prefixes: a sequence references its blocks from the first on, and Release gives the last back
-// first. Not thread-safe.
+// Block pool and prefix cache together. It allocates blocks, evicts cached ones when no other is
+// free, and lets sequences share common prefixes. The cache is always closed under prefixes: a
+// sequence references its blocks from the first on, and Release returns the last block first. Not
+// thread-safe.
 class BlockManager {
  public:
-  // Without prefix caching nothing is ever found or published. REQUIRES: num_blocks >= 1.
+  // Without prefix caching no block is ever found or published. REQUIRES: num_blocks >= 1.
   BlockManager(int32_t num_blocks, bool prefix_caching);
 
   int32_t num_blocks() const { return pool_.num_blocks(); }
   int32_t num_referenced() const { return pool_.num_referenced(); }
   int32_t num_cached() const { return pool_.num_cached(); }
   int32_t num_free() const { return pool_.num_free(); }
-  // Blocks that Allocate can hand out, at the cost of the cache.
+  // The number of blocks that Allocate can give, at the cost of the cache.
   int32_t num_available() const { return pool_.num_free() + pool_.num_cached(); }
   bool prefix_caching() const { return prefix_caching_; }
   int32_t ref_count(BlockId block) const { return pool_.ref_count(block); }
@@ -33,31 +33,31 @@ class BlockManager {
 
   struct Prefix {
     int32_t num_blocks = 0;
-    int32_t num_unreferenced = 0;  // of these, those that an attachment takes from num_available
+    int32_t num_unreferenced = 0;  // those of them that an attachment takes from num_available
   };
-  // The longest cached prefix of `tokens`, at most `max_blocks`, appended to `*blocks` (may be
-  // null) but not yet referenced: Ref each before the next Allocate. REQUIRES: `hashes` covers
-  // max_blocks.
+  // Finds the longest cached prefix of `tokens`, at most `max_blocks`, and appends it to `*blocks`
+  // (may be null). The blocks are not yet referenced: call Ref for each before the next Allocate.
+  // REQUIRES: `hashes` covers max_blocks.
   Prefix FindPrefix(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t max_blocks,
                     std::vector<BlockId>* blocks) const;
 
-  // How many of the first `max_blocks` blocks are there, by hash alone: what FindPrefix finds but
-  // for collisions of hashes. O(log max_blocks), since what is cached is closed under prefixes.
-  // REQUIRES: as FindPrefix.
+  // The number of the first `max_blocks` blocks that are present, by hash alone: the same as
+  // FindPrefix, except for collisions of hashes. O(log max_blocks), since the cache is closed under
+  // prefixes. REQUIRES: as FindPrefix.
   int32_t NumPresent(const PrefixHashes& hashes, int32_t max_blocks) const;
 
   void Ref(BlockId block) { pool_.Ref(block); }
   void Unref(BlockId block) { pool_.Unref(block); }
 
-  // Makes computed block number `i` of a sequence findable. If that content is there already, the
-  // sequence's block is given back and blocks[i] becomes the one that is there (the bits are
-  // equal). False if the hash belongs to other content; then the sequence's later blocks cannot be
+  // Makes computed block number `i` of a sequence findable. If its content is present already,
+  // blocks[i] becomes the present block and the sequence's own is released (the bits are equal).
+  // False if the hash belongs to other content; then the sequence's later blocks cannot be
   // published either. REQUIRES: blocks [0, i) are published; the sequence references blocks[i].
   bool Publish(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t i,
                std::span<BlockId> blocks);
 
-  // The hashes that became findable, and those that ceased to be, since ForgetChanges was last
-  // called. Valid until the next Allocate or Publish.
+  // The hashes that became findable, and those that ceased to be, since the last call of
+  // ForgetChanges. Valid until the next Allocate or Publish.
   struct Changes {
     std::span<const uint64_t> published;
     std::span<const uint64_t> evicted;
@@ -65,7 +65,7 @@ class BlockManager {
   Changes changes() const { return {published_, evicted_}; }
   void ForgetChanges();
 
-  // Gives a sequence's references back, the last block's first.
+  // Drops a sequence's references, the last block's first.
   void Release(std::span<const BlockId> blocks);
 
   // Aborts unless pool and index agree. O(num_blocks).

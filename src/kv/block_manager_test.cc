@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-// A sequence as the scheduler keeps it: attaches what is cached, computes the rest, publishes.
+// A sequence as the scheduler keeps it: attaches cached blocks, computes the rest, publishes.
 struct Holder {
   std::vector<int32_t> tokens;
   PrefixHashes hashes;
@@ -81,8 +81,8 @@ TEST(BlockManager, EvictsTheLastBlockOfTheOldestSequenceFirst) {
   EXPECT_EQ(manager.FindPrefix(new_one->hashes, new_one->tokens, 2, &found).num_blocks, 1);
 }
 
-// Random sequences over few tokens (long shared prefixes) come and go; a shadow memory knows what
-// was computed into each block, so a hit on wrong content shows.
+// Random sequences over few tokens (long shared prefixes) come and go. A shadow memory records the
+// content computed into each block, so a hit on wrong content shows.
 TEST(BlockManager, HitsHoldTheRightContentUnderEviction) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);

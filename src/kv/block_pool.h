@@ -10,12 +10,12 @@ using BlockId = int32_t;
 inline constexpr int32_t kBlockTokens = 32;
 inline constexpr BlockId kNoBlock = -1;
 
-// Blocks that hold `num_tokens` tokens.
+// The number of blocks that `num_tokens` tokens need.
 constexpr int32_t BlocksFor(int64_t num_tokens) {
   return static_cast<int32_t>((num_tokens + kBlockTokens - 1) / kBlockTokens);
 }
 
-// Who holds which block. Every block is in exactly one state:
+// The states and reference counts of blocks. Every block is in exactly one state:
 //
 //            Take                     Unref of the last reference
 //   free ------------> referenced -----------------------------------> free
@@ -26,9 +26,9 @@ constexpr int32_t BlocksFor(int64_t num_tokens) {
 //    +---------------- cached -+
 //        EvictOldest
 //
-// Cached blocks wait in the order of their last release; whoever releases a sequence's last block
-// first makes EvictOldest take the least recently used sequence first and of it the last block
-// first. Integers only: knows no memory and no contents. Not thread-safe. Every call is O(1).
+// Cached blocks are ordered by their last release. If a sequence releases its last block first,
+// EvictOldest takes the least recently used sequence first, and its last block first. Integers
+// only: the pool knows neither memory nor contents. Not thread-safe. Every call is O(1).
 class BlockPool {
  public:
   // REQUIRES: num_blocks >= 1.
@@ -50,7 +50,7 @@ class BlockPool {
   void Ref(BlockId block);
   // REQUIRES: the block is referenced.
   void Unref(BlockId block);
-  // From now on the block becomes cached, not free, with its last Unref. REQUIRES: referenced.
+  // Makes the last Unref of the block turn it cached, not free. REQUIRES: referenced.
   void Keep(BlockId block);
 
   // Aborts unless lists, counts and states agree. O(num_blocks).

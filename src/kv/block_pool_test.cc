@@ -38,7 +38,7 @@ TEST(BlockPool, EvictsInOrderOfRelease) {
   pool.CheckIntegrity();
 }
 
-// Any sequence of calls gives what plain sets and lists give.
+// Any sequence of calls gives the same results as plain sets and lists.
 RC_GTEST_PROP(BlockPoolModel, AgreesWithANaiveModel, ()) {
   const auto num_blocks = *rc::gen::inRange(1, 12);
   BlockPool pool(num_blocks);

@@ -122,7 +122,7 @@ bool ChunkedHashTree::Better(const Candidate& a, const Candidate& b) const {
   const auto order = [this](const Candidate& c) {
     const Key& key = requests_[c.request].item.key;
     const int32_t loss = choice_ == Choice::kLeastTipLoss ? c.tip_before - c.tip_after : 0;
-    // With an empty batch nothing is lost, and tip_after lies behind tip_before.
+    // An empty batch loses nothing, and tip_after is then deeper than tip_before.
     return std::make_tuple(key.priority, std::max(loss, 0), c.num_missing, key.rank, key.arrival,
                            c.request);
   };
@@ -131,7 +131,7 @@ bool ChunkedHashTree::Better(const Candidate& a, const Candidate& b) const {
 
 // --- Counts, heaps and the tip ---
 
-// Adds to the counts of a node and all above it, and puts each where it then belongs.
+// Adds to the counts of a node and of all nodes above it, and moves each to its heap.
 void ChunkedHashTree::Account(int32_t node, int32_t waiting, int32_t active) {
   best_is_known_ = false;
   for (; node != kNone; node = nodes_[node].parent) {
@@ -147,7 +147,7 @@ void ChunkedHashTree::Account(int32_t node, int32_t waiting, int32_t active) {
   }
 }
 
-// Puts the node into the heap where it belongs, under the key it has there.
+// Puts the node into its heap under its current key.
 void ChunkedHashTree::Place(int32_t node) {
   Node& it = nodes_[node];
   Heap where = Heap::kNowhere;
@@ -176,8 +176,8 @@ void ChunkedHashTree::TakeOut(int32_t node) {
   it.where = Heap::kNowhere;
 }
 
-// Moves the tip down while all active requests go on together. An active child comes first, and if
-// it has them all it is the only one.
+// Moves the tip down while one child holds all active requests. Active children come first, so only
+// the first child can.
 void ChunkedHashTree::LowerTip() {
   while (true) {
     const int32_t child = nodes_[tip_].first_child;
@@ -188,7 +188,7 @@ void ChunkedHashTree::LowerTip() {
   }
 }
 
-// Moves the tip up until all active requests lie below it; to the root where there are none.
+// Moves the tip up until all active requests lie below it; to the root if there are none.
 void ChunkedHashTree::RaiseTip() {
   while (tip_ != kRoot && (num_active() == 0 || nodes_[tip_].num_active != num_active())) {
     tip_ = nodes_[tip_].parent;
@@ -227,7 +227,7 @@ ChunkedHashTree::Handle ChunkedHashTree::NewEntry() {
   return request;
 }
 
-// The node at which the request's vector ends; made where there is none.
+// Finds the node at which the request's vector ends, or makes it.
 int32_t ChunkedHashTree::Locate(Handle request) {
   const int32_t length = requests_[request].hashes.num_chunks;
   int32_t node = kRoot;
@@ -240,12 +240,12 @@ int32_t ChunkedHashTree::Locate(Handle request) {
     const auto same = [&](int32_t level) {
       return HashAt(request, level) == HashAt(witness, level);
     };
-    if (end - 1 == depth || same(end - 1)) {  // the first level is what the child was found by
+    if (end - 1 == depth || same(end - 1)) {  // the child was found by its first level
       node = end == nodes_[child].end ? child : Split(child, end);
       depth = end;
       continue;
     }
-    int32_t low = depth, high = end - 1;  // the same at `low`, not at `high`
+    int32_t low = depth, high = end - 1;  // equal at `low`, different at `high`
     while (high - low > 1) {
       const int32_t middle = low + (high - low) / 2;
       (same(middle) ? low : high) = middle;
@@ -267,7 +267,7 @@ int32_t ChunkedHashTree::NewLeaf(int32_t parent, Handle request) {
   return node;
 }
 
-// Cuts a node in two at a level inside it; returns the upper part.
+// Splits a node at a level inside it; returns the upper part.
 int32_t ChunkedHashTree::Split(int32_t node, int32_t level) {
   const int32_t upper = NewNode();
   Node& low = nodes_[node];
@@ -312,7 +312,7 @@ void ChunkedHashTree::UnlinkChild(int32_t node) {
   (it.prev != kNone ? nodes_[it.prev].next : parent.first_child) = it.next;
 }
 
-// Forgets a request that is counted nowhere any more, and whatever node stood for it alone.
+// Removes a request that no count includes any more, with the nodes that stood for it alone.
 void ChunkedHashTree::Discard(Handle request) {
   Entry& entry = requests_[request];
   int32_t node = entry.node;
@@ -346,7 +346,7 @@ void ChunkedHashTree::DeleteLeaf(int32_t node) {
   free_nodes_.push_back(node);
 }
 
-// A node without members and with one child becomes part of it. Returns the child.
+// Merges a node without members into its only child. Returns the child.
 int32_t ChunkedHashTree::MergeIntoChild(int32_t node) {
   const int32_t child = nodes_[node].first_child;
   Node& it = nodes_[node];
@@ -369,7 +369,7 @@ int32_t ChunkedHashTree::MergeIntoChild(int32_t node) {
 
 // --- Index of children ---
 
-// The slot of that child, or the free one where it belongs.
+// The slot of the child, or the free slot for it.
 size_t ChunkedHashTree::SlotOf(int32_t parent, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
   size_t slot = HomeOf(parent, hash, mask);
@@ -393,7 +393,7 @@ void ChunkedHashTree::Unindex(int32_t node) {
   size_t hole = SlotOf(nodes_[node].parent, nodes_[node].first_hash);
   SKEIN_CHECK(slots_[hole] == node);
   slots_[hole] = kNone;
-  // Moves later entries of the probe run back, so that no search stops at the hole before them.
+  // Later entries of the probe run move back, so that no search stops at the hole before them.
   for (size_t slot = (hole + 1) & mask; slots_[slot] != kNone; slot = (slot + 1) & mask) {
     const Node& later = nodes_[slots_[slot]];
     const size_t home = HomeOf(later.parent, later.first_hash, mask);

@@ -10,19 +10,18 @@
 
 namespace skein {
 
-// Finds, among waiting requests, the best companion of those that are in the decode batch (the
-// chunked hash tree of FEATHER). The definitions, over the requests' hash vectors:
+// Finds the waiting request that best joins the decode batch, by shared prefixes (the chunked hash
+// tree of FEATHER). The definitions, over the requests' hash vectors:
 //
-//   active       in the batch; the others wait
+//   active       the request is in the batch; the others wait
 //   working set  the (level, hash) pairs of the vectors of all active requests
-//   missing      of a waiting request: levels of its vector that are not in the working set
-//   tip          of the batch: the deepest level down to which all active vectors are equal; depth
-//   0
-//                where they part at once or none is active
+//   missing      the number of levels of a waiting request's vector outside the working set
+//   tip          the end of the batch's shared prefix: the deepest level to which all active
+//                vectors are equal; depth 0 if they differ at once or none is active
 //
-// Hashes are cumulative, so a request's covered levels are the first ones, and the working set is a
-// tree. It is kept path-compressed: a node stands for a run of levels that the same requests share,
-// and ends where vectors part or one ends. There are fewer than two nodes per request, and an
+// Hashes are cumulative, so a request's covered levels are its first ones, and the working set is a
+// tree. The tree is path-compressed: a node stands for a run of levels that the same requests
+// share, and ends where vectors differ or one ends. There are fewer than two nodes per request. An
 // operation touches the nodes between a request's own and the root, not its levels:
 //
 //            root            active: an active request lies below (the root always is)
@@ -31,41 +30,41 @@ namespace skein {
 //       /    \ .
 //  [40, 41) [40, 90)
 //
-// Below one active node all requests of an idle subtree miss the same levels above it, so each node
-// keeps a heap of its idle children and its waiting requests by length, and one heap, the frontier,
-// holds the active nodes at and below the tip.
+// All requests of an idle subtree miss the same levels above it. So each active node keeps a heap
+// of its idle children and its waiting requests, by length. One more heap, the frontier, holds the
+// active nodes at and below the tip.
 //
-// Integers only. Memory grows with the most requests that were ever in the tree at a time (about
-// 250 bytes each) and with nothing else; no operation allocates below that. Two vectors with an
-// equal hash at a level are taken to be equal up to it; should that be false, a request may be
-// thought nearer than it is, and nothing else happens. Not thread-safe.
+// Integers only. Memory grows with the largest number of requests at a time (about 250 bytes each);
+// below that number no operation allocates. Two vectors with an equal hash at a level are taken to
+// be equal up to it. After a collision a request may seem nearer than it is; that is the only
+// effect. Not thread-safe.
 class ChunkedHashTree {
  public:
-  using Handle = int32_t;  // of a request in the tree; reused once it is gone
+  using Handle = int32_t;  // names a request in the tree; reused once it is gone
 
-  // Who is best.
+  // The rule for the best request.
   //
-  // kFewestMissing is the literal rule. For requests of equal length it is at the same time the one
-  // that costs least tip depth: a request that leaves the tip's path at depth d misses length - d.
-  // For unequal ones it is not: beside a tip of 10 it takes a foreign request of one chunk (missing
-  // 1, tip 0 afterwards) before one that has the tip's 10 and 5 more (missing 5, tip 10), and the
-  // stop rule, shown the loss of 10, closes the batch on both.
+  // kFewestMissing is the paper's literal rule. For requests of equal length it also costs the
+  // least tip depth: a request that leaves the batch's path at depth d misses length - d. For
+  // unequal ones it does not. Beside a tip of 10 it takes a foreign request of one chunk, which
+  // misses 1 and leaves a tip of 0. A request with the tip's 10 chunks and 5 more misses 5 and
+  // comes later. The stop rule then sees the loss of 10 and closes the batch to both.
   //
-  // kLeastTipLoss, the engine's, asks for the least loss of tip depth first and for the fewest
-  // missing among those: the same choice wherever lengths are equal, and never a loss that another
-  // request would not have cost.
+  // kLeastTipLoss is the engine's rule: the least loss of tip depth, then the fewest missing
+  // levels. The choice is the same where lengths are equal, and never costs a loss that another
+  // request avoids.
   //
-  // Both ask for the priority before anything else, and settle ties by rank, arrival, handle.
+  // Both rules put the priority first, and break ties by rank, arrival and handle.
   enum class Choice { kFewestMissing, kLeastTipLoss };
 
   struct Rank {
     int32_t priority = 0;
-    int64_t rank = 0;  // what the order policy says
+    int64_t rank = 0;  // from the order policy
     uint64_t arrival = 0;
     auto operator<=>(const Rank&) const = default;
   };
 
-  // What adding a request would do.
+  // The effect of adding a request.
   struct Candidate {
     Handle request = 0;
     int32_t num_missing = 0;
@@ -77,22 +76,23 @@ class ChunkedHashTree {
 
   explicit ChunkedHashTree(Choice choice);
 
-  // Makes room, so that nothing allocates up to so many requests.
+  // Makes room, so that nothing allocates up to this number of requests.
   void Reserve(int32_t num_requests);
 
-  // A new waiting request. What `hashes` views stays as it is until the request is gone.
+  // Inserts a waiting request. The target of `hashes` must not change until the request is gone.
   // REQUIRES: at least one chunk. O(nodes above it + log(levels)) comparisons.
   Handle Insert(const ChunkHashes& hashes, const Rank& rank);
-  // Puts a waiting request into the batch.
+  // Moves a waiting request into the batch.
   void Add(Handle request);
-  // An active request is gone.
+  // Removes an active request.
   void Finish(Handle request);
-  // A waiting request is gone.
+  // Removes a waiting request.
   void Remove(Handle request);
 
-  // The best waiting request, or none. Kept until anything changes; else O(nodes above the tip).
+  // The best waiting request, or none. The result is kept until the tree changes; else O(nodes
+  // above the tip).
   std::optional<Candidate> FindBest();
-  // Of any waiting request.
+  // The effect of adding this waiting request.
   Candidate Evaluate(Handle request) const;
 
   int32_t num_waiting() const { return nodes_[kRoot].num_waiting; }
@@ -108,7 +108,8 @@ class ChunkedHashTree {
   static constexpr int32_t kRoot = 0;
   static constexpr int32_t kNone = -1;
 
-  // `distance` is a request's length inside the heap of a node, its missing count in the frontier.
+  // `distance` is the length of a request in the heap of a node, and its missing count in the
+  // frontier.
   struct Key {
     int32_t priority = 0;
     int32_t distance = 0;
@@ -121,18 +122,18 @@ class ChunkedHashTree {
 
   struct Node {
     int32_t parent = kNone;
-    int32_t end = 0;  // it stands for levels [parent's end, end)
+    int32_t end = 0;  // the node stands for levels [parent's end, end)
     uint64_t first_hash = 0;
-    Handle witness = kNone;  // some request below it: its vector has the node's hashes
-    int32_t num_active = 0;  // requests at and below it
+    Handle witness = kNone;  // a request below the node: its vector has the node's hashes
+    int32_t num_active = 0;  // counts requests at and below the node
     int32_t num_waiting = 0;
-    int32_t first_child = kNone;  // active ones before idle ones
+    int32_t first_child = kNone;  // active children before idle ones
     int32_t last_child = kNone;
     int32_t next = kNone;  // siblings
     int32_t prev = kNone;
     Handle first_member = kNone;  // requests whose vector ends here
-    int32_t heap = kNoItem;       // of idle children and waiting members
-    Heap where = Heap::kNowhere;  // the heap in which `item` is
+    int32_t heap = kNoItem;       // holds idle children and waiting members
+    Heap where = Heap::kNowhere;  // the heap that holds `item`
     bool above_tip = false;       // strictly
     HeapItem<Key> item;
   };
@@ -146,7 +147,7 @@ class ChunkedHashTree {
     HeapItem<Key> item;
   };
 
-  // Items of heaps: nodes by their index, requests by its complement.
+  // Items of heaps are nodes by their index and requests by its complement.
   friend class PairingHeaps<ChunkedHashTree>;
   HeapItem<Key>& ItemOf(int32_t item) {
     return item >= 0 ? nodes_[item].item : requests_[~item].item;
@@ -159,7 +160,7 @@ class ChunkedHashTree {
   bool IsActive(int32_t node) const { return node == kRoot || nodes_[node].num_active > 0; }
   uint64_t HashAt(Handle request, int32_t level) const { return requests_[request].hashes[level]; }
 
-  // Which child of `parent` begins with `hash`.
+  // The slot of the child of `parent` that begins with `hash`.
   size_t SlotOf(int32_t parent, uint64_t hash) const;
   void Index(int32_t node);
   void Unindex(int32_t node);
@@ -192,7 +193,7 @@ class ChunkedHashTree {
   std::vector<Entry> requests_;
   std::vector<int32_t> free_nodes_;
   std::vector<Handle> free_requests_;
-  // Open addressing with linear probing; a power of two, at most half full.
+  // Open addressing with linear probing; the size is a power of two, at most half full.
   std::vector<int32_t> slots_;
   int32_t frontier_ = kNoItem;
   int32_t tip_ = kRoot;

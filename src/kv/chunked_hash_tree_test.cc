@@ -18,7 +18,7 @@ using Choice = ChunkedHashTree::Choice;
 using Candidate = ChunkedHashTree::Candidate;
 using Vector = std::vector<uint64_t>;
 
-// A hash vector of cumulative hashes: two vectors have equal prefixes exactly where the chunks of
+// Makes a vector of cumulative hashes: two vectors have equal prefixes exactly where the chunks of
 // their requests are equal.
 Vector VectorOf(const std::vector<int>& chunks) {
   Vector hashes;
@@ -30,7 +30,7 @@ Vector VectorOf(const std::vector<int>& chunks) {
   return hashes;
 }
 
-// The definitions, word for word: everything is counted anew at each question.
+// The literal definitions: every answer is counted anew.
 class Model {
  public:
   struct Item {
@@ -46,7 +46,7 @@ class Model {
         std::ranges::count_if(items, [](const auto& item) { return item.second.active; }));
   }
 
-  // Levels down to which all of these are equal.
+  // The level down to which all of these are equal.
   static int TipOf(const std::vector<const Vector*>& vectors) {
     if (vectors.empty()) return 0;
     for (size_t depth = 0;; ++depth) {
@@ -106,7 +106,7 @@ class Model {
   }
 };
 
-// Drives tree and model with the same random events and compares all that can be asked.
+// Drives tree and model with the same random events and compares all answers.
 class Pair {
  public:
   Pair(Choice choice, uint64_t seed) : choice_(choice), tree_(choice), random_(seed) {}
@@ -148,7 +148,7 @@ class Pair {
     ASSERT_EQ(best.has_value(), expected.has_value());
     if (best) {
       ASSERT_EQ(*best, *expected);
-      ASSERT_EQ(*tree_.FindBest(), *expected);  // the cached one
+      ASSERT_EQ(*tree_.FindBest(), *expected);  // the cached result
     }
     for (const auto& [handle, item] : model_.items) {
       if (!item.active) {
@@ -172,7 +172,8 @@ class Pair {
 
  private:
   std::vector<int> RandomChunks() {
-    // Few values, so that prefixes are shared at every depth, and lengths that end inside others.
+    // There are few values, so that prefixes are shared at every depth, and lengths end inside
+    // others.
     std::vector<int> chunks(random_.Between(1, 12));
     for (int& chunk : chunks) chunk = random_.OneIn(4) ? 1 : 0;
     return chunks;
@@ -182,7 +183,7 @@ class Pair {
     const ChunkedHashTree::Rank rank = {.priority = static_cast<int32_t>(random_.OneIn(10)),
                                         .rank = random_.Between(0, 2),
                                         .arrival = num_arrivals_++};
-    // The model's vectors are what the tree views: map nodes do not move.
+    // The tree views the model's vectors: map nodes do not move.
     Vector hashes = VectorOf(chunks);
     storage_.push_back(std::make_unique<Vector>(hashes));
     const Handle handle = tree_.Insert(ViewOf(*storage_.back()), rank);
@@ -227,7 +228,7 @@ TEST_P(ChunkedHashTreeChoice, AgreesWithTheDefinitions) {
       pair.Compare();
       if (testing::Test::HasFatalFailure()) return;
     }
-    EXPECT_EQ(pair.num_nodes(), 1);  // the root: nothing is left behind
+    EXPECT_EQ(pair.num_nodes(), 1);  // only the root is left
   }
 }
 
@@ -262,8 +263,8 @@ std::vector<int> Chunks(int shared, int own_from, int num_own) {
   return chunks;
 }
 
-// The appendix's proposition: of requests of equal length, the one that misses the fewest levels
-// never costs more tip depth than the one that costs the least.
+// Tests the proposition of the appendix: among requests of equal length, the one that misses the
+// fewest levels never costs more tip depth than the one that costs the least.
 TEST(ChunkedHashTree, FewestMissingCostsLeastTipWhereLengthsAreEqual) {
   int num_compared = 0, num_losses = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
@@ -291,10 +292,10 @@ TEST(ChunkedHashTree, FewestMissingCostsLeastTipWhereLengthsAreEqual) {
     }
   }
   EXPECT_EQ(num_compared, 300 * 30);
-  EXPECT_GT(num_losses, 100);  // it was not all in one group
+  EXPECT_GT(num_losses, 100);  // the requests were not all in one group
 }
 
-// And for unequal ones it may: the text's own counterexample.
+// For unequal lengths it may: this is the paper's own counterexample.
 TEST(ChunkedHashTree, UnequalLengthsPartTheTwoChoices) {
   for (const Choice choice : {Choice::kFewestMissing, Choice::kLeastTipLoss}) {
     Requests requests(choice);
@@ -308,7 +309,7 @@ TEST(ChunkedHashTree, UnequalLengthsPartTheTwoChoices) {
     } else {
       EXPECT_EQ(best, (Candidate{sharing, 5, 10, 10, 0}));
       requests.tree.Add(sharing);
-      // With nobody left who would keep it, the foreign one is the best.
+      // If no other request would keep the tip, the foreign one is the best.
       EXPECT_EQ(requests.tree.FindBest(), (Candidate{foreign, 1, 10, 0, 0}));
     }
   }
@@ -341,11 +342,12 @@ TEST(ChunkedHashTree, AFinishedForeignerGivesTheTipBack) {
 TEST(ChunkedHashTree, NodesStandForRequestsNotForLevels) {
   Requests requests(Choice::kLeastTipLoss);
   for (int i = 0; i < 100; ++i) requests.Wait(Chunks(1000, 1000 * (i + 1), 500));
-  EXPECT_EQ(requests.tree.num_nodes(), 102);  // root, the common prefix, each one's own
+  EXPECT_EQ(requests.tree.num_nodes(),
+            102);  // the root, the common prefix, and one for each request
   requests.tree.CheckIntegrity();
 }
 
-// A long row of conversations, each the beginning of the next: the deepest tree there is.
+// A long row of conversations, each the beginning of the next, gives the deepest tree.
 TEST(ChunkedHashTree, NestedPrefixes) {
   Requests requests(Choice::kFewestMissing);
   std::vector<Handle> handles;
@@ -364,7 +366,7 @@ TEST(ChunkedHashTree, NestedPrefixes) {
   EXPECT_EQ(requests.tree.num_nodes(), 1);
 }
 
-// Hashes that disagree with each other (equal behind a difference) must not break anything.
+// Contradictory hashes (equal behind a difference) must not break anything.
 TEST(ChunkedHashTree, SurvivesCollisions) {
   Random random(5);
   ChunkedHashTree tree(Choice::kLeastTipLoss);

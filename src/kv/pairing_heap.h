@@ -7,8 +7,8 @@
 namespace skein {
 
 // An item of a pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986): the smallest key is at
-// the root. The links lie in the item, so a heap is one number, any number of heaps share a pool of
-// items, and nothing allocates. Items are named by numbers that the pool gives a meaning to.
+// the root. The links lie in the items. So a heap is one number, any number of heaps share a pool
+// of items, and nothing allocates. The pool gives the numbers of items a meaning.
 inline constexpr int32_t kNoItem = std::numeric_limits<int32_t>::min();
 
 template <typename Key>
@@ -19,8 +19,8 @@ struct HeapItem {
   int32_t prev = kNoItem;  // sibling, or the parent of a first child
 };
 
-// The operations over a pool, which has ItemOf(number) -> HeapItem<Key>&. Inserting costs O(1),
-// erasing O(log items) amortized.
+// The operations over a pool with ItemOf(number) -> HeapItem<Key>&. An insertion costs O(1), an
+// erasure O(log items) amortized.
 template <typename Pool>
 class PairingHeaps {
  public:
@@ -29,7 +29,7 @@ class PairingHeaps {
   // REQUIRES: the item is in no heap.
   void Insert(int32_t* root, int32_t item) { *root = Meld(*root, item); }
 
-  // REQUIRES: the item is in this heap. Its key may not have changed since Insert.
+  // REQUIRES: the item is in this heap, and its key has not changed since Insert.
   void Erase(int32_t* root, int32_t item) {
     auto& it = pool_.ItemOf(item);
     const int32_t children = MergeSiblings(it.child);
@@ -45,7 +45,7 @@ class PairingHeaps {
   }
 
  private:
-  // Either may be kNoItem. REQUIRES: both are roots.
+  // Joins two heaps; either may be kNoItem. REQUIRES: both are roots.
   int32_t Meld(int32_t a, int32_t b) {
     if (a == kNoItem || b == kNoItem) return a == kNoItem ? b : a;
     if (pool_.ItemOf(b).key < pool_.ItemOf(a).key) std::swap(a, b);
@@ -58,7 +58,7 @@ class PairingHeaps {
     return a;
   }
 
-  // One heap of siblings: pairs from the left, then all pairs from the right.
+  // Makes one heap of siblings: pairs from the left, then all pairs from the right.
   int32_t MergeSiblings(int32_t first) {
     int32_t pairs = kNoItem;  // linked by `next`, the last first
     while (first != kNoItem) {

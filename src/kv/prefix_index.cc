@@ -57,7 +57,7 @@ void PrefixIndex::Erase(BlockId block) {
   size_t hole = SlotOf(entry.hash);
   SKEIN_CHECK(slots_[hole] == block);
   slots_[hole] = kNoBlock;
-  // Moves later entries of the probe run back, so that no search stops at the hole before them.
+  // Later entries of the probe run move back, so that no search stops at the hole before them.
   for (size_t slot = (hole + 1) & mask; slots_[slot] != kNoBlock; slot = (slot + 1) & mask) {
     const size_t home = entries_[slots_[slot]].hash & mask;
     if (((slot - home) & mask) >= ((slot - hole) & mask)) {

@@ -9,18 +9,18 @@
 
 namespace skein {
 
-// One full block of a sequence, as the index knows it.
+// The key of one full block of a sequence.
 struct PrefixKey {
-  uint64_t hash = 0;          // of everything up to the block's end
+  uint64_t hash = 0;          // covers everything up to the block's end
   BlockId parent = kNoBlock;  // the block before it; kNoBlock for the first
   PrefixScope scope;
   std::span<const int32_t> tokens;  // [kBlockTokens], the block's own
 };
 
-// Which block holds which prefix. A hit is confirmed by the parent block's identity, the scope and
-// the block's own tokens, so equal hashes of different contents never share a block. A block is
-// indexed only while its parent is: the caller erases children first. Allocates nothing after
-// construction. Not thread-safe. Every call is O(1) expected.
+// Maps prefixes to blocks. The parent block's identity, the scope and the block's own tokens
+// confirm a hit. So equal hashes of different contents never share a block. A block is indexed only
+// while its parent is: the caller erases children first. Allocates nothing after construction. Not
+// thread-safe. Every call is O(1) expected.
 class PrefixIndex {
  public:
   // REQUIRES: num_blocks >= 1.
@@ -30,7 +30,7 @@ class PrefixIndex {
   BlockId Find(const PrefixKey& key) const;
   // Whether any block has this hash.
   bool ContainsHash(uint64_t hash) const { return slots_[SlotOf(hash)] != kNoBlock; }
-  // Indexes `block` under `key`. False, changing nothing, if the hash is taken by other content.
+  // Indexes `block` under `key`. Returns false and changes nothing if other content has the hash.
   // REQUIRES: Find(key) == kNoBlock, the parent is indexed, the block is not.
   bool Insert(const PrefixKey& key, BlockId block);
   // REQUIRES: the block is indexed and no indexed block has it as parent.
@@ -54,13 +54,13 @@ class PrefixIndex {
     bool indexed = false;
   };
 
-  // The slot that holds `hash`, or the free one where it belongs.
+  // The slot that holds `hash`, or the free slot for it.
   size_t SlotOf(uint64_t hash) const;
   std::span<const int32_t> TokensOf(BlockId block) const;
 
   std::vector<Entry> entries_;   // [num_blocks]
   std::vector<int32_t> tokens_;  // [num_blocks][kBlockTokens]
-  // Open addressing with linear probing; a power of two, at most half full.
+  // Open addressing with linear probing; the size is a power of two, at most half full.
   std::vector<BlockId> slots_;
   int32_t size_ = 0;
 };

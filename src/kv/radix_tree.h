@@ -8,22 +8,23 @@
 
 namespace skein {
 
-// Token sequences by common prefix, compared token by token: what SGLang keeps its cached prefixes
-// in (RadixAttention), as a yardstick for ChunkedHashTree. Plain; not thread-safe.
+// A tree of token sequences by common prefix, compared token by token. SGLang keeps its cached
+// prefixes in such a tree (RadixAttention); here it is a yardstick for ChunkedHashTree. Plain; not
+// thread-safe.
 class RadixTree {
  public:
   struct Node {
-    std::vector<int32_t> edge;  // tokens between the parent and here
+    std::vector<int32_t> edge;  // tokens between the parent and this node
     Node* parent = nullptr;
     int32_t depth = 0;                                  // tokens from the root
-    std::map<int32_t, std::unique_ptr<Node>> children;  // by the first token of their edges
+    std::map<int32_t, std::unique_ptr<Node>> children;  // keyed by the first token of their edges
   };
 
-  // The node at which `tokens` end; cuts and adds nodes as needed.
+  // Inserts `tokens` and returns the node at which they end; splits and adds nodes as needed.
   const Node* Insert(std::span<const int32_t> tokens);
 
-  // How many of `tokens`, from the first on, lie in the tree, and the deepest node on their way
-  // that they reach (the one above where they end inside an edge).
+  // The number of first tokens that lie in the tree, and the deepest node that they reach. If they
+  // end inside an edge, that is the node above.
   struct Found {
     const Node* node = nullptr;
     int32_t num_tokens = 0;

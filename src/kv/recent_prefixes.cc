@@ -13,7 +13,8 @@ RecentPrefixes::RecentPrefixes(int32_t num_caches, int32_t cache_blocks)
 }
 
 void RecentPrefixes::Note(const PrefixHashes& hashes) {
-  // Between prompts only: a block's hash is never forgotten before those behind it.
+  // Generations change between prompts only: a block's hash is never forgotten before those of
+  // later blocks.
   if (std::ssize(current_) >= capacity_) {
     previous_ = std::exchange(current_, {});
   }
@@ -26,7 +27,7 @@ void RecentPrefixes::Note(const PrefixHashes& hashes) {
 }
 
 bool RecentPrefixes::IsShared(uint64_t hash) const {
-  // What is in the current generation is at least as well known there.
+  // The current generation knows at least as much about its hashes.
   if (const auto found = current_.find(hash); found != current_.end()) return found->second;
   const auto found = previous_.find(hash);
   return found != previous_.end() && found->second;
@@ -35,7 +36,7 @@ bool RecentPrefixes::IsShared(uint64_t hash) const {
 int32_t RecentPrefixes::NumShared(const PrefixHashes& hashes, int32_t max_blocks) const {
   SKEIN_CHECK(hashes.num_blocks() >= max_blocks);
   int32_t shared = 0;
-  int32_t other = max_blocks + 1;  // of so many the last is not shared
+  int32_t other = max_blocks + 1;  // the last of these many blocks is not shared
   while (shared + 1 < other) {
     const int32_t middle = shared + (other - shared) / 2;
     (IsShared(hashes[middle - 1]) ? shared : other) = middle;

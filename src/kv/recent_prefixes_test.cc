@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-// `num_blocks` blocks, all of whose tokens are 0 but those of block number `fork` and later ones.
+// Makes `num_blocks` blocks; all tokens are 0 except those of block number `fork` and later ones.
 PrefixHashes Hashes(int32_t num_blocks, int32_t fork, int32_t token, int32_t adapter_id = 0) {
   std::vector<int32_t> tokens(num_blocks * kBlockTokens, 0);
   for (int32_t i = fork * kBlockTokens; i < std::ssize(tokens); ++i) tokens[i] = token;
@@ -47,7 +47,7 @@ TEST(RecentPrefixes, WhatComesNoMoreIsForgotten) {
   EXPECT_EQ(recent.NumShared(shared, 4), 0);
 }
 
-// Prompts of more blocks than can be kept do not push one another out with the rest.
+// Prompts with more blocks than the limit do not evict one another through their surplus.
 TEST(RecentPrefixes, WhatCannotBeKeptIsNotRemembered) {
   constexpr int32_t kMost = 10;
   RecentPrefixes recent(4, kMost);
@@ -60,8 +60,8 @@ TEST(RecentPrefixes, WhatCannotBeKeptIsNotRemembered) {
   EXPECT_EQ(recent.NumShared(b, 500), 0);
 }
 
-// Against a scan: what is told shared is, and what two of the prompts share between which fewer
-// blocks than the capacity came is told.
+// Compares with a scan. Every reported block is shared. Every block that two prompts share is
+// reported if fewer blocks than the capacity came between them.
 TEST(RecentPrefixes, RandomPromptsAgreeWithAScan) {
   constexpr int64_t kCapacity = 60;
   for (uint64_t seed = 0; seed < 20; ++seed) {

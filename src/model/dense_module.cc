@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kActivationKey[] = "activation_function";
 
-// torch's names; a module without one has a tanh.
+// torch's names. A module without a name has a tanh.
 constexpr struct {
   const char* name;
   Activation activation;

@@ -11,25 +11,25 @@
 
 namespace skein {
 
-// A Dense module of sentence-transformers, which turns a pooled state x [in_features] into
+// A Dense module of sentence-transformers: it turns a pooled state x [in_features] into
 // activation(W x + b) [out_features].
 struct DenseModule {
-  std::string dir;  // of its config.json and model.safetensors
+  std::string dir;  // the directory of its config.json and model.safetensors
   int32_t in_features = 0;
   int32_t out_features = 0;
   bool has_bias = true;
   Activation activation = Activation::kTanh;
 };
 
-// Its weights, the matrix in the compute type.
+// The weights of a Dense module; the matrix is in the compute type.
 struct DenseWeights {
   PackedWeight weight;      // [out_features, in_features]
   std::vector<float> bias;  // [out_features]; empty: none
   Activation activation = Activation::kNone;
 };
 
-// Reads dir/config.json. kUnsupported, naming the member, for what this engine would compute
-// differently: other activations, residuals, other inputs than the embedding.
+// Reads dir/config.json. Fails with kUnsupported, naming the member, for what this engine would
+// compute differently: other activations, residuals, other inputs than the embedding.
 Result<DenseModule> LoadDenseModule(const std::string& dir);
 
 // Reads dir/model.safetensors.

@@ -8,16 +8,16 @@
 
 namespace skein {
 
-// Which hidden states, after the final norm, become a prompt's embedding.
+// The hidden states, after the final norm, that become a prompt's embedding.
 enum class Pooling : uint8_t {
-  kLast,  // that of the last token
-  kMean,  // the mean of all, added in the order of the positions (docs/numerics.md)
-  kCls,   // that of the first token
+  kLast,  // the last token's
+  kMean,  // the mean of all, added in the order of positions (docs/numerics.md)
+  kCls,   // the first token's
 };
 
-// What a model directory in the layout of sentence-transformers says (1_Pooling/config.json);
-// nullopt where it has no such file. Fails with kUnsupported for a mode other than the three,
-// several at once, or prompts that are left out.
+// Reads the pooling of a model directory in the layout of sentence-transformers
+// (1_Pooling/config.json); nullopt without that file. Fails with kUnsupported for another mode, for
+// several modes at once, and for prompts that are excluded from the pooling.
 Result<std::optional<Pooling>> LoadPooling(const std::string& model_dir);
 
 }  // namespace skein

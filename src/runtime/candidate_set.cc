@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-// Orders as the floats do: -0 below +0, which nobody tells apart but by id; so -0 becomes +0.
+// Maps floats to keys of the same order. -0 becomes +0: the two are equal and only ids decide.
 uint32_t KeyOf(float value) {
   const auto bits = std::bit_cast<uint32_t>(value + 0.0f);
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -38,7 +38,7 @@ uint32_t CandidateSet::FindDigit(uint32_t prefix, int shift, int bits, int64_t* 
     ++bucket.count;
     bucket.mass += c.value;
   }
-  uint32_t last = 0;  // the lowest bucket that holds anything: where rounding of sums leaves us
+  uint32_t last = 0;  // the lowest bucket with candidates, used if rounding leaves a remainder
   for (uint32_t digit = num_buckets; digit-- > 0;) {
     const Bucket& bucket = buckets_[digit];
     if (bucket.count == 0) continue;
@@ -47,7 +47,7 @@ uint32_t CandidateSet::FindDigit(uint32_t prefix, int shift, int bits, int64_t* 
     *count -= bucket.count;
     *mass -= bucket.mass;
   }
-  // Rounding only: every bucket was taken off, so the lowest one is kept whole.
+  // Only rounding leads here: every bucket was taken off, so the lowest one is kept whole.
   *count = std::numeric_limits<int64_t>::max();
   *mass = std::numeric_limits<double>::infinity();
   return last;
@@ -65,7 +65,7 @@ void CandidateSet::Cut(int64_t count, double mass) {
   for (int level = 0; level < 3; ++level) {
     cut |= FindDigit(cut, kShifts[level], kBits[level], &count, &mass) << kShifts[level];
   }
-  // What is left at the cut has one value: the first of it, by id, as many as are needed.
+  // The candidates at the cut all have one value: the ones with the lowest ids are kept.
   int64_t needed = count;
   const auto at_cut = std::find_if(candidates_.begin(), candidates_.end(),
                                    [&](const Candidate& c) { return KeyOf(c.value) == cut; });

@@ -8,10 +8,10 @@
 
 namespace skein {
 
-// Tokens with a value each, in ascending order of id. Cutting keeps the best in the order (value
-// descending, id ascending) without sorting: a radix walk over the bits of the values finds where
-// the cut lies, one pass for every 11 bits of what is still undecided. Every result depends on the
-// values and ids alone. Keeps its memory.
+// A set of tokens with a value each, in ascending order of id. A cut keeps the best in the order
+// (value descending, id ascending) without sorting: a radix search over the bits of the values
+// finds the cut, with one pass for every 11 bits. Every result depends on the values and ids alone.
+// Keeps its memory.
 class CandidateSet {
  public:
   struct Candidate {
@@ -29,14 +29,15 @@ class CandidateSet {
     for (Candidate& c : candidates_) c.value = *values++;
   }
 
-  // The `count` best. REQUIRES: count >= 1; no NaN.
+  // Keeps the `count` best. REQUIRES: count >= 1; no NaN.
   void KeepLargest(int64_t count) { Cut(count, std::numeric_limits<double>::infinity()); }
-  // The fewest best whose values sum to at least `mass`, and at least one. REQUIRES: values >= 0.
+  // Keeps the fewest best whose values sum to at least `mass`, and at least one. REQUIRES: values
+  // >= 0.
   void KeepMass(double mass) { Cut(std::numeric_limits<int64_t>::max(), mass); }
-  // Those of at least `floor`.
+  // Keeps the candidates of at least `floor`.
   void KeepAtLeast(float floor);
 
-  // Sum of the values, added in the order of ids.
+  // The sum of the values, added in the order of ids.
   double Total() const;
 
  private:
@@ -48,8 +49,9 @@ class CandidateSet {
 
   // Keeps the fewest best that reach `count` or `mass`, whichever comes first.
   void Cut(int64_t count, double mass);
-  // Among the candidates whose key agrees with `prefix` above bit `shift + bits`: the bucket of the
-  // next digit in which the cut lies. What lies in the buckets above is taken off *count and *mass.
+  // Considers the candidates whose key agrees with `prefix` above bit `shift + bits`. Returns the
+  // bucket of the next digit that holds the cut. The buckets above it are subtracted from *count
+  // and *mass.
   uint32_t FindDigit(uint32_t prefix, int shift, int bits, int64_t* count, double* mass);
 
   std::vector<Candidate> candidates_;

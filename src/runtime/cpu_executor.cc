@@ -33,14 +33,14 @@ std::span<const BlockCopy> CopiesOf(const StepPlan& plan) {
 }  // namespace
 
 struct CpuExecutor::State {
-  // Something that is drawn or read from a row of logits: exactly one of the three pointers is set.
+  // One draw from, or one read of, a row of logits: exactly one of the three pointers is set.
   struct Job {
     int32_t logit_row = 0;  // among all rows with logits
     int32_t result = 0;     // index among the results of its kind
     const DrawSpec* draw = nullptr;
     const LabelSpec* labels = nullptr;  // with a log-sum-exp
     const PromptLogprobsRange* logprobs = nullptr;
-    int32_t logprob = 0;  // which of the range
+    int32_t logprob = 0;  // index in the range
     bool finite = true;   // of a prompt log-probability
   };
 
@@ -52,10 +52,10 @@ struct CpuExecutor::State {
   std::vector<const PlanRow*> logit_rows;  // in plan order; null where only a prompt
                                            // log-probability is read
   std::vector<Job> jobs;                   // in plan order
-  // Jobs whose logits are there: [next_job, end_job); those before are done.
+  // The jobs whose logits are ready: [next_job, end_job). Earlier jobs are done.
   int next_job = 0;
   int end_job = 0;
-  // Which read each output of the pass belongs to, kind by kind.
+  // The index of the read that each output of the pass belongs to, kind by kind.
   std::vector<int32_t> label_reads, embedding_reads, class_reads;
   bool done = false;
   StepResults results;  // keeps its memory from step to step
@@ -133,7 +133,7 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
   return std::make_unique<CpuTask>(&pool, std::move(state));
 }
 
-// Adds a row to the pass, and what is to be done with its logits to the jobs.
+// Adds a row to the pass, and the jobs of its logits.
 void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
   ForwardBatch& batch = state.pass.batch();
   const int32_t first_token = batch.num_tokens();
@@ -152,7 +152,7 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
     const auto count = static_cast<int32_t>(range.tokens.size());
     state.results.prompt_logprobs[counts->logprobs].logprobs.resize(count);
     for (int32_t i = 0; i < count; ++i) {
-      // Position p is predicted by the token before it.
+      // The token before position p predicts it.
       const int32_t token = first_token + range.begin + i - 1 - row.begin;
       state.jobs.push_back({.logit_row = add_logits(token, nullptr),
                             .result = counts->logprobs,
@@ -189,7 +189,7 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
 TaskStatus CpuExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
   State& state = *static_cast<CpuTask&>(task).state;
   while (!RunToStop(state, preempt)) {
-    // Else the team stopped at random.
+    // Otherwise the team stopped at random.
     if (preempt.load(std::memory_order_relaxed)) return TaskStatus::kPreempted;
   }
   return TaskStatus::kDone;
@@ -231,7 +231,7 @@ StopAt CpuExecutor::stop_at() const {
   return StopAt::kEnd;
 }
 
-// The tickets of an operator that is not the pass's. Returns the first that was not issued.
+// Runs the tickets of an operator outside the pass. Returns the first ticket that was not issued.
 int CpuExecutor::RunTickets(int first, int end, const ThreadTeam::TicketFn& fn,
                             const std::atomic<bool>& preempt) {
   const StopAt stop_at = this->stop_at();

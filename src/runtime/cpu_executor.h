@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/executor.h"
-#include "model/forward/forward_pass.h"
+#include "model/forward/pass.h"
 #include "runtime/kv_memory.h"
 #include "runtime/sampler.h"
 #include "sched/config.h"
@@ -16,22 +16,23 @@ namespace skein {
 
 // Runs plans on the processor's cores:
 //
-//   copies -> forward operators -> up to max_logit_rows rows of logits -> what is drawn and read
-//   from them -> next rows ... -> labels, embeddings and classes
+//   copies -> forward operators -> up to max_logit_rows rows of logits -> draws and reads from them
+//   -> next rows ... -> labels, embeddings and classes
 //
-// A task can stop between any two tickets, of the sampler's too, or where it is told to. In builds
-// that look for bugs (SKEIN_RANDOM_STOPS: debug and sanitizers) it stops at random tickets besides
-// and goes on at once, which nobody may notice.
-// Activations live as long as their task and are used again by later ones, so a steady state
-// allocates nothing but the task itself. Where decodes alone have activations of their own, those
+// A task can stop between any two tickets, the sampler's included, or at the boundaries of a
+// coarser granularity. Builds that look for bugs (SKEIN_RANDOM_STOPS: debug and sanitizers) also
+// stop at random tickets and go on at once, without any visible effect. Activations live as long as
+// their task, and later tasks use them again. So a steady state allocates nothing but the task
+// itself. If steps of decodes alone have activations of their own, those are small: such a task
+// runs beside any number of suspended ones.
 // are small: such a task runs beside as many suspended ones as there may be.
 class CpuExecutor final : public Executor {
  public:
-  // Sees raw logits [vocab] of each row with draws, before they are drawn from.
+  // Sees the raw logits [vocab] of each row with draws, before the draws.
   using LogitsObserver = std::function<void(const PlanRow& row, const float* logits)>;
 
   // `kv` and everything in `context` is borrowed and outlives the executor; context.kv is
-  // kv->data(). `num_decodes`: as in StepStates; a DecodePlan has at most so many rows then.
+  // kv->data(). `num_decodes`: as in StepStates; above 0 it is the most rows of a DecodePlan.
   CpuExecutor(const ForwardContext& context, const ForwardLimits& limits, KvMemory* kv,
               int32_t num_decodes = 0);
   ~CpuExecutor() override;
@@ -40,26 +41,26 @@ class CpuExecutor final : public Executor {
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;
 
-  // Where tasks stop; at any ticket unless told otherwise.
+  // Sets where tasks stop; the default is at any ticket.
   void set_granularity(Granularity granularity) { granularity_ = granularity; }
 
-  // Called on the engine's thread.
+  // The engine's thread calls the observer.
   void set_logits_observer(LogitsObserver observer) { observer_ = std::move(observer); }
 
-  // Bytes of activations: of all tasks that ever were alive at once.
+  // Bytes of activations: the most that were in use at once.
   size_t activation_bytes() const;
 
  private:
-  struct State;  // everything of a task that is worth keeping
+  struct State;  // everything of a task whose memory is used again
   class CpuTask;
-  // States of one size.
+  // The states of one size.
   struct StatePool {
     ForwardLimits limits;
-    std::vector<std::unique_ptr<State>> free;  // those without a task
+    std::vector<std::unique_ptr<State>> free;  // states without a task
     size_t num_states = 0;
   };
 
-  // Results of each kind that belong to the rows before.
+  // For each kind, the number of results of the rows before.
   struct RowCounts {
     int32_t draws = 0;
     int32_t reads = 0;
@@ -70,7 +71,7 @@ class CpuExecutor final : public Executor {
   StopAt stop_at() const;
   int RunTickets(int first, int end, const ThreadTeam::TicketFn& fn,
                  const std::atomic<bool>& preempt);
-  // Whether the task is done; else it stands still.
+  // Returns whether the task is done; otherwise it is stopped.
   bool RunToStop(State& state, const std::atomic<bool>& preempt);
   bool RunCopies(State& state, const std::atomic<bool>& preempt);
   bool RunJobs(State& state, const std::atomic<bool>& preempt);
@@ -86,7 +87,7 @@ class CpuExecutor final : public Executor {
   LogitsObserver observer_;
   Granularity granularity_ = Granularity::kOpTile;
   StatePool states_;
-  StatePool decode_states_;  // where decodes_apart_
+  StatePool decode_states_;  // if decodes_apart_
   size_t state_bytes_ = 0;
 };
 

@@ -19,7 +19,7 @@ using testing::Blocks;
 using testing::LoadedModel;
 using testing::Logits;
 
-// A request's tokens and parameters, and the plan rows made of them by hand.
+// A request's tokens and parameters, with plan rows made by hand.
 struct Sequence {
   std::vector<TokenId> tokens;
   std::vector<BlockId> blocks;
@@ -47,7 +47,7 @@ class CpuExecutorTest : public ::testing::Test {
                {.threads = threads, .num_blocks = 4}),
         kv_(LayoutOf(model_)) {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
-    // A block that is handed out holds what its last owner left there.
+    // A newly assigned block holds the data of its last owner.
     std::memset(kv_.data(), 0xff, kv_.bytes());
     context_ = model_.context();
     context_.kv_layout = kv_.layout();
@@ -119,7 +119,7 @@ TEST_F(CpuExecutorTest, ResultsComeInPlanOrderWhateverTheLogitChunks) {
     mixed.prefills.push_back(sequences[i].Whole());
     order.push_back(i);
   }
-  // The others' last tokens, whose keys before it are still in the memory.
+  // The others decode their last tokens; the keys before those are still in the memory.
   for (int i = 1; i < 10; i += 2) {
     const auto n = static_cast<int32_t>(sequences[i].tokens.size());
     mixed.decodes.push_back(sequences[i].Row(n - 1, n, 1));
@@ -142,7 +142,7 @@ TEST_F(CpuExecutorTest, ARowWithoutDrawsOnlyFillsTheCache) {
 
 TEST_F(CpuExecutorTest, SamplesOfOneRowDrawApart) {
   Sequence sequence = NewSequence(9, 0);
-  sequence.generate.sampling.temperature = 2.0f;  // flat: 64 equal draws do not happen
+  sequence.generate.sampling.temperature = 2.0f;  // nearly flat: 64 draws are not all equal
   const int32_t n = 64;
   const std::vector<DrawResult> results = Run(OneShotPlan{{sequence.Row(0, 9, n)}});
   ASSERT_EQ(results.size(), size_t{n});
@@ -156,7 +156,7 @@ TEST_F(CpuExecutorTest, CopiedBlocksContinueAsTheOriginalsDo) {
   Sequence parent = NewSequence(41, 0);
   Run(OneShotPlan{{parent.Row(0, 40, 1)}});
   Sequence child = parent;
-  child.blocks = {parent.blocks[0], 50};  // the full block shared, the tail copied
+  child.blocks = {parent.blocks[0], 50};  // the full block is shared, the tail is copied
   DecodePlan decode;
   decode.copies = {{parent.blocks[1], 50}};
   decode.rows = {parent.Row(40, 41, 1), child.Row(40, 41, 1)};
@@ -192,18 +192,17 @@ TEST_F(CpuExecutorTest, AStopAfterAnyKernelCallChangesNothing) {
     while (executor_->Resume(*task, kernels.stop()) == TaskStatus::kPreempted) {
       ++num_stopped;
       kernels.stop() = false;
-      ExpectSame(Run(other_plan).at(0), other_expected);  // another task slips in
+      ExpectSame(Run(other_plan).at(0), other_expected);  // another task runs in between
     }
     const std::vector<DrawResult>& results = executor_->Results(*task).draws;
     ASSERT_EQ(results.size(), expected.size());
     for (size_t i = 0; i < results.size(); ++i) ExpectSame(results[i], expected[i]);
   }
-  // All but stops in the last draw, of six calls, which end nothing.
+  // All but stops in the last draw, which has six calls, end the call early.
   EXPECT_GE(num_stopped, num_calls - 7);
 }
 
-// What debug builds do everywhere: nobody may notice, neither by bits nor by a task's having
-// stopped without a signal.
+// Debug builds do this everywhere. It changes no bit, and no task stops without a signal.
 TEST_F(CpuExecutorTest, StopsAtRandomTicketsGoUnnoticed) {
   std::vector<Sequence> sequences;
   OneShotPlan plan;
@@ -216,7 +215,7 @@ TEST_F(CpuExecutorTest, StopsAtRandomTicketsGoUnnoticed) {
     ASSERT_EQ(results.size(), expected.size());
     for (size_t k = 0; k < results.size(); ++k) ExpectSame(results[k], expected[k]);
   }
-  model_.kernels().StopAfter(0);  // and a signal stops all the same
+  model_.kernels().StopAfter(0);  // a signal still stops the task
   const StepPlan step = plan;
   const auto task = executor_->Begin(step);
   EXPECT_EQ(executor_->Resume(*task, model_.kernels().stop()), TaskStatus::kPreempted);
@@ -226,7 +225,7 @@ TEST_F(CpuExecutorTest, StopsAtRandomTicketsGoUnnoticed) {
   for (size_t k = 0; k < results.size(); ++k) ExpectSame(results[k], expected[k]);
 }
 
-// Each call is stopped as early as may be: right after its first ticket.
+// Each call is stopped as early as possible: after its first ticket.
 TEST_F(CpuExecutorTest, TasksStopWhereTheGranularitySays) {
   Sequence sequence = NewSequence(60, 0);
   const StepPlan plan = OneShotPlan{{sequence.Whole()}};
@@ -311,8 +310,8 @@ TEST_F(CpuExecutorThreadsTest, ManyDrawsOnManyThreads) {
   }
 }
 
-// Up to four tasks are suspended at a time, each stopped at random tickets by whoever goes on; all
-// read one prefix in the pool and write blocks of their own.
+// Up to four tasks are suspended at a time. The thread that resumes one stops it at random tickets.
+// All read one prefix in the pool and write blocks of their own.
 TEST_F(CpuExecutorThreadsTest, SuspendedTasksGoOnBetweenOthers) {
   constexpr int kPlans = 24;
   Sequence prefix = NewSequence(64, 0);

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/thread_team.h"
-#include "model/forward/forward_pass.h"
+#include "model/forward/pass.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/free_memory.h"
 #include "runtime/kv_memory.h"
@@ -63,21 +63,21 @@ Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config)
   return Status::Ok();
 }
 
-// Refuses what the system would only refuse, or end the process for, when the pages are written.
+// Refuses sizes for which the system would fail, or kill the process, only when pages are written.
 Status CheckMemory(const char* field, int64_t value, int64_t bytes) {
   const int64_t free_bytes = FreeMemoryBytes();
-  if (free_bytes == 0 || bytes <= free_bytes) return Status::Ok();  // 0: cannot be learnt
+  if (free_bytes == 0 || bytes <= free_bytes) return Status::Ok();  // 0: unknown
   return Invalid(field, "is " + std::to_string(value) + ", which needs " + std::to_string(bytes) +
                             " bytes; " + std::to_string(free_bytes) + " bytes are free");
 }
 
-// As many rows of logits as fit into 48 MiB, at most the usual number.
+// The rows of logits that fit into 48 MiB, at most the usual number.
 int32_t MaxLogitRows(int32_t vocab_size) {
   const int64_t rows = (int64_t{48} << 20) / (int64_t{vocab_size} * 4);
   return static_cast<int32_t>(std::clamp<int64_t>(rows, 1, ForwardLimits{}.max_logit_rows));
 }
 
-// The largest step where prompts have up to `max_model_len` tokens.
+// The limits of the largest step if prompts have up to `max_model_len` tokens.
 ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& config,
                         int32_t max_model_len) {
   const StepBounds bounds =
@@ -97,11 +97,11 @@ ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& con
       .int8 = options.quantization == "int8"};
 }
 
-// How many KV blocks, and how long a sequence may become.
+// The number of KV blocks, and the longest sequence.
 struct KvPlan {
   int32_t num_blocks = 0;
   int32_t max_model_len = 0;
-  int64_t step_bytes = 0;  // where all memory is limited
+  int64_t step_bytes = 0;  // if all memory is limited
 };
 
 Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& config,
@@ -124,7 +124,7 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
     }
     const int64_t bytes = given ? options.kv_cache_bytes : FreeMemoryBytes() / 2;
     num_blocks = bytes / block_bytes;
-    // What is contiguous holds one sequence, whatever is given.
+    // Contiguous memory holds one sequence, whatever the options say.
     if (!given || options.kv_storage == KvStorage::kContiguous) {
       num_blocks = std::min(num_blocks, blocks_per_seq * options.max_num_seqs);
     }
@@ -143,7 +143,7 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
                 static_cast<int32_t>(std::min<int64_t>(wanted_len, kept_len))};
 }
 
-// Splits options.memory_bytes, of which `fixed_bytes` are taken whatever the length.
+// Splits options.memory_bytes; `fixed_bytes` of it are needed for any length.
 Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelConfig& config, DType dtype,
                           int64_t fixed_bytes) {
   SKEIN_RETURN_IF_ERROR(CheckMemory("memory", options.memory_bytes, options.memory_bytes));
@@ -156,7 +156,7 @@ Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelConfig& c
   if (const auto found = split(options.max_model_len)) {
     return KvPlan{found->num_kv_blocks, found->max_model_len, found->temporary_bytes};
   }
-  int32_t longest = 0;  // at the cost of the cache
+  int32_t longest = 0;  // the longest that fits with the smallest cache
   for (int32_t step = 1 << 30; step > 0; step /= 2) {
     if (longest <= config.max_position - step && split(longest + step)) longest += step;
   }
@@ -176,8 +176,8 @@ std::unique_ptr<RopeAngles> MakeRope(const ModelConfig& config, int32_t num_posi
                                       team);
 }
 
-// Bytes that a pass takes beyond the sizes of its buffers, found by running one: large pages that
-// are begun, stacks, and what the libraries keep.
+// Bytes that a pass takes beyond its buffers, measured by running one: partly used large pages,
+// stacks, and memory that libraries keep.
 int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Pooling pooling,
                         ThreadTeam& team) {
   constexpr int32_t kTokens = 512, kChunk = 256;
@@ -289,7 +289,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   const KvLayout one_block{dtype, config.num_layers, 1, config.num_kv_heads, config.head_dim};
   const auto block_bytes = static_cast<int64_t>(one_block.total_bytes());
   if (options.kv_cache_bytes > 0 || options.num_kv_blocks > 0) {
-    SKEIN_RETURN_IF_ERROR(PlanKv(options, config, block_bytes).status());  // before the long part
+    SKEIN_RETURN_IF_ERROR(PlanKv(options, config, block_bytes).status());  // before the slow part
   }
   auto team = std::make_unique<ThreadTeam>(ThreadsOrAll(options.threads));
   if (options.pin_threads) SKEIN_RETURN_IF_ERROR(team->Pin());
@@ -302,7 +302,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     weights.embedding_dense.push_back(std::move(dense));
   }
   if (options.weights_loaded) options.weights_loaded();
-  // Planned when the weights are there: what is free then can be had.
+  // The plan follows the loading of the weights: the memory that is free then is available.
   KvPlan plan;
   if (options.memory_bytes > 0) {
     const int threads = team->num_threads();
@@ -323,7 +323,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   const size_t kv_bytes = static_cast<size_t>(plan.num_blocks) * block_bytes;
   AlignedBuffer kv_buffer;
   if (options.kv_cache_file.empty()) {
-    kv_buffer = AlignedBuffer(kv_bytes, HugePages::kInside);  // blocks that nobody uses: no pages
+    kv_buffer = AlignedBuffer(kv_bytes, HugePages::kInside);  // unused blocks take no pages
   } else {
     Result<AlignedBuffer> in_file = AlignedBuffer::InFile(options.kv_cache_file, kv_bytes);
     if (!in_file.ok()) return Invalid("kv_cache_file", "is refused: " + in_file.status().message());

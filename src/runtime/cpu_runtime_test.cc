@@ -81,7 +81,7 @@ TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
   const MemoryReport memory = r.Memory();
   EXPECT_EQ(memory.kv_bytes, 15 * memory.kv_block_bytes);
   EXPECT_EQ(memory.kv_block_bytes % (r.config().KvBytesPerToken(DType::kBf16) * kBlockTokens), 0);
-  // Every matrix once, in 2 bytes, and up to a panel of padding each.
+  // Every matrix once, in 2 bytes, with up to one panel of padding each.
   EXPECT_GT(memory.weight_bytes, 2 * r.config().NumParameters());
   EXPECT_LT(memory.weight_bytes, 4 * r.config().NumParameters());
   const auto int8 = CpuRuntime::Load({.model_dir = kModelDir, .quantization = "int8"});
@@ -131,7 +131,7 @@ TEST(CpuRuntimeTest, SplitsALimitOnMemory) {
   EXPECT_EQ(CpuRuntime::Load(options).status().param(), "memory");
 }
 
-// What a request got: per sample, tokens and their log-probabilities.
+// The result of a request: for each sample, tokens and their log-probabilities.
 struct Answer {
   std::vector<std::vector<TokenId>> tokens;
   std::vector<std::vector<float>> logprobs;
@@ -139,7 +139,7 @@ struct Answer {
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
-// A running engine on a model; asks it questions, all at once, and waits for the answers.
+// A running engine on a model. Submits all requests at once and waits for the answers.
 class EngineUnderTest {
  public:
   EngineUnderTest(const CpuRuntimeOptions& options, EngineConfig config)
@@ -198,7 +198,7 @@ class EngineUnderTest {
   std::unique_ptr<EngineLoop> engine_;
 };
 
-// Requests of many kinds, some with a common beginning.
+// Requests of many kinds; some have a common prefix.
 std::vector<Request> RandomRequests(uint64_t seed, int count, int32_t vocab) {
   std::mt19937_64 random(seed);
   const auto between = [&](int64_t low, int64_t high) {
@@ -254,7 +254,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
       alone.push_back(engine.Ask({request}).at(0));
       Request one = request;
       one.generate().num_samples = 1;
-      const Answer answer = engine.Ask({one}).at(0);  // the first of many is the only one's equal
+      const Answer answer = engine.Ask({one}).at(0);  // several samples begin with the single one
       EXPECT_EQ(answer.tokens[0], alone.back().tokens[0]);
       EXPECT_EQ(answer.logprobs[0], alone.back().logprobs[0]);
     }
@@ -282,7 +282,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
     config.enable_prefix_caching = load.prefix_caching;
     config.force_decode_path = load.force_decode_path;
     EngineUnderTest engine(options, config);
-    for (int round = 0; round < 2; ++round) {  // the second finds a filled cache
+    for (int round = 0; round < 2; ++round) {  // the second round finds a filled cache
       const std::vector<Answer> together = engine.Ask(requests);
       ASSERT_EQ(together.size(), alone.size());
       for (size_t i = 0; i < together.size(); ++i) {
@@ -300,7 +300,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
   }
 }
 
-// A sequence alone in memory of its own, one after the other, is the sequence in shared blocks.
+// A sequence in contiguous memory, one after the other, equals the sequence in shared blocks.
 TEST_P(AnyLoadTest, ContiguousStorageGivesTheSameAnswers) {
   const std::string model = GetParam();
   const bool shared = model == "stories260K";
@@ -361,7 +361,7 @@ TEST(CpuRuntimeTest, AFileForTheCacheGivesTheSameAnswers) {
   options.kv_cache_file = path;
   EngineUnderTest file(options, {});
   EXPECT_EQ(file.Ask(requests), memory.Ask(requests));
-  EXPECT_FALSE(std::filesystem::exists(path));  // nothing is left behind
+  EXPECT_FALSE(std::filesystem::exists(path));  // the file is removed
   std::ofstream(path) << "somebody's";
   const Status taken = CpuRuntime::Load(options).status();
   EXPECT_EQ(taken.param(), "kv_cache_file");

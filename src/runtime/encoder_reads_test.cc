@@ -1,5 +1,5 @@
-// Encoders through the whole engine: what the reference computes, the same bits alone and in
-// company, and clear refusals.
+// Encoders through the whole engine: the values of the reference, the same bits alone and in a
+// batch, and clear refusals.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ using Rows = std::vector<std::vector<float>>;
 
 class EncoderReadsTest : public ::testing::Test {
  protected:
-  // With `prefill_only` that preset, and a pool of one block, which encoders have no use for then.
+  // `prefill_only`: that preset, with a pool of one block, which encoders do not use.
   void Load(const std::string& name, Pooling pooling = Pooling::kMean, bool prefill_only = false) {
     const std::string dir = SKEIN_SOURCE_DIR "/tests/data/encoders/" + name;
     engine_ = nullptr;
@@ -70,7 +70,7 @@ class EncoderReadsTest : public ::testing::Test {
     return request;
   }
 
-  // Submits all at once; the values in order.
+  // Submits all requests at once; returns the values in order.
   Rows AskAll(const std::vector<Request>& requests) {
     std::map<RequestId, std::vector<float>> answers;
     std::mutex mutex;
@@ -91,7 +91,7 @@ class EncoderReadsTest : public ::testing::Test {
     return rows;
   }
 
-  // Every prompt three times over, then each alone.
+  // Sends every prompt three times at once, then each alone.
   void ExpectGolden(const char* member, const OutputSpec& output) {
     std::vector<Request> requests;
     for (int round = 0; round < 3; ++round) {

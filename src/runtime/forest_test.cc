@@ -1,5 +1,5 @@
-// Forests on the real executor: the logits of requests whose common prefix is computed once, in the
-// same pass or in an earlier one, are those that each request has alone, bit for bit.
+// Shared prefixes on the real executor. A common prefix is computed once, in the same pass or in an
+// earlier one. The logits of each request are those that it has alone, bit for bit.
 
 #include <gtest/gtest.h>
 
@@ -37,10 +37,10 @@ class ForestTest
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
   }
 
-  // The last logits of each request, all of which arrive together.
+  // The last logits of each request; all requests arrive together.
   std::map<RequestId, Logits> Run(const std::vector<Request>& requests, int32_t token_budget,
                                   bool forests, EngineStats* stats) {
-    std::memset(kv_.data(), 0xff, kv_.bytes());  // what nobody wrote must not reach a result
+    std::memset(kv_.data(), 0xff, kv_.bytes());  // unwritten memory must not reach a result
     ForwardContext context = model_.context();
     context.kv = kv_.data();
     CpuExecutor executor(context, {.max_tokens = token_budget, .max_logit_rows = 4}, &kv_);
@@ -86,7 +86,7 @@ class ForestTest
 };
 
 TEST_P(ForestTest, SharingAPrefixChangesNoBit) {
-  // Every split of a block is in model/forward/forward_bits_test.cc.
+  // model/forward/bits_test.cc covers every split of a block.
   const auto some = static_cast<int32_t>(random_() % kBlockTokens);
   for (const int32_t prefix_len : {1, 20, 32, 33, 63, 64, 64 + some}) {
     SCOPED_TRACE("prefix of " + std::to_string(prefix_len));
@@ -110,7 +110,7 @@ TEST_P(ForestTest, SharingAPrefixChangesNoBit) {
           ASSERT_TRUE(testing::SameBits(together.at(i), alone[i]))
               << "request " << i << ", forests " << forests << ", budget " << token_budget;
         }
-        // One token saves too little for a row of its own.
+        // A prefix of one token saves too little for a row of its own.
         EXPECT_EQ(stats.shared_prefixes, forests && prefix_len > 1 ? 1u : 0u);
       }
     }

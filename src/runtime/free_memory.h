@@ -4,11 +4,11 @@
 
 namespace skein {
 
-// Bytes that this process could still take without swapping: what the system calls available, less
-// where a control group allows less. 0 if it cannot be learnt.
+// Bytes that this process could still take without swapping: what the system reports as available,
+// or less if a control group allows less. 0 if unknown.
 int64_t FreeMemoryBytes();
 
-// Bytes of this process that are in memory.
+// Bytes of this process in memory.
 int64_t ResidentBytes();
 
 }  // namespace skein

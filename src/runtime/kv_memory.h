@@ -15,12 +15,12 @@ namespace skein {
 
 static_assert(kBlockTokens == kKvBlockTokens, "policy and kernels mean the same block");
 
-// The keys and values of all blocks of all layers. Pages are taken from the system when a block is
-// first written, but in a file (AlignedBuffer::InFile) at once. Who owns which block is the block
-// pool's business.
+// The keys and values of all blocks of all layers. The system gives pages when a block is first
+// written, but for a file (AlignedBuffer::InFile) at once. The block pool knows the owners of
+// blocks.
 //
-// Contiguous memory holds one sequence at a time, from its beginning on: what the pool counts are
-// then lengths, not places.
+// Contiguous memory holds one sequence at a time, from its beginning on: the blocks of the pool
+// then count its length and are no addresses.
 class KvMemory final : public KvPort {
  public:
   explicit KvMemory(const KvLayout& layout);
@@ -31,10 +31,10 @@ class KvMemory final : public KvPort {
   std::byte* data() { return buffer_.data(); }
   size_t bytes() const { return buffer_.size(); }
 
-  // Where a row whose table is `table` has its keys and values.
+  // The blocks that hold the keys and values of a row with this table.
   std::span<const BlockId> BlocksOf(std::span<const BlockId> table) const;
 
-  // One layer of `copy.to` becomes that of `copy.from`. Thread-safe for different targets.
+  // Copies one layer of block `copy.from` to block `copy.to`. Thread-safe for different targets.
   void CopyBlock(const BlockCopy& copy, int32_t layer);
 
   size_t port_bytes() const override { return layout_.num_layers * layout_.block_bytes(); }
@@ -44,7 +44,7 @@ class KvMemory final : public KvPort {
  private:
   KvLayout layout_;
   AlignedBuffer buffer_;
-  std::vector<BlockId> first_blocks_;  // 0, 1, ...: of contiguous memory
+  std::vector<BlockId> first_blocks_;  // 0, 1, ...: for contiguous memory
 };
 
 }  // namespace skein

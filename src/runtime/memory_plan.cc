@@ -25,7 +25,7 @@ constexpr PrefillMode kModes[] = {
     {.name = "hybrid-prefix", .execution = Execution::kHybrid, .retention = Retention::kPrefix},
 };
 
-// Of a token in the request, the batch, and the lists of blocks, pieces, tiles and wanted tokens.
+// Bytes for each token in the request, the batch, and the lists of spans, tiles and output tokens.
 constexpr int64_t kListBytesPerToken = 16;
 
 int64_t BlockBytes(const ModelConfig& config, DType dtype) {
@@ -33,7 +33,8 @@ int64_t BlockBytes(const ModelConfig& config, DType dtype) {
   return static_cast<int64_t>(block.total_bytes());
 }
 
-// The largest n of [0, end] for which `fits` holds; it does for 0, and up to some n only.
+// The largest n of [0, end] for which `fits` holds. REQUIRES: it holds for 0, and for no n above
+// one for which it fails.
 template <typename Fits>
 int32_t Largest(int32_t end, const Fits& fits) {
   int32_t begin = 0;
@@ -78,15 +79,16 @@ int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimi
   return states.num_steps * step(limits) + decodes + angles;
 }
 
-// A stack holds the sums of q, k and v (192 KiB) above a product's rows and sums (768 and 512 KiB);
-// attention's scratch memory is smaller. How much of that is written depends on the product, so all
-// of it counts: where rows lie in tiles and all of k fits, most of it is margin.
+// A stack holds the sums of q, k and v (192 KiB) and, above them, the rows and sums of a product
+// (768 and 512 KiB). The scratch memory of attention is smaller. The part that is written depends
+// on the product, so all of it counts; with rows in tiles and all of k in one strip, most of it is
+// margin.
 //
-// Huge pages that are asked for take nothing beside: they lie in buffers that are counted whole
-// (HugePages). A system that gives them unasked (transparent_hugepage=always) gives them to stacks,
-// too: up to 2.5 MiB a thread more.
+// Huge pages on request take nothing more: they lie in buffers that are counted whole (HugePages).
+// A system that gives them unasked (transparent_hugepage=always) also gives them to stacks: up to
+// 2.5 MiB more for each thread.
 int64_t FixedBytes(int num_threads) {
-  constexpr int64_t kUncounted = int64_t{1} << 20;  // code that is read in, the allocator, tables
+  constexpr int64_t kUncounted = int64_t{1} << 20;  // pages of code, the allocator, tables
   return kUncounted + num_threads * kThreadStackBytes;
 }
 
@@ -106,7 +108,7 @@ ForwardLimits LimitsOf(const PrefillMode& mode, int32_t num_tokens) {
 
 int32_t KvBlocksOf(const PrefillMode& mode, int32_t num_tokens) {
   if (mode.retention == Retention::kAll) return BlocksFor(num_tokens);
-  // A prefix may be as short as a block.
+  // A prefix may be as short as one block.
   return mode.retention == Retention::kPrefix ? std::min(1, num_tokens / kBlockTokens) : 0;
 }
 
@@ -139,7 +141,7 @@ std::optional<MemorySplit> SplitMemory(const ModelConfig& config, DType dtype, R
     return temporary(n) + least * block_bytes <= bytes;
   };
   if (max_model_len == 0) {
-    // Where everything is kept, the cache is what a prompt needs.
+    // With Retention::kAll a prompt needs the cache itself.
     const int64_t share = retention == Retention::kAll ? memory_bytes : memory_bytes / 2;
     max_model_len = Largest(longest, [&](int32_t n) { return fits(n, share); });
   }

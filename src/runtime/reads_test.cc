@@ -1,5 +1,5 @@
-// What is read of prompts, through the whole engine on the processor: the same bits whatever the
-// chunks, the cache, the load and the memory; and what the reference computes.
+// Reads of prompts through the whole engine on the processor. The bits do not depend on the chunks,
+// the cache, the load and the memory, and the values are those of the reference.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class ReadsTest : public ::testing::Test {
     return request;
   }
 
-  // One of each kind, and what it says alone with nothing cached.
+  // One request of each kind, with its answer alone and nothing cached.
   std::vector<Request> Mixture() {
     std::vector<Request> requests;
     requests.push_back(NewRequest(120, LabelSpec{.tokens = {5, 77, 6}}));
@@ -78,7 +78,7 @@ void ReadsTest::ExpectSameBitsUnderLoad(const std::string& quantization) {
       {.max_num_batched_tokens = 33},
       {.max_num_batched_tokens = 70, .num_kv_blocks = 8},
       {.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = false},
-      // The prompts of 120 tokens and more have no room among the blocks.
+      // The blocks cannot hold prompts of 120 tokens or more.
       {.max_num_batched_tokens = 40, .num_kv_blocks = 3, .preset = "prefill-only"},
       {.max_num_batched_tokens = 70, .num_kv_blocks = 3, .retention = "none"},
       {.num_kv_blocks = 5, .execution = "hybrid", .retention = "prefix", .chunk_tokens = 33},
@@ -87,7 +87,7 @@ void ReadsTest::ExpectSameBitsUnderLoad(const std::string& quantization) {
     options.quantization = quantization;
     SCOPED_TRACE(options.max_num_batched_tokens);
     Server server(options);
-    for (int round = 0; round < 3; ++round) {  // the later ones find the cache filled
+    for (int round = 0; round < 3; ++round) {  // the later rounds find the cache filled
       std::vector<Request> load;
       std::vector<size_t> which;
       for (int i = 0; i < 12; ++i) {
@@ -104,7 +104,7 @@ TEST_F(ReadsTest, SameBitsWhateverTheLoadTheChunksAndTheCache) { ExpectSameBitsU
 
 TEST_F(ReadsTest, SameBitsWhateverTheLoadWithInt8Weights) { ExpectSameBitsUnderLoad("int8"); }
 
-// A prompt that loses its blocks half way computes them again and delivers only the rest.
+// A prompt that loses its blocks halfway computes them again and delivers only the rest.
 TEST_F(ReadsTest, APreemptedPromptGoesOnWhereItStopped) {
   Request elder = NewRequest(31, GenerateSpec{.max_tokens = 60});
   Request younger = NewRequest(200, GenerateSpec{.max_tokens = 1});
@@ -113,7 +113,7 @@ TEST_F(ReadsTest, APreemptedPromptGoesOnWhereItStopped) {
   const Answer expected = alone.Ask(younger);
   ASSERT_EQ(expected.prompt_logprobs.size(), 199u);
   for (const bool caching : {false, true}) {
-    // Of eight blocks the younger takes seven; the elder needs its second before that is done.
+    // The younger takes seven of eight blocks; the elder needs its second before that one ends.
     Server server({.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = caching});
     ExpectSame(server.AskAll({elder, younger})[1], expected);
     EXPECT_GE(server.engine().Stats().num_preemptions, 1u);
@@ -144,7 +144,7 @@ TEST_F(ReadsTest, PooledPromptsRunWhole) {
     Request labels = request;
     labels.output = LabelSpec{.tokens = {1}};
     const Answer alone = server.Ask(request);
-    server.Ask(labels);  // its prefix is in the cache now
+    server.Ask(labels);  // now its prefix is cached
     const std::vector<Answer> answers =
         server.AskAll({NewRequest(120, GenerateSpec{.max_tokens = 9}), request, labels, request});
     ExpectSame(answers[1], alone);
@@ -159,7 +159,7 @@ TEST_F(ReadsTest, PooledPromptsRunWhole) {
   }
 }
 
-// Where nothing is kept a prompt runs whole whatever the budget.
+// If no KV is kept, a prompt runs whole, whatever the budget.
 TEST_F(ReadsTest, PooledPromptsOfAnyLengthWithoutKvBlocks) {
   for (const Pooling pooling : {Pooling::kMean, Pooling::kCls}) {
     const Request request = NewRequest(200, EmbedSpec{});
@@ -209,8 +209,8 @@ TEST_F(ReadsTest, PromptLogprobsAgreeWithTheReference) {
   }
 }
 
-// Pooling and the Dense modules behind it, from the files that sentence-transformers wrote
-// (tools/make_golden_sentence.py); normalizing is the server's.
+// Pooling and the Dense modules after it, from the files that sentence-transformers wrote
+// (tools/make_golden_sentence.py). The server normalizes, not the engine.
 TEST_F(ReadsTest, EmbeddingsOfDenseModulesAgreeWithTheReference) {
   const std::pair<std::string, std::vector<std::string>> models[] = {
       {"sentence/bert-two-dense", {"2_Dense", "3_Dense"}}, {"sentence/qwen3-dense", {"2_Dense"}}};
@@ -267,7 +267,7 @@ TEST_F(ReadsTest, ClassesAgreeWithTheReference) {
       for (size_t c = 0; c < want.size(); ++c) {
         EXPECT_NEAR(answers[i].read->values[c], want[c], 2e-5);
       }
-      ExpectSame(server.Ask(requests[i]), answers[i]);  // unchunked parts of it cached now
+      ExpectSame(server.Ask(requests[i]), answers[i]);  // some unchunked prefixes are cached now
     }
     RequestId id = 0;
     const Status refused = server.engine().Submit(

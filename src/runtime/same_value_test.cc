@@ -1,5 +1,5 @@
-// The same decision asked a thousand times, alone, in company, cached, cut, in a forest, through
-// either path: one value, bit for bit.
+// The same decision asked a thousand times: alone, in a batch, cached, in chunks, with a shared
+// prefix, on either path. All values are equal, bit for bit.
 
 #include <gtest/gtest.h>
 
@@ -120,7 +120,7 @@ TEST_F(SameValueTest, AThousandAsksGiveOneValue) {
   EXPECT_GT(num_forests, 50u);
 }
 
-// Clients that overtake one another: their requests stop each other's prefills.
+// Clients with overlapping requests, which stop each other's prefills.
 TEST_F(SameValueTest, WhoeverStopsIt) {
   constexpr int kClients = 4;
   const std::vector<TokenId> input = Tokens(100);

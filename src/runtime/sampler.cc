@@ -23,7 +23,7 @@ bool HasPenalties(const SamplingParams& p) {
   return p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
 }
 
-// The limit of small temperatures; a denormal one would count as zero in a division.
+// The least temperature of a draw: a denormal one would count as zero in a division.
 bool IsGreedy(const SamplingParams& p) { return p.temperature < std::numeric_limits<float>::min(); }
 
 bool MustMaskStops(const DrawSpec& spec) {
@@ -36,9 +36,9 @@ bool ChangesLogits(const DrawSpec& spec) {
          HasPenalties(p) || MustMaskStops(spec);
 }
 
-// The first whose value, with all before it, adds up to more than that share of all.
-// REQUIRES: random in [0, 1), a multiple of 2^-53: so the target stays below the total, which is
-// the last of the sums here.
+// The first candidate whose value, with all before it, exceeds that share of the total. REQUIRES:
+// random in [0, 1), a multiple of 2^-53. So the target stays below the total, which is the last
+// sum.
 TokenId DrawOf(const CandidateSet& set, double random) {
   SKEIN_CHECK(!set.candidates().empty());
   const double target = random * set.Total();
@@ -102,7 +102,7 @@ TokenId Sampler::Pick(const DrawSpec& spec, const float* logits, Kernels::Larges
     logits = scratch.values.data();
     largest = kernels_->FindLargest(logits, vocab_, scratch.group_max.data());
     if (largest.max == kMinusInf && !allowed.empty()) {
-      // The model itself gives every allowed token the probability zero.
+      // The model gives every allowed token the probability zero.
       return *std::ranges::min_element(allowed);
     }
   }
@@ -145,8 +145,8 @@ void Sampler::ApplyPenalties(const DrawSpec& spec, Scratch& scratch) const {
   const SamplingParams& params = spec.generate->sampling;
   const auto outputs = spec.history.subspan(spec.prompt_len);
   for (const TokenId id : outputs) ++scratch.counts[id];
-  // Every distinct token of the history once: -1 marks a prompt token that has had its turn, and
-  // what has been counted is negated with its turn.
+  // Visits every distinct token of the history once. -1 marks a prompt token that has been visited,
+  // and a count is negated at its visit.
   for (const TokenId id : spec.history) {
     int32_t& count = scratch.counts[id];
     if (count < 0) continue;
@@ -165,11 +165,11 @@ void Sampler::MaskStops(const DrawSpec& spec, Scratch& scratch) const {
   const auto is_stop = [&](TokenId id) {
     return std::find(stops.begin(), stops.end(), id) != stops.end();
   };
-  // Where only stop tokens are allowed there is nothing else to draw: they stay.
+  // If only stop tokens are allowed, they stay: there is nothing else to draw.
   const std::vector<TokenId>& allowed = spec.generate->sampling.allowed_token_ids;
   if (!allowed.empty() && std::all_of(allowed.begin(), allowed.end(), is_stop)) return;
   for (const TokenId id : stops) {
-    if (id >= 0 && id < vocab_) scratch.values[id] = kMinusInf;  // a config may name others
+    if (id >= 0 && id < vocab_) scratch.values[id] = kMinusInf;  // a config may name tokens outside
   }
 }
 
@@ -180,7 +180,7 @@ TokenId Sampler::DrawWeighted(const DrawSpec& spec, const float* logits, float m
   CandidateSet& set = scratch.candidates;
   double total = 0;
   if (params.top_k > 0) {
-    // What is -inf has the weight 0 and never comes.
+    // A logit of -inf has the weight 0 and is never drawn.
     TakeLargest(logits, params.top_k, std::numeric_limits<float>::lowest(), scratch);
     WeighCandidates(max, params.temperature, scratch);
     total = set.Total();
@@ -199,12 +199,12 @@ TokenId Sampler::DrawWeighted(const DrawSpec& spec, const float* logits, float m
 TokenId Sampler::DrawOfAll(double random, const Scratch& scratch) const {
   const std::vector<double>& sums = scratch.group_sums;
   const double target = random * std::accumulate(sums.begin(), sums.end(), 0.0);
-  // The group, as DrawOf finds a candidate: the target is below the last sum.
+  // Finds the group as DrawOf finds a candidate: the target is below the last sum.
   double before = 0;
   int32_t group = 0;
   while (before + sums[group] <= target) before += sums[group++];
   const int32_t end = std::min(vocab_, (group + 1) * kRowGroup);
-  // In it, where its sum was rounded otherwise the last that has a weight.
+  // Finds the token in the group; if its sum was rounded differently, the last one with a weight.
   TokenId token = 0;
   for (int32_t id = group * kRowGroup; id < end && before <= target; ++id) {
     if (scratch.values[id] == 0) continue;
@@ -221,7 +221,7 @@ void Sampler::Take(const float* x, float floor, const float* group_max, Scratch&
 }
 
 void Sampler::TakeLargest(const float* logits, int32_t count, float least, Scratch& scratch) const {
-  // As many groups hold something as large as the count-th of their maxima.
+  // At least `count` groups hold an element as large as the count-th of their maxima.
   std::vector<float>& maxima = scratch.ordered_max;
   float floor = kMinusInf;
   if (count <= std::ssize(maxima)) {
@@ -236,14 +236,14 @@ void Sampler::TakeLargest(const float* logits, int32_t count, float least, Scrat
 void Sampler::TakeLikely(const SamplingParams& params, double total, Scratch& scratch) const {
   const float* weights = scratch.values.data();
   if (params.top_p >= 1.0f) return Take(weights, params.min_p, nullptr, scratch);
-  // Weights below rest / (2 vocab) are together less than half of what top_p may leave out: what is
-  // not below is enough, whatever the sums' rounding. A few large weights mostly are, too, and are
-  // tried first.
+  // Weights below rest / (2 vocab) sum to less than half of what top_p may leave out. The others
+  // are therefore enough, whatever the rounding of sums. Usually a few large weights are enough, so
+  // a higher floor is tried first.
   const double rest = (1.0 - double{params.top_p}) * total;
   const double enough = double{params.top_p} * total * (1 + 0x1p-30);
   const double last = 2.0 * vocab_;
   for (double parts = std::min(256.0, last);; parts = std::min(64 * parts, last)) {
-    // The largest weight is 1: it is kept always.
+    // The largest weight is 1 and is always kept.
     const float floor = std::min(1.0f, static_cast<float>(rest / parts));
     Take(weights, floor, nullptr, scratch);
     if (parts == last || scratch.candidates.Total() >= enough) return;

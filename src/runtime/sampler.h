@@ -11,21 +11,21 @@
 
 namespace skein {
 
-// Draws tokens from logits as SamplingParams says (docs/numerics.md, "Draws"). What a draw yields
-// depends on its logits and its DrawSpec alone; equal values are told apart by the lower id. Cost
-// is a few passes over the vocabulary, never a sort of it: what the cut-offs may keep is picked out
-// by a bound first. Thread rule: calls with different `thread` may overlap.
+// Draws tokens from logits as SamplingParams says (docs/numerics.md, "Draws"). A draw depends on
+// its logits and its DrawSpec alone; among equal values the lower id comes first. The cost is a few
+// passes over the vocabulary, never a sort: a bound first selects the tokens that the cut-offs may
+// keep. Thread rule: calls with different `thread` may overlap.
 class Sampler {
  public:
   // `kernels` must outlive the sampler.
   Sampler(const Kernels* kernels, int32_t vocab, int num_threads);
 
-  // logits [vocab], left as they are; `thread` in [0, num_threads) picks the scratch memory. With
-  // NaN or +inf among the logits, or nothing but -inf, result->finite is false and no token drawn.
+  // logits [vocab] are not changed; `thread` in [0, num_threads) selects the scratch memory. If a
+  // logit is NaN or +inf, or all are -inf, result->finite is false and no token is drawn.
   void Draw(const DrawSpec& spec, const float* logits, int thread, DrawResult* result);
 
-  // The log-probability of `token`, and of the `num_top` most likely beside it, into everything but
-  // result->position. False, with nothing but the token filled in, where Draw would not be finite.
+  // Computes the log-probability of `token`, and the `num_top` most likely tokens, into everything
+  // but result->position. If Draw would not be finite, returns false and fills in the token alone.
   bool Logprob(TokenId token, int32_t num_top, const float* logits, int thread,
                PromptLogprob* result);
 
@@ -41,21 +41,21 @@ class Sampler {
           candidates(vocab) {
       next_of_choices.reserve(kMaxChoices);
     }
-    std::vector<float> values;       // [vocab]: logits as changed by the parameters, then weights
+    std::vector<float> values;       // [vocab]: logits after the parameters, then weights
     std::vector<int32_t> counts;     // [vocab]: zero between draws
     std::vector<int32_t> ids;        // [vocab]
-    std::vector<float> group_max;    // of the logits that are drawn from
+    std::vector<float> group_max;    // of the logits to draw from
     std::vector<float> ordered_max;  // the same in another order
     std::vector<double> group_sums;  // of the weights
     CandidateSet candidates;
     std::vector<TokenId> next_of_choices;
   };
 
-  // `largest` is of logits, like scratch.group_max, which does not survive.
+  // `largest` and scratch.group_max belong to `logits`. scratch.group_max is overwritten.
   TokenId Pick(const DrawSpec& spec, const float* logits, Kernels::Largest largest,
                Scratch& scratch) const;
-  // The logits as the parameters change them, into scratch.values; returns the tokens that may
-  // come, empty: all.
+  // Writes the logits, changed by the parameters, to scratch.values. Returns the allowed tokens;
+  // empty: all.
   std::span<const TokenId> ChangeLogits(const DrawSpec& spec, const float* logits,
                                         Scratch& scratch) const;
   std::span<const TokenId> AllowedIds(const DrawSpec& spec, Scratch& scratch) const;
@@ -66,20 +66,21 @@ class Sampler {
 
   TokenId DrawWeighted(const DrawSpec& spec, const float* logits, float max,
                        Scratch& scratch) const;
-  // Of all tokens, by the weights in scratch.values.
+  // Draws among all tokens by the weights in scratch.values.
   TokenId DrawOfAll(double random, const Scratch& scratch) const;
-  // Fills scratch.candidates with those of x [vocab] that are at least `floor`; group_max as
-  // Kernels::FindAtLeast takes it.
+  // Fills scratch.candidates with the elements of x [vocab] that are at least `floor`. group_max:
+  // as for Kernels::FindAtLeast.
   void Take(const float* x, float floor, const float* group_max, Scratch& scratch) const;
-  // With the `count` best of the logits that scratch.group_max belongs to, none below `least`.
+  // Fills them with the `count` best of `logits`, none below `least`. scratch.group_max belongs to
+  // `logits`.
   void TakeLargest(const float* logits, int32_t count, float least, Scratch& scratch) const;
-  // With all weights in scratch.values, whose sum is `total`, that top_p and min_p may keep.
+  // Fills them with the weights in scratch.values, of sum `total`, that top_p and min_p may keep.
   void TakeLikely(const SamplingParams& params, double total, Scratch& scratch) const;
-  // Their logits become weights.
+  // Turns the candidates' logits into weights.
   void WeighCandidates(float max, float temperature, Scratch& scratch) const;
 
   TokenLogprob LogprobOf(TokenId token, const float* logits, float log_sum_exp) const;
-  // scratch.group_max is of logits.
+  // scratch.group_max belongs to `logits`.
   void FillTop(const float* logits, float log_sum_exp, int32_t count, Scratch& scratch,
                std::vector<TokenLogprob>* top) const;
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// What SamplingParams mean, written down naively: sorted, in double.
+// The definition of SamplingParams, written naively: sorted, in double.
 std::vector<double> ReferenceDistribution(const DrawSpec& spec, const std::vector<float>& logits) {
   const SamplingParams& p = spec.generate->sampling;
   const int32_t vocab = logits.size();
@@ -95,8 +95,8 @@ class SamplerTest : public ::testing::Test {
     return result;
   }
 
-  // Draws with many seeds; counts must fit the reference by a chi-square test, and what the
-  // reference excludes must never come.
+  // Draws with many seeds. The counts must fit the reference by a chi-square test, and tokens that
+  // the reference excludes must never come.
   void ExpectFits(GenerateSpec generate, const std::vector<TokenId>& history, int32_t prompt_len) {
     constexpr int kDraws = 6000;
     const std::vector<double> expected =
@@ -127,7 +127,7 @@ class SamplerTest : public ::testing::Test {
       chi2 += (rest_count - rest_expected) * (rest_count - rest_expected) / rest_expected;
       ++degrees;
     }
-    // Mean `degrees`, variance 2 * degrees: six standard deviations.
+    // The mean is `degrees` and the variance 2 * degrees; the limit is six standard deviations.
     EXPECT_LT(chi2, degrees + 6 * std::sqrt(2.0 * std::max(degrees, 1)) + 6);
   }
 
@@ -215,7 +215,7 @@ TEST_F(SamplerTest, ChoicesAreFollowedTokenByToken) {
   generate.sampling.repetition_penalty = 1.7f;
   generate.sampling.logit_bias = {{250, -5.0f}};
   ExpectFits(generate, {3, 3, 99}, 1);
-  // An impossible token is still better than one that is in no choice.
+  // An impossible token is still better than one outside every choice.
   for (float& l : logits_) l = -kInf;
   logits_[0] = 1;
   EXPECT_EQ(Draw(generate, logits_, {5, 3}, 1).token.token, 7);
@@ -264,7 +264,8 @@ TEST_F(SamplerTest, RandomCutsAgreeWithTheReference) {
     CandidateSet set(n);
     std::vector<CandidateSet::Candidate> all;
     for (int32_t id = 0; id < n; ++id) {
-      // Eighths: sums are exact in any order, and equal values abound. -0 equals +0.
+      // Multiples of one eighth: sums are exact in any order, and many values are equal. -0 equals
+      // +0.
       const float value = static_cast<float>(random() % 64) / 8;
       all.push_back({value == 0 && random() % 2 ? -0.0f : value, id});
       set.Add(id, all.back().value);

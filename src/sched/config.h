@@ -93,7 +93,7 @@ struct FlockOptions {
 enum class Execution {
   kPlain,   // each goes over all of a step's tokens before the next
   kHybrid,  // all but attention go over a chunk of them at a time
-            // (model/forward/forward_workspace.h)
+            // (model/forward/workspace.h)
 };
 
 // What is kept of the keys and values of OneShot requests. Where not all of them are, a prompt is

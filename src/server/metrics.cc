@@ -18,7 +18,7 @@ using prometheus::Labels;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// From 0.1 ms: a decision takes milliseconds.
+// The buckets begin at 0.1 ms: a decision takes milliseconds.
 const Histogram::BucketBoundaries& SecondsBuckets() {
   static const Histogram::BucketBoundaries buckets = {
       0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -34,8 +34,8 @@ const Histogram::BucketBoundaries& TokenBuckets() {
 
 double Seconds(TimeUs us) { return static_cast<double>(us) / 1e6; }
 
-// The least of a few bounds, in seconds, that a deadline is at most: clients choose deadlines, and
-// each label is a time series.
+// The label of a deadline: the least bound, in seconds, that is not below it. Clients choose
+// deadlines, and each label is a time series, so there are few bounds.
 const char* SloLabel(TimeUs slo_us) {
   constexpr std::pair<TimeUs, const char*> kBounds[] = {
       {10'000, "0.01"},  {20'000, "0.02"}, {50'000, "0.05"},   {100'000, "0.1"},
@@ -48,7 +48,8 @@ const char* SloLabel(TimeUs slo_us) {
   return "+Inf";
 }
 
-// Quantile q of errors, linear within a bound's interval; those above the last bound count as that.
+// The quantile q of errors, linear within the interval of a bound; errors above the last bound
+// count as that bound.
 double ErrorQuantile(const ErrorHistogram& histogram, double q) {
   const auto& bounds = EngineStats::kErrorBounds;
   uint64_t total = 0;
@@ -64,7 +65,7 @@ double ErrorQuantile(const ErrorHistogram& histogram, double q) {
   return bounds.back();
 }
 
-// Collects the families that are read from the engine at the moment of asking.
+// Collects the families of metrics that are read from the engine on demand.
 class EngineFamilies {
  public:
   void Add(const std::string& name, const std::string& help, MetricType type, double value,
@@ -75,7 +76,7 @@ class EngineFamilies {
     metric.gauge.value = value;
     FamilyOf(name, help, type).metric.push_back(std::move(metric));
   }
-  // `counts` of values up to each of `bounds`, and of those beyond.
+  // Adds a histogram; `counts` are those of values up to each of `bounds`, and of those beyond.
   void AddHistogram(const std::string& name, const std::string& help, const auto& counts,
                     const auto& bounds, double sum, std::vector<ClientMetric::Label> labels) {
     ClientMetric metric;
@@ -105,7 +106,7 @@ class EngineFamilies {
 
 double Count(uint64_t value) { return static_cast<double>(value); }
 
-// What one model's engine adds.
+// The metrics of one model's engine.
 struct EngineMetrics {
   std::vector<ClientMetric::Label> labels;
   EngineFamilies* out;
@@ -124,34 +125,35 @@ struct EngineMetrics {
   }
 };
 
-// Rounds of the scheduler, what they told the executor, and how long that took.
+// Adds the rounds of the scheduler, their orders to the executor, and their times.
 void AddScheduling(const EngineStats& s, const EngineMetrics& engine) {
   constexpr char kRounds[] = "skein_scheduler_rounds_total";
-  constexpr char kRoundsHelp[] = "Scheduling rounds, by what made them run.";
+  constexpr char kRoundsHelp[] = "Scheduling rounds, by cause.";
   engine.CounterBy(kRounds, kRoundsHelp, "cause", "arrival", Count(s.rounds_arrival));
   engine.CounterBy(kRounds, kRoundsHelp, "cause", "cancellation", Count(s.rounds_cancellation));
   engine.CounterBy(kRounds, kRoundsHelp, "cause", "timer", Count(s.rounds_timer));
   engine.CounterBy(kRounds, kRoundsHelp, "cause", "completion", Count(s.rounds_completion));
   constexpr char kCommands[] = "skein_scheduler_commands_total";
-  constexpr char kCommandsHelp[] = "What scheduling rounds told the executor.";
+  constexpr char kCommandsHelp[] = "Orders of scheduling rounds to the executor.";
   engine.CounterBy(kCommands, kCommandsHelp, "command", "submit",
                    Count(s.steps_oneshot + s.steps_mixed + s.steps_decode));
   engine.CounterBy(kCommands, kCommandsHelp, "command", "preempt", Count(s.steps_preempted));
   engine.CounterBy(kCommands, kCommandsHelp, "command", "resume", Count(s.steps_resumed));
   engine.Counter("skein_steps_dropped_total",
-                 "Steps given up: suspended ones, and running ones that nobody waits for any more.",
+                 "Dropped steps: suspended ones, and running ones whose requests are all gone.",
                  Count(s.steps_dropped));
   engine.Counter("skein_preempt_signals_total", "Signals that stopped a running step.",
                  Count(s.signals));
   engine.Counter("skein_preempt_blocking_seconds_total",
-                 "From such a signal to the step's standing still.", Seconds(s.blocking_us));
+                 "From such a signal to the step's standstill.", Seconds(s.blocking_us));
   engine.Gauge("skein_preempt_blocking_seconds_max", "The longest of these.",
                Seconds(s.max_blocking_us));
-  engine.Counter("skein_preempt_wakeups_total",
-                 "Threads that had to wake: the engine's for an arrival, the alarm's for a moment.",
-                 Count(s.wakeups));
+  engine.Counter(
+      "skein_preempt_wakeups_total",
+      "Threads that had to wake: the engine's for an arrival, the alarm's for a set time.",
+      Count(s.wakeups));
   engine.Counter("skein_preempt_wakeup_seconds_total",
-                 "From such an arrival or moment to the thread's running, apart from blocking.",
+                 "From such an arrival or set time until the thread runs, apart from blocking.",
                  Seconds(s.wakeup_us));
   engine.Gauge("skein_preempt_wakeup_seconds_max", "The longest of these.",
                Seconds(s.max_wakeup_us));
@@ -159,7 +161,8 @@ void AddScheduling(const EngineStats& s, const EngineMetrics& engine) {
                  Seconds(s.scheduler_us));
 }
 
-// How well the cost model foretold the time from a request's first step to its first token.
+// Adds the errors of the cost model's prediction of the time from a request's first step to its
+// first token.
 void AddPrediction(const ModelEntry& model, const EngineStats& stats, EngineFamilies* out) {
   const auto add = [&](const char* alone, const ErrorHistogram& errors) {
     const std::vector<ClientMetric::Label> labels = {{"model_name", model.name()},
@@ -219,21 +222,22 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
   engine.CounterBy(kTime, kTimeHelp, "rows", "mixed", Seconds(s.mixed_us));
   engine.Counter("skein_shared_prefixes_total", "Prefixes computed once for several requests.",
                  Count(s.shared_prefixes));
-  engine.Counter("skein_shared_prefix_tokens_total", "Tokens taken from those instead of computed.",
+  engine.Counter("skein_shared_prefix_tokens_total",
+                 "Tokens taken from those prefixes instead of computed.",
                  Count(s.shared_prefix_tokens));
   engine.Counter("skein_prefix_waits_total",
                  "Requests that waited for another to compute their prefix.",
                  Count(s.prefix_waits));
-  engine.Counter("skein_decode_slots_total", "Slots of the decode set handed out.",
+  engine.Counter("skein_decode_slots_total", "Assigned slots of the decode set.",
                  Count(s.decode_slots_taken));
   engine.Counter("skein_wasted_decode_slots_total", "Slot-steps held by finished requests.",
                  Count(s.wasted_decode_slots));
   engine.Gauge("skein_flock_tip_tokens",
-               "Tokens that all of the decode batch share (decode set flock).",
+               "Tokens of the prefix that the whole decode batch shares (decode set flock).",
                static_cast<double>(s.flock_tip_tokens));
   engine.Counter("skein_flock_joined_total",
                  "Requests that joined the batch of the decode set flock.", Count(s.flock_joined));
-  engine.Counter("skein_flock_overdue_total", "Of these, requests that had waited for the bound.",
+  engine.Counter("skein_flock_overdue_total", "Those of them that had waited up to the bound.",
                  Count(s.flock_overdue));
   engine.Counter("skein_flock_stops_total",
                  "Rounds that the stop rule of the decode set flock ended.", Count(s.flock_stops));
@@ -294,7 +298,7 @@ void Metrics::SetModels(const ModelRegistry& models) {
     m.decode = histogram("vllm:request_decode_time_seconds", "First token to last.", seconds);
     m.tokenize =
         histogram("skein_request_tokenize_time_seconds", "Tokenizing of the prompt.", seconds);
-    // As the split of text-embeddings-inference: tokenizing, waiting, computing.
+    // These follow the split of text-embeddings-inference: tokenizing, waiting, computing.
     m.split_queue =
         histogram("skein_request_queue_time_seconds", "Arrival to first step.", seconds);
     m.inference =
@@ -341,7 +345,7 @@ void Metrics::Observe(const ModelEntry& model, const RequestRecord& record) {
     m.split_queue->Observe(queue);
     if (t.finished_us != 0) m.inference->Observe(Seconds(t.finished_us - t.first_scheduled_us));
   }
-  // What is read is there with the end.
+  // A read is answered at its end.
   const TimeUs answered_us = t.first_token_us != 0 ? t.first_token_us : t.finished_us;
   if (record.slo_ttft_us && answered_us != 0) {
     CountSlo(slo_ttft_, model, record.route_class, *record.slo_ttft_us,

@@ -17,15 +17,15 @@
 
 namespace skein {
 
-// What /metrics tells: histograms and counters of finished requests, kept here, and the engine's
-// own counters, read when asked. Names as dashboards of vLLM know them, and skein_* for the rest.
-// Thread-safe; SetModels once, before the others.
+// The content of /metrics: histograms and counters of finished requests, kept here, and the
+// engine's own counters, read on demand. Names follow vLLM, for its dashboards; other names begin
+// with skein_. Thread-safe; SetModels once, before the others.
 class Metrics {
  public:
   struct RequestRecord {
     int32_t prompt_tokens = 0;
-    int32_t generation_tokens = 0;  // of all choices
-    // Choices take their tokens side by side: so many come from the first token to the last.
+    int32_t generation_tokens = 0;  // sum over all choices
+    // Choices get their tokens in parallel: the number of tokens from the first to the last.
     int32_t longest_choice_tokens = 0;
     TimeUs tokenize_us = 0;
     RequestTimes times;
@@ -39,10 +39,10 @@ class Metrics {
 
   void SetModels(const ModelRegistry& models);
 
-  // Once for each choice that ended.
+  // Called once for each choice that ended.
   void CountFinish(const ModelEntry& model, FinishReason reason);
   void ObserveInterToken(const ModelEntry& model, TimeUs interval_us);
-  // Once for each request of the engine that ended with all its choices.
+  // Called once for each request of the engine that ended with all its choices.
   void Observe(const ModelEntry& model, const RequestRecord& record);
 
   // The text format of Prometheus.
@@ -71,10 +71,10 @@ class Metrics {
                 RouteClass route_class, TimeUs slo_us, bool met);
 
   prometheus::Registry registry_;
-  // By class of route, deadline and whether it was met.
+  // Labels: class of route, deadline, and whether it was met.
   prometheus::Family<prometheus::Counter>* slo_ttft_;
   prometheus::Family<prometheus::Counter>* slo_tpot_;
-  std::map<std::string, PerModel> models_;  // by name
+  std::map<std::string, PerModel> models_;  // keyed by name
 };
 
 }  // namespace skein

@@ -43,7 +43,7 @@ TEST_F(SloMetricsTest, TpotIsTheMeanOverTheFurtherTokens) {
   EXPECT_THAT(text, HasSubstr(Slo("tpot", "generate", false, "0.01", 1)));
 }
 
-// Choices come side by side: more of them make no token come sooner.
+// Choices are generated in parallel: more of them do not make a token come sooner.
 TEST_F(SloMetricsTest, TpotOfSeveralChoicesIsThatOfOne) {
   Start();
   EXPECT_THAT(AfterCompletion(R"("n": 4, "slo_tpot_ms": 0.499)"),
@@ -54,19 +54,19 @@ TEST_F(SloMetricsTest, TpotOfSeveralChoicesIsThatOfOne) {
 
 TEST_F(SloMetricsTest, TpotCountsTheTokensOfTheLongestChoice) {
   Start();
-  engine_.set_lag(4);  // 13 tokens and 17: 375 us each
+  engine_.set_lag(4);  // 13 and 17 tokens: 375
   EXPECT_THAT(AfterCompletion(R"("n": 2, "max_tokens": 32, "slo_tpot_ms": 0.375)"),
               HasSubstr(Slo("tpot", "generate", true, "0.01", 1)));
   EXPECT_THAT(AfterCompletion(R"("n": 2, "max_tokens": 32, "slo_tpot_ms": 0.374)"),
               HasSubstr(Slo("tpot", "generate", false, "0.01", 1)));
 }
 
-// The engine tells when the first choice ended, long before the second.
+// The engine reports the end of the first choice long before the second one ends.
 TEST_F(SloMetricsTest, TpotLastsUntilTheLastStopString) {
   Start();
   engine_.set_lag(3);
   engine_.set_delay(std::chrono::milliseconds(5));
-  // The second stops at its 11th token, which comes 55 ms or more after the first one's first.
+  // The second one stops at its 11th token, at least 55 ms after the first token of the first one.
   const std::string text = AfterCompletion(R"("n": 2, "stop": ["w"], "slo_tpot_ms": 5.4)");
   EXPECT_THAT(text, HasSubstr(Slo("tpot", "generate", false, "0.01", 1)));
   EXPECT_THAT(text, Not(HasSubstr(Slo("tpot", "generate", true, "0.01", 1))));

@@ -18,16 +18,16 @@
 
 namespace skein {
 
-// What a request gets that does not say otherwise: the model's generation_config.json.
+// The defaults for fields that a request lacks: the model's generation_config.json.
 struct GenerationDefaults {
   float temperature = 1.0f;
   float top_p = 1.0f;
   int32_t top_k = 0;
   float repetition_penalty = 1.0f;
-  std::vector<TokenId> eos_token_ids;  // end a generation unless ignore_eos
+  std::vector<TokenId> eos_token_ids;  // these end a generation unless ignore_eos
 };
 
-// What each model's answers to questions about no content may take.
+// The memory for each model's answers to questions without content.
 inline constexpr size_t kBaselineBytesMax = size_t{16} << 20;
 
 // One model as the server knows it. The pointees must outlive the server.
@@ -37,23 +37,24 @@ struct ModelEntry {
   const Tokenizer* tokenizer = nullptr;
   const ChatTemplate* chat_template = nullptr;  // null: chat is refused
   GenerationDefaults defaults;
-  Json chat_template_kwargs = Json::object();  // overridden member by member by a request's
+  Json chat_template_kwargs = Json::object();  // each member gives way to the request's
   int32_t max_model_len = 0;
-  int64_t max_kv_tokens = 0;  // of a sequence that is continued: what the cache holds; 0: any
+  int64_t max_kv_tokens =
+      0;  // the tokens of a continued sequence that the cache holds; 0: any number
   ModelTraits traits;
   int64_t created_s = 0;  // Unix time
-  // What the readings of decisions keep of this model; shared by copies of the entry.
+  // The baselines that decisions keep for this model; copies of the entry share them.
   std::shared_ptr<BaselineCache> baselines = std::make_shared<BaselineCache>(kBaselineBytesMax);
-  // When the log was last warned of a small label mass; 0: never.
+  // The time of the last warning of a small label mass; 0: never.
   std::shared_ptr<std::atomic<TimeUs>> warned_us = std::make_shared<std::atomic<TimeUs>>(0);
 
   const std::string& name() const { return names.front(); }
-  // Tokens that an answer may have behind a prompt of fewer than max_model_len, where the client
-  // names no limit.
+  // The greatest length of an answer behind a prompt of fewer than max_model_len tokens, if the
+  // client sets no limit.
   int32_t Room(size_t prompt_tokens) const;
 };
 
-// Maps model names to models. Immutable once the server has it.
+// Maps model names to models. Immutable once passed to the server.
 class ModelRegistry {
  public:
   // REQUIRES: at least one name, none taken, and engine and tokenizer set.

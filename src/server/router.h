@@ -14,14 +14,14 @@
 
 namespace skein {
 
-// What handlers may use. Thread-safe; lives as long as any handler runs.
+// The objects that handlers may use. Thread-safe; lives as long as any handler runs.
 struct ServerContext {
   const ServerConfig* config = nullptr;
   const ModelRegistry* models = nullptr;  // null while models load
   Metrics* metrics = nullptr;
   bool serving = true;                    // false while models load and while the server drains
-  std::function<uint64_t()> random_seed;  // for requests that name none
-  RouteClass route_class = RouteClass::kOther;  // of the request's route
+  std::function<uint64_t()> random_seed;  // the seed of requests that name none
+  RouteClass route_class = RouteClass::kOther;  // the class of the request's route
 };
 
 using Handler =
@@ -46,8 +46,7 @@ class Router {
                RouteClass route_class = RouteClass::kOther);
   void AddOpen(std::string method, std::string path, Handler handler);
 
-  // Null if there is none; *allowed_methods then lists those that the path knows (empty: no such
-  // path).
+  // Null if there is none; *allowed_methods then lists those of the path (empty: no such path).
   const Route* Find(std::string_view method, std::string_view path,
                     std::string* allowed_methods) const;
 

@@ -4,7 +4,7 @@
 
 namespace skein {
 
-// Every route of the server (docs: api.md's names): one file of handlers each.
+// Adds every route of the server; each file of handlers adds its own.
 void AddRoutes(Router* router);
 
 void AddCompletionsRoute(Router* router);      // /v1/completions

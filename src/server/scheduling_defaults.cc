@@ -34,7 +34,7 @@ bool ParseNumber(std::string_view text, Number* value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// "name=value"; false where it is something else or there already.
+// Reads "name=value"; false for any other text and for a repeated name.
 bool ReadDefault(std::string_view text, SchedulingDefaults* defaults) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos) return false;
@@ -50,7 +50,7 @@ bool ReadDefault(std::string_view text, SchedulingDefaults* defaults) {
   return ParseNumber(value, &ms.emplace()) && *ms > 0 && *ms <= kSloMsMax;
 }
 
-// Time does not depend on where the first difference is.
+// The time does not depend on the place of the first difference.
 bool SecretEquals(std::string_view a, std::string_view b) {
   unsigned char difference = a.size() == b.size() ? 0 : 1;
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
@@ -97,7 +97,7 @@ Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json) {
   };
   std::string why;
   const std::optional<Json> array = ParseJson(json, &why);
-  if (!array) return refuse("not JSON that can be taken: " + why);
+  if (!array) return refuse("not acceptable JSON: " + why);
   if (!array->is_array() || array->empty()) return refuse("must be an array of at least one key");
   std::vector<ApiKey> keys;
   for (size_t i = 0; i < array->size(); ++i) {
@@ -108,7 +108,7 @@ Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json) {
     if (!reader.status().ok()) return refuse(fmt::format("[{}].{}", i, reader.status().message()));
     if (key.key.empty()) return refuse(fmt::format("[{}].key must be given and not empty", i));
     for (const ApiKey& other : keys) {
-      if (other.key == key.key) return refuse(fmt::format("[{}].key is there twice", i));
+      if (other.key == key.key) return refuse(fmt::format("[{}].key appears twice", i));
     }
     keys.push_back(std::move(key));
   }

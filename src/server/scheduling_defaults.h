@@ -12,8 +12,8 @@
 
 namespace skein {
 
-// What routes are for: each class may have scheduling fields of its own, and SLO attainment is told
-// by it.
+// The purpose of a route. Each class may have its own scheduling fields, and SLO attainment is
+// reported by class.
 enum class RouteClass {
   kOther,     // no work for the engine
   kGenerate,  // completions, chat
@@ -23,7 +23,7 @@ enum class RouteClass {
 };
 const char* NameOf(RouteClass route_class);
 
-// Scheduling fields of requests that do not have them (scheduling_fields.h).
+// Scheduling fields for requests that lack them (scheduling_fields.h).
 struct SchedulingDefaults {
   std::optional<double> slo_ttft_ms;
   std::optional<double> slo_tpot_ms;
@@ -32,7 +32,7 @@ struct SchedulingDefaults {
 };
 using RouteDefaults = std::map<RouteClass, SchedulingDefaults>;
 
-// One who may ask for work, and how the requests with that key are scheduled.
+// A key of the API and the scheduling fields of its requests.
 struct ApiKey {
   std::string key;  // not empty
   SchedulingDefaults defaults;
@@ -47,8 +47,8 @@ Result<RouteDefaults> ParseRouteDefaults(const std::vector<std::string>& texts);
 // key may be left out. Errors name the entry's number and the member, never a key.
 Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json);
 
-// The entry whose key the request's Authorization header carries, or null. Takes equally long
-// wherever a key differs.
+// The entry whose key the request's Authorization header carries, or null. The time does not depend
+// on the place of a difference.
 const ApiKey* FindApiKey(const std::vector<ApiKey>& keys, const HttpRequest& request);
 
 }  // namespace skein

@@ -43,7 +43,7 @@ TEST(ApiKeysTest, AreReadAndNeverTold) {
   EXPECT_THAT(error("[]"), HasSubstr("at least one"));
   EXPECT_THAT(error("[1]"), HasSubstr("[0] must be an object"));
   EXPECT_THAT(error(R"([{"priority": 1}])"), HasSubstr("[0].key must be given"));
-  EXPECT_THAT(error(R"([{"key": "a"}, {"key": "a"}])"), HasSubstr("[1].key is there twice"));
+  EXPECT_THAT(error(R"([{"key": "a"}, {"key": "a"}])"), HasSubstr("[1].key appears twice"));
   EXPECT_THAT(error(R"([{"key": "secret", "slo_tpot_ms": 0}])"), HasSubstr("[0].slo_tpot_ms"));
   EXPECT_THAT(error(R"([{"key": "secret", "slo_tpot_ms": 0}])"), Not(HasSubstr("secret")));
 }
@@ -58,7 +58,7 @@ class SchedulingDefaultsTest : public ServerTest {
   }
 };
 
-// The request's own first, then its key's, then its route's.
+// A request's own fields come first, then those of its key, then those of its route.
 TEST_F(SchedulingDefaultsTest, FillWhatTheRequestLacks) {
   ServerConfig config;
   config.api_keys = {{.key = "plain"},

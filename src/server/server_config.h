@@ -9,13 +9,13 @@
 
 namespace skein {
 
-// Everything that can be set about the server itself; models are in model_registry.h.
+// All settings of the server itself; model_registry.h has the models.
 struct ServerConfig {
   std::string host = "127.0.0.1";  // an address, or a name that resolves to one
   uint16_t port = 8000;            // 0: any free port
-  // Who may ask for work. Empty: any caller.
+  // The keys that may ask for work. Empty: any caller may.
   std::vector<ApiKey> api_keys;
-  RouteDefaults route_defaults;  // of scheduling fields; a key's own go first
+  RouteDefaults route_defaults;  // of scheduling fields; those of a key precede them
   std::string ssl_certfile;      // PEM; set together with ssl_keyfile for TLS
   std::string ssl_keyfile;
   std::vector<std::string> allowed_origins = {"*"};  // CORS; "*" allows all, empty none
@@ -23,16 +23,17 @@ struct ServerConfig {
   int32_t num_io_threads = 2;      // sockets, SSE, detokenizing; all of short requests
   int32_t num_worker_threads = 2;  // parsing and tokenizing of long requests
 
-  // Limits. What exceeds one is refused or closed, as docs/ARCHITECTURE.md says.
-  int32_t max_connections = 4096;           // further ones are closed at once
-  size_t max_header_bytes = 32 << 10;       // of the head, a chunk's header, the trailers: 431
-  size_t max_body_bytes = 10 << 20;         // 413
+  // Limits. Requests and connections beyond a limit are refused or closed, see
+  // docs/ARCHITECTURE.md.
+  int32_t max_connections = 4096;      // further ones are closed at once
+  size_t max_header_bytes = 32 << 10;  // for the head, the header of a chunk, and the trailers: 431
+  size_t max_body_bytes = 10 << 20;    // 413
   size_t max_pipelined_bytes = 64 << 10;    // read ahead while a request runs
-  size_t max_stream_queue_bytes = 1 << 20;  // unsent when a stream writes more: aborted
+  size_t max_stream_queue_bytes = 1 << 20;  // unsent bytes when a stream writes more: aborted
   int64_t header_timeout_us = 30'000'000;   // first byte to end of the head
   int64_t body_timeout_us = 120'000'000;    // end of the head to end of the body
   int64_t idle_timeout_us = 75'000'000;     // keep-alive without a request
-  int64_t write_timeout_us = 60'000'000;    // a peer that takes no byte for so long is gone
+  int64_t write_timeout_us = 60'000'000;    // after this time without a taken byte a peer is gone
   int64_t tls_handshake_timeout_us = 10'000'000;
 };
 

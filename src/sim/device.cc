@@ -21,7 +21,7 @@ Status FieldError(const char* field, const std::string& allowed) {
   return {StatusCode::kInvalidArgument, fmt::format("{} must be {}", field, allowed), field};
 }
 
-// Leaves *value alone where the field is absent and not required.
+// Leaves *value unchanged if the field is absent and not required.
 Status ReadNumber(const Json& json, const char* field, bool required, double* value) {
   const auto found = json.find(field);
   if (found == json.end() && !required) return Status::Ok();
@@ -88,14 +88,14 @@ int64_t ModelShape::num_layer_parameters() const {
 
 int64_t ModelShape::mlp_width() const {
   const int64_t dense = num_expert_layers < num_layers ? int64_t{3} * intermediate_size : 0;
-  // Its input and output at each of its experts, gate, up and their product.
+  // The input and output at each of its experts, gate, up and their product.
   const int64_t experts = experts_per_token * (int64_t{2} * hidden_size + int64_t{3} * expert_size);
   return std::max(dense, experts);
 }
 
 int64_t ModelShape::weight_bytes() const {
   const double layers = static_cast<double>(num_layer_parameters()) * WeightTypeBytes(weight_type);
-  const int num_matrices = tie_embeddings ? 1 : 2;  // of the vocabulary
+  const int num_matrices = tie_embeddings ? 1 : 2;  // matrices of the vocabulary
   return static_cast<int64_t>(layers) + int64_t{2} * num_matrices * vocab_size * hidden_size;
 }
 

@@ -10,40 +10,40 @@
 
 namespace skein {
 
-// How fast a device is. `efficiency` tables give the share of the peak that a product over so many
-// rows reaches, interpolated over the logarithm of the rows.
+// The speed of a device. `efficiency` tables give the share of the peak that a product over a
+// number of rows reaches, interpolated over the logarithm of the rows.
 struct DeviceDescription {
   using Table = std::vector<std::pair<double, double>>;  // (rows, share), rows ascending
 
   std::string name;
-  std::string source;                    // where the figures come from
+  std::string source;                    // the source of the figures
   std::map<std::string, double> tflops;  // peak, by weight type: "bf16", "fp8", "f32"
-  double bandwidth_gbps = 0;             // of memory
+  double bandwidth_gbps = 0;             // memory bandwidth
   double bandwidth_efficiency = 1;
   int64_t memory_bytes = 0;
-  double cache_mb = 0;      // of the last level, 10^6 bytes; see KvReading::kCached
+  double cache_mb = 0;      // size of the last-level cache, in 10^6 bytes; see KvReading::kCached
   double launch_us = 0;     // for each operator
   double step_us = 0;       // for each step
   double row_us = 0;        // for each row of a step
-  double request_us = 0;    // from a client's sending to the engine and back, beside the steps
-  Table matmul_efficiency;  // by tokens in the step
-  // By rows of the product: the tokens of a prefill row, whose query heads are multiplied one by
-  // one; of a decode row as many as its query heads that share a KV head.
+  double request_us = 0;    // from a client's request to the engine and back, beside the steps
+  Table matmul_efficiency;  // [tokens in the step]
+  // [rows of the product]. For a prefill row these are its tokens, whose query heads are multiplied
+  // one by one. For a decode row they are its query heads that share a KV head.
   Table attention_efficiency;
   double link_gbps = 0;  // between devices, in each direction; 0: there is no link
   double link_us = 0;    // latency of a message, and of an all-reduce
 };
 
-// Reads a description from JSON: the members above, `name`, `tflops`, `bandwidth_gbps`,
-// `memory_gb` and `matmul_efficiency` being required. Errors name the field.
+// Reads a description from JSON with the members above. `name`, `tflops`, `bandwidth_gbps`,
+// `memory_gb` and `matmul_efficiency` are required. Errors name the field.
 Result<DeviceDescription> ParseDevice(const std::string& json);
 Result<DeviceDescription> LoadDevice(const std::string& path);
 std::string DeviceToJson(const DeviceDescription& device);
 
-// The share at `rows`; the ends beyond the table.
+// The share at `rows`; beyond the table its ends count.
 double EfficiencyAt(const DeviceDescription::Table& table, double rows);
 
-// What the cost of a decoder's step depends on.
+// The properties of a model on which the cost of a decoder's step depends.
 struct ModelShape {
   int32_t num_layers = 0;
   int32_t hidden_size = 0;
@@ -54,22 +54,24 @@ struct ModelShape {
   int32_t kv_width = 0;  // K and V heads together * head_dim
   bool tie_embeddings = false;
   int32_t max_position = 0;
-  // Mixture of experts: in so many of the layers each token goes through some of many MLPs.
+  // Mixture of experts: in `num_expert_layers` of the layers each token goes through a few of many
+  // MLPs.
   int32_t num_expert_layers = 0;
   int32_t num_experts = 0;
   int32_t experts_per_token = 0;
   int32_t expert_size = 0;
-  std::string weight_type = "bf16";  // of the layers' matrices; KV and activations are 16 bit
+  std::string weight_type = "bf16";  // type of the layers' matrices; KV and activations are 16 bit
 
-  // Query heads that share a KV head; kv_width has two heads for each of these, K's and V's.
+  // The number of query heads that share a KV head; kv_width counts two heads for each of those,
+  // K's and V's.
   double queries_per_kv_head() const { return 2.0 * q_width / kv_width; }
   int64_t num_layer_parameters() const;
-  // Elements of a token's widest activations in an MLP, those of its experts included.
+  // The elements of a token's widest activations in an MLP, including those of its experts.
   int64_t mlp_width() const;
   int64_t weight_bytes() const;  // with embeddings and output matrix, in 16 bit
   int64_t kv_bytes_per_token() const { return int64_t{2} * kv_width * num_layers; }
 };
-// Bytes of one weight; 0 for an unknown type.
+// The bytes of one weight; 0 for an unknown type.
 double WeightTypeBytes(const std::string& type);
 
 }  // namespace skein

@@ -7,7 +7,7 @@ namespace {
 
 int64_t NumTokens(const PlanRow& row) { return row.begin + std::ssize(row.tokens); }
 
-// Tokens of the blocks that both read; the last block of a row may be filled in part.
+// The tokens of the blocks that both rows read; the last block of a row may be partly filled.
 int64_t SharedTokens(const PlanRow& a, const PlanRow& b) {
   const auto apart = std::ranges::mismatch(a.block_table, b.block_table);
   const int64_t num_blocks = apart.in1 - a.block_table.begin();
@@ -30,12 +30,12 @@ KvReads CountKvReads(std::span<const PlanRow> decodes) {
   });
   KvReads reads;
   reads.num_rows = std::ssize(rows);
-  std::vector<Open> open;  // pieces of the row before, by their ends
+  std::vector<Open> open;  // the pieces of the row before, by their ends
   for (int64_t i = 0; i <= std::ssize(rows); ++i) {
     const bool goes_on = i > 0 && i < std::ssize(rows);
     const int64_t shared = goes_on ? SharedTokens(*rows[i - 1], *rows[i]) : 0;
     int64_t first = i;
-    while (!open.empty() && open.back().end > shared) {  // what ends with the row before
+    while (!open.empty() && open.back().end > shared) {  // a piece that ends with the row before
       const Open piece = open.back();
       open.pop_back();
       const int64_t begin = std::max(shared, open.empty() ? 0 : open.back().end);
@@ -44,7 +44,7 @@ KvReads CountKvReads(std::span<const PlanRow> decodes) {
       first = piece.first;
     }
     if (i == std::ssize(rows)) break;
-    // The rest of a piece that was cut is shared by the row, too.
+    // The row shares the rest of a piece that was cut, too.
     if (shared > (open.empty() ? 0 : open.back().end)) open.push_back({shared, first});
     const int64_t length = NumTokens(*rows[i]);
     if (length > shared) open.push_back({length, i});

@@ -17,7 +17,7 @@ using Shared = KvReads::Run;
 
 const TokenId kToken = 1;
 
-// Rows of one token behind `begin` others, in these blocks.
+// Rows of one token behind `begin` other tokens, in these blocks.
 struct Rows {
   std::vector<std::vector<BlockId>> tables;
   std::vector<PlanRow> rows;
@@ -49,7 +49,7 @@ TEST(KvReads, PrefixesAreSharedAtEveryDepth) {
                                                Shared{2, 32}, Shared{1, 5}, Shared{1, 4}));
 }
 
-// Against a table of all (block, slot) pairs.
+// Compares with a table of all (block, slot) pairs.
 TEST(KvReads, CountsWhatATableCounts) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -85,7 +85,7 @@ TEST(KvReads, CountsWhatATableCounts) {
   }
 }
 
-// A decoder of which attention is all that takes time, at 1 GB/s, with a cache of 1 MB.
+// A decoder in which only attention takes time, at 1 GB/s, with a cache of 1 MB.
 StepCost Cost(KvReading reading) {
   DeviceDescription device = ParseDevice(R"({"name": "test", "tflops": {"bf16": 100},
       "bandwidth_gbps": 1, "memory_gb": 20, "cache_mb": 1, "matmul_efficiency": [[1, 1]],
@@ -116,7 +116,7 @@ TEST(KvReads, StepsPayForWhatIsRead) {
   const double rest = StepUs(Cost(KvReading::kEachRow), 4, 100, true) - 400 * block_us;
   EXPECT_NEAR(StepUs(Cost(KvReading::kOnce), 4, 100, true) - rest, 100 * block_us, 1);
   EXPECT_NEAR(StepUs(Cost(KvReading::kOnce), 4, 100, false) - rest, 400 * block_us, 1);
-  // 1.64 MB of different keys and values, of which 1 MB is still there when it is read again.
+  // There are 1.64 MB of distinct keys and values; 1 MB of them is still cached at the next read.
   const double again = 1 - 1e6 / (100 * block_us * 1e3);
   EXPECT_NEAR(StepUs(Cost(KvReading::kCached), 4, 100, true) - rest, (100 + 300 * again) * block_us,
               1);
@@ -124,8 +124,8 @@ TEST(KvReads, StepsPayForWhatIsRead) {
   EXPECT_NEAR(StepUs(Cost(KvReading::kCached), 4, 100, false) - rest, 400 * block_us, 1);
 }
 
-// A decoder of 8 query heads and 2 KV heads of 128, on a device that reads in no time to speak of:
-// 1 TFLOP/s, of which attention reaches a tenth with one row, a fifth with 4, two fifths with 16.
+// A decoder with 8 query heads and 2 KV heads of 128, on a device whose reads take hardly any time.
+// Of 1 TFLOP/s attention reaches a tenth with one row, a fifth with 4, two fifths with 16.
 StepCost ArithmeticCost(KvReading reading) {
   DeviceDescription device = ParseDevice(R"({"name": "test", "tflops": {"bf16": 1},
       "bandwidth_gbps": 1e6, "memory_gb": 20, "cache_mb": 1, "matmul_efficiency": [[1, 1]],
@@ -139,7 +139,7 @@ StepCost ArithmeticCost(KvReading reading) {
   return StepCost::Make(device, shape, {}, reading).value();
 }
 
-// A product has the four queries of a row that share a KV head, or those of all rows that share
+// A product holds the four queries of a row that share a KV head, or those of all rows that share
 // the keys: 16.
 TEST(KvReads, QueriesOfAKvHeadAreMultipliedTogether) {
   const double flops = 4.0 * 4 * (100 * kBlockTokens) * (8 * 128);

@@ -11,9 +11,9 @@
 
 namespace skein {
 
-// An executor that computes nothing and takes, on a virtual clock, as long as a device would. Every
-// draw is a token that depends on the sequence and the position alone and that ends nothing; what
-// is read is zeros.
+// An executor that computes nothing and takes, on a virtual clock, the time that a device would
+// take. Every drawn token depends on the sequence and the position alone and does not end the
+// output. Values that are read are zeros.
 class SimExecutor final : public Executor {
  public:
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
@@ -24,13 +24,13 @@ class SimExecutor final : public Executor {
   SimExecutor(StepCost cost, VirtualClock* clock, int32_t vocab_size);
 
   std::unique_ptr<Task> Begin(const StepPlan& plan) override;
-  // Where tasks stop; nowhere unless told otherwise. Boundaries are taken as evenly spaced in time:
-  // kOperatorsPerLayer a layer, and tickets kTicketUs apart at most.
+  // Sets the boundaries at which tasks stop; by default there are none. They are evenly spaced in
+  // time: kOperatorsPerLayer in a layer, or tickets at most kTicketUs apart.
   void set_granularity(Granularity granularity) { granularity_ = granularity; }
-  // When a signal will be raised that stops a running task at its next boundary; kNever: not.
+  // Sets the time of the signal that stops a running task at its next boundary; kNever: none.
   void set_next_signal(TimeUs at_us) { next_signal_us_ = at_us; }
 
-  // Moves the clock by the step's time, to its end or to where the signal stops it.
+  // Moves the clock by the step's time, to its end or to the boundary at which the signal stops it.
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;
 

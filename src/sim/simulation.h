@@ -14,8 +14,8 @@
 
 namespace skein {
 
-// The next request of a load, in order of arrival; nullopt at its end. Made when it is asked for,
-// so that the prompts of a long load need not be in memory at once.
+// The next request of a load, in order of arrival; nullopt at its end. It is made on demand, so
+// that the prompts of a long load need not be in memory at once.
 struct SimArrival {
   TimeUs arrival_us = 0;
   Request request;
@@ -24,14 +24,14 @@ using ArrivalSource = std::function<std::optional<SimArrival>()>;
 
 struct SimOutcome {
   EngineStats stats;
-  TimeUs end_us = 0;  // when the last request ended
+  TimeUs end_us = 0;  // the end of the last request
 };
 
-// Runs a load through the engine's core with its real scheduler, on a virtual clock: steps take as
-// long as `executor` moves it, scheduling takes no time. What arrives during a step is seen at its
-// end or, with a sharing that preempts, at its next boundary, as in the engine's loop.
-// `on_output(index, output)` gets the answers of request number `index`, on the clock;
-// `on_refused(index, status)` those that do not fit. Deterministic.
+// Runs a load through the engine's core with its real scheduler, on a virtual clock. `executor`
+// moves the clock by the time of each step; scheduling takes no time. An arrival during a step is
+// seen at its end or, with preemption, at its next boundary, as in the engine's loop.
+// `on_output(index, output)` gets the answers of request number `index`; `on_refused(index,
+// status)` the status of a request that does not fit. Deterministic.
 class Simulation {
  public:
   struct Callbacks {
@@ -39,11 +39,11 @@ class Simulation {
     std::function<void(int64_t index, const Status& status)> on_refused;
   };
 
-  // `executor`, `clock`, which it moves, and the observers outlive this.
+  // `executor`, `clock` and the observers outlive this object, which moves the clock.
   Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock,
              std::vector<SchedulerObserver*> observers = {});
 
-  // With `concurrency` > 0 arrival times do not count: so many requests run at a time.
+  // With `concurrency` > 0 that many requests run at a time, and arrival times are ignored.
   SimOutcome Run(const ArrivalSource& source, const Callbacks& callbacks, int32_t concurrency = 0);
 
  private:

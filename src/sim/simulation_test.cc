@@ -104,21 +104,21 @@ TEST(StepCost, FewRowsWaitForMemory) {
   EXPECT_NEAR(bf16_us - Cost({}, shape).StepUs(OneRow(tokens, 0)), weights_us / 2, 1);
 }
 
-// One token reads as much as it has experts, many read all of them.
+// One token reads the weights of its own experts only; many tokens read those of all.
 TEST(StepCost, ExpertsAreReadOnce) {
   ModelShape shape = SmallShape();
   shape.num_expert_layers = shape.num_layers;
   shape.num_experts = 16;
   shape.experts_per_token = 2;
   shape.expert_size = 512;
-  const double expert_us = 4 * 3.0 * 1024 * 512 * 2 / 1e6;  // of one expert's weights in all layers
+  const double expert_us = 4 * 3.0 * 1024 * 512 * 2 / 1e6;  // one expert's weights in all layers
   const std::vector<TokenId> tokens(64, 1);
   const auto step_us = [&](size_t count, const ModelShape& of) {
     return Cost({}, of).StepUs(OneRow({tokens.begin(), tokens.begin() + count}, 0));
   };
   ModelShape two = shape;
   two.num_experts = 2;
-  // Beside the router's columns and what little the tokens' own rows take.
+  // The router's columns and the tokens' own rows take a little time beside.
   EXPECT_NEAR(step_us(1, shape), step_us(1, two), 1);
   EXPECT_NEAR(step_us(64, shape) - step_us(64, two), 14 * expert_us, 0.1 * 14 * expert_us);
   const int64_t experts = int64_t{16} * 1024 * (3 * 512 + 1);
@@ -157,13 +157,13 @@ TEST(StepCost, ParallelismPaysForTheLink) {
   const double tensor = Cost({.tensor = 2}).StepUs(OneRow(tokens, 0));
   const double all_reduce = 10 + 4096 * 1024 * 2 / 50e3;
   EXPECT_NEAR(tensor, 102 + (alone - 102 - 4 * 25) / 2 + 4 * (25 + 2 * all_reduce), 1);
-  // Two micro-batches through two stages: three turns of half the layers each.
+  // Two micro-batches go through two stages: three turns of half the layers each.
   const double pipeline = Cost({.pipeline = 2}).StepUs(OneRow(tokens, 0));
   const double half = (alone - 102 - 4 * 25) / 2 + 4 * 25;
   EXPECT_NEAR(pipeline, 102 + half * 3 / 2 + 10 + 2048 * 1024 * 2 / 50e3, 1);
 }
 
-// A stage reads its weights for each micro-batch, so few rows are best taken together.
+// A stage reads its weights for each micro-batch, so few rows are best computed together.
 TEST(StepCost, MoreRowsAreNotFasterInAPipeline) {
   const std::vector<TokenId> token(1, 1);
   for (const int32_t stages : {2, 4}) {
@@ -195,7 +195,7 @@ TEST(StepCost, RefusesWhatCannotBeDivided) {
   EXPECT_THAT(StepCost::Make(device, shape, {}).status().message(), HasSubstr("no peak"));
 }
 
-// A profile of the simulated device finds its linear part again.
+// A profile of the simulated device recovers its linear part.
 TEST(SimExecutor, CanBeProfiled) {
   VirtualClock clock;
   SimExecutor executor(Cost(), &clock, 32000);
@@ -207,11 +207,11 @@ TEST(SimExecutor, CanBeProfiled) {
   const std::vector<ProfileRow> row = {{3000, 2000}};
   const double measured = profiler.MeasureUs(row);
   EXPECT_NEAR(PredictUs(fit, WorkOf(3000, 2000)) / measured, 1, 0.2);
-  EXPECT_EQ(profiler.MedianUs(row, 3), measured);  // a device that is always as fast
+  EXPECT_EQ(profiler.MedianUs(row, 3), measured);  // the device is always equally fast
   EXPECT_EQ(profiler.LeastUs(row, 3), measured);
 }
 
-// A slow device is profiled in the time there is, up to prompts long enough to tell of longer ones.
+// A slow device is profiled within the time limit, up to prompts that suffice to extrapolate.
 TEST(SimExecutor, CanBeProfiledInLittleTime) {
   std::string text = kDevice;
   text.replace(text.find("\"bf16\": 100"), 11, "\"bf16\": 0.1");
@@ -229,7 +229,7 @@ TEST(SimExecutor, CanBeProfiledInLittleTime) {
   EXPECT_NEAR(PredictUs(fit, WorkOf(4096, 0)) / whole_us, 1, 0.2);
 }
 
-// Of prompts that run whole, the longest is measured; else the largest step.
+// The profile measures the longest prompt if prompts run whole, else the largest step.
 TEST(SimExecutor, IsProfiledUpToTheLongestStep) {
   const auto longest = [](const std::string& preset) {
     VirtualClock clock;
@@ -246,7 +246,7 @@ TEST(SimExecutor, IsProfiledUpToTheLongestStep) {
   EXPECT_EQ(longest("paged-fcfs"), 2048);
 }
 
-// Nothing longer than the blocks hold is tried, however long prompts may be.
+// No prompt longer than the blocks is tried, however long prompts may be.
 TEST(SimExecutor, CanBeProfiledInFewBlocks) {
   VirtualClock clock;
   SimExecutor executor(Cost(), &clock, 32000);
@@ -257,7 +257,7 @@ TEST(SimExecutor, CanBeProfiledInFewBlocks) {
   EXPECT_GT(PredictUs(FitCosts(samples), WorkOf(10, 0)), 0);
   StepProfiler one(&executor, &clock, 32000, 1, GenerateSpec{});
   EXPECT_TRUE(ProfileCosts(one, clock, limits).empty());
-  // Where not all is retained prompts do not end where the blocks do.
+  // Without full retention, prompts may be longer than the blocks.
   StepProfiler none(&executor, &clock, 32000, 0, GenerateSpec{}, Retention::kPrefix);
   double longest = 0;
   for (const CostSample& sample : ProfileCosts(none, clock, limits)) {
@@ -345,8 +345,8 @@ TEST(Simulation, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(times.size(), 1u);
 }
 
-// A short urgent request behind a long one: it waits for the next boundary, not for the long one's
-// end, and the two take together what they take one after the other.
+// A short urgent request behind a long one waits for the next boundary, not for the long one's end.
+// Together they take the sum of their times.
 TEST(SimulationTest, TheUrgentStopsALongPrefill) {
   std::map<std::string, std::vector<TimeUs>> ttft_us;
   for (const char* sharing : {"whole", "preempt-layer", "preempt-op"}) {
@@ -387,7 +387,8 @@ TEST(SimulationTest, TheUrgentStopsALongPrefill) {
   EXPECT_EQ(op[0], whole[1] + 1000);
 }
 
-// Each of these stops the one before it, until bounds end; then those go on, at their moments.
+// Each of these stops the one before it until limits on waiting end; then the suspended steps
+// resume at the set times.
 TEST(SimulationTest, StepsGoOnWhenTheirBoundsEnd) {
   EngineConfig engine;
   engine.preset = "paged-fcfs";

@@ -61,7 +61,7 @@ int64_t StepCost::KvBytes(double utilization, int64_t reserved_bytes) const {
   return static_cast<int64_t>(usable) - shape_.weight_bytes() - reserved_bytes * num_devices;
 }
 
-// Rows of `in` elements times a matrix [in, out], which is divided between the devices.
+// The time of rows of `in` elements times a matrix [in, out] that is divided between the devices.
 double StepCost::ProductUs(double rows, double in, double out, double bytes_per_weight) const {
   const double devices = parallelism_.tensor;
   const double flops = 2 * rows * in * out / devices;
@@ -71,8 +71,8 @@ double StepCost::ProductUs(double rows, double in, double out, double bytes_per_
   return std::max(flops / (peak_flops_per_us_ * share), bytes / bytes_per_us_) + device_.launch_us;
 }
 
-// The arithmetic of so many pairs of a query and a key, in one layer, at the efficiency of a
-// product of so many rows. Scores and values are 16 bit whatever the weights are.
+// The time of the arithmetic of `pairs` of a query and a key, in one layer, at the efficiency of a
+// product of `rows` rows. Scores and values are 16 bit for every weight type.
 double StepCost::PairsUs(double pairs, double rows) const {
   const double flops = 4 * pairs * shape_.q_width / parallelism_.tensor;
   const auto bf16 = device_.tflops.find("bf16");
@@ -80,12 +80,12 @@ double StepCost::PairsUs(double pairs, double rows) const {
   return flops / (peak * EfficiencyAt(device_.attention_efficiency, rows));
 }
 
-// Of one layer, on one device.
+// The KV bytes of one layer on one device.
 double StepCost::KvBytesOf(double num_tokens) const {
   return num_tokens * 2 * shape_.kv_width / parallelism_.tensor;
 }
 
-// Of one layer.
+// The time of one layer.
 double StepCost::AttentionUs(const PlanRow& row, double product_rows) const {
   const auto tokens = static_cast<double>(row.tokens.size());
   const double begin = row.begin;
@@ -123,7 +123,7 @@ double StepCost::ExpertsUs(double num_tokens) const {
   const double experts = shape_.num_experts, per_token = shape_.experts_per_token;
   const double active = experts * (1 - std::pow(1 - per_token / experts, num_tokens));
   const double slots = num_tokens * per_token;
-  const double weights = 3.0 * shape_.hidden_size * shape_.expert_size;  // of one expert
+  const double weights = 3.0 * shape_.hidden_size * shape_.expert_size;  // weights of one expert
   const double flops = 2 * slots * weights / parallelism_.tensor;
   const double bytes =
       (active * weights * WeightTypeBytes(shape_.weight_type) +

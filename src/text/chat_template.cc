@@ -11,7 +11,7 @@
 #include "text/jinja/ast.h"
 #include "text/jinja/evaluator.h"
 #include "text/jinja/parser.h"
-#include "text/jinja/text.h"
+#include "text/unicode/utf8.h"
 
 namespace skein {
 namespace {
@@ -21,7 +21,7 @@ using Json = ChatTemplate::Json;
 constexpr size_t kMaxWork = size_t{1} << 30;
 constexpr size_t kMaxCopiesOfInput = 512;
 
-// Longer sources and files are refused before they are read further.
+// Longer sources are refused before they are parsed, longer files before they are read.
 constexpr size_t kMaxSourceBytes = size_t{4} << 20;
 constexpr size_t kMaxConfigBytes = size_t{64} << 20;
 
@@ -39,7 +39,7 @@ jinja::Value ToValue(const Json& json, int depth, jinja::RenderState* state) {
     case Json::value_t::string: {
       const auto& text = json.get_ref<const std::string&>();
       state->Charge(text.size());
-      if (!jinja::IsValidUtf8(text)) state->Fail("a string is not valid UTF-8");
+      if (!IsValidUtf8(text)) state->Fail("a string is not valid UTF-8");
       return Value::Of(text);
     }
     case Json::value_t::array:
@@ -83,7 +83,7 @@ class JinjaChatTemplate final : public ChatTemplate {
     jinja::RenderState reading(limits);
     const jinja::Value values = ToValue(all, 0, &reading);
     if (!reading.ok()) return reading.status();
-    // Templates copy what they are given many times over, and short ones have no need of much.
+    // Templates copy their input many times, and short inputs need little work.
     limits.max_work =
         std::min(kMaxWork, jinja::RenderLimits{}.max_work + kMaxCopiesOfInput * reading.work());
     jinja::RenderState state(limits);
@@ -95,7 +95,7 @@ class JinjaChatTemplate final : public ChatTemplate {
 
  private:
   const jinja::Body body_;
-  const std::unique_ptr<const jinja::Body> tool_body_;  // for requests with tools, if there is one
+  const std::unique_ptr<const jinja::Body> tool_body_;  // for requests with tools; may be null
   const Json special_tokens_;
 };
 

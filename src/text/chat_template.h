@@ -14,18 +14,20 @@ class ChatTemplate {
  public:
   using Json = nlohmann::ordered_json;  // member order reaches the tool descriptions
 
-  // Parses a template. A construct that is not supported is refused by name (kUnsupported).
+  // Parses a template. text/jinja/parser.h lists the supported part of Jinja; an error names any
+  // other construct (kUnsupported).
   static Result<std::unique_ptr<ChatTemplate>> Parse(std::string_view source);
-  // The template of a model directory: chat_template.jinja, else tokenizer_config.json's
-  // `chat_template` (a string, or a list of named ones, of which "default"). kNotFound if none.
-  // Special tokens of tokenizer_config.json (bos_token, ...) become variables.
+  // Loads the template of a model directory: chat_template.jinja, else `chat_template` in
+  // tokenizer_config.json. The latter is a string or a list of named templates; "default" is taken,
+  // and "tool_use" for requests with tools. kNotFound if there is none. The special tokens of
+  // tokenizer_config.json (bos_token, ...) become variables.
   static Result<std::unique_ptr<ChatTemplate>> Load(const std::string& model_dir);
   virtual ~ChatTemplate() = default;
 
-  // Renders as transformers' apply_chat_template does. `variables` is an object: messages, tools,
-  // add_generation_prompt and whatever chat_template_kwargs holds; a member that is absent is
-  // undefined in the template. raise_exception in the template and every runtime error of it are
-  // kInvalidArgument with the template's message.
+  // Renders as apply_chat_template of transformers does. `variables` is an object: messages, tools,
+  // add_generation_prompt and the members of chat_template_kwargs. An absent member is undefined in
+  // the template. raise_exception and every runtime error give kInvalidArgument with the template's
+  // message.
   virtual Result<std::string> Render(const Json& variables) const = 0;
 };
 

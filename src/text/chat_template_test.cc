@@ -47,8 +47,8 @@ TEST(ChatTemplateTest, ReproducesQwen3) {
 
 const std::string kDataDir = SKEIN_SOURCE_DIR "/tests/data/chat_templates/";
 
-// Every filter, test, method and operator over values of every type, white space control, and
-// random programs, as Jinja2 renders them (tools/gen_template_cases.py).
+// Compares every filter, test, method and operator over values of every type, white space control,
+// and random programs with Jinja2 (tools/gen_template_cases.py).
 TEST(ChatTemplateTest, RendersAsJinja) {
   const auto lines = ReadLines(kDataDir + "expressions.jsonl");
   ASSERT_GT(lines.size(), 5000u);
@@ -100,7 +100,7 @@ TEST(ChatTemplateTest, RendersConversationsAsJinja) {
   }
 }
 
-// What Parse says of a template; kOk if it takes it.
+// The status of Parse; kOk if it accepts the template.
 Status ParseStatus(const std::string& source) {
   auto parsed = ChatTemplate::Parse(source);
   return parsed.ok() ? Status::Ok() : parsed.status();
@@ -110,12 +110,40 @@ TEST(ChatTemplateTest, RefusesByName) {
   const std::pair<const char*, const char*> kRefused[] = {
       {"{{ x | frobnicate }}", "filter 'frobnicate'"},
       {"{{ x | xmlattr }}", "filter 'xmlattr'"},
+      {"{{ x | abs }}", "filter 'abs'"},
+      {"{{ x | e }}", "filter 'e'"},
+      {"{{ x | escape }}", "filter 'escape'"},
+      {"{{ x | float }}", "filter 'float'"},
+      {"{{ x | max }}", "filter 'max'"},
+      {"{{ x | min }}", "filter 'min'"},
+      {"{{ x | round(1) }}", "filter 'round'"},
+      {"{{ x | sum }}", "filter 'sum'"},
       {"{{ xs | map('wordwrap') }}", "filter 'wordwrap'"},
       {"{{ xs | map(f) }}", "filter 'map' with a computed name"},
       {"{{ xs | select('sameas', 1) }}", "test 'sameas'"},
+      {"{{ xs | selectattr('n', 'gt', 1) }}", "test 'gt'"},
       {"{{ x is frobnicated }}", "test 'frobnicated'"},
+      {"{{ x is callable }}", "test 'callable'"},
+      {"{{ x is divisibleby 3 }}", "test 'divisibleby'"},
+      {"{{ x is ge 3 }}", "test 'ge'"},
+      {"{{ x is greaterthan 3 }}", "test 'greaterthan'"},
+      {"{{ x is le 3 }}", "test 'le'"},
+      {"{{ x is lessthan 3 }}", "test 'lessthan'"},
+      {"{{ x is lower }}", "test 'lower'"},
+      {"{{ x is lt 3 }}", "test 'lt'"},
+      {"{{ x is upper }}", "test 'upper'"},
       {"{{ x.encode('utf-8') }}", "method 'encode'"},
+      {"{{ x.count('l') }}", "method 'count'"},
+      {"{{ x.index(1) }}", "method 'index'"},
+      {"{{ x.isdigit() }}", "method 'isdigit'"},
+      {"{{ x.partition(',') }}", "method 'partition'"},
+      {"{{ x.removeprefix('a') }}", "method 'removeprefix'"},
+      {"{{ x.rfind('a') }}", "method 'rfind'"},
+      {"{{ loop.cycle('a', 'b') }}", "method 'cycle'"},
       {"{% include 'x' %}", "tag 'include'"},
+      {"{% print x %}", "tag 'print'"},
+      {"{% with x = 1 %}{% endwith %}", "tag 'with'"},
+      {"{%- raw %}{{ $ }}{% endraw %}", "tag 'raw'"},
       {"{% block x %}{% endblock %}", "tag 'block'"},
       {"{% call m() %}{% endcall %}", "tag 'call'"},
       {"{% for x in xs recursive %}{% endfor %}", "a recursive loop"},
@@ -123,6 +151,13 @@ TEST(ChatTemplateTest, RefusesByName) {
       {"{{ cycler('a') }}", "name 'cycler'"},
       {"{{ f(*xs) }}", "unpacking of arguments"},
       {"{{ '\\N{DASH}' }}", "string escape '\\N'"},
+      {"{{ '\\101' }}", "string escape '\\1'"},
+      {"{{ 7 / 2 }}", "operator '/'"},
+      {"{{ 7 // 2 }}", "operator '//'"},
+      {"{{ 7 ** 2 }}", "operator '**'"},
+      {"{{ 1 + +2 }}", "a unary '+'"},
+      {"{{ 0x1F }}", "a number with 'x'"},
+      {"{{ 1_000 }}", "a number with '_'"},
   };
   for (const auto& [source, name] : kRefused) {
     const Status status = ParseStatus(source);
@@ -132,9 +167,31 @@ TEST(ChatTemplateTest, RefusesByName) {
   }
 }
 
+// Some refusals depend on the value: rendering refuses these, and Python gives a text.
+TEST(ChatTemplateTest, RefusesValuesByName) {
+  const std::pair<const char*, const char*> kRefused[] = {
+      {"{{ '12' | int(0, 16) }}", "the base of 'int'"},
+      {"{{ 'é' | int }}", "'int' of text outside ASCII"},
+      {"{{ 'é' | capitalize }}", "'capitalize' of a character outside ASCII"},
+      {"{{ 'aé'.title() }}", "'title' of text outside ASCII"},
+      {"{{ 'a b'.rsplit() }}", "'rsplit' without a separator"},
+      {"{{ '%s' % 1 }}", "'%' formatting of a string"},
+      {"{% for x in [1] %}{{ loop.depth }}{% endfor %}", "'loop.depth'"},
+      {"{% for x in [1] %}{{ loop.changed(x) }}{% endfor %}", "method 'changed'"},
+  };
+  for (const auto& [source, name] : kRefused) {
+    auto parsed = ChatTemplate::Parse(source);
+    const Status status =
+        parsed.ok() ? parsed.value()->Render(Json::object()).status() : parsed.status();
+    EXPECT_FALSE(status.ok()) << source;
+    EXPECT_NE(status.message().find(name), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("not supported"), std::string::npos) << status.message();
+  }
+}
+
 TEST(ChatTemplateTest, RefusesWhatSafeTextWouldEscape) {
   for (const char* source :
-       {"{{ (x | safe) + '<' }}", "{{ '<' + (x | safe) }}", "{% set y = x | e %}{{ [y] }}",
+       {"{{ (x | safe) + '<' }}", "{{ '<' + (x | safe) }}", "{% set y = x | safe %}{{ [y] }}",
         "{{ (x | safe).replace('a', '<') }}", "{{ x | safe | trim }}", "{{ (x | safe)[0] }}",
         "{{ (x | safe) * 2 }}", "{{ (x | safe)[1:] }}"}) {
     auto parsed = ChatTemplate::Parse(source);
@@ -188,14 +245,16 @@ TEST(ChatTemplateTest, HostileTemplatesEndWithAnError) {
         "{% set ns = namespace(x=[1], y=[1]) %}{% for a in range(90) %}"
         "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}"
         "{{ ns.x == ns.y }}",
-        "{{ 'x' * 10**30 }}", "{{ [1] * 10**12 }}", "{{ 10 ** 10 ** 10 }}",
-        "{{ 'x' | indent(10**18) }}", "{{ [1] | tojson(indent=10**18) }}",
+        "{{ 'x' * 1000000000000000000000000000000 }}", "{{ [1] * 1000000000000 }}",
+        "{{ 'x' | indent(1000000000000000000) }}", "{{ [1] | tojson(indent=1000000000000000000) }}",
         "{% set ns = namespace() %}{% set ns.me = [ns] %}{{ ns.me }}",
         "{% for a in range(100000) %}{% for b in range(1000) %}{{ 'a' * 1000 }}{% endfor %}"
         "{% endfor %}",
         "{{ (('a' * 10000000) ~ 'b') | replace('', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx') }}",
         "{{ 170141183460469231731687303715884105727 + 1 }}",
-        "{{ range(-10**37, 10**38) | length }}"}) {
+        "{{ 170141183460469231731687303715884105727 * 2 }}",
+        "{{ range(-10000000000000000000000000000000000000,"
+        " 100000000000000000000000000000000000000) | length }}"}) {
     auto parsed = ChatTemplate::Parse(source);
     ASSERT_TRUE(parsed.ok()) << source << parsed.status().message();
     EXPECT_FALSE(parsed.value()->Render(Json::object()).ok()) << source;
@@ -240,7 +299,7 @@ TEST(ChatTemplateTest, TellsTheTime) {
   EXPECT_TRUE(text.value() == before || text.value() == today()) << text.value();
 }
 
-// A model folder with the given files, gone with the object.
+// A model folder with the given files, removed with the object.
 class ModelDir {
  public:
   ModelDir() {

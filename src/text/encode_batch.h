@@ -9,9 +9,9 @@
 
 namespace skein {
 
-// Encodes each of `texts` as Tokenizer::Encode does, shared out over the team's threads; ids[i] is
-// that of texts[i]. Of several failures the first text's is returned, and *ids is then empty.
-// Thread rule: the team's; the caller works along.
+// Encodes each text as Tokenizer::Encode does, on all threads of the team; ids[i] belongs to
+// texts[i]. If several texts fail, the failure of the first one is returned, and *ids is empty.
+// Thread rule: that of the team; the caller works along.
 Status EncodeBatch(const Tokenizer& tokenizer, std::span<const std::string_view> texts,
                    bool add_special_tokens, ThreadTeam* team,
                    std::vector<std::vector<TokenId>>* ids);

@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// Stop strings, prepared to be found. Immutable; a copy shares them.
+// Stop strings, prepared for the search. Immutable; copies share the strings.
 class StopPatterns {
  public:
   StopPatterns() = default;
@@ -33,27 +33,27 @@ class StopPatterns {
   std::shared_ptr<const std::vector<Pattern>> patterns_;  // null: none
 };
 
-// Finds stop strings in a text that comes in pieces, and says what of it may already be shown: all
-// but an end that could be the beginning of a stop string. A piece costs time by its own length
-// times the number of stop strings. One thread.
+// Finds stop strings in a text that arrives in pieces. It says which part of the text may be shown:
+// all but an end that could begin a stop string. A piece costs time proportional to its length and
+// to the number of stop strings. One thread.
 class StopMatcher {
  public:
-  // With include_stop_str_in_output the stop string itself is part of the text.
+  // With include_stop_str_in_output the emitted text includes the stop string.
   explicit StopMatcher(StopPatterns stops, bool include_stop_str_in_output = false);
 
-  // The text that is safe to emit now. Of several matches the one that ends first wins, of those
-  // the longest; one that ends in a piece that `may_end` not is none. Once matched, further pieces
-  // give nothing.
+  // Returns the text that is safe to emit now. The match that ends first wins; among those that end
+  // together, the longest. A match that ends in a piece with `may_end` false does not count. After
+  // a match, further pieces give no text.
   std::string Push(std::string_view piece, bool may_end = true);
-  // The text held back; empty after a match.
+  // Returns the text held back; empty after a match.
   std::string Finish();
 
-  // Which of `stops` has matched.
+  // The index of the stop string that has matched.
   std::optional<size_t> matched() const { return matched_; }
 
  private:
   StopPatterns stops_;
-  std::vector<size_t> states_;  // of each pattern so many bytes end the text seen
+  std::vector<size_t> states_;  // [pattern]: how many of its first bytes end the text so far
   bool include_;
   std::string held_;  // seen, not emitted
   std::optional<size_t> matched_;

@@ -41,7 +41,7 @@ TEST(StopMatcherTest, WithoutStopsTextPasses) {
   EXPECT_EQ(matcher.Finish(), "");
 }
 
-// Against the plain definition, on a small alphabet where borders overlap much.
+// Compares with the plain definition, on a small alphabet where borders overlap much.
 TEST(StopMatcherTest, AgreesWithSearchOnRandomText) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -13,31 +13,31 @@
 
 namespace skein {
 
-// Decoding in progress. One thread; must not outlive its tokenizer.
+// The decoding of one list of ids. One thread; must not outlive its tokenizer.
 class TextStream {
  public:
   virtual ~TextStream() = default;
-  // Appends the text that is complete with this token: whole characters, often none.
+  // Appends the whole characters that this token completes; often none.
   virtual void Push(TokenId id, std::string* out) = 0;
-  // Appends what is left, incomplete characters as U+FFFD. The stream is then empty.
+  // Appends the rest, with incomplete characters as U+FFFD. The stream is then empty.
   virtual void Finish(std::string* out) = 0;
 };
 
-// The part of a text that a token stands for: code points [begin, end), as the reference's, whose
-// alignment it follows. {0, 0} for special tokens that the post-processor adds.
+// The part of a text that a token stands for: code points [begin, end), aligned as the reference
+// aligns them. {0, 0} for special tokens that the post-processor adds.
 struct TokenOffsets {
   uint32_t begin, end;
   bool operator==(const TokenOffsets&) const = default;
 };
 
-// How an encoding is made to fit. Special tokens that are added count and stay.
+// The rule that cuts an encoding to a length. Added special tokens count and are kept.
 struct Truncation {
   enum class Strategy {
-    kLongestFirst,  // of a pair: from the longer until both are as long, then from both
+    kLongestFirst,  // in a pair: from the longer one until both are equally long, then from both
     kOnlyFirst,
     kOnlySecond,
   };
-  enum class Direction { kRight, kLeft };  // where tokens go
+  enum class Direction { kRight, kLeft };  // the side on which tokens are cut
   size_t max_length = 0;                   // tokens
   Strategy strategy = Strategy::kLongestFirst;
   Direction direction = Direction::kRight;
@@ -45,7 +45,7 @@ struct Truncation {
 
 struct EncodeOptions {
   bool add_special_tokens = true;
-  bool with_offsets = false;  // they cost several times what the ids cost
+  bool with_offsets = false;  // offsets cost several times as much time as ids
   std::optional<Truncation> truncation;
 };
 
@@ -57,43 +57,44 @@ struct EncodeInput {
 
 struct Encoding {
   std::vector<TokenId> ids;
-  std::vector<int32_t> type_ids;      // [ids.size()]: which text, as the model was taught it
-  std::vector<uint8_t> is_special;    // [ids.size()]: 1 for what the post-processor added
+  std::vector<int32_t> type_ids;      // the type of the text, as in training
+  std::vector<uint8_t> is_special;    // 1 for a token that the post-processor added
   std::vector<TokenOffsets> offsets;  // [ids.size()] if asked for, else empty
 };
 
-// An inference-only tokenizer built from a HuggingFace tokenizer.json: ids equal those of the
+// An inference-only tokenizer built from a HuggingFace tokenizer.json. Its ids equal those of the
 // `tokenizers` library. Immutable after Load, no locks; every member may run on any thread.
 class Tokenizer {
  public:
-  // Reads tokenizer.json and tokenizer_config.json. A component outside the supported subset is
-  // refused by name (kUnsupported); tokens never change silently.
+  // Reads tokenizer.json and tokenizer_config.json. kUnsupported names a component outside the
+  // supported subset; tokens never change silently.
   static Result<std::unique_ptr<Tokenizer>> Load(const std::string& model_dir);
   virtual ~Tokenizer() = default;
 
-  // Appends the ids of `text` to *ids. Invalid UTF-8 is kInvalidArgument. With add_special_tokens
-  // the post-processor's BOS/EOS are added.
+  // Appends the ids of `text` to *ids. Invalid UTF-8 gives kInvalidArgument. With
+  // add_special_tokens the post-processor's BOS and EOS are added.
   virtual Status Encode(std::string_view text, bool add_special_tokens,
                         std::vector<TokenId>* ids) const = 0;
 
-  // Fills *encoding with the encoding of a text or a pair. kInvalidArgument for invalid UTF-8 and
-  // for a truncation that is impossible: max_length below the number of special tokens, or the one
-  // text that may be cut shorter than what has to go. kUnsupported by tokenizers that have none.
+  // Encodes a text or a pair into *encoding. kInvalidArgument for invalid UTF-8 and for an
+  // impossible truncation: max_length below the number of special tokens, or too short a text where
+  // only one may be cut. kUnsupported by tokenizers without this member.
   virtual Status EncodeFull(const EncodeInput& input, const EncodeOptions& options,
                             Encoding* encoding) const;
 
-  // The text of `ids`; incomplete characters become U+FFFD. Unknown ids give nothing.
+  // Returns the text of `ids`; incomplete characters become U+FFFD. Unknown ids give no text.
   virtual std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const = 0;
 
-  // A decoding, token by token, whose pieces together equal Decode of all ids.
+  // Starts a decoding token by token. Its pieces together equal Decode of all ids.
   virtual std::unique_ptr<TextStream> NewTextStream(bool skip_special_tokens) const = 0;
 
-  // Ids above the largest in the vocabulary do not exist; there may be holes.
+  // Ids may have holes below the largest one.
   virtual int32_t vocab_size() const = 0;  // largest id + 1
   virtual std::optional<TokenId> TokenToId(std::string_view token) const = 0;
-  // The token as the vocabulary spells it, an added one as the normalizer does; empty for a hole.
+  // The token as the vocabulary spells it; an added token as the normalizer spells it; empty for a
+  // hole.
   virtual std::string_view IdToToken(TokenId id) const = 0;
-  // The bytes that the token contributes inside a text (a half character for some).
+  // The bytes that the token contributes inside a text; they may be a part of a character.
   virtual std::string TokenBytes(TokenId id) const = 0;
   virtual bool IsSpecial(TokenId id) const = 0;
 

@@ -60,12 +60,13 @@ TEST_F(TokenizerLoadTest, SmallestFileWorks) {
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
   std::vector<TokenId> ids = {7};
   ASSERT_TRUE((*tokenizer)->Encode("abxa", true, &ids).ok());
-  EXPECT_THAT(ids, ElementsAre(7, 2, 0));  // appended; unknown without unk_token vanishes
+  EXPECT_THAT(ids,
+              ElementsAre(7, 2, 0));  // appended; an unknown character without unk_token is dropped
   EXPECT_EQ((*tokenizer)->Decode(std::vector<TokenId>{2, 0, 99, -1}, false), "ab a");
   EXPECT_EQ((*tokenizer)->bos_id(), std::nullopt);
 }
 
-// transformers writes 10^30 for model_max_length where there is no limit.
+// transformers writes 10^30 for an unlimited model_max_length.
 TEST_F(TokenizerLoadTest, NumbersBeyond64Bits) {
   const std::string huge = "1000000000000000019884624838656";
   std::string text = json_.dump();
@@ -228,7 +229,7 @@ TEST(TokenizerTest, TokensBytesAndSpecialIds) {
   EXPECT_EQ(mistral->Decode(ids, false), "<s> the");
 }
 
-// The bytes of a text are those of its tokens, which constrained decoding counts on.
+// The bytes of a text are those of its tokens. Constrained decoding depends on that.
 TEST(TokenizerTest, BytesOfTokensMakeTheText) {
   const auto tokenizer = LoadOwn("llama3-style");
   const std::string text = "naïve 世界 \xF0\x9F\x98\x80\n\n  12345 it's";

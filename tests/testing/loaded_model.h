@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/forward/forward_pass.h"
+#include "model/forward/pass.h"
 
 namespace skein::testing {
 

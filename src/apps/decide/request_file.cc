@@ -45,7 +45,7 @@ Result<Json> ReadRequestFile(const std::string& path) {
   std::string why;
   std::optional<Json> requests = ParseJson(text, &why);
   if (!requests.has_value()) {
-    return Status(StatusCode::kInvalidArgument, path + " is not JSON that can be taken: " + why);
+    return Status(StatusCode::kInvalidArgument, path + " is not acceptable JSON: " + why);
   }
   if (!requests->is_array() || requests->empty()) {
     return Status(StatusCode::kInvalidArgument,

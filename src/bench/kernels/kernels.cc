@@ -17,7 +17,7 @@
 #include "bench/serving/load_report.h"
 #include "kernels/kernels.h"
 #include "kernels/row_tiles.h"
-#include "model/forward/forward_cut.h"
+#include "model/forward/product_cut.h"
 #include "runtime/free_memory.h"
 
 namespace skein {

@@ -9,7 +9,7 @@
 #include "base/aligned_buffer.h"
 #include "base/check.h"
 #include "base/thread_team.h"
-#include "model/forward/forward_pass.h"
+#include "model/forward/pass.h"
 
 namespace skein {
 namespace {

@@ -1,7 +1,7 @@
-// Products of bf16 (the AMX class of docs/numerics.md) and of int8 on the matrix unit. What
-// surrounds them is AVX-512 code. See avx512.cc for the order of includes.
+// Products of bf16 (the AMX class of docs/numerics.md) and of int8 on the matrix unit, with AVX-512
+// code around them. avx512.cc explains the order of includes.
 
-// g++ 12 takes the deliberately undefined inputs inside its own intrinsics for mistakes of ours.
+// g++ 12 warns of deliberately undefined inputs inside its own intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
@@ -13,7 +13,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prfchw")
 
 #include "kernels/cpu/vec_avx512.h"
-// After the vector.
+// The body comes after the vector.
 #include "kernels/cpu/gemm_body.h"
 
 namespace skein {
@@ -25,29 +25,29 @@ constexpr int32_t kTileRows = 16;
 constexpr int32_t kTileRowBytes = 64;  // of every tile: 32 bf16, 64 int8 or 16 sums
 constexpr int32_t kTileBytes = kTileRows * kTileRowBytes;
 
-constexpr int32_t kFewRows = 2 * kTileRows;  // up to so many stream the weights past them
-constexpr int32_t kMaxRows = 256;            // of a that are in tile order at a time
-constexpr int32_t kMaxPairs = 16;            // of panels whose sums wait for the next strip
+constexpr int32_t kFewRows = 2 * kTileRows;  // the most rows that stream the weights past them
+constexpr int32_t kMaxRows = 256;            // rows of a that are in tile order at a time
+constexpr int32_t kMaxPairs = 16;            // pairs of panels whose sums wait for the next strip
 constexpr int32_t kPairRows = 2 * kTileRows;
 constexpr int32_t kPairCols = 2 * kPanelCols;
 constexpr int32_t kPairSums = kPairRows * kPairCols;
 
-// Rows of a in tile order, [rows / 16][bytes of k / 64][16 rows][64 bytes], padded with zeros: a
-// part of k that stays in the second-level cache while all panels pass over it. Where rows are few,
-// a tile has only so many.
+// Bytes of the rows of a in tile order, [rows / 16][bytes of k / 64][16 rows][64 bytes], padded
+// with zeros. The strip is a part of k that stays in the second-level cache while all panels pass
+// over it. With few rows a tile has only that many.
 constexpr int32_t kStripBytes = 768 << 10;
-// Of k at a time, for all rows: so many that sums are rarely put aside, and so few that the two
-// panels (64 KB) stay near.
+// Tiles of k at a time, for all rows. More would push the two panels (64 KB) out of the near cache;
+// fewer would store the sums more often.
 constexpr int32_t kBlockTiles = 32;
 
 struct Scratch {
   alignas(64) std::byte strip[kStripBytes];
-  // f32; of int8 they are int32 until they are finished.
+  // f32; for int8 they are int32 until they are finished.
   alignas(64) float sums[kMaxPairs * (kMaxRows / kPairRows) * kPairSums];
 };
 
 void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
-// To the second-level cache.
+// Fetches to the second-level cache.
 void PrefetchFar(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
 void PrefetchOut(const void* p) { __builtin_prefetch(p, 1); }
 
@@ -57,9 +57,9 @@ int32_t NumTiles(const GemmCall& call) {
   return static_cast<int32_t>(call.w->k_padded() * ElementBytes(call)) / kTileRowBytes;
 }
 
-// Rows [row, row + rows) of a at `tiles` tiles of k from tile `begin` on to the strip, each tile
-// with tile_rows rows. The stores go in order; what is read lies in as many places as a tile has
-// rows.
+// Copies rows [row, row + rows) of a, `tiles` tiles of k from tile `begin` on, to the strip. Each
+// tile has tile_rows rows. The stores go in order; the loads come from as many streams as a tile
+// has rows.
 void PackStrip(const GemmCall& call, int32_t row, int32_t rows, int32_t begin, int32_t tiles,
                int32_t tile_rows, std::byte* strip) {
   constexpr int32_t kAheadTiles = 4;
@@ -84,7 +84,8 @@ void PackStrip(const GemmCall& call, int32_t row, int32_t rows, int32_t begin, i
   }
 }
 
-// For few rows tiles 0 to 3 are sums, 4 and 5 rows of a, 6 and 7 weights; else all are full.
+// For few rows tiles 0 to 3 are sums, 4 and 5 rows of a, and 6 and 7 weights; otherwise all tiles
+// are full.
 void Configure(int32_t upper_rows, int32_t lower_rows) {
   amx::TileConfig config;
   const int32_t upper = upper_rows, lower = lower_rows;
@@ -96,12 +97,12 @@ void Configure(int32_t upper_rows, int32_t lower_rows) {
   amx::LoadTileConfig(config);
 }
 
-// Two panels that are computed together: neighbours, or gate and up. Where there is no second
-// neighbour the first stands in for it, and its sums are dropped.
+// Two panels that are computed together: neighbours, or gate and up. If there is no second
+// neighbour, the first is computed twice and the second result is dropped.
 struct PanelPair {
   int32_t column;  // of the first
   const std::byte* panels[2];
-  bool second;  // is there one
+  bool second;  // whether there is a second one
 };
 
 int32_t NumPairs(const GemmCall& call) {
@@ -123,7 +124,7 @@ PanelPair PairAt(const GemmCall& call, int32_t index) {
       left * kPanelCols, {call.w->panel(left), call.w->panel(second ? left + 1 : left)}, second};
 }
 
-// The sums of up to 32 rows and one pair, c [32 rows][2 panels][16], and where they belong.
+// The sums of up to 32 rows and one pair, c [32 rows][2 panels][16], and their place in the output.
 struct Finished {
   PanelPair pair;
   int32_t row;   // of the call
@@ -131,7 +132,7 @@ struct Finished {
   float* c;
 };
 
-// The call's results for rows [begin, end) of `done`.
+// Writes the call's results for rows [begin, end) of `done`.
 void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32_t end) {
   if (begin >= end) return;
   const int32_t column = done.pair.column;
@@ -152,7 +153,7 @@ void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32
   }
 }
 
-// Results that are to be written: up to 32 rows of the call.
+// The place of results that are written soon: up to 32 rows of the call.
 struct OutRows {
   const std::byte* first;
   int64_t stride;  // bytes from one row to the next
@@ -174,18 +175,18 @@ OutRows OutRowsAt(const GemmCall& call, const PanelPair& pair, int32_t row, int3
           .bytes = cols * element_bytes};
 }
 
-// What goes on beside the matrix unit while it works on a block: results of the block before are
-// finished, what the next ones need is fetched.
+// Work that runs beside the matrix unit during a block: it finishes the results of the block before
+// and fetches the operands of the next ones.
 struct Meanwhile {
   const GemmCall* call;
   Finished done;
   const std::byte* panels[2];  // weights
-  int32_t bytes;               // of each
-  OutRows out;                 // to be written next
-  // Of a, the upper and the lower tiles of the block that follows, if those are not near yet.
+  int32_t bytes;               // of each panel
+  OutRows out;                 // results to prefetch for writing
+  // The upper and lower tiles of a for the next block, if they are not in the near cache yet.
   const std::byte* rows[2];
 
-  // How much of each is done in one of `steps` steps, rounded up.
+  // The amount of each kind of work in one of `steps` steps, rounded up.
   struct Pace {
     int32_t steps, lines, rows, out_rows;
   };
@@ -213,7 +214,7 @@ struct Meanwhile {
       PrefetchOut(to);
       PrefetchOut(to + out.bytes - 1);
     }
-    // The rows of several steps at once, so that a call is worth it.
+    // Several steps' rows at once, so that a call pays for itself.
     constexpr int32_t kFinishSteps = 4;
     if (step % kFinishSteps < kFinishSteps - 1 && step < pace.steps - 1) return;
     const int32_t row = step / kFinishSteps * kFinishSteps * pace.rows;
@@ -222,13 +223,13 @@ struct Meanwhile {
   }
 };
 
-// What a block starts from: 0, or the sums in memory.
+// The initial sums of a block: 0, or the sums in memory.
 enum class Start { kZero, kLoad };
 
 struct Block {
   const std::byte* a;       // the upper 16 rows' tiles
-  int64_t lower;            // bytes from there to the lower ones'
-  const std::byte* next_a;  // of the block that follows, with the same `lower`
+  int64_t lower;            // bytes from the upper tiles to the lower ones
+  const std::byte* next_a;  // the upper tiles of the next block, with the same `lower`
   const std::byte* panels[2];
   int32_t tiles;
   Start start;
@@ -237,7 +238,7 @@ struct Block {
 
 constexpr int kUpperTile = 4, kLowerTile = 5, kLeftTile = 6, kRightTile = 7;
 constexpr int64_t kSumStride = kPairCols * sizeof(float);
-// Of c: rows 0-15 by the first panel, the second, then rows 16-31.
+// Offsets in c: rows 0-15 for the first panel, then the second; then rows 16-31.
 constexpr int32_t kSumOffsets[4] = {0, kPanelCols, kTileRows* kPairCols,
                                     kTileRows* kPairCols + kPanelCols};
 
@@ -255,14 +256,14 @@ inline void StoreSum(const Block& block) {
   amx::StoreTile<kIndex>(block.c + kSumOffsets[kIndex], kSumStride);
 }
 
-// Half a tile, to the first-level cache.
+// Fetches half a tile to the first-level cache.
 inline void FetchHalf(const std::byte* p) {
 #pragma GCC unroll 8
   for (int i = 0; i < kTileBytes / 2; i += kTileRowBytes) Prefetch(p + i);
 }
 
-// Four products at a tile of k, and in between to the first-level cache what follows: products
-// want distance between them (amx::DotSpaced), so what is needed anyway goes there.
+// Four products over one tile of k. Between them it fetches operands of later tiles to the
+// first-level cache: products need distance from one another anyway (amx::DotSpaced).
 template <bool kInt8>
 inline void BlockStep(const Block& block, int32_t t) {
   constexpr int32_t kAheadTiles = 2;
@@ -308,7 +309,7 @@ void BlockSums(const Block& block, const Meanwhile& meanwhile) {
   StoreSum<3>(block);
 }
 
-// Up to kMaxRows rows at a part of k: tiles [begin, begin + tiles).
+// Up to kMaxRows rows over a part of k: tiles [begin, begin + tiles).
 struct Strip {
   int32_t row;  // of the call
   int32_t rows;
@@ -316,11 +317,11 @@ struct Strip {
   int32_t tiles;
   const std::byte* a;    // [rows / 16][tiles] tiles
   int64_t block_stride;  // bytes from 16 rows to the next
-  bool near;             // in the second-level cache
+  bool near;             // whether it is in the second-level cache
 };
 
-// One pair by all rows of a strip. Blocks of k are walked outside the rows; while one is worked on,
-// the next one's weights are fetched.
+// One pair of panels over all rows of a strip. The loop over blocks of k is outside the loop over
+// rows; during a block the next block's weights are fetched.
 template <bool kInt8>
 void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair& next,
                     const Strip& strip, float* sums, Finished& done) {
@@ -330,7 +331,8 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
     const int32_t count = strip.tiles - t < kBlockTiles ? strip.tiles - t : kBlockTiles;
     const int64_t offset = int64_t{strip.begin + t} * kTileBytes;
     const bool last_of_strip = t + count == strip.tiles;
-    // The next block: of this strip's part of these panels, else of the next ones.
+    // The next block: of these panels, if the strip's part of k has one, otherwise of the next
+    // panels.
     const PanelPair& from = last_of_strip ? next : pair;
     const int64_t from_offset =
         last_of_strip ? int64_t{strip.begin} * kTileBytes : offset + int64_t{count} * kTileBytes;
@@ -360,7 +362,8 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
       };
       const Block block = {
           .a = a,
-          // Where there are no lower rows the upper ones stand in, and their sums are dropped.
+          // If there are no lower rows, the upper ones are computed twice and the second sums are
+          // dropped.
           .lower = rows_left > kTileRows ? strip.block_stride : 0,
           .next_a = next_a,
           .panels = {pair.panels[0] + offset, pair.panels[1] + offset},
@@ -385,7 +388,7 @@ Strip StripAt(const GemmCall& call, int32_t row, int32_t rows, int32_t begin, in
   return {row, rows, begin, tiles, packed, int64_t{tiles} * kTileBytes, /*near=*/true};
 }
 
-// More than kFewRows rows: up to kMaxRows of them and kMaxPairs pairs at a time.
+// More than kFewRows rows: up to kMaxRows rows and kMaxPairs pairs at a time.
 template <bool kInt8>
 void ManyRows(const GemmCall& call, Scratch& scratch) {
   Configure(kTileRows, kTileRows);
@@ -396,7 +399,7 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
     const int32_t rows = call.m - row < kMaxRows ? call.m - row : kMaxRows;
     const int32_t row_pairs = (rows + kPairRows - 1) / kPairRows;
     const int32_t strip_tiles = kStripBytes / kTileBytes / (2 * row_pairs);
-    // One strip for all pairs if it holds all of k, else the sums wait in between.
+    // One strip serves all pairs if it holds all of k; otherwise the sums wait between strips.
     const bool whole = strip_tiles >= num_tiles;
     const int32_t step = whole ? num_pairs : kMaxPairs;
     for (int32_t first = 0; first < num_pairs; first += step) {
@@ -417,12 +420,12 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
   FinishRows(call, done, 0, done.rows);
 }
 
-// Tells the processor's own prefetching, which ends at every page, where a panel goes on: one line
-// of a tile does, and only at this distance (one tile, three, or all lines gain nothing).
+// Prefetches one line of a later tile. The processor's own prefetching ends at every page, and this
+// line restarts it. Other distances (one tile, three tiles) and fetching all lines gain nothing.
 inline void Announce(const std::byte* tile) { PrefetchFar(tile + 2 * kTileBytes); }
 
-// Up to 16 rows and four panels, to c [4 panels][16][16]. Four places in the weights that are read
-// at a time keep more of memory busy than one.
+// Up to 16 rows and four panels, to c [4 panels][16][16]. Four streams of weights keep more of the
+// memory busy than one.
 template <bool kInt8>
 void OneByFour(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
                const std::byte* const* panels, float* c) {
@@ -475,14 +478,14 @@ void TwoByTwo(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
   amx::StoreTile<3>(c + 768, kTileRowBytes);
 }
 
-// All of k of so few rows lies in one strip.
+// Whether all of k of these few rows fits one strip.
 bool FitsStrip(const GemmCall& call) {
   const int32_t tile_rows = call.m < kTileRows ? call.m : kTileRows;
   const int32_t row_blocks = (call.m + kTileRows - 1) / kTileRows;
   return int64_t{NumTiles(call)} * kTileRowBytes * tile_rows * row_blocks <= kStripBytes;
 }
 
-// The weights go by once. Where panels run out the last one stands in for the missing.
+// Reads the weights once. Past the last panel, the last one is computed again and dropped.
 template <bool kInt8>
 void FewRows(const GemmCall& call, Scratch& scratch) {
   const int32_t tiles = NumTiles(call);
@@ -497,7 +500,7 @@ void FewRows(const GemmCall& call, Scratch& scratch) {
   const int32_t panel_sums = (lower ? kFewRows : kTileRows) * kPanelCols;
   const int32_t end = (call.n_end + kPanelCols - 1) / kPanelCols;
   const int32_t up_panels = call.up_begin / kPanelCols;
-  const int32_t count = up_panels > 0 ? at_a_time / 2 : at_a_time;  // columns' panels
+  const int32_t count = up_panels > 0 ? at_a_time / 2 : at_a_time;  // panels of columns
   for (int32_t first = call.n_begin / kPanelCols; first < end; first += count) {
     const std::byte* panels[4];
     for (int32_t i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
 // The matrix unit's instructions as amx_tile.h wraps them, and the kernels that use them. Runs on
-// the processor where it has the unit, else on the emulator.
+// the processor if it has the unit, otherwise on the emulator.
 
 #include <gtest/gtest.h>
 
@@ -83,8 +83,8 @@ std::vector<float> RunSoftware(const TileProblem& problem) {
   return out;
 }
 
-// On a machine with the unit this holds the emulator against it; elsewhere it holds the decoding of
-// instructions against calls of the same operations.
+// On a machine with the unit this compares the emulator with it. Elsewhere it compares decoded
+// instructions with calls of the same operations.
 TEST_F(AmxTest, InstructionsEqualTheEmulator) {
   for (int i = 0; i < 200; ++i) {
     const TileProblem problem = RandomProblem(random_, random_.Integer(1, 16),
@@ -116,7 +116,7 @@ TEST(EmulatedTilesTest, SumsEvenAndOddApartAndFlushesDenormals) {
     return c;
   };
   EXPECT_EQ(dot(1, {2, 3, 4, 5}, {8, 64, 512, 4096}), 1 + 16 + 192 + 2048 + 20480);
-  // In one chain 2^30 + 1 would lose the 1; apart, odd elements cancel before they meet the even.
+  // One chain would lose the 1 in 2^30 + 1. In separate chains the odd elements cancel first.
   EXPECT_EQ(dot(0, {1, 0x1p30f, 0, -0x1p30f}, {1, 1, 1, 1}), 1.0f);
   EXPECT_EQ(dot(0, {1, 0x1p30f, 0, 0}, {1, 1, 1, 1}), 0x1p30f);
   EXPECT_EQ(dot(0, {0x1p-130f, 0, 0, 0}, {0x1p20f, 1, 1, 1}), 0.0f);  // denormal input
@@ -136,7 +136,7 @@ TEST(EmulatedTilesTest, RefusesWhatTheManualRefuses) {
   EXPECT_FALSE(tiles.Zero(1));  // has no rows
 }
 
-// 17 rows, 5 panels, a tail of k: by the AMX kernels on this machine or the emulator.
+// 17 rows, 5 panels and a tail of k, by the AMX kernels on this machine or the emulator.
 std::vector<float> Product(const Kernels& kernels, RandomValues random) {
   const int32_t m = 17, n = 80, k = 100;
   PackedWeight w(n, k, DType::kBf16);

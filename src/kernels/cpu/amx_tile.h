@@ -1,10 +1,11 @@
 #pragma once
 
-// The matrix unit's instructions in our own assembly: the compiler's intrinsics declare too little
-// (g++ 12: 8 of the 64 bytes of a configuration, and no memory clobber on loads). Each is volatile,
-// so they keep their order among themselves; tiles are not known to the compiler, so no function
-// that uses them may call one that does. A thread holds tile state from LoadTileConfig to
-// ReleaseTiles; release it before leaving the kernel, or every context switch saves 8 KB.
+// The instructions of the matrix unit in our own assembly. The compiler's intrinsics declare too
+// little (g++ 12: 8 of the 64 bytes of a configuration, and no memory clobber on loads). Each
+// statement is volatile, which keeps their order. The compiler does not know of tiles, so a
+// function that uses them calls no function that does. A thread holds tile state from
+// LoadTileConfig to ReleaseTiles. A kernel releases it before it returns, because otherwise every
+// context switch saves 8 KB.
 
 #include <cstdint>
 
@@ -20,7 +21,7 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-// Zeroes all tiles, too.
+// Also zeroes all tiles.
 inline void LoadTileConfig(const TileConfig& config) {
   asm volatile("ldtilecfg %0" : : "m"(config));
 }
@@ -32,7 +33,7 @@ inline void ZeroTile() {
   asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
 }
 
-// Row r of the tile from base + r * stride_bytes.
+// Loads row r of the tile from base + r * stride_bytes.
 template <int kTile>
 inline void LoadTile(const void* base, int64_t stride_bytes) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2"
@@ -62,7 +63,7 @@ inline void DotInt8Tiles() {
   asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
 }
 
-// The one or the other.
+// One of the two above, by type.
 template <bool kInt8, int kC, int kA, int kB>
 inline void Dot() {
   if constexpr (kInt8) {
@@ -72,10 +73,10 @@ inline void Dot() {
   }
 }
 
-// With distance to the tile instruction that follows: two others behind a load, eight behind a
-// product. While the machine runs its matrix unit at a fraction of its rate (seen on virtual
-// machines; a shared core or a limit of power), tile instructions that follow one another directly
-// take up to twice as long; at the full rate the distance costs nothing on operands in the cache.
+// Loads with distance to the next tile instruction: two other instructions after a load, eight
+// after a product. Virtual machines, shared cores and power limits can run the matrix unit at a
+// fraction of its rate; adjacent tile instructions then take up to twice as long. At the full rate
+// the distance costs nothing on operands in the cache.
 template <int kTile>
 inline void LoadTileSpaced(const void* base, int64_t stride_bytes) {
   LoadTile<kTile>(base, stride_bytes);

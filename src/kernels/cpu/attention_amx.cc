@@ -1,7 +1,7 @@
-// The attention walk of the AMX class (docs/numerics.md) on the matrix unit. See avx512.cc for the
+// The attention walk of the AMX class (docs/numerics.md) on the matrix unit. avx512.cc explains the
 // order of includes.
 
-// g++ 12 takes the deliberately undefined inputs inside its own intrinsics for mistakes of ours.
+// g++ 12 warns of deliberately undefined inputs inside its own intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
@@ -13,7 +13,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")
 
 #include "kernels/cpu/vec_avx512.h"
-// After the vector.
+// The bodies come after the vector.
 #include "kernels/cpu/attention_runs.h"
 #include "kernels/cpu/math_body.h"
 
@@ -26,15 +26,15 @@ constexpr int32_t kTileRows = 16;
 constexpr int32_t kTileK = 32;         // bf16 in one tile row
 constexpr int32_t kTileRowBytes = 64;  // of every tile: 32 bf16, 16 pairs or 16 f32
 constexpr int32_t kTileBytes = kTileRows * kTileRowBytes;
-constexpr int32_t kUnitRows = 2 * kTileRows;  // rows that go through the tiles together, at most
+constexpr int32_t kUnitRows = 2 * kTileRows;  // the most rows that pass through the tiles together
 constexpr int32_t kBlocksPerStep = kKeysPerAmxStep / kKvBlockTokens;
-constexpr int32_t kBlockScores = kUnitRows * kKvBlockTokens;  // of one block of an item
+constexpr int32_t kBlockScores = kUnitRows * kKvBlockTokens;  // scores of one block of an item
 static_assert(kKvBlockTokens == kTileK, "a tile of weights is a block of keys");
 
 // Lane i of the result is the largest element of v[i]; none is NaN. Changes v.
 Vec LargestOfEach(Vec v[16]) {
-  // Each round halves the vectors: of two, the halves of every 32, 16, 8 and 4 bytes are folded
-  // together and laid side by side.
+  // Each round halves the number of vectors. It folds the halves of every 32, 16, 8 and 4 bytes of
+  // two vectors and puts the results side by side.
   for (int i = 0; i < 8; ++i) {
     const __m512 a = v[i].v, b = v[i + 8].v;
     v[i].v = _mm512_max_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
@@ -49,17 +49,17 @@ Vec LargestOfEach(Vec v[16]) {
   }
   const __m512 a = v[0].v, b = v[1].v;
   const __m512 folded = _mm512_max_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
-  // Bits 0 and 1 of an element's place, and bits 2 and 3, are those of its vector's number swapped
-  // with each other and in their halves.
+  // Folding leaves the maximum of vector i in another lane: the number of that lane is i with bits
+  // 0 and 1 swapped, and bits 2 and 3 swapped.
   const __m512i order = _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15);
   return {_mm512_permutexvar_ps(order, folded)};
 }
 
-// 2^x for x of at most about 0, with a relative error of 1e-4. Below 2^-126 it is +0, or a denormal
-// that is flushed where it is rounded. A NaN stays one: those of the unit have zeros in the low
-// bits that the sum of exponents reads.
+// 2^x for x of at most about 0, with a relative error of 1e-4. Below 2^-126 the result is +0, or a
+// denormal that rounding flushes. A NaN stays a NaN: the unit's NaNs have zeros in the low bits
+// that the sum of exponents reads.
 Vec PowerOfTwo(Vec x) {
-  const Vec magic = Vec::Set(0x1.8p23f);  // rounds to an integer, which then is in the low bits
+  const Vec magic = Vec::Set(0x1.8p23f);  // rounds to an integer in the low bits
   const Vec clamped = {_mm512_max_ps(_mm512_set1_ps(-127.0f), x.v)};
   const Vec shifted = clamped + magic;
   const Vec r = clamped - (shifted - magic);
@@ -68,7 +68,7 @@ Vec PowerOfTwo(Vec x) {
   return AddExponent(Fma(y, r, Vec::Set(1.0f)), shifted);
 }
 
-// x * 2^n for integers n <= 0 or -inf; exact but for what is flushed.
+// x * 2^n for integers n <= 0 or -inf; exact unless the result is flushed.
 Vec ScaleBy(Vec x, Vec n) { return {_mm512_scalef_ps(x.v, n.v)}; }
 
 // Up to kUnitRows rows in one step.
@@ -76,13 +76,13 @@ struct Item {
   int32_t row;  // of the call
   int32_t rows;
   int32_t step;
-  int32_t num_blocks;  // with keys that a row sees
-  bool whole;          // every row sees all keys of the step
+  int32_t num_blocks;  // blocks with keys that a row sees
+  bool whole;          // whether every row sees all keys of the step
   const std::byte* blocks[kBlocksPerStep];
   uint16_t* weights;  // [kBlocksPerStep, kUnitRows, kKvBlockTokens]
 
   bool fresh() const { return step % kKeysPerSegment == 0; }
-  // Rows of the first of two tiles; the second has the rest.
+  // Rows of the first of two tiles; the second tile has the rest.
   int32_t upper() const { return (rows + 1) / 2; }
 };
 
@@ -121,18 +121,18 @@ class AmxAttentionWalk {
 
   int32_t num_keys(int32_t row) const { return args_.rows[row].num_keys; }
 
-  // The end of the rows from `first` on, among those before `last`, that share the step.
+  // The end of the run of rows from `first` on that share the step, at most `last`.
   int32_t RunEnd(int32_t first, int32_t last, int32_t step) const {
     return skein::RunEnd<Vec, kKeysPerAmxStep>(args_.rows, first, last, step);
   }
 
-  // Walks the rows [first, last) from `step` on, before which they have walked together: together
-  // as long as they read the same blocks, then each run of rows that does on its own.
+  // Walks the rows [first, last) from `step` on. They walk together while they read the same
+  // blocks; then each run of rows that does walks on its own.
   void Walk(int32_t first, int32_t last, int32_t step) {
     int32_t max_keys = 0;
     for (int32_t r = first; r < last; ++r)
       max_keys = num_keys(r) > max_keys ? num_keys(r) : max_keys;
-    // Where the last of these rows' keys is the last that they shared, others went on without them.
+    // If the last key of these rows is the last shared one, the other rows went on without them.
     if (step >= max_keys && step % kKeysPerSegment != 0) {
       MergeSegment(first, last, step / kKeysPerSegment * kKeysPerSegment);
     }
@@ -155,7 +155,7 @@ class AmxAttentionWalk {
       if (end >= max_keys || end == segment + kKeysPerSegment) MergeSegment(first, last, segment);
     }
   }
-  // The first segment is the total from the start; each further one is merged into it.
+  // The first segment becomes the total; each later one is merged into it.
   void MergeSegment(int32_t first, int32_t last, int32_t segment) {
     if (segment == 0) return;
     for (int32_t r = first; r < last; ++r) {
@@ -188,7 +188,7 @@ class AmxAttentionWalk {
     return item;
   }
 
-  // Weighs an item's keys a few at a time, block after block, between the products of others.
+  // Computes the weights of an item a few keys at a time, between the products of other items.
   class Weigher {
    public:
     Weigher(AmxAttentionWalk* walk, const Item& item, const float* shift)
@@ -211,10 +211,10 @@ class AmxAttentionWalk {
     int32_t block_ = 0, row_ = 0;
   };
 
-  // Steps [begin, end) of more than 16 rows, in units of up to 32: items in a pipeline of three
-  // stages (scores, weights, values), whose parts take turns, so that the matrix unit and the
-  // vector units work at the same time. The scores of an item go where the weights of the one
-  // before have just been made of its.
+  // Steps [begin, end) of more than 16 rows, in units of up to 32 rows. Items pass through a
+  // pipeline of three stages (scores, weights, values) whose parts alternate, so the matrix unit
+  // and the vector units work at the same time. An item's scores overwrite those of the previous
+  // item, whose weights have just been computed.
   void ManyRows(int32_t first, int32_t last, int32_t begin, int32_t end) {
     const int32_t num_units = (last - first + kUnitRows - 1) / kUnitRows;
     const int32_t unit_rows = (last - first + num_units - 1) / num_units;
@@ -261,7 +261,7 @@ class AmxAttentionWalk {
     for (int32_t p = 0; p < num_panels_; p += 2) AddValuesOfTwo(item, p, nothing);
   }
 
-  // Up to 16 rows wait for memory, not for the units: one step after the other.
+  // Up to 16 rows are bound by memory, not by the units: one step after the other.
   void FewRows(int32_t first, int32_t last, int32_t begin, int32_t end) {
     for (int32_t step = begin; step < end; step += kKeysPerAmxStep) {
       const Item item = ItemAt(first, last - first, step, 0);
@@ -275,8 +275,8 @@ class AmxAttentionWalk {
     }
   }
 
-  // Tiles 0 to 3 are sums, 4 and 5 rows of q or of weights, 6 and 7 keys or values. The upper and
-  // the lower rows are those of 0, 1 and 4 and of 2, 3 and 5.
+  // Tiles 0 to 3 are sums, 4 and 5 rows of q or of weights, 6 and 7 keys or values. Tiles 0, 1 and
+  // 4 hold the upper rows, tiles 2, 3 and 5 the lower rows.
   void Configure(int32_t upper, int32_t lower) {
     if (upper == upper_ && lower == lower_) return;
     upper_ = upper;
@@ -292,7 +292,7 @@ class AmxAttentionWalk {
 
   float* Scores(int32_t block) { return scores_ + block * kBlockScores; }
 
-  // q . k, not yet scaled, of the rows and the keys of one block. Calls `between` after every four
+  // q . k, not yet scaled, for the rows and the keys of one block. Calls `between` after every four
   // products.
   template <class Between>
   void ScoresOfTwo(const Item& item, int32_t block, const Between& between) {
@@ -327,7 +327,7 @@ class AmxAttentionWalk {
     amx::StoreTile<3>(s_lower + 16, kBytes);
   }
 
-  // The same over the whole step for up to 16 rows: four chains in flight.
+  // The same over the whole step for up to 16 rows, in four independent chains.
   void ScoresOfOne(const Item& item) {
     Configure(item.rows, item.rows);
     const uint16_t* q = q_ + item.row * args_.head_dim_padded;
@@ -361,18 +361,18 @@ class AmxAttentionWalk {
     }
   }
 
-  // How many keys of the step the row sees.
+  // The number of keys of the step that the row sees.
   int32_t Visible(int32_t row, int32_t step) const {
     const int32_t left = num_keys(row) - step;
     return left < 0 ? 0 : left > kKeysPerAmxStep ? kKeysPerAmxStep : left;
   }
-  // Those of the block's keys that the row sees.
+  // The keys of the block that the row sees.
   __mmask32 MaskOf(const Item& item, int32_t block, int32_t r) const {
     const int32_t left = Visible(item.row + r, item.step) - block * kKvBlockTokens;
     return left >= kKvBlockTokens ? ~0u : left <= 0 ? 0 : (1u << left) - 1;
   }
 
-  // largest_[r] = the largest visible scores of the item's row r, not yet scaled, or -inf.
+  // largest_[r] = the largest score of item row r among visible keys, not yet scaled, or -inf.
   void FindLargest(const Item& item, int32_t r) {
     const float* s = scores_ + r * kKvBlockTokens;
     __m512 low = _mm512_set1_ps(-__builtin_inff()), high = low;
@@ -389,9 +389,9 @@ class AmxAttentionWalk {
     largest_[r] = {_mm512_max_ps(low, high)};
   }
 
-  // Moves the maxima of the 16 rows from `half` on past this step's scores, and their sums of
-  // weights with them; shift is the new maxima, factor the power of two by which their accumulators
-  // must be multiplied.
+  // Updates the maxima of the 16 rows from `half` on by this step's scores, and rescales their sums
+  // of weights. shift: the new maxima. factor: the power of two by which their accumulators must be
+  // multiplied.
   void MoveMaxima(const Item& item, int32_t half, float* shift, float* factor) {
     const int32_t rows = item.rows - half < kTileRows ? item.rows - half : kTileRows;
     State& state = StateAt(item.step);
@@ -403,7 +403,8 @@ class AmxAttentionWalk {
     const Vec new_max = {_mm512_max_ps(_mm512_roundscale_ps(scaled.v, kUp), old_max.v)};
     new_max.StoreFirst(max, rows);
     new_max.Store(shift + half);
-    // None where neither moves: not 0, for rows that have seen no key.
+    // The change is 0 where the maximum stays. The difference would be NaN for rows that have seen
+    // no key.
     const __mmask16 moves = _mm512_cmp_ps_mask(new_max.v, old_max.v, _CMP_NEQ_OQ);
     const Vec change = {_mm512_maskz_sub_ps(moves, old_max.v, new_max.v)};
     change.Store(factor + half);
@@ -415,7 +416,7 @@ class AmxAttentionWalk {
   }
 
   // weights[j] = 2^(scores[j] * scale - shift) in bf16 for the keys of the block that the row sees,
-  // 0 beyond; and adds them to its sum.
+  // 0 for the others. Adds them to the row's sum.
   void Weigh(const Item& item, int32_t block, int32_t r, float shift) {
     const float* scores = Scores(block) + r * kKvBlockTokens;
     uint16_t* weights = item.weights + block * kBlockScores + r * kKvBlockTokens;
@@ -435,9 +436,9 @@ class AmxAttentionWalk {
     _mm512_store_ps(sum, _mm512_dpbf16_ps(_mm512_load_ps(sum), both, ones));
   }
 
-  // Multiplies what is there by the rows' factors.
+  // Multiplies the accumulators by the rows' factors.
   void Rescale(const Item& item, const float* factor) {
-    if (item.fresh()) return;  // nothing
+    if (item.fresh()) return;  // nothing is accumulated yet
     float* acc = StateAt(item.step).acc + item.row * stride_;
     for (int32_t r = 0; r < item.rows; ++r, acc += stride_) {
       if (factor[r] == 0.0f) continue;
@@ -450,8 +451,8 @@ class AmxAttentionWalk {
     return item.blocks[block] + args_.k_bytes + panel * kTileBytes;
   }
 
-  // acc += weights * V over two panels, of which the second may be missing. Calls `between` after
-  // every four products.
+  // acc += weights * V over two panels; the second may be missing. Calls `between` after every four
+  // products.
   template <class Between>
   void AddValuesOfTwo(const Item& item, int32_t panel, const Between& between) {
     const int32_t upper = item.upper();
@@ -531,7 +532,7 @@ class AmxAttentionWalk {
     if (panels > 3) amx::StoreTile<3>(c + 48, bytes);
   }
 
-  // The row's total continues by the segment that is done.
+  // Merges the finished segment into the row's total.
   void Merge(int32_t row) {
     const float old_max = total_.max[row], part_max = part_.max[row];
     const float max = part_max > old_max ? part_max : old_max;
@@ -562,14 +563,14 @@ class AmxAttentionWalk {
   const int32_t num_panels_;  // of V
   const int32_t stride_;
   const float scale_;
-  int32_t upper_ = 0, lower_ = 0;  // rows that the tiles are configured for
+  int32_t upper_ = 0, lower_ = 0;  // rows for which the tiles are configured
   Vec largest_[kUnitRows];
   alignas(64) float scores_[kBlocksPerStep * kBlockScores];  // [blocks, kUnitRows, keys]
-  // Of an item and the one before.
+  // For an item and the previous one.
   alignas(64) uint16_t weights_[2][kBlocksPerStep * kBlockScores];
   alignas(64) uint16_t q_[kMaxQueryRows * kMaxHeadDim];  // [rows, head_dim_padded]
-  State part_;                                           // of the segment
-  State total_;                                          // of the segments before it
+  State part_;                                           // the segment at hand
+  State total_;                                          // the segments before it
 };
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace skein {
 // Rows that walk together.
 inline constexpr int32_t kWalkRows = 16;
 
-// The state of the rows over the keys seen so far: softmax-weighted sum acc / sum, relative to
-// exp(max).
+// The state of the rows over the keys seen so far. The softmax-weighted sum is acc / sum; both are
+// relative to exp(max).
 struct AttentionState {
   alignas(64) float max[kWalkRows];
   alignas(64) float sum[kWalkRows];
@@ -27,8 +27,8 @@ inline void ResetState(AttentionState& state, int64_t acc_elements) {
   for (int64_t i = 0; i < acc_elements; i += 16) V::Set(0.0f).Store(state.acc + i);
 }
 
-// The walk of up to kWalkRows rows. Rows of different sequences walk together where they read the
-// same blocks: those are read once. About 55 KB, on the stack of the thread that runs it.
+// The walk of up to kWalkRows rows. Rows of different sequences walk together while they read the
+// same blocks, which are then read once. Takes about 55 KB on the stack of its thread.
 template <class V, bool kBf16>
 class AttentionWalk {
  public:
@@ -86,7 +86,7 @@ class AttentionWalk {
     return block < args_.num_blocks ? args_.kv + block * bytes
                                     : args_.own_kv + (block - args_.num_blocks) * bytes;
   }
-  // How many keys of the step at `step` the row sees.
+  // The number of keys of the step at `step` that the row sees.
   int32_t Visible(int32_t row, int32_t step) const {
     const int32_t left = args_.rows[row].num_keys - step;
     return left < 0 ? 0 : left > kKeysPerStep ? kKeysPerStep : left;
@@ -102,7 +102,7 @@ class AttentionWalk {
     }
   }
 
-  // p_[r][j] = q[r] . k[step + j], not yet scaled; keys beyond a row's own are never used.
+  // p_[r][j] = q[r] . k[step + j], not yet scaled. Keys behind a row's last key are never used.
   void Scores(const Rows& rows, int32_t step) {
     constexpr int kGroupsPerStep = kKeysPerStep / 16;
     const std::byte* groups[kGroupsPerStep];
@@ -118,7 +118,7 @@ class AttentionWalk {
                             groups, num_groups, args_.head_dim, p, kKeysPerStep);
   }
 
-  // Lanes from `count` on, which may hold anything, NaN included, become `fill`.
+  // Replaces lanes from `count` on by `fill`. They may hold anything, NaN included.
   static V KeepFirst(V v, int count, float fill) {
     if (count >= 16) return v;
     alignas(64) float lanes[16];
@@ -127,7 +127,7 @@ class AttentionWalk {
     return V::Load(lanes);
   }
 
-  // Moves the rows' maxima past this step's scores and turns p_ into weights against them.
+  // Updates the rows' maxima by this step's scores and turns p_ into weights relative to them.
   void Softmax(const Rows& rows, int32_t step) {
     const V scale = V::Set(args_.scale);
     alignas(64) float new_max[16];
@@ -144,7 +144,7 @@ class AttentionWalk {
       }
       new_max[r] = max.Largest();
     }
-    alignas(64) float factor[16];  // of what is there already
+    alignas(64) float factor[16];  // for the sums accumulated before
     Exp(V::Load(part_.max) - V::Load(new_max)).Store(factor);
     for (int32_t r = rows.begin; r < rows.end; ++r) {
       const int32_t visible = Visible(r, step);
@@ -170,8 +170,8 @@ class AttentionWalk {
       (V::Load(acc + d) * V::Set(factor)).Store(acc + d);
   }
 
-  // acc += P * V over the block of 32 keys at `key`. Rows that see as many keys of it go together;
-  // a key that a row does not see takes no part in its chain, whatever the memory holds.
+  // acc += P * V over the block of 32 keys at `key`. Rows that see the same number of its keys go
+  // together. A key that a row does not see is not in its chain, whatever the memory holds.
   void AddValues(const Rows& rows, int32_t step, int32_t key) {
     const std::byte* panels[kMaxHeadDim / 16];
     int num_panels = 0;
@@ -194,7 +194,7 @@ class AttentionWalk {
     return left < 0 ? 0 : left > kKvBlockTokens ? kKvBlockTokens : left;
   }
 
-  // total_ continues by part_, for the rows that saw a key of the segment.
+  // Merges part_ into total_ for the rows that saw a key of the segment.
   void Merge(int32_t segment) {
     const V old_max = V::Load(total_.max);
     const V part_max = V::Load(part_.max);
@@ -237,9 +237,9 @@ class AttentionWalk {
   const AttentionArgs& args_;
   int32_t max_keys_ = 0;
   alignas(64) float q_[kWalkRows * kMaxHeadDim];
-  alignas(64) float p_[kWalkRows * kKeysPerStep];  // scores, then weights, of a step
-  AttentionState part_;                            // of the segment
-  AttentionState total_;                           // of the segments before it
+  alignas(64) float p_[kWalkRows * kKeysPerStep];  // the scores, then the weights, of a step
+  AttentionState part_;                            // the segment at hand
+  AttentionState total_;                           // the segments before it
 };
 
 template <class V, bool kBf16>

@@ -1,13 +1,13 @@
 #pragma once
 
-// Which rows of an attention call walk together; see math_body.h for how this file is used.
+// Finds the rows of an attention call that walk together; math_body.h says how this file is used.
 
 #include "kernels/cpu/ops.h"
 
 namespace skein {
 
 // Whether both rows read the same blocks in the step of kStepKeys keys. Rows of different sequences
-// do only where both see all of it, so that neither meets keys that are not its own.
+// do so only if both see the whole step: then neither meets a key of the other.
 template <class V, int32_t kStepKeys>
 inline bool ShareStep(const AttentionRow& a, const AttentionRow& b, int32_t step) {
   if (a.block_table == b.block_table) return true;
@@ -18,7 +18,7 @@ inline bool ShareStep(const AttentionRow& a, const AttentionRow& b, int32_t step
   return true;
 }
 
-// The end of the rows from `first` on that do, among those before `last`.
+// The end of the run of rows from `first` on that do, at most `last`.
 template <class V, int32_t kStepKeys>
 inline int32_t RunEnd(const AttentionRow* rows, int32_t first, int32_t last, int32_t step) {
   int32_t end = first + 1;

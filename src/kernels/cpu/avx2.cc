@@ -1,5 +1,5 @@
-// Only functions parsed after the pragma are compiled for the instruction set: whatever has inline
-// functions is included before it, the kernels' bodies after it.
+// Only functions parsed after the pragma are compiled for the instruction set. Headers with inline
+// functions are included before it, the bodies of the kernels after it.
 #include <immintrin.h>
 
 #include "kernels/cpu/ops.h"
@@ -7,7 +7,7 @@
 #pragma GCC target("avx2,fma")
 
 #include "kernels/cpu/vec_avx2.h"
-// After the vector.
+// The bodies come after the vector.
 #include "kernels/cpu/gemm_int8_body.h"
 #include "kernels/cpu/ops_body.h"
 

@@ -1,7 +1,7 @@
-// Only functions parsed after the pragma are compiled for the instruction set: whatever has inline
-// functions is included before it, the kernels' bodies after it.
+// Only functions parsed after the pragma are compiled for the instruction set. Headers with inline
+// functions are included before it, the bodies of the kernels after it.
 
-// g++ 12 takes the deliberately undefined inputs inside its own intrinsics for mistakes of ours.
+// g++ 12 warns of deliberately undefined inputs inside its own intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
@@ -12,7 +12,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
 
 #include "kernels/cpu/vec_avx512.h"
-// After the vector.
+// The bodies come after the vector.
 #include "kernels/cpu/ops_body.h"
 
 namespace skein {

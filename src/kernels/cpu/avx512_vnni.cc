@@ -1,6 +1,6 @@
-// Products of int8 by AVX-512's own instruction for them. See avx512.cc for the order of includes.
+// Products of int8 with AVX-512's instruction for them. avx512.cc explains the order of includes.
 
-// g++ 12 takes the deliberately undefined inputs inside its own intrinsics for mistakes of ours.
+// g++ 12 warns of deliberately undefined inputs inside its own intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
@@ -11,15 +11,15 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")
 
 #include "kernels/cpu/vec_avx512.h"
-// After the vector.
+// The body comes after the vector.
 #include "kernels/cpu/gemm_int8_body.h"
 
 namespace skein {
 namespace {
 
 // 16 sums of int8 products; the same contract as scalar::Sums. The instruction multiplies unsigned
-// by signed bytes: the row's are made unsigned by adding 128, and the sums start from -128 times
-// the sum of the column. What overflows on the way wraps around, and so back.
+// by signed bytes. Adding 128 makes the row's bytes unsigned, and the sums start from -128 times
+// the sum of the column. Intermediate overflow wraps around and cancels.
 struct Sums {
   static constexpr bool kOffset = true;
 

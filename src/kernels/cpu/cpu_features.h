@@ -4,10 +4,10 @@
 
 namespace skein {
 
-// True if this processor and its kernel let the process run the instruction set. For kAmx the first
-// call asks the kernel's permission to use tile data, which covers threads started afterwards; so
-// ask before starting any.
+// Whether this processor and its kernel let the process run the instruction set. For kAmx the first
+// call asks the kernel for permission to use tile data. The permission covers threads that start
+// later, so the call comes before any thread starts.
 bool CpuHas(Isa isa);
-bool CpuHasVnni();  // AVX-512's products of int8, beside what kAvx512 asks for
+bool CpuHasVnni();  // AVX-512's products of int8, which kAvx512 does not imply
 
 }  // namespace skein

@@ -149,7 +149,7 @@ class CpuKernels final : public Kernels {
   float LogSumExp(const float* x, float max, int32_t n) const override {
     SKEIN_CHECK(n >= 1 && std::isfinite(max));
     const ScopedFpMode fp_mode;
-    // In double, where the library's last bit does not reach the result.
+    // In double, where the last bit of the library's log does not reach the result.
     return static_cast<float>(double{max} + std::log(double{ops_.sum_exp(x, max, n)}));
   }
 

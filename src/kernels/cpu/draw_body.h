@@ -1,12 +1,12 @@
 #pragma once
 
-// What a draw asks of a row of logits; see math_body.h for how this file is used.
+// The reductions that sampling needs over a row of logits; math_body.h says how this file is used.
 
 #include "kernels/cpu/rowwise_body.h"
 
 namespace skein {
 
-// `numbers` keeps the lanes in which all is below +inf and no NaN.
+// Clears the lanes of `numbers` that hold a NaN or +inf.
 template <class V>
 inline void TakeIn(V v, V* max, uint32_t* numbers) {
   *max = Max(v, *max);
@@ -21,7 +21,7 @@ Kernels::Largest FindLargest(const float* x, int32_t n, float* group_max) {
   int32_t best_group = 0;
   for (int32_t group = 0; group < n; group += kRowGroup) {
     const int32_t end = n - group < kRowGroup ? n : group + kRowGroup;
-    V a = lowest, b = lowest, c = lowest, d = lowest;  // a single one would wait for itself
+    V a = lowest, b = lowest, c = lowest, d = lowest;  // four chains hide the latency of one
     int32_t i = group;
     for (; i + 4 * kLanes <= end; i += 4 * kLanes) {
       TakeIn(V::Load(x + i), &a, &numbers);
@@ -30,7 +30,7 @@ Kernels::Largest FindLargest(const float* x, int32_t n, float* group_max) {
       TakeIn(V::Load(x + i + 3 * kLanes), &d, &numbers);
     }
     for (; i < end; i += kLanes) TakeIn(LoadOrLowest<V>(x, i, end), &a, &numbers);
-    // Adding +0 leaves no sign to a zero, which no order of taking in could tell.
+    // Adding +0 removes the sign of a zero, which would depend on the order of the loads.
     const float max = Max(Max(a, b), Max(c, d)).Largest() + 0.0f;
     if (group_max != nullptr) group_max[group / kRowGroup] = max;
     if (max > result.max) {
@@ -69,12 +69,12 @@ void WeighAt(const float* x, float max, float temperature, int32_t n, float* wei
 template <class V>
 void Weigh(const float* x, float max, float temperature, int32_t n, float* weights,
            double* group_sums) {
-  // The usual temperature divides nothing.
+  // The usual temperature, 1, needs no division.
   temperature == 1.0f ? WeighAt<V, false>(x, max, temperature, n, weights, group_sums)
                       : WeighAt<V, true>(x, max, temperature, n, weights, group_sums);
 }
 
-// Which of elements i, i + 1, ..., at most 16 and below n, are above the limit, or not below it.
+// The elements i, i + 1, ..., at most 16 and below n, that are above the limit, or not below it.
 template <class V, bool kOrEqual>
 inline uint32_t Above(const float* x, int32_t i, int32_t n, V limit) {
   const V v = LoadOrLowest<V>(x, i, n);

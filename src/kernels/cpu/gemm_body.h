@@ -7,15 +7,15 @@
 
 namespace skein {
 
-// Of a panel, for each of its k terms.
+// The bytes of a panel for each of its k terms.
 template <bool kBf16>
 inline constexpr int64_t kTermBytes = 16 * (kBf16 ? 2 : 4);
 
 // One register tile: c[r][16 p + j] continues as fma(a[r][i], panel p's column j at i, c) for i =
 // 0, 1, ..., k - 1. a: [R, k] f32 with row stride lda; c: [R, 16 P] with row stride ldc. kBf16: the
-// panels hold pairs of bf16, else f32 (PackedWeight's order). With several rows `ahead` says what
-// will be read next: of it `ahead_step` bytes are fetched for every 64 bytes of a panel. A single
-// row streams, and fetches ahead in its own panels.
+// panels hold pairs of bf16, else f32 (PackedWeight's order). With several rows, `ahead` is the
+// memory that is read next: `ahead_step` bytes of it are fetched for every 64 bytes of a panel. A
+// single row streams, and fetches ahead in its own panels.
 template <class V, bool kBf16, int R, int P>
 inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, int32_t k, float* c,
                  int64_t ldc, const std::byte* ahead, int64_t ahead_step) {
@@ -25,7 +25,7 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) acc[r][p] = V::Load(c + r * ldc + 16 * p);
   }
-  // Far enough ahead to cover the latency of memory where a single row streams the weights.
+  // Covers the latency of memory where a single row streams the weights.
   constexpr int64_t kPrefetchBytes = 2048;
   constexpr int64_t kStepBytes = 64;  // 16 columns of one f32, or of one pair of bf16
   int32_t i = 0;
@@ -81,7 +81,7 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
   }
 }
 
-// Tile for `rows` in [1, kMaxRows], known only when running.
+// Tile for a number of rows in [1, kMaxRows] that is known only at run time.
 template <class V, bool kBf16, int kMaxRows, int P>
 inline void TileOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
                        int32_t k, float* c, int64_t ldc, const std::byte* ahead,
@@ -94,17 +94,16 @@ inline void TileOfRows(int rows, const float* a, int64_t lda, const std::byte* c
   }
 }
 
-// Rows of the register tiles that so many rows are cut into, no more than that takes tiles: a tile
-// of few rows waits for the latency of its sums.
+// The rows of each register tile, so that the number of tiles stays minimal and all are about
+// equally tall: a tile of few rows waits for the latency of its sums.
 template <class V>
 inline int RowsPerTile(int rows) {
   const int tiles = (rows + V::kTileRows - 1) / V::kTileRows;
   return (rows + tiles - 1) / tiles;
 }
 
-// The P panels at `panels` and any number of rows; see Tile. `next` is read after them: every tile
-// fetches a part of about as much as one panel has, so that memory is asked evenly and not by the
-// first tile alone.
+// The P panels at `panels` over any number of rows; see Tile. `next` is read after them. Every tile
+// fetches an equal part of it, so that the load on memory is even.
 template <class V, bool kBf16, int P>
 inline void TilesOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
                         int32_t k, float* c, int64_t ldc, const std::byte* next) {
@@ -117,7 +116,7 @@ inline void TilesOfRows(int rows, const float* a, int64_t lda, const std::byte* 
   }
 }
 
-// Any number of panels side by side and of rows; see Tile.
+// Any number of adjacent panels and of rows; see Tile.
 template <class V, bool kBf16>
 inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte* const* panels,
                           int num_panels, int32_t k, float* c, int64_t ldc) {
@@ -127,7 +126,7 @@ inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte
       Tile<V, kBf16, 1, V::kStreamPanels>(a, lda, panels + p, k, c + 16 * p, ldc, panels[p], 0);
     }
   }
-  // Behind the last panel the first one's next block of k, if there is one.
+  // After the last panel: the first panel's next block of k, if there is one.
   const auto next = [&](int panel) {
     return panel < num_panels ? panels[panel] : panels[0] + k * kTermBytes<kBf16>;
   };
@@ -151,7 +150,7 @@ inline void WidenRows(const uint16_t* a, int64_t lda, int rows, int32_t k, float
   }
 }
 
-// Sums of int8 products c [rows, 16] of one panel become f32, in place, with the scales.
+// Turns sums of int8 products c [rows, 16] of one panel into f32 with their scales, in place.
 template <class V>
 inline void ScaleSums(const GemmCall& call, float* c, int64_t ldc, int32_t row_begin, int32_t rows,
                       int32_t column) {
@@ -161,8 +160,8 @@ inline void ScaleSums(const GemmCall& call, float* c, int64_t ldc, int32_t row_b
   }
 }
 
-// The call's results from finished sums c [rows, 16] of one panel and, for SwiGLU, up [rows, 16] of
-// its partner; both have row stride ldc.
+// Writes the call's results from finished sums c [rows, 16] of one panel. For SwiGLU, up [rows, 16]
+// holds the sums of its partner. Both have row stride ldc.
 template <class V>
 inline void FinishPanel(const GemmCall& call, const float* c, const float* up, int64_t ldc,
                         int32_t row_begin, int32_t rows, int32_t column) {
@@ -194,15 +193,15 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
   }
 }
 
-inline constexpr int32_t kRowsPerChunk = 24;  // sums of so many rows and panels wait on the stack
+inline constexpr int32_t kRowsPerChunk = 24;  // rows whose sums wait on the stack
 inline constexpr int32_t kPanelsPerGroup = 8;
-// Of a block of a, in the first-level cache; bf16 lies there widened.
+// Elements of a block of a in the first-level cache, where bf16 is widened.
 inline constexpr int32_t kBlockElements = 4096;
 
-// Sums of rows [row_begin, row_begin + rows), at most kRowsPerChunk, and these panels, at most
-// kPanelsPerGroup, to c [rows, 16 num_panels]. Blocks of k are walked outside the panels and rows:
-// rows are widened once for all panels, and a panel's part of a block stays in the first-level
-// cache while the rows pass over it. c is spilled between blocks, exactly.
+// Sums of rows [row_begin, row_begin + rows), at most kRowsPerChunk, over these panels, at most
+// kPanelsPerGroup, to c [rows, 16 num_panels]. The loop over blocks of k is outside the loops over
+// panels and rows. So rows are widened once for all panels, and a panel's part of a block stays in
+// the first-level cache. c is spilled between blocks, exactly.
 template <class V, bool kBf16>
 inline void PanelSums(const GemmCall& call, const std::byte* const* panels, int num_panels,
                       int32_t row_begin, int32_t rows, float* c) {
@@ -235,7 +234,7 @@ void Gemm(const GemmCall& call) {
   const int32_t most = swiglu ? kPanelsPerGroup / 2 : kPanelsPerGroup;
   for (int32_t first = call.n_begin / 16; first < end; first += most) {
     const int32_t count = end - first < most ? end - first : most;
-    const std::byte* panels[kPanelsPerGroup];  // of a SwiGLU's gate and then of its up
+    const std::byte* panels[kPanelsPerGroup];  // for SwiGLU the gate's, then the up's
     for (int32_t p = 0; p < count; ++p) {
       panels[p] = call.w->panel(first + p);
       if (swiglu) panels[count + p] = call.w->panel(first + call.up_begin / 16 + p);

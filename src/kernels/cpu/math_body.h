@@ -1,8 +1,8 @@
 #pragma once
 
 // Bodies of the kernels, written once over a vector `V` of 16 f32 lanes (vec_*.h). The translation
-// unit of each instruction set includes them after its target pragma, so they are compiled for it;
-// V keeps their names apart. docs/numerics.md defines every rounding.
+// unit of each instruction set includes them after its target pragma, which compiles them for that
+// set. V keeps their names apart. docs/numerics.md defines every rounding.
 
 #include <cstdint>
 
@@ -32,8 +32,8 @@ inline V ExpPolynomial(V r) {
 // e^x. Results below the smallest normal number are 0.
 template <class V>
 inline V Exp(V x) {
-  // 2^n * e^r with n = round(x / ln 2), |r| <= ln(2) / 2. Adding 1.5 * 2^23 rounds to an integer,
-  // which then stands in the low bits.
+  // 2^n * e^r with n = round(x / ln 2), |r| <= ln(2) / 2. Adding 1.5 * 2^23 rounds to an integer in
+  // the low bits of the sum.
   const V magic = V::Set(0x1.8p23f);
   const V shifted = Fma(x, V::Set(0x1.715476p+0f), magic);
   const V n = shifted - magic;
@@ -50,7 +50,7 @@ inline V SiluTimes(V gate, V up) {
   return gate / (V::Set(1.0f) + Exp(V::Set(0.0f) - gate)) * up;
 }
 
-// x * Phi(x), Phi the normal distribution: with a = |x|, Phi(-a) is exp(-a^2 / 2) times a
+// x * Phi(x), where Phi is the normal distribution. With a = |x|, Phi(-a) is exp(-a^2 / 2) times a
 // polynomial in 1 / (1 + 19/64 a), whose relative error is below 5e-7.
 template <class V>
 inline V Gelu(V x) {
@@ -70,21 +70,21 @@ inline V Gelu(V x) {
   return x * IfGreater(x, zero, one - tail, tail);
 }
 
-// Gelu with tanh in place of the error function: 0.5 x (1 + tanh(u)) is x / (1 + exp(-2 u)).
+// Gelu by tanh: 0.5 x (1 + tanh(u)) is x / (1 + exp(-2 u)).
 template <class V>
 inline V GeluTanh(V x) {
   const V cubic = Fma((x * x) * x, V::Set(0x1.6e4e26p-5f), x);       // 0.044715
   return x / (V::Set(1.0f) + Exp(cubic * V::Set(-0x1.988454p+0f)));  // 2 sqrt(2 / pi)
 }
 
-// Absolute error below 2e-7.
+// The absolute error is below 2e-7.
 template <class V>
 inline V Tanh(V x) {
   const V one = V::Set(1.0f);
   return one - V::Set(2.0f) / (one + Exp(x + x));
 }
 
-// The first n <= 16 elements at `index` of an array of either type.
+// Loads the first n <= 16 elements at `index` of an array of either type.
 template <class V>
 inline void StoreAs(V v, void* out, DType dtype, int64_t index, int n) {
   if (dtype == DType::kF32) {

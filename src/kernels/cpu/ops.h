@@ -7,12 +7,12 @@
 
 namespace skein {
 
-// AttentionCall in plain pointers, checked, with head_dim <= kMaxHeadDim.
+// AttentionCall as plain pointers; checked, with head_dim <= kMaxHeadDim.
 struct AttentionArgs {
   const AttentionRow* rows = nullptr;
   int32_t num_rows = 0;
   const std::byte* kv = nullptr;
-  const std::byte* own_kv = nullptr;  // of blocks from num_blocks on
+  const std::byte* own_kv = nullptr;  // for blocks from num_blocks on
   int32_t num_blocks = 0;
   size_t block_bytes = 0;  // from one block to the next
   size_t k_bytes = 0;      // from a block's K to its V
@@ -22,9 +22,9 @@ struct AttentionArgs {
   int64_t piece_stride = kRowPiece;
 };
 
-// The operations of one instruction set as plain functions. Arguments are checked by the caller
-// (CpuKernels). Only plain data crosses into the translation units that are compiled for an
-// instruction set, so that no inline function of a library is ever compiled for it.
+// The operations of one instruction set as plain functions. The caller (CpuKernels) checks the
+// arguments. Only plain data crosses into the translation units that are compiled for an
+// instruction set, so no inline function of a library is compiled for it.
 struct CpuOps {
   void (*gemm_f32)(const GemmCall& call);
   void (*gemm_bf16)(const GemmCall& call);
@@ -40,7 +40,7 @@ struct CpuOps {
   void (*silu_mul)(const float* gate, const float* up, int32_t n, void* out, DType out_dtype);
   void (*convert)(const float* x, int32_t n, void* out, DType out_dtype);
   float (*quantize)(const void* x, DType dtype, int32_t n, int8_t* out);
-  // What LogSumExp takes the logarithm of: sum(exp(x - max)).
+  // The argument of LogSumExp's logarithm: sum(exp(x - max)).
   float (*sum_exp)(const float* x, float max, int32_t n);
   void (*exp_shifted)(const float* x, float shift, int32_t n, float* out);
   Kernels::Largest (*find_largest)(const float* x, int32_t n, float* group_max);

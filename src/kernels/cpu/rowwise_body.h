@@ -9,7 +9,7 @@ namespace skein {
 
 inline constexpr int kLanes = 16;
 
-// What x [n] is multiplied by to have a mean square of one.
+// The factor that gives x [n] a mean square of one.
 template <class V>
 inline float NormScale(const float* x, float eps, int32_t n) {
   V squares = V::Set(0.0f);
@@ -41,7 +41,7 @@ void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* ou
   }
 }
 
-// Lanes that hold no element of the row become `fill`.
+// Replaces lanes that hold no element of the row by `fill`.
 template <class V>
 inline V LoadFirstOr(const float* p, int n, float fill) {
   float padded[kLanes];
@@ -49,7 +49,7 @@ inline V LoadFirstOr(const float* p, int n, float fill) {
   return V::Load(padded);
 }
 
-// Elements i, i + 1, ..., at most 16 and below n; what is no element is -inf.
+// Loads elements i, i + 1, ..., at most 16 and below n. Lanes without an element are -inf.
 template <class V>
 inline V LoadOrLowest(const float* x, int32_t i, int32_t n) {
   return i + kLanes <= n ? V::Load(x + i) : LoadFirstOr<V>(x + i, n - i, -__builtin_inff());
@@ -66,7 +66,7 @@ void LayerNorm(const float* x, const float* weight, const float* bias, float eps
   const V center = V::Set(mean);
   V squares = V::Set(0.0f);
   for (int32_t i = 0; i < n; i += kLanes) {
-    // What is no element counts as the mean: it adds +0.
+    // Lanes without an element hold the mean, which adds +0.
     const V v = i + kLanes <= n ? V::Load(x + i) : LoadFirstOr<V>(x + i, n - i, mean);
     squares = Fma(v - center, v - center, squares);
   }
@@ -105,7 +105,7 @@ void Activate(Activation activation, const float* x, int32_t n, void* out, DType
   }
 }
 
-// n <= 16 pairs from i on of the head at `offset`.
+// Rotates n <= 16 pairs from i on of the head at `offset`.
 template <class V, class LoadFn>
 inline void RotatePairs(const RotateCall& call, V scale, int64_t offset, int32_t i, int n,
                         LoadFn load) {
@@ -162,7 +162,7 @@ void Convert(const float* x, int32_t n, void* out, DType out_dtype) {
   }
 }
 
-// Elements i, i + 1, ..., at most 16 and below n.
+// Loads elements i, i + 1, ..., at most 16 and below n.
 template <class V>
 inline V LoadAs(const void* x, DType dtype, int32_t i, int32_t n) {
   const int count = n - i < kLanes ? n - i : kLanes;
@@ -180,7 +180,7 @@ float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) {
   const V inverse = V::Set(scale.inverse);
   for (int32_t i = 0; i < n; i += kLanes) {
     const int count = n - i < kLanes ? n - i : kLanes;
-    // A scale without an inverse goes with zeros, whatever is in the row.
+    // A scale without an inverse makes zeros of any row.
     const V q = scale.inverse == 0.0f ? inverse : LoadAs<V>(x, dtype, i, n) * inverse;
     q.StoreInt8First(out + i, count);
   }
@@ -197,7 +197,7 @@ void ExpShifted(const float* x, float shift, int32_t n, float* out) {
 
 template <class V>
 float SumExp(const float* x, float max, int32_t n) {
-  // Partial sums of so many elements, then their sum: the error grows with neither.
+  // Elements of a partial sum: partial sums keep the error small in long rows.
   constexpr int32_t kBlock = 2048;
   const V zero = V::Set(0.0f);
   const V shift = V::Set(max);

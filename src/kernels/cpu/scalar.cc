@@ -1,6 +1,6 @@
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/vec_scalar.h"
-// After the vector.
+// The body comes after the vector.
 #include "kernels/cpu/gemm_int8_body.h"
 #include "kernels/cpu/ops_body.h"
 

@@ -28,7 +28,7 @@ struct Vec {
     _mm256_storeu_ps(p + 8, hi);
   }
   void StoreFirst(float* p, int n) const {
-    if (n >= 16) return Store(p);  // some processors take a dozen times as long with a mask
+    if (n >= 16) return Store(p);  // some processors take twelve times as long with a mask
     _mm256_maskstore_ps(p, First(n), lo);
     _mm256_maskstore_ps(p + 8, First(n - 8), hi);
   }
@@ -40,7 +40,7 @@ struct Vec {
     return Widen(padded);
   }
   void StoreBf16First(uint16_t* p, int n) const {
-    // Packing works within 128-bit halves; the permutation puts the quarters in order.
+    // Packing works within 128-bit halves; the permutation restores the order of the quarters.
     const __m256i packed = _mm256_permute4x64_epi64(
         _mm256_packus_epi32(_mm256_srli_epi32(Rounded(lo), 16), _mm256_srli_epi32(Rounded(hi), 16)),
         0xd8);
@@ -84,7 +84,7 @@ struct Vec {
     return {_mm256_cvtepi32_ps(LoadBits(ints)), _mm256_cvtepi32_ps(LoadBits(ints + 32))};
   }
   void StoreInt8First(int8_t* p, int n) const {
-    // Packing works within 128-bit halves; the permutation puts the quarters in order.
+    // Packing works within 128-bit halves; the permutation restores the order of the quarters.
     const __m256i words = _mm256_permute4x64_epi64(
         _mm256_packs_epi32(_mm256_cvtps_epi32(lo), _mm256_cvtps_epi32(hi)), 0xd8);
     const __m128i bytes =
@@ -102,7 +102,7 @@ struct Vec {
     return largest;
   }
 
-  // Of use to the operators below only.
+  // Only the operators below use this.
   static __m256i First(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
@@ -119,7 +119,7 @@ struct Vec {
         _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(bits)), 16),
         _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm256_extracti128_si256(bits, 1)), 16));
   }
-  // The rounded bf16 in the upper half of each lane, anything below.
+  // The rounded bf16 in the upper half of each lane; the lower half is undefined.
   static __m256i Rounded(__m256 x) {
     const __m256i bits = Bits(x);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -151,7 +151,8 @@ struct Vec::Doubles {
   }
 };
 
-// Not friends inside the class: g++ 12 compiles those for the baseline, whatever the pragma says.
+// These are no friends inside the class: g++ 12 would compile those for the baseline, despite the
+// pragma.
 inline Vec operator+(Vec a, Vec b) {
   return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
 }
@@ -164,8 +165,8 @@ inline Vec operator*(Vec a, Vec b) {
 inline Vec operator/(Vec a, Vec b) {
   return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
 }
-// The sum stays in its register: as an intrinsic, g++ 12 moves the sums of a register tile between
-// registers and to the stack, which costs a sixth of a product's speed.
+// Keeps the sum in its register. For the intrinsic, g++ 12 moves the sums of a register tile
+// between registers and the stack, which costs a sixth of a product's speed.
 inline Vec Fma(Vec a, Vec b, Vec c) {
   asm("vfmadd231ps %2, %1, %0" : "+x"(c.lo) : "x"(a.lo), "x"(b.lo));
   asm("vfmadd231ps %2, %1, %0" : "+x"(c.hi) : "x"(a.hi), "x"(b.hi));

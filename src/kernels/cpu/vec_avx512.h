@@ -71,10 +71,10 @@ struct Vec {
     return largest;
   }
 
-  // Of use to the operators below only.
+  // Only the operators below use this.
   static Vec FromBits(__m512i bits) { return {_mm512_castsi512_ps(bits)}; }
   __m512i Bits() const { return _mm512_castps_si512(v); }
-  // The rounded bf16 in the upper half of each lane, anything below.
+  // The rounded bf16 in the upper half of each lane; the lower half is undefined.
   __m512i Rounded() const {
     const __m512i bits = Bits();
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -102,7 +102,8 @@ struct Vec::Doubles {
   }
 };
 
-// Not friends inside the class: g++ 12 compiles those for the baseline, whatever the pragma says.
+// These are no friends inside the class: g++ 12 would compile those for the baseline, despite the
+// pragma.
 inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
 inline Vec operator*(Vec a, Vec b) { return {_mm512_mul_ps(a.v, b.v)}; }

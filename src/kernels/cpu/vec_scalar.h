@@ -6,7 +6,7 @@
 
 namespace skein::scalar {
 
-// 16 f32 lanes in portable code: the vector of the kernels' bodies where the machine has none.
+// 16 f32 lanes in portable code: the vector for machines without one.
 struct Vec {
   static constexpr int kTileRows = 2;  // rows and panels of a register tile
   static constexpr int kTilePanels = 1;
@@ -31,7 +31,7 @@ struct Vec {
   void Store(float* p) const { StoreFirst(p, 16); }
   void StoreFirst(float* p, int n) const { std::memcpy(p, lane, sizeof(float) * n); }
 
-  // bf16 as bits. Widening is exact; narrowing rounds to nearest even and keeps NaN a NaN.
+  // bf16 as bits. Widening is exact; narrowing rounds to nearest even and keeps a NaN a NaN.
   static Vec LoadBf16First(const uint16_t* p, int n) {
     Vec v = Set(0.0f);
     for (int i = 0; i < n; ++i) v.lane[i] = FromBits(uint32_t{p[i]} << 16);
@@ -45,7 +45,7 @@ struct Vec {
           static_cast<uint16_t>((nan ? bits | 0x400000u : bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
     }
   }
-  // Of 16 pairs of bf16, the first or the second of each.
+  // The first, or the second, of each of 16 pairs of bf16.
   static Vec LoadEven(const std::byte* p) {
     Vec v;
     for (int i = 0; i < 16; ++i) v.lane[i] = FromBits(LoadPair(p, i) << 16);
@@ -66,7 +66,7 @@ struct Vec {
     }
     return v.lane[0];
   }
-  // The largest lane that is not NaN; NaN lanes only: -inf.
+  // The largest lane that is not NaN; -inf if all lanes are NaN.
   float Largest() const {
     float max = -__builtin_inff();
     for (float e : lane) max = e > max ? e : max;
@@ -90,14 +90,14 @@ struct Vec {
   void StoreInt8First(int8_t* p, int n) const {
     for (int i = 0; i < n; ++i) p[i] = static_cast<int8_t>(__builtin_nearbyintf(lane[i]));
   }
-  // The bits of the largest magnitude; those of a NaN are larger than any number's.
+  // The bits of the largest magnitude; a NaN has larger bits than any number.
   uint32_t LargestMagnitude() const {
     uint32_t largest = 0;
     for (float e : lane) largest = ToBits(e) > largest ? ToBits(e) : largest;
     return largest;
   }
 
-  // Of use to the operators below only.
+  // Only the operators below use this.
   static uint32_t ToBits(float x) {
     uint32_t bits;
     std::memcpy(&bits, &x, 4);
@@ -115,7 +115,7 @@ struct Vec {
   }
 };
 
-// 16 sums in f64, one of each lane.
+// 16 sums in f64, one for each lane.
 struct Vec::Doubles {
   double lane[16];
 
@@ -127,7 +127,7 @@ struct Vec::Doubles {
   void Add(const Vec& v) {
     for (int i = 0; i < 16; ++i) lane[i] += double{v.lane[i]};
   }
-  // In halves, as Vec::Sum.
+  // Adds by halves, as Vec::Sum does.
   double Sum() const {
     Doubles sums = *this;
     for (int half = 8; half >= 1; half /= 2) {
@@ -169,7 +169,7 @@ inline uint32_t GreaterMask(const Vec& a, const Vec& b) {
   for (int i = 0; i < 16; ++i) mask |= uint32_t{a.lane[i] > b.lane[i]} << i;
   return mask;
 }
-// Per lane the larger magnitude of a magnitude and b, by its bits.
+// Per lane the larger of a magnitude and the magnitude of b, by bits.
 inline Vec MaxMagnitude(Vec a, const Vec& b) {
   for (int i = 0; i < 16; ++i) {
     const uint32_t bits = Vec::ToBits(b.lane[i]) & 0x7fffffffu;
@@ -198,7 +198,7 @@ struct Sums {
     std::memcpy(&q, p, sizeof(q));
     return q;
   }
-  // Four int8 of a row, which multiply those of every column.
+  // Four int8 of a row, which multiply the quads of every column.
   using Row = Quads;
   static Row Broadcast(int32_t quad) {
     Row row;

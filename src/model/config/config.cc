@@ -68,8 +68,8 @@ Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
     }
     return Unsupported(json, "architectures", "is " + names->front() + "; supported are " + known);
   }
-  // The reference library picks its code by model_type: a config in which both disagree would
-  // run there as something else.
+  // The reference library chooses its code by model_type. A config whose architecture disagrees
+  // with it would run there as another model.
   SKEIN_ASSIGN_OR_RETURN(const auto model_type, json.String("model_type"));
   if (model_type && *model_type != found->model_type) {
     return json.Error("model_type",
@@ -81,7 +81,7 @@ Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
   return Status::Ok();
 }
 
-// What other models use and this engine lacks.
+// Refuses features of other models that this engine lacks.
 Status CheckSupported(const JsonObject& json, const ModelConfig& config) {
   if (!config.is_encoder()) {
     SKEIN_ASSIGN_OR_RETURN(const auto activation, json.String("hidden_act"));
@@ -111,8 +111,8 @@ Status ReadShape(const JsonObject& json, ModelConfig* config) {
       RequireSize(json, "max_position_embeddings", kMaxPosition, &config->max_position));
 
   SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, ReadSize(json, "num_key_value_heads", kMaxHeads));
-  // Null means one K and V per query head everywhere; where the field is absent altogether, only
-  // Llama's own default says the same.
+  // Null means one K and V per query head in every architecture. An absent field means the same
+  // only for Llama.
   if (!kv_heads && !json.Contains("num_key_value_heads") &&
       config->architecture != Architecture::kLlama) {
     return json.Error("num_key_value_heads", "is missing");
@@ -128,7 +128,7 @@ Status ReadShape(const JsonObject& json, ModelConfig* config) {
   if (head_dim) {
     config->head_dim = *head_dim;
   } else if (config->architecture == Architecture::kQwen3) {
-    config->head_dim = 128;  // Qwen3's own default, whatever the hidden size
+    config->head_dim = 128;  // Qwen3's default, whatever the hidden size
   } else if (config->hidden_size % config->num_heads == 0) {
     config->head_dim = config->hidden_size / config->num_heads;
   } else {
@@ -155,7 +155,7 @@ Status ReadVariants(const JsonObject& json, ModelConfig* config) {
     return json.Error("rms_norm_eps", "is " + std::to_string(*eps) + "; must be in (0, 1)");
   }
   config->rms_norm_eps = static_cast<float>(*eps);
-  // All decoders leave the output matrix untied unless told otherwise.
+  // The default of all decoders is an untied output matrix.
   SKEIN_ASSIGN_OR_RETURN(config->tie_embeddings, ReadFlag(json, "tie_word_embeddings", false));
   SKEIN_ASSIGN_OR_RETURN(const bool attention_bias, ReadFlag(json, "attention_bias", false));
   SKEIN_ASSIGN_OR_RETURN(const bool mlp_bias, ReadFlag(json, "mlp_bias", false));
@@ -182,7 +182,7 @@ Status ReadVariants(const JsonObject& json, ModelConfig* config) {
 
 // Refuses a window that would hide any key from any query within the context.
 Status CheckSlidingWindow(const JsonObject& json, const ModelConfig& config) {
-  if (config.architecture == Architecture::kLlama) return Status::Ok();  // it knows no window
+  if (config.architecture == Architecture::kLlama) return Status::Ok();  // it has no window
   SKEIN_ASSIGN_OR_RETURN(const auto layer_types, json.Strings("layer_types"));
   for (const std::string& type : layer_types.value_or(std::vector<std::string>())) {
     if (type != "full_attention") {
@@ -194,8 +194,8 @@ Status CheckSlidingWindow(const JsonObject& json, const ModelConfig& config) {
   if (config.architecture != Architecture::kMistral) {
     SKEIN_ASSIGN_OR_RETURN(const bool use_window, ReadFlag(json, "use_sliding_window", false));
     SKEIN_ASSIGN_OR_RETURN(const auto full_layers, json.Int("max_window_layers"));
-    // Layers from max_window_layers on have the window (28 is both architectures' default), of a
-    // mixture of experts all.
+    // Only layers from max_window_layers on have the window; the default of both architectures is
+    // 28. In a mixture of experts all layers have it.
     const bool all_full = layer_types || full_layers.value_or(28) >= config.num_layers;
     if (!use_window || (all_full && config.num_experts == 0)) return Status::Ok();
   } else if (!json.Contains("sliding_window")) {
@@ -208,7 +208,7 @@ Status CheckSlidingWindow(const JsonObject& json, const ModelConfig& config) {
                          " tokens; attention in a sliding window is not supported");
 }
 
-// nullopt where the config does not say.
+// nullopt if the config names no dtype.
 Result<std::optional<DType>> ReadDType(const JsonObject& json) {
   const char* key = json.Has("dtype") ? "dtype" : "torch_dtype";
   SKEIN_ASSIGN_OR_RETURN(std::optional<std::string> name, json.String(key));
@@ -222,7 +222,7 @@ Result<std::optional<DType>> ReadDType(const JsonObject& json) {
 
 Result<DType> DTypeOfWeights(const std::string& model_dir, const ModelConfig& config) {
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
-  // Files of a model without a head may name its tensors without the part's name.
+  // Files of a model without a head may omit the prefix of tensor names.
   const std::string name = ListTensors(config).front().name;
   const std::string bare = "embed_tokens.weight";
   SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find(files.Has(name) ? name : bare));
@@ -263,7 +263,7 @@ Status ReadGenerationConfig(const std::string& model_dir, ModelConfig* config) {
   return Status::Ok();
 }
 
-// Yarn is stated beside the context it starts from or the one it reaches: the longer holds.
+// Yarn's config states either the original context or the stretched one: the longer one holds.
 void StretchContext(ModelConfig* config) {
   if (config->rope.type != RopeType::kYarn) return;
   const double reached =
@@ -271,7 +271,7 @@ void StretchContext(ModelConfig* config) {
   config->max_position = std::max(config->max_position, static_cast<int32_t>(reached));
 }
 
-// Everything but the dtype and what other files say.
+// Reads everything but the dtype and what other files say.
 Result<ModelConfig> ReadConfig(const JsonObject& json) {
   ModelConfig config;
   SKEIN_RETURN_IF_ERROR(ReadArchitecture(json, &config));
@@ -286,7 +286,7 @@ Result<ModelConfig> ReadConfig(const JsonObject& json) {
     SKEIN_RETURN_IF_ERROR(ReadMoeConfig(json, &config));
   }
   if (config.reward_mlp) {
-    config.num_classes = 1;  // whatever labels the config states: its code has one output
+    config.num_classes = 1;  // a reward model has one output, whatever labels its config states
   } else if (config.head == Head::kClassifier) {
     SKEIN_ASSIGN_OR_RETURN(config.num_classes, ReadNumClasses(json));
   }

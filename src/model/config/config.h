@@ -25,14 +25,14 @@ enum class Architecture {
 };
 const char* NameOf(Architecture architecture);  // as config.json spells it: "LlamaForCausalLM"
 
-// What stands behind the last layer.
+// The head after the last layer.
 enum class Head {
   kNone,           // nothing: hidden states
   kLanguageModel,  // the output matrix over the vocabulary
   kClassifier,     // ForSequenceClassification: num_classes outputs
 };
 
-// The contents of a HuggingFace config.json. Shapes use docs/glossary.md.
+// The contents of a HuggingFace config.json. Shapes use the symbols of the documentation.
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
   Head head = Head::kLanguageModel;
@@ -45,7 +45,7 @@ struct ModelConfig {
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
-  int32_t max_position = 0;  // tokens of context; with yarn as far as its factor stretches
+  int32_t max_position = 0;  // tokens of context; for yarn the stretched context
   float rms_norm_eps = 0;
   bool tie_embeddings = false;
   bool qkv_bias = false;  // biases of q_proj, k_proj, v_proj
@@ -54,42 +54,42 @@ struct ModelConfig {
   bool qk_norm = false;   // RMSNorm over each head of q and k, before rope
   RopeConfig rope;
 
-  // Mixture of experts: in place of the MLP of some layers a router chooses, for each token, some
-  // of many smaller ones.
+  // Mixture of experts: in some layers a router chooses a few of many small MLPs for each token, in
+  // place of one large MLP.
   int32_t num_experts = 0;  // 0: there are none
   int32_t experts_per_token = 0;
-  int32_t expert_size = 0;           // intermediate size of each
-  bool norm_expert_weights = false;  // the chosen ones' weights add up to 1
-  std::vector<bool> has_experts;     // by layer; empty: none has
+  int32_t expert_size = 0;           // intermediate size of each expert
+  bool norm_expert_weights = false;  // the weights of a token's experts add up to 1
+  std::vector<bool> has_experts;     // by layer; empty: no layer has any
 
   // Encoders: every token sees every other, LayerNorm follows each residual addition, positions
   // and segments are learned.
   float layer_norm_eps = 0;
   Activation activation = Activation::kNone;  // of the MLP
   int32_t num_segments = 0;                   // rows of the segment table; 0: there is none
-  int32_t first_position = 0;                 // row of the position table that token 0 takes
+  int32_t first_position = 0;                 // row of the position table for token 0
 
-  DType file_dtype = DType::kBf16;  // torch_dtype / dtype; where absent, the embedding's own
+  DType file_dtype = DType::kBf16;  // torch_dtype / dtype; if absent, the embedding's own
   std::optional<int32_t> bos_token_id;
-  std::vector<int32_t> eos_token_ids;  // generation_config.json's if present, else config.json's
+  std::vector<int32_t> eos_token_ids;  // generation_config.json's, else config.json's
 
   // intermediate_size rounded up to whole weight panels (kernels/packed_weight.h).
   int32_t intermediate_padded() const;
-  int32_t expert_padded() const;  // the same of expert_size
+  int32_t expert_padded() const;  // the same for expert_size
   bool HasExperts(int32_t layer) const { return num_experts > 0 && has_experts[layer]; }
   bool is_encoder() const { return architecture >= Architecture::kBert; }
   std::string ArchitectureName() const;  // with its head: "BertForSequenceClassification"
   int64_t NumParameters() const;
-  // Bytes of K and V that one token keeps in all layers.
+  // Bytes of K and V that one token takes in all layers.
   int64_t KvBytesPerToken(DType dtype) const;
 };
 
-// Reads config.json and generation_config.json of a model directory. Anything that this engine
-// would compute differently is refused by name (kUnsupported); what is missing, contradictory or
-// out of range is kInvalidArgument with the field's name; nothing is silently defaulted.
+// Reads config.json and generation_config.json of a model directory. A feature that this engine
+// would compute differently is kUnsupported, by name. A field that is missing, contradictory or out
+// of range is kInvalidArgument, by name. No field has a silent default.
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir);
 
-// The same of a config.json's text alone, which must then name the dtype.
+// Parses the text of a config.json alone, which must then name the dtype.
 Result<ModelConfig> ParseModelConfig(const std::string& config_json);
 
 }  // namespace skein

@@ -10,18 +10,18 @@
 
 namespace skein {
 
-// Generous bounds that keep every product of two sizes, times four bytes, inside 64 bits.
+// Bounds that keep every product of two sizes, times four bytes, inside 64 bits.
 inline constexpr int64_t kMaxWidth = int64_t{1} << 22;  // vocabulary, hidden, MLP
 inline constexpr int64_t kMaxLayers = 4096;
 inline constexpr int64_t kMaxHeads = 65536;
 inline constexpr int64_t kMaxPosition = int64_t{1} << 30;
 
-// kUnsupported about one member: "<where>: '<key>' <problem>".
+// kUnsupported for one member: "<where>: '<key>' <problem>".
 Status Unsupported(const JsonObject& json, std::string_view key, const std::string& problem);
 
-// An integer in [1, max]; nullopt where it is absent.
+// An integer in [1, max]; nullopt if it is absent.
 Result<std::optional<int32_t>> ReadSize(const JsonObject& json, const char* key, int64_t max);
-// The same into *out; absent is kInvalidArgument.
+// Reads such an integer into *out; if it is absent, fails with kInvalidArgument.
 Status RequireSize(const JsonObject& json, const char* key, int64_t max, int32_t* out);
 
 Result<bool> ReadFlag(const JsonObject& json, const char* key, bool absent);

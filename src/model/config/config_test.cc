@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A model directory that holds configs only.
+// A model directory that contains only configs.
 class ConfigTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -62,7 +62,7 @@ class ConfigTest : public ::testing::Test {
   std::filesystem::path dir_;
 };
 
-// The fields that matter, as the published files of each family spell them.
+// The relevant fields, as the published files of each family spell them.
 constexpr char kLlama31[] = R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false,
   "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009], "hidden_act": "silu",
   "hidden_size": 4096, "intermediate_size": 14336, "max_position_embeddings": 131072,
@@ -104,7 +104,7 @@ constexpr char kQwen3Moe[] = R"({"architectures": ["Qwen3MoeForCausalLM"], "atte
   "sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
   "use_sliding_window": false, "vocab_size": 151936})";
 
-// `text` with the first occurrence of `from` (which must be there) replaced.
+// `text` with the first occurrence of `from` (which must exist) replaced.
 std::string Edit(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
@@ -136,7 +136,7 @@ TEST_F(ConfigTest, Mistral) {
   EXPECT_EQ(config.rope.type, RopeType::kDefault);
   EXPECT_EQ(config.NumParameters(), 7248023552);  // as published
   EXPECT_THAT(config.eos_token_ids, ElementsAre(2));
-  // Biases are not Mistral's to have.
+  // Mistral has no biases.
   EXPECT_FALSE(Good(Edit(kMistral03, "{", R"({"attention_bias": true, )")).qkv_bias);
 }
 
@@ -248,7 +248,7 @@ TEST_F(ConfigTest, DTypes) {
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
   EXPECT_THAT(status.message(), HasSubstr("float8_e4m3fn"));
   EXPECT_EQ(Load(Edit(kQwen3, R"("torch_dtype": "bfloat16", )", "")).status().code(),
-            StatusCode::kNotFound);  // no weights to look at either
+            StatusCode::kNotFound);  // no weights that could tell
 }
 
 TEST_F(ConfigTest, SlidingWindows) {
@@ -268,7 +268,7 @@ TEST_F(ConfigTest, SlidingWindows) {
   EXPECT_THAT(Load(layers).status().message(), HasSubstr("sliding_attention"));
 }
 
-// Every kind of refusal: what is changed, the code, the field that the error names.
+// Every kind of refusal: the change, the code, and the field that the error names.
 TEST_F(ConfigTest, Refusals) {
   using Code = StatusCode;
   ExpectRefused({
@@ -350,11 +350,11 @@ TEST_F(ConfigTest, RewardModelsHaveOneOutput) {
   EXPECT_TRUE(reward.reward_mlp);
   EXPECT_EQ(reward.num_classes, 1) << "although its config has two labels";
   EXPECT_EQ(reward.ArchitectureName(), "Qwen2ForRewardModel");
-  // Two layers in place of one of two rows.
+  // Two layers in place of one; one row of outputs in place of two.
   EXPECT_EQ(reward.NumParameters(), plain.NumParameters() - 2 * 64 + 64 * 64 + 64 + 64 + 1);
 }
 
-// Damaged configs are refused or make sense; nothing crashes.
+// Damaged configs are refused or make sense; none crashes the process.
 TEST(ConfigDamage, SurvivesRandomDamage) {
   const uint32_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -388,8 +388,8 @@ TEST_F(ConfigTest, BrokenGenerationConfigIsAnError) {
   EXPECT_THAT(Load(kQwen3).status().message(), HasSubstr("generation_config.json"));
 }
 
-// transformers writes such a number for "no limit". Here it stands in a member that is not read,
-// and in members that are.
+// transformers writes such a number for "no limit": here in a member that is not read, and in
+// members that are.
 TEST_F(ConfigTest, NumbersBeyond64Bits) {
   const std::string huge = "1000000000000000019884624838656";
   std::string config = kQwen3;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMaxClasses = 1 << 20;
 
-// DistilBERT spells its members its own way.
+// The names of members: DistilBERT has its own.
 struct EncoderKeys {
   const char *hidden, *mlp, *layers, *heads, *activation;
 };
@@ -57,7 +57,7 @@ Status ReadActivation(const JsonObject& json, const char* key, Activation* out) 
       "is '" + *name + "'; supported are 'gelu', 'gelu_new', 'gelu_pytorch_tanh' and 'relu'");
 }
 
-// Positions start behind the padding token's row of the table in RoBERTa's family.
+// In RoBERTa's family, positions begin after the padding token's row of the table.
 Status ReadPositions(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto type, json.String("position_embedding_type"));
   if (type && *type != "absolute") {
@@ -102,7 +102,7 @@ Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const bool is_decoder, ReadFlag(json, "is_decoder", false));
   if (is_decoder) return Unsupported(json, "is_decoder", "is true; only encoders are supported");
   if (distil) {
-    config->layer_norm_eps = 1e-12f;  // DistilBERT's, which no config states
+    config->layer_norm_eps = 1e-12f;  // DistilBERT's value, which no config states
   } else {
     SKEIN_ASSIGN_OR_RETURN(const auto eps, json.Double("layer_norm_eps"));
     if (!eps) return json.Error("layer_norm_eps", "is missing");

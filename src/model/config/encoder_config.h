@@ -6,12 +6,12 @@
 
 namespace skein {
 
-// Reads what a BERT-like encoder's config.json says beside its architecture, which *config has.
-// Fails as LoadModelConfig does.
+// Reads a BERT-like encoder's config.json into *config, which already has the architecture. Fails
+// as LoadModelConfig does.
 Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config);
 
-// The number of classes of a ForSequenceClassification config: that of id2label, else num_labels,
-// else the 2 that the reference library takes where a file says neither.
+// The number of classes of a ForSequenceClassification config: the size of id2label, else
+// num_labels, else 2 (the default of the reference library).
 Result<int32_t> ReadNumClasses(const JsonObject& json);
 
 }  // namespace skein

@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// Reads what the config.json of a mixture of experts (Qwen3MoeForCausalLM) says beside what it has
-// in common with other decoders. Fails as LoadModelConfig does.
+// Reads the members of a mixture of experts (Qwen3MoeForCausalLM) that other decoders lack. Fails
+// as LoadModelConfig does.
 Status ReadMoeConfig(const JsonObject& json, ModelConfig* config);
 
 }  // namespace skein

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kTwoPi = 2 * std::numbers::pi;
 
-// Long waves are slowed by `factor`, short ones are kept, those between are interpolated by how
-// often they turn within the original context.
+// Long waves are slowed by `factor` and short ones are kept. The waves between are interpolated by
+// their number of turns within the original context.
 double Llama3Frequency(const RopeConfig& rope, double freq) {
   const double turns = rope.original_max_position * freq / kTwoPi;
   if (turns < rope.low_freq_factor) return freq / rope.factor;
@@ -22,7 +22,7 @@ double Llama3Frequency(const RopeConfig& rope, double freq) {
   return (1 - keep) * freq / rope.factor + keep * freq;
 }
 
-// The pair index, fractional, whose wave turns `turns` times within the original context.
+// The fractional index of the pair whose wave turns `turns` times within the original context.
 double YarnPairOfTurns(const RopeConfig& rope, int32_t head_dim, double turns) {
   return head_dim * std::log(rope.original_max_position / (turns * kTwoPi)) /
          (2 * std::log(rope.theta));
@@ -34,7 +34,7 @@ double YarnScale(double factor, double mscale) {
 
 double YarnAttentionFactor(const RopeConfig& rope) {
   if (rope.attention_factor) return *rope.attention_factor;
-  // Zero counts as absent there, and so here.
+  // The reference treats zero as absent.
   const double mscale = rope.mscale.value_or(0), all_dim = rope.mscale_all_dim.value_or(0);
   if (mscale != 0 && all_dim != 0) {
     return YarnScale(rope.factor, mscale) / YarnScale(rope.factor, all_dim);
@@ -42,7 +42,7 @@ double YarnAttentionFactor(const RopeConfig& rope) {
   return YarnScale(rope.factor, 1);
 }
 
-// Pairs below the ramp keep their frequency, those above it are slowed by `factor`.
+// Pairs below the ramp keep their frequency; pairs above it are slowed by `factor`.
 void ApplyYarn(const RopeConfig& rope, int32_t head_dim, std::vector<double>* inv_freq) {
   double low = YarnPairOfTurns(rope, head_dim, rope.beta_fast);
   double high = YarnPairOfTurns(rope, head_dim, rope.beta_slow);

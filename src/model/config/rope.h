@@ -8,7 +8,7 @@ namespace skein {
 
 enum class RopeType { kDefault, kLinear, kLlama3, kYarn };
 
-// Rotary position embedding as the config states it.
+// The rotary position embedding that a config states.
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
   double theta = 0;                                                // >= 1; yarn: > 1
@@ -20,14 +20,14 @@ struct RopeConfig {
   bool truncate = true;                                            // yarn
 };
 
-// Dimensions i and i + head_dim / 2 of a head turn together by position * inv_freq[i]; cos and sin
-// are multiplied by attention_factor.
+// The rotation of a head: dimensions i and i + head_dim / 2 turn together by position *
+// inv_freq[i]. cos and sin are multiplied by attention_factor.
 struct RopeTable {
   std::vector<double> inv_freq;  // [head_dim / 2]
   double attention_factor = 1;
 };
 
-// The frequencies of transformers' ROPE_INIT_FUNCTIONS, in double where those are float32.
+// Makes the frequencies of transformers' ROPE_INIT_FUNCTIONS, in double instead of float32.
 // Sources: Su et al. 2021 (RoFormer) 3.2.2; linear: Chen et al. 2023; yarn: Peng et al. 2023, 3.2
 // and 3.4; llama3: the Llama 3.1 release. REQUIRES: head_dim even and positive.
 RopeTable MakeRopeTable(const RopeConfig& rope, int32_t head_dim);

@@ -12,12 +12,12 @@ Status Unsupported(const JsonObject& object, const std::string& key, const std::
   return Status(StatusCode::kUnsupported, object.where() + ": '" + key + "' " + problem, key);
 }
 
-// Far beyond any model, and near enough that every frequency is an ordinary number.
+// Above any model's value, and low enough that every frequency is a normal number.
 constexpr double kMaxTheta = 1e15;
 constexpr double kMaxFactor = 1e6;
 constexpr double kMinFactor = 1e-6;
 
-// A number in [min, max] that must be there.
+// Reads a required number in [min, max].
 Status ReadNumber(const JsonObject& object, const char* key, double min, double max, double* out) {
   SKEIN_ASSIGN_OR_RETURN(const std::optional<double> value, object.Double(key));
   if (!value) return object.Error(key, "is missing");
@@ -30,7 +30,7 @@ Status ReadNumber(const JsonObject& object, const char* key, double min, double 
   return Status::Ok();
 }
 
-// The same where absence and zero mean the default that *out already holds.
+// Reads an optional number. If it is absent or zero, *out keeps its default.
 Status ReadBeta(const JsonObject& object, const char* key, double* out) {
   SKEIN_ASSIGN_OR_RETURN(const std::optional<double> value, object.Double(key));
   if (!value || *value == 0) return Status::Ok();
@@ -99,7 +99,7 @@ Status ReadYarn(const JsonObject& object, int32_t max_position, RopeConfig* rope
   return ReadOriginalMaxPosition(object, max_position, &rope->original_max_position);
 }
 
-// Theta stands beside rope_scaling, or in rope_parameters; if in both, they must agree.
+// Theta stands in config.json itself or in rope_parameters; if in both, they must agree.
 Status ReadTheta(const JsonObject& config, const std::optional<JsonObject>& parameters,
                  double* theta) {
   const bool inside = parameters && parameters->Has("rope_theta");
@@ -143,7 +143,7 @@ Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position
     }
   }
   if (!object) return rope;
-  // rope_parameters may hold theta alone; a rope_scaling without a type says nothing usable.
+  // rope_parameters may hold theta alone; a rope_scaling without a type is unusable.
   const bool typed = object->Has("rope_type") || object->Has("type");
   if (parameters && !typed && !object->Has("factor")) return rope;
   SKEIN_ASSIGN_OR_RETURN(rope.type, ReadType(*object));

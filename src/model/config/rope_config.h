@@ -9,8 +9,7 @@
 namespace skein {
 
 // Reads `rope_theta` and `rope_scaling`, or the newer `rope_parameters`, from a config.json. A
-// config that states no theta is kInvalidArgument, a kind of scaling that is not implemented
-// kUnsupported, by name.
+// config without theta is kInvalidArgument. An unknown kind of scaling is kUnsupported, by name.
 Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position);
 
 }  // namespace skein

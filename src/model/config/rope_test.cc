@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// Written out here from the definitions, pair by pair, with angles as wavelengths.
+// The definitions written out pair by pair, with angles as wavelengths.
 constexpr double kPi = 3.14159265358979323846;
 
 RopeConfig Base(RopeType type, double theta) {
@@ -33,7 +33,7 @@ TEST(Rope, Linear) {
   EXPECT_NEAR(table.inv_freq[3], 0.00025, 1e-18);
 }
 
-// Llama 3.1's own numbers.
+// The values of Llama 3.1.
 TEST(Rope, Llama3) {
   RopeConfig rope = Base(RopeType::kLlama3, 500000);
   rope.factor = 8;
@@ -108,7 +108,7 @@ TEST(Rope, YarnAttentionFactor) {
   EXPECT_EQ(MakeRopeTable(rope, 64).attention_factor, 1);
 }
 
-// A context so short that both ends of the ramp fall to pair 0: the step is not divided by zero.
+// A context so short that both ends of the ramp fall on pair 0: no division by zero.
 TEST(Rope, YarnDegenerateRamp) {
   RopeConfig rope = Yarn();
   rope.original_max_position = 4;

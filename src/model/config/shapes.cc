@@ -7,10 +7,10 @@
 namespace skein {
 namespace {
 
-// Members of a JSON object, values already in JSON; sorted, as HuggingFace writes them.
+// Members of a JSON object, with values already in JSON; sorted, as HuggingFace writes them.
 using Members = std::map<std::string, std::string>;
 
-// As Python writes a float: whole numbers with ".0", else the shortest form that reads back.
+// Formats as Python does: whole numbers end in ".0", others have the shortest form that reads back.
 std::string Number(double value) {
   char text[32];
   if (value == static_cast<double>(static_cast<int64_t>(value))) {
@@ -104,7 +104,7 @@ std::span<const ModelShape> ModelShapes() {
   static const SpecialTokens kLlama3 = {128000, {128001, 128008, 128009}};
   static const SpecialTokens kSmall = {1, {2}};
   static const SpecialTokens kTiny = {0, {0}};
-  // The real fields of the published configs, in the order of the struct.
+  // The fields of the published configs, in the order of the struct.
   static const ModelShape kShapes[] = {
       {"tiny", A::kQwen3, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, kTiny},
       {"tiny-llama", A::kLlama, 96, 256, 3, 6, 2, 0, 0, 2048, 1e4, 1e-5, false, 8, 256, kTiny},

@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// The tokens that a config names.
+// The special tokens that a config names.
 struct SpecialTokens {
   int32_t bos = 0;
   std::vector<int32_t> eos;
@@ -21,24 +21,24 @@ struct ModelShape {
   const char* name;
   Architecture architecture;
   int32_t hidden_size, intermediate_size, num_layers, num_heads, num_kv_heads;
-  int32_t head_dim;    // 0 where the published config leaves it to hidden_size / num_heads
-  int32_t vocab_size;  // 0: that of the tokenizer it is given
+  int32_t head_dim;    // 0 if the published config leaves it to hidden_size / num_heads
+  int32_t vocab_size;  // 0: the vocabulary of the tokenizer
   int32_t max_position;
   double rope_theta, rms_norm_eps;
   bool tie_embeddings;
   double llama3_factor;  // 0: no scaling
   int32_t llama3_original_max_position;
   SpecialTokens tokens;
-  // Of a mixture of experts.
+  // For a mixture of experts.
   int32_t num_experts = 0, experts_per_token = 0, expert_size = 0;
 };
 
-// All shapes that there are, by size within each family.
+// All shapes, by size within each family.
 std::span<const ModelShape> ModelShapes();
 const ModelShape* FindModelShape(std::string_view name);  // null if there is none
 
-// config.json of such a model, with the fields that its family's published files have.
-// vocab_size replaces the shape's where that is 0.
+// The config.json of a model of this shape, with the fields of its family's published files.
+// `vocab_size` replaces the shape's if that is 0.
 std::string ShapeConfigJson(const ModelShape& shape, int32_t vocab_size,
                             const SpecialTokens& tokens, DType dtype);
 std::string GenerationConfigJson(const SpecialTokens& tokens);

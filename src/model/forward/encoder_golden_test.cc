@@ -1,5 +1,5 @@
-// Encoders against golden files of the reference library (tools/make_golden_encoders.py), and the
-// numeric contract for them: batches, threads and instruction sets change no bit.
+// Encoders against golden files of the reference library (tools/make_golden_encoders.py), and their
+// numeric contract: batches, threads and instruction sets change no bit.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ Prompt PromptOf(const Json& golden) {
   return prompt;
 }
 
-// The prompts as one batch; the embedding, or the classes, of each.
+// Runs the prompts as one batch; returns the embedding, or the classes, of each.
 Rows Encode(const LoadedModel& model, const std::vector<Prompt>& prompts,
             std::optional<Pooling> pooling) {
   ForwardContext context = model.context();
@@ -83,8 +83,8 @@ class EncoderGoldenTest : public ::testing::TestWithParam<std::string> {
     prompts_ = Json::parse(file)["prompts"].get<std::vector<Json>>();
   }
 
-  // The largest distance of a hidden state's or an output's element from the reference's.
-  // LayerNorm keeps elements around 1, so an error is one of about so many units of the type.
+  // The largest distance between an element of a hidden state or output and the reference's.
+  // LayerNorm keeps elements near 1, so the error is also relative to the unit of the type.
   double WorstError(const std::string& dtype) {
     EXPECT_FALSE(prompts_.empty());
     const LoadedModel model(GetParam(), {.dtype = dtype});

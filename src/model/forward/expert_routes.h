@@ -9,8 +9,9 @@
 
 namespace skein {
 
-// Which experts the tokens of a chunk go to, and with what weights (docs/numerics.md, "Experts").
-// A *slot* is one token at one of its experts; slots are grouped by expert, within one by token:
+// The experts of each token of a chunk, and their weights (docs/numerics.md, "Experts"). A *slot*
+// is one token at one of its experts. Slots are grouped by expert, and within an expert ordered by
+// token:
 //
 //   expert 0        expert 1   expert 2 (none)   expert 3
 //   | t0 | t2 | t5 | t1 |                         | t0 | t1 | ... num_tokens * experts_per_token
@@ -18,16 +19,16 @@ namespace skein {
 // Nothing is allocated after construction.
 class ExpertRoutes {
  public:
-  // Of a model without experts it holds nothing.
+  // For a model without experts it is empty.
   ExpertRoutes(const ModelConfig& config, int32_t max_tokens);
 
   // Chooses a token's experts by its router's logits [num_experts]; `scratch` [num_experts].
   // Threads may choose for different tokens at the same time.
   void Choose(int32_t token, const float* logits, float* scratch, const Kernels& kernels);
-  // Gives slots to what tokens [0, num_tokens) have chosen. O(tokens * experts_per_token).
+  // Assigns slots to the chosen experts of tokens [0, num_tokens). O(tokens * experts_per_token).
   void Group(int32_t num_tokens);
 
-  // Of one token, by ascending expert.
+  // One expert of a token; a token's routes are in ascending order of experts.
   struct Route {
     int32_t expert = 0;
     float weight = 0;
@@ -45,7 +46,7 @@ class ExpertRoutes {
   const bool norm_weights_;
   std::vector<Route> routes_;   // [max_tokens, per_token]
   std::vector<int32_t> begin_;  // [num_experts + 1]
-  std::vector<int32_t> next_;   // [num_experts], of Group
+  std::vector<int32_t> next_;   // [num_experts], for Group
 };
 
 }  // namespace skein

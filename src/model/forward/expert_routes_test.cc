@@ -34,7 +34,7 @@ class ExpertRoutesTest : public ::testing::Test {
   std::unique_ptr<Kernels> kernels_ = MakeKernels(Isa::kScalar).value();
 };
 
-// Against the definition of docs/numerics.md, with many ties.
+// Compares with the definition in docs/numerics.md, with many ties.
 TEST_F(ExpertRoutesTest, RandomLogitsAgreeWithTheDefinition) {
   Random random(1);
   for (int round = 0; round < 500; ++round) {
@@ -87,7 +87,7 @@ TEST_F(ExpertRoutesTest, SlotsAreGroupedByExpertThenToken) {
   }
 }
 
-// A token whose router overflowed still has experts, and its weights say that something is wrong.
+// If a token's router overflows, the token still has experts, and their weights are NaN.
 TEST_F(ExpertRoutesTest, NotANumberStaysOne) {
   ExpertRoutes routes(Config(4, 2, true), 1);
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -3,7 +3,7 @@
 namespace skein {
 namespace {
 
-// A model with a head keeps its encoder in a member of this name.
+// The member that holds the encoder in a model with a head.
 std::string Prefix(const ModelConfig& config) {
   if (config.head == Head::kNone) return "";
   switch (config.architecture) {

@@ -7,12 +7,12 @@
 
 namespace skein {
 
-// What an encoder's files call its tensors, without ".weight" and ".bias".
+// The names of an encoder's tensors in its files, without ".weight" and ".bias".
 struct EncoderNames {
   std::string words, positions, norm;
-  std::string segments;                            // empty: there are none
+  std::string segments;                            // empty: no segments
   std::string head_dense, head_out;                // empty: no classifier
-  Activation head_activation = Activation::kNone;  // between the two
+  Activation head_activation = Activation::kNone;  // between the two layers of the head
 };
 EncoderNames NamesOfEncoder(const ModelConfig& config);
 

@@ -29,8 +29,8 @@ uint64_t KeyOf(uint64_t seed, std::string_view name) {
   return key;
 }
 
-// The numbers of one tensor: mean + deviation * (sum of four uniforms, centred and scaled to
-// variance 1), which no number exceeds by more than 3.47 deviations.
+// The values of one tensor: mean + deviation * (sum of four uniforms, centred and scaled to
+// variance 1). No value exceeds 3.47 deviations.
 struct Distribution {
   uint64_t key = 0;
   float mean = 0;
@@ -40,7 +40,7 @@ struct Distribution {
     const uint64_t bits = Mix(key + static_cast<uint64_t>(index) * kGolden);
     const auto sum = static_cast<int32_t>((bits & 0xffff) + ((bits >> 16) & 0xffff) +
                                           ((bits >> 32) & 0xffff) + (bits >> 48));
-    // Four integers below 2^16 have a mean of 131070 and a variance of (2^32 - 1) / 3.
+    // The sum of four integers below 2^16 has a mean of 131070 and a variance of (2^32 - 1) / 3.
     constexpr float kUnit = 1.0f / 37837.227f;
     return mean + static_cast<float>(sum - 131070) * (kUnit * deviation);
   }
@@ -86,7 +86,7 @@ std::vector<std::byte> Fill(const Distribution& d, int64_t begin, int64_t end, D
     case DType::kF32:
       return Fill<float>(d, begin, end, [](float x) { return x; });
     case DType::kInt8:
-      break;  // no file's
+      break;  // no file has this type
   }
   return {};
 }
@@ -118,7 +118,7 @@ Status WriteRandomWeights(const ModelConfig& config, const RandomWeightsOptions&
 
   const int64_t total = config.NumParameters() * element_bytes;
   std::atomic<bool> stop = false;
-  std::mutex mutex;  // of the two below
+  std::mutex mutex;  // guards the two members below
   Status failure;
   int64_t done = 0;
   team->Run(

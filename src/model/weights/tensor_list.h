@@ -8,13 +8,13 @@
 
 namespace skein {
 
-// What a weight does, as far as its numbers depend on it.
+// The role of a weight, as far as it determines its random values.
 enum class TensorRole {
-  kEmbedding,  // [vocab, hidden]; the output matrix too
+  kEmbedding,  // [vocab, hidden]; also the output matrix
   kNorm,       // gains of an RMSNorm
   kBias,
-  kInput,   // a projection that reads the normalized residual or the activations [out, in]
-  kOutput,  // one that adds to the residual: o_proj, down_proj
+  kInput,   // [out, in]: reads the normalized residual or the activations
+  kOutput,  // adds to the residual: o_proj, down_proj
 };
 
 struct ModelTensor {
@@ -23,8 +23,8 @@ struct ModelTensor {
   TensorRole role = TensorRole::kInput;
 };
 
-// Every weight that a model of this config has, in the order of the computation. The sizes add up
-// to NumParameters().
+// Every weight of a model with this config, in the order of the computation. The sizes add up to
+// NumParameters().
 std::vector<ModelTensor> ListTensors(const ModelConfig& config);
 
 }  // namespace skein

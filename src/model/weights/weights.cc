@@ -22,7 +22,7 @@ struct RowSource {
   int32_t num_rows = 0;
 };
 
-// The names and shapes of one model's tensors, and their way into ModelWeights.
+// Finds the tensors of one model by name and shape, and reads them into ModelWeights.
 class WeightsLoader {
  public:
   WeightsLoader(const ModelFiles& files, const ModelConfig& config, WeightTypes types,
@@ -34,8 +34,8 @@ class WeightsLoader {
   }
 
   Result<ModelWeights> Load() {
-    // Twice the same walk: the first only looks for every tensor, so that a faulty model is refused
-    // at once.
+    // The first walk only checks that every tensor is there, so that a faulty model is refused at
+    // once.
     SKEIN_RETURN_IF_ERROR(Walk());
     WarnOfStrangers();
     checking_ = false;
@@ -44,7 +44,7 @@ class WeightsLoader {
   }
 
  private:
-  // A part of a matrix: which tensor gives which rows.
+  // A part of a matrix: the tensor that gives its rows.
   struct Part {
     std::string name;
     int32_t row_begin = 0;
@@ -52,7 +52,7 @@ class WeightsLoader {
   };
 
   Status Walk() {
-    // Files of a model without a head may name its tensors without the part's name.
+    // Files of a model without a head may omit the prefix of tensor names.
     root_ = files_.Has("embed_tokens.weight") && !files_.Has("model.embed_tokens.weight")
                 ? ""
                 : "model.";
@@ -152,7 +152,7 @@ class WeightsLoader {
     if (!names.segments.empty()) {
       SKEIN_RETURN_IF_ERROR(FloatTable(names.segments, 0, config_.num_segments, weights_.segments));
     }
-    std::string norm = names.norm;  // what the layer's input has been through
+    std::string norm = names.norm;  // the norm of the layer's input
     for (int32_t i = 0; i < config_.num_layers; ++i) {
       LayerWeights& layer = weights_.layers[i];
       const EncoderLayerNames layer_names = NamesOfEncoderLayer(config_, i);
@@ -194,7 +194,7 @@ class WeightsLoader {
     return Bias(parts, n, bias);
   }
 
-  // Rows [begin, begin + count) of a table of begin + count rows.
+  // Reads rows [begin, begin + count) of a table of begin + count rows.
   Status FloatTable(const std::string& name, int32_t begin, int32_t count,
                     std::vector<float>& out) {
     const size_t hidden = config_.hidden_size;
@@ -282,7 +282,7 @@ class WeightsLoader {
     return Status::Ok();
   }
 
-  // A ticket fills whole panels, whichever tensors they come from: no two threads share one.
+  // A ticket fills whole panels, from any number of tensors: no two threads share a panel.
   void Pack(const std::vector<RowSource>& sources, PackedWeight& out) {
     constexpr int32_t kRowsPerTicket = 4 * kPanelCols;
     const int32_t k = out.k();
@@ -308,7 +308,7 @@ class WeightsLoader {
     team_.Run(0, (out.n() + kRowsPerTicket - 1) / kRowsPerTicket, pack_rows);
   }
 
-  // The embedding table, row by row in the compute type.
+  // Reads the embedding table, row by row, in the compute type.
   Status Table(const std::string& name) {
     const size_t hidden = config_.hidden_size;
     SKEIN_ASSIGN_OR_RETURN(const TensorView view,
@@ -346,7 +346,7 @@ class WeightsLoader {
     for (const std::string& name : files_.Names()) {
       // Old checkpoints store the rotation's frequencies, which follow from the config.
       if (known_.contains(name) || name.ends_with(".rotary_emb.inv_freq")) continue;
-      // So do they 0, 1, 2, ...; and a pooler that nothing but a classifier reads.
+      // Old checkpoints also store the positions 0, 1, 2, ... Only a classifier reads the pooler.
       if (name.ends_with("embeddings.position_ids") || name.starts_with("pooler.")) continue;
       spdlog::warn("tensor {} is not part of {}; ignored", name, config_.ArchitectureName());
     }

@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// One expert of a mixture: an MLP without biases, laid out like a layer's.
+// One expert of a mixture: an MLP without biases, in the layout of a layer's MLP.
 struct ExpertWeights {
   PackedWeight gate_up;  // [2 * expert_padded, hidden]
   PackedWeight down;     // [hidden, expert_size]
@@ -23,9 +23,8 @@ struct ExpertWeights {
 
 // One layer. A bias or norm that the model lacks is empty.
 //
-// An encoder normalizes after each residual addition: its attn_norm is the norm that its input has
-// been through last, which is that of the embeddings or of the layer before, and final_norm is the
-// last layer's.
+// An encoder normalizes after each residual addition. So its attn_norm is the last norm of the
+// layer's input: that of the embeddings or of the layer before. final_norm is the last layer's.
 struct LayerWeights {
   std::vector<float> attn_norm;  // [hidden]
   std::vector<float> attn_norm_bias;
@@ -38,79 +37,77 @@ struct LayerWeights {
   std::vector<float> mlp_norm;  // [hidden]
   std::vector<float> mlp_norm_bias;
   // [2 * intermediate_padded, hidden]: gate in rows [0, intermediate), up in rows
-  // [intermediate_padded, intermediate_padded + intermediate), zeros between. An encoder's:
-  // [intermediate_padded, hidden], there is no gate.
+  // [intermediate_padded, intermediate_padded + intermediate), zeros between. An encoder has no
+  // gate: [intermediate_padded, hidden].
   PackedWeight gate_up;
   std::vector<float> gate_up_bias;
   PackedWeight down;  // [hidden, intermediate]
   std::vector<float> down_bias;
 
-  // In place of gate_up and down, where the layer is a mixture of experts.
+  // The weights in place of gate_up and down, if the layer is a mixture of experts.
   PackedWeight router;                 // [num_experts, hidden]
   std::vector<ExpertWeights> experts;  // [num_experts]
 };
 
 // The types of a model in memory.
 struct WeightTypes {
-  WeightTypes(DType type) : compute(type), matrices(type) {}  // NOLINT: one type for all
+  WeightTypes(DType type) : compute(type), matrices(type) {}  // NOLINT: one type for both
   WeightTypes(DType compute_type, DType matrix_type)
       : compute(compute_type), matrices(matrix_type) {}
 
   DType compute;   // kF32 or kBf16
-  DType matrices;  // of the layers and of the output: `compute`, or kInt8
+  DType matrices;  // the layers' and the output's matrices: `compute`, or kInt8
 };
 
 // The weights of a model in memory. Immutable once loaded.
 struct ModelWeights {
   ModelConfig config;
-  DType dtype = DType::kBf16;  // compute type; the matrices', too, where nothing else is said
-  DType matrix_dtype = DType::kBf16;  // of the layers' matrices and of `output`
+  DType dtype = DType::kBf16;         // compute type; also of all other matrices
+  DType matrix_dtype = DType::kBf16;  // the layers' matrices and `output`
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;  // [hidden]
   std::vector<float> final_norm_bias;
   PackedWeight output;      // [vocab, hidden]; empty without a language model's head
-  AlignedBuffer embedding;  // [vocab, hidden] in dtype; empty: tied to `output`, read from there
+  AlignedBuffer embedding;  // [vocab, hidden] in dtype; empty: read from `output`, which is tied
 
-  // Of an encoder.
+  // For an encoder.
   std::vector<float> positions;  // [max_position, hidden], from first_position on
   std::vector<float> segments;   // [num_segments, hidden]
 
-  // Of a classifier: out · act(dense · h + dense_bias) + out_bias.
+  // For a classifier: out · act(dense · h + dense_bias) + out_bias.
   PackedWeight head_dense;  // [hidden, hidden]; empty: none
   std::vector<float> head_dense_bias;
   Activation head_activation = Activation::kNone;
   PackedWeight head_out;  // [num_classes, hidden]
   std::vector<float> head_out_bias;
 
-  // Of an embedding model: what follows the pooling, in order. Not LoadWeights' to fill.
+  // For an embedding model: the modules after the pooling, in order. LoadWeights leaves it empty.
   std::vector<DenseWeights> embedding_dense;
 
-  // Of what an EmbedSpec gets.
+  // The size of an embedding.
   int32_t embedding_size() const;
-  // Of the widest Dense module; 0: there is none.
+  // The width of the widest Dense module; 0: there is none.
   int32_t dense_width() const;
-  // The embedding of a token, out [hidden].
+  // Writes the embedding of a token to out [hidden].
   void EmbeddingRow(int32_t token, float* out) const;
   size_t bytes() const;
 };
 
-// The type the products run in. `option`: "auto" (f32 files in f32, bf16 in bf16, f16 in bf16 with
-// a warning), "bf16" or "f32"; anything else is kInvalidArgument.
+// The compute type. `option`: "auto" (f32 for f32 files, bf16 for bf16 files, bf16 with a warning
+// for f16 files), "bf16" or "f32". Anything else is kInvalidArgument.
 Result<DType> ChooseComputeType(const std::string& option, DType file_dtype);
 
-// What the layers' and the output's matrices are kept in. `option`: "none" (the compute type) or
-// "int8"; anything else is kInvalidArgument, int8 for an encoder or a mixture of experts
-// kUnsupported.
+// The type of the layers' and the output's matrices. `option`: "none" (the compute type) or "int8".
+// Anything else is kInvalidArgument; int8 for an encoder or a mixture of experts is kUnsupported.
 Result<DType> ChooseMatrixType(const std::string& option, DType compute, const ModelConfig& config);
 
-// Reads the tensors of a model into the order of the kernels. A tensor that is missing or of
-// another shape than the config says is kInvalidArgument, naming it and both shapes; all are
-// checked before the first is read. A tensor that nobody reads is warned of, unless it is known to
-// be redundant. Pages of the files are released as they are done with: the peak is the packed model
-// and one matrix.
+// Reads the tensors of a model into the order of the kernels. A tensor that is missing, or whose
+// shape contradicts the config, is kInvalidArgument, with its name and both shapes. All tensors are
+// checked before the first is read. An unused tensor causes a warning, unless it is known to be
+// redundant. Pages of the files are released early: the peak is the packed model and one matrix.
 Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& config,
                                  WeightTypes types, ThreadTeam& team, const LoadProgress& progress);
-// The same from the files of a model directory.
+// Reads the weights from the files of a model directory.
 Result<ModelWeights> LoadWeights(const std::string& model_dir, const ModelConfig& config,
                                  WeightTypes types, ThreadTeam& team, const LoadProgress& progress);
 

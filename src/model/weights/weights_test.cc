@@ -13,12 +13,13 @@
 
 #include "io/safetensors_writer.h"
 #include "model/weights/random_model.h"
+#include "testing/tensor_bytes.h"
 
 namespace skein {
 namespace {
 
-// A two-layer Llama with odd sizes, whose element (row, column) of the tensor number t is a small
-// number that no other element of it has.
+// A two-layer Llama with odd sizes. Element (row, column) of tensor t is a small number, distinct
+// within the tensor.
 class WeightsTest : public ::testing::Test {
  protected:
   WeightsTest() {
@@ -95,7 +96,7 @@ class WeightsTest : public ::testing::Test {
     return LoadWeights(dir_, config_, compute, team_, {});
   }
 
-  // The value as the file's type and then the compute type hold it.
+  // The value rounded to the file's type and then to the compute type.
   float Rounded(const std::string& name, int64_t element, DType compute) {
     const TensorSpec& tensor = Tensor(name);
     float value = Value(&tensor - tensors_.data(), element);
@@ -219,13 +220,13 @@ TEST_F(WeightsTest, UnknownTensorsAreNoError) {
   EXPECT_TRUE(WriteAndLoad(DType::kF32).ok());
 }
 
-// KiB of a mapped file that are in this process's memory; -1: nobody maps it.
+// KiB of a mapped file that are in this process's memory; -1: the file is not mapped.
 int64_t ResidentKib(const std::string& path) {
   std::ifstream smaps("/proc/self/smaps");
   int64_t kib = -1;
   bool ours = false;
   for (std::string line; std::getline(smaps, line);) {
-    // A mapping's first line begins with its addresses, those of its figures with a name.
+    // The first line of a mapping begins with its addresses, the lines of its figures with a name.
     if (line.find('-') < line.find(' ')) {
       ours = line.ends_with(path);
       if (ours) kib = std::max<int64_t>(kib, 0);
@@ -236,8 +237,8 @@ int64_t ResidentKib(const std::string& path) {
   return kib;
 }
 
-// While the files are still mapped. What comes before its release in the file may come back with
-// the pages around a vector that is read later, 64 KiB at a time; vectors themselves stay.
+// Measures while the files are still mapped. Reading a later vector may bring back pages around it,
+// 64 KiB at a time, and the pages of vectors stay.
 TEST(WeightsMemoryTest, WhatIsPackedLeavesTheMemory) {
   constexpr char kConfig[] = R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
       "hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 1,
@@ -245,7 +246,7 @@ TEST(WeightsMemoryTest, WhatIsPackedLeavesTheMemory) {
       "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "max_position_embeddings": 256,
       "tie_word_embeddings": false, "attention_bias": false, "torch_dtype": "bfloat16",
       "vocab_size": 4096, "eos_token_id": 2})";
-  constexpr int64_t kLargestKib = 4096;  // the embedding, and the output
+  constexpr int64_t kLargestKib = 4096;  // the embedding and the output
   constexpr int64_t kSlackKib = 2048;
   const std::filesystem::path dir =
       std::filesystem::temp_directory_path() / ("skein_weights_" + std::to_string(getpid()));
@@ -257,8 +258,8 @@ TEST(WeightsMemoryTest, WhatIsPackedLeavesTheMemory) {
   {
     const auto files = ModelFiles::Open(dir.string());
     ASSERT_TRUE(files.ok()) << files.status().message();
-    ASSERT_GT(files.value().total_bytes(), 2 * (kLargestKib + kSlackKib) << 10);
-    // What is measured moves: it is there once it was read.
+    ASSERT_GT(skein::testing::TensorBytes(files.value()), 2 * (kLargestKib + kSlackKib) << 10);
+    // The measure works: a tensor is in memory after it was read.
     const TensorView view = files.value().Find("model.embed_tokens.weight").value();
     ASSERT_EQ(view.bytes, size_t{kLargestKib} << 10);
     ASSERT_NE(std::count(view.data, view.data + view.bytes, std::byte{0}), int64_t(view.bytes));

@@ -101,7 +101,7 @@ class ChatFormat final : public AnswerFormat {
   bool tokens_as_ids_;
 };
 
-// logprobs (bool) and top_logprobs (count) together.
+// Reads logprobs (bool) together with top_logprobs (count).
 void ReadLogprobs(FieldReader* reader, const ModelEntry& model, GenerateSpec* spec) {
   const bool logprobs = reader->Bool("logprobs").value_or(false);
   const auto top = reader->Int("top_logprobs", 0, model.engine->Limits().max_logprobs);
@@ -123,7 +123,7 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
   if (reader.Bool("echo").value_or(false)) {
     reader.Refuse("echo", "echo is allowed only in /v1/completions", StatusCode::kUnsupported);
   }
-  // The template has the model's special tokens already.
+  // The template contains the model's special tokens already.
   const bool add_special_tokens = reader.Bool("add_special_tokens").value_or(false);
   if (!reader.status().ok()) return reader.status();
 

@@ -27,7 +27,7 @@ TEST_F(ChatTest, WholeAnswer) {
   EXPECT_EQ(engine_.last_request().generate().max_tokens, 4096 - 20);
 }
 
-// Without a limit of the client's an answer goes as far as the context, or as the cache reaches.
+// An answer without a limit from the client goes as far as the context or the cache allows.
 TEST_F(ChatTest, AnAnswerFitsTheCache) {
   max_kv_tokens_ = 64;
   Start();
@@ -89,7 +89,7 @@ TEST_F(ChatTest, WhatReachesTheTemplate) {
   EXPECT_EQ(PromptText(), "user: one\ntwo\n[{\"z\":1,\"a\":1.0}]\nglad\n");
 }
 
-// An agent's loop as the OpenAI client sends it: null for all that a message does not have.
+// An agent's loop as the OpenAI client sends it: null for every member that a message lacks.
 constexpr char kAgentTurns[] = R"({"messages": [
     {"role": "user", "content": "What is 2+2?"},
     {"role": "assistant", "content": null, "refusal": null, "function_call": null, "tool_calls": [
@@ -201,7 +201,8 @@ TEST_F(ChatTest, Metrics) {
   }
 }
 
-// Rounds by what made them run, what they told the executor, and how long signals and wakings took.
+// Tests the metrics of rounds by cause, of orders to the executor, and of the times of signals and
+// wake-ups.
 TEST_F(ChatTest, MetricsOfScheduling) {
   Start();
   const std::string text = Get("/metrics").body;

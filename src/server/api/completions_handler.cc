@@ -103,7 +103,7 @@ bool IsTokenIds(const Json& value) {
   return value.is_array() && !value.empty() && value[0].is_number();
 }
 
-// One prompt, of `field`: a string or an array of token ids.
+// Reads one prompt of `field`: a string or an array of token ids.
 Result<GenerationPrompt> ReadPrompt(const ModelEntry& model, const CompletionInput& input,
                                     const std::string& field, const Json& value) {
   GenerationPrompt prompt;
@@ -150,7 +150,7 @@ Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
     SKEIN_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(model, input, "prompt", *value));
     return prompts;
   }
-  // More than the queue holds would be a 429 however often they came.
+  // More prompts than the queue holds would give 429 at every attempt.
   const auto queue_max = static_cast<size_t>(model.engine->Limits().max_queued_requests);
   const size_t prompts_max = std::min(kPromptsMax, queue_max);
   if (value->empty() || value->size() > prompts_max) {
@@ -166,7 +166,7 @@ Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
   return prompts;
 }
 
-// Each prompt is a request of its own, with its own copy of what the call lists.
+// Checks the memory of copies: each prompt is a request with its own copy of the lists in the call.
 Status CheckCopies(const GenerateSpec& spec, size_t num_prompts) {
   constexpr size_t kMaxBytes = 64 << 20;
   size_t ids = spec.sampling.allowed_token_ids.size() + spec.stop_token_ids.size() +
@@ -191,7 +191,7 @@ CompletionInput ReadInput(FieldReader* reader, const ModelEntry& model, uint64_t
   input.add_special_tokens = reader->Bool("add_special_tokens").value_or(true);
   input.echo = reader->Bool("echo").value_or(false);
   if (input.echo && spec.num_logprobs) {
-    // The prompt's are part of the answer's, all of them.
+    // The prompt's log-probabilities are all part of the answer.
     auto& of_prompt = input.fields.request.prompt_logprobs;
     if (of_prompt && of_prompt->start > 0) {
       reader->Refuse("prompt_logprob_start",

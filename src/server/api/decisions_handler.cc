@@ -23,14 +23,14 @@ constexpr size_t kChoicesMax = 255;
 constexpr size_t kLevelsMin = 2;
 constexpr size_t kLevelsMax = 10;
 
-// What an answer repeats of its question.
+// The parts of a question that its answer repeats.
 struct Echo {
   DecisionKind kind = DecisionKind::kPredicate;
   Json name;                 // null: unset
-  std::vector<Json> values;  // of choices; of levels, their labels
+  std::vector<Json> values;  // the values of choices; the labels of levels
 };
 
-// The elements of an array of min to max objects; null after a refusal.
+// Reads an array of min to max objects; null after a refusal.
 const Json* Objects(FieldReader* reader, const std::string& name, size_t min, size_t max,
                     const char* of) {
   const std::string allowed = fmt::format("an array of {} to {} {}", min, max, of);
@@ -99,7 +99,7 @@ Status ReadLevels(const Json& object, DecisionQuestion* question, Echo* echo) {
   return Status::Ok();
 }
 
-// One element of `questions`; errors are relative to it.
+// Reads one element of `questions`; errors are relative to it.
 Status ReadQuestion(const Json& object, DecisionQuestion* question, Echo* echo) {
   FieldReader reader(object);
   const std::string type = reader.String("type").value_or("");
@@ -126,7 +126,7 @@ Status ReadQuestion(const Json& object, DecisionQuestion* question, Echo* echo) 
   return Status::Ok();
 }
 
-// The index of the option that an example's answer names. `path` names it in messages.
+// Finds the option that an example's answer names. `path` is its name in messages.
 Result<size_t> AnswerIndex(const Echo& echo, const Json& answer, const std::string& path) {
   const char* allowed = "one of the choices' values";
   if (echo.kind == DecisionKind::kPredicate) {
@@ -137,7 +137,7 @@ Result<size_t> AnswerIndex(const Echo& echo, const Json& answer, const std::stri
     if (level && *level >= 0 && *level < static_cast<int64_t>(echo.values.size())) {
       return static_cast<size_t>(*level);
     }
-    allowed = "a level's label or its place, from 0 on";
+    allowed = "a level's label or its position, from 0 on";
   }
   const auto found = std::ranges::find(echo.values, answer);
   if (found != echo.values.end()) return static_cast<size_t>(found - echo.values.begin());
@@ -145,7 +145,7 @@ Result<size_t> AnswerIndex(const Echo& echo, const Json& answer, const std::stri
                 fmt::format("{} must be {}, got {}", path, allowed, DumpJson(answer)), path);
 }
 
-// `answers` of an example: one for each question, in order.
+// Reads `answers` of an example: one for each question, in order.
 Result<std::vector<size_t>> ExampleAnswers(const std::vector<Echo>& echoes, const Json& answers) {
   if (!answers.is_array() || answers.size() != echoes.size()) {
     return Status(

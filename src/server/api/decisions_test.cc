@@ -45,7 +45,7 @@ TEST_F(DecisionsTest, PromptsAreAsDocumented) {
   EXPECT_EQ(Labels(0), (std::vector<TokenId>{Word("yes"), Word("no")}));
   EXPECT_EQ(Labels(1), (std::vector<TokenId>{'A', 'B', 'C', 'D'}));
   EXPECT_EQ(Labels(2), (std::vector<TokenId>{'0', '1'}));
-  // They share all up to "Question: ".
+  // The prompts share the text up to "Question: ".
   const auto shared = static_cast<int32_t>((head + "Question: ").size());
   for (const Request& request : engine_.last_group()) {
     EXPECT_EQ(request.group.parent_prefix_len, shared);
@@ -84,7 +84,8 @@ TEST_F(DecisionsTest, WholeAnswer) {
   EXPECT_NEAR(bright["confidence"].get<double>(), 1 - (1.0 / 3) / 0.5, 1e-7);
   EXPECT_EQ(bright["probabilities"][1]["value"], 1);
   EXPECT_EQ(bright["probabilities"][1]["label"], "bright");
-  // Tokens of three prompts whose head counts once; the fake has 2 of each cached.
+  // The tokens of three prompts with a common head, which counts once; the fake has 2 of each
+  // cached.
   int64_t tokens = engine_.last_group()[0].group.parent_prefix_len;
   for (const Request& request : engine_.last_group()) {
     tokens += static_cast<int64_t>(request.prompt.size()) - request.group.parent_prefix_len;
@@ -147,7 +148,7 @@ TEST_F(DecisionsTest, LabelsThatAreNoSingleTokens) {
       "questions[0]", "single tokens for 26 labels only");
 }
 
-// Says no as it says yes.
+// A tokenizer that spells no like yes.
 class AgreeingTokenizer final : public WordTokenizer {
  public:
   using WordTokenizer::WordTokenizer;
@@ -166,7 +167,7 @@ TEST_F(DecisionsTest, LabelsThatCollide) {
       Decide(R"([{"type": "predicate", "instructions": "x"}])"), "questions[0]",
       "the labels \"yes\" and \"no\", which are the same token of this model: use another "
       "model or another question type");
-  // Levels that share a digit are told apart by their places.
+  // Levels that share a digit are told apart by their positions.
   StartModel();
   ASSERT_EQ(Decide(R"([{"type": "score", "instructions": "Stars?", "levels": [
     {"label": "3"}, {"label": "3"}]}])")
@@ -183,7 +184,7 @@ TEST_F(DecisionsTest, LevelsThatAreDigitsAreTheirOwnLabels) {
             200);
   EXPECT_EQ(Labels(0), (std::vector<TokenId>{'1', '3', '5'}));
   EXPECT_NE(PromptText(0).find("\n1. bad\n3.\n5.\nAnswer"), std::string::npos) << PromptText(0);
-  // Where one is not, the places are the labels, and every level is named.
+  // If one label is not a digit, the positions are the labels, and every level is named.
   ASSERT_EQ(Decide(R"([{"type": "score", "instructions": "Rooms?", "levels": [
     {"label": "0"}, {"label": "1"}, {"label": "2+"}]}])")
                 .status,
@@ -267,7 +268,7 @@ TEST_F(DecisionsTest, PromptsThatAreTooLong) {
 
 TEST_F(DecisionsTest, ModelsWithoutTemplateOrOutputMatrix) {
   StartModel([](ModelEntry* entry) { entry->chat_template = nullptr; });
-  // The label has a space before it if that is one token; here it is not.
+  // A label has a space before it if that is one token; here it is not.
   ASSERT_EQ(Decide(R"([{"type": "predicate", "instructions": "It rains."}])").status, 200);
   EXPECT_EQ(PromptText(0),
             "Text:\nThe sky is blue.\n\nQuestion: It rains.\n"

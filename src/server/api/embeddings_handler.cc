@@ -13,7 +13,7 @@
 namespace skein {
 namespace {
 
-// The `input` of a request, tokenized.
+// Reads and tokenizes the `input` of a request.
 Status ReadInputField(FieldReader* reader, const InputOptions& options, PoolingCall* call) {
   if (!reader->status().ok()) return reader->status();
   const MonotonicClock clock;
@@ -24,7 +24,7 @@ Status ReadInputField(FieldReader* reader, const InputOptions& options, PoolingC
   return Status::Ok();
 }
 
-// "float" (by default) or "base64".
+// Reads encoding_format: "float" (default) or "base64".
 bool ReadBase64(FieldReader* reader) {
   const std::string format = reader->String("encoding_format").value_or("float");
   if (format != "float" && format != "base64") {
@@ -33,8 +33,8 @@ bool ReadBase64(FieldReader* reader) {
   return format == "base64";
 }
 
-// A list answer whose entries each hold one vector: {"object": `entry`, "index", `name`: vector}.
-// `head` has the members that come first.
+// Makes a list answer. Each entry holds one vector: {"object": `entry`, "index", `name`: vector}.
+// `head` has the first members.
 std::string VectorList(const Json& head, const char* entry, const char* name, bool base64,
                        const PooledResults& results) {
   std::string body = DumpJson(head);
@@ -89,7 +89,7 @@ Status StartEmbeddings(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
-// Which output /pooling reads: by its `task`, else what the model has.
+// Chooses the output that /pooling reads: by `task`, else by the outputs of the model.
 Result<PoolingCall> BeginTask(const ServerContext& context, FieldReader* reader) {
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, reader));
   const auto task = reader->String("task");

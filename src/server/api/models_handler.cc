@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
 
-// What comes out of a model; a causal one can be asked for typed decisions too.
+// The outputs of a model; a causal model can also give typed decisions.
 Json OutputModalities(const ModelTraits& traits) {
   Json modalities = Json::array();
   if (traits.generates) modalities = {"text", "decisions"};

@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// The page loads nothing from elsewhere and talks to this server alone.
+// The page loads nothing from other servers and connects to this server only.
 constexpr char kContentPolicy[] =
     "default-src 'none'; connect-src 'self'; img-src data:; script-src 'unsafe-inline'; style-src "
     "'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -4,8 +4,7 @@
 
 namespace skein {
 
-// The page that the server shows at /: src/server/page/index.html, taken in when the server is
-// built.
+// The page that the server shows at /: src/server/api/page/index.html, compiled into the server.
 extern const std::string_view kPageHtml;
 
 }  // namespace skein

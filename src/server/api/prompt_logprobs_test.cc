@@ -85,7 +85,7 @@ TEST_F(PromptLogprobsTest, StartAndSeveralCounts) {
   EXPECT_EQ(started["prompt_logprobs"].dump(),
             R"([null,null,null,{"100":{"logprob":-3.0,"rank":3,"decoded_token":"d"}}])");
   EXPECT_EQ(engine_.last_request().prompt_logprobs->start, 3);
-  // Each list has as many as it was asked for.
+  // Each list has the requested length.
   const Json both =
       Complete(R"("prompt_logprobs": 1, "logprobs": 3, "echo": true, "max_tokens": 1)")
           .json()["choices"][0];

@@ -16,14 +16,14 @@
 namespace skein {
 namespace {
 
-// How the answer looks.
+// The format of the answer.
 struct RankFormat {
   bool tei = false;  // a list of {index, text?, score}
   bool return_texts = false;
   size_t top_n = 0;
 };
 
-// Indices by score, the best first; equal ones as they came.
+// The indices by score, best first; equal ones in their original order.
 std::vector<size_t> Ranked(const std::vector<double>& scores) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -72,7 +72,7 @@ Status StartRerank(const ServerContext& context, const HttpRequest& request,
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   PairTask task;
   ReadPairFields(&reader, *model, &task);
-  // Cohere's second version returns no texts unless asked to; the others do.
+  // Cohere's second version returns texts only on request, the others by default.
   const RankFormat format =
       ReadFormat(&reader, *model, /*return_texts=*/request.path != "/v2/rerank", &task);
   task.query_field = "query";

@@ -16,8 +16,8 @@ class RerankTest : public DecisionServerTest {
     EXPECT_EQ(error["param"], param) << answer.body;
     EXPECT_NE(error["message"].get<std::string>().find(part), std::string::npos) << answer.body;
   }
-  // Values {0, n} where n is the number of x's in the prompt: more x's, more relevant, for readers
-  // of {no, yes}.
+  // Makes the engine answer {0, n} with n the number of x's in the prompt: for readers of {no,
+  // yes}, more x's mean more relevant.
   void PreferManyX() {
     engine_.set_reader([](const Request& request) {
       return ReadValues{
@@ -239,12 +239,12 @@ TEST_F(RerankTest, CrossEncodersGetPairs) {
   ExpectRefused(Post("/rerank", Body(longer)), "documents[0]", "takes at most 20");
   EXPECT_EQ(Post("/rerank", Body(longer, R"(, "truncate_prompt_tokens": -1)")).status, 200);
   EXPECT_EQ(engine_.last_group()[0].prompt.size(), 20u);
-  // As much as the engine takes in one step.
+  // The limit is the engine's for one step.
   engine_.set_max_whole_prompt_len(12);
   ExpectRefused(Post("/rerank", Body(longer)), "documents[0]", "takes at most 12");
   EXPECT_EQ(Post("/rerank", Body(longer, R"(, "truncate_prompt_tokens": -1)")).status, 200);
   EXPECT_EQ(engine_.last_group()[0].prompt.size(), 12u);
-  // Two classes: the second is the relevant one. More are refused.
+  // With two classes the second one means relevant. More classes are refused.
   labels = {"no", "yes"};
   start();
   engine_.set_reader([](const Request&) { return ReadValues{{1, 3}, 0}; });

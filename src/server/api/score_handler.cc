@@ -37,7 +37,7 @@ Json ScoreList(const ModelEntry& model, const std::string& id, const std::vector
   return answer;
 }
 
-// The names under which the two sides come, as vLLM takes them.
+// The names of the two sides, as in vLLM.
 struct Sides {
   const char* left;
   const char* right;

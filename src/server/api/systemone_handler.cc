@@ -21,7 +21,7 @@ constexpr size_t kQuestionsMax = 200;
 constexpr size_t kChoicesMax = 255;
 constexpr size_t kLevelsMax = 10;
 
-// A description: a string or null.
+// Reads a description: a string or null.
 Result<std::string> Description(const std::string& field, const Json& value) {
   if (value.is_null()) return std::string();
   if (value.is_string()) return value.get<std::string>();
@@ -84,7 +84,7 @@ Status ReadScore(FieldReader* reader, DecisionQuestion* question) {
   return Status::Ok();
 }
 
-// One member of `questions`; errors are relative to it.
+// Reads one member of `questions`; errors are relative to it.
 Result<DecisionQuestion> ReadQuestion(const Json& object) {
   if (!object.is_object())
     return Status(StatusCode::kInvalidArgument, "type must be given", "type");
@@ -119,8 +119,8 @@ Result<std::string> ReadState(const Json* state) {
   return state->is_string() ? state->get<std::string>() : DumpJson(*state);
 }
 
-// `answers` of an example: an object with the answer to each question, by its id: true or false, an
-// option's name, or a level's place.
+// Reads `answers` of an example: an object with the answer to each question, by its id. An answer
+// is true or false, an option's name, or the position of a level.
 Result<std::vector<size_t>> ExampleAnswers(const std::vector<DecisionQuestion>& questions,
                                            const std::vector<std::string>& ids,
                                            const Json& answers) {
@@ -145,7 +145,7 @@ Result<std::vector<size_t>> ExampleAnswers(const std::vector<DecisionQuestion>& 
       const std::string path = "answers." + ids[i];
       return Status(StatusCode::kInvalidArgument,
                     fmt::format("{} must be true or false of a noul, an option of a choice, a "
-                                "level's place of a score; got {}",
+                                "level's position of a score; got {}",
                                 path, DumpJson(answer)),
                     path);
     }

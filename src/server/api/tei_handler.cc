@@ -14,7 +14,8 @@
 namespace skein {
 namespace {
 
-// text-embeddings-inference's routes: bare arrays, no model names. Errors are those of the others.
+// The routes of text-embeddings-inference: bare arrays, no model names. Errors have the form of the
+// other routes.
 
 Status StartEmbed(const ServerContext& context, const HttpRequest& request,
                   std::shared_ptr<Responder> responder) {
@@ -46,7 +47,7 @@ bool AreStrings(const Json& value, size_t min, size_t max) {
          std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
 }
 
-// A text, or an array of a text or of a pair of them.
+// Reads a text, or an array of one text or of a pair of texts.
 Result<ReadInput> ReadTextOrPair(const ModelEntry& model, const InputOptions& options,
                                  const Json& value, const std::string& param) {
   EncodeInput text;
@@ -92,7 +93,7 @@ Result<ReadInputs> ReadPredictInputs(const ModelEntry& model, const InputOptions
   return result;
 }
 
-// The classes with their scores, the highest first, of equal ones the first class first.
+// The classes with their scores, highest first; of equal ones the first class comes first.
 Json Ranked(const ModelTraits& traits, const std::vector<float>& scores) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});

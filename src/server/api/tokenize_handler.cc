@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// `prompt` or `messages` -> {count, max_model_len, tokens, token_strs?}.
+// Answers `prompt` or `messages` with {count, max_model_len, tokens, token_strs?}.
 Result<Json> Tokenize(const ServerContext& context, const HttpRequest& request) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
@@ -41,7 +41,7 @@ Result<Json> Tokenize(const ServerContext& context, const HttpRequest& request) 
   return answer;
 }
 
-// `tokens` -> {prompt}.
+// Answers `tokens` with {prompt}.
 Result<Json> Detokenize(const ServerContext& context, const HttpRequest& request) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);

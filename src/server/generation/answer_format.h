@@ -11,18 +11,19 @@
 
 namespace skein {
 
-// One choice of an answer as it grows. In a stream only what the latest delta brought is kept.
+// One choice of a growing answer. A stream keeps only the content of the latest delta.
 struct ChoiceState {
-  int32_t index = 0;  // in the answer: prompt * n + sample
+  int32_t index = 0;  // index in the answer: prompt * n + sample
   std::string text;
-  std::string_view echo;  // of the text: the prompt that it begins with
+  std::string_view echo;  // the prompt at the beginning of the text
   std::vector<OutputToken> tokens;
   std::optional<FinishReason> finish;
   StopReason stop_reason;
   const std::vector<TokenId>* prompt_ids = nullptr;
-  const std::vector<PromptLogprob>* prompt_logprobs = nullptr;  // of the request's prompt
+  const std::vector<PromptLogprob>* prompt_logprobs =
+      nullptr;              // log-probabilities of the request's prompt
   int64_t text_offset = 0;  // characters of the answer before tokens[0]; kept by the format
-  bool started = false;     // a chunk of it has been written; kept by the format
+  bool started = false;     // a chunk of the choice has been written; kept by the format
 };
 
 struct Usage {
@@ -31,17 +32,16 @@ struct Usage {
   int64_t cached_tokens = 0;
 };
 
-// How an answer looks on the wire: completions and chat completions differ here and nowhere else.
-// Used on one strand.
+// The form of an answer on the wire. It is the only difference between completions and chat
+// completions. Used on one strand.
 class AnswerFormat {
  public:
   virtual ~AnswerFormat() = default;
-  // {id, object, created, model} of a whole answer or of a chunk.
+  // Makes {id, object, created, model} of a whole answer or of a chunk.
   virtual Json Envelope(bool chunk) const = 0;
-  // The whole choice.
+  // Makes the whole choice.
   virtual Json Choice(ChoiceState* state) const = 0;
-  // Appends the choice objects of the chunks that tell what `state` holds; none if there is
-  // nothing to tell.
+  // Appends the choice objects of the chunks for the content of `state`; none if it is empty.
   virtual void AppendChunks(ChoiceState* state, std::vector<Json>* chunks) const = 0;
   // Adds members beside the choices of a whole answer.
   virtual void Decorate(const std::vector<ChoiceState>& choices, Json* answer) const = 0;
@@ -51,7 +51,7 @@ Json UsageJson(const Usage& usage);
 Json FinishReasonJson(const std::optional<FinishReason>& finish);
 Json StopReasonJson(const StopReason& reason);
 
-// "cmpl-..." and the like: unique, from 64 random bits.
+// Makes a unique id such as "cmpl-...", from 64 random bits.
 std::string MakeAnswerId(const char* prefix, uint64_t random);
 int64_t UnixSeconds();
 

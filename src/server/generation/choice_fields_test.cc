@@ -9,8 +9,8 @@ namespace {
 
 using Ids = std::vector<TokenId>;
 
-// Puts a space before the first word of a text, as tokenizers of the SentencePiece kind do, and
-// writes no 'q'.
+// A tokenizer that puts a space before the first word of a text, as SentencePiece does, and writes
+// no 'q'.
 class SpacingTokenizer final : public ByteTokenizer {
  public:
   Status Encode(std::string_view text, bool special, std::vector<TokenId>* ids) const override {
@@ -55,7 +55,7 @@ TEST(ReadChoices, BeginningsOfOthersAreEnded) {
   EXPECT_EQ(status.param(), "guided_choice");
   model.defaults.eos_token_ids = {kFakeEos, 5};
   EXPECT_EQ(Read(model, body, &status), (std::vector<Ids>{{'a', 'b'}, {'a', kFakeEos}, {'b'}}));
-  model.defaults.eos_token_ids = {5, kFakeEos};  // the tokenizer's goes first
+  model.defaults.eos_token_ids = {5, kFakeEos};  // the tokenizer's own comes first
   EXPECT_EQ(Read(model, body, &status), (std::vector<Ids>{{'a', 'b'}, {'a', kFakeEos}, {'b'}}));
   model.defaults.eos_token_ids = {5, 6};
   EXPECT_EQ(Read(model, body, &status), (std::vector<Ids>{{'a', 'b'}, {'a', 5}, {'b'}}));
@@ -91,7 +91,7 @@ TEST_F(ChoiceTest, TheAnswerIsTheChoice) {
   EXPECT_EQ(spec.choices[0], (Ids{'y', 'e', 's', kFakeEos}));
   EXPECT_EQ(spec.choices[2], (Ids{'n', 'o'}));
   EXPECT_TRUE(spec.stop_token_ids.empty());
-  // The end token shows in no form of the answer.
+  // No form of the answer shows the end token.
   const Json shown = Complete(fields + R"(, "ignore_eos": true, "include_stop_str_in_output": true,
                                             "skip_special_tokens": false)")
                          .json();

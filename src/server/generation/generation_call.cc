@@ -9,10 +9,11 @@
 namespace skein {
 namespace {
 
-// Outputs handled in one turn on the strand: a bound on how long the connection's other business
-// (its bytes, its end, the limit of its queue) waits behind an engine that runs ahead.
+// The number of outputs in one turn on the strand. Other work of the connection (its bytes, its
+// end, the limit of its queue) waits at most for one turn, even if the engine runs ahead.
 constexpr size_t kOutputsPerTurn = 256;
-constexpr size_t kLongAnswerEntries = 2048;  // tokens that are told of: some milliseconds' work
+constexpr size_t kLongAnswerEntries =
+    2048;  // tokens in an answer that take some milliseconds to write
 
 std::string Event(const Json& json) { return "data: " + DumpJson(json) + "\n\n"; }
 
@@ -98,7 +99,8 @@ void GenerationCall::OnOutput(OutputMailbox::Item item, std::string* events) {
   if (!delta) return;
   if (delta->stopped_by_string) {
     model_->engine->CancelSample(part.id, delta->sample);
-    // It ends before the engine has ended it: at this token's time, by difference.
+    // The choice ends before the engine has ended it: its end is the time of this token, by
+    // difference.
     part.times.finished_us =
         std::max(part.times.finished_us,
                  part.times.first_token_us + item.received_us - part.first_received_us);
@@ -171,7 +173,8 @@ void GenerationCall::AppendChunk(Json choices, bool with_usage, std::string* eve
 void GenerationCall::WriteEvents(std::string events) {
   if (events.empty()) return;
   if (!streaming_) {
-    // Not before there is something to say: until then a failure still gets a status of its own.
+    // The stream starts with its first content: until then a failure still gets its own HTTP
+    // status.
     streaming_ = true;
     HttpResponse head;
     head.content_type = "text/event-stream; charset=utf-8";
@@ -195,7 +198,7 @@ void GenerationCall::Complete(std::string* events) {
   responder_->PostWork([self = shared_from_this()] { self->SendAnswer(); });
 }
 
-// Nothing else touches what the answer is made of any more.
+// No other code touches the parts of the answer any more.
 void GenerationCall::SendAnswer() {
   Json answer = format_->Envelope(/*chunk=*/false);
   answer["choices"] = Json::array();

@@ -16,16 +16,16 @@ namespace skein {
 
 struct GenerationPrompt {
   std::vector<TokenId> ids;
-  std::string echo;  // text that comes before the answer; empty for none
+  std::string echo;  // text before the answer; may be empty
 };
 
-// One HTTP request that generates: submits its prompts to the engine, turns outputs into an answer
-// or a stream, and cancels what nobody reads any more.
+// One HTTP request that generates. It submits its prompts to the engine, turns outputs into an
+// answer or a stream, and cancels requests whose output is not read any more.
 //
 //   engine's thread --Put--> mailbox --Post--> strand: session -> format -> responder
 //
-// Thread rule: Start on any thread, once; the rest runs on the responder's strand, but for the
-// making of a long answer, on a worker's thread.
+// Thread rule: Start on any thread, once. The rest runs on the responder's strand; only a long
+// answer is made on a worker's thread.
 class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
  public:
   struct Spec {
@@ -35,7 +35,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     GenerationFields fields;
     std::vector<GenerationPrompt> prompts;
     std::unique_ptr<AnswerFormat> format;
-    TimeUs tokenize_us = 0;  // for all of them
+    TimeUs tokenize_us = 0;  // for all prompts together
   };
 
   explicit GenerationCall(Spec spec);
@@ -51,7 +51,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     std::vector<PromptLogprob> prompt_logprobs;
     RequestId id = 0;
     RequestTimes times;
-    std::vector<TimeUs> last_token_us;  // by sample; on the mailbox's clock
+    std::vector<TimeUs> last_token_us;  // [sample]; on the mailbox's clock
     TimeUs first_received_us = 0;
     bool observed = false;
   };
@@ -67,7 +67,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   void CancelAll();
   void Complete(std::string* events);
   void SendAnswer();
-  size_t NumEntries() const;  // that the answer tells of tokens
+  size_t NumEntries() const;  // tokens that the answer describes
   void WriteEvents(std::string events);
   void Finish();
   Usage UsageNow() const;
@@ -86,7 +86,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   bool finished_ = false;
 };
 
-// A route's handler that starts a call; what `start` refuses is answered with its status.
+// Makes a route's handler that starts a call. If `start` fails, its status is the answer.
 Handler Starting(Status (*start)(const ServerContext&, const HttpRequest&,
                                  std::shared_ptr<Responder>));
 

@@ -49,7 +49,7 @@ void ReadSampling(FieldReader* reader, const ModelEntry& model, uint64_t seed,
   sampling->top_p =
       static_cast<float>(reader->NumberAbove("top_p", 0, 1).value_or(model.defaults.top_p));
   const int64_t top_k = reader->Int("top_k", -1, kInt32Max).value_or(model.defaults.top_k);
-  sampling->top_k = static_cast<int32_t>(std::max<int64_t>(top_k, 0));  // -1: all, as vLLM
+  sampling->top_k = static_cast<int32_t>(std::max<int64_t>(top_k, 0));  // -1: all, as in vLLM
   sampling->min_p = static_cast<float>(reader->Number("min_p", 0, 1).value_or(0));
   sampling->repetition_penalty =
       static_cast<float>(reader->Number("repetition_penalty", kMinRepetitionPenalty, 1000)
@@ -103,7 +103,7 @@ void ReadStops(FieldReader* reader, const ModelEntry& model, GenerationFields* f
   text.min_tokens = spec.min_tokens;
 }
 
-// The newer name wins where both are given.
+// The newer name wins if both are given.
 const char* LengthField(const FieldReader& reader) {
   return reader.Has("max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
 }
@@ -133,7 +133,7 @@ void ReadLengths(FieldReader* reader, const ModelEntry& model, GenerationFields*
       reader->RefuseValue("truncate_prompt_tokens", "-1 or at least 1", Json(0));
     }
     fields->truncate_prompt_tokens = static_cast<int32_t>(*keep);
-    // What fits beside that is nothing.
+    // No prompt token fits beside such an answer.
     if (*keep < 0 && fields->max_tokens && *fields->max_tokens >= model.max_model_len) {
       reader->Refuse(name, fmt::format("{} must be below this model's context length, {}, beside "
                                        "truncate_prompt_tokens: -1, got {}",
@@ -191,11 +191,11 @@ void ReadNamedLogprobs(FieldReader* reader, const ModelEntry& model, GenerateSpe
         "logprob_token_ids",
         fmt::format("logprob_token_ids must be at most {} token ids, each once", kMaxLabels));
   }
-  // The caller replaces it where the request says how many likely tokens it wants as well.
+  // The caller replaces it if the request also sets the number of likely tokens.
   if (!ids.empty()) spec->num_logprobs = 0;
 }
 
-// A constraint decides alone where the answer ends.
+// Reads a constraint, which alone decides where the answer ends.
 void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
   GenerateSpec& spec = fields->request.generate();
   spec.choices = ReadChoices(reader, model);
@@ -212,7 +212,7 @@ void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFiel
   }
 }
 
-// Fields that change what comes back: taking them silently would be a wrong answer.
+// Refuses fields that change the answer: to ignore them would give a wrong one.
 void RefuseUnsupported(FieldReader* reader) {
   for (const char* name : {"guided_json", "guided_regex", "guided_grammar", "use_beam_search",
                            "logits_processors", "functions"}) {

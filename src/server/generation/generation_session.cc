@@ -8,8 +8,8 @@
 namespace skein {
 namespace {
 
-// Enough for a character that began in the prompt, and for the rule that spaces at the very
-// beginning of a text are dropped not to apply to an answer.
+// Enough for a character that began in the prompt. It also keeps answers apart from the rule that
+// drops spaces at the very beginning of a text.
 constexpr size_t kContextTokens = 6;
 
 bool Contains(const std::vector<TokenId>& ids, TokenId id) {
@@ -35,12 +35,12 @@ GenerationSession::GenerationSession(const Tokenizer* tokenizer, TextOptions opt
 
 void GenerationSession::AddText(std::string piece, Sample* sample, ChoiceDelta* delta) const {
   if (!piece.empty() && !sample->prompt_rest.empty()) {
-    // The decoder had held back the prompt's last bytes. If they do not come out as they were, the
-    // answer has completed their character, which then is the answer's.
+    // The decoder had held back the prompt's last bytes. If they now come out changed, the answer
+    // has completed their character, which belongs to the answer.
     if (piece.starts_with(sample->prompt_rest)) piece.erase(0, sample->prompt_rest.size());
     sample->prompt_rest.clear();
   }
-  // A stop string may begin before that, but not end.
+  // A stop string may begin before that token but not end there.
   const bool may_end = options_.min_tokens == 0 || sample->num_tokens > options_.min_tokens;
   delta->text += sample->matcher.Push(piece, may_end);
   if (const auto index = sample->matcher.matched()) {
@@ -89,7 +89,7 @@ std::optional<ChoiceDelta> GenerationSession::Consume(RequestOutput output) {
       delta.status = std::move(output.status);
     }
   }
-  if (output.finish) delta.stopped_by_string = false;  // the engine has ended it by itself
+  if (output.finish) delta.stopped_by_string = false;  // the engine has ended it already
   if (delta.finish) {
     sample.finished = true;
     --num_unfinished_;

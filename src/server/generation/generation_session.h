@@ -14,20 +14,21 @@
 
 namespace skein {
 
-// How the tokens of an answer become text.
+// The options that turn the tokens of an answer into text.
 struct TextOptions {
   StopPatterns stop;
-  std::vector<TokenId> stop_token_ids;  // asked for by the client: reported as stop_reason
+  std::vector<TokenId> stop_token_ids;  // set by the client: reported as stop_reason
   std::vector<TokenId> eos_token_ids;   // the model's own; end the text without a stop_reason
-  bool include_stop_str = false;        // also: the text of a stop token
+  bool include_stop_str = false;  // the text includes a stop string, and the text of a stop token
   bool skip_special_tokens = true;
-  int32_t min_tokens = 0;  // stop strings are not looked for before that many
+  int32_t min_tokens = 0;  // no stop string ends within this many tokens
 };
 
-// What ended a choice beside its length: nothing to tell, a stop string, or a stop token.
+// The reason for which a choice ended, beside its length: none to report, a stop string, or a stop
+// token.
 using StopReason = std::variant<std::monostate, std::string, TokenId>;
 
-// What one output adds to one choice.
+// The addition of one output to one choice.
 struct ChoiceDelta {
   int32_t sample = 0;
   std::string text;                 // whole characters
@@ -39,21 +40,21 @@ struct ChoiceDelta {
 };
 
 // Turns the engine's outputs of one request into the text of its choices: whole characters only,
-// stop strings found and cut, stop tokens hidden. Knows nothing of HTTP. One thread.
+// stop strings found and cut, stop tokens hidden. Independent of HTTP. One thread.
 class GenerationSession {
  public:
-  // `tokenizer` must outlive the session. The end of `prompt` is context for detokenizing: a first
-  // word keeps its space.
+  // `tokenizer` must outlive the session. The end of `prompt` is the context of the first tokens,
+  // so that a first word keeps its space.
   GenerationSession(const Tokenizer* tokenizer, TextOptions options, int32_t num_samples,
                     std::span<const TokenId> prompt);
 
-  // The delta of this output; nullopt once the choice has finished (outputs that crossed a
-  // CancelSample on the way).
+  // Returns the delta of this output; nullopt once the choice has finished (late outputs after a
+  // CancelSample).
   std::optional<ChoiceDelta> Consume(RequestOutput output);
 
-  // All choices have finished; the engine may still have to report that of stopped ones.
+  // Whether all choices have finished. The engine may still report the end of stopped ones.
   bool done() const { return num_unfinished_ == 0; }
-  int32_t completion_tokens() const { return completion_tokens_; }  // of all choices
+  int32_t completion_tokens() const { return completion_tokens_; }  // sum over all choices
   int32_t longest_choice_tokens() const;
   int32_t cached_tokens() const { return cached_tokens_; }
 
@@ -61,9 +62,9 @@ class GenerationSession {
   struct Sample {
     StreamDecoder decoder;
     StopMatcher matcher;
-    std::string prompt_rest;  // text of the prompt that the decoder still holds back
+    std::string prompt_rest;  // text of the prompt that the decoder holds back
     int32_t num_tokens = 0;
-    std::optional<TokenId> stop_token;  // of stop_token_ids, when it came
+    std::optional<TokenId> stop_token;  // the token of stop_token_ids that came
     bool finished = false;
   };
 

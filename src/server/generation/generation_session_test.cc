@@ -16,7 +16,8 @@ RequestOutput Output(std::string_view bytes, std::optional<FinishReason> finish 
   return output;
 }
 
-// What the bytes give when cut into outputs at random places.
+// Feeds the bytes in outputs that are cut at random places, and returns the text and the reason of
+// its end.
 std::pair<std::string, StopReason> Feed(const std::string& bytes, const TextOptions& options,
                                         std::mt19937* random) {
   const ByteTokenizer tokenizer;
@@ -69,7 +70,7 @@ TEST(GenerationSession, OutputsAfterAStopStringAreDropped) {
   auto delta = session.Consume(Output("abc"));
   EXPECT_EQ(delta->text, "a");
   EXPECT_TRUE(delta->stopped_by_string);
-  EXPECT_EQ(delta->tokens.size(), 2u);  // up to the one that completed the stop string
+  EXPECT_EQ(delta->tokens.size(), 2u);  // up to the token that completed the stop string
   EXPECT_FALSE(session.Consume(Output("d")));
   EXPECT_FALSE(session.Consume(Output("", FinishReason::kCancelled)));
   EXPECT_FALSE(session.done());
@@ -91,7 +92,7 @@ TEST(GenerationSession, StopStringsMayBeginButNotEndBeforeTheLeastTokens) {
   EXPECT_EQ(delta->text, "");
   EXPECT_EQ(delta->finish, FinishReason::kStop);
   GenerationSession within(&tokenizer, {.stop = {"aba"}, .min_tokens = 3}, 1, {});
-  EXPECT_EQ(within.Consume(Output("aba"))->text, "ab");  // the last may begin another
+  EXPECT_EQ(within.Consume(Output("aba"))->text, "ab");  // the last character may begin another one
   delta = within.Consume(Output("b"));
   EXPECT_EQ(delta->text, "");
   EXPECT_FALSE(delta->finish);

@@ -14,25 +14,26 @@ namespace skein {
 // A prompt that an answer repeats.
 struct EchoedPrompt {
   std::span<const TokenId> ids;
-  std::span<const PromptLogprob> logprobs;  // of some of its positions, ascending
+  std::span<const PromptLogprob> logprobs;  // for some of its positions, ascending
   std::string_view text;
 };
 
-// {tokens, token_logprobs, top_logprobs, text_offset} of completions, first of `prompt` (unless
-// null; null where it has no log-probability), then of `tokens`. At most num_top likely tokens are
-// named beside each token itself and those that the request named. `*text_offset` counts characters
-// and is moved behind these tokens; with skip_special_tokens the text has none of those. A token
-// that is no whole character is spelt "bytes:\xe2\x82"; with as_ids all are spelt "token_id:N".
+// Makes {tokens, token_logprobs, top_logprobs, text_offset} of completions: first for `prompt`
+// (unless null; null where it has no log-probability), then for `tokens`. At most num_top likely
+// tokens are named beside each token itself and those that the request named. `*text_offset` counts
+// characters and moves behind these tokens; with skip_special_tokens the text omits special tokens.
+// A token that is no whole character is spelt "bytes:\xe2\x82"; with as_ids every token is spelt
+// "token_id:N".
 Json CompletionLogprobs(const Tokenizer& tokenizer, const EchoedPrompt* prompt,
                         const std::vector<OutputToken>& tokens, int32_t num_top, bool as_ids,
                         bool skip_special_tokens, int64_t* text_offset);
 
-// [null | {"id": {logprob, rank, decoded_token}}] for a prompt of num_tokens: its own token first,
-// then at most num_top likely ones.
+// Makes [null | {"id": {logprob, rank, decoded_token}}] for a prompt of num_tokens: its own token
+// first, then at most num_top likely ones.
 Json PromptLogprobsJson(const Tokenizer& tokenizer, size_t num_tokens,
                         std::span<const PromptLogprob> logprobs, int32_t num_top);
 
-// {content: [{token, logprob, bytes, top_logprobs}]} of chat completions.
+// Makes {content: [{token, logprob, bytes, top_logprobs}]} of chat completions.
 Json ChatLogprobs(const Tokenizer& tokenizer, const std::vector<OutputToken>& tokens, bool as_ids);
 
 }  // namespace skein

@@ -19,13 +19,13 @@ namespace skein {
 class OutputMailbox {
  public:
   struct Item {
-    size_t prompt = 0;  // which of the call's requests
+    size_t prompt = 0;  // index of the request in the call
     RequestOutput output;
     TimeUs received_us = 0;
   };
 
-  // `wake` is called, from the thread of Put and outside of any lock, when the mailbox was empty
-  // before.
+  // `wake` is called when the mailbox was empty before a Put, on the thread of Put and outside of
+  // any lock.
   explicit OutputMailbox(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void Put(size_t prompt, RequestOutput output) {
@@ -39,8 +39,8 @@ class OutputMailbox {
     }
     if (wake) wake();
   }
-  // The oldest outputs, at most `max`. With *more others are left: `wake` is not called for those,
-  // the reader comes again by itself.
+  // Takes the oldest outputs, at most `max`. *more tells that others are left: `wake` is not called
+  // for those, and the reader must call again.
   std::vector<Item> Take(size_t max, bool* more) {
     std::lock_guard lock(mutex_);
     const auto count = static_cast<std::ptrdiff_t>(std::min(max, items_.size()));

@@ -40,8 +40,8 @@ class StreamOf final : public ByteStream {
     stream_.async_write_some(buffer, asio::bind_executor(strand_, std::move(handler)));
   }
   void ShutdownSend() override {
-    // No close_notify: HTTP's own framing says where an answer ends, and asio's shutdown would wait
-    // for the peer's.
+    // No close_notify is sent: HTTP's framing marks the end of an answer, and asio's shutdown would
+    // wait for the peer's.
     error_code ignored;
     SocketOf(stream_).shutdown(Socket::shutdown_send, ignored);
   }

@@ -15,8 +15,8 @@ namespace skein {
 
 using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
 
-// A connected socket, plain or under TLS, bound to a strand: handlers run on it. At most one read
-// and one write at a time; the buffers must live until the handler has run.
+// A connected socket, plain or under TLS, bound to a strand on which handlers run. At most one read
+// and one write at a time. A buffer must live until its handler has run.
 class ByteStream {
  public:
   using Handler = std::function<void(boost::system::error_code, size_t num_bytes)>;
@@ -30,11 +30,12 @@ class ByteStream {
   virtual const Strand& strand() const = 0;
 };
 
-// `socket` must run on `strand`. A null context means plain TCP; it must outlive the stream.
+// `socket` must run on `strand`. A null `tls` means plain TCP; otherwise `tls` must outlive the
+// stream.
 std::unique_ptr<ByteStream> MakeByteStream(boost::asio::ip::tcp::socket socket, Strand strand,
                                            boost::asio::ssl::context* tls);
 
-// A server context (TLS 1.2 or later) from PEM files; errors name the file.
+// Makes a server context (TLS 1.2 or later) from PEM files; errors name the file.
 Result<std::unique_ptr<boost::asio::ssl::context>> LoadTlsContext(const std::string& certfile,
                                                                   const std::string& keyfile);
 

@@ -28,7 +28,7 @@ int HexValue(char c) {
 std::string PathOf(std::string_view target) {
   target = target.substr(0, target.find('?'));
   if (const size_t scheme = target.find("://"); !target.starts_with('/') && scheme != target.npos) {
-    const size_t path = target.find('/', scheme + 3);  // behind the host that a proxy's form names
+    const size_t path = target.find('/', scheme + 3);  // behind the host in a proxy's form
     target = path != target.npos ? target.substr(path) : "/";
   }
   std::string path;
@@ -52,7 +52,8 @@ std::string HexSize(size_t size) {
 
 }  // namespace
 
-// Calls reach the connection only while it still answers this very request.
+// The responder of one request. Calls reach the connection only while it still answers this
+// request.
 class Connection::Exchange final : public Responder,
                                    public std::enable_shared_from_this<Connection::Exchange> {
  public:
@@ -86,14 +87,14 @@ class Connection::Exchange final : public Responder,
     connection_->owner_->PostWork(std::move(task));
   }
 
-  // The rest runs on the strand.
+  // The members below run on the strand.
   void Hold(std::shared_ptr<void> token) { token_ = std::move(token); }
   void Abort(AbortReason reason) {
     if (aborted_ == AbortReason::kPeerGone || done_) return;
     aborted_ = reason;
     auto callback = on_abort_;
     if (reason != AbortReason::kShutdown) {
-      aborted_ = AbortReason::kPeerGone;  // whoever asks later
+      aborted_ = AbortReason::kPeerGone;  // for later calls of OnAbort
       on_abort_ = nullptr;
       token_.reset();
     }
@@ -231,10 +232,10 @@ void Connection::Parse() {
     if (used == 0) break;
   }
   if (parser_->is_done()) return Dispatch();
-  // From its first byte: a trickle does not move the deadline.
+  // The deadline counts from the first byte: a trickle does not move it.
   if (starts && !head_seen_) SetReadDeadline(config_->header_timeout_us);
-  // The parser takes what it has of a body at once, and bounds the head itself: what it waits for
-  // is the end of a chunk's header or of the trailers.
+  // The parser takes all bytes of a body at once and bounds the head itself. The bytes left here
+  // belong to the header of a chunk or to the trailers, whose end it awaits.
   if (buffer_.size() > config_->max_header_bytes) {
     Refuse(ErrorResponse(431,
                          "a chunk's header, or the trailers, exceed " +
@@ -330,8 +331,8 @@ void Connection::SendHead(const HttpResponse& response, std::optional<size_t> bo
 
 void Connection::SendPiece(const std::string& bytes) {
   if (bytes.empty() || head_only_) return;  // an empty chunk would end the body
-  // Of what waits behind the write at hand, which has a time limit of its own: one long event ends
-  // nobody's stream.
+  // Counts the bytes that wait behind the current write, which has its own time limit. A single
+  // long event therefore never ends a stream.
   if (pending_.size() > config_->max_stream_queue_bytes) {
     AbortExchange(AbortReason::kSlowReader);
     return Close();
@@ -365,7 +366,8 @@ void Connection::Flush() {
                           [this, self = shared_from_this()](error_code error, size_t num_bytes) {
                             OnWritten(error, num_bytes);
                           });
-  // After the bytes have gone where the socket takes them at once: the peer need not wait for it.
+  // The timer starts after the write, which may send the bytes at once: the peer need not wait for
+  // the timer.
   write_timer_.expires_after(std::chrono::microseconds(config_->write_timeout_us));
   write_timer_.async_wait([this, self = shared_from_this()](error_code error) {
     if (!error && write_active_) Close();
@@ -423,7 +425,7 @@ void Connection::SetReadDeadline(int64_t timeout_us) {
   }
   read_timer_.expires_after(std::chrono::microseconds(timeout_us));
   read_timer_.async_wait([this, self = shared_from_this()](error_code error) {
-    // A wait that had already ended when the deadline was moved is not cancelled.
+    // A move of the deadline does not cancel a wait that had already ended.
     if (!error && read_timer_.expiry() <= std::chrono::steady_clock::now()) OnReadDeadline();
   });
 }

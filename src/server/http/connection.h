@@ -18,17 +18,18 @@ namespace skein {
 
 class Connection;
 
-// What a connection tells the server. Called on the connection's strand; must not block.
+// The server as a connection sees it. Called on the connection's strand; must not block.
 class ConnectionOwner {
  public:
   virtual ~ConnectionOwner() = default;
-  // A complete request. What is returned is released when the answer has been sent or given up.
+  // Handles a complete request. The returned object is released when the answer has been sent or
+  // given up.
   virtual std::shared_ptr<void> OnRequest(std::shared_ptr<const HttpRequest> request,
                                           std::shared_ptr<Responder> responder) = 0;
-  // Header lines ("name: value\r\n") for every answer to this request, refusals included.
+  // Returns header lines ("name: value\r\n") for every answer to this request, refusals included.
   virtual std::string CommonHeaders(const HttpRequest& request) = 0;
   virtual std::string MakeRequestId() = 0;
-  // Runs `task` on another thread, where it may take its time.
+  // Runs a long `task` on another thread.
   virtual void PostWork(std::function<void()> task) = 0;
   virtual void OnClosed(Connection* connection) = 0;
 };
@@ -39,10 +40,10 @@ class ConnectionOwner {
 //                   |           |
 //                   +-----------+-> lingering -> closed  refused, or "Connection: close"
 //
-// A read is always pending, while answering too: so a peer that goes away is noticed at once, and
-// what a client sends ahead is kept (up to a limit) for later. Lingering discards what the peer
-// still sends, so that it reads the answer instead of a reset.
-// Thread rule: all state lives on the stream's strand; the public members post to it.
+// A read is always pending, also while a request is answered. So a closed peer is noticed at once,
+// and bytes that a client sends ahead are kept (up to a limit). Lingering discards further bytes of
+// the peer, so that it reads the answer instead of a reset.
+// Thread rule: the strand of the stream owns all state; the public members post to it.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   // `config` and `owner` must outlive the connection.
@@ -53,7 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Asks the running request to end with an error; an idle connection closes.
   void BeginShutdown();
   void CloseNow();
-  // No keep-alive after the answer that is on its way; an idle connection closes.
+  // Ends keep-alive after the current answer; an idle connection closes.
   void CloseWhenIdle();
 
  private:
@@ -67,7 +68,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void StartMessage();
   void Parse();
   void OnHead();
-  // The fields of `message` that have come, and the request's id: what CommonHeaders goes by.
+  // The fields of `message` so far, and the request's id: the input of CommonHeaders.
   HttpRequest Head(const Parser::value_type& message);
   void Dispatch();
   void Refuse(HttpResponse response);  // answers without the owner; closes
@@ -105,8 +106,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool streaming_ = false;
   bool answer_complete_ = false;
   bool close_when_idle_ = false;
-  std::string pending_;  // to be written after writing_
-  std::string writing_;  // writing_[0, written_) is on its way
+  std::string pending_;  // waits for the end of writing_
+  std::string writing_;  // writing_[0, written_) is being sent
   size_t written_ = 0;
   bool write_active_ = false;
 };

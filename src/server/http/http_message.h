@@ -14,9 +14,9 @@ struct HttpRequest {
   std::string path;  // percent-decoded, without the query
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
-  std::string request_id;  // the client's x-request-id, else made
+  std::string request_id;  // the client's x-request-id, else generated
 
-  // The first header of that name, compared without case; empty if none.
+  // The first header of this name, compared without case; empty if none.
   std::string_view Header(std::string_view name) const;
 };
 
@@ -28,32 +28,33 @@ struct HttpResponse {
 };
 
 enum class AbortReason {
-  kPeerGone,    // nobody reads an answer any more
-  kSlowReader,  // likewise: the queue limit of the stream was exceeded
-  kShutdown,    // the server ends: answer with an error, soon
+  kPeerGone,    // the client no longer reads the answer
+  kSlowReader,  // the client reads too slowly: the queue limit of the stream was exceeded
+  kShutdown,    // the server ends: an error must be answered soon
 };
 
-// Where the answer to one request goes: either Send once, or BeginStream, any number of Write, End.
-// Thread rule: every member may be called from any thread; calls after the connection is gone do
-// nothing. Callbacks run on the connection's strand, one at a time.
+// The receiver of the answer to one request: either one Send, or BeginStream, any number of Write,
+// and End.
+// Thread rule: every member may be called from any thread; calls after the end of the connection
+// have no effect. Callbacks run on the connection's strand, one at a time.
 class Responder {
  public:
   virtual ~Responder() = default;
   virtual void Send(HttpResponse response) = 0;
-  // Sends the head; the body follows in pieces, each delivered as soon as the peer takes it.
+  // Sends the head. The body follows in pieces; each is sent as soon as the peer takes it.
   virtual void BeginStream(HttpResponse head) = 0;
   virtual void Write(std::string bytes) = 0;
   virtual void End() = 0;
-  // `callback` runs when the request should end early, at once if that has happened already. With
-  // kShutdown an answer is still expected and can be followed by kPeerGone. Not called once the
+  // `callback` runs when the request should end early, or at once if that has happened already.
+  // After kShutdown an answer is still expected, and kPeerGone may follow. Not called once the
   // answer is complete.
   virtual void OnAbort(std::function<void(AbortReason)> callback) = 0;
   virtual void Post(std::function<void()> task) = 0;
-  // Runs `task` elsewhere than the callbacks, for what would hold up other connections.
+  // Runs `task` on another thread than the callbacks, if it would delay other connections.
   virtual void PostWork(std::function<void()> task) = 0;
 };
 
-// Without case; of equal length.
+// Compares without case.
 bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 
 }  // namespace skein

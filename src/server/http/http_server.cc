@@ -1,13 +1,32 @@
 #include "server/http/http_server.h"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <random>
+#include <string>
+#include <thread>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "server/http/connection.h"
 #include "server/json/api_error.h"
+#include "server/metrics.h"
+#include "server/router.h"
 #include "server/routes.h"
 
 namespace skein {
@@ -16,9 +35,10 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// Out of file descriptors: what is open must close first.
+// The wait after running out of file descriptors: open connections must close first.
 constexpr std::chrono::milliseconds kAcceptRetryDelay(50);
-// Parsed and tokenized in about the time that another thread takes to wake: where it was received.
+// Bodies up to this length are handled on the receiving thread: that takes about as long as waking
+// another thread.
 constexpr size_t kShortBodyBytes = 4 << 10;
 constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15;  // step of SplitMix64
 
@@ -29,7 +49,72 @@ uint64_t TrueRandom() {
 
 }  // namespace
 
-HttpServer::HttpServer(ServerConfig config)
+class HttpServer::Impl final : public ConnectionOwner {
+ public:
+  explicit Impl(ServerConfig config);
+  ~Impl() override;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Result<uint16_t> Start();
+  void SetModels(ModelRegistry models);
+  void BeginDrain();
+  int32_t num_active_requests() const { return *num_active_; }
+  void Abort();
+  void Stop();
+
+ private:
+  enum class State { kLoading, kServing, kDraining };
+  using Tcp = boost::asio::ip::tcp;
+  // A thread with sockets of its own: nothing that one thread does wakes another.
+  struct IoThread {
+    boost::asio::io_context io{1};
+    std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work;
+    std::thread thread;
+  };
+
+  // ConnectionOwner.
+  std::shared_ptr<void> OnRequest(std::shared_ptr<const HttpRequest> request,
+                                  std::shared_ptr<Responder> responder) override;
+  std::string CommonHeaders(const HttpRequest& request) override;
+  std::string MakeRequestId() override;
+  void PostWork(std::function<void()> task) override;
+  void OnClosed(Connection* connection) override;
+
+  Status Bind();
+  void Accept();
+  void OnAccepted(boost::system::error_code error, Tcp::socket socket, Strand strand);
+  void ForEachConnection(void (Connection::*member)());
+  std::optional<HttpResponse> RefusalOf(const HttpRequest& request) const;
+  bool KeyFits(const HttpRequest& request) const;
+  std::string AllowedOrigin(const HttpRequest& request) const;  // empty: none
+  uint64_t NextRandom();
+
+  const ServerConfig config_;
+  Metrics metrics_;
+  Router router_;
+  ModelRegistry models_;  // written once, before models_set_
+  std::atomic<bool> models_set_{false};
+  ServerContext context_;
+  std::atomic<State> state_{State::kLoading};
+  std::shared_ptr<std::atomic<int32_t>> num_active_;  // shared: tokens may outlive the server
+  std::atomic<uint64_t> random_state_;
+
+  std::unique_ptr<boost::asio::ssl::context> tls_;
+  std::vector<IoThread> io_threads_;  // at least one; the first also accepts
+  size_t next_io_thread_ = 0;         // that gets a connection; of accept_strand_
+  Strand accept_strand_;
+  Tcp::acceptor acceptor_;
+  boost::asio::steady_timer accept_retry_timer_;
+  std::unique_ptr<boost::asio::thread_pool> workers_;
+  bool stopped_ = false;
+
+  std::mutex connections_mutex_;  // guards connections_ and accepting_
+  std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;
+  bool accepting_ = true;
+};
+
+HttpServer::Impl::Impl(ServerConfig config)
     : config_(std::move(config)),
       num_active_(std::make_shared<std::atomic<int32_t>>(0)),
       random_state_(TrueRandom()),
@@ -41,9 +126,9 @@ HttpServer::HttpServer(ServerConfig config)
   context_ = {&config_, &models_, &metrics_, true, [this] { return NextRandom(); }};
 }
 
-HttpServer::~HttpServer() { Stop(); }
+HttpServer::Impl::~Impl() { Stop(); }
 
-Result<uint16_t> HttpServer::Start() {
+Result<uint16_t> HttpServer::Impl::Start() {
   if (config_.ssl_certfile.empty() != config_.ssl_keyfile.empty()) {
     return Status(StatusCode::kInvalidArgument,
                   "ssl-certfile and ssl-keyfile must be given together",
@@ -64,7 +149,7 @@ Result<uint16_t> HttpServer::Start() {
   return port;
 }
 
-Status HttpServer::Bind() {
+Status HttpServer::Impl::Bind() {
   const std::string where = config_.host + ":" + std::to_string(config_.port);
   Tcp::resolver resolver(io_threads_.front().io);
   error_code error;
@@ -85,7 +170,7 @@ Status HttpServer::Bind() {
   return Status::Ok();
 }
 
-void HttpServer::SetModels(ModelRegistry models) {
+void HttpServer::Impl::SetModels(ModelRegistry models) {
   models_ = std::move(models);
   metrics_.SetModels(models_);
   models_set_ = true;
@@ -95,7 +180,7 @@ void HttpServer::SetModels(ModelRegistry models) {
 
 // --- Connections ---------------------------------------------------------------------------------
 
-void HttpServer::Accept() {
+void HttpServer::Impl::Accept() {
   Strand strand = asio::make_strand(io_threads_[next_io_thread_].io.get_executor());
   next_io_thread_ = (next_io_thread_ + 1) % io_threads_.size();
   acceptor_.async_accept(
@@ -105,7 +190,7 @@ void HttpServer::Accept() {
       }));
 }
 
-void HttpServer::OnAccepted(error_code error, Tcp::socket socket, Strand strand) {
+void HttpServer::Impl::OnAccepted(error_code error, Tcp::socket socket, Strand strand) {
   if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
   if (error) {
     accept_retry_timer_.expires_after(kAcceptRetryDelay);
@@ -127,14 +212,16 @@ void HttpServer::OnAccepted(error_code error, Tcp::socket socket, Strand strand)
   Accept();
 }
 
-void HttpServer::PostWork(std::function<void()> task) { asio::post(*workers_, std::move(task)); }
+void HttpServer::Impl::PostWork(std::function<void()> task) {
+  asio::post(*workers_, std::move(task));
+}
 
-void HttpServer::OnClosed(Connection* connection) {
+void HttpServer::Impl::OnClosed(Connection* connection) {
   std::lock_guard lock(connections_mutex_);
   connections_.erase(connection);
 }
 
-void HttpServer::ForEachConnection(void (Connection::*member)()) {
+void HttpServer::Impl::ForEachConnection(void (Connection::*member)()) {
   std::vector<std::shared_ptr<Connection>> connections;
   {
     std::lock_guard lock(connections_mutex_);
@@ -147,8 +234,8 @@ void HttpServer::ForEachConnection(void (Connection::*member)()) {
 
 // --- Requests ------------------------------------------------------------------------------------
 
-std::shared_ptr<void> HttpServer::OnRequest(std::shared_ptr<const HttpRequest> request,
-                                            std::shared_ptr<Responder> responder) {
+std::shared_ptr<void> HttpServer::Impl::OnRequest(std::shared_ptr<const HttpRequest> request,
+                                                  std::shared_ptr<Responder> responder) {
   if (request->method == "OPTIONS") {
     HttpResponse preflight;
     preflight.status = 204;
@@ -178,7 +265,7 @@ std::shared_ptr<void> HttpServer::OnRequest(std::shared_ptr<const HttpRequest> r
     route->handler(context, std::move(request), std::move(responder));
     return nullptr;
   }
-  // Counted before the state is read: a drain either sees the request or refuses it.
+  // The request is counted before the state is read: a drain either sees the request or refuses it.
   num_active_->fetch_add(1);
   std::shared_ptr<void> token(nullptr, [count = num_active_](void*) { count->fetch_sub(1); });
   if (auto refusal = RefusalOf(*request)) {
@@ -196,7 +283,7 @@ std::shared_ptr<void> HttpServer::OnRequest(std::shared_ptr<const HttpRequest> r
   return token;
 }
 
-std::optional<HttpResponse> HttpServer::RefusalOf(const HttpRequest& request) const {
+std::optional<HttpResponse> HttpServer::Impl::RefusalOf(const HttpRequest& request) const {
   if (!KeyFits(request)) {
     HttpResponse response = ErrorResponse(401, "the API key is missing or wrong",
                                           "authentication_error", "invalid_api_key");
@@ -214,11 +301,11 @@ std::optional<HttpResponse> HttpServer::RefusalOf(const HttpRequest& request) co
   return std::nullopt;
 }
 
-bool HttpServer::KeyFits(const HttpRequest& request) const {
+bool HttpServer::Impl::KeyFits(const HttpRequest& request) const {
   return config_.api_keys.empty() || FindApiKey(config_.api_keys, request) != nullptr;
 }
 
-std::string HttpServer::AllowedOrigin(const HttpRequest& request) const {
+std::string HttpServer::Impl::AllowedOrigin(const HttpRequest& request) const {
   const std::string_view origin = request.Header("origin");
   if (origin.empty()) return {};
   for (const std::string& allowed : config_.allowed_origins) {
@@ -228,7 +315,7 @@ std::string HttpServer::AllowedOrigin(const HttpRequest& request) const {
   return {};
 }
 
-std::string HttpServer::CommonHeaders(const HttpRequest& request) {
+std::string HttpServer::Impl::CommonHeaders(const HttpRequest& request) {
   std::string headers = "x-request-id: " + request.request_id + "\r\n";
   const std::string origin = AllowedOrigin(request);
   if (origin.empty()) return headers;
@@ -245,14 +332,14 @@ std::string HttpServer::CommonHeaders(const HttpRequest& request) {
   return headers;
 }
 
-std::string HttpServer::MakeRequestId() {
+std::string HttpServer::Impl::MakeRequestId() {
   char text[2 * 16 + 1];
   std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(NextRandom()),
                 static_cast<unsigned long long>(NextRandom()));
   return text;
 }
 
-uint64_t HttpServer::NextRandom() {
+uint64_t HttpServer::Impl::NextRandom() {
   uint64_t z = random_state_.fetch_add(kGoldenGamma) + kGoldenGamma;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
@@ -261,17 +348,17 @@ uint64_t HttpServer::NextRandom() {
 
 // --- The end -------------------------------------------------------------------------------------
 
-void HttpServer::BeginDrain() {
+void HttpServer::Impl::BeginDrain() {
   state_ = State::kDraining;
   ForEachConnection(&Connection::CloseWhenIdle);
 }
 
-void HttpServer::Abort() {
+void HttpServer::Impl::Abort() {
   BeginDrain();
   ForEachConnection(&Connection::BeginShutdown);
 }
 
-void HttpServer::Stop() {
+void HttpServer::Impl::Stop() {
   if (stopped_ || !io_threads_.front().work) return;
   stopped_ = true;
   state_ = State::kDraining;
@@ -285,12 +372,30 @@ void HttpServer::Stop() {
     accept_retry_timer_.cancel();
   });
   ForEachConnection(&Connection::CloseNow);
-  // Workers first: what they still hand to connections is then queued and runs to its end below.
+  // Workers end first: their last posts to connections are then queued and run to their end below.
   workers_->join();
   for (IoThread& io_thread : io_threads_) {
     io_thread.work.reset();
     io_thread.thread.join();
   }
 }
+
+// --- The public face -----------------------------------------------------------------------------
+
+HttpServer::HttpServer(ServerConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
+
+HttpServer::~HttpServer() = default;
+
+Result<uint16_t> HttpServer::Start() { return impl_->Start(); }
+
+void HttpServer::SetModels(ModelRegistry models) { impl_->SetModels(std::move(models)); }
+
+void HttpServer::BeginDrain() { impl_->BeginDrain(); }
+
+int32_t HttpServer::num_active_requests() const { return impl_->num_active_requests(); }
+
+void HttpServer::Abort() { impl_->Abort(); }
+
+void HttpServer::Stop() { impl_->Stop(); }
 
 }  // namespace skein

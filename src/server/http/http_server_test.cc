@@ -175,7 +175,7 @@ TEST_F(HttpServerTest, LimitsOfTheMessage) {
   chunked.SendRaw("POST /v1/completions HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 3; ++i) chunked.SendRaw("200\r\n" + std::string(512, ' ') + "\r\n");
   ExpectError(chunked.Read(), 413, "invalid_request_error");
-  for (const char* endless : {"1;", "0\r\n"}) {  // a chunk's extension, and trailers
+  for (const char* endless : {"1;", "0\r\n"}) {  // the extension of a chunk, and trailers
     Client client(port_);
     client.SendRaw("POST /tokenize HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
     client.SendRaw(endless + std::string(4000, 'a'));
@@ -195,7 +195,7 @@ TEST_F(HttpServerTest, RefusalsHaveTheRequestsIdAndOrigin) {
       "Origin: https://good.example\r\n";
   const std::pair<const char*, int> cases[] = {
       {"Content-Length: 1001\r\n\r\n", 413},
-      {"Content-Length: 10\r\n\r\n", 408},  // and no body
+      {"Content-Length: 10\r\n\r\n", 408},  // without a body
       {"Transfer-Encoding: chunked\r\n\r\nx\r\n", 400},
   };
   for (const auto& [rest, status] : cases) {
@@ -309,7 +309,7 @@ TEST_F(HttpServerTest, AddressInUseAndBadTlsFilesAreNamed) {
   EXPECT_EQ(HttpServer(config).Start().status().param(), "host");
 }
 
-// Encodes nothing before it may.
+// A tokenizer that encodes only after its release.
 class HeldTokenizer final : public ByteTokenizer {
  public:
   Status Encode(std::string_view text, bool add_special_tokens,

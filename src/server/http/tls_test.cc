@@ -4,13 +4,19 @@
 #include <openssl/x509.h>
 #include <unistd.h>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/write.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "testing/fake_server.h"
+#include "testing/read_answer.h"
 
 namespace skein::testing {
 namespace {
@@ -18,7 +24,7 @@ namespace {
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
 
-// A key and a certificate for "localhost" signed by itself, as PEM files in a folder of their own.
+// A key and a self-signed certificate for "localhost", as PEM files in their own folder.
 class Certificate {
  public:
   Certificate() {
@@ -64,7 +70,7 @@ class TlsTest : public ServerTest {
     Start(config);
   }
 
-  // A connected client that trusts this certificate alone.
+  // Makes a connected client that trusts only this certificate.
   std::unique_ptr<TlsStream> Connect() {
     boost::system::error_code error;
     client_context_.set_verify_mode(asio::ssl::verify_peer);

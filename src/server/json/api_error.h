@@ -8,17 +8,17 @@
 
 namespace skein {
 
-// {"error": {"message", "type", "param", "code"}} of `status`, as OpenAI's clients read it.
+// Makes {"error": {"message", "type", "param", "code"}} of `status`, in the form of OpenAI's API.
 Json ErrorBody(const Status& status);
 
 // The HTTP answer to a failed request. kResourceExhausted carries Retry-After.
 HttpResponse ErrorResponse(const Status& status);
 
-// For refusals of HTTP itself, which no StatusCode stands for (401, 405, 431).
+// Makes the answer to an error of HTTP itself, for which there is no StatusCode (401, 405, 431).
 HttpResponse ErrorResponse(int http_status, const std::string& message, const std::string& type,
                            const std::string& code);
 
-// What is answered while models load or the server drains.
+// The answers while models load or the server drains.
 HttpResponse LoadingResponse();
 HttpResponse DrainingResponse();
 

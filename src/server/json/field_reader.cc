@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-constexpr size_t kShownBytesMax = 80;  // of a wrong value, in a message
+constexpr size_t kShownBytesMax = 80;  // length of a wrong value in a message
 
 std::string Shown(const Json& value) {
   if (value.is_object()) return "an object";

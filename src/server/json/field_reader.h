@@ -11,9 +11,9 @@
 
 namespace skein {
 
-// Reads the members of a JSON object by name and type. The first mistake sticks: it names the
-// field, what is allowed and what came; later reads go on, so a caller checks status() once.
-// Members that are absent or null count as not given; members that nobody asks for are ignored.
+// Reads the members of a JSON object by name and type. The first error is kept: it names the field,
+// the allowed values and the actual one. Later reads continue, so a caller checks status() once.
+// Members that are absent or null count as not given; unread members are ignored.
 class FieldReader {
  public:
   // `object` must be an object and outlive the reader.
@@ -25,16 +25,16 @@ class FieldReader {
   std::optional<bool> Bool(const std::string& name);
   std::optional<int64_t> Int(const std::string& name, int64_t min, int64_t max);
   std::optional<double> Number(const std::string& name, double min, double max);
-  // As Number, but `above` itself is not allowed.
+  // Reads as Number does, but refuses `above` itself.
   std::optional<double> NumberAbove(const std::string& name, double above, double max);
   std::optional<std::string> String(const std::string& name);
-  // A string or an array of strings.
+  // Reads a string or an array of strings.
   std::vector<std::string> Strings(const std::string& name, size_t max_count);
-  // An array of ids in [0, vocab_size).
+  // Reads an array of ids in [0, vocab_size).
   std::vector<TokenId> TokenIds(const std::string& name, int32_t vocab_size);
   const Json* Object(const std::string& name);  // null: not given or wrong
 
-  // Records a mistake, unless there is an earlier one.
+  // Records an error, unless there is an earlier one.
   void Refuse(const std::string& name, const std::string& message,
               StatusCode code = StatusCode::kInvalidArgument);
   // Records "`name` must be `allowed`, got `value`".
@@ -46,7 +46,7 @@ class FieldReader {
   Status status_;
 };
 
-// An integer, or a real number without a fraction, that fits.
+// Reads an integer, or a real number without a fraction, that fits 64 bits.
 std::optional<int64_t> JsonInt(const Json& value);
 
 }  // namespace skein

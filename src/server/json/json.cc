@@ -7,8 +7,8 @@
 namespace skein {
 namespace {
 
-// What is wrong with the text's shape; empty: nothing. The text need not be valid: what the parser
-// builds from it is never deeper or wider than what is counted here.
+// The error in the shape of the text; empty if there is none. The text need not be valid: the
+// parser's values are never deeper or wider than those counted here.
 std::string ShapeError(std::string_view text) {
   std::vector<int64_t> num_members;  // of the open values, outermost first
   int64_t lookups = 0;
@@ -37,7 +37,7 @@ std::string ShapeError(std::string_view text) {
   return {};
 }
 
-// Builds nothing; remembers where and how the text fails to be JSON.
+// Builds no value; records where and how the text fails to be JSON.
 class ErrorFinder final : public nlohmann::json_sax<Json> {
  public:
   const std::string& error() const { return error_; }
@@ -65,7 +65,7 @@ class ErrorFinder final : public nlohmann::json_sax<Json> {
   }
 
  private:
-  static constexpr size_t kShownBytesMax = 200;  // the message quotes what it last read
+  static constexpr size_t kShownBytesMax = 200;  // the message quotes the text read last
   std::string error_;
 };
 
@@ -84,6 +84,10 @@ std::optional<Json> ParseJson(std::string_view text, std::string* why) {
   }
   if (why != nullptr) *why = std::move(error);
   return std::nullopt;
+}
+
+std::string DumpJson(const Json& value) {
+  return value.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
 }  // namespace skein

@@ -35,7 +35,7 @@ TEST(JsonTest, DepthIsLimited) {
   EXPECT_NE(WhyNot(Nested(kJsonDepthMax + 1)).find("128 deep"), std::string::npos);
   EXPECT_NE(WhyNot(std::string(5'000'000, '[')).find("128 deep"), std::string::npos);
   EXPECT_NE(WhyNot(R"({"tools": )" + Nested(1'000'000) + "}").find("deep"), std::string::npos);
-  // Brackets within strings open nothing.
+  // Brackets within strings do not nest.
   EXPECT_TRUE(ParseJson("\"\\\"" + std::string(1000, '[') + "\"").has_value());
   EXPECT_TRUE(ParseJson("[\"\\\\\"," + Nested(kJsonDepthMax - 1) + "]").has_value());
 }
@@ -43,7 +43,7 @@ TEST(JsonTest, DepthIsLimited) {
 TEST(JsonTest, LookupsAreLimited) {
   EXPECT_TRUE(ParseJson(ObjectOf(8'000)).has_value());
   EXPECT_NE(WhyNot(ObjectOf(9'000)).find("too many members"), std::string::npos);
-  // Members of different objects do not slow each other down.
+  // The members of different objects are counted separately.
   std::string many = "[" + ObjectOf(100);
   for (int i = 0; i < 500; ++i) many += "," + ObjectOf(100);
   EXPECT_TRUE(ParseJson(many + "]").has_value());

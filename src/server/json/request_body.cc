@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-// Text parts put together; what is no text is refused.
+// Joins text parts; refuses other parts.
 Result<std::string> TextOfParts(const Json& parts, const std::string& param) {
   std::string text;
   for (const Json& part : parts) {
@@ -53,15 +53,15 @@ void ParseToolArguments(Json* message) {
   }
 }
 
-// Clients send messages as they got them, with null for members that a message lacks. Templates ask
-// whether a member is there.
+// Clients return messages as they received them, with null for missing members. Templates ask
+// whether a member exists.
 void DropNullMembers(Json* message) {
   for (auto member = message->begin(); member != message->end();) {
     member = member->is_null() ? message->erase(member) : std::next(member);
   }
 }
 
-// The content of each message is a text, empty where it has none.
+// Reads the messages. The content of each becomes one text, empty if there is none.
 Result<Json> ReadMessages(FieldReader* reader) {
   const Json* messages = reader->Find("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty()) {
@@ -94,9 +94,9 @@ Result<Json> ReadMessages(FieldReader* reader) {
   return result;
 }
 
-// Tools reach the template; making the model call one is another matter.
+// Reads the tools, which reach the template. Fields that would force a tool call are refused.
 Status ReadTools(FieldReader* reader, Json* variables) {
-  for (const char* name : {"tool_choice", "function_call"}) {  // the latter is the older one
+  for (const char* name : {"tool_choice", "function_call"}) {  // function_call is the older name
     const Json* choice = reader->Find(name);
     if (choice == nullptr || *choice == "auto" || *choice == "none") continue;
     return Status(StatusCode::kUnsupported,
@@ -105,7 +105,8 @@ Status ReadTools(FieldReader* reader, Json* variables) {
                               name),
                   name);
   }
-  // Templates are written for transformers, which always passes both: None is not undefined.
+  // Templates are written for transformers, which always passes both members: None is not
+  // undefined.
   (*variables)["tools"] = nullptr;
   if (!variables->contains("documents")) (*variables)["documents"] = nullptr;
   const Json* tools = reader->Find("tools");
@@ -125,7 +126,7 @@ Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request)
   std::string why;
   std::optional<Json> body = ParseJson(request.body, &why);
   if (!body) {
-    return Status(StatusCode::kInvalidArgument, "the body is not JSON that can be taken: " + why);
+    return Status(StatusCode::kInvalidArgument, "the body is not acceptable JSON: " + why);
   }
   if (!body->is_object()) {
     return Status(StatusCode::kInvalidArgument, "the body must be a JSON object");

@@ -11,15 +11,15 @@
 
 namespace skein {
 
-// The request's JSON object, with the scheduling fields that it lacks as its key's and its route's
-// defaults have them; kInvalidArgument if the body is something else.
+// Parses the request's JSON object and adds missing scheduling fields from the defaults of its key
+// and its route; kInvalidArgument for any other body.
 Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request);
 
-// The model that `model` names; kNotFound (param "model") if there is none. Where one model is
-// served, the field may be absent.
+// Finds the model that `model` names; kNotFound (param "model") if there is none. The field may be
+// absent if only one model is served.
 Result<const ModelEntry*> FindModel(const ModelRegistry& models, FieldReader* reader);
 
-// A chat's prompt: the template rendered over messages, tools, chat_template_kwargs and
+// Makes a chat's prompt: the template rendered over messages, tools, chat_template_kwargs and
 // add_generation_prompt. Errors name the field.
 Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader);
 

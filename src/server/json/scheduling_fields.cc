@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kUserBytesMax = 1024;
 
-// At least one: a deadline above 0 stays above 0.
+// Converts to at least one microsecond: a deadline above 0 stays above 0.
 TimeUs Microseconds(double ms) {
   return std::max<TimeUs>(1, static_cast<TimeUs>(std::floor(ms * 1000)));
 }
@@ -39,7 +39,7 @@ void ReadScheduling(FieldReader* reader, Request* request) {
                                        request->user.size()));
   }
   if (const auto salt = reader->String("cache_salt"); salt && !salt->empty()) {
-    // 0 is the pool of those without a salt.
+    // 0 is the pool of requests without a salt.
     request->cache_salt = std::max<uint64_t>(1, XXH3_64bits(salt->data(), salt->size()));
   }
   if (fields.slo_ttft_ms) request->slo_ttft_us = Microseconds(*fields.slo_ttft_ms);

@@ -8,15 +8,15 @@ namespace skein {
 
 inline constexpr double kSloMsMax = 86'400'000;  // a day
 
-// The fields that every working route takes: priority, user, cache_salt, slo_ttft_ms, slo_tpot_ms.
-// Mistakes end up in reader->status().
+// Reads the fields of every route with work: priority, user, cache_salt, slo_ttft_ms, slo_tpot_ms.
+// Errors go to reader->status().
 void ReadScheduling(FieldReader* reader, Request* request);
 
-// Of those, the ones that may have defaults.
+// Reads those of the fields that may have defaults.
 SchedulingDefaults ReadSchedulingDefaults(FieldReader* reader);
 
-// Gives the body those of them that it does not have: of `first` where that has them, else of
-// `second`; either may be null.
+// Adds the missing ones of these fields to the body: from `first` if it has them, else from
+// `second`. Either may be null.
 void AddSchedulingDefaults(const SchedulingDefaults* first, const SchedulingDefaults* second,
                            Json* body);
 

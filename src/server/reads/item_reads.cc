@@ -37,7 +37,7 @@ Result<std::vector<TokenId>> ReadLabels(const ModelEntry& model, FieldReader* re
   return labels;
 }
 
-// Query and item in their order; both texts or both ids.
+// Joins query and item in their order; both are texts or both are ids.
 Result<Request> ReadOf(const ModelEntry& model, const Request& base, const Json& query,
                        const Json& item, bool item_first, const std::string& field) {
   const Json& first = item_first ? item : query;

@@ -9,9 +9,9 @@
 
 namespace skein {
 
-// The requests of a body with `query`, `items`, `label_token_ids`, `item_first` (and the scheduling
-// fields): for each item the labels' logits behind query and item, or behind item and query. Texts
-// are put together as they are; token ids too.
+// Makes the requests of a body with `query`, `items`, `label_token_ids`, `item_first` (and the
+// scheduling fields). Each item gives the labels' logits behind query and item, or behind item and
+// query. Texts are joined unchanged; so are token ids.
 Result<std::vector<Request>> ItemReads(const ModelEntry& model, FieldReader* reader,
                                        bool want_log_sum_exp);
 

@@ -18,7 +18,7 @@
 namespace skein {
 namespace {
 
-// Qwen3-Reranker's own words; the model is trained on them.
+// The prompt of Qwen3-Reranker; the model is trained on it.
 constexpr char kRerankerHead[] =
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
     "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
@@ -59,7 +59,7 @@ Result<std::vector<TokenId>> Encode(const ModelEntry& model, std::string_view te
   return Status(encoded.code(), fmt::format("{}: {}", field, encoded.message()), field);
 }
 
-// Takes what is too much from the end of the document, whose tokens lie before the tail's.
+// Removes surplus tokens from the end of the document, which lies before the tail.
 Status CutDocument(const ModelEntry& model, const PairTask& task, const PairPrompt& prompt,
                    size_t document, std::vector<TokenId>* ids) {
   if (!task.max_prompt_tokens || ids->size() <= *task.max_prompt_tokens) return Status::Ok();
@@ -78,7 +78,7 @@ Status CutDocument(const ModelEntry& model, const PairTask& task, const PairProm
   return Status::Ok();
 }
 
-// One request for each document, in `prompt_of`(query)'s words.
+// Makes one request for each document, with the prompt `prompt_of`(query).
 Result<std::vector<Request>> WordedReads(
     const ModelEntry& model, const PairTask& task, const OutputSpec& output,
     const std::function<PairPrompt(const std::string& query)>& prompt_of) {
@@ -109,7 +109,7 @@ Result<std::vector<Request>> WordedReads(
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Of two logits, the second one's share; or by how much it is the larger.
+// The probability of the second of two logits; with `raw` its difference to the first.
 double SecondOfTwo(const std::vector<float>& logits, bool raw) {
   if (raw) return static_cast<double>(logits[1]) - static_cast<double>(logits[0]);
   return AnswerOf(logits, 1.0).probabilities[1];
@@ -138,7 +138,7 @@ Result<PairReads> RerankerReads(const ModelEntry& model, const PairTask& task) {
   return result;
 }
 
-// The words around a document that a model is asked about in the relevance question.
+// The prompt of the relevance question around a document.
 PairPrompt RelevancePrompt(const PromptFrame& frame, Reading reading,
                            const std::string& instruction, const std::string& query) {
   if (reading == Reading::kWords) {
@@ -150,7 +150,7 @@ PairPrompt RelevancePrompt(const PromptFrame& frame, Reading reading,
           RelevanceQuestion("").substr(opening.size()) + frame.after, frame.add_special_tokens};
 }
 
-// Natural logarithm of the sum of e^value over a range.
+// The natural logarithm of the sum of e^value over a range.
 double LogSum(std::span<const float> values) {
   const double max = static_cast<double>(*std::ranges::max_element(values));
   double sum = 0;
@@ -158,7 +158,7 @@ double LogSum(std::span<const float> values) {
   return std::log(sum) + max;
 }
 
-// P(yes) of the question of relevance, all spellings of yes and no added up.
+// Reads P(yes) of the relevance question; the spellings of yes and of no are summed.
 Result<PairReads> RelevanceReads(const ModelEntry& model, const PairTask& task,
                                  const DecisionMethod& method) {
   SKEIN_ASSIGN_OR_RETURN(const PromptFrame frame, MakePromptFrame(model, method.prompt));
@@ -191,7 +191,7 @@ Result<PairReads> RelevanceReads(const ModelEntry& model, const PairTask& task,
   return result;
 }
 
-// A query behind a document: the query's tokens but the first few that belong to the prompt.
+// A query behind a document: its tokens, without the first ones, which belong to the prompt.
 struct QueryText {
   Request request;
   size_t num_tokens = 0;
@@ -235,7 +235,7 @@ double LogLikelihood(const ReadResults& results, size_t row) {
   return sum;
 }
 
-// By how much a document raises the log-probability of the query, for each of its tokens.
+// Reads the mean increase, per token, of the log-probability of the query that a document causes.
 Result<PairReads> LikelihoodReads(const ModelEntry& model, const PairTask& task,
                                   const DecisionMethod& method) {
   const size_t num_documents = task.documents.size();
@@ -282,7 +282,7 @@ Result<PairReads> AskedReads(const ModelEntry& model, const PairTask& task) {
   return RelevanceReads(model, task, method);
 }
 
-// The pair as a cross-encoder was taught it.
+// Encodes the pair as in the training of a cross-encoder.
 Result<Request> EncodedPair(const ModelEntry& model, const PairTask& task, size_t i) {
   EncodeOptions options;
   if (task.max_prompt_tokens) options.truncation.emplace().max_length = *task.max_prompt_tokens;
@@ -342,7 +342,7 @@ Result<PairReads> ClassifierReads(const ModelEntry& model, const PairTask& task)
   return result;
 }
 
-// The text that a model wants before queries or documents; empty: none.
+// The text that the model puts before queries or documents; empty: none.
 std::string PromptNamed(const ModelTraits& traits, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (const auto found = traits.prompts.find(name); found != traits.prompts.end()) {

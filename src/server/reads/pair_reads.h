@@ -13,7 +13,7 @@
 
 namespace skein {
 
-// How well documents answer queries, asked of whatever kind of model there is:
+// Scores of documents for queries, by the method that suits the kind of model:
 //
 //   classification head     the pair in the tokenizer's pair template: sigmoid of one output, or
 //                           the second class' probability of two
@@ -25,26 +25,26 @@ namespace skein {
 //                           Question Generation", section 2.3)
 struct PairTask {
   Request base;
-  std::string instruction;           // for models that are asked in words; empty: the default
+  std::string instruction;           // for models with a prompt in words; empty: the default
   std::vector<std::string> queries;  // [1] or [documents.size()]
   std::vector<std::string> documents;
   std::string query_field;     // for messages
-  std::string document_field;  // of document i: document_field[i]
-  // Longer prompts lose the end of their document (with a pair template: of the longer text).
-  // nullopt: they are refused.
+  std::string document_field;  // names document i in messages: document_field[i]
+  // A longer prompt loses the end of its document (with a pair template: of the longer text).
+  // nullopt: it is refused.
   std::optional<size_t> max_prompt_tokens;
-  bool raw_scores = false;  // before sigmoid or softmax
-  MethodOverride method;    // of causal models without a template of their own
+  bool raw_scores = false;  // scores before sigmoid or softmax
+  MethodOverride method;    // for causal models without their own template
 };
 
 struct PairReads {
   std::vector<Request> requests;
-  std::vector<bool> charged;  // as ReadSession::Spec::charged
-  // The scores [documents.size()] that the answers to `requests` say.
+  std::vector<bool> charged;  // see ReadSession::Spec::charged
+  // Computes the scores [documents.size()] from the answers to `requests`.
   std::function<std::vector<double>(const ReadResults& results)> scores;
 };
 
-// Tokens of the longest prompt that `model` takes of a pair, or of one side of it.
+// The number of tokens of the longest prompt that `model` takes for a pair, or for one side of it.
 size_t MaxPairTokens(const ModelEntry& model);
 
 Result<PairReads> MakePairReads(const ModelEntry& model, const PairTask& task);

@@ -10,11 +10,11 @@
 
 namespace skein {
 
-// The fields that routes over pairs of texts have in common: scheduling, `instruction`,
-// `truncate_prompt_tokens` (-1: what the model takes). Mistakes end up in reader->status().
+// Reads the fields that all routes over pairs of texts share: scheduling, `instruction`,
+// `truncate_prompt_tokens` (-1: the limit of the model). Errors go to reader->status().
 void ReadPairFields(FieldReader* reader, const ModelEntry& model, PairTask* task);
 
-// A text, or an array of at least one: strings, or objects with a string `text`.
+// Reads a text, or an array of at least one: strings, or objects with a string `text`.
 Result<std::vector<std::string>> TextList(const FieldReader& reader, const std::string& field);
 
 }  // namespace skein

@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// What prompts have in common at their heads, as a tree of runs of tokens. Each run counts once.
+// The common beginnings of prompts, as a tree of runs of tokens. Each run counts once.
 //
 //   [ head of all ]--[ of a and b ]--[ a ]
 //                 \              \--[ b ]
@@ -16,22 +16,24 @@ namespace skein {
 class PromptTree {
  public:
   PromptTree() = default;
-  // Of all that the prompts have in common.
+  // Makes the tree of all common beginnings.
   explicit PromptTree(const std::vector<const std::vector<TokenId>*>& prompts);
-  // Of a head of `shared` tokens alone: behind it each prompt counts whole. `sizes`: of prompts.
+  // Makes the tree of one common head of `shared` tokens: behind it each prompt counts whole.
+  // `sizes` are those of the prompts.
   PromptTree(int32_t shared, const std::vector<int32_t>& sizes);
 
   int64_t num_tokens() const;
-  // Tokens that were in the cache before any of these prompts was computed. `cached`
-  // [prompts.size()]: how many tokens at its head each prompt found. Of a run, what every prompt
-  // with it found was there; what one of them had to compute was computed for all.
+  // The number of tokens that were cached before any of these prompts was computed. `cached`
+  // [prompts.size()] is the number of first tokens that each prompt found. A part of a run was
+  // cached if every prompt with it found it: a part that one prompt had to compute was computed for
+  // all.
   int64_t NumCached(const std::vector<int32_t>& cached) const;
 
  private:
   struct Run {
-    int32_t begin = 0;  // in the prompts
+    int32_t begin = 0;  // position in the prompts
     int32_t end = 0;
-    size_t first = 0;  // the prompts with this run: order_[first, last)
+    size_t first = 0;  // the prompts with this run are order_[first, last)
     size_t last = 0;
   };
 

@@ -9,7 +9,7 @@ TEST(PromptTreeTest, CountsWhatPromptsShareOnce) {
   const std::vector<TokenId> a = {1, 2, 3, 4};
   const std::vector<TokenId> b = {1, 2, 3, 5, 6};
   const std::vector<TokenId> c = {1, 7};
-  const std::vector<TokenId> head = {1, 2};  // begins two others
+  const std::vector<TokenId> head = {1, 2};  // is the beginning of two others
   const PromptTree tree({&a, &b, &c, &head, &a});
   EXPECT_EQ(tree.num_tokens(), 1 + 2 + 1 + 2 + 1);
   EXPECT_EQ(tree.NumCached({0, 0, 0, 0, 0}), 0);

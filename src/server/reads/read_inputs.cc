@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-constexpr size_t kInputsMax = 2048;  // as OpenAI's
+constexpr size_t kInputsMax = 2048;  // as in OpenAI's API
 
 Status CheckLength(const ModelEntry& model, size_t num_tokens, const std::string& param) {
   if (num_tokens == 0) {
@@ -149,12 +149,12 @@ Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& option
         model.tokenizer->Encode(whole.text, options.add_special_tokens, &input.ids);
     if (!encoded.ok()) return refuse(encoded);
   }
-  // A text that is short enough needs nothing more than its ids.
+  // A short text needs only its ids.
   const bool too_long = options.truncation && input.ids.size() > options.truncation->max_length;
   if (whole.pair || too_long) {
     const Status encoded = EncodeFully(model, options, whole, &input);
     if (encoded.code() == StatusCode::kUnsupported && too_long) {
-      Cut(*options.truncation, &input.ids);  // a tokenizer that adds no special tokens
+      Cut(*options.truncation, &input.ids);  // for a tokenizer that adds no special tokens
     } else if (!encoded.ok()) {
       return refuse(encoded);
     }
@@ -164,7 +164,7 @@ Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& option
 }
 
 size_t MaxTokens(const ModelEntry& model) {
-  // Some models need a prompt whole in one step.
+  // Some models need the whole prompt in one step.
   const int32_t whole = model.engine->Limits().max_whole_prompt_len;
   const int32_t context = model.max_model_len;
   return static_cast<size_t>(whole > 0 ? std::min(whole, context) : context);

@@ -15,24 +15,25 @@
 
 namespace skein {
 
-// How the texts of a request become prompts.
+// The options that turn the texts of a request into prompts.
 struct InputOptions {
   bool add_special_tokens = true;
-  // Longer ones are cut to that many tokens; unset: refused. Special tokens stay.
+  // Cuts longer prompts; unset: they are refused. Special tokens are kept.
   std::optional<Truncation> truncation;
-  std::string prompt;         // put before each text
-  bool prompt_asked = false;  // by the request, not by the model's default: then ids are refused
+  std::string prompt;  // the text before each input
+  bool prompt_asked =
+      false;  // set by the request, not by the model's default: ids are then refused
 };
 
-// Reads add_special_tokens and what says how to cut: truncate_prompt_tokens (-1: to what the model
-// takes) and truncation_side, or TEI's truncate and truncation_direction. Texts lose their end
-// unless "left" is asked for.
+// Reads add_special_tokens and the fields of truncation: truncate_prompt_tokens (-1: to the limit
+// of the model) and truncation_side, or TEI's truncate and truncation_direction. Texts lose their
+// end unless "left" is set.
 InputOptions ReadInputOptions(FieldReader* reader, const ModelEntry& model);
 
 // Reads prompt_name: one of the model's prompts. Without it the model's default applies.
 void ReadPromptName(FieldReader* reader, const ModelEntry& model, InputOptions* options);
 
-// One text, pair or array of ids as the engine takes it.
+// One text, pair or array of ids in the form that the engine takes.
 struct ReadInput {
   std::vector<TokenId> ids;
   std::optional<int32_t> second_segment_begin;
@@ -40,25 +41,26 @@ struct ReadInput {
 
 struct ReadInputs {
   std::vector<ReadInput> inputs;
-  bool is_batch = false;  // they came as an array of inputs, if only of one
+  bool is_batch = false;  // the inputs came as an array, perhaps of only one
 };
 
-// The member `field`: a string, an array of strings, an array of ids or an array of such arrays.
-// Mistakes (none, an empty one, too many, a longer one than the model takes) name the place in it.
+// Reads the member `field`: a string, an array of strings, an array of ids or an array of such
+// arrays. Errors name the position in it: no input, an empty one, too many, or one beyond the limit
+// of the model.
 Result<ReadInputs> ReadTexts(const ModelEntry& model, const InputOptions& options,
                              const std::string& field, const Json* value);
 
-// A text or a pair of texts; `param` names it in errors.
+// Encodes a text or a pair of texts; `param` names it in errors.
 Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& options,
                              const EncodeInput& text, const std::string& param);
 
-// Tokens of the longest prompt of which `model` gives vectors or classes. It may fill the context:
-// nothing follows it.
+// The number of tokens of the longest prompt for which `model` gives vectors or classes. It may
+// fill the context: nothing follows it.
 size_t MaxTokens(const ModelEntry& model);
 
-// What one HTTP request may hold of inputs.
+// The greatest number of inputs in one HTTP request.
 size_t MaxInputs(const ModelEntry& model);
-// "field must hold 1 to N inputs, got M" unless it does.
+// Fails with "field must hold 1 to N inputs, got M" if that is not so.
 Status CheckNumInputs(const ModelEntry& model, const std::string& field, size_t count);
 
 }  // namespace skein

@@ -123,7 +123,7 @@ void ReadSession::Complete() {
   responder_->PostWork([self = shared_from_this()] { self->SendAnswer(); });
 }
 
-// Nothing else touches what the answer is made of any more.
+// No other code touches the parts of the answer any more.
 void ReadSession::SendAnswer() {
   HttpResponse response;
   ReadResults results{std::move(reads_), std::move(prompt_logprobs_), Usage()};

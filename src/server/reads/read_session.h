@@ -20,28 +20,29 @@
 
 namespace skein {
 
-// Prompt tokens of all reads of one HTTP request. What several prompts begin with counts once.
+// Prompt tokens of all reads of one HTTP request. A common beginning of several prompts counts
+// once.
 struct ReadUsage {
   int64_t input_tokens = 0;
-  int64_t cached_tokens = 0;  // of those, taken from the prefix cache
+  int64_t cached_tokens = 0;  // those of them taken from the prefix cache
 };
 
 struct ReadResults {
   std::vector<ReadValues> reads;  // in the order of the requests
-  // Of requests that want them: the log-probabilities of the prompt's own tokens, from
-  // PromptLogprobsSpec::start on.
+  // The log-probabilities of the prompt's own tokens, from PromptLogprobsSpec::start on, for
+  // requests that ask for them.
   std::vector<std::vector<float>> prompt_logprobs;
   ReadUsage usage;
 };
 
-// One HTTP request that reads (labels, embeddings, classes): submits its requests to the engine as
-// one group, waits for all of them and answers with one JSON body. If one fails, or the client goes
-// away, all are cancelled.
+// One HTTP request that reads labels, embeddings or classes. It submits its requests to the engine
+// as one group, waits for all of them and answers with one JSON body. If one fails, or the client
+// goes away, all are cancelled.
 //
 //   engine's thread --Put--> mailbox --Post--> strand: reads -> answer -> responder
 //
-// Thread rule: Start on any thread, once; `answer` and `write` on the responder's strand or, where
-// the answer is long, a worker's thread; the rest on the strand.
+// Thread rule: Start on any thread, once. `answer` and `write` run on the responder's strand or,
+// for a long answer, on a worker's thread; the rest runs on the strand.
 class ReadSession : public std::enable_shared_from_this<ReadSession> {
  public:
   struct Spec {
@@ -49,15 +50,16 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
     Metrics* metrics = nullptr;
     RouteClass route_class = RouteClass::kOther;
     std::shared_ptr<Responder> responder;
-    // At least one, none of which generates. All have the same group.parent_prefix_len.
+    // At least one request; none generates. All have the same group.parent_prefix_len.
     std::vector<Request> requests;
-    // [requests.size()]: counted in the usage, and then what prompts have in common once. Empty:
-    // all are, and only the head counts once that group.parent_prefix_len names.
+    // [requests.size()]: whether the request counts in the usage; common beginnings then count
+    // once. Empty: all requests count, and only the head of group.parent_prefix_len tokens counts
+    // once.
     std::vector<bool> charged;
-    TimeUs tokenize_us = 0;  // for all of them
-    // Makes the body of the answer; what it fails with is answered instead.
+    TimeUs tokenize_us = 0;  // for all requests together
+    // Makes the body of the answer; if it fails, its status is the answer.
     std::function<Result<Json>(const ReadResults& results)> answer;
-    // In place of `answer`, where the body is too long to make a JSON value of it first: its text.
+    // Makes the text of the body, in place of `answer`, for bodies too long for a JSON value.
     std::function<std::string(ReadResults results)> write;
   };
 
@@ -92,8 +94,8 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   TimeUs tokenize_us_;
   std::function<Result<Json>(const ReadResults&)> answer_;
   std::function<std::string(ReadResults)> write_;
-  PromptTree tree_;                // of what is charged
-  std::vector<Request> requests_;  // until they are submitted
+  PromptTree tree_;                // of the charged requests
+  std::vector<Request> requests_;  // empty after their submission
   std::vector<Part> parts_;
   std::vector<RequestId> ids_;
   std::unordered_map<RequestId, size_t> index_of_;
@@ -105,18 +107,18 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   bool finished_ = false;
 };
 
-// kInvalidArgument, of `field`, if the queue does not take as many reads as one request asks for.
+// kInvalidArgument (param `field`) if the queue cannot take the reads of one request.
 Status CheckNumReads(const ModelEntry& model, const std::string& field, size_t num_reads);
 
-// Starts a session of `requests` to `model` that answers with `answer`. Their texts began to be
-// tokenized at `tokenize_begin_us` on a MonotonicClock.
+// Starts a session of `requests` to `model` that answers with `answer`. Tokenizing of their texts
+// began at `tokenize_begin_us` on a MonotonicClock.
 void StartReads(const ServerContext& context, const ModelEntry* model,
                 std::shared_ptr<Responder> responder, TimeUs tokenize_begin_us,
                 std::vector<Request> requests,
                 std::function<Result<Json>(const ReadResults& results)> answer,
                 std::vector<bool> charged = {});
 
-// {prompt_tokens, completion_tokens: 0, total_tokens, prompt_tokens_details} of reads.
+// Makes {prompt_tokens, completion_tokens: 0, total_tokens, prompt_tokens_details} of reads.
 Json ReadUsageJson(const ReadUsage& usage);
 
 }  // namespace skein

@@ -13,7 +13,7 @@
 namespace skein::testing {
 namespace {
 
-// Keeps what is sent; runs tasks on a thread of its own, in order.
+// A responder that keeps its answer and runs tasks on its own thread, in order.
 class KeptAnswer final : public Responder {
  public:
   void Send(HttpResponse response) override {
@@ -41,7 +41,8 @@ class KeptAnswer final : public Responder {
     });
     done.get_future().wait();
   }
-  // A session owns its responder, and this one the session's callback.
+  // Breaks the cycle of a session that owns its responder and a responder that owns the session's
+  // callback.
   void Drop() {
     thread_.join();
     abort_ = nullptr;
@@ -77,7 +78,7 @@ class ReadSessionTest : public ::testing::Test {
 
   ~ReadSessionTest() override { responder_->Drop(); }
 
-  // One read of labels for each prompt length; all share a head of 3 tokens.
+  // Starts one read of labels for each prompt length; all prompts share a head of 3 tokens.
   void Start(const std::vector<size_t>& lengths) {
     ReadSession::Spec spec;
     spec.model = &models_.entries().front();
@@ -125,7 +126,7 @@ TEST_F(ReadSessionTest, ALongAnswerIsMadeByAWorker) {
   ASSERT_TRUE(Eventually([&] { return responder_->num_sent() == 1; }));
   EXPECT_EQ(responder_->sent().body, "[7.0,5,2]");
   EXPECT_EQ(responder_->num_work(), 1);
-  responder_->Abort(AbortReason::kShutdown);  // has nothing left to end
+  responder_->Abort(AbortReason::kShutdown);  // no request is left to end
   EXPECT_EQ(responder_->num_sent(), 1u);
   EXPECT_EQ(engine_.num_cancelled(), 0);
 }

@@ -66,7 +66,7 @@ TEST(Vectors, Normalize) {
   std::vector<float> values = {3, 0, -4};
   Normalize(values);
   EXPECT_EQ(values, (std::vector<float>{0.6f, 0, -0.8f}));
-  // Squares beyond the range of a float.
+  // The squares exceed the range of a float.
   values = {0x3p100f, 0x4p100f};
   Normalize(values);
   EXPECT_EQ(values, (std::vector<float>{0.6f, 0.8f}));

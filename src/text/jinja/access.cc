@@ -9,8 +9,8 @@
 namespace skein::jinja {
 namespace {
 
-// All attributes of Python's types that templates meet: one that is not implemented must not look
-// like a missing one. Sorted.
+// All attributes of Python's types that templates meet. The list is whole, so that an attribute
+// without an implementation does not look like a missing one. Sorted.
 constexpr std::array<std::string_view, 47> kStrAttributes = {
     "capitalize",   "casefold",    "center",    "count",      "encode",       "endswith",
     "expandtabs",   "find",        "format",    "format_map", "index",        "isalnum",
@@ -65,7 +65,7 @@ Value NoAttribute(const Value& value, std::string_view name) {
                                  " object' has no attribute '" + std::string(name) + "'");
 }
 
-// What getattr(value, name) finds; undefined if that raises AttributeError.
+// The result of getattr(value, name); undefined if that raises AttributeError.
 Value PythonAttribute(const Value& value, std::string_view name, RenderState* state) {
   if (name.size() > 4 && name.starts_with("__") && name.ends_with("__")) {
     state->FailUnsupported("attribute '" + std::string(name) + "'");
@@ -202,7 +202,7 @@ Value GetSlice(const Value& value, const Value& start, const Value& stop, const 
     state->Fail("'" + std::string(value.TypeName()) + "' object cannot be sliced");
   }
   if (!state->ok()) return {};
-  std::vector<size_t> offsets;  // of the characters, and the end
+  std::vector<size_t> offsets;  // where each character begins, and the end
   if (is_text) {
     if (!state->Charge(value.string().size() * sizeof(size_t))) return {};
     for (size_t pos = 0; pos < value.string().size(); NextCodePoint(value.string(), &pos)) {
@@ -222,7 +222,7 @@ Value GetSlice(const Value& value, const Value& start, const Value& stop, const 
     } else {
       items.push_back(value.sequence().items[index]);
     }
-    // Steps may be huge: stop before the sum overflows.
+    // A step may be huge: the walk stops before the sum overflows.
     if (walk.step > length || walk.step < -length) break;
   }
   if (is_text) return Value::Of(std::move(text));

@@ -24,8 +24,7 @@ enum class ExprKind {
   kTest,         // operands[0] is name(operands[1], ..., keywords)
   kNot,          // not operands[0]
   kNegative,     // -operands[0]
-  kPositive,     // +operands[0]
-  kBinary,       // operands[0] name operands[1], name one of + - * / // % **
+  kBinary,       // operands[0] name operands[1], name one of + - * %
   kConcat,       // operands[0] ~ operands[1] ~ ...
   kAnd,          // operands[0] and operands[1]
   kOr,           // operands[0] or operands[1]
@@ -33,11 +32,11 @@ enum class ExprKind {
   kConditional,  // operands[1] if operands[0] else operands[2]; the latter null where left out
 };
 
-// An expression. Which members mean what stands at its kind.
+// An expression. The comment at its kind names the members in use.
 struct Expr {
   ExprKind kind = ExprKind::kConstant;
   int line = 0;
-  int depth = 1;  // of the tree below
+  int depth = 1;  // the depth of the tree below
   Value constant;
   std::string name;
   std::vector<std::unique_ptr<Expr>> operands;
@@ -46,7 +45,7 @@ struct Expr {
 };
 using ExprPtr = std::unique_ptr<Expr>;
 
-// What an assignment sets: a name, an attribute of a namespace, or a tuple of these.
+// The target of an assignment: a name, an attribute of a namespace, or a tuple of these.
 struct Target {
   std::string name;       // empty for a tuple
   std::string attribute;  // of the namespace `name`; empty for a plain name
@@ -61,7 +60,6 @@ enum class StmtKind {
   kSet,       // target = value
   kSetBlock,  // target = body, through `value` (a chain of filters) if it is not null
   kFilter,    // body through `value`
-  kWith,      // body with `bindings`
   kScope,     // body with names of its own ({% generation %})
   kMacro,     // text(parameters): body
   kBreak,
@@ -71,7 +69,7 @@ enum class StmtKind {
 struct Stmt;
 using Body = std::vector<std::unique_ptr<Stmt>>;
 
-// A statement. Which members mean what stands at its kind.
+// A statement. The comment at its kind names the members in use.
 struct Stmt {
   struct Branch {
     ExprPtr condition;  // null for else
@@ -87,8 +85,7 @@ struct Stmt {
   Body body;
   Body otherwise;
   std::vector<Branch> branches;
-  std::vector<std::pair<std::string, ExprPtr>> parameters;  // default null where there is none
-  std::vector<std::pair<Target, ExprPtr>> bindings;
+  std::vector<std::pair<std::string, ExprPtr>> parameters;  // the default is null if there is none
 };
 
 }  // namespace skein::jinja

@@ -11,7 +11,8 @@
 namespace skein::jinja {
 namespace {
 
-// Names of one block. Blocks nest as in the source: a macro's lies in the one that defines it.
+// The names of one block. Blocks nest as in the source; a macro's block lies in the one that
+// defines it.
 struct Scope {
   Scope* parent = nullptr;
   std::vector<std::pair<std::string_view, Value>> names;  // views into the tree
@@ -42,8 +43,8 @@ class Evaluator {
   }
 
  private:
-  // A scope for as long as this object lives; longer if a macro was defined meanwhile, which may
-  // have kept it.
+  // A scope that lives as long as this object. It lives longer if a macro was defined meanwhile,
+  // which may refer to it.
   class ScopeHolder {
    public:
     ScopeHolder(Evaluator* evaluator, Scope* parent)
@@ -115,12 +116,10 @@ class Evaluator {
       case StmtKind::kFilter:
         Print(Str(Capture(stmt, scope), state_));
         break;
-      case StmtKind::kWith:
-        return RunWith(stmt, scope);
       case StmtKind::kScope:
         return RunBody(stmt.body, ScopeHolder(this, scope).get());
       case StmtKind::kMacro:
-        state_->Charge(sizeof(Scope) + sizeof(Macro) + 256);  // scopes around it stay too
+        state_->Charge(sizeof(Scope) + sizeof(Macro) + 256);  // the scopes around it are kept, too
         macros_.push_back(Macro{&stmt, scope});
         SetName(scope, stmt.text, Value::Of(&macros_.back()));
         break;
@@ -132,17 +131,7 @@ class Evaluator {
     return Flow::kNormal;
   }
 
-  Flow RunWith(const Stmt& stmt, Scope* scope) {
-    const ScopeHolder inner(this, scope);
-    std::vector<Value> values;  // all of them see the outer names
-    for (const auto& binding : stmt.bindings) values.push_back(Eval(*binding.second, scope));
-    for (size_t i = 0; i < values.size(); ++i) {
-      Assign(stmt.bindings[i].first, std::move(values[i]), inner.get());
-    }
-    return RunBody(stmt.body, inner.get());
-  }
-
-  // The text of a block, through its filters.
+  // The text of a block after its filters.
   Value Capture(const Stmt& stmt, Scope* scope) {
     Value text = RunToText(stmt.body, ScopeHolder(this, scope).get());
     if (stmt.value == nullptr) return text;
@@ -182,7 +171,7 @@ class Evaluator {
       Assign(stmt.target, loop->current, inner.get());
       if (!state_->ok()) break;
       const Flow flow = RunBody(stmt.body, inner.get());
-      // As Jinja compiles it: the else branch runs unless one pass came to its end.
+      // The else branch runs unless one iteration came to its end: Jinja compiles it so.
       if (flow == Flow::kNormal) completed_one = true;
       if (flow == Flow::kBreak) break;
     }
@@ -306,8 +295,6 @@ class Evaluator {
         return Value::Of(!IsTrue(Operand(expr, 0, scope)));
       case ExprKind::kNegative:
         return Negate(Operand(expr, 0, scope), state_);
-      case ExprKind::kPositive:
-        return Negate(Negate(Operand(expr, 0, scope), state_), state_);
       default:
         return EvalOperator(expr, scope);
     }
@@ -469,7 +456,7 @@ class Evaluator {
     return {};
   }
 
-  // At most as long as the sandbox allows.
+  // The range is at most as long as the sandbox allows.
   Value CallRange(const Arguments& arguments) {
     constexpr Integer kMaxRange = 100'000;
     Integer bounds[3] = {0, 0, 1};
@@ -544,7 +531,7 @@ class Evaluator {
   const Value& variables_;
   RenderState* const state_;
   std::string* out_ = nullptr;
-  const Value* block_text_ = nullptr;  // what a filter without operand is applied to
+  const Value* block_text_ = nullptr;  // the operand of a filter that has none of its own
   std::deque<Scope> scopes_;
   std::deque<Macro> macros_;
   std::deque<Namespace> namespaces_;

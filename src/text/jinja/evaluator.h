@@ -7,9 +7,9 @@
 
 namespace skein::jinja {
 
-// Renders a parsed template. `variables` is a dict with string keys. Every error of the template,
-// going over the limits, and what Python would do but this engine cannot reproduce, are
-// kInvalidArgument.
+// Renders a parsed template. `variables` is a dict with string keys. kInvalidArgument for every
+// error of the template, for work beyond the limits, and for a result of Python that this engine
+// does not reproduce.
 Result<std::string> Evaluate(const Body& body, const Value& variables, RenderState* state);
 
 }  // namespace skein::jinja

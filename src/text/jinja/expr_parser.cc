@@ -183,30 +183,26 @@ ExprPtr ExprParser::ParseConcat() {
 }
 
 ExprPtr ExprParser::ParseProduct() {
-  ExprPtr left = ParsePower();
-  while (ok() && (AtOperator("*") || AtOperator("/") || AtOperator("//") || AtOperator("%"))) {
+  ExprPtr left = ParseUnary();
+  while (ok() && (AtOperator("*") || AtOperator("%"))) {
     std::string op = current().text;
     Next();
-    left = Binary(ExprKind::kBinary, std::move(op), std::move(left), ParsePower());
+    left = Binary(ExprKind::kBinary, std::move(op), std::move(left), ParseUnary());
   }
-  return left;
-}
-
-// Unlike Python's, Jinja's ** groups from the left.
-ExprPtr ExprParser::ParsePower() {
-  ExprPtr left = ParseUnary();
-  while (ok() && SkipOperator("**")) {
-    left = Binary(ExprKind::kBinary, "**", std::move(left), ParseUnary());
+  for (const std::string_view op : {"/", "//", "**"}) {
+    if (AtOperator(op)) FailUnsupported("operator '" + std::string(op) + "'");
   }
   return left;
 }
 
 ExprPtr ExprParser::ParseUnary(bool with_filters) {
   ExprPtr expr;
-  if (AtOperator("-") || AtOperator("+")) {
-    expr = Make(AtOperator("-") ? ExprKind::kNegative : ExprKind::kPositive);
+  if (AtOperator("+")) FailUnsupported("a unary '+'");
+  if (AtOperator("-")) {
+    expr = Make(ExprKind::kNegative);
     Next();
-    if (++nesting_ > kMaxDepth) FailUnsupported("so deep an expression");
+    if (++nesting_ > kMaxDepth)
+      FailUnsupported("an expression nested deeper than " + std::to_string(kMaxDepth) + " levels");
     if (ok()) Attach(expr.get(), ParseUnary(false));
     --nesting_;
   } else {
@@ -222,7 +218,7 @@ ExprPtr ExprParser::ParsePrimary() {
   switch (current().kind) {
     case TokenKind::kName:
       return ParseNameOrConstant();
-    case TokenKind::kString: {  // adjacent ones are one
+    case TokenKind::kString: {  // adjacent strings are one
       expr = Make(ExprKind::kConstant);
       std::string text;
       for (; At(TokenKind::kString); Next()) text += current().text;
@@ -440,7 +436,8 @@ ExprPtr ExprParser::ParseTest(ExprPtr expr) {
 
 Target ExprParser::ParseTargetItem(bool with_namespace) {
   Target target;
-  if (++nesting_ > kMaxDepth) FailUnsupported("so deep a target");
+  if (++nesting_ > kMaxDepth)
+    FailUnsupported("a target nested deeper than " + std::to_string(kMaxDepth) + " levels");
   if (ok() && SkipOperator("(")) {
     target = ParseTarget(with_namespace);
     ExpectOperator(")");
@@ -475,7 +472,7 @@ void ExprParser::CheckName(const std::string& name) {
   }
 }
 
-// Calls go to names (functions and macros) and methods.
+// A callee is a name (of a function or macro) or a method.
 void ExprParser::CheckCallee(const Expr& callee) {
   if (callee.kind == ExprKind::kName && callee.name == "loop") {
     FailUnsupported("a recursive loop");
@@ -486,7 +483,7 @@ void ExprParser::CheckCallee(const Expr& callee) {
 
 void ExprParser::CheckFilter(const Expr& filter) {
   if (!IsFilter(filter.name)) return FailUnsupported("filter '" + filter.name + "'");
-  // Filters that apply a filter or test named by an argument: the name must be known here.
+  // The filters below apply a filter or test that an argument names; it must be known here.
   const bool by_attribute = filter.name == "selectattr" || filter.name == "rejectattr";
   const bool selects = by_attribute || filter.name == "select" || filter.name == "reject";
   const size_t position = by_attribute ? 2 : 1;

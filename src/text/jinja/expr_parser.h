@@ -13,11 +13,11 @@
 
 namespace skein::jinja {
 
-// The tokens of a template and the part of the grammar that lies inside tags. The first error
-// stays; parsing functions then return quickly, with anything (perhaps null).
+// Parses the inside of tags from the tokens of a template. The first error is kept; parsing
+// functions then return quickly with an arbitrary value, perhaps null.
 class ExprParser {
  public:
-  // Trees deeper than this are refused, so that walking them needs little stack.
+  // Deeper trees are refused, so that a walk over a tree needs little stack.
   static constexpr int kMaxDepth = 100;
 
   explicit ExprParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
@@ -38,22 +38,23 @@ class ExprParser {
   void Next() {
     if (pos_ + 1 < tokens_.size()) ++pos_;
   }
-  // Moves on if the current token is that one.
+  // Skips the current token if it is this one.
   bool SkipName(std::string_view name);
   bool SkipOperator(std::string_view op);
-  // Moves on, or fails.
+  // Skips the current token, or fails if it is another one.
   void ExpectOperator(std::string_view op);
   void Expect(TokenKind kind, std::string_view what);
   std::string ExpectName();
 
-  // An expression, with or without an inline if.
+  // Parses an expression, with or without an inline if.
   ExprPtr ParseExpression(bool with_conditional = true);
-  // An expression, or several with commas between them, which make a tuple. `end_name` ends it.
+  // Parses an expression, or several with commas between them, which make a tuple.
   ExprPtr ParseTuple(bool with_conditional = true, bool in_parentheses = false);
-  // What can be assigned to. A name of a namespace only where `with_namespace`.
+  // Parses the target of an assignment. An attribute of a namespace is allowed only with
+  // `with_namespace`.
   Target ParseTarget(bool with_namespace);
-  // `| filter | filter ...` on `operand`, which is null for the text of a block. The first bar is
-  // left out in a filter tag.
+  // Parses `| filter | filter ...` on `operand`, which is null for the text of a block. A filter
+  // tag has no first bar.
   ExprPtr ParseFilters(ExprPtr operand, bool without_first_bar = false);
 
  private:
@@ -64,7 +65,7 @@ class ExprParser {
   void FailAs(StatusCode code, const std::string& message);
 
   ExprPtr Make(ExprKind kind, std::string name = {}) const;
-  // Adds an operand and keeps account of the depth.
+  // Adds an operand and updates the depth.
   void Attach(Expr* expr, ExprPtr operand);
   ExprPtr Binary(ExprKind kind, std::string op, ExprPtr left, ExprPtr right);
 
@@ -76,7 +77,6 @@ class ExprParser {
   ExprPtr ParseSum();
   ExprPtr ParseConcat();
   ExprPtr ParseProduct();
-  ExprPtr ParsePower();
   ExprPtr ParseUnary(bool with_filters = true);
   ExprPtr ParsePrimary();
   ExprPtr ParseNameOrConstant();

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "text/jinja/text.h"
-#include "text/jinja/unicode.h"
 
 namespace skein::jinja {
 namespace {
@@ -15,15 +12,6 @@ namespace {
 Value FailUndefinedOr(const Value& value, const std::string& message, RenderState* state) {
   state->Fail(value.IsUndefined() ? value.undefined_message() : message);
   return {};
-}
-
-Value FilterAbs(const Value& value, const Bound&, RenderState* state) {
-  if (value.Is(Kind::kFloat)) return Value::Of(std::fabs(value.number()));
-  if (value.IsInteger()) {
-    return value.integer() < 0 ? Negate(value, state) : Value::Of(value.integer());
-  }
-  return FailUndefinedOr(
-      value, "bad operand type for abs(): '" + std::string(value.TypeName()) + "'", state);
 }
 
 Value FilterDefault(const Value& value, const Bound& bound, RenderState*) {
@@ -60,7 +48,7 @@ Value FilterIndent(const Value& value, const Bound& bound, RenderState* state) {
   return Value::Of(std::move(out));
 }
 
-// int(float): toward zero.
+// Computes int(float), which rounds toward zero.
 Value Truncated(double value, const Value& fallback, bool nan_is_error, RenderState* state) {
   if (std::isnan(value)) return fallback;
   if (std::isinf(value)) {
@@ -75,81 +63,29 @@ Value Truncated(double value, const Value& fallback, bool nan_is_error, RenderSt
   return Value::Of(static_cast<Integer>(value));
 }
 
-bool CheckNumeral(const std::string& text, RenderState* state) {
-  for (size_t pos = 0; pos < text.size();) {
-    const char32_t c = NextCodePoint(text, &pos);
-    if (c >= 0x80 && IsDecimalDigit(c)) state->FailUnsupported("a digit outside ASCII");
-  }
-  return state->ok();
-}
-
-// Python's integers have no end, these do.
+// Fails for an integer beyond 128 bits, which Python would take.
 bool CheckDigits(const std::string& text, RenderState* state) {
   if (text.size() > 36 && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= '0' && c <= '9') || c == '_' || c == '-';
       })) {
-    state->FailUnsupported("an integer of so many digits");
+    state->FailUnsupported("an integer of more than 36 characters");
   }
   return state->ok();
 }
 
 Value FilterInt(const Value& value, const Bound& bound, RenderState* state) {
+  if (bound[1]) state->FailUnsupported("the base of 'int'");
   const Value fallback = bound[0] ? *bound[0] : Value::Of(Integer{0});
   if (value.IsInteger()) return Value::Of(value.integer());
   if (value.Is(Kind::kFloat)) return Truncated(value.number(), fallback, true, state);
   if (value.IsUndefined()) return FailUndefinedOr(value, "", state);
   if (!value.Is(Kind::kString)) return fallback;
-  const Integer base = bound[1] && bound[1]->IsInteger() ? bound[1]->integer() : 10;
-  if (base < 2 || base > 36) state->FailUnsupported("a base outside 2 to 36");
-  if (!CheckNumeral(value.string(), state) || !CheckDigits(value.string(), state)) return {};
-  if (const auto integer = ParseInteger(value.string(), static_cast<int>(base))) {
-    return Value::Of(*integer);
-  }
-  const auto number = ParseFloat(value.string());
+  const std::string& text = value.string();
+  if (!IsAscii(text)) state->FailUnsupported("'int' of text outside ASCII");  // it may hold digits
+  if (!state->ok() || !CheckDigits(text, state)) return {};
+  if (const auto integer = ParseInteger(text)) return Value::Of(*integer);
+  const auto number = ParseFloat(text);
   return number ? Truncated(*number, fallback, false, state) : fallback;
-}
-
-Value FilterFloat(const Value& value, const Bound& bound, RenderState* state) {
-  const Value fallback = bound[0] ? *bound[0] : Value::Of(0.0);
-  if (value.IsNumber()) return Value::Of(value.number());
-  if (value.IsUndefined()) return FailUndefinedOr(value, "", state);
-  if (!value.Is(Kind::kString)) return fallback;
-  if (!CheckNumeral(value.string(), state)) return {};
-  const auto number = ParseFloat(value.string());
-  return number ? Value::Of(*number) : fallback;
-}
-
-// round(float, digits): to the nearest decimal, ties of the exact value to even.
-double RoundedTo(double value, int digits) {
-  if (!std::isfinite(value)) return value;
-  char buffer[400];
-  std::snprintf(buffer, sizeof(buffer), "%.*f", digits, value);
-  return std::strtod(buffer, nullptr);
-}
-
-Value FilterRound(const Value& value, const Bound& bound, RenderState* state) {
-  const std::string method = bound[1] ? Str(*bound[1], state) : "common";
-  if (method != "common" && method != "ceil" && method != "floor") {
-    state->Fail("method must be common, ceil or floor");
-  }
-  if (!value.IsNumber()) {
-    return FailUndefinedOr(
-        value, "round needs a number, got '" + std::string(value.TypeName()) + "'", state);
-  }
-  if (bound[0] && !bound[0]->IsInteger()) state->Fail("the precision of round must be an int");
-  const Integer precision = state->ok() && bound[0] ? bound[0]->integer() : 0;
-  if (precision < 0 || precision > 20) state->FailUnsupported("rounding to such a precision");
-  if (!state->ok()) return {};
-  const int digits = static_cast<int>(precision);
-  if (method == "common") {
-    return value.IsInteger() ? Value::Of(value.integer())
-                             : Value::Of(RoundedTo(value.number(), digits));
-  }
-  const double scale = std::pow(10.0, digits);
-  const double scaled = value.number() * scale;
-  if (!std::isfinite(scaled)) state->Fail("cannot round an infinite number");
-  return Value::Of((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale +
-                   0.0);  // no -0.0
 }
 
 Value FilterReplace(const Value& value, const Bound& bound, RenderState* state) {
@@ -171,33 +107,6 @@ Value FilterTrim(const Value& value, const Bound& bound, RenderState* state) {
   }
   const std::string* chars = IsGiven(bound[0]) ? &bound[0]->string() : nullptr;
   return Value::Of(std::string(Strip(text, chars, true, true)));
-}
-
-Value FilterEscape(const Value& value, const Bound&, RenderState* state) {
-  if (value.IsMarkup()) return value;
-  std::string out;
-  for (const char c : Str(value, state)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      default:
-        out.push_back(c);
-    }
-  }
-  return Value::OfMarkup(std::move(out));
 }
 
 Value FilterToJson(const Value& value, const Bound& bound, RenderState* state) {
@@ -247,20 +156,15 @@ Value FilterLength(const Value& value, const Bound&, RenderState* state) {
 
 const std::vector<FilterEntry>& ScalarFilters() {
   static const auto* const kFilters = new std::vector<FilterEntry>{
-      {"abs", {}, 0, FilterAbs},
       {"capitalize", {}, 0, FilterCase<Case::kCapitalize>},
       {"count", {}, 0, FilterLength},
       {"d", {"default_value", "boolean"}, 0, FilterDefault},
       {"default", {"default_value", "boolean"}, 0, FilterDefault},
-      {"e", {}, 0, FilterEscape},
-      {"escape", {}, 0, FilterEscape},
-      {"float", {"default"}, 0, FilterFloat},
       {"indent", {"width", "first", "blank"}, 0, FilterIndent},
       {"int", {"default", "base"}, 0, FilterInt},
       {"length", {}, 0, FilterLength},
       {"lower", {}, 0, FilterCase<Case::kLower>},
       {"replace", {"old", "new", "count"}, 2, FilterReplace},
-      {"round", {"precision", "method"}, 0, FilterRound},
       {"safe", {}, 0, FilterSafe},
       {"string", {}, 0, FilterString},
       {"title", {}, 0, FilterCase<Case::kJinjaTitle>},
@@ -271,10 +175,10 @@ const std::vector<FilterEntry>& ScalarFilters() {
   return *kFilters;
 }
 
-// Filters that give the same of safe text and of other text, or keep it safe.
+// Filters whose result for safe text equals that for other text, or is safe text again.
 bool TakesMarkup(std::string_view name) {
   for (const std::string_view taking :
-       {"safe", "escape", "e", "tojson", "length", "count", "default", "d", "int", "float"}) {
+       {"safe", "tojson", "length", "count", "default", "d", "int"}) {
     if (name == taking) return true;
   }
   return false;

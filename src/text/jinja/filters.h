@@ -8,7 +8,7 @@
 
 namespace skein::jinja {
 
-// The filters over sequences; CallFilter finds them through these tables.
+// The filters over sequences; CallFilter finds them in these tables.
 
 using Bound = std::vector<std::optional<Value>>;
 using FilterFunction = Value (*)(const Value& value, const Bound& bound, RenderState* state);
@@ -22,7 +22,7 @@ struct FilterEntry {
 
 const std::vector<FilterEntry>& SequenceFilters();
 
-// map, select, reject, selectattr and rejectattr: their arguments are those of another filter or
+// map, select, reject, selectattr and rejectattr: they pass their arguments to another filter or
 // test.
 bool IsMappingFilter(std::string_view name);
 Value CallMappingFilter(std::string_view name, const Value& value, const Arguments& arguments,

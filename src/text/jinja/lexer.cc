@@ -1,6 +1,7 @@
 #include "text/jinja/lexer.h"
 
 #include <array>
+#include <charconv>
 
 #include "text/jinja/text.h"
 
@@ -11,7 +12,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsNameChar(char c) { return IsNameStart(c) || IsDigit(c); }
 
-// Line ends become \n; one at the very end is dropped.
+// Turns line ends into \n and drops one at the very end.
 std::string NormalizeNewlines(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -53,7 +54,7 @@ class Lexer {
 
   bool StartsWith(std::string_view text) const { return rest_.substr(pos_).starts_with(text); }
 
-  // Moves to `end`, which lies behind what was just read.
+  // Moves to `end`, the end of the text just read.
   void Advance(size_t end) {
     for (size_t i = pos_; i < end; ++i) line_ += rest_[i] == '\n';
     if (end > pos_) line_starting_ = rest_[end - 1] == '\n';
@@ -69,7 +70,7 @@ class Lexer {
     return from;
   }
 
-  // The text before a tag, less what the tag's sign or lstrip_blocks takes.
+  // The text before a tag without the white space that the tag's sign or lstrip_blocks removes.
   std::string_view TrimBeforeTag(std::string_view text, char sign, bool is_variable) const {
     if (sign == '-') return Strip(text, nullptr, false, true);
     if (sign == '+' || is_variable) return text;
@@ -80,8 +81,8 @@ class Lexer {
     return only_space ? text.substr(0, line_start) : text;
   }
 
-  // Position behind a tag's end "%}" or "#}" (which lies at `end`, its sign before it): with '-'
-  // all white space is taken, without a sign one newline.
+  // The position behind a tag's end "%}" or "#}", which lies at `end` behind its sign. The sign '-'
+  // removes all white space there, no sign removes one newline.
   size_t BehindTagEnd(size_t end, char sign) const {
     end += 2;
     if (sign == '-') return SkipSpace(end);
@@ -113,7 +114,10 @@ class Lexer {
     Advance(tag);
     const size_t inside = tag + (sign != 0 ? 3 : 2);
     if (type == '#') return LexComment(inside);
-    if (type == '%' && LexRaw(inside)) return;
+    // The lexer refuses this tag because its content need not consist of tokens.
+    if (type == '%' && rest_.substr(SkipSpace(inside)).starts_with("raw")) {
+      return FailAs(StatusCode::kUnsupported, "tag 'raw' is not supported");
+    }
     Add(type == '{' ? TokenKind::kVariableBegin : TokenKind::kBlockBegin);
     Advance(inside);
     LexTag(type);
@@ -126,38 +130,7 @@ class Lexer {
     Advance(BehindTagEnd(end, sign));
   }
 
-  // {% raw %}...{% endraw %}; false if there is no raw tag at `inside`.
-  bool LexRaw(size_t inside) {
-    size_t begin = SkipSpace(inside);
-    if (!rest_.substr(begin).starts_with("raw")) return false;
-    begin = SkipSpace(begin + 3);
-    if (rest_.substr(begin).starts_with("-%}")) {
-      begin = SkipSpace(begin + 3);
-    } else if (rest_.substr(begin).starts_with("%}")) {
-      begin += 2;
-    } else {
-      return false;
-    }
-    Advance(begin);
-    for (size_t tag = rest_.find("{%", begin); tag != std::string_view::npos;
-         tag = rest_.find("{%", tag + 1)) {
-      const char sign = SignAt(tag + 2);
-      size_t end = SkipSpace(tag + (sign != 0 ? 3 : 2));
-      if (!rest_.substr(end).starts_with("endraw")) continue;
-      end = SkipSpace(end + 6);
-      const char end_sign = SignAt(end);
-      if (end_sign != 0) ++end;
-      if (!rest_.substr(end).starts_with("%}")) continue;
-      const auto data = TrimBeforeTag(rest_.substr(begin, tag - begin), sign, false);
-      if (!data.empty()) Add(TokenKind::kData, data);
-      Advance(BehindTagEnd(end, end_sign));
-      return true;
-    }
-    Fail("missing end of raw directive");
-    return true;
-  }
-
-  // The inside of {{ }} or {% %} and its end.
+  // Reads the inside of {{ }} or {% %} and its end.
   void LexTag(char type) {
     const std::string_view end = type == '{' ? "}}" : "%}";
     std::string open_brackets;
@@ -194,62 +167,48 @@ class Lexer {
     }
   }
 
-  // Digits of `base` with single underscores between them, from `pos`; returns their end.
-  size_t DigitsEnd(size_t pos, int base) const {
-    const auto is_digit = [&](size_t i) {
-      if (i >= rest_.size()) return false;
-      const char c = static_cast<char>(rest_[i] | 0x20);
-      if (IsDigit(rest_[i])) return rest_[i] - '0' < base;
-      return base == 16 && c >= 'a' && c <= 'f';
-    };
-    while (is_digit(pos) || (pos < rest_.size() && rest_[pos] == '_' && is_digit(pos + 1))) ++pos;
+  size_t DigitsEnd(size_t pos) const {
+    while (pos < rest_.size() && IsDigit(rest_[pos])) ++pos;
     return pos;
   }
 
   void LexNumber() {
-    const size_t digits_end = DigitsEnd(pos_, 10);
+    const size_t digits_end = DigitsEnd(pos_);
     size_t end = digits_end;
-    bool is_float = false;
     if (end + 1 < rest_.size() && rest_[end] == '.' && IsDigit(rest_[end + 1])) {
-      end = DigitsEnd(end + 1, 10);
-      is_float = true;
+      end = DigitsEnd(end + 1);
     }
     if (end < rest_.size() && (rest_[end] == 'e' || rest_[end] == 'E')) {
       const size_t sign = SignAt(end + 1) != 0 ? 1 : 0;
       if (end + 1 + sign < rest_.size() && IsDigit(rest_[end + 1 + sign])) {
-        end = DigitsEnd(end + 1 + sign, 10);
-        is_float = true;
+        end = DigitsEnd(end + 1 + sign);
       }
     }
-    if (is_float && !(tokens_.back().kind == TokenKind::kOperator && tokens_.back().text == ".")) {
-      const auto value = ParseFloat(rest_.substr(pos_, end - pos_));
-      if (!value) return Fail("malformed number");
-      Add(TokenKind::kFloat, rest_.substr(pos_, end - pos_)).number = *value;
-      return Advance(end);
-    }
-    LexInteger(digits_end);
-  }
-
-  void LexInteger(size_t digits_end) {
-    int base = 10;
-    size_t end = digits_end;
-    if (rest_[pos_] == '0' && pos_ + 1 < rest_.size()) {
-      const char letter = static_cast<char>(rest_[pos_ + 1] | 0x20);
-      const int prefix = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
-      const size_t prefix_end = prefix != 10 ? DigitsEnd(pos_ + 2, prefix) : 0;
-      if (prefix_end > pos_ + 2) {
-        base = prefix;
-        end = prefix_end;
-      }
-    }
+    // Behind a dot, digits are an index: x.0.1 has two of them.
+    const Token& previous = tokens_.back();
+    const bool is_index = previous.kind == TokenKind::kOperator && previous.text == ".";
+    const bool is_float = end > digits_end && !is_index;
+    if (!is_float) end = digits_end;
     const std::string_view text = rest_.substr(pos_, end - pos_);
-    if (base == 10 && text.size() > 1 && text[0] == '0' &&
-        text.find_first_not_of("0_") != std::string_view::npos) {
-      return Fail("integer '" + std::string(text) + "' starts with 0");
+    const char next = end < rest_.size() ? rest_[end] : '\0';
+    const bool has_base = text == "0" && std::string_view("xXoObB").find(next) != std::string::npos;
+    if (next == '_' || has_base) {  // 1_000, 0x1F
+      return FailAs(StatusCode::kUnsupported,
+                    "a number with '" + std::string(1, next) + "' is not supported");
     }
-    const auto value = ParseInteger(text, base);
-    if (!value) return Fail("integer '" + std::string(text) + "' is too large");
-    Add(TokenKind::kInteger, text).integer = *value;
+    if (is_float) {
+      const auto value = ParseFloat(text);
+      if (!value) return Fail("malformed number");
+      Add(TokenKind::kFloat, text).number = *value;
+    } else {
+      if (text.size() > 1 && text[0] == '0' &&
+          text.find_first_not_of('0') != std::string_view::npos) {
+        return Fail("integer '" + std::string(text) + "' starts with 0");
+      }
+      const auto value = ParseInteger(text);
+      if (!value) return Fail("integer '" + std::string(text) + "' is too large");
+      Add(TokenKind::kInteger, text).integer = *value;
+    }
     Advance(end);
   }
 
@@ -263,7 +222,7 @@ class Lexer {
     Advance(end + 1);
   }
 
-  // Python's string escapes.
+  // Resolves Python's string escapes.
   bool Unescape(std::string_view raw, std::string* out) {
     for (size_t i = 0; i < raw.size(); ++i) {
       if (raw[i] != '\\' || i + 1 >= raw.size()) {
@@ -277,23 +236,16 @@ class Lexer {
       if (letter != std::string_view::npos) {
         out->push_back(kMeanings[letter]);
       } else if (c == '\n') {
-        continue;  // a line continued
+        continue;  // a continued line
       } else if (c == 'x' || c == 'u' || c == 'U') {
         const size_t num_digits = c == 'x' ? 2 : c == 'u' ? 4 : 8;
-        if (!AppendEscaped(raw.substr(i + 1, num_digits), num_digits, 16, out)) return false;
+        if (!AppendEscaped(raw.substr(i + 1, num_digits), num_digits, out)) return false;
         i += num_digits;
-      } else if (c >= '0' && c <= '7') {
-        size_t length = 1;
-        while (length < 3 && i + length < raw.size() && raw[i + length] >= '0' &&
-               raw[i + length] <= '7') {
-          ++length;
-        }
-        if (!AppendEscaped(raw.substr(i, length), length, 8, out)) return false;
-        i += length - 1;
-      } else if (c == 'N') {
-        FailAs(StatusCode::kUnsupported, "string escape '\\N' is not supported");
+      } else if (c == 'N' || (c >= '0' && c <= '7')) {
+        FailAs(StatusCode::kUnsupported,
+               std::string("string escape '\\") + c + "' is not supported");
         return false;
-      } else {  // not an escape: the backslash stays
+      } else {  // not an escape: the backslash is kept
         out->push_back('\\');
         out->push_back(c);
       }
@@ -301,15 +253,15 @@ class Lexer {
     return true;
   }
 
-  bool AppendEscaped(std::string_view digits, size_t num_digits, int base, std::string* out) {
-    const bool plain =
-        digits.find_first_of("_+-") == std::string_view::npos && digits.size() == num_digits;
-    const auto value = plain ? ParseInteger(digits, base) : std::nullopt;
-    if (!value || *value > 0x10FFFF || (*value >= 0xD800 && *value < 0xE000)) {
+  bool AppendEscaped(std::string_view digits, size_t num_digits, std::string* out) {
+    uint32_t value = 0;
+    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    if (digits.size() != num_digits || end.ptr != digits.data() + num_digits || value > 0x10FFFF ||
+        (value >= 0xD800 && value < 0xE000)) {
       Fail("string escape with '" + std::string(digits) + "' names no character");
       return false;
     }
-    AppendCodePoint(static_cast<char32_t>(*value), out);
+    AppendUtf8(value, out);
     return true;
   }
 
@@ -343,7 +295,7 @@ class Lexer {
   const std::string_view rest_;
   size_t pos_ = 0;
   int line_ = 1;
-  bool line_starting_ = true;  // what was read last ended a line
+  bool line_starting_ = true;  // the text read last ended a line
   std::vector<Token> tokens_;
   Status status_;
 };

@@ -10,10 +10,10 @@
 
 namespace skein::jinja {
 
-// The filters, tests and methods that templates call. The parser asks what exists, the evaluator
-// what it gives.
+// The filters, tests and methods that templates call. The parser asks which exist; the evaluator
+// calls them.
 
-// Arguments of a call, evaluated.
+// The evaluated arguments of a call.
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> keywords;
@@ -21,7 +21,7 @@ struct Arguments {
 
 bool IsFilter(std::string_view name);
 bool IsTest(std::string_view name);
-// A method of a string, list or dict, of `loop`, or one that the sandbox forbids.
+// A method of a string or dict, or one that the sandbox forbids.
 bool IsMethod(std::string_view name);
 
 // `value | name(arguments)`. REQUIRES: IsFilter(name).
@@ -34,15 +34,15 @@ bool CallTest(std::string_view name, const Value& value, const Arguments& argume
 Value CallMethod(const Value& receiver, std::string_view name, const Arguments& arguments,
                  RenderState* state);
 
-// `value.name` and `value[key]` as the sandboxed environment looks them up: undefined if there is
+// Looks up `value.name` and `value[key]` as the sandboxed environment does; undefined if there is
 // no such attribute or item.
 Value GetAttribute(const Value& value, std::string_view name, RenderState* state);
 Value GetItem(const Value& value, const Value& key, RenderState* state);
-// `value[start:stop:step]`; undefined bounds are left out.
+// Computes `value[start:stop:step]`; a bound that is left out is None.
 Value GetSlice(const Value& value, const Value& start, const Value& stop, const Value& step,
                RenderState* state);
 
-// `a op b` for + - * / // % **.
+// `a op b` for + - * %.
 Value Arithmetic(std::string_view op, const Value& a, const Value& b, RenderState* state);
 Value Negate(const Value& value, RenderState* state);
 // a op b for == != < <= > >= in, "not in".
@@ -50,7 +50,7 @@ bool Compare(std::string_view op, const Value& a, const Value& b, RenderState* s
 
 // json.dumps(value).
 struct JsonStyle {
-  std::optional<std::string> indent;  // one level of it; nullopt: all in one line
+  std::optional<std::string> indent;  // one level of indentation; nullopt: all in one line
   std::string item_separator = ", ";
   std::string key_separator = ": ";
   bool sort_keys = false;
@@ -58,8 +58,8 @@ struct JsonStyle {
 };
 std::string ToJson(const Value& value, const JsonStyle& style, RenderState* state);
 
-// The arguments of a call, in the order of `parameters`; undefined where not given (no template can
-// tell). Fails on an unknown keyword, a surplus argument or fewer than `num_required`.
+// Binds the arguments of a call in the order of `parameters`; nullopt where an argument is not
+// given. Fails on an unknown keyword, a surplus argument or fewer than `num_required`.
 std::vector<std::optional<Value>> BindArguments(std::string_view callee,
                                                 const std::vector<std::string_view>& parameters,
                                                 size_t num_required, const Arguments& arguments,

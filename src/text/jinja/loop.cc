@@ -38,8 +38,6 @@ Value Loop::Attribute(std::string_view name, RenderState* state) {
   if (name == "index") return Value::Of(index0 + 1);
   if (name == "index0") return Value::Of(index0);
   if (name == "first") return Value::Of(index0 == 0);
-  if (name == "depth") return Value::Of(Integer{1});
-  if (name == "depth0") return Value::Of(Integer{0});
   if (name == "last") {
     Peek();
     return Value::Of(!next.has_value());
@@ -57,11 +55,8 @@ Value Loop::Attribute(std::string_view name, RenderState* state) {
     if (name == "length") return Value::Of(length);
     return Value::Of(length - index0 - (name == "revindex0" ? 1 : 0));
   }
-  if (name == "cycle") {
-    return Value::Of(std::make_shared<const Method>(Method{Value::Of(this), std::string(name)}));
-  }
-  if (name == "changed") {
-    state->FailUnsupported("'loop.changed'");
+  if (name == "changed" || name == "cycle" || name == "depth" || name == "depth0") {
+    state->FailUnsupported("'loop." + std::string(name) + "'");
     return {};
   }
   return Value::UndefinedBecause("'loop' has no attribute '" + std::string(name) + "'");

@@ -9,15 +9,15 @@
 
 namespace skein::jinja {
 
-// The state of a for loop, which its body sees as `loop`. Items are tested against the loop's
-// condition when they are reached, or looked ahead at, and not before.
+// The state of a for loop; its body sees it as `loop`. An item is tested against the condition of
+// the loop only when the loop reaches it or looks ahead at it.
 struct Loop {
   std::vector<Value> source;
   std::function<bool(const Value&)> keep;  // null: all
 
   Value current;
   std::optional<Value> previous;
-  std::optional<Value> next;  // looked ahead at
+  std::optional<Value> next;  // the item looked ahead at
   Integer index0 = -1;
 
   // Moves to the next item; false at the end.
@@ -31,7 +31,7 @@ struct Loop {
  private:
   // Makes `next` hold the next item if there is one.
   void Peek();
-  // All items that pass; ends the tests.
+  // Counts all items that pass the condition, and tests all that are left.
   Integer Length();
 
   size_t num_taken_ = 0;  // of source

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "text/jinja/library.h"
-#include "text/jinja/loop.h"
 #include "text/jinja/text.h"
 
 namespace skein::jinja {
@@ -11,7 +10,7 @@ namespace {
 
 using Bound = std::vector<std::optional<Value>>;
 
-// The sandbox lets templates see these and not call them.
+// The methods that the sandbox lets templates see but not call.
 constexpr std::array<std::string_view, 12> kMutators = {
     "append", "clear", "extend",     "insert", "pop",     "popitem",
     "remove", "sort",  "setdefault", "update", "reverse", "fromkeys"};
@@ -22,7 +21,7 @@ const std::string* TextOf(const Value& value, RenderState* state) {
   return nullptr;
 }
 
-// A string argument that may be None or left out; *text is then null.
+// Reads a string argument that may be None or left out; *text is then null.
 bool OptionalText(const std::optional<Value>& value, const std::string** text, RenderState* state) {
   *text = nullptr;
   if (!value || value->Is(Kind::kNone)) return true;
@@ -37,13 +36,13 @@ Integer CountOf(const std::optional<Value>& value, RenderState* state) {
   return -1;
 }
 
-Value TextList(SequenceKind kind, const std::vector<std::string_view>& parts, RenderState* state) {
+Value TextList(const std::vector<std::string_view>& parts, RenderState* state) {
   std::vector<Value> items;
   for (const std::string_view part : parts) {
     if (!state->Charge(part.size() + sizeof(Value))) return {};
     items.push_back(Value::Of(std::string(part)));
   }
-  return MakeSequence(kind, std::move(items), state);
+  return MakeSequence(SequenceKind::kList, std::move(items), state);
 }
 
 Value StripMethod(const std::string& text, const Bound& bound, bool left, bool right,
@@ -57,10 +56,12 @@ Value SplitMethod(const std::string& text, const Bound& bound, bool from_right,
                   RenderState* state) {
   const std::string* separator = nullptr;
   if (!OptionalText(bound[0], &separator, state)) return {};
+  if (separator == nullptr && from_right) state->FailUnsupported("'rsplit' without a separator");
   if (separator != nullptr && separator->empty()) state->Fail("empty separator");
   const Integer max_splits = CountOf(bound[1], state);
   if (!state->ok()) return {};
-  return TextList(SequenceKind::kList, SplitText(text, separator, max_splits, from_right), state);
+  if (separator == nullptr) return TextList(SplitSpace(text, max_splits), state);
+  return TextList(SplitText(text, *separator, max_splits, from_right), state);
 }
 
 Value AffixMethod(const std::string& text, const Value& affix, bool at_start, RenderState* state) {
@@ -76,10 +77,10 @@ Value AffixMethod(const std::string& text, const Value& affix, bool at_start, Re
   return Value::Of(std::any_of(items.begin(), items.end(), matches));
 }
 
-Value FindMethod(const std::string& text, const Value& needle, bool last, RenderState* state) {
+Value FindMethod(const std::string& text, const Value& needle, RenderState* state) {
   const std::string* part = TextOf(needle, state);
   if (part == nullptr) return {};
-  const size_t at = last ? FindLastText(text, *part) : FindText(text, *part);
+  const size_t at = FindText(text, *part);
   if (at == std::string::npos) return Value::Of(Integer{-1});
   return Value::Of(static_cast<Integer>(NumCodePoints(std::string_view(text).substr(0, at))));
 }
@@ -94,45 +95,6 @@ Value JoinMethod(const std::string& separator, const Value& iterable, RenderStat
     text += *part;
   }
   return Value::Of(std::move(text));
-}
-
-Value PartitionMethod(const std::string& text, const Value& separator, bool last,
-                      RenderState* state) {
-  const std::string* part = TextOf(separator, state);
-  if (part != nullptr && part->empty()) state->Fail("empty separator");
-  if (!state->ok()) return {};
-  const std::string_view view = text;
-  const size_t at = last ? FindLastText(view, *part) : FindText(view, *part);
-  if (at == std::string::npos) {
-    if (last) return TextList(SequenceKind::kTuple, {"", "", view}, state);
-    return TextList(SequenceKind::kTuple, {view, "", ""}, state);
-  }
-  return TextList(SequenceKind::kTuple, {view.substr(0, at), *part, view.substr(at + part->size())},
-                  state);
-}
-
-// isdigit and its like: no empty text, every character of the class.
-Value ClassMethod(const std::string& text, std::string_view name, RenderState* state) {
-  if (!IsAscii(text) && name != "isspace") {
-    state->FailUnsupported("'" + std::string(name) + "' of text outside ASCII");
-    return {};
-  }
-  bool any_cased = false;
-  for (size_t pos = 0; pos < text.size();) {
-    const char32_t c = NextCodePoint(text, &pos);
-    const bool digit = c >= '0' && c <= '9';
-    const bool upper = c >= 'A' && c <= 'Z', lower = c >= 'a' && c <= 'z';
-    any_cased = any_cased || upper || lower;
-    const bool passes = name == "isspace"   ? IsSpace(c)
-                        : name == "isalpha" ? upper || lower
-                        : name == "isalnum" ? upper || lower || digit
-                        : name == "isupper" ? !lower
-                        : name == "islower" ? !upper
-                                            : digit;
-    if (!passes) return Value::Of(false);
-  }
-  const bool needs_cased = name == "isupper" || name == "islower";
-  return Value::Of(needs_cased ? any_cased : !text.empty());
 }
 
 using StrMethod = Value (*)(const std::string&, const Bound&, RenderState*);
@@ -156,9 +118,7 @@ const std::vector<StrMethodEntry>& StrMethods() {
       {"splitlines",
        {"keepends"},
        0,
-       [](S s, B b, R r) {
-         return TextList(SequenceKind::kList, SplitLines(s, b[0] && IsTrue(*b[0])), r);
-       }},
+       [](S s, B b, R r) { return TextList(SplitLines(s, b[0] && IsTrue(*b[0])), r); }},
       {"startswith", {"prefix"}, 1, [](S s, B b, R r) { return AffixMethod(s, *b[0], true, r); }},
       {"endswith", {"suffix"}, 1, [](S s, B b, R r) { return AffixMethod(s, *b[0], false, r); }},
       {"replace",
@@ -177,39 +137,8 @@ const std::vector<StrMethodEntry>& StrMethods() {
        {},
        0,
        [](S s, B, R r) { return Value::Of(ChangeCase(s, Case::kCapitalize, r)); }},
-      {"find", {"sub"}, 1, [](S s, B b, R r) { return FindMethod(s, *b[0], false, r); }},
-      {"rfind", {"sub"}, 1, [](S s, B b, R r) { return FindMethod(s, *b[0], true, r); }},
-      {"count",
-       {"sub"},
-       1,
-       [](S s, B b, R r) {
-         const std::string* part = TextOf(*b[0], r);
-         return part ? Value::Of(static_cast<Integer>(CountText(s, *part))) : Value();
-       }},
+      {"find", {"sub"}, 1, [](S s, B b, R r) { return FindMethod(s, *b[0], r); }},
       {"join", {"iterable"}, 1, [](S s, B b, R r) { return JoinMethod(s, *b[0], r); }},
-      {"partition", {"sep"}, 1, [](S s, B b, R r) { return PartitionMethod(s, *b[0], false, r); }},
-      {"rpartition", {"sep"}, 1, [](S s, B b, R r) { return PartitionMethod(s, *b[0], true, r); }},
-      {"removeprefix",
-       {"prefix"},
-       1,
-       [](S s, B b, R r) {
-         const std::string* part = TextOf(*b[0], r);
-         return part ? Value::Of(s.starts_with(*part) ? s.substr(part->size()) : s) : Value();
-       }},
-      {"removesuffix",
-       {"suffix"},
-       1,
-       [](S s, B b, R r) {
-         const std::string* part = TextOf(*b[0], r);
-         if (part == nullptr) return Value();
-         return Value::Of(s.ends_with(*part) ? s.substr(0, s.size() - part->size()) : s);
-       }},
-      {"isdigit", {}, 0, [](S s, B, R r) { return ClassMethod(s, "isdigit", r); }},
-      {"isalpha", {}, 0, [](S s, B, R r) { return ClassMethod(s, "isalpha", r); }},
-      {"isalnum", {}, 0, [](S s, B, R r) { return ClassMethod(s, "isalnum", r); }},
-      {"isspace", {}, 0, [](S s, B, R r) { return ClassMethod(s, "isspace", r); }},
-      {"isupper", {}, 0, [](S s, B, R r) { return ClassMethod(s, "isupper", r); }},
-      {"islower", {}, 0, [](S s, B, R r) { return ClassMethod(s, "islower", r); }},
   };
   return *kMethods;
 }
@@ -253,27 +182,10 @@ Value CallDictMethod(const Dict& dict, std::string_view name, const Arguments& a
   return MakeSequence(kind, std::move(items), state);
 }
 
-Value CallSequenceMethod(const Sequence& sequence, std::string_view name,
-                         const Arguments& arguments, RenderState* state) {
-  if (name != "index" && name != "count") {
-    state->FailUnsupported("method '" + std::string(name) + "' of a sequence");
-    return {};
-  }
-  const Bound bound = BindArguments(name, {"value"}, 1, arguments, state);
-  Integer count = 0;
-  for (size_t i = 0; i < sequence.items.size() && state->ok(); ++i) {
-    if (!Equal(sequence.items[i], *bound[0], state)) continue;
-    if (name == "index") return Value::Of(static_cast<Integer>(i));
-    ++count;
-  }
-  if (name == "index") state->Fail("the value is not in the list");
-  return Value::Of(count);
-}
-
 }  // namespace
 
 bool IsMethod(std::string_view name) {
-  for (const std::string_view other : {"items", "keys", "values", "get", "index", "cycle"}) {
+  for (const std::string_view other : {"items", "keys", "values", "get"}) {
     if (name == other) return true;
   }
   if (std::find(kMutators.begin(), kMutators.end(), name) != kMutators.end()) return true;
@@ -299,14 +211,6 @@ Value CallMethod(const Value& receiver, std::string_view name, const Arguments& 
       return CallStrMethod(receiver.string(), name, arguments, state);
     case Kind::kDict:
       return CallDictMethod(receiver.dict(), name, arguments, state);
-    case Kind::kSequence:
-      return CallSequenceMethod(receiver.sequence(), name, arguments, state);
-    case Kind::kLoop: {  // cycle
-      const size_t count = arguments.positional.size();
-      if (count == 0) state->Fail("no items for cycling given");
-      if (!state->ok()) return {};
-      return arguments.positional[static_cast<size_t>(receiver.loop()->index0) % count];
-    }
     default:
       state->FailUnsupported("method '" + std::string(name) + "'");
       return {};

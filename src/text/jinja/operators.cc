@@ -25,36 +25,6 @@ Value FailZero(RenderState* state) {
   return {};
 }
 
-// Python rounds quotients down; the remainder has the divisor's sign.
-Integer FloorDivide(Integer a, Integer b) {
-  const Integer quotient = a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
-double FloatModulo(double a, double b) {
-  const double remainder = std::fmod(a, b);
-  if (remainder == 0) return std::copysign(0.0, b);
-  return (remainder < 0) != (b < 0) ? remainder + b : remainder;
-}
-
-double FloatFloorDivide(double a, double b) {
-  const double remainder = FloatModulo(a, b);
-  const double quotient = (a - remainder) / b;
-  if (quotient == 0) return std::copysign(0.0, a / b);
-  const double floor = std::floor(quotient);
-  return quotient - floor > 0.5 ? floor + 1 : floor;
-}
-
-Value IntegerPower(Integer base, Integer exponent, RenderState* state) {
-  Integer result = 1;
-  for (Integer i = 0; i < exponent; ++i) {
-    if (base == 0 || base == 1) return Value::Of(base);
-    if (base == -1) return Value::Of(exponent % 2 == 0 ? Integer{1} : Integer{-1});
-    if (__builtin_mul_overflow(result, base, &result)) return FailOverflow(state);
-  }
-  return Value::Of(result);
-}
-
 Value IntegerArithmetic(char op, Integer a, Integer b, RenderState* state) {
   Integer result = 0;
   switch (op) {
@@ -64,21 +34,13 @@ Value IntegerArithmetic(char op, Integer a, Integer b, RenderState* state) {
       return __builtin_sub_overflow(a, b, &result) ? FailOverflow(state) : Value::Of(result);
     case '*':
       return __builtin_mul_overflow(a, b, &result) ? FailOverflow(state) : Value::Of(result);
-    case '/':
-      if (b == 0) return FailZero(state);
-      // Exact for operands that a double holds; Python rounds once, whatever the size.
-      if (static_cast<Integer>(static_cast<double>(a)) != a ||
-          static_cast<Integer>(static_cast<double>(b)) != b) {
-        state->FailUnsupported("division of integers beyond 2**53");
-        return {};
-      }
-      return Value::Of(static_cast<double>(a) / static_cast<double>(b));
     default:
       break;
   }
   if (b == 0) return FailZero(state);
-  const Integer quotient = FloorDivide(a, b);
-  return Value::Of(op == 'f' ? quotient : a - quotient * b);
+  // Python's remainder has the divisor's sign.
+  const Integer remainder = b == -1 ? 0 : a % b;
+  return Value::Of(remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder);
 }
 
 Value FloatArithmetic(char op, double a, double b, RenderState* state) {
@@ -93,25 +55,9 @@ Value FloatArithmetic(char op, double a, double b, RenderState* state) {
       break;
   }
   if (b == 0) return FailZero(state);
-  if (op == '/') return Value::Of(a / b);
-  return Value::Of(op == 'f' ? FloatFloorDivide(a, b) : FloatModulo(a, b));
-}
-
-Value Power(const Value& a, const Value& b, RenderState* state) {
-  if (a.IsInteger() && b.IsInteger() && b.integer() >= 0) {
-    return IntegerPower(a.integer(), b.integer(), state);
-  }
-  if (a.number() == 0 && b.number() < 0) {
-    state->Fail("0.0 cannot be raised to a negative power");
-    return {};
-  }
-  const double result = std::pow(a.number(), b.number());
-  if (std::isnan(result) && !std::isnan(a.number()) && !std::isnan(b.number())) {
-    state->FailUnsupported("a complex number");
-  } else if (std::isinf(result) && !std::isinf(a.number()) && !std::isinf(b.number())) {
-    state->Fail("Result too large");
-  }
-  return Value::Of(result);
+  const double remainder = std::fmod(a, b);
+  if (remainder == 0) return Value::Of(std::copysign(0.0, b));
+  return Value::Of((remainder < 0) != (b < 0) ? remainder + b : remainder);
 }
 
 bool IsPlainSequence(const Value& value) {
@@ -153,10 +99,9 @@ Value Concatenate(const Value& a, const Value& b, RenderState* state) {
 
 Value Arithmetic(std::string_view op, const Value& a, const Value& b, RenderState* state) {
   if (a.IsNumber() && b.IsNumber()) {
-    if (op == "**") return Power(a, b, state);
-    const char code = op == "//" ? 'f' : op[0];
-    return a.IsInteger() && b.IsInteger() ? IntegerArithmetic(code, a.integer(), b.integer(), state)
-                                          : FloatArithmetic(code, a.number(), b.number(), state);
+    return a.IsInteger() && b.IsInteger()
+               ? IntegerArithmetic(op[0], a.integer(), b.integer(), state)
+               : FloatArithmetic(op[0], a.number(), b.number(), state);
   }
   if (a.IsMarkup() || b.IsMarkup()) {
     state->FailUnsupported("'" + std::string(op) + "' with safe text");
@@ -195,7 +140,7 @@ bool Compare(std::string_view op, const Value& a, const Value& b, RenderState* s
   if (op == "not in") return !Contains(b, a, state);
   if (op == "<") return Less(a, b, state);
   if (op == ">") return Less(b, a, state);
-  // Not simply the negation of the opposite: a NaN is neither.
+  // The negation of the opposite would be wrong: a NaN is neither less nor greater.
   const bool less = op == "<=" ? Less(a, b, state) : Less(b, a, state);
   return less || (state->ok() && Equal(a, b, state));
 }

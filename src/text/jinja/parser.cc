@@ -31,8 +31,8 @@ class Parser {
     return stmt;
   }
 
-  // Statements up to a tag with one of these names (the end of the template if there are none),
-  // which becomes the current token.
+  // Parses statements up to a tag with one of these names, which becomes the current token. Without
+  // names, up to the end of the template.
   Body ParseBody(EndNames ends) {
     Body body;
     if (++nesting_ > kMaxNesting) {
@@ -71,13 +71,13 @@ class Parser {
     return false;
   }
 
-  // The body of a tag whose inside has been read.
+  // Parses the body of a tag after its inside.
   Body ParseInner(EndNames ends) {
     in_.SkipOperator(":");
     ExpectTagEnd();
     return ParseBody(ends);
   }
-  // The same, with the end tag taken away.
+  // Does the same and skips the end tag.
   Body ParseToEnd(std::string_view end) {
     Body body = ParseInner({end});
     in_.Next();
@@ -96,13 +96,11 @@ class Parser {
     if (name == "for") return ParseFor();
     if (name == "set") return ParseSet();
     if (name == "macro") return ParseMacro();
-    if (name == "with") return ParseWith();
     if (name == "filter") return ParseFilterBlock();
-    if (name == "print") return ParsePrint();
     if (name == "generation") return ParseGeneration();
     if (name == "break" || name == "continue") return ParseJump(name);
     for (const std::string_view known : {"autoescape", "block", "call", "do", "extends", "from",
-                                         "import", "include", "trans", "debug"}) {
+                                         "import", "include", "trans", "debug", "with", "print"}) {
       if (name == known) in_.FailUnsupported("tag '" + name + "'");
     }
     in_.Fail("unknown tag '" + name + "'");
@@ -191,7 +189,7 @@ class Parser {
     return stmt;
   }
 
-  // A body that Jinja makes a function of: it cannot leave a loop around it.
+  // Parses a body that Jinja turns into a function: it cannot leave a loop around it.
   Body ParseFunctionBody(std::string_view end) {
     const int loops_outside = std::exchange(loops_, 0);
     Body body = ParseToEnd(end);
@@ -205,35 +203,11 @@ class Parser {
     return stmt;
   }
 
-  StmtPtr ParseWith() {
-    StmtPtr stmt = Make(StmtKind::kWith);
-    while (in_.ok() && !in_.At(TokenKind::kBlockEnd)) {
-      if (!stmt->bindings.empty()) in_.ExpectOperator(",");
-      Target target = in_.ParseTarget(false);
-      in_.ExpectOperator("=");
-      stmt->bindings.emplace_back(std::move(target), in_.ParseExpression());
-    }
-    stmt->body = ParseToEnd("endwith");
-    return stmt;
-  }
-
-  // {% filter name | name %}: the first name has no bar before it in the source.
+  // Parses {% filter name | name %}, where no bar precedes the first name.
   StmtPtr ParseFilterBlock() {
     StmtPtr stmt = Make(StmtKind::kFilter);
     stmt->value = in_.ParseFilters(nullptr, true);
     stmt->body = ParseToEnd("endfilter");
-    return stmt;
-  }
-
-  StmtPtr ParsePrint() {
-    StmtPtr stmt = Make(StmtKind::kScope);
-    while (in_.ok() && !in_.At(TokenKind::kBlockEnd)) {
-      if (!stmt->body.empty()) in_.ExpectOperator(",");
-      StmtPtr print = Make(StmtKind::kPrint);
-      print->value = in_.ParseExpression();
-      stmt->body.push_back(std::move(print));
-    }
-    ExpectTagEnd();
     return stmt;
   }
 
@@ -248,7 +222,7 @@ class Parser {
 
   ExprParser in_;
   int nesting_ = 0;
-  int loops_ = 0;  // around what is parsed, inside its function
+  int loops_ = 0;  // the loops around the current tag within its function
 };
 
 }  // namespace

@@ -14,35 +14,10 @@ struct TestEntry {
   Predicate holds;
 };
 
-bool FailNotInteger(const Value& value, RenderState* state) {
-  state->Fail(value.IsUndefined() ? value.undefined_message()
-                                  : "expected an int, got '" + std::string(value.TypeName()) + "'");
-  return false;
-}
-
-bool LeavesRemainder(const Value& value, Integer divisor, Integer remainder, RenderState* state) {
-  if (value.Is(Kind::kFloat)) {
-    const Value rest = Arithmetic("%", value, Value::Of(divisor), state);
-    return state->ok() && rest.number() == static_cast<double>(remainder);
-  }
-  if (!value.IsInteger()) return FailNotInteger(value, state);
-  const Value rest = Arithmetic("%", value, Value::Of(divisor), state);
-  return state->ok() && rest.integer() == remainder;
-}
-
-bool IsCased(const Value& value, bool upper, RenderState* state) {
-  const std::string text = Str(value, state);
-  if (!IsAscii(text)) {
-    state->FailUnsupported("the case of text outside ASCII");
-    return false;
-  }
-  bool any = false;
-  for (const char c : text) {
-    const bool is_upper = c >= 'A' && c <= 'Z', is_lower = c >= 'a' && c <= 'z';
-    if (upper ? is_lower : is_upper) return false;
-    any = any || is_upper || is_lower;
-  }
-  return any;
+// Whether `remainder` is left after a division by two.
+bool HasParity(const Value& value, int remainder, RenderState* state) {
+  const Value rest = Arithmetic("%", value, Value::Of(Integer{2}), state);
+  return state->ok() && rest.number() == remainder;
 }
 
 bool IsSequenceLike(const Value& value) {
@@ -64,10 +39,6 @@ using R = RenderState*;
 
 bool TestEqual(V v, V a, R s) { return Compare("==", v, a, s); }
 bool TestUnequal(V v, V a, R s) { return Compare("!=", v, a, s); }
-bool TestLess(V v, V a, R s) { return Compare("<", v, a, s); }
-bool TestLessEqual(V v, V a, R s) { return Compare("<=", v, a, s); }
-bool TestGreater(V v, V a, R s) { return Compare(">", v, a, s); }
-bool TestGreaterEqual(V v, V a, R s) { return Compare(">=", v, a, s); }
 
 constexpr TestEntry kTests[] = {
     {"defined", 0, [](V v, V, R) { return !v.IsUndefined(); }},
@@ -83,36 +54,14 @@ constexpr TestEntry kTests[] = {
     {"mapping", 0, [](V v, V, R) { return v.Is(Kind::kDict); }},
     {"sequence", 0, [](V v, V, R) { return IsSequenceLike(v); }},
     {"iterable", 0, [](V v, V, R) { return IsIterable(v); }},
-    {"callable", 0,
-     [](V v, V, R) {
-       return v.Is(Kind::kMacro) || v.Is(Kind::kMethod) || v.Is(Kind::kFunction) ||
-              v.Is(Kind::kLoop) || v.IsUndefined();
-     }},
-    {"odd", 0, [](V v, V, R s) { return LeavesRemainder(v, 2, 1, s); }},
-    {"even", 0, [](V v, V, R s) { return LeavesRemainder(v, 2, 0, s); }},
-    {"divisibleby", 1,
-     [](V v, V a, R s) {
-       if (!a.IsInteger()) return FailNotInteger(a, s);
-       return LeavesRemainder(v, a.integer(), 0, s);
-     }},
-    {"upper", 0, [](V v, V, R s) { return IsCased(v, true, s); }},
-    {"lower", 0, [](V v, V, R s) { return IsCased(v, false, s); }},
+    {"odd", 0, [](V v, V, R s) { return HasParity(v, 1, s); }},
+    {"even", 0, [](V v, V, R s) { return HasParity(v, 0, s); }},
     {"in", 1, [](V v, V a, R s) { return Contains(a, v, s); }},
     {"eq", 1, TestEqual},
     {"==", 1, TestEqual},
     {"equalto", 1, TestEqual},
     {"ne", 1, TestUnequal},
     {"!=", 1, TestUnequal},
-    {"lt", 1, TestLess},
-    {"<", 1, TestLess},
-    {"lessthan", 1, TestLess},
-    {"le", 1, TestLessEqual},
-    {"<=", 1, TestLessEqual},
-    {"gt", 1, TestGreater},
-    {">", 1, TestGreater},
-    {"greaterthan", 1, TestGreater},
-    {"ge", 1, TestGreaterEqual},
-    {">=", 1, TestGreaterEqual},
 };
 
 const TestEntry* FindTest(std::string_view name) {

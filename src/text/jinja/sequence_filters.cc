@@ -7,17 +7,16 @@
 namespace skein::jinja {
 namespace {
 
-// "a.b.0": what it leads to from `item`, by the rules of subscripts.
+// Follows a path such as "a.b.0" from `item`, by the rules of subscripts.
 Value FollowPath(Value item, const Value& path, const std::optional<Value>& fallback,
                  RenderState* state) {
   if (path.Is(Kind::kNone)) return item;
   if (!path.Is(Kind::kString)) return GetItem(item, path, state);
-  const std::string dot = ".";
-  for (const std::string_view part : SplitText(path.string(), &dot, -1, false)) {
+  for (const std::string_view part : SplitText(path.string(), ".", -1)) {
     const bool is_number = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
       return c >= '0' && c <= '9';
     });
-    const auto index = is_number ? ParseInteger(part, 10) : std::nullopt;
+    const auto index = is_number ? ParseInteger(part) : std::nullopt;
     item = GetItem(item, index ? Value::Of(*index) : Value::Of(std::string(part)), state);
     if (IsGiven(fallback) && item.IsUndefined()) item = *fallback;
   }
@@ -29,9 +28,9 @@ Value IgnoreCase(Value value, const std::optional<Value>& case_sensitive, Render
   return Value::Of(ChangeCase(value.string(), Case::kLower, state));
 }
 
-using Keyed = std::pair<std::vector<Value>, Value>;  // what to order by, item
+using Keyed = std::pair<std::vector<Value>, Value>;  // the keys to order by, the item
 
-// Stable; equal items keep their order in reverse, too.
+// Sorts stably: equal items keep their order in reverse, too.
 std::vector<Value> SortedByKey(std::vector<Keyed> items, bool reverse, RenderState* state) {
   const auto less = [state](const Keyed& a, const Keyed& b) {
     for (size_t i = 0; i < a.first.size() && state->ok(); ++i) {
@@ -52,8 +51,7 @@ Value FilterSort(const Value& value, const Bound& bound, RenderState* state) {
   const auto& [reverse, case_sensitive, attribute] = std::tie(bound[0], bound[1], bound[2]);
   std::vector<Value> paths;
   if (attribute && attribute->Is(Kind::kString)) {
-    const std::string comma = ",";
-    for (const auto part : SplitText(attribute->string(), &comma, -1, false)) {
+    for (const auto part : SplitText(attribute->string(), ",", -1)) {
       paths.push_back(Value::Of(std::string(part)));
     }
   } else {
@@ -103,35 +101,6 @@ Value FilterUnique(const Value& value, const Bound& bound, RenderState* state) {
     kept.push_back(std::move(item));
   }
   return MakeSequence(SequenceKind::kIterator, std::move(kept), state);
-}
-
-Value Extreme(const Value& value, const Bound& bound, bool largest, RenderState* state) {
-  std::vector<Value> items = Items(value, state);
-  if (items.empty()) return Value::UndefinedBecause("No aggregated item, sequence was empty.");
-  const Value path = bound[1] ? *bound[1] : Value::OfNone();
-  const auto key_of = [&](const Value& item) {
-    return IgnoreCase(FollowPath(item, path, {}, state), bound[0], state);
-  };
-  size_t best = 0;
-  Value best_key = key_of(items[0]);
-  for (size_t i = 1; i < items.size() && state->ok(); ++i) {
-    Value key = key_of(items[i]);
-    if (largest ? !Less(best_key, key, state) : !Less(key, best_key, state)) continue;
-    best = i;
-    best_key = std::move(key);
-  }
-  return items[best];
-}
-
-Value FilterSum(const Value& value, const Bound& bound, RenderState* state) {
-  Value total = bound[1] ? *bound[1] : Value::Of(Integer{0});
-  if (total.Is(Kind::kString)) state->Fail("sum() can't sum strings [use ''.join(seq) instead]");
-  for (const Value& item : Items(value, state)) {
-    const Value path = bound[0] ? *bound[0] : Value::OfNone();
-    total = Arithmetic("+", total, FollowPath(item, path, {}, state), state);
-    if (!state->ok()) return {};
-  }
-  return total;
 }
 
 Value FilterJoin(const Value& value, const Bound& bound, RenderState* state) {
@@ -263,15 +232,6 @@ const std::vector<FilterEntry>& SequenceFilters() {
       {"sort", {"reverse", "case_sensitive", "attribute"}, 0, FilterSort},
       {"dictsort", {"case_sensitive", "by", "reverse"}, 0, FilterDictsort},
       {"unique", {"case_sensitive", "attribute"}, 0, FilterUnique},
-      {"sum", {"attribute", "start"}, 0, FilterSum},
-      {"min",
-       {"case_sensitive", "attribute"},
-       0,
-       [](const Value& v, const Bound& b, RenderState* s) { return Extreme(v, b, false, s); }},
-      {"max",
-       {"case_sensitive", "attribute"},
-       0,
-       [](const Value& v, const Bound& b, RenderState* s) { return Extreme(v, b, true, s); }},
   };
   return *kFilters;
 }

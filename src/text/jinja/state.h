@@ -8,16 +8,16 @@
 
 namespace skein::jinja {
 
-// What one rendering may use. A template or a conversation beyond these fails; it never hangs.
+// The limits of one rendering. A template or a conversation beyond them fails; it never hangs.
 struct RenderLimits {
   size_t max_work = size_t{1} << 27;          // bytes and elements touched, in total
   size_t max_steps = 20'000'000;              // expressions and statements evaluated
-  size_t max_output_bytes = size_t{1} << 26;  // of the rendered text
+  size_t max_output_bytes = size_t{1} << 26;  // size of the rendered text
   int max_depth = 300;                        // nested evaluations (macros that call themselves)
 };
 
-// The budget and the first error of one rendering. Whoever works with values charges it, and
-// returns early, with any value, once it is no longer ok().
+// The budget and the first error of one rendering. Code that works with values charges the budget.
+// Once the state is no longer ok(), it returns early with an arbitrary value.
 class RenderState {
  public:
   explicit RenderState(const RenderLimits& limits) : limits_(limits) {}
@@ -27,16 +27,16 @@ class RenderState {
   const RenderLimits& limits() const { return limits_; }
   size_t work() const { return work_; }
 
-  // Keeps the first error. All of them are kInvalidArgument.
+  // Keeps the first error; its code is kInvalidArgument.
   void Fail(std::string message) {
     if (status_.ok()) status_ = Status(StatusCode::kInvalidArgument, std::move(message));
   }
-  // Python would give a result here that this engine does not reproduce.
+  // Fails because this engine does not reproduce the result that Python would give.
   void FailUnsupported(const std::string& what) {
     Fail("chat template: " + what + " is not supported");
   }
 
-  // Counts work about to be done; false once the budget is spent.
+  // Counts work before it is done; false once the budget is spent.
   bool Charge(size_t work) {
     if (work > limits_.max_work - work_) {
       work_ = limits_.max_work;

@@ -19,126 +19,26 @@ bool IsAsciiLetter(char32_t c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c
 constexpr char32_t kCapitalSigma = 0x3A3;
 constexpr std::string_view kWordSeparators = "-({[<";
 
-// The number of bytes of the code point whose first byte is `lead`; 0 if none starts so.
-size_t EncodedLength(unsigned char lead) {
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead < 0xE0) return 2;
-  if (lead >= 0xE0 && lead < 0xF0) return 3;
-  if (lead >= 0xF0 && lead < 0xF5) return 4;
-  return 0;
-}
-
 bool Strippable(char32_t code_point, const std::string* chars) {
   if (chars == nullptr) return IsSpace(code_point);
   std::string encoded;
-  AppendCodePoint(code_point, &encoded);
+  AppendUtf8(code_point, &encoded);
   return chars->find(encoded) != std::string::npos;
 }
 
-// Start of the code point that ends before `end`.
+// The start of the code point that ends before `end`.
 size_t PreviousOffset(std::string_view text, size_t end) {
   do {
     --end;
-  } while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);
+  } while (end > 0 && IsContinuationByte(text[end]));
   return end;
-}
-
-std::vector<std::string_view> SplitSpace(std::string_view text, Integer max_splits) {
-  std::vector<std::string_view> parts;
-  text = Strip(text, nullptr, true, false);
-  while (!text.empty()) {
-    if (max_splits >= 0 && static_cast<Integer>(parts.size()) == max_splits) {
-      parts.push_back(text);
-      break;
-    }
-    size_t pos = 0, end = 0;
-    while (pos < text.size() && !IsSpace(NextCodePoint(text, &pos))) end = pos;
-    parts.push_back(text.substr(0, end));
-    text = Strip(text.substr(end), nullptr, true, false);
-  }
-  return parts;
-}
-
-std::vector<std::string_view> SplitSpaceFromRight(std::string_view text, Integer max_splits) {
-  std::vector<std::string_view> parts;
-  text = Strip(text, nullptr, false, true);
-  while (!text.empty()) {
-    if (max_splits >= 0 && static_cast<Integer>(parts.size()) == max_splits) {
-      parts.push_back(text);
-      break;
-    }
-    size_t start = text.size();
-    while (start > 0) {
-      const size_t previous = PreviousOffset(text, start);
-      size_t pos = previous;
-      if (IsSpace(NextCodePoint(text, &pos))) break;
-      start = previous;
-    }
-    parts.push_back(text.substr(start));
-    text = Strip(text.substr(0, start), nullptr, false, true);
-  }
-  std::reverse(parts.begin(), parts.end());
-  return parts;
 }
 
 }  // namespace
 
-bool IsValidUtf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t length = EncodedLength(lead);
-    if (length == 0 || i + length > text.size()) return false;
-    for (size_t k = 1; k < length; ++k) {
-      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return false;
-    }
-    const auto second = length > 1 ? static_cast<unsigned char>(text[i + 1]) : 0;
-    if (lead == 0xE0 && second < 0xA0) return false;   // overlong
-    if (lead == 0xED && second >= 0xA0) return false;  // surrogates
-    if (lead == 0xF0 && second < 0x90) return false;   // overlong
-    if (lead == 0xF4 && second >= 0x90) return false;  // beyond U+10FFFF
-    i += length;
-  }
-  return true;
-}
-
-char32_t NextCodePoint(std::string_view text, size_t* pos) {
-  const auto lead = static_cast<unsigned char>(text[*pos]);
-  const size_t length = EncodedLength(lead);
-  if (length <= 1 || *pos + length > text.size()) {
-    ++*pos;
-    return lead;
-  }
-  char32_t code_point = lead & (0xFF >> (length + 1));
-  for (size_t k = 1; k < length; ++k) {
-    code_point = (code_point << 6) | (static_cast<unsigned char>(text[*pos + k]) & 0x3F);
-  }
-  *pos += length;
-  return code_point;
-}
-
-void AppendCodePoint(char32_t c, std::string* text) {
-  const auto append = [text](char32_t byte) { text->push_back(static_cast<char>(byte)); };
-  if (c < 0x80) {
-    append(c);
-  } else if (c < 0x800) {
-    append(0xC0 | (c >> 6));
-    append(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    append(0xE0 | (c >> 12));
-    append(0x80 | ((c >> 6) & 0x3F));
-    append(0x80 | (c & 0x3F));
-  } else {
-    append(0xF0 | (c >> 18));
-    append(0x80 | ((c >> 12) & 0x3F));
-    append(0x80 | ((c >> 6) & 0x3F));
-    append(0x80 | (c & 0x3F));
-  }
-}
-
 size_t NumCodePoints(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuationByte(c); }));
 }
 
 size_t OffsetOfCodePoint(std::string_view text, size_t index) {
@@ -177,28 +77,11 @@ std::string_view Strip(std::string_view text, const std::string* chars, bool lef
 size_t FindText(std::string_view text, std::string_view needle, size_t from) {
   if (from > text.size()) return std::string_view::npos;
   if (needle.empty()) return from;
-  // memmem is linear in the worst case; std::string_view::find is not.
+  // memmem is linear in the worst case, std::string_view::find is not.
   const void* found =
       ::memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
   if (found == nullptr) return std::string_view::npos;
   return static_cast<size_t>(static_cast<const char*>(found) - text.data());
-}
-
-size_t FindLastText(std::string_view text, std::string_view needle) {
-  const std::string text_backwards(text.rbegin(), text.rend());
-  const std::string needle_backwards(needle.rbegin(), needle.rend());
-  const size_t found = FindText(text_backwards, needle_backwards);
-  return found == std::string_view::npos ? found : text.size() - needle.size() - found;
-}
-
-size_t CountText(std::string_view text, std::string_view needle) {
-  if (needle.empty()) return NumCodePoints(text) + 1;
-  size_t count = 0;
-  for (size_t pos = FindText(text, needle); pos != std::string_view::npos;
-       pos = FindText(text, needle, pos + needle.size())) {
-    ++count;
-  }
-  return count;
 }
 
 std::string ReplaceText(std::string_view text, std::string_view from, std::string_view to,
@@ -208,7 +91,7 @@ std::string ReplaceText(std::string_view text, std::string_view from, std::strin
   size_t pos = 0;
   for (Integer count = 0; max_count < 0 || count < max_count; ++count) {
     size_t next = pos;
-    if (from.empty()) {  // before every character and at the end
+    if (from.empty()) {  // a match before every character and at the end
       if (count > 0) {
         if (pos >= text.size()) break;
         NextCodePoint(text, &next);
@@ -224,31 +107,48 @@ std::string ReplaceText(std::string_view text, std::string_view from, std::strin
   return out.append(text.substr(pos));
 }
 
-std::vector<std::string_view> SplitText(std::string_view text, const std::string* separator,
+std::vector<std::string_view> SplitText(std::string_view text, std::string_view separator,
                                         Integer max_splits, bool from_right) {
-  if (separator == nullptr) {
-    return from_right ? SplitSpaceFromRight(text, max_splits) : SplitSpace(text, max_splits);
+  std::string text_backwards, separator_backwards;
+  std::string_view in = text, what = separator;
+  if (from_right) {
+    in = text_backwards.assign(text.rbegin(), text.rend());
+    what = separator_backwards.assign(separator.rbegin(), separator.rend());
+  }
+  std::vector<size_t> starts;  // where the separators begin
+  for (size_t pos = 0; max_splits < 0 || static_cast<Integer>(starts.size()) < max_splits;
+       pos = starts.back() + separator.size()) {
+    const size_t next = FindText(in, what, pos);
+    if (next == std::string_view::npos) break;
+    starts.push_back(next);
+  }
+  if (from_right) {
+    std::reverse(starts.begin(), starts.end());
+    for (size_t& start : starts) start = text.size() - separator.size() - start;
   }
   std::vector<std::string_view> parts;
-  if (!from_right) {
-    size_t pos = 0;
-    for (Integer n = 0; max_splits < 0 || n < max_splits; ++n) {
-      const size_t next = FindText(text, *separator, pos);
-      if (next == std::string_view::npos) break;
-      parts.push_back(text.substr(pos, next - pos));
-      pos = next + separator->size();
+  size_t pos = 0;
+  for (const size_t start : starts) {
+    parts.push_back(text.substr(pos, start - pos));
+    pos = start + separator.size();
+  }
+  parts.push_back(text.substr(pos));
+  return parts;
+}
+
+std::vector<std::string_view> SplitSpace(std::string_view text, Integer max_splits) {
+  std::vector<std::string_view> parts;
+  text = Strip(text, nullptr, true, false);
+  while (!text.empty()) {
+    if (max_splits >= 0 && static_cast<Integer>(parts.size()) == max_splits) {
+      parts.push_back(text);
+      break;
     }
-    parts.push_back(text.substr(pos));
-    return parts;
+    size_t pos = 0, end = 0;
+    while (pos < text.size() && !IsSpace(NextCodePoint(text, &pos))) end = pos;
+    parts.push_back(text.substr(0, end));
+    text = Strip(text.substr(end), nullptr, true, false);
   }
-  for (Integer n = 0; max_splits < 0 || n < max_splits; ++n) {
-    const size_t next = FindLastText(text, *separator);
-    if (next == std::string_view::npos) break;
-    parts.push_back(text.substr(next + separator->size()));
-    text = text.substr(0, next);
-  }
-  parts.push_back(text);
-  std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
@@ -280,10 +180,12 @@ std::string ChangeCase(std::string_view text, Case to, RenderState* state) {
       const char ascii = static_cast<char>(c);
       out.push_back(raises ? ToUpper(ascii) : ToLower(ascii));
     } else if (raises) {
-      const bool by_title = to == Case::kCapitalize || to == Case::kTitle;
-      by_title ? AppendTitle(c, &out) : AppendUpper(c, &out);
+      // Python's capitalize and title take the title form, which may differ from the upper form.
+      if (to == Case::kCapitalize)
+        state->FailUnsupported("'capitalize' of a character outside ASCII");
+      AppendUpper(c, &out);
     } else {
-      // Its small form depends on where in a word it stands.
+      // The lower form of sigma depends on its place in a word.
       if (c == kCapitalSigma) state->FailUnsupported("a capital sigma in lower case");
       AppendLower(c, &out);
     }
@@ -292,7 +194,7 @@ std::string ChangeCase(std::string_view text, Case to, RenderState* state) {
     } else if (to == Case::kTitle) {  // a word is a run of letters that have case
       if (c >= 0x80) state->FailUnsupported("'title' of text outside ASCII");
       at_start = !IsAsciiLetter(c);
-    } else if (to == Case::kJinjaTitle) {  // a word begins behind one of these
+    } else if (to == Case::kJinjaTitle) {  // a word begins behind one of these characters
       at_start = IsSpace(c) ||
                  (c < 0x80 && kWordSeparators.find(static_cast<char>(c)) != std::string_view::npos);
     }
@@ -323,7 +225,7 @@ std::string FloatText(double value) {
   const size_t e = text.find('e');
   int exponent = 0;
   std::from_chars(text.data() + e + (text[e + 1] == '+' ? 2 : 1), end.ptr, exponent);
-  // Python writes small and large numbers with an exponent, the others without.
+  // Python writes only small and large numbers with an exponent.
   if (exponent < -4 || exponent >= 16) return std::string(text);
   const bool negative = text[0] == '-';
   std::string digits(1, text[negative ? 1 : 0]);
@@ -367,49 +269,35 @@ std::string QuotedText(std::string_view text) {
       : c < 0x10000 ? append_escaped('u', c, 4)
                     : append_escaped('U', c, 8);
     } else {
-      AppendCodePoint(c, &out);
+      AppendUtf8(c, &out);
     }
   }
   out.push_back(quote);
   return out;
 }
 
-std::optional<Integer> ParseInteger(std::string_view text, int base) {
+std::optional<Integer> ParseInteger(std::string_view text) {
   text = Strip(text, nullptr, true, true);
   bool negative = false;
   if (!text.empty() && (text[0] == '+' || text[0] == '-')) {
     negative = text[0] == '-';
     text.remove_prefix(1);
   }
-  const auto has_prefix = [text](char letter) {
-    return text.size() > 2 && text[0] == '0' && ToLower(text[1]) == letter;
-  };
-  bool after_prefix = false;
-  for (const auto& [letter, prefix_base] : {std::pair{'x', 16}, {'o', 8}, {'b', 2}}) {
-    if (base == prefix_base && has_prefix(letter)) {
-      text.remove_prefix(2);
-      after_prefix = true;
-      break;
-    }
-  }
-  if (text.empty()) return std::nullopt;
   Integer value = 0;
-  bool may_underscore = after_prefix;
+  bool after_digit = false;  // a single underscore may follow
   for (const char c : text) {
-    if (c == '_' && may_underscore) {
-      may_underscore = false;
+    if (c == '_' && after_digit) {
+      after_digit = false;
       continue;
     }
-    const char lower = ToLower(c);
-    const int digit = c >= '0' && c <= '9' ? c - '0' : IsAsciiLower(lower) ? lower - 'a' + 10 : 99;
-    if (digit >= base) return std::nullopt;
-    if (__builtin_mul_overflow(value, static_cast<Integer>(base), &value) ||
-        __builtin_add_overflow(value, static_cast<Integer>(digit), &value)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    if (__builtin_mul_overflow(value, Integer{10}, &value) ||
+        __builtin_add_overflow(value, static_cast<Integer>(c - '0'), &value)) {
       return std::nullopt;
     }
-    may_underscore = true;
+    after_digit = true;
   }
-  if (!may_underscore) return std::nullopt;
+  if (!after_digit) return std::nullopt;
   return negative ? -value : value;
 }
 

@@ -7,39 +7,36 @@
 #include <vector>
 
 #include "text/jinja/value.h"
+#include "text/unicode/utf8.h"
 
 namespace skein::jinja {
 
-// Python's str over UTF-8. All texts given and returned are valid UTF-8.
+// The operations of Python's str on UTF-8. All arguments and results are valid UTF-8.
 
-bool IsValidUtf8(std::string_view text);
-// The code point at *pos, which moves behind it. REQUIRES: *pos < text.size().
-char32_t NextCodePoint(std::string_view text, size_t* pos);
-void AppendCodePoint(char32_t code_point, std::string* text);
 size_t NumCodePoints(std::string_view text);
-// Byte offset of the index-th code point; text.size() beyond the end.
+// The byte offset of the index-th code point; text.size() beyond the end.
 size_t OffsetOfCodePoint(std::string_view text, size_t index);
 bool IsAscii(std::string_view text);
 
 // str.isspace of one character; also what \s matches.
 bool IsSpace(char32_t code_point);
-// str.strip, lstrip and rstrip. Without `chars`: white space.
+// str.strip, lstrip and rstrip. `chars` null: white space.
 std::string_view Strip(std::string_view text, const std::string* chars, bool left, bool right);
-// Position of the first `needle` at or behind `from`, npos if there is none. Linear time.
+// The position of the first `needle` at or behind `from`, or npos. Linear time.
 size_t FindText(std::string_view text, std::string_view needle, size_t from = 0);
-size_t FindLastText(std::string_view text, std::string_view needle);
-size_t CountText(std::string_view text, std::string_view needle);
 // str.replace; `max_count` < 0 replaces all.
 std::string ReplaceText(std::string_view text, std::string_view from, std::string_view to,
                         Integer max_count, RenderState* state);
-// str.split and rsplit. Without `separator`: runs of white space. `max_splits` < 0: no limit.
-std::vector<std::string_view> SplitText(std::string_view text, const std::string* separator,
-                                        Integer max_splits, bool from_right);
+// str.split and rsplit with a separator. `max_splits` < 0: no limit.
+std::vector<std::string_view> SplitText(std::string_view text, std::string_view separator,
+                                        Integer max_splits, bool from_right = false);
+// str.split without a separator: at runs of white space.
+std::vector<std::string_view> SplitSpace(std::string_view text, Integer max_splits);
 // str.splitlines().
 std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends);
 
-// str.upper, lower, capitalize and title, and Jinja's own title. What depends on the letters around
-// it fails as unsupported.
+// str.upper, lower, capitalize and title, and Jinja's own title. A character outside ASCII fails as
+// unsupported where its result depends on neighbours, and where Python takes its title form.
 enum class Case { kUpper, kLower, kCapitalize, kTitle, kJinjaTitle };
 std::string ChangeCase(std::string_view text, Case to, RenderState* state);
 
@@ -48,8 +45,8 @@ std::string IntegerText(Integer value);
 std::string FloatText(double value);
 // repr(str).
 std::string QuotedText(std::string_view text);
-// int(str) in base 10 and float(str); nullopt where Python raises ValueError.
-std::optional<Integer> ParseInteger(std::string_view text, int base);
+// int(str) and float(str) of ASCII text; nullopt where Python raises ValueError.
+std::optional<Integer> ParseInteger(std::string_view text);
 std::optional<double> ParseFloat(std::string_view text);
 
 }  // namespace skein::jinja

@@ -4,12 +4,12 @@
 #include <iterator>
 
 #include "text/jinja/generated/unicode_tables.h"
-#include "text/jinja/text.h"
+#include "text/unicode/utf8.h"
 
 namespace skein::jinja {
 namespace {
 
-// The run that may hold `code_point`, null if none does; runs are sorted.
+// The run that holds `code_point`, or null. REQUIRES: sorted runs.
 template <typename Run, size_t n>
 const Run* FindRun(const Run (&runs)[n], char32_t code_point) {
   const Run* after = std::upper_bound(std::begin(runs), std::end(runs), code_point,
@@ -24,7 +24,7 @@ bool AppendMapped(const CaseRun (&runs)[n], char32_t code_point, std::string* te
   if (run == nullptr || (code_point - run->first) % static_cast<char32_t>(run->stride) != 0) {
     return false;
   }
-  AppendCodePoint(static_cast<char32_t>(static_cast<int32_t>(code_point) + run->delta), text);
+  AppendUtf8(static_cast<char32_t>(static_cast<int32_t>(code_point) + run->delta), text);
   return true;
 }
 
@@ -43,28 +43,17 @@ bool AppendExpanded(const CaseExpansion (&expansions)[n], char32_t code_point, s
 void AppendUpper(char32_t code_point, std::string* text) {
   if (!AppendMapped(kToUpper, code_point, text) &&
       !AppendExpanded(kUpperExpansions, code_point, text)) {
-    AppendCodePoint(code_point, text);
+    AppendUtf8(code_point, text);
   }
 }
 
 void AppendLower(char32_t code_point, std::string* text) {
   if (!AppendMapped(kToLower, code_point, text) &&
       !AppendExpanded(kLowerExpansions, code_point, text)) {
-    AppendCodePoint(code_point, text);
+    AppendUtf8(code_point, text);
   }
-}
-
-void AppendTitle(char32_t code_point, std::string* text) {
-  if (AppendMapped(kToTitle, code_point, text) ||
-      AppendExpanded(kTitleExpansions, code_point, text) ||
-      AppendMapped(kToUpper, code_point, text)) {
-    return;
-  }
-  AppendCodePoint(code_point, text);
 }
 
 bool IsPrintable(char32_t code_point) { return FindRun(kNotPrintable, code_point) == nullptr; }
-
-bool IsDecimalDigit(char32_t code_point) { return FindRun(kDecimalDigits, code_point) != nullptr; }
 
 }  // namespace skein::jinja

@@ -6,7 +6,7 @@ namespace skein::jinja {
 
 // Python's properties of single characters outside ASCII.
 
-// Characters first, first + stride, ..., last map to themselves + delta.
+// The characters first, first + stride, ..., last; each maps to itself + delta.
 struct CaseRun {
   char32_t first, last;
   int32_t stride, delta;
@@ -19,13 +19,11 @@ struct CodePointRun {
   char32_t first, last;
 };
 
-// Appends str.upper, str.lower or str.title of one character. REQUIRES: code_point >= 0x80.
+// Appends str.upper or str.lower of one character. REQUIRES: code_point >= 0x80.
 void AppendUpper(char32_t code_point, std::string* text);
 void AppendLower(char32_t code_point, std::string* text);
-void AppendTitle(char32_t code_point, std::string* text);
 
-// str.isprintable and str.isdecimal of one character. REQUIRES: code_point >= 0x80.
+// str.isprintable of one character. REQUIRES: code_point >= 0x80.
 bool IsPrintable(char32_t code_point);
-bool IsDecimalDigit(char32_t code_point);
 
 }  // namespace skein::jinja

@@ -12,7 +12,7 @@
 
 namespace skein::jinja {
 
-// Integers of 128 bits: every JSON integer fits, and overflow is an error, never a wrong number.
+// Integers have 128 bits: every JSON integer fits, and overflow is an error, never a wrong number.
 __extension__ typedef __int128 Integer;
 
 class Value;
@@ -23,13 +23,13 @@ struct Loop;
 struct Macro;
 struct Method;
 
-// A missing value. `message` is the error that using it (other than printing or testing) gives.
+// A missing value. `message` is the error of any use other than printing and testing.
 struct Undefined {
   std::shared_ptr<const std::string> message;
 };
 struct None {};
 
-// The functions that a template finds without being given them.
+// The functions that every template can call.
 enum class Function { kRange, kDict, kNamespace, kRaiseException, kStrftimeNow };
 
 enum class Kind {
@@ -48,9 +48,9 @@ enum class Kind {
   kFunction,
 };
 
-// A Python value as a template sees it. Cheap to copy: text and containers are shared and, but for
-// namespaces, never change. Strings are UTF-8 and behave as sequences of code points. Namespaces,
-// loops and macros belong to the evaluator and live as long as it does.
+// A Python value as a template sees it. Copies are cheap: text and containers are shared and,
+// except namespaces, immutable. Strings are UTF-8 and behave as sequences of code points. The
+// evaluator owns namespaces, loops and macros, which live as long as it does.
 class Value {
  public:
   Value() = default;  // undefined
@@ -61,8 +61,8 @@ class Value {
   static Value Of(Integer value) { return Value(Data(value)); }
   static Value Of(double value) { return Value(Data(value)); }
   static Value Of(std::string value);
-  // Text that is marked as safe (Markup). It prints as it is; put together with other text Python
-  // escapes that, so what would do so fails as unsupported.
+  // Text that is marked as safe (Markup). It prints unchanged. Python escapes other text that is
+  // joined to it, so every such operation fails as unsupported.
   static Value OfMarkup(std::string value);
   static Value Of(std::shared_ptr<const Sequence> value) { return Value(Data(std::move(value))); }
   static Value Of(std::shared_ptr<const Dict> value) { return Value(Data(std::move(value))); }
@@ -83,8 +83,8 @@ class Value {
   // REQUIRES: the kind of each.
   const std::string& undefined_message() const;
   bool boolean() const { return std::get<bool>(data_); }
-  Integer integer() const;  // of kBool too
-  double number() const;    // of any number
+  Integer integer() const;  // also for kBool
+  double number() const;    // for any number
   const std::string& string() const { return *std::get<std::shared_ptr<const std::string>>(data_); }
   const Sequence& sequence() const { return *std::get<std::shared_ptr<const Sequence>>(data_); }
   const Dict& dict() const { return *std::get<std::shared_ptr<const Dict>>(data_); }
@@ -94,9 +94,9 @@ class Value {
   const Method& method() const { return *std::get<std::shared_ptr<const Method>>(data_); }
   Function function() const { return std::get<Function>(data_); }
 
-  // Nesting of containers below this value; 0 for a scalar.
+  // The nesting depth of containers in this value; 0 for a scalar.
   int Depth() const;
-  // What Python calls the type in its messages: "str", "int", ...
+  // The name of the type in messages of Python: "str", "int", ...
   std::string_view TypeName() const;
 
  private:
@@ -110,7 +110,7 @@ class Value {
   bool is_markup_ = false;  // of kString
 };
 
-// Containers nest at most this deep, so that walking and freeing them needs little stack.
+// The greatest depth of nested containers, so that walking and freeing them needs little stack.
 inline constexpr int kMaxContainerDepth = 100;
 
 enum class SequenceKind { kList, kTuple, kRange, kKeys, kValues, kItems, kIterator };
@@ -119,8 +119,8 @@ struct Sequence {
   SequenceKind kind = SequenceKind::kList;
   std::vector<Value> items;
   int depth = 1;
-  // Iterators (map, select, reverse, ...) can be walked once; then they are empty. What is left of
-  // one that was not walked to its end is not tracked: using it again is an error.
+  // Iterators (map, select, reverse, ...) can be walked once and are then empty. The rest after an
+  // incomplete walk is not tracked: a second use is an error.
   enum class Use { kFresh, kPartly, kDone };
   mutable Use use = Use::kFresh;
 };
@@ -129,7 +129,7 @@ struct Dict {
   std::vector<std::pair<Value, Value>> items;  // distinct keys, in order of insertion
   int depth = 1;
 
-  // The value of `key`, or null. Charges the search.
+  // The value of `key`, or null. Charges the search to `state`.
   const Value* Find(const Value& key, RenderState* state) const;
   const Value* Find(std::string_view key, RenderState* state) const;
 };
@@ -138,16 +138,16 @@ struct Namespace {
   std::vector<std::pair<std::string, Value>> attributes;
 };
 
-// `receiver.name`, to be called.
+// The method `receiver.name` before its call.
 struct Method {
   Value receiver;
   std::string name;
 };
 
-// Containers of the given items; fail when nested too deep (a failed value is undefined).
+// Makes a container of the items. Fails if it nests too deep; the result is then undefined.
 Value MakeSequence(SequenceKind kind, std::vector<Value> items, RenderState* state);
 Value MakeDict(std::vector<std::pair<Value, Value>> items, RenderState* state);
-// Sets a key of a dict under construction; an equal key is replaced in place.
+// Sets a key of a dict under construction; the value of an equal key is replaced in place.
 void SetItem(std::vector<std::pair<Value, Value>>* items, Value key, Value value,
              RenderState* state);
 // Fails where Python says "unhashable type".
@@ -161,9 +161,10 @@ bool Less(const Value& a, const Value& b, RenderState* state);
 bool Contains(const Value& container, const Value& item, RenderState* state);
 // len(value); fails where Python has none.
 Integer Length(const Value& value, RenderState* state);
-// What iterating over `value` gives; fails if it cannot be iterated. Consumes iterators.
+// The items that an iteration over `value` gives; fails if it cannot be iterated. Consumes
+// iterators.
 std::vector<Value> Items(const Value& value, RenderState* state);
-// Notes that an iterator whose Items were taken was left before its end.
+// Records that a walk over an iterator after Items did not reach its end.
 void MarkPartlyUsed(const Value& value);
 
 // str(value) and repr(value).

@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// The last character that ends at `end`. REQUIRES: end > 0.
+// The character that ends at `end`. REQUIRES: end > 0.
 uint32_t CodePointBefore(std::string_view text, size_t end, size_t* begin) {
   size_t pos = end - 1;
   while (IsContinuationByte(text[pos])) --pos;
@@ -53,14 +53,14 @@ void AddedTokens::Matcher::Add(std::string_view text, const AddedToken* token) {
     }
     node = child;
   }
-  // Of equal patterns the first wins.
+  // The first of equal patterns wins.
   if (nodes_[node].token == nullptr) nodes_[node].token = token;
 }
 
 size_t AddedTokens::Matcher::FindStart(std::string_view text, size_t pos) const {
   if (num_starts_ == 0) return text.size();
   if (num_starts_ == 1) return std::min(text.find(start_, pos), text.size());
-  // A pattern of one byte may be the last of the text; then the byte behind it must not be read.
+  // A pattern of one byte may end the text; then there is no next byte to read.
   for (; pos + 1 < text.size(); ++pos) {
     if (starts_[static_cast<uint8_t>(text[pos])] && seconds_[static_cast<uint8_t>(text[pos + 1])]) {
       return pos;
@@ -93,13 +93,13 @@ Result<AddedTokens> AddedTokens::Create(
   const auto first_free = static_cast<TokenId>(num_model_tokens);
   for (AddedToken& token : tokens) {
     if (token.content.empty() || result.ids_.contains(token.content)) continue;
-    // A token of the model keeps its id; others are numbered from the end of the vocabulary on.
+    // A token of the model keeps its id; others are numbered from the end of the vocabulary.
     const TokenId id =
         model_token_to_id(token.content).value_or(std::max(result.max_id_ + 1, first_free));
     if (token.id != id) {
       return Status(StatusCode::kInvalidArgument,
                     "tokenizer.json: the added token '" + token.content + "' has the id " +
-                        std::to_string(token.id) + ", but its place in the list gives it " +
+                        std::to_string(token.id) + ", but its position in the list gives it " +
                         std::to_string(id));
     }
     token.spelling = token.content;

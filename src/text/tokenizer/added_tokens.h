@@ -21,35 +21,35 @@ struct AddedToken {
   std::string content;
   TokenId id = 0;
   bool single_word = false;  // not found inside a word
-  bool lstrip = false;       // takes the white space before it along
-  bool rstrip = false;       // and behind it
-  bool normalized = false;   // looked for in the normalized text
+  bool lstrip = false;       // the token includes white space before it
+  bool rstrip = false;       // the token includes white space behind it
+  bool normalized = false;   // is searched in the normalized text
   bool special = false;      // control token
-  std::string spelling;      // what it decodes to: content, normalized if it is; set by Create
+  std::string spelling;      // the decoded text: content, normalized if `normalized`; set by Create
 };
 
-// The tokens that are found in a text as a whole, before the model sees it. Immutable.
+// The tokens that are found as whole strings in a text, before the model sees it. Immutable.
 class AddedTokens {
  public:
-  // [begin, end) of a text, with the id of the token found there, if any.
+  // with the id of the added token there, if any.
   struct Segment {
     size_t begin, end;
     std::optional<TokenId> id;
   };
 
-  // Ids must be those that the reference would hand out, else kInvalidArgument.
+  // Fails with kInvalidArgument unless the ids are those that the reference assigns.
   static Result<AddedTokens> Create(
       std::vector<AddedToken> tokens, size_t num_model_tokens,
       const std::function<std::optional<TokenId>(std::string_view)>& model_token_to_id,
       const Normalizer& normalizer);
 
-  // Cuts a text at the tokens with, or without, `normalized`, leftmost first, of those the longest,
-  // and calls `visit(segment)`, which returns a Status, for each part until one fails. Segments may
-  // be empty; white space taken along twice may make them overlap.
+  // Cuts a text at the tokens whose `normalized` equals the argument: leftmost first, and the
+  // longest at a position. Calls `visit(segment)`, which returns a Status, for each part until one
+  // fails. Segments may be empty. They may overlap where two tokens include the same white space.
   template <typename Visit>
   Status ForEachSegment(const CharClasses& classes, std::string_view text, bool normalized,
                         Visit visit) const {
-    size_t done = 0;  // what lies before was visited
+    size_t done = 0;  // everything before it was visited
     Segment found;
     for (size_t pos = 0; FindNext(classes, text, normalized, done, &pos, &found);) {
       if (done < found.begin) {
@@ -66,9 +66,9 @@ class AddedTokens {
              std::vector<Segment>* segments) const;
 
   std::optional<TokenId> TokenToId(std::string_view token) const;
-  const AddedToken* Find(TokenId id) const;  // nullptr if it is none
-  // Whether skip_special_tokens drops this spelling. As in the reference, a special token whose
-  // spelling the normalizer has changed is not dropped.
+  const AddedToken* Find(TokenId id) const;  // nullptr if `id` is no added token
+  // Whether skip_special_tokens drops this spelling. As in the reference, a special token is kept
+  // if the normalizer has changed its spelling.
   bool IsSpecial(std::string_view spelling) const;
   TokenId max_id() const { return max_id_; }
 
@@ -77,29 +77,29 @@ class AddedTokens {
   class Matcher {
    public:
     void Add(std::string_view text, const AddedToken* token);
-    // The first position from `pos` on at which a pattern may start, or text.size().
+    // The first position >= `pos` at which a pattern may start, or text.size().
     size_t FindStart(std::string_view text, size_t pos) const;
-    // The longest pattern that starts at `pos`, as its token and *end; nullptr if there is none.
+    // The token of the longest pattern that starts at `pos`, with its *end; nullptr if none does.
     const AddedToken* Match(std::string_view text, size_t pos, size_t* end) const;
 
    private:
     struct Node {
-      char byte = 0;                      // leads here from the parent
-      uint32_t child = 0, sibling = 0;    // the first child, the next child of the parent; 0: none
-      const AddedToken* token = nullptr;  // ends here
+      char byte = 0;                      // the byte on the edge from the parent
+      uint32_t child = 0, sibling = 0;    // the first child; the next child of the parent; 0: none
+      const AddedToken* token = nullptr;  // the token that ends at this node
     };
     uint32_t FindChild(uint32_t node, char byte) const;
 
     std::vector<Node> nodes_{1};
     std::array<bool, 256> starts_{};   // first bytes of patterns
-    std::array<bool, 256> seconds_{};  // second bytes; all, if a pattern has one byte only
+    std::array<bool, 256> seconds_{};  // second bytes; all if a pattern has one byte only
     int num_starts_ = 0;
-    char start_ = 0;  // the last of the first bytes
+    char start_ = 0;  // the last first byte of a pattern
   };
 
   AddedTokens() = default;
-  // The next token from *pos on, with the white space that it takes but none before `done`; *pos
-  // moves behind the token itself. False if there is none.
+  // Finds the next token at or behind *pos. Its segment includes the white space that it takes, but
+  // none before `done`. *pos moves behind the token itself. False if there is none.
   bool FindNext(const CharClasses& classes, std::string_view text, bool normalized, size_t done,
                 size_t* pos, Segment* found) const;
 

@@ -97,7 +97,7 @@ void AlignedText::Replace(const std::vector<std::pair<size_t, size_t>>& ranges,
   for (const auto& [begin, end] : ranges) {
     keep_until(begin);
     text.append(content);
-    // As new characters behind those that are gone: they stand for the last of them.
+    // Counts as new characters behind the removed ones: they stand for the last removed character.
     spans.insert(spans.end(), content.size(), spans_[end - 1]);
     done = end;
   }

@@ -10,42 +10,42 @@
 
 namespace skein {
 
-// One character of a transformed text and what it does to the characters before the change:
-//   0   it replaces the next of them
-//   > 0 it is new; it stands for what the last character stood for
-//   -n  it replaces the next of them, and the n behind that one are gone
+// One character of a transformed text, and its relation to the characters before the change:
+//   0    it replaces the next one
+//   > 0  it is new, and stands for the same part of the original as the character before it
+//   -n   it replaces the next one, and the n characters behind that one are removed
 struct CharChange {
   uint32_t code_point;
   int32_t change;
 };
 
-// Bytes of the original text.
+// A range of bytes of the original text.
 struct OriginalSpan {
   uint32_t begin, end;
 };
 
-// A text on its way through normalizer and pre-tokenizer that remembers, for each of its bytes,
-// which part of the original it stands for. It follows the reference (NormalizedString) in its
-// corner cases, too, because some of them reach the tokens. Texts of at most 4 GiB.
+// A text on its way through normalizer and pre-tokenizer. It remembers which part of the original
+// each of its bytes stands for. It follows the reference (NormalizedString) in its corner cases,
+// because some of them change the tokens. Texts of at most 4 GiB.
 class AlignedText {
  public:
   // `original`: valid UTF-8.
   explicit AlignedText(std::string_view original);
 
   const std::string& text() const { return text_; }
-  // The part of the original that this text, or the slice it is, stands for.
+  // The begin of the part of the original that this text or slice stands for.
   uint32_t original_begin() const { return begin_; }
-  // What the bytes [begin, end) of text() stand for.
+  // The part of the original that the bytes [begin, end) of text() stand for.
   OriginalSpan ToOriginal(size_t begin, size_t end) const;
 
   // REQUIRES: begin < end <= text().size(), on character boundaries.
   AlignedText Slice(size_t begin, size_t end) const;
 
-  // The text becomes `chars`, whose first stands behind `num_removed` characters that are gone.
+  // Replaces the text by `chars`. Before the first of them, `num_removed` characters are removed.
   void Transform(std::span<const CharChange> chars, size_t num_removed = 0);
-  // Puts `content` in place of every range; they ascend, none is empty.
+  // Replaces every range by `content`. Ranges ascend and none is empty.
   void Replace(const std::vector<std::pair<size_t, size_t>>& ranges, std::string_view content);
-  // Puts `prefix` before a text that is not empty.
+  // Puts `prefix` before the text unless the text is empty.
   void Prepend(std::string_view prefix);
 
   // Drops the characters for which `keep` is false.
@@ -65,7 +65,7 @@ class AlignedText {
     }
     Transform(chars, num_first);
   }
-  // Every character becomes `map` of it.
+  // Replaces every character by `map` of it.
   template <typename Map>
   void MapChars(Map map) {
     std::vector<CharChange> chars;
@@ -75,13 +75,13 @@ class AlignedText {
 
  private:
   AlignedText() = default;
-  // The bytes that a transformation of the whole original reaches; false if none.
+  // The bytes that a transformation of the whole original reaches; false if there are none.
   bool WholeRange(size_t* begin, size_t* end) const;
 
   std::string text_;
-  std::vector<OriginalSpan> spans_;  // [text_.size()], in the whole original
+  std::vector<OriginalSpan> spans_;  // positions in the whole original
   uint32_t begin_ = 0;               // of the original
-  uint32_t length_ = 0;              // of it
+  uint32_t length_ = 0;              // of the part of the original
 };
 
 }  // namespace skein

@@ -41,14 +41,14 @@ void ReplaceAll(std::string_view text, std::string_view from, std::string_view t
   out->append(text.substr(pos));
 }
 
-// A rule whose engine gives up leaves the token alone: decoding cannot fail.
+// A token stays unchanged if the regular expression engine gives up: decoding cannot fail.
 std::string Replaced(const ReplaceRule& rule, std::string_view token) {
   std::string out;
   if (!rule.Apply(token, &out).ok()) return std::string(token);
   return out;
 }
 
-// What the reference cleans up in each token, in this order.
+// The replacements that the reference makes in each token, in its order.
 std::string CleanedUp(std::string text) {
   static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
       {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
@@ -81,7 +81,7 @@ Result<Decoder> Decoder::Create(std::vector<Step> steps) {
   const auto refuse = [](const char* what) {
     return Status(StatusCode::kUnsupported,
                   std::string("tokenizer.json: decoder: ") + what +
-                      " behind a step that makes one token of all is not supported");
+                      " behind a step that joins all tokens is not supported");
   };
   bool fused = false;
   for (const Step& step : steps) {
@@ -138,7 +138,7 @@ void Decoder::Finish(State* state, std::string* out) const {
   *state = NewState();
 }
 
-// A run of bytes is text as a whole, or each of its bytes is a U+FFFD.
+// A run of bytes is either valid text as a whole, or each of its bytes becomes U+FFFD.
 void Decoder::FlushByteFallback(size_t step, State* state, std::string* out) const {
   const std::string bytes = std::move(state->steps_[step].pending);
   state->steps_[step].pending.clear();

@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// The decoder of a tokenizer.json: turns tokens, one after another, into text. Immutable; what is
-// remembered between tokens lies in a State.
+// The decoder of a tokenizer.json: turns tokens, one after another, into text. Immutable; a State
+// holds everything that is remembered between tokens.
 class Decoder {
  public:
   struct ByteLevel {};     // letters of the byte alphabet are bytes
@@ -20,11 +20,11 @@ class Decoder {
   struct Fuse {};          // all tokens become one
   struct Strip {
     std::string content;  // one character
-    size_t start;         // how many of it at most go from the start
+    size_t start;         // at most this many are removed at the start
   };
   struct Metaspace {
     std::string replacement;
-    bool drop_in_first;  // in the first token they vanish, else they are spaces
+    bool drop_in_first;  // removed from the first token; elsewhere they become spaces
   };
   struct WordPiece {     // words with spaces between them
     std::string prefix;  // of a token that continues a word
@@ -33,32 +33,32 @@ class Decoder {
   using Step =
       std::variant<ReplaceRule, ByteLevel, ByteFallback, Fuse, Strip, Metaspace, WordPiece>;
 
-  // Of one stream of tokens.
+  // The state of one stream of tokens.
   class State {
     friend class Decoder;
     struct StepState {
       std::string pending;  // bytes that are no text yet
       size_t count = 0;     // tokens seen, or characters stripped
-      bool done = false;    // a strip met something else
+      bool done = false;    // the strip has met another character
     };
     std::vector<StepState> steps_;
     size_t num_tokens_ = 0;
   };
 
-  // kUnsupported for an order of steps that cannot be applied as the tokens come.
+  // kUnsupported for an order of steps that cannot be applied token by token.
   static Result<Decoder> Create(std::vector<Step> steps);
-  // Tokens with spaces between them: what a tokenizer.json without a decoder means.
+  // Joins tokens with spaces, as a tokenizer.json without a decoder does.
   static Decoder Joining();
 
-  // Whether the text is the bytes of all tokens (TokenBytes) end to end, made valid UTF-8.
+  // Whether the text is the concatenated bytes of all tokens (TokenBytes), made valid UTF-8.
   bool joins_bytes() const {
     return !joins_ && steps_.size() == 1 && std::holds_alternative<ByteLevel>(steps_[0]);
   }
 
   State NewState() const;
-  // Appends the text that is complete with this token.
+  // Appends the text that this token completes.
   void Push(std::string_view token, State* state, std::string* out) const;
-  // Appends what is left, incomplete characters as U+FFFD. The state is then as new.
+  // Appends the rest, with incomplete characters as U+FFFD. The state is then as new.
   void Finish(State* state, std::string* out) const;
 
   // Appends the bytes of a token. REQUIRES: joins_bytes().
@@ -74,7 +74,7 @@ class Decoder {
   void FlushByteFallback(size_t step, State* state, std::string* out) const;
 
   std::vector<Step> steps_;
-  std::vector<bool> fused_;  // [steps_.size()]: the step sees parts of one single token
+  std::vector<bool> fused_;  // the step sees parts of a single token
   bool joins_ = false;
   ByteAlphabet alphabet_;
 };

@@ -47,8 +47,9 @@ TEST(EncodeFullTest, PairOfBert) {
   EXPECT_THAT(got.type_ids, ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
   EXPECT_THAT(got.is_special, ElementsAre(1, 0, 0, 1, 0, 0, 0, 1));
   using O = TokenOffsets;
-  EXPECT_THAT(got.offsets, ElementsAre(O{0, 0}, O{0, 3}, O{4, 8}, O{0, 0}, O{0, 1}, O{2, 7},
-                                       O{8, 11}, O{0, 0}));  // code points, of each text its own
+  EXPECT_THAT(got.offsets,
+              ElementsAre(O{0, 0}, O{0, 3}, O{4, 8}, O{0, 0}, O{0, 1}, O{2, 7}, O{8, 11},
+                          O{0, 0}));  // offsets are code points, counted in each text
   EXPECT_EQ(bert->Decode(got.ids, true), "the time a naive way");
 }
 
@@ -69,7 +70,7 @@ TEST(EncodeFullTest, TruncationKeepsWhatItSays) {
   EXPECT_EQ(lengths(five, two, Cut(6, Strategy::kLongestFirst)), P(2, 1));
   EXPECT_EQ(lengths(five, two, Cut(6, Strategy::kOnlyFirst)), P(1, 2));
   EXPECT_EQ(lengths(two, five, Cut(6, Strategy::kOnlySecond)), P(2, 1));
-  EXPECT_EQ(lengths(five, two, Cut(3, Strategy::kOnlyFirst)), P(0, 0));  // only the special ones
+  EXPECT_EQ(lengths(five, two, Cut(3, Strategy::kOnlyFirst)), P(0, 0));  // only the special tokens
 
   const Encoding left =
       Encode(*bert, {five, {}}, Cut(4, Strategy::kLongestFirst, Truncation::Direction::kLeft));
@@ -99,7 +100,7 @@ TEST(EncodeFullTest, EmptyPairKeepsItsSpecialTokens) {
   EXPECT_EQ(Encode(*tokenizer, {"", ""}, {true, true, std::nullopt}).ids.size(), 4u);
 }
 
-// 200 kB in one piece and in many: nothing may be quadratic.
+// Texts of 200 kB, in one piece and in many, show anything quadratic.
 TEST(EncodeFullTest, LongTexts) {
   for (const char* name : {"bert-uncased-style", "xlm-roberta-style", "t5-style", "llama3-style"}) {
     const auto tokenizer = LoadOwn(name);
@@ -114,7 +115,7 @@ TEST(EncodeFullTest, LongTexts) {
   }
 }
 
-// Files from before the model's type was written.
+// Older files do not tell the type of the model.
 TEST(EncodeFullTest, ModelsWithoutTypeAreRecognized) {
   const std::string folder = ::testing::TempDir() + "skein_untyped_" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
@@ -149,8 +150,8 @@ TEST(ModelTest, WordPieceTakesTheLongest) {
   ASSERT_TRUE(model.ok());
   EXPECT_THAT(Ids(**model, "unaffable"), ElementsAre(1, 2, 3));
   EXPECT_THAT(Ids(**model, "unaa"), ElementsAre(1, 4, 4));
-  EXPECT_THAT(Ids(**model, "unaffx"), ElementsAre(0));      // all of it
-  EXPECT_THAT(Ids(**model, "unaffablea"), ElementsAre(0));  // ten characters
+  EXPECT_THAT(Ids(**model, "unaffx"), ElementsAre(0));      // the whole word is unknown
+  EXPECT_THAT(Ids(**model, "unaffablea"), ElementsAre(0));  // ten characters are too many
   EXPECT_THAT(Ids(**model, "é"), ElementsAre(6));
   std::vector<PieceToken> tokens;
   ASSERT_TRUE((*model)->Tokenize("unaff", &tokens).ok());
@@ -164,7 +165,8 @@ TEST(ModelTest, UnigramFindsTheBestSum) {
   ASSERT_TRUE(model.ok());
   EXPECT_THAT(Ids(**model, "abc"), ElementsAre(3, 5));
   EXPECT_THAT(Ids(**model, "ba"), ElementsAre(2, 1));
-  EXPECT_THAT(Ids(**model, "axyb"), ElementsAre(1, 0, 2));  // unknown neighbours are one
+  EXPECT_THAT(Ids(**model, "axyb"),
+              ElementsAre(1, 0, 2));  // adjacent unknown characters become one token
   spec.unk_id.reset();
   model = Unigram::Create(spec);
   std::vector<PieceToken> tokens;
@@ -182,7 +184,7 @@ TEST(ModelTest, UnigramFallsBackOnBytes) {
   EXPECT_EQ(tokens[2].id, 3);
   EXPECT_EQ(tokens[2].begin, 1u);  // each byte stands for the whole character
   EXPECT_EQ(tokens[2].end, 3u);
-  EXPECT_THAT(Ids(**model, "ü"), ElementsAre(0));  // one of its bytes is not there
+  EXPECT_THAT(Ids(**model, "ü"), ElementsAre(0));  // one of its bytes is not in the vocabulary
 }
 
 TEST(ModelTest, WordLevelWithoutUnknown) {

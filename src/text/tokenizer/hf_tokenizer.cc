@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// The stages of the reference, one after another: added tokens, normalizer, added tokens of the
+// Runs the stages of the reference in order: added tokens, normalizer, added tokens of the
 // normalized text, pre-tokenizer, merges, post-processor.
 class HfTokenizer final : public Tokenizer {
  public:
@@ -55,14 +55,15 @@ class HfTokenizer final : public Tokenizer {
   class ByteStream;
 
   void FillTokenBytes();
-  // Encodes what lies between two added tokens of the text as it came.
+  // Encodes the text between two added tokens of the original text.
   Status EncodeSegment(std::string_view text, bool at_start, IdWriter* out) const;
-  // Encodes what lies between two added tokens of the normalized text.
+  // Encodes the text between two added tokens of the normalized text.
   Status EncodePlain(std::string_view text, bool at_start, IdWriter* out) const;
 
   const TokenizerParts parts_;
-  const bool raw_bytes_;  // pieces go to the model as bytes, not spelt in the byte alphabet
-  const SplitScanner* const whole_scanner_;  // does all that the pre-tokenizer does; may be nullptr
+  const bool raw_bytes_;  // the model gets pieces as bytes, not spelt in the byte alphabet
+  const SplitScanner* const
+      whole_scanner_;  // does the whole work of the pre-tokenizer; may be nullptr
   const Pipeline pipeline_;
   TokenBytesTable token_bytes_;  // filled if the decoder joins bytes
 };
@@ -88,7 +89,7 @@ class HfTokenizer::Stream final : public TextStream {
   Decoder::State state_;
 };
 
-// The same for a decoder that only joins bytes.
+// A text stream for a decoder that only joins bytes.
 class HfTokenizer::ByteStream final : public TextStream {
  public:
   ByteStream(const TokenBytesTable* table, bool skip_special_tokens)
@@ -114,7 +115,7 @@ class HfTokenizer::ByteStream final : public TextStream {
  private:
   const TokenBytesTable& table_;
   const bool skip_special_tokens_;
-  std::string pending_;  // bytes that are no text yet
+  std::string pending_;  // bytes that are no whole character yet
 };
 
 void HfTokenizer::FillTokenBytes() {

@@ -18,30 +18,30 @@
 
 namespace skein {
 
-// What replaces what in a text: a literal string or a regular expression, by literal content.
+// A replacement of a literal string, or of the matches of a regular expression, by literal content.
 struct ReplaceRule {
-  std::string literal;  // used where there is no regex; not empty
+  std::string literal;  // used if there is no regex; not empty
   std::optional<Regex> regex;
   std::string content;
 
   Status Apply(std::string_view text, std::string* out) const;
-  // The same, and who stands for what.
+  // Applies the rule and keeps the alignment.
   Status Apply(AlignedText* text) const;
 };
 
-// The normalizer of a tokenizer.json as a list of steps; none of them is nested. Immutable.
+// The normalizer of a tokenizer.json as a flat list of steps. Immutable.
 class Normalizer {
  public:
   struct NfcStep {};
   struct Prepend {
-    std::string text;  // before every text that is not empty
+    std::string text;  // goes before every text that is not empty
   };
   struct Form {
     NormalForm form;
   };
   // BertNormalizer: the four things it does, in this order.
   struct Bert {
-    bool clean_text;            // drop control characters, all white space becomes a space
+    bool clean_text;            // drop control characters, turn all white space into spaces
     bool handle_chinese_chars;  // spaces around ideographs
     bool strip_accents;         // decompose, drop nonspacing marks
     bool lowercase;
@@ -58,17 +58,17 @@ class Normalizer {
 
   explicit Normalizer(std::vector<Step> steps);
 
-  // REQUIRES: valid UTF-8. Fails only where a regular expression gave up.
+  // REQUIRES: valid UTF-8. Fails only if a regular expression gave up.
   Status Normalize(std::string_view text, std::string* out) const;
-  // If true, Normalize would give `text` itself; cheaper than finding out by Normalize.
+  // True if Normalize would return `text` unchanged; cheaper than Normalize.
   bool IsNormalized(std::string_view text) const;
-  // The same, and who stands for what. Exact for every step.
+  // Normalizes and keeps the alignment. Exact for every step.
   Status Normalize(AlignedText* text) const;
   bool empty() const { return steps_.empty(); }
-  // Whether Normalize gives the reference's text for a part of a text that stands anywhere. Else
-  // only the alignment knows what later stages have to know: use Normalize(AlignedText*).
+  // Whether Normalize gives the reference's text for any part of a text. Otherwise later stages
+  // need the alignment: use Normalize(AlignedText*).
   bool is_simple() const { return is_simple_; }
-  // Whether a step may drop what a text begins with.
+  // Whether a step may drop the beginning of a text.
   bool may_drop() const;
 
  private:
@@ -77,7 +77,7 @@ class Normalizer {
   void ApplyBert(const Bert& step, AlignedText* text) const;
 
   std::vector<Step> steps_;
-  std::optional<Nfc> nfc_;                        // if a step needs it
+  std::optional<Nfc> nfc_;                        // set if a step needs it
   std::shared_ptr<const NormalForms> forms_;      // likewise
   std::unordered_map<uint32_t, uint32_t> lower_;  // code point -> index of its length; likewise
   ByteAlphabet alphabet_;

@@ -1,4 +1,4 @@
-// The steps of a normalizer on aligned text.
+// Implements the steps of a normalizer on aligned text.
 #include <algorithm>
 #include <span>
 
@@ -46,7 +46,7 @@ std::vector<uint32_t> CodePoints(std::string_view text) {
   return code_points;
 }
 
-// As the reference: what is counted at both ends of a text of white space only is gone altogether.
+// A text of white space only becomes empty: as in the reference, both ends count its characters.
 void ApplyStrip(const Normalizer::Strip& step, AlignedText* text) {
   const std::vector<uint32_t> chars = CodePoints(text->text());
   size_t num_left = 0, num_right = 0;

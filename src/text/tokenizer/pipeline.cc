@@ -11,11 +11,11 @@ constexpr uint32_t kSpaceLetter = 0x120;  // the space of the byte alphabet
 
 using Sequence = PostProcessor::Sequence;
 
-// Turns byte offsets of `text` into those of code points, as the reference does: an offset beyond
-// the text, which an alignment may give, stays as it is where it begins a token.
+// Turns byte offsets of `text` into code point offsets, as the reference does. An alignment may
+// lead beyond the text; a token that begins there keeps its offsets.
 template <typename Tokens>
 void ToCodePoints(std::string_view text, Tokens* tokens) {
-  std::vector<uint32_t> index(text.size());  // of the character that a byte belongs to
+  std::vector<uint32_t> index(text.size());  // the number of the character that holds the byte
   uint32_t count = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     if (!IsContinuationByte(text[i])) ++count;
@@ -33,7 +33,7 @@ void ToCodePoints(std::string_view text, Tokens* tokens) {
   }
 }
 
-// How many tokens of each text stay.
+// Computes how many tokens of each text are kept.
 Status Fit(const Truncation& truncation, bool is_pair, size_t num_special, size_t* num_first,
            size_t* num_second) {
   using Strategy = Truncation::Strategy;
@@ -56,7 +56,7 @@ Status Fit(const Truncation& truncation, bool is_pair, size_t num_special, size_
     }
     size_t& shorter = *num_first <= *num_second ? *num_first : *num_second;
     size_t& longer = *num_first <= *num_second ? *num_second : *num_first;
-    if (shorter > room / 2) {  // both are cut, and the longer may keep one more
+    if (shorter > room / 2) {  // both texts are cut; the longer one may keep one token more
       shorter = room / 2;
       longer = shorter + room % 2;
     } else {

@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// The reference's own way from text to tokens, with the alignment of every step: exact for all
-// that is supported, and what offsets come from. Slower than the paths for single models, which
+// The reference's own steps from text to tokens, with the alignment of each step. It is exact for
+// all that is supported and gives the offsets. It is slower than the paths for single models, which
 // are tested against it. Immutable.
 class Pipeline {
  public:
@@ -20,15 +20,15 @@ class Pipeline {
   // Appends the ids of `text` (valid UTF-8), without special tokens.
   Status AppendIds(std::string_view text, std::vector<TokenId>* ids) const;
 
-  // Tokenizer::EncodeFull. Ids come from tokenizer.Encode where no offsets are asked for.
+  // Implements Tokenizer::EncodeFull. Without offsets, ids come from tokenizer.Encode.
   Status EncodeFull(const Tokenizer& tokenizer, const EncodeInput& input,
                     const EncodeOptions& options, Encoding* encoding) const;
 
  private:
   struct Token {
     TokenId id;
-    TokenOffsets offsets;         // bytes of the input
-    uint32_t num_leading_spaces;  // characters that trimming may take from the offsets
+    TokenOffsets offsets;         // in bytes of the input
+    uint32_t num_leading_spaces;  // characters that trimming may remove from the offsets
     uint32_t num_trailing_spaces;
   };
 
@@ -41,7 +41,7 @@ class Pipeline {
   void TrimOffsets(bool is_second, bool special, std::vector<Token>* tokens) const;
 
   const TokenizerParts& parts_;
-  std::unique_ptr<const Model> bpe_pieces_;  // if the model is BPE
+  std::unique_ptr<const Model> bpe_pieces_;  // set if the model is BPE
   const Model& model_;
 };
 

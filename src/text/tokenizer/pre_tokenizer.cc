@@ -39,12 +39,12 @@ std::optional<SplitScanner> PreTokenizer::FindWholeScanner(const std::vector<Ste
     return std::nullopt;
   }
   const Split* split = steps.size() == 2 ? std::get_if<Split>(&steps[0]) : nullptr;
-  // With `invert` matches and what lies between change places: the pieces are the same.
+  // `invert` exchanges matches and the text between them: the pieces are the same.
   if (split == nullptr || split->behavior != SplitBehavior::kIsolated) return std::nullopt;
   return split->scanner;
 }
 
-// The reference's folds over (range, is it a match) pairs that cover a text.
+// Folds a list of (range, is it a match) pairs that cover a text, as the reference does.
 void PreTokenizer::ApplyBehavior(SplitBehavior behavior, std::vector<Match>* matches) {
   std::vector<Match> out;
   bool previous = false;

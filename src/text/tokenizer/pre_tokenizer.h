@@ -16,21 +16,21 @@
 
 namespace skein {
 
-// What becomes of the matches of a splitter.
+// The treatment of the matches of a splitter.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
-// A text cut into pieces that lie end to end; none is empty.
+// A text cut into adjacent pieces; none is empty.
 struct Pieces {
   std::string text;
-  std::vector<size_t> ends;  // of each piece, ascending; the last is text.size()
+  std::vector<size_t> ends;  // the end of each piece, ascending; the last is text.size()
 };
 
-// The pre-tokenizer of a tokenizer.json as a list of steps, none nested: cuts a normalized text
-// into the pieces that merges never cross. Immutable.
+// The pre-tokenizer of a tokenizer.json as a flat list of steps. It cuts a normalized text into
+// pieces that merges never cross. Immutable.
 class PreTokenizer {
  public:
   struct Split {
-    std::optional<SplitScanner> scanner;  // else regex
+    std::optional<SplitScanner> scanner;  // if empty, regex is used
     std::optional<Regex> regex;
     SplitBehavior behavior;
     bool invert;
@@ -51,11 +51,11 @@ class PreTokenizer {
     PrependScheme prepend;
     bool split;
   };
-  struct Whitespace {};       // words, runs of signs; white space goes
-  struct WhitespaceSplit {};  // white space goes
-  struct Bert {};             // the same, and punctuation stands alone
+  struct Whitespace {};       // keeps words and runs of signs, removes white space
+  struct WhitespaceSplit {};  // removes white space
+  struct Bert {};             // removes white space, isolates each punctuation character
   struct CharDelimiter {
-    uint32_t delimiter;  // goes
+    uint32_t delimiter;  // is removed
   };
   struct FixedLength {
     size_t length;  // characters; not 0
@@ -65,25 +65,24 @@ class PreTokenizer {
 
   PreTokenizer(std::vector<Step> steps, std::shared_ptr<const CharClasses> classes);
 
-  // Whether pieces are spelt in the byte alphabet in the end.
+  // Whether the last step spells pieces in the byte alphabet.
   bool byte_level_last() const {
     return !steps_.empty() && std::holds_alternative<ByteLevel>(steps_.back());
   }
 
-  // The scanner that alone does what Run does with raw_bytes, if the steps come to that.
+  // The scanner whose matches equal the pieces of Run with raw_bytes, if there is one.
   const SplitScanner* whole_scanner() const { return whole_scanner_ ? &*whole_scanner_ : nullptr; }
 
-  // Cuts `text` (valid UTF-8). `at_start`: it begins where the whole input begins. With raw_bytes
-  // a ByteLevel that comes last leaves the bytes as they are. Fails only where a regular expression
-  // gave up.
+  // Cuts `text` (valid UTF-8). `at_start`: it begins where the whole input begins. With raw_bytes a
+  // final ByteLevel leaves the bytes as they are. Fails only if a regular expression gave up.
   Status Run(std::string text, bool at_start, bool raw_bytes, Pieces* pieces) const;
 
-  // The same for every text of `pieces`, in the byte alphabet, and who stands for what. Exact for
-  // every pre-tokenizer.
+  // Cuts every text of `pieces`, in the byte alphabet, and keeps the alignment. Exact for every
+  // pre-tokenizer.
   Status Run(std::vector<AlignedText>* pieces) const;
-  // Whether Run needs the alignment to know what stands where the input begins.
+  // Whether Run needs the alignment to treat the beginning of the input rightly.
   bool needs_alignment() const;
-  // Whether something is added only where the whole input begins.
+  // Whether a step adds text only at the beginning of the whole input.
   bool depends_on_start() const;
 
  private:
@@ -91,7 +90,7 @@ class PreTokenizer {
     size_t begin, end;
     bool is_match;
   };
-  // The parts of `piece` that a step which only cuts leaves, in order.
+  // Collects the parts of `piece` that a step leaves, in order. REQUIRES: the step only cuts.
   Status Cut(const Step& step, std::string_view piece, std::vector<Match>* parts) const;
   template <typename Is>
   void CutClass(Is is, SplitBehavior behavior, std::string_view piece,

@@ -5,7 +5,7 @@
 namespace skein {
 namespace {
 
-// A longer grapheme cluster is taken apart.
+// A longer grapheme cluster is replaced character by character.
 constexpr size_t kMaxClusterBytes = 5;
 
 int Base64Value(char c) {
@@ -54,8 +54,9 @@ size_t CountCharacters(std::string_view text) {
   return text.size() - std::count_if(text.begin(), text.end(), IsContinuationByte);
 }
 
-// The last of the new characters are additions, or the last one takes what is too much along, be it
-// even one from before. Where there is none yet, the reference forgets what is too much.
+// Surplus new characters are additions. If there are fewer than before, the last new character also
+// replaces the surplus old ones, even if it stems from an earlier replacement. The reference drops
+// the surplus if there is no character yet.
 void AddReplacement(std::string_view old_text, std::string_view text,
                     std::vector<CharChange>* chars) {
   AddCharacters(text, chars);

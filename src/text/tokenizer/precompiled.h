@@ -12,16 +12,17 @@
 
 namespace skein {
 
-// A sentencepiece normalizer as a tokenizer.json carries it: a double-array trie from byte strings
+// A sentencepiece normalizer as a tokenizer.json stores it: a double-array trie from byte strings
 // to texts. Immutable.
 class Precompiled {
  public:
-  // `base64`: the length of the trie in bytes (u32, little endian), the trie (u32 each), the texts,
-  // each ended by a zero byte. kInvalidArgument if it is not that.
+  // `base64` encodes the length of the trie in bytes (u32, little endian), the trie (u32 each), and
+  // the texts, each with a final zero byte. kInvalidArgument for any other content.
   static Result<Precompiled> Create(std::string_view base64);
 
-  // As the reference does it: a grapheme cluster of less than six bytes becomes the text of the
-  // shortest key that it starts with; else each of its characters does so for itself.
+  // Replaces as the reference does. A grapheme cluster of less than six bytes becomes the text of
+  // the shortest key that begins it. Without such a key, each of its characters is replaced on its
+  // own.
   void Apply(AlignedText* text) const;
 
  private:

@@ -9,7 +9,8 @@
 namespace skein {
 namespace {
 
-// Steps of the engine for one match before it gives up; the default, named because it is a limit.
+// The steps of the engine for one match before it gives up. The value is the default; it is named
+// because it is a limit.
 constexpr uint32_t kMatchLimit = 10'000'000;
 
 struct FreeMatchData {
@@ -72,8 +73,8 @@ Status Regex::Find(std::string_view text, size_t from, bool* found, size_t* begi
   SKEIN_CHECK(data != nullptr && context != nullptr);
   pcre2_set_match_limit(context.get(), kMatchLimit);
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  // The just-in-time code has a small stack; when it is used up the interpreter, which has the
-  // heap, takes over.
+  // The just-in-time code has a small stack. When it is used up, the interpreter takes over; it
+  // uses the heap.
   int rc =
       pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, data.get(), context.get());
   if (rc == PCRE2_ERROR_JIT_STACKLIMIT) {

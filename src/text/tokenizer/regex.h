@@ -8,18 +8,18 @@
 
 namespace skein {
 
-// A regular expression of a tokenizer, matched as the reference's engine (Oniguruma) does. Only
-// constructs that mean the same in both are taken, with the character classes spelt out from the
-// reference's own tables; everything else is refused by name. Immutable.
+// A regular expression of a tokenizer with the matches of the reference's engine (Oniguruma). Only
+// constructs that mean the same in both engines are accepted; character classes are spelt out from
+// the reference's own tables. Any other construct is refused by name. Immutable.
 class Regex {
  public:
-  // kUnsupported names the construct; an expression that can match nothing is refused too.
+  // kUnsupported names the construct. An expression that can match the empty text is refused, too.
   static Result<Regex> Compile(std::string_view pattern);
-  // Matches exactly `text`.
+  // Compiles an expression that matches exactly `text`.
   static Result<Regex> Literal(std::string_view text);
 
-  // The first match at or behind `from`, leftmost, as [*begin, *end); false if there is none.
-  // kInternal if the engine gave up (a pathological text).
+  // Finds the leftmost match at or behind `from`, as [*begin, *end); *found is false if there is
+  // none. kInternal if the engine gave up (a pathological text).
   Status Find(std::string_view text, size_t from, bool* found, size_t* begin, size_t* end) const;
 
  private:
@@ -32,7 +32,7 @@ class Regex {
   std::unique_ptr<void, Free> code_;  // pcre2_code
 };
 
-// The expression in PCRE2's language; kUnsupported names what is not taken.
+// Translates the expression for PCRE2; kUnsupported names a construct that is refused.
 Result<std::string> TranslateRegex(std::string_view pattern);
 
 }  // namespace skein

@@ -48,7 +48,7 @@ Ranges Complement(const Ranges& ranges) {
   return out;
 }
 
-// Surrogates are no characters: PCRE2 refuses to name them in UTF mode, and no text has them.
+// Surrogates are left out: PCRE2 refuses them in UTF mode, and no text holds them.
 std::string Spell(const Ranges& ranges) {
   std::string out;
   const auto add = [&out](uint32_t first, uint32_t last) {
@@ -132,7 +132,7 @@ class Translator {
     return Status::Ok();
   }
 
-  // {n}, {n,} or {n,m}. A sign behind it means other things in the two engines.
+  // {n}, {n,} or {n,m}. A quantifier sign behind it has different meanings in the two engines.
   Status Interval() {
     size_t end = pos_ + 1;
     const auto digits = [&] {

@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// Hand-written scanners for the expressions that most models split words with. Each of them covers
-// every text: the next match always starts where the last one ended.
+// Hand-written scanners for the expressions with which most models split words. Each of them covers
+// every text: the next match always starts at the end of the last one.
 class SplitScanner {
  public:
   // The scanner for exactly this expression, if there is one.
@@ -20,7 +20,8 @@ class SplitScanner {
 
   // The end of the match that starts at `begin`. REQUIRES: valid UTF-8, begin < text.size().
   size_t MatchEnd(const CharClasses& classes, std::string_view text, size_t begin) const {
-    // Most words: up to 15 ASCII letters, perhaps behind one character that goes with them.
+    // The fast path takes most words: up to 15 ASCII letters, perhaps behind one character that
+    // belongs to them.
     if (begin + 1 + kAsciiBlock <= text.size()) {
       const size_t start = begin + lead_[static_cast<unsigned char>(text[begin])];
       const uint32_t others = ~AsciiLetterMask(text.data() + start);  // bit 16 is always set
@@ -34,7 +35,7 @@ class SplitScanner {
   }
 
  private:
-  // By byte: 1 if an ASCII letter behind it belongs to its word, and no other rule comes first.
+  // [byte]: 1 if an ASCII letter behind it belongs to its word and no other rule comes first.
   using LeadTable = std::array<uint8_t, 256>;
   static const LeadTable kGpt2Lead, kCaselessLead;
 
@@ -44,7 +45,7 @@ class SplitScanner {
   size_t CaselessEnd(const CharClasses& classes, std::string_view text, size_t begin) const;
 
   bool gpt2_;
-  int max_digits_;  // of \p{N}{1,max_digits_}
+  int max_digits_;  // the bound in \p{N}{1,max_digits_}
   const uint8_t* lead_;
 };
 

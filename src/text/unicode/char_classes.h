@@ -16,7 +16,9 @@ class CharClasses {
   bool IsNumber(uint32_t c) const { return flags_[c] & kNumber; }  // \p{N}
   bool IsSpace(uint32_t c) const { return flags_[c] & kSpace; }
   bool IsPunctuation(uint32_t c) const { return flags_[c] & kPunctuation; }
-  bool IsNumeric(uint32_t c) const { return flags_[c] & kNumeric; }  // of Digits
+  bool IsNumeric(uint32_t c) const {
+    return flags_[c] & kNumeric;
+  }  // as the Digits pre-tokenizer counts
   bool IsWord(uint32_t c) const { return flags_[c] & kWord; }
   // Neither space nor letter nor number.
   bool IsSymbol(uint32_t c) const { return !(flags_[c] & (kLetter | kNumber | kSpace)); }

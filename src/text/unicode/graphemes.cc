@@ -61,7 +61,7 @@ size_t Graphemes::ClusterEnd(std::string_view text, size_t begin) const {
   size_t pos = begin;
   uint32_t c = NextCodePoint(text, &pos);
   GraphemeClass left = ClassOf(c);
-  // How far a pictograph and its joiner (GB11), or a conjunct (GB9c), have come.
+  // The progress of a pictograph with its joiner (GB11) and of a conjunct (GB9c).
   bool after_pictograph = left == GraphemeClass::kPictograph, after_joiner = false;
   bool after_consonant = classes_[c] & kConsonant, after_linker = false;
   int num_regional = left == GraphemeClass::kRegionalIndicator;

@@ -14,10 +14,10 @@ constexpr uint32_t kSBase = 0xAC00, kLBase = 0x1100, kVBase = 0x1161, kTBase = 0
 constexpr uint32_t kLCount = 19, kVCount = 21, kTCount = 28;
 constexpr uint32_t kSCount = kLCount * kVCount * kTCount;
 
-// Below this nothing decomposes, combines or is the second of a composition.
+// No character below this one decomposes, combines or is the second of a composition.
 constexpr uint32_t kFirstInteresting = 0xC0;
 
-// Everything below U+0300 is stable; what starts with a lesser byte lies below.
+// Every character below U+0300 is stable; its first byte is lower than this.
 constexpr unsigned char kFirstUnstableByte = 0xCC;
 
 }  // namespace
@@ -37,9 +37,9 @@ Nfc::Nfc() {
   FindUnstableCodePoints();
 }
 
-// A character is stable if it is its own normal form and begins, decomposed, with a starter that
-// never composes with what stands before: nothing then passes the border in front of it, and
-// nothing but an unstable character behind it changes it.
+// A character is stable if it is its own normal form and its decomposition begins with a starter
+// that never composes with a character before it. No change then crosses the border before it, and
+// only an unstable character behind it changes it.
 void Nfc::FindUnstableCodePoints() {
   unstable_.assign(0x110000 / 64, 0);
   const auto set = [this](uint32_t c) { unstable_[c >> 6] |= uint64_t{1} << (c & 63); };
@@ -108,7 +108,7 @@ std::string Nfc::Normalize(std::string_view text) const {
   result.reserve(text.size());
   size_t done = 0;
   for (size_t pos = 0; (pos = FindUnstable(text, pos)) < text.size();) {
-    // From the stable character before to the next one behind.
+    // The span reaches from the last stable character before to the next one behind.
     size_t begin = pos;
     if (begin > done) {
       do {
@@ -134,7 +134,7 @@ void Nfc::NormalizeSpan(std::string_view text, std::string* out) const {
   code_points.reserve(text.size());
   for (size_t pos = 0; pos < text.size();) Decompose(NextCodePoint(text, &pos), &code_points);
 
-  // Canonical order: runs of marks, stably by class.
+  // Canonical order sorts runs of marks by class, stably.
   std::vector<uint8_t> classes(code_points.size());
   for (size_t i = 0; i < code_points.size(); ++i) classes[i] = CombiningClass(code_points[i]);
   for (size_t i = 0; i < code_points.size();) {
@@ -149,7 +149,8 @@ void Nfc::NormalizeSpan(std::string_view text, std::string* out) const {
     i = std::max(end, i + 1);
   }
 
-  // Composition, in place: code_points[0, kept) is done, `starter` the last starter in it.
+  // Composition works in place: code_points[0, kept) is done, and `starter` is the last starter in
+  // it.
   size_t kept = 0;
   size_t starter = code_points.size();  // none yet
   uint8_t last_class = 0;               // of the last kept mark behind the starter

@@ -14,8 +14,9 @@ TEST(NfcTest, ComposesAndOrders) {
   EXPECT_EQ(nfc.Normalize("\u212b"), "\u00c5");                // singleton
   EXPECT_EQ(nfc.Normalize("q\u0307\u0323"), "q\u0323\u0307");  // canonical order
   EXPECT_EQ(nfc.Normalize("d\u0307\u0323"), "\u1e0d\u0307");
-  EXPECT_EQ(nfc.Normalize("a\u0305\u0301"), "a\u0305\u0301");  // blocked: the same class between
-  EXPECT_EQ(nfc.Normalize("\u0958"), "\u0915\u093c");          // composition exclusion
+  EXPECT_EQ(nfc.Normalize("a\u0305\u0301"),
+            "a\u0305\u0301");                          // blocked by a mark of the same class
+  EXPECT_EQ(nfc.Normalize("\u0958"), "\u0915\u093c");  // composition exclusion
   EXPECT_EQ(nfc.Normalize("\u1100\u1161\u11a8"), "\uac01");
   EXPECT_EQ(nfc.Normalize("\uac00\u11a8"), "\uac01");
   EXPECT_EQ(nfc.Normalize("\uac01\u11a8"), "\uac01\u11a8");

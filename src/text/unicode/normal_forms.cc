@@ -35,8 +35,8 @@ void NormalForms::Decompose(uint32_t c, bool compatible, std::vector<CharChange>
   for (size_t i = 0; i < parts.size(); ++i) out->push_back({parts[i], i == 0 ? 0 : 1});
 }
 
-// Canonical composition (Unicode, section 3.11). A composed character replaces all that its parts
-// replaced, one less than they were.
+// Canonical composition (Unicode, section 3.11). A composed character replaces all characters that
+// its parts replaced.
 std::vector<CharChange> NormalForms::Compose(const std::vector<CharChange>& chars) const {
   std::vector<CharChange> out, waiting;  // marks behind the starter that did not compose
   std::optional<CharChange> starter;

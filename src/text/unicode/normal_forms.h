@@ -11,11 +11,11 @@ namespace skein {
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 
-// The four Unicode normalization forms by the reference's data, with what each character of the
-// result replaces. Immutable.
+// The four Unicode normalization forms with the data of the reference. The result tells which
+// characters each of its characters replaces. Immutable.
 class NormalForms {
  public:
-  // `with_compatible`: the forms NFKC and NFKD, too.
+  // `with_compatible` adds the forms NFKC and NFKD.
   explicit NormalForms(bool with_compatible);
 
   // Appends the characters of `text` (valid UTF-8) in `form`.

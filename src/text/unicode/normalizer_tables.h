@@ -12,18 +12,18 @@ namespace skein {
 extern const std::span<const CodePointRange> kBertControlRanges;     // clean_text removes them
 extern const std::span<const CodePointRange> kNonspacingMarkRanges;  // strip_accents of Bert
 extern const std::span<const CodePointRange> kCombiningMarkRanges;   // StripAccents
-// Code point, length, that many code points; ascending.
+// Entries of the form: code point, length, that many code points; ascending.
 extern const std::span<const uint32_t> kLowerCase;
-// Full compatibility decompositions that are not the canonical ones: into several characters, in
-// the same form, and into one.
+// Full compatibility decompositions other than the canonical ones: into several characters in the
+// form of kLowerCase, and into one.
 extern const std::span<const uint32_t> kCompatibilityDecompositions;
 struct CodePointPair {
   uint32_t from, to;
 };
 extern const std::span<const CodePointPair> kCompatibilitySingles;
 
-// Grapheme_Cluster_Break, as far as it matters (see the generator). Hangul syllables are
-// arithmetic, regional indicators a range.
+// Grapheme_Cluster_Break as far as it is needed (see the generator). Hangul syllables are found by
+// arithmetic, regional indicators by a range.
 enum class GraphemeClass : uint8_t {
   kOther,
   kControl,

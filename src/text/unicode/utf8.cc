@@ -11,8 +11,8 @@ struct Step {
   enum { kWhole, kIllFormed, kCutOff } kind;
 };
 
-// The character at the start of `bytes`, by the table of well-formed sequences (Unicode, table
-// 3-7).
+// Inspects the character at the start of `bytes` by the table of well-formed sequences (Unicode,
+// table 3-7).
 Step Inspect(std::string_view bytes) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned lead = byte(0);

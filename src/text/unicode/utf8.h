@@ -28,11 +28,11 @@ void AppendUtf8(uint32_t code_point, std::string* out);
 bool IsValidUtf8(std::string_view text);
 inline bool IsContinuationByte(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// How many bytes at the end of `text` may still become a character: the length of a maximal proper
-// prefix of one character that ends the text, 0 to 3.
+// The number of bytes at the end of `text` that may still become a character: 0 to 3, the length of
+// a maximal proper prefix of a character.
 size_t IncompleteSuffixBytes(std::string_view text);
 
-// Appends `bytes` with every maximal ill-formed part replaced by one U+FFFD (Unicode 16, section
+// Appends `bytes` and replaces every maximal ill-formed part by one U+FFFD (Unicode 16, section
 // 3.9, "U+FFFD substitution of maximal subparts").
 void AppendUtf8Lossy(std::string_view bytes, std::string* out);
 

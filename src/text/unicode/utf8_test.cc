@@ -29,7 +29,7 @@ TEST(Utf8Test, CodePointsRoundTrip) {
   }
 }
 
-// The examples of the Unicode standard, table 3-8 and after.
+// Tests the examples of the Unicode standard, table 3-8 and after.
 TEST(Utf8Test, MaximalPartsBecomeOneReplacement) {
   const std::string r = "\xEF\xBF\xBD";
   EXPECT_EQ(Lossy("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64"),
@@ -40,7 +40,7 @@ TEST(Utf8Test, MaximalPartsBecomeOneReplacement) {
   EXPECT_EQ(Lossy("\xE2\x82"), r);
 }
 
-// What the streaming decoder rests on: cutting before an incomplete suffix changes nothing.
+// The streaming decoder depends on this: a cut before an incomplete suffix changes nothing.
 TEST(Utf8Test, CuttingAtIncompleteSuffixesChangesNothing) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -9,17 +9,18 @@
 
 namespace skein {
 
-// Members of the JSON objects of a tokenizer. A member that is absent or null takes the default
-// where there is one; one of the wrong type is kInvalidArgument. `where` names the object.
+// Readers of the members of a tokenizer's JSON objects. An absent or null member takes the default
+// if there is one; a member of the wrong type gives kInvalidArgument. `where` names the object in
+// messages.
 
 using JsonValue = simdjson::dom::element;
 
-// The root of the JSON file `path`, valid while `parser` lives and reads nothing else. Integers
+// The root of the JSON file `path`, valid while `parser` lives and until it reads again. Integers
 // beyond 64 bits are read as doubles.
 Result<JsonValue> LoadJson(const std::string& path, simdjson::dom::parser* parser);
 
 Status JsonError(std::string_view where, const std::string& what);
-// kUnsupported, naming what there is none of here.
+// kUnsupported with a message that names `what`.
 Status NotSupported(std::string_view where, const std::string& what);
 
 // Whether the member is there and not null.

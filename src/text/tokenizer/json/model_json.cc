@@ -50,7 +50,7 @@ Result<std::unique_ptr<const Model>> ReadWordLevel(JsonValue model) {
 
 Result<std::unique_ptr<const Model>> ReadUnigram(JsonValue model) {
   Unigram::Spec spec;
-  for (const char* key : {"alpha", "nbest_size"}) {  // sampling
+  for (const char* key : {"alpha", "nbest_size"}) {  // sampling is refused
     if (JsonHas(model, key)) return NotSupported(kModel, "'" + std::string(key) + "'");
   }
   if (JsonHas(model, "unk_id")) {

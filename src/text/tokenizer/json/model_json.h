@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// The `model` of a tokenizer.json that is not BPE: WordPiece, Unigram or WordLevel. kUnsupported by
-// name.
+// Reads the `model` of a tokenizer.json if it is not BPE: WordPiece, Unigram or WordLevel.
+// kUnsupported names any other.
 Result<std::unique_ptr<const Model>> ReadOtherModel(JsonValue model, const std::string& type);
 
 }  // namespace skein

@@ -20,7 +20,7 @@ Result<TokenId> ReadTokenPair(JsonValue value, std::string_view key) {
   return static_cast<TokenId>(id);
 }
 
-// The ids of a token of `special_tokens`.
+// The ids of an entry of `special_tokens`.
 Result<std::vector<TokenId>> ReadSpecialIds(JsonValue value, const std::string& name) {
   JsonValue tokens, token;
   if (value.at_key("special_tokens").get(tokens) != simdjson::SUCCESS ||

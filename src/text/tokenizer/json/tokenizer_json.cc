@@ -56,7 +56,7 @@ Status ReadMerges(JsonValue model, BpeSpec* spec) {
   return Status::Ok();
 }
 
-// The type of the model; files from before the member was written are what their members say.
+// The type of the model. Older files have no `type`; their members tell the type.
 Result<std::string> ReadModelType(JsonValue model) {
   if (JsonHas(model, "type")) return JsonString(model, "type", kModel);
   if (JsonHas(model, "merges")) return std::string("BPE");
@@ -142,7 +142,7 @@ std::optional<TokenId> ReadConfigToken(JsonValue config, std::string_view key,
   return added ? added : parts.ModelTokenToId(text);
 }
 
-// Tokens that only the config adds would change ids: refused rather than ignored.
+// Tokens that only the config adds would change ids: they are refused, not ignored.
 Status CheckConfigTokens(JsonValue config, const TokenizerParts& parts) {
   simdjson::dom::object tokens;
   if (config.at_key("added_tokens_decoder").get(tokens) != simdjson::SUCCESS) return Status::Ok();
@@ -169,7 +169,7 @@ Status ReadConfig(const std::string& path, TokenizerParts* parts) {
 }
 
 struct ReadModelResult {
-  Bpe bpe;  // empty if there is another model
+  Bpe bpe;  // empty if the model is not BPE
   BpeUnknowns unknowns;
   std::unique_ptr<const Model> other;
 };
@@ -194,7 +194,7 @@ Result<ReadModelResult> ReadModel(JsonValue root) {
   return ReadModelResult{std::move(bpe), unknowns, std::move(other)};
 }
 
-// What of the post-processor's special tokens stands before and behind a single text.
+// Collects the special tokens that the post-processor puts before and behind a single text.
 void SplitSpecialIds(TokenizerParts* parts) {
   std::vector<TokenId>* ids = &parts->prefix_ids;
   for (const PostProcessor::Part& part : parts->post_processor.Layout(/*is_pair=*/false)) {

@@ -18,21 +18,21 @@
 
 namespace skein {
 
-// What a tokenizer.json and tokenizer_config.json describe, built.
+// The parts that a tokenizer.json and tokenizer_config.json describe, built.
 struct TokenizerParts {
   std::shared_ptr<const CharClasses> classes;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
-  Bpe bpe;  // empty if there is another model
+  Bpe bpe;  // empty if the model is not BPE
   BpeUnknowns bpe_unknowns;
-  std::unique_ptr<const Model> other_model;  // null if it is BPE
+  std::unique_ptr<const Model> other_model;  // null if the model is BPE
   AddedTokens added_tokens;
   Decoder decoder;
   PostProcessor post_processor;
-  std::vector<TokenId> prefix_ids, suffix_ids;  // of add_special_tokens
+  std::vector<TokenId> prefix_ids, suffix_ids;  // that add_special_tokens adds
   std::optional<TokenId> bos_id, eos_id, pad_id;
 
-  // Of the model, whichever it is.
+  // The id of a token of the model, of whichever kind it is.
   std::optional<TokenId> ModelTokenToId(std::string_view token) const {
     return other_model ? other_model->TokenToId(token) : bpe.TokenToId(token);
   }
@@ -47,9 +47,9 @@ struct TokenizerParts {
   }
 };
 
-// Reads `model_dir`/tokenizer.json and, where it is there, tokenizer_config.json. A component
-// outside the supported subset is kUnsupported by name; a broken file kInvalidArgument; a missing
-// one kNotFound. `truncation` and `padding` of the file are settings of training and are not used.
+// Reads tokenizer.json in `model_dir` and, if present, tokenizer_config.json. kUnsupported names a
+// component outside the supported subset; kInvalidArgument for a broken file, kNotFound for a
+// missing one. `truncation` and `padding` are settings of training and are ignored.
 Result<TokenizerParts> LoadTokenizerParts(const std::string& model_dir);
 
 }  // namespace skein

@@ -11,7 +11,8 @@
 
 namespace skein {
 
-// The components of a tokenizer.json, each appended as flat steps. kUnsupported by name.
+// Readers of the components of a tokenizer.json; each appends flat steps. kUnsupported names a
+// component outside the supported subset.
 Status ReadNormalizer(JsonValue value, std::vector<Normalizer::Step>* steps);
 Status ReadPreTokenizer(JsonValue value, std::vector<PreTokenizer::Step>* steps);
 Status ReadDecoder(JsonValue value, std::vector<Decoder::Step>* steps);

@@ -10,10 +10,10 @@
 namespace skein {
 namespace {
 
-// More ids than any vocabulary has: a file that names one is broken, and the table would be large.
+// More ids than any vocabulary has. A larger id means a broken file and would need a large table.
 constexpr TokenId kMaxTokenId = 1 << 24;
 
-// Up to here looking at all pairs for each merge is faster than keeping them in a queue.
+// Up to this length, searching all pairs for each merge is faster than a queue of them.
 constexpr size_t kMaxShort = 48;
 
 struct Symbol {
@@ -25,7 +25,7 @@ struct Symbol {
 struct Candidate {
   MergeValue merge;
   int32_t pos;  // of the left symbol
-  // The queue hands out the largest: the best rank, then the leftmost. A rank has one id only.
+  // The queue returns the largest: the best rank, then the leftmost. A rank has one id only.
   bool operator<(const Candidate& other) const {
     return merge != other.merge ? merge > other.merge : pos > other.pos;
   }
@@ -69,7 +69,7 @@ Status Bpe::AddVocab(const BpeSpec& spec) {
                      std::string(token) + "' share the id " + std::to_string(id));
     }
     if (result == TokenTable::AddResult::kTokenTaken) {
-      return Invalid("the token '" + std::string(token) + "' stands there twice");
+      return Invalid("the token '" + std::string(token) + "' appears twice");
     }
     has_empty_token_ = has_empty_token_ || token.empty();
   }
@@ -79,7 +79,7 @@ Status Bpe::AddVocab(const BpeSpec& spec) {
 Status Bpe::AddMerges(const BpeSpec& spec) {
   merges_ = MergeTable(spec.merges.size());
   std::string merged;
-  TokenId guess = 0;  // most files number the tokens in the order of the merges that make them
+  TokenId guess = 0;  // most files number tokens in the order of their merges
   for (size_t rank = 0; rank < spec.merges.size(); ++rank) {
     const auto& [left, right] = spec.merges[rank];
     merged.assign(left).append(right);
@@ -94,7 +94,7 @@ Status Bpe::AddMerges(const BpeSpec& spec) {
                      "' is not in the vocabulary");
     }
     guess = *merged_id + 1;
-    // Of a pair that stands there twice the reference keeps the later.
+    // The reference keeps the later of two equal pairs.
     merges_.Set(*left_id, *right_id, MakeMergeValue(static_cast<uint32_t>(rank), *merged_id));
   }
   return Status::Ok();
@@ -118,7 +118,7 @@ Status Bpe::AddAlphabets(const BpeSpec& spec) {
   can_encode_bytes_ = has_all_letters || (!unk_id_ && !spec.byte_fallback);
   if (spec.ignore_merges) {
     byte_words_ = TokenTable(tokens_.num_ids(), 0);
-  } else if (has_all_letters) {  // else neighbours of a letter that vanishes come together
+  } else if (has_all_letters) {  // else the neighbours of a dropped letter become adjacent
     byte_cuts_.emplace();
   }
   std::string bytes;
@@ -135,8 +135,8 @@ Status Bpe::AddAlphabets(const BpeSpec& spec) {
   return Status::Ok();
 }
 
-// The symbols of a piece must spell the piece, else a token might reach across a border unseen: so
-// there may be no unknown characters, and bytes that stand for a character may not merge.
+// The symbols of a piece must spell the piece, else a token could cross a border unseen. So unknown
+// characters are not allowed, and the bytes that stand for a character must not merge.
 void Bpe::AddCuts(const BpeSpec& spec) {
   for (const TokenId id : fallback_ids_) {
     if (id < 0) return;
@@ -214,8 +214,8 @@ void Bpe::EncodeWord(std::string_view word, unsigned bytes, std::vector<TokenId>
     SplitCharacters(word, ids);
   }
   // A stale entry of the reference's queue counts if its pair now gives the same token by another
-  // merge. While no token is empty that cannot be: a pair that has grown spells a longer token. So
-  // the simple order of ranks is the queue's.
+  // merge. That is impossible while no token is empty: a pair that has grown spells a longer token.
+  // The simple order of ranks then equals the queue's order.
   if (ids->size() <= kMaxShort && !has_empty_token_) {
     MergeShort(ids);
   } else {
@@ -224,8 +224,8 @@ void Bpe::EncodeWord(std::string_view word, unsigned bytes, std::vector<TokenId>
 }
 
 void Bpe::SplitCharacters(std::string_view piece, std::vector<TokenId>* ids) const {
-  // An unknown character waits until the next known one: bytes of a fallback overtake it, as they
-  // do in the reference.
+  // An unknown character is emitted before the next known one: fallback bytes overtake it, as in
+  // the reference.
   bool unk_waits = false;
   for (size_t pos = 0; pos < piece.size();) {
     const size_t begin = pos;
@@ -254,7 +254,7 @@ void Bpe::SplitCharacters(std::string_view piece, std::vector<TokenId>* ids) con
 void Bpe::MergeShort(std::vector<TokenId>* ids_out) const {
   TokenId* const ids = ids_out->data();
   size_t count = ids_out->size();
-  MergeValue merges[kMaxShort];  // [count - 1]: of ids[i] and ids[i + 1]
+  MergeValue merges[kMaxShort];  // [count - 1]: the merge of ids[i] and ids[i + 1]
   for (size_t i = 0; i + 1 < count; ++i) merges[i] = merges_.Find(ids[i], ids[i + 1]);
   while (count > 1) {
     size_t best = 0;
@@ -291,7 +291,7 @@ void Bpe::MergeLong(std::vector<TokenId>* ids) const {
     Symbol& left = symbols[top.pos];
     if (!left.alive || left.next < 0) continue;
     Symbol& right = symbols[left.next];
-    // A stale candidate whose pair gives the same token still counts, at its old rank.
+    // A stale candidate still counts, at its old rank, if its pair gives the same token.
     const MergeValue merge = merges_.Find(left.id, right.id);
     if (merge == kNoMerge || MergedId(merge) != MergedId(top.merge)) continue;
     left.id = MergedId(merge);

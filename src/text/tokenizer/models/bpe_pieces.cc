@@ -22,7 +22,7 @@ BpePieces::BpePieces(const Bpe* bpe, const BpeUnknowns& unknowns)
   }
 }
 
-// An unknown character waits until the next known one: bytes of a fallback overtake it.
+// An unknown character is emitted before the next known one: fallback bytes overtake it.
 std::vector<BpePieces::Symbol> BpePieces::Symbols(std::string_view piece) const {
   std::vector<Symbol> symbols;
   const auto unk_bytes =
@@ -54,8 +54,8 @@ std::vector<BpePieces::Symbol> BpePieces::Symbols(std::string_view piece) const 
   return symbols;
 }
 
-// The spelling of a merged token is that of its symbols, one after the other; so a token takes as
-// many of them as its spelling is long.
+// The spelling of a merged token is the concatenation of its symbols. A token therefore takes
+// symbols until their length equals that of its spelling.
 Status BpePieces::Tokenize(std::string_view piece, std::vector<PieceToken>* tokens) const {
   std::vector<TokenId> ids;
   IdWriter out(&ids);
@@ -64,7 +64,7 @@ Status BpePieces::Tokenize(std::string_view piece, std::vector<PieceToken>* toke
   const std::vector<Symbol> symbols = Symbols(piece);
   const auto size = static_cast<uint32_t>(piece.size());
   if (ids.size() == 1 && bpe_.IdToToken(ids[0]) == piece) {
-    tokens->push_back({ids[0], 0, size});  // perhaps without merges
+    tokens->push_back({ids[0], 0, size});  // no merges need lead to this token
     return Status::Ok();
   }
   uint32_t begin = 0;

@@ -5,14 +5,14 @@
 
 namespace skein {
 
-// What of a BPE model decides how unknown characters are spelt.
+// The settings of a BPE model for unknown characters.
 struct BpeUnknowns {
   std::optional<TokenId> unk_id;
   bool fuse_unk = false;
   bool byte_fallback = false;
 };
 
-// Byte-pair encoding as a Model: its tokens with the bytes they stand for. `bpe` must outlive it.
+// Byte-pair encoding as a Model: tokens with the bytes they stand for. `bpe` must outlive it.
 class BpePieces final : public Model {
  public:
   BpePieces(const Bpe* bpe, const BpeUnknowns& unknowns);
@@ -26,7 +26,7 @@ class BpePieces final : public Model {
   std::string_view IdToToken(TokenId id) const override { return bpe_.IdToToken(id); }
 
  private:
-  // What merging starts from: how many bytes of the piece, and of the token's own spelling.
+  // A symbol before any merge: its bytes in the piece, and in the spelling of its token.
   struct Symbol {
     uint32_t piece_bytes, token_bytes;
   };

@@ -23,11 +23,11 @@ struct RandomModel {
         continue;
       }
       merges.emplace_back(left, right);
-      // Some tokens are made by more than one merge.
+      // More than one merge makes some tokens.
       if (!ids.contains(left + right)) Add(left + right);
       parts.push_back(left + right);
     }
-    // Tokens that no merge makes; only ignore_merges finds them.
+    // No merge makes these tokens; only ignore_merges finds them.
     for (const char* token : {"abcd", "dcba", "aabb", "ddddd", "abcabcabcabcabcabc"}) {
       if (!ids.contains(token)) Add(token);
     }
@@ -39,7 +39,7 @@ struct RandomModel {
     const auto id = static_cast<TokenId>(ids.size());
     ids[token] = id;
   }
-  // The definition: the best merge, leftmost first, until there is none.
+  // Encodes by the definition: the best merge, leftmost first, until there is none.
   std::vector<TokenId> Encode(const std::string& word) const {
     if (spec.ignore_merges && ids.contains(word)) return {ids.at(word)};
     std::vector<std::string> parts;
@@ -69,7 +69,7 @@ struct RandomModel {
 };
 
 std::string RandomWord(std::mt19937* random) {
-  // Around the borders of the short and the long cache and of the two ways of merging.
+  // The lengths lie around the limits of the two caches and of the two ways of merging.
   const size_t lengths[] = {1, 2, 5, 9, 15, 16, 40, 48, 49, 63, 64, 200};
   std::string word(1 + (*random)() % lengths[(*random)() % 12], 'a');
   const unsigned letters = 1 + (*random)() % 4;
@@ -96,7 +96,7 @@ TEST(BpeTest, RandomModelsMergeByTheDefinition) {
     for (int i = 0; i < 300; ++i) {
       const std::string word = RandomWord(&random);
       const std::vector<TokenId> want = model.Encode(word);
-      // The second time from memory; with bytes behind the word that are none of it.
+      // The second encoding comes from the cache; the buffer holds bytes behind the word.
       for (int repeat = 0; repeat < 2; ++repeat) {
         ASSERT_EQ(EncodeBytes(*bpe, word, word.size()), want) << word;
         std::string padded = word + "dcbaabcdabcdabcd";
@@ -113,7 +113,7 @@ TEST(BpeTest, RandomModelsMergeByTheDefinition) {
   }
 }
 
-// More words than the memory holds, from threads that write the same entries.
+// Threads write the same entries, with more words than the cache holds.
 TEST(BpeTest, ThreadsShareTheMemoryOfWords) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -142,7 +142,7 @@ TEST(BpeTest, ThreadsShareTheMemoryOfWords) {
   EXPECT_EQ(num_wrong, std::vector<int>(4, 0));
 }
 
-// A small cache, so that entries are replaced all the time while others read them.
+// The cache is small, so that entries are replaced all the time while others read them.
 TEST(WordCacheTest, AnEntryIsFoundWholeOrNotAtAll) {
   WordCache<2, 1, 2> cache;
   const auto key_of = [](int n) { return WordKey<2>("word" + std::to_string(n), 0); };

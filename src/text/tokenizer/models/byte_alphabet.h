@@ -9,7 +9,8 @@
 namespace skein {
 
 // The reversible spelling of bytes as printable characters that byte-level vocabularies use
-// (GPT-2): printable Latin-1 stands for itself, the rest for U+0100 and up, in order.
+// (GPT-2). Printable Latin-1 characters stand for themselves; the other bytes become U+0100 and up,
+// in order.
 class ByteAlphabet {
  public:
   ByteAlphabet();
@@ -18,7 +19,8 @@ class ByteAlphabet {
   std::optional<uint8_t> ByteOf(uint32_t code_point) const;
   // The bytes that `text` spells; nullopt if one of its characters is not in the alphabet.
   std::optional<std::string> Unmap(std::string_view text) const;
-  // Appends what Unmap gives; false and nothing if it gives nothing.
+  // Appends the result of Unmap and returns true; appends nothing and returns false if there is
+  // none.
   bool AppendUnmapped(std::string_view text, std::string* out) const;
   std::string Map(std::string_view bytes) const;
 

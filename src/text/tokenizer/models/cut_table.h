@@ -7,22 +7,22 @@
 
 namespace skein {
 
-// Tells borders between characters of a word that no token reaches across: merges never do, either,
-// so that the parts can be encoded one by one. Only borders in front of a character beyond ASCII
-// are judged: elsewhere nearly all may be crossed. Immutable once built.
+// Finds borders between characters of a word that no token crosses. Merges do not cross them
+// either, so the parts can be encoded separately. Only borders before a character beyond ASCII are
+// judged: tokens cross nearly all others. Immutable once built.
 class CutTable {
  public:
-  // All tokens by their bytes, then Finish.
+  // Add is called with the bytes of every token, then Finish once.
   void Add(std::string_view token);
   void Finish();
 
   // The first border in (begin, word.size()) that no token crosses, or word.size(). REQUIRES: valid
-  // UTF-8 from `begin` on; what is before `begin` does not matter.
+  // UTF-8 from `begin` on; bytes before `begin` are ignored.
   size_t FindCut(std::string_view word, size_t begin) const;
 
  private:
-  // A token with as many bytes on both sides of a border is known by these bytes, one with fewer
-  // by the two next to the border.
+  // A token with at least kSide bytes on both sides of a border is represented by those bytes. A
+  // token with fewer is represented by the two bytes next to the border.
   static constexpr size_t kSide = 3;
 
   static bool IsBorder(char behind) { return (behind & 0xC0) == 0xC0; }
@@ -32,8 +32,8 @@ class CutTable {
   static uint64_t HashWindow(const char* border);
 
   std::bitset<65536> crossed_pairs_;
-  std::vector<uint64_t> window_hashes_;  // until Finish
-  std::vector<uint64_t> windows_;        // bits by hash; a power of two of words
+  std::vector<uint64_t> window_hashes_;  // used until Finish
+  std::vector<uint64_t> windows_;        // a bit for each hash
 };
 
 }  // namespace skein

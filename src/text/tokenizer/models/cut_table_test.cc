@@ -14,7 +14,7 @@ namespace {
 
 TEST(CutTableTest, CutsWhereNoTokenReachesAcross) {
   CutTable table;
-  // The second of these reaches across with fewer than three bytes behind the border.
+  // The second of these crosses a border with fewer than three bytes behind it.
   for (const char* token : {"世界", "界\xE4", "abc", "éa", "你"}) table.Add(token);
   table.Finish();
   const auto cut = [&](std::string_view word) { return table.FindCut(word, 0); };
@@ -23,16 +23,16 @@ TEST(CutTableTest, CutsWhereNoTokenReachesAcross) {
   EXPECT_EQ(cut("界世"), 6u);  // U+4E16 starts with E4
   EXPECT_EQ(cut("界éé"), 3u);
   EXPECT_EQ(cut("aéa"), 1u);
-  EXPECT_EQ(cut("éab"), 4u);  // in front of ASCII nothing is judged
+  EXPECT_EQ(cut("éab"), 4u);  // no border before ASCII is judged
   EXPECT_EQ(cut(""), 0u);
   EXPECT_EQ(table.FindCut("世你好", 3), 6u);
-  // A token with three bytes before the border cannot reach there from behind a cut.
+  // A token with three bytes before the border cannot begin before a cut.
   EXPECT_EQ(table.FindCut("世界", 1), 3u);
 }
 
-// Words of few characters of two to four bytes, so that tokens often reach across borders, in whole
-// characters and in parts: the ids are those of merging byte by byte, which is what happens to
-// words of up to 15 bytes, or to a model with a letter that is not in the vocabulary.
+// Words have few different characters of two to four bytes, so that tokens often cross borders,
+// with whole characters and with parts. The ids must equal those of merging byte by byte. Words of
+// up to 15 bytes are merged so, and all words of a model that lacks a letter.
 TEST(CutTableTest, CuttingChangesNoIds) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -61,7 +61,7 @@ TEST(CutTableTest, CuttingChangesNoIds) {
       whole.vocab.emplace_back(tokens[id], static_cast<TokenId>(id));
     }
     for (const auto& [left, right] : merges) whole.merges.emplace_back(left, right);
-    BpeSpec uncut = whole;  // the letter of a byte that no text has is missing
+    BpeSpec uncut = whole;  // a letter that no text uses is missing
     uncut.vocab[0xFF].first = "no letter";
     auto cutting = Bpe::Create(whole), plain = Bpe::Create(uncut);
     ASSERT_TRUE(cutting.ok() && plain.ok());
@@ -81,8 +81,7 @@ TEST(CutTableTest, CuttingChangesNoIds) {
   }
 }
 
-// The same for characters, as vocabularies with byte fallback have them: the pieces are whole
-// texts.
+// Tests the same for characters, as in vocabularies with byte fallback: the pieces are whole texts.
 TEST(CutTableTest, CuttingChangesNoIdsOfCharacters) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -103,7 +102,7 @@ TEST(CutTableTest, CuttingChangesNoIdsOfCharacters) {
       const std::string left = parts[random() % parts.size()],
                         right = parts[random() % parts.size()];
       if (left.size() + right.size() > 16) continue;
-      // Mostly as it is: a word's mark comes first.
+      // Mostly as in real vocabularies: the mark of a word comes first.
       if (right.starts_with("▁") && left != "▁" && random() % 8 != 0) continue;
       if (std::find(tokens.begin(), tokens.end(), left + right) != tokens.end()) continue;
       merges.emplace_back(left, right);
@@ -116,7 +115,7 @@ TEST(CutTableTest, CuttingChangesNoIdsOfCharacters) {
       whole.vocab.emplace_back(tokens[id], static_cast<TokenId>(id));
     }
     for (const auto& [left, right] : merges) whole.merges.emplace_back(left, right);
-    BpeSpec uncut = whole;  // a byte that no text has cannot fall back
+    BpeSpec uncut = whole;  // a byte that no text has has no fallback token
     uncut.vocab[0xFF].first = "no byte";
     auto cutting = Bpe::Create(whole), plain = Bpe::Create(uncut);
     ASSERT_TRUE(cutting.ok() && plain.ok());

@@ -9,10 +9,10 @@
 namespace skein {
 
 // Collects ids and appends them to a vector in large steps: one store per id, no check of the
-// vector's capacity. What is written is in the vector after Flush or the end of the writer.
+// vector's capacity. The vector holds all ids after Flush or the writer's end.
 class IdWriter {
  public:
-  // How many ids may be written at cursor() between two calls of Advance.
+  // The number of ids that may be written at cursor() between two calls of Advance.
   static constexpr size_t kSlack = 16;
 
   explicit IdWriter(std::vector<TokenId>* out) : out_(*out) {}
@@ -24,7 +24,7 @@ class IdWriter {
     buffer_[size_] = id;
     Advance(1);
   }
-  // Room for kSlack ids; Advance takes over the first `count` of what was written there.
+  // Room for kSlack ids; Advance keeps the first `count` of those written there.
   TokenId* cursor() { return buffer_.data() + size_; }
   void Advance(size_t count) {
     size_ += count;
@@ -40,7 +40,8 @@ class IdWriter {
 
   std::vector<TokenId>& out_;
   size_t size_ = 0;
-  std::array<TokenId, kCapacity + kSlack> buffer_;  // not initialized: a call may need little of it
+  std::array<TokenId, kCapacity + kSlack>
+      buffer_;  // not initialized: a call may need only a little of it
 };
 
 }  // namespace skein

@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// What two neighbouring tokens merge to: rank << 32 | id, so that the smaller is the better merge.
+// The merge of two adjacent tokens: rank << 32 | id. The smaller value is the better merge.
 using MergeValue = uint64_t;
 inline constexpr MergeValue kNoMerge = ~uint64_t{0};
 
@@ -17,9 +17,9 @@ inline MergeValue MakeMergeValue(uint32_t rank, TokenId id) {
 }
 inline TokenId MergedId(MergeValue value) { return static_cast<TokenId>(value & 0xFFFFFFFF); }
 
-// Pairs of ids and what they merge to: open addressing, four entries to a cache line. Most pairs
-// that are asked for do not merge: a filter with some ten bits for each pair, small enough for the
-// nearer caches, tells that of nine in ten of them.
+// Maps pairs of ids to their merge: open addressing, four entries to a cache line. Most queried
+// pairs do not merge. A filter of about ten bits for each pair, small enough for the nearer caches,
+// answers nine in ten of those queries.
 class MergeTable {
  public:
   explicit MergeTable(size_t max_pairs = 0)
@@ -27,7 +27,7 @@ class MergeTable {
         filter_(std::bit_ceil(max_pairs / 6 + 1)),
         slot_shift_(64 - std::countr_zero(slots_.size())) {}
 
-  // A pair that is there already gets the new value. REQUIRES: at most max_pairs different pairs.
+  // Sets a value; an existing pair gets the new one. REQUIRES: at most max_pairs different pairs.
   void Set(TokenId left, TokenId right, MergeValue value) {
     const uint64_t key = Key(left, right), hash = Hash(key);
     size_t slot = Home(hash);
@@ -59,13 +59,13 @@ class MergeTable {
     const uint64_t mixed = (key ^ key >> 29) * 0x9E3779B97F4A7C15;
     return (mixed ^ mixed >> 31) * 0xD6E8FEB86659FD93;
   }
-  // The home comes from the high bits of the hash, the filter's bit from the lower ones.
+  // The home slot comes from the high bits of the hash, the bit of the filter from the lower ones.
   size_t Home(uint64_t hash) const { return hash >> slot_shift_; }
   size_t FilterWord(uint64_t hash) const { return hash >> 14 & (filter_.size() - 1); }
   static uint64_t FilterBit(uint64_t hash) { return uint64_t{1} << (hash >> 8 & 63); }
   size_t Next(size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
 
-  std::vector<Slot> slots_;       // a power of two from 2 on
+  std::vector<Slot> slots_;       // its size is a power of two, at least 2
   std::vector<uint64_t> filter_;  // bits; a power of two of words
   int slot_shift_;
 };

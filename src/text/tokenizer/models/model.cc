@@ -31,7 +31,7 @@ Result<Vocabulary> Vocabulary::Create(std::vector<std::pair<std::string, TokenId
     }
     taken[id] = true;
     vocabulary.tokens_[id] = std::move(token);
-    // Of equal tokens the last one counts, as in the reference.
+    // The last of equal tokens counts, as in the reference.
     vocabulary.ids_[vocabulary.tokens_[id]] = id;
   }
   return vocabulary;

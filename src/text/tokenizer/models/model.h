@@ -13,7 +13,7 @@
 
 namespace skein {
 
-// A token and the bytes [begin, end) of the piece it was found in.
+// A token and the bytes [begin, end) of its piece.
 struct PieceToken {
   TokenId id;
   uint32_t begin, end;
@@ -35,20 +35,20 @@ class Vocabulary {
   std::unordered_map<std::string_view, TokenId> ids_;  // keys lie in tokens_
 };
 
-// What turns the pieces of a text into tokens, other than byte-pair encoding. Immutable.
+// A model other than byte-pair encoding: it turns pieces of a text into tokens. Immutable.
 class Model {
  public:
   virtual ~Model() = default;
 
-  // Appends the tokens of a piece (valid UTF-8, not empty). kInvalidArgument where there is none
-  // and the vocabulary has no token for the unknown.
+  // Appends the tokens of a piece (valid UTF-8, not empty). kInvalidArgument if there are none and
+  // the vocabulary has no unknown token.
   virtual Status Tokenize(std::string_view piece, std::vector<PieceToken>* tokens) const = 0;
 
   virtual size_t num_tokens() const = 0;
   virtual TokenId max_id() const = 0;
   virtual std::optional<TokenId> TokenToId(std::string_view token) const = 0;
   virtual std::string_view IdToToken(TokenId id) const = 0;
-  // Whether this token is the unknown one of a model in which it counts as the text it stands for.
+  // Whether this is the unknown token of a model in which it counts as the text it replaces.
   virtual bool is_unknown_text(TokenId) const { return false; }
 };
 

@@ -10,11 +10,11 @@
 
 namespace skein {
 
-// The tokens of a vocabulary, both ways: one string with all of them end to end, and a hash table
-// with open addressing. Immutable once built.
+// Maps tokens to ids and back: one string with all tokens end to end, and a hash table with open
+// addressing. Immutable once built.
 class TokenTable {
  public:
-  // Room for the ids below `num_ids`. `num_bytes`: about the sum of the lengths.
+  // Makes room for the ids below `num_ids`. `num_bytes`: about the sum of the lengths.
   TokenTable(size_t num_ids, size_t num_bytes);
 
   enum class AddResult { kAdded, kIdTaken, kTokenTaken };
@@ -42,7 +42,7 @@ class TokenTable {
     uint32_t tag = 0;  // bits of the hash
     TokenId id = -1;   // -1: free
   };
-  // The slot of the token, or the free one where it belongs.
+  // The slot of the token, or the free slot for it.
   size_t FindSlot(std::string_view token, uint32_t* tag) const;
 
   std::string text_;

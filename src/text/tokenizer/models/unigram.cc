@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-// How much worse than the worst token an unknown character is.
+// The score of an unknown character below that of the worst token.
 constexpr double kUnknownPenalty = 10.0;
 
 Status Unknown() {
@@ -58,7 +58,7 @@ void Unigram::AddToTrie(std::string_view token, TokenId id) {
     node = it->second;
     if (is_new) trie_ids_.push_back(-1);
   }
-  trie_ids_[node] = id;  // of equal tokens the last one counts
+  trie_ids_[node] = id;  // the last of equal tokens counts
 }
 
 Status Unigram::FindBest(std::string_view piece, std::vector<Best>* best) const {
@@ -93,7 +93,7 @@ Status Unigram::FindBest(std::string_view piece, std::vector<Best>* best) const 
   return Status::Ok();
 }
 
-// A part of the segmentation counts as its text, not as the token that was found.
+// Each part of the segmentation counts as its text, not as the token that was found.
 Status Unigram::Emit(std::string_view piece, size_t begin, size_t end,
                      std::vector<PieceToken>* tokens) const {
   const std::string_view text = piece.substr(begin, end - begin);
@@ -117,7 +117,7 @@ Status Unigram::Emit(std::string_view piece, size_t begin, size_t end,
 Status Unigram::Tokenize(std::string_view piece, std::vector<PieceToken>* tokens) const {
   std::vector<Best> best;
   SKEIN_RETURN_IF_ERROR(FindBest(piece, &best));
-  // From the end backwards; neighbours that are unknown become one.
+  // Walks backwards from the end; adjacent unknown parts become one.
   std::vector<std::pair<size_t, size_t>> parts;
   bool last_is_unknown = false;
   for (size_t end = piece.size(); end > 0;) {

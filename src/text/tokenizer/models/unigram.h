@@ -13,7 +13,7 @@ namespace skein {
 // dynamic programming over the bytes of a piece; O(bytes x longest token).
 class Unigram final : public Model {
  public:
-  // scores[id] is that of tokens[id]. kInvalidArgument for an unk_id that is no token.
+  // scores[id] is the score of tokens[id]. kInvalidArgument for an unk_id that is no token.
   struct Spec {
     std::vector<std::string> tokens;
     std::vector<double> scores;
@@ -32,7 +32,7 @@ class Unigram final : public Model {
   bool is_unknown_text(TokenId id) const override { return unk_id_ == id; }
 
  private:
-  // The best way to an end: the token that ends there and where it begins.
+  // The best segmentation up to an end: its score, its last token and where that token begins.
   struct Best {
     double score = 0;
     int64_t begin = -1;  // none yet

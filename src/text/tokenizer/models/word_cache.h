@@ -13,19 +13,19 @@
 
 namespace skein {
 
-// A word as whole machine words: its bytes, zeros, and in the last byte its length and a mark, so
-// that equal keys mean equal words. Up to 8 * kWords - 1 bytes.
+// A word as whole machine words: its bytes, zeros, and in the last byte its length and a mark.
+// Equal keys therefore mean equal words. Up to 8 * kWords - 1 bytes.
 template <size_t kWords>
 struct WordKey {
   static constexpr size_t kMaxBytes = 8 * kWords - 1;
   std::array<uint64_t, kWords> words{};
 
-  // `mark` (0 or 1) keeps apart words of two kinds. REQUIRES: word.size() <= kMaxBytes.
+  // `mark` (0 or 1) distinguishes two kinds of words. REQUIRES: word.size() <= kMaxBytes.
   WordKey(std::string_view word, unsigned mark) {
     std::memcpy(words.data(), word.data(), word.size());
     words[kWords - 1] |= uint64_t{word.size() | mark << 7} << 56;
   }
-  // The same where 8 * kWords bytes may be read at word.data().
+  // A key made faster. REQUIRES: 8 * kWords bytes may be read at word.data().
   static WordKey Readable(std::string_view word, unsigned mark) {
     static_assert(kWords == 2);
     WordKey key;
@@ -51,11 +51,10 @@ struct WordKey {
                                            0xA0761D6478BD642F, 0xE7037ED1A0B428DB};
 };
 
-// The ids of words seen lately: 2^kLogSets sets of two, of which the older is replaced. Any number
-// of threads may call both members at once; nobody waits: an entry that is being written is not
-// found, and who finds it being written does not write. An entry is found only whole: its tail
-// counts how often it was written, is odd meanwhile, and is read before and behind the rest
-// (a sequence lock).
+// The ids of recent words: 2^kLogSets sets of two entries; the older entry is replaced. Any number
+// of threads may call both members at once and none waits. An entry under a write is not found, and
+// another writer leaves it alone. An entry is only found whole (a sequence lock): its tail counts
+// the writes, is odd during a write, and is read before and after the rest.
 template <size_t kKeyWords, size_t kIdWords, int kLogSets>
 class WordCache {
  public:
@@ -106,7 +105,7 @@ class WordCache {
   };
   static_assert(sizeof(Entry) % 32 == 0);
 
-  // A key is never all zeros, for it has a length: an entry that was not written is not found.
+  // A key holds its length and is never all zeros, so an entry without a write is not found.
   static bool Read(const Entry& entry, const Key& key, IdWriter* out) {
     const uint64_t tail = entry.tail.load(std::memory_order_acquire);
     uint64_t difference = tail >> 32 & 1;

@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// WordPiece: from the left, always the longest token there is (Schuster and Nakajima, 2012).
+// WordPiece: takes the longest known token, from left to right (Schuster and Nakajima, 2012).
 class WordPiece final : public Model {
  public:
   struct Spec {
@@ -33,7 +33,7 @@ class WordPiece final : public Model {
   Vocabulary vocabulary_;
   Spec spec_;
   TokenId unk_id_;
-  size_t max_token_bytes_ = 0;  // no longer token needs to be looked for
+  size_t max_token_bytes_ = 0;  // no token is longer
 };
 
 // Whole words that are in the vocabulary, or the unknown token.

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+
+namespace skein {
+
+// The tail of a prefix that ends inside a block, which a row copies into its own block: positions
+// [begin - num_tokens, begin), layer by layer. The source was stored before the pass, or is stored
+// by the row's parent in the same pass. The copy goes to the first slots of the row's block and
+// happens before the row attends to it.
+struct ForwardFork {
+  int32_t from = 0;        // the block with the tail in its first slots; not the row's own
+  int32_t num_tokens = 0;  // slots, below kKvBlockTokens; 0: no fork
+};
+
+// Consecutive tokens of one sequence. The keys and values of its positions [0, begin) are in the
+// cache, or another row of the same pass (its parent) computes them; the row's block table then
+// begins with the parent's blocks. An encoder's row is a whole sequence: begin is 0.
+//
+// The table may end before the row does. The remaining keys and values then lie in memory of the
+// pass, one layer at a time, and are lost when the pass ends:
+//
+//   0            begin         block_table.size() blocks        begin + num_tokens
+//   |-- in KV ---|-- computed, kept --|-- computed, the pass's own --|
+struct ForwardRow {
+  int32_t first_token = 0;               // index of its first token in the batch
+  int32_t num_tokens = 0;                // >= 1
+  int32_t begin = 0;                     // position of its first token
+  std::span<const int32_t> block_table;  // covers [0, begin) without the fork, or more
+  ForwardFork fork = {};                 // with num_tokens == begin % kKvBlockTokens, or none
+  // Encoders: the first position of the second segment.
+  int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
+};
+
+// A few logits after one token. `labels` are rows of the output matrix.
+struct LabelOutput {
+  int32_t token = 0;                // index into the batch's tokens
+  std::span<const int32_t> labels;  // distinct ids in [0, vocab); >= 1
+};
+
+// The input of one forward pass: rows of different lengths laid end to end.
+//
+//   tokens: | row 0 | row 1      | row 2 | ...
+//
+// The spans belong to the caller and stay valid until the pass is done. Clear keeps the capacity.
+struct ForwardBatch {
+  std::vector<int32_t> tokens;  // [num_tokens], ids in [0, vocab)
+  std::vector<ForwardRow> rows;
+
+  // The outputs, handed out kind by kind in this order.
+  std::vector<int32_t> logit_tokens;  // indices into `tokens`, ascending
+  std::vector<LabelOutput> label_outputs;
+  // Indices into `rows` of the rows to be pooled into an embedding. A row pooled by its mean has no
+  // other output.
+  std::vector<int32_t> embedded_rows;
+  std::vector<int32_t> classified_rows;  // indices into `rows`; the last token is classified
+
+  int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
+
+  void Clear() {
+    tokens.clear();
+    rows.clear();
+    logit_tokens.clear();
+    label_outputs.clear();
+    embedded_rows.clear();
+    classified_rows.clear();
+  }
+
+  // Appends a row. `wants_logits`: the logits after its last token are an output.
+  void AddRow(std::span<const int32_t> row_tokens, int32_t begin,
+              std::span<const int32_t> block_table, bool wants_logits) {
+    SKEIN_CHECK(!row_tokens.empty());
+    rows.push_back({num_tokens(), static_cast<int32_t>(row_tokens.size()), begin, block_table});
+    tokens.insert(tokens.end(), row_tokens.begin(), row_tokens.end());
+    if (wants_logits) logit_tokens.push_back(num_tokens() - 1);
+  }
+};
+
+}  // namespace skein

@@ -1,0 +1,182 @@
+#include "model/forward/layout.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "model/forward/product_cut.h"
+
+namespace skein {
+
+BatchLayout::BatchLayout(const ForwardContext& context, const ForwardLimits& limits,
+                         const ForwardBatch& batch)
+    : context_(context), limits_(limits), batch_(batch) {
+  const size_t tokens = limits.max_tokens;
+  block_spans_.reserve(tokens);
+  forks_.reserve(tokens);
+  own_table_begin_.reserve(tokens);
+  output_tokens_.reserve(tokens);
+}
+
+void BatchLayout::Assign() {
+  SKEIN_CHECK(batch_.num_tokens() >= 1 && batch_.num_tokens() <= limits_.max_tokens);
+  const int32_t vocab = context_.weights->config.vocab_size;
+  for (const int32_t token : batch_.tokens) SKEIN_CHECK(token >= 0 && token < vocab);
+  for (const ForwardRow& row : batch_.rows) CheckRow(row);
+  CheckOutputs();
+  only_outputs_ = false;
+  ++version_;
+  MakeTables();
+  MakeBlockSpans();
+  MakeOutputs();
+  FindOutputTokens();
+}
+
+void BatchLayout::CheckRow(const ForwardRow& row) const {
+  const ModelConfig& config = context_.weights->config;
+  const int32_t max_positions =
+      config.is_encoder() ? config.max_position : context_.rope->num_positions();
+  SKEIN_CHECK(row.begin >= 0 && row.begin + row.num_tokens <= max_positions);
+  SKEIN_CHECK(row.begin == 0 || !config.is_encoder());
+  const bool forks = row.fork.num_tokens > 0;
+  const int32_t needed = forks ? row.begin / kKvBlockTokens : CeilDiv(row.begin, kKvBlockTokens);
+  SKEIN_CHECK(std::ssize(row.block_table) >= needed);
+  for (const int32_t block : row.block_table) {
+    SKEIN_CHECK(block >= 0 && block < context_.kv_layout.num_blocks);
+  }
+  if (!forks) return;
+  SKEIN_CHECK(row.fork.num_tokens == row.begin % kKvBlockTokens);
+  SKEIN_CHECK(row.fork.from >= 0 && row.fork.from < context_.kv_layout.num_blocks);
+  const size_t to = row.begin / kKvBlockTokens;
+  SKEIN_CHECK(to >= row.block_table.size() || row.block_table[to] != row.fork.from);
+}
+
+void BatchLayout::CheckOutputs() const {
+  const ModelWeights& w = *context_.weights;
+  SKEIN_CHECK(w.output.n() > 0 || (batch_.logit_tokens.empty() && batch_.label_outputs.empty()));
+  SKEIN_CHECK(w.head_out.n() > 0 || batch_.classified_rows.empty());
+  for (const LabelOutput& output : batch_.label_outputs) {
+    SKEIN_CHECK(!output.labels.empty());
+    for (const int32_t label : output.labels) SKEIN_CHECK(label >= 0 && label < w.output.n());
+  }
+  for (const int32_t row : batch_.embedded_rows) {
+    SKEIN_CHECK(context_.pooling == Pooling::kLast || batch_.rows[row].begin == 0);
+  }
+}
+
+void BatchLayout::MakeTables() {
+  own_tables_.clear();
+  own_table_begin_.clear();
+  num_own_blocks_ = 0;
+  for (const ForwardRow& row : batch_.rows) {
+    const auto num_kept = static_cast<int32_t>(row.block_table.size());
+    const int32_t num_own = CeilDiv(row.begin + row.num_tokens, kKvBlockTokens) - num_kept;
+    own_table_begin_.push_back(num_own > 0 ? static_cast<int32_t>(own_tables_.size()) : -1);
+    if (num_own <= 0) continue;
+    own_tables_.insert(own_tables_.end(), row.block_table.begin(), row.block_table.end());
+    for (int32_t i = 0; i < num_own; ++i) {
+      own_tables_.push_back(context_.kv_layout.num_blocks + num_own_blocks_++);
+    }
+  }
+  SKEIN_CHECK(num_own_blocks_ <= limits_.max_own_blocks);
+}
+
+std::span<const int32_t> BatchLayout::Table(int32_t row) const {
+  const ForwardRow& r = batch_.rows[row];
+  if (own_table_begin_[row] < 0) return r.block_table;
+  const int32_t size = CeilDiv(r.begin + r.num_tokens, kKvBlockTokens);
+  return std::span(own_tables_).subspan(own_table_begin_[row], size);
+}
+
+void BatchLayout::MakeBlockSpans() {
+  block_spans_.clear();
+  forks_.clear();
+  for (int32_t r = 0; r < static_cast<int32_t>(batch_.rows.size()); ++r) {
+    const ForwardRow& row = batch_.rows[r];
+    if (row.fork.num_tokens > 0) forks_.push_back(r);
+    for (int32_t i = 0; i < row.num_tokens;) {
+      const int32_t token = row.first_token + i;
+      const int32_t in_chunk = token % limits_.chunk();
+      const int32_t left_in_block = kKvBlockTokens - (row.begin + i) % kKvBlockTokens;
+      const int32_t left = std::min(left_in_block, limits_.chunk() - in_chunk);
+      const int32_t count = std::min(left, row.num_tokens - i);
+      block_spans_.push_back({r, token, count});
+      i += count;
+    }
+  }
+}
+
+void BatchLayout::MakeOutputs() {
+  outputs_.clear();
+  const auto cut = [this](OutputKind kind, size_t num_outputs) {
+    const auto end = static_cast<int32_t>(num_outputs);
+    for (int32_t first = 0; first < end; first += limits_.max_logit_rows) {
+      outputs_.push_back({kind, first, std::min(limits_.max_logit_rows, end - first)});
+    }
+  };
+  cut(OutputKind::kLogits, batch_.logit_tokens.size());
+  cut(OutputKind::kLabels, batch_.label_outputs.size());
+  cut(OutputKind::kEmbedding, batch_.embedded_rows.size());
+  cut(OutputKind::kClasses, batch_.classified_rows.size());
+}
+
+void BatchLayout::FindOutputTokens() {
+  output_tokens_.clear();
+  const auto add = [this](OutputKind kind, size_t num_outputs) {
+    for (size_t i = 0; i < num_outputs; ++i) {
+      output_tokens_.push_back(OutputToken(kind, static_cast<int32_t>(i)));
+    }
+  };
+  add(OutputKind::kLogits, batch_.logit_tokens.size());
+  add(OutputKind::kLabels, batch_.label_outputs.size());
+  add(OutputKind::kClasses, batch_.classified_rows.size());
+  if (context_.pooling == Pooling::kMean) {
+    for (const int32_t r : batch_.embedded_rows) {
+      const ForwardRow& row = batch_.rows[r];
+      for (int32_t i = 0; i < row.num_tokens; ++i) output_tokens_.push_back(row.first_token + i);
+    }
+  } else {
+    add(OutputKind::kEmbedding, batch_.embedded_rows.size());
+  }
+  std::ranges::sort(output_tokens_);
+  const auto surplus = std::ranges::unique(output_tokens_);
+  output_tokens_.erase(surplus.begin(), surplus.end());
+  if (output_tokens_.empty()) return;
+  SKEIN_CHECK(output_tokens_.front() >= 0 && output_tokens_.back() < batch_.num_tokens());
+}
+
+int32_t BatchLayout::ActiveIndex(int32_t token) const {
+  if (!only_outputs_) return token;
+  const auto found = std::ranges::lower_bound(output_tokens_, token);
+  return static_cast<int32_t>(found - output_tokens_.begin());
+}
+
+void BatchLayout::KeepOutputTokens() {
+  if (num_active() == std::ssize(output_tokens_)) return;
+  only_outputs_ = true;
+  ++version_;
+}
+
+int32_t BatchLayout::OutputToken(OutputKind kind, int32_t index) const {
+  switch (kind) {
+    case OutputKind::kLogits:
+      return batch_.logit_tokens[index];
+    case OutputKind::kLabels:
+      return batch_.label_outputs[index].token;
+    case OutputKind::kEmbedding: {
+      const int32_t row = batch_.embedded_rows[index];
+      const bool first = context_.pooling == Pooling::kCls;
+      return first ? batch_.rows[row].first_token : LastToken(row);
+    }
+    case OutputKind::kClasses:
+      break;
+  }
+  const int32_t row = batch_.classified_rows[index];
+  const bool first = context_.weights->config.is_encoder();
+  return first ? batch_.rows[row].first_token : LastToken(row);
+}
+
+int32_t BatchLayout::LastToken(int32_t row) const {
+  return batch_.rows[row].first_token + batch_.rows[row].num_tokens - 1;
+}
+
+}  // namespace skein

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/forward/batch.h"
+#include "model/forward/context.h"
+#include "model/forward/workspace.h"
+
+namespace skein {
+
+// Tokens [first, first + count) of one row of the batch. The list that holds a span says whether
+// these are indices of tokens or of active tokens.
+struct RowSpan {
+  int32_t row = 0;
+  int32_t first = 0;
+  int32_t count = 0;
+};
+
+enum class OutputKind : uint8_t { kLogits, kLabels, kEmbedding, kClasses };
+inline constexpr int kNumOutputKinds = 4;
+
+// Outputs of one kind that exist at a time: [first, first + count) of the batch's list of them.
+struct OutputChunk {
+  OutputKind kind = OutputKind::kLogits;
+  int32_t first = 0;
+  int32_t count = 0;
+};
+
+// How a batch is laid out for one pass: the block tables and KV blocks of its rows, the tokens that
+// the operators go over, and the chunks of its outputs. Computed once per pass.
+//
+// *Active* tokens are the tokens that the operators go over, in order: row i of x and q belongs to
+// active token i. First all tokens are active. In the last layer only the output tokens stay
+// active, after the keys and values are stored: an output is read from no other token.
+class BatchLayout {
+ public:
+  // All arguments are borrowed. Reserves for limits.max_tokens.
+  BatchLayout(const ForwardContext& context, const ForwardLimits& limits,
+              const ForwardBatch& batch);
+
+  // Lays out the batch as it is now. REQUIRES: as ForwardPass::Begin.
+  void Assign();
+  // Changes whenever the active tokens do.
+  uint64_t version() const { return version_; }
+
+  // The block table of a row. The pass's own blocks have ids from kv_layout.num_blocks on.
+  std::span<const int32_t> Table(int32_t row) const;
+  int32_t num_own_blocks() const { return num_own_blocks_; }
+  // Spans of tokens, each within one KV block and one chunk, ascending.
+  std::span<const RowSpan> block_spans() const { return block_spans_; }
+  // Rows with a fork.
+  std::span<const int32_t> forks() const { return forks_; }
+  // The position of a token of `row` in its sequence.
+  int32_t Position(int32_t row, int32_t token) const {
+    return batch_.rows[row].begin + token - batch_.rows[row].first_token;
+  }
+
+  int32_t num_active() const {
+    const size_t count = only_outputs_ ? output_tokens_.size() : batch_.tokens.size();
+    return static_cast<int32_t>(count);
+  }
+  // The token with an active index.
+  int32_t TokenAt(int32_t active) const { return only_outputs_ ? output_tokens_[active] : active; }
+  // The active index of `token`, or of the first active token after it.
+  int32_t ActiveIndex(int32_t token) const;
+  // From here on the output tokens alone are active.
+  void KeepOutputTokens();
+
+  std::span<const OutputChunk> outputs() const { return outputs_; }
+  // The token that output `index` of a kind is read from. Not for kMean.
+  int32_t OutputToken(OutputKind kind, int32_t index) const;
+
+ private:
+  void CheckRow(const ForwardRow& row) const;
+  void CheckOutputs() const;
+  void MakeTables();
+  void MakeBlockSpans();
+  void MakeOutputs();
+  void FindOutputTokens();
+  int32_t LastToken(int32_t row) const;
+
+  const ForwardContext& context_;
+  const ForwardLimits& limits_;
+  const ForwardBatch& batch_;
+  uint64_t version_ = 0;
+  std::vector<RowSpan> block_spans_;
+  std::vector<int32_t> forks_;
+  // The tables of rows that have blocks of the pass's own, end to end. own_table_begin_[row] is
+  // where such a table begins, or -1 where the row's own table covers the row.
+  std::vector<int32_t> own_tables_;
+  std::vector<int32_t> own_table_begin_;
+  int32_t num_own_blocks_ = 0;
+  std::vector<int32_t> output_tokens_;  // ascending, distinct
+  bool only_outputs_ = false;           // whether only output_tokens_ are active
+  std::vector<OutputChunk> outputs_;
+};
+
+}  // namespace skein

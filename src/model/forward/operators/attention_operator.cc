@@ -1,0 +1,62 @@
+#include "model/forward/operators/attention_operator.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace skein {
+
+AttentionOperator::AttentionOperator(PassState& pass, int32_t layer)
+    : pass_(pass),
+      blocks_(pass, layer),
+      group_(pass.config().num_heads / pass.config().num_kv_heads),
+      scale_(static_cast<float>(1.0 / std::sqrt(double(pass.config().head_dim)))) {}
+
+int32_t AttentionOperator::Begin(OperatorRange) {
+  pass_.tiles.Update();
+  return static_cast<int32_t>(pass_.tiles.tiles().size()) * pass_.config().num_kv_heads *
+         CeilDiv(group_, kMaxQueryRows);
+}
+
+AttentionOperator::Heads AttentionOperator::HeadsOf(int32_t ticket) const {
+  const auto num_tiles = static_cast<int32_t>(pass_.tiles.tiles().size());
+  const int32_t heads_per_call = std::min(group_, kMaxQueryRows);
+  const int32_t calls_per_group = CeilDiv(group_, kMaxQueryRows);
+  const int32_t kv_head = ticket / num_tiles / calls_per_group;
+  const int32_t first = kv_head * group_ + ticket / num_tiles % calls_per_group * heads_per_call;
+  return {kv_head, first, std::min(first + heads_per_call, (kv_head + 1) * group_)};
+}
+
+void AttentionOperator::Run(int32_t ticket) {
+  const ModelConfig& c = pass_.config();
+  const AttentionTiles& tiles = pass_.tiles;
+  const AttentionTile& tile = tiles.tiles()[ticket % tiles.tiles().size()];
+  const Heads heads = HeadsOf(ticket);
+  const int32_t q_width = pass_.q_width();
+  AttentionRow rows[kMaxQueryRows];
+  size_t num_rows = 0;
+  for (const RowSpan& span : tiles.spans().subspan(tile.first_span, tile.num_spans)) {
+    const std::span<const int32_t> table = pass_.layout.Table(span.row);
+    for (int32_t active = span.first; active < span.first + span.count; ++active) {
+      const int32_t position = pass_.layout.Position(span.row, pass_.layout.TokenAt(active));
+      const int32_t num_keys =
+          c.is_encoder() ? pass_.batch.rows[span.row].num_tokens : position + 1;
+      for (int32_t h = heads.first; h < heads.end; ++h) {
+        const int64_t column = int64_t{h} * c.head_dim;
+        rows[num_rows++] = {pass_.At(pass_.workspace.q, active, column, q_width),
+                            pass_.At(pass_.workspace.attn, active, column, q_width), num_keys,
+                            static_cast<int32_t>(table.size()), table.data()};
+      }
+    }
+  }
+  const KvLayout& layout = pass_.context.kv_layout;
+  pass_.kernels().Attention({
+      .rows = {rows, num_rows},
+      .kv = blocks_.Cache(heads.kv_head),
+      .own_kv = pass_.workspace.own_kv + heads.kv_head * layout.head_bytes(),
+      .layout = &layout,
+      .scale = scale_,
+      .piece_stride = pass_.piece_stride(),
+  });
+}
+
+}  // namespace skein

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "model/forward/kv_blocks.h"
+#include "model/forward/operator.h"
+#include "model/forward/pass_state.h"
+
+namespace skein {
+
+// attn = softmax(q · K^T * scale) · V. A ticket is one tile of rows for the query heads of one KV
+// head. Every token sees the keys up to its own position; an encoder's sees the whole row.
+class AttentionOperator : public Operator {
+ public:
+  AttentionOperator(PassState& pass, int32_t layer);
+
+  std::string_view name() const override { return "attention"; }
+  int32_t Begin(OperatorRange range) override;
+  void Run(int32_t ticket) override;
+
+ private:
+  // Query heads [first, end) of one KV head: all of its group, or kMaxQueryRows of a larger one.
+  struct Heads {
+    int32_t kv_head, first, end;
+  };
+  Heads HeadsOf(int32_t ticket) const;
+
+  PassState& pass_;
+  const KvBlocks blocks_;
+  const int32_t group_;  // query heads of one KV head
+  const float scale_;
+};
+
+}  // namespace skein

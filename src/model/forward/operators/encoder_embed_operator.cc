@@ -1,0 +1,37 @@
+#include "model/forward/operators/encoder_embed_operator.h"
+
+#include <algorithm>
+
+namespace skein {
+
+int32_t EncoderEmbedOperator::Begin(OperatorRange range) {
+  range_ = range;
+  return CeilDiv(range.count, kTokensPerTicket);
+}
+
+void EncoderEmbedOperator::Run(int32_t ticket) {
+  const ModelWeights& weights = pass_.weights();
+  const size_t hidden = pass_.config().hidden_size;
+  const int32_t begin = ticket * kTokensPerTicket;
+  const int32_t end = std::min(begin + kTokensPerTicket, range_.count);
+  const auto after = std::upper_bound(
+      pass_.batch.rows.begin(), pass_.batch.rows.end(), begin,
+      [](int32_t token, const ForwardRow& row) { return token < row.first_token; });
+  auto row = after - 1;
+  for (int32_t i = begin; i < end; ++i) {
+    if (i == row->first_token + row->num_tokens) ++row;
+    const int32_t position = i - row->first_token;
+    const bool second = pass_.config().num_segments > 1 && position >= row->second_segment_begin;
+    float* x = pass_.workspace.x + i * hidden;
+    weights.EmbeddingRow(pass_.batch.tokens[i], x);
+    const float* from = weights.positions.data() + position * hidden;
+    if (weights.segments.empty()) {
+      for (size_t d = 0; d < hidden; ++d) x[d] += from[d];
+      continue;
+    }
+    const float* segment = weights.segments.data() + (second ? hidden : 0);
+    for (size_t d = 0; d < hidden; ++d) x[d] = (x[d] + segment[d]) + from[d];
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "model/forward/pass_state.h"
+
+namespace skein {
+
+// The last layer's output at a token of the batch, normalized, to `out` [hidden] of `dtype`. The
+// token is active.
+void FinalNormRow(const PassState& pass, int32_t token, void* out, DType dtype);
+
+}  // namespace skein

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "model/forward/operator.h"
+#include "model/forward/pass_state.h"
+
+namespace skein {
+
+enum class LinearOutput : uint8_t {
+  kNewResidual,  // x_out = x + product, rows of the batch
+  kResidual,     // x_out += product, rows of the batch
+  kOutputs,      // the outputs of the chunk = product
+};
+
+struct LinearSpec {
+  std::string_view name;
+  const PackedWeight& weight;      // [n, k]
+  const std::vector<float>* bias;  // [n]; null or empty: none
+  Operand in;                      // [rows, k]
+  LinearOutput output = LinearOutput::kResidual;
+};
+
+// A product with a weight matrix, plus its bias.
+class LinearOperator : public Operator {
+ public:
+  LinearOperator(PassState& pass, const LinearSpec& spec);
+
+  std::string_view name() const override { return spec_.name; }
+  int32_t Begin(OperatorRange range) override;
+  void Run(int32_t ticket) override;
+
+ private:
+  // Copies the ticket's part of x to x_out, unless the two are one.
+  void CopyResidual(int32_t ticket) const;
+  const float* bias() const;
+
+  PassState& pass_;
+  const LinearSpec spec_;
+  ProductCutter cutter_;
+  ProductCut cut_;
+  OperatorRange range_;
+};
+
+}  // namespace skein

@@ -1,0 +1,42 @@
+#include "model/forward/operators/norm_operator.h"
+
+#include <algorithm>
+
+namespace skein {
+
+NormOperator::NormOperator(PassState& pass, const NormSpec& spec) : pass_(pass), spec_(spec) {
+  if (spec.zeroes_layer) zeroes_.emplace(pass, *spec.zeroes_layer);
+}
+
+int32_t NormOperator::Begin(OperatorRange range) {
+  range_ = range;
+  return CeilDiv(range.count, kTokensPerTicket);
+}
+
+void NormOperator::Run(int32_t ticket) {
+  const int32_t hidden = pass_.config().hidden_size;
+  float* const x = pass_.workspace.*spec_.x;
+  const int32_t begin = ticket * kTokensPerTicket;
+  const int32_t end = std::min(begin + kTokensPerTicket, range_.count);
+  for (int32_t i = begin; i < end; ++i) {
+    std::byte* h = pass_.At(pass_.workspace.h, i, 0, hidden);
+    NormRow(x + size_t(range_.first + i) * hidden, h);
+    if (pass_.int8()) pass_.Quantize(i, h, hidden);
+  }
+  if (zeroes_) zeroes_->ZeroFresh(range_.first + begin, range_.first + end);
+}
+
+void NormOperator::NormRow(float* x, std::byte* out) const {
+  const ModelConfig& c = pass_.config();
+  const DType dtype = pass_.weights().dtype;
+  if (!c.is_encoder()) {
+    pass_.kernels().RmsNorm(x, spec_.weight.data(), c.rms_norm_eps, c.hidden_size, out, dtype,
+                            pass_.piece_stride());
+    return;
+  }
+  pass_.kernels().LayerNorm(x, spec_.weight.data(), spec_.bias.data(), c.layer_norm_eps,
+                            c.hidden_size, x, DType::kF32);
+  pass_.kernels().Convert(x, c.hidden_size, out, dtype);
+}
+
+}  // namespace skein

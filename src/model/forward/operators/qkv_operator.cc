@@ -1,0 +1,127 @@
+#include "model/forward/operators/qkv_operator.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace skein {
+namespace {
+
+constexpr int32_t kSums = 48 << 10;  // few, since products have more on the same stack
+constexpr int32_t kRowUnit = 32;
+
+// How the sums of a ticket are split into parts that fit kSums: whole heads and whole panels.
+struct PartSize {
+  int32_t rows = 0;
+  int32_t cols = 0;
+};
+
+PartSize PartSizeOf(int32_t ticket_rows, int32_t head_dim) {
+  const int32_t unit = std::lcm(head_dim, kPanelCols);
+  static_assert(kSums / (kMaxHeadDim * kPanelCols / 2) >= kRowTileRows);  // the widest unit
+  // A row of sums is one panel longer than its columns: rows then begin on different lines of the
+  // cache.
+  const int32_t row_unit = unit + kPanelCols > kSums / kRowUnit ? kRowTileRows : kRowUnit;
+  const int32_t rows = std::min(ticket_rows, kSums / (unit + kPanelCols) / row_unit * row_unit);
+  return {rows, (kSums / rows - kPanelCols) / unit * unit};
+}
+
+const float* DataOrNull(const std::vector<float>& v) { return v.empty() ? nullptr : v.data(); }
+
+ProductShape QkvShape(const PassState& pass, const PackedWeight& w) {
+  ProductShape shape = pass.Shape(pass.qkv_width(), w.k(), w.dtype());
+  shape.col_unit = pass.config().head_dim;
+  return shape;
+}
+
+}  // namespace
+
+QkvOperator::QkvOperator(PassState& pass, int32_t layer)
+    : pass_(pass),
+      layer_(pass.weights().layers[layer]),
+      blocks_(pass, layer),
+      cutter_(pass.Cutter(QkvShape(pass, layer_.qkv))) {}
+
+int32_t QkvOperator::Begin(OperatorRange range) {
+  range_ = range;
+  cut_ = cutter_.Cut(range.count);
+  return cut_.num_tickets();
+}
+
+void QkvOperator::Run(int32_t ticket) {
+  alignas(64) float sums[kSums];
+  const Part all = {
+      cut_.row_begin(ticket), std::min(cut_.row_begin(ticket) + cut_.rows, range_.count),
+      cut_.col_begin(ticket), std::min(cut_.col_begin(ticket) + cut_.cols, pass_.qkv_width())};
+  const PartSize size = PartSizeOf(all.row_end - all.row_begin, pass_.config().head_dim);
+  const Operand h = {&ForwardWorkspace::h, pass_.config().hidden_size, false, pass_.row_tiles};
+  for (int32_t row = all.row_begin; row < all.row_end; row += size.rows) {
+    GemmCall call = pass_.CallOn(layer_.qkv, h, range_.first, row);
+    call.bias = DataOrNull(layer_.qkv_bias);
+    call.out = sums;
+    for (int32_t col = all.col_begin; col < all.col_end; col += size.cols) {
+      const Part part = {row, std::min(row + size.rows, all.row_end), col,
+                         std::min(col + size.cols, all.col_end)};
+      call.m = part.row_end - row;
+      call.n_begin = call.out_begin = col;
+      call.n_end = part.col_end;
+      call.ldo = (CeilDiv(part.col_end - col, kPanelCols) + 1) * kPanelCols;
+      pass_.kernels().Gemm(call);
+      StoreHeads(part, sums, call.ldo);
+    }
+  }
+}
+
+void QkvOperator::StoreHeads(const Part& part, const float* x, int64_t ld) const {
+  const int32_t first = range_.first + part.row_begin;
+  const int32_t end = range_.first + part.row_end;
+  const auto spans = pass_.layout.block_spans();
+  auto span = std::ranges::upper_bound(spans, first, {}, &RowSpan::first) - 1;
+  for (int32_t token = first; token < end; ++token, x += ld) {
+    if (token == span->first + span->count) ++span;
+    StoreTokenHeads(*span, token, part, x);
+  }
+}
+
+void QkvOperator::StoreTokenHeads(const RowSpan& span, int32_t token, const Part& part,
+                                  const float* x) const {
+  const ModelConfig& c = pass_.config();
+  const Kernels& kernels = pass_.kernels();
+  const KvLayout& layout = pass_.context.kv_layout;
+  const int32_t q_width = pass_.q_width();
+  const int32_t position = pass_.layout.Position(span.row, token);
+  const int32_t slot = position % kKvBlockTokens;
+  RotateCall call = {.eps = c.rms_norm_eps, .head_dim = c.head_dim, .dtype = layout.dtype};
+  if (pass_.context.rope != nullptr) {
+    call.cos = pass_.context.rope->cos(position);
+    call.sin = pass_.context.rope->sin(position);
+  }
+  if (part.col_begin < q_width) {
+    call.x = x;
+    call.norm = DataOrNull(layer_.q_norm);
+    call.num_heads = (std::min(part.col_end, q_width) - part.col_begin) / c.head_dim;
+    call.out = pass_.At(pass_.workspace.q_out, token, part.col_begin, q_width);
+    call.piece_stride = pass_.piece_stride();
+    kernels.Rotate(call);
+  }
+  call.piece_stride = kRowPiece;
+  call.norm = DataOrNull(layer_.k_norm);
+  call.num_heads = 1;
+  std::byte* const kv = blocks_.StoreBlock(span);
+  const int32_t kv_begin = std::max(part.col_begin, q_width);
+  for (int32_t col = kv_begin; col < part.col_end; col += c.head_dim) {
+    alignas(64) std::byte rounded[kMaxHeadDim * sizeof(float)];
+    const int32_t head = (col - q_width) / c.head_dim;  // of k, then of v
+    call.x = x + (col - part.col_begin);
+    if (head < c.num_kv_heads) {
+      call.out = rounded;
+      kernels.Rotate(call);
+      layout.StoreK(kv + head * layout.head_stride(), slot, rounded);
+    } else {
+      kernels.Convert(call.x, c.head_dim, rounded, layout.dtype);
+      layout.StoreV(kv + (head - c.num_kv_heads) * layout.head_stride(), slot, rounded);
+    }
+  }
+}
+
+}  // namespace skein

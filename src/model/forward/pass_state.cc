@@ -1,0 +1,82 @@
+#include "model/forward/pass_state.h"
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+ForwardLimits WithWeights(ForwardLimits limits, const ModelWeights& weights) {
+  limits.dense_width = weights.dense_width();
+  limits.int8 = weights.matrix_dtype == DType::kInt8;
+  return limits;
+}
+
+// Chunks and heads must begin tiles.
+bool UseRowTiles(const ForwardContext& context, const ForwardLimits& limits) {
+  const ModelWeights& w = *context.weights;
+  const ModelConfig& c = w.config;
+  const bool whole = limits.chunk() == limits.max_tokens || limits.chunk() % kRowTileRows == 0;
+  const Isa isa = context.kernels->isa();
+  return NumericClassOf(isa, w.dtype) == NumericClass::kAmx && w.matrix_dtype == w.dtype &&
+         !c.is_encoder() && c.num_experts == 0 && whole && c.hidden_size % kRowPiece == 0 &&
+         c.head_dim % kRowPiece == 0;
+}
+
+}  // namespace
+
+PassState::PassState(const ForwardContext& forward_context, const ForwardLimits& forward_limits)
+    : context(forward_context),
+      limits(WithWeights(forward_limits, *forward_context.weights)),
+      t(SizeOf(context.weights->dtype)),
+      row_tiles(UseRowTiles(context, limits)),
+      workspace(config(), weights().dtype, limits),
+      layout(context, limits, batch),
+      tiles(context, limits, batch, layout),
+      expert_routes(config(), limits.chunk()),
+      expert_gate_up(config().num_experts),
+      expert_down(config().num_experts) {
+  SKEIN_CHECK(limits.max_tokens >= 1 && limits.max_logit_rows >= 1 && limits.max_own_blocks >= 0);
+  const KvLayout& kv = context.kv_layout;
+  SKEIN_CHECK(limits.max_own_blocks == 0 || !kv.contiguous);
+  SKEIN_CHECK(kv.dtype == weights().dtype && kv.num_layers == config().num_layers);
+  SKEIN_CHECK(kv.num_kv_heads == config().num_kv_heads && kv.head_dim == config().head_dim);
+  const size_t tokens = limits.max_tokens;
+  batch.tokens.reserve(tokens);
+  batch.rows.reserve(tokens);
+  batch.logit_tokens.reserve(tokens);
+  batch.label_outputs.reserve(tokens);
+  batch.embedded_rows.reserve(tokens);
+  batch.classified_rows.reserve(tokens);
+}
+
+int32_t PassState::act_width() const {
+  const int32_t padded = config().intermediate_padded();
+  return row_tiles ? CeilDiv(padded, kRowPiece) * kRowPiece : padded;
+}
+
+ProductShape PassState::Shape(int32_t n, int32_t k, DType dtype) const {
+  const bool matrix_unit = kernels().isa() == Isa::kAmx && dtype != DType::kF32;
+  return {.n = n, .k = k, .element_bytes = SizeOf(dtype), .matrix_unit = matrix_unit};
+}
+
+GemmCall PassState::CallOn(const PackedWeight& w, const Operand& a, int32_t first,
+                           int64_t row) const {
+  if (w.dtype() == DType::kInt8) {
+    return {.a = workspace.quantized + row * w.k(),
+            .lda = w.k(),
+            .a_scales = workspace.scales + row,
+            .w = &w};
+  }
+  // A tile's first row begins where it would without tiles.
+  const int64_t from = (a.of_batch ? first : 0) + row;
+  return {.a = workspace.*a.matrix + from * a.width * static_cast<int64_t>(t),
+          .lda = a.width,
+          .w = &w,
+          .a_tiles = a.tiles};
+}
+
+void PassState::Quantize(int64_t i, const std::byte* row, int32_t n) {
+  workspace.scales[i] = kernels().Quantize(row, weights().dtype, n, workspace.quantized + i * n);
+}
+
+}  // namespace skein

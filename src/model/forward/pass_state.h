@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/kernels.h"
+#include "model/forward/attention_tiles.h"
+#include "model/forward/batch.h"
+#include "model/forward/context.h"
+#include "model/forward/expert_routes.h"
+#include "model/forward/grouped_cut.h"
+#include "model/forward/layout.h"
+#include "model/forward/product_cut.h"
+#include "model/forward/workspace.h"
+
+namespace skein {
+
+// A matrix of the workspace, in the compute type, that is multiplied with weights.
+struct Operand {
+  std::byte* ForwardWorkspace::*matrix = nullptr;
+  int64_t width = 0;
+  bool of_batch = false;  // row 0 is the first active token; else the first of the operator's range
+  bool tiles = false;     // kernels/row_tiles.h
+};
+
+// The state that the operators of one pass share: the batch, its layout and the activations.
+struct PassState {
+  PassState(const ForwardContext& forward_context, const ForwardLimits& forward_limits);
+  PassState(const PassState&) = delete;
+  PassState& operator=(const PassState&) = delete;
+
+  const ModelWeights& weights() const { return *context.weights; }
+  const ModelConfig& config() const { return context.weights->config; }
+  const Kernels& kernels() const { return *context.kernels; }
+  bool int8() const { return weights().matrix_dtype == DType::kInt8; }
+  int32_t q_width() const { return config().num_heads * config().head_dim; }
+  int32_t qkv_width() const { return q_width() + 2 * config().num_kv_heads * config().head_dim; }
+  // The width of a row of act.
+  int32_t act_width() const;
+
+  // The product of [m, k] with weights [n, k], for a cutter; m is open.
+  ProductShape Shape(int32_t n, int32_t k, DType dtype) const;
+  ProductCutter Cutter(const ProductShape& shape) const {
+    return {shape, context.team->num_threads()};
+  }
+  // A product of the rows of `a` from `row` on with `w`. For int8 weights the rows are those that
+  // Quantize wrote. The caller sets m, the columns and the output. `first`: the first row of the
+  // operator's range.
+  GemmCall CallOn(const PackedWeight& w, const Operand& a, int32_t first, int64_t row) const;
+  // Row i of the operator's range, [n], as int8.
+  void Quantize(int64_t i, const std::byte* row, int32_t n);
+
+  // The address of an element of h, q, attn or act.
+  std::byte* At(std::byte* matrix, int64_t row, int64_t column, int64_t width) const {
+    const int64_t index = row_tiles ? RowTileIndex(row, column, width) : row * width + column;
+    return matrix + index * static_cast<int64_t>(t);
+  }
+  // The distance between the pieces of such a row (kernels/row_tiles.h).
+  int64_t piece_stride() const { return row_tiles ? kRowTileElements : kRowPiece; }
+  // Output i of the chunk at hand.
+  float* Output(int64_t i) { return workspace.logits + i * workspace.output_width; }
+
+  const ForwardContext context;
+  const ForwardLimits limits;
+  const size_t t;  // bytes of the compute type
+  // Whether h, q, attn and act lie in tiles, so that products need not pack their rows.
+  const bool row_tiles;
+  ForwardWorkspace workspace;
+  ForwardBatch batch;
+  BatchLayout layout;
+  AttentionTiles tiles;
+  // For a mixture of experts: the routes and products of the layer and chunk at hand.
+  ExpertRoutes expert_routes;
+  GroupedCut expert_gate_up, expert_down;
+};
+
+}  // namespace skein

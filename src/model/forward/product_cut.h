@@ -1,0 +1,154 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+
+#include "kernels/kv_layout.h"
+#include "kernels/packed_weight.h"
+
+namespace skein {
+
+inline constexpr int32_t kTokensPerTicket = 16;  // of operators that work token by token
+inline int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
+
+// How a product [m, n] = [m, k] · [n, k]^T is cut into tickets: chunks of rows by chunks of
+// columns. Consecutive tickets share their columns, so that their weights stay in a core's cache.
+struct ProductCut {
+  int32_t rows = 0;  // of a chunk; the last chunk has the rest
+  int32_t cols = 0;  // a multiple of kPanelCols
+  int32_t num_row_chunks = 0;
+  int32_t num_col_chunks = 0;
+
+  int32_t num_tickets() const { return num_row_chunks * num_col_chunks; }
+  int32_t row_begin(int32_t ticket) const { return ticket % num_row_chunks * rows; }
+  int32_t col_begin(int32_t ticket) const { return ticket / num_row_chunks * cols; }
+};
+
+// The most multiplications of a ticket on the matrix unit: under 1 ms at 0.4 TFLOP/s. A ticket may
+// exceed it by one unit of columns.
+inline constexpr int64_t kMaxTicketProducts = 192 << 20;
+// The most weights of a ticket on vectors, which stay in a second-level cache, and its most rows.
+inline constexpr int64_t kMaxVectorWeightBytes = 256 << 10;
+inline constexpr int32_t kMaxVectorRows = 96;
+// The fewest multiplications of a ticket: claiming one costs about 2 us.
+inline constexpr int64_t kMinVectorProducts = 1 << 16;
+
+// A product to be cut.
+struct ProductShape {
+  int32_t m = 0, n = 0, k = 0;
+  bool swiglu = false;  // n columns of gate and as many of up
+  size_t element_bytes = 0;
+  bool matrix_unit = false;  // bf16 on AMX
+  int32_t col_unit = 1;      // chunks begin at multiples of it
+};
+
+namespace cut_internal {
+
+inline int64_t CeilDiv64(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// On vectors: the weights of a ticket stay in the cache while its rows pass over them.
+inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut& cut) {
+  // The widest register tile of the kernels: fewer columns leave accumulators idle.
+  constexpr int64_t kTileCols = 4 * kPanelCols;
+  constexpr int32_t kTicketsPerThread = 4;  // enough to balance the threads
+  cut.rows = std::min(shape.m, kMaxVectorRows);
+  const int64_t row_chunks = CeilDiv64(shape.m, cut.rows);
+  const int64_t terms = int64_t{shape.k} * (shape.swiglu ? 2 : 1);  // of a column
+  const int64_t by_cache = std::max(
+      kMaxVectorWeightBytes / (terms * static_cast<int64_t>(shape.element_bytes)), kTileCols);
+  const int64_t by_threads =
+      int64_t{shape.n} * row_chunks / (int64_t{kTicketsPerThread} * num_threads);
+  const int64_t least = CeilDiv64(kMinVectorProducts, terms * cut.rows);
+  const int64_t cols = std::max({std::min(by_cache, by_threads), least, int64_t{1}});
+  const int64_t unit =
+      std::lcm(cols > kTileCols / 2 ? kTileCols : kPanelCols, int64_t{shape.col_unit});
+  cut.cols = static_cast<int32_t>(CeilDiv64(cols, unit) * unit);
+}
+
+// On the matrix unit: the rows of a ticket stay in the cache, in the kernel's own order, while the
+// weights pass over them. They have all of k, unless too few rows would then fit.
+inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, ProductCut& cut) {
+  constexpr int64_t kStripBytes = 768 << 10;  // the part of a that the kernel keeps in the cache
+  constexpr int32_t kMaxRows = 256, kMinRows = 96;
+  constexpr int32_t kPartialRows = 128;  // if not even kMinRows fit with all of k
+  constexpr int32_t kRowUnit = 32;
+  constexpr int64_t kMaxWeightBytes = 8 << 20;  // about 1 ms at 8 GB/s
+  constexpr int64_t kMinProducts = 1 << 18;
+  constexpr int32_t kTicketsPerThread = 2;  // few, because each may have to reorder its rows
+  const auto fitting = static_cast<int32_t>(
+      kStripBytes / (int64_t{shape.k} * static_cast<int64_t>(shape.element_bytes)) / kRowUnit *
+      kRowUnit);
+  const int32_t max_rows = fitting < kMinRows ? kPartialRows : std::min(fitting, kMaxRows);
+  const int32_t row_chunks = CeilDiv(shape.m, max_rows);
+  cut.rows =
+      shape.m <= kRowUnit ? shape.m : CeilDiv(CeilDiv(shape.m, row_chunks), kRowUnit) * kRowUnit;
+  const int64_t terms = int64_t{shape.k} * (shape.swiglu ? 2 : 1);  // of a column
+  const int64_t products = terms * cut.rows;
+  const int64_t by_memory = kMaxWeightBytes / (terms * static_cast<int64_t>(shape.element_bytes));
+  const int64_t by_threads =
+      int64_t{shape.n} * row_chunks / (int64_t{kTicketsPerThread} * num_threads);
+  const int64_t cols = std::max({std::min({kMaxTicketProducts / products, by_memory, by_threads}),
+                                 CeilDiv64(kMinProducts, products), int64_t{1}});
+  const int64_t unit = std::lcm(int64_t{2 * kPanelCols}, int64_t{shape.col_unit});
+  cut.cols = static_cast<int32_t>(CeilDiv64(cols, unit) * unit);
+}
+
+}  // namespace cut_internal
+
+inline ProductCut CutProduct(const ProductShape& shape, int num_threads) {
+  ProductCut cut;
+  shape.matrix_unit ? cut_internal::CutForMatrixUnit(shape, num_threads, cut)
+                    : cut_internal::CutForVectors(shape, num_threads, cut);
+  cut.cols = std::min(cut.cols, CeilDiv(shape.n, kPanelCols) * kPanelCols);
+  cut.num_row_chunks = CeilDiv(shape.m, cut.rows);
+  cut.num_col_chunks = CeilDiv(shape.n, cut.cols);
+  return cut;
+}
+
+// Cuts one product for changing numbers of rows; cuts anew only when the number changes.
+class ProductCutter {
+ public:
+  // The shape's m is ignored.
+  ProductCutter(const ProductShape& shape, int num_threads)
+      : shape_(shape), num_threads_(num_threads) {
+    shape_.m = 0;
+  }
+
+  // m: rows, >= 1.
+  const ProductCut& Cut(int32_t m) {
+    if (m != shape_.m) {
+      shape_.m = m;
+      cut_ = CutProduct(shape_, num_threads_);
+    }
+    return cut_;
+  }
+
+ private:
+  ProductShape shape_;
+  int num_threads_;
+  ProductCut cut_;
+};
+
+// Query rows of one attention tile whose rows see up to `num_keys` keys. One ticket walks all of
+// them. From kKeysOfFullTile keys on, the number of rows shrinks so that rows times keys stay the
+// same, about 1 ms. It does not shrink below kMinRows, so beyond 12,288 keys tickets grow. Half as
+// many rows would read the keys twice as often; at 16 rows that saturates the memory and leaves the
+// kernel nothing to overlap.
+inline int32_t AttentionTileRows(int32_t num_keys) {
+  constexpr int32_t kKeysOfFullTile = 6144;
+  constexpr int32_t kMinRows = 32;
+  int32_t rows = kMaxQueryRows;
+  while (rows > kMinRows && int64_t{rows} * num_keys > int64_t{kMaxQueryRows} * kKeysOfFullTile) {
+    rows /= 2;
+  }
+  return rows;
+}
+
+// Tokens of such a tile; each has `group` query heads for one KV head.
+inline int32_t AttentionTileTokens(int32_t num_keys, int32_t group) {
+  return std::max(AttentionTileRows(num_keys) / group, 1);
+}
+
+}  // namespace skein

@@ -1,0 +1,116 @@
+#include "model/forward/program.h"
+
+#include "model/forward/operators/attention_operator.h"
+#include "model/forward/operators/collect_operator.h"
+#include "model/forward/operators/embed_operator.h"
+#include "model/forward/operators/embedding_operator.h"
+#include "model/forward/operators/encoder_embed_operator.h"
+#include "model/forward/operators/experts_operator.h"
+#include "model/forward/operators/fork_operator.h"
+#include "model/forward/operators/gate_up_operator.h"
+#include "model/forward/operators/gather_operator.h"
+#include "model/forward/operators/labels_operator.h"
+#include "model/forward/operators/linear_operator.h"
+#include "model/forward/operators/norm_operator.h"
+#include "model/forward/operators/output_norm_operator.h"
+#include "model/forward/operators/qkv_operator.h"
+#include "model/forward/operators/quantize_operator.h"
+#include "model/forward/operators/up_operator.h"
+#include "model/forward/pass_state.h"
+
+namespace skein {
+namespace {
+
+// The first half of a layer: x = x + attention(norm(x)).
+void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
+  const LayerWeights& layer = pass.weights().layers[index];
+  const Operand attn = {&ForwardWorkspace::attn, pass.q_width(), true, pass.row_tiles};
+  list.ByChunk<NormOperator>(pass, NormSpec{"attn_norm", layer.attn_norm, layer.attn_norm_bias,
+                                            &ForwardWorkspace::x, index});
+  list.ByChunk<QkvOperator>(pass, index);
+  if (pass.limits.chunk_outputs == ChunkOutputs::kCollected) {
+    list.Whole<CollectOperator>(pass, CollectOperator::What::kQkv);
+  }
+  list.Whole<ForkOperator>(pass, index);
+  if (index + 1 == pass.config().num_layers) list.Whole<GatherOperator>(pass);
+  list.Whole<AttentionOperator>(pass, index);
+  if (pass.int8()) {
+    list.ByChunk<QuantizeOperator>(pass, "quantize_attn", attn, pass.q_width());
+  }
+  list.ByChunk<LinearOperator>(
+      pass, LinearSpec{"o", layer.o, &layer.o_bias, attn, LinearOutput::kNewResidual});
+}
+
+// The second half of a layer: x = x + mlp(norm(x)).
+void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
+  const LayerWeights& layer = pass.weights().layers[index];
+  const Operand act = {&ForwardWorkspace::act, pass.act_width(), false, pass.row_tiles};
+  list.ByChunk<NormOperator>(
+      pass, NormSpec{"mlp_norm", layer.mlp_norm, layer.mlp_norm_bias, &ForwardWorkspace::x_out});
+  if (!layer.experts.empty()) {
+    for (const ExpertStage stage : kExpertStages) {
+      list.ByChunk<ExpertsOperator>(pass, layer, stage);
+    }
+  } else {
+    if (pass.config().is_encoder()) {
+      list.ByChunk<UpOperator>(pass, layer);
+    } else {
+      list.ByChunk<GateUpOperator>(pass, layer);
+    }
+    if (pass.int8()) {
+      list.ByChunk<QuantizeOperator>(pass, "quantize_act", act, pass.config().intermediate_size);
+    }
+    list.ByChunk<LinearOperator>(
+        pass, LinearSpec{"down", layer.down, &layer.down_bias, act, LinearOutput::kResidual});
+  }
+  if (pass.limits.chunk_outputs == ChunkOutputs::kCollected) {
+    list.Whole<CollectOperator>(pass, CollectOperator::What::kResidual);
+  }
+}
+
+void AddOutputs(PassState& pass, ForwardProgram& program) {
+  const ModelWeights& w = pass.weights();
+  const Operand h = {&ForwardWorkspace::logit_h, pass.config().hidden_size};
+
+  OperatorList& logits = program.of(OutputKind::kLogits);
+  logits.Whole<OutputNormOperator>(pass, OutputKind::kLogits);
+  logits.Whole<LinearOperator>(pass,
+                               LinearSpec{"logits", w.output, nullptr, h, LinearOutput::kOutputs});
+
+  OperatorList& labels = program.of(OutputKind::kLabels);
+  labels.Whole<OutputNormOperator>(pass, OutputKind::kLabels);
+  labels.Whole<LabelsOperator>(pass);
+
+  OperatorList& embedding = program.of(OutputKind::kEmbedding);
+  if (pass.context.pooling == Pooling::kMean) {
+    embedding.Whole<EmbeddingOperator>(pass, EmbeddingStage::kNorm);
+    embedding.Whole<EmbeddingOperator>(pass, EmbeddingStage::kMean);
+  } else {
+    embedding.Whole<EmbeddingOperator>(pass, EmbeddingStage::kToken);
+  }
+
+  OperatorList& classes = program.of(OutputKind::kClasses);
+  classes.Whole<OutputNormOperator>(pass, OutputKind::kClasses);
+  classes.Whole<LinearOperator>(
+      pass, LinearSpec{"classes", w.head_out, &w.head_out_bias, h, LinearOutput::kOutputs});
+}
+
+}  // namespace
+
+ForwardProgram MakeProgram(PassState& pass) {
+  ForwardProgram program;
+  if (pass.config().is_encoder()) {
+    program.input.Whole<EncoderEmbedOperator>(pass);
+  } else {
+    program.input.Whole<EmbedOperator>(pass);
+  }
+  program.layers.resize(pass.config().num_layers);
+  for (int32_t i = 0; i < pass.config().num_layers; ++i) {
+    AddAttention(pass, i, program.layers[i]);
+    AddMlp(pass, i, program.layers[i]);
+  }
+  AddOutputs(pass, program);
+  return program;
+}
+
+}  // namespace skein

@@ -1,0 +1,113 @@
+#include "model/forward/workspace.h"
+
+#include <algorithm>
+
+#include "kernels/row_tiles.h"
+
+namespace skein {
+namespace {
+
+size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+// Hands out consecutive, aligned pieces of a buffer. For an empty buffer it hands out null and only
+// counts the bytes.
+class Carver {
+ public:
+  explicit Carver(AlignedBuffer& buffer) : buffer_(buffer) {}
+
+  template <typename T>
+  T* Take(size_t bytes) {
+    const size_t begin = total_;
+    total_ += (bytes + 63) / 64 * 64;
+    return buffer_.size() == 0 ? nullptr : reinterpret_cast<T*>(buffer_.data() + begin);
+  }
+  size_t total() const { return total_; }
+
+ private:
+  AlignedBuffer& buffer_;
+  size_t total_ = 0;
+};
+
+}  // namespace
+
+ForwardWorkspace::ForwardWorkspace(const ModelConfig& config, DType dtype,
+                                   const ForwardLimits& limits)
+    : memory(Bytes(config, dtype, limits)) {
+  size_t output_bytes = 0;
+  Place(config, dtype, limits, &output_bytes);
+}
+
+size_t ForwardWorkspace::Bytes(const ModelConfig& config, DType dtype,
+                               const ForwardLimits& limits) {
+  size_t output_bytes = 0;
+  return ForwardWorkspace().Place(config, dtype, limits, &output_bytes);
+}
+
+size_t ForwardWorkspace::OutputBytes(const ModelConfig& config, DType dtype,
+                                     const ForwardLimits& limits) {
+  size_t output_bytes = 0;
+  ForwardWorkspace().Place(config, dtype, limits, &output_bytes);
+  return output_bytes;
+}
+
+// Buffers that live at different times share memory as large as the larger one. q is dead when the
+// residual stream is added to; attention's output is dead when q is made.
+size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
+                               size_t* output_bytes) {
+  const size_t tokens = limits.max_tokens, chunk = limits.chunk();
+  const size_t hidden = config.hidden_size;
+  const size_t q_width = size_t(config.num_heads) * config.head_dim;
+  const size_t padded = config.intermediate_padded();
+  const size_t t = SizeOf(dtype);
+  const size_t x_bytes = tokens * hidden * sizeof(float);
+  const size_t q_bytes = RoundUp(tokens, kRowTileRows) * q_width * t;
+  const size_t chunk_rows = RoundUp(chunk, kRowTileRows);
+  const KvLayout own = {dtype, 1, limits.max_own_blocks, config.num_kv_heads, config.head_dim};
+  own_kv_bytes = own.layer_bytes();
+  chunk_outputs = limits.chunk_outputs;
+  const bool in_place = chunk_outputs == ChunkOutputs::kInPlace;
+  const bool collected = chunk_outputs == ChunkOutputs::kCollected;
+  Carver carver(memory);
+  x = carver.Take<float>(in_place ? x_bytes : std::max(x_bytes, q_bytes));
+  q = carver.Take<std::byte>(in_place ? q_bytes : std::max(x_bytes, q_bytes));
+  attn = in_place ? q : carver.Take<std::byte>(q_bytes);
+  own_kv = carver.Take<std::byte>(own_kv_bytes);
+  own_kv_out = collected ? carver.Take<std::byte>(std::max(own_kv_bytes, x_bytes)) : own_kv;
+  q_out = collected ? attn : q;
+  auto* const beside = reinterpret_cast<float*>(collected ? own_kv_out : q);
+  x_out = in_place ? x : beside;
+  h = carver.Take<std::byte>(chunk_rows * hidden * t);
+  up = carver.Take<float>(config.is_encoder() ? chunk * padded * sizeof(float) : 0);
+  act = carver.Take<std::byte>(chunk_rows * RoundUp(padded, kRowPiece) * t);
+  const size_t slots = chunk * config.experts_per_token;
+  router = carver.Take<float>(chunk * config.num_experts * sizeof(float));
+  router_exp = carver.Take<float>(chunk * config.num_experts * sizeof(float));
+  expert_in = carver.Take<std::byte>(slots * hidden * t);
+  expert_act = carver.Take<std::byte>(slots * config.expert_padded() * t);
+  expert_out = carver.Take<float>(slots * hidden * sizeof(float));
+  const size_t rows = limits.int8 ? std::max(chunk, size_t(limits.max_logit_rows)) : 0;
+  quantized = carver.Take<int8_t>(rows * std::max({hidden, q_width, padded}));
+  scales = carver.Take<float>(rows * sizeof(float));
+  const size_t pass_bytes = carver.total();
+  const int32_t vocab = config.head == Head::kLanguageModel ? config.vocab_size : 0;
+  const int32_t widest = std::max(config.hidden_size, limits.dense_width);
+  head_width = widest;
+  output_width = std::max({vocab, widest, config.num_classes});
+  logit_h = carver.Take<std::byte>(limits.max_logit_rows * head_width * t);
+  logits = carver.Take<float>(limits.max_logit_rows * output_width * sizeof(float));
+  *output_bytes = carver.total() - pass_bytes;
+  return carver.total();
+}
+
+void ForwardWorkspace::EndLayer() {
+  if (chunk_outputs == ChunkOutputs::kInPlace) return;
+  // The new residual stream lies where q was: it was collected there, or made there.
+  auto* const new_x = reinterpret_cast<float*>(q);
+  q = reinterpret_cast<std::byte*>(x);
+  x = new_x;
+  if (chunk_outputs == ChunkOutputs::kCollected) return;
+  q_out = q;
+  x_out = reinterpret_cast<float*>(q);
+}
+
+}  // namespace skein

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/aligned_buffer.h"
+#include "kernels/kv_layout.h"
+#include "model/config/config.h"
+
+namespace skein {
+
+// The place of a layer's outputs (q, the rows' own keys and values, the residual stream) for
+// operators that work chunk by chunk. The first two are for comparison only.
+enum class ChunkOutputs : uint8_t {
+  kCollected,     // each chunk in memory of its own; copied together at the end
+  kPreallocated,  // each chunk directly in the memory of the whole output
+  // Also, where shapes allow, in the memory of the input: attention's output lies over q, and the
+  // residual stream is added to in place.
+  kInPlace,
+};
+
+// The limits of a forward pass, and how it uses memory.
+struct ForwardLimits {
+  int32_t max_tokens = 0;       // of a batch
+  int32_t max_logit_rows = 64;  // rows of logits, or other outputs, that exist at a time
+  // Tokens of a chunk for the operators outside attention (hybrid prefilling; PrefillOnly, section
+  // 4); 0: the whole batch. The wide activations have that many rows.
+  int32_t chunk_tokens = 0;
+  // KV blocks of one layer that belong to the pass, for the tokens that the rows' block tables do
+  // not cover.
+  int32_t max_own_blocks = 0;
+  ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
+  int32_t dense_width = 0;  // of the widest Dense module after the pooling; 0: there is none
+  bool int8 = false;        // whether the weights are int8
+
+  int32_t chunk() const {
+    return chunk_tokens > 0 && chunk_tokens < max_tokens ? chunk_tokens : max_tokens;
+  }
+};
+
+// The activations of one pass, allocated once. "t": compute type. chunk: limits.chunk(). h, q, attn
+// and act may lie in tiles (kernels/row_tiles.h) and have room for whole tiles.
+struct ForwardWorkspace {
+  ForwardWorkspace(const ModelConfig& config, DType dtype, const ForwardLimits& limits);
+
+  // The bytes that a workspace takes.
+  static size_t Bytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits);
+  // The bytes of its outputs: all that logits need beyond the pass, whatever their number.
+  static size_t OutputBytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits);
+
+  // Ends a layer: unless outputs are in place, x_out becomes x.
+  void EndLayer();
+
+  AlignedBuffer memory;
+  ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
+  float* x = nullptr;         // [max_tokens, hidden]: the residual stream
+  std::byte* h = nullptr;     // t [chunk, hidden]: after a norm
+  std::byte* q = nullptr;     // t [max_tokens, num_heads * head_dim]: rotated, rounded
+  std::byte* attn = nullptr;  // t [max_tokens, num_heads * head_dim]; in place: q
+  float* up = nullptr;        // [chunk, intermediate_padded], for an encoder
+  // t [chunk, intermediate_padded]. In tiles, the elements behind a row stay 0: nothing writes
+  // them.
+  std::byte* act = nullptr;
+  // For a mixture of experts; slots: chunk * experts_per_token (model/forward/expert_routes.h).
+  float* router = nullptr;          // [chunk, num_experts]
+  float* router_exp = nullptr;      // [chunk, num_experts]
+  std::byte* expert_in = nullptr;   // t [slots, hidden]
+  std::byte* expert_act = nullptr;  // t [slots, expert_padded]
+  float* expert_out = nullptr;      // [slots, hidden]
+  std::byte* own_kv = nullptr;      // blocks [max_own_blocks] of one layer (KvLayout)
+  size_t own_kv_bytes = 0;
+  // The outputs of chunks: x, q and own_kv themselves, unless outputs are collected or, for x, not
+  // in place.
+  float* x_out = nullptr;
+  std::byte* q_out = nullptr;
+  std::byte* own_kv_out = nullptr;
+  // The rows for the next int8 product; only with int8 weights.
+  int8_t* quantized = nullptr;  // [chunk, the widest of hidden, q and intermediate]
+  float* scales = nullptr;      // [chunk]
+  // t [max_logit_rows, head_width]; all outputs but embeddings use [max_logit_rows, hidden] of it.
+  std::byte* logit_h = nullptr;
+  float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind
+  size_t output_width = 0;  // the widest of vocab, head_width and num_classes
+  size_t head_width = 0;    // the widest of hidden and the Dense modules after the pooling
+
+ private:
+  ForwardWorkspace() = default;
+  // Points the members into `memory`, if there is any. Returns the bytes that they take; the
+  // outputs' share of them goes to `*output_bytes`.
+  size_t Place(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
+               size_t* output_bytes);
+};
+
+}  // namespace skein
