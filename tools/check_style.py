@@ -47,7 +47,7 @@ CLOSES = re.compile(r"^( *)\}$")
 # number of places below it, `files` the number of .cc files. Entries only shrink.
 EXCEPTIONS = [
     ("members", "ModelConfig", 31, "the fields of config.json, with a few values derived from them"),
-    ("methods", "ExprParser", 52, "one function a rule of the grammar"),
+    ("methods", "ExprParser", 51, "one function a rule of the grammar"),
     ("methods", "ChunkedHashTree", 41, "one function an operation on the tree; to lose one"),
     ("members", "Scheduler", 58, "being divided into parts that own their state"),
     ("methods", "Scheduler", 141, "the same"),
@@ -55,8 +55,8 @@ EXCEPTIONS = [
     ("files", "Normalizer", 2, "its steps stand apart; to become a class of their own"),
     ("files", "ReplaceRule", 2, "the same"),
     ("files", "PreTokenizer", 2, "its cuts stand apart; to become a class of their own"),
-    ("starters", "src/", 399, "comments of before the rule"),
-    ("starters", "include/", 9, "the same"),
+    ("starters", "src/", 181, "comments of before the rule"),
+    ("starters", "include/", 4, "the same"),
     ("starters", "tests/", 8, "the same"),
     ("starters", "bench/", 3, "the same"),
     ("starters", "docs/results/decision-quality.md", 2, "to be mended with its script"),
