@@ -4,7 +4,8 @@
     python3 tools/check_includes.py [REPOSITORY]
 
 Only direct includes count. A folder may always include itself; tests (`*_test.cc`) may also include
-`testing/`. `kernels` as an allowance means its interface: files directly in kernels/, not below.
+`testing/`. `kernels` as an allowance means its interface: files directly in kernels/, not below. The
+table of that page must be this one.
 """
 import pathlib
 import re
@@ -48,9 +49,28 @@ def check_file(path, folder, errors):
             errors.append(f"{path}:{number}: {folder}/ may include only the interface of kernels/")
 
 
+PAGE = "docs/ARCHITECTURE.md"
+ROW = re.compile(r"^\| `(\w+)/` \| .* \| ([^|]+) \|$", re.M)
+
+
+def check_page(text, errors):
+    """Holds the page's rows `folder/` | contents | may include against the table."""
+    rows = {folder: None if names == "anything" else names for folder, names in ROW.findall(text)}
+    for folder in sorted(rows.keys() ^ ALLOWED.keys()):
+        errors.append(f"{PAGE}: the table of the parts and the one of check_includes.py differ: {folder}/")
+    for folder in sorted(rows.keys() & ALLOWED.keys()):
+        named = rows[folder]
+        if named is not None:
+            named = [name.replace("kernels' interface", "kernels").replace("include", "skein")
+                     for name in named.split(", ")]
+        if named != ALLOWED[folder]:
+            errors.append(f"{PAGE}: {folder}/ may include {rows[folder]}; the check says {ALLOWED[folder]}")
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     errors = []
+    check_page((root / PAGE).read_text(), errors)
     for path in sorted((root / "include").rglob("*.h")):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = INCLUDE.match(line)

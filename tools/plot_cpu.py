@@ -10,6 +10,7 @@ import json
 import pathlib
 import sys
 
+import pages
 from charts import load_pyplot, save, table, target, target_of_all, targets_table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
@@ -119,7 +120,7 @@ def target_lines(data):
             target("decode of one sequence: at least 0.85 of the read bandwidth", one and f"{one['fraction']:.2f}", one["fraction"] >= 0.85 if one else None),
             target("decode of 16 sequences, context 128: at least 10 times one", gain and f"{gain['gain']:.1f} times (bound {gain['bound']:.1f})",
                    gain["gain"] >= 10 if gain else None)]
-    return ["## Targets", "", "What was aimed at and what the tables below say, as they stand.", "", *targets_table(rows)]
+    return ["## Targets", "", "The verdicts follow from the tables below, as they stand.", "", *targets_table(rows)]
 
 
 def of_skein(data):
@@ -167,9 +168,9 @@ def lone_lines(lone):
              f"{read['over_floor']:.2f}", f"{read['over_sum']:.2f}", f"{read['outside_ms']:.2f}"]
             for report in reports for name, read in report["reads"].items()]
     return ["## A lone prompt over HTTP", "", *(f"    {report['command']}" for report in reports), "",
-            "From sending the request to the last byte of the answer, on a kept connection, nothing cached; medians. Floor: what the limits",
-            "measured before and after allow, the layers' products computed or their weights read, whichever takes longer, and for a token the",
-            "output matrix read; the sum: computed and then read. Outside: less the server's own time in forward passes.", "", *note,
+            "From sending the request to the last byte of the answer, on a kept connection, nothing cached; medians. Floor: the least time by the limits",
+            "measured before and after: the layers' products computed or their weights read, whichever takes longer, and for a token the",
+            "output matrix read. The sum: computed and then read. Outside: the time outside the server's forward passes.", "", *note,
             f"Limits in this run (medians): {reports[-1]['limits']['compute_tflops']:.2f} TFLOP/s, {reports[-1]['limits']['read_gbps']:.1f} GB/s read.", "",
             *table(["prompt tokens", "read", "ms", "floor ms", "sum ms", "times the floor", "times the sum", "outside ms"], rows)]
 
@@ -190,7 +191,7 @@ def forced_lines(isa, data):
 
 
 def ablation_lines(data):
-    lines = ["## What the numeric contract costs", ""]
+    lines = ["## The cost of the numeric contract", ""]
     if "ablation" not in data:
         return [*lines, f"Not measured: {data['run']['skipped']['ablation']}.", ""]
     found = data["ablation"]
@@ -201,34 +202,34 @@ def ablation_lines(data):
                       [[row["name"], f"{row['engine_us']:.1f}", f"{row['whole_us']:.1f}", f"{row['split_us']:.1f}", f"{row['cost']:+.1%}",
                         f"{row['bits_differ']:.0%}"] for row in found["attention"]])
     return [*lines, f"    {found['command']}", "",
-            "Two rules, each taken away alone, in benchmark code (`bench/ablation_bench.cc`). One row goes through the matrix unit as ten",
-            "thousand do: beside it an AVX-512 product over the same packed weights. Cost: the time that the rule adds.", "", *one,
-            "Attention is cut at absolute positions only: beside it all keys cut into equal parts for the threads, wherever that falls, and",
+            "Benchmark code (`bench/ablation_bench.cc`) removes two rules, each alone. One row goes through the matrix unit as ten",
+            "thousand do; beside it stands an AVX-512 product over the same packed weights. Cost: the time that the rule adds.", "", *one,
+            "Attention is cut at absolute positions only; beside it all keys are cut into equal parts for the threads, at any position, and",
             "merged. A decode step of one layer of Qwen3-0.6B. Both cuts run one AVX-512 walk, so their ratio is the cost of the rule; the",
             "engine's own kernel stands beside them. Bits: between the cuts for two and for three threads.", "", *attention]
 
 
 def onednn_lines(data):
-    """What oneDNN's figures are of; nothing where there are none."""
+    """The types of oneDNN's figures; nothing where there are none."""
     types = sorted({row.get("onednn_dtype", "bf16") for row in data["kernels"]["gemm"] if row.get("onednn_tflops")})
     if not types:
         return []
-    return [f"oneDNN runs in turn with each product, in {' and '.join(types)} with f32 results of all columns, which is",
-            "more to write than Skein has for two products: gate_up ends in half the columns, in bf16, and qkv in a place of each thread's that",
+    return [f"oneDNN runs in turn with each product, in {' and '.join(types)} with f32 results of all columns. That is",
+            "more to write than Skein has for two products: gate_up ends in half the columns, in bf16, and qkv in memory of each thread that",
             "stays in its cache."]
 
 
 def told_date(run):
-    """Of runs that have kept it."""
+    """The date of runs that have kept it."""
     return f", {run['date']}" if "date" in run else ""
 
 
 def page(data, plots):
     run = data["run"]
     lines = ["# The processor", "",
-             f"Written by `{run['command']}` on {run['processor']}, {run['threads']} threads{told_date(run)}. Fraction: of what the limits",
-             "measured beside each sample allow (computing or reading, whichever takes longer); the machine is shared, and its limits move",
-             "within seconds: above 1 they moved meanwhile.", *onednn_lines(data),
+             f"Written by `{run['command']}` on {run['processor']}, {run['threads']} threads{told_date(run)}. Fraction: the share of the speed that the limits",
+             "measured beside each sample allow (computing or reading, whichever takes longer). The machine is shared, and its limits change",
+             "within seconds: above 1 they changed meanwhile.", *onednn_lines(data),
              "Commands stand without `--json FILE`. Forward passes, and those of other engines, ran",
              f"{run['rounds']} times in turn: the medians count." if run["rounds"] > 1 else "once in turn.", "", *target_lines(data),
              "## Forward passes", "", f"    {data['forward']['command']}", "", limits_line(data["forward"]), "", *forward_tables(data["forward"]),
@@ -239,7 +240,7 @@ def page(data, plots):
         ["product", "m", "k", "n", "TFLOP/s", "GB/s", "fraction", "oneDNN TFLOP/s"], kernel_rows(data["kernels"]["gemm"]))]
     if "draws" in data["kernels"]:
         lines += ["## Draws", "", "One token of a vocabulary of 151,936, on one thread, by the same command. Peaked: 40 logits high above a normal",
-                  "distribution, as a model's mostly are; flat: without them.", "", *table(
+                  "distribution, like most of a model's rows; flat: without them.", "", *table(
                       ["logits", "parameters", "us"], [[row["logits"], row["parameters"], f"{row['us']:.1f}"] for row in data["kernels"]["draws"]])]
     lines += ablation_lines(data)
     for plot in plots:
@@ -292,7 +293,7 @@ def main():
     run = load("run")
     data = {"run": run, **{name: load(name) for name in ("forward", "int8", "context", "peers", "lone", "kernels", "ablation", *FORCED)
                            if name not in run.get("skipped", {}) and (name != "int8" or path_of(name).exists())}}
-    (OUT / f"{PAGE}.md").write_text(page(data, draw(data)))
+    pages.write(OUT / f"{PAGE}.md", page(data, draw(data)))
     print(f"wrote {OUT / f'{PAGE}.md'}")
 
 

@@ -10,6 +10,7 @@ import json
 import math
 import pathlib
 
+import pages
 from charts import load_pyplot, save, table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
@@ -43,7 +44,7 @@ def sched_section(part):
     found = part["found"]
     tree = found["tree"]
     names = {"hash_ns": "hash a prompt", "insert_ns": "insert", "add_ns": "add to batch", "finish_ns": "finish", "find_best_ns": "find best"}
-    lines = ["## What an operation costs", "", *made_by(part),
+    lines = ["## The cost of an operation", "", *made_by(part),
              f"`skein bench sched`: {tree['requests']:,} requests of {tree['tokens']:,} tokens in {tree['groups']} groups with suffixes of {tree['suffix_tokens']} tokens of their own, chunks of a KV",
              f"block ({tree['chunk_tokens']} tokens), {tree['batch']} in the batch; means, CPU time of the thread. Hashing is one pass over the prompt that the prefix",
              "cache needs anyway.", "",
@@ -116,10 +117,10 @@ def default_here_lines(found, default, noise):
     group = load["requests"] / load["groups"]
     return [f"{load['requests']} requests in {load['groups']} groups of {load['shared']:,} shared tokens, {load['own']} of their own, {load['output']} out, all at once; {load['slots']} in the batch;",
             f"the prefixes are in the cache before.{scaled} The default load's 200 outputs are scaled to {load['output']}, as a",
-            f"plain step takes {runs['fill, plain']['step_ms'] / 1e3:.1f} s here and all systems have several passes: so the requests' own prefills and the filling of the batch weigh more than",
-            "with 200, and the ratio of tokens/s lies nearer to 1 than that of the steps. Several passes on one server give the median and what lies",
-            f"around it. In turn, their servers side by side, so that what else the machine does meets them alike: {turn_words(default['in_turn'])}.",
-            "`lpm` is not among them: it orders by cached prefixes, which are all as long here; it is simulated below.", "",
+            f"plain step takes {runs['fill, plain']['step_ms'] / 1e3:.1f} s here and all systems have several passes. So the requests' own prefills and the filling of the batch weigh more than",
+            "with 200, and the ratio of tokens/s lies nearer to 1 than that of the steps. Several passes on one server give the median and the range",
+            f"around it. The systems take turns, their servers side by side, so that other load on the machine affects them alike: {turn_words(default['in_turn'])}.",
+            "`lpm` is not among them: it orders by cached prefixes, which all have the same length here. It is simulated below.", "",
             *here_table(runs), *five_lines(runs),
             *(f"{text}: {ratio:.2f} (target 0.98): {verdict_beside_fill(ratio, noise)}.  " for text, ratio in (
                 ("flock never, plain / fill, plain", runs["flock never, plain"]["tokens_per_s"] / runs["fill, plain"]["tokens_per_s"]),
@@ -135,14 +136,14 @@ def why_missed_lines(runs):
     if runs["flock never, shared"]["tokens_per_s"] >= 5 * runs["fill, plain"]["tokens_per_s"]:
         return []
     return [f"Why the first target is missed: the steps alone take {runs['fill, plain']['step_ms']:,.0f} ms with fill and plain attention and {runs['flock never, shared']['step_ms']:,.0f} ms with flock and shared-prefix attention,",
-            "and what a request prefills is the same with both. A shared step no longer waits for memory alone: it reads keys and values once for",
-            "a tile and then computes on them for all of its queries, and on this machine reading them and computing hardly overlap, so that the",
-            "time of attention falls far less than the bytes do. Prefetching them into a nearer cache did not change that beyond noise (tried apart from",
+            "and a request prefills the same tokens with both. A shared step no longer waits for memory alone. It reads keys and values once for",
+            "a tile and then computes on them for all of its queries. On this machine reading and computing hardly overlap, so the",
+            "time of attention falls far less than the bytes do. Prefetching into a nearer cache did not change that beyond noise (tried apart from",
             "this page's command, and not kept).", ""]
 
 
 def of_vectors(made):
-    """What a reader of the columns must know of a machine without AMX."""
+    """A note on the columns for a machine without AMX."""
     words = "Without AMX shared-prefix attention reads a common block once for 16 queries at a time (8 requests), and the next 16 of a tile follow at once."
     return [words, ""] if "without AMX" in made.get("machine", "") else []
 
@@ -164,12 +165,12 @@ def here_section(part):
     if found["missing"]:
         lines += [f"The run ended before all was measured; missing: {', '.join(found['missing'])}.", ""]
     control, noise = control_of(sections["unshared"]["runs"])
-    lines += ["Qwen3-0.6B's shape, random weights, bf16. Bytes: what the rows of the mean decode step",
-              "attend to, row by row, and how many of these are different, from the scheduler's record. Plain attention reads what is",
-              "asked for; shared-prefix attention reads a common block once for up to 64 queries of a KV head (32 requests here), beyond",
-              "6,144 keys for 32 queries; the next such tile finds it in the cache if it is still there. No rule has learned before.",
-              "Step: the median of those without prefill. fill, shared / fill, plain where nothing is shared, which is the same work:",
-              f"{control:.2f}. What is nearer to 1 than that is within noise.", ""]
+    lines += ["Qwen3-0.6B's shape, random weights, bf16. Bytes: keys and values that the rows of the mean decode step",
+              "attend to, row by row, and the different ones among them, from the scheduler's record. Plain attention reads all",
+              "of the former. Shared-prefix attention reads a common block once for up to 64 queries of a KV head (32 requests here), beyond",
+              "6,144 keys for 32 queries. The next tile of queries finds it in the cache if it is still there. No rule has learned before.",
+              "Step: the median of steps without prefill. The ratio fill, shared / fill, plain without shared prefixes, which is the same work:",
+              f"{control:.2f}. Ratios nearer to 1 than that are within noise.", ""]
     if "default" in sections:
         lines += ["### The default workload", "", *elsewhere(part, "default"), *default_here_lines(found, sections["default"], noise)]
     if "long" in sections:
@@ -205,7 +206,7 @@ def batches_here_lines(part):
             for batches, runs in cells.items() for output, run in runs.items()]
     return ["### Batch size against purity", "", *elsewhere(part, "batches"), f"{load['requests']} requests in 8 groups of {load['shared']:,} shared tokens, {load['own']} of their own, one group after the other, in static batches (`request-level`:",
             "a batch ends with its last request), shared-prefix attention, one pass each. The smallest batches have one group each; published, for 800 requests: ahead from about 20 outputs on.",
-            "Answers are given out when their batch ends, so clients see no time between tokens; it is the step's.", "",
+            "Answers are delivered when their batch ends, so clients see no time between tokens; the table has the step's time.", "",
             *table(["batches x size", "outputs", f"to {one}", *(FIGURES[i] for i in kept)], rows)]
 
 
@@ -224,17 +225,19 @@ def foreign_and_fraction_lines(part):
     return lines
 
 
-ASSUMES = """What the simulation assumes: the scheduler, its prefix cache and its memory are the real ones; a step takes what `src/sim/step_cost.h` says of
-the device's data sheet and of efficiencies that no run on a GPU has confirmed. Decode rows read keys and values in one of three
-ways. **each**: every row reads all of its own from memory. **cached**: so too, but what another row of the step has read in
-the same layer comes for nothing from the device's last-level cache, in the proportion to which the different bytes of a layer
-fit it; an upper bound on what a cache can give a plain kernel of the arithmetic assumed here, since real caches also hold other
-data and evict in the wrong order. With both a row's arithmetic is that of `each`: the query heads that share a KV head (4 with
-Llama-3.1-8B) are multiplied together, at the efficiency assumed for a product of so many rows, and no step is faster than that.
-**once**: a kernel that reads what rows share once, at every depth, and multiplies these heads of all those rows together. Where
-nothing is shared all three take the same time. So `each` cannot show any gain from grouping but by the
-prefix cache, `cached` shows at most what a cache could give, and the differences between orders under `once` are those of
-unique bytes and of prefills avoided. Scheduling takes no time. Nothing here says how fast a GPU is."""
+ASSUMES = """The simulation uses the real scheduler, prefix cache and memory. The time of a step follows from the device's data sheet and from
+efficiencies (`src/sim/step_cost.h`) that no run on a GPU has confirmed. Decode rows read keys and values in one of three ways:
+
+- **each**: every row reads all of its own from memory.
+- **cached**: the same, but bytes that another row of the step has read in the same layer come at no cost from the device's last-level
+  cache, in the proportion to which the different bytes of a layer fit it. That is an upper bound on a cache's gain for a plain kernel
+  with the arithmetic assumed here, since real caches also hold other data and evict in the wrong order.
+- **once**: a kernel reads shared bytes once, at every depth, and multiplies the query heads of all rows that share them together.
+
+With `each` and `cached` only the query heads that share a KV head (4 with Llama-3.1-8B) are multiplied together, at the efficiency
+assumed for a product of so many rows. No step is faster than that. Without shared prefixes all three take the same time. So `each`
+shows no gain from grouping but by the prefix cache, and `cached` at most a cache's gain. Under `once` orders differ by unique bytes
+and by avoided prefills. Scheduling takes no time. Nothing here says how fast a GPU is."""
 
 
 def main_line(run, base):
@@ -256,9 +259,9 @@ def grouped(runs, depth):
 
 def default_lines(runs):
     lines = ["### Default workload", "", "1,200 requests (600 with --quick), 5 groups of 5,120 shared tokens, 20 of their own, 200 out, Poisson arrivals at 100 a second, at most",
-             "500 in the batch, Llama-3.1-8B's shape. The token budget, 32K without shared tokens, was read as `--max-num-batched-tokens 32768`: it counts what a",
-             "step computes, so what comes from the cache, or from another row of the step, counts nothing. `lpm` and `dfs-weight` are SGLang's orders, `dynamic` aims at steps of 100 ms, `oracle` is told",
-             "the groups and never mixes them; learned rules are shown in a second run, which begins with the table of the first (cold: the first itself). Requests wait",
+             "500 in the batch, Llama-3.1-8B's shape. The token budget, 32K without shared tokens, was read as `--max-num-batched-tokens 32768`: it counts the tokens that a",
+             "step computes, and none that come from the cache or from another row of the step. `lpm` and `dfs-weight` are SGLang's orders, `dynamic` aims at steps of 100 ms, `oracle` is told",
+             "the groups and never mixes them. Learned rules are shown in a second run, which begins with the table of the first (cold: the first itself). Requests wait",
              "without bound here.", ""]
     for device, found in grouped(runs, 1).items():
         base = found["fill (FCFS)/each"][0]["tokens_per_s"]
@@ -281,12 +284,12 @@ def default_lines(runs):
 SERIES = {"groups": "Groups", "output": "Output tokens (20 groups)", "shared": "Shared tokens (0: prompts of 1,024, nothing shared)", "cold": "Groups, prefixes not in the cache before", "rate": "Arrivals a second",
           "levels": "Levels of a sharing tree of 16 leaves", "model": "Models (A100 80 GB)", "model100": "Models, 100 groups (A100 80 GB)", "slots": "Groups, 64 in the batch", "bounded": "Groups, 64 in the batch, 8 GiB of keys and values",
           "burst": "Groups, all requests at once, 2,048 shared tokens, 100 out"}
-WHERE = """Where `flock` gains in these tables, and where it cannot. With reads **once** what counts is how many different prefixes the batch
-holds: with 500 in the batch and 5 groups every batch has all of them whoever chooses, and the 1.4 that is asked for over `fill`
-with the same attention is out of reach by arithmetic. Fewer slots than requests that wait, or many groups, leave a choice; prefixes
-that do not all fit the cache leave more, since companions also find theirs cached. What is left is bounded by the weights and by each
-row's own tokens, which every step reads in any case. With reads **each** nothing is gained but by the prefix cache. At low rates
-nobody waits, so there is nothing to choose."""
+WHERE = """These tables show the cases in which `flock` can gain. With reads **once** the number of different prefixes in the batch decides.
+With 500 in the batch and 5 groups every batch has all of them under any rule, so the target of 1.4 over `fill` with the same
+attention is out of reach by arithmetic. Fewer slots than waiting requests, or many groups, leave a choice. Prefixes that do not all
+fit the cache leave more, since requests of the batch's prefix also find it cached. The weights and each row's own tokens, which every
+step reads, bound the rest. With reads **each** only the prefix cache brings a gain. At low rates no request waits, so there is
+nothing to choose."""
 
 
 def speed_of(runs, name):
@@ -295,8 +298,8 @@ def speed_of(runs, name):
 
 def series_lines(found):
     lines = ["### Varied", "", *WHERE.splitlines(), "",
-             "800 requests (400 with --quick). Output tokens/s; `never` and `bandit`, the default, are `flock` with these stop rules, `bandit` without anything learned before; the other",
-             "rules are under \"Never worse than fill?\". The rest as in the default workload, RTX 6000 Ada where nothing else is said.", ""]
+             "800 requests (400 with --quick). Output tokens/s; `never` and `bandit`, the default, are `flock` with these stop rules, `bandit` without anything learned before. The other",
+             "rules are under \"Never worse than fill?\". All else is as in the default workload, on an RTX 6000 Ada unless a title names another device.", ""]
     for key, title in SERIES.items():
         if key not in found:
             continue
@@ -319,11 +322,11 @@ def lpm_lines(found):
                 if ratio > 1.01:
                     ahead.append(f"{key} {value}, {reads} ({ratio:.2f}; hits {100 * lpm['hits']:.0f} against {100 * never['hits']:.0f} %)")
     where = "; ".join(ahead) or "nowhere"
-    return ["`lpm` is ahead of `never` by more than 1 % where prefixes outnumber the cache and it finds a little more of them there, at:", f"{where}.", ""]
+    return ["`lpm` is ahead of `never` by more than 1 % if prefixes outnumber the cache and it finds a little more of them there, at:", f"{where}.", ""]
 
 
 def published_lines(found):
-    """What the text reports of whole systems, on GPUs, beside the nearest that is simulated here."""
+    """The text's figures of whole systems, on GPUs, beside the nearest simulated here."""
     rows = []
 
     def row(what, published, runs, never, fill):
@@ -341,8 +344,8 @@ def published_lines(found):
         row(f"200 outputs, {DEVICES[device]}, 5 groups, never / lpm", "over 3 (SGLang's policies)", runs, "flock never/", "lpm/")
     if runs := outputs.get("200"):
         rows.append(["200 outputs, RTX 6000 Ada, 20 groups, never / lpm", "over 3 (SGLang's policies)", "", *(f"{speed_of(runs, f'never, {reads}') / speed_of(runs, f'lpm, {reads}'):.2f}" for reads in ("cached", "once")), ""])
-    return ["### Beside the published figures", "", "Throughput of `flock never` over the other's, simulated. The text measured whole systems on GPUs with plain kernels, whose caches only `cached`",
-            "bounds from above; the last column also has a kernel that reads shared prefixes once, which is none of the order's doing. These figures neither",
+    return ["### Beside the published figures", "", "Throughput of `flock never` over the other's, simulated. The text measured whole systems on GPUs with plain kernels. Only `cached` bounds the effect of their",
+            "caches from above. The last column also has a kernel that reads shared prefixes once, which no order brings about. These figures neither",
             "confirm nor refute the text's. Empty: not among the experiments.", "", *table(["", "published", "each", "cached", "once", "once / each"], rows)]
 
 
@@ -367,9 +370,9 @@ def beside_fill(found):
 
 def never_worse_lines(found):
     ratios = beside_fill(found)
-    lines = ["### Never worse than fill?", "", "Throughput over that of `fill` with the same reads, in all experiments of the default workload, \"Varied\" and, of the preset as shipped, \"The bound on waiting\"",
-             "(simulated), from the first request on: nothing was learned before, no warm-up is left out. `heuristic` knows nothing of throughput, so where a full batch pays more than a pure",
-             "one it loses; it is for machines whose caches reward purity.", ""]
+    lines = ["### Never worse than fill?", "", "Throughput over that of `fill` with the same reads, in all experiments of the default workload and of \"Varied\"; for the preset as shipped, of \"The bound on waiting\"",
+             "(simulated). All count from the first request on: nothing was learned before, no warm-up is left out. `heuristic` does not measure throughput. It loses where a full batch pays more than a pure",
+             "one, and suits machines whose caches reward purity.", ""]
     rows = []
     for rule in ("never", "bandit", AS_SHIPPED, "q-learning", "heuristic"):
         mine = sorted((ratio, name) for its_rule, name, ratio in ratios if its_rule == rule)
@@ -385,8 +388,8 @@ def batches_lines(found):
         batches, output, reads = name.split("/")
         by_reads[reads][int(batches)][int(output)] = reports[-1]
     lines = ["### Batch size against purity", "", "800 requests in 8 groups of 100, 2,048 shared tokens, 20 of their own, all at once, one group after the other, in static batches (`request-level`: a batch",
-             "ends with its last request): 1 x 800 has all groups in one batch, from 8 x 100 on batches are pure. Tokens/s by output tokens; the rest with the most of them.",
-             "Answers are given out when their batch ends, so clients see no time between tokens; ms a token: a batch's time, its prefills included, over its outputs.", ""]
+             "ends with its last request): 1 x 800 has all groups in one batch, from 8 x 100 on batches are pure. Tokens/s by output tokens; the other columns with the most of them.",
+             "Answers are delivered when their batch ends, so clients see no time between tokens. Ms a token: a batch's time, its prefills included, over its outputs.", ""]
     firsts = []
     for reads, batches in by_reads.items():
         outputs = sorted(next(iter(batches.values())))
@@ -418,14 +421,14 @@ def tradeoff_lines(found):
 
 
 def account_lines(found):
-    """What a learned rule gains or loses without its account: where prefixes outnumber the cache, and on the default load."""
+    """A learned rule's gain or loss without its account: where prefixes outnumber the cache, and on the default load."""
     gains = [reports[-1]["tokens_per_s"] for name, reports in found["constants"].items() if name.endswith("/max-loss/1")]
     fill = {reads: speed_of(found["loss"], f"fill (FCFS)/None/{reads}") for reads in ("cached", "once")}
     default = [report["tokens_per_s"] / fill[name.split("/")[2]] for name, reports in found["loss"].items() if name.split("/")[1] == "1" for report in reports]
     if not gains or not default:
         return []
     never = speed_of(found["learning"], "flock never")
-    return [f"By its account (`max-loss` 0.01) a learned rule hardly acts. Where prefixes outnumber the cache, as here, `--flock-constants max-loss=1` may gain: {min(gains) / never:.2f} to",
+    return [f"By its account (`max-loss` 0.01) a learned rule hardly acts. If prefixes outnumber the cache, as here, `--flock-constants max-loss=1` may gain: {min(gains) / never:.2f} to",
             f"{max(gains) / never:.2f} of `flock never`. On the default load it ranged from {min(default):.3f} to {max(default):.3f} of `fill`. Other constants of these rules show only without",
             "the account: rows with `max-loss=1` beside the constant have none.", ""]
 
@@ -442,19 +445,19 @@ def threshold_lines(runs):
 
 
 def loss_lines(runs):
-    """What the learned rules may lose, on the default load."""
+    """The learned rules' largest losses, on the default load."""
     fill = {reads: runs[f"fill (FCFS)/None/{reads}"][-1]["tokens_per_s"] for reads in ("cached", "once")}
     rows = []
     for name, reports in runs.items():
         rule, value, reads = name.split("/")
         if value != "None":
             rows.append([rule, value, reads, *(f"{report['tokens_per_s'] / fill[reads]:.3f}" for report in reports), f"{reports[-1]['median_tpot_ms']:.0f}", f"{reports[-1]['mean_decode_batch']:.0f}"])
-    return ["What stopping may cost by the rule's own account (`max-loss`; 1: no account), default load; throughput over `fill`'s:", "",
+    return ["The cost of stopping under the rule's own account (`max-loss`; 1: no account), default load; throughput over `fill`'s:", "",
             *table(["rule", "max-loss", "reads", "first run", "second run", "TPOT p50 ms", "mean batch"], rows)]
 
 
 def wait_lines(runs):
-    """What the bound costs: each rule with each bound beside fill."""
+    """The cost of the bound: each rule with each bound beside fill."""
     rows = []
     for load, its_runs in grouped(runs, 1).items():
         for reads, systems in grouped(its_runs, 1).items():
@@ -464,8 +467,8 @@ def wait_lines(runs):
                 run = reports[-1]
                 rows.append([load, reads, rule, f"{int(bound) / 1e3:.0f}" if bound else "", f"{run['tokens_per_s']:.0f}", f"{run['tokens_per_s'] / fill:.3f}", run["flock_overdue"],
                              f"{run['p95_ttft_ms'] / 1e3:.1f}", f"{run['mean_decode_batch']:.0f}", f"{run['kv_bytes_unique_per_step'] / 1e9:.2f}"])
-    return ["### The bound on waiting", "", "`--flock-max-wait-ms`, which the preset sets to 10 s with `bandit`; nowhere else on this page does it act. The default load, and `bounded`: 40 groups, 64 in the batch,",
-            "8 GiB of keys and values. Overdue: requests that joined because they had waited so long.", "",
+    return ["### The bound on waiting", "", "`--flock-max-wait-ms`, which the preset sets to 10 s with `bandit`, acts in this section only. The default load, and `bounded`: 40 groups, 64 in the batch,",
+            "8 GiB of keys and values. Overdue: requests that joined because they had waited for the bound.", "",
             *table(["load", "reads", "rule", "bound s", "tok/s", "to fill", "overdue", "TTFT p95 s", "mean batch", "GB unique"], rows)]
 
 
@@ -475,7 +478,7 @@ def learning_lines(found):
              "Tokens/s.", "",
              *table(["", "tok/s", "to flock never"], [[name, f"{reports[-1]['tokens_per_s']:.0f}", f"{reports[-1]['tokens_per_s'] / base:.2f}"] for name, reports in (
                  *found["learning"].items(), *found["frozen"].items())]),
-             "Convergence, by run of the same load, each with what those before have learned:", "",
+             "Convergence, by run of the same load; each run begins with the table of the one before:", "",
              *table(["rule", *(str(i + 1) for i in range(len(next(iter(found["convergence"].values())))))],
                     [[name, *(f"{report['tokens_per_s']:.0f}" for report in reports)] for name, reports in found["convergence"].items()]),
              "Constants, each moved alone (learned rules: the second run). The bins of the state (b, delta, w) are fixed and were not varied.", "",
@@ -507,7 +510,7 @@ SIMULATED = {"default", "groups", "output", "batches", "burst", "foreign", "frac
 
 def write_page(out=OUT):
     data = json.loads((out / "data/feather.json").read_text())
-    lines = ["# FEATHER's experiments", "", "Who decodes together, when a batch stops growing, and attention that reads a shared prefix once.", ""]
+    lines = ["# FEATHER's experiments", "", "The choice of requests that decode together, the rule that ends a batch's growth, and attention that reads a shared prefix once.", ""]
     if "sched" in data:
         lines += sched_section(data["sched"])
     if "here" in data:
@@ -520,7 +523,7 @@ def write_page(out=OUT):
         if pyplot := load_pyplot():
             lines += [f"![Throughput by groups and by output tokens]({plot_series(pyplot, found, out)})", ""]
         lines += default_lines(found["default"]) + published_lines(found) + never_worse_lines(found) + series_lines(found) + tradeoff_lines(found) + learning_lines(found) + wait_lines(found["wait"])
-    (out / "feather.md").write_text("\n".join(lines).rstrip("\n") + "\n")
+    pages.write(out / "feather.md", "\n".join(lines).rstrip("\n") + "\n")
 
 
 if __name__ == "__main__":

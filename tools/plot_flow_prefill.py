@@ -10,6 +10,7 @@ import json
 import pathlib
 import statistics
 
+import pages
 from charts import load_pyplot, save, table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
@@ -58,7 +59,7 @@ def plot(curves, title, axis, name, log=False):
 
 
 def bounds(setup, arrivals):
-    """What the ratios are, beside the targets and what bounds them here: each sentence from this run's figures."""
+    """The ratios beside the targets, and their bounds here: each sentence from this run's figures."""
     goodputs, tightest, busy, alone = (setup[key] for key in ("goodputs", "tightest", "never_idle", "alone_ms"))
     if None in (*goodputs.values(), *tightest.values()):
         return []
@@ -70,20 +71,20 @@ def bounds(setup, arrivals):
     lost = 1 - busy["flow-prefill"] / most
     targets = "; ".join(f"{target} times {name}: {verdict(flow / goodputs[name], target)}" for name, target in TARGETS.items())
     return [f"Targets: {targets}. The tightest SLO is {over['distserve-cp2k']:.1f} times",
-            f"tighter than cp2k's (published: 1.5-2.3) and {over['distserve-cp8k']:.1f} times tighter than cp8k's (2.1-3.1).", "", "What bounds the ratios, by the figures of this run:", "",
-            f"- Never idle, the best of these systems computes {most:.2f} req/s of the mix. So no scheduler can have much more than {most / base:.1f} times distserve's goodput here, nor than",
+            f"tighter than cp2k's (published: 1.5-2.3) and {over['distserve-cp8k']:.1f} times tighter than cp8k's (2.1-3.1).", "", "Bounds on the ratios, by the figures of this run:", "",
+            f"- Never idle, the best of these systems computes {most:.2f} req/s of the mix. So no scheduler can have much more than {most / base:.1f} times distserve's goodput here, or than",
             f"  {most / chunked:.1f} times cp2k's. flow-prefill's goodput is {100 * flow / most:.0f} % of it, distserve's {100 * base / most:.0f} %, cp2k's {100 * chunked / most:.0f} %.",
-            f"- cp2k never idle computes {busy['distserve-cp2k']:.2f} req/s: {100 * (1 - busy['distserve-cp2k'] / most):.0f} % less. Its goodput is {100 * chunked / busy['distserve-cp2k']:.0f} % of that; where the two are close, it lacks",
+            f"- cp2k never idle computes {busy['distserve-cp2k']:.2f} req/s: {100 * (1 - busy['distserve-cp2k'] / most):.0f} % less. Its goodput is {100 * chunked / busy['distserve-cp2k']:.0f} % of that; if the two are close, it lacks",
             "  throughput, not a better order.",
             f"- A text prompt of {text_tokens} tokens takes {text:.0f} ms alone, {slo_ms / text:.1f} times less than its deadline; a chunk of 2,048 tokens {chunk:.0f} ms, of 8,192 {large:.0f} ms.",
-            f"  The deadline leaves {slo_ms - text:.0f} ms for waiting behind such a chunk. A text prompt that comes as a chunk of 8,192 begins meets a deadline of",
-            f"  {(large + text) / slo_ms:.2f} times this one at the soonest, and one that nothing holds up {text / slo_ms:.2f}: cp8k's tightest factor is {tightest['distserve-cp8k']:.2f}, flow-prefill's"
+            f"  The deadline leaves {slo_ms - text:.0f} ms for waiting behind such a chunk. A text prompt that arrives as a chunk of 8,192 begins meets a deadline of",
+            f"  {(large + text) / slo_ms:.2f} times this one at best, and one that runs at once {text / slo_ms:.2f} times. Cp8k's tightest factor is {tightest['distserve-cp8k']:.2f}, flow-prefill's"
             f" {tightest['flow-prefill']:.2f}.",
-            f"- A layer of the longest prompt takes {longest / layers:.0f} ms, a ticket at most 1, and a stop costs nothing in the simulation: what op-tile gains over layers is at most the",
-            f"  difference, out of {slo_ms - text:.0f} ms.",
+            f"- A layer of the longest prompt takes {longest / layers:.0f} ms, a ticket at most 1, and a stop costs nothing in the simulation. So op-tile gains at most the",
+            f"  difference over layers, out of {slo_ms - text:.0f} ms.",
             f"- flow-prefill never idle computes {busy['flow-prefill']:.2f} req/s, {100 * lost:.0f} % less than the best. A token costs {1e3 * text / text_tokens:.0f} us in a text prompt alone, {1e3 * chunk / 2048:.0f} us in a",
-            f"  pass of 2,048 and {1e3 * large / 8192:.0f} us in one of 8,192 (attention grows with the prompt): the differences are what larger batches save. It batches up to G = {setup['budget']}",
-            "  tokens, and only what the most urgent request's deadline has room for; distserve up to 16,384 of whatever waits.",
+            f"  pass of 2,048 and {1e3 * large / 8192:.0f} us in one of 8,192 (attention grows with the prompt): larger batches save these differences. It batches up to G = {setup['budget']}",
+            "  tokens, and only as far as the most urgent request's deadline allows; distserve batches up to 16,384 tokens of any waiting requests.",
             *([] if arrivals is None else
               [f"- The trace's gaps spread {arrivals['gap_cv']:.1f} times their mean (a Poisson process: 1), and its busiest tenth of a run of {arrivals['count']} requests has {arrivals['busiest']:.1f}",
                f"  times the mean rate. While it lasts, a mean of flow-prefill's {flow:.2f} req/s is {flow * arrivals['busiest']:.2f} req/s, of {most:.2f} that can be computed."]), ""]
@@ -97,7 +98,7 @@ def setup_section(setup, name, arrivals):
     budget = setup["budget_curve"]
     return [f"### {setup['name']}", "", "Tokens per second of 256-token prompts by the tokens of a pass: "
             + ", ".join(f"{tokens}: {speed:.0f}" for tokens, speed in budget.items()) + ".",
-            f"The smallest within 5 % of the fastest is the budget G where no other is named: {setup['budget']}.", "",
+            f"The smallest within 5 % of the fastest is the budget G unless another is named: {setup['budget']}.", "",
             *table(["system", "goodput req/s", *OVER, f"tightest SLO at {setup['slo_rate']:.2f} req/s", "never idle req/s"], rows),
             *bounds(setup, arrivals),
             *plot(setup["rate_points"], setup["name"], "requests/s", f"{stem}.svg"),
@@ -112,7 +113,7 @@ def beside_section(found, here=None):
     """Decode beside long prefills. `here`: the real part, whose budget curve tells what pieces cost; None in the simulation."""
     rows = [[name, f"{row['prefill_tokens_per_s']:.0f}", f"{row['median_itl_ms']:.0f}", f"{row['p99_itl_ms']:.0f}", f"{100 * row['beside']:.0f}"] for name, row in found["systems"].items()]
     return ["### Decode beside long prefills", "", f"{found['chats']} sequences decode and ask for a token each {found['tbt_ms']:.0f} ms; {found['count']} prompts of {found['tokens']} tokens come at once, a second later.",
-            "Between tokens: all gaps of the sequences, of whose time so much passes beside the prompts as the last column says.", "",
+            "Between tokens: all gaps of the sequences. The last column is the share of the gaps' time that passes beside the prompts.", "",
             *table(["system", "prefill tokens/s", "median ms between tokens", "p99", "beside %"], rows), *(sharing_lines(found, here) if here else simulated_sharing(found))]
 
 
@@ -125,7 +126,7 @@ def inserted_over_mixed(found):
 def simulated_sharing(found):
     own, mixed, faster = inserted_over_mixed(found)
     return [f"On a GPU inserted steps were expected to win, as they leave the prefill uncut: simulated, the prefill runs at {faster:.2f} times the speed of mixed steps,",
-            f"with a p99 of {own['p99_itl_ms']:.0f} ms between tokens against {mixed['p99_itl_ms']:.0f}. What an inserted step reads again, all weights, a mixed one shares with the prompt's chunk.", ""]
+            f"with a p99 of {own['p99_itl_ms']:.0f} ms between tokens against {mixed['p99_itl_ms']:.0f}. An inserted step reads all weights again; a mixed one shares that reading with the prompt's chunk.", ""]
 
 
 def sharing_lines(found, here):
@@ -135,8 +136,8 @@ def sharing_lines(found, here):
     small, fast = chunks[0], max(chunks, key=lambda point: point["tokens_per_s"])
     lines = [f"A CPU reads all weights once more for each inserted step, so mixed steps were expected to win here. Inserted, the prefill runs at {faster:.2f} times the speed of mixed",
              f"steps, with a p99 of {own['p99_itl_ms']:.0f} ms between tokens against {mixed['p99_itl_ms']:.0f}. An inserted step is due about once in {found['tbt_ms']:.0f} ms, so the further reading is paid that often and no",
-             "more; the prefill between two of them is not cut. A mixed step saves that reading, but cuts the prompt to what the interval has room for: in pieces of",
-             f"{small['chunk_tokens']} tokens a prompt runs at {small['tokens_per_s']:.0f} tokens/s, of {fast['chunk_tokens']} at {fast['tokens_per_s']:.0f}. And all tokens of a mixed step, the decodes' too, come only at its end."]
+             "more, and the prefill between two of them is not cut. A mixed step saves that reading, but cuts the prompt to pieces that fit the interval. In pieces of",
+             f"{small['chunk_tokens']} tokens a prompt runs at {small['tokens_per_s']:.0f} tokens/s, of {fast['chunk_tokens']} at {fast['tokens_per_s']:.0f}. All tokens of a mixed step, the decodes' included, come only at its end."]
     if faster < 1:
         lines.append("In this run the saving is the greater of the two.")
     return [*lines, "The GPU's side of this question is simulated only (above); no GPU was measured.", ""]
@@ -160,21 +161,21 @@ def simulated_colocated(found):
 def simulated_lines(part, name):
     found = part["figures"]
     arrivals = "Poisson arrivals" if name == "simulated" else f"arrivals of {name}.csv"
-    spread = "" if name == "simulated" else ", those of one moment spread up to the next"
+    spread = "" if name == "simulated" else ", equal arrival times spread up to the next"
     lines = [f"## Full size, simulated: {arrivals}", *made_by(part), f"A800 80 GB; {found['count']} requests, {arrivals}{spread}; the simulator's times (devices/README.md says what is assumed).",
-             "Published: goodput 4.7-5.6 times distserve, up to 2.0 times cp2k and 4.5 times cp8k; of the mixture of experts up to 1.6 times",
-             "cp2k and 2.4 times cp8k; no deadlines are published for it, so it has those of the 8B model. The weights of those experts are read",
-             "that any token of a step goes to. The tightest SLO is a factor on all deadlines, at three quarters of cp2k's goodput: the smaller,",
-             f"the better. Both are found by bisection, whose last points lie {found['bisection_percent']:.1f} % apart: a difference of one or two of those says nothing.",
+             "Published: goodput 4.7-5.6 times distserve, up to 2.0 times cp2k and 4.5 times cp8k; with the mixture of experts up to 1.6 times",
+             "cp2k and 2.4 times cp8k. No deadlines are published for the latter, so it has those of the 8B model. A step reads the weights of every expert",
+             "that one of its tokens goes to. The tightest SLO is a factor on all deadlines, at three quarters of cp2k's goodput; smaller is",
+             f"better. Both are found by bisection, whose last points lie {found['bisection_percent']:.1f} % apart. A difference of one or two of those says nothing.",
              "Never idle: requests per second where 64 are always there (a closed loop). distserve batches whole prompts up to 16,384 tokens, as its",
-             "own scheduler would; \"single\" takes one at a time.", ""]
+             "own scheduler would; \"single\" takes one prompt at a time.", ""]
     for setup in found["setups"]:
         lines += setup_section(setup, name, found["arrivals"])
     for ablation in found.get("ablations", []):
         lines += ablation_section(ablation)
     if "ablations" in found:
         lines += ["By the algorithm a batch may take until its most urgent request's deadline (`src/sched/batching/slo_batch.h`), and all of it is answered at its end. So batching",
-                  "spends the slack of that request, which then misses its deadline where anything stops the batch; without batching it has its slack left.", ""]
+                  "spends the slack of that request, which then misses its deadline if anything stops the batch. Without batching it keeps its slack.", ""]
         lines += beside_section(found["beside"]) + simulated_colocated(found["colocated"])
     return lines
 
@@ -247,9 +248,9 @@ def rates_section(here):
         curves.setdefault(row["system"], []).append([row["rate"], row["slo_attainment"]])
     good = [[name, f"{held:.2f}" if held else f"below {missed:.2f}", *(ratio(held, edges[base][0]) for base in BASES)] for name, (held, missed) in edges.items()]
     return ["### Attainment over the rate", "", "In-time req/s: requests per second that met their deadline at that load; the goodput is in the table below. Rounds and commands are per request:",
-            "rounds of the scheduler that an arrival or a completion caused, those that a moment or a cancellation caused, and what it told the executor (submit, preempt,", "resume). Published: about two rounds per request, fewer commands.", "",
+            "rounds of the scheduler that an arrival or a completion caused, those that a timer or a cancellation caused, and its commands to the executor (submit, preempt,", "resume). Published: about two rounds per request, fewer commands.", "",
             *table(["system", "rate", *ATTAINMENT, "TTFT p99 ms", "prediction p95 error %", "rounds", "other rounds", "commands", "stolen %"], rows),
-            "Stolen: of both cores' time, what the host of this virtual machine gave to others meanwhile.", "",
+            "Stolen: the share of both cores' time that the host of this virtual machine gave to others meanwhile.", "",
             f"The highest of these rates with 90 % in time; {capacity:.2f} req/s are computed at most. Lower ones were run only for systems that had not reached that share, higher ones for those that had:", "",
             *table(["system", "goodput req/s", *OVER], good),
             "Targets: " + "; ".join(real_verdict(edges, base, target) for base, target in TARGETS.items()) + ".",
@@ -263,7 +264,7 @@ def slo_section(found):
     curves = {}
     for row in found["rows"]:
         curves.setdefault(row["system"], []).append([row["factor"], row["slo_attainment"]])
-    return [f"### Attainment over the deadlines, at rate {found['share']:g}", "", "All deadlines times a factor: tighter ones for the systems that had 90 % in time with the one before, wider ones for those that had not with 1.", "", *table(["system", "factor", *ATTAINMENT], rows),
+    return [f"### Attainment over the deadlines, at rate {found['share']:g}", "", "All deadlines times a factor: tighter ones for systems that had 90 % in time with the one before, wider ones for systems that did not reach 90 % with 1.", "", *table(["system", "factor", *ATTAINMENT], rows),
             *plot(curves, "Scaled, on this processor", "factor on all deadlines", "flow-prefill-here-slo.svg", True)]
 
 
@@ -286,7 +287,7 @@ def prediction_section(found):
     met = all(100 * row["errors"][-1] < 10 for row in found["rows"])
     rows = [[row["name"], *(f"{100 * error:.1f}" for error in row["errors"]), "" if row["spread"] is None else f"{100 * row['spread']:.0f}", row["stolen"]] for row in found["rows"]]
     return ["### Prediction of the time to the first token", "", f"{found['count']} prompts one after the other, nothing else running: \\|predicted / real - 1\\| from a prompt's first step to its token, in percent",
-            f"(target: p95 under 10, {'met' if met else 'not met'}). What no model of lengths can foretell stands beside it: how far the 95th percentile of one", "prompt's own times lies above their median, and how much of the processor's time was stolen.", "",
+            f"(target: p95 under 10, {'met' if met else 'not met'}). No model of lengths can predict two further columns: the distance of the 95th percentile of one", "prompt's own times from their median, and the share of the processor's time that was stolen.", "",
             *table(["prompt tokens", "median error %", "p95 error %", "p95 over median, same prompt %", "stolen %"], rows)]
 
 
@@ -296,7 +297,7 @@ def checks_section(single, found):
     lost = [1 - on / off for on, off in zip(runs["op-tile"], runs["none"])]
     median, doubt = statistics.median(lost), 2 * statistics.stdev(lost) / len(lost) ** 0.5
     told = "met" if median <= 0.01 else "not met" if statistics.mean(lost) - doubt > 0.01 else f"cannot be told, as twice the standard error of their mean is {100 * doubt:.1f} %"
-    return ["### What the checks cost", "", f"One class, one SLO over HTTP: {single['count']} search prompts, {single['concurrency']} at a time, flow-prefill with `--preempt-granularity op-tile` and `none`. Both servers are",
+    return ["### The cost of the checks", "", f"One class, one SLO over HTTP: {single['count']} search prompts, {single['concurrency']} at a time, flow-prefill with `--preempt-granularity op-tile` and `none`. Both servers are",
             f"up all the time and are asked in turn, {len(lost)} times each, the order changing.", "",
             *table(["granularity", "median req/s", "least", "most", "signals in all"], rows),
             f"Lost by the checks, of each pair of runs: {100 * median:+.2f} % in the median ({100 * min(lost):+.2f} to {100 * max(lost):+.2f}); within 1 %: {told}.", "",
@@ -309,8 +310,8 @@ def checks_section(single, found):
 def real_lines(part):
     here = part["figures"]
     lines = ["## Here, scaled", *made_by(part), f"Qwen3-0.6B's shape with random weights, over HTTP: lengths times {here['scale']:g}, deadlines times {here['slo_scale']:.2f} (a text prompt alone",
-             f"takes {1e3 * here['isolated_s']:.0f} ms here, {1e3 * here['simulated_s']:.0f} ms in the simulation), {here['count']} requests. Rates are shares of {here['capacity']:.2f} requests/s, what this processor",
-             "computes at the speed of its fastest batch below.", "", *budget_lines(here["budget"]), *rates_section(here), *slo_section(here["slo"])]
+             f"takes {1e3 * here['isolated_s']:.0f} ms here, {1e3 * here['simulated_s']:.0f} ms in the simulation), {here['count']} requests. Rates are shares of {here['capacity']:.2f} requests/s, the capacity of this processor",
+             "at the speed of its fastest batch below.", "", *budget_lines(here["budget"]), *rates_section(here), *slo_section(here["slo"])]
     if here["ablations"]:
         lines += real_ablations(here["ablations"])
     return [*lines, *beside_section(here["beside"], here), *real_colocated(here["colocated"], here["slo_scale"]), *prediction_section(here["prediction"]),
@@ -318,12 +319,12 @@ def real_lines(part):
 
 
 def write_page(parts):
-    page = ["# FlowPrefill's experiments", "", "How long a running prefill takes to stand still, by granularity and length of the prompt: [preemption.md](preemption.md).", ""]
+    page = ["# FlowPrefill's experiments", "", "[preemption.md](preemption.md) has the time from a signal to a prefill's standstill, by granularity and length of the prompt.", ""]
     for name in sorted(parts, key=lambda name: (name == "real", name != "simulated", name)):
         part = parts[name]
         page += real_lines(part) if name == "real" else simulated_lines(part, name)
     path = OUT / "flow-prefill.md"
-    path.write_text("\n".join(page))
+    pages.write(path, "\n".join(page))
     print(path)
 
 

@@ -10,6 +10,7 @@ import json
 import pathlib
 import sys
 
+import pages
 from charts import load_pyplot, save, table, target, target_of_all, targets_table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
@@ -18,7 +19,7 @@ MIB = 1 << 20
 
 
 def bound_reasons(control):
-    """Why the bound is what it is, and what lies between it and what was reached."""
+    """Explains the bound, and its distance from the measured ratio."""
     runs, bound = control["runs"], control["bound"]
     names = ("request-level", "continuous")
     decode_s = {name: bound["seconds"][name] - bound["prompts_s"] for name in names}
@@ -29,21 +30,21 @@ def bound_reasons(control):
     free = decode_s["request-level"] / decode_s["continuous"]
     expected = (f"About 1.8 times, as was expected before measuring, asks for prompts at {prompt_tokens / prompts_s:,.0f} tokens/s and more; here they"
                 f" are computed at {1 / bound['costs']['prompt_token_s']:,.0f}." if prompts_s > 0 else
-                "About 1.8 times, as was expected before measuring, is out of reach at these costs even with prompts for nothing.")
+                "About 1.8 times, as was expected before measuring, is out of reach at these costs even if prompts cost nothing.")
     lines = [f"Why this bound: the numbers of decode steps are as {bound['steps']['request-level'] / bound['steps']['continuous']:.2f} to 1, their times as"
-             f" {free:.2f} to 1: in the steps that",
-             f"request-level has more, few rows are left, and a step costs {1e3 * rows_s['1']:.1f} ms at 1 row,"
+             f" {free:.2f} to 1. In the further steps of",
+             f"request-level few rows are left, and a step costs {1e3 * rows_s['1']:.1f} ms at 1 row,"
              f" {1e3 * rows_s['8']:.1f} ms at 8. The prompts",
-             f"take the same {bound['prompts_s']:.2f} s either way, {bound['prompts_s'] / bound['seconds']['continuous']:.0%} of the continuous time, and draw the"
+             f"take the same {bound['prompts_s']:.2f} s either way, {bound['prompts_s'] / bound['seconds']['continuous']:.0%} of the continuous time, and reduce the"
              f" ratio to {bound['ratio']:.2f}. {expected}", ""]
-    counted = [f"{name} took {runs[name]['duration']:.2f} s where {bound['seconds'][name]:.2f} s are counted" for name in names]
+    counted = [f"{name} took {runs[name]['duration']:.2f} s, and {bound['seconds'][name]:.2f} s are counted" for name in names]
     static, joint = runs["request-level"], bound["joint"]
-    return [*lines, f"What lies between bound and run: {counted[0]} (prompts {static['prefill_time']:.2f} for {bound['prompts_s']:.2f} s, decode"
+    return [*lines, f"Bound and run differ: {counted[0]} (prompts {static['prefill_time']:.2f} for {bound['prompts_s']:.2f} s, decode"
             f" {static['decode_time']:.2f} for {decode_s['request-level']:.2f} s), {counted[1]}.",
-            f"The count gives the decode rows of the {joint['steps']} steps that compute prompt tokens too a step of their own ({joint['decode_s']:.2f} s in all);"
-            " in the run such a step reads",
-            "the weights once for both, so continuous batching can take less than is counted, and the ratio can pass the bound. Request-level has no",
-            "such steps: its difference is that of the costs, which were measured at a context of 350 and on lone prompts before and after the",
+            f"The count gives the decode rows of the {joint['steps']} mixed steps a step of their own ({joint['decode_s']:.2f} s in all)."
+            " In the run a mixed step reads",
+            "the weights once for both, so continuous batching can take less than is counted, and the ratio can exceed the bound. Request-level has no",
+            "mixed steps. Its difference is that of the costs, which were measured at a context of 350 and on lone prompts before and after the",
             "runs, not during them.", ""]
 
 
@@ -65,7 +66,7 @@ def control_lines(control):
     return [*lines,
             f"The bound: {bound['steps']['request-level']} decode steps against {bound['steps']['continuous']}; a decode step costs {costs} rows,",
             f"a prompt token {1e6 * bound['costs']['prompt_token_s']:.0f} us ({bound['prompts_s']:.2f} s for all prompts), measured before and after. So",
-            f"{bound['seconds']['request-level']:.2f} s against {bound['seconds']['continuous']:.2f} s: **{bound['ratio']:.2f} times** is what the slots allow.",
+            f"{bound['seconds']['request-level']:.2f} s against {bound['seconds']['continuous']:.2f} s: the slots allow **{bound['ratio']:.2f} times**.",
             "",
             f"Reached: **{ratio:.2f} times** the throughput, {of_bound:.0%} of the bound (target 90 %); median TTFT"
             f" **{ttft:.1f} times** lower (target 3.5).", "", *bound_reasons(control)]
@@ -110,16 +111,16 @@ def beside_lines(found):
                      f"{classes['long']['median_ttft_ms']:.0f}", f"{found['busy_s'][name]:.2f}",
                      f"{work(found, name):.1%}", f"{1e3 * more_s / found['pieces'][name]:+.1f}"])
     alone = runs["decode alone"]
-    why = [f"Why small chunks are below: alone, prompt and decodes take {found['runs']['prefill alone']['steps'] + alone['steps']} steps. A piece of the prompt rides"
-           " in a step that decodes anyway, so a chunk size with",
+    why = [f"Why small chunks are below: alone, prompt and decodes take {found['runs']['prefill alone']['steps'] + alone['steps']} steps. A chunk of the prompt shares"
+           " a step with decodes, so a chunk size with",
            "about as many steps reads the weights about as often as both alone, and only the steps beyond that number read them all once more.",
-           "The rest is the rate at which a piece is computed: a pass of few tokens computes fewer of them a second than one of many, with",
+           "The other cause is the rate of a chunk: a pass of few tokens computes fewer of them a second than one of many, with",
            "decodes beside it or not ([cpu.md](cpu.md): tokens/s by prompt length), and the prompt alone was one pass."]
     if min(work(found, name) for name in chunks(found)) >= 1:
-        why = ["Both together take less than alone: a piece of the prompt rides in a step that decodes anyway, which reads the weights once for both."]
+        why = ["Both together take less than alone: a chunk of the prompt shares a step with decodes, which reads the weights once for both."]
     return [*table(["chunk", "steps", "ITL p50 ms", "ITL p99 ms", "TTFT of the prompt ms", "busy s", "work", "ms more, a piece"], rows),
             f"Alone: the prefill {found['busy_s']['prefill alone']:.2f} s, the decodes {found['busy_s']['decode alone']:.2f} s with ITL p50",
-            f"{alone['median_itl_ms']:.1f} ms and p99 {alone['p99_itl_ms']:.1f} ms. Work: both alone over the time in steps of both together (target 95 %).", "", *why, "Last column: time beyond both alone over the number of pieces; these runs do not tell its parts from each other or from the machine's",
+            f"{alone['median_itl_ms']:.1f} ms and p99 {alone['p99_itl_ms']:.1f} ms. Work: both alone over the time in steps of both together (target 95 %).", "", *why, "Last column: time beyond both alone over the number of chunks. These runs do not separate its parts from each other or from the machine's",
             "changes meanwhile.", ""]
 
 
@@ -139,7 +140,7 @@ def target_lines(results):
                  target(f"wasted decode slots: 1,528 and 0{where}", f"{wasted[0]:,} and {wasted[1]:,}", wasted == (1528, 0))]
     speedup, beside = eight_times(results), results["beside"]
     works = [(f"chunk {name}", work(beside, name)) for name in chunks(beside)]
-    return ["## Targets", "", "As the tables below say.", "",
+    return ["## Targets", "", "The verdicts follow from the tables below.", "",
             *targets_table([*rows, target("decode of eight at once: at least 4 times eight in turn", f"{speedup:.2f} times", speedup >= 4),
                             target_of_all("chunked prefill: at least 0.95 of the work of both alone", works, 0.95)])]
 
@@ -151,14 +152,14 @@ def page(results, plots):
              f"Made by `{results['command']}` on {results['processor']}, random weights, without HTTP.",
              f"Compared variants took turns, {results['rounds']} times; the run with the median duration counts (the Qwen2.5-3B control ran once)."
              if results["rounds"] > 1 else "Compared variants ran once each, one after the other.",
-             "TTFT of `request-level` ends when its batch does: only then its results are given out.", "", *target_lines(results)]
+             "TTFT of `request-level` ends with its batch, which delivers its results only then.", "", *target_lines(results)]
     for control in results["control"]:
         lines += [f"## Request-level against continuous, {control['shape']}", "",
                   "20 requests: prompts of 128, 256, 384, 512 in turn, outputs of 24, 24, 24, 96, 24, 24, 24, 128; 8 slots. Published, on a",
                   "GPU: 4.7 times the throughput and 15.7 times lower TTFT; Qwen2.5-3B: 2.73 and 6.04.", "", *control_lines(control)]
     lines += ["## The four runs", "",
               "Six requests: prompts of 72, 6, 79, 8, 74, 8, outputs of 30, 50, 30, 40, 20, 40. Without paging a sequence holds the memory of the",
-              f"longest one allowed ({results['four_runs']['max_model_len']} tokens here, where none reaches 110) whatever it fills; the blocks of a head then follow",
+              f"longest one allowed ({results['four_runs']['max_model_len']} tokens here, where none reaches 110) for any length; the blocks of a head then follow",
               "one another.", "",
               *four_lines(results["four_runs"]),
               "## Eight at once against eight in turn", "", *table(
@@ -220,7 +221,7 @@ def draw(results):
 
 def main():
     results = json.loads((OUT / f"data/{PAGE}.json").read_text())
-    (OUT / f"{PAGE}.md").write_text(page(results, draw(results)))
+    pages.write(OUT / f"{PAGE}.md", page(results, draw(results)))
     print(f"wrote {OUT / PAGE}.md")
 
 

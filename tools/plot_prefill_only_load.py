@@ -11,44 +11,45 @@ import json
 import math
 import pathlib
 
+import pages
 from charts import load_pyplot, save, table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
 DATA = OUT / "data/prefill-only-load.json"
 LATENCIES = ("mean", "median", "p90", "p95", "p99")
 TARGET = 1.4  # times the rate at equal mean and p99 latency
-# What a target may be held against; of these the ones that have room.
+# The baselines of the targets, as far as they have room.
 FEASIBLE = ("paged fcfs", "chunked fcfs", "chunked fcfs, tp 2", "chunked fcfs, pp 2")
 SUMMARY_RATES = (0.25, 0.5, 1, 2)
 FIGURES = ("req/s", "mean s", "p99 s", "hits")
 PLOTTED = {"requests_per_s": "requests/s", "mean_s": "mean latency (s)", "p99_s": "p99 latency (s)"}
 QUANTILES = {"median_s": 50, "p90_s": 90, "p95_s": 95, "p99_s": 99}
 
-COMPARED = """Rate of prefill-only over that of each baseline at the baseline's mean and p99 latency (the worse of the two), by the
+COMPARED = """Rate of prefill-only over each baseline's rate at the baseline's mean and p99 latency (the worse of the two), by the
 baseline's rate. >: prefill-only stays below that latency up to the highest rate; <: it does not reach it at the lowest.
 The target counts the paper's baselines: all but `srjf`.
 """.splitlines()
 
-SIMULATED = """Two GPUs each: `tp 2`, `pp 2` use both for one engine, the others run one on each and keep a user's requests together.
-Times and memory are the simulator's (devices/README.md says what is assumed), by the same scheduler that serves; no
+SIMULATED = """Two GPUs each: `tp 2` and `pp 2` use both for one engine, the others run one engine on each and keep a user's requests together.
+Times and memory are the simulator's (devices/README.md has the assumptions), with the scheduler that serves. No
 simulation of a GPU has been compared with one. Targets: post recommendation 1.4 to 4.0 times the rate at equal mean and
 p99 latency; credit verification: prompts that the paged and chunked baselines have no room for.
 
-Post recommendation comes in two forms, since the order of the posts decides who wins. *Users in turn*: users arrive as a Poisson
-process, each with all posts at once. They stand together in the queue, so whoever serves in order of arrival meets each profile
-49 times in a row and finds the same tokens in the cache as calibration does: what is left to gain is who waits for whom, and how
-well a step is filled. *In random order*: every post arrives by itself, as a Poisson process, and belongs to any of the users.
-More profiles are asked for than the cache holds; in order of arrival a profile is evicted before its next post comes, while
-calibration first serves the posts whose profile is there.
+Post recommendation comes in two forms, since the order of the posts decides the outcome. *Users in turn*: users arrive as a Poisson
+process, each with all posts at once. They stand together in the queue. First come, first served thus meets each profile
+49 times in a row and finds the same tokens in the cache as calibration does. Only the order of waiting and better filled steps can
+bring a gain. *In random order*: every post arrives by itself, as a Poisson process, and belongs to any of the users.
+The posts have more profiles than the cache holds. In order of arrival a profile is evicted before its next post comes;
+calibration first serves the posts whose profile is cached.
 """.splitlines()
 
-BATCHING = """`single` computes one request at a time, as published; `saturate`, the preset's, lets short ones share a step up to where the fixed part of
-a step is a tenth of its time by the fitted cost model; `budget` takes whatever fits the step's tokens. All find the same tokens
-in the cache but for what waits long enough to be evicted. Rates are shares of each form's own x.
+BATCHING = """`single` computes one request at a time, as published. `saturate`, the preset's choice, lets short requests share a step until the
+fixed part of a step is a tenth of its time by the fitted cost model. `budget` fills the step's tokens. All find the same tokens
+in the cache, apart from prefixes that are evicted during long waits. Rates are shares of each form's own x.
 """.splitlines()
 
-AGING = """Aging is the paper's lambda over the device's speed (of a prompt of 1,024 tokens by the fitted cost model): after waiting for a
-second a request counts as shorter by what the device computes in `aging` seconds. The paper's lambda, 500 tokens for a second
+AGING = """Aging is the paper's lambda over the device's speed (of a prompt of 1,024 tokens by the fitted cost model). After a second
+of waiting a request counts as shorter by the work that the device does in `aging` seconds. The paper's lambda, 500 tokens for a second
 waited, is an aging of 0.1, the default, on a device of 5,000 tokens/s.
 """.splitlines()
 
@@ -119,14 +120,14 @@ def ratio_cell(ratio):
 
 
 def verdict(form, ratios):
-    """How often the target is met; `ratios` as compare gives them."""
+    """The number of times the target is met; `ratios` as compare gives them."""
     if not ratios:
         return f"{form.capitalize()}: no baseline has room."
     met = sum(sign != "<" and value >= TARGET for sign, value in ratios)
     behind = sum(value <= 1 if sign == "<" else value < 1 for sign, value in ratios)
     unknown = sum(value > 1 if sign == "<" else sign == ">" and value < TARGET for sign, value in ratios)
     least = ratio_cell(min(ratios, key=lambda ratio: ratio[1]))
-    more = f" {unknown} may be: the rates do not reach far enough to tell." if unknown else ""
+    more = f" {unknown} more may be: the rates do not reach far enough to decide." if unknown else ""
     return f"{form.capitalize()}: {met} of {len(ratios)} ratios are at least {TARGET:g}, the target.{more} {behind} are below 1; the least is {least}."
 
 
@@ -184,14 +185,14 @@ def draw_aging(pyplot, measured):
 
 
 def scaled_lines(part):
-    """What is smaller here than at full size."""
+    """The differences from full size."""
     full, posts, credit = part["full"], part["posts"], part["credit"]
     at_once = f"at {shares_of(credit['rates'])}" if "rates" in credit else "all at once"
     return [f"Scaled are the lengths with the memory ({posts['scale']:g} in post recommendation, {credit['scale']:g} in credit verification),",
             f"and the counts: {posts['users']} of {full['users']} users, {posts['posts']} of {full['posts']} posts of each,",
             f"{credit['prompts']} of {full['prompts']} prompts of credit verification. So at most {posts['posts'] - 1} of {posts['posts']} posts find",
-            f"their profile in the cache, at full size {full['posts'] - 1} of {full['posts']}. Of the rates {shares_of(full['rates'])} there",
-            f"are {shares_of(posts['rates'])} (users in turn); posts in random order come at those of the table, credit verification {at_once}.", ""]
+            f"their profile in the cache, at full size {full['posts'] - 1} of {full['posts']}. The rates here are {shares_of(posts['rates'])}",
+            f"of {shares_of(full['rates'])} (users in turn). Posts in random order come at the rates of the table, credit verification {at_once}.", ""]
 
 
 def verdict_lines(what, curves):
@@ -210,7 +211,7 @@ def real_posts_lines(posts):
     for row in posts["shuffled"]:
         curves.setdefault(row["system"], []).append(row)
     if len(curves["prefill-only"]) == 1:
-        return [*lines, "At one rate, so there is none at equal latency.", ""]
+        return [*lines, "There is one rate only, so no rate at equal latency.", ""]
     curves = {name: curve for name, curve in curves.items() if not name.startswith("prefill-only,")}
     return [*lines, *comparison_lines(curves), *verdict_lines("in random order", curves)]
 
@@ -240,7 +241,7 @@ def real_lines(part, pyplot):
 
 
 def summary_lines(setups):
-    """Post recommendation in short, and how often the target is met."""
+    """Post recommendation in short, and the number of times the target is met."""
     rows, ratios = [], {}
     for setup in setups:
         for form, load in setup["posts"].items():
@@ -297,13 +298,13 @@ def simulated_lines(part, pyplot):
 
 
 def aging_lines(data, pyplot):
-    """What aging does, in every part that measured it."""
+    """The effect of aging, in every part that measured it."""
     measured = [(f"here, {data['real']['shape']}", data["real"]["posts"])] if "real" in data else []
     measured += [(f"simulated: {setup['title']}", setup) for setup in data.get("simulated", {"setups": []})["setups"]]
     measured = [(what, found["aging"]) for what, found in measured if "aging" in found]
     if not measured:
         return []
-    lines = ["## What aging does", "", *AGING, "", "Post recommendation in random order.", "", *draw_aging(pyplot, measured)]
+    lines = ["## The effect of aging", "", *AGING, "", "Post recommendation in random order.", "", *draw_aging(pyplot, measured)]
     for what, rows in measured:
         lines += [f"### Aging, {what}, rate {share_of(rows[0]['rate'])}", ""]
         lines += table(["aging", *(f"{name} s" for name in LATENCIES), "hits"], [[f"{row['aging']:g}", *aging_cells(row)] for row in rows])
@@ -326,7 +327,7 @@ def write_page():
             note = f" {part['note']}" if "note" in part else ""
             lines += [f"## {title}", "", f"Made by `{part['command']}` in {part['minutes']} minutes.{note}", "", *part_lines(part, pyplot)]
     lines += aging_lines(data, pyplot)
-    (OUT / "prefill-only-load.md").write_text("\n".join(lines).rstrip("\n") + "\n")
+    pages.write(OUT / "prefill-only-load.md", "\n".join(lines).rstrip("\n") + "\n")
 
 
 if __name__ == "__main__":

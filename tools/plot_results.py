@@ -10,6 +10,8 @@ import json
 import pathlib
 import sys
 
+import pages
+
 OFFLINE_COLUMNS = [
     ("completed", "completed", "{:d}"),
     ("failed", "failed", "{:d}"),
@@ -85,7 +87,7 @@ def page(results, machine, plots):
     lines = ["# Results", "",
              "Written by `make bench` (`scripts/bench`) from the files in `data/`. Weights are random: the times are those of a",
              "model of that shape, the texts are noise. TTFT counts from the moment a request is due; TPOT is (E2EL - TTFT) /",
-             "(tokens - 1). Where there are mixed steps, prefill and decode tokens/s count them both, so they are lower bounds.",
+             "(tokens - 1). Prefill and decode tokens/s both count mixed steps, so they are lower bounds if there are any.",
              "A request that a time limit ended has failed.", ""]
     lines += ["| machine | |", "|---|---|", *(f"| {key} | {value} |" for key, value in machine), ""]
     for name, command, result in results:
@@ -149,7 +151,7 @@ def main():
     if not results:
         sys.exit(f"{data / 'commands.txt'} names no results")
     plots = draw(results, out)
-    (out / "main.md").write_text(page(results, read_pairs(data / "machine.txt"), plots))
+    pages.write(out / "main.md", page(results, read_pairs(data / "machine.txt"), plots))
     print(f"wrote {out / 'main.md'}" + "".join(f", {plot}" for plot in plots))
 
 

@@ -11,6 +11,8 @@ import pathlib
 import statistics
 import sys
 
+import pages
+
 # Times faster than the reference that each text must reach: the ratios of the Prelude paper, doubled where the paper is
 # weak. The second figure is the paper's.
 TARGETS = {
@@ -112,22 +114,22 @@ class Report:
             f"{len(self.skein)} turns of each program, medians, ratios within a turn", "",
             "Every text had the same ids from both before anything was timed, and Skein's own gate had passed (known cases,"
             " decoding, streamed decoding, batches). Times of single calls are CPU time of the calling thread, so that"
-            " other programs on the machine count less; batches and concurrent calls are the time that passes. Both"
-            " programs have seen the text before: their memories of words are warm, except in the row that says"
-            " otherwise. \"Of it the call\" is what the same Python call costs for an empty text or no ids; it is"
-            " subtracted before the ratio is taken. What Python spends on a list of ids is not. HuggingFace's `encode`"
-            " makes offsets and masks along with the ids, Skein's call ids alone.", "",
-            "Long texts stand twice: one short text over and over, and sentences that never repeat (generated from a"
+            " other programs on the machine count less; batches and concurrent calls count the time that passes. Both"
+            " programs have seen the text before, so their caches of words are warm, except in the row that says"
+            " otherwise. \"Of it the call\" is the cost of the same Python call for an empty text or no ids. It is"
+            " subtracted before the ratio is taken. Python's time for a list of ids is not subtracted. HuggingFace's"
+            " `encode` makes offsets and masks along with the ids, Skein's call ids alone.", "",
+            "Long texts come in two forms: one short text over and over, and sentences that never repeat (generated from a"
             " fixed vocabulary, with names and numbers that occur once). \"Wanted\" is the ratio that this project set"
             " itself, \"paper\" the one that the Prelude paper reports for a text of that length and kind.", "",
             f"Long English text that does not repeat: at least {slowest[0]:.0f} MB/s on one core ({slowest[1]}),"
             f" {first:.0f} MB/s when it is the first text that a fresh tokenizer sees.", "",
             "## Encoding", "", *encode, "", "## Decoding", "",
-            f"Wanted: {DECODE_TARGET:.0f} times faster in every row.", "", *decode, "", "## The rest", "", *other, ""]
+            f"Wanted: {DECODE_TARGET:.0f} times faster in every row.", "", *decode, "", "## Other calls", "", *other, ""]
         if has_plot:
             lines += ["![Times faster than HuggingFace by text](tokenizer.svg)", ""]
-        lines += ["## What was missed", "", *([f"- {m}" for m in self.misses] or ["Nothing."]), "",
-                  "## Again", "", "    make build && scripts/setup tests plots && scripts/bench_tokenizer",
+        lines += ["## Missed targets", "", *([f"- {m}" for m in self.misses] or ["Nothing."]), "",
+                  "## To repeat", "", "    make build && scripts/setup tests plots && scripts/bench_tokenizer",
                   "    build/release/bin/skein bench tokenizer DIR    # Skein alone", ""]
         return "\n".join(lines)
 
@@ -160,7 +162,7 @@ def main():
     out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "docs/results")
     report = Report(out / "data" / "tokenizer")
     has_plot = report.plot(out / "tokenizer.svg")
-    (out / "tokenizer.md").write_text(report.page(has_plot), encoding="utf-8")
+    pages.write(out / "tokenizer.md", report.page(has_plot))
     print(f"{out}/tokenizer.md")
     for miss in report.misses:
         print("missed:", miss)

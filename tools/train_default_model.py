@@ -26,6 +26,7 @@ from torch.nn import functional as F
 
 import default_model_data as data
 import default_model_words as w
+import pages
 from default_model_card import card
 from default_model_net import CONFIG, Net, Trainer
 
@@ -348,7 +349,7 @@ def main():
     write_json(args.out / "measured.json", result)
     write_json(args.out / "config.json", dict(config, decision_temperature=result["temperature"]))
     training = json.loads((args.out / "training.json").read_text())
-    (args.out / "README.md").write_text(card(result, training, config, args.out))
+    pages.write(args.out / "README.md", card(result, training, config, args.out))
     print((args.out / "README.md").read_text())
     return 0
 
