@@ -104,7 +104,7 @@ TEST_F(TokenizerLoadTest, UnsupportedComponentsAreNamed) {
             (std::string(R"({"type": "Sequence", "decoders": [{"type": "Fuse"}, )") + behind_fuse +
              "]}")
                 .c_str(),
-            "one token of all");
+            "joins all tokens");
   }
   refused("post_processor", R"({"type": "Mystery"})", "post_processor: Mystery");
   const std::string one_template =
