@@ -212,21 +212,21 @@ void Scheduler::CancelLive(RequestRecord* request, int32_t sample, TimeUs now_us
 }
 
 void Scheduler::Complete(StepResults* results, TimeUs now_us) {
-  SKEIN_CHECK(in_flight_);
+  SKEIN_CHECK(step_.in_flight());
   for (SchedulerObserver* observer : observers_) observer->OnComplete(*results, now_us);
-  in_flight_ = false;
+  step_.state = StepState::kFinished;
   ObserveStep(now_us);
   ObserveDecodeSet(now_us);
-  if (step_prefills_.empty()) {
-    decode_step_us_ = StepTimeUs(now_us);
+  if (step_.prefills.empty()) {
+    decode_step_us_ = step_.RanUs(now_us);
     decoded_us_ = now_us;
   }
-  for (const StepRow& row : step_prefills_) {
+  for (const StepRow& row : step_.prefills) {
     if (row.trunk != nullptr) CompleteTrunk(row);
   }
   MarkTrunks({});
   ResultSpans left = {results->draws, results->reads, results->prompt_logprobs};
-  for (const std::vector<StepRow>* rows : {&step_prefills_, &step_decodes_}) {
+  for (const std::vector<StepRow>* rows : {&step_.prefills, &step_.decodes}) {
     for (const StepRow& row : *rows) {
       if (row.trunk != nullptr) continue;
       const Sequence& sequence = *row.sequence;
@@ -238,8 +238,8 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
     }
   }
   SKEIN_CHECK(left.draws.empty() && left.reads.empty() && left.prompt_logprobs.empty());
-  step_prefills_.clear();
-  step_decodes_.clear();
+  step_.prefills.clear();
+  step_.decodes.clear();
   Sweep();
 }
 
@@ -475,9 +475,9 @@ void Scheduler::FailRequest(RequestRecord* request, const Status& status, TimeUs
 }
 
 void Scheduler::FailAll(const Status& status, TimeUs now_us) {
-  in_flight_ = false;
-  step_prefills_.clear();
-  step_decodes_.clear();
+  step_.state = StepState::kFinished;
+  step_.prefills.clear();
+  step_.decodes.clear();
   suspended_.clear();
   MarkTrunks({});
   for (const auto& [id, request] : requests_) {
@@ -495,7 +495,7 @@ void Scheduler::FailAll(const Status& status, TimeUs now_us) {
 void Scheduler::Sweep() {
   std::erase_if(running_, [](const Sequence* sequence) { return HasEnded(sequence->state); });
   // While a step is in flight or suspended its rows still point to their sequences.
-  if (!in_flight_) {
+  if (!step_.in_flight()) {
     DropDeadSteps();
     std::erase_if(ended_, [this](RequestId id) {
       const auto request = requests_.find(id);

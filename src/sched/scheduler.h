@@ -22,6 +22,7 @@
 #include "sched/prefix/prefix_watch.h"
 #include "sched/prefix/trunk.h"
 #include "sched/sequence.h"
+#include "sched/step.h"
 #include "sched/waiting_sets.h"
 #include "skein/engine.h"
 #include "skein/request.h"
@@ -123,17 +124,6 @@ class Scheduler {
   void CheckIntegrity() const;
 
  private:
-  // A row of the step: of a sequence or of a trunk.
-  struct StepRow {
-    Sequence* sequence = nullptr;
-    int32_t num_tokens = 0;
-    Trunk* trunk = nullptr;
-
-    std::span<const TokenId> tokens() const { return trunk ? trunk->tokens : sequence->tokens; }
-    int32_t begin() const { return trunk ? trunk->num_computed : sequence->num_computed; }
-    const SequenceBlocks& blocks() const { return trunk ? trunk->blocks : sequence->blocks; }
-    bool finishes() const { return begin() + num_tokens == std::ssize(tokens()); }
-  };
   enum class Planned {
     kYes,
     kLater,     // it waits for a row of this step to compute its prefix
@@ -146,29 +136,6 @@ class Scheduler {
     std::span<DrawResult> draws;
     std::span<ReadResult> reads;
     std::span<PromptLogprobsResult> prompt_logprobs;
-  };
-
-  // The plans of a step; executors point into them, so they stay where they are.
-  struct Plans {
-    StepPlan oneshot = OneShotPlan{};
-    StepPlan decode = DecodePlan{};
-    StepPlan mixed = MixedPlan{};
-  };
-  // A step that was stopped and goes on later. Its rows keep their blocks.
-  struct SuspendedStep {
-    int64_t id = 0;
-    std::unique_ptr<Plans> plans;
-    const StepPlan* plan = nullptr;
-    std::vector<StepRow> prefills;
-    std::vector<StepRow> decodes;
-    StepWork work;
-    TimeUs ran_us = 0;              // in all
-    TimeUs was_suspended_us = 0;    // in all, before the last time
-    TimeUs suspended_since_us = 0;  // the last time
-
-    TimeUs SuspendedUs(TimeUs now_us) const {
-      return was_suspended_us + now_us - suspended_since_us;
-    }
   };
 
   // Planning (scheduler_plan.cc).
@@ -190,11 +157,11 @@ class Scheduler {
   Planned PlanHead(Sequence* head, TimeUs now_us);
   // Whether the step may take no further request's prefill work.
   bool StepIsFull() const {
-    return config_.batching == Batching::kSingle && !step_prefills_.empty();
+    return config_.batching == Batching::kSingle && !step_.prefills.empty();
   }
   // Prompts of which a part is computed go one at a time, with what waits beside them.
   bool TakesNoMoreBegun() const {
-    return config_.batching != Batching::kBudget && !step_prefills_.empty();
+    return config_.batching != Batching::kBudget && !step_.prefills.empty();
   }
   bool MayJoin(const Sequence& sequence) const;
   bool Admit(Sequence* sequence, TimeUs now_us);
@@ -248,31 +215,29 @@ class Scheduler {
   std::optional<TimeUs> NextBoundUs() const;
   // Whether the step in flight has made way for others for so long that only decodes with a rate
   // stop it.
-  bool StopsNoMore() const { return was_suspended_us_ >= config_.max_suspended_us; }
+  bool StopsNoMore() const { return step_.was_suspended_us >= config_.max_suspended_us; }
   const Sequence* NextPrompt() const;
   int32_t MixedTokens(TimeUs now_us) const;
   int32_t ExpressReserve() const;
-  SequenceKey KeyOf(std::span<const StepRow> prefills) const;
-  SequenceKey KeyOf(const SuspendedStep& step, TimeUs now_us) const;
-  const SuspendedStep* FirstSuspended(TimeUs now_us) const;
+  SequenceKey KeyOf(const Step& step, TimeUs now_us) const;
+  const Step* FirstSuspended(TimeUs now_us) const;
   bool KeepsRate(std::span<const StepRow> decodes) const;
   bool GoesBeforeMixed(TimeUs now_us) const;
-  const SuspendedStep* SuspendedMixed() const;
+  const Step* SuspendedMixed() const;
   bool CouldBegin(const Sequence& sequence) const;
   bool MoreUrgentWaits(const SequenceKey& than) const;
   bool Yields(const SequenceKey& key) const;
   bool MakesWay(TimeUs now_us) const;
-  bool IsDead(std::span<const StepRow> prefills, std::span<const StepRow> decodes) const;
   void Suspend(TimeUs now_us);
-  const StepPlan* ResumeStep(const SuspendedStep* first, TimeUs now_us);
-  void DropStep(std::span<const StepRow> prefills, std::span<const StepRow> decodes);
-  void DropSuspended(std::vector<SuspendedStep>::iterator step);
+  const StepPlan* ResumeStep(const Step* first, TimeUs now_us);
+  void DropStep(const Step& step);
+  Step TakeFreeStep();
+  void DropSuspended(std::vector<Step>::iterator step);
   void DropDeadSteps();
   void BoundSuspended(TimeUs now_us);
-  TimeUs SuspendedBefore(std::span<const StepRow> prefills) const;
+  TimeUs SuspendedBefore() const;
   void MarkTrunks(std::span<const StepRow> current);
   bool InAnyStep(const RequestRecord& request) const;
-  TimeUs StepTimeUs(TimeUs now_us) const { return ran_us_ + now_us - resumed_us_; }
   void CheckSuspended() const;
   void CheckWatched() const;
 
@@ -308,8 +273,7 @@ class Scheduler {
   void Recalibrate();
   void FollowMoments(TimeUs now_us);
   void HoldRanks();
-  void ReleaseRanks(std::span<const StepRow> prefills, std::optional<TimeUs> left_us,
-                    TimeUs now_us);
+  void ReleaseRanks(const Step& step, std::optional<TimeUs> left_us, TimeUs now_us);
   void OrderDepthFirst();
   void SetRank(RequestRecord* request, int64_t rank, int32_t num_missing);
   void Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us);
@@ -376,14 +340,9 @@ class Scheduler {
   int32_t batch_slots_idle_ = 0;  // held by samples that have ended
   std::vector<SampleOutput> withheld_;
 
-  // The step being planned or executed. Vectors keep their memory.
-  bool in_flight_ = false;
-  int64_t step_id_ = 0;
-  TimeUs planned_us_ = 0;        // when the last round began
-  TimeUs resumed_us_ = 0;        // when the step began or went on
-  TimeUs ran_us_ = 0;            // how long it had run before that,
-  TimeUs was_suspended_us_ = 0;  // and been suspended
-  StepWork step_work_;
+  Step step_;              // being planned or executed
+  int64_t step_id_ = 0;    // of the one that Plan returned last
+  TimeUs planned_us_ = 0;  // when the last round began
   bool preempted_in_round_ = false;
   std::vector<Sequence*> begun_;            // of PlanBegun
   std::optional<SloBatch> batch_;           // slo-aware batching, once the step has a head
@@ -393,15 +352,11 @@ class Scheduler {
   int32_t num_reserved_ = 0;
   int32_t tokens_left_ = 0;
   int32_t own_blocks_left_ = 0;  // of StepBounds::max_own_blocks
-  std::vector<StepRow> step_prefills_;
-  std::vector<StepRow> step_decodes_;
-  std::unique_ptr<Plans> plans_ = std::make_unique<Plans>();
-  const StepPlan* plan_ = nullptr;  // one of those
   // While one is suspended a step takes nothing that is less urgent than the most urgent of those.
   std::optional<SequenceKey> bound_;
   // At most max_suspended_steps; one more while decodes run alone or a step is being chosen.
-  std::vector<SuspendedStep> suspended_;
-  std::vector<std::unique_ptr<Plans>> free_plans_;
+  std::vector<Step> suspended_;
+  std::vector<Step> free_steps_;
   TimeUs decode_step_us_ = 0;  // what the last step of decodes alone took
   TimeUs decoded_us_ = 0;      // when it ended
 

@@ -28,7 +28,7 @@ Sequence* Scheduler::NextHead(bool want_oneshot, bool want_decode,
   if (head == nullptr || GoesByOrder(*head)) return head;
   Sequence* next = NextOfFlock(std::numeric_limits<int32_t>::max(), bound);
   if (next != nullptr) return next;
-  const bool stopped_for = bound && step_prefills_.empty() &&
+  const bool stopped_for = bound && step_.prefills.empty() &&
                            head->request->urgency < bound->urgency && CouldBegin(*head);
   return stopped_for ? head : waiting_.Head(want_oneshot, false);
 }
@@ -91,11 +91,11 @@ int32_t Scheduler::NumFreeSlots() const {
 void Scheduler::ObserveDecodeSet(TimeUs now_us) {
   if (!flock_ && !dynamic_) return;
   int64_t num_prefill_tokens = 0;
-  for (const StepRow& row : step_prefills_) num_prefill_tokens += row.num_tokens;
-  const int64_t num_decodes = std::ssize(step_decodes_);
-  if (flock_) flock_->ObserveStep(num_decodes, num_prefill_tokens, StepTimeUs(now_us));
+  for (const StepRow& row : step_.prefills) num_prefill_tokens += row.num_tokens;
+  const int64_t num_decodes = std::ssize(step_.decodes);
+  if (flock_) flock_->ObserveStep(num_decodes, num_prefill_tokens, step_.RanUs(now_us));
   // With prompts in it too: whoever decodes waits for them.
-  if (dynamic_ && num_decodes > 0) dynamic_->ObserveStep(num_decodes, StepTimeUs(now_us));
+  if (dynamic_ && num_decodes > 0) dynamic_->ObserveStep(num_decodes, step_.RanUs(now_us));
 }
 
 // What a request held that has ended.

@@ -39,12 +39,12 @@ void Scheduler::JoinTrunk(Sequence* head) {
 
 // The row of this step that computes the first missing block of `head`, of which so many tokens are
 // cached, where it is worth waiting for; null if there is none.
-const Scheduler::StepRow* Scheduler::LeaderOf(const Sequence& head, int32_t num_cached) const {
-  if (step_prefills_.empty() || !blocks_.prefix_caching()) return nullptr;
+const StepRow* Scheduler::LeaderOf(const Sequence& head, int32_t num_cached) const {
+  if (step_.prefills.empty() || !blocks_.prefix_caching()) return nullptr;
   const PrefixHashes& hashes = head.blocks.hashes();
   const int32_t missing = num_cached / kBlockTokens;
   if (missing >= hashes.num_blocks()) return nullptr;
-  for (const StepRow& leader : step_prefills_) {
+  for (const StepRow& leader : step_.prefills) {
     const PrefixHashes& others = leader.blocks().hashes();
     if (leader.begin() / kBlockTokens == missing && missing < others.num_blocks() &&
         others[missing] == hashes[missing] && WorthWaiting(leader, head, num_cached)) {
@@ -137,11 +137,11 @@ bool Scheduler::PlanTrunk(Trunk* trunk) {
   const int32_t num_tokens = std::min(num_left, tokens_left_);
   if (trunk->num_planned > 0 || num_tokens == 0) return false;
   const bool split = num_tokens < num_left;
-  if (config_.sharing != Sharing::kChunked && split && !step_prefills_.empty()) return false;
+  if (config_.sharing != Sharing::kChunked && split && !step_.prefills.empty()) return false;
   trunk->in_step = true;
   trunk->num_planned = num_tokens;
   tokens_left_ -= num_tokens;
-  step_prefills_.push_back({.num_tokens = num_tokens, .trunk = trunk});
+  step_.prefills.push_back({.num_tokens = num_tokens, .trunk = trunk});
   return trunk->ready();
 }
 

@@ -97,16 +97,15 @@ void Scheduler::FollowMoments(TimeUs now_us) {
 
 // While a step runs, what its prompts still need falls with the clock, so their slack stays.
 void Scheduler::HoldRanks() {
-  for (const StepRow& row : step_prefills_) {
+  for (const StepRow& row : step_.prefills) {
     if (row.trunk == nullptr) slack_.Watch(row.sequence, SlackOrder::kNever);
   }
 }
 
 // The step stands still and would run for so long yet, or is dropped (nullopt): slack falls again.
-void Scheduler::ReleaseRanks(std::span<const StepRow> prefills, std::optional<TimeUs> left_us,
-                             TimeUs now_us) {
+void Scheduler::ReleaseRanks(const Step& step, std::optional<TimeUs> left_us, TimeUs now_us) {
   if (!OrdersByDeadline()) return;
-  for (const StepRow& row : prefills) {
+  for (const StepRow& row : step.prefills) {
     if (row.trunk != nullptr || row.sequence->request->forked || HasEnded(row.sequence->state)) {
       continue;
     }
@@ -195,12 +194,12 @@ void Scheduler::OrderDepthFirst() {
 // orders all anew. Steps of decodes alone tell nothing about prompts.
 void Scheduler::ObserveStep(TimeUs now_us) {
   if (!cost_.known()) return;
-  const StepKind kind = step_prefills_.empty()  ? StepKind::kDecode
-                        : step_decodes_.empty() ? StepKind::kPrefill
+  const StepKind kind = step_.prefills.empty()  ? StepKind::kDecode
+                        : step_.decodes.empty() ? StepKind::kPrefill
                                                 : StepKind::kMixed;
-  cost_.ObserveKind(kind, step_work_, static_cast<double>(StepTimeUs(now_us)));
-  if (step_prefills_.empty()) return;
-  if (!cost_.Observe(step_work_, static_cast<double>(StepTimeUs(now_us)))) return;
+  cost_.ObserveKind(kind, step_.work, static_cast<double>(step_.RanUs(now_us)));
+  if (step_.prefills.empty()) return;
+  if (!cost_.Observe(step_.work, static_cast<double>(step_.RanUs(now_us)))) return;
   if (config_.order == Order::kSrjfCalibrated) {
     if (jct_order_.Adopt(cost_.fit())) RenewJctRanks(now_us);
   } else if (config_.order == Order::kSlackEdf) {

@@ -10,12 +10,8 @@
 namespace skein {
 
 const StepPlan* Scheduler::Plan(TimeUs now_us) {
-  SKEIN_CHECK(!in_flight_);
+  step_.Begin(now_us);
   planned_us_ = now_us;
-  resumed_us_ = now_us;
-  ran_us_ = 0;
-  step_prefills_.clear();
-  step_decodes_.clear();
   preempted_in_round_ = false;
   reserved_for_ = nullptr;
   batch_.reset();
@@ -27,12 +23,12 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   Recalibrate();
   FollowMoments(now_us);
   if (config_.order == Order::kDfsWeight) OrderDepthFirst();
-  const SuspendedStep* mixed = SuspendedMixed();
+  const Step* mixed = SuspendedMixed();
   if (mixed != nullptr && mixed->id != step_id_) return ResumeStep(mixed, now_us);
   const int32_t mixed_tokens = MixedTokens(now_us);
   if (mixed_tokens > 0 || !PlanDueDecodes(now_us)) {
-    const SuspendedStep* suspended = FirstSuspended(now_us);
-    const SuspendedStep* goes_on = mixed != nullptr ? mixed : suspended;
+    const Step* suspended = FirstSuspended(now_us);
+    const Step* goes_on = mixed != nullptr ? mixed : suspended;
     bound_.reset();
     if (suspended != nullptr) {
       bound_ = KeyOf(*suspended, now_us);
@@ -47,36 +43,36 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
     const Sequence* prompt = mixed != nullptr ? NextPrompt() : nullptr;  // it makes way for one
     if (prompt != nullptr) tokens_left_ = std::min(tokens_left_, NumMissingNow(*prompt));
     PlanPrefills(now_us);
-    if (bound_ && step_prefills_.empty()) {  // what is more urgent cannot begin after all
-      step_decodes_.clear();
+    if (bound_ && step_.prefills.empty()) {  // what is more urgent cannot begin after all
+      step_.decodes.clear();
       if (mixed_tokens == 0 || !PlanDueDecodes(now_us)) {
         if (flock_) flock_->EndRound();
         return ResumeStep(goes_on, now_us);
       }
     }
-    if (step_prefills_.empty() && config_.sharing != Sharing::kChunked) {
-      tokens_left_ += static_cast<int32_t>(step_decodes_.size());
-      step_decodes_.clear();
+    if (step_.prefills.empty() && config_.sharing != Sharing::kChunked) {
+      tokens_left_ += static_cast<int32_t>(step_.decodes.size());
+      step_.decodes.clear();
       PlanDecodes(true);
     }
   }
   if (flock_) flock_->EndRound();
-  if (step_prefills_.empty() && step_decodes_.empty()) {
+  if (step_.prefills.empty() && step_.decodes.empty()) {
     SKEIN_CHECK(running_.empty() && waiting_.empty());
     return nullptr;
   }
   BoundSuspended(now_us);
-  was_suspended_us_ = SuspendedBefore(step_prefills_);
-  plan_ = BuildPlan();
-  in_flight_ = true;
-  if (cost_.known()) step_work_ = WorkOf(*plan_);
-  const bool one_row = step_decodes_.empty() && step_prefills_.size() == 1;
-  const Sequence* sole = one_row ? step_prefills_[0].sequence : nullptr;
+  step_.was_suspended_us = SuspendedBefore();
+  step_.plan = BuildPlan();
+  step_.state = StepState::kInFlight;
+  if (cost_.known()) step_.work = WorkOf(*step_.plan);
+  const bool one_row = step_.decodes.empty() && step_.prefills.size() == 1;
+  const Sequence* sole = one_row ? step_.prefills[0].sequence : nullptr;
   if (sole != std::exchange(sole_, sole)) sole_since_ = iteration_;
   HoldRanks();
-  for (SchedulerObserver* observer : observers_) observer->OnPlan(iteration_, *plan_, now_us);
-  step_id_ = iteration_++;
-  return plan_;
+  for (SchedulerObserver* observer : observers_) observer->OnPlan(iteration_, *step_.plan, now_us);
+  step_id_ = step_.id = iteration_++;
+  return step_.plan;
 }
 
 // All, or those only that may share a step with prefills.
@@ -87,10 +83,10 @@ void Scheduler::PlanDecodes(bool all) {
     if (sequence->state != SequenceState::kDecoding || sequence->in_step) continue;
     if (!all && TakesOwnSteps(*sequence)) continue;
     if (!FindDecodeBlock(sequence)) continue;
-    step_decodes_.push_back({sequence, 1});
+    step_.decodes.push_back({sequence, 1});
     --tokens_left_;
   }
-  if (!step_decodes_.empty()) batch_open_ = false;
+  if (!step_.decodes.empty()) batch_open_ = false;
 }
 
 bool Scheduler::FindDecodeBlock(Sequence* sequence) {
@@ -215,16 +211,16 @@ void Scheduler::PlanBegun(TimeUs now_us) {
 Sequence* Scheduler::NextOfBatch(bool want_oneshot, bool want_decode,
                                  const std::optional<SequenceKey>& bound) {
   int64_t num_tokens = 0;
-  for (const StepRow& row : step_prefills_) num_tokens += row.num_tokens;
+  for (const StepRow& row : step_.prefills) num_tokens += row.num_tokens;
   if (!batch_) {
-    const auto head = std::ranges::find(step_prefills_, nullptr, &StepRow::trunk);
-    if (head == step_prefills_.end()) return nullptr;
+    const auto head = std::ranges::find(step_.prefills, nullptr, &StepRow::trunk);
+    if (head == step_.prefills.end()) return nullptr;
     batch_ =
         SloBatch{.fit = cost_.fit(),
                  .left_us = static_cast<double>(head->sequence->request->deadline_us - planned_us_),
                  .token_budget = config_.slo_batch_tokens,
                  .num_head_tokens = num_tokens};
-    for (const StepRow& row : step_prefills_) batch_->head += WorkOf(row.num_tokens, row.begin());
+    for (const StepRow& row : step_.prefills) batch_->head += WorkOf(row.num_tokens, row.begin());
   }
   const auto max_tokens = static_cast<int32_t>(
       std::min<int64_t>(batch_->MaxTokens(num_tokens - batch_->num_head_tokens), tokens_left_));
@@ -244,12 +240,12 @@ void Scheduler::AdmitWaiting(TimeUs now_us, const std::optional<SequenceKey>& bo
   bool want_oneshot = true;
   bool want_decode = true;
   while (tokens_left_ > 0 && !StepIsFull()) {
-    const bool batched = config_.batching == Batching::kSloAware && !step_prefills_.empty();
+    const bool batched = config_.batching == Batching::kSloAware && !step_.prefills.empty();
     Sequence* head = batched ? NextOfBatch(want_oneshot, want_decode, bound)
                              : NextHead(want_oneshot, want_decode, bound);
     if (head == nullptr || !MayJoin(*head)) return;
     if (bound && !(head->key() < *bound)) return;
-    if (config_.batching == Batching::kSaturate && !step_prefills_.empty() &&
+    if (config_.batching == Batching::kSaturate && !step_.prefills.empty() &&
         !StaysBelowSaturation(*head)) {
       return;
     }
@@ -314,7 +310,7 @@ int32_t Scheduler::NumMissing(const Sequence& sequence) const {
 // Whether the step takes the whole of a prompt that runs in one. A step without other prompts takes
 // any whose keys and values are not all kept.
 bool Scheduler::HasRoomFor(const Sequence& sequence) const {
-  if (DiscardsKv(sequence) && step_prefills_.empty()) return true;
+  if (DiscardsKv(sequence) && step_.prefills.empty()) return true;
   const int32_t num_tokens = NumMissing(sequence);
   if (num_tokens > tokens_left_) return false;
   // The first and the last may be parts of blocks.
@@ -401,7 +397,7 @@ void Scheduler::NoteAdmission(Sequence* sequence, TimeUs now_us) {
 
 bool Scheduler::CompatibleWithStep(const Sequence& sequence) const {
   if (!sequence.oneshot()) return true;
-  for (const StepRow& row : step_prefills_) {
+  for (const StepRow& row : step_.prefills) {
     if (row.trunk == nullptr && !row.sequence->oneshot()) continue;
     return row.blocks().hashes().scope().adapter_id == sequence.request->request.adapter_id;
   }
@@ -417,16 +413,16 @@ bool Scheduler::PlanChunk(Sequence* sequence) {
     // One that was begun and whose step was dropped comes again: it waits for a step with room, as
     // it did when it was admitted (HasRoomFor).
     const bool fits = num_remaining <= tokens_left_ && num_own <= own_blocks_left_;
-    if (!step_prefills_.empty() && !fits) return false;
-    step_prefills_.push_back({.sequence = sequence, .num_tokens = num_remaining});
+    if (!step_.prefills.empty() && !fits) return false;
+    step_.prefills.push_back({.sequence = sequence, .num_tokens = num_remaining});
     tokens_left_ = std::max(0, tokens_left_ - num_remaining);
     own_blocks_left_ -= num_own;
     return true;
   }
   const int32_t num_tokens = std::min(sequence->num_remaining(), tokens_left_);
   const bool split = num_tokens < sequence->num_remaining();
-  if (config_.sharing != Sharing::kChunked && split && !step_prefills_.empty()) return false;
-  step_prefills_.push_back({.sequence = sequence, .num_tokens = num_tokens});
+  if (config_.sharing != Sharing::kChunked && split && !step_.prefills.empty()) return false;
+  step_.prefills.push_back({.sequence = sequence, .num_tokens = num_tokens});
   tokens_left_ -= num_tokens;
   return true;
 }
@@ -499,50 +495,50 @@ PlanRow Scheduler::MakeRow(const StepRow& row) {
 }
 
 const StepPlan* Scheduler::BuildPlan() {
-  int32_t num_tokens = static_cast<int32_t>(step_decodes_.size());
-  for (const StepRow& row : step_prefills_) num_tokens += row.num_tokens;
+  int32_t num_tokens = static_cast<int32_t>(step_.decodes.size());
+  for (const StepRow& row : step_.prefills) num_tokens += row.num_tokens;
   stats_.iteration_tokens_sum += num_tokens;
-  if (!step_decodes_.empty()) stats_.wasted_decode_slots += batch_slots_idle_;
+  if (!step_.decodes.empty()) stats_.wasted_decode_slots += batch_slots_idle_;
   const auto& bounds = EngineStats::kIterationTokenBounds;
   const auto bound = std::lower_bound(bounds.begin(), bounds.end(), num_tokens);
   ++stats_.iteration_tokens[bound - bounds.begin()];
 
-  if (step_prefills_.empty()) {
+  if (step_.prefills.empty()) {
     ++stats_.steps_decode;
-    auto& plan = std::get<DecodePlan>(plans_->decode);
+    auto& plan = std::get<DecodePlan>(step_.plans->decode);
     plan.copies.clear();
     plan.rows.clear();
-    for (const StepRow& row : step_decodes_) {
+    for (const StepRow& row : step_.decodes) {
       if (row.sequence->blocks.has_pending_copy()) {
         plan.copies.push_back(row.sequence->blocks.pending_copy());
       }
       plan.rows.push_back(MakeRow(row));
     }
-    return &plans_->decode;
+    return &step_.plans->decode;
   }
-  const bool all_oneshot = std::ranges::all_of(step_prefills_, [](const StepRow& row) {
+  const bool all_oneshot = std::ranges::all_of(step_.prefills, [](const StepRow& row) {
     return row.finishes() && (row.trunk != nullptr || row.sequence->oneshot());
   });
-  if (step_decodes_.empty() && all_oneshot) {
+  if (step_.decodes.empty() && all_oneshot) {
     ++stats_.steps_oneshot;
-    auto& plan = std::get<OneShotPlan>(plans_->oneshot);
+    auto& plan = std::get<OneShotPlan>(step_.plans->oneshot);
     plan.rows.clear();
-    for (const StepRow& row : step_prefills_) plan.rows.push_back(MakeRow(row));
-    return &plans_->oneshot;
+    for (const StepRow& row : step_.prefills) plan.rows.push_back(MakeRow(row));
+    return &step_.plans->oneshot;
   }
   ++stats_.steps_mixed;
-  auto& plan = std::get<MixedPlan>(plans_->mixed);
+  auto& plan = std::get<MixedPlan>(step_.plans->mixed);
   plan.copies.clear();
   plan.prefills.clear();
   plan.decodes.clear();
-  for (const StepRow& row : step_prefills_) plan.prefills.push_back(MakeRow(row));
-  for (const StepRow& row : step_decodes_) {
+  for (const StepRow& row : step_.prefills) plan.prefills.push_back(MakeRow(row));
+  for (const StepRow& row : step_.decodes) {
     if (row.sequence->blocks.has_pending_copy()) {
       plan.copies.push_back(row.sequence->blocks.pending_copy());
     }
     plan.decodes.push_back(MakeRow(row));
   }
-  return &plans_->mixed;
+  return &step_.plans->mixed;
 }
 
 }  // namespace skein

@@ -29,44 +29,25 @@ namespace {
 // prefill, waking up, more decodes than last time.
 constexpr int kIntervalMargin = 10;
 
-// Nothing goes before it.
-constexpr SequenceKey kFirstKey = {
-    {std::numeric_limits<int32_t>::min(), std::numeric_limits<int64_t>::min()}, 0, 0};
-constexpr SequenceKey kLastKey = {
-    {std::numeric_limits<int32_t>::max(), std::numeric_limits<int64_t>::max()},
-    std::numeric_limits<uint64_t>::max(),
-    0};
 // By deadline: of those without slack none goes before it.
 constexpr SequenceKey kFirstLateKey = {{0, SlackOrder::kFirstLateRank}, 0, 0};
-
-// Calls fn(sequence) for those that wait for one of the rows.
-template <typename Rows, typename Fn>
-void ForEachSequence(const Rows& rows, const Fn& fn) {
-  for (const auto& row : rows) {
-    if (row.trunk == nullptr) {
-      fn(row.sequence);
-    } else {
-      for (Sequence* member : row.trunk->members) fn(member);
-    }
-  }
-}
 
 }  // namespace
 
 bool Scheduler::IsSuspended(int64_t step_id) const {
-  return std::ranges::find(suspended_, step_id, &SuspendedStep::id) != suspended_.end();
+  return std::ranges::find(suspended_, step_id, &Step::id) != suspended_.end();
 }
 
 StepFate Scheduler::Reconsider(TimeUs now_us) {
-  SKEIN_CHECK(in_flight_);
+  SKEIN_CHECK(step_.in_flight());
   if (!Preempts(config_.sharing)) return StepFate::kGoesOn;
   FollowMoments(now_us);
-  if (IsDead(step_prefills_, step_decodes_)) {
+  if (step_.IsDead()) {
     for (SchedulerObserver* observer : observers_) observer->OnPreempt(step_id_, now_us);
-    in_flight_ = false;
-    const std::vector<StepRow> prefills = std::exchange(step_prefills_, {});
-    const std::vector<StepRow> decodes = std::exchange(step_decodes_, {});
-    DropStep(prefills, decodes);
+    step_.state = StepState::kFinished;
+    Step dead = std::exchange(step_, TakeFreeStep());
+    DropStep(dead);
+    free_steps_.push_back(std::move(dead));
     Sweep();
     ++stats_.steps_dropped;
     return StepFate::kDropped;
@@ -78,12 +59,12 @@ StepFate Scheduler::Reconsider(TimeUs now_us) {
 
 // Whether the step in flight is to stop for what goes before it.
 bool Scheduler::MakesWay(TimeUs now_us) const {
-  if (!StopsSteps() || step_prefills_.empty()) return false;
+  if (!StopsSteps() || step_.prefills.empty()) return false;
   if (NextDecodeUs().value_or(now_us + 1) <= now_us) return true;
   if (StopsNoMore()) return false;
-  if (KeepsRate(step_decodes_)) return GoesBeforeMixed(now_us);
-  const SequenceKey key = KeyOf(step_prefills_);
-  const SuspendedStep* other = FirstSuspended(now_us);
+  if (KeepsRate(step_.decodes)) return GoesBeforeMixed(now_us);
+  const SequenceKey key = step_.Key();
+  const Step* other = FirstSuspended(now_us);
   if (other != nullptr && KeyOf(*other, now_us) < key) return true;
   return Yields(key);
 }
@@ -107,9 +88,9 @@ std::optional<TimeUs> Scheduler::NextMoment() const {
 // makes way for it then (MakesWay), or it would be looked at again and again.
 std::optional<TimeUs> Scheduler::NextBoundUs() const {
   std::optional<TimeUs> bound_us;
-  if (!in_flight_ || !StopsSteps() || step_prefills_.empty()) return bound_us;
-  if (StopsNoMore() || KeepsRate(step_decodes_)) return bound_us;
-  for (const SuspendedStep& step : suspended_) {
+  if (!step_.in_flight() || !StopsSteps() || step_.prefills.empty()) return bound_us;
+  if (StopsNoMore() || KeepsRate(step_.decodes)) return bound_us;
+  for (const Step& step : suspended_) {
     const TimeUs end_us =
         step.suspended_since_us + config_.max_suspended_us - step.was_suspended_us;
     bound_us = std::min(bound_us.value_or(end_us), end_us);
@@ -123,7 +104,7 @@ std::optional<TimeUs> Scheduler::NextDecodeUs() const {
   std::optional<TimeUs> due_us;
   // Neither a step of decodes alone stops for another nor one that keeps their rate.
   if (!StopsSteps()) return due_us;
-  if (in_flight_ && (step_prefills_.empty() || KeepsRate(step_decodes_))) return due_us;
+  if (step_.in_flight() && (step_.prefills.empty() || KeepsRate(step_.decodes))) return due_us;
   for (const Sequence* sequence : running_) {
     if (sequence->state != SequenceState::kDecoding || !TakesOwnSteps(*sequence)) continue;
     if (sequence->in_step) continue;  // its token comes with the step's end
@@ -149,7 +130,7 @@ bool Scheduler::PlanDueDecodes(TimeUs now_us) {
   if (!StarvesDecodes(now_us) && NextDecodeUs().value_or(now_us + 1) > now_us) return false;
   ReclaimForDecodes();
   PlanDecodes(true);
-  return !step_decodes_.empty();
+  return !step_.decodes.empty();
 }
 
 // The prompt that the next step computes, if it can be told before planning.
@@ -184,7 +165,7 @@ int32_t Scheduler::MixedTokens(TimeUs now_us) const {
   const Sequence* prompt = NextPrompt();
   if (prompt == nullptr || prompt->trunk != nullptr || RunsInOneStep(*prompt)) return 0;
   // A suspended step that goes on takes no more rows.
-  if (const SuspendedStep* suspended = FirstSuspended(now_us)) {
+  if (const Step* suspended = FirstSuspended(now_us)) {
     const SequenceKey key = KeyOf(*suspended, now_us);
     if (!(prompt->key() < key) || !Yields(key)) return 0;
   }
@@ -212,17 +193,17 @@ bool Scheduler::KeepsRate(std::span<const StepRow> decodes) const {
 bool Scheduler::GoesBeforeMixed(TimeUs now_us) const {
   if (!OrdersByDeadline() || !cost_.known()) return false;
   const Sequence* prompt = NextPrompt();
-  if (prompt == nullptr || !(prompt->key() < KeyOf(step_prefills_))) return false;
-  const SuspendedStep* suspended = FirstSuspended(now_us);
+  if (prompt == nullptr || !(prompt->key() < step_.Key())) return false;
+  const Step* suspended = FirstSuspended(now_us);
   if (suspended != nullptr && !(prompt->key() < KeyOf(*suspended, now_us))) return false;
   if (NumMissingNow(*prompt) > config_.max_num_batched_tokens) return false;
   const StepWork work = WorkOf(NumMissingNow(*prompt), NumCachedNow(*prompt));
   const TimeUs own_us = std::llround(cost_.PredictUs(work, StepKind::kPrefill));
   const TimeUs step_us =
-      std::llround(cost_.PredictUs(step_work_, StepKind::kMixed)) - StepTimeUs(now_us);
+      std::llround(cost_.PredictUs(step_.work, StepKind::kMixed)) - step_.RanUs(now_us);
   const TimeUs slack_us = prompt->request->deadline_us - now_us - own_us;
   if (slack_us <= 0 || slack_us >= step_us) return false;
-  return std::ranges::all_of(step_decodes_, [&](const StepRow& row) {
+  return std::ranges::all_of(step_.decodes, [&](const StepRow& row) {
     if (!TakesOwnSteps(*row.sequence)) return true;
     const RequestRecord& request = *row.sequence->request;
     const int64_t num_drawn = std::ssize(row.sequence->tokens) - request.prompt_len;
@@ -233,9 +214,9 @@ bool Scheduler::GoesBeforeMixed(TimeUs now_us) const {
 
 // The suspended step that keeps the rate of decodes; null: none does. It makes way for one prompt
 // and then goes on before anything else, since its decodes wait with it.
-const Scheduler::SuspendedStep* Scheduler::SuspendedMixed() const {
+const Step* Scheduler::SuspendedMixed() const {
   const auto found = std::ranges::find_if(
-      suspended_, [this](const SuspendedStep& step) { return KeepsRate(step.decodes); });
+      suspended_, [this](const Step& step) { return KeepsRate(step.decodes); });
   return found == suspended_.end() ? nullptr : &*found;
 }
 
@@ -245,23 +226,14 @@ int32_t Scheduler::ExpressReserve() const {
   return bound_ || running_.empty() ? 0 : config_.express_blocks;
 }
 
-// The most urgent of the rows that have not ended: the step is as urgent as that.
-SequenceKey Scheduler::KeyOf(std::span<const StepRow> prefills) const {
-  SequenceKey key = kLastKey;
-  ForEachSequence(prefills, [&key](const Sequence* sequence) {
-    if (!HasEnded(sequence->state)) key = std::min(key, sequence->key());
-  });
-  return key;
-}
-
-SequenceKey Scheduler::KeyOf(const SuspendedStep& step, TimeUs now_us) const {
-  return step.SuspendedUs(now_us) >= config_.max_suspended_us ? kFirstKey : KeyOf(step.prefills);
+SequenceKey Scheduler::KeyOf(const Step& step, TimeUs now_us) const {
+  return step.SuspendedUs(now_us) >= config_.max_suspended_us ? Step::kFirstKey : step.Key();
 }
 
 // The most urgent one; null: none is suspended.
-const Scheduler::SuspendedStep* Scheduler::FirstSuspended(TimeUs now_us) const {
+const Step* Scheduler::FirstSuspended(TimeUs now_us) const {
   const auto first = std::ranges::min_element(
-      suspended_, {}, [&](const SuspendedStep& step) { return KeyOf(step, now_us); });
+      suspended_, {}, [&](const Step& step) { return KeyOf(step, now_us); });
   return first == suspended_.end() ? nullptr : &*first;
 }
 
@@ -290,68 +262,47 @@ bool Scheduler::MoreUrgentWaits(const SequenceKey& than) const {
   return false;
 }
 
-// Whether nobody waits for any of its rows.
-bool Scheduler::IsDead(std::span<const StepRow> prefills, std::span<const StepRow> decodes) const {
-  const auto is_dead = [](const StepRow& row) {
-    const auto has_ended = [](const Sequence* sequence) { return HasEnded(sequence->state); };
-    if (row.trunk != nullptr) return std::ranges::all_of(row.trunk->members, has_ended);
-    return has_ended(row.sequence);
-  };
-  return std::ranges::all_of(prefills, is_dead) && std::ranges::all_of(decodes, is_dead);
-}
-
 void Scheduler::Suspend(TimeUs now_us) {
   for (SchedulerObserver* observer : observers_) observer->OnPreempt(step_id_, now_us);
-  in_flight_ = false;
-  SuspendedStep& step = suspended_.emplace_back();
-  step.id = step_id_;
-  step.plan = plan_;
-  step.prefills.swap(step_prefills_);
-  step.decodes.swap(step_decodes_);
-  step.work = step_work_;
-  step.ran_us = StepTimeUs(now_us);
-  step.was_suspended_us = was_suspended_us_;
-  step.suspended_since_us = now_us;
-  step.plans = std::move(plans_);
-  if (free_plans_.empty()) {
-    plans_ = std::make_unique<Plans>();
-  } else {
-    plans_ = std::move(free_plans_.back());
-    free_plans_.pop_back();
-  }
+  step_.Suspend(now_us);
+  suspended_.push_back(std::move(step_));
+  step_ = TakeFreeStep();
+  const Step& step = suspended_.back();
   const TimeUs left_us = std::llround(cost_.PredictUs(step.work)) - step.ran_us;
-  ReleaseRanks(step.prefills, std::max<TimeUs>(0, left_us), now_us);
+  ReleaseRanks(step, std::max<TimeUs>(0, left_us), now_us);
   MarkTrunks({});
   Sweep();
   ++stats_.steps_preempted;
 }
 
-const StepPlan* Scheduler::ResumeStep(const SuspendedStep* first, TimeUs now_us) {
-  SKEIN_CHECK(step_prefills_.empty() && step_decodes_.empty());
+// Steps that are used again keep the memory of their vectors.
+Step Scheduler::TakeFreeStep() {
+  if (free_steps_.empty()) return {};
+  Step step = std::move(free_steps_.back());
+  free_steps_.pop_back();
+  step.Begin(planned_us_);
+  return step;
+}
+
+const StepPlan* Scheduler::ResumeStep(const Step* first, TimeUs now_us) {
+  SKEIN_CHECK(step_.empty());
   const auto step = suspended_.begin() + (first - suspended_.data());
-  free_plans_.push_back(std::move(plans_));
-  plans_ = std::move(step->plans);
-  plan_ = step->plan;
-  step_id_ = step->id;
-  step_prefills_.swap(step->prefills);
-  step_decodes_.swap(step->decodes);
-  step_work_ = step->work;
-  ran_us_ = step->ran_us;
-  was_suspended_us_ = step->SuspendedUs(now_us);
+  free_steps_.push_back(std::exchange(step_, std::move(*step)));
   suspended_.erase(step);
-  MarkTrunks(step_prefills_);
+  step_.Resume(now_us);
+  step_id_ = step_.id;
+  MarkTrunks(step_.prefills);
   HoldRanks();
-  in_flight_ = true;
   for (SchedulerObserver* observer : observers_) observer->OnResume(step_id_, now_us);
   ++stats_.steps_resumed;
-  return plan_;
+  return step_.plan;
 }
 
 // Its requests go on from what they had computed before the step. REQUIRES: it is neither in flight
 // nor among those suspended.
-void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const StepRow> decodes) {
-  for (const auto rows : {prefills, decodes}) {
-    for (const StepRow& row : rows) {
+void Scheduler::DropStep(const Step& step) {
+  for (const auto* rows : {&step.prefills, &step.decodes}) {
+    for (const StepRow& row : *rows) {
       if (row.trunk != nullptr) {
         row.trunk->num_planned = 0;
       } else {
@@ -359,19 +310,19 @@ void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const Step
       }
     }
   }
-  MarkTrunks(step_prefills_);
-  ReleaseRanks(prefills, std::nullopt, planned_us_);
+  MarkTrunks(step_.prefills);
+  ReleaseRanks(step, std::nullopt, planned_us_);
   // Members of its trunks, in this step or admitted for a later one: they hang under a prefix that
   // the step was to compute.
   std::vector<Sequence*> hanging;
-  for (const StepRow& row : prefills) {
+  for (const StepRow& row : step.prefills) {
     if (row.trunk == nullptr || row.trunk->ready()) continue;
     std::ranges::copy_if(row.trunk->members, std::back_inserter(hanging), [](const Sequence* s) {
       return s->on_trunk && s->state == SequenceState::kPrefilling;
     });
   }
-  for (const auto rows : {prefills, decodes}) {
-    for (const StepRow& row : rows) {
+  for (const auto* rows : {&step.prefills, &step.decodes}) {
+    for (const StepRow& row : *rows) {
       if (row.trunk != nullptr) continue;
       Sequence* sequence = row.sequence;
       if (!HasEnded(sequence->state)) continue;
@@ -382,16 +333,17 @@ void Scheduler::DropStep(std::span<const StepRow> prefills, std::span<const Step
   for (Sequence* sequence : hanging) Preempt(sequence);
 }
 
-void Scheduler::DropSuspended(std::vector<SuspendedStep>::iterator step) {
-  const SuspendedStep dropped = std::move(*step);
+void Scheduler::DropSuspended(std::vector<Step>::iterator step) {
+  Step dropped = std::move(*step);
   suspended_.erase(step);
-  DropStep(dropped.prefills, dropped.decodes);
+  DropStep(dropped);
+  free_steps_.push_back(std::move(dropped));
   ++stats_.steps_dropped;
 }
 
 void Scheduler::DropDeadSteps() {
   for (size_t i = 0; i < suspended_.size();) {
-    if (IsDead(suspended_[i].prefills, suspended_[i].decodes)) {
+    if (suspended_[i].IsDead()) {
       DropSuspended(suspended_.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
       ++i;
@@ -402,22 +354,21 @@ void Scheduler::DropDeadSteps() {
 // Makes room for the state of a step that begins; one of decodes alone is never suspended and has
 // its own, a small one.
 void Scheduler::BoundSuspended(TimeUs now_us) {
-  const int32_t most = config_.max_suspended_steps + (step_prefills_.empty() ? 1 : 0);
+  const int32_t most = config_.max_suspended_steps + (step_.prefills.empty() ? 1 : 0);
   while (std::ssize(suspended_) > most) {
     const auto last = std::ranges::max_element(
-        suspended_, {}, [&](const SuspendedStep& step) { return KeyOf(step, now_us); });
+        suspended_, {}, [&](const Step& step) { return KeyOf(step, now_us); });
     const TimeUs suspended_us = last->SuspendedUs(now_us);
-    ForEachSequence(last->prefills, [suspended_us](Sequence* sequence) {
-      sequence->request->suspended_us = suspended_us;
-    });
+    last->ForEachPrefilling(
+        [suspended_us](Sequence* sequence) { sequence->request->suspended_us = suspended_us; });
     DropSuspended(last);
   }
 }
 
 // What the step that begins inherits of its bound from those that were dropped.
-TimeUs Scheduler::SuspendedBefore(std::span<const StepRow> prefills) const {
+TimeUs Scheduler::SuspendedBefore() const {
   TimeUs suspended_us = 0;
-  ForEachSequence(prefills, [&suspended_us](const Sequence* sequence) {
+  step_.ForEachPrefilling([&suspended_us](const Sequence* sequence) {
     suspended_us = std::max(suspended_us, sequence->request->suspended_us);
   });
   return suspended_us;
@@ -435,7 +386,7 @@ void Scheduler::MarkTrunks(std::span<const StepRow> current) {
       trunk->suspended = trunk->suspended || (suspended && row.trunk != nullptr);
     }
   };
-  for (const SuspendedStep& step : suspended_) mark(step.prefills, true);
+  for (const Step& step : suspended_) mark(step.prefills, true);
   mark(current, false);
 }
 
@@ -453,13 +404,13 @@ void Scheduler::CheckSuspended() const {
       SKEIN_CHECK(row.trunk != nullptr ? row.trunk->in_step : row.sequence->in_step);
     }
   };
-  for (const SuspendedStep& step : suspended_) {
+  for (const Step& step : suspended_) {
     count(step.prefills);
     count(step.decodes);
   }
-  if (in_flight_) {
-    count(step_prefills_);
-    count(step_decodes_);
+  if (step_.in_flight()) {
+    count(step_.prefills);
+    count(step_.decodes);
   }
   for (const auto& [id, request] : requests_) {
     for (const auto& sequence : request->sequences) num_in_step += sequence->in_step;
