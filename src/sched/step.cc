@@ -42,10 +42,16 @@ SequenceKey Step::Key() const {
 bool Step::IsDead() const {
   const auto is_dead = [](const StepRow& row) {
     const auto has_ended = [](const Sequence* sequence) { return HasEnded(sequence->state); };
-    if (row.trunk != nullptr) return std::ranges::all_of(row.trunk->members, has_ended);
+    if (row.prefix != nullptr) return std::ranges::all_of(row.prefix->members, has_ended);
     return has_ended(row.sequence);
   };
   return std::ranges::all_of(prefills, is_dead) && std::ranges::all_of(decodes, is_dead);
+}
+
+bool Step::KeepsRate() const {
+  return std::ranges::any_of(decodes, [](const StepRow& row) {
+    return row.sequence->request->decodes_in_own_steps && !HasEnded(row.sequence->state);
+  });
 }
 
 int64_t Step::NumPrefillTokens() const {

@@ -8,20 +8,20 @@
 
 #include "sched/cost_model.h"
 #include "sched/plan.h"
-#include "sched/prefix/trunk.h"
+#include "sched/prefix/shared_prefix.h"
 #include "sched/sequence.h"
 
 namespace skein {
 
-// A row of a step: of a sequence or of a trunk.
+// A row of a step: of a sequence or of a shared prefix.
 struct StepRow {
   Sequence* sequence = nullptr;
   int32_t num_tokens = 0;
-  Trunk* trunk = nullptr;
+  SharedPrefix* prefix = nullptr;
 
-  std::span<const TokenId> tokens() const { return trunk ? trunk->tokens : sequence->tokens; }
-  int32_t begin() const { return trunk ? trunk->num_computed : sequence->num_computed; }
-  const SequenceBlocks& blocks() const { return trunk ? trunk->blocks : sequence->blocks; }
+  std::span<const TokenId> tokens() const { return prefix ? prefix->tokens : sequence->tokens; }
+  int32_t begin() const { return prefix ? prefix->num_computed : sequence->num_computed; }
+  const SequenceBlocks& blocks() const { return prefix ? prefix->blocks : sequence->blocks; }
   bool finishes() const { return begin() + num_tokens == std::ssize(tokens()); }
 };
 
@@ -64,6 +64,8 @@ struct Step {
   TimeUs suspended_since_us = 0;   // the last time
 
   bool in_flight() const { return state == StepState::kInFlight; }
+  // Whether decodes are in it whose rate it keeps: it was cut so that it ends in time for them.
+  bool KeepsRate() const;
   bool empty() const { return prefills.empty() && decodes.empty(); }
   TimeUs RanUs(TimeUs now_us) const { return ran_us + now_us - resumed_us; }
   // REQUIRES: it is suspended.
@@ -76,7 +78,7 @@ struct Step {
 
   // The key of the most urgent live request that waits for a prefill row; kLastKey: there is none.
   SequenceKey Key() const;
-  // Whether nobody waits for any of its rows.
+  // Whether all requests that wait for its rows have ended.
   bool IsDead() const;
   int64_t NumPrefillTokens() const;
 
@@ -84,10 +86,10 @@ struct Step {
   template <typename Fn>
   void ForEachPrefilling(const Fn& fn) const {
     for (const StepRow& row : prefills) {
-      if (row.trunk == nullptr) {
+      if (row.prefix == nullptr) {
         fn(row.sequence);
       } else {
-        for (Sequence* member : row.trunk->members) fn(member);
+        for (Sequence* member : row.prefix->members) fn(member);
       }
     }
   }
