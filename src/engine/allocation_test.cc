@@ -119,7 +119,7 @@ TEST(Allocation, AFlockThatChangesAllocatesNothing) {
     const auto churn = [&](TimeUs now_us) {
       for (int i = 0; i < 20; ++i) {
         RequestRecord* request = requests[random.Between(0, kRequests - 1)].get();
-        if (request->flock_member == -1) {
+        if (request->decode_set_member == -1) {
           flock.Enter(request->sequences.front().get(), now_us);
         } else if (random.OneIn(2)) {
           flock.Leave(request);

@@ -17,7 +17,7 @@ enum class Sharing {
              // it alone exceeds the token budget
   kChunked,  // decodes first, prefill chunks fill the token budget
   // Decodes first, then whole prompts; a running prefill makes way for more urgent work
-  // (sched/scheduler_preempt.cc) and goes on later:
+  // (sched/preemption/preemption.h) and goes on later:
   kPreemptLayer,  // at the next layer
   kPreemptOp,     // at the next ticket
 };
@@ -151,7 +151,8 @@ struct SchedulerConfig {
   FlockOptions flock;
   std::shared_ptr<const StopTable> flock_learned;  // what its stop rule continues from, or null
   // OneShot requests that share a prefix which is not cached compute it once, in a row of its own
-  // (sched/prefix/trunk.h), and a request may wait for another that is computing its prefix.
+  // (sched/prefix/shared_prefix.h), and a request may wait for another that is computing its
+  // prefix.
   bool forests = false;
   // So long at most, from the first time it could have run; 0: never.
   TimeUs max_prefix_wait_us = 0;

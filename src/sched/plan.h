@@ -20,8 +20,8 @@ constexpr SequenceId MakeSequenceId(RequestId request, int32_t sample) {
   return request * kMaxSamples + static_cast<SequenceId>(sample);
 }
 // Sequences of requests from here on belong to no request: they are the common prefixes that are
-// computed once for several (sched/prefix/trunk.h).
-inline constexpr RequestId kFirstTrunkId = RequestId{1} << 47;
+// computed once for several (sched/prefix/shared_prefix.h).
+inline constexpr RequestId kFirstSharedPrefixId = RequestId{1} << 47;
 
 constexpr RequestId RequestOf(SequenceId sequence) { return sequence / kMaxSamples; }
 constexpr int32_t SampleOf(SequenceId sequence) {

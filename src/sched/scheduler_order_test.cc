@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kv/radix_tree.h"
+#include "sched/order/jct_order.h"
 #include "sched/order/radix_orders.h"
 #include "testing/order_scan.h"
 

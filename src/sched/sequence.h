@@ -44,7 +44,7 @@ constexpr bool HasEnded(SequenceState state) {
 }
 
 struct Sequence;
-struct Trunk;
+struct SharedPrefix;
 
 // What is left of a suspended step.
 struct StepRest {
@@ -62,16 +62,14 @@ struct Urgency {
 // A request inside the scheduler.
 struct RequestRecord {
   RequestId id = 0;
-  uint64_t arrival = 0;  // arrivals before this one
-  Urgency urgency;       // changes by the order policy, and where others wait for the request
-  // Orders by deadline (sched/order/slack_order.h): when the answer's first token is due, and until
-  // when the rank holds.
-  TimeUs deadline_us = 0;
-  TimeUs rank_until_us = std::numeric_limits<TimeUs>::max();
+  uint64_t arrival = 0;    // arrivals before this one
+  Urgency urgency;         // changes by the order policy, and where others wait for the request
+  TimeUs deadline_us = 0;  // when the answer's first token is due
+  TimeUs rank_until_us = std::numeric_limits<TimeUs>::max();  // sched/order/rank_timers.h
   StepRest step_rest;       // of the step that its prompt is in, where that is suspended
   TimeUs suspended_us = 0;  // of the step with its prompt that was dropped last, until it has ended
   int32_t num_missing = 0;  // tokens of the prompt to be computed, as the order last saw it
-  int64_t unserved = 0;     // order fair: tokens that its client pays for, until it is admitted
+  int64_t num_charged = 0;  // Ranking::num_charged, until it is admitted
   // What the cost model said that its prompt would take when it was first scheduled (0: nothing),
   // and the step of that moment.
   double predicted_us = 0;
@@ -89,9 +87,10 @@ struct RequestRecord {
   // The first position whose log-probability is wanted and has not been delivered; prompt_len where
   // there is none. What is computed again does not deliver it again.
   int32_t next_prompt_logprob = 0;
-  int32_t flock_member =
-      -1;                  // its number in the decode set (sched/decode_set/flock.h); -1: not there
-  std::vector<bool> live;  // [num_samples]: not ended
+  // It asks for a TPOT, and prefills stop for steps of such decodes.
+  bool decodes_in_own_steps = false;
+  int32_t decode_set_member = -1;  // its number in the decode set; -1: not there
+  std::vector<bool> live;          // [num_samples]: not ended
   int32_t num_live = 0;
   int32_t cached_tokens = 0;
   RequestTimes times;
@@ -124,9 +123,9 @@ struct Sequence {
   std::vector<DrawSpec> draws;
   const OutputSpec* read = nullptr;
   PromptLogprobsRange prompt_logprobs;
-  Trunk* trunk = nullptr;  // the prefix it shares, until its first own tokens are computed
-  size_t trunk_place = 0;  // in trunk->members
-  bool on_trunk = false;   // its blocks begin with those of the trunk
+  SharedPrefix* shared_prefix = nullptr;  // until its first own tokens are computed
+  size_t shared_prefix_index = 0;         // in shared_prefix->members
+  bool holds_shared_prefix = false;       // its blocks begin with those of the prefix
 
   SequenceId id() const { return MakeSequenceId(request->id, sample); }
   SequenceKey key() const { return {request->urgency, request->arrival, sample}; }
@@ -143,6 +142,10 @@ struct Sequence {
   // What another may compute for it, and the token behind that.
   std::span<const TokenId> shareable() const {
     return std::span(tokens).first(max_cached_tokens() + 1);
+  }
+  // Blocks that it would need of `manager` now, and what it would find cached.
+  SequenceBlocks::Need NeedOf(const BlockManager& manager) const {
+    return blocks.NeedOf(manager, tokens, max_cached_tokens());
   }
   // Decode slots it needs to run.
   int32_t slots_needed() const {

@@ -9,8 +9,8 @@ namespace {
 
 // R3, its second further sample R3.2, or the second common prefix T1.
 std::string Name(SequenceId sequence) {
-  if (RequestOf(sequence) >= kFirstTrunkId) {
-    return fmt::format("T{}", RequestOf(sequence) - kFirstTrunkId);
+  if (RequestOf(sequence) >= kFirstSharedPrefixId) {
+    return fmt::format("T{}", RequestOf(sequence) - kFirstSharedPrefixId);
   }
   const int32_t sample = SampleOf(sequence);
   return sample == 0 ? fmt::format("R{}", RequestOf(sequence))

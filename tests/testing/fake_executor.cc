@@ -206,7 +206,7 @@ void FakeExecutor::CheckRows(const std::vector<PlanRow>& rows,
 }
 
 void FakeExecutor::CheckFork(const PlanRow& row) const {
-  SKEIN_CHECK(row.parent == 0 || RequestOf(row.parent) >= kFirstTrunkId);
+  SKEIN_CHECK(row.parent == 0 || RequestOf(row.parent) >= kFirstSharedPrefixId);
   if (row.fork.num_tokens == 0) {
     SKEIN_CHECK(row.parent == 0 || row.begin % kBlockTokens == 0);
     return;

@@ -24,6 +24,7 @@
 #include "engine/engine_loop.h"
 #include "runtime/cpu_runtime.h"
 #include "sched/config.h"
+#include "sched/policies.h"
 #include "sched/recorder.h"
 #include "sched/trace_printer.h"
 #include "server/decisions/decision_prompt.h"
@@ -117,7 +118,7 @@ class CpuModelHost final : public ModelHost {
 
  private:
   Status InitObservers(const ModelHostOptions& options, std::vector<SchedulerObserver*>* observers);
-  Status ProfileIfOrdered(EngineConfig* config);
+  Status ProfileIfNeeded(EngineConfig* config);
 
   std::string model_dir_;
   std::string name_;
@@ -166,7 +167,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.embeds = use.traits.embeds;
   config.classifies = use.traits.classifies;
   config.reads_whole_prompts = model_config.is_encoder() || use.pooling != Pooling::kLast;
-  SKEIN_RETURN_IF_ERROR(ProfileIfOrdered(&config));
+  SKEIN_RETURN_IF_ERROR(ProfileIfNeeded(&config));
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
   SKEIN_ASSIGN_OR_RETURN(engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers));
@@ -188,17 +189,10 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   return Status::Ok();
 }
 
-// Times a few steps where the order of requests, who shares a step or how decodes run beside them
-// depends on what they take.
-Status CpuModelHost::ProfileIfOrdered(EngineConfig* config) {
+// Times a few steps where a policy, or how decodes run beside prompts, depends on what steps take.
+Status CpuModelHost::ProfileIfNeeded(EngineConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
-  const bool ordered = scheduler.order == Order::kSrjf ||
-                       scheduler.order == Order::kSrjfCalibrated ||
-                       scheduler.order == Order::kSlackEdf;
-  const bool batched =
-      scheduler.batching == Batching::kSaturate || scheduler.batching == Batching::kSloAware;
-  const bool compares = Preempts(scheduler.sharing) && scheduler.decode_steps != DecodeSteps::kOwn;
-  if (!ordered && !batched && !compares) return Status::Ok();
+  if (!NeedsCosts(scheduler)) return Status::Ok();
   StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, config->num_kv_blocks,
                         OutputOf(runtime_->config().head), scheduler.retention);
   config->cost = FitCosts(ProfileCosts(profiler, clock_, ProfileLimitsOf(scheduler)));

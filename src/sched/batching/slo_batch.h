@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "sched/batching/batching_policy.h"
 #include "sched/cost_model.h"
 
 namespace skein {
@@ -26,6 +28,25 @@ struct SloBatch {
   // The most tokens that a further request may have beside H and `num_other_tokens` others; below 1
   // where none may join. O(log G).
   int64_t MaxTokens(int64_t num_other_tokens) const;
+};
+
+// As many requests as the deadline of the step's first one allows; those that do not fit are passed
+// over.
+class SloAwareBatching final : public BatchingPolicy {
+ public:
+  // `cost` outlives the policy.
+  SloAwareBatching(const CostModel* cost, int64_t token_budget)
+      : cost_(cost), token_budget_(token_budget) {}
+
+  void BeginStep() override { batch_.reset(); }
+  int64_t MaxTokens(const StepSoFar& step) override;
+  bool SkipsToFit() const override { return true; }
+  bool NeedsCosts() const override { return true; }
+
+ private:
+  const CostModel* const cost_;
+  const int64_t token_budget_;
+  std::optional<SloBatch> batch_;  // once the step has a head
 };
 
 }  // namespace skein

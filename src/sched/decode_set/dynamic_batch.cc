@@ -21,7 +21,7 @@ DynamicBatch::DynamicBatch(int32_t num_blocks, int32_t max_num_seqs, TimeUs step
   high_ = max_num_seqs;
 }
 
-int32_t DynamicBatch::limit() const {
+int32_t DynamicBatch::MaxRunning() const {
   int32_t limit = std::min(max_num_seqs_, MemoryLimit());
   if (step_us_ > 0) limit = std::min(limit, static_cast<int32_t>(std::lround((low_ + high_) / 2)));
   return std::max(limit, 1);
@@ -45,8 +45,18 @@ void DynamicBatch::ObserveRequest(int64_t num_blocks) {
   squares_ += before * (blocks - mean_blocks_);
 }
 
-void DynamicBatch::ObserveStep(int64_t num_decodes, TimeUs duration_us) {
-  if (step_us_ == 0) return;
+void DynamicBatch::ObserveEnd(const RequestRecord& request) {
+  if (request.execution_class == ExecutionClass::kOneShot || !request.scheduled) return;
+  for (const auto& sequence : request.sequences) {
+    const int32_t num_shared = sequence->sample == 0 ? request.cached_tokens : request.prompt_len;
+    const int32_t num_blocks = BlocksFor(std::ssize(sequence->tokens)) - num_shared / kBlockTokens;
+    ObserveRequest(std::max(1, num_blocks));
+  }
+}
+
+void DynamicBatch::ObserveStep(int64_t num_decodes, int64_t /*num_prefill_tokens*/,
+                               TimeUs duration_us) {
+  if (step_us_ == 0 || num_decodes == 0) return;
   sum_decodes_ += static_cast<double>(num_decodes);
   sum_us_ += static_cast<double>(duration_us);
   if (++num_steps_ < kWindow) return;
@@ -60,7 +70,7 @@ void DynamicBatch::ObserveStep(int64_t num_decodes, TimeUs duration_us) {
     low_ -= move;
   } else if (ratio < 1 - kTolerance) {
     // Only a batch that reached the limit says that more would do.
-    if (batch + 1 >= limit()) low_ = std::min(batch, high_);
+    if (batch + 1 >= MaxRunning()) low_ = std::min(batch, high_);
     high_ += move;
   } else {
     high_ = batch + move / 2;

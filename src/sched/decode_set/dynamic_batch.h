@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "skein/request.h"
+#include "sched/decode_set/decode_set_policy.h"
 
 namespace skein {
 
@@ -18,7 +18,7 @@ namespace skein {
 // % longer than aimed at, the interval moves below the batch of those steps, while they take less,
 // above; in between it closes in on that batch. Judged by the mean of kWindow steps.
 // Not thread-safe. Allocates nothing.
-class DynamicBatch {
+class DynamicBatch final : public DecodeSetPolicy {
  public:
   static constexpr int32_t kWindow = 8;
 
@@ -26,12 +26,13 @@ class DynamicBatch {
   DynamicBatch(int32_t num_blocks, int32_t max_num_seqs, TimeUs step_us);
 
   // In [1, max_num_seqs].
-  int32_t limit() const;
+  int32_t MaxRunning() const override;
+  // Steps with prompts in them count too: their decodes wait for those.
+  void ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens, TimeUs duration_us) override;
+  void ObserveEnd(const RequestRecord& request) override;
 
   // A request has ended that held so many blocks beside those it took from the cache.
   void ObserveRequest(int64_t num_blocks);
-  // A step with so many decode rows (at least one) took so long.
-  void ObserveStep(int64_t num_decodes, TimeUs duration_us);
 
  private:
   int32_t MemoryLimit() const;

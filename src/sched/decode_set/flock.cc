@@ -24,7 +24,7 @@ Flock::Flock(const FlockOptions& options, const StopTable* learned)
 
 void Flock::Enter(Sequence* sequence, TimeUs now_us) {
   RequestRecord* request = sequence->request;
-  SKEIN_CHECK(request->flock_member == kNone);
+  SKEIN_CHECK(request->decode_set_member == kNone);
   int32_t member = static_cast<int32_t>(members_.size());
   if (free_members_.empty()) {
     members_.emplace_back();
@@ -35,13 +35,13 @@ void Flock::Enter(Sequence* sequence, TimeUs now_us) {
     free_members_.pop_back();
   }
   members_[member] = {.sequence = sequence, .hashes = HashesOf(*sequence), .entered_us = now_us};
-  request->flock_member = member;
+  request->decode_set_member = member;
   LinkWaiting(member);
   Plant(member);
 }
 
 void Flock::Rerank(const RequestRecord& request) {
-  const int32_t number = request.flock_member;
+  const int32_t number = request.decode_set_member;
   // Who was passed over comes back with the rank that it has then.
   if (number == kNone || members_[number].active || members_[number].handle == kNone) return;
   Uproot(number);
@@ -49,7 +49,7 @@ void Flock::Rerank(const RequestRecord& request) {
 }
 
 void Flock::Join(RequestRecord* request, TimeUs now_us) {
-  const int32_t number = request->flock_member;
+  const int32_t number = request->decode_set_member;
   SKEIN_CHECK(number != kNone && !members_[number].active);
   Member& member = members_[number];
   if (member.handle == kNone) {
@@ -66,7 +66,7 @@ void Flock::Join(RequestRecord* request, TimeUs now_us) {
 }
 
 void Flock::Leave(RequestRecord* request) {
-  const int32_t number = request->flock_member;
+  const int32_t number = request->decode_set_member;
   if (number == kNone) return;
   if (members_[number].handle == kNone) {
     std::erase(aside_, number);
@@ -75,7 +75,7 @@ void Flock::Leave(RequestRecord* request) {
   }
   if (!members_[number].active) UnlinkWaiting(number);
   members_[number] = {};
-  request->flock_member = kNone;
+  request->decode_set_member = kNone;
   free_members_.push_back(number);
 }
 
@@ -95,7 +95,7 @@ bool Flock::PassOver(TimeUs now_us) {
 }
 
 void Flock::SetAside(const RequestRecord& request, TimeUs now_us) {
-  const int32_t number = request.flock_member;
+  const int32_t number = request.decode_set_member;
   SKEIN_CHECK(number != kNone && !members_[number].active);
   if (members_[number].handle == kNone) return;
   if (IsOverdue(members_[number], now_us) || aside_.size() == kMaxPassedOver) {
@@ -127,10 +127,17 @@ void Flock::EndRound() {
   least_urgent_ = kLeastPriority;
 }
 
-void Flock::ObserveStep(int64_t num_decode_tokens, int64_t num_prefill_tokens, TimeUs duration_us) {
-  if (num_decode_tokens == 0 || num_prefill_tokens > num_decode_tokens || duration_us <= 0) return;
-  policy_->Reward(static_cast<double>(num_decode_tokens + num_prefill_tokens) * 1e6 /
+void Flock::ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens, TimeUs duration_us) {
+  if (num_decodes == 0 || num_prefill_tokens > num_decodes || duration_us <= 0) return;
+  policy_->Reward(static_cast<double>(num_decodes + num_prefill_tokens) * 1e6 /
                   static_cast<double>(duration_us));
+}
+
+void Flock::AddStats(EngineStats* stats) const {
+  stats->flock_tip_tokens = tip_tokens();
+  stats->flock_joined = counters_.joined;
+  stats->flock_overdue = counters_.overdue;
+  stats->flock_stops = counters_.stops;
 }
 
 int64_t Flock::tip_tokens() const {
@@ -289,7 +296,7 @@ void Flock::CheckIntegrity() const {
       ++num_linked;
       SKEIN_CHECK(!member.active && member.entered_us >= before_us);
       SKEIN_CHECK(PriorityOf(member) == line.priority);
-      SKEIN_CHECK(member.sequence->request->flock_member == i);
+      SKEIN_CHECK(member.sequence->request->decode_set_member == i);
       SKEIN_CHECK(member.handle == kNone ? std::ranges::count(aside_, i) == 1
                                          : member_of_[member.handle] == i);
       before_us = member.entered_us;

@@ -8,6 +8,7 @@
 
 #include "kv/chunked_hash_tree.h"
 #include "sched/config.h"
+#include "sched/decode_set/decode_set_policy.h"
 #include "sched/decode_set/radix_companion.h"
 #include "sched/decode_set/stop_policy.h"
 #include "sched/sequence.h"
@@ -51,36 +52,29 @@ namespace skein {
 // vector is one chunk, its user's; leaving the batch's user costs the tip as many tokens as the
 // prompt has. kRadix: prompts are compared token by token, in every choice anew. Not thread-safe.
 // Allocates nothing while no more requests are in it than were before (kRadix and kUser do).
-class Flock {
+class Flock final : public DecodeSetPolicy {
  public:
   // `learned`: what the policy continues from, or null.
   explicit Flock(const FlockOptions& options, const StopTable* learned = nullptr);
 
-  // A request begins to wait. REQUIRES: its prompt is hashed; `sequence`, whose hashes are viewed,
-  // stays until Leave.
-  void Enter(Sequence* sequence, TimeUs now_us);
-  // The order has another rank for a request. Does nothing for one that does not wait.
-  void Rerank(const RequestRecord& request);
-  // A waiting request joins the batch, asked for or not.
-  void Join(RequestRecord* request, TimeUs now_us);
-  // A request, waiting or in the batch, is gone. Does nothing for one that never entered.
-  void Leave(RequestRecord* request);
-
-  // Who is next; null where nobody waits or the set is closed for this round.
-  Sequence* Candidate(TimeUs now_us);
-  // There is no room for the candidate now: another one, no less urgent, may be admitted in this
-  // round. False where none may.
-  bool PassOver(TimeUs now_us);
-  // A request that waits, asked for or not, waits for a row of this step: others of any priority
-  // may be admitted in this round, unless it is overdue or too many have been put aside.
-  void SetAside(const RequestRecord& request, TimeUs now_us);
-  // Whether the candidate is to join. Should it not join in this round after all, nothing is
-  // learned from a yes.
-  bool Approves(TimeUs now_us);
-  // No further request is added to this batch: the round ends.
-  void EndRound();
-  // A step took so long.
-  void ObserveStep(int64_t num_decode_tokens, int64_t num_prefill_tokens, TimeUs duration_us);
+  bool Chooses() const override { return true; }
+  void Enter(Sequence* sequence, TimeUs now_us) override;
+  void Rerank(const RequestRecord& request) override;
+  void Join(RequestRecord* request, TimeUs now_us) override;
+  void Leave(RequestRecord* request) override;
+  Sequence* Candidate(TimeUs now_us) override;
+  // Another candidate is no less urgent.
+  bool PassOver(TimeUs now_us) override;
+  // Others of any priority may be admitted in this round, unless the request is overdue or too many
+  // have been set aside.
+  void SetAside(const RequestRecord& request, TimeUs now_us) override;
+  // Should the candidate not join in this round after all, nothing is learned from a yes.
+  bool Approves(TimeUs now_us) override;
+  void EndRound() override;
+  void ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens, TimeUs duration_us) override;
+  void AddStats(EngineStats* stats) const override;
+  const StopTable* learned() const override { return policy_->table(); }
+  void CheckIntegrity() const override;
 
   int32_t num_waiting() const { return tree_.num_waiting() + static_cast<int32_t>(aside_.size()); }
   int32_t num_active() const { return tree_.num_active(); }
@@ -93,10 +87,6 @@ class Flock {
     bool operator==(const Counters&) const = default;
   };
   const Counters& counters() const { return counters_; }
-  // What has been learned; null where nothing can be.
-  const StopTable* table() const { return policy_->table(); }
-
-  void CheckIntegrity() const;
 
  private:
   static constexpr int32_t kNone = -1;

@@ -98,7 +98,7 @@ TEST_F(FlockTest, NobodyWaitsBeyondTheBound) {
   for (TimeUs now_us = 200; now_us < 1010; now_us += 10) {
     Enter(0, now_us);  // companions keep coming
     EXPECT_EQ(Round(1, now_us).size(), 1u);
-    EXPECT_NE(lonely->flock_member, -1);
+    EXPECT_NE(lonely->decode_set_member, -1);
   }
   Enter(0, 1010);
   EXPECT_THAT(Round(1, 1010), ElementsAre(lonely->id));
@@ -222,11 +222,11 @@ TEST_F(FlockTest, StepsWithMuchPrefillTeachNothing) {
   flock_->ObserveStep(4, 5, 1000);
   flock_->ObserveStep(0, 0, 1000);
   flock_->ObserveStep(4, 0, 0);
-  EXPECT_EQ(flock_->table()->num_batches, 0);
+  EXPECT_EQ(flock_->learned()->num_batches, 0);
   flock_->ObserveStep(4, 4, 1000);
-  EXPECT_EQ(flock_->table()->num_batches, 1);
-  EXPECT_EQ(flock_->table()->num_decisions, 3);  // nobody was asked about the first
-  EXPECT_EQ(flock_->table()->best_reward, 8000);
+  EXPECT_EQ(flock_->learned()->num_batches, 1);
+  EXPECT_EQ(flock_->learned()->num_decisions, 3);  // nobody was asked about the first
+  EXPECT_EQ(flock_->learned()->best_reward, 8000);
 }
 
 TEST_F(FlockTest, AYesTeachesNothingWhereNobodyJoins) {
@@ -239,7 +239,7 @@ TEST_F(FlockTest, AYesTeachesNothingWhereNobodyJoins) {
     flock_->EndRound();
   }
   flock_->ObserveStep(1, 0, 1000);
-  EXPECT_EQ(flock_->table()->num_decisions, 0);
+  EXPECT_EQ(flock_->learned()->num_decisions, 0);
   EXPECT_TRUE(flock_->Approves(0));
   EXPECT_TRUE(flock_->PassOver(0));
   EXPECT_THAT(Round(1), ElementsAre(2));
@@ -247,7 +247,7 @@ TEST_F(FlockTest, AYesTeachesNothingWhereNobodyJoins) {
   flock_->Join(requests_[3].get(), 0);  // another one, not asked about
   flock_->EndRound();
   flock_->ObserveStep(3, 0, 1000);
-  EXPECT_EQ(flock_->table()->num_decisions, 1);
+  EXPECT_EQ(flock_->learned()->num_decisions, 1);
 }
 
 TEST_F(FlockTest, RandomEvents) {
@@ -265,7 +265,7 @@ TEST_F(FlockTest, RandomEvents) {
       }
       if (random.OneIn(3) && !requests_.empty()) {
         RequestRecord* request = requests_[random.Between(0, std::ssize(requests_) - 1)].get();
-        num_left += request->flock_member != -1;
+        num_left += request->decode_set_member != -1;
         flock_->Leave(request);
       }
       while (flock_->Candidate(now_us) != nullptr && random.OneIn(3)) flock_->PassOver(now_us);

@@ -19,7 +19,9 @@ double TokensPerSecond(const CostFit& fit) {
 }  // namespace
 
 JctOrder::JctOrder(const SchedulerConfig& config)
-    : jct_(config.cost == CostFit{} ? Jct::kMissingTokens : config.jct), aging_(config.aging) {
+    : calibrated_(config.order == Order::kSrjfCalibrated),
+      jct_(config.cost == CostFit{} ? Jct::kMissingTokens : config.jct),
+      aging_(config.aging) {
   Adopt(config.cost);
 }
 
@@ -38,6 +40,17 @@ int64_t JctOrder::RankOf(int32_t prompt_len, int32_t num_cached, TimeUs arrival_
                            ? 1000 * std::llround(PredictUs(fit_, WorkOf(missing, num_cached)))
                            : 1'000'000 * missing;
   return cost + lambda_ * arrival_us;
+}
+
+Ranking JctOrder::RankArrival(const OrderView& view, TimeUs now_us) {
+  if (!first_arrival_us_) first_arrival_us_ = now_us;
+  return {.rank = RankOf(view.prompt_len, view.num_cached, now_us - *first_arrival_us_)};
+}
+
+std::optional<Ranking> JctOrder::Rerank(const OrderView& view, TimeUs /*now_us*/) const {
+  if (!calibrated_) return std::nullopt;
+  return Ranking{.rank = RankOf(view.prompt_len, view.num_cached,
+                                view.arrival_us - first_arrival_us_.value_or(view.arrival_us))};
 }
 
 }  // namespace skein

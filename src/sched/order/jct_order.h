@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sched/config.h"
 #include "sched/cost_model.h"
+#include "sched/order/order_policy.h"
 
 namespace skein {
 
@@ -13,21 +15,29 @@ namespace skein {
 //
 // and the least goes first. `now` is the same for all, so the order is that of
 // jct + lambda * arrival: a key that changes only with the request's own share of the cache and
-// with the cost model's version. Integers, so equal scores are equal.
+// with the cost model's version. Integers, so equal scores are equal. Order `srjf` keeps the rank
+// of the arrival, `srjf-calibrated` follows the cache and the cost model.
 //
 // The job completion time is the number of missing tokens (the default: the paper's proxy), or what
 // the cost model predicts for them, in microseconds. `aging` is lambda as a share of the device's
 // speed: after waiting for a second a request counts as shorter by what the device does in `aging`
 // seconds. Without a fit the device is taken for one that computes kUnknownSpeed tokens per second,
 // so 0.1 is the paper's 500.
-class JctOrder {
+class JctOrder final : public OrderPolicy {
  public:
   static constexpr double kUnknownSpeed = 5000;
 
   // REQUIRES: as MakeSchedulerConfig makes it.
   explicit JctOrder(const SchedulerConfig& config);
 
-  // The rank of a request; `cost` is the model whose version is in force.
+  Ranking RankArrival(const OrderView& view, TimeUs now_us) override;
+  std::optional<Ranking> Rerank(const OrderView& view, TimeUs now_us) const override;
+  bool LooksAtCache() const override { return true; }
+  bool FollowsCache() const override { return calibrated_; }
+  bool NeedsCosts() const override { return true; }
+  bool AdoptCosts(const CostFit& fit) override { return calibrated_ && Adopt(fit); }
+
+  // The rank of a request that arrived so long after the first one.
   int64_t RankOf(int32_t prompt_len, int32_t num_cached, TimeUs arrival_us) const;
   // Takes over a new version. True if ranks made before are void.
   bool Adopt(const CostFit& fit);
@@ -36,10 +46,12 @@ class JctOrder {
   int64_t lambda() const { return lambda_; }
 
  private:
-  Jct jct_;
-  double aging_;
+  const bool calibrated_;
+  const Jct jct_;
+  const double aging_;
   CostFit fit_;
   int64_t lambda_ = 0;
+  std::optional<TimeUs> first_arrival_us_;
 };
 
 }  // namespace skein

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/check.h"
-
 namespace skein {
 namespace {
 
@@ -15,13 +13,13 @@ constexpr double kMaxSloUs = 1e15;  // 31 years
 
 }  // namespace
 
-SlackOrder::SlackOrder(const SchedulerConfig& config)
+SlackOrder::SlackOrder(const SchedulerConfig& config, const CostModel* cost)
     : order_(config.order),
-      default_slo_us_(config.default_slo_us),
-      max_late_us_(config.max_late_us > 0 ? config.max_late_us : kNever) {}
+      max_late_us_(config.max_late_us > 0 ? config.max_late_us : kNever),
+      cost_(cost) {}
 
-TimeUs SlackOrder::DeadlineOf(const Request& request, TimeUs arrival_us) const {
-  const auto slo_us = static_cast<double>(request.slo_ttft_us.value_or(default_slo_us_));
+TimeUs SlackOrder::DeadlineOf(const Request& request, TimeUs arrival_us, TimeUs default_slo_us) {
+  const auto slo_us = static_cast<double>(request.slo_ttft_us.value_or(default_slo_us));
   const int32_t shift = std::clamp(request.priority, -kMaxShift, kMaxShift);
   return arrival_us + std::llround(std::clamp(std::ldexp(slo_us, shift), 1.0, kMaxSloUs));
 }
@@ -37,8 +35,7 @@ TimeUs SlackOrder::FlipOf(TimeUs deadline_us, TimeUs remaining_us) const {
   }
 }
 
-SlackOrder::Place SlackOrder::PlaceOf(TimeUs deadline_us, TimeUs remaining_us,
-                                      TimeUs now_us) const {
+Ranking SlackOrder::RankOf(TimeUs deadline_us, TimeUs remaining_us, TimeUs now_us) const {
   const TimeUs flip_us = FlipOf(deadline_us, remaining_us);
   if (now_us < flip_us) return {deadline_us, flip_us};
   const TimeUs overdue_us = max_late_us_ == kNever ? kNever : flip_us + max_late_us_;
@@ -47,27 +44,14 @@ SlackOrder::Place SlackOrder::PlaceOf(TimeUs deadline_us, TimeUs remaining_us,
   return {kLate - deadline_us, overdue_us};
 }
 
-void SlackOrder::Watch(Sequence* sequence, TimeUs until_us) {
-  RequestRecord* request = sequence->request;
-  if (request->rank_until_us == until_us) return;
-  if (request->rank_until_us != kNever) {
-    SKEIN_CHECK(moments_.erase({request->rank_until_us, request->arrival}) == 1);
+std::optional<Ranking> SlackOrder::Rerank(const OrderView& view, TimeUs now_us) const {
+  const int64_t num_behind = view.num_cached + view.step_rest.num_tokens;
+  const int64_t num_missing = view.num_tokens - num_behind;
+  TimeUs remaining_us = view.step_rest.left_us;
+  if (num_missing > 0) {
+    remaining_us += std::llround(cost_->PredictUs(WorkOf(num_missing, num_behind)));
   }
-  request->rank_until_us = until_us;
-  if (until_us == kNever) return;
-  SKEIN_CHECK(moments_.emplace(std::pair(until_us, request->arrival), sequence).second);
-}
-
-Sequence* SlackOrder::TakeDue(TimeUs now_us) {
-  if (moments_.empty() || moments_.begin()->first.first > now_us) return nullptr;
-  Sequence* sequence = moments_.begin()->second;
-  Watch(sequence, kNever);
-  return sequence;
-}
-
-std::optional<TimeUs> SlackOrder::NextMoment() const {
-  if (moments_.empty()) return std::nullopt;
-  return moments_.begin()->first.first;
+  return RankOf(view.deadline_us, remaining_us, now_us);
 }
 
 }  // namespace skein

@@ -40,14 +40,14 @@ constexpr const char* kNames[] = {"edf", "d-edf", "s-edf"};
 
 TEST(SlackOrder, RanksAreTheFormulasPriorities) {
   for (const Order order : kOrders) {
-    const SlackOrder slack({.order = order, .max_late_us = 0});
+    const SlackOrder slack({.order = order, .max_late_us = 0}, nullptr);
     for (TimeUs now_us = 0; now_us <= 14; ++now_us) {
       for (TimeUs a = 1; a <= 12; ++a) {
         for (TimeUs a_left = 0; a_left <= 6; ++a_left) {
-          const int64_t a_rank = slack.PlaceOf(a, a_left, now_us).rank;
+          const int64_t a_rank = slack.RankOf(a, a_left, now_us).rank;
           for (TimeUs b = 1; b <= 12; ++b) {
             for (TimeUs b_left = 0; b_left <= 6; ++b_left) {
-              ASSERT_EQ(a_rank <=> slack.PlaceOf(b, b_left, now_us).rank,
+              ASSERT_EQ(a_rank <=> slack.RankOf(b, b_left, now_us).rank,
                         Priority(order, b, b_left, now_us) <=> Priority(order, a, a_left, now_us))
                   << now_us << ": " << a << " " << a_left << ", " << b << " " << b_left;
             }
@@ -62,12 +62,12 @@ TEST(SlackOrder, RanksAreTheFormulasPriorities) {
 TEST(SlackOrder, RanksHoldUntilTheySay) {
   for (const Order order : kOrders) {
     for (const TimeUs bound_us : {0, 1, 5}) {
-      const SlackOrder slack({.order = order, .max_late_us = bound_us});
+      const SlackOrder slack({.order = order, .max_late_us = bound_us}, nullptr);
       for (TimeUs deadline_us = 1; deadline_us <= 12; ++deadline_us) {
         for (TimeUs left_us = 0; left_us <= 6; ++left_us) {
-          SlackOrder::Place place = slack.PlaceOf(deadline_us, left_us, -20);
+          Ranking place = slack.RankOf(deadline_us, left_us, -20);
           for (TimeUs now_us = -19; now_us <= 40; ++now_us) {
-            const SlackOrder::Place next = slack.PlaceOf(deadline_us, left_us, now_us);
+            const Ranking next = slack.RankOf(deadline_us, left_us, now_us);
             EXPECT_GT(next.until_us, now_us);
             EXPECT_EQ(next.rank != place.rank, now_us == place.until_us);
             place = next;
@@ -78,17 +78,16 @@ TEST(SlackOrder, RanksHoldUntilTheySay) {
       }
     }
   }
-  const SlackOrder slack({.order = Order::kDeadlineEdf, .max_late_us = 100});
-  EXPECT_LT(slack.PlaceOf(10, 0, 500).rank, slack.PlaceOf(11, 0, 500).rank);
+  const SlackOrder slack({.order = Order::kDeadlineEdf, .max_late_us = 100}, nullptr);
+  EXPECT_LT(slack.RankOf(10, 0, 500).rank, slack.RankOf(11, 0, 500).rank);
 }
 
 TEST(SlackOrder, PriorityShiftsTheClass) {
-  const SlackOrder slack({.default_slo_us = 1'000'000});
-  const auto deadline = [&slack](std::optional<TimeUs> slo_us, int32_t priority) {
+  const auto deadline = [](std::optional<TimeUs> slo_us, int32_t priority) {
     Request request;
     request.slo_ttft_us = slo_us;
     request.priority = priority;
-    return slack.DeadlineOf(request, 7);
+    return SlackOrder::DeadlineOf(request, 7, 1'000'000);
   };
   EXPECT_EQ(deadline(std::nullopt, 0), 1'000'007);
   EXPECT_EQ(deadline(4000, 0), 4007);

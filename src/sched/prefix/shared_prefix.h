@@ -20,12 +20,12 @@ struct Sequence;
 //                                                            |-- member 2 ------|
 //
 // Exact to the token: where the prefix ends inside a block each member's first own block begins as
-// a copy of the trunk's tail. A trunk belongs to no request, so no cancellation or failure of a
-// member touches the others. It lives until its last member has computed its first tokens. Between
-// steps it may be given up at any time: its full blocks stay in the prefix cache, and its members
-// are planned anew.
-struct Trunk {
-  explicit Trunk(PrefixScope scope) : blocks(scope) {}
+// a copy of the prefix's tail. A shared prefix belongs to no request, so no cancellation or failure
+// of a member touches the others. It lives until its last member has computed its first tokens.
+// Between steps it may be given up at any time: its full blocks stay in the prefix cache, and its
+// members are planned anew.
+struct SharedPrefix {
+  explicit SharedPrefix(PrefixScope scope) : blocks(scope) {}
 
   SequenceId id = 0;
   std::vector<TokenId> tokens;

@@ -1,0 +1,292 @@
+#include "sched/admission.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+// Retention `value` remembers the prompts of so many times the cache's blocks: what did not come
+// again while those passed would have been evicted several times over.
+constexpr int32_t kRememberedCaches = 4;
+
+}  // namespace
+
+Admission::Admission(const SchedulerContext& context, Ranks* ranks, SharedPrefixes* prefixes)
+    : config_(*context.config),
+      blocks_(context.blocks),
+      cost_(context.cost),
+      table_(context.table),
+      order_(context.order),
+      decode_set_(context.decode_set),
+      stats_(context.stats),
+      ranks_(ranks),
+      prefixes_(prefixes) {
+  if (config_.retention == Retention::kValue && config_.prefix_caching) {
+    recent_.emplace(kRememberedCaches, config_.num_kv_blocks);
+  }
+}
+
+void Admission::BeginRound(int64_t iteration, TimeUs now_us) {
+  iteration_ = iteration;
+  now_us_ = now_us;
+  preempted_in_round_ = false;
+  reserved_for_ = nullptr;
+}
+
+void Admission::NoteArrival(const Sequence& sequence) {
+  if (recent_ && sequence.oneshot()) recent_->Note(sequence.blocks.hashes());
+}
+
+int32_t Admission::NumFreeSlots() const {
+  int32_t limit = config_.max_num_seqs;
+  if (slots_used_ > 0) limit = std::min(limit, decode_set_->MaxRunning());
+  return std::max(0, limit - slots_used_);
+}
+
+bool Admission::MayJoin(const Sequence& sequence) const {
+  if (config_.contiguous_kv && !table_->running().empty()) return false;
+  if (sequence.state == SequenceState::kPreempted) return true;
+  return decode_set_->MayJoin(std::max(1, sequence.slots_needed()));
+}
+
+bool Admission::CouldBegin(const Sequence& sequence) const {
+  if (!MayJoin(sequence) || sequence.slots_needed() > NumFreeSlots()) return false;
+  if (sequence.shared_prefix != nullptr && sequence.shared_prefix->suspended) return false;
+  return DiscardsKv(sequence) || sequence.NeedOf(*blocks_).num_blocks <= blocks_->num_available();
+}
+
+bool Admission::GoesByOrder(const Sequence& first) const {
+  if (!decode_set_->Chooses() || first.oneshot() || first.state == SequenceState::kPreempted) {
+    return true;
+  }
+  return order_->ByDeadline() && first.request->request.slo_ttft_us.has_value();
+}
+
+int32_t Admission::NumMissing(const Sequence& sequence) const {
+  const SharedPrefix* prefix = sequence.shared_prefix;
+  const int32_t num_shared = prefix != nullptr ? prefix->length() : 0;
+  return sequence.num_remaining() - std::max(sequence.NeedOf(*blocks_).num_cached, num_shared);
+}
+
+// Blocks that a prompt leaves free for what will preempt it. Not where it preempts itself, nor
+// where nothing else runs: then it may take all there are.
+int32_t Admission::ExpressReserve() const {
+  return preempts_ || table_->running().empty() ? 0 : config_.express_blocks;
+}
+
+int32_t Admission::NumBlocksForDecodes() const {
+  return blocks_->num_available() - ExpressReserve() + prefixes_->NumReclaimableBlocks();
+}
+
+// The Decode-class request for which OneShot work makes and leaves room, if it will join.
+const Sequence* Admission::ExpectedDecode() {
+  const Sequence* head = table_->waiting().Head(false, true);
+  if (head == nullptr || GoesByOrder(*head)) return head;
+  return slots_used_ == config_.max_num_seqs ? nullptr : decode_set_->Candidate(now_us_);
+}
+
+// Whether that one joins where it finds a slot and needs so many blocks, with those that are left
+// to express work, of those there are. Were it one that the decode set refuses, OneShot work would
+// wait for nothing; but the set is asked only about a request that could be admitted.
+bool Admission::WillJoin(const Sequence& next, int32_t num_needed, int32_t num_blocks) {
+  const bool by_order = &next == table_->waiting().Head(false, true) && GoesByOrder(next);
+  return num_needed <= num_blocks && (by_order || decode_set_->Approves(now_us_));
+}
+
+int32_t Admission::DecodeReserve() {
+  if (config_.contiguous_kv) return 0;  // one after the other, in order
+  const Sequence* next = ExpectedDecode();
+  if (next == nullptr || !MayJoin(*next) || preempted_in_round_) return 0;
+  if (next->slots_needed() > NumFreeSlots()) return 0;
+  if (next != reserved_for_) {
+    reserved_for_ = next;
+    num_reserved_ = next->NeedOf(*blocks_).num_blocks;
+  }
+  const int32_t num_needed = num_reserved_ + ExpressReserve();
+  return WillJoin(*next, num_needed, blocks_->num_available()) ? num_reserved_ : 0;
+}
+
+void Admission::ReclaimForDecodes() {
+  int32_t num_needed = 0;
+  int32_t num_reclaimable = prefixes_->NumBlocks();
+  for (const Sequence* sequence : table_->running()) {
+    if (sequence->in_step) continue;
+    const auto num_blocks = static_cast<int32_t>(sequence->blocks.table().size());
+    if (sequence->state == SequenceState::kDecoding) {
+      num_needed += BlocksFor(sequence->num_computed + 1) > num_blocks;
+    } else if (sequence->oneshot()) {
+      num_reclaimable += num_blocks;
+    }
+  }
+  if (num_reclaimable == 0) return;
+  const Sequence* next = ExpectedDecode();
+  if (next != nullptr && MayJoin(*next) && next->slots_needed() <= NumFreeSlots()) {
+    const int32_t with_next = num_needed + next->NeedOf(*blocks_).num_blocks + ExpressReserve();
+    const int32_t num_available = blocks_->num_available();
+    const bool lacks = with_next > num_available;
+    if (lacks && WillJoin(*next, with_next, num_available + num_reclaimable)) {
+      num_needed = with_next;
+    }
+  }
+  while (blocks_->num_available() < num_needed && ReclaimOneShot()) {
+  }
+}
+
+// Of what OneShot work holds from step to step, gives up one piece: a shared prefix, or the
+// youngest prompt of which a part is computed. What is full of it stays in the prefix cache as long
+// as it can.
+bool Admission::ReclaimOneShot() {
+  if (prefixes_->Reclaim(nullptr)) return true;
+  const std::vector<Sequence*>& running = table_->running();
+  const auto youngest = std::find_if(running.rbegin(), running.rend(), [](const Sequence* s) {
+    return s->oneshot() && s->state == SequenceState::kPrefilling && !s->in_step;
+  });
+  if (youngest == running.rend()) return false;
+  Preempt(*youngest);
+  return true;
+}
+
+SequenceBlocks::Hold Admission::HoldOf(const Sequence& sequence) const {
+  const auto num_tokens = static_cast<int32_t>(sequence.tokens.size());
+  if (!DiscardsKv(sequence)) return {.num_blocks = BlocksFor(num_tokens)};
+  const bool keeps = config_.retention != Retention::kNone && blocks_->prefix_caching() &&
+                     !sequence.request->whole;
+  // A block that is not full can be attached by no other.
+  const int32_t num_full = num_tokens / kBlockTokens;
+  SequenceBlocks::Hold hold = {.num_blocks = keeps ? num_full : 0, .or_fewer = true};
+  if (keeps && recent_) hold.num_worthy = recent_->NumShared(sequence.blocks.hashes(), num_full);
+  return hold;
+}
+
+// Gives the sequence its blocks: behind its shared prefix, or else what is cached and the rest.
+bool Admission::AttachBlocks(Sequence* sequence) {
+  const int32_t num_reserved = ExpressReserve() + (sequence->oneshot() ? DecodeReserve() : 0);
+  if (sequence->shared_prefix != nullptr) {
+    return prefixes_->Attach(sequence, HoldOf(*sequence), num_reserved);
+  }
+  sequence->blocks.Hash(blocks_->prefix_caching() ? std::span<const TokenId>(sequence->tokens)
+                                                  : std::span<const TokenId>());
+  const int32_t num_cached = sequence->blocks.Attach(
+      blocks_, sequence->tokens, sequence->max_cached_tokens(), HoldOf(*sequence), num_reserved);
+  if (num_cached < 0) return false;
+  sequence->num_computed = num_cached;
+  return true;
+}
+
+bool Admission::Admit(Sequence* sequence) {
+  while (!AttachBlocks(sequence)) {
+    // Its own prefix last: without it the request needs no more than it does alone.
+    if (!prefixes_->Reclaim(sequence->shared_prefix) && !prefixes_->Reclaim(nullptr)) return false;
+  }
+  ranks_->LeaveWaiting(sequence);
+  NoteAdmission(sequence);
+  return true;
+}
+
+void Admission::NoteAdmission(Sequence* sequence) {
+  const bool fresh = sequence->state == SequenceState::kWaiting;
+  sequence->state = SequenceState::kPrefilling;
+  sequence->num_slots = sequence->slots_needed();
+  slots_used_ += sequence->num_slots;
+  stats_->decode_slots_taken += sequence->num_slots;
+  table_->InsertRunning(sequence);
+  if (fresh) NoteFirstAdmission(sequence);
+}
+
+void Admission::NoteFirstAdmission(Sequence* sequence) {
+  RequestRecord* request = sequence->request;
+  if (!sequence->oneshot()) decode_set_->Join(request, now_us_);
+  order_->OnAdmit(request->urgency.rank, sequence->num_remaining());
+  request->num_charged = 0;
+  decode_set_->OnAdmit(std::max(1, sequence->num_slots));
+  request->scheduled = true;
+  request->times.first_scheduled_us = now_us_;
+  request->first_iteration = iteration_;
+  if (cost_->known()) {
+    // Orders nothing, so it follows the latest speed and waits for no new version.
+    request->predicted_us = cost_->PredictUs(
+        WorkOf(sequence->num_remaining(), sequence->num_computed), StepKind::kPrefill);
+  }
+  // Of a shared prefix what was cached before a request asked for it.
+  const SharedPrefix* prefix = sequence->shared_prefix;
+  request->cached_tokens = prefix != nullptr ? prefix->num_cached : sequence->num_computed;
+  if (blocks_->prefix_caching() && !request->whole) {
+    stats_->prefix_cache_queries += request->prompt_len;
+    stats_->prefix_cache_hits += request->cached_tokens;
+  }
+}
+
+bool Admission::FindDecodeBlock(Sequence* sequence) {
+  while (!sequence->blocks.Grow(blocks_, sequence->num_computed + 1)) {
+    const auto is_free = [](const Sequence* s) { return !s->in_step; };  // of suspended steps
+    const std::vector<Sequence*>& running = table_->running();
+    Sequence* youngest = *std::find_if(running.rbegin(), running.rend(), is_free);
+    Preempt(youngest);
+    preempted_in_round_ = true;
+    if (youngest == sequence) return false;
+  }
+  return true;
+}
+
+void Admission::Preempt(Sequence* sequence) {
+  SKEIN_CHECK(!sequence->in_step);
+  table_->EraseRunning(sequence);
+  ReleaseBlocks(sequence);
+  sequence->num_computed = 0;
+  slots_used_ -= sequence->num_slots;
+  sequence->num_slots = 0;
+  sequence->state = SequenceState::kPreempted;
+  ranks_->NotePreempted(sequence);
+  ranks_->EnterWaiting(sequence);
+  ++stats_->num_preemptions;
+}
+
+void Admission::MoveSlot(Sequence* carrier, Sequence* child, bool runs) {
+  SKEIN_CHECK(carrier->num_slots > 1);
+  --carrier->num_slots;
+  if (runs) {
+    child->num_slots = 1;
+  } else {
+    --slots_used_;
+  }
+}
+
+void Admission::ReleaseSlots(Sequence* sequence, int32_t count) {
+  sequence->num_slots -= count;
+  if (decode_set_->RunsWholeBatches()) {
+    num_idle_slots_ += count;
+  } else {
+    slots_used_ -= count;
+  }
+}
+
+void Admission::ReleaseBlocks(Sequence* sequence) {
+  prefixes_->Leave(sequence);
+  sequence->blocks.Release(blocks_);
+}
+
+void Admission::EndBatch() {
+  slots_used_ = 0;
+  num_idle_slots_ = 0;
+  decode_set_->OnBatchEnd();
+}
+
+void Admission::CheckIntegrity() const {
+  int32_t num_slots = num_idle_slots_;
+  std::vector<int32_t> references(blocks_->num_blocks());
+  prefixes_->CountReferences(references);
+  for (const auto& [id, request] : table_->requests()) {
+    for (const auto& sequence : request->sequences) {
+      sequence->blocks.CountReferences(references);
+      num_slots += sequence->num_slots;
+    }
+  }
+  SKEIN_CHECK(num_slots == slots_used_ && slots_used_ <= config_.max_num_seqs);
+  for (BlockId block = 0; block < blocks_->num_blocks(); ++block) {
+    SKEIN_CHECK(references[block] == blocks_->ref_count(block));
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "kv/recent_prefixes.h"
+#include "sched/context.h"
+#include "sched/order/ranks.h"
+#include "sched/prefix/shared_prefixes.h"
+
+namespace skein {
+
+// Slots and KV blocks: which waiting sequence may begin, what is reserved for which, and which
+// running sequence gives its blocks back.
+//
+// OneShot work never keeps a block from Decode work: what it holds from step to step, shared
+// prefixes and prompts of which a part is computed, is given up where a running decode, or a
+// waiting one with a free slot, lacks blocks; and it takes none that the next waiting one could
+// have. Not thread-safe.
+class Admission {
+ public:
+  Admission(const SchedulerContext& context, Ranks* ranks, SharedPrefixes* prefixes);
+
+  void BeginRound(int64_t iteration, TimeUs now_us);
+  // Whether the step being planned goes before a suspended one: it may use the express blocks.
+  void set_preempts(bool preempts) { preempts_ = preempts; }
+  // A decode of this round has taken blocks from others, which are not given away again.
+  bool preempted_in_round() const { return preempted_in_round_; }
+
+  // Retention `value`: what the prompt shares with later ones counts.
+  void NoteArrival(const Sequence& sequence);
+  // Slots that are free for further samples.
+  int32_t NumFreeSlots() const;
+  // Whether slots of the batch are for the sequence at all.
+  bool MayJoin(const Sequence& sequence) const;
+  // Whether it finds a slot and blocks while those of suspended steps are taken.
+  bool CouldBegin(const Sequence& sequence) const;
+  // Whether the first by the order is the next of its class, whatever the decode set says: so is a
+  // request that asked for a deadline, where the order is by those.
+  bool GoesByOrder(const Sequence& first) const;
+
+  bool DiscardsKv(const Sequence& sequence) const {
+    return sequence.oneshot() && config_.retention != Retention::kAll;
+  }
+  // Whether its prompt is computed in one step, however long.
+  bool RunsInOneStep(const Sequence& sequence) const {
+    return sequence.request->whole || DiscardsKv(sequence);
+  }
+  // Tokens of a waiting request's prompt that are neither cached nor of its shared prefix.
+  int32_t NumMissing(const Sequence& sequence) const;
+  // Blocks that may be had for a Decode-class request if everything reclaimable is given up.
+  int32_t NumBlocksForDecodes() const;
+  // Blocks that OneShot work must leave for the next Decode request, which could run now.
+  int32_t DecodeReserve();
+  // Takes blocks from OneShot work that decodes need in this round.
+  void ReclaimForDecodes();
+
+  // Gives a waiting sequence slots and blocks. Returns false if there are not enough blocks.
+  bool Admit(Sequence* sequence);
+  // Gives a decode the block of its next token, if need be that of a younger sequence. Returns
+  // false if it is the youngest itself, and then waits.
+  bool FindDecodeBlock(Sequence* sequence);
+  // Takes all blocks and slots from a running sequence, which waits to be computed again.
+  void Preempt(Sequence* sequence);
+
+  // A further sample takes over one slot of its carrier; false: and gives it back, for want of
+  // blocks.
+  void MoveSlot(Sequence* carrier, Sequence* child, bool runs);
+  void ReleaseSlots(Sequence* sequence, int32_t count);
+  void ReleaseBlocks(Sequence* sequence);
+  // Slots that a whole batch holds of samples that have ended; EndBatch frees them.
+  int32_t num_idle_slots() const { return num_idle_slots_; }
+  void EndBatch();
+
+  void CheckIntegrity() const;
+
+ private:
+  int32_t ExpressReserve() const;
+  const Sequence* ExpectedDecode();
+  bool WillJoin(const Sequence& next, int32_t num_needed, int32_t num_blocks);
+  bool ReclaimOneShot();
+  SequenceBlocks::Hold HoldOf(const Sequence& sequence) const;
+  bool AttachBlocks(Sequence* sequence);
+  void NoteAdmission(Sequence* sequence);
+  void NoteFirstAdmission(Sequence* sequence);
+
+  const SchedulerConfig& config_;
+  BlockManager* const blocks_;
+  const CostModel* const cost_;
+  RequestTable* const table_;
+  OrderPolicy* const order_;
+  DecodeSetPolicy* const decode_set_;
+  EngineStats* const stats_;
+  Ranks* const ranks_;
+  SharedPrefixes* const prefixes_;
+  std::optional<RecentPrefixes> recent_;  // with retention `value`: of the OneShot requests
+  int32_t slots_used_ = 0;
+  int32_t num_idle_slots_ = 0;
+  // Of this round:
+  int64_t iteration_ = 0;
+  TimeUs now_us_ = 0;
+  bool preempts_ = false;
+  bool preempted_in_round_ = false;
+  const Sequence* reserved_for_ = nullptr;
+  int32_t num_reserved_ = 0;
+};
+
+}  // namespace skein

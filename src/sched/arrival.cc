@@ -1,0 +1,128 @@
+#include "sched/arrival.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sched/preemption/preemption.h"
+
+namespace skein {
+namespace {
+
+int32_t BudgetOf(const SchedulerConfig& config, const Request& request) {
+  if (!request.generates()) return 0;
+  const auto room = static_cast<int64_t>(config.max_model_len) - std::ssize(request.prompt);
+  return static_cast<int32_t>(std::min<int64_t>(request.generate().max_tokens, room));
+}
+
+// Whether its output needs every hidden state of the prompt in one pass.
+bool RunsWhole(const SchedulerConfig& config, const Request& request) {
+  return config.max_whole_prompt_len > 0 && (std::holds_alternative<EmbedSpec>(request.output) ||
+                                             std::holds_alternative<ClassifySpec>(request.output));
+}
+
+ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request) {
+  return BudgetOf(config, request) <= 1 && !config.force_decode_path ? ExecutionClass::kOneShot
+                                                                     : ExecutionClass::kDecode;
+}
+
+// The first position whose log-probability is wanted; the prompt's length where none is.
+int32_t FirstPromptLogprob(const Request& request) {
+  const auto prompt_len = static_cast<int32_t>(request.prompt.size());
+  if (!request.prompt_logprobs) return prompt_len;
+  return std::min(std::max(request.prompt_logprobs->start, 1), prompt_len);
+}
+
+Status Refuse(const char* field, std::string message) {
+  return {StatusCode::kInvalidArgument, std::move(message), field};
+}
+
+Status CheckPromptLength(const SchedulerConfig& config, const Request& request) {
+  const int64_t prompt_len = std::ssize(request.prompt);
+  if (RunsWhole(config, request) && prompt_len > config.max_whole_prompt_len) {
+    return Refuse("prompt", fmt::format("prompt has {} tokens; what this model reads it reads of a "
+                                        "prompt in one step, which takes at most {} tokens "
+                                        "(max_num_batched_tokens raises that)",
+                                        prompt_len, config.max_whole_prompt_len));
+  }
+  if (!request.generates()) {
+    if (prompt_len >= 1 && prompt_len <= config.max_model_len) return Status::Ok();
+    return Refuse("prompt", fmt::format("prompt has {} tokens, must have at least 1 and at most "
+                                        "the model's context of {} tokens",
+                                        prompt_len, config.max_model_len));
+  }
+  if (prompt_len >= 1 && prompt_len < config.max_model_len) return Status::Ok();
+  return Refuse("prompt", fmt::format("prompt has {} tokens, must have at least 1 and fewer than "
+                                      "the model's context of {} tokens",
+                                      prompt_len, config.max_model_len));
+}
+
+Status CheckGenerate(const SchedulerConfig& config, const GenerateSpec& generate) {
+  if (generate.max_tokens < 0) {
+    return Refuse("max_tokens",
+                  fmt::format("max_tokens is {}, must be at least 0", generate.max_tokens));
+  }
+  const int32_t n = generate.num_samples;
+  if (n >= 1 && n <= config.max_num_seqs) return Status::Ok();
+  return Refuse("n", fmt::format("n is {}, must be in [1, {}]", n, config.max_num_seqs));
+}
+
+}  // namespace
+
+Status CheckFits(const SchedulerConfig& config, const Request& request) {
+  const int64_t prompt_len = std::ssize(request.prompt);
+  SKEIN_RETURN_IF_ERROR(CheckPromptLength(config, request));
+  if (request.generates()) SKEIN_RETURN_IF_ERROR(CheckGenerate(config, request.generate()));
+  if (request.adapter_id < 0 || request.adapter_id >= config.num_adapters) {
+    return Refuse("adapter_id", fmt::format("adapter_id is {}, must be in [0, {})",
+                                            request.adapter_id, config.num_adapters));
+  }
+  if (config.retention != Retention::kAll && ClassOf(config, request) == ExecutionClass::kOneShot) {
+    return Status::Ok();  // needs no block
+  }
+  // The last token drawn is never computed.
+  const int32_t budget = BudgetOf(config, request);
+  const int32_t num_blocks = BlocksFor(prompt_len + std::max(0, budget - 1));
+  if (num_blocks > config.num_kv_blocks) {
+    const bool prompt_fits = BlocksFor(prompt_len) <= config.num_kv_blocks;
+    return Refuse(prompt_fits ? "max_tokens" : "prompt",
+                  fmt::format("prompt of {} tokens with up to {} output tokens needs {} KV blocks "
+                              "of {} tokens, there are {}: {} tokens together would fit",
+                              prompt_len, budget, num_blocks, kBlockTokens, config.num_kv_blocks,
+                              int64_t{config.num_kv_blocks} * kBlockTokens));
+  }
+  return Status::Ok();
+}
+
+std::unique_ptr<RequestRecord> MakeRecord(const SchedulerConfig& config, RequestId id,
+                                          uint64_t arrival, Request request, TimeUs now_us) {
+  auto record = std::make_unique<RequestRecord>();
+  record->id = id;
+  record->arrival = arrival;
+  record->prompt_len = static_cast<int32_t>(request.prompt.size());
+  record->budget = BudgetOf(config, request);
+  record->execution_class = ClassOf(config, request);
+  record->whole = RunsWhole(config, request);
+  record->next_prompt_logprob = FirstPromptLogprob(request);
+  record->shares_prefix =
+      !record->whole && (!request.prompt_logprobs || record->next_prompt_logprob > 1);
+  record->decodes_in_own_steps = StopsSteps(config) && request.slo_tpot_us.has_value();
+  record->num_live = NumSamples(request);
+  record->live.assign(record->num_live, true);
+  record->times.arrival_us = now_us;
+  auto sequence = std::make_unique<Sequence>(
+      record.get(), 0,
+      PrefixScope{.adapter_id = request.adapter_id, .cache_salt = request.cache_salt});
+  sequence->tokens = std::move(request.prompt);
+  sequence->draws.reserve(record->num_live);
+  const int64_t length = record->prompt_len + record->budget;
+  if (record->execution_class == ExecutionClass::kDecode) sequence->tokens.reserve(length);
+  sequence->blocks.Reserve(length);
+  record->request = std::move(request);
+  record->sequences.push_back(std::move(sequence));
+  return record;
+}
+
+}  // namespace skein

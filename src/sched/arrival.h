@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "sched/config.h"
+#include "sched/sequence.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// Ok if a request can run to its end when it is alone. Fails with kInvalidArgument, naming the
+// field and the numbers.
+Status CheckFits(const SchedulerConfig& config, const Request& request);
+
+// The scheduler's record of a request that arrives as number `arrival`, with one sequence: its
+// execution class and its budget are decided. The prompt is not hashed yet. REQUIRES: CheckFits is
+// ok.
+std::unique_ptr<RequestRecord> MakeRecord(const SchedulerConfig& config, RequestId id,
+                                          uint64_t arrival, Request request, TimeUs now_us);
+
+}  // namespace skein

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "kv/block_manager.h"
+#include "sched/config.h"
+#include "sched/cost_model.h"
+#include "sched/policies.h"
+#include "sched/request_table.h"
+#include "skein/engine.h"
+
+namespace skein {
+
+// What the parts of a scheduler share: the facade owns it, and it outlives them. Each part copies
+// the pointers that it uses.
+struct SchedulerContext {
+  const SchedulerConfig* config = nullptr;
+  BlockManager* blocks = nullptr;
+  const CostModel* cost = nullptr;
+  RequestTable* table = nullptr;
+  OrderPolicy* order = nullptr;
+  BatchingPolicy* batching = nullptr;
+  DecodeSetPolicy* decode_set = nullptr;
+  EngineStats* stats = nullptr;  // counters; each is written by one part
+};
+
+}  // namespace skein

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "sched/decode_set/decode_set_policy.h"
+
+namespace skein {
+
+// The decode set `static`: a batch forms, runs until its last request has finished, and only then
+// returns its results and gives its slots to the next.
+class WholeBatches final : public DecodeSetPolicy {
+ public:
+  explicit WholeBatches(int32_t max_num_seqs) : max_num_seqs_(max_num_seqs) {}
+
+  bool RunsWholeBatches() const override { return true; }
+  bool MayJoin(int32_t num_samples) const override {
+    return open_ && size_ + num_samples <= max_num_seqs_;
+  }
+  void OnAdmit(int32_t num_samples) override { size_ += num_samples; }
+  void OnDecode() override { open_ = false; }
+  void OnBatchEnd() override {
+    open_ = true;
+    size_ = 0;
+  }
+
+ private:
+  const int32_t max_num_seqs_;
+  bool open_ = true;  // no decode step yet
+  int32_t size_ = 0;  // samples that ever joined
+};
+
+}  // namespace skein

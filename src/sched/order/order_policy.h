@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "sched/order/depth_first.h"
+#include "sched/sequence.h"
+#include "skein/config.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// What an order policy knows of a request.
+struct OrderView {
+  const Request& request;  // without its prompt
+  TimeUs arrival_us = 0;
+  TimeUs deadline_us = 0;
+  int32_t prompt_len = 0;
+  int64_t num_tokens = 0;  // to be computed in all
+  int32_t num_cached = 0;  // of these, computed or in the prefix cache
+  StepRest step_rest;      // of the suspended step that computes its prompt
+};
+
+// The rank of a request: the smaller goes first, ties by arrival.
+struct Ranking {
+  static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
+
+  int64_t rank = 0;
+  TimeUs until_us = kNever;  // from then on Rerank may say another rank
+  int64_t num_charged = 0;   // tokens that the policy has charged to a client; OnEnd returns them
+};
+
+// The order of waiting requests of one priority. The scheduler asks for a rank when a request
+// arrives, and again when the prefix cache, the clock or the cost model changes what the rank
+// depends on; it keeps the queues by these ranks. A policy is named in one list
+// (sched/policies.cc). Deterministic. Not thread-safe.
+class OrderPolicy {
+ public:
+  // By deadline: ranks from this one on belong to requests that will miss theirs. No step makes way
+  // for them.
+  static constexpr int64_t kFirstLateRank = int64_t{1} << 61;
+
+  virtual ~OrderPolicy() = default;
+
+  // The rank of a request that arrives now. `view.num_cached` is 0 unless LooksAtCache.
+  virtual Ranking RankArrival(const OrderView& view, TimeUs now_us) = 0;
+  // The rank of a request as things are now; nullopt: it keeps the rank that it has.
+  virtual std::optional<Ranking> Rerank(const OrderView& /*view*/, TimeUs /*now_us*/) const {
+    return std::nullopt;
+  }
+
+  // The cached share of a prompt counts when the request arrives.
+  virtual bool LooksAtCache() const { return FollowsCache(); }
+  // Rerank depends on the cached share of a prompt at any time.
+  virtual bool FollowsCache() const { return false; }
+  // Ranks stand for deadlines: a priority shifts the deadline and is no rank of its own, ranks
+  // follow the progress of prompts, and urgent requests go before prompts that have started.
+  virtual bool ByDeadline() const { return false; }
+  // Ranks depend on the cost model, so that a profile pays.
+  virtual bool NeedsCosts() const { return false; }
+
+  // The cost model has a new version. Returns true if ranks made before are void.
+  virtual bool AdoptCosts(const CostFit& /*fit*/) { return false; }
+
+  // Orders that rank all waiting requests anew in every round. `paths`: what is cached of each;
+  // RankRound sets their ranks.
+  virtual bool RanksEachRound() const { return false; }
+  virtual void RankRound(std::span<CachedPath> /*paths*/) const {}
+
+  // A request of this rank has been admitted, of which so many tokens are to be computed.
+  virtual void OnAdmit(int64_t /*rank*/, int64_t /*num_tokens*/) {}
+  // A request has ended; `num_unserved` of what was charged for it is void.
+  virtual void OnEnd(const Request& /*request*/, int64_t /*num_unserved*/) {}
+};
+
+}  // namespace skein

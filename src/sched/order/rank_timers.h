@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "sched/sequence.h"
+
+namespace skein {
+
+// The times at which ranks change by the clock alone. A request has at most one, which stands in
+// RequestRecord::rank_until_us. O(log requests) a change. Not thread-safe.
+class RankTimers {
+ public:
+  static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
+
+  // The rank of the sequence's request changes at that time; replaces an earlier one.
+  void Set(Sequence* sequence, TimeUs until_us);
+  void Clear(Sequence* sequence) { Set(sequence, kNever); }
+  // Takes the earliest one that is due; null: there is none.
+  Sequence* TakeDue(TimeUs now_us);
+  // The next time; nullopt: there is none.
+  std::optional<TimeUs> Next() const;
+  size_t size() const { return timers_.size(); }
+
+ private:
+  std::map<std::pair<TimeUs, uint64_t>, Sequence*> timers_;  // by time and arrival
+};
+
+}  // namespace skein

@@ -1,0 +1,134 @@
+// A scheduler served by policies that this file registers: the proof that a new order and a new
+// batching rule need no change elsewhere.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sched/policies.h"
+#include "sched/scheduler.h"
+#include "testing/order_scan.h"
+
+namespace skein {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::MakeRequest;
+using testing::Repeated;
+using testing::Step;
+
+constexpr TimeUs kPatienceUs = 1000;
+
+// Last come, first served; but a request that has waited for kPatienceUs goes before all others,
+// the latest of these first.
+class LifoOrder final : public OrderPolicy {
+ public:
+  Ranking RankArrival(const OrderView& view, TimeUs now_us) override {
+    return *Rerank(view, now_us);
+  }
+  std::optional<Ranking> Rerank(const OrderView& view, TimeUs now_us) const override {
+    const TimeUs impatient_us = view.arrival_us + kPatienceUs;
+    if (now_us < impatient_us) return Ranking{.rank = -view.arrival_us, .until_us = impatient_us};
+    return Ranking{.rank = -view.arrival_us - kFirstImpatient};
+  }
+
+ private:
+  static constexpr int64_t kFirstImpatient = int64_t{1} << 40;
+};
+
+// At most two prompts in a step, and the second is at most as long as the first.
+class PairBatching final : public BatchingPolicy {
+ public:
+  int64_t MaxTokens(const StepSoFar& step) override {
+    return step.prefills.size() == 1 ? step.prefills[0].num_tokens : 0;
+  }
+  bool SkipsToFit() const override { return true; }
+};
+
+constexpr auto kLifo = static_cast<Order>(100);
+constexpr auto kPairs = static_cast<Batching>(100);
+constexpr OrderEntry kOrders[] = {
+    {kLifo, [](const SchedulerConfig& /*config*/, const CostModel* /*cost*/) {
+       return std::unique_ptr<OrderPolicy>(std::make_unique<LifoOrder>());
+     }}};
+constexpr BatchingEntry kBatchings[] = {
+    {kPairs, [](const SchedulerConfig& /*config*/, const CostModel* /*cost*/) {
+       return std::unique_ptr<BatchingPolicy>(std::make_unique<PairBatching>());
+     }}};
+
+class OwnPolicies : public ::testing::Test {
+ protected:
+  OwnPolicies() {
+    EngineConfig engine;
+    engine.vocab_size = 1000;
+    engine.max_model_len = 1024;
+    engine.num_kv_blocks = 200;
+    engine.max_num_batched_tokens = 1024;
+    config_ = MakeSchedulerConfig(engine).value();
+    lists_ = BuiltInPolicies();
+    lists_.orders = kOrders;
+  }
+  Scheduler& Make() {
+    return scheduler_.emplace(config_, std::vector<SchedulerObserver*>{}, lists_);
+  }
+  // The requests of the next step, which takes a microsecond.
+  std::vector<RequestId> Next() { return Step(&*scheduler_, &now_us_, 1); }
+
+  SchedulerConfig config_;
+  PolicyLists lists_;
+  std::optional<Scheduler> scheduler_;
+  TimeUs now_us_ = 0;
+};
+
+TEST_F(OwnPolicies, AnOrderRanksByArrivalAndByTheClock) {
+  config_.order = kLifo;
+  config_.batching = Batching::kSingle;
+  Scheduler& scheduler = Make();
+  scheduler.Arrive(1, MakeRequest({"a"}), 0);
+  scheduler.Arrive(2, MakeRequest({"b"}), 10);
+  scheduler.Arrive(3, MakeRequest({"c"}), 995);
+  EXPECT_EQ(scheduler.NextMoment(), 1000);  // the first becomes impatient
+  now_us_ = 998;
+  EXPECT_THAT(Next(), ElementsAre(3));
+  scheduler.Arrive(4, MakeRequest({"d"}), 999);
+  now_us_ = 1000;
+  EXPECT_THAT(Next(), ElementsAre(1));
+  EXPECT_THAT(Next(), ElementsAre(4));
+  EXPECT_THAT(Next(), ElementsAre(2));
+  EXPECT_THAT(Next(), IsEmpty());
+  EXPECT_TRUE(scheduler.empty());
+}
+
+TEST_F(OwnPolicies, ABatchingRuleSaysWhatSharesAStep) {
+  config_.order = kLifo;
+  config_.batching = kPairs;
+  lists_.batchings = kBatchings;
+  Scheduler& scheduler = Make();
+  const int num_blocks[] = {2, 1, 5, 3, 1};  // the last comes first
+  for (int i = 0; i < 5; ++i) {
+    scheduler.Arrive(i + 1, MakeRequest({Repeated(num_blocks[i], static_cast<char>('a' + i))}), i);
+  }
+  now_us_ = 10;
+  EXPECT_THAT(Next(), ElementsAre(5, 2));  // past the longer 4 and 3
+  EXPECT_THAT(Next(), ElementsAre(4, 1));
+  EXPECT_THAT(Next(), ElementsAre(3));
+  EXPECT_TRUE(scheduler.empty());
+}
+
+// Policies outside the built-in lists need no profile unless they say so.
+TEST_F(OwnPolicies, AreAskedWhetherTheyNeedCosts) {
+  EXPECT_FALSE(NeedsCosts(config_));
+  config_.batching = Batching::kSloAware;
+  EXPECT_TRUE(NeedsCosts(config_));
+  config_.order = kLifo;
+  config_.batching = kPairs;
+  lists_.batchings = kBatchings;
+  EXPECT_FALSE(NeedsCosts(config_, lists_));
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "sched/batching/batching_policy.h"
+#include "sched/config.h"
+#include "sched/cost_model.h"
+#include "sched/decode_set/decode_set_policy.h"
+#include "sched/order/order_policy.h"
+
+namespace skein {
+
+// An entry of a list of policies: what SchedulerConfig names, and how it is made. `cost` outlives
+// the policy.
+template <typename Name, typename Policy>
+struct PolicyEntry {
+  Name name;
+  std::unique_ptr<Policy> (*make)(const SchedulerConfig& config, const CostModel* cost);
+};
+using OrderEntry = PolicyEntry<Order, OrderPolicy>;
+using BatchingEntry = PolicyEntry<Batching, BatchingPolicy>;
+using DecodeSetEntry = PolicyEntry<DecodeSet, DecodeSetPolicy>;
+
+// The policies that there are: one list for each kind (docs/adding-a-policy.md).
+struct PolicyLists {
+  std::span<const OrderEntry> orders;
+  std::span<const BatchingEntry> batchings;
+  std::span<const DecodeSetEntry> decode_sets;
+};
+// Those of Skein itself.
+PolicyLists BuiltInPolicies();
+
+// The policies of one scheduler.
+struct Policies {
+  std::unique_ptr<OrderPolicy> order;
+  std::unique_ptr<BatchingPolicy> batching;
+  std::unique_ptr<DecodeSetPolicy> decode_set;
+};
+// REQUIRES: the lists name what `config` names; `config` comes from MakeSchedulerConfig; `cost`
+// outlives the policies.
+Policies MakePolicies(const SchedulerConfig& config, const CostModel* cost,
+                      const PolicyLists& lists);
+
+// Whether a scheduler with this configuration decides better with a fit of the costs.
+bool NeedsCosts(const SchedulerConfig& config, const PolicyLists& lists = BuiltInPolicies());
+
+}  // namespace skein

@@ -1,0 +1,203 @@
+#include "sched/preemption/preemption.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sched/batching/mixed_steps.h"
+
+namespace skein {
+namespace {
+
+// One part in so many of a decode's interval is left for what delays its step: a boundary of the
+// prefill, waking up, more decodes than last time.
+constexpr int kIntervalMargin = 10;
+
+// By deadline: of those without slack none goes before it.
+constexpr SequenceKey kFirstLateKey = {{0, OrderPolicy::kFirstLateRank}, 0, 0};
+
+}  // namespace
+
+bool StopsSteps(const SchedulerConfig& config) {
+  return Preempts(config.sharing) && StopsSteps(config.granularity);
+}
+
+Preemption::Preemption(const SchedulerContext& context, const Ranks* ranks,
+                       const Admission* admission, const SuspendedSteps* suspended,
+                       const Step* step)
+    : config_(*context.config),
+      cost_(context.cost),
+      table_(context.table),
+      order_(context.order),
+      ranks_(ranks),
+      admission_(admission),
+      suspended_(suspended),
+      step_(*step),
+      stops_steps_(StopsSteps(*context.config)) {}
+
+bool Preemption::MakesWay(TimeUs now_us) const {
+  if (!stops_steps_ || step_.prefills.empty()) return false;
+  if (NextDecodeUs().value_or(now_us + 1) <= now_us) return true;
+  if (StopsNoMore()) return false;
+  if (step_.KeepsRate()) return GoesBeforeMixed(now_us);
+  const SequenceKey key = step_.Key();
+  const Step* other = suspended_->First(now_us);
+  if (other != nullptr && suspended_->KeyOf(*other, now_us) < key) return true;
+  return Yields(key);
+}
+
+// By deadline, of requests without slack the latest goes first, but no step waits for it: each new
+// one would stop the one before it, and all of them come too late.
+bool Preemption::Yields(const SequenceKey& key) const {
+  return MoreUrgentWaits(order_->ByDeadline() ? std::min(key, kFirstLateKey) : key);
+}
+
+bool Preemption::DecodesAreDue(TimeUs now_us) const {
+  return StarvesDecodes(now_us) || NextDecodeUs().value_or(now_us + 1) <= now_us;
+}
+
+std::optional<int32_t> Preemption::NextPromptTokens() const {
+  const Sequence* prompt = NextPrompt();
+  if (prompt == nullptr) return std::nullopt;
+  return ranks_->NumMissingNow(*prompt);
+}
+
+std::optional<TimeUs> Preemption::NextTime() const {
+  const std::optional<TimeUs> decode_us = NextDecodeUs();
+  const std::optional<TimeUs> bound_us = NextBoundUs();
+  if (!decode_us || !bound_us) return decode_us ? decode_us : bound_us;
+  return std::min(*decode_us, *bound_us);
+}
+
+void Preemption::NoteStep(TimeUs now_us) {
+  if (!step_.prefills.empty()) return;
+  decode_step_us_ = step_.RanUs(now_us);
+  decoded_us_ = now_us;
+}
+
+// The end of the first suspended step's bound, where the step in flight makes way for it then
+// (MakesWay), or it would be looked at again and again.
+std::optional<TimeUs> Preemption::NextBoundUs() const {
+  if (!step_.in_flight() || !stops_steps_ || step_.prefills.empty()) return std::nullopt;
+  if (StopsNoMore() || step_.KeepsRate()) return std::nullopt;
+  return suspended_->NextBoundUs();
+}
+
+// When decodes that take steps of their own should take the next: early enough that the step's end
+// is in time. Prefills get at least as much of the device as such steps.
+std::optional<TimeUs> Preemption::NextDecodeUs() const {
+  std::optional<TimeUs> due_us;
+  // Neither a step of decodes alone stops for another nor one that keeps their rate.
+  if (!stops_steps_) return due_us;
+  if (step_.in_flight() && (step_.prefills.empty() || step_.KeepsRate())) return due_us;
+  for (const Sequence* sequence : table_->running()) {
+    if (sequence->state != SequenceState::kDecoding || !sequence->request->decodes_in_own_steps)
+      continue;
+    if (sequence->in_step) continue;  // its token comes with the step's end
+    const TimeUs interval_us = *sequence->request->request.slo_tpot_us;
+    const TimeUs token_us = sequence->token_us + interval_us - interval_us / kIntervalMargin;
+    due_us = std::min(due_us.value_or(token_us), token_us);
+  }
+  if (!due_us) return due_us;
+  return std::max(*due_us - decode_step_us_, decoded_us_ + decode_step_us_);
+}
+
+// Whether whole prompts have kept a decode waiting for as long as they may.
+bool Preemption::StarvesDecodes(TimeUs now_us) const {
+  if (config_.sharing != Sharing::kWhole || config_.max_decode_wait_us == 0) return false;
+  return std::ranges::any_of(table_->running(), [&](const Sequence* sequence) {
+    return sequence->state == SequenceState::kDecoding &&
+           now_us - sequence->token_us >= config_.max_decode_wait_us;
+  });
+}
+
+// The prompt that the next step computes, if it can be told before planning.
+const Sequence* Preemption::NextPrompt() const {
+  const Sequence* next = nullptr;
+  for (const Sequence* sequence : table_->running()) {
+    if (sequence->state == SequenceState::kPrefilling && !sequence->in_step) {
+      next = sequence;
+      break;
+    }
+  }
+  const Sequence* head = table_->waiting().Head(true, true);
+  const bool before = head != nullptr && (next == nullptr || head->key() < next->key());
+  return before && admission_->CouldBegin(*head) ? head : next;
+}
+
+int32_t Preemption::MixedTokens(TimeUs now_us) const {
+  if (!stops_steps_ || config_.decode_steps == DecodeSteps::kOwn || !cost_->known()) return 0;
+  StepWork decodes;
+  TimeUs rate_us = std::numeric_limits<TimeUs>::max(), due_us = rate_us;
+  for (const Sequence* sequence : table_->running()) {
+    if (sequence->state != SequenceState::kDecoding || !sequence->request->decodes_in_own_steps)
+      continue;
+    if (sequence->in_step) continue;  // a suspended one
+    decodes += WorkOf(1, sequence->num_computed);
+    const TimeUs slo_us = *sequence->request->request.slo_tpot_us;
+    rate_us = std::min(rate_us, slo_us);
+    due_us = std::min(due_us, sequence->token_us + slo_us);
+  }
+  if (decodes.num_rows == 0) return 0;
+  const Sequence* prompt = NextPrompt();
+  if (prompt == nullptr || prompt->shared_prefix != nullptr || admission_->RunsInOneStep(*prompt))
+    return 0;
+  // A suspended step that goes on takes no more rows.
+  if (const Step* suspended = suspended_->First(now_us)) {
+    const SequenceKey key = suspended_->KeyOf(*suspended, now_us);
+    if (!(prompt->key() < key) || !Yields(key)) return 0;
+  }
+  // What is late already has half of a rate more, lest the chunks shrink to nothing.
+  const TimeUs budget_us = std::clamp(due_us - now_us, std::max<TimeUs>(1, rate_us / 2), rate_us);
+  const int32_t num_cached = ranks_->NumCachedNow(*prompt);
+  const DecodeSharing sharing =
+      CompareDecodeSharing(*cost_, ranks_->NumMissingNow(*prompt), num_cached,
+                           config_.max_num_batched_tokens, decodes, static_cast<double>(budget_us));
+  const bool mixes = config_.decode_steps == DecodeSteps::kMixed || sharing.mixes();
+  return mixes ? sharing.step_tokens : 0;
+}
+
+// Whether a prompt goes before the step in flight, which keeps the rate of decodes: it would meet
+// its deadline if it began now, and not at the step's end, and the decodes are so far ahead of
+// their rate that they keep it, on average, all the same.
+bool Preemption::GoesBeforeMixed(TimeUs now_us) const {
+  if (!order_->ByDeadline() || !cost_->known()) return false;
+  const Sequence* prompt = NextPrompt();
+  if (prompt == nullptr || !(prompt->key() < step_.Key())) return false;
+  const Step* suspended = suspended_->First(now_us);
+  if (suspended != nullptr && !(prompt->key() < suspended_->KeyOf(*suspended, now_us)))
+    return false;
+  if (ranks_->NumMissingNow(*prompt) > config_.max_num_batched_tokens) return false;
+  const StepWork work = WorkOf(ranks_->NumMissingNow(*prompt), ranks_->NumCachedNow(*prompt));
+  const TimeUs own_us = std::llround(cost_->PredictUs(work, StepKind::kPrefill));
+  const TimeUs step_us =
+      std::llround(cost_->PredictUs(step_.work, StepKind::kMixed)) - step_.RanUs(now_us);
+  const TimeUs slack_us = prompt->request->deadline_us - now_us - own_us;
+  if (slack_us <= 0 || slack_us >= step_us) return false;
+  return std::ranges::all_of(step_.decodes, [&](const StepRow& row) {
+    if (!row.sequence->request->decodes_in_own_steps) return true;
+    const RequestRecord& request = *row.sequence->request;
+    const int64_t num_drawn = std::ssize(row.sequence->tokens) - request.prompt_len;
+    return now_us + own_us + step_us <=
+           request.times.first_token_us + num_drawn * *request.request.slo_tpot_us;
+  });
+}
+
+// Whether there is prefill work in no step that goes before `than` and could begin now.
+bool Preemption::MoreUrgentWaits(const SequenceKey& than) const {
+  for (const Sequence* sequence : table_->running()) {
+    if (!(sequence->key() < than)) break;
+    if (sequence->state == SequenceState::kPrefilling && !sequence->in_step) return true;
+  }
+  bool want_oneshot = true, want_decode = true;
+  while (const Sequence* head = table_->waiting().Head(want_oneshot, want_decode)) {
+    if (!(head->key() < than)) return false;
+    const bool begins =
+        admission_->GoesByOrder(*head) || head->request->urgency < than.urgency;  // NextHead
+    if (begins && admission_->CouldBegin(*head)) return true;
+    (head->oneshot() ? want_oneshot : want_decode) = false;
+  }
+  return false;
+}
+
+}  // namespace skein

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sched/admission.h"
+#include "sched/context.h"
+#include "sched/order/ranks.h"
+#include "sched/preemption/suspended_steps.h"
+#include "sched/step.h"
+
+namespace skein {
+
+// Whether prefills stop before their end for more urgent work at all.
+bool StopsSteps(const SchedulerConfig& config);
+
+// Decides when the step in flight makes way, and how decodes with a TPOT get their tokens beside
+// prefills (FlowPrefill, section 4):
+//
+//            Plan                     Complete
+//   (none) --------> in flight ------------------------> (none)
+//                     |    ^
+//          Reconsider |    | Plan: nothing is more urgent
+//                     v    |
+//                   suspended -------> dropped: nobody waits for it, or too many are suspended
+//
+// Not thread-safe.
+class Preemption {
+ public:
+  // `step` is the one in flight, and outlives this.
+  Preemption(const SchedulerContext& context, const Ranks* ranks, const Admission* admission,
+             const SuspendedSteps* suspended, const Step* step);
+
+  // Whether the step in flight is to stop for what goes before it.
+  bool MakesWay(TimeUs now_us) const;
+  // Whether a step of this key makes way, or stays suspended, for what goes before it.
+  bool Yields(const SequenceKey& key) const;
+  // Whether the next step is to be one of decodes alone: some of them are due.
+  bool DecodesAreDue(TimeUs now_us) const;
+  // Tokens of prompts that the next step should compute beside decodes with a TPOT; 0: those take
+  // steps of their own.
+  int32_t MixedTokens(TimeUs now_us) const;
+  // Tokens of the prompt for which a step that keeps the rate of decodes has made way; nullopt:
+  // there is none.
+  std::optional<int32_t> NextPromptTokens() const;
+
+  // When MakesWay may next say something else, by the clock alone.
+  std::optional<TimeUs> NextTime() const;
+
+  // A step has ended.
+  void NoteStep(TimeUs now_us);
+
+ private:
+  std::optional<TimeUs> NextDecodeUs() const;
+  std::optional<TimeUs> NextBoundUs() const;
+  bool StarvesDecodes(TimeUs now_us) const;
+  const Sequence* NextPrompt() const;
+  bool GoesBeforeMixed(TimeUs now_us) const;
+  bool MoreUrgentWaits(const SequenceKey& than) const;
+  // Whether the step in flight has made way for others for so long that only decodes with a TPOT
+  // stop it.
+  bool StopsNoMore() const { return step_.was_suspended_us >= config_.max_suspended_us; }
+
+  const SchedulerConfig& config_;
+  const CostModel* const cost_;
+  const RequestTable* const table_;
+  const OrderPolicy* const order_;
+  const Ranks* const ranks_;
+  const Admission* const admission_;
+  const SuspendedSteps* const suspended_;
+  const Step& step_;
+  const bool stops_steps_;
+  TimeUs decode_step_us_ = 0;  // what the last step of decodes alone took
+  TimeUs decoded_us_ = 0;      // when it ended
+};
+
+}  // namespace skein

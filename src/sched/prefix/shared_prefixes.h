@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sched/context.h"
+#include "sched/order/ranks.h"
+#include "sched/prefix/shared_prefix.h"
+#include "sched/step.h"
+
+namespace skein {
+
+// The shared prefixes that are being computed, and which sequences continue them. Between steps
+// each may be given up for blocks. Not thread-safe.
+class SharedPrefixes {
+ public:
+  SharedPrefixes(const SchedulerContext& context, Ranks* ranks);
+
+  // Lets `head` continue a prefix that is there already and longer than what is cached.
+  void JoinExisting(Sequence* head);
+  // Makes a prefix of what `head` and its peers share, if that saves anything and there are blocks
+  // for it, for `num_blocks` of the head and for `reserve()`, which is asked only then.
+  void Form(Sequence* head, int32_t num_blocks, const std::function<int32_t()>& reserve);
+  // Gives `sequence` the blocks of its prefix and those of `hold` behind them. Returns false,
+  // having changed nothing, when that would leave fewer than `num_reserved` blocks available.
+  bool Attach(Sequence* sequence, const SequenceBlocks::Hold& hold, int32_t num_reserved);
+  // Takes the sequence off its prefix, if it has one; a prefix without members goes.
+  void Leave(Sequence* sequence);
+
+  // The row's tokens of a prefix are computed.
+  void Complete(const StepRow& row);
+  // Notes which prefixes the suspended steps and the rows `current` depend on.
+  void Mark(std::span<const Step> suspended, std::span<const StepRow> current);
+  // Forgets prefixes that nothing depends on.
+  void Sweep();
+
+  // Gives up the youngest prefix but `except` on which no step depends. Returns false if there is
+  // none.
+  bool Reclaim(const SharedPrefix* except);
+  // Blocks of all prefixes; blocks of those that Reclaim may give up.
+  int32_t NumBlocks() const;
+  int32_t NumReclaimableBlocks() const;
+
+  void CountReferences(std::span<int32_t> counts) const;
+  void CheckIntegrity() const;
+
+ private:
+  void Join(Sequence* sequence, SharedPrefix* prefix);
+  std::vector<Sequence*> FindPeers(const Sequence& head);
+  void GiveUp(SharedPrefix* prefix);
+  static bool IsReclaimable(const SharedPrefix& prefix) {
+    return !prefix.in_step && prefix.num_admitted == 0;
+  }
+
+  BlockManager* const blocks_;
+  const RequestTable* const table_;
+  EngineStats* const stats_;
+  Ranks* const ranks_;
+  std::vector<std::unique_ptr<SharedPrefix>> prefixes_;
+  RequestId next_id_ = kFirstSharedPrefixId;
+};
+
+}  // namespace skein

@@ -1,0 +1,360 @@
+#include "sched/step_builder.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+#include "sched/prefix/family.h"
+
+namespace skein {
+namespace {
+
+// Waiting for a leader must save this many tokens for each token that the leader still computes:
+// what a step costs grows with its tokens, and the leader's would be computed in any case.
+constexpr double kMinSavedPerTokenWaited = 0.5;
+
+// Heads that wait for a prefix in one round; further ones compute it themselves.
+constexpr size_t kMaxDeferred = 256;
+
+}  // namespace
+
+StepBuilder::StepBuilder(const SchedulerContext& context, Ranks* ranks, SharedPrefixes* prefixes,
+                         Admission* admission, Step* step)
+    : config_(*context.config),
+      blocks_(context.blocks),
+      table_(context.table),
+      order_(context.order),
+      batching_(context.batching),
+      decode_set_(context.decode_set),
+      stats_(context.stats),
+      ranks_(ranks),
+      prefixes_(prefixes),
+      admission_(admission),
+      max_own_blocks_(
+          StepBoundsOf(config_.retention, config_.max_model_len, config_.max_num_batched_tokens)
+              .max_own_blocks),
+      step_(*step) {}
+
+void StepBuilder::Begin(TimeUs now_us) {
+  step_.Begin(now_us);
+  now_us_ = now_us;
+  walked_to_.reset();
+  tokens_left_ = config_.max_num_batched_tokens;
+  own_blocks_left_ = max_own_blocks_;
+  batching_->BeginStep();
+}
+
+void StepBuilder::SetBound(const std::optional<SequenceKey>& bound) {
+  bound_ = bound;
+  admission_->set_preempts(bound.has_value());
+}
+
+void StepBuilder::LimitTokens(int64_t num_tokens) {
+  tokens_left_ = static_cast<int32_t>(std::min<int64_t>(tokens_left_, num_tokens));
+}
+
+void StepBuilder::AddDecodes(bool all) {
+  // Only what follows shrinks meanwhile: elders never lose their blocks to the young.
+  const std::vector<Sequence*>& running = table_->running();
+  for (size_t i = 0; i < running.size(); ++i) {
+    Sequence* sequence = running[i];
+    if (sequence->state != SequenceState::kDecoding || sequence->in_step) continue;
+    if (!all && sequence->request->decodes_in_own_steps) continue;
+    if (!admission_->FindDecodeBlock(sequence)) continue;
+    step_.decodes.push_back({sequence, 1});
+    --tokens_left_;
+  }
+  if (!step_.decodes.empty()) decode_set_->OnDecode();
+}
+
+void StepBuilder::RemoveDecodes() {
+  tokens_left_ += static_cast<int32_t>(step_.decodes.size());
+  step_.decodes.clear();
+}
+
+void StepBuilder::AddPrompts() {
+  AddStartedPrompts();
+  // Blocks that a decode has just won from the youngest are not given away again.
+  if (admission_->preempted_in_round()) return;
+  AddWaiting(bound_);
+  for (Sequence* sequence : deferred_) table_->waiting().Insert(sequence);
+  deferred_.clear();
+}
+
+bool StepBuilder::PrefersUrgentToStarted() const {
+  if (Preempts(config_.sharing)) return config_.granularity != Granularity::kNone;
+  return order_->ByDeadline();
+}
+
+// Prompts of which a part is computed; where urgent work goes before them, that too.
+void StepBuilder::AddStartedPrompts() {
+  started_.clear();
+  for (Sequence* sequence : table_->running()) {
+    if (sequence->state == SequenceState::kPrefilling && !sequence->in_step) {
+      started_.push_back(sequence);
+    }
+  }
+  for (Sequence* sequence : started_) {
+    if (bound_ && !(sequence->key() < *bound_)) break;
+    if (PrefersUrgentToStarted() && !admission_->preempted_in_round()) AddWaiting(sequence->key());
+    if (!step_.prefills.empty() && !batching_->TakesMoreStarted()) break;
+    AddChunk(sequence);
+  }
+}
+
+// Adds waiting requests in order, those before `bound` where there is one.
+void StepBuilder::AddWaiting(const std::optional<SequenceKey>& bound) {
+  bool want_oneshot = true;
+  bool want_decode = true;
+  while (tokens_left_ > 0 && (step_.prefills.empty() || batching_->TakesMore())) {
+    Sequence* head = NextWaiting(want_oneshot, want_decode, bound);
+    if (head == nullptr) return;
+    // Not a choice of the decode set: what the order has before that has not been considered.
+    if (!decode_set_->Chooses() || head->oneshot()) walked_to_ = head->key();
+    if (SkipsClass(head, &want_oneshot, &want_decode)) continue;
+    switch (AddHead(head)) {
+      case Added::kYes:
+        ranks_->FollowCacheInRound();  // its blocks may have come from the cache
+        break;
+      case Added::kLater:
+        table_->waiting().Erase(head);
+        deferred_.push_back(head);
+        if (!head->oneshot()) decode_set_->SetAside(*head->request, now_us_);
+        break;
+      case Added::kNoBlocks:
+        // Only Decode work for which blocks are reserved passes by OneShot work.
+        if (head->oneshot() ? admission_->DecodeReserve() == 0 : !config_.forests) return;
+        (head->oneshot() ? want_oneshot : want_decode) = false;
+        break;
+      case Added::kNoTokens:
+        return;
+    }
+  }
+}
+
+// Whether no request of the head's class can join this step, so that the other class goes on.
+bool StepBuilder::SkipsClass(Sequence* head, bool* want_oneshot, bool* want_decode) {
+  if (head->slots_needed() > admission_->NumFreeSlots()) {
+    *want_decode = false;
+    return true;
+  }
+  if (!IsCompatible(*head)) {
+    *want_oneshot = false;
+    return true;
+  }
+  return false;
+}
+
+// The next request that is to join the step; null: none does.
+Sequence* StepBuilder::NextWaiting(bool want_oneshot, bool want_decode,
+                                   const std::optional<SequenceKey>& bound) {
+  const bool follows = !step_.prefills.empty();
+  Sequence* head = nullptr;
+  if (follows && batching_->SkipsToFit()) {
+    head = NextThatFits(batching_->MaxTokens(SoFar()), want_oneshot, want_decode, bound);
+  } else {
+    head = NextHead(want_oneshot, want_decode, bound);
+  }
+  if (head == nullptr || !admission_->MayJoin(*head)) return nullptr;
+  if (bound && !(head->key() < *bound)) return nullptr;
+  if (follows && !batching_->SkipsToFit()) {
+    const int64_t max_tokens = batching_->MaxTokens(SoFar());
+    if (max_tokens != BatchingPolicy::kAny && admission_->NumMissing(*head) > max_tokens) {
+      return nullptr;
+    }
+  }
+  return head;
+}
+
+// The next to be planned of the classes that are wanted. Between OneShot and Decode work the order
+// decides; which of the Decode-class requests it is, the decode set. But a prefill may have
+// stopped, at `bound`, for one that the set does not choose or refuses: where it names none before
+// the bound, that one begins, so that the prefill has not stopped for nothing. Arrival alone is no
+// such reason, or the order would stand in the set's place; nor does a prefill stop for it
+// (Preemption::MoreUrgentWaits).
+Sequence* StepBuilder::NextHead(bool want_oneshot, bool want_decode,
+                                const std::optional<SequenceKey>& bound) {
+  const WaitingSets& waiting = table_->waiting();
+  Sequence* head = waiting.Head(want_oneshot, want_decode);
+  if (head == nullptr || admission_->GoesByOrder(*head)) return head;
+  Sequence* next = NextOfDecodeSet(std::numeric_limits<int32_t>::max(), bound);
+  if (next != nullptr) return next;
+  const bool stopped_for = bound && step_.prefills.empty() &&
+                           head->request->urgency < bound->urgency && admission_->CouldBegin(*head);
+  return stopped_for ? head : waiting.Head(want_oneshot, false);
+}
+
+// The next in order with at most so many tokens. Where the decode set chooses, its choice stands
+// for its class.
+Sequence* StepBuilder::NextThatFits(int64_t max_tokens, bool want_oneshot, bool want_decode,
+                                    const std::optional<SequenceKey>& bound) {
+  const auto max_fitting = static_cast<int32_t>(std::min<int64_t>(max_tokens, tokens_left_));
+  if (max_fitting < 1) return nullptr;
+  const WaitingSets& waiting = table_->waiting();
+  const bool chooses = decode_set_->Chooses();
+  Sequence* next = waiting.NextFitting(walked_to_ ? &*walked_to_ : nullptr, max_fitting,
+                                       want_oneshot, want_decode && !chooses);
+  if (!chooses) return next;
+  // Null too where a preempted one waits, before which none of its class goes.
+  Sequence* decode = waiting.NextFitting(nullptr, max_fitting, false, want_decode);
+  if (decode != nullptr && !admission_->GoesByOrder(*decode)) {
+    decode = NextOfDecodeSet(max_fitting, bound);
+  }
+  if (decode == nullptr || next == nullptr) return decode != nullptr ? decode : next;
+  return decode->key() < next->key() ? decode : next;
+}
+
+// The decode set's best candidate that can be admitted now and has at most so many tokens to be
+// computed, if it is before `bound` and the set approves. One that would compute what a row of this
+// step computes is set aside: the next round finds it in the cache.
+Sequence* StepBuilder::NextOfDecodeSet(int32_t max_tokens,
+                                       const std::optional<SequenceKey>& bound) {
+  const int32_t num_free_slots = admission_->NumFreeSlots();
+  if (num_free_slots == 0) return nullptr;
+  const int32_t num_blocks = admission_->NumBlocksForDecodes();
+  while (Sequence* next = decode_set_->Candidate(now_us_)) {
+    const SequenceBlocks::Need need = next->NeedOf(*blocks_);
+    const StepRow* leader = LeaderOf(*next, need.num_cached);
+    if (leader != nullptr) {
+      if (leader->sequence != nullptr) ranks_->Inherit(leader->sequence, *next);
+      decode_set_->SetAside(*next->request, now_us_);
+      continue;
+    }
+    const bool fits =
+        next->slots_needed() <= num_free_slots && need.num_blocks <= num_blocks &&
+        (next->num_remaining() <= max_tokens || admission_->NumMissing(*next) <= max_tokens);
+    if (fits) {
+      if (bound && !(next->key() < *bound)) return nullptr;
+      return decode_set_->Approves(now_us_) ? next : nullptr;
+    }
+    if (!decode_set_->PassOver(now_us_)) return nullptr;
+  }
+  return nullptr;
+}
+
+StepBuilder::Added StepBuilder::AddHead(Sequence* head) {
+  // The next step has room for it.
+  if (admission_->RunsInOneStep(*head) && !HasRoomFor(*head)) return Added::kNoTokens;
+  if (config_.forests && head->state == SequenceState::kWaiting && head->request->shares_prefix) {
+    if (head->shared_prefix == nullptr && head->oneshot()) prefixes_->JoinExisting(head);
+    if (head->shared_prefix != nullptr && head->shared_prefix->suspended) return Added::kLater;
+    if (head->shared_prefix == nullptr && WaitsForPrefix(head)) return Added::kLater;
+    if (head->shared_prefix == nullptr && head->oneshot()) {
+      const int32_t num_blocks =
+          admission_->DiscardsKv(*head) ? 0 : BlocksFor(std::ssize(head->tokens));
+      prefixes_->Form(head, num_blocks, [this] { return admission_->DecodeReserve(); });
+    }
+    if (head->shared_prefix != nullptr && !AddSharedPrefix(head->shared_prefix)) {
+      return Added::kNoTokens;
+    }
+    if (tokens_left_ == 0) return Added::kNoTokens;
+  }
+  if (!admission_->Admit(head)) return Added::kNoBlocks;
+  return AddChunk(head) ? Added::kYes : Added::kNoTokens;
+}
+
+// Whether the step takes the whole of a prompt that runs in one. A step without other prompts takes
+// any whose keys and values are not all kept.
+bool StepBuilder::HasRoomFor(const Sequence& sequence) const {
+  const bool discards = admission_->DiscardsKv(sequence);
+  if (discards && step_.prefills.empty()) return true;
+  const int32_t num_tokens = admission_->NumMissing(sequence);
+  if (num_tokens > tokens_left_) return false;
+  // The first and the last may be parts of blocks.
+  return !discards || BlocksFor(num_tokens) + 1 <= own_blocks_left_;
+}
+
+// OneShot rows of a step have one adapter.
+bool StepBuilder::IsCompatible(const Sequence& sequence) const {
+  if (!sequence.oneshot()) return true;
+  for (const StepRow& row : step_.prefills) {
+    if (row.prefix == nullptr && !row.sequence->oneshot()) continue;
+    return row.blocks().hashes().scope().adapter_id == sequence.request->request.adapter_id;
+  }
+  return true;
+}
+
+bool StepBuilder::AddChunk(Sequence* sequence) {
+  if (tokens_left_ == 0 || !IsCompatible(*sequence)) return false;
+  if (admission_->RunsInOneStep(*sequence)) return AddWholePrompt(sequence);
+  const int32_t num_tokens = std::min(sequence->num_remaining(), tokens_left_);
+  const bool split = num_tokens < sequence->num_remaining();
+  if (config_.sharing != Sharing::kChunked && split && !step_.prefills.empty()) return false;
+  step_.prefills.push_back({.sequence = sequence, .num_tokens = num_tokens});
+  tokens_left_ -= num_tokens;
+  return true;
+}
+
+bool StepBuilder::AddWholePrompt(Sequence* sequence) {
+  const int32_t num_remaining = sequence->num_remaining();
+  const auto num_own = std::max<int32_t>(
+      0, BlocksFor(std::ssize(sequence->tokens)) - std::ssize(sequence->blocks.table()));
+  // A prompt that had started and whose step was dropped comes again: it waits for a step with
+  // room, as it did when it was admitted (HasRoomFor).
+  const bool fits = num_remaining <= tokens_left_ && num_own <= own_blocks_left_;
+  if (!step_.prefills.empty() && !fits) return false;
+  step_.prefills.push_back({.sequence = sequence, .num_tokens = num_remaining});
+  tokens_left_ = std::max(0, tokens_left_ - num_remaining);
+  own_blocks_left_ -= num_own;
+  return true;
+}
+
+// Adds as much of the prefix as the step has room for. Returns true if members may follow.
+bool StepBuilder::AddSharedPrefix(SharedPrefix* prefix) {
+  if (prefix->ready()) return true;
+  const int32_t num_left = prefix->length() - prefix->num_computed;
+  const int32_t num_tokens = std::min(num_left, tokens_left_);
+  if (prefix->num_planned > 0 || num_tokens == 0) return false;
+  const bool split = num_tokens < num_left;
+  if (config_.sharing != Sharing::kChunked && split && !step_.prefills.empty()) return false;
+  prefix->in_step = true;
+  prefix->num_planned = num_tokens;
+  tokens_left_ -= num_tokens;
+  step_.prefills.push_back({.num_tokens = num_tokens, .prefix = prefix});
+  return prefix->ready();
+}
+
+// The row of this step that computes the first missing block of `head`, of which so many tokens are
+// cached, where it is worth waiting for; null if there is none.
+const StepRow* StepBuilder::LeaderOf(const Sequence& head, int32_t num_cached) const {
+  if (step_.prefills.empty() || !blocks_->prefix_caching()) return nullptr;
+  const PrefixHashes& hashes = head.blocks.hashes();
+  const int32_t missing = num_cached / kBlockTokens;
+  if (missing >= hashes.num_blocks()) return nullptr;
+  for (const StepRow& leader : step_.prefills) {
+    const PrefixHashes& others = leader.blocks().hashes();
+    if (leader.begin() / kBlockTokens == missing && missing < others.num_blocks() &&
+        others[missing] == hashes[missing] && IsWorthWaiting(leader, head, num_cached)) {
+      return &leader;
+    }
+  }
+  return nullptr;
+}
+
+bool StepBuilder::IsWorthWaiting(const StepRow& leader, const Sequence& head,
+                                 int32_t num_cached) const {
+  // Only full blocks are published.
+  const int32_t num_held = static_cast<int32_t>(leader.blocks().table().size()) * kBlockTokens;
+  const int32_t common = std::min(
+      SharedLength(leader.tokens(), head.shareable()) / kBlockTokens * kBlockTokens, num_held);
+  const int32_t num_saved = common - num_cached;
+  const int32_t num_waited = std::max(leader.num_tokens, common - leader.begin());
+  return num_saved > kMinSavedPerTokenWaited * num_waited;
+}
+
+// Whether `head` is to wait for a row of this step that computes its first missing block.
+bool StepBuilder::WaitsForPrefix(Sequence* head) {
+  if (config_.max_prefix_wait_us == 0 || deferred_.size() == kMaxDeferred) return false;
+  const StepRow* leader = LeaderOf(*head, head->NeedOf(*blocks_).num_cached);
+  if (leader == nullptr) return false;
+  TimeUs& since_us = head->request->waits_for_prefix_since_us;
+  if (since_us < 0) {
+    since_us = now_us_;
+    ++stats_->prefix_waits;
+  }
+  if (now_us_ - since_us >= config_.max_prefix_wait_us) return false;
+  if (leader->sequence != nullptr) ranks_->Inherit(leader->sequence, *head);
+  return true;
+}
+
+}  // namespace skein

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sched/admission.h"
+#include "sched/context.h"
+#include "sched/order/ranks.h"
+#include "sched/prefix/shared_prefixes.h"
+#include "sched/step.h"
+
+namespace skein {
+
+// Fills one step within the token budget: decodes, one token each, then chunks of prompts; those
+// that have started first (by deadline the most urgent first), then waiting ones in order. OneShot
+// requests take no decode slot, so they pass by requests that wait for one; no request passes by
+// one that waits for blocks, but for OneShot requests where forests are on, whose blocks are free
+// again when their step is done. Not thread-safe. A steady decode step allocates nothing.
+class StepBuilder {
+ public:
+  // `step` is filled anew in every round, and outlives the builder.
+  StepBuilder(const SchedulerContext& context, Ranks* ranks, SharedPrefixes* prefixes,
+              Admission* admission, Step* step);
+
+  void Begin(TimeUs now_us);
+  // Of this round: the step takes no prompt that is less urgent than this suspended one; nullopt:
+  // none is suspended.
+  void SetBound(const std::optional<SequenceKey>& bound);
+  // The step takes at most so many tokens from here on.
+  void LimitTokens(int64_t num_tokens);
+
+  // Adds all decodes, or those only that may share a step with prompts.
+  void AddDecodes(bool all);
+  void RemoveDecodes();
+  void AddPrompts();
+
+ private:
+  enum class Added {
+    kYes,
+    kLater,     // it waits for a row of this step to compute its prefix
+    kNoBlocks,  // now
+    kNoTokens,  // left in this step
+  };
+
+  void AddStartedPrompts();
+  void AddWaiting(const std::optional<SequenceKey>& bound);
+  bool SkipsClass(Sequence* head, bool* want_oneshot, bool* want_decode);
+  Added AddHead(Sequence* head);
+  bool AddChunk(Sequence* sequence);
+  bool AddWholePrompt(Sequence* sequence);
+  bool AddSharedPrefix(SharedPrefix* prefix);
+
+  Sequence* NextWaiting(bool want_oneshot, bool want_decode,
+                        const std::optional<SequenceKey>& bound);
+  Sequence* NextHead(bool want_oneshot, bool want_decode, const std::optional<SequenceKey>& bound);
+  Sequence* NextThatFits(int64_t max_tokens, bool want_oneshot, bool want_decode,
+                         const std::optional<SequenceKey>& bound);
+  Sequence* NextOfDecodeSet(int32_t max_tokens, const std::optional<SequenceKey>& bound);
+
+  bool HasRoomFor(const Sequence& sequence) const;
+  bool IsCompatible(const Sequence& sequence) const;
+  // Whether urgent requests that wait go before prompts that have started.
+  bool PrefersUrgentToStarted() const;
+  const StepRow* LeaderOf(const Sequence& head, int32_t num_cached) const;
+  bool IsWorthWaiting(const StepRow& leader, const Sequence& head, int32_t num_cached) const;
+  bool WaitsForPrefix(Sequence* head);
+  StepSoFar SoFar() const {
+    return {step_.prefills, config_.max_num_batched_tokens - tokens_left_, now_us_};
+  }
+
+  const SchedulerConfig& config_;
+  const BlockManager* const blocks_;
+  RequestTable* const table_;
+  OrderPolicy* const order_;
+  BatchingPolicy* const batching_;
+  DecodeSetPolicy* const decode_set_;
+  EngineStats* const stats_;
+  Ranks* const ranks_;
+  SharedPrefixes* const prefixes_;
+  Admission* const admission_;
+  const int32_t max_own_blocks_;
+
+  // Of this round:
+  Step& step_;
+  TimeUs now_us_ = 0;
+  std::optional<SequenceKey> bound_;
+  int32_t tokens_left_ = 0;
+  int32_t own_blocks_left_ = 0;           // of StepBounds::max_own_blocks
+  std::optional<SequenceKey> walked_to_;  // the last, by the order, that was considered
+  std::vector<Sequence*> started_;        // of AddStartedPrompts
+  std::vector<Sequence*> deferred_;       // heads that wait for a row of this step
+};
+
+}  // namespace skein

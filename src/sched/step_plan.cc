@@ -1,0 +1,121 @@
+#include "sched/step_plan.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+// What is read of the sequence's row of so many tokens.
+void ReadFrom(Sequence* sequence, int32_t num_tokens) {
+  const RequestRecord& request = *sequence->request;
+  const bool last = num_tokens == sequence->num_remaining();
+  sequence->read = last && !request.request.generates() ? &request.request.output : nullptr;
+  sequence->prompt_logprobs = {};
+  const int32_t first = request.next_prompt_logprob;
+  // The row's last token predicts the one behind it.
+  const int32_t end = std::min(sequence->num_computed + num_tokens + 1, request.prompt_len);
+  if (first >= end) return;
+  sequence->prompt_logprobs = {.begin = first,
+                               .tokens = std::span(sequence->tokens).subspan(first, end - first),
+                               .num_top = request.request.prompt_logprobs->num_top};
+}
+
+// The draws of the sequence's row of so many tokens.
+void DrawFrom(Sequence* sequence, int32_t num_tokens) {
+  const RequestRecord& request = *sequence->request;
+  sequence->draws.clear();
+  if (num_tokens < sequence->num_remaining() || request.budget == 0) return;
+  DrawSpec draw = {.generate = &request.request.generate(),
+                   .sample = sequence->sample,
+                   .history = sequence->tokens,
+                   .prompt_len = request.prompt_len};
+  if (request.forked) {
+    sequence->draws.push_back(draw);
+    return;
+  }
+  for (size_t sample = 0; sample < request.live.size(); ++sample) {
+    draw.sample = static_cast<int32_t>(sample);
+    if (request.live[sample]) sequence->draws.push_back(draw);
+  }
+}
+
+PlanRow MakePrefixRow(const StepRow& row) {
+  const std::span<const BlockId> table = row.blocks().table();
+  const auto num_blocks = static_cast<size_t>(BlocksFor(row.begin() + row.num_tokens));
+  SKEIN_CHECK(table.size() >= num_blocks);
+  return {.sequence = row.prefix->id,
+          .begin = row.begin(),
+          .tokens = row.tokens().subspan(row.begin(), row.num_tokens),
+          .block_table = table.first(num_blocks)};
+}
+
+PlanRow MakeRow(const StepRow& row) {
+  if (row.prefix != nullptr) return MakePrefixRow(row);
+  const std::span<const BlockId> table = row.blocks().table();
+  const auto num_blocks = static_cast<size_t>(BlocksFor(row.begin() + row.num_tokens));
+  Sequence* sequence = row.sequence;
+  SKEIN_CHECK(table.size() >= num_blocks || (sequence->oneshot() && row.finishes()));
+  sequence->in_step = true;
+  ReadFrom(sequence, row.num_tokens);
+  DrawFrom(sequence, row.num_tokens);
+  PlanRow plan_row = {.sequence = sequence->id(),
+                      .begin = row.begin(),
+                      .tokens = row.tokens().subspan(row.begin(), row.num_tokens),
+                      .block_table = table.first(std::min(num_blocks, table.size())),
+                      .draws = sequence->draws,
+                      .read = sequence->read,
+                      .prompt_logprobs = sequence->prompt_logprobs};
+  if (const SharedPrefix* prefix = sequence->shared_prefix; prefix != nullptr) {
+    plan_row.parent = prefix->id;
+    const int32_t tail = plan_row.begin % kBlockTokens;
+    const int32_t block = plan_row.begin / kBlockTokens;
+    if (tail > 0) plan_row.fork = {prefix->blocks.table()[block], tail};
+  }
+  plan_row.second_segment_begin =
+      sequence->request->request.second_segment_begin.value_or(std::numeric_limits<int32_t>::max());
+  return plan_row;
+}
+
+// Replaces `*copies` and `*rows` by those of the decodes.
+void WriteDecodes(std::span<const StepRow> decodes, std::vector<BlockCopy>* copies,
+                  std::vector<PlanRow>* rows) {
+  copies->clear();
+  rows->clear();
+  for (const StepRow& row : decodes) {
+    const SequenceBlocks& blocks = row.sequence->blocks;
+    if (blocks.has_pending_copy()) copies->push_back(blocks.pending_copy());
+    rows->push_back(MakeRow(row));
+  }
+}
+
+void WritePrefills(std::span<const StepRow> prefills, std::vector<PlanRow>* rows) {
+  rows->clear();
+  for (const StepRow& row : prefills) rows->push_back(MakeRow(row));
+}
+
+}  // namespace
+
+const StepPlan* WritePlan(Step* step) {
+  StepPlans& plans = *step->plans;
+  if (step->prefills.empty()) {
+    auto& plan = std::get<DecodePlan>(plans.decode);
+    WriteDecodes(step->decodes, &plan.copies, &plan.rows);
+    return &plans.decode;
+  }
+  const bool all_oneshot = std::ranges::all_of(step->prefills, [](const StepRow& row) {
+    return row.finishes() && (row.prefix != nullptr || row.sequence->oneshot());
+  });
+  if (step->decodes.empty() && all_oneshot) {
+    WritePrefills(step->prefills, &std::get<OneShotPlan>(plans.oneshot).rows);
+    return &plans.oneshot;
+  }
+  auto& plan = std::get<MixedPlan>(plans.mixed);
+  WritePrefills(step->prefills, &plan.prefills);
+  WriteDecodes(step->decodes, &plan.copies, &plan.decodes);
+  return &plans.mixed;
+}
+
+}  // namespace skein
