@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "kv/block_pool.h"
-#include "sched/decode_set/flock.h"
+#include "sched/decode_set/prefix_groups.h"
 #include "sched/scheduler.h"
 #include "testing/counted_allocations.h"
 #include "testing/fake_executor.h"
@@ -92,7 +92,7 @@ TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
 }
 
 // Requests come, are passed over, get other ranks, join and leave; no more of them than before.
-TEST(Allocation, AFlockThatChangesAllocatesNothing) {
+TEST(Allocation, PrefixGroupsThatChangeAllocateNothing) {
   constexpr int kRequests = 200;
   for (const StopRule rule :
        {StopRule::kNever, StopRule::kHeuristic, StopRule::kBandit, StopRule::kQLearning}) {
@@ -101,7 +101,7 @@ TEST(Allocation, AFlockThatChangesAllocatesNothing) {
     options.stop.rule = rule;
     options.stop.max_loss = 1;
     options.max_wait_us = 50;
-    Flock flock(options);
+    PrefixGroups flock(options);
     Random random(1);
     std::vector<std::unique_ptr<RequestRecord>> requests;
     for (int i = 0; i < kRequests; ++i) {

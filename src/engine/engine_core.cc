@@ -93,16 +93,16 @@ EngineCore::StoppedTask EngineCore::TakeTask(const StepPlan& plan) {
 
 TaskStatus EngineCore::Resume(Task* task, const std::atomic<bool>& preempt) {
   if (set_alarm_) {
-    const std::optional<TimeUs> moment_us = scheduler_.NextMoment();
-    moment_us_ = moment_us ? std::max(*moment_us, clock_->NowUs()) : kNever;
-    set_alarm_(moment_us_);
+    const std::optional<TimeUs> next_us = scheduler_.NextRoundUs();
+    alarm_us_ = next_us ? std::max(*next_us, clock_->NowUs()) : kNever;
+    set_alarm_(alarm_us_);
   }
   return executor_->Resume(*task, preempt);
 }
 
 bool EngineCore::MakeWay(StoppedTask* task) {
   const TimeUs begin_us = clock_->NowUs();
-  const bool timed = begin_us >= moment_us_;
+  const bool timed = begin_us >= alarm_us_;
   if (!arrived_ && !cancelled_ && !timed) return false;
   BeginRound(timed);
   const StepFate fate = scheduler_.Reconsider(begin_us);
@@ -120,7 +120,7 @@ void EngineCore::FailAll(const Status& status) {
 
 void EngineCore::AddBlockingTime(TimeUs signal_us, TimeUs now_us) {
   const auto blocking_us = static_cast<uint64_t>(now_us - signal_us);
-  if (moment_us_ <= signal_us) AddWakeup(signal_us - moment_us_);
+  if (alarm_us_ <= signal_us) AddWakeup(signal_us - alarm_us_);
   ++own_stats_.signals;
   own_stats_.blocking_us += blocking_us;
   own_stats_.max_blocking_us = std::max(own_stats_.max_blocking_us, blocking_us);

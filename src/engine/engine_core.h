@@ -33,7 +33,7 @@ class EngineCore {
   EngineCore(const SchedulerConfig& config, Executor* executor, const Clock* clock,
              std::vector<SchedulerObserver*> observers, Ended ended);
 
-  // Requests of one moment, numbered from `first_id`. REQUIRES: as Scheduler::Arrive.
+  // Requests of one time, numbered from `first_id`. REQUIRES: as Scheduler::Arrive.
   void Arrive(RequestId first_id, std::vector<Request> requests, const OutputCallback& callback,
               TimeUs arrival_us);
   void Cancel(RequestId id);
@@ -54,8 +54,8 @@ class EngineCore {
   // Requests that have never been scheduled.
   size_t num_queued() const { return scheduler_.num_queued(); }
   EngineStats Stats() const;
-  // `set` is called before a step runs or goes on with the moment at which it should be stopped for
-  // a look, kNever if there is none. At first nobody is told.
+  // `set` is called before a step runs or goes on with the time at which it should be stopped for
+  // a look, kNever if there is none. At first no function is called.
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
   void set_alarm(std::function<void(TimeUs)> set) { set_alarm_ = std::move(set); }
 
@@ -95,7 +95,7 @@ class EngineCore {
   Scheduler scheduler_;
   std::vector<StoppedTask> stopped_;
   std::function<void(TimeUs)> set_alarm_;
-  TimeUs moment_us_ = kNever;
+  TimeUs alarm_us_ = kNever;
   bool arrived_ = false, cancelled_ = false;  // since the last round
   bool in_round_ = false;                     // the one that stopped a step goes on
   std::unordered_map<RequestId, Caller> callers_;

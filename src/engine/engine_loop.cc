@@ -140,7 +140,7 @@ void EngineLoop::PushCancellation(RequestId id, int32_t sample) {
   RaiseSignal();
 }
 
-// After an event has been put into the queue, or a moment has come.
+// After an event has been put into the queue, or the alarm has rung.
 void EngineLoop::RaiseSignal() {
   if (!Preempts(scheduler_config_.sharing)) return;
   TimeUs nobody = 0;

@@ -60,7 +60,7 @@ TEST(EnginePreempt, TheUrgentStopsARunningStep) {
 }
 
 // Nothing arrives, yet a prefill stops when a decode's token is due.
-TEST(EnginePreempt, ADecodesMomentStopsARunningStep) {
+TEST(EnginePreempt, ADueDecodeStopsARunningStep) {
   Fixture fixture({.step_us = 5'000, .prefill_us = 40'000}, [](EngineConfig* config) {
     config->preset = "paged-fcfs";
     config->sharing = "preempt-op";

@@ -134,9 +134,8 @@ void Admission::ReclaimForDecodes() {
   }
 }
 
-// Of what OneShot work holds from step to step, gives up one piece: a shared prefix, or the
-// youngest prompt of which a part is computed. What is full of it stays in the prefix cache as long
-// as it can.
+// Gives up one piece of what OneShot work holds from step to step: a shared prefix, or the youngest
+// prompt of which a part is computed. Its full blocks stay in the prefix cache as long as they can.
 bool Admission::ReclaimOneShot() {
   if (prefixes_->Reclaim(nullptr)) return true;
   const std::vector<Sequence*>& running = table_->running();
@@ -156,7 +155,7 @@ SequenceBlocks::Hold Admission::HoldOf(const Sequence& sequence) const {
   // A block that is not full can be attached by no other.
   const int32_t num_full = num_tokens / kBlockTokens;
   SequenceBlocks::Hold hold = {.num_blocks = keeps ? num_full : 0, .or_fewer = true};
-  if (keeps && recent_) hold.num_worthy = recent_->NumShared(sequence.blocks.hashes(), num_full);
+  if (keeps && recent_) hold.num_evicting = recent_->NumShared(sequence.blocks.hashes(), num_full);
   return hold;
 }
 
@@ -209,7 +208,7 @@ void Admission::NoteFirstAdmission(Sequence* sequence) {
     request->predicted_us = cost_->PredictUs(
         WorkOf(sequence->num_remaining(), sequence->num_computed), StepKind::kPrefill);
   }
-  // Of a shared prefix what was cached before a request asked for it.
+  // A shared prefix counts as cached as far as it was before a request asked for it.
   const SharedPrefix* prefix = sequence->shared_prefix;
   request->cached_tokens = prefix != nullptr ? prefix->num_cached : sequence->num_computed;
   if (blocks_->prefix_caching() && !request->whole) {

@@ -96,7 +96,7 @@ class Admission {
   std::optional<RecentPrefixes> recent_;  // with retention `value`: of the OneShot requests
   int32_t slots_used_ = 0;
   int32_t num_idle_slots_ = 0;
-  // Of this round:
+  // The round:
   int64_t iteration_ = 0;
   TimeUs now_us_ = 0;
   bool preempts_ = false;

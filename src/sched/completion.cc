@@ -293,7 +293,7 @@ SampleOutput& Completion::EndSample(RequestRecord* request, int32_t sample, Fini
                                     const Status& status, TimeUs now_us) {
   const bool cancelled = reason == FinishReason::kCancelled;
   if (cancelled) {
-    // What is withheld of it has no reader any more.
+    // Its withheld outputs have no reader any more.
     std::erase_if(withheld_, [&](const SampleOutput& output) {
       return output.request == request->id && output.sample == sample;
     });

@@ -14,8 +14,8 @@
 
 namespace skein {
 
-// What the results of a step mean for its requests: tokens, further samples, ends; and the ends
-// that come from outside. Owns the outputs. Not thread-safe.
+// Turns the results of a step into tokens, further samples and ends of its requests, and ends
+// requests that are cancelled or fail. Owns the outputs. Not thread-safe.
 class Completion {
  public:
   Completion(const SchedulerContext& context, Ranks* ranks, SharedPrefixes* prefixes,

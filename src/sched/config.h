@@ -50,7 +50,7 @@ enum class DecodeSet {
              // then returns its results and gives its slots to the next
   kFill,     // continuous: as many as fit, at every step
   kFlock,    // continuous: best companion first, until the stop rule says so
-             // (sched/decode_set/flock.h)
+             // (sched/decode_set/prefix_groups.h)
   kDynamic,  // continuous: as many as memory and the time of a step allow
              // (sched/decode_set/dynamic_batch.h)
 };
@@ -75,7 +75,7 @@ enum class Order {
 // By what the decode set `flock` knows companions.
 enum class FlockBy {
   kPrefix,  // hashes of their prompts, in a chunked hash tree
-  kRadix,   // for comparisons: their tokens, over a radix tree (sched/decode_set/radix_companion.h)
+  kRadix,   // for comparisons: their tokens, over a radix tree (sched/decode_set/radix_candidate.h)
   kUser,    // for comparisons: an oracle that is told the groups; `user` names a request's group
 };
 

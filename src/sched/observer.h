@@ -22,7 +22,7 @@ class SchedulerObserver {
   virtual void OnCancel(RequestId /*id*/, int32_t /*sample*/, TimeUs /*now_us*/) {}
   // Not called for rounds that found nothing to do. Iterations count from 0.
   virtual void OnPlan(int64_t /*iteration*/, const StepPlan& /*plan*/, TimeUs /*now_us*/) {}
-  // The step in flight stops and is suspended, or dropped where nobody waits for it any more.
+  // The step in flight stops and is suspended, or dropped where its requests have ended.
   virtual void OnPreempt(int64_t /*iteration*/, TimeUs /*now_us*/) {}
   // A suspended step goes on: what OnPlan is for a new one.
   virtual void OnResume(int64_t /*iteration*/, TimeUs /*now_us*/) {}

@@ -91,7 +91,7 @@ TEST_F(OwnPolicies, AnOrderRanksByArrivalAndByTheClock) {
   scheduler.Arrive(1, MakeRequest({"a"}), 0);
   scheduler.Arrive(2, MakeRequest({"b"}), 10);
   scheduler.Arrive(3, MakeRequest({"c"}), 995);
-  EXPECT_EQ(scheduler.NextMoment(), 1000);  // the first becomes impatient
+  EXPECT_EQ(scheduler.NextRoundUs(), 1000);  // the first becomes impatient
   now_us_ = 998;
   EXPECT_THAT(Next(), ElementsAre(3));
   scheduler.Arrive(4, MakeRequest({"d"}), 999);

@@ -6,7 +6,7 @@
 #include "sched/batching/simple_batching.h"
 #include "sched/batching/slo_batch.h"
 #include "sched/decode_set/dynamic_batch.h"
-#include "sched/decode_set/flock.h"
+#include "sched/decode_set/prefix_groups.h"
 #include "sched/decode_set/whole_batches.h"
 #include "sched/order/jct_order.h"
 #include "sched/order/simple_orders.h"
@@ -43,7 +43,7 @@ std::unique_ptr<DecodeSetPolicy> Static(const Config& config, const CostModel* /
 }
 
 std::unique_ptr<DecodeSetPolicy> ByPrefix(const Config& config, const CostModel* /*cost*/) {
-  return std::make_unique<Flock>(config.flock, config.flock_learned.get());
+  return std::make_unique<PrefixGroups>(config.flock, config.flock_learned.get());
 }
 
 std::unique_ptr<DecodeSetPolicy> Dynamic(const Config& config, const CostModel* /*cost*/) {

@@ -80,13 +80,13 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   builder_.Begin(now_us);
   admission_.BeginRound(num_steps_, now_us);
   ranks_.BeginRound(now_us);
-  // 2. A step that keeps the rate of decodes makes way for one step and goes on.
-  const Step* keeping_rate = suspended_.KeepingRate();
-  if (keeping_rate != nullptr && keeping_rate->id != step_id_) {
-    return ResumeStep(keeping_rate, now_us);
+  // 2. A step that keeps the TPOT of decodes makes way for one step and goes on.
+  const Step* keeping_tpot = suspended_.KeepingTpot();
+  if (keeping_tpot != nullptr && keeping_tpot->id != step_id_) {
+    return ResumeStep(keeping_tpot, now_us);
   }
   // 3. to 7. The step is filled, or a suspended one goes on in its place.
-  const Step* goes_on = FillStep(keeping_rate, now_us);
+  const Step* goes_on = FillStep(keeping_tpot, now_us);
   policies_.decode_set->EndRound();
   if (goes_on != nullptr) return ResumeStep(goes_on, now_us);
   if (step_.empty()) {
@@ -97,14 +97,14 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   return BeginStep(now_us);
 }
 
-const Step* Scheduler::FillStep(const Step* keeping_rate, TimeUs now_us) {
+const Step* Scheduler::FillStep(const Step* keeping_tpot, TimeUs now_us) {
   // 3. Decodes that are due take a step of their own, unless one with a chunk of a prompt is
   // cheaper.
   const int32_t mixed_tokens = preemption_.MixedTokens(now_us);
   if (mixed_tokens == 0 && AddDueDecodes(now_us)) return nullptr;
   // 4. The most urgent suspended step goes on, unless more urgent work waits.
   const Step* first = suspended_.First(now_us);
-  const Step* goes_on = keeping_rate != nullptr ? keeping_rate : first;
+  const Step* goes_on = keeping_tpot != nullptr ? keeping_tpot : first;
   std::optional<SequenceKey> bound;
   if (first != nullptr) bound = suspended_.KeyOf(*first, now_us);
   builder_.SetBound(bound);
@@ -114,7 +114,7 @@ const Step* Scheduler::FillStep(const Step* keeping_rate, TimeUs now_us) {
   if (config_.sharing != Sharing::kWhole) builder_.AddDecodes(mixed_tokens > 0);
   // 6. Prompts fill the rest of the token budget: started ones, then waiting ones in order.
   if (mixed_tokens > 0) builder_.LimitTokens(mixed_tokens);
-  if (keeping_rate != nullptr) {
+  if (keeping_tpot != nullptr) {
     if (const auto num_tokens = preemption_.NextPromptTokens()) builder_.LimitTokens(*num_tokens);
   }
   builder_.AddPrompts();
@@ -248,7 +248,7 @@ void Scheduler::Sweep() {
   admission_.EndBatch();
 }
 
-std::optional<TimeUs> Scheduler::NextMoment() const {
+std::optional<TimeUs> Scheduler::NextRoundUs() const {
   const std::optional<TimeUs> rank_us = ranks_.NextTime();
   const std::optional<TimeUs> step_us = preemption_.NextTime();
   if (!rank_us || !step_us) return rank_us ? rank_us : step_us;

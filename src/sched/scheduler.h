@@ -98,7 +98,7 @@ class Scheduler {
   // When, with no further event, a round is next worth running: a rank changes, a bounded wait
   // ends, a step has been suspended for as long as it may, a decode's next token will be due for
   // which a prefill stops.
-  std::optional<TimeUs> NextMoment() const;
+  std::optional<TimeUs> NextRoundUs() const;
 
   bool empty() const { return table_.empty(); }
   // Requests that have never been scheduled.
@@ -111,8 +111,8 @@ class Scheduler {
 
  private:
   // Fills the step of this round, or returns the suspended one that goes on in its place.
-  // `keeping_rate`: SuspendedSteps::KeepingRate.
-  const Step* FillStep(const Step* keeping_rate, TimeUs now_us);
+  // `keeping_tpot`: SuspendedSteps::KeepingTpot.
+  const Step* FillStep(const Step* keeping_tpot, TimeUs now_us);
   bool AddDueDecodes(TimeUs now_us);
   const StepPlan* BeginStep(TimeUs now_us);
   const StepPlan* ResumeStep(const Step* suspended, TimeUs now_us);

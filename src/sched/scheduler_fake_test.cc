@@ -247,9 +247,9 @@ void RunWorkload(World* world, int32_t num_requests) {
       scheduler.CheckIntegrity();
       if (fate == StepFate::kSuspended) stopped[scheduler.step_id()] = std::move(task);
       if (fate != StepFate::kGoesOn) return false;
-      // No moment is left that has been looked at: it would come again at every ticket.
+      // No due time is left that has been looked at: it would come again at every ticket.
       if (Preempts(config.sharing)) {
-        EXPECT_GT(scheduler.NextMoment().value_or(now_us + 1), now_us);
+        EXPECT_GT(scheduler.NextRoundUs().value_or(now_us + 1), now_us);
       }
     }
     return true;

@@ -71,7 +71,7 @@ struct RequestRecord {
   int32_t num_missing = 0;  // tokens of the prompt to be computed, as the order last saw it
   int64_t num_charged = 0;  // Ranking::num_charged, until it is admitted
   // What the cost model said that its prompt would take when it was first scheduled (0: nothing),
-  // and the step of that moment.
+  // and the step of that time.
   double predicted_us = 0;
   int64_t first_iteration = 0;
   TimeUs waits_for_prefix_since_us = -1;

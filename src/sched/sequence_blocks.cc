@@ -26,7 +26,7 @@ int32_t SequenceBlocks::Hold::NumMissing(const BlockManager& manager, int32_t nu
                                          int32_t num_available) const {
   const int32_t num_missing = std::max(0, num_blocks - num_shared);
   if (!or_fewer) return num_missing;
-  const int32_t num_wanted = std::max(num_worthy - num_shared, manager.num_free());
+  const int32_t num_wanted = std::max(num_evicting - num_shared, manager.num_free());
   return std::clamp(std::min(num_wanted, num_available), 0, num_missing);
 }
 

@@ -39,12 +39,12 @@ class SequenceBlocks {
   Need NeedOf(const BlockManager& manager, std::span<const TokenId> tokens,
               int32_t max_cached) const;
   // How many blocks a sequence is to hold in the end, those it shares included: so many, or where
-  // they do not fit as many as do. Those behind the first `num_worthy` are not worth that others
-  // leave the cache for them.
+  // they do not fit as many as do. Only the first `num_evicting` may evict other blocks from the
+  // cache.
   struct Hold {
     int32_t num_blocks = 0;
     bool or_fewer = false;
-    int32_t num_worthy = std::numeric_limits<int32_t>::max();
+    int32_t num_evicting = std::numeric_limits<int32_t>::max();
 
     // How many to allocate where `num_shared` blocks are there already and `num_available` may be
     // taken; more than those where that is too few.

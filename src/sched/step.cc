@@ -48,7 +48,7 @@ bool Step::IsDead() const {
   return std::ranges::all_of(prefills, is_dead) && std::ranges::all_of(decodes, is_dead);
 }
 
-bool Step::KeepsRate() const {
+bool Step::KeepsTpot() const {
   return std::ranges::any_of(decodes, [](const StepRow& row) {
     return row.sequence->request->decodes_in_own_steps && !HasEnded(row.sequence->state);
   });

@@ -40,8 +40,8 @@ struct StepPlans {
 //                                               kSuspended ---> dropped
 enum class StepState { kPlanned, kInFlight, kSuspended, kFinished };
 
-// What one pass of the model computes, a value: planned, running, suspended and finished steps are
-// one type. Its rows keep their blocks while it is suspended. Vectors keep their memory.
+// One pass of the model, a value: planned, running, suspended and finished steps are one type. Its
+// rows keep their blocks while it is suspended. Vectors keep their memory.
 struct Step {
   // Goes before every request, behind every request.
   static constexpr SequenceKey kFirstKey = {
@@ -64,8 +64,8 @@ struct Step {
   TimeUs suspended_since_us = 0;   // the last time
 
   bool in_flight() const { return state == StepState::kInFlight; }
-  // Whether decodes are in it whose rate it keeps: it was cut so that it ends in time for them.
-  bool KeepsRate() const;
+  // Whether decodes with a TPOT are in it: it was cut so that it ends in time for them.
+  bool KeepsTpot() const;
   bool empty() const { return prefills.empty() && decodes.empty(); }
   TimeUs RanUs(TimeUs now_us) const { return ran_us + now_us - resumed_us; }
   // REQUIRES: it is suspended.

@@ -24,8 +24,8 @@ class StepBuilder {
               Admission* admission, Step* step);
 
   void Begin(TimeUs now_us);
-  // Of this round: the step takes no prompt that is less urgent than this suspended one; nullopt:
-  // none is suspended.
+  // The step takes no prompt that is less urgent than a suspended step of this key; nullopt: no
+  // step is suspended.
   void SetBound(const std::optional<SequenceKey>& bound);
   // The step takes at most so many tokens from here on.
   void LimitTokens(int64_t num_tokens);
@@ -81,7 +81,7 @@ class StepBuilder {
   Admission* const admission_;
   const int32_t max_own_blocks_;
 
-  // Of this round:
+  // The round:
   Step& step_;
   TimeUs now_us_ = 0;
   std::optional<SequenceKey> bound_;

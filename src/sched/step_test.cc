@@ -82,11 +82,11 @@ TEST_F(StepTest, KeepsATpotWhileADecodeThatAskedForOneLives) {
   Step step;
   step.Begin(0);
   step.decodes = {{&sequences_[0], 1}, {&sequences_[1], 1}};
-  EXPECT_FALSE(step.KeepsRate());
+  EXPECT_FALSE(step.KeepsTpot());
   requests_[1].decodes_in_own_steps = true;
-  EXPECT_TRUE(step.KeepsRate());
+  EXPECT_TRUE(step.KeepsTpot());
   sequences_[1].state = SequenceState::kFinished;
-  EXPECT_FALSE(step.KeepsRate());
+  EXPECT_FALSE(step.KeepsTpot());
 }
 
 }  // namespace

@@ -46,9 +46,9 @@ SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbac
     }
     return true;
   };
-  core.set_alarm([&](TimeUs moment_us) {
+  core.set_alarm([&](TimeUs next_us) {
     const bool by_clock = next && concurrency == 0;
-    executor_->set_next_signal(by_clock ? std::min(moment_us, next->arrival_us) : moment_us);
+    executor_->set_next_signal(by_clock ? std::min(next_us, next->arrival_us) : next_us);
   });
   const std::atomic<bool> never{false};
   while (next || !core.empty()) {

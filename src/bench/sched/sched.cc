@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "kv/block_pool.h"
 #include "kv/chunked_hash_tree.h"
-#include "sched/decode_set/radix_companion.h"
+#include "sched/decode_set/radix_candidate.h"
 #include "sched/order/radix_orders.h"
 
 namespace skein {
@@ -250,7 +250,7 @@ double RadixFlockRoundUs(const TreeBenchOptions& options, int32_t num_waiting, i
     std::vector<RadixPrompt> others;
     for (const Tokens& tokens : waiting) others.push_back({tokens, {.arrival = others.size()}});
     int32_t best = 0;
-    rounds.Run(1, [&] { best = FindRadixCompanion(batch, others)->index; });
+    rounds.Run(1, [&] { best = FindRadixCandidate(batch, others)->index; });
     active[random.Between(0, std::ssize(active) - 1)] =
         std::exchange(waiting[best], prompts.Next());
   }

@@ -66,24 +66,24 @@ FitTree::NodePtr FitTree::Merge(NodePtr a, NodePtr b) {
   return b;
 }
 
-void FitTree::InsertInto(NodePtr* place, NodePtr node) {
-  if (*place == nullptr || (*place)->height < node->height) {
-    Split(std::move(*place), node->key, &node->left, &node->right);
+void FitTree::InsertInto(NodePtr* slot, NodePtr node) {
+  if (*slot == nullptr || (*slot)->height < node->height) {
+    Split(std::move(*slot), node->key, &node->left, &node->right);
     Update(node.get());
-    *place = std::move(node);
+    *slot = std::move(node);
     return;
   }
-  Node* at = place->get();
+  Node* at = slot->get();
   NodePtr* child = node->key < at->key ? &at->left : &at->right;
   InsertInto(child, std::move(node));
   Update(at);
 }
 
-bool FitTree::EraseFrom(NodePtr* place, const SequenceKey& key) {
-  Node* at = place->get();
+bool FitTree::EraseFrom(NodePtr* slot, const SequenceKey& key) {
+  Node* at = slot->get();
   if (at == nullptr) return false;
   if (at->key == key) {
-    *place = Merge(std::move(at->left), std::move(at->right));
+    *slot = Merge(std::move(at->left), std::move(at->right));
     return true;
   }
   if (!EraseFrom(key < at->key ? &at->left : &at->right, key)) return false;

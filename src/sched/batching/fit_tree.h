@@ -42,8 +42,8 @@ class FitTree {
   static void Split(NodePtr node, const SequenceKey& key, NodePtr* below, NodePtr* rest);
   // REQUIRES: every key of `a` is below every key of `b`.
   static NodePtr Merge(NodePtr a, NodePtr b);
-  static void InsertInto(NodePtr* place, NodePtr node);
-  static bool EraseFrom(NodePtr* place, const SequenceKey& key);
+  static void InsertInto(NodePtr* slot, NodePtr node);
+  static bool EraseFrom(NodePtr* slot, const SequenceKey& key);
   static Sequence* Fitting(const Node* node, const SequenceKey* after, int32_t max_weight);
 
   NodePtr root_;

@@ -65,7 +65,7 @@ class DecodeSetPolicy {
   virtual void ObserveEnd(const RequestRecord& /*request*/) {}
 
   virtual void AddStats(EngineStats* /*stats*/) const {}
-  // What the policy has learned; null where nothing can be.
+  // The table that the policy has learned; null where nothing can be.
   virtual const StopTable* learned() const { return nullptr; }
   virtual void CheckIntegrity() const {}
 };

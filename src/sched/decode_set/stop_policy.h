@@ -97,14 +97,14 @@ class StopAccount {
   int32_t num_unrewarded_ = 0;  // stopped since the last reward
 };
 
-// Decides whether the best companion joins the batch. A batch is built by questions,
+// Decides whether the best candidate joins the batch. A batch is built by questions,
 //
 //   ShouldAdd yes, ShouldAdd yes, ShouldAdd no | EndBuilding ... Reward
 //
 // ended by a no, by an empty queue, or by a full batch; who is then found not to join after all was
 // not asked about (Withdraw). A reward is the decode throughput, in tokens per second, of the batch
 // as built, and goes to all questions since the last one. What counts as such a step is the
-// caller's to say (sched/decode_set/flock.h). Of questions that wait for a reward at most
+// caller's to say (sched/decode_set/prefix_groups.h). Of questions that wait for a reward at most
 // kMaxPending are remembered; further ones teach nothing. An empty batch always adds: no question
 // of it is remembered. Random numbers come from the seed alone. Allocates nothing once constructed.
 // Not thread-safe.

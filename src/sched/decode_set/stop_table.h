@@ -21,7 +21,7 @@ constexpr bool Learns(StopRule rule) {
   return rule == StopRule::kBandit || rule == StopRule::kQLearning;
 }
 
-// What a stop policy is told of the best companion before that joins the batch.
+// What a stop policy is told of the best candidate before that joins the batch.
 struct StopQuestion {
   int32_t batch_size = 0;   // requests in the batch, without it
   int32_t lost_tokens = 0;  // by which the prefix that all of the batch share would get shorter

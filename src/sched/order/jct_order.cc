@@ -6,7 +6,7 @@
 namespace skein {
 namespace {
 
-// Of lambda: ranks stay below 2^63 for years of microseconds.
+// The bound of lambda: ranks stay below 2^63 for years of microseconds.
 constexpr double kMaxLambda = 100'000;
 
 // The device's speed where most of the time goes: prompts of middle length.

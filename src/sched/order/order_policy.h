@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// What an order policy knows of a request.
+// The facts of a request that an order policy sees.
 struct OrderView {
   const Request& request;  // without its prompt
   TimeUs arrival_us = 0;

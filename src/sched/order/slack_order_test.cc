@@ -163,8 +163,8 @@ TEST(SlackOrder, NobodyStarvesWhereTheWaitIsBounded) {
       scheduler.Arrive(id, std::move(request), now_us);
       const TimeUs planned_us = now_us;
       if (Step(&scheduler, &now_us, 1000).at(0) == 0) return static_cast<int>(id);
-      EXPECT_EQ(scheduler.NextMoment().has_value(), max_late_ms > 0);
-      EXPECT_GT(scheduler.NextMoment().value_or(SlackOrder::kNever), planned_us);
+      EXPECT_EQ(scheduler.NextRoundUs().has_value(), max_late_ms > 0);
+      EXPECT_GT(scheduler.NextRoundUs().value_or(SlackOrder::kNever), planned_us);
     }
     return 0;
   };
@@ -215,7 +215,7 @@ TEST(SlackOrder, WhatRunsKeepsItsSlack) {
   Scheduler scheduler(StoppingConfig());
   ArriveWithin(&scheduler, 1, 200, 2500, 0);
   ASSERT_NE(scheduler.Plan(0), nullptr);
-  EXPECT_EQ(scheduler.NextMoment(), std::nullopt);
+  EXPECT_EQ(scheduler.NextRoundUs(), std::nullopt);
   ArriveWithin(&scheduler, 2, 20, 100'000, 1000);
   EXPECT_EQ(scheduler.Reconsider(1000), StepFate::kGoesOn);
   ArriveWithin(&scheduler, 3, 20, 300, 1000);
@@ -227,7 +227,7 @@ TEST(SlackOrder, WhatRunsKeepsItsSlack) {
   const std::vector<PlanRow>& rows = std::get<OneShotPlan>(*plan).rows;
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(RequestOf(rows[0].sequence), 3u);
-  EXPECT_EQ(scheduler.NextMoment(), 1500);  // of the first: 2500 - (2000 - 1000)
+  EXPECT_EQ(scheduler.NextRoundUs(), 1500);  // of the first: 2500 - (2000 - 1000)
   StepResults results;
   results.draws.resize(1);
   scheduler.Complete(&results, 1200);
@@ -247,7 +247,7 @@ TEST(SlackOrder, WhatIsSuspendedNeedsTheRestOfItsStep) {
   ArriveWithin(&scheduler, 3, 20, 300, 1500);
   EXPECT_EQ(scheduler.Reconsider(1500), StepFate::kSuspended);
   ASSERT_NE(scheduler.Plan(1500), nullptr);
-  EXPECT_EQ(scheduler.NextMoment(), 2000);  // of the first: 2500 - (2000 - 1500)
+  EXPECT_EQ(scheduler.NextRoundUs(), 2000);  // of the first: 2500 - (2000 - 1500)
   scheduler.CheckIntegrity();
 }
 

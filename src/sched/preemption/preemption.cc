@@ -39,7 +39,7 @@ bool Preemption::MakesWay(TimeUs now_us) const {
   if (!stops_steps_ || step_.prefills.empty()) return false;
   if (NextDecodeUs().value_or(now_us + 1) <= now_us) return true;
   if (StopsNoMore()) return false;
-  if (step_.KeepsRate()) return GoesBeforeMixed(now_us);
+  if (step_.KeepsTpot()) return GoesBeforeMixed(now_us);
   const SequenceKey key = step_.Key();
   const Step* other = suspended_->First(now_us);
   if (other != nullptr && suspended_->KeyOf(*other, now_us) < key) return true;
@@ -79,7 +79,7 @@ void Preemption::NoteStep(TimeUs now_us) {
 // (MakesWay), or it would be looked at again and again.
 std::optional<TimeUs> Preemption::NextBoundUs() const {
   if (!step_.in_flight() || !stops_steps_ || step_.prefills.empty()) return std::nullopt;
-  if (StopsNoMore() || step_.KeepsRate()) return std::nullopt;
+  if (StopsNoMore() || step_.KeepsTpot()) return std::nullopt;
   return suspended_->NextBoundUs();
 }
 
@@ -89,7 +89,7 @@ std::optional<TimeUs> Preemption::NextDecodeUs() const {
   std::optional<TimeUs> due_us;
   // Neither a step of decodes alone stops for another nor one that keeps their rate.
   if (!stops_steps_) return due_us;
-  if (step_.in_flight() && (step_.prefills.empty() || step_.KeepsRate())) return due_us;
+  if (step_.in_flight() && (step_.prefills.empty() || step_.KeepsTpot())) return due_us;
   for (const Sequence* sequence : table_->running()) {
     if (sequence->state != SequenceState::kDecoding || !sequence->request->decodes_in_own_steps)
       continue;
@@ -147,7 +147,7 @@ int32_t Preemption::MixedTokens(TimeUs now_us) const {
     const SequenceKey key = suspended_->KeyOf(*suspended, now_us);
     if (!(prompt->key() < key) || !Yields(key)) return 0;
   }
-  // What is late already has half of a rate more, lest the chunks shrink to nothing.
+  // Late decodes wait for half of a TPOT more, lest the chunks shrink to nothing.
   const TimeUs budget_us = std::clamp(due_us - now_us, std::max<TimeUs>(1, rate_us / 2), rate_us);
   const int32_t num_cached = ranks_->NumCachedNow(*prompt);
   const DecodeSharing sharing =

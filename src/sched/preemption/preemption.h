@@ -22,7 +22,7 @@ bool StopsSteps(const SchedulerConfig& config);
 //                     |    ^
 //          Reconsider |    | Plan: nothing is more urgent
 //                     v    |
-//                   suspended -------> dropped: nobody waits for it, or too many are suspended
+//                   suspended -------> dropped: its requests have ended, or too many are suspended
 //
 // Not thread-safe.
 class Preemption {
@@ -40,7 +40,7 @@ class Preemption {
   // Tokens of prompts that the next step should compute beside decodes with a TPOT; 0: those take
   // steps of their own.
   int32_t MixedTokens(TimeUs now_us) const;
-  // Tokens of the prompt for which a step that keeps the rate of decodes has made way; nullopt:
+  // Tokens of the prompt for which a step that keeps the TPOT of decodes has made way; nullopt:
   // there is none.
   std::optional<int32_t> NextPromptTokens() const;
 

@@ -96,8 +96,8 @@ const Step* SuspendedSteps::First(TimeUs now_us) const {
   return first == steps_.end() ? nullptr : &*first;
 }
 
-const Step* SuspendedSteps::KeepingRate() const {
-  const auto found = std::ranges::find_if(steps_, &Step::KeepsRate);
+const Step* SuspendedSteps::KeepingTpot() const {
+  const auto found = std::ranges::find_if(steps_, &Step::KeepsTpot);
   return found == steps_.end() ? nullptr : &*found;
 }
 

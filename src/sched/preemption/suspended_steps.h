@@ -41,9 +41,9 @@ class SuspendedSteps {
   SequenceKey KeyOf(const Step& step, TimeUs now_us) const;
   // The most urgent one; null: none is suspended.
   const Step* First(TimeUs now_us) const;
-  // The one that keeps the rate of decodes; null: none does. It makes way for one prompt and then
+  // The one that keeps the TPOT of decodes; null: none does. It makes way for one prompt and then
   // goes on before anything else, since its decodes wait with it.
-  const Step* KeepingRate() const;
+  const Step* KeepingTpot() const;
   // When the first of them will have been suspended for as long as it may; nullopt: none is.
   std::optional<TimeUs> NextBoundUs() const;
 

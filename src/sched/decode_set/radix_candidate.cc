@@ -1,4 +1,4 @@
-#include "sched/decode_set/radix_companion.h"
+#include "sched/decode_set/radix_candidate.h"
 
 #include <algorithm>
 #include <limits>
@@ -15,14 +15,14 @@ int32_t CommonTokens(Tokens a, Tokens b) {
   return static_cast<int32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-auto KeyOf(const RadixCompanion& companion, const ChunkedHashTree::Rank& rank) {
-  const int32_t lost = std::max(0, companion.tip_before - companion.tip_after);
-  return std::tuple(rank.priority, lost, companion.num_missing, rank);
+auto KeyOf(const RadixCandidate& candidate, const ChunkedHashTree::Rank& rank) {
+  const int32_t lost = std::max(0, candidate.tip_before - candidate.tip_after);
+  return std::tuple(rank.priority, lost, candidate.num_missing, rank);
 }
 
 }  // namespace
 
-std::optional<RadixCompanion> FindRadixCompanion(std::span<const Tokens> active,
+std::optional<RadixCandidate> FindRadixCandidate(std::span<const Tokens> active,
                                                  std::span<const RadixPrompt> waiting) {
   RadixTree tree;
   int32_t tip = active.empty() ? 0 : std::numeric_limits<int32_t>::max();
@@ -30,11 +30,11 @@ std::optional<RadixCompanion> FindRadixCompanion(std::span<const Tokens> active,
     tree.Insert(prompt);
     tip = std::min(tip, CommonTokens(prompt, active.front()));
   }
-  std::optional<RadixCompanion> best;
+  std::optional<RadixCandidate> best;
   for (int32_t i = 0; i < std::ssize(waiting); ++i) {
     const Tokens tokens = waiting[i].tokens;
     const auto length = static_cast<int32_t>(tokens.size());
-    RadixCompanion one = {.index = i,
+    RadixCandidate one = {.index = i,
                           .num_missing = length - tree.Match(tokens).num_tokens,
                           .tip_before = tip,
                           .tip_after = length};

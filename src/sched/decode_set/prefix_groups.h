@@ -9,14 +9,14 @@
 #include "kv/chunked_hash_tree.h"
 #include "sched/config.h"
 #include "sched/decode_set/decode_set_policy.h"
-#include "sched/decode_set/radix_companion.h"
+#include "sched/decode_set/radix_candidate.h"
 #include "sched/decode_set/stop_policy.h"
 #include "sched/sequence.h"
 
 namespace skein {
 
 // The decode set `flock`: who joins the batch next. Decode-class requests wait in a chunked hash
-// tree; the best companion of those that are in the batch is put to the stop policy. A scheduler's
+// tree; the best candidate of those that are in the batch is put to the stop policy. A scheduler's
 // round, while it has room:
 //
 //   Candidate --> finds no room -------------------------> PassOver --> Candidate ...
@@ -48,14 +48,14 @@ namespace skein {
 // The stop policy's reward: a step counts if it decodes and at most as many prefill tokens share it
 // as decode tokens; its tokens, of both kinds, over its time. They cost the same but in attention,
 // and without the prefill tokens adding anyone would seem to slow down the step that prefills it.
-// For comparisons, companions may also be known by other things (FlockBy). kUser: a request's
-// vector is one chunk, its user's; leaving the batch's user costs the tip as many tokens as the
+// For comparisons, candidates may also be known by other things (FlockBy). kUser: a request's
+// vector is one chunk, its user's; leaving the batch's user costs as many shared tokens as the
 // prompt has. kRadix: prompts are compared token by token, in every choice anew. Not thread-safe.
 // Allocates nothing while no more requests are in it than were before (kRadix and kUser do).
-class Flock final : public DecodeSetPolicy {
+class PrefixGroups final : public DecodeSetPolicy {
  public:
   // `learned`: what the policy continues from, or null.
-  explicit Flock(const FlockOptions& options, const StopTable* learned = nullptr);
+  explicit PrefixGroups(const FlockOptions& options, const StopTable* learned = nullptr);
 
   bool Chooses() const override { return true; }
   void Enter(Sequence* sequence, TimeUs now_us) override;
@@ -79,7 +79,7 @@ class Flock final : public DecodeSetPolicy {
   int32_t num_waiting() const { return tree_.num_waiting() + static_cast<int32_t>(aside_.size()); }
   int32_t num_active() const { return tree_.num_active(); }
   // Tokens, in whole chunks, that all of the batch share; 0 with kUser, which does not know.
-  int64_t tip_tokens() const;
+  int64_t shared_tokens() const;
   struct Counters {
     uint64_t joined = 0;
     uint64_t overdue = 0;  // of these

@@ -1,4 +1,4 @@
-#include "sched/decode_set/flock.h"
+#include "sched/decode_set/prefix_groups.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,14 +16,14 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-class FlockTest : public testing::Test {
+class PrefixGroupsTest : public testing::Test {
  protected:
   void Make(StopRule rule, TimeUs max_wait_us = 1'000'000) {
     FlockOptions options;
     options.stop.rule = rule;
     options.stop.max_loss = 1;
     options.max_wait_us = max_wait_us;
-    flock_ = std::make_unique<Flock>(options);
+    groups_ = std::make_unique<PrefixGroups>(options);
   }
 
   // A prompt of so many blocks of its group's tokens and `own` of its own.
@@ -41,7 +41,7 @@ class FlockTest : public testing::Test {
     sequence->blocks.Hash(sequence->tokens);
     request->sequences.push_back(std::move(sequence));
     requests_.push_back(std::move(request));
-    flock_->Enter(requests_.back()->sequences.front().get(), now_us);
+    groups_->Enter(requests_.back()->sequences.front().get(), now_us);
     return requests_.back().get();
   }
 
@@ -49,127 +49,127 @@ class FlockTest : public testing::Test {
   std::vector<RequestId> Round(int room, TimeUs now_us = 0) {
     std::vector<RequestId> joined;
     for (; room > 0; --room) {
-      Sequence* next = flock_->Candidate(now_us);
-      if (next == nullptr || !flock_->Approves(now_us)) break;
-      EXPECT_EQ(flock_->Candidate(now_us), next);  // asking again changes nothing
-      EXPECT_TRUE(flock_->Approves(now_us));
-      flock_->Join(next->request, now_us);
+      Sequence* next = groups_->Candidate(now_us);
+      if (next == nullptr || !groups_->Approves(now_us)) break;
+      EXPECT_EQ(groups_->Candidate(now_us), next);  // asking again changes nothing
+      EXPECT_TRUE(groups_->Approves(now_us));
+      groups_->Join(next->request, now_us);
       joined.push_back(next->request->id);
     }
-    flock_->EndRound();
-    flock_->CheckIntegrity();
+    groups_->EndRound();
+    groups_->CheckIntegrity();
     return joined;
   }
 
-  std::unique_ptr<Flock> flock_;
+  std::unique_ptr<PrefixGroups> groups_;
   std::vector<std::unique_ptr<RequestRecord>> requests_;
 };
 
-TEST_F(FlockTest, ForBatchesOfOneGroup) {
+TEST_F(PrefixGroupsTest, ForBatchesOfOneGroup) {
   Make(StopRule::kNever);
   for (int i = 0; i < 9; ++i) Enter(i % 3);
   EXPECT_THAT(Round(5), ElementsAre(0, 3, 6, 1, 4));  // ties by arrival
-  EXPECT_EQ(flock_->tip_tokens(), 0);
-  for (const int id : {0, 3, 6}) flock_->Leave(requests_[id].get());
-  EXPECT_EQ(flock_->tip_tokens(), 100 * kBlockTokens);
+  EXPECT_EQ(groups_->shared_tokens(), 0);
+  for (const int id : {0, 3, 6}) groups_->Leave(requests_[id].get());
+  EXPECT_EQ(groups_->shared_tokens(), 100 * kBlockTokens);
   EXPECT_THAT(Round(5), ElementsAre(7, 2, 5, 8));
-  EXPECT_EQ(flock_->counters(), (Flock::Counters{.joined = 9}));
+  EXPECT_EQ(groups_->counters(), (PrefixGroups::Counters{.joined = 9}));
 }
 
-TEST_F(FlockTest, TheStopRuleClosesTheSetForARound) {
+TEST_F(PrefixGroupsTest, TheStopRuleClosesTheSetForARound) {
   Make(StopRule::kHeuristic);
   for (int i = 0; i < 8; ++i) Enter(0);
   for (int i = 0; i < 4; ++i) Enter(1);
   EXPECT_THAT(Round(20), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_THAT(Round(20), ElementsAre());
-  EXPECT_EQ(flock_->counters().stops, 2u);
+  EXPECT_EQ(groups_->counters().stops, 2u);
   Enter(0);  // it passes those who wait alone
   EXPECT_THAT(Round(20), ElementsAre(12));
-  for (const int id : {0, 1, 2, 3, 4, 5, 6, 7, 12}) flock_->Leave(requests_[id].get());
+  for (const int id : {0, 1, 2, 3, 4, 5, 6, 7, 12}) groups_->Leave(requests_[id].get());
   EXPECT_THAT(Round(20), ElementsAre(8, 9, 10, 11));  // an empty batch always adds
 }
 
-TEST_F(FlockTest, NobodyWaitsBeyondTheBound) {
+TEST_F(PrefixGroupsTest, NobodyWaitsBeyondTheBound) {
   Make(StopRule::kHeuristic, 1000);
   for (int i = 0; i < 8; ++i) Enter(0, 0);
   const RequestRecord* lonely = Enter(1, 10);
   const RequestRecord* other = Enter(2, 20);
   EXPECT_EQ(Round(20, 100).size(), 8u);
   for (TimeUs now_us = 200; now_us < 1010; now_us += 10) {
-    Enter(0, now_us);  // companions keep coming
+    Enter(0, now_us);  // candidates keep coming
     EXPECT_EQ(Round(1, now_us).size(), 1u);
     EXPECT_NE(lonely->decode_set_member, -1);
   }
   Enter(0, 1010);
   EXPECT_THAT(Round(1, 1010), ElementsAre(lonely->id));
   EXPECT_THAT(Round(1, 1020), ElementsAre(other->id));
-  EXPECT_EQ(flock_->counters().overdue, 2u);
+  EXPECT_EQ(groups_->counters().overdue, 2u);
 }
 
-TEST_F(FlockTest, AnOverdueRequestThatDoesNotFitIsPassedByNobody) {
+TEST_F(PrefixGroupsTest, AnOverdueRequestThatDoesNotFitIsPassedByNobody) {
   Make(StopRule::kNever, 1000);
   Enter(0, 0);
   Enter(0, 0);
   Enter(0, 500);
   EXPECT_EQ(Round(1, 0).size(), 1u);
-  EXPECT_EQ(flock_->Candidate(999)->request->id, 1u);
-  EXPECT_TRUE(flock_->PassOver(999));
-  EXPECT_EQ(flock_->Candidate(999)->request->id, 2u);
-  flock_->EndRound();
-  EXPECT_EQ(flock_->Candidate(1000)->request->id, 1u);
-  EXPECT_FALSE(flock_->PassOver(1000));
-  EXPECT_EQ(flock_->Candidate(1000), nullptr);
-  flock_->EndRound();
-  EXPECT_EQ(flock_->Candidate(1000)->request->id, 1u);
+  EXPECT_EQ(groups_->Candidate(999)->request->id, 1u);
+  EXPECT_TRUE(groups_->PassOver(999));
+  EXPECT_EQ(groups_->Candidate(999)->request->id, 2u);
+  groups_->EndRound();
+  EXPECT_EQ(groups_->Candidate(1000)->request->id, 1u);
+  EXPECT_FALSE(groups_->PassOver(1000));
+  EXPECT_EQ(groups_->Candidate(1000), nullptr);
+  groups_->EndRound();
+  EXPECT_EQ(groups_->Candidate(1000)->request->id, 1u);
 }
 
-TEST_F(FlockTest, ARoundLooksPastABoundedNumber) {
+TEST_F(PrefixGroupsTest, ARoundLooksPastABoundedNumber) {
   Make(StopRule::kNever);
   for (int i = 0; i < 100; ++i) Enter(0);
   int num_passed = 0;
-  while (flock_->Candidate(0) != nullptr) num_passed += flock_->PassOver(0);
+  while (groups_->Candidate(0) != nullptr) num_passed += groups_->PassOver(0);
   EXPECT_EQ(num_passed, 64);
-  EXPECT_EQ(flock_->num_waiting(), 100);
-  flock_->CheckIntegrity();
+  EXPECT_EQ(groups_->num_waiting(), 100);
+  groups_->CheckIntegrity();
   EXPECT_THAT(Round(0), ElementsAre());
   EXPECT_THAT(Round(2), ElementsAre(0, 1));
 }
 
 // One that is not the candidate: it is not chosen in this round, and nobody else is passed over.
-TEST_F(FlockTest, WhoIsSetAsideIsNotChosen) {
+TEST_F(PrefixGroupsTest, WhoIsSetAsideIsNotChosen) {
   Make(StopRule::kNever, 1000);
   for (int i = 0; i < 3; ++i) Enter(0);
-  flock_->SetAside(*requests_[1], 0);
-  flock_->SetAside(*requests_[1], 0);  // again: nothing
-  flock_->CheckIntegrity();
-  EXPECT_EQ(flock_->num_waiting(), 3);
+  groups_->SetAside(*requests_[1], 0);
+  groups_->SetAside(*requests_[1], 0);  // again: nothing
+  groups_->CheckIntegrity();
+  EXPECT_EQ(groups_->num_waiting(), 3);
   EXPECT_THAT(Round(5), ElementsAre(0, 2));
   EXPECT_THAT(Round(5), ElementsAre(1));
   Enter(0);
   Enter(0);
   Enter(0, 500);
-  flock_->SetAside(*requests_[5], 1000);
-  EXPECT_EQ(flock_->Candidate(1000)->request->id, 3u);
-  flock_->SetAside(*requests_[4], 1000);  // overdue: nobody passes it
-  EXPECT_EQ(flock_->Candidate(1000), nullptr);
+  groups_->SetAside(*requests_[5], 1000);
+  EXPECT_EQ(groups_->Candidate(1000)->request->id, 3u);
+  groups_->SetAside(*requests_[4], 1000);  // overdue: nobody passes it
+  EXPECT_EQ(groups_->Candidate(1000), nullptr);
   EXPECT_THAT(Round(5, 1000), ElementsAre());
   EXPECT_THAT(Round(5, 1000), ElementsAre(3, 4, 5));
 }
 
-TEST_F(FlockTest, WhoFindsNoRoomIsPassedByNobodyLessUrgent) {
+TEST_F(PrefixGroupsTest, WhoFindsNoRoomIsPassedByNobodyLessUrgent) {
   Make(StopRule::kNever);
   for (const int32_t priority : {1, 0, 0, 1}) Enter(0, 0, priority);
-  EXPECT_EQ(flock_->Candidate(0)->request->id, 1u);
-  EXPECT_TRUE(flock_->PassOver(0));
+  EXPECT_EQ(groups_->Candidate(0)->request->id, 1u);
+  EXPECT_TRUE(groups_->PassOver(0));
   EXPECT_THAT(Round(5), ElementsAre(2));  // of its own priority
   EXPECT_THAT(Round(1), ElementsAre(1));  // the next round begins anew
   Enter(1, 0, 0);
-  flock_->SetAside(*requests_[4], 0);  // it waits for a row
+  groups_->SetAside(*requests_[4], 0);  // it waits for a row
   EXPECT_THAT(Round(5), ElementsAre(0, 3));
   EXPECT_THAT(Round(5), ElementsAre(4));
 }
 
-TEST_F(FlockTest, PriorityGoesFirst) {
+TEST_F(PrefixGroupsTest, PriorityGoesFirst) {
   Make(StopRule::kNever, 1000);
   Enter(0, 0, 1);
   const RequestRecord* late = Enter(0, 0, 1);
@@ -181,76 +181,76 @@ TEST_F(FlockTest, PriorityGoesFirst) {
 }
 
 // Each priority has a line of its own, however many others wait longer.
-TEST_F(FlockTest, WhoIsOverdueIsSoAmongItsOwn) {
+TEST_F(PrefixGroupsTest, WhoIsOverdueIsSoAmongItsOwn) {
   Make(StopRule::kNever, 1000);
   for (int i = 0; i < 30; ++i) Enter(0, i, 3 - i % 3);  // priorities 3, 2, 1
   Enter(1, 40, 0);
   Enter(0, 41, 0);
   Enter(0, 42, 0);
-  flock_->Join(requests_[29].get(), 50);       // of group 0
+  groups_->Join(requests_[29].get(), 50);      // of group 0
   EXPECT_THAT(Round(1, 60), ElementsAre(31));  // only the others could be overdue
   EXPECT_THAT(Round(1, 1040), ElementsAre(30));
   EXPECT_THAT(Round(3, 1042), ElementsAre(32, 2, 5));
-  flock_->Leave(requests_[8].get());
+  groups_->Leave(requests_[8].get());
   EXPECT_THAT(Round(30, 1042), SizeIs(26));
 }
 
-TEST_F(FlockTest, AnotherRankCountsFromThenOn) {
+TEST_F(PrefixGroupsTest, AnotherRankCountsFromThenOn) {
   Make(StopRule::kNever);
   for (int i = 0; i < 4; ++i) Enter(0);
   const auto rerank = [this](int id, int64_t rank) {
     requests_[id]->urgency.rank = rank;
-    flock_->Rerank(*requests_[id]);
-    flock_->CheckIntegrity();
+    groups_->Rerank(*requests_[id]);
+    groups_->CheckIntegrity();
   };
   rerank(2, -1);
-  EXPECT_EQ(flock_->Candidate(0)->request->id, 2u);
-  flock_->PassOver(0);
+  EXPECT_EQ(groups_->Candidate(0)->request->id, 2u);
+  groups_->PassOver(0);
   rerank(2, 1);  // passed over, it is not chosen in this round, and in the next one last
   rerank(3, -1);
   EXPECT_THAT(Round(1), ElementsAre(3));
   rerank(3, 0);  // it is in the batch
-  flock_->Leave(requests_[3].get());
+  groups_->Leave(requests_[3].get());
   rerank(3, -1);  // and gone
   EXPECT_THAT(Round(5), ElementsAre(0, 1, 2));
 }
 
-TEST_F(FlockTest, StepsWithMuchPrefillTeachNothing) {
+TEST_F(PrefixGroupsTest, StepsWithMuchPrefillTeachNothing) {
   Make(StopRule::kBandit);
   for (int i = 0; i < 4; ++i) Enter(0);
   Round(4);
-  flock_->ObserveStep(4, 5, 1000);
-  flock_->ObserveStep(0, 0, 1000);
-  flock_->ObserveStep(4, 0, 0);
-  EXPECT_EQ(flock_->learned()->num_batches, 0);
-  flock_->ObserveStep(4, 4, 1000);
-  EXPECT_EQ(flock_->learned()->num_batches, 1);
-  EXPECT_EQ(flock_->learned()->num_decisions, 3);  // nobody was asked about the first
-  EXPECT_EQ(flock_->learned()->best_reward, 8000);
+  groups_->ObserveStep(4, 5, 1000);
+  groups_->ObserveStep(0, 0, 1000);
+  groups_->ObserveStep(4, 0, 0);
+  EXPECT_EQ(groups_->learned()->num_batches, 0);
+  groups_->ObserveStep(4, 4, 1000);
+  EXPECT_EQ(groups_->learned()->num_batches, 1);
+  EXPECT_EQ(groups_->learned()->num_decisions, 3);  // nobody was asked about the first
+  EXPECT_EQ(groups_->learned()->best_reward, 8000);
 }
 
-TEST_F(FlockTest, AYesTeachesNothingWhereNobodyJoins) {
+TEST_F(PrefixGroupsTest, AYesTeachesNothingWhereNobodyJoins) {
   Make(StopRule::kBandit);
   for (int i = 0; i < 4; ++i) Enter(0);
   Round(1);
   for (int round = 0; round < 5; ++round) {
-    ASSERT_EQ(flock_->Candidate(0)->request->id, 1u);
-    EXPECT_TRUE(flock_->Approves(0));
-    flock_->EndRound();
+    ASSERT_EQ(groups_->Candidate(0)->request->id, 1u);
+    EXPECT_TRUE(groups_->Approves(0));
+    groups_->EndRound();
   }
-  flock_->ObserveStep(1, 0, 1000);
-  EXPECT_EQ(flock_->learned()->num_decisions, 0);
-  EXPECT_TRUE(flock_->Approves(0));
-  EXPECT_TRUE(flock_->PassOver(0));
+  groups_->ObserveStep(1, 0, 1000);
+  EXPECT_EQ(groups_->learned()->num_decisions, 0);
+  EXPECT_TRUE(groups_->Approves(0));
+  EXPECT_TRUE(groups_->PassOver(0));
   EXPECT_THAT(Round(1), ElementsAre(2));
-  EXPECT_TRUE(flock_->Approves(0));
-  flock_->Join(requests_[3].get(), 0);  // another one, not asked about
-  flock_->EndRound();
-  flock_->ObserveStep(3, 0, 1000);
-  EXPECT_EQ(flock_->learned()->num_decisions, 1);
+  EXPECT_TRUE(groups_->Approves(0));
+  groups_->Join(requests_[3].get(), 0);  // another one, not asked about
+  groups_->EndRound();
+  groups_->ObserveStep(3, 0, 1000);
+  EXPECT_EQ(groups_->learned()->num_decisions, 1);
 }
 
-TEST_F(FlockTest, RandomEvents) {
+TEST_F(PrefixGroupsTest, RandomEvents) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     requests_.clear();
@@ -266,21 +266,21 @@ TEST_F(FlockTest, RandomEvents) {
       if (random.OneIn(3) && !requests_.empty()) {
         RequestRecord* request = requests_[random.Between(0, std::ssize(requests_) - 1)].get();
         num_left += request->decode_set_member != -1;
-        flock_->Leave(request);
+        groups_->Leave(request);
       }
-      while (flock_->Candidate(now_us) != nullptr && random.OneIn(3)) flock_->PassOver(now_us);
+      while (groups_->Candidate(now_us) != nullptr && random.OneIn(3)) groups_->PassOver(now_us);
       if (random.OneIn(3) && !requests_.empty()) {
         RequestRecord* request = requests_[random.Between(0, std::ssize(requests_) - 1)].get();
         request->urgency.rank = random.Between(-2, 2);
-        flock_->Rerank(*request);
+        groups_->Rerank(*request);
       }
       Round(static_cast<int>(random.Between(0, 3)), now_us);
-      flock_->ObserveStep(flock_->num_active(), random.Between(0, 5), 100);
-      EXPECT_EQ(flock_->num_waiting() + flock_->num_active() + num_left, requests_.size());
+      groups_->ObserveStep(groups_->num_active(), random.Between(0, 5), 100);
+      EXPECT_EQ(groups_->num_waiting() + groups_->num_active() + num_left, requests_.size());
     }
-    for (const auto& request : requests_) flock_->Leave(request.get());
-    flock_->CheckIntegrity();
-    EXPECT_EQ(flock_->num_waiting() + flock_->num_active(), 0);
+    for (const auto& request : requests_) groups_->Leave(request.get());
+    groups_->CheckIntegrity();
+    EXPECT_EQ(groups_->num_waiting() + groups_->num_active(), 0);
   }
 }
 

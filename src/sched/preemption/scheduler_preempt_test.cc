@@ -246,25 +246,25 @@ TEST(SchedulerPreempt, NoStepIsSuspendedForEver) {
 
 // The running step stops when the bound of a suspended one ends, and then, being at its own bound's
 // end, goes on without a look at others.
-TEST(SchedulerPreempt, TheEndOfABoundIsAMoment) {
+TEST(SchedulerPreempt, TheEndOfABoundBeginsARound) {
   Fixture f([](EngineConfig* config) { config->max_suspended_ms = 5; });
   f.Arrive(0, 100, 1);
   EXPECT_EQ(f.Plan(), Ids{0});
-  EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);
+  EXPECT_EQ(f.scheduler->NextRoundUs(), std::nullopt);
   f.Arrive(1, 150, 0);
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
   const TimeUs end_us = f.now_us + 5000;
   EXPECT_EQ(f.Plan(), Ids{1});
-  EXPECT_EQ(f.scheduler->NextMoment(), end_us);
+  EXPECT_EQ(f.scheduler->NextRoundUs(), end_us);
   f.now_us = end_us - 2;
   EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-  EXPECT_EQ(f.scheduler->NextMoment(), end_us);
+  EXPECT_EQ(f.scheduler->NextRoundUs(), end_us);
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
   EXPECT_EQ(f.Plan(), Ids{0});
-  EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);
+  EXPECT_EQ(f.scheduler->NextRoundUs(), std::nullopt);
   f.now_us += 10'000;  // beyond the other's bound
   EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-  EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);
+  EXPECT_EQ(f.scheduler->NextRoundUs(), std::nullopt);
   f.Complete();
   EXPECT_EQ(f.Plan(), Ids{1});
 }

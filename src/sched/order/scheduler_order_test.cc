@@ -314,7 +314,7 @@ TEST(Batching, SingleTakesOneAndBudgetAsManyAsFit) {
 }
 
 // A prompt above the token budget is computed in pieces; nothing slips in between.
-TEST(Batching, SingleEndsWhatItHasBegun) {
+TEST(Batching, SingleEndsWhatItHasStarted) {
   EngineConfig config = PrefillOnly(100);
   config.retention = "all";  // else every prompt takes one step
   config.max_num_batched_tokens = 64;

@@ -1,4 +1,4 @@
-#include "sched/decode_set/radix_companion.h"
+#include "sched/decode_set/radix_candidate.h"
 
 #include <gtest/gtest.h>
 
@@ -11,14 +11,14 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-TEST(RadixCompanion, NobodyWaits) {
+TEST(RadixCandidate, NobodyWaits) {
   const Tokens one = {1};
   const std::vector<std::span<const int32_t>> active = {one};
-  EXPECT_EQ(FindRadixCompanion(active, {}), std::nullopt);
+  EXPECT_EQ(FindRadixCandidate(active, {}), std::nullopt);
 }
 
 // The same as the chunked hash tree's where a chunk is a token.
-TEST(RadixCompanion, IsTheChoiceOfTheHashTree) {
+TEST(RadixCandidate, IsTheChoiceOfTheHashTree) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -47,7 +47,7 @@ TEST(RadixCompanion, IsTheChoiceOfTheHashTree) {
       }
     }
     const auto expected = tree.FindBest();
-    const auto best = FindRadixCompanion(active, waiting);
+    const auto best = FindRadixCandidate(active, waiting);
     ASSERT_TRUE(expected && best);
     EXPECT_EQ(handles[best->index], expected->request);
     EXPECT_EQ(best->num_missing, expected->num_missing);

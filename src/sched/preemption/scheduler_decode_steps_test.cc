@@ -46,7 +46,7 @@ TEST(SchedulerDecodeSteps, DecodesWithADeadlineTakeStepsBetweenTickets) {
   f.slo_tpot_us.reset();
   EXPECT_EQ(f.Plan(), Ids{0});
   f.Complete();
-  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 900);  // a tenth of the interval early
+  EXPECT_EQ(f.scheduler->NextRoundUs(), f.now_us + 900);  // a tenth of the interval early
   const TimeUs first_us = f.now_us;
   f.Arrive(1, 150, 1);
   EXPECT_EQ(f.Plan(), Ids{1});
@@ -56,7 +56,7 @@ TEST(SchedulerDecodeSteps, DecodesWithADeadlineTakeStepsBetweenTickets) {
   EXPECT_EQ(f.Plan(), Ids{0});
   f.now_us += 400;
   f.Complete();  // it took 401 us
-  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 900 - 401);
+  EXPECT_EQ(f.scheduler->NextRoundUs(), f.now_us + 900 - 401);
   EXPECT_EQ(f.Plan(), Ids{1});
   f.now_us += 500;
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
@@ -84,7 +84,7 @@ TEST(SchedulerDecodeSteps, DecodesTakeTheirStepsHoweverManyAreSuspended) {
   f.Arrive(2, 100, 0);
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
   EXPECT_EQ(f.Plan(), Ids{2});
-  EXPECT_EQ(f.scheduler->NextMoment(), due_us);
+  EXPECT_EQ(f.scheduler->NextRoundUs(), due_us);
   f.now_us = due_us;
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
   EXPECT_EQ(f.Plan(), Ids{0});
@@ -107,7 +107,7 @@ TEST(SchedulerDecodeSteps, DecodesLeavePrefillsHalfOfTheDevice) {
   EXPECT_EQ(f.Plan(), Ids{0});
   f.now_us += 500;
   f.Complete();
-  EXPECT_EQ(f.scheduler->NextMoment(), f.now_us + 501);
+  EXPECT_EQ(f.scheduler->NextRoundUs(), f.now_us + 501);
   f.Arrive(1, 150, 1);
   EXPECT_EQ(f.Plan(), Ids{1});
   f.now_us += 490;
@@ -130,7 +130,7 @@ TEST(SchedulerDecodeSteps, ChunksThatKeepTheRateOfDecodes) {
   for (const int32_t num_tokens : {49, 49, 49, 3}) {
     EXPECT_EQ(f.Plan(), (Ids{1, 0}));
     EXPECT_EQ(std::get<MixedPlan>(*f.plan).prefills[0].tokens.size(), num_tokens);
-    EXPECT_EQ(f.scheduler->NextMoment(), std::nullopt);  // its token comes with the step
+    EXPECT_EQ(f.scheduler->NextRoundUs(), std::nullopt);  // its token comes with the step
     const auto urgent = static_cast<RequestId>(num_urgent++);
     f.Arrive(urgent, 10, 0);
     EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);

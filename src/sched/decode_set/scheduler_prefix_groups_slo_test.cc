@@ -6,7 +6,7 @@
 #include <string>
 
 #include "sched/scheduler.h"
-#include "testing/flock_load.h"
+#include "testing/prefix_group_load.h"
 
 namespace skein {
 namespace {
@@ -22,7 +22,7 @@ EngineConfig FlowPrefillConfig() {
   return config;
 }
 
-TEST(SchedulerFlockSlo, ABatchTakesAllCompanionsThatFit) {
+TEST(SchedulerPrefixGroupsSlo, ABatchTakesAllOfTheGroupThatFit) {
   EngineConfig config = FlowPrefillConfig();
   config.slo_batch_tokens = 256;
   World world(config);
@@ -45,8 +45,8 @@ TEST(SchedulerFlockSlo, ABatchTakesAllCompanionsThatFit) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// The companion heads the step; what the order has before it is in the batch all the same.
-TEST(SchedulerFlockSlo, ACompanionHidesNoOneShotWork) {
+// The candidate heads the step; what the order has before it is in the batch all the same.
+TEST(SchedulerPrefixGroupsSlo, ACandidateHidesNoOneShotWork) {
   EngineConfig config = FlowPrefillConfig();
   config.max_num_seqs = 2;
   World world(config);
@@ -54,18 +54,18 @@ TEST(SchedulerFlockSlo, ACompanionHidesNoOneShotWork) {
   world.Step();
   const RequestId foreign = world.Arrive(2);
   const RequestId read = world.Arrive(3, 1);
-  const RequestId companion = world.Arrive(1);
+  const RequestId candidate = world.Arrive(1);
   world.Step();
-  EXPECT_THAT(world.prefilling, ElementsAre(companion, read));
+  EXPECT_THAT(world.prefilling, ElementsAre(candidate, read));
   EXPECT_FALSE(world.waited_us.contains(foreign));
   while (world.Step()) {
   }
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// A prompt runs. Who is more urgent arrives, with a prefix of its own, and beside it a companion of
+// A prompt runs. Who is more urgent arrives, with a prefix of its own, and beside it a candidate of
 // the batch, which is not.
-TEST(SchedulerFlockSlo, ForWhomAStepHasStoppedBegins) {
+TEST(SchedulerPrefixGroupsSlo, ForWhomAStepHasStoppedBegins) {
   World world(FlowPrefillConfig());
   for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
   world.Step();
@@ -75,7 +75,7 @@ TEST(SchedulerFlockSlo, ForWhomAStepHasStoppedBegins) {
   world.Plan();
   EXPECT_THAT(world.prefilling, ElementsAre(prompt));
   world.now_us += 1000;
-  const RequestId companion = world.Arrive(1);
+  const RequestId candidate = world.Arrive(1);
   EXPECT_EQ(world.scheduler().Reconsider(world.now_us), StepFate::kGoesOn);
   world.priority = -6;  // a 64th of the time
   const RequestId urgent = world.Arrive(2);
@@ -87,7 +87,7 @@ TEST(SchedulerFlockSlo, ForWhomAStepHasStoppedBegins) {
   EXPECT_THAT(world.prefilling, ElementsAre(prompt));  // goes on
   world.Finish();
   world.Step();
-  EXPECT_THAT(world.prefilling, ElementsAre(companion));
+  EXPECT_THAT(world.prefilling, ElementsAre(candidate));
   while (world.Step()) {
   }
   EXPECT_EQ(world.num_unfinished(), 0u);
@@ -95,7 +95,7 @@ TEST(SchedulerFlockSlo, ForWhomAStepHasStoppedBegins) {
 }
 
 // What the stop rule refuses stops no prefill by having come earlier.
-TEST(SchedulerFlockSlo, ArrivalAloneStopsNoPrefill) {
+TEST(SchedulerPrefixGroupsSlo, ArrivalAloneStopsNoPrefill) {
   for (const int32_t priority : {0, -1}) {
     EngineConfig config = ConfigOf("flock", "heuristic");
     config.sharing = "preempt-op";
@@ -123,8 +123,8 @@ TEST(SchedulerFlockSlo, ArrivalAloneStopsNoPrefill) {
   }
 }
 
-// Where the order is by deadline, who has one of its own goes before companions.
-TEST(SchedulerFlockSlo, AnOwnDeadlineGoesBeforeCompanionship) {
+// Where the order is by deadline, who has one of its own goes before candidates.
+TEST(SchedulerPrefixGroupsSlo, AnOwnDeadlineGoesBeforeTheGroup) {
   for (const std::string order : {"fcfs", "edf", "d-edf", "s-edf"}) {
     for (const bool own : {false, true}) {
       SCOPED_TRACE(order + (own ? ", with a deadline" : ""));
@@ -138,9 +138,9 @@ TEST(SchedulerFlockSlo, AnOwnDeadlineGoesBeforeCompanionship) {
       if (own) world.slo_ttft_us = 100'000;
       const RequestId foreign = world.Arrive(2);
       world.slo_ttft_us.reset();
-      const RequestId companion = world.Arrive(1);
+      const RequestId candidate = world.Arrive(1);
       world.Step();  // one slot is left
-      EXPECT_THAT(world.prefilling, ElementsAre(own && order != "fcfs" ? foreign : companion));
+      EXPECT_THAT(world.prefilling, ElementsAre(own && order != "fcfs" ? foreign : candidate));
       while (world.Step()) {
       }
       EXPECT_EQ(world.num_unfinished(), 0u);
@@ -149,7 +149,7 @@ TEST(SchedulerFlockSlo, AnOwnDeadlineGoesBeforeCompanionship) {
 }
 
 // In a batch too; and it waits for a row that computes its prefix without being in others' way.
-TEST(SchedulerFlockSlo, WithAnOwnDeadlineInABatchAndBehindALeader) {
+TEST(SchedulerPrefixGroupsSlo, WithAnOwnDeadlineInABatchAndBehindALeader) {
   EngineConfig config = FlowPrefillConfig();
   config.max_num_seqs = 3;
   World world(config);
@@ -173,9 +173,9 @@ TEST(SchedulerFlockSlo, WithAnOwnDeadlineInABatchAndBehindALeader) {
   forest.slo_ttft_us = 100'000;
   const RequestId leader = forest.Arrive(2), follower = forest.Arrive(2, 20, 8, 3);
   forest.slo_ttft_us.reset();
-  const RequestId companion = forest.Arrive(1);
+  const RequestId candidate = forest.Arrive(1);
   forest.Step();
-  EXPECT_THAT(forest.prefilling, ElementsAre(leader, companion));
+  EXPECT_THAT(forest.prefilling, ElementsAre(leader, candidate));
   forest.Step();
   EXPECT_THAT(forest.prefilling, ElementsAre(follower));
   while (forest.Step()) {

@@ -1,4 +1,4 @@
-#include "sched/decode_set/flock.h"
+#include "sched/decode_set/prefix_groups.h"
 
 #include <algorithm>
 
@@ -16,13 +16,13 @@ uint64_t HashOf(const std::string& user) {
 
 }  // namespace
 
-Flock::Flock(const FlockOptions& options, const StopTable* learned)
+PrefixGroups::PrefixGroups(const FlockOptions& options, const StopTable* learned)
     : options_(options), policy_(MakeStopPolicy(options.stop, learned)) {
   SKEIN_CHECK(options.max_wait_us >= 1 && options.blocks_per_chunk >= 1);
   aside_.reserve(kMaxPassedOver);
 }
 
-void Flock::Enter(Sequence* sequence, TimeUs now_us) {
+void PrefixGroups::Enter(Sequence* sequence, TimeUs now_us) {
   RequestRecord* request = sequence->request;
   SKEIN_CHECK(request->decode_set_member == kNone);
   int32_t member = static_cast<int32_t>(members_.size());
@@ -40,7 +40,7 @@ void Flock::Enter(Sequence* sequence, TimeUs now_us) {
   Plant(member);
 }
 
-void Flock::Rerank(const RequestRecord& request) {
+void PrefixGroups::Rerank(const RequestRecord& request) {
   const int32_t number = request.decode_set_member;
   // Who was passed over comes back with the rank that it has then.
   if (number == kNone || members_[number].active || members_[number].handle == kNone) return;
@@ -48,7 +48,7 @@ void Flock::Rerank(const RequestRecord& request) {
   Plant(number);
 }
 
-void Flock::Join(RequestRecord* request, TimeUs now_us) {
+void PrefixGroups::Join(RequestRecord* request, TimeUs now_us) {
   const int32_t number = request->decode_set_member;
   SKEIN_CHECK(number != kNone && !members_[number].active);
   Member& member = members_[number];
@@ -65,7 +65,7 @@ void Flock::Join(RequestRecord* request, TimeUs now_us) {
   choice_.reset();
 }
 
-void Flock::Leave(RequestRecord* request) {
+void PrefixGroups::Leave(RequestRecord* request) {
   const int32_t number = request->decode_set_member;
   if (number == kNone) return;
   if (members_[number].handle == kNone) {
@@ -79,13 +79,13 @@ void Flock::Leave(RequestRecord* request) {
   free_members_.push_back(number);
 }
 
-Sequence* Flock::Candidate(TimeUs now_us) {
+Sequence* PrefixGroups::Candidate(TimeUs now_us) {
   if (closed_) return nullptr;
   const int32_t member = Choose(now_us).member;
   return member == kNone ? nullptr : members_[member].sequence;
 }
 
-bool Flock::PassOver(TimeUs now_us) {
+bool PrefixGroups::PassOver(TimeUs now_us) {
   const int32_t member = Choose(now_us).member;
   SKEIN_CHECK(member != kNone && !closed_);
   const RequestRecord& request = *members_[member].sequence->request;
@@ -94,7 +94,7 @@ bool Flock::PassOver(TimeUs now_us) {
   return !closed_;
 }
 
-void Flock::SetAside(const RequestRecord& request, TimeUs now_us) {
+void PrefixGroups::SetAside(const RequestRecord& request, TimeUs now_us) {
   const int32_t number = request.decode_set_member;
   SKEIN_CHECK(number != kNone && !members_[number].active);
   if (members_[number].handle == kNone) return;
@@ -106,7 +106,7 @@ void Flock::SetAside(const RequestRecord& request, TimeUs now_us) {
   aside_.push_back(number);
 }
 
-bool Flock::Approves(TimeUs now_us) {
+bool PrefixGroups::Approves(TimeUs now_us) {
   Choose(now_us);
   SKEIN_CHECK(choice_->member != kNone && !closed_);
   if (choice_->overdue || choice_->approved) return true;
@@ -118,7 +118,7 @@ bool Flock::Approves(TimeUs now_us) {
   return choice_->approved;
 }
 
-void Flock::EndRound() {
+void PrefixGroups::EndRound() {
   Unchoose();
   policy_->EndBuilding();
   for (const int32_t member : aside_) Plant(member);
@@ -127,24 +127,25 @@ void Flock::EndRound() {
   least_urgent_ = kLeastPriority;
 }
 
-void Flock::ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens, TimeUs duration_us) {
+void PrefixGroups::ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens,
+                               TimeUs duration_us) {
   if (num_decodes == 0 || num_prefill_tokens > num_decodes || duration_us <= 0) return;
   policy_->Reward(static_cast<double>(num_decodes + num_prefill_tokens) * 1e6 /
                   static_cast<double>(duration_us));
 }
 
-void Flock::AddStats(EngineStats* stats) const {
-  stats->flock_tip_tokens = tip_tokens();
+void PrefixGroups::AddStats(EngineStats* stats) const {
+  stats->flock_tip_tokens = shared_tokens();
   stats->flock_joined = counters_.joined;
   stats->flock_overdue = counters_.overdue;
   stats->flock_stops = counters_.stops;
 }
 
-int64_t Flock::tip_tokens() const {
+int64_t PrefixGroups::shared_tokens() const {
   return options_.by == FlockBy::kUser ? 0 : int64_t{tree_.tip_depth()} * chunk_tokens();
 }
 
-ChunkHashes Flock::HashesOf(const Sequence& sequence) const {
+ChunkHashes PrefixGroups::HashesOf(const Sequence& sequence) const {
   const RequestRecord& request = *sequence.request;
   if (options_.by == FlockBy::kUser) {
     // Whoever names no user is alone.
@@ -156,14 +157,14 @@ ChunkHashes Flock::HashesOf(const Sequence& sequence) const {
   return SubsampleChunks(sequence.blocks.hashes(), prompt, options_.blocks_per_chunk);
 }
 
-ChunkedHashTree::Rank Flock::RankOf(const Member& member) const {
+ChunkedHashTree::Rank PrefixGroups::RankOf(const Member& member) const {
   const RequestRecord& request = *member.sequence->request;
   return {.priority = request.urgency.priority,
           .rank = request.urgency.rank,
           .arrival = request.arrival};
 }
 
-Flock::RadixView Flock::ViewByTokens() const {
+PrefixGroups::RadixView PrefixGroups::ViewByTokens() const {
   RadixView view;
   for (int32_t i = 0; i < std::ssize(members_); ++i) {
     const Member& member = members_[i];
@@ -180,11 +181,11 @@ Flock::RadixView Flock::ViewByTokens() const {
   return view;
 }
 
-// The member that is the best companion, or kNone.
-int32_t Flock::FindBest() {
+// The member that is the best candidate, or kNone.
+int32_t PrefixGroups::FindBest() {
   if (options_.by == FlockBy::kRadix) {
     const RadixView view = ViewByTokens();
-    const auto best = FindRadixCompanion(view.active, view.waiting);
+    const auto best = FindRadixCandidate(view.active, view.waiting);
     return best ? view.members[best->index] : kNone;
   }
   const std::optional<ChunkedHashTree::Candidate> best = tree_.FindBest();
@@ -192,13 +193,13 @@ int32_t Flock::FindBest() {
 }
 
 // What the stop policy is asked of a member that waits.
-StopQuestion Flock::QuestionOf(int32_t number) const {
+StopQuestion PrefixGroups::QuestionOf(int32_t number) const {
   const Member& member = members_[number];
   if (options_.by == FlockBy::kRadix) {
     const RadixView view = ViewByTokens();
     const auto index =
         static_cast<int32_t>(std::ranges::find(view.members, number) - view.members.begin());
-    const auto one = *FindRadixCompanion(view.active, std::span(view.waiting).subspan(index, 1));
+    const auto one = *FindRadixCandidate(view.active, std::span(view.waiting).subspan(index, 1));
     return {.batch_size = tree_.num_active(),
             .lost_tokens = std::max(0, one.tip_before - one.tip_after),
             .num_peers = CountRadixPeers(view.waiting, index, one.tip_after)};
@@ -212,7 +213,7 @@ StopQuestion Flock::QuestionOf(int32_t number) const {
 }
 
 // The best, unless somebody of its priority is overdue, or of a more urgent one found no room.
-const Flock::Choice& Flock::Choose(TimeUs now_us) {
+const PrefixGroups::Choice& PrefixGroups::Choose(TimeUs now_us) {
   if (choice_) return *choice_;
   choice_ = Choice{};
   const int32_t best = FindBest();
@@ -226,13 +227,13 @@ const Flock::Choice& Flock::Choose(TimeUs now_us) {
 }
 
 // Nobody is chosen any more. Who was approved has not joined.
-void Flock::Unchoose() {
+void PrefixGroups::Unchoose() {
   if (choice_ && choice_->approved) policy_->Withdraw();
   choice_.reset();
 }
 
 // The first of those of a priority that wait and were not passed over in this round.
-int32_t Flock::FirstOverdue(int32_t priority, TimeUs now_us) const {
+int32_t PrefixGroups::FirstOverdue(int32_t priority, TimeUs now_us) const {
   const auto line = std::ranges::lower_bound(lines_, priority, {}, &Line::priority);
   SKEIN_CHECK(line != lines_.end() && line->priority == priority);
   for (int32_t i = line->first; i != kNone; i = members_[i].next) {
@@ -244,7 +245,7 @@ int32_t Flock::FirstOverdue(int32_t priority, TimeUs now_us) const {
 }
 
 // Puts a member into the tree, waiting.
-void Flock::Plant(int32_t number) {
+void PrefixGroups::Plant(int32_t number) {
   Member& member = members_[number];
   member.handle = tree_.Insert(member.hashes, RankOf(member));
   if (member.handle >= std::ssize(member_of_)) member_of_.resize(member.handle + 1);
@@ -252,7 +253,7 @@ void Flock::Plant(int32_t number) {
   Unchoose();
 }
 
-void Flock::Uproot(int32_t number) {
+void PrefixGroups::Uproot(int32_t number) {
   Member& member = members_[number];
   if (member.active) {
     tree_.Finish(member.handle);
@@ -263,7 +264,7 @@ void Flock::Uproot(int32_t number) {
   Unchoose();
 }
 
-void Flock::LinkWaiting(int32_t number) {
+void PrefixGroups::LinkWaiting(int32_t number) {
   Member& member = members_[number];
   const int32_t priority = PriorityOf(member);
   auto line = std::ranges::lower_bound(lines_, priority, {}, &Line::priority);
@@ -275,7 +276,7 @@ void Flock::LinkWaiting(int32_t number) {
   line->last = number;
 }
 
-void Flock::UnlinkWaiting(int32_t number) {
+void PrefixGroups::UnlinkWaiting(int32_t number) {
   Member& member = members_[number];
   const auto line = std::ranges::lower_bound(lines_, PriorityOf(member), {}, &Line::priority);
   SKEIN_CHECK(line != lines_.end() && line->priority == PriorityOf(member));
@@ -285,7 +286,7 @@ void Flock::UnlinkWaiting(int32_t number) {
   if (line->first == kNone) lines_.erase(line);
 }
 
-void Flock::CheckIntegrity() const {
+void PrefixGroups::CheckIntegrity() const {
   tree_.CheckIntegrity();
   int32_t num_linked = 0;
   for (const Line& line : lines_) {

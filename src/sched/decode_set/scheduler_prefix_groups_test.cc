@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 #include "sched/scheduler.h"
-#include "testing/flock_load.h"
+#include "testing/prefix_group_load.h"
 
 namespace skein {
 namespace {
@@ -18,7 +18,7 @@ using testing::ConfigOf;
 using ::testing::ElementsAre;
 using testing::World;
 
-TEST(SchedulerFlock, BatchesAreOfOneGroupWhereFillMixesThem) {
+TEST(SchedulerPrefixGroups, BatchesAreOfOneGroupWhereFillMixesThem) {
   for (const std::string decode_set : {"fill", "flock"}) {
     World world(ConfigOf(decode_set, decode_set == "flock" ? "heuristic" : ""));
     for (int group = 0; group < 4; ++group) {  // their prefixes are cached
@@ -46,7 +46,7 @@ TEST(SchedulerFlock, BatchesAreOfOneGroupWhereFillMixesThem) {
 }
 
 // Into an empty batch both groups bring as many chunks: the order decides, here by what is cached.
-TEST(SchedulerFlock, TheOrderBreaksTies) {
+TEST(SchedulerPrefixGroups, TheOrderBreaksTies) {
   const std::map<std::string, int> firsts = {{"fcfs", 1}, {"srjf", 2}, {"lpm", 2}};
   for (const auto& [order, first] : firsts) {
     EngineConfig config = ConfigOf("flock", "never");
@@ -67,7 +67,7 @@ TEST(SchedulerFlock, TheOrderBreaksTies) {
 }
 
 // As it is, not as it was when they came: the prefix of one is cached while it waits.
-TEST(SchedulerFlock, TheOrderBreaksTiesAnew) {
+TEST(SchedulerPrefixGroups, TheOrderBreaksTiesAnew) {
   for (const std::string order : {"lpm", "srjf-calibrated"}) {
     EngineConfig config = ConfigOf("flock", "never");
     config.order = order;
@@ -90,7 +90,7 @@ TEST(SchedulerFlock, TheOrderBreaksTiesAnew) {
 }
 
 // Depth first, the heavier branch goes first.
-TEST(SchedulerFlock, TheOrderOfEachRoundBreaksTies) {
+TEST(SchedulerPrefixGroups, TheOrderOfEachRoundBreaksTies) {
   EngineConfig config = ConfigOf("flock", "never");
   config.order = "dfs-weight";
   config.max_num_seqs = 1;
@@ -111,7 +111,7 @@ TEST(SchedulerFlock, TheOrderOfEachRoundBreaksTies) {
 }
 
 // Several prefixes that are not cached: each is computed once, those of several groups in one step.
-TEST(SchedulerFlock, AColdPrefixIsComputedOnce) {
+TEST(SchedulerPrefixGroups, AColdPrefixIsComputedOnce) {
   for (const std::string by : {"prefix", "radix", "user"}) {
     EngineConfig config = ConfigOf("flock", "never");
     config.flock_by = by;
@@ -129,7 +129,7 @@ TEST(SchedulerFlock, AColdPrefixIsComputedOnce) {
 }
 
 // Who is overdue waits for it too, and is passed by nobody meanwhile.
-TEST(SchedulerFlock, WhoWaitsForAPrefixIsNextWhenOverdue) {
+TEST(SchedulerPrefixGroups, WhoWaitsForAPrefixIsNextWhenOverdue) {
   EngineConfig config = ConfigOf("flock", "never");
   config.flock_max_wait_ms = 1;
   World world(config);
@@ -143,7 +143,7 @@ TEST(SchedulerFlock, WhoWaitsForAPrefixIsNextWhenOverdue) {
   EXPECT_THAT(world.prefilling, ElementsAre(1, 2, 3));
 }
 
-TEST(SchedulerFlock, TheTipIsAGauge) {
+TEST(SchedulerPrefixGroups, TheTipIsAGauge) {
   World world(ConfigOf("flock", "never"));
   for (int i = 0; i < 4; ++i) world.Arrive(1);
   world.Step();
@@ -155,7 +155,7 @@ TEST(SchedulerFlock, TheTipIsAGauge) {
 }
 
 // A request with a prefix of its own, beside a stream of others that share theirs.
-TEST(SchedulerFlock, NobodyStarves) {
+TEST(SchedulerPrefixGroups, NobodyStarves) {
   for (const bool bounded : {false, true}) {
     EngineConfig config = ConfigOf("flock", "heuristic");
     config.flock_max_wait_ms = bounded ? 100 : 3'600'000;
@@ -180,7 +180,7 @@ TEST(SchedulerFlock, NobodyStarves) {
   }
 }
 
-TEST(SchedulerFlock, OneShotWorkGoesOnWhileTheBatchIsClosed) {
+TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
   // Fewer than eight would take the foreigner.
   EngineConfig config = ConfigOf("flock", "heuristic");
   config.max_num_seqs = 12;
@@ -196,16 +196,16 @@ TEST(SchedulerFlock, OneShotWorkGoesOnWhileTheBatchIsClosed) {
   world.Step();
   EXPECT_THAT(world.prefilling, ElementsAre(read));
   EXPECT_GE(world.scheduler().Stats().flock_stops, 2u);
-  const RequestId companion = world.Arrive(1);
+  const RequestId candidate = world.Arrive(1);
   world.Step();
-  EXPECT_THAT(world.prefilling, ElementsAre(companion));
+  EXPECT_THAT(world.prefilling, ElementsAre(candidate));
   while (world.Step()) {
   }
   EXPECT_TRUE(world.waited_us.contains(foreign));
 }
 
 // Under KV pressure: smaller ones pass a large one, but only until it is overdue.
-TEST(SchedulerFlock, WhatDoesNotFitIsPassedUntilItIsOverdue) {
+TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedUntilItIsOverdue) {
   for (const bool bounded : {false, true}) {
     EngineConfig config = ConfigOf("flock", "never");
     config.num_kv_blocks = 34;
@@ -228,7 +228,7 @@ TEST(SchedulerFlock, WhatDoesNotFitIsPassedUntilItIsOverdue) {
 }
 
 // But none that are less urgent, however many come.
-TEST(SchedulerFlock, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
+TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
   EngineConfig config = ConfigOf("flock", "never");
   config.num_kv_blocks = 34;
   World world(config);
@@ -250,7 +250,7 @@ TEST(SchedulerFlock, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
 }
 
 // Beside a OneShot prompt in chunks, whose blocks would not be enough either.
-TEST(SchedulerFlock, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
+TEST(SchedulerPrefixGroups, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
   EngineConfig config = ConfigOf("flock", "heuristic");
   config.flock_constants = "small-batch=0";
   config.num_kv_blocks = 40;
@@ -271,9 +271,9 @@ TEST(SchedulerFlock, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// What prompts leave free for those that preempt them, the best companion may not take; who needs
+// What prompts leave free for those that preempt them, the best candidate may not take; who needs
 // less goes on.
-TEST(SchedulerFlock, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
+TEST(SchedulerPrefixGroups, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
   EngineConfig config = ConfigOf("flock", "never");
   config.sharing = "preempt-op";
   config.num_kv_blocks = 40;  // of which an eighth is kept free
@@ -292,7 +292,7 @@ TEST(SchedulerFlock, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-TEST(SchedulerFlock, CancelledRequestsLeaveTheTree) {
+TEST(SchedulerPrefixGroups, CancelledRequestsLeaveTheTree) {
   World world(ConfigOf("flock", "bandit"));
   std::vector<RequestId> ids;
   for (int i = 0; i < 30; ++i) ids.push_back(world.Arrive(i % 3));
@@ -333,7 +333,7 @@ double Throughput(const std::string& decode_set, const std::string& stop, int nu
 }
 
 // After a warm-up of 3,000 steps, on a machine to which prefixes are all the same.
-TEST(SchedulerFlock, IsNotSlowerThanFillWhereSharingDoesNotPay) {
+TEST(SchedulerPrefixGroups, IsNotSlowerThanFillWhereSharingDoesNotPay) {
   for (const int num_groups : {4, 4000}) {  // the latter share nothing
     const double fill = Throughput("fill", "", num_groups, 0);
     for (const std::string stop : {"never", "bandit", "q-learning"}) {
@@ -343,7 +343,7 @@ TEST(SchedulerFlock, IsNotSlowerThanFillWhereSharingDoesNotPay) {
 }
 
 // And on one that reads a common prefix once, as long as the whole batch shares it.
-TEST(SchedulerFlock, IsFasterThanFillWhereSharingPays) {
+TEST(SchedulerPrefixGroups, IsFasterThanFillWhereSharingPays) {
   const double fill = Throughput("fill", "", 4, 1000);
   for (const std::string stop : {"never", "heuristic", "bandit", "q-learning"}) {
     EXPECT_GT(Throughput("flock", stop, 4, 1000), 1.3 * fill) << stop;
@@ -358,7 +358,7 @@ class TableKeeper final : public SchedulerObserver {
   std::string json;
 };
 
-TEST(SchedulerFlock, WhatWasLearnedIsKept) {
+TEST(SchedulerPrefixGroups, WhatWasLearnedIsKept) {
   TableKeeper first, second;
   EngineConfig config = ConfigOf("flock", "q-learning");
   {
@@ -380,7 +380,7 @@ TEST(SchedulerFlock, WhatWasLearnedIsKept) {
             "flock_table: 'policy' must be a string");
 }
 
-TEST(SchedulerFlock, WrongChoicesAreRefused) {
+TEST(SchedulerPrefixGroups, WrongChoicesAreRefused) {
   EXPECT_EQ(MakeSchedulerConfig(ConfigOf("herd", "")).status().message(),
             "decode_set is 'herd', must be one of: static, fill, flock, dynamic");
   EXPECT_EQ(MakeSchedulerConfig(ConfigOf("flock", "often")).status().param(), "flock_stop");
@@ -400,7 +400,7 @@ TEST(SchedulerFlock, WrongChoicesAreRefused) {
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "dynamic_step_ms");
 }
 
-TEST(SchedulerFlock, ChoicesWithoutEffectAreRefused) {
+TEST(SchedulerPrefixGroups, ChoicesWithoutEffectAreRefused) {
   const auto refused = [](EngineConfig config, const std::string& message) {
     const Status status = MakeSchedulerConfig(config).status();
     EXPECT_EQ(status.message(), message);
