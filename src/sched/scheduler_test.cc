@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sched/trace_printer.h"
+#include "sched/record/trace_printer.h"
 
 namespace skein {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "sched/config.h"
-#include "sched/observer.h"
+#include "sched/record/observer.h"
 #include "sim/sim_executor.h"
 #include "skein/engine.h"
 

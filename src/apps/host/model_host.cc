@@ -25,8 +25,8 @@
 #include "runtime/cpu_runtime.h"
 #include "sched/config.h"
 #include "sched/policies.h"
-#include "sched/recorder.h"
-#include "sched/trace_printer.h"
+#include "sched/record/recorder.h"
+#include "sched/record/trace_printer.h"
 #include "server/decisions/decision_prompt.h"
 
 namespace skein {

@@ -7,7 +7,7 @@
 #include "apps/sim/workload.h"
 #include "base/result.h"
 #include "bench/serving/load_report.h"
-#include "sched/observer.h"
+#include "sched/record/observer.h"
 #include "sim/device.h"
 #include "sim/step_cost.h"
 #include "skein/config.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "sched/observer.h"
+#include "sched/record/observer.h"
 #include "skein/config.h"
 
 namespace skein {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "sched/record/trace_printer.h"
 #include "sched/scheduler.h"
-#include "sched/trace_printer.h"
 #include "testing/fake_executor.h"
 
 namespace skein {

@@ -1,4 +1,4 @@
-#include "sched/trace_printer.h"
+#include "sched/record/trace_printer.h"
 
 #include <spdlog/fmt/fmt.h>
 

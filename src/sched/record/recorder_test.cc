@@ -1,4 +1,4 @@
-#include "sched/recorder.h"
+#include "sched/record/recorder.h"
 
 #include <gtest/gtest.h>
 

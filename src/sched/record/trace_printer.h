@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "sched/observer.h"
+#include "sched/record/observer.h"
 
 namespace skein {
 
