@@ -1,4 +1,4 @@
-// Counts what the scheduler takes from the heap: nothing in a steady step, nothing that stays.
+// Counts the scheduler's heap allocations: none in a steady step, none that stay after a load.
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ int64_t NumDraws(const StepPlan& plan) {
   return count;
 }
 
-// With the decode set `fill` (no stop rule) and `flock`, where some wait all the while.
+// Covers the decode set `fill` (no stop rule) and `flock`, with requests that wait throughout.
 TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
   for (const std::string stop : {"", "never", "heuristic", "bandit", "q-learning"}) {
     SCOPED_TRACE(stop);
@@ -62,7 +62,8 @@ TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
       config.flock_constants = "small-batch=0,max-lost-peers=0";
     }
     Scheduler scheduler(MakeSchedulerConfig(config).value());
-    // Six of one prompt; one of another, which the heuristic refuses; two that find too few slots.
+    // Six requests share a prompt. The heuristic refuses one with another prompt. Two find too few
+    // slots.
     for (int i = 0; i < 9; ++i) {
       Request request = SomeRequest(190, 205, i == 6 ? 2 : 1);
       request.generate().num_samples = i > 6 ? 3 : 1;
@@ -79,7 +80,7 @@ TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
       for (DrawResult& result : results.draws) result.token.token = ++token % 90;
       scheduler.Complete(&results, 1000 * step + 900);
       scheduler.TakeOutputs();
-      if (step == 10) before = num_allocations;  // the vectors have found their size
+      if (step == 10) before = num_allocations;  // the vectors have reached their size
     }
     EXPECT_EQ(num_allocations - before, 0);
     const EngineStats stats = scheduler.Stats();
@@ -91,7 +92,8 @@ TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
   }
 }
 
-// Requests come, are passed over, get other ranks, join and leave; no more of them than before.
+// Requests come, are passed over, get other ranks, join and leave. Their number never exceeds its
+// first peak.
 TEST(Allocation, PrefixGroupsThatChangeAllocateNothing) {
   constexpr int kRequests = 200;
   for (const StopRule rule :
@@ -138,7 +140,8 @@ TEST(Allocation, PrefixGroupsThatChangeAllocateNothing) {
       flock.EndRound();
       flock.ObserveStep(flock.num_active(), 0, 1000);
     };
-    // All of them at once, and apart: nothing is ever larger.
+    // All requests wait at once and are in the batch at once, so that later states are never
+    // larger.
     for (const auto& request : requests) flock.Enter(request->sequences.front().get(), 0);
     for (const auto& request : requests) flock.Join(request.get(), 0);
     for (const auto& request : requests) flock.Leave(request.get());
@@ -182,7 +185,8 @@ TEST(Allocation, TenThousandRequestsLeaveNothingBehind) {
   serve(20);
   const int64_t bytes_before = live_bytes;
   serve(200);  // 10,000 requests
-  // The reused vectors may still find a larger step; a few kilobytes, not a few bytes a request.
+  // The reused vectors may still grow for a larger step: by a few kilobytes, not by bytes a
+  // request.
   EXPECT_LT(live_bytes - bytes_before, 20000);
   const EngineStats stats = scheduler.Stats();
   EXPECT_EQ(stats.requests_oneshot + stats.requests_decode, 11000u);

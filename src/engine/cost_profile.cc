@@ -112,9 +112,10 @@ std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
     samples.push_back({work, us});
   };
   const std::vector<ProfileRow> one = {{1, 0}};
-  profiler.MeasureUs(one);  // pays for what no step has touched yet
+  profiler.MeasureUs(one);  // warm-up: touches memory that no step has touched yet
   measure(one);
-  // Two short rows beside one of as many tokens: what is a row's is not the step's.
+  // Two short rows, for comparison with one row of as many tokens: this separates a row's cost from
+  // the step's.
   const int32_t few = std::min(16, longest / 2);
   if (few >= 1 && limits.max_rows > 1) measure({{few, 0}, {few, 0}});
   bool cached = limits.cached;
@@ -124,7 +125,7 @@ std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
     if (cached && before > 0) measure({{tokens, before}});
     cached = limits.cached && !cached;
   }
-  // The longest that there is time for: what is short says little of attention.
+  // The longest prompt that the time allows: short ones tell little about attention.
   int32_t most = longest;
   while (most > 1 && !fits(WorkOf(most, 0))) most /= 2;
   measure({{most, 0}});

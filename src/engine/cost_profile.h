@@ -17,22 +17,22 @@ struct ProfileRow {
   int32_t cached_tokens = 0;
 };
 
-// Times steps straight through an executor, with meaningless tokens on blocks from 0 on, whose
-// contents it overwrites: before an engine starts.
+// Times steps directly on an executor, before an engine starts. Tokens are arbitrary; the contents
+// of blocks from 0 on are overwritten.
 class StepProfiler {
  public:
-  // `executor` and `clock` outlive this. `output` is what each row ends in: a greedy draw where it
-  // generates, else what is read of the row. `retention` is the executor's.
+  // `executor` and `clock` outlive this. `output` is the output of each row: a greedy draw for
+  // generation, else a read. `retention` is the executor's.
   StepProfiler(Executor* executor, const Clock* clock, int32_t vocab_size, int32_t num_kv_blocks,
                OutputSpec output, Retention retention = Retention::kAll);
 
-  // Microseconds of one step of these rows, once. REQUIRES: they are not empty and fit the
-  // executor's step; and they fit the blocks, unless not all is retained: then their cached tokens
-  // do, and what has no block is the executor's own.
+  // Microseconds of one step of these rows, once. REQUIRES: the rows are not empty and fit the
+  // executor's step. With retention kAll they fit the blocks; otherwise their cached tokens do. The
+  // executor has memory of its own for tokens without a block.
   double MeasureUs(std::span<const ProfileRow> rows);
-  // The least of `runs` such measurements, after one that is not counted.
+  // The least of `runs` measurements of MeasureUs, after one that is not counted.
   double LeastUs(std::span<const ProfileRow> rows, int runs);
-  double MedianUs(std::span<const ProfileRow> rows, int runs);  // of `runs` > 0
+  double MedianUs(std::span<const ProfileRow> rows, int runs);  // `runs` > 0
 
   int32_t num_kv_blocks() const { return num_kv_blocks_; }
   bool retains_all() const { return retention_ == Retention::kAll; }
@@ -49,20 +49,23 @@ class StepProfiler {
 struct CostProfileLimits {
   int32_t max_step_tokens = 0;  // of one step
   int32_t max_model_len = 0;    // may be more than the blocks hold
-  bool cached = true;    // rows may begin behind others (not where prompts are computed whole)
+  bool cached = true;    // rows may begin behind cached tokens (not if prompts are computed in one
+                         // row)
   int32_t max_rows = 2;  // of one step
-  // No measurement begins that would end later, by those before it.
+  // A measurement is skipped if it would end later, as predicted from those before it.
   TimeUs time_us = 4'000'000;
 };
 
-// Those of a start under `config`: up to the longest prefill step that it plans, which is a whole
-// prompt, whatever the token budget, where not all keys and values are retained (StepBoundsOf); the
-// profile may end before, when its time is over or, where all are, at what the blocks hold.
+// The limits for an engine of `config`: up to its longest prefill step. If not all keys and values
+// are retained, that step holds one complete prompt, regardless of the token budget (StepBoundsOf).
+// The profile may end before: when its time is over or, with retention kAll, at the capacity of the
+// blocks.
 CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config);
 
-// A few steps of all kinds, from short to long, behind nothing and some behind half the context (or
-// half of what the blocks hold): enough for FitCosts. At least three where there are steps of more
-// than one token; none where all is retained in fewer than two blocks.
+// Measures a few steps of all kinds, from short to long, enough for FitCosts. Some rows begin
+// behind half the context, or half of the blocks' capacity. Returns at least three samples if steps
+// have more than one token. Returns none if all is retained and there are fewer blocks than rows in
+// a step.
 std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
                                      const CostProfileLimits& limits);
 

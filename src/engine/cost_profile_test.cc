@@ -19,7 +19,7 @@ CostProfileLimits LimitsOf(const EngineConfig& config) {
   return ProfileLimitsOf(MakeSchedulerConfig(config).value());
 }
 
-// What is foretold of whole prompts has been measured of whole prompts.
+// Predictions for complete prompts rest on measurements of complete prompts.
 TEST(ProfileLimitsOf, ReachesTheLongestPromptWherePromptsRunWhole) {
   EngineConfig config = Config("prefill-only");
   EXPECT_EQ(LimitsOf(config).max_step_tokens, 4096);

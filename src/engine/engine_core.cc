@@ -60,7 +60,7 @@ bool EngineCore::Step(const std::atomic<bool>& preempt, const std::function<bool
   return true;
 }
 
-// What makes a round run; one that a stopped step began has been counted.
+// Counts the round by its cause. A round that began with a stopped step has been counted already.
 void EngineCore::BeginRound(bool timed) {
   const bool counted = std::exchange(in_round_, false);
   const bool arrived = std::exchange(arrived_, false);
@@ -79,8 +79,8 @@ void EngineCore::DropTasks() {
   });
 }
 
-// The task of the step that the scheduler has named; what it has dropped meanwhile goes first, so
-// that its memory is free.
+// The task of the step that the scheduler has named. Tasks of dropped steps are destroyed before a
+// new one begins, so that their memory is free.
 EngineCore::StoppedTask EngineCore::TakeTask(const StepPlan& plan) {
   StoppedTask taken = {.step_id = scheduler_.step_id()};
   for (StoppedTask& stopped : stopped_) {

@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// What an engine does, without its thread and its queue: events in, steps, outputs to callers. The
+// The work of an engine without its thread and its queue: events in, steps, outputs to callers. The
 // engine's loop drives it on a thread of its own, the simulator under a virtual clock.
 //
 //   Arrive, Cancel --> Step: [ Plan --> Begin, Resume --> Complete ] --> Dispatch: callbacks
@@ -28,41 +28,41 @@ namespace skein {
 class EngineCore {
  public:
   // `executor`, `clock` and the observers outlive the core. `ended` is called for each request when
-  // its last sample has ended, after that one's callback.
+  // its last sample has ended, after that sample's callback.
   using Ended = std::function<void(RequestId)>;
   EngineCore(const SchedulerConfig& config, Executor* executor, const Clock* clock,
              std::vector<SchedulerObserver*> observers, Ended ended);
 
-  // Requests of one time, numbered from `first_id`. REQUIRES: as Scheduler::Arrive.
+  // Requests that arrive at one time, numbered from `first_id`. REQUIRES: as Scheduler::Arrive.
   void Arrive(RequestId first_id, std::vector<Request> requests, const OutputCallback& callback,
               TimeUs arrival_us);
   void Cancel(RequestId id);
   void CancelSample(RequestId id, int32_t sample);
 
-  // Plans a step and runs it; false if there was nothing to do. Whenever the task stops before its
-  // end because `preempt` read true, calls `between`, which may take in events and dispatch; where
-  // that returns false, the step is abandoned for good (FailAll must follow). After events the
-  // scheduler decides whether it goes on; where not, this returns, and the next call runs what is
-  // more urgent.
+  // Plans a step and runs it; false if there was nothing to do. Calls `between` whenever the task
+  // stops before its end because `preempt` read true. `between` may take in events and dispatch. If
+  // it returns false, the step is abandoned for good (FailAll must follow). After events the
+  // scheduler decides whether the step goes on. If not, Step returns, and the next call runs the
+  // more urgent work.
   bool Step(const std::atomic<bool>& preempt, const std::function<bool()>& between);
   void FailAll(const Status& status);
 
-  // Hands out what has been said since the last call.
+  // Passes the outputs since the last call to the callbacks.
   void Dispatch();
 
   bool empty() const { return scheduler_.empty(); }
   // Requests that have never been scheduled.
   size_t num_queued() const { return scheduler_.num_queued(); }
   EngineStats Stats() const;
-  // `set` is called before a step runs or goes on with the time at which it should be stopped for
-  // a look, kNever if there is none. At first no function is called.
+  // `set` is called before a step runs or goes on, with the time at which the step should be
+  // stopped for a scheduling round. kNever: there is none. Without this call no function is set.
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
   void set_alarm(std::function<void(TimeUs)> set) { set_alarm_ = std::move(set); }
 
-  // A step stood still at `now_us` after a signal at `signal_us`. Where that was the alarm's, how
-  // late its thread rang counts as a wake-up.
+  // A step stood still at `now_us` after a signal at `signal_us`. If the alarm raised it, the delay
+  // of the alarm's thread counts as a wake-up.
   void AddBlockingTime(TimeUs signal_us, TimeUs now_us);
-  // A thread ran `us` after what it had slept for.
+  // A thread ran `us` after the event or time that it had slept for.
   void AddWakeup(TimeUs us);
   // Time spent on scheduling outside of Step.
   void AddSchedulerTime(TimeUs us) { own_stats_.scheduler_us += us; }
@@ -73,7 +73,7 @@ class EngineCore {
     int32_t num_live = 1;
   };
 
-  // Of a step that has stopped.
+  // The task of a stopped step.
   struct StoppedTask {
     int64_t step_id = 0;
     std::unique_ptr<Task> task;
@@ -82,7 +82,7 @@ class EngineCore {
 
   void BeginRound(bool timed);
   TaskStatus Resume(Task* task, const std::atomic<bool>& preempt);
-  void DropTasks();  // those that are not suspended any more
+  void DropTasks();  // tasks of steps that are not suspended any more
   StoppedTask TakeTask(const StepPlan& plan);
   // True if the step in flight has to make way. It was stopped after `task.ran_us`.
   bool MakeWay(StoppedTask* task);
@@ -97,7 +97,7 @@ class EngineCore {
   std::function<void(TimeUs)> set_alarm_;
   TimeUs alarm_us_ = kNever;
   bool arrived_ = false, cancelled_ = false;  // since the last round
-  bool in_round_ = false;                     // the one that stopped a step goes on
+  bool in_round_ = false;                     // the round that stopped a step goes on
   std::unordered_map<RequestId, Caller> callers_;
   StepResults results_;    // keeps its memory
   EngineStats own_stats_;  // the engine's share of the counters

@@ -12,9 +12,9 @@
 namespace skein {
 namespace {
 
-// Arrivals are at most max_queued_requests. A request that is queued or running is cancelled at
-// most once as a whole and once by sample; running ones hold a block, a slot, or a token of the
-// step, or wait for those back.
+// The bound on queued events. Arrivals are at most max_queued_requests. Each live request is
+// cancelled at most once, and each of its samples at most once. Running requests hold a block, a
+// slot or a token of the step, or wait to get those back.
 size_t MaxEvents(const EngineConfig& config) {
   const auto queued = static_cast<size_t>(config.max_queued_requests);
   const auto running = static_cast<size_t>(config.num_kv_blocks) + config.max_num_seqs +
@@ -135,12 +135,12 @@ void EngineLoop::CancelSample(RequestId id, int32_t sample) {
 }
 
 void EngineLoop::PushCancellation(RequestId id, int32_t sample) {
-  // Refused only after Close; then everything ends anyway.
+  // The queue refuses events only after Close, and then everything ends anyway.
   SKEIN_CHECK(events_.TryPush(Cancellation{id, sample}) || !accepting_);
   RaiseSignal();
 }
 
-// After an event has been put into the queue, or the alarm has rung.
+// Called after an event has been put into the queue, or when the alarm rings.
 void EngineLoop::RaiseSignal() {
   if (!Preempts(scheduler_config_.sharing)) return;
   TimeUs nobody = 0;
@@ -148,14 +148,14 @@ void EngineLoop::RaiseSignal() {
   preempt_.store(true, std::memory_order_relaxed);
 }
 
-// Before the queue is drained: a signal that is raised later than this is seen later. Its time goes
-// last: one that is raised in between is not timed, where in the other order its time would stay
-// and count for a later one.
+// Called before the queue is drained, so that a signal raised after this is seen later. The
+// signal's time is cleared last, so a signal raised in between is not timed. In the other order,
+// its time would stay and count for a later signal.
 void EngineLoop::Acknowledge() {
   preempt_.store(false);
   signal_us_.store(0);
-  // Shutdown raises this one first. In one order with its stores: it is seen here, or its signal
-  // comes later.
+  // Shutdown stores quit_ before preempt_, and all of these accesses are sequentially consistent.
+  // So either quit_ is seen here, or Shutdown's signal comes after the store above.
   if (quit_.load()) preempt_.store(true);
 }
 

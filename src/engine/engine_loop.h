@@ -29,11 +29,11 @@ namespace skein {
 //   callbacks
 //     any thread        bounded           the engine's thread, asleep while there is nothing to do
 //
-// With a sharing that preempts, what is put into the queue also raises a signal, which the leader
-// of the thread team reads between two tickets of a running step: it stops the step, clears the
-// signal and runs the scheduler itself. Nobody is woken for that, so nothing waits for a processor.
+// With a sharing that preempts, an event in the queue also raises a signal. The leader of the
+// thread team reads it between two tickets of a running step. It stops the step, clears the signal
+// and runs the scheduler itself. No thread is woken for that, so nothing waits for a processor.
 //
-// What state each request is in is drawn in sched/sequence.h. Callbacks run on the engine's thread.
+// sched/sequence.h draws the states of a request. Callbacks run on the engine's thread.
 class EngineLoop final : public Engine {
  public:
   // `executor`, `clock` and the observers outlive the engine; the executor and the observers are
@@ -53,14 +53,14 @@ class EngineLoop final : public Engine {
   EngineLimits Limits() const override { return limits_; }
   EngineStats Stats() const override;
 
-  // Refuses requests from now on and waits, at most so long, until all are finished. True if they
-  // are. Not on the engine's thread.
+  // Refuses requests from now on and waits, at most `timeout_us`, until all are finished. True if
+  // they are. Not on the engine's thread.
   bool Drain(int64_t timeout_us);
-  // Ends every request with kError (kUnavailable) and the thread. Not on the engine's thread.
+  // Ends every request with kError (kUnavailable), and ends the thread. Not on the engine's thread.
   void Shutdown();
 
  private:
-  // Of one request or of a group: the scheduler sees all of it or nothing.
+  // The arrival of one request or of a group. The scheduler sees all of a group at once.
   struct Arrival {
     RequestId first_id = 0;  // the others follow
     std::vector<Request> requests;
@@ -73,7 +73,7 @@ class EngineLoop final : public Engine {
   };
   using Event = std::variant<Arrival, Cancellation>;
 
-  // What other threads must know of a request that has not ended.
+  // The state of a live request that other threads need.
   struct LiveRequest {
     bool cancelled = false;
     std::set<int32_t> cancelled_samples;
@@ -88,7 +88,7 @@ class EngineLoop final : public Engine {
   void RunStep();
   void RaiseSignal();
   void Acknowledge();
-  void Publish(int32_t num_drained);  // what other threads may read
+  void Publish(int32_t num_drained);  // updates the state that other threads read
   void NoteEnded(RequestId id);
   void PushCancellation(RequestId id, int32_t sample);
 
@@ -100,9 +100,9 @@ class EngineLoop final : public Engine {
   BoundedQueue<Event> events_;
   std::atomic<bool> quit_{false};     // leave a running step for good
   std::atomic<bool> preempt_{false};  // the running step is to stop at the next boundary
-  std::atomic<TimeUs> signal_us_{0};  // since when; 0: nobody has asked
+  std::atomic<TimeUs> signal_us_{0};  // time of the signal; 0: none is raised
 
-  // The engine's thread only.
+  // Used by the engine's thread only.
   EngineCore core_;
   std::optional<Alarm> alarm_;  // raises the signal too; only with a sharing that preempts
   std::vector<Event> batch_;
@@ -121,7 +121,7 @@ class EngineLoop final : public Engine {
   std::thread thread_;
 };
 
-// An engine for `config`, running. Fails with kInvalidArgument, naming the member, where the
+// A running engine for `config`. Fails with kInvalidArgument, naming the member, if the
 // configuration is out of range.
 Result<std::unique_ptr<EngineLoop>> MakeEngine(const EngineConfig& config, Executor* executor,
                                                const Clock* clock,

@@ -24,8 +24,8 @@ using testing::Fixture;
 using ::testing::HasSubstr;
 using testing::MakeRequest;
 
-// Members of a group are in the scheduler together, whenever the engine looks: their common prefix
-// is computed once, each time.
+// The members of a group enter the scheduler together, at any state of the engine: their shared
+// prefix is computed once.
 TEST(EngineLoop, AGroupArrivesAsOne) {
   Fixture fixture({}, [](EngineConfig* config) { config->max_queued_requests = 20; });
   for (int round = 0; round < 30; ++round) {
@@ -149,7 +149,7 @@ TEST(EngineLoop, QueueLimitRefusesWithItsName) {
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(status.message(), HasSubstr("max_queued_requests"));
-  EXPECT_LE(num_accepted, 3 + 1);  // one running, two waiting, and perhaps one that just began
+  EXPECT_LE(num_accepted, 3 + 1);  // one running, two waiting, and perhaps one just started
 }
 
 TEST(EngineLoop, CancelEndsARunningRequest) {
@@ -218,7 +218,7 @@ TEST(EngineLoop, CallbacksMaySubmitAndCancel) {
   fixture.answers.WaitFinished(1);
 }
 
-// A field, and what makes a request be refused for it.
+// A field, and a change by which a request is refused for it.
 using Spoilt = std::pair<std::string, std::function<void(Request*)>>;
 
 void ExpectRefused(Fixture* fixture, const std::vector<Spoilt>& cases) {

@@ -32,7 +32,7 @@ TEST(EnginePreempt, TheUrgentStopsARunningStep) {
     config->sharing = "preempt-op";
   });
   int num_finished = 0;
-  // Until the second has arrived while the first one's step runs.
+  // Repeats until the second request arrives while the first one's step runs.
   for (int i = 0; i < 100 && fixture.engine->Stats().steps_preempted == 0; ++i) {
     RequestId slow = 0, urgent = 0;
     Request request = MakeRequest(60, 1, 3);
@@ -59,7 +59,7 @@ TEST(EnginePreempt, TheUrgentStopsARunningStep) {
   EXPECT_GE(stats.max_wakeup_us * stats.wakeups, stats.wakeup_us);
 }
 
-// Nothing arrives, yet a prefill stops when a decode's token is due.
+// A prefill stops when a decode's token is due, although no request arrives.
 TEST(EnginePreempt, ADueDecodeStopsARunningStep) {
   Fixture fixture({.step_us = 5'000, .prefill_us = 40'000}, [](EngineConfig* config) {
     config->preset = "paged-fcfs";

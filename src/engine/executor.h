@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// A plan being executed; owned by whoever began it.
+// A plan being executed. The caller of Executor::Begin owns it.
 class Task {
  public:
   virtual ~Task() = default;
@@ -15,7 +15,7 @@ class Task {
 
 enum class TaskStatus { kDone, kPreempted };
 
-// The device, as the engine sees it. One thread calls.
+// The device, as the engine sees it. One thread calls its functions.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -24,7 +24,7 @@ class Executor {
   virtual std::unique_ptr<Task> Begin(const StepPlan& plan) = 0;
 
   // Runs operators until the task is done or `preempt` reads true at a boundary. A preempted task
-  // keeps its state, and resuming it changes no bit of its results.
+  // keeps its state; resuming it changes no bit of its results.
   virtual TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) = 0;
 
   // REQUIRES: the task is done. Valid until the task is destroyed.

@@ -111,7 +111,8 @@ Status CheckChoices(const EngineLimits& limits, const Request& request) {
   std::vector<std::vector<TokenId>> sorted = generate.choices;
   std::ranges::sort(sorted);
   for (size_t i = 1; i < sorted.size(); ++i) {
-    // What begins with another comes right behind it, or behind one that does too.
+    // A choice that begins with another comes right behind it, or behind a further choice that
+    // does.
     if (sorted[i] == sorted[i - 1] || GoesOn(sorted[i], sorted[i - 1])) {
       return Refuse("choices", "no choice may begin with another");
     }
@@ -161,7 +162,7 @@ Status CheckPromptLogprobs(const EngineLimits& limits, const Request& request) {
                             start, request.prompt.size()));
 }
 
-// Whether the model has the output that is asked for.
+// Whether the model has the requested output.
 Status CheckHead(const EngineLimits& limits, const OutputSpec& output) {
   const bool embeds = std::holds_alternative<EmbedSpec>(output);
   const bool classifies = std::holds_alternative<ClassifySpec>(output);

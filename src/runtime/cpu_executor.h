@@ -25,7 +25,6 @@ namespace skein {
 // their task, and later tasks use them again. So a steady state allocates nothing but the task
 // itself. If steps of decodes alone have activations of their own, those are small: such a task
 // runs beside any number of suspended ones.
-// are small: such a task runs beside as many suspended ones as there may be.
 class CpuExecutor final : public Executor {
  public:
   // Sees the raw logits [vocab] of each row with draws, before the draws.

@@ -7,8 +7,8 @@
 namespace skein {
 namespace {
 
-// Retention `value` remembers the prompts of so many times the cache's blocks: what did not come
-// again while those passed would have been evicted several times over.
+// Retention `value` remembers prompts of this many times the blocks of the cache. A prefix that did
+// not come again in that time would have been evicted several times over.
 constexpr int32_t kRememberedCaches = 4;
 
 }  // namespace
@@ -70,8 +70,8 @@ int32_t Admission::NumMissing(const Sequence& sequence) const {
   return sequence.num_remaining() - std::max(sequence.NeedOf(*blocks_).num_cached, num_shared);
 }
 
-// Blocks that a prompt leaves free for what will preempt it. Not where it preempts itself, nor
-// where nothing else runs: then it may take all there are.
+// Blocks that a prompt leaves free for work that may preempt it. 0 if the prompt itself preempts or
+// if nothing else runs: it may then take all blocks.
 int32_t Admission::ExpressReserve() const {
   return preempts_ || table_->running().empty() ? 0 : config_.express_blocks;
 }
@@ -87,9 +87,10 @@ const Sequence* Admission::ExpectedDecode() {
   return slots_used_ == config_.max_num_seqs ? nullptr : decode_set_->Candidate(now_us_);
 }
 
-// Whether that one joins where it finds a slot and needs so many blocks, with those that are left
-// to express work, of those there are. Were it one that the decode set refuses, OneShot work would
-// wait for nothing; but the set is asked only about a request that could be admitted.
+// Whether the expected decode, which has a slot and needs `num_needed` blocks, joins if
+// `num_blocks` are available. `num_needed` includes the express reserve. OneShot work must not wait
+// for a request that the decode set refuses. The set is asked only about a request that could be
+// admitted.
 bool Admission::WillJoin(const Sequence& next, int32_t num_needed, int32_t num_blocks) {
   const bool by_order = &next == table_->waiting().Head(false, true) && GoesByOrder(next);
   return num_needed <= num_blocks && (by_order || decode_set_->Approves(now_us_));
@@ -134,8 +135,8 @@ void Admission::ReclaimForDecodes() {
   }
 }
 
-// Gives up one piece of what OneShot work holds from step to step: a shared prefix, or the youngest
-// prompt of which a part is computed. Its full blocks stay in the prefix cache as long as they can.
+// Gives up one holding of OneShot work: a shared prefix, or the youngest partly computed prompt.
+// Its full blocks stay in the prefix cache until they are evicted.
 bool Admission::ReclaimOneShot() {
   if (prefixes_->Reclaim(nullptr)) return true;
   const std::vector<Sequence*>& running = table_->running();
@@ -152,14 +153,15 @@ SequenceBlocks::Hold Admission::HoldOf(const Sequence& sequence) const {
   if (!DiscardsKv(sequence)) return {.num_blocks = BlocksFor(num_tokens)};
   const bool keeps = config_.retention != Retention::kNone && blocks_->prefix_caching() &&
                      !sequence.request->whole;
-  // A block that is not full can be attached by no other.
+  // No other sequence can attach a block that is not full.
   const int32_t num_full = num_tokens / kBlockTokens;
   SequenceBlocks::Hold hold = {.num_blocks = keeps ? num_full : 0, .or_fewer = true};
   if (keeps && recent_) hold.num_evicting = recent_->NumShared(sequence.blocks.hashes(), num_full);
   return hold;
 }
 
-// Gives the sequence its blocks: behind its shared prefix, or else what is cached and the rest.
+// Gives the sequence its blocks: those behind its shared prefix, or else the cached ones and the
+// rest.
 bool Admission::AttachBlocks(Sequence* sequence) {
   const int32_t num_reserved = ExpressReserve() + (sequence->oneshot() ? DecodeReserve() : 0);
   if (sequence->shared_prefix != nullptr) {
@@ -176,7 +178,7 @@ bool Admission::AttachBlocks(Sequence* sequence) {
 
 bool Admission::Admit(Sequence* sequence) {
   while (!AttachBlocks(sequence)) {
-    // Its own prefix last: without it the request needs no more than it does alone.
+    // The own prefix goes last: without it the request needs no more blocks than it does alone.
     if (!prefixes_->Reclaim(sequence->shared_prefix) && !prefixes_->Reclaim(nullptr)) return false;
   }
   ranks_->LeaveWaiting(sequence);
@@ -204,7 +206,8 @@ void Admission::NoteFirstAdmission(Sequence* sequence) {
   request->times.first_scheduled_us = now_us_;
   request->first_iteration = iteration_;
   if (cost_->known()) {
-    // Orders nothing, so it follows the latest speed and waits for no new version.
+    // No order depends on the prediction, so it uses the latest measured speed and waits for no new
+    // version.
     request->predicted_us = cost_->PredictUs(
         WorkOf(sequence->num_remaining(), sequence->num_computed), StepKind::kPrefill);
   }

@@ -10,13 +10,13 @@
 
 namespace skein {
 
-// Slots and KV blocks: which waiting sequence may begin, what is reserved for which, and which
-// running sequence gives its blocks back.
+// Manages slots and KV blocks. It decides which waiting sequence may begin, how many blocks are
+// reserved for it, and which running sequence gives its blocks back.
 //
-// OneShot work never keeps a block from Decode work: what it holds from step to step, shared
-// prefixes and prompts of which a part is computed, is given up where a running decode, or a
-// waiting one with a free slot, lacks blocks; and it takes none that the next waiting one could
-// have. Not thread-safe.
+// OneShot work never keeps a block from Decode work. Between steps it holds shared prefixes and
+// partly computed prompts. These are given up when a running decode, or a waiting one with a free
+// slot, lacks blocks. OneShot work takes no block that the next waiting decode could have. Not
+// thread-safe.
 class Admission {
  public:
   Admission(const SchedulerContext& context, Ranks* ranks, SharedPrefixes* prefixes);
@@ -24,10 +24,11 @@ class Admission {
   void BeginRound(int64_t iteration, TimeUs now_us);
   // Whether the step being planned goes before a suspended one: it may use the express blocks.
   void set_preempts(bool preempts) { preempts_ = preempts; }
-  // A decode of this round has taken blocks from others, which are not given away again.
+  // A decode of this round has taken blocks from other sequences. Those blocks are not given away
+  // again.
   bool preempted_in_round() const { return preempted_in_round_; }
 
-  // Retention `value`: what the prompt shares with later ones counts.
+  // For retention `value`: the tokens that the prompt shares with later prompts count.
   void NoteArrival(const Sequence& sequence);
   // Slots that are free for further samples.
   int32_t NumFreeSlots() const;
@@ -35,8 +36,8 @@ class Admission {
   bool MayJoin(const Sequence& sequence) const;
   // Whether it finds a slot and blocks while those of suspended steps are taken.
   bool CouldBegin(const Sequence& sequence) const;
-  // Whether the first by the order is the next of its class, whatever the decode set says: so is a
-  // request that asked for a deadline, where the order is by those.
+  // Whether the first request by the order is the next of its class, regardless of the decode set.
+  // This also holds for a request with a deadline of its own if the order is by deadlines.
   bool GoesByOrder(const Sequence& first) const;
 
   bool DiscardsKv(const Sequence& sequence) const {
@@ -63,12 +64,12 @@ class Admission {
   // Takes all blocks and slots from a running sequence, which waits to be computed again.
   void Preempt(Sequence* sequence);
 
-  // A further sample takes over one slot of its carrier; false: and gives it back, for want of
-  // blocks.
+  // A further sample takes over one slot of its carrier. If `runs` is false, it gives the slot back
+  // since it found no block.
   void MoveSlot(Sequence* carrier, Sequence* child, bool runs);
   void ReleaseSlots(Sequence* sequence, int32_t count);
   void ReleaseBlocks(Sequence* sequence);
-  // Slots that a whole batch holds of samples that have ended; EndBatch frees them.
+  // Slots of ended samples that a request-level batch still holds; EndBatch frees them.
   int32_t num_idle_slots() const { return num_idle_slots_; }
   void EndBatch();
 

@@ -28,7 +28,7 @@ ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request) {
                                                                      : ExecutionClass::kDecode;
 }
 
-// The first position whose log-probability is wanted; the prompt's length where none is.
+// The first position whose log-probability is wanted; the prompt's length if none is.
 int32_t FirstPromptLogprob(const Request& request) {
   const auto prompt_len = static_cast<int32_t>(request.prompt.size());
   if (!request.prompt_logprobs) return prompt_len;

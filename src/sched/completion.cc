@@ -98,7 +98,7 @@ void Completion::CompleteRow(const StepRow& row, const ResultSpans& results, Tim
                 now_us);
     return;
   }
-  if (!request->whole) {  // blocks that no other may attach are not worth keeping
+  if (!request->whole) {  // else no other request may attach the blocks
     sequence->blocks.Publish(blocks_, sequence->tokens, sequence->num_computed);
   }
   EmitPromptLogprobs(sequence, results.prompt_logprobs);
@@ -142,8 +142,8 @@ void Completion::FinishRead(Sequence* sequence, ReadResult* result, TimeUs now_u
   EndSequence(sequence, SequenceState::kFinished);
 }
 
-// The sequence itself goes on as the first sample that is not at its end; its token is added last,
-// so that the others are forked from the bare prompt.
+// The sequence itself goes on as the first unfinished sample. Its token is added last, so that the
+// others are forked from the prompt alone.
 void Completion::ForkSamples(Sequence* sequence, std::span<DrawResult> results, TimeUs now_us) {
   RequestRecord* request = sequence->request;
   std::optional<TokenId> own_token;
@@ -154,7 +154,7 @@ void Completion::ForkSamples(Sequence* sequence, std::span<DrawResult> results, 
     const std::optional<FinishReason> finish = FinishOf(*request, {}, token);
     EmitToken(request, sample, std::move(results[i].token), finish, now_us);
     if (finish) {
-      // Its slot goes with it; the sequence keeps those of the others.
+      // The ended sample's slot is released; the sequence keeps the slots of the others.
       if (request->num_live > 0 && sequence->num_slots > 0) admission_->ReleaseSlots(sequence, 1);
     } else if (!own_token) {
       own_token = token;
@@ -208,8 +208,8 @@ void Completion::Fork(Sequence* carrier, int32_t sample, TokenId token) {
   request->sequences.push_back(std::move(child));
 }
 
-// The request's first token is there: compares the time from its first step to that with what was
-// foretold.
+// The request's first token is there. Compares the predicted time with the time since its first
+// step.
 void Completion::NotePrediction(const Sequence& sequence, TimeUs now_us) {
   const RequestRecord& request = *sequence.request;
   const auto real_us = static_cast<double>(now_us - request.times.first_scheduled_us);
@@ -226,9 +226,9 @@ void Completion::NotePrediction(const Sequence& sequence, TimeUs now_us) {
 void Completion::CancelSample(RequestRecord* request, int32_t sample, TimeUs now_us) {
   EndSample(request, sample, FinishReason::kCancelled, Status::Ok(), now_us);
   if (sample == 0 && request->next_prompt_logprob < request->prompt_len) {
-    request->next_prompt_logprob = request->prompt_len;  // they have no reader
+    request->next_prompt_logprob = request->prompt_len;  // no caller reads them
     Sequence* sequence = request->sequences.front().get();
-    // More of its prompt may come from the cache.
+    // More of its prompt may now come from the cache.
     const bool waits = sequence->state == SequenceState::kWaiting && request->num_live > 0;
     if (waits) ranks_->Relocate(sequence, now_us);
   }
@@ -293,7 +293,7 @@ SampleOutput& Completion::EndSample(RequestRecord* request, int32_t sample, Fini
                                     const Status& status, TimeUs now_us) {
   const bool cancelled = reason == FinishReason::kCancelled;
   if (cancelled) {
-    // Its withheld outputs have no reader any more.
+    // No caller reads its withheld outputs any more.
     std::erase_if(withheld_, [&](const SampleOutput& output) {
       return output.request == request->id && output.sample == sample;
     });

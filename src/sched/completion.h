@@ -23,7 +23,7 @@ class Completion {
 
   // A new step has been planned.
   void NotePlanned(const Step& step);
-  // Takes the results of the step's rows, in their order, and moves what they hold out.
+  // Takes the results of the step's rows, in their order, and moves their contents out.
   void TakeResults(const Step& step, StepResults* results, TimeUs now_us);
 
   // REQUIRES: the sample is live.
@@ -34,7 +34,7 @@ class Completion {
 
   // The outputs since the last call, in order. Valid until the next call of any function.
   std::span<SampleOutput> TakeOutputs();
-  // A whole batch has ended: its outputs are held back no longer.
+  // A request-level batch has ended: its outputs are released.
   void ReleaseWithheld();
 
  private:
@@ -46,7 +46,7 @@ class Completion {
 
     bool finite() const;
     bool empty() const { return draws.empty() && reads.empty() && prompt_logprobs.empty(); }
-    // Cuts off what is the sequence's.
+    // Cuts off the results of the sequence.
     ResultSpans TakeFor(const Sequence& sequence);
   };
 
@@ -80,9 +80,9 @@ class Completion {
   Admission* const admission_;
   std::vector<SampleOutput> outputs_;
   std::vector<SampleOutput> taken_;
-  std::vector<SampleOutput> withheld_;  // of a whole batch that runs
+  std::vector<SampleOutput> withheld_;  // outputs of a running request-level batch
   const Sequence* sole_ = nullptr;      // the only row of the last step, if that was a prefill
-  int64_t sole_since_ = 0;              // the first step of which it has been that ever since
+  int64_t sole_since_ = 0;              // the first step since which it has been the only row
 };
 
 }  // namespace skein

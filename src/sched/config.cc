@@ -105,7 +105,7 @@ constexpr std::pair<std::string_view, FlockBy> kFlockBys[] = {
 constexpr std::pair<std::string_view, Jct> kJcts[] = {{"proxy", Jct::kMissingTokens},
                                                       {"model", Jct::kModel}};
 
-// Sets `*value` to what `name` means; an empty one leaves it.
+// Sets `*value` to the meaning of `name`; an empty name changes nothing.
 template <typename Value>
 Status Choose(const char* member, const std::string& name, Names<Value> names, Value* value) {
   if (name.empty()) return Status::Ok();
@@ -163,7 +163,8 @@ Status ApplyFlock(const EngineConfig& config, SchedulerConfig* scheduler) {
   return Status::Ok();
 }
 
-// Who joins the running batch, and what only one of those sets knows: it is refused with another.
+// Applies the decode set and the options that belong to one set only. Those are refused with
+// another set.
 Status ApplyDecodeSet(const EngineConfig& config, SchedulerConfig* scheduler) {
   SKEIN_RETURN_IF_ERROR(
       Choose<DecodeSet>("decode_set", config.decode_set, kDecodeSets, &scheduler->decode_set));
@@ -223,10 +224,10 @@ Result<int32_t> StepTokens(const EngineConfig& config, const Preset& preset) {
                 "chunk_tokens");
 }
 
-// Of the pool, so much at most is kept free for what preempts others.
+// At most one block in this many is kept free for preempting requests.
 constexpr int32_t kExpressShare = 8;
 
-// What `config` says of sharing and of what is preempted, in place of the preset's.
+// Applies the sharing and preemption options of `config` over those of the preset.
 Status ApplySharing(const EngineConfig& config, SchedulerConfig* scheduler) {
   SKEIN_RETURN_IF_ERROR(Choose<Sharing>("sharing", config.sharing, kSharings, &scheduler->sharing));
   const bool by_layer = scheduler->sharing == Sharing::kPreemptLayer;
@@ -300,7 +301,7 @@ Status CheckFlockLearns(const EngineConfig& config) {
 StepBounds StepBoundsOf(Retention retention, int32_t max_model_len,
                         int32_t max_num_batched_tokens) {
   if (retention == Retention::kAll) return {max_num_batched_tokens, 0};
-  // A prompt that is longer than what is left of the budget runs all the same, once in a step.
+  // One prompt of a step may exceed the remaining budget.
   return {max_model_len + max_num_batched_tokens,
           BlocksFor(max_model_len) + BlocksFor(max_num_batched_tokens) + 1};
 }

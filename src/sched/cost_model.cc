@@ -14,10 +14,11 @@ namespace {
 constexpr int kNumTerms = 4;
 using Terms = std::array<double, kNumTerms>;
 
-// The weight of a new measurement in the drift, and how many there must be before it counts.
+// The weight of a new measurement in the drift, and the number of measurements before the drift
+// counts.
 constexpr double kObservationWeight = 1.0 / 16;
 constexpr int32_t kMinObservations = 16;
-// A single measurement counts as a factor of so much at most: a thread that slept says nothing.
+// The bound on the log ratio of a single measurement: a delayed thread says nothing about the cost.
 constexpr double kMaxLogRatio = 1.0;
 
 Terms TermsOf(const StepWork& work) { return {1, work.num_tokens, work.num_pairs, work.num_rows}; }
@@ -28,8 +29,8 @@ struct Squares {
   Terms targets{};
 };
 
-// Solves for the terms of `subset` (a bit each), the others 0. nullopt where they are dependent or
-// one is negative.
+// Solves for the terms of `subset` (a bit each), the others 0. nullopt if they are dependent or one
+// is negative.
 std::optional<Terms> Solve(const Squares& squares, uint32_t subset) {
   std::array<int, kNumTerms> index{};
   int n = 0;
@@ -126,7 +127,7 @@ CostFit FitCosts(std::span<const CostSample> samples) {
       squares.targets[i] += terms[i];
     }
   }
-  // Four terms: every set of those that are not zero is tried.
+  // There are only four terms, so every set of non-zero ones is tried.
   Terms best{};
   double best_error = std::numeric_limits<double>::infinity();
   for (uint32_t subset = 1; subset < (1u << kNumTerms); ++subset) {

@@ -9,23 +9,23 @@
 
 namespace skein {
 
-// What the time of a step depends on; adds up over its rows.
+// The quantities that a step's time depends on. They add up over its rows.
 struct StepWork {
   double num_tokens = 0;  // computed
-  double num_pairs = 0;   // of a token computed and a token it attends to
+  double num_pairs = 0;   // pairs of a computed token and a token it attends to
   double num_rows = 0;
 
   StepWork& operator+=(const StepWork& other);
 };
 
-// Of one row that computes `new_tokens` tokens behind `cached_tokens`.
+// The work of one row that computes `new_tokens` tokens behind `cached_tokens`.
 StepWork WorkOf(int64_t new_tokens, int64_t cached_tokens);
 StepWork WorkOf(const StepPlan& plan);
 
 double PredictUs(const CostFit& fit, const StepWork& work);
 
-// From so many tokens on a step is hardly faster by the token: what it takes whatever is in it
-// (such as reading the weights) is a tenth of its time. 0 where the fit is not known.
+// The number of tokens from which on a larger step is hardly cheaper per token. There the constant
+// cost of a step, such as reading the weights, is a tenth of its time. 0 if the fit is not known.
 int64_t SaturationTokens(const CostFit& fit);
 
 // Steps that the model's formula may miss in different ways.
@@ -36,14 +36,15 @@ struct CostSample {
   double us = 0;
 };
 
-// The fit with the least sum of squared relative errors whose coefficients are not negative; of no
-// samples, one that is not known. REQUIRES: every time is above 0.
+// The fit with non-negative coefficients that has the least sum of squared relative errors. Without
+// samples, the fit is not known. REQUIRES: every time is above 0.
 CostFit FitCosts(std::span<const CostSample> samples);
 
-// How long a piece of work takes, in versions: whoever orders by predictions orders anew only when
-// the version changes. Measurements correct the fit in one factor, since what changes while a
-// program runs is the machine's speed; a new version begins when that factor has drifted by more
-// than kMaxDrift. A fit of zeros predicts nothing and stays so. Not thread-safe.
+// Predicts the time of a piece of work. Predictions change in versions: an order that uses
+// predictions computes new ranks only when the version changes. Measurements correct the fit by one
+// factor, since only the machine's speed changes while a program runs. A new version begins when
+// that factor has drifted by more than kMaxDrift. A fit of zeros predicts nothing and stays so. Not
+// thread-safe.
 class CostModel {
  public:
   static constexpr double kMaxDrift = 0.05;
@@ -54,10 +55,11 @@ class CostModel {
   int64_t version() const { return version_; }
   bool known() const { return fit_ != CostFit{}; }
   double PredictUs(const StepWork& work) const { return skein::PredictUs(fit_, work); }
-  // Corrected by what steps of this kind took; where none was measured, a mixed one by what
-  // prefills took, which it is the most like, and else as above.
+  // The prediction, corrected by the measured times of this kind of step. A mixed step without
+  // measurements is corrected by those of prefills, which are the most similar. Without any, the
+  // prediction is the one above.
   double PredictUs(const StepWork& work, StepKind kind) const;
-  // How far measurements have moved from this version: the factor on its times.
+  // The drift of measurements from this version, as a factor on its times.
   double drift() const;
 
   // Takes a measurement of a step. True if it began a new version. REQUIRES: the work is not empty.
@@ -74,7 +76,7 @@ class CostModel {
     void Observe(double log_ratio);
   };
 
-  // Of one measurement, clamped.
+  // The log ratio of one measurement, clamped.
   double LogRatio(const StepWork& work, double us) const;
 
   CostFit fit_;

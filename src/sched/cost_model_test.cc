@@ -88,7 +88,8 @@ TEST(CostModel, ANewVersionBeginsWithDriftNotWithNoise) {
   EXPECT_EQ(model.version(), version);
 }
 
-// Lest a kind of step that was never run be taken for cheaper or dearer than it is.
+// Without measurements, a kind of step must not be predicted to take more or less time than it
+// does.
 TEST(CostModel, AMixedStepIsTakenForAPrefillUntilOneIsMeasured) {
   CostModel model(kTruth);
   const StepWork work = WorkOf(100, 50);

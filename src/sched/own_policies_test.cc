@@ -1,5 +1,5 @@
-// A scheduler served by policies that this file registers: the proof that a new order and a new
-// batching rule need no change elsewhere.
+// A scheduler with policies that this file lists. It proves that a new order and a new batching
+// rule need no change elsewhere.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -19,8 +19,8 @@ inline constexpr int32_t kMaxSamples = 1 << 16;  // of one request
 constexpr SequenceId MakeSequenceId(RequestId request, int32_t sample) {
   return request * kMaxSamples + static_cast<SequenceId>(sample);
 }
-// Sequences of requests from here on belong to no request: they are the common prefixes that are
-// computed once for several (sched/prefix/shared_prefix.h).
+// Sequences with request ids from here on belong to no request. They are shared prefixes
+// (sched/prefix/shared_prefix.h).
 inline constexpr RequestId kFirstSharedPrefixId = RequestId{1} << 47;
 
 constexpr RequestId RequestOf(SequenceId sequence) { return sequence / kMaxSamples; }
@@ -42,18 +42,18 @@ struct DrawSpec {
   // The position of the drawn token among the sample's outputs is history.size() - prompt_len.
 };
 
-// Log-probabilities of the prompt's own tokens that a row delivers: of positions begin, begin + 1,
-// ..., each from the logits of the token before it.
+// Log-probabilities of the prompt's own tokens that a row delivers, at the positions begin, begin +
+// 1, and so on. Each comes from the logits of the token before it.
 struct PromptLogprobsRange {
   int32_t begin = 0;                // > the row's begin
   std::span<const TokenId> tokens;  // the prompt's own at these positions; empty: none wanted
-  int32_t num_top = 0;              // how many of the most likely to name beside each
+  int32_t num_top = 0;              // number of most likely tokens to report beside each
 };
 
-// Where a prefix that a row shares with its parent ends inside a block: the row's own block of
-// these positions takes over the first `num_tokens` slots of the parent's block `from`, layer by
-// layer, once the layer's keys and values of the parent are there and before those of the row are
-// read.
+// The fork of a row if the prefix that it shares with its parent ends inside a block. The row's own
+// block of these positions copies the first `num_tokens` slots of the parent's block `from`. The
+// copy is made layer by layer: after the parent's keys and values of the layer are written, and
+// before the row's are read.
 struct RowFork {
   BlockId from = 0;
   int32_t num_tokens = 0;  // below kBlockTokens; 0: no fork
@@ -64,12 +64,12 @@ struct RowFork {
 //   0            begin         begin + tokens.size()
 //   |-- in KV ---|-- computed --|
 //
-// The block table of a OneShot request may end before its row does, but not before what precedes
-// the row: what it does not cover is not kept, and the row finishes the prompt.
+// The block table of a OneShot request covers all tokens before the row, but may end before the row
+// does. Keys and values beyond the table are not kept. In this case the row finishes the prompt.
 //
-// The positions before `begin` may be computed in the same step by the row's parent, an earlier row
-// that stands for the common prefix of several: its table begins with the parent's full blocks.
-// Rows of a step therefore form a forest, of depth two.
+// The row's parent may compute the positions before `begin` in the same step. The parent is an
+// earlier row: the shared prefix of several requests. The row's table begins with the parent's full
+// blocks. Rows of a step therefore form a forest, of depth two.
 //
 // Spans point into the scheduler's state and stay valid until the step has been completed.
 struct PlanRow {
@@ -78,24 +78,24 @@ struct PlanRow {
   std::span<const TokenId> tokens;       // [num_tokens >= 1]
   std::span<const BlockId> block_table;  // covers [0, begin + num_tokens), or less: see above
   // One entry for each sample that continues from the row's last position. Empty for a chunk that
-  // does not finish the prompt, and where nothing is to be drawn (a budget of 0 tokens); one for
-  // each of the request's samples where it finishes the prompt; else one.
+  // does not finish the prompt, and for a budget of 0 tokens. A row that finishes the prompt has
+  // one for each sample of the request. A decode row has one.
   std::span<const DrawSpec> draws;
-  // What is read at the row's last position, or of the whole row where embeddings are pooled over
-  // it: a LabelSpec, an EmbedSpec or a ClassifySpec. Null where nothing is, as in a chunk that does
-  // not finish the prompt.
+  // The output that is read at the row's last position, or over all positions of the row for pooled
+  // embeddings. It is a LabelSpec, an EmbedSpec or a ClassifySpec. Null if the row reads nothing,
+  // as in a chunk that does not finish the prompt.
   const OutputSpec* read = nullptr;
   PromptLogprobsRange prompt_logprobs;
-  // Where the first row of a sequence continues a common prefix: that prefix, computed in this step
-  // or before. Else 0.
+  // The shared prefix that the first row of a sequence continues, computed in this step or before.
+  // Else 0.
   SequenceId parent = 0;
   RowFork fork = {};
   // Models with segments: the position at which the second one begins.
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
 };
 
-// In the results below, `finite` false: the model's output held NaN or +inf. The request fails, no
-// other does.
+// In the results below, `finite` is false if the model's output held NaN or +inf. The request
+// fails; no other does.
 struct DrawResult {
   OutputToken token;
   bool finite = true;
@@ -111,7 +111,8 @@ struct PromptLogprobsResult {
   bool finite = true;
 };
 
-// What a step yields, by kind; each in the order of the plan's rows, prefills before decodes.
+// The results of a step, by kind. Each list is in the order of the plan's rows, prefills before
+// decodes.
 struct StepResults {
   std::vector<DrawResult> draws;                      // one per draw
   std::vector<ReadResult> reads;                      // one per row with `read`
@@ -125,9 +126,9 @@ struct BlockCopy {
   BlockId to = 0;
 };
 
-// A typed plan says what the device must do and what may outlive it.
+// The type of a plan states the work of the device and the state that may outlive the step.
 
-// Whole or remaining prompts whose requests end with this step.
+// Complete or remaining prompts of requests that end with this step.
 struct OneShotPlan {
   std::vector<PlanRow> rows;
 };

@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// An entry of a list of policies: what SchedulerConfig names, and how it is made. `cost` outlives
-// the policy.
+// An entry of a list of policies: the name in SchedulerConfig, and the function that makes the
+// policy. `cost` outlives the policy.
 template <typename Name, typename Policy>
 struct PolicyEntry {
   Name name;
@@ -28,7 +28,7 @@ struct PolicyLists {
   std::span<const BatchingEntry> batchings;
   std::span<const DecodeSetEntry> decode_sets;
 };
-// Those of Skein itself.
+// The policies of Skein itself.
 PolicyLists BuiltInPolicies();
 
 // The policies of one scheduler.
@@ -37,8 +37,8 @@ struct Policies {
   std::unique_ptr<BatchingPolicy> batching;
   std::unique_ptr<DecodeSetPolicy> decode_set;
 };
-// REQUIRES: the lists name what `config` names; `config` comes from MakeSchedulerConfig; `cost`
-// outlives the policies.
+// REQUIRES: the lists contain the names in `config`; `config` comes from MakeSchedulerConfig;
+// `cost` outlives the policies.
 Policies MakePolicies(const SchedulerConfig& config, const CostModel* cost,
                       const PolicyLists& lists);
 

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 
 class RequestTableTest : public ::testing::Test {
  protected:
-  // A request of so many running sequences.
+  // Adds a request with `num_sequences` running sequences.
   RequestRecord* Add(RequestId id, int64_t rank, int32_t num_sequences = 1) {
     auto record = std::make_unique<RequestRecord>();
     record->id = id;

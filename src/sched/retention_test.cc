@@ -1,4 +1,4 @@
-// Retention: which blocks OneShot requests hold, and what they leave in the cache.
+// Retention: the blocks that OneShot requests hold, and those that they leave in the cache.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST_F(RetentionTest, NoneTakesNoBlockHoweverLongThePrompt) {
   scheduler.Arrive(1, MakeRequest(1000), 0);
   scheduler.Arrive(2, MakeRequest(40), 0);
   scheduler.Arrive(3, MakeRequest(20), 0);
-  // One that is longer than the budget of 64 tokens runs alone, in one step.
+  // A prompt longer than the budget of 64 tokens runs alone, in one step.
   const std::vector<PlanRow>& alone = Rows(scheduler);
   ASSERT_EQ(alone.size(), 1u);
   EXPECT_EQ(alone[0].tokens.size(), 1000u);
@@ -85,7 +85,7 @@ TEST_F(RetentionTest, PrefixKeepsTheLongestLeadingPartThatFits) {
   EXPECT_EQ(again[0].tokens.size(), 182u);
   EXPECT_EQ(again[0].block_table.size(), 4u);
   Complete(scheduler, 1);
-  // Of another prompt only whole blocks are worth keeping: three, at the cost of the first's last.
+  // Another prompt keeps only its three full blocks; they evict the last ones of the first prompt.
   scheduler.Arrive(3, MakeRequest(100, 1, 2), 0);
   EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 3u);
   Complete(scheduler, 1);
@@ -98,16 +98,16 @@ TEST_F(RetentionTest, ValueEvictsOnlyForWhatOthersShare) {
   EngineConfig config = Config("value");
   config.num_kv_blocks = 8;
   Scheduler scheduler(MakeSchedulerConfig(config).value());
-  // Nothing is known of the first prompt, but blocks are free.
+  // No other prompt shares the first one's tokens, but blocks are free.
   scheduler.Arrive(1, MakeRequest(200), 0);
   EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 6u);
   Complete(scheduler, 1);
-  // The second shares nothing: what is free, and no block more.
+  // The second shares nothing, so it keeps only the free blocks.
   scheduler.Arrive(2, MakeRequest(300, 1, 2), 0);
   EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 2u);
   Complete(scheduler, 1);
   EXPECT_EQ(scheduler.Stats().kv_blocks_cached, 8);
-  // A third like it finds two blocks, and five are worth to be kept: three of the first prompt go.
+  // A third like it finds two blocks and shares five: three blocks of the first prompt are evicted.
   Request third = MakeRequest(300, 1, 2);
   third.prompt[160] = 7;
   scheduler.Arrive(3, third, 0);
@@ -127,7 +127,7 @@ TEST_F(RetentionTest, ValueCountsWhoIsStillWaiting) {
   scheduler.Arrive(1, MakeRequest(300), 0);
   EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 4u);
   Complete(scheduler, 1);
-  // Both wait: the first of them already evicts for what the other will attach.
+  // Both wait: the first of them already evicts blocks for the prefix that the other will attach.
   scheduler.Arrive(2, MakeRequest(100, 1, 2), 0);
   scheduler.Arrive(3, MakeRequest(100, 1, 2), 0);
   EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 3u);

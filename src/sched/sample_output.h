@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// News of one sample: a token, log-probabilities of its prompt, what was read, its end.
+// New output of one sample: a token, log-probabilities of its prompt, read values, or its end.
 struct SampleOutput {
   RequestId request = 0;
   int32_t sample = 0;

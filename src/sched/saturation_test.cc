@@ -40,7 +40,7 @@ std::vector<std::vector<RequestId>> Steps(const EngineConfig& config,
   return steps;
 }
 
-// Prompts of so many tokens that share nothing.
+// Prompts of these lengths, in tokens, that share nothing.
 std::vector<Letters> Prompts(const std::vector<int32_t>& lengths) {
   std::vector<Letters> prompts;
   for (const int32_t length : lengths) {

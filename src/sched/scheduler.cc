@@ -118,8 +118,8 @@ const Step* Scheduler::FillStep(const Step* keeping_tpot, TimeUs now_us) {
     if (const auto num_tokens = preemption_.NextPromptTokens()) builder_.LimitTokens(*num_tokens);
   }
   builder_.AddPrompts();
-  // 7. Without a prompt: what is more urgent than a suspended step cannot begin after all, or the
-  // step is one of decodes alone.
+  // 7. Without a prompt, the work that is more urgent than a suspended step cannot begin after all,
+  // or the step is one of decodes alone.
   if (bound && step_.prefills.empty()) {
     builder_.RemoveDecodes();
     if (mixed_tokens == 0 || !AddDueDecodes(now_us)) return goes_on;
@@ -131,7 +131,7 @@ const Step* Scheduler::FillStep(const Step* keeping_tpot, TimeUs now_us) {
   return nullptr;
 }
 
-// Returns whether this step is one of decodes alone, some of which are due.
+// Returns whether this step is one of decodes alone; some of them are due.
 bool Scheduler::AddDueDecodes(TimeUs now_us) {
   if (!preemption_.DecodesAreDue(now_us)) return false;
   admission_.ReclaimForDecodes();
@@ -232,10 +232,10 @@ void Scheduler::FailAll(const Status& status, TimeUs now_us) {
   Sweep();
 }
 
-// Forgets what has ended.
+// Forgets ended requests and unused prefixes.
 void Scheduler::Sweep() {
   table_.EraseEndedRunning();
-  // While a step is in flight or suspended its rows still point to their sequences.
+  // The rows of a step in flight or suspended still point to their sequences.
   if (!step_.in_flight()) {
     suspended_.DropDead();
     table_.ForgetEnded();

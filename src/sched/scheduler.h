@@ -34,17 +34,17 @@ enum class StepFate {
   kDropped,    // its state is of no more use: its requests have ended
 };
 
-// Decides what is computed next. A pure state machine: events in, plans and outputs out; no thread,
-// no clock, no tensor.
+// Decides which rows are computed next. A pure state machine: events in, plans and outputs out; no
+// thread, no clock, no tensor.
 //
 //   Arrive, Cancel, CancelSample --> Plan --> [executed elsewhere] --> Complete --> TakeOutputs
 //                                     ^                                   |
 //                                     +-----------------------------------+
 //
-// With a sharing that preempts, and while a step is being executed: Reconsider, after which Plan
-// may begin another step or name a suspended one again (sched/preemption/preemption.h).
+// A sharing that preempts adds Reconsider, which is called while a step is being executed. After
+// it, Plan may begin another step or name a suspended one again (sched/preemption/preemption.h).
 //
-// A facade: each part owns its state, and three policies, made from lists, take the choices.
+// A facade: each part owns its state. Three policies, made from lists, take the choices.
 //
 //   RequestTable    the requests that there are; what runs and what waits, in order
 //   Ranks           keeps the order's ranks while cache, time and costs change
@@ -71,8 +71,8 @@ class Scheduler {
 
   // REQUIRES: CheckFits is ok; `id` is new and below 2^47.
   void Arrive(RequestId id, Request request, TimeUs now_us);
-  // Ends a request, or one sample of it, with kCancelled; what is not being executed right now
-  // frees its blocks at once, the rest in Complete. Unknown ids and ended samples are ignored.
+  // Ends a request, or one sample of it, with kCancelled. Sequences outside the step in flight free
+  // their blocks at once, the others in Complete. Unknown ids and ended samples are ignored.
   void Cancel(RequestId id, TimeUs now_us);
   void CancelSample(RequestId id, int32_t sample, TimeUs now_us);
 
@@ -83,10 +83,10 @@ class Scheduler {
   // Names the step that Plan returned last: the same for a suspended one that goes on.
   int64_t step_id() const { return step_id_; }
   bool IsSuspended(int64_t step_id) const { return suspended_.Contains(step_id); }
-  // Whether the step in flight, which has stopped at a boundary, is to make way for what has become
-  // more urgent. REQUIRES: a plan is being executed.
+  // Whether the step in flight, which has stopped at a boundary, makes way for more urgent work.
+  // REQUIRES: a plan is being executed.
   StepFate Reconsider(TimeUs now_us);
-  // `*results`: those of the plan; what they hold is moved out, the vectors keep their sizes.
+  // `*results` are those of the plan. Their contents are moved out; the vectors keep their sizes.
   // REQUIRES: a plan is being executed.
   void Complete(StepResults* results, TimeUs now_us);
   // Ends every request with kError. A plan being executed is abandoned.
@@ -95,9 +95,9 @@ class Scheduler {
   // The outputs since the last call, in order. Valid until the next call of any function.
   std::span<SampleOutput> TakeOutputs() { return completion_.TakeOutputs(); }
 
-  // When, with no further event, a round is next worth running: a rank changes, a bounded wait
-  // ends, a step has been suspended for as long as it may, a decode's next token will be due for
-  // which a prefill stops.
+  // The time at which the next round is needed if no event comes before. At that time a rank
+  // changes, a bounded wait ends, or a suspended step reaches its bound. It can also be the time to
+  // stop a prefill for a decode's next token.
   std::optional<TimeUs> NextRoundUs() const;
 
   bool empty() const { return table_.empty(); }
@@ -138,7 +138,7 @@ class Scheduler {
   Completion completion_;
   const bool hashes_prompts_;
   int64_t step_id_ = 0;    // of the step that Plan returned last
-  int64_t num_steps_ = 0;  // that have begun
+  int64_t num_steps_ = 0;  // steps that have started
 };
 
 }  // namespace skein

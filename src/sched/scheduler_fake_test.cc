@@ -121,7 +121,7 @@ Request RandomRequest(World* world) {
   Random& random = world->random;
   Request request;
   request.prompt.resize(random.Between(1, world->config.max_model_len - 1));
-  // Prompts that share beginnings: most tokens are equal, few positions differ.
+  // Prompts that share prefixes: most tokens are equal, few positions differ.
   for (TokenId& token : request.prompt) {
     token = random.OneIn(40) ? static_cast<TokenId>(random.Between(0, 2)) : 1;
   }
@@ -151,7 +151,7 @@ Request RandomRequest(World* world) {
   return request;
 }
 
-// A group of mostly OneShot requests that begin with the first one's tokens, or nearly.
+// A group of mostly OneShot requests that begin with all or most of the first one's tokens.
 std::vector<Request> RandomGroup(World* world, uint64_t id) {
   Random& random = world->random;
   std::vector<Request> group = {RandomRequest(world)};
@@ -235,7 +235,7 @@ void RunWorkload(World* world, int32_t num_requests) {
   std::map<int64_t, std::unique_ptr<Task>> stopped;  // by step
   TimeUs now_us = 0;
   RequestId next_id = 0;
-  // Runs the step until it has ended; false where it has made way.
+  // Runs the step until it has ended; false if it has made way.
   const auto run = [&](std::unique_ptr<Task>& task) {
     while (executor.Resume(*task, never) == TaskStatus::kPreempted) {
       now_us += random.Between(1, 2000);
@@ -247,7 +247,7 @@ void RunWorkload(World* world, int32_t num_requests) {
       scheduler.CheckIntegrity();
       if (fate == StepFate::kSuspended) stopped[scheduler.step_id()] = std::move(task);
       if (fate != StepFate::kGoesOn) return false;
-      // No due time is left that has been looked at: it would come again at every ticket.
+      // The next time lies in the future; a past one would stop the step at every ticket.
       if (Preempts(config.sharing)) {
         EXPECT_GT(scheduler.NextRoundUs().value_or(now_us + 1), now_us);
       }
@@ -260,7 +260,7 @@ void RunWorkload(World* world, int32_t num_requests) {
     }
     if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);
     if (random.OneIn(40)) {
-      for (RequestId id = 0; id < next_id; ++id) {  // whole groups among them
+      for (RequestId id = 0; id < next_id; ++id) {  // complete groups among them
         if (!random.OneIn(3)) continue;
         world->expected.at(id).cancelled = true;
         scheduler.Cancel(id, now_us);
@@ -295,7 +295,7 @@ void RunWorkload(World* world, int32_t num_requests) {
   world->num_dropped += static_cast<int64_t>(stats.steps_dropped);
 }
 
-// Anything that is drawn or read after the poison token fails the whole request.
+// Any draw or read after the poison token fails the request.
 bool IsPoisoned(const World& world, const Expectation& request) {
   const TokenId poison = world.options.poison_token;
   const std::vector<TokenId>& prompt = request.request.prompt;
@@ -322,7 +322,7 @@ void ExpectSameLogprob(const TokenLogprob& a, const TokenLogprob& b) {
   EXPECT_EQ(a.rank, b.rank);
 }
 
-// All of what the prompt wants if the request came to its end, the beginning of it if not.
+// Expects all wanted log-probabilities of the prompt if `complete`, else the first of them.
 void CheckPromptLogprobs(const World& world, const Expectation& request, bool complete) {
   const std::vector<PromptLogprob> want =
       FakeExecutor::ExpectedPromptLogprobs(world.options, request.request);
@@ -387,7 +387,8 @@ void CheckAnswers(const World& world) {
   }
 }
 
-// A load takes ten times as long under a sanitizer, and what one looks for shows in any of them.
+// A load takes ten times as long under a sanitizer, and any load shows the errors that it looks
+// for.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kNumLoads = 300;
 #else

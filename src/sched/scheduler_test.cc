@@ -36,7 +36,7 @@ Request MakeRequest(int32_t prompt_len, int32_t max_tokens, TokenId first_token 
   return request;
 }
 
-// Drives a scheduler whose model always says token 7.
+// Drives a scheduler with a model that always draws token 7.
 class Driver {
  public:
   explicit Driver(const EngineConfig& config)
@@ -143,9 +143,8 @@ void ArriveControl(Driver* driver) {
   }
 }
 
-// A slot is wasted in each decode step in which it belongs to a request that has ended but whose
-// batch has not: 6 * (128 - 24) + (128 - 96) in each of the first two batches, 3 * (96 - 24) in the
-// third.
+// A slot is wasted in each decode step between the end of its request and the end of the batch. The
+// first two batches waste 6 * (128 - 24) + (128 - 96) each, the third 3 * (96 - 24).
 TEST(Scheduler, RequestLevelBatchingWastesSlots) {
   for (const int32_t token_budget : {512, 2048}) {
     EngineConfig config = SmallConfig();
@@ -201,7 +200,7 @@ TEST(Scheduler, ClassIsDecidedOnTheRoomLeft) {
   EXPECT_EQ(driver.finish[0], FinishReason::kLength);
 }
 
-// The model always says 7.
+// The model always draws 7.
 TEST(Scheduler, AWholeChoiceEndsASample) {
   for (const bool force_decode : {false, true}) {
     EngineConfig config = SmallConfig();
@@ -220,7 +219,7 @@ TEST(Scheduler, AWholeChoiceEndsASample) {
     EXPECT_EQ(driver.finish[0], FinishReason::kStop);
     EXPECT_EQ(driver.num_tokens[1], 6);
     EXPECT_EQ(driver.finish[1], FinishReason::kStop);
-    // 7 7 7 is none of the last one's: what a sampler never draws does not end it.
+    // 7 7 7 is no choice of the last request, so it does not end there.
     EXPECT_EQ(driver.num_tokens[2], 20);
     EXPECT_EQ(driver.finish[2], FinishReason::kLength);
   }
@@ -488,7 +487,7 @@ TEST(Scheduler, PromptLogprobsComeInPiecesOnce) {
   driver.RunAll();
   EXPECT_EQ(driver.logprob_positions[0], Positions(1, 100));
   EXPECT_EQ(driver.num_tokens[0], 15);
-  // With its KV in the cache it is computed all the same.
+  // It is computed even though its KV blocks are in the cache.
   driver.scheduler.Arrive(1, request, 0);
   driver.RunAll();
   EXPECT_EQ(driver.logprob_positions[1], Positions(1, 100));
@@ -501,7 +500,7 @@ TEST(Scheduler, WhatLiesBeforeTheFirstLogprobMayBeCached) {
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(128, 1), 0);
   driver.RunAll();
-  // start, and the tokens that may come from the cache: whole blocks before position start - 1.
+  // start, and the tokens that may come from the cache: full blocks before position start - 1.
   const std::pair<int32_t, int32_t> cases[] = {{0, 0},   {32, 0},  {33, 32},
                                                {64, 32}, {65, 64}, {127, 96}};
   RequestId id = 0;

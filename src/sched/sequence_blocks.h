@@ -15,8 +15,8 @@ namespace skein {
 //   0          num_published          BlocksFor(tokens computed)      size
 //   |-- in the prefix cache --|-- computed, own --|-- allocated, not computed --|
 //
-// A block that is not yet computed to its end belongs to this sequence alone (a pending copy's
-// source apart), so a row never writes what another reads. Not thread-safe.
+// A partly computed block belongs to this sequence alone, except for the source of a pending copy.
+// So a row never writes a block that another row reads. Not thread-safe.
 class SequenceBlocks {
  public:
   explicit SequenceBlocks(PrefixScope scope) : hashes_(scope) {}
@@ -24,30 +24,31 @@ class SequenceBlocks {
   std::span<const BlockId> table() const { return blocks_; }
   const PrefixHashes& hashes() const { return hashes_; }
 
-  // Makes room, so that growing up to there allocates nothing.
+  // Reserves memory, so that growing up to `num_tokens` allocates nothing.
   void Reserve(int64_t num_tokens);
-  // Hashes what is not hashed yet: once when a request arrives, later as blocks fill.
+  // Hashes the full blocks that are not hashed yet: when a request arrives, and later as blocks
+  // fill.
   void Hash(std::span<const TokenId> tokens) { hashes_.Extend(tokens); }
 
-  // What Attach would find: the longest cached prefix of at most `max_cached` tokens, and how many
-  // of the manager's available blocks it would take. REQUIRES: Hash(tokens) was called; max_cached
-  // is below the number of tokens.
+  // The result that Attach would have: the longest cached prefix of at most `max_cached` tokens,
+  // and the number of available blocks that it would take. REQUIRES: Hash(tokens) was called;
+  // max_cached is below the number of tokens.
   struct Need {
     int32_t num_cached = 0;  // tokens
     int32_t num_blocks = 0;
   };
   Need NeedOf(const BlockManager& manager, std::span<const TokenId> tokens,
               int32_t max_cached) const;
-  // How many blocks a sequence is to hold in the end, those it shares included: so many, or where
-  // they do not fit as many as do. Only the first `num_evicting` may evict other blocks from the
-  // cache.
+  // The number of blocks that a sequence is to hold after Attach, shared ones included. With
+  // `or_fewer`, as many as fit are enough. Only the first `num_evicting` may evict other blocks
+  // from the cache.
   struct Hold {
     int32_t num_blocks = 0;
     bool or_fewer = false;
     int32_t num_evicting = std::numeric_limits<int32_t>::max();
 
-    // How many to allocate where `num_shared` blocks are there already and `num_available` may be
-    // taken; more than those where that is too few.
+    // The number to allocate if `num_shared` blocks are there already and `num_available` may be
+    // taken. A result above `num_available` means that there are too few.
     int32_t NumMissing(const BlockManager& manager, int32_t num_shared,
                        int32_t num_available) const;
   };
@@ -56,9 +57,9 @@ class SequenceBlocks {
   // available. REQUIRES: as NeedOf; no blocks.
   int32_t Attach(BlockManager* manager, std::span<const TokenId> tokens, int32_t max_cached,
                  const Hold& hold, int32_t num_reserved);
-  // Shares the full blocks of the parent's first `prefix_len` tokens and allocates the others to
-  // hold; a partial block of the prefix is to be copied into the first of those (a row's fork).
-  // False as above. REQUIRES: no blocks.
+  // Shares the full blocks of the parent's first `prefix_len` tokens and allocates the other blocks
+  // to hold. The caller copies a partial block of the prefix into the first of those (a row's
+  // fork). False as above. REQUIRES: no blocks.
   bool AttachTo(BlockManager* manager, const SequenceBlocks& parent, int32_t prefix_len,
                 const Hold& hold, int32_t num_reserved);
 
@@ -68,13 +69,13 @@ class SequenceBlocks {
   // Publishes the full blocks of the first `num_computed` tokens that it holds.
   void Publish(BlockManager* manager, std::span<const TokenId> tokens, int64_t num_computed);
 
-  // Takes on the parent's first `num_computed` tokens: full blocks are shared, a partial last one
+  // Takes over the parent's first `num_computed` tokens. Full blocks are shared; a partial last one
   // is to be copied (see pending_copy). False, having changed nothing, when no block is available.
   // REQUIRES: no blocks; the parent's blocks are published as far as they are full.
   bool ForkFrom(BlockManager* manager, const SequenceBlocks& parent, int64_t num_computed);
   bool has_pending_copy() const { return copy_.from != kNoBlock; }
-  // What must be copied before this sequence is computed further. Its source stays referenced
-  // until FinishCopy or Release.
+  // The copy that must be made before this sequence is computed further. Its source stays
+  // referenced until FinishCopy or Release.
   const BlockCopy& pending_copy() const { return copy_; }
   void FinishCopy(BlockManager* manager);
 

@@ -25,7 +25,7 @@ struct StepRow {
   bool finishes() const { return begin() + num_tokens == std::ssize(tokens()); }
 };
 
-// The typed plans of a step. Executors point into them, so they stay where they are.
+// The typed plans of a step. Executors point into them, so their addresses stay the same.
 struct StepPlans {
   StepPlan oneshot = OneShotPlan{};
   StepPlan decode = DecodePlan{};
@@ -43,7 +43,7 @@ enum class StepState { kPlanned, kInFlight, kSuspended, kFinished };
 // One pass of the model, a value: planned, running, suspended and finished steps are one type. Its
 // rows keep their blocks while it is suspended. Vectors keep their memory.
 struct Step {
-  // Goes before every request, behind every request.
+  // kFirstKey goes before every request, kLastKey behind every request.
   static constexpr SequenceKey kFirstKey = {
       {std::numeric_limits<int32_t>::min(), std::numeric_limits<int64_t>::min()}, 0, 0};
   static constexpr SequenceKey kLastKey = {
@@ -56,15 +56,15 @@ struct Step {
   std::vector<StepRow> prefills;
   std::vector<StepRow> decodes;
   std::unique_ptr<StepPlans> plans = std::make_unique<StepPlans>();
-  const StepPlan* plan = nullptr;  // one of those
-  StepWork work;                   // where the cost model is known
-  TimeUs resumed_us = 0;           // when it began or went on last
-  TimeUs ran_us = 0;               // before that, in all
-  TimeUs was_suspended_us = 0;     // before the last time, in all
-  TimeUs suspended_since_us = 0;   // the last time
+  const StepPlan* plan = nullptr;  // one of `plans`
+  StepWork work;                   // if the cost model is known
+  TimeUs resumed_us = 0;           // start of the latest run
+  TimeUs ran_us = 0;               // total time of earlier runs
+  TimeUs was_suspended_us = 0;     // total time of earlier suspensions
+  TimeUs suspended_since_us = 0;   // start of the latest suspension
 
   bool in_flight() const { return state == StepState::kInFlight; }
-  // Whether decodes with a TPOT are in it: it was cut so that it ends in time for them.
+  // Whether it has decodes with a TPOT: its prefills were cut so that it ends in time for them.
   bool KeepsTpot() const;
   bool empty() const { return prefills.empty() && decodes.empty(); }
   TimeUs RanUs(TimeUs now_us) const { return ran_us + now_us - resumed_us; }
@@ -76,7 +76,8 @@ struct Step {
   void Suspend(TimeUs now_us);
   void Resume(TimeUs now_us);
 
-  // The key of the most urgent live request that waits for a prefill row; kLastKey: there is none.
+  // The key of the most urgent live request that waits for a prefill row; kLastKey if there is
+  // none.
   SequenceKey Key() const;
   // Whether all requests that wait for its rows have ended.
   bool IsDead() const;

@@ -9,8 +9,8 @@
 namespace skein {
 namespace {
 
-// Waiting for a leader must save this many tokens for each token that the leader still computes:
-// what a step costs grows with its tokens, and the leader's would be computed in any case.
+// Waiting for a leader must save this many tokens for each token that the leader still computes. A
+// step's cost grows with its tokens, and the leader's are computed in any case.
 constexpr double kMinSavedPerTokenWaited = 0.5;
 
 // Heads that wait for a prefix in one round; further ones compute it themselves.
@@ -54,7 +54,8 @@ void StepBuilder::LimitTokens(int64_t num_tokens) {
 }
 
 void StepBuilder::AddDecodes(bool all) {
-  // Only what follows shrinks meanwhile: elders never lose their blocks to the young.
+  // Only later entries disappear meanwhile: older sequences never lose their blocks to younger
+  // ones.
   const std::vector<Sequence*>& running = table_->running();
   for (size_t i = 0; i < running.size(); ++i) {
     Sequence* sequence = running[i];
@@ -86,7 +87,7 @@ bool StepBuilder::PrefersUrgentToStarted() const {
   return order_->ByDeadline();
 }
 
-// Prompts of which a part is computed; where urgent work goes before them, that too.
+// Adds started prompts, and the urgent waiting requests that go before them.
 void StepBuilder::AddStartedPrompts() {
   started_.clear();
   for (Sequence* sequence : table_->running()) {
@@ -102,14 +103,15 @@ void StepBuilder::AddStartedPrompts() {
   }
 }
 
-// Adds waiting requests in order, those before `bound` where there is one.
+// Adds waiting requests in order; with a `bound`, only those before it.
 void StepBuilder::AddWaiting(const std::optional<SequenceKey>& bound) {
   bool want_oneshot = true;
   bool want_decode = true;
   while (tokens_left_ > 0 && (step_.prefills.empty() || batching_->TakesMore())) {
     Sequence* head = NextWaiting(want_oneshot, want_decode, bound);
     if (head == nullptr) return;
-    // Not a choice of the decode set: what the order has before that has not been considered.
+    // A choice of the decode set does not count: the requests before it in the order have not been
+    // considered.
     if (!decode_set_->Chooses() || head->oneshot()) walked_to_ = head->key();
     if (SkipsClass(head, &want_oneshot, &want_decode)) continue;
     switch (AddHead(head)) {
@@ -132,7 +134,7 @@ void StepBuilder::AddWaiting(const std::optional<SequenceKey>& bound) {
   }
 }
 
-// Whether no request of the head's class can join this step, so that the other class goes on.
+// Whether no request of the head's class can join this step. The other class then goes on.
 bool StepBuilder::SkipsClass(Sequence* head, bool* want_oneshot, bool* want_decode) {
   if (head->slots_needed() > admission_->NumFreeSlots()) {
     *want_decode = false;
@@ -166,11 +168,11 @@ Sequence* StepBuilder::NextWaiting(bool want_oneshot, bool want_decode,
   return head;
 }
 
-// The next to be planned of the classes that are wanted. Between OneShot and Decode work the order
-// decides; which of the Decode-class requests it is, the decode set. But a prefill may have
-// stopped, at `bound`, for one that the set does not choose or refuses: where it names none before
-// the bound, that one begins, so that the prefill has not stopped for nothing. Arrival alone is no
-// such reason, or the order would stand in the set's place; nor does a prefill stop for it
+// The next request of the wanted classes. The order decides between OneShot and Decode work, the
+// decode set between Decode-class requests. A prefill may have stopped, at `bound`, for a request
+// that the set does not choose or refuses. If the set names no request before the bound, that
+// request begins; else the prefill had stopped for nothing. An earlier arrival alone does not
+// suffice, or the order would replace the set. A prefill does not stop for it either
 // (Preemption::MoreUrgentWaits).
 Sequence* StepBuilder::NextHead(bool want_oneshot, bool want_decode,
                                 const std::optional<SequenceKey>& bound) {
@@ -184,8 +186,8 @@ Sequence* StepBuilder::NextHead(bool want_oneshot, bool want_decode,
   return stopped_for ? head : waiting.Head(want_oneshot, false);
 }
 
-// The next in order with at most so many tokens. Where the decode set chooses, its choice stands
-// for its class.
+// The next request in order with at most `max_tokens` missing tokens. If the decode set chooses,
+// its choice stands for the Decode class.
 Sequence* StepBuilder::NextThatFits(int64_t max_tokens, bool want_oneshot, bool want_decode,
                                     const std::optional<SequenceKey>& bound) {
   const auto max_fitting = static_cast<int32_t>(std::min<int64_t>(max_tokens, tokens_left_));
@@ -195,7 +197,7 @@ Sequence* StepBuilder::NextThatFits(int64_t max_tokens, bool want_oneshot, bool 
   Sequence* next = waiting.NextFitting(walked_to_ ? &*walked_to_ : nullptr, max_fitting,
                                        want_oneshot, want_decode && !chooses);
   if (!chooses) return next;
-  // Null too where a preempted one waits, before which none of its class goes.
+  // Null also while a preempted request waits, since no other of its class goes before it.
   Sequence* decode = waiting.NextFitting(nullptr, max_fitting, false, want_decode);
   if (decode != nullptr && !admission_->GoesByOrder(*decode)) {
     decode = NextOfDecodeSet(max_fitting, bound);
@@ -204,9 +206,9 @@ Sequence* StepBuilder::NextThatFits(int64_t max_tokens, bool want_oneshot, bool 
   return decode->key() < next->key() ? decode : next;
 }
 
-// The decode set's best candidate that can be admitted now and has at most so many tokens to be
-// computed, if it is before `bound` and the set approves. One that would compute what a row of this
-// step computes is set aside: the next round finds it in the cache.
+// The decode set's best candidate that can be admitted now and has at most `max_tokens` to be
+// computed. Null if it is not before `bound` or the set refuses it. A candidate is set aside while
+// a row of this step computes its missing prefix: the next round finds that in the cache.
 Sequence* StepBuilder::NextOfDecodeSet(int32_t max_tokens,
                                        const std::optional<SequenceKey>& bound) {
   const int32_t num_free_slots = admission_->NumFreeSlots();
@@ -233,7 +235,7 @@ Sequence* StepBuilder::NextOfDecodeSet(int32_t max_tokens,
 }
 
 StepBuilder::Added StepBuilder::AddHead(Sequence* head) {
-  // The next step has room for it.
+  // It waits for the next step, which has room for it.
   if (admission_->RunsInOneStep(*head) && !HasRoomFor(*head)) return Added::kNoTokens;
   if (config_.forests && head->state == SequenceState::kWaiting && head->request->shares_prefix) {
     if (head->shared_prefix == nullptr && head->oneshot()) prefixes_->JoinExisting(head);
@@ -253,14 +255,14 @@ StepBuilder::Added StepBuilder::AddHead(Sequence* head) {
   return AddChunk(head) ? Added::kYes : Added::kNoTokens;
 }
 
-// Whether the step takes the whole of a prompt that runs in one. A step without other prompts takes
-// any whose keys and values are not all kept.
+// Whether the step has room for a prompt that runs in one step. A step without other prompts has
+// room for any prompt that discards keys and values.
 bool StepBuilder::HasRoomFor(const Sequence& sequence) const {
   const bool discards = admission_->DiscardsKv(sequence);
   if (discards && step_.prefills.empty()) return true;
   const int32_t num_tokens = admission_->NumMissing(sequence);
   if (num_tokens > tokens_left_) return false;
-  // The first and the last may be parts of blocks.
+  // The first and the last block may be partial.
   return !discards || BlocksFor(num_tokens) + 1 <= own_blocks_left_;
 }
 
@@ -289,8 +291,8 @@ bool StepBuilder::AddWholePrompt(Sequence* sequence) {
   const int32_t num_remaining = sequence->num_remaining();
   const auto num_own = std::max<int32_t>(
       0, BlocksFor(std::ssize(sequence->tokens)) - std::ssize(sequence->blocks.table()));
-  // A prompt that had started and whose step was dropped comes again: it waits for a step with
-  // room, as it did when it was admitted (HasRoomFor).
+  // A started prompt of a dropped step waits for a step with room, as it did when it was admitted
+  // (HasRoomFor).
   const bool fits = num_remaining <= tokens_left_ && num_own <= own_blocks_left_;
   if (!step_.prefills.empty() && !fits) return false;
   step_.prefills.push_back({.sequence = sequence, .num_tokens = num_remaining});
@@ -314,8 +316,8 @@ bool StepBuilder::AddSharedPrefix(SharedPrefix* prefix) {
   return prefix->ready();
 }
 
-// The row of this step that computes the first missing block of `head`, of which so many tokens are
-// cached, where it is worth waiting for; null if there is none.
+// The row of this step that computes the first missing block of `head`, if waiting for it saves
+// enough; else null. `num_cached` tokens of `head` are cached.
 const StepRow* StepBuilder::LeaderOf(const Sequence& head, int32_t num_cached) const {
   if (step_.prefills.empty() || !blocks_->prefix_caching()) return nullptr;
   const PrefixHashes& hashes = head.blocks.hashes();

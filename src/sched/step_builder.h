@@ -12,11 +12,11 @@
 
 namespace skein {
 
-// Fills one step within the token budget: decodes, one token each, then chunks of prompts; those
-// that have started first (by deadline the most urgent first), then waiting ones in order. OneShot
-// requests take no decode slot, so they pass by requests that wait for one; no request passes by
-// one that waits for blocks, but for OneShot requests where forests are on, whose blocks are free
-// again when their step is done. Not thread-safe. A steady decode step allocates nothing.
+// Fills one step within the token budget: decodes, one token each, then chunks of prompts. Started
+// prompts come first (the most urgent first if the order is by deadline), then waiting ones in
+// order. OneShot requests take no decode slot, so they pass by requests that wait for one. No
+// request passes by one that waits for blocks. With forests, OneShot requests may, since their
+// blocks are free again after their step. Not thread-safe. A steady decode step allocates nothing.
 class StepBuilder {
  public:
   // `step` is filled anew in every round, and outlives the builder.
@@ -27,10 +27,10 @@ class StepBuilder {
   // The step takes no prompt that is less urgent than a suspended step of this key; nullopt: no
   // step is suspended.
   void SetBound(const std::optional<SequenceKey>& bound);
-  // The step takes at most so many tokens from here on.
+  // The step takes at most `num_tokens` more tokens.
   void LimitTokens(int64_t num_tokens);
 
-  // Adds all decodes, or those only that may share a step with prompts.
+  // Adds all decodes, or only those that may share a step with prompts.
   void AddDecodes(bool all);
   void RemoveDecodes();
   void AddPrompts();
@@ -39,8 +39,8 @@ class StepBuilder {
   enum class Added {
     kYes,
     kLater,     // it waits for a row of this step to compute its prefix
-    kNoBlocks,  // now
-    kNoTokens,  // left in this step
+    kNoBlocks,  // not enough blocks are free now
+    kNoTokens,  // not enough tokens are left in this step
   };
 
   void AddStartedPrompts();
@@ -87,7 +87,7 @@ class StepBuilder {
   std::optional<SequenceKey> bound_;
   int32_t tokens_left_ = 0;
   int32_t own_blocks_left_ = 0;           // of StepBounds::max_own_blocks
-  std::optional<SequenceKey> walked_to_;  // the last, by the order, that was considered
+  std::optional<SequenceKey> walked_to_;  // the last sequence, by the order, that was considered
   std::vector<Sequence*> started_;        // of AddStartedPrompts
   std::vector<Sequence*> deferred_;       // heads that wait for a row of this step
 };

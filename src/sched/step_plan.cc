@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// Sets what is read of the sequence's row of so many tokens.
+// Sets the reads of the sequence's row of `num_tokens` tokens.
 void ReadFrom(Sequence* sequence, int32_t num_tokens) {
   const RequestRecord& request = *sequence->request;
   const bool last = num_tokens == sequence->num_remaining();
@@ -23,7 +23,7 @@ void ReadFrom(Sequence* sequence, int32_t num_tokens) {
                                .num_top = request.request.prompt_logprobs->num_top};
 }
 
-// Sets the draws of the sequence's row of so many tokens.
+// Sets the draws of the sequence's row of `num_tokens` tokens.
 void DrawFrom(Sequence* sequence, int32_t num_tokens) {
   const RequestRecord& request = *sequence->request;
   sequence->draws.clear();

@@ -4,8 +4,8 @@
 
 namespace skein {
 
-// Writes the typed plan of a step's rows into step->plans, and into the sequences what is drawn and
-// read of them; they are in the step from now on. Returns the plan. REQUIRES: there is a row.
+// Writes the typed plan of a step's rows into step->plans, and the draws and reads into their
+// sequences. The sequences are in the step from now on. Returns the plan. REQUIRES: there is a row.
 const StepPlan* WritePlan(Step* step);
 
 }  // namespace skein

@@ -36,7 +36,7 @@ TEST_F(StepTest, ClocksCountRunningAndSuspendedTime) {
   EXPECT_EQ(step.ran_us, 40);
 }
 
-// Executors point into the plans of a step that is suspended.
+// Executors point into the plans of a suspended step.
 TEST_F(StepTest, AMovedStepKeepsItsPlansWhereTheyAre) {
   Step step;
   step.Begin(0);

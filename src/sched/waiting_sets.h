@@ -8,10 +8,10 @@
 
 namespace skein {
 
-// The sequences that wait, in four sets: OneShot work and requests that want decode slots, of each
-// class the new ones and the preempted ones, which go before all new ones. Each set is in the order
-// of its keys; the heads of both classes compete by key. O(log waiting) per change. Not
-// thread-safe.
+// The sequences that wait, in four sets. OneShot requests and requests that want decode slots are
+// two classes. Each class has a set of new sequences and one of preempted sequences, which go
+// before all new ones. Each set is in the order of its keys; the heads of both classes compete by
+// key. O(log waiting) per change. Not thread-safe.
 class WaitingSets {
  public:
   void Insert(Sequence* sequence);
@@ -21,11 +21,11 @@ class WaitingSets {
   // REQUIRES: the sequence waits.
   bool Contains(const Sequence& sequence) const;
 
-  // The first by order among those whose class is wanted, or null. While a preempted sequence
-  // waits, no new one of its class goes before it.
+  // The first by order among the sequences of the wanted classes, or null. While a preempted
+  // sequence waits, no new one of its class goes before it.
   Sequence* Head(bool want_oneshot, bool want_decode) const;
-  // Of those in the order behind `after` (null: from its beginning), the first new one whose prompt
-  // has at most `max_tokens` to be computed; classes as in Head. O(log waiting).
+  // The first new sequence behind `after` (null: from the beginning) with at most `max_tokens` of
+  // its prompt to be computed. Classes as in Head. O(log waiting).
   Sequence* NextFitting(const SequenceKey* after, int32_t max_tokens, bool want_oneshot,
                         bool want_decode) const;
 
@@ -36,7 +36,7 @@ class WaitingSets {
  private:
   // The earlier of two by key; either may be null.
   static Sequence* Earlier(Sequence* a, Sequence* b);
-  // Of `sets`, const or not, the one where the sequence belongs.
+  // The one of `sets`, const or not, that the sequence belongs to.
   template <typename Sets>
   static auto& SetOf(Sets& sets, const Sequence& sequence);
 

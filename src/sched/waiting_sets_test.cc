@@ -41,7 +41,7 @@ TEST_F(WaitingSetsTest, PreemptedOnesGoBeforeNewOnesOfTheirClass) {
   Sequence* answer = Make(kDecode, kPreempted);
   EXPECT_EQ(sets_.Head(true, true), read);
   EXPECT_EQ(sets_.Head(true, false), read);
-  EXPECT_EQ(sets_.Head(false, true), answer);  // whatever class waits before it
+  EXPECT_EQ(sets_.Head(false, true), answer);  // even if another class waits before it
   EXPECT_EQ(sets_.NextFitting(nullptr, 100, true, true), nullptr);
   EXPECT_EQ(sets_.num_preempted(), 2u);
   sets_.Erase(read);

@@ -28,13 +28,12 @@ class BatchingPolicy {
   virtual void BeginStep() {}
   // False: a step has one prompt.
   virtual bool TakesMore() const { return true; }
-  // Further prompts, of which a part is computed already, may follow the first one.
+  // Further started prompts may follow the first one.
   virtual bool TakesMoreStarted() const { return false; }
-  // The most tokens of its prompt that a further waiting request may still have to compute; below
-  // 1: none joins.
+  // The most missing prompt tokens of a further waiting request that joins; below 1: none joins.
   virtual int64_t MaxTokens(const StepSoFar& step) = 0;
-  // A waiting request with more tokens than that is passed over, and the next in order that fits
-  // joins. Else it ends the step.
+  // True: a waiting request with more tokens than MaxTokens is passed over, and the next in order
+  // that fits joins. False: it ends the step.
   virtual bool SkipsToFit() const { return false; }
   // Decisions depend on the cost model, so that a profile pays.
   virtual bool NeedsCosts() const { return false; }

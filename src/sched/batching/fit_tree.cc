@@ -124,7 +124,7 @@ Sequence* FitTree::First() const {
   return node->sequence;
 }
 
-// Once `after` is behind, every subtree that is entered holds one that fits.
+// Every subtree behind `after` that is entered holds a fitting sequence, so the cost is O(height).
 Sequence* FitTree::Fitting(const Node* node, const SequenceKey* after, int32_t max_weight) {
   if (node == nullptr || node->least_weight > max_weight) return nullptr;
   if (after != nullptr && !(*after < node->key)) {

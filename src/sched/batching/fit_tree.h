@@ -8,10 +8,10 @@
 
 namespace skein {
 
-// Sequences in the order of their keys, each with a weight: who is first, and who is the next after
-// another whose weight fits. A treap in which each node knows the least weight below it, so every
-// operation is O(log size) expected. Its shape depends on the history of calls alone, what it
-// answers on its contents alone. Not thread-safe.
+// Sequences in the order of their keys, each with a weight. It finds the first one, and the next
+// one after another whose weight is at most a limit. A treap in which each node knows the least
+// weight below it, so every operation is O(log size) expected. Its shape depends on the history of
+// calls alone, its answers on its contents alone. Not thread-safe.
 class FitTree {
  public:
   FitTree();
@@ -19,9 +19,9 @@ class FitTree {
   FitTree(const FitTree&) = delete;
   FitTree& operator=(const FitTree&) = delete;
 
-  // False, and nothing changes, where the key is there already.
+  // False if the key is there already; nothing changes then.
   bool Insert(const SequenceKey& key, int32_t weight, Sequence* sequence);
-  // Whether it was there.
+  // Returns whether the key was there.
   bool Erase(const SequenceKey& key);
   bool Contains(const SequenceKey& key) const;
 

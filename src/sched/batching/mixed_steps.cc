@@ -8,7 +8,8 @@
 namespace skein {
 namespace {
 
-// The largest n of [1, end] for which `fits` holds; it does up to some n only. 0: for none.
+// The largest n of [1, end] for which `fits` holds; 0 if there is none. REQUIRES: `fits` holds up
+// to some n and for none above it.
 template <typename Fits>
 int64_t Largest(int64_t end, const Fits& fits) {
   int64_t begin = 0;
@@ -28,7 +29,7 @@ DecodeSharing CompareDecodeSharing(const CostModel& cost, int64_t new_tokens, in
     prompts += decodes;
     return cost.PredictUs(prompts, StepKind::kMixed) <= rate_us;
   };
-  // Later chunks attend to more tokens: the last decides how long all may be.
+  // Later chunks attend to more tokens, so the last one bounds the length of all.
   const int64_t fits = Largest(std::min(new_tokens, max_tokens), [&](int64_t chunk) {
     return keeps_rate(WorkOf(chunk, cached_tokens + new_tokens - chunk));
   });
@@ -40,7 +41,8 @@ DecodeSharing CompareDecodeSharing(const CostModel& cost, int64_t new_tokens, in
   const int64_t others = fits == new_tokens ? Largest(max_tokens - new_tokens, keeps_rate_with) : 0;
   const double num_mixed = fits == 0 ? 0 : static_cast<double>((new_tokens + fits - 1) / fits);
 
-  // As many tokens for each decode: those of the mixed steps, or of the rate where that is more.
+  // Both ways give each decode the same number of tokens: that of the mixed steps, or of the rate
+  // if that is more.
   const double prefill_us = cost.PredictUs(WorkOf(new_tokens, cached_tokens), StepKind::kPrefill);
   const double decode_us = cost.PredictUs(decodes, StepKind::kDecode);
   const double gap_us = std::max(rate_us - decode_us, decode_us);  // between two inserted steps

@@ -44,7 +44,7 @@ TEST(MixedSteps, TheLongestChunkThatKeepsTheRate) {
     EXPECT_GE(sharing.step_tokens, chunk);
     if (chunk == 0) continue;
     EXPECT_LE(last_us(chunk), rate_us);
-    // Behind a whole prompt others, as far as the rate and the step's tokens allow.
+    // Other prompts follow a complete one as far as the rate and the step's tokens allow.
     const auto with_us = [&](int64_t others) {
       StepWork work = WorkOf(tokens, cached);
       work += WorkOf(others, 0);
@@ -60,7 +60,7 @@ TEST(MixedSteps, TheLongestChunkThatKeepsTheRate) {
     if (chunk == tokens && sharing.step_tokens < most) {
       EXPECT_GT(with_us(others + 1), rate_us);
     }
-    // The sum over its steps, one by one, and those of decodes alone that the rate asks for beside.
+    // The sum over its steps, and over further decode steps that the rate needs.
     double sum_us = 0;
     int64_t num_steps = 0;
     for (int64_t begin = 0; begin < tokens; begin += chunk, ++num_steps) {
@@ -77,7 +77,7 @@ TEST(MixedSteps, TheLongestChunkThatKeepsTheRate) {
   }
 }
 
-// As many steps of decodes as there are mixed steps, or as the rate asks for: at most half of the
+// The number of decode steps is that of the mixed steps, or that of the rate: at most half of the
 // device.
 TEST(MixedSteps, BothGiveEachDecodeAsManyTokens) {
   const CostModel cost(kFit);
@@ -97,7 +97,7 @@ TEST(MixedSteps, BothGiveEachDecodeAsManyTokens) {
   }
 }
 
-// What steps of a kind are measured to take decides.
+// The measured times of each kind of step decide.
 TEST(MixedSteps, MeasurementsDecide) {
   const auto compare = [](const CostModel& cost) {
     return CompareDecodeSharing(cost, 2000, 0, 8192, Decodes(4), 400'000);

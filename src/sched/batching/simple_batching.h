@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// One request at a time: long prompts fill the device, and what runs alone ends first.
+// One request at a time: long prompts fill the device, and a request that runs alone ends earlier.
 class SingleBatching final : public BatchingPolicy {
  public:
   bool TakesMore() const override { return false; }
@@ -19,7 +19,7 @@ class BudgetBatching final : public BatchingPolicy {
   int64_t MaxTokens(const StepSoFar& /*step*/) override { return kAny; }
 };
 
-// As many requests as keep the device busy (SaturationTokens); a prompt of more tokens alone.
+// As many requests as keep the device busy (SaturationTokens); a longer prompt runs alone.
 class SaturateBatching final : public BatchingPolicy {
  public:
   // `cost` outlives the policy.

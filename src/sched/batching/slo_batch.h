@@ -13,9 +13,9 @@ namespace skein {
 //
 //   T > L(N + n)   and   N + n < G
 //
-// T is the time until H's deadline, G the token budget, and L(N) what the cost model predicts for
-// H's own work and, beside it, for the N - n_H other tokens counted as one further prompt: what
-// they are made of is not asked, so L depends on their number alone and grows with it.
+// T is the time until H's deadline, G the token budget, and L(N) the predicted time of a batch of N
+// tokens. L counts H's own work and the N - n_H other tokens as one further prompt. The real
+// prompts of those tokens are ignored, so L depends on their number alone and grows with it.
 struct SloBatch {
   CostFit fit;
   double left_us = 0;        // T
@@ -23,10 +23,10 @@ struct SloBatch {
   StepWork head;
   int64_t num_head_tokens = 0;
 
-  // L of H and so many other tokens.
+  // L of H and `num_other_tokens` other tokens.
   double PredictUs(int64_t num_other_tokens) const;
   // The most tokens that a further request may have beside H and `num_other_tokens` others; below 1
-  // where none may join. O(log G).
+  // if none may join. O(log G).
   int64_t MaxTokens(int64_t num_other_tokens) const;
 };
 

@@ -34,7 +34,7 @@ EngineConfig BatchConfig() {
   return config;
 }
 
-// Of all that wait: the most urgent, then in order whoever fits.
+// The most urgent waiting request, then in order all that fit.
 std::vector<RequestId> Walk(const CostFit& fit, int32_t token_budget,
                             const std::map<RequestId, Waiting>& waiting, TimeUs now_us) {
   const auto pairs = [](double n) { return n * (n + 1) / 2; };
@@ -114,7 +114,7 @@ TEST(SloBatch, TakesWhatTheWalkTakes) {
       scheduler.Complete(&results, now_us);
       for (const RequestId id : taken) {
         waiting.erase(id);
-        scheduler.Cancel(id, now_us);  // what would decode ends here
+        scheduler.Cancel(id, now_us);  // decodes end here
       }
       scheduler.TakeOutputs();
       scheduler.CheckIntegrity();

@@ -69,7 +69,7 @@ void DynamicBatch::ObserveStep(int64_t num_decodes, int64_t /*num_prefill_tokens
     high_ = std::max(batch, low_ + move);
     low_ -= move;
   } else if (ratio < 1 - kTolerance) {
-    // Only a batch that reached the limit says that more would do.
+    // Only a batch at the limit shows that a larger one would be fast enough.
     if (batch + 1 >= MaxRunning()) low_ = std::min(batch, high_);
     high_ += move;
   } else {

@@ -6,18 +6,18 @@
 
 namespace skein {
 
-// How many requests may decode at once, by memory and by how long a step takes: the decode set
-// `dynamic`, a baseline (memory-aware and latency-bound dynamic batching, as Pang et al. describe
-// it, 2025; the constants are ours).
+// The decode set `dynamic`, a baseline: it limits the number of decoding requests by memory and by
+// the time of a step. This is memory-aware and latency-bound dynamic batching as Pang et al.
+// describe it (2025); the constants are ours.
 //
-// Memory: the most requests whose blocks together, each taken for a draw from those that have
-// finished, exceed the pool with a probability of 5 % (a normal distribution). Blocks that come
-// from the prefix cache are not counted: they are there once.
+// Memory: the largest batch that exceeds the pool with a probability of at most 5 %. The blocks of
+// each request are taken for a draw from those of finished requests, and their sum for normally
+// distributed. Blocks from the prefix cache are not counted, since requests share them.
 //
-// Latency: the limit is the middle of an interval [low, high]. While decode steps take more than 5
-// % longer than aimed at, the interval moves below the batch of those steps, while they take less,
-// above; in between it closes in on that batch. Judged by the mean of kWindow steps.
-// Not thread-safe. Allocates nothing.
+// Latency: the limit is the middle of an interval [low, high]. If decode steps take over 5 % longer
+// than the target, the interval moves below the batch of those steps. If they take over 5 % less,
+// it moves above. In between it closes in on that batch. The mean of kWindow steps decides. Not
+// thread-safe. Allocates nothing.
 class DynamicBatch final : public DecodeSetPolicy {
  public:
   static constexpr int32_t kWindow = 8;
@@ -27,11 +27,11 @@ class DynamicBatch final : public DecodeSetPolicy {
 
   // In [1, max_num_seqs].
   int32_t MaxRunning() const override;
-  // Steps with prompts in them count too: their decodes wait for those.
+  // Steps with prompts in them count too: their decodes wait for the prompts.
   void ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens, TimeUs duration_us) override;
   void ObserveEnd(const RequestRecord& request) override;
 
-  // A request has ended that held so many blocks beside those it took from the cache.
+  // A request has ended that held `num_blocks` blocks beside those from the cache.
   void ObserveRequest(int64_t num_blocks);
 
  private:
@@ -40,11 +40,11 @@ class DynamicBatch final : public DecodeSetPolicy {
   const int32_t num_blocks_;
   const int32_t max_num_seqs_;
   const TimeUs step_us_;
-  // Of finished requests: Welford's mean and sum of squared differences.
+  // Welford's mean and sum of squared differences over finished requests.
   int64_t num_finished_ = 0;
   double mean_blocks_ = 0;
   double squares_ = 0;
-  // Of the steps of this window.
+  // Sums over the steps of this window.
   int32_t num_steps_ = 0;
   double sum_decodes_ = 0;
   double sum_us_ = 0;

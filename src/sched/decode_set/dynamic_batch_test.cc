@@ -48,7 +48,7 @@ TEST(DynamicBatch, StaysInItsBounds) {
   EXPECT_EQ(fast.MaxRunning(), 8);
 }
 
-// A batch that is small because few ask says nothing against a larger one.
+// A batch that is small for lack of requests is no evidence against a larger one.
 TEST(DynamicBatch, FewRequestsDoNotLowerTheLimit) {
   DynamicBatch batch(1 << 20, 100, 20'000);
   for (int step = 0; step < 400; ++step) batch.ObserveStep(3, 0, 2500);

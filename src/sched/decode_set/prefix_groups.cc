@@ -42,7 +42,7 @@ void PrefixGroups::Enter(Sequence* sequence, TimeUs now_us) {
 
 void PrefixGroups::Rerank(const RequestRecord& request) {
   const int32_t number = request.decode_set_member;
-  // Who was passed over comes back with the rank that it has then.
+  // A request that was passed over returns to the tree with its rank of that time.
   if (number == kNone || members_[number].active || members_[number].handle == kNone) return;
   Uproot(number);
   Plant(number);
@@ -148,7 +148,7 @@ int64_t PrefixGroups::shared_tokens() const {
 ChunkHashes PrefixGroups::HashesOf(const Sequence& sequence) const {
   const RequestRecord& request = *sequence.request;
   if (options_.by == FlockBy::kUser) {
-    // Whoever names no user is alone.
+    // A request without a user is alone.
     const uint64_t words[] = {HashOf(request.request.user),
                               request.request.user.empty() ? request.id + 1 : 0};
     return {.num_chunks = 1, .tail = HashWords(words, 0)};
@@ -192,7 +192,7 @@ int32_t PrefixGroups::FindBest() {
   return best ? member_of_[best->request] : kNone;
 }
 
-// What the stop policy is asked of a member that waits.
+// The stop policy's question about a waiting member.
 StopQuestion PrefixGroups::QuestionOf(int32_t number) const {
   const Member& member = members_[number];
   if (options_.by == FlockBy::kRadix) {
@@ -212,7 +212,8 @@ StopQuestion PrefixGroups::QuestionOf(int32_t number) const {
       .batch_size = tree_.num_active(), .lost_tokens = lost * tokens, .num_peers = one.num_peers};
 }
 
-// The best, unless somebody of its priority is overdue, or of a more urgent one found no room.
+// Chooses the best candidate. An overdue request of its priority goes before it. None is chosen if
+// a request of a more urgent priority found no room.
 const PrefixGroups::Choice& PrefixGroups::Choose(TimeUs now_us) {
   if (choice_) return *choice_;
   choice_ = Choice{};
@@ -226,13 +227,14 @@ const PrefixGroups::Choice& PrefixGroups::Choose(TimeUs now_us) {
   return *choice_;
 }
 
-// Nobody is chosen any more. Who was approved has not joined.
+// Forgets the choice. An approved candidate has not joined.
 void PrefixGroups::Unchoose() {
   if (choice_ && choice_->approved) policy_->Withdraw();
   choice_.reset();
 }
 
-// The first of those of a priority that wait and were not passed over in this round.
+// The first overdue member of a priority that was not passed over in this round; kNone if there is
+// none.
 int32_t PrefixGroups::FirstOverdue(int32_t priority, TimeUs now_us) const {
   const auto line = std::ranges::lower_bound(lines_, priority, {}, &Line::priority);
   SKEIN_CHECK(line != lines_.end() && line->priority == priority);

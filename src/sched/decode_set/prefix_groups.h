@@ -15,9 +15,9 @@
 
 namespace skein {
 
-// The decode set `flock`: who joins the batch next. Decode-class requests wait in a chunked hash
-// tree; the best candidate of those that are in the batch is put to the stop policy. A scheduler's
-// round, while it has room:
+// The decode set `flock`: it builds prefix-homogeneous batches. Decode-class requests wait in a
+// chunked hash tree. The tree gives the best candidate for the batch, and the stop policy decides
+// whether it joins. A scheduler's round, while it has room:
 //
 //   Candidate --> finds no room -------------------------> PassOver --> Candidate ...
 //       |
@@ -27,34 +27,33 @@ namespace skein {
 //                                            |
 //                                            +------> no: closed until EndRound
 //
-// Priorities go first: who finds no room is only ever passed by requests of its own priority or a
-// more urgent one. Within a priority nobody who is overdue is passed by anyone who came later: an
-// overdue request that cannot be admitted now closes the set until it can. So no request waits
-// longer than the bound and then until those before it have been admitted, however lonely its
-// prefix.
+// Priorities go first: a request that finds no room is passed only by requests of its own priority
+// or a more urgent one. Within a priority, later requests never pass an overdue one. An overdue
+// request that cannot be admitted now closes the set until it can. A request's wait is thus
+// bounded, even if no other shares its prefix: max_wait_us, then the admission of those before it.
 //
 // Under the orders by deadline a priority shifts the deadline and is no rank here. The scheduler
-// does not ask about a request with a deadline of its own (Request::slo_ttft_us) that the order has
-// first, nor about one for which a prefill has stopped: it joins, passing the overdue too. How long
-// those wait for such ones the order bounds.
+// admits two kinds of requests without asking the set. One is the first request by the order if it
+// has a deadline of its own (Request::slo_ttft_us). The other is a request for which a prefill has
+// stopped. Both pass even overdue requests; the order bounds how long those wait.
 //
-// One whose missing prefix a row of the step computes cannot be admitted now either: it waits for
-// that row, which is in the step, so for no longer than its prompt takes, and is passed by any
-// priority meanwhile.
+// A request also waits while a row of this step computes its missing prefix. That wait lasts no
+// longer than the row's prompt. Requests of any priority may pass it meanwhile.
 //
-// A request counts as in the batch from Join to Leave, also while it is preempted: it is the first
-// to come back. Its rank among equals is the order's, which says when that changes (Rerank).
+// A request counts as in the batch from Join to Leave, also while it is preempted, since it is the
+// first to come back. The order ranks equal candidates and reports changes (Rerank).
 //
-// The stop policy's reward: a step counts if it decodes and at most as many prefill tokens share it
-// as decode tokens; its tokens, of both kinds, over its time. They cost the same but in attention,
-// and without the prefill tokens adding anyone would seem to slow down the step that prefills it.
-// For comparisons, candidates may also be known by other things (FlockBy). kUser: a request's
-// vector is one chunk, its user's; leaving the batch's user costs as many shared tokens as the
-// prompt has. kRadix: prompts are compared token by token, in every choice anew. Not thread-safe.
-// Allocates nothing while no more requests are in it than were before (kRadix and kUser do).
+// The stop policy's reward is the number of a step's tokens, of both kinds, over its time. A step
+// counts if it decodes and has at most as many prefill tokens as decode tokens. Both kinds cost the
+// same except in attention. Without the prefill tokens, a new request would seem to slow down the
+// step that prefills it. For comparisons, candidates may be found in other ways (FlockBy). With
+// kUser, a request's vector is one chunk, its user's; leaving the batch's user costs as many shared
+// tokens as the prompt has. With kRadix, every choice compares all prompts token by token. Not
+// thread-safe. Allocates nothing while it holds no more requests than at its peak (kRadix and kUser
+// do allocate).
 class PrefixGroups final : public DecodeSetPolicy {
  public:
-  // `learned`: what the policy continues from, or null.
+  // `learned`: the table that the policy continues from, or null.
   explicit PrefixGroups(const FlockOptions& options, const StopTable* learned = nullptr);
 
   bool Chooses() const override { return true; }
@@ -63,12 +62,12 @@ class PrefixGroups final : public DecodeSetPolicy {
   void Join(RequestRecord* request, TimeUs now_us) override;
   void Leave(RequestRecord* request) override;
   Sequence* Candidate(TimeUs now_us) override;
-  // Another candidate is no less urgent.
+  // The next candidate is at least as urgent.
   bool PassOver(TimeUs now_us) override;
-  // Others of any priority may be admitted in this round, unless the request is overdue or too many
-  // have been set aside.
+  // Others of any priority may still be admitted in this round, unless the request is overdue or
+  // kMaxPassedOver requests have been set aside.
   void SetAside(const RequestRecord& request, TimeUs now_us) override;
-  // Should the candidate not join in this round after all, nothing is learned from a yes.
+  // Nothing is learned from a yes if the candidate does not join in this round after all.
   bool Approves(TimeUs now_us) override;
   void EndRound() override;
   void ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens, TimeUs duration_us) override;
@@ -78,7 +77,7 @@ class PrefixGroups final : public DecodeSetPolicy {
 
   int32_t num_waiting() const { return tree_.num_waiting() + static_cast<int32_t>(aside_.size()); }
   int32_t num_active() const { return tree_.num_active(); }
-  // Tokens, in whole chunks, that all of the batch share; 0 with kUser, which does not know.
+  // Tokens, in full chunks, that all of the batch share; 0 with kUser, which does not know.
   int64_t shared_tokens() const;
   struct Counters {
     uint64_t joined = 0;
@@ -91,8 +90,9 @@ class PrefixGroups final : public DecodeSetPolicy {
  private:
   static constexpr int32_t kNone = -1;
   static constexpr int32_t kLeastPriority = std::numeric_limits<int32_t>::max();
-  // A round looks past so many requests that cannot be admitted: those who wait for a cold prefix
-  // of their group, to begin another one in the same step. Each costs a removal and an insertion.
+  // The most requests that a round passes over because they cannot be admitted. Those that wait for
+  // a cold prefix of their group let another group begin in the same step. Each costs a removal and
+  // an insertion.
   static constexpr size_t kMaxPassedOver = 64;
 
   struct Member {
@@ -105,7 +105,7 @@ class PrefixGroups final : public DecodeSetPolicy {
     bool active = false;
   };
 
-  // Those of one priority that wait, in the order in which they entered.
+  // The waiting members of one priority, in the order in which they entered.
   struct Line {
     int32_t priority = 0;
     int32_t first = kNone;
@@ -155,7 +155,8 @@ class PrefixGroups final : public DecodeSetPolicy {
   std::vector<int32_t> aside_;      // passed over in this round
   std::optional<Choice> choice_;
   bool closed_ = false;                    // for this round
-  int32_t least_urgent_ = kLeastPriority;  // of those who may be chosen in this round
+  int32_t least_urgent_ = kLeastPriority;  // the least urgent priority that may be chosen in this
+                                           // round
   Counters counters_;
 };
 

@@ -26,7 +26,7 @@ class PrefixGroupsTest : public testing::Test {
     groups_ = std::make_unique<PrefixGroups>(options);
   }
 
-  // A prompt of so many blocks of its group's tokens and `own` of its own.
+  // Enters a prompt of `num_shared` blocks of its group's tokens and `num_own` blocks of its own.
   RequestRecord* Enter(int group, TimeUs now_us = 0, int32_t priority = 0, int num_shared = 100,
                        int num_own = 1) {
     auto request = std::make_unique<RequestRecord>();
@@ -45,7 +45,7 @@ class PrefixGroupsTest : public testing::Test {
     return requests_.back().get();
   }
 
-  // The ids of those who join in one round with so much room.
+  // The ids of the requests that join in one round with `room` free slots.
   std::vector<RequestId> Round(int room, TimeUs now_us = 0) {
     std::vector<RequestId> joined;
     for (; room > 0; --room) {
@@ -83,7 +83,7 @@ TEST_F(PrefixGroupsTest, TheStopRuleClosesTheSetForARound) {
   EXPECT_THAT(Round(20), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_THAT(Round(20), ElementsAre());
   EXPECT_EQ(groups_->counters().stops, 2u);
-  Enter(0);  // it passes those who wait alone
+  Enter(0);  // it passes requests without a shared prefix
   EXPECT_THAT(Round(20), ElementsAre(12));
   for (const int id : {0, 1, 2, 3, 4, 5, 6, 7, 12}) groups_->Leave(requests_[id].get());
   EXPECT_THAT(Round(20), ElementsAre(8, 9, 10, 11));  // an empty batch always adds
@@ -135,7 +135,8 @@ TEST_F(PrefixGroupsTest, ARoundLooksPastABoundedNumber) {
   EXPECT_THAT(Round(2), ElementsAre(0, 1));
 }
 
-// One that is not the candidate: it is not chosen in this round, and nobody else is passed over.
+// A request that is not the candidate is set aside: it is not chosen in this round, and no other is
+// passed over.
 TEST_F(PrefixGroupsTest, WhoIsSetAsideIsNotChosen) {
   Make(StopRule::kNever, 1000);
   for (int i = 0; i < 3; ++i) Enter(0);
@@ -150,7 +151,7 @@ TEST_F(PrefixGroupsTest, WhoIsSetAsideIsNotChosen) {
   Enter(0, 500);
   groups_->SetAside(*requests_[5], 1000);
   EXPECT_EQ(groups_->Candidate(1000)->request->id, 3u);
-  groups_->SetAside(*requests_[4], 1000);  // overdue: nobody passes it
+  groups_->SetAside(*requests_[4], 1000);  // overdue: no request passes it
   EXPECT_EQ(groups_->Candidate(1000), nullptr);
   EXPECT_THAT(Round(5, 1000), ElementsAre());
   EXPECT_THAT(Round(5, 1000), ElementsAre(3, 4, 5));
@@ -175,7 +176,7 @@ TEST_F(PrefixGroupsTest, PriorityGoesFirst) {
   const RequestRecord* late = Enter(0, 0, 1);
   EXPECT_EQ(Round(1).size(), 1u);
   const RequestRecord* urgent = Enter(1, 5000, 0);
-  // `late` is overdue, but among its own.
+  // `late` is overdue only within its own priority.
   EXPECT_THAT(Round(1, 5000), ElementsAre(urgent->id));
   EXPECT_THAT(Round(1, 5000), ElementsAre(late->id));
 }
@@ -225,7 +226,7 @@ TEST_F(PrefixGroupsTest, StepsWithMuchPrefillTeachNothing) {
   EXPECT_EQ(groups_->learned()->num_batches, 0);
   groups_->ObserveStep(4, 4, 1000);
   EXPECT_EQ(groups_->learned()->num_batches, 1);
-  EXPECT_EQ(groups_->learned()->num_decisions, 3);  // nobody was asked about the first
+  EXPECT_EQ(groups_->learned()->num_decisions, 3);  // the first was not asked about
   EXPECT_EQ(groups_->learned()->best_reward, 8000);
 }
 

@@ -8,13 +8,13 @@
 
 namespace skein {
 
-// A request that waits, as it is compared by tokens.
+// A waiting request, for comparisons by tokens.
 struct RadixPrompt {
   std::span<const int32_t> tokens;
   ChunkedHashTree::Rank rank;
 };
 
-// What adding a request would do, in tokens.
+// The effect of adding a request, in tokens.
 struct RadixCandidate {
   int32_t index = 0;  // of the waiting ones
   int32_t num_missing = 0;
@@ -23,13 +23,13 @@ struct RadixCandidate {
   bool operator==(const RadixCandidate&) const = default;
 };
 
-// The choice of ChunkedHashTree (kLeastTipLoss) over a radix tree of the prompts in the batch,
-// which is built anew, and in which every waiting prompt is looked up token by token: a yardstick
-// for what hashes save. None where nobody waits.
+// The choice of ChunkedHashTree (kLeastTipLoss), made over a radix tree of the prompts in the
+// batch. The tree is built anew, and every waiting prompt is looked up token by token. It is a
+// baseline that shows the savings of hashes. None if no request waits.
 std::optional<RadixCandidate> FindRadixCandidate(std::span<const std::span<const int32_t>> active,
                                                  std::span<const RadixPrompt> waiting);
 
-// How many of the waiting prompts but number `index` begin with its first `num_tokens`.
+// The number of waiting prompts other than `index` that begin with its first `num_tokens` tokens.
 int32_t CountRadixPeers(std::span<const RadixPrompt> waiting, int32_t index, int32_t num_tokens);
 
 }  // namespace skein

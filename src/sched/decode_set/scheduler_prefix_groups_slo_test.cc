@@ -45,7 +45,7 @@ TEST(SchedulerPrefixGroupsSlo, ABatchTakesAllOfTheGroupThatFit) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// The candidate heads the step; what the order has before it is in the batch all the same.
+// The candidate heads the step. OneShot work before it in the order still joins the step.
 TEST(SchedulerPrefixGroupsSlo, ACandidateHidesNoOneShotWork) {
   EngineConfig config = FlowPrefillConfig();
   config.max_num_seqs = 2;
@@ -63,13 +63,13 @@ TEST(SchedulerPrefixGroupsSlo, ACandidateHidesNoOneShotWork) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// A prompt runs. Who is more urgent arrives, with a prefix of its own, and beside it a candidate of
-// the batch, which is not.
+// A prompt runs. A more urgent request with a prefix of its own arrives, and a less urgent
+// candidate.
 TEST(SchedulerPrefixGroupsSlo, ForWhomAStepHasStoppedBegins) {
   World world(FlowPrefillConfig());
   for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
   world.Step();
-  world.Step();  // the first has computed what they share
+  world.Step();  // the first has computed their shared prefix
   world.now_us += 1000;
   const RequestId prompt = world.Arrive(3, 1, 20);
   world.Plan();
@@ -94,7 +94,7 @@ TEST(SchedulerPrefixGroupsSlo, ForWhomAStepHasStoppedBegins) {
   EXPECT_EQ(world.scheduler().Stats().steps_preempted, 1u);
 }
 
-// What the stop rule refuses stops no prefill by having come earlier.
+// A request that the stop rule refuses stops no prefill by an earlier arrival.
 TEST(SchedulerPrefixGroupsSlo, ArrivalAloneStopsNoPrefill) {
   for (const int32_t priority : {0, -1}) {
     EngineConfig config = ConfigOf("flock", "heuristic");
@@ -123,7 +123,7 @@ TEST(SchedulerPrefixGroupsSlo, ArrivalAloneStopsNoPrefill) {
   }
 }
 
-// Where the order is by deadline, who has one of its own goes before candidates.
+// In an order by deadline, a request with a deadline of its own goes before candidates.
 TEST(SchedulerPrefixGroupsSlo, AnOwnDeadlineGoesBeforeTheGroup) {
   for (const std::string order : {"fcfs", "edf", "d-edf", "s-edf"}) {
     for (const bool own : {false, true}) {
@@ -134,7 +134,7 @@ TEST(SchedulerPrefixGroupsSlo, AnOwnDeadlineGoesBeforeTheGroup) {
       World world(config);
       for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
       world.Step();
-      world.Step();  // the first has computed what they share
+      world.Step();  // the first has computed their shared prefix
       if (own) world.slo_ttft_us = 100'000;
       const RequestId foreign = world.Arrive(2);
       world.slo_ttft_us.reset();
@@ -148,7 +148,8 @@ TEST(SchedulerPrefixGroupsSlo, AnOwnDeadlineGoesBeforeTheGroup) {
   }
 }
 
-// In a batch too; and it waits for a row that computes its prefix without being in others' way.
+// The same holds in a batch. The request waits for a row that computes its prefix and blocks no
+// other.
 TEST(SchedulerPrefixGroupsSlo, WithAnOwnDeadlineInABatchAndBehindALeader) {
   EngineConfig config = FlowPrefillConfig();
   config.max_num_seqs = 3;

@@ -45,7 +45,8 @@ TEST(SchedulerPrefixGroups, BatchesAreOfOneGroupWhereFillMixesThem) {
   }
 }
 
-// Into an empty batch both groups bring as many chunks: the order decides, here by what is cached.
+// Both groups would bring the same number of chunks to an empty batch. The order decides, here by
+// cached tokens.
 TEST(SchedulerPrefixGroups, TheOrderBreaksTies) {
   const std::map<std::string, int> firsts = {{"fcfs", 1}, {"srjf", 2}, {"lpm", 2}};
   for (const auto& [order, first] : firsts) {
@@ -66,7 +67,7 @@ TEST(SchedulerPrefixGroups, TheOrderBreaksTies) {
   }
 }
 
-// As it is, not as it was when they came: the prefix of one is cached while it waits.
+// The order follows the present cache: the prefix of one is cached while it waits.
 TEST(SchedulerPrefixGroups, TheOrderBreaksTiesAnew) {
   for (const std::string order : {"lpm", "srjf-calibrated"}) {
     EngineConfig config = ConfigOf("flock", "never");
@@ -110,7 +111,7 @@ TEST(SchedulerPrefixGroups, TheOrderOfEachRoundBreaksTies) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// Several prefixes that are not cached: each is computed once, those of several groups in one step.
+// Several cold prefixes: each is computed once, those of several groups in one step.
 TEST(SchedulerPrefixGroups, AColdPrefixIsComputedOnce) {
   for (const std::string by : {"prefix", "radix", "user"}) {
     EngineConfig config = ConfigOf("flock", "never");
@@ -128,7 +129,7 @@ TEST(SchedulerPrefixGroups, AColdPrefixIsComputedOnce) {
   }
 }
 
-// Who is overdue waits for it too, and is passed by nobody meanwhile.
+// An overdue request waits for it too, and no request passes it meanwhile.
 TEST(SchedulerPrefixGroups, WhoWaitsForAPrefixIsNextWhenOverdue) {
   EngineConfig config = ConfigOf("flock", "never");
   config.flock_max_wait_ms = 1;
@@ -147,7 +148,7 @@ TEST(SchedulerPrefixGroups, TheTipIsAGauge) {
   World world(ConfigOf("flock", "never"));
   for (int i = 0; i < 4; ++i) world.Arrive(1);
   world.Step();
-  world.Step();  // the first has computed what they share
+  world.Step();  // the first has computed their shared prefix
   EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 8 * kBlockTokens);
   world.Arrive(2);
   world.Step();
@@ -162,7 +163,7 @@ TEST(SchedulerPrefixGroups, NobodyStarves) {
     World world(config);
     for (int i = 0; i < 8; ++i) world.Arrive(1, 5 + i);
     world.Step();
-    world.Step();  // the first has computed what they share
+    world.Step();  // the first has computed their shared prefix
     const RequestId lonely = world.Arrive(2);
     for (int step = 0; step < 300; ++step) {
       while (world.scheduler().num_queued() < 8) world.Arrive(1, 5 + step % 8);
@@ -170,7 +171,7 @@ TEST(SchedulerPrefixGroups, NobodyStarves) {
     }
     ASSERT_EQ(world.waited_us.contains(lonely), bounded);
     if (bounded) {
-      // The bound, and until the next of eight rows ends.
+      // The bound, plus the time until the next of eight rows ends.
       EXPECT_LT(world.waited_us.at(lonely), 100'000 + 13 * 5'000);
       EXPECT_GE(world.scheduler().Stats().flock_overdue, 1u);
     }
@@ -181,7 +182,7 @@ TEST(SchedulerPrefixGroups, NobodyStarves) {
 }
 
 TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
-  // Fewer than eight would take the foreigner.
+  // A batch of fewer than eight would take the foreigner.
   EngineConfig config = ConfigOf("flock", "heuristic");
   config.max_num_seqs = 12;
   config.max_num_batched_tokens = 4096;
@@ -191,7 +192,7 @@ TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
   world.Step();
   const RequestId foreign = world.Arrive(2);
   world.Step();
-  EXPECT_THAT(world.prefilling, ElementsAre());  // 256 tokens lost, nobody else of group 2 waits
+  EXPECT_THAT(world.prefilling, ElementsAre());  // 256 tokens lost, no other of group 2 waits
   const RequestId read = world.Arrive(3, 1);
   world.Step();
   EXPECT_THAT(world.prefilling, ElementsAre(read));
@@ -204,7 +205,7 @@ TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
   EXPECT_TRUE(world.waited_us.contains(foreign));
 }
 
-// Under KV pressure: smaller ones pass a large one, but only until it is overdue.
+// Under KV pressure, smaller requests pass a large one until it is overdue.
 TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedUntilItIsOverdue) {
   for (const bool bounded : {false, true}) {
     EngineConfig config = ConfigOf("flock", "never");
@@ -227,7 +228,7 @@ TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedUntilItIsOverdue) {
   }
 }
 
-// But none that are less urgent, however many come.
+// Less urgent requests never pass it.
 TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
   EngineConfig config = ConfigOf("flock", "never");
   config.num_kv_blocks = 34;
@@ -249,7 +250,7 @@ TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// Beside a OneShot prompt in chunks, whose blocks would not be enough either.
+// The request cannot be admitted even with the blocks of a OneShot prompt in chunks.
 TEST(SchedulerPrefixGroups, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
   EngineConfig config = ConfigOf("flock", "heuristic");
   config.flock_constants = "small-batch=0";
@@ -271,8 +272,8 @@ TEST(SchedulerPrefixGroups, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// What prompts leave free for those that preempt them, the best candidate may not take; who needs
-// less goes on.
+// The best candidate may not take the blocks that prompts leave free for preempting requests. A
+// request that needs fewer blocks joins.
 TEST(SchedulerPrefixGroups, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
   EngineConfig config = ConfigOf("flock", "never");
   config.sharing = "preempt-op";
@@ -307,7 +308,7 @@ TEST(SchedulerPrefixGroups, CancelledRequestsLeaveTheTree) {
   EXPECT_TRUE(world.scheduler().empty());
 }
 
-// Tokens per second of virtual time, of the second half of a long run at full load.
+// Tokens per second of virtual time in the second half of a long run at full load.
 double Throughput(const std::string& decode_set, const std::string& stop, int num_groups,
                   double mixed_row_us) {
   World world(ConfigOf(decode_set, stop));
@@ -332,7 +333,7 @@ double Throughput(const std::string& decode_set, const std::string& stop, int nu
          static_cast<double>(world.now_us - half_us);
 }
 
-// After a warm-up of 3,000 steps, on a machine to which prefixes are all the same.
+// Measured after a warm-up of 3,000 steps, on a machine that gains nothing from shared prefixes.
 TEST(SchedulerPrefixGroups, IsNotSlowerThanFillWhereSharingDoesNotPay) {
   for (const int num_groups : {4, 4000}) {  // the latter share nothing
     const double fill = Throughput("fill", "", num_groups, 0);
@@ -342,7 +343,7 @@ TEST(SchedulerPrefixGroups, IsNotSlowerThanFillWhereSharingDoesNotPay) {
   }
 }
 
-// And on one that reads a common prefix once, as long as the whole batch shares it.
+// Measured on a machine that reads a shared prefix once if all of the batch shares it.
 TEST(SchedulerPrefixGroups, IsFasterThanFillWhereSharingPays) {
   const double fill = Throughput("fill", "", 4, 1000);
   for (const std::string stop : {"never", "heuristic", "bandit", "q-learning"}) {
@@ -432,7 +433,7 @@ TEST(SchedulerPrefixGroups, ChoicesWithoutEffectAreRefused) {
   refused(config, "dynamic_step_ms needs decode_set dynamic");
 }
 
-// Runs the same load; who decoded in each step.
+// Runs the same load; returns the requests that decoded in each step.
 std::vector<std::vector<RequestId>> Decoding(const EngineConfig& config) {
   World world(config);
   std::vector<std::vector<RequestId>> steps;
@@ -456,7 +457,7 @@ TEST(SchedulerBaselines, TheOracleIsToldTheGroups) {
   config.flock_by = "user";
   config.flock_constants = "max-lost=0,small-batch=0,max-lost-peers=0";
   World world(config);
-  // Nothing in common but the user.
+  // The requests share only the user.
   for (int i = 0; i < 32; ++i) world.Arrive(i % 4, 5 + i % 7, 0, 2);
   while (world.Step()) EXPECT_LE(world.GroupsOf(world.decoding).size(), 1u);
   EXPECT_EQ(world.num_unfinished(), 0u);
@@ -506,7 +507,7 @@ TEST(SchedulerBaselines, DynamicAimsAtTheTimeOfAStep) {
   EXPECT_NEAR(sum / 600, 15, 4);
 }
 
-// The limit falls below those who run: OneShot work goes on.
+// The limit falls below the number of running requests: OneShot work goes on.
 TEST(SchedulerBaselines, DynamicWithALowLimitStopsNoOneShotWork) {
   EngineConfig config = ConfigOf("dynamic", "");
   config.dynamic_step_ms = 1;  // less than any step takes

@@ -35,7 +35,7 @@ class HeuristicStop final : public StopPolicy {
   const StopOptions options_;
 };
 
-// What the learned policies have in common: the table and the decisions that wait for a reward.
+// The common part of the learned policies: the table and the decisions that wait for a reward.
 class LearnedStop : public StopPolicy {
  public:
   LearnedStop(const StopOptions& options, const StopTable* learned)
@@ -71,7 +71,7 @@ class LearnedStop : public StopPolicy {
     asked_ = asked_before_;
     if (pending_.size() == num_pending_before_) return;
     pending_.pop_back();
-    // The one that it followed in its batch, if there was one, may be followed by another.
+    // The decision before it in the batch, if there is one, may be followed by another.
     building_ = !pending_.empty() && pending_.back().next_state >= 0;
     if (building_) pending_.back().next_state = -1;
   }
@@ -82,11 +82,11 @@ class LearnedStop : public StopPolicy {
     building_ = false;
     if (asked_) account_.Observe(tokens_per_s, stopped_);
     asked_ = stopped_ = false;
-    if (pending_.empty()) return;  // so too where nothing is to be learned
+    if (pending_.empty()) return;  // also if the policy does not learn
     table_.best_reward = std::max(table_.best_reward, tokens_per_s);
     table_.num_decisions += std::ssize(pending_);
     ++table_.num_batches;
-    // Backwards, so that a value travels through the whole batch at once.
+    // Backwards, so that a value reaches all decisions of the batch at once.
     for (auto it = pending_.rbegin(); it != pending_.rend(); ++it) Learn(*it, tokens_per_s);
     pending_.clear();
   }
@@ -101,7 +101,7 @@ class LearnedStop : public StopPolicy {
   };
 
   virtual StopTable::Action Choose(const StopTable::Cells& cells) = 0;
-  // Whether what was not its own choice teaches it.
+  // Whether it learns from decisions that it did not choose.
   virtual bool LearnsFromOthers() const = 0;
   virtual void Learn(const Decision& decision, double reward) = 0;
 
@@ -109,7 +109,7 @@ class LearnedStop : public StopPolicy {
   StopTable table_;
 
  private:
-  // The greater value; yes where either is unknown.
+  // The action with the greater value; yes if either is unknown.
   static StopTable::Action Known(const StopTable::Cells& cells) {
     const StopTable::Cell &add = cells[StopTable::kAdd], &stop = cells[StopTable::kStop];
     const bool adds = add.count == 0 || stop.count == 0 || add.value >= stop.value;
@@ -131,20 +131,20 @@ class LearnedStop : public StopPolicy {
   bool building_ = false;  // the last of pending_ may be followed by another of its batch
   bool asked_ = false;     // since the last reward
   bool stopped_ = false;
-  // As they were before the last question.
+  // The state before the last question.
   bool asked_before_ = false;
   size_t num_pending_before_ = 0;
 };
 
-// Upper confidence bounds over (state, action), S being all decisions (UCB1, Auer, Cesa-Bianchi and
-// Fischer, 2002, with c for its square root of 2).
+// Upper confidence bounds over (state, action): UCB1 (Auer, Cesa-Bianchi and Fischer, 2002) with c
+// for its square root of 2. S is the number of all decisions.
 class BanditStop final : public LearnedStop {
  public:
   using LearnedStop::LearnedStop;
 
  private:
-  // The mean is that of about so many of the latest rewards: what a decision is worth depends on
-  // those that follow it, which get better, and which have to be its own.
+  // The mean covers about the latest 256 rewards. A decision's value depends on the decisions that
+  // follow it, which improve. Those decisions have to be its own.
   static constexpr double kLeastRate = 1.0 / 256;
   bool LearnsFromOthers() const override { return false; }
 
@@ -168,7 +168,7 @@ class BanditStop final : public LearnedStop {
   }
 };
 
-// Q += alpha (r + gamma max Q' - Q). The reward is that of the batch as built, so r is 0 but for
+// Q += alpha (r + gamma max Q' - Q). The reward is that of the batch as built. So r is 0 except for
 // the last decision, which has no Q'.
 class QLearningStop final : public LearnedStop {
  public:

@@ -21,7 +21,7 @@ StopOptions BoundedOf(StopRule rule) {
   return options;
 }
 
-// Whatever stopping costs: how the rule itself learns.
+// Stopping may cost any share, so that tests see the learning of the rule alone.
 StopOptions OptionsOf(StopRule rule) {
   StopOptions options = BoundedOf(rule);
   options.max_loss = 1;
@@ -75,8 +75,8 @@ TEST(StopPolicy, LearnedOnesAddToAnEmptyBatchAndLearnNothingFromIt) {
   }
 }
 
-// The bandit's mean of a decision's rewards, by its definition: that of all up to the 256th, of
-// which each later reward takes the place of a 256th part.
+// The bandit's mean of a decision's rewards, by its definition. It is the plain mean up to the
+// 256th reward; each later reward replaces a 256th part of it.
 double WindowedMean(const std::vector<double>& rewards) {
   constexpr size_t kWindow = 256;
   double mean = 0;
@@ -88,8 +88,8 @@ double WindowedMean(const std::vector<double>& rewards) {
   return mean;
 }
 
-// mean reward + c * best * sqrt(ln S / n), S all decisions, recomputed from the whole history; the
-// rewards fall in the middle, so that a mean of all of them would be another.
+// mean reward + c * best * sqrt(ln S / n), S all decisions, recomputed from all of the history. The
+// rewards fall in the middle, so that a plain mean would differ.
 TEST(StopPolicy, BanditTakesTheHigherUpperBound) {
   constexpr int kBatches = 2000;
   StopOptions options = OptionsOf(StopRule::kBandit);
@@ -115,7 +115,7 @@ TEST(StopPolicy, BanditTakesTheHigherUpperBound) {
       const auto& arms = history[state];
       const bool add = policy->ShouldAdd(question);
       const double gap = score(arms[StopTable::kAdd]) - score(arms[StopTable::kStop]);
-      // Closer than that only the order of summation decides.
+      // A smaller gap depends on the order of summation.
       const bool close = std::abs(gap) < 1e-6 && !arms[StopTable::kAdd].empty();
       num_close += close;
       if (!close) {
@@ -183,7 +183,7 @@ TEST(StopPolicy, QLearningsEpisodesEndWhereTheBuildingDoes) {
   EXPECT_TRUE(policy->ShouldAdd({.batch_size = 2}));
   policy->EndBuilding();
   policy->Reward(10);
-  policy->Reward(999);  // nobody waits for it
+  policy->Reward(999);  // no decision waits for it
   EXPECT_EQ(CellOf(*policy, {.batch_size = 1}, StopTable::kAdd).value, 10);
   EXPECT_EQ(CellOf(*policy, {.batch_size = 2}, StopTable::kAdd).value, 10);
   EXPECT_EQ(policy->table()->num_batches, 1);
@@ -210,7 +210,7 @@ TEST(StopPolicy, WhatIsWithdrawnWasNotAsked) {
   EXPECT_EQ(CellOf(*policy, {.batch_size = 2, .lost_tokens = 1}, StopTable::kAdd).value, 10);
 }
 
-// Nor is a batch whole that nobody was asked about.
+// A batch without a question does not count as full.
 TEST(StopPolicy, WhatIsWithdrawnPaysNothingIntoTheAccount) {
   StopTable table;
   const StopQuestion bad = {.batch_size = 10, .lost_tokens = 1000, .num_peers = 1};
@@ -226,7 +226,7 @@ TEST(StopPolicy, WhatIsWithdrawnPaysNothingIntoTheAccount) {
   EXPECT_FALSE(policy->ShouldAdd(bad));
 }
 
-// At first every decision is a coin's; later next to none is.
+// At first every decision is random; later almost none is.
 TEST(StopPolicy, EpsilonFallsWithTheVisitsOfAState) {
   const StopOptions options = OptionsOf(StopRule::kQLearning);
   const auto policy = MakeStopPolicy(options);
@@ -254,13 +254,13 @@ TEST(StopPolicy, RemembersABoundedNumberOfQuestions) {
   EXPECT_EQ(policy->table()->num_decisions, StopPolicy::kMaxPending);
 }
 
-// A machine whose decode step costs `fixed` + a row's share, and for rows without the common prefix
-// their own reading of KV memory. 32 requests share a prefix of 2,000 tokens, 32 others do not.
+// A machine with decode steps of a fixed time, a share for each row, and KV reads. A batch that
+// shares its prefix reads it once. 32 requests share a prefix of 2,000 tokens; 32 others do not.
 class Machine {
  public:
   Machine(double foreign_ms, uint64_t seed) : foreign_ms_(foreign_ms), random_(seed) {}
 
-  // Builds one batch as the policy says; its throughput, a little noisy.
+  // Builds one batch by the policy; returns its throughput with a little noise.
   double Build(StopPolicy* policy) {
     int32_t size = 0;
     for (; size < 64; ++size) {
@@ -277,14 +277,14 @@ class Machine {
   }
 
   double Throughput(int32_t size) const {
-    // Once the batch is mixed nobody's prefix is read for all.
+    // In a mixed batch, each row reads its prefix by itself.
     const double ms = 10 + 0.05 * size + (size > 32 ? foreign_ms_ * size : 0);
     return size / ms * 1000;
   }
 
   double Best() const { return std::max(Throughput(32), Throughput(64)); }
 
-  // The mean of the last 200 of so many batches, as a share of the best.
+  // The mean of the last 200 of `num_batches` batches, as a share of the best.
   double Share(StopPolicy* policy, int num_batches) {
     double sum = 0;
     for (int batch = 0; batch < num_batches; ++batch) {
@@ -304,7 +304,7 @@ double ShareOf(const StopOptions& options, double foreign_ms, int num_batches) {
   return Machine(foreign_ms, options.seed + 1).Share(policy.get(), num_batches);
 }
 
-// Both learned policies find out whether a mixed batch pays, whatever it is.
+// Both learned policies find out whether or not a mixed batch pays.
 TEST(StopPolicy, LearnsWhetherMixingPays) {
   for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
     for (const double foreign_ms : {0.0, 0.2, 0.5}) {
@@ -318,7 +318,7 @@ TEST(StopPolicy, LearnsWhetherMixingPays) {
   }
 }
 
-// How far the constants may be moved.
+// The range in which the constants may be moved.
 TEST(StopPolicy, LearnsWithOtherConstants) {
   for (const double foreign_ms : {0.0, 0.2, 0.5}) {
     for (const double exploration : {0.25, 0.3, 0.4, 0.5}) {
@@ -339,9 +339,9 @@ TEST(StopPolicy, LearnsWithOtherConstants) {
   }
 }
 
-// And what happens beyond. A bandit that hardly explores keeps the first stop that beat what it had
-// seen; Q-learning stays on the near side of a dip (a batch that gets slower when it is first mixed
-// and pays again only when it is full), most of the time.
+// The effects outside of that range. A bandit that hardly explores keeps the first stop that beat
+// its earlier rewards. Q-learning mostly stays on the near side of a dip: a batch that slows down
+// when it is first mixed and pays again only when it is full.
 TEST(StopPolicy, ExploringTooLittleKeepsAPoorStop) {
   StopOptions timid = OptionsOf(StopRule::kBandit);
   timid.exploration = 0.05;
@@ -355,7 +355,7 @@ TEST(StopAccount, PaysForStopsWithWhatIsLeftOver) {
   EXPECT_FALSE(account.MayStop());
   account.Observe(100, false);  // baseline 100, 10 in the account
   EXPECT_TRUE(account.MayStop());
-  account.Observe(95, true);  // 5 above what is asked of it: 15
+  account.Observe(95, true);  // 5 above the 90 asked of it: 15
   account.Observe(70, true);  // 20 below: -5
   EXPECT_FALSE(account.MayStop());
   account.Observe(50, false);  // baseline 75, no more than before: 2.5
@@ -391,7 +391,7 @@ TEST(StopAccount, LosesNothingUnseen) {
   EXPECT_TRUE(account.MayStop());
 }
 
-// While every batch is rewarded more than the one before, stopped ones look good beside the past.
+// While rewards grow from batch to batch, stopped batches look good beside the past.
 TEST(StopAccount, TakesBackWhatAGrowingLoadSeemedToGain) {
   StopAccount account(0.1);
   account.Observe(100, false);  // 10
@@ -412,14 +412,14 @@ double ShareOfWhole(const StopOptions& options, double foreign_ms, int num_batch
   return sum / num_batches / machine.Throughput(64);
 }
 
-// Where every stop loses, and from the first batch on.
+// Every stop loses throughput. The bound holds from the first batch on.
 TEST(StopPolicy, StoppingCostsNoMoreThanItsShare) {
   for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
     for (const int num_batches : {100, 1000, 10'000}) {
       for (const double max_loss : {0.0, 0.01, 0.05}) {
         StopOptions options = BoundedOf(rule);
         options.max_loss = max_loss;
-        // One more stop than there was credit for, and the noise of rewards.
+        // The account may be overdrawn by one stop; the rest is the noise of rewards.
         const double least = 1 - max_loss - 1.0 / num_batches - 0.004;
         EXPECT_GT(ShareOfWhole(options, 0, num_batches), least)
             << NameOf(rule) << " " << max_loss << " " << num_batches;
@@ -429,7 +429,7 @@ TEST(StopPolicy, StoppingCostsNoMoreThanItsShare) {
   }
 }
 
-// Of batches beside so much prefill work that no step of theirs counts.
+// Batches without a reward: they run beside so much prefill work that none of their steps counts.
 TEST(StopPolicy, WithoutRewardsItSoonRefusesNobody) {
   for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
     StopTable table;
@@ -453,14 +453,14 @@ TEST(StopPolicy, WithoutRewardsItSoonRefusesNobody) {
   }
 }
 
-// It still learns to stop where that pays, later.
+// It still learns to stop if that pays, but later.
 TEST(StopPolicy, LearnsWithinItsMeans) {
   for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
     for (const double foreign_ms : {0.0, 0.2, 0.5}) {
       for (uint64_t seed = 1; seed <= 3; ++seed) {
         StopOptions options = BoundedOf(rule);
         options.seed = seed;
-        // One batch in 16 is whole, which costs up to 3 %.
+        // One batch in 16 is not stopped, which costs up to 3 %.
         EXPECT_GT(ShareOf(options, foreign_ms, 20'000), 0.9) << NameOf(rule) << " " << foreign_ms;
       }
     }
@@ -490,7 +490,7 @@ TEST(StopTable, SurvivesBeingWrittenAndRead) {
     const Result<StopTable> read = StopTable::FromJson(text);
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(*policy->table(), read.value());
-    // And goes on from there as it would have.
+    // A policy with the saved table goes on as the first one would have.
     const auto resumed = MakeStopPolicy(OptionsOf(rule), &read.value());
     EXPECT_EQ(resumed->table()->ToJson(), text);
   }
@@ -529,7 +529,7 @@ TEST(StopTable, RefusesWhatIsNoTable) {
   EXPECT_EQ(message(with(state("4", R"({"count": 9223372036854775807, "value": 2})"))),
             "'states[0].stop.count' must be an integer in [0, 9007199254740992]");
   EXPECT_EQ(message(with(state("4", R"({"count": 9007199254740992, "value": 2})"))), "ok");
-  // A value of no reward is none.
+  // A value without a reward is refused, but for 0.
   EXPECT_EQ(message(with(state("4", R"({"count": 0, "value": 2})"))),
             "'states[0].stop.value' must be 0 where count is 0");
   EXPECT_EQ(message(with(state("4", R"({"count": 0, "value": 0.0})"))), "ok");

@@ -21,20 +21,20 @@ constexpr bool Learns(StopRule rule) {
   return rule == StopRule::kBandit || rule == StopRule::kQLearning;
 }
 
-// What a stop policy is told of the best candidate before that joins the batch.
+// The facts about the best candidate that a stop policy decides by.
 struct StopQuestion {
   int32_t batch_size = 0;   // requests in the batch, without it
-  int32_t lost_tokens = 0;  // by which the prefix that all of the batch share would get shorter
-  int32_t num_peers = 0;    // others that wait and share all that would be left of the prefix
+  int32_t lost_tokens = 0;  // tokens by which the batch's shared prefix would shrink
+  int32_t num_peers = 0;    // other waiting requests with all of the remaining prefix
 };
 
-// The state (b, delta, w) of a question, coarse enough to be learned: b and w in bins that double,
-// 0, 1, 2-3, 4-7, ..., delta by thresholds.
+// The state (b, delta, w) of a question, coarse enough to be learned. b and w are in bins that
+// double: 0, 1, 2-3, 4-7, and so on. delta is in bins by thresholds.
 class StopState {
  public:
   static constexpr int32_t kSizeBins = 17;  // the last one is open: from 2^15
-  // Least loss of each bin, in tokens. One KV block is nothing beside what a step reads, 128 tokens
-  // are what a question of its own costs, 512 a short document, 2048 a long one.
+  // Least loss of each bin, in tokens. One KV block is negligible beside the memory that a step
+  // reads. 128 tokens are the length of a question, 512 of a short document, 2048 of a long one.
   static constexpr std::array<int32_t, 5> kLossBounds = {0, 1, 129, 513, 2049};
   static constexpr int32_t kNumStates =
       kSizeBins * static_cast<int32_t>(kLossBounds.size()) * kSizeBins;
@@ -50,8 +50,9 @@ class StopState {
   int32_t index_ = 0;
 };
 
-// What a learned policy knows. For each state and action how often it was rewarded, and its value:
-// the mean reward of the bandit, Q of Q-learning. Rewards are decode tokens per second.
+// The knowledge of a learned policy: for each state and action, the number of its rewards and its
+// value. The value is the mean reward for the bandit, Q for Q-learning. Rewards are decode tokens
+// per second.
 struct StopTable {
   enum Action { kStop = 0, kAdd = 1 };
   struct Cell {

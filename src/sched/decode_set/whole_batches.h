@@ -4,8 +4,8 @@
 
 namespace skein {
 
-// The decode set `static`: a batch forms, runs until its last request has finished, and only then
-// returns its results and gives its slots to the next.
+// The decode set `static`: a batch forms and runs until its last request has finished. It then
+// returns its results and frees its slots.
 class WholeBatches final : public DecodeSetPolicy {
  public:
   explicit WholeBatches(int32_t max_num_seqs) : max_num_seqs_(max_num_seqs) {}

@@ -16,7 +16,7 @@ bool ShareBlocks(Paths paths, size_t count) {
       paths, [&](const CachedPath& path) { return path.hashes[count - 1] == hash; });
 }
 
-// How many leading blocks all have, of which they share `low`.
+// The number of leading blocks that all paths share; at least `low`.
 size_t CommonBlocks(Paths paths, size_t low) {
   size_t high = paths[0].hashes.size();
   for (const CachedPath& path : paths) high = std::min(high, path.hashes.size());
@@ -33,7 +33,7 @@ size_t CommonBlocks(Paths paths, size_t low) {
 
 void Visit(Paths paths, size_t depth, int64_t* next_rank) {
   depth = CommonBlocks(paths, depth);
-  // Those that go on, by what they go on with, before those that end here.
+  // Paths that go on, grouped by their next block, come before paths that end here.
   const auto ends = std::ranges::partition(
       paths, [&](const CachedPath& path) { return path.hashes.size() > depth; });
   const Paths deeper = paths.first(paths.size() - ends.size());

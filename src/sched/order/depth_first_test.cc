@@ -30,7 +30,8 @@ TEST(RankDepthFirst, HeavyBranchesFirstNodesAfterTheirBranches) {
   EXPECT_EQ(order, (std::vector<int32_t>{3, 1, 0, 2}));
 }
 
-// Prompts of whole blocks, some of which are cached: the order over the radix tree of the tokens.
+// Prompts of full blocks, some of them cached. The reference is the order over the radix tree of
+// the tokens.
 TEST(RankDepthFirst, IsTheOrderOverTheRadixTree) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -50,7 +51,8 @@ TEST(RankDepthFirst, IsTheOrderOverTheRadixTree) {
       prompts.push_back(some_blocks());
       hashes.emplace_back().Extend(prompts.back());
     }
-    // The reference ends in nodes only: where a prompt ends inside an edge, cut it there.
+    // Prompts of the reference end in nodes only, so an edge is cut at the end of a prompt inside
+    // it.
     for (const Tokens& prompt : prompts) {
       const int32_t length = cached.Match(prompt).num_tokens;
       cached.Insert(std::span(prompt).first(static_cast<size_t>(length)));

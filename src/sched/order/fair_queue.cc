@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// Without user and group a request is a client that nobody meets again.
+// A request without user and group is a client of its own and needs no account.
 bool HasAccount(const Request& request) { return !request.user.empty() || request.group.id != 0; }
 
 std::pair<std::string, uint64_t> ClientOf(const Request& request) {

@@ -15,19 +15,19 @@ namespace skein {
 //
 //   start = max(virtual time now, the client's finish);  the client's finish = start + cost
 //
-// So the tags of one client's thousand requests lie in the future, one behind the other, and
-// another client's single request goes before nearly all of them. The virtual time is what each
-// client has been given so far were all served equally (as in Bennett and Zhang's WF2Q+, 1996): it
-// advances by cost / clients with each request served, and to its tag at least. So new clients do
-// not starve old ones. Tags never change: whoever orders by them needs no re-keying. A client's
-// account lives as long as it has requests. Not thread-safe. O(log clients).
+// The tags of one client's thousand requests thus lie in the future, one behind the other. A single
+// request of another client goes before nearly all of them. The virtual time is the service that
+// each client would have had by now in equal shares (as in Bennett and Zhang's WF2Q+, 1996). It
+// advances by cost / clients with each request served, and at least to its tag. New clients
+// therefore do not starve old ones. Tags never change, so an order by them needs no re-keying. A
+// client's account lives as long as it has requests. Not thread-safe. O(log clients).
 class FairQueue {
  public:
   // The start tag of a new request of `cost` tokens to compute.
   int64_t Enter(const Request& request, int64_t cost);
-  // A request with that tag is given so many tokens.
+  // A request with tag `start` is given `cost` tokens.
   void Serve(int64_t start, int64_t cost);
-  // The request, which entered, is finished; `unserved` of its cost was never asked for.
+  // The request, which entered, is finished; `unserved` tokens of its cost were never computed.
   void Leave(const Request& request, int64_t unserved);
 
   int64_t num_clients() const { return std::ssize(accounts_) + num_alone_; }

@@ -41,7 +41,7 @@ TEST(FairQueue, AccountsLiveAsLongAsTheirRequests) {
   EXPECT_EQ(queue.num_clients(), 0);
 }
 
-// What a client cancels before it has run is not held against its next request.
+// A request that is cancelled before it runs does not delay its client's next request.
 TEST(FairQueue, WhatWasNeverServedIsGivenBack) {
   FairQueue queue;
   for (int i = 0; i < 10; ++i) queue.Enter(From("a"), 100);
@@ -53,8 +53,8 @@ TEST(FairQueue, WhatWasNeverServedIsGivenBack) {
   EXPECT_EQ(queue.num_clients(), 0);
 }
 
-// One client has many requests; in each round a new client comes with one of the same cost, more
-// than can be served. Neither starves the other.
+// One client has many requests. In each round a new client comes with one of the same cost, which
+// is more than can be served. Neither starves the other.
 TEST(FairQueue, NewClientsDoNotStarveOldOnes) {
   FairQueue queue;
   struct Waiting {

@@ -9,7 +9,7 @@ namespace {
 // The bound of lambda: ranks stay below 2^63 for years of microseconds.
 constexpr double kMaxLambda = 100'000;
 
-// The device's speed where most of the time goes: prompts of middle length.
+// The device's speed for prompts of middle length, which take most of the time.
 double TokensPerSecond(const CostFit& fit) {
   constexpr int64_t kTokens = 1024;
   if (fit == CostFit{}) return JctOrder::kUnknownSpeed;
@@ -35,7 +35,7 @@ bool JctOrder::Adopt(const CostFit& fit) {
 
 int64_t JctOrder::RankOf(int32_t prompt_len, int32_t num_cached, TimeUs arrival_us) const {
   const int64_t missing = prompt_len - num_cached;
-  // In millionths of a token, or in nanoseconds.
+  // The cost in millionths of a token, or in nanoseconds.
   const int64_t cost = jct_ == Jct::kModel
                            ? 1000 * std::llround(PredictUs(fit_, WorkOf(missing, num_cached)))
                            : 1'000'000 * missing;

@@ -13,16 +13,16 @@ namespace skein {
 //
 //   jct(prompt, cached) - lambda * (now - arrival)
 //
-// and the least goes first. `now` is the same for all, so the order is that of
-// jct + lambda * arrival: a key that changes only with the request's own share of the cache and
-// with the cost model's version. Integers, so equal scores are equal. Order `srjf` keeps the rank
-// of the arrival, `srjf-calibrated` follows the cache and the cost model.
+// and the least goes first. `now` is the same for all, so jct + lambda * arrival gives the same
+// order. That key changes only with the cached share of the request's prompt and with the cost
+// model's version. Scores are integers, so ties are exact. Order `srjf` keeps the rank of the
+// arrival, `srjf-calibrated` follows the cache and the cost model.
 //
-// The job completion time is the number of missing tokens (the default: the paper's proxy), or what
-// the cost model predicts for them, in microseconds. `aging` is lambda as a share of the device's
-// speed: after waiting for a second a request counts as shorter by what the device does in `aging`
-// seconds. Without a fit the device is taken for one that computes kUnknownSpeed tokens per second,
-// so 0.1 is the paper's 500.
+// The job completion time is the number of missing tokens (the default: the paper's proxy), or the
+// cost model's prediction for them, in microseconds. `aging` is lambda as a share of the device's
+// speed. After a second of waiting, a request counts as shorter by the work of `aging` seconds of
+// the device. Without a fit the device is taken for one that computes kUnknownSpeed tokens per
+// second, so 0.1 is the paper's 500.
 class JctOrder final : public OrderPolicy {
  public:
   static constexpr double kUnknownSpeed = 5000;
@@ -37,7 +37,7 @@ class JctOrder final : public OrderPolicy {
   bool NeedsCosts() const override { return true; }
   bool AdoptCosts(const CostFit& fit) override { return calibrated_ && Adopt(fit); }
 
-  // The rank of a request that arrived so long after the first one.
+  // The rank of a request that arrived `arrival_us` after the first one.
   int64_t RankOf(int32_t prompt_len, int32_t num_cached, TimeUs arrival_us) const;
   // Takes over a new version. True if ranks made before are void.
   bool Adopt(const CostFit& fit);

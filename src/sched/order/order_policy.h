@@ -28,14 +28,14 @@ struct Ranking {
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
 
   int64_t rank = 0;
-  TimeUs until_us = kNever;  // from then on Rerank may say another rank
+  TimeUs until_us = kNever;  // from then on Rerank may return another rank
   int64_t num_charged = 0;   // tokens that the policy has charged to a client; OnEnd returns them
 };
 
 // The order of waiting requests of one priority. The scheduler asks for a rank when a request
-// arrives, and again when the prefix cache, the clock or the cost model changes what the rank
-// depends on; it keeps the queues by these ranks. A policy is named in one list
-// (sched/policies.cc). Deterministic. Not thread-safe.
+// arrives. It asks again when the prefix cache, the clock or the cost model changes an input of the
+// rank. It orders the queues by these ranks. A policy is named in one list (sched/policies.cc).
+// Deterministic. Not thread-safe.
 class OrderPolicy {
  public:
   // By deadline: ranks from this one on belong to requests that will miss theirs. No step makes way
@@ -55,8 +55,8 @@ class OrderPolicy {
   virtual bool LooksAtCache() const { return FollowsCache(); }
   // Rerank depends on the cached share of a prompt at any time.
   virtual bool FollowsCache() const { return false; }
-  // Ranks stand for deadlines: a priority shifts the deadline and is no rank of its own, ranks
-  // follow the progress of prompts, and urgent requests go before prompts that have started.
+  // Ranks stand for deadlines: a priority shifts the deadline and is no rank of its own. Ranks
+  // follow the progress of prompts, and urgent requests go before started prompts.
   virtual bool ByDeadline() const { return false; }
   // Ranks depend on the cost model, so that a profile pays.
   virtual bool NeedsCosts() const { return false; }
@@ -64,14 +64,14 @@ class OrderPolicy {
   // The cost model has a new version. Returns true if ranks made before are void.
   virtual bool AdoptCosts(const CostFit& /*fit*/) { return false; }
 
-  // Orders that rank all waiting requests anew in every round. `paths`: what is cached of each;
+  // Orders that rank all waiting requests anew in every round. `paths`: the cached blocks of each;
   // RankRound sets their ranks.
   virtual bool RanksEachRound() const { return false; }
   virtual void RankRound(std::span<CachedPath> /*paths*/) const {}
 
-  // A request of this rank has been admitted, of which so many tokens are to be computed.
+  // A request of this rank has been admitted, with `num_tokens` to be computed.
   virtual void OnAdmit(int64_t /*rank*/, int64_t /*num_tokens*/) {}
-  // A request has ended; `num_unserved` of what was charged for it is void.
+  // A request has ended; `num_unserved` of the tokens charged for it were not computed.
   virtual void OnEnd(const Request& /*request*/, int64_t /*num_unserved*/) {}
 };
 

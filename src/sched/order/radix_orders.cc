@@ -10,7 +10,7 @@ namespace {
 using Node = RadixTree::Node;
 
 struct Weights {
-  // Waiting requests at and under a node: how many, and the first.
+  // The number of waiting requests at and under a node, and the first of them.
   struct Weight {
     int64_t count = 0;
     int32_t first = 0;

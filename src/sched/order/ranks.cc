@@ -89,10 +89,9 @@ void Ranks::Inherit(Sequence* leader, const Sequence& peer) {
   table_->InsertRunning(leader);
 }
 
-// Prompts of which the watch knows the cached share are ranked by that, and by deadline all are.
-// The others are ranked by what was missing when they were ranked last. A leader that inherited its
-// rank inherits it again when its peer is next looked at. REQUIRES: no request is left out of the
-// round.
+// Watched prompts are ranked by their cached share; under an order by deadline, all are. The others
+// are ranked by the tokens that were missing at their last ranking. A leader with an inherited rank
+// inherits it again when its peer is next looked at. REQUIRES: no request is left out of the round.
 void Ranks::AdoptCosts(TimeUs now_us) {
   if (!order_->AdoptCosts(cost_->fit())) return;
   for (const auto& [id, request] : table_->requests()) {
@@ -180,8 +179,8 @@ void Ranks::RankAll() {
   }
 }
 
-// Gives the request its rank and what is missing of its prompt, and moves those of its sequences
-// that a queue holds. REQUIRES: none is in watch_, whose tables are ordered by key.
+// Sets the request's rank and the number of its missing tokens, and moves its queued sequences.
+// REQUIRES: none is in watch_, whose tables are ordered by key.
 void Ranks::SetRank(RequestRecord* request, int64_t rank, int32_t num_missing) {
   if (rank == request->urgency.rank && num_missing == request->num_missing) return;
   moved_.clear();
@@ -208,8 +207,8 @@ void Ranks::SetRank(RequestRecord* request, int64_t rank, int32_t num_missing) {
   if (rank != rank_before) decode_set_->Rerank(*request);
 }
 
-// Puts the sequence, of whose prompt so much is computed or cached, where the order has it now.
-// REQUIRES: it is its request's only one, and not in watch_.
+// Moves the sequence to its current position in the order. `num_cached` tokens of its prompt are
+// computed or cached. REQUIRES: it is its request's only one, and not in watch_.
 void Ranks::Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
   RequestRecord* request = sequence->request;
   const int32_t num_missing = static_cast<int32_t>(sequence->tokens.size()) - num_cached;

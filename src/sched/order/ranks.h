@@ -11,9 +11,9 @@
 
 namespace skein {
 
-// Keeps the keys of all requests what the order policy says, and the queues in their order: a rank
-// is asked for again when the cached share of a prompt, the time, a prompt's progress or the cost
-// model has changed. Owns the watch on cached prefixes. Not thread-safe.
+// Keeps the keys of all requests equal to the ranks of the order policy, and the queues in their
+// order. It asks for a rank again when the cached share of a prompt, the time, a prompt's progress
+// or the cost model has changed. Owns the watch on cached prefixes. Not thread-safe.
 class Ranks {
  public:
   explicit Ranks(const SchedulerContext& context);
@@ -22,7 +22,7 @@ class Ranks {
   void BeginRound(TimeUs now_us);
   // Moves requests whose rank changes by the clock alone.
   void FollowClock(TimeUs now_us);
-  // Follows the changes of the prefix cache. Does nothing where no request is ranked by them.
+  // Follows the changes of the prefix cache. Does nothing if ranks do not depend on them.
   void FollowCacheInRound();
 
   // Gives a request that arrives its deadline and its rank.
@@ -41,9 +41,9 @@ class Ranks {
   // The cost model has a new version.
   void AdoptCosts(TimeUs now_us);
 
-  // While a step runs, what its prompts still need falls with the clock, so their ranks stay.
+  // While a step runs, the remaining time of its prompts falls with the clock, so their ranks stay.
   void Hold(const Step& step);
-  // The step stands still and would run for so long yet, or is dropped (nullopt).
+  // The step stands still with `left_us` of predicted time left, or is dropped (nullopt).
   void Release(const Step& step, std::optional<TimeUs> left_us, TimeUs now_us);
   void ReleaseInRound(const Step& step) { Release(step, std::nullopt, round_us_); }
   // The rank of the request does not change by the clock any more.
@@ -53,7 +53,7 @@ class Ranks {
   int32_t NumCachedNow(const Sequence& sequence) const;
   // Tokens of a prompt that runs or waits, at least one.
   int32_t NumMissingNow(const Sequence& sequence) const;
-  // The prefix watch, for what sequences share.
+  // The prefix watch, for the shared prefixes of sequences.
   PrefixWatch& watch() { return watch_; }
   std::optional<TimeUs> NextTime() const { return timers_.Next(); }
 
@@ -73,7 +73,7 @@ class Ranks {
   RequestTable* const table_;
   OrderPolicy* const order_;
   DecodeSetPolicy* const decode_set_;
-  const bool calibrates_;         // ranks, or what requests are taken to cost, depend on the cache
+  const bool calibrates_;         // ranks or predicted costs depend on the cache
   PrefixWatch watch_;             // sequences that wait for the first time and share no prefix
   RankTimers timers_;             // of requests whose prompts are not computed
   TimeUs round_us_ = 0;           // when the last round began

@@ -40,9 +40,9 @@ EngineConfig PrefillOnly(int32_t num_kv_blocks) {
   return config;
 }
 
-// The load of CompareWithScan under order lpm: whom it picks is the first by the literal order,
-// over a radix tree of the tokens that are cached. Behind its blocks a prompt has a token that no
-// block has, so that it ends with a whole block in both.
+// The load of CompareWithScan under order lpm. The scheduler picks the first request of the literal
+// order over a radix tree of the cached tokens. A prompt has a token of no block behind its blocks,
+// so that both find full blocks only.
 TEST(Lpm, PicksTheFirstByTheRadixTree) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(9 + seed * 3));
@@ -148,8 +148,8 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
   }
 }
 
-// Who runs is ranked anew like all others when the cost model has a new version: what an hour of
-// waiting was worth at another speed would else put it behind whoever comes, and cost it its
+// A new version of the cost model ranks running requests anew, too. An hour of waiting was weighted
+// at another speed. With its old rank a running request would go behind all new ones and lose its
 // blocks.
 TEST(SrjfCalibrated, RanksWhoRunsByANewVersion) {
   constexpr TimeUs kHourUs = 3'600'000'000;
@@ -196,7 +196,7 @@ TEST(SrjfCalibrated, RanksWhoRunsByANewVersion) {
   step(1000);
   now_us = kHourUs;
   arrive(kEarly, 60, 150);
-  for (RequestId id = 1; id <= 40; ++id) {  // slower than foretold
+  for (RequestId id = 1; id <= 40; ++id) {  // slower than predicted
     arrive(id, 20, 1);
     step(5000);
   }
@@ -212,14 +212,14 @@ Waiting RandomWaitingOfTwoPriorities(Random* random) {
           .priority = static_cast<int32_t>(random->Between(0, 1))};
 }
 
-// What a request scores that misses all but `num_cached` blocks.
+// The score of a request with `num_cached` cached blocks.
 auto AgedScore(const Waiting& request, int32_t num_cached, int64_t lambda, TimeUs now_us) {
   const int64_t missing = request.letters.length() - num_cached * kBlockTokens;
   const int64_t score = missing * 1'000'000 - lambda * (now_us - request.arrival_us);
   return std::pair(request.priority, score);
 }
 
-// As the preset retains; the smallest caches have no room for the longest prompts.
+// Retention is the preset's; the smallest caches have no room for the longest prompts.
 TEST(SrjfCalibrated, PicksWhatTheScanPicksWherePrefixesAreKept) {
   for (uint64_t seed = 21; seed <= 28; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(5 + seed % 8));
@@ -234,8 +234,8 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksWherePrefixesAreKept) {
   }
 }
 
-// As the preset batches: short prompts share a step, and each of it is the scan's next when those
-// before it hold their blocks.
+// Batching is the preset's: short prompts share a step. Each one is the scan's next choice after
+// those before it hold their blocks.
 TEST(SrjfCalibrated, PicksWhatTheScanPicksWhereShortPromptsShareAStep) {
   for (uint64_t seed = 41; seed <= 48; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(5 + seed % 8));
@@ -251,7 +251,8 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksWhereShortPromptsShareAStep) {
         [&](const Waiting& request, const ReferenceCache& cache, TimeUs now_us) {
           return AgedScore(request, cache.NumCached(request.letters), lambda, now_us);
         },
-        // As foretold: what a second of waiting counts follows the device's speed.
+        // Steps take their predicted time: the weight of a second of waiting follows the device's
+        // speed.
         [&](const StepWork& work, Random*) {
           return std::llround(PredictUs(scheduler.cost, work));
         });

@@ -12,8 +12,8 @@ class FcfsOrder final : public OrderPolicy {
 };
 
 // Start-time fair queueing between clients (sched/order/fair_queue.h). A request is charged for the
-// tokens that nobody has computed for it; members of a group after its first bring their own tokens
-// only.
+// tokens that no other request has computed for it. Members of a group after its first are charged
+// for their own tokens only.
 class FairOrder final : public OrderPolicy {
  public:
   Ranking RankArrival(const OrderView& view, TimeUs now_us) override;
@@ -28,8 +28,8 @@ class FairOrder final : public OrderPolicy {
   uint64_t last_group_ = 0;  // of the latest arrival
 };
 
-// SGLang's cache-aware orders, over whole KV blocks (sched/order/radix_orders.h has them
-// literally). The longest cached prefix first:
+// SGLang's cache-aware orders, over full KV blocks. sched/order/radix_orders.h has the original
+// ones over tokens. The longest cached prefix first:
 class LongestPrefixOrder final : public OrderPolicy {
  public:
   Ranking RankArrival(const OrderView& view, TimeUs /*now_us*/) override {

@@ -58,7 +58,7 @@ TEST(SlackOrder, RanksAreTheFormulasPriorities) {
   }
 }
 
-// A rank holds exactly until it says, and who is late for the bound goes first, in order.
+// A rank holds exactly until its stated time. Requests beyond the bound go first, in order.
 TEST(SlackOrder, RanksHoldUntilTheySay) {
   for (const Order order : kOrders) {
     for (const TimeUs bound_us : {0, 1, 5}) {
@@ -146,7 +146,7 @@ TEST(SlackOrder, PicksWhatTheScanPicksAsTheCacheAndTheModelMove) {
   }
 }
 
-// One request that has missed its deadline, and ever new ones that have not.
+// One request has missed its deadline; new ones that have not keep coming.
 TEST(SlackOrder, NobodyStarvesWhereTheWaitIsBounded) {
   const auto steps_until_served = [](int32_t max_late_ms) {
     EngineConfig config = SlackConfig("d-edf", 100);
@@ -172,7 +172,7 @@ TEST(SlackOrder, NobodyStarvesWhereTheWaitIsBounded) {
   EXPECT_EQ(steps_until_served(50), 51);
 }
 
-// A prompt of which a part is computed makes way at the next chunk.
+// A partly computed prompt makes way at the next chunk.
 TEST(SlackOrder, ChunksMakeWayForTheUrgent) {
   EngineConfig config = SlackConfig("", 100);
   config.preset = "distserve-cp2k";
@@ -193,7 +193,7 @@ TEST(SlackOrder, ChunksMakeWayForTheUrgent) {
   EXPECT_FALSE(scheduler.empty());
 }
 
-// By slack, with steps that stop; ten microseconds for a token.
+// Orders by slack, with steps that stop; a token takes ten microseconds.
 SchedulerConfig StoppingConfig() {
   EngineConfig config = SlackConfig("", 100);
   config.preset = "flow-prefill";
@@ -209,8 +209,8 @@ void ArriveWithin(Scheduler* scheduler, RequestId id, int32_t num_tokens, TimeUs
   scheduler->Arrive(id, std::move(request), now_us);
 }
 
-// What a step still needs falls with the clock while it runs; once it stands still its slack falls,
-// from what is left.
+// A running step's remaining time falls with the clock, so its slack stays. Once the step is
+// suspended, the slack falls.
 TEST(SlackOrder, WhatRunsKeepsItsSlack) {
   Scheduler scheduler(StoppingConfig());
   ArriveWithin(&scheduler, 1, 200, 2500, 0);
@@ -236,7 +236,8 @@ TEST(SlackOrder, WhatRunsKeepsItsSlack) {
   scheduler.CheckIntegrity();
 }
 
-// A suspended step ends for all of its rows at once: each still needs what is left of the whole.
+// A suspended step ends for all of its rows at once, so each row needs the remaining time of the
+// step.
 TEST(SlackOrder, WhatIsSuspendedNeedsTheRestOfItsStep) {
   Scheduler scheduler(StoppingConfig());
   ArriveWithin(&scheduler, 1, 100, 2500, 0);
@@ -251,7 +252,8 @@ TEST(SlackOrder, WhatIsSuspendedNeedsTheRestOfItsStep) {
   scheduler.CheckIntegrity();
 }
 
-// Of a request alone the model's own error is told, of one in company apart.
+// Errors of requests that ran alone, which are the model's own, are counted apart from those of
+// others.
 TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
   EngineConfig config = SlackConfig("s-edf", 100);
   config.batching = "budget";
@@ -270,14 +272,15 @@ TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
   };
   EXPECT_NEAR(stats.ttft_error_alone.sum, 0.2, 1e-9);
   EXPECT_EQ(stats.ttft_error_alone.counts[place(0.199)], 1u);
-  // By the first the device is slower than the fit by 1.25: of both 250 were predicted.
+  // After the first request the device counts as 1.25 times slower than the fit: 250 us were
+  // predicted for both.
   EXPECT_NEAR(stats.ttft_error_shared.sum, 2 * 0.375, 1e-9);
   EXPECT_EQ(stats.ttft_error_shared.counts[place(0.375)], 2u);
 }
 
-// Of a device that is slower than the profile at the start found it, by much or by too little for a
-// new version of the cost model ever: from the second request on its speed is known, long before
-// the 16 steps that a version takes.
+// The device is slower than its profile, by much or by too little for a new version of the cost
+// model. Predictions follow its speed from the second request on, long before the 16 steps that a
+// version takes.
 TEST(SlackOrder, WhatIsForetoldFollowsTheSpeedOfTheLatestSteps) {
   for (const double slower : {1.5, 1.04}) {
     constexpr int kRequests = 12;

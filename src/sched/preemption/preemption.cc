@@ -9,11 +9,11 @@
 namespace skein {
 namespace {
 
-// One part in so many of a decode's interval is left for what delays its step: a boundary of the
-// prefill, waking up, more decodes than last time.
+// One part in this many of a decode's interval is a margin for delays of its step. Causes are the
+// wait for a boundary of the prefill, wake-ups, and more decodes than last time.
 constexpr int kIntervalMargin = 10;
 
-// By deadline: of those without slack none goes before it.
+// Under an order by deadline, no request without slack goes before this key.
 constexpr SequenceKey kFirstLateKey = {{0, OrderPolicy::kFirstLateRank}, 0, 0};
 
 }  // namespace
@@ -46,8 +46,8 @@ bool Preemption::MakesWay(TimeUs now_us) const {
   return Yields(key);
 }
 
-// By deadline, of requests without slack the latest goes first, but no step waits for it: each new
-// one would stop the one before it, and all of them come too late.
+// Under an order by deadline, the latest of the requests without slack goes first. No step makes
+// way for it: each new one would stop the one before it, and all of them come too late.
 bool Preemption::Yields(const SequenceKey& key) const {
   return MoreUrgentWaits(order_->ByDeadline() ? std::min(key, kFirstLateKey) : key);
 }
@@ -75,19 +75,20 @@ void Preemption::NoteStep(TimeUs now_us) {
   decoded_us_ = now_us;
 }
 
-// The end of the first suspended step's bound, where the step in flight makes way for it then
-// (MakesWay), or it would be looked at again and again.
+// The end of the first suspended step's bound if the step in flight makes way for it then
+// (MakesWay). Any other result would wake the scheduler again and again.
 std::optional<TimeUs> Preemption::NextBoundUs() const {
   if (!step_.in_flight() || !stops_steps_ || step_.prefills.empty()) return std::nullopt;
   if (StopsNoMore() || step_.KeepsTpot()) return std::nullopt;
   return suspended_->NextBoundUs();
 }
 
-// When decodes that take steps of their own should take the next: early enough that the step's end
-// is in time. Prefills get at least as much of the device as such steps.
+// The time of the next step for decodes that take steps of their own. It is early enough for the
+// step to end in time. Prefills get at least as much of the device as these steps.
 std::optional<TimeUs> Preemption::NextDecodeUs() const {
   std::optional<TimeUs> due_us;
-  // Neither a step of decodes alone stops for another nor one that keeps their rate.
+  // A step of decodes alone does not stop for another one. A step that keeps their TPOT does not
+  // either.
   if (!stops_steps_) return due_us;
   if (step_.in_flight() && (step_.prefills.empty() || step_.KeepsTpot())) return due_us;
   for (const Sequence* sequence : table_->running()) {
@@ -102,7 +103,7 @@ std::optional<TimeUs> Preemption::NextDecodeUs() const {
   return std::max(*due_us - decode_step_us_, decoded_us_ + decode_step_us_);
 }
 
-// Whether whole prompts have kept a decode waiting for as long as they may.
+// Whether prompts have kept a decode waiting for max_decode_wait_us.
 bool Preemption::StarvesDecodes(TimeUs now_us) const {
   if (config_.sharing != Sharing::kWhole || config_.max_decode_wait_us == 0) return false;
   return std::ranges::any_of(table_->running(), [&](const Sequence* sequence) {
@@ -111,7 +112,7 @@ bool Preemption::StarvesDecodes(TimeUs now_us) const {
   });
 }
 
-// The prompt that the next step computes, if it can be told before planning.
+// The prompt that the next step computes, as far as it is known before planning.
 const Sequence* Preemption::NextPrompt() const {
   const Sequence* next = nullptr;
   for (const Sequence* sequence : table_->running()) {
@@ -147,7 +148,7 @@ int32_t Preemption::MixedTokens(TimeUs now_us) const {
     const SequenceKey key = suspended_->KeyOf(*suspended, now_us);
     if (!(prompt->key() < key) || !Yields(key)) return 0;
   }
-  // Late decodes wait for half of a TPOT more, lest the chunks shrink to nothing.
+  // Late decodes wait for half of a TPOT more, since chunks would otherwise shrink to nothing.
   const TimeUs budget_us = std::clamp(due_us - now_us, std::max<TimeUs>(1, rate_us / 2), rate_us);
   const int32_t num_cached = ranks_->NumCachedNow(*prompt);
   const DecodeSharing sharing =
@@ -157,9 +158,9 @@ int32_t Preemption::MixedTokens(TimeUs now_us) const {
   return mixes ? sharing.step_tokens : 0;
 }
 
-// Whether a prompt goes before the step in flight, which keeps the rate of decodes: it would meet
-// its deadline if it began now, and not at the step's end, and the decodes are so far ahead of
-// their rate that they keep it, on average, all the same.
+// Whether a prompt goes before the step in flight, which keeps the TPOT of decodes. The prompt
+// would meet its deadline if it began now, but not at the step's end. The decodes are far enough
+// ahead to keep their mean TPOT in spite of it.
 bool Preemption::GoesBeforeMixed(TimeUs now_us) const {
   if (!order_->ByDeadline() || !cost_->known()) return false;
   const Sequence* prompt = NextPrompt();

@@ -14,8 +14,8 @@ namespace skein {
 // Whether prefills stop before their end for more urgent work at all.
 bool StopsSteps(const SchedulerConfig& config);
 
-// Decides when the step in flight makes way, and how decodes with a TPOT get their tokens beside
-// prefills (FlowPrefill, section 4):
+// Decides when the step in flight makes way for more urgent work. Decides how decodes with a TPOT
+// get their tokens beside prefills (FlowPrefill, section 4):
 //
 //            Plan                     Complete
 //   (none) --------> in flight ------------------------> (none)
@@ -31,9 +31,9 @@ class Preemption {
   Preemption(const SchedulerContext& context, const Ranks* ranks, const Admission* admission,
              const SuspendedSteps* suspended, const Step* step);
 
-  // Whether the step in flight is to stop for what goes before it.
+  // Whether the step in flight is to stop for more urgent work.
   bool MakesWay(TimeUs now_us) const;
-  // Whether a step of this key makes way, or stays suspended, for what goes before it.
+  // Whether a step of this key makes way, or stays suspended, for more urgent work.
   bool Yields(const SequenceKey& key) const;
   // Whether the next step is to be one of decodes alone: some of them are due.
   bool DecodesAreDue(TimeUs now_us) const;
@@ -44,7 +44,7 @@ class Preemption {
   // there is none.
   std::optional<int32_t> NextPromptTokens() const;
 
-  // When MakesWay may next say something else, by the clock alone.
+  // The time at which the result of MakesWay may next change by the clock alone.
   std::optional<TimeUs> NextTime() const;
 
   // A step has ended.
@@ -57,7 +57,7 @@ class Preemption {
   const Sequence* NextPrompt() const;
   bool GoesBeforeMixed(TimeUs now_us) const;
   bool MoreUrgentWaits(const SequenceKey& than) const;
-  // Whether the step in flight has made way for others for so long that only decodes with a TPOT
+  // Whether the step in flight was suspended for max_suspended_us, so that only decodes with a TPOT
   // stop it.
   bool StopsNoMore() const { return step_.was_suspended_us >= config_.max_suspended_us; }
 
@@ -70,7 +70,7 @@ class Preemption {
   const SuspendedSteps* const suspended_;
   const Step& step_;
   const bool stops_steps_;
-  TimeUs decode_step_us_ = 0;  // what the last step of decodes alone took
+  TimeUs decode_step_us_ = 0;  // time of the last step of decodes alone
   TimeUs decoded_us_ = 0;      // when it ended
 };
 

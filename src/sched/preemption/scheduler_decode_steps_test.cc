@@ -1,4 +1,4 @@
-// Decodes that ask for a rate, beside prefills that stop for them or take them along.
+// Decodes with a TPOT, beside prefills that stop for them or share steps with them.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using testing::Ids;
 using testing::KnowCosts;
 using Fixture = testing::PreemptFixture;
 
-// Whole prompts go before decodes, but where the preset is for service not without end.
+// Complete prompts go before decodes; under presets for service, only for a bounded time.
 TEST(SchedulerDecodeSteps, WholePromptsLetDecodesPassNowAndThen) {
   for (const bool bounded : {true, false}) {
     Fixture f([&](EngineConfig* config) {
@@ -38,7 +38,7 @@ TEST(SchedulerDecodeSteps, WholePromptsLetDecodesPassNowAndThen) {
   }
 }
 
-// One that asks for a rate does not join prefills: these stop for it when its token is due.
+// A decode with a TPOT does not join prefills: they stop for it when its token is due.
 TEST(SchedulerDecodeSteps, DecodesWithADeadlineTakeStepsBetweenTickets) {
   Fixture f;
   f.slo_tpot_us = 1000;
@@ -97,7 +97,7 @@ TEST(SchedulerDecodeSteps, DecodesTakeTheirStepsHoweverManyAreSuspended) {
   EXPECT_EQ(f.scheduler->Stats().steps_resumed, 2u);
 }
 
-// However fast they are to come, prefills get half of the device.
+// Prefills get half of the device, even if the TPOT is short.
 TEST(SchedulerDecodeSteps, DecodesLeavePrefillsHalfOfTheDevice) {
   Fixture f;
   f.slo_tpot_us = 1;
@@ -116,7 +116,7 @@ TEST(SchedulerDecodeSteps, DecodesLeavePrefillsHalfOfTheDevice) {
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
 }
 
-// Where that is cheaper, the prompt comes in chunks that keep the rate, with the decodes in them.
+// The prompt comes in chunks that keep the TPOT, with the decodes in them, if that is cheaper.
 TEST(SchedulerDecodeSteps, ChunksThatKeepTheRateOfDecodes) {
   Fixture f(KnowCosts);
   f.slo_tpot_us = 61'000;
@@ -141,8 +141,8 @@ TEST(SchedulerDecodeSteps, ChunksThatKeepTheRateOfDecodes) {
   EXPECT_EQ(f.Plan(), Ids{0});
 }
 
-// A prompt that can wait for the end of such a step does. What cannot goes first, once, where the
-// decodes had their tokens so fast that they can wait.
+// A prompt waits for the end of a mixed step if it can. If it cannot, it goes first, once, provided
+// that the decodes are far enough ahead to wait.
 TEST(SchedulerDecodeSteps, AMixedStepMakesWayForWhatCannotWait) {
   struct Case {
     TimeUs slo_us;
@@ -187,7 +187,7 @@ TEST(SchedulerDecodeSteps, AMixedStepMakesWayForWhatCannotWait) {
   }
 }
 
-// A step that has room beside the prompt at its head takes what waits behind that.
+// A step with room beside its first prompt takes the next waiting ones.
 TEST(SchedulerDecodeSteps, ShortPromptsShareAMixedStep) {
   Fixture f(KnowCosts);
   f.slo_tpot_us = 200'000;
@@ -205,7 +205,7 @@ TEST(SchedulerDecodeSteps, ShortPromptsShareAMixedStep) {
   EXPECT_EQ(f.Plan(), all);
   f.now_us += 139'000;
   f.Complete();
-  // As many as keep the rate: 10 + 1 + 188 ms.
+  // The step takes as many as keep the TPOT: 10 + 1 + 188 ms.
   all.clear();
   for (RequestId id = 17; id <= 40; ++id) f.Arrive(id, 8, 1);
   for (RequestId id = 17; id < 17 + 23; ++id) all.push_back(id);
@@ -236,7 +236,7 @@ TEST(SchedulerDecodeSteps, DecodeStepsByChoice) {
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "express_tokens");
 }
 
-// A suspended step goes on as it was planned, but what goes before it comes in chunks all the same.
+// A suspended step goes on as it was planned. Prompts that go before it still come in chunks.
 TEST(SchedulerDecodeSteps, AMoreUrgentPromptIsMixedWhileAStepIsSuspended) {
   Fixture f(KnowCosts);
   f.Arrive(0, 150, 2);

@@ -17,8 +17,8 @@ using testing::Ids;
 using testing::KnowCosts;
 using Fixture = testing::PreemptFixture;
 
-// Two prompts, `id` and the one behind it, each more urgent than what runs, where one suspended
-// step is kept: the step that ran first is dropped, the second one runs.
+// Two prompts arrive, `id` and the next one, each more urgent than the running one. One suspended
+// step is kept, so the step that ran first is dropped and the last one runs.
 void DropByTwo(RequestId id, Fixture* f) {
   for (const RequestId urgent : {id, id + 1}) {
     f->Arrive(urgent, 190, 9 - static_cast<int32_t>(urgent));
@@ -83,8 +83,8 @@ TEST(SchedulerPreempt, NeitherWithoutASharingThatPreemptsNorWithoutBoundaries) {
   }
 }
 
-// A prompt that runs in one step and whose step was dropped waits, like a new one, for a step with
-// room: what is more urgent goes first, and may leave none.
+// A prompt that runs in one step waits for a step with room after its step was dropped, like a new
+// one. More urgent work goes first, and may leave no room.
 TEST(SchedulerPreempt, WhatIsDroppedWaitsForRoomAgain) {
   Fixture f([](EngineConfig* config) {
     config->retention = "none";
@@ -107,8 +107,8 @@ TEST(SchedulerPreempt, WhatIsDroppedWaitsForRoomAgain) {
   EXPECT_EQ(f.Plan(), Ids{0});
 }
 
-// A request that was admitted under a shared prefix, for a later step than the one that was to
-// compute it, must not begin behind it once that step is dropped.
+// A request may be admitted behind a shared prefix for a later step than the prefix's own. It must
+// not begin there once the prefix's step is dropped.
 TEST(SchedulerPreempt, MembersOfAPrefixThatWasDroppedBeginAnew) {
   Fixture f([](EngineConfig* config) {
     config->preset = "prelude";
@@ -140,7 +140,7 @@ TEST(SchedulerPreempt, MembersOfAPrefixThatWasDroppedBeginAnew) {
   EXPECT_EQ(f.scheduler->Stats().kv_blocks_used, 0);
 }
 
-// A prompt longer than a step: between its steps what is more urgent goes first, but for `none`.
+// A prompt longer than a step: more urgent work goes first between its steps, except with `none`.
 TEST(SchedulerPreempt, BetweenTheStepsOfAPrompt) {
   for (const char* granularity : {"chunk", "none"}) {
     Fixture f([&](EngineConfig* config) { config->preempt_granularity = granularity; });
@@ -209,7 +209,7 @@ TEST(SchedulerPreempt, CancelledWhileSuspended) {
   EXPECT_EQ(f.Plan(), (Ids{0, 1}));
   f.Arrive(3, 40, 0);
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-  f.scheduler->Cancel(1, 1);  // now nobody does
+  f.scheduler->Cancel(1, 1);  // now no request does
   EXPECT_FALSE(f.scheduler->IsSuspended(id));
   EXPECT_EQ(f.Plan(), Ids{3});
   EXPECT_EQ(f.scheduler->Stats().kv_blocks_used, 2);
@@ -244,8 +244,8 @@ TEST(SchedulerPreempt, NoStepIsSuspendedForEver) {
   EXPECT_EQ(f.Plan(), Ids{2});
 }
 
-// The running step stops when the bound of a suspended one ends, and then, being at its own bound's
-// end, goes on without a look at others.
+// The running step stops when the bound of a suspended one ends. That one has then used up its
+// bound, so no other stops it.
 TEST(SchedulerPreempt, TheEndOfABoundBeginsARound) {
   Fixture f([](EngineConfig* config) { config->max_suspended_ms = 5; });
   f.Arrive(0, 100, 1);
@@ -269,7 +269,7 @@ TEST(SchedulerPreempt, TheEndOfABoundBeginsARound) {
   EXPECT_EQ(f.Plan(), Ids{1});
 }
 
-// Nor for ever suspended, dropped and computed again.
+// A request is not suspended, dropped and computed again for ever either.
 TEST(SchedulerPreempt, WhatIsDroppedKeepsTheTimeItWasSuspended) {
   Fixture f([](EngineConfig* config) {
     config->max_suspended_steps = 1;
@@ -322,7 +322,7 @@ TEST(SchedulerPreempt, DecodesJoinNewSteps) {
   EXPECT_EQ(f.Plan(), (Ids{0, 1}));
 }
 
-// By the formula the latest of those without slack goes first, but it stops none that runs.
+// By the formula the latest request without slack goes first, but it stops no running step.
 TEST(SchedulerPreempt, LateRequestsDoNotStopOneAnother) {
   Fixture f([](EngineConfig* config) {
     KnowCosts(config);
@@ -343,7 +343,7 @@ TEST(SchedulerPreempt, LateRequestsDoNotStopOneAnother) {
   EXPECT_EQ(f.Plan(), Ids{0});
 }
 
-// Prompts leave room for what will preempt them, so that it never waits for their blocks.
+// Prompts leave room for preempting requests, which thus never wait for their blocks.
 TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
   const auto make = [](int32_t express_tokens) {
     return Fixture([&](EngineConfig* config) {
@@ -365,7 +365,7 @@ TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
       EXPECT_EQ(f.Plan(), Ids{2});
     }
   }
-  // At most an eighth of the pool; and what runs alone may take all of it.
+  // At most an eighth of the pool is kept free. A prompt that runs alone may take all of it.
   Fixture f = make(1 << 20);
   f.Arrive(0, 1280, 1);
   EXPECT_EQ(f.Plan(), Ids{0});

@@ -119,9 +119,9 @@ Step SuspendedSteps::TakeFree(TimeUs now_us) {
   return step;
 }
 
-// The requests of a step that is dropped go on from what they had computed before it. `current`:
-// the rows of the step that is being planned. REQUIRES: the step is neither in flight nor among
-// those suspended.
+// The requests of a dropped step go on from their tokens computed before it. `current`: the rows of
+// the step that is being planned. REQUIRES: the step is neither in flight nor among those
+// suspended.
 void SuspendedSteps::Undo(const Step& step, std::span<const StepRow> current) {
   for (const auto* rows : {&step.prefills, &step.decodes}) {
     for (const StepRow& row : *rows) {
@@ -134,8 +134,8 @@ void SuspendedSteps::Undo(const Step& step, std::span<const StepRow> current) {
   }
   prefixes_->Mark(steps_, current);
   ranks_->ReleaseInRound(step);
-  // Members of its prefixes, in this step or admitted for a later one: they continue what the step
-  // was to compute.
+  // Members of its prefixes, in this step or admitted for a later one. They continue tokens that
+  // the step was to compute.
   std::vector<Sequence*> members;
   for (const StepRow& row : step.prefills) {
     if (row.prefix == nullptr || row.prefix->ready()) continue;

@@ -14,7 +14,7 @@
 namespace skein {
 
 // The steps that were stopped and go on later: a bounded set. Their requests keep their blocks
-// meanwhile; what is dropped is planned anew, and computed from where the step began. Not
+// meanwhile. The requests of a dropped step are planned anew, from the beginning of that step. Not
 // thread-safe.
 class SuspendedSteps {
  public:
@@ -30,21 +30,21 @@ class SuspendedSteps {
   // Drops the suspended steps that are dead.
   void DropDead();
   // Makes room for the state of the step that begins: drops the least urgent ones. A step of
-  // decodes alone is never suspended and has its own room, a small one. Gives the step what it
-  // inherits of its bound from those that were dropped.
+  // decodes alone is never suspended and has its own room, a small one. The time that dropped steps
+  // were suspended counts towards the bound of the step that computes their requests again.
   void MakeRoomFor(Step* step, TimeUs now_us);
   void Clear() { steps_.clear(); }
 
   bool Contains(int64_t step_id) const;
   const std::vector<Step>& steps() const { return steps_; }
-  // The key of a suspended step. One that has been suspended for as long as it may goes first.
+  // The key of a suspended step. A step that has been suspended for max_suspended_us goes first.
   SequenceKey KeyOf(const Step& step, TimeUs now_us) const;
   // The most urgent one; null: none is suspended.
   const Step* First(TimeUs now_us) const;
-  // The one that keeps the TPOT of decodes; null: none does. It makes way for one prompt and then
-  // goes on before anything else, since its decodes wait with it.
+  // The step that keeps the TPOT of decodes; null if there is none. It makes way for one prompt and
+  // then goes on before anything else, since its decodes wait with it.
   const Step* KeepingTpot() const;
-  // When the first of them will have been suspended for as long as it may; nullopt: none is.
+  // The time at which the first step reaches max_suspended_us; nullopt if no step is suspended.
   std::optional<TimeUs> NextBoundUs() const;
 
   // Aborts unless the rows of these steps and of `current` are those that are marked.

@@ -15,8 +15,8 @@ struct Member {
   int32_t shared_len = 0;
 };
 
-// Marks candidates that part from the head at one place and go on together for at least a block:
-// neighbours in the order of their tokens behind that place.
+// Leaves out candidates that part from the head at the same token and then share at least a block.
+// They are neighbours in the order of their further tokens.
 void LeaveOutOtherFamilies(std::span<const FamilyCandidate> candidates,
                            std::vector<Member>* members) {
   const auto behind = [&](const Member& member) {

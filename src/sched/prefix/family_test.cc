@@ -55,7 +55,7 @@ TEST(Family, LeavesOutWhoWouldCostMoreThanHeBrings) {
   EXPECT_THAT(family.members, ElementsAre(0, 2));
 }
 
-// Three requests share 500 tokens, of which the head has only the first 64.
+// Three requests share 500 tokens; the head has only the first 64 of them.
 TEST(Family, DoesNotBreakUpAnotherFamily) {
   std::vector<Tokens> others;
   for (int32_t i = 0; i < 3; ++i) {
@@ -69,7 +69,7 @@ TEST(Family, DoesNotBreakUpAnotherFamily) {
   EXPECT_THAT(ChooseFamily(Prompt(64, 5, 10), candidates, 0).members, IsEmpty());
 }
 
-// Against all subsets, of requests that part at random places and never meet again.
+// Compares with all subsets of requests that part at random tokens and share none behind them.
 TEST(Family, SavesAsMuchAsAnyChoice) {
   Random random(7);
   for (int round = 0; round < 300; ++round) {

@@ -12,16 +12,17 @@
 
 namespace skein {
 
-// How many full blocks of the prompt of `sequence` it would take from the cache now.
+// The number of full blocks of its prompt that `sequence` would take from the cache now.
 int32_t NumCachedBlocks(const Sequence& sequence, const BlockManager& blocks);
 
-// Knows of each waiting sequence how much of its prompt is cached, and tells whose share has
-// changed when blocks are published or evicted. Each sequence is watched by two hashes only, its
-// deepest cached block's and its first missing block's, so memory is O(1) per sequence and a change
-// of the cache touches only those whom it concerns: publishing a block concerns who misses it
-// first, evicting one who has it as the deepest. Finds also those that would compute the same
-// tokens next: the members of a sequence's group and those whose first missing block is the same.
-// Not thread-safe. A change costs O(log waiting + log blocks) for each sequence concerned.
+// Knows the cached share of each waiting sequence's prompt, and reports the shares that change when
+// blocks are published or evicted. Each sequence is watched by two hashes only: those of its
+// deepest cached block and of its first missing block. Memory is thus O(1) per sequence, and a
+// change of the cache touches only the sequences concerned. A published block concerns those that
+// miss it first, an evicted one those that have it as the deepest. It also finds peers, which would
+// compute the same tokens next. They are the members of a sequence's group and the sequences with
+// the same first missing block. Not thread-safe. A change costs O(log waiting + log blocks) for
+// each sequence concerned.
 class PrefixWatch {
  public:
   // REQUIRES: its prompt is hashed; it is not in the set.
@@ -30,16 +31,17 @@ class PrefixWatch {
   void Erase(Sequence* sequence);
 
   // Brings the watches to the state of `blocks`, and calls `moved(sequence, cached blocks)` for
-  // each whose share has changed. The call may change the sequence's key.
+  // each changed share. The call may change the sequence's key.
   using Moved = std::function<void(Sequence*, int32_t)>;
   void Follow(const BlockManager& blocks, const Moved& moved);
 
-  // Appends the peers of `sequence`, by key, at most `max` of its group and of the others each;
-  // some may come twice.
+  // Appends the peers of `sequence`, by key, at most `max` of its group and `max` with the same
+  // missing block. A peer may come twice.
   void Find(const Sequence& sequence, size_t max, std::vector<Sequence*>* peers) const;
 
   size_t size() const { return watches_.size(); }
-  // Aborts unless the tables agree, and with `blocks`, whose changes have been followed.
+  // Aborts unless the tables agree with each other and with `blocks`. REQUIRES: Follow has seen all
+  // changes of `blocks`.
   void CheckIntegrity(const BlockManager& blocks) const;
 
  private:

@@ -1,5 +1,5 @@
-// Shared prefixes, fairness and the flood rule: the scheduler against the fake executor, whose
-// answers depend on every token before them.
+// Shared prefixes, fairness and the flood rule: the scheduler against the fake executor. Each of
+// its answers depends on every token before it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ Request MakeRequest(int32_t shared, int32_t what, int32_t own, int32_t who,
   return request;
 }
 
-// What a plan costs: tokens through the weights, and keys that their attention reads.
+// The cost of a plan: tokens through the weights, and keys that their attention reads.
 struct Work {
   int64_t tokens = 0;
   int64_t keys = 0;
@@ -167,7 +167,7 @@ TEST(Forests, AParentRowAndItsChildren) {
   EXPECT_EQ(stats.decode_slots_taken, 0u);
 }
 
-// What lies before the first wanted log-probability may be another's to compute, and nothing more.
+// Another request may compute only the tokens before the first wanted log-probability.
 TEST(Forests, PromptLogprobsShareWhatLiesBeforeThem) {
   for (const auto& [start, shared] : {std::pair(90, 60), std::pair(41, 40), std::pair(1, 0)}) {
     SCOPED_TRACE(start);
@@ -210,7 +210,7 @@ TEST(Forests, TheCachedPartIsAttachedFirst) {
   EXPECT_EQ(harness.scheduler.Stats().prefix_cache_hits, 192u);
 }
 
-// A prefix of several steps, and members of several more; without prefix caching too.
+// A prefix takes several steps, and its members take several more; also without prefix caching.
 TEST(Forests, AGroupBeyondTheTokenBudgetContinues) {
   for (const bool caching : {true, false}) {
     EngineConfig config = SomeConfig();
@@ -301,7 +301,7 @@ TEST(Forests, ALateRequestJoinsAPrefixThatIsBeingComputed) {
   EXPECT_EQ(harness.work.tokens, 150 + 3 * 10);
 }
 
-// A conversation's long prompt is being computed; decisions on the same text wait for it.
+// A conversation's long prompt is being computed. Decisions on the same text wait for it.
 TEST(PrefixWait, PeersWaitForALeaderAndFindItsBlocks) {
   EngineConfig config = SomeConfig();
   config.max_num_batched_tokens = 256;
@@ -329,8 +329,8 @@ TEST(PrefixWait, ASharedHeaderSerialisesNothing) {
   EXPECT_EQ(longer.work.tokens, 6 * 264);
 }
 
-// Each of a chain of requests goes on where the one before it ends, so each is the next one's
-// leader; the last waits for them all, if it may.
+// Each request of a chain continues the one before it, so each is the leader of the next one. The
+// last waits for all of them, as long as it may.
 TEST(PrefixWait, IsBounded) {
   for (const int32_t max_wait_ms : {0, 3, 1000}) {
     EngineConfig config = SomeConfig();
@@ -362,8 +362,8 @@ TEST(PrefixWait, EndsWithTheLeader) {
   EXPECT_EQ(harness.Lines()[2], "iteration 2: prefill R1[128,256)");  // planned anew
 }
 
-// The leader (R1) takes on the priority of the request that waits for it (R2), so that R0, which
-// came before both, is the one that gives its blocks to them.
+// The leader (R1) takes on the priority of the request that waits for it (R2). R0, which came
+// before both, therefore gives its blocks to them.
 TEST(PrefixWait, TheLeaderInheritsItsPeersUrgency) {
   EngineConfig config = SomeConfig();
   config.num_kv_blocks = 16;
@@ -383,7 +383,7 @@ TEST(PrefixWait, TheLeaderInheritsItsPeersUrgency) {
   EXPECT_GT(harness.finished_in[0], harness.finished_in[1]);
 }
 
-// Documents by the thousand from one client; another asks one question.
+// One client sends thousands of documents; another asks one question.
 TEST(Fairness, AFanOutDelaysNobodyByMoreThanAFewSteps) {
   for (const bool with_users : {true, false}) {
     Harness harness(SomeConfig());
@@ -427,7 +427,7 @@ TEST(Fairness, StrictPresetsKeepTheOrderOfArrival) {
   }
 }
 
-// Chat requests that come while the pool is small, with and without a flood of one-pass work.
+// Chat requests come while the pool is small, with and without a flood of OneShot work.
 struct Admissions {
   int32_t max_decoding = 0;
   int num_steps = 0;

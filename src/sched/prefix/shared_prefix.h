@@ -19,8 +19,8 @@ struct Sequence;
 //                                                            |-- member 1 --|
 //                                                            |-- member 2 ------|
 //
-// Exact to the token: where the prefix ends inside a block each member's first own block begins as
-// a copy of the prefix's tail. A shared prefix belongs to no request, so no cancellation or failure
+// Exact to the token: if the prefix ends inside a block, each member's first own block begins as a
+// copy of the prefix's tail. A shared prefix belongs to no request, so no cancellation or failure
 // of a member touches the others. It lives until its last member has computed its first tokens.
 // Between steps it may be given up at any time: its full blocks stay in the prefix cache, and its
 // members are planned anew.
@@ -30,7 +30,7 @@ struct SharedPrefix {
   SequenceId id = 0;
   std::vector<TokenId> tokens;
   int32_t num_cached = 0;    // tokens attached from the prefix cache
-  int32_t num_computed = 0;  // tokens whose KV is in `blocks`
+  int32_t num_computed = 0;  // tokens with keys and values in `blocks`
   int32_t num_planned = 0;   // tokens computed in this step
   bool in_step = false;      // it, or the first tokens of a member, are in the current step
   bool suspended = false;    // a part of it is in a suspended step

@@ -155,7 +155,7 @@ void SharedPrefixes::GiveUp(SharedPrefix* prefix) {
     Sequence* member = prefix->members.back();
     const bool last = prefix->members.size() == 1;
     Leave(member);
-    ranks_->RelocateInRound(member);  // by what is cached now: it was not watched meanwhile
+    ranks_->RelocateInRound(member);  // by its cached share now: it was not watched meanwhile
     if (last) return;                 // the prefix is gone
   }
 }

@@ -19,10 +19,11 @@ class SharedPrefixes {
  public:
   SharedPrefixes(const SchedulerContext& context, Ranks* ranks);
 
-  // Lets `head` continue a prefix that is there already and longer than what is cached.
+  // Lets `head` continue an existing shared prefix that is longer than its cached prefix.
   void JoinExisting(Sequence* head);
-  // Makes a prefix of what `head` and its peers share, if that saves anything and there are blocks
-  // for it, for `num_blocks` of the head and for `reserve()`, which is asked only then.
+  // Makes a shared prefix of the tokens that `head` and its peers have in common, if that saves
+  // tokens. It needs free blocks for the prefix, for `num_blocks` of the head and for `reserve()`.
+  // `reserve` is called only if a prefix can be made.
   void Form(Sequence* head, int32_t num_blocks, const std::function<int32_t()>& reserve);
   // Gives `sequence` the blocks of its prefix and those of `hold` behind them. Returns false,
   // having changed nothing, when that would leave fewer than `num_reserved` blocks available.

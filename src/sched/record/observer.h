@@ -10,24 +10,24 @@
 namespace skein {
 
 // Sees every event of a scheduler, in order: enough to replay it. Called on the scheduler's thread
-// from inside its functions; must not call back into it. References are valid during the call.
-// What an observer does not care for, it leaves out.
+// from inside its functions; must not call back into it. References are valid during the call. An
+// observer overrides only the events that it needs.
 class SchedulerObserver {
  public:
   virtual ~SchedulerObserver() = default;
 
   virtual void OnStart(const SchedulerConfig& /*config*/) {}
   virtual void OnArrive(RequestId /*id*/, const Request& /*request*/, TimeUs /*now_us*/) {}
-  // `sample` < 0: the whole request.
+  // `sample` < 0: all of the request.
   virtual void OnCancel(RequestId /*id*/, int32_t /*sample*/, TimeUs /*now_us*/) {}
   // Not called for rounds that found nothing to do. Iterations count from 0.
   virtual void OnPlan(int64_t /*iteration*/, const StepPlan& /*plan*/, TimeUs /*now_us*/) {}
-  // The step in flight stops and is suspended, or dropped where its requests have ended.
+  // The step in flight stops. It is suspended, or dropped if its requests have ended.
   virtual void OnPreempt(int64_t /*iteration*/, TimeUs /*now_us*/) {}
-  // A suspended step goes on: what OnPlan is for a new one.
+  // A suspended step goes on. OnPlan is not called for it.
   virtual void OnResume(int64_t /*iteration*/, TimeUs /*now_us*/) {}
   virtual void OnComplete(const StepResults& /*results*/, TimeUs /*now_us*/) {}
-  // The scheduler ends. What the stop rule of its decode set has learned; null where nothing is.
+  // The scheduler ends. `learned`: the table of its stop rule; null if the rule does not learn.
   virtual void OnEnd(const StopTable* /*learned*/) {}
 };
 

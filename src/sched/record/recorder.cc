@@ -29,7 +29,7 @@ std::string NumberOrNull(std::optional<int64_t> number) {
   return number ? fmt::format("{}", *number) : "null";
 }
 
-// Any bytes, as numbers.
+// `text` may hold any bytes, so they are written as numbers.
 std::string Bytes(std::string_view text) {
   std::string list;
   for (const char c : text) {
@@ -108,7 +108,7 @@ std::string ChoiceMembers(const SchedulerConfig& config) {
       config.default_slo_us, config.max_late_us, config.slo_batch_tokens);
 }
 
-// On one line.
+// The learned table as JSON on one line.
 std::string Learned(const SchedulerConfig& config) {
   if (config.flock_learned == nullptr) return "null";
   std::string text = config.flock_learned->ToJson();

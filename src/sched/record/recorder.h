@@ -6,9 +6,9 @@
 
 namespace skein {
 
-// Writes every event of a scheduler as one JSON object per line: enough to feed the same events to
-// a fresh scheduler and obtain the same plans, or to draw a timeline. Times are microseconds on the
-// engine's clock.
+// Writes every event of a scheduler as one JSON object per line. The lines suffice to replay the
+// events in a fresh scheduler with the same plans, or to draw a timeline. Times are microseconds on
+// the engine's clock.
 //
 //   {"event":"start", <members of SchedulerConfig>}
 //   {"event":"arrive","t":T,"id":I,"prompt":[...],"output":"generate|labels|embedding|classes",
