@@ -8,10 +8,9 @@
 
 namespace skein {
 
-// What a model directory's generation_config.json recommends: temperature, top_p, top_k,
-// repetition_penalty; the ids that end an answer come from `config`, else from the tokenizer. A
-// file that is not there recommends nothing; one that is broken is kInvalidArgument, naming the
-// member.
+// The recommendations of a model directory's generation_config.json: temperature, top_p, top_k,
+// repetition_penalty. The ids that end an answer come from `config`, else from the tokenizer. A
+// missing file recommends nothing. A broken one is kInvalidArgument, which names the member.
 Result<GenerationDefaults> LoadGenerationDefaults(const std::string& model_dir,
                                                   const ModelConfig& config,
                                                   const Tokenizer& tokenizer);

@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// Where a profile was written, in words for the user.
+// The place to which a profile was written, in words for the user.
 struct WrittenProfile {
   std::string path;
   std::string backup;  // where the file that was there before is now; empty: there was none

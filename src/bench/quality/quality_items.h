@@ -41,7 +41,7 @@ struct QualityItem {
 // item. kInvalidArgument names `name`, the line and the field.
 Result<std::vector<QualityItem>> ParseQualityItems(const std::string& text,
                                                    const std::string& name);
-// Of a file; kNotFound if it cannot be read.
+// Reads a file; kNotFound if it cannot be read.
 Result<std::vector<QualityItem>> LoadQualityItems(const std::string& path);
 
 // Keeps the first `count` items of each task and splits what is left in halves.

@@ -166,7 +166,7 @@ std::vector<double> Calibrated(std::span<const double> probabilities,
 
 namespace {
 
-// Where a function with one valley is least in [low, high].
+// The place in [low, high] at which a function with one valley is least.
 double LeastOf(const std::function<double(double)>& loss, double low, double high,
                double tolerance) {
   const double golden = (std::sqrt(5.0) - 1) / 2;

@@ -29,7 +29,7 @@ TEST(QualityMetricsTest, FiguresByHand) {
   EXPECT_NEAR(MeanAbsoluteErrorOf(items), (0.2 + 0.6 + 0.5 + 0.1) / 4, 1e-12);
   // Bins: 0.5 (right), 0.6 (wrong), 0.8 (right), 0.9 (right).
   EXPECT_NEAR(CalibrationErrorOf(items), (0.5 + 0.6 + 0.2 + 0.1) / 4, 1e-12);
-  // Of "a": positives 0.8 and 0.5, negatives 0.6 and 0.1: three of four pairs in order.
+  // Label "a": positives 0.8 and 0.5, negatives 0.6 and 0.1: three of four pairs in order.
   EXPECT_DOUBLE_EQ(MeanAucOf(items).value(), 0.75);
   EXPECT_DOUBLE_EQ(AccuracyOf({}), 0);
   EXPECT_DOUBLE_EQ(CalibrationErrorOf({}), 0);
@@ -112,7 +112,7 @@ TEST(QualityMetricsTest, AnOffsetMovesTheLogOddsBeforeTheTemperature) {
   EXPECT_NEAR(moved[0], 0.75, 1e-12);
 }
 
-// Items whose labels are drawn with the probabilities `true_p` and which then are told others.
+// Items whose labels are drawn with true probabilities, which then lose the scale `lost`.
 std::vector<JudgedItem> Miscalibrated(const PlattScale& lost, Random* random) {
   std::vector<JudgedItem> items;
   for (int i = 0; i < 20'000; ++i) {
@@ -150,7 +150,7 @@ TEST(QualityMetricsTest, RanksByHand) {
   EXPECT_DOUBLE_EQ(ReciprocalRankOf(ranking, std::vector<size_t>{2}), 1);
   EXPECT_DOUBLE_EQ(ReciprocalRankOf(ranking, {}), 0);
   EXPECT_NEAR(ChanceReciprocalRank(5, 1), (1 + 0.5 + 1.0 / 3 + 0.25 + 0.2) / 5, 1e-12);
-  // Of four documents two: the first relevant one in place 1 by 1/2, 2 by 1/3, 3 by 1/6.
+  // Two of four documents: the first relevant one in place 1 by 1/2, 2 by 1/3, 3 by 1/6.
   EXPECT_NEAR(ChanceReciprocalRank(4, 2), 0.5 + 0.5 / 3 + 1.0 / 18, 1e-12);
   EXPECT_DOUBLE_EQ(ChanceReciprocalRank(3, 3), 1);
 }

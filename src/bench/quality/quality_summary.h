@@ -25,7 +25,7 @@ struct QualityFigures {
   double chance_accuracy = 0;
   std::optional<double> accuracy_calibrated;  // of predicates: an offset moves the border
   std::optional<double> auc;                  // of relevance: over all documents of all queries
-  // Of relevance each document is judged alone. Unset where scores are no probabilities.
+  // Relevance judges each document alone. Unset if scores are no probabilities.
   std::optional<double> brier, brier_calibrated;
   std::optional<double> calibration_error, calibration_error_calibrated;
   std::optional<double> cross_entropy, cross_entropy_calibrated;
@@ -38,7 +38,7 @@ struct QualityFigures {
 
 // One method and one type of question.
 struct QualitySummary {
-  // Of all items of the type; accuracy, its chance, AUC and MRR are means over its tasks.
+  // Figures of all items of the type; accuracy, its chance, AUC and MRR are means over its tasks.
   QualityFigures figures;
   std::vector<std::pair<std::string, QualityFigures>> tasks;
   PlattScale calibration;                       // fitted on all items

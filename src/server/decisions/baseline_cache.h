@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// What a model answers to questions about inputs without content, by question: the least recently
-// used is forgotten. Thread-safe.
+// Keeps a model's answers to questions about inputs without content, by question. The least
+// recently used one is dropped first. Thread-safe.
 class BaselineCache {
  public:
   using Logprobs = std::shared_ptr<const std::vector<double>>;

@@ -17,7 +17,8 @@ TEST(BaselineCacheTest, ForgetsWhatWasUsedLeastRecently) {
   // A known key keeps its value: whoever computed it got the same.
   cache.Put("d", {5});
   EXPECT_EQ(cache.Find("d")->front(), 4);
-  // What is larger than all the room is not kept, and goes without harm.
+  // A pair larger than the whole cache is not kept. The other pairs stay as they are to their
+  // holders.
   const auto held = cache.Find("a");
   cache.Put(std::string(1000, 'x'), {6});
   EXPECT_EQ(cache.Find(std::string(1000, 'x')), nullptr);

@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// What the scores of a question's options say (docs/decisions.md). In binary64 throughout.
+// The answer that the scores of a question's options give (docs/decisions.md), all in binary64.
 struct DecisionAnswer {
   std::vector<double> probabilities;  // in the order of the options
   size_t mode = 0;                    // the most likely option, ties to the first

@@ -49,8 +49,8 @@ class LabelFinder {
 
   // The token that `text` adds after the ending; nullopt if it is not exactly one.
   std::optional<TokenId> TokenOf(std::string_view text) const;
-  // Of the first variant (bare or with a space) of `texts` that works for all; *failed is left with
-  // the first text that failed in the variant tried first.
+  // The tokens of the first variant (bare or with a space) that works for all `texts`. On failure
+  // *failed is the first text that failed in the variant tried first.
   std::optional<std::vector<TokenId>> TokensOf(const std::vector<std::string>& texts,
                                                std::string* failed) const;
 

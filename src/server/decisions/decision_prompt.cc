@@ -32,8 +32,8 @@ void EndThinking(std::string* text) {
   *text += "\n\n</think>\n\n";
 }
 
-// What a template is shown: a user's probe that waits for an answer, one that has its answer, or
-// one with its answer and a second that waits.
+// The messages that a template renders: a user's probe that waits for an answer, one that has its
+// answer, or one with its answer and a second that waits.
 enum class Turns { kOpen, kAnswered, kOpenAgain };
 
 Result<std::string> Render(const ModelEntry& model, Turns turns) {
@@ -120,7 +120,8 @@ namespace {
 constexpr char kPlainAfter[] = "\nAnswer:";
 constexpr char kPlainNext[] = "\n\n";
 
-// What the template writes between an answer and the next message; empty if it cannot be told.
+// The text that the template writes between an answer and the next message; empty if it cannot be
+// told.
 std::string NextOf(const ModelEntry& model) {
   Result<std::string> text = Render(model, Turns::kOpenAgain);
   if (!text.ok()) return {};

@@ -24,18 +24,18 @@ std::string RelevanceWordsHead(std::string_view instruction, std::string_view qu
 inline constexpr char kRelevanceWordsQuestion[] =
     "\nQuestion: Is the document relevant to the query?";
 
-// What a model's prompt has around a user's message: its chat template with thinking off and the
+// The text around a user's message in a model's prompt: its chat template with thinking off and the
 // answer open, or the plain format of models that have none.
 struct PromptFrame {
   std::string before;
   std::string after;
   std::string next;  // between an answer and the next message; empty: there may be none
   bool add_special_tokens = false;
-  bool space_before_label = false;  // what is tried first
+  bool space_before_label = false;  // the variant that is tried first
 };
 
-// Of PromptForm::kChat where the model has a chat template, else of plain text that ends with
-// "Answer:". Renders the template. kUnsupported if it does not show a message as it is.
+// The frame of PromptForm::kChat if the model has a chat template, else of plain text that ends
+// with "Answer:". Renders the template. kUnsupported if it does not show a message as it is.
 Result<PromptFrame> MakePromptFrame(const ModelEntry& model, PromptForm form);
 
 // Whether the chat template writes a space between where an answer begins and the answer (Mistral's

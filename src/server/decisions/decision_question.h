@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// One thing that can be answered. Of a choice, the value; of a score, the level's label (may be
-// empty); of a predicate, yes and no.
+// One possible answer. A choice's options are its values, a score's its levels' labels (may be
+// empty), a predicate's yes and no.
 struct DecisionOption {
   std::string name;
   std::string description;  // empty: none

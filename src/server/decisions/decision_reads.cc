@@ -115,7 +115,7 @@ AskedQuestion Ask(const DecisionTask& task, size_t index) {
   return asked;
 }
 
-// What a question's rows are of all.
+// A question's part of all rows.
 struct Part {
   size_t begin = 0;
   size_t end = 0;

@@ -27,7 +27,7 @@ MethodOverride ReadMethodOverride(FieldReader* reader);
 // REQUIRES: names that ReadMethodOverride takes.
 DecisionMethod MethodOf(const DecisionMethod& profile, const MethodOverride& wanted);
 
-// What /v1/decisions and /v1/systemone have in common, read from the body.
+// The fields that /v1/decisions and /v1/systemone share, read from the body.
 struct DecisionOptions {
   Request base;  // scheduling fields
   MethodOverride method;

@@ -16,7 +16,7 @@ struct PathRow {
   std::vector<TokenId> tokens;
 };
 
-// Where a path's last token is read.
+// The row and the token that read a path's last token.
 struct PathPlace {
   size_t row = 0;
   size_t token = 0;  // index in the row's tokens
@@ -94,7 +94,7 @@ bool IsBetween(const PathPlan& plan, const TokenPath& shorter, const TokenPath& 
   });
 }
 
-// What the longer options' paths that begin with `path`, which is option `owner`'s, take of it.
+// The probability that longer options' paths take of `path`, a path of option `owner`.
 double TakenByLonger(const PathPlan& plan, const std::vector<std::vector<double>>& probabilities,
                      size_t owner, const TokenPath& path) {
   double taken = 0;

@@ -12,8 +12,8 @@ namespace skein {
 using TokenPath = std::vector<TokenId>;
 
 // Reads how likely each option is behind `prompt`: the sum over its paths of the product of their
-// tokens' probabilities. Where a path begins another option's path, the longer one's probability is
-// taken off the shorter one's: the text then is the longer option.
+// tokens' probabilities. If a path begins another option's path, the longer one's probability is
+// subtracted from the shorter one's: that text is the longer option.
 //
 // The prompt is one row, which reads all first tokens; each further token that an option ends with
 // costs a row behind the same prompt, shared by the options that differ in that token alone:

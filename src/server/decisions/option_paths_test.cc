@@ -15,7 +15,7 @@ struct TableModel {
   double P(const std::vector<TokenId>& before, TokenId token) const {
     return next.at(before).at(token);
   }
-  // What the engine gives for rows: logits whose log-sum-exp is 5.
+  // The engine's outputs for rows: logits whose log-sum-exp is 5.
   OptionScores Read(const QuestionReads& reads, size_t prompt_size) const {
     std::vector<ReadValues> values;
     std::vector<std::vector<float>> prompts;

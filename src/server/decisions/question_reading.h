@@ -15,11 +15,11 @@ namespace skein {
 // One prompt of a pass.
 struct DecisionRow {
   Request request;
-  // Counted in the answer's usage. What is asked for calibration is not: it is kept for later.
+  // Counted in the answer's usage. Rows for calibration are not: their answers are cached.
   bool charged = true;
 };
 
-// What a row gave.
+// The output of a row.
 struct RowOutput {
   const ReadValues* read = nullptr;
   std::span<const float> prompt_logprobs;  // from PromptLogprobsSpec::start on

@@ -9,9 +9,9 @@
 namespace skein {
 
 // How near an option's embedding is to the input's: the cosine times kSimilarityScale stands for a
-// logit. Of PromptForm::kChat an option is embedded as its name and description; kQuestion puts the
-// question before it, kCue the question's noun. Choices and scores; predicates where yes and no are
-// described.
+// logit. PromptForm::kChat embeds an option as its name and description; kQuestion puts the
+// question before it, kCue the question's noun. It answers choices and scores, and predicates whose
+// yes and no are described.
 class SimilarityReading final : public QuestionReading {
  public:
   static constexpr double kSimilarityScale = 20;

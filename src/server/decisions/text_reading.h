@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// What the readings of a causal model's next tokens have in common.
+// The settings that all readings of a causal model's next tokens share.
 struct TextReadingConfig {
   const ModelEntry* model = nullptr;  // outlives the reading
   PromptForm prompt = PromptForm::kChat;
