@@ -107,6 +107,7 @@ struct EngineConfig {
   // Embeddings and classes need every hidden state of the prompt in one pass (mean or CLS pooling,
   // encoders): such prompts are not cut, and take nothing from the prefix cache.
   bool reads_whole_prompts = false;
+  int32_t num_adapters = 1;  // Request::adapter_id is below it; 0 is the base model
   // For tests: requests of one token go the way of those with many, with the same answers.
   bool force_decode_path = false;
 };

@@ -111,7 +111,7 @@ struct Request {
   std::optional<TimeUs> slo_tpot_us;  // wanted time per further token
   std::string user;                   // affinity and fairness key
   uint64_t cache_salt = 0;  // prefixes are shared only between equal salts; 0 is the common pool
-  int32_t adapter_id = 0;   // weights variant; 0 is the base model, the only one today
+  int32_t adapter_id = 0;   // weights variant; 0 is the base model
 
   bool generates() const { return std::holds_alternative<GenerateSpec>(output); }
   // REQUIRES: generates().

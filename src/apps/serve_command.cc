@@ -60,13 +60,24 @@ Result<ServerConfig> MakeServerConfig(const ServeOptions& options) {
   return server;
 }
 
-ModelRegistry MakeRegistry(const ServeOptions& options, Json kwargs, const ModelHost& host) {
+Result<ModelRegistry> MakeRegistry(const ServeOptions& options, Json kwargs,
+                                   const ModelHost& host) {
   ModelEntry entry = host.entry();
   if (!options.served_model_names.empty()) entry.names = options.served_model_names;
   entry.created_s = static_cast<int64_t>(std::time(nullptr));
   entry.chat_template_kwargs = std::move(kwargs);
   ModelRegistry registry;
-  registry.Add(std::move(entry));
+  registry.Add(entry);
+  for (ModelEntry adapter : host.adapters()) {
+    if (registry.Find(adapter.name()) != nullptr) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--lora names '" + adapter.name() + "', which --served-model-name has, too");
+    }
+    adapter.parent = entry.name();
+    adapter.created_s = entry.created_s;
+    adapter.chat_template_kwargs = entry.chat_template_kwargs;
+    registry.Add(std::move(adapter));
+  }
   return registry;
 }
 
@@ -112,7 +123,7 @@ Status Serve(const ServeOptions& options) {
 
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host,
                          LoadUnlessStopped(options.model, signals, /*exit_status=*/0));
-  ModelRegistry registry = MakeRegistry(options, std::move(kwargs), *host);
+  SKEIN_ASSIGN_OR_RETURN(ModelRegistry registry, MakeRegistry(options, std::move(kwargs), *host));
   const std::string name = registry.entries().front().name();
   server.SetModels(std::move(registry));
   Announce("listening on " + url);
@@ -165,6 +176,11 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
       ->check([](const std::string& name) {
         return name.empty() ? std::string("must not be empty") : std::string();
       });
+  app->add_option("--lora", o->model.adapters,
+                  "A LoRA adapter as NAME=DIR, DIR as PEFT writes it; requests whose model is NAME "
+                  "use it. May be given several times")
+      ->expected(1)
+      ->take_all();
   app->add_option("--default-chat-template-kwargs", o->chat_template_kwargs,
                   "A JSON object of variables for the chat template");
   app->add_option("--ssl-keyfile", o->server.ssl_keyfile, "TLS: private key, PEM");

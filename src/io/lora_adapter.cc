@@ -120,7 +120,7 @@ Status LoraAdapter::ReadTensors(const std::string& path) {
     if (view.shape.size() != 2 || view.shape[is_a ? 0 : 1] != rank_) {
       return error("has shape " + ShapeString(view.shape) + "; r is " + std::to_string(rank_));
     }
-    Pair& pair = pairs_[weight];
+    LoraChange& pair = pairs_[weight];
     (is_a ? pair.num_inputs : pair.num_outputs) = view.shape[is_a ? 1 : 0];
     (is_a ? pair.a : pair.b) = ToFloats(view);
   }
@@ -146,6 +146,11 @@ Status LoraAdapter::CheckPairs(const std::string& path) const {
   return Status::Ok();
 }
 
+const LoraChange* LoraAdapter::Find(std::string_view weight) const {
+  const auto found = pairs_.find(weight);
+  return found == pairs_.end() ? nullptr : &found->second;
+}
+
 std::vector<std::pair<std::string, std::vector<int64_t>>> LoraAdapter::Weights() const {
   std::vector<std::pair<std::string, std::vector<int64_t>>> weights;
   for (const auto& [weight, pair] : pairs_) {
@@ -158,7 +163,7 @@ void LoraAdapter::AddTo(std::string_view weight, int64_t first_row, int64_t num_
                         float* rows) const {
   const auto it = pairs_.find(weight);
   SKEIN_CHECK(it != pairs_.end());
-  const Pair& pair = it->second;
+  const LoraChange& pair = it->second;
   SKEIN_CHECK(first_row >= 0 && num_rows >= 0 && num_rows <= pair.num_outputs - first_row);
   std::vector<float> change(static_cast<size_t>(pair.num_inputs));
   for (int64_t row = 0; row < num_rows; ++row) {

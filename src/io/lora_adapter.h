@@ -13,6 +13,13 @@
 
 namespace skein {
 
+// The change of one weight [num_outputs, num_inputs] by an adapter: scale * b · a.
+struct LoraChange {
+  std::vector<float> a;  // [rank, num_inputs]
+  std::vector<float> b;  // [num_outputs, rank]
+  int64_t num_inputs = 0, num_outputs = 0;
+};
+
 // A LoRA adapter as PEFT writes it: adapter_config.json and adapter_model.safetensors. It changes
 // matrix W [out, in] to W + scale * B A, with A [rank, in] and B [out, rank]; the scale is
 // lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora (Hu et al., "LoRA", section 4.1).
@@ -26,7 +33,10 @@ class LoraAdapter {
   // The names of the changed weights in the model ("model.layers.0.self_attn.q_proj.weight"), with
   // their shapes [out, in].
   std::vector<std::pair<std::string, std::vector<int64_t>>> Weights() const;
-  bool Changes(std::string_view weight) const { return pairs_.contains(weight); }
+  // Null if the adapter does not change the weight.
+  const LoraChange* Find(std::string_view weight) const;
+  int64_t rank() const { return rank_; }
+  float scale() const { return scale_; }
 
   // Adds the change to rows [first_row, first_row + num_rows) of a weight; `rows` is [num_rows,
   // in]. Computed in f32; the sum over the rank comes first. REQUIRES: Changes(weight), and the
@@ -37,10 +47,6 @@ class LoraAdapter {
   const std::optional<double>& decision_temperature() const { return decision_temperature_; }
 
  private:
-  struct Pair {
-    std::vector<float> a, b;  // [rank, in], [out, rank]
-    int64_t num_inputs = 0, num_outputs = 0;
-  };
   LoraAdapter() = default;
   Status ReadConfig(const std::string& path);
   Status ReadTensors(const std::string& path);
@@ -50,7 +56,7 @@ class LoraAdapter {
   float scale_ = 0;
   std::vector<std::string> target_modules_;
   std::optional<double> decision_temperature_;
-  std::map<std::string, Pair, std::less<>> pairs_;  // keyed by weight
+  std::map<std::string, LoraChange, std::less<>> pairs_;  // keyed by weight
 };
 
 }  // namespace skein

@@ -72,8 +72,8 @@ TEST_F(LoraAdapterTest, AddsTheScaledProduct) {
   EXPECT_EQ(adapter.value().decision_temperature(), 2.5);
   EXPECT_THAT(adapter.value().Weights(),
               ElementsAre(std::pair(std::string(kWeight), std::vector<int64_t>{2, 3})));
-  EXPECT_TRUE(adapter.value().Changes(kWeight));
-  EXPECT_FALSE(adapter.value().Changes("model.norm.weight"));
+  ASSERT_NE(adapter.value().Find(kWeight), nullptr);
+  EXPECT_EQ(adapter.value().Find("model.norm.weight"), nullptr);
   float rows[6] = {0.5f};
   adapter.value().AddTo(kWeight, 0, 2, rows);
   // B A = [[1, 2, 3], [410, 520, 630]], scale 4 / 2.

@@ -139,6 +139,7 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
   const int32_t first_token = batch.num_tokens();
   batch.AddRow(row.tokens, row.begin, kv_->BlocksOf(row.block_table), false);
   batch.rows.back().fork = {row.fork.from, row.fork.num_tokens};
+  batch.rows.back().adapter = row.adapter_id;
   batch.rows.back().second_segment_begin = row.second_segment_begin;
   const auto row_index = static_cast<int32_t>(batch.rows.size()) - 1;
   const int32_t last_token = batch.num_tokens() - 1;

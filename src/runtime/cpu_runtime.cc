@@ -79,7 +79,7 @@ int32_t MaxLogitRows(int32_t vocab_size) {
 
 // The limits of the largest step if prompts have up to `max_model_len` tokens.
 ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& config,
-                        int32_t max_model_len) {
+                        int32_t lora_rank, int32_t max_model_len) {
   const StepBounds bounds =
       StepBoundsOf(options.retention, max_model_len, options.max_num_batched_tokens);
   const int32_t chunk = options.chunk_tokens > 0 ? options.chunk_tokens : kHybridChunkTokens;
@@ -94,7 +94,8 @@ ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& con
       .max_own_blocks = bounds.max_own_blocks,
       .chunk_outputs = options.chunk_outputs,
       .dense_width = dense_width,
-      .int8 = options.quantization == "int8"};
+      .int8 = options.quantization == "int8",
+      .lora_rank = lora_rank};
 }
 
 // The number of KV blocks, and the longest sequence.
@@ -145,13 +146,14 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
 
 // Splits options.memory_bytes; `fixed_bytes` of it are needed for any length.
 Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelConfig& config, DType dtype,
-                          int64_t fixed_bytes) {
+                          int32_t lora_rank, int64_t fixed_bytes) {
   SKEIN_RETURN_IF_ERROR(CheckMemory("memory", options.memory_bytes, options.memory_bytes));
   const auto split = [&](int32_t max_model_len) {
     return SplitMemory(
-        config, dtype, options.retention, [&](int32_t n) { return LimitsFor(options, config, n); },
-        options.memory_bytes, fixed_bytes, StatesOf(options.num_steps, options.max_num_seqs),
-        max_model_len, config.max_position);
+        config, dtype, options.retention,
+        [&](int32_t n) { return LimitsFor(options, config, lora_rank, n); }, options.memory_bytes,
+        fixed_bytes, StatesOf(options.num_steps, options.max_num_seqs), max_model_len,
+        config.max_position);
   };
   if (const auto found = split(options.max_model_len)) {
     return KvPlan{found->num_kv_blocks, found->max_model_len, found->temporary_bytes};
@@ -174,6 +176,20 @@ std::unique_ptr<RopeAngles> MakeRope(const ModelConfig& config, int32_t num_posi
   if (config.is_encoder()) return nullptr;
   return std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim), num_positions,
                                       team);
+}
+
+Result<std::vector<LoraWeights>> LoadAdapters(const std::vector<std::string>& dirs,
+                                              const ModelConfig& config, DType compute) {
+  std::vector<LoraWeights> adapters;
+  for (const std::string& dir : dirs) {
+    SKEIN_ASSIGN_OR_RETURN(const LoraAdapter adapter, LoraAdapter::Open(dir));
+    Result<LoraWeights> weights = LoadLoraWeights(adapter, config, compute);
+    if (!weights.ok()) {
+      return Status(weights.status().code(), dir + ": " + weights.status().message());
+    }
+    adapters.push_back(std::move(*weights));
+  }
+  return adapters;
 }
 
 // Bytes that a pass takes beyond its buffers, measured by running one: partly used large pages,
@@ -206,19 +222,22 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
 class CpuRuntimeImpl final : public CpuRuntime {
  public:
   CpuRuntimeImpl(std::unique_ptr<ThreadTeam> team, std::unique_ptr<Kernels> kernels,
-                 ModelWeights weights, const KvPlan& plan, const ForwardLimits& limits,
-                 AlignedBuffer kv_buffer, const CpuRuntimeOptions& options)
+                 ModelWeights weights, std::vector<LoraWeights> adapters, const KvPlan& plan,
+                 const ForwardLimits& limits, AlignedBuffer kv_buffer,
+                 const CpuRuntimeOptions& options)
       : team_(std::move(team)),
         kernels_(std::move(kernels)),
         weights_(std::move(weights)),
+        adapters_(std::move(adapters)),
         rope_(MakeRope(weights_.config, plan.max_model_len, *team_)),
         kv_({weights_.dtype, weights_.config.num_layers, plan.num_blocks,
              weights_.config.num_kv_heads, weights_.config.head_dim,
              options.kv_storage == KvStorage::kContiguous},
             std::move(kv_buffer)),
-        executor_({&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
-                   options.pooling, options.share_attention},
-                  limits, &kv_, StatesOf(options.num_steps, options.max_num_seqs).num_decodes),
+        executor_(
+            {&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
+             options.pooling, options.share_attention, adapters_.empty() ? nullptr : &adapters_},
+            limits, &kv_, StatesOf(options.num_steps, options.max_num_seqs).num_decodes),
         max_model_len_(plan.max_model_len),
         planned_bytes_(plan.step_bytes) {
     executor_.set_granularity(options.granularity);
@@ -236,8 +255,10 @@ class CpuRuntimeImpl final : public CpuRuntime {
   int32_t max_model_len() const override { return max_model_len_; }
 
   MemoryReport Memory() const override {
+    size_t weight_bytes = weights_.bytes();
+    for (const LoraWeights& adapter : adapters_) weight_bytes += adapter.bytes();
     return {
-        .weight_bytes = static_cast<int64_t>(weights_.bytes()),
+        .weight_bytes = static_cast<int64_t>(weight_bytes),
         .kv_bytes = static_cast<int64_t>(kv_.bytes()),
         .kv_block_bytes =
             static_cast<int64_t>(kv_.layout().block_bytes()) * kv_.layout().num_layers,
@@ -251,6 +272,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
   std::unique_ptr<ThreadTeam> team_;
   std::unique_ptr<Kernels> kernels_;
   ModelWeights weights_;
+  std::vector<LoraWeights> adapters_;
   std::unique_ptr<RopeAngles> rope_;  // null for an encoder
   KvMemory kv_;
   CpuExecutor executor_;
@@ -296,6 +318,8 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   SKEIN_ASSIGN_OR_RETURN(
       ModelWeights weights,
       LoadWeights(options.model_dir, config, {dtype, matrix_dtype}, *team, options.progress));
+  SKEIN_ASSIGN_OR_RETURN(std::vector<LoraWeights> adapters,
+                         LoadAdapters(options.adapters, config, dtype));
   for (const DenseModule& module : options.dense) {
     SKEIN_CHECK(module.in_features == weights.embedding_size());
     SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));
@@ -309,11 +333,12 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     const int64_t fixed_bytes =
         SamplerBytes(config, threads, config.head == Head::kLanguageModel) +
         std::max(FixedBytes(threads), ProfileOverhead(weights, *kernels, options.pooling, *team));
-    SKEIN_ASSIGN_OR_RETURN(plan, PlanMemory(options, config, dtype, fixed_bytes));
+    SKEIN_ASSIGN_OR_RETURN(plan,
+                           PlanMemory(options, config, dtype, WidestRank(adapters), fixed_bytes));
   } else {
     SKEIN_ASSIGN_OR_RETURN(plan, PlanKv(options, config, block_bytes));
   }
-  const ForwardLimits limits = LimitsFor(options, config, plan.max_model_len);
+  const ForwardLimits limits = LimitsFor(options, config, WidestRank(adapters), plan.max_model_len);
   const int64_t step_bytes = TemporaryBytes(config, dtype, limits, plan.max_model_len,
                                             StatesOf(options.num_steps, options.max_num_seqs));
   const bool by_length = options.retention != Retention::kAll;
@@ -329,9 +354,9 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     if (!in_file.ok()) return Invalid("kv_cache_file", "is refused: " + in_file.status().message());
     kv_buffer = std::move(*in_file);
   }
-  return std::unique_ptr<CpuRuntime>(
-      std::make_unique<CpuRuntimeImpl>(std::move(team), std::move(kernels), std::move(weights),
-                                       plan, limits, std::move(kv_buffer), options));
+  return std::unique_ptr<CpuRuntime>(std::make_unique<CpuRuntimeImpl>(
+      std::move(team), std::move(kernels), std::move(weights), std::move(adapters), plan, limits,
+      std::move(kv_buffer), options));
 }
 
 }  // namespace skein

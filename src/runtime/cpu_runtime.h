@@ -26,6 +26,7 @@ namespace skein {
 // The options of a model on the processor. 0: choose.
 struct CpuRuntimeOptions {
   std::string model_dir;
+  std::vector<std::string> adapters;  // directories of LoRA adapters: ids from 1 on
   std::string dtype = "auto";         // auto, bf16, f32
   std::string quantization = "none";  // none, int8
   int32_t threads = 0;                // at most 1024; 0: all processors that the process may use

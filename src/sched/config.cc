@@ -310,6 +310,7 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
   constexpr int32_t kMax = 1 << 30;
   SKEIN_RETURN_IF_ERROR(CheckRange("num_kv_blocks", config.num_kv_blocks, 1, kMax));
   SKEIN_RETURN_IF_ERROR(CheckRange("max_model_len", config.max_model_len, 2, kMax));
+  SKEIN_RETURN_IF_ERROR(CheckRange("num_adapters", config.num_adapters, 1, kMax));
   SKEIN_RETURN_IF_ERROR(CheckRange("max_num_seqs", config.max_num_seqs, 1, kMaxSamples));
   // Every running sequence decodes in every step.
   SKEIN_RETURN_IF_ERROR(CheckRange("max_num_batched_tokens", config.max_num_batched_tokens,
@@ -356,6 +357,7 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
                             .max_model_len = config.max_model_len,
                             .max_num_seqs = config.max_num_seqs,
                             .max_num_batched_tokens = step_tokens,
+                            .num_adapters = config.num_adapters,
                             .prefix_caching = config.enable_prefix_caching && !contiguous,
                             .contiguous_kv = contiguous,
                             .max_whole_prompt_len = max_whole_prompt_len,

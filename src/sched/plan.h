@@ -90,6 +90,7 @@ struct PlanRow {
   // Else 0.
   SequenceId parent = 0;
   RowFork fork = {};
+  int32_t adapter_id = 0;  // Request::adapter_id
   // Models with segments: the position at which the second one begins.
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
 };

@@ -49,7 +49,8 @@ PlanRow MakePrefixRow(const StepRow& row) {
   return {.sequence = row.prefix->id,
           .begin = row.begin(),
           .tokens = row.tokens().subspan(row.begin(), row.num_tokens),
-          .block_table = table.first(num_blocks)};
+          .block_table = table.first(num_blocks),
+          .adapter_id = row.blocks().hashes().scope().adapter_id};
 }
 
 PlanRow MakeRow(const StepRow& row) {
@@ -74,6 +75,7 @@ PlanRow MakeRow(const StepRow& row) {
     const int32_t block = plan_row.begin / kBlockTokens;
     if (tail > 0) plan_row.fork = {prefix->blocks.table()[block], tail};
   }
+  plan_row.adapter_id = sequence->request->request.adapter_id;
   plan_row.second_segment_begin =
       sequence->request->request.second_segment_begin.value_or(std::numeric_limits<int32_t>::max());
   return plan_row;

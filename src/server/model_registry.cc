@@ -27,7 +27,11 @@ void ModelRegistry::Add(ModelEntry entry) {
 }
 
 const ModelEntry* ModelRegistry::Find(std::string_view name) const {
-  if (name.empty()) return entries_.size() == 1 ? &entries_.front() : nullptr;
+  if (name.empty()) {
+    const auto is_base = [](const ModelEntry& entry) { return entry.adapter_id == 0; };
+    const auto found = std::ranges::find_if(entries_, is_base);
+    return std::ranges::count_if(entries_, is_base) == 1 ? &*found : nullptr;
+  }
   for (const ModelEntry& entry : entries_) {
     if (std::find(entry.names.begin(), entry.names.end(), name) != entry.names.end()) {
       return &entry;

@@ -38,6 +38,8 @@ struct ModelEntry {
   const ChatTemplate* chat_template = nullptr;  // null: chat is refused
   GenerationDefaults defaults;
   Json chat_template_kwargs = Json::object();  // each member gives way to the request's
+  int32_t adapter_id = 0;  // of every request to this model; 0: the engine's base model
+  std::string parent;      // the name of the model that the adapter changes; empty: no adapter
   int32_t max_model_len = 0;
   int64_t max_kv_tokens =
       0;  // the tokens of a continued sequence that the cache holds; 0: any number
@@ -60,7 +62,7 @@ class ModelRegistry {
   // REQUIRES: at least one name, none taken, and engine and tokenizer set.
   void Add(ModelEntry entry);
 
-  // Null if there is no such model. An empty name finds the only model.
+  // Null if there is no such model. An empty name finds the only model that is no adapter.
   const ModelEntry* Find(std::string_view name) const;
   const std::vector<ModelEntry>& entries() const { return entries_; }
 

@@ -94,6 +94,32 @@ Result<EngineConfig> ChoicesOf(const ModelHostOptions& options) {
   return config;
 }
 
+// An adapter and the name that requests use for it.
+struct NamedAdapter {
+  std::string name, dir;
+};
+
+// Parses --lora NAME=DIR. Names are distinct, and another than the model's.
+Result<std::vector<NamedAdapter>> NamedAdaptersOf(const ModelHostOptions& options,
+                                                  const std::string& model_name) {
+  std::vector<NamedAdapter> adapters;
+  for (const std::string& text : options.adapters) {
+    const size_t sign = text.find('=');
+    if (sign == 0 || sign == std::string::npos || sign + 1 == text.size()) {
+      return Status(StatusCode::kInvalidArgument, "--lora is '" + text + "', must be NAME=DIR");
+    }
+    NamedAdapter adapter = {text.substr(0, sign), text.substr(sign + 1)};
+    const bool taken = std::ranges::any_of(
+        adapters, [&](const NamedAdapter& other) { return other.name == adapter.name; });
+    if (taken || adapter.name == model_name) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--lora names '" + adapter.name + "', which is taken already");
+    }
+    adapters.push_back(std::move(adapter));
+  }
+  return adapters;
+}
+
 class CpuModelHost final : public ModelHost {
  public:
   ~CpuModelHost() override { Shutdown(0); }
@@ -107,6 +133,7 @@ class CpuModelHost final : public ModelHost {
   const ModelConfig& config() const override { return runtime_->config(); }
   const std::string& model_dir() const override { return model_dir_; }
   const ModelEntry& entry() const override { return entry_; }
+  const std::vector<ModelEntry>& adapters() const override { return adapters_; }
   int64_t kv_block_bytes() const override { return runtime_->Memory().kv_block_bytes; }
   const std::string& name() const override { return name_; }
 
@@ -119,6 +146,7 @@ class CpuModelHost final : public ModelHost {
  private:
   Status InitObservers(const ModelHostOptions& options, std::vector<SchedulerObserver*>* observers);
   Status ProfileIfNeeded(EngineConfig* config);
+  Status AddAdapterEntry(const NamedAdapter& adapter, const ModelHostOptions& options);
 
   std::string model_dir_;
   std::string name_;
@@ -132,6 +160,7 @@ class CpuModelHost final : public ModelHost {
   std::optional<TracePrinter> trace_printer_;
   std::unique_ptr<EngineLoop> engine_;  // after what it uses
   ModelEntry entry_;
+  std::vector<ModelEntry> adapters_;
 };
 
 Status CpuModelHost::Init(const ModelHostOptions& options) {
@@ -157,6 +186,9 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   runtime.retention = memory.retention;
   runtime.granularity = memory.granularity;
   runtime.num_steps = memory.num_steps;
+  SKEIN_ASSIGN_OR_RETURN(const auto adapters, NamedAdaptersOf(options, name_));
+  for (const NamedAdapter& adapter : adapters) runtime.adapters.push_back(adapter.dir);
+  config.num_adapters = 1 + static_cast<int32_t>(adapters.size());
   if (options.show_progress) runtime.progress = ShowProgress(name_);
   SKEIN_ASSIGN_OR_RETURN(runtime_, CpuRuntime::Load(runtime));
 
@@ -186,6 +218,26 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
       LoadDecisionProfile({model_dir_, name_, runtime_->config().NumParameters(), use.traits,
                            options.decision_reading, options.decision_prompt}));
   entry_.traits.space_before_answer = WritesSpaceBeforeAnswer(entry_);
+  for (const NamedAdapter& adapter : adapters) {
+    SKEIN_RETURN_IF_ERROR(AddAdapterEntry(adapter, options));
+  }
+  return Status::Ok();
+}
+
+// The entry of an adapter is the model's, but for its answers to questions without content and its
+// decision profile, which stands in the adapter's directory.
+Status CpuModelHost::AddAdapterEntry(const NamedAdapter& adapter, const ModelHostOptions& options) {
+  ModelEntry entry = entry_;
+  const ModelEntry fresh;
+  entry.names = {adapter.name};
+  entry.adapter_id = static_cast<int32_t>(adapters_.size()) + 1;
+  entry.baselines = fresh.baselines;
+  entry.warned_us = fresh.warned_us;
+  SKEIN_ASSIGN_OR_RETURN(
+      entry.traits.decisions,
+      LoadDecisionProfile({adapter.dir, adapter.name, config().NumParameters(), entry.traits,
+                           options.decision_reading, options.decision_prompt}));
+  adapters_.push_back(std::move(entry));
   return Status::Ok();
 }
 

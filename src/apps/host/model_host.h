@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -32,6 +33,7 @@ struct ModelHostOptions {
   std::string decision_reading;          // empty: what the model's profile says
   std::string decision_prompt;           // as above
   std::optional<Pooling> pooling;        // of embeddings; unset: what the model's files say
+  std::vector<std::string> adapters;     // "NAME=DIR": LoRA adapters, served under these names
   std::string record;                    // a file for the scheduler's events
   bool trace = false;                    // one line per scheduler iteration on stdout
   int32_t threads = 0;
@@ -74,6 +76,8 @@ class ModelHost {
   virtual const ModelConfig& config() const = 0;
   // The same as the server wants it: names, engine, tokenizer, template, defaults.
   virtual const ModelEntry& entry() const = 0;
+  // The same for each adapter, in the order of their ids, with its own decision profile.
+  virtual const std::vector<ModelEntry>& adapters() const = 0;
   virtual const std::string& model_dir() const = 0;
   virtual int64_t kv_block_bytes() const = 0;   // of all layers
   virtual const std::string& name() const = 0;  // as the directory or org/name is called

@@ -117,7 +117,7 @@ Status WriteWeights(const std::vector<Source>& sources, const LoraAdapter* adapt
       const int64_t num_rows = std::min(chunk_rows, source.num_rows() - row);
       values.resize(static_cast<size_t>(num_rows * row_elements));
       source.ReadRows(row, num_rows, values.data());
-      if (adapter != nullptr && adapter->Changes(source.spec.name)) {
+      if (adapter != nullptr && adapter->Find(source.spec.name) != nullptr) {
         adapter->AddTo(source.spec.name, row, num_rows, values.data());
       }
       auto bytes = std::as_bytes(std::span(values));

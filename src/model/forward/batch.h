@@ -33,6 +33,7 @@ struct ForwardRow {
   int32_t begin = 0;                     // position of its first token
   std::span<const int32_t> block_table;  // covers [0, begin) without the fork, or more
   ForwardFork fork = {};                 // with num_tokens == begin % kKvBlockTokens, or none
+  int32_t adapter = 0;  // in ForwardContext::adapters, from 1 on; 0: the base model
   // Encoders: the first position of the second segment.
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
 };

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "base/thread_team.h"
 #include "kernels/kernels.h"
 #include "kernels/kv_layout.h"
 #include "model/forward/rope_angles.h"
 #include "model/pooling.h"
+#include "model/weights/lora_weights.h"
 #include "model/weights/weights.h"
 
 namespace skein {
@@ -23,6 +25,8 @@ struct ForwardContext {
   // Rows with common leading blocks share a call that reads those blocks once (AttentionCall).
   // Otherwise each row has its own call. The bits are the same.
   bool share_attention = true;
+  // Row i of a batch has adapter ForwardRow::adapter, which counts from 1. Null: there are none.
+  const std::vector<LoraWeights>* adapters = nullptr;
 };
 
 }  // namespace skein

@@ -15,6 +15,7 @@ BatchLayout::BatchLayout(const ForwardContext& context, const ForwardLimits& lim
   forks_.reserve(tokens);
   own_table_begin_.reserve(tokens);
   output_tokens_.reserve(tokens);
+  if (context.adapters != nullptr) adapters_.reserve(tokens);
 }
 
 void BatchLayout::Assign() {
@@ -29,6 +30,7 @@ void BatchLayout::Assign() {
   MakeBlockSpans();
   MakeOutputs();
   FindOutputTokens();
+  FindAdapters();
 }
 
 void BatchLayout::CheckRow(const ForwardRow& row) const {
@@ -37,6 +39,8 @@ void BatchLayout::CheckRow(const ForwardRow& row) const {
       config.is_encoder() ? config.max_position : context_.rope->num_positions();
   SKEIN_CHECK(row.begin >= 0 && row.begin + row.num_tokens <= max_positions);
   SKEIN_CHECK(row.begin == 0 || !config.is_encoder());
+  const size_t num_adapters = context_.adapters == nullptr ? 0 : context_.adapters->size();
+  SKEIN_CHECK(row.adapter >= 0 && static_cast<size_t>(row.adapter) <= num_adapters);
   const bool forks = row.fork.num_tokens > 0;
   const int32_t needed = forks ? row.begin / kKvBlockTokens : CeilDiv(row.begin, kKvBlockTokens);
   SKEIN_CHECK(std::ssize(row.block_table) >= needed);
@@ -142,6 +146,15 @@ void BatchLayout::FindOutputTokens() {
   output_tokens_.erase(surplus.begin(), surplus.end());
   if (output_tokens_.empty()) return;
   SKEIN_CHECK(output_tokens_.front() >= 0 && output_tokens_.back() < batch_.num_tokens());
+}
+
+void BatchLayout::FindAdapters() {
+  adapters_.clear();
+  const auto is_adapted = [](const ForwardRow& row) { return row.adapter != 0; };
+  if (std::ranges::none_of(batch_.rows, is_adapted)) return;
+  for (const ForwardRow& row : batch_.rows) {
+    adapters_.insert(adapters_.end(), row.num_tokens, row.adapter);
+  }
 }
 
 int32_t BatchLayout::ActiveIndex(int32_t token) const {

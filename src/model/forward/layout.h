@@ -63,6 +63,9 @@ class BatchLayout {
   }
   // The token with an active index.
   int32_t TokenAt(int32_t active) const { return only_outputs_ ? output_tokens_[active] : active; }
+  // Whether a row has an adapter, and the adapter of an active token (ForwardRow::adapter).
+  bool has_adapters() const { return !adapters_.empty(); }
+  int32_t AdapterAt(int32_t active) const { return adapters_[TokenAt(active)]; }
   // The active index of `token`, or of the first active token after it.
   int32_t ActiveIndex(int32_t token) const;
   // From here on the output tokens alone are active.
@@ -79,6 +82,7 @@ class BatchLayout {
   void MakeBlockSpans();
   void MakeOutputs();
   void FindOutputTokens();
+  void FindAdapters();
   int32_t LastToken(int32_t row) const;
 
   const ForwardContext& context_;
@@ -95,6 +99,7 @@ class BatchLayout {
   std::vector<int32_t> output_tokens_;  // ascending, distinct
   bool only_outputs_ = false;           // whether only output_tokens_ are active
   std::vector<OutputChunk> outputs_;
+  std::vector<int32_t> adapters_;  // [num_tokens]; empty if every row has the base model
 };
 
 }  // namespace skein

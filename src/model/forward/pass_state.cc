@@ -5,9 +5,12 @@
 namespace skein {
 namespace {
 
-ForwardLimits WithWeights(ForwardLimits limits, const ModelWeights& weights) {
+ForwardLimits WithWeights(ForwardLimits limits, const ForwardContext& context) {
+  const ModelWeights& weights = *context.weights;
   limits.dense_width = weights.dense_width();
   limits.int8 = weights.matrix_dtype == DType::kInt8;
+  limits.lora_rank = 0;
+  if (context.adapters != nullptr) limits.lora_rank = WidestRank(*context.adapters);
   return limits;
 }
 
@@ -26,7 +29,7 @@ bool UseRowTiles(const ForwardContext& context, const ForwardLimits& limits) {
 
 PassState::PassState(const ForwardContext& forward_context, const ForwardLimits& forward_limits)
     : context(forward_context),
-      limits(WithWeights(forward_limits, *forward_context.weights)),
+      limits(WithWeights(forward_limits, forward_context)),
       t(SizeOf(context.weights->dtype)),
       row_tiles(UseRowTiles(context, limits)),
       workspace(config(), weights().dtype, limits),
@@ -73,6 +76,29 @@ GemmCall PassState::CallOn(const PackedWeight& w, const Operand& a, int32_t firs
           .lda = a.width,
           .w = &w,
           .a_tiles = a.tiles};
+}
+
+void PassState::AddLora(LoraProduct product, int32_t layer, int32_t first, int32_t row,
+                        const GemmCall& call) const {
+  if (!layout.has_adapters()) return;
+  for (int32_t i = 0, end = 0; i < call.m; i = end) {
+    const int32_t adapter = layout.AdapterAt(first + row + i);
+    end = i + 1;
+    while (end < call.m && layout.AdapterAt(first + row + end) == adapter) ++end;
+    if (adapter == 0) continue;
+    const LoraPair& pair = (*context.adapters)[adapter - 1].layers[layer].of(product);
+    if (pair.rank() == 0) continue;
+    kernels().Gemm({.a = workspace.lora + int64_t{row + i} * limits.lora_rank,
+                    .lda = limits.lora_rank,
+                    .m = end - i,
+                    .w = &pair.b,
+                    .n_begin = call.n_begin,
+                    .n_end = call.n_end,
+                    .add_to_out = true,
+                    .out = static_cast<float*>(call.out) + i * call.ldo,
+                    .ldo = call.ldo,
+                    .out_begin = call.out_begin});
+  }
 }
 
 void PassState::Quantize(int64_t i, const std::byte* row, int32_t n) {

@@ -47,6 +47,17 @@ struct PassState {
   // Quantize wrote. The caller sets m, the columns and the output. `first`: the first row of the
   // operator's range.
   GemmCall CallOn(const PackedWeight& w, const Operand& a, int32_t first, int64_t row) const;
+  // The normed rows of a chunk: [chunk, hidden].
+  Operand NormedRows() const {
+    return {&ForwardWorkspace::h, config().hidden_size, false, row_tiles};
+  }
+  // Whether rows of a batch can have an adapter.
+  bool has_lora() const { return context.adapters != nullptr && !context.adapters->empty(); }
+  // Adds the adapters' changes of a product to columns [n_begin, n_end) of rows [row, row + m) of
+  // the operator's range: out += b · lora. Rows without an adapter stay as they are. `call` gives
+  // m, the columns and the f32 output; its other members are ignored.
+  void AddLora(LoraProduct product, int32_t layer, int32_t first, int32_t row,
+               const GemmCall& call) const;
   // Row i of the operator's range, [n], as int8.
   void Quantize(int64_t i, const std::byte* row, int32_t n);
 

@@ -11,6 +11,7 @@
 #include "model/forward/operators/gather_operator.h"
 #include "model/forward/operators/labels_operator.h"
 #include "model/forward/operators/linear_operator.h"
+#include "model/forward/operators/lora_operator.h"
 #include "model/forward/operators/norm_operator.h"
 #include "model/forward/operators/output_norm_operator.h"
 #include "model/forward/operators/qkv_operator.h"
@@ -21,12 +22,21 @@
 namespace skein {
 namespace {
 
+// The first half of the adapters' change of the product that follows, if rows can have an adapter.
+// The product adds the second half.
+void AddLora(PassState& pass, std::string_view name, LoraProduct product, int32_t layer,
+             const Operand& in, OperatorList& list) {
+  if (pass.has_lora()) list.ByChunk<LoraOperator>(pass, name, product, layer, in);
+}
+
 // The first half of a layer: x = x + attention(norm(x)).
 void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
   const LayerWeights& layer = pass.weights().layers[index];
+  const Operand h = pass.NormedRows();
   const Operand attn = {&ForwardWorkspace::attn, pass.q_width(), true, pass.row_tiles};
   list.ByChunk<NormOperator>(pass, NormSpec{"attn_norm", layer.attn_norm, layer.attn_norm_bias,
                                             &ForwardWorkspace::x, index});
+  AddLora(pass, "lora_qkv", LoraProduct::kQkv, index, h, list);
   list.ByChunk<QkvOperator>(pass, index);
   if (pass.limits.chunk_outputs == ChunkOutputs::kCollected) {
     list.Whole<CollectOperator>(pass, CollectOperator::What::kQkv);
@@ -37,13 +47,16 @@ void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
   if (pass.int8()) {
     list.ByChunk<QuantizeOperator>(pass, "quantize_attn", attn, pass.q_width());
   }
+  AddLora(pass, "lora_o", LoraProduct::kOutput, index, attn, list);
   list.ByChunk<LinearOperator>(
-      pass, LinearSpec{"o", layer.o, &layer.o_bias, attn, LinearOutput::kNewResidual});
+      pass, LinearSpec{"o", layer.o, &layer.o_bias, attn, LinearOutput::kNewResidual, index,
+                       LoraProduct::kOutput});
 }
 
 // The second half of a layer: x = x + mlp(norm(x)).
 void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
   const LayerWeights& layer = pass.weights().layers[index];
+  const Operand h = pass.NormedRows();
   const Operand act = {&ForwardWorkspace::act, pass.act_width(), false, pass.row_tiles};
   list.ByChunk<NormOperator>(
       pass, NormSpec{"mlp_norm", layer.mlp_norm, layer.mlp_norm_bias, &ForwardWorkspace::x_out});
@@ -55,13 +68,16 @@ void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
     if (pass.config().is_encoder()) {
       list.ByChunk<UpOperator>(pass, layer);
     } else {
-      list.ByChunk<GateUpOperator>(pass, layer);
+      AddLora(pass, "lora_gate_up", LoraProduct::kGateUp, index, h, list);
+      list.ByChunk<GateUpOperator>(pass, index);
     }
     if (pass.int8()) {
       list.ByChunk<QuantizeOperator>(pass, "quantize_act", act, pass.config().intermediate_size);
     }
+    AddLora(pass, "lora_down", LoraProduct::kDown, index, act, list);
     list.ByChunk<LinearOperator>(
-        pass, LinearSpec{"down", layer.down, &layer.down_bias, act, LinearOutput::kResidual});
+        pass, LinearSpec{"down", layer.down, &layer.down_bias, act, LinearOutput::kResidual, index,
+                         LoraProduct::kDown});
   }
   if (pass.limits.chunk_outputs == ChunkOutputs::kCollected) {
     list.Whole<CollectOperator>(pass, CollectOperator::What::kResidual);

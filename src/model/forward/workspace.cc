@@ -88,6 +88,7 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   const size_t rows = limits.int8 ? std::max(chunk, size_t(limits.max_logit_rows)) : 0;
   quantized = carver.Take<int8_t>(rows * std::max({hidden, q_width, padded}));
   scales = carver.Take<float>(rows * sizeof(float));
+  lora = carver.Take<float>(chunk * limits.lora_rank * sizeof(float));
   const size_t pass_bytes = carver.total();
   const int32_t vocab = config.head == Head::kLanguageModel ? config.vocab_size : 0;
   const int32_t widest = std::max(config.hidden_size, limits.dense_width);

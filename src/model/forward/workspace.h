@@ -32,6 +32,7 @@ struct ForwardLimits {
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
   int32_t dense_width = 0;  // of the widest Dense module after the pooling; 0: there is none
   bool int8 = false;        // whether the weights are int8
+  int32_t lora_rank = 0;    // of the widest change of a product; 0: there are no adapters
 
   int32_t chunk() const {
     return chunk_tokens > 0 && chunk_tokens < max_tokens ? chunk_tokens : max_tokens;
@@ -77,6 +78,7 @@ struct ForwardWorkspace {
   // The rows for the next int8 product; only with int8 weights.
   int8_t* quantized = nullptr;  // [chunk, the widest of hidden, q and intermediate]
   float* scales = nullptr;      // [chunk]
+  float* lora = nullptr;  // [chunk, lora_rank]: a · in of the next product; only with adapters
   // t [max_logit_rows, head_width]; all outputs but embeddings use [max_logit_rows, hidden] of it.
   std::byte* logit_h = nullptr;
   float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind

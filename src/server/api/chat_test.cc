@@ -176,6 +176,31 @@ TEST_F(ChatTest, OtherRoutes) {
   EXPECT_EQ(Get("/v1/models/none").status, 404);
 }
 
+TEST_F(ChatTest, AnAdapterIsAModelOfItsOwn) {
+  Start({}, /*set_models=*/false);
+  ModelRegistry registry = Registry();
+  ModelEntry adapter = Entry();
+  adapter.names = {"polite"};
+  adapter.adapter_id = 1;
+  adapter.parent = "fake";
+  registry.Add(adapter);
+  server_->SetModels(std::move(registry));
+  const auto adapter_of = [this](const std::string& model) {
+    const std::string messages = R"("messages": [{"role": "user", "content": "Hi"}])";
+    EXPECT_EQ(Post("/v1/chat/completions", "{" + model + messages + "}").status, 200);
+    return engine_.last_request().adapter_id;
+  };
+  EXPECT_EQ(adapter_of(R"("model": "polite", )"), 1);
+  EXPECT_EQ(adapter_of(R"("model": "fake", )"), 0);
+  EXPECT_EQ(adapter_of(""), 0);
+  EXPECT_EQ(Post("/v1/score", R"({"model": "polite", "text_1": "a", "text_2": "b"})").status, 200);
+  EXPECT_EQ(engine_.last_request().adapter_id, 1);
+  const Json card = Get("/v1/models/polite").json();
+  EXPECT_EQ(card["parent"], "fake");
+  EXPECT_TRUE(Get("/v1/models/fake").json()["parent"].is_null());
+  EXPECT_EQ(Post("/v1/completions", R"({"model": "rude", "prompt": "Hi"})").status, 404);
+}
+
 TEST_F(ChatTest, Metrics) {
   Start();
   EXPECT_EQ(Chat("\"slo_ttft_ms\": 100").status, 200);

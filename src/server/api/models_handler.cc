@@ -25,7 +25,7 @@ Json Card(const ModelEntry& model, const std::string& name) {
   card["created"] = model.created_s;
   card["owned_by"] = "skein";
   card["root"] = model.name();
-  card["parent"] = nullptr;
+  card["parent"] = model.parent.empty() ? Json(nullptr) : Json(model.parent);
   card["max_model_len"] = model.max_model_len;
   Json& architecture = card["architecture"];
   architecture["input_modalities"] = Json::array({"text"});

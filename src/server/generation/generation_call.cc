@@ -51,6 +51,7 @@ void GenerationCall::Start() {
   for (size_t p = 0; p < parts_.size(); ++p) {
     Request request = fields_.request;
     request.prompt = parts_[p].prompt.ids;
+    request.adapter_id = model_->adapter_id;
     RequestId id = 0;
     const Status status = model_->engine->Submit(
         std::move(request),

@@ -56,6 +56,7 @@ void ReadSession::Start() {
   auto self = shared_from_this();
   mailbox_ = std::make_shared<OutputMailbox>(
       [self] { self->responder_->Post([self] { self->OnOutputs(); }); });
+  for (Request& request : requests_) request.adapter_id = model_->adapter_id;
   std::vector<RequestId> ids;
   const Status status = model_->engine->SubmitGroup(
       std::move(requests_),

@@ -6,16 +6,28 @@
 namespace skein {
 
 // act = silu(h · Wgate^T + b) * (h · Wup^T + b), by chunk: the first half of a decoder's MLP.
+// Tickets with adapters keep both sums in the thread's cache until the adapters' changes are added.
 class GateUpOperator : public Operator {
  public:
-  GateUpOperator(PassState& pass, const LayerWeights& layer);
+  GateUpOperator(PassState& pass, int32_t layer);
 
   std::string_view name() const override { return "gate_up"; }
   int32_t Begin(OperatorRange range) override;
   void Run(int32_t ticket) override;
 
  private:
+  // A ticket: rows [row, row + m) of the range at columns [col_begin, col_end).
+  struct Part {
+    int32_t row, m, col_begin, col_end;
+  };
+  bool HasAdapters(const Part& part) const;
+  void RunFused(const Part& part);
+  void RunWithAdapters(const Part& part);
+  // The sums of gate (up_begin 0) or up, with the adapters' changes, to out [m, ldo].
+  void Sums(const Part& part, int32_t up_begin, float* out, int64_t ldo);
+
   PassState& pass_;
+  const int32_t index_;  // of the layer
   const LayerWeights& layer_;
   ProductCutter cutter_;
   ProductCut cut_;

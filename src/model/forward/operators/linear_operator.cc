@@ -48,6 +48,8 @@ void LinearOperator::Run(int32_t ticket) {
   call.out = out + row * ldo;
   call.ldo = ldo;
   pass_.kernels().Gemm(call);
+  if (spec_.layer < 0) return;
+  pass_.AddLora(spec_.product, spec_.layer, range_.first, static_cast<int32_t>(row), call);
 }
 
 }  // namespace skein

@@ -19,9 +19,11 @@ struct LinearSpec {
   const std::vector<float>* bias;  // [n]; null or empty: none
   Operand in;                      // [rows, k]
   LinearOutput output = LinearOutput::kResidual;
+  int32_t layer = -1;  // an adapter may change the product of a layer; -1: of none
+  LoraProduct product = LoraProduct::kOutput;
 };
 
-// A product with a weight matrix, plus its bias.
+// A product with a weight matrix, plus its bias and the change of its rows' adapters.
 class LinearOperator : public Operator {
  public:
   LinearOperator(PassState& pass, const LinearSpec& spec);

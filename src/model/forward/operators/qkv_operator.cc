@@ -38,6 +38,7 @@ ProductShape QkvShape(const PassState& pass, const PackedWeight& w) {
 
 QkvOperator::QkvOperator(PassState& pass, int32_t layer)
     : pass_(pass),
+      index_(layer),
       layer_(pass.weights().layers[layer]),
       blocks_(pass, layer),
       cutter_(pass.Cutter(QkvShape(pass, layer_.qkv))) {}
@@ -54,9 +55,8 @@ void QkvOperator::Run(int32_t ticket) {
       cut_.row_begin(ticket), std::min(cut_.row_begin(ticket) + cut_.rows, range_.count),
       cut_.col_begin(ticket), std::min(cut_.col_begin(ticket) + cut_.cols, pass_.qkv_width())};
   const PartSize size = PartSizeOf(all.row_end - all.row_begin, pass_.config().head_dim);
-  const Operand h = {&ForwardWorkspace::h, pass_.config().hidden_size, false, pass_.row_tiles};
   for (int32_t row = all.row_begin; row < all.row_end; row += size.rows) {
-    GemmCall call = pass_.CallOn(layer_.qkv, h, range_.first, row);
+    GemmCall call = pass_.CallOn(layer_.qkv, pass_.NormedRows(), range_.first, row);
     call.bias = DataOrNull(layer_.qkv_bias);
     call.out = sums;
     for (int32_t col = all.col_begin; col < all.col_end; col += size.cols) {
@@ -67,6 +67,7 @@ void QkvOperator::Run(int32_t ticket) {
       call.n_end = part.col_end;
       call.ldo = (CeilDiv(part.col_end - col, kPanelCols) + 1) * kPanelCols;
       pass_.kernels().Gemm(call);
+      pass_.AddLora(LoraProduct::kQkv, index_, range_.first, row, call);
       StoreHeads(part, sums, call.ldo);
     }
   }

@@ -27,6 +27,7 @@ class QkvOperator : public Operator {
   void StoreTokenHeads(const RowSpan& span, int32_t token, const Part& part, const float* x) const;
 
   PassState& pass_;
+  const int32_t index_;  // of the layer
   const LayerWeights& layer_;
   const KvBlocks blocks_;
   ProductCutter cutter_;

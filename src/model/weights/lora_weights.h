@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/result.h"
+#include "io/lora_adapter.h"
+#include "kernels/packed_weight.h"
+#include "model/config/config.h"
+
+namespace skein {
+
+// An adapter's change of one product of a layer: out += b · (a · in), both in f32 sums. Matrices of
+// one product (q, k and v; gate and up) are stacked: their ranks follow one another in `a`, and `b`
+// has zeros where a matrix does not depend on a rank.
+struct LoraPair {
+  PackedWeight a;  // [rank, in] in the compute type; empty: the adapter does not change the product
+  PackedWeight b;  // [out, rank], f32, with the adapter's scale
+
+  int32_t rank() const { return a.n(); }
+};
+
+// The products of a layer that an adapter can change.
+enum class LoraProduct : uint8_t { kQkv, kOutput, kGateUp, kDown };
+
+// An adapter's changes of one layer.
+struct LoraLayer {
+  LoraPair qkv, o, gate_up, down;
+
+  const LoraPair& of(LoraProduct product) const;
+};
+
+// An adapter in memory (Hu et al., "LoRA", section 4.1). Its bits are those of the adapter, not of
+// a merged model: the base product is computed first, then the change is added to it
+// (docs/numerics.md, "Adapters"). Immutable once loaded.
+struct LoraWeights {
+  std::vector<LoraLayer> layers;  // [num_layers]
+
+  int32_t max_rank() const;  // the widest `a`
+  size_t bytes() const;
+};
+
+// The widest change of a product in any of the adapters; 0: there is none.
+int32_t WidestRank(const std::vector<LoraWeights>& adapters);
+
+// Packs an adapter for a dense decoder whose compute type is `compute`. kUnsupported for an encoder
+// or a mixture of experts; kInvalidArgument names a matrix that the model lacks, or whose shape is
+// another.
+Result<LoraWeights> LoadLoraWeights(const LoraAdapter& adapter, const ModelConfig& config,
+                                    DType compute);
+
+}  // namespace skein
