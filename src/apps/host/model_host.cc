@@ -224,8 +224,8 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   return Status::Ok();
 }
 
-// The entry of an adapter is the model's, but for its answers to questions without content and its
-// decision profile, which stands in the adapter's directory.
+// The entry of an adapter is the model's, but for its answers to questions without content and the
+// decision profile that its directory may hold.
 Status CpuModelHost::AddAdapterEntry(const NamedAdapter& adapter, const ModelHostOptions& options) {
   ModelEntry entry = entry_;
   const ModelEntry fresh;
@@ -233,10 +233,12 @@ Status CpuModelHost::AddAdapterEntry(const NamedAdapter& adapter, const ModelHos
   entry.adapter_id = static_cast<int32_t>(adapters_.size()) + 1;
   entry.baselines = fresh.baselines;
   entry.warned_us = fresh.warned_us;
-  SKEIN_ASSIGN_OR_RETURN(
-      entry.traits.decisions,
-      LoadDecisionProfile({adapter.dir, adapter.name, config().NumParameters(), entry.traits,
-                           options.decision_reading, options.decision_prompt}));
+  if (std::filesystem::exists(std::filesystem::path(adapter.dir) / kDecisionProfileFile)) {
+    SKEIN_ASSIGN_OR_RETURN(
+        entry.traits.decisions,
+        LoadDecisionProfile({adapter.dir, adapter.name, config().NumParameters(), entry.traits,
+                             options.decision_reading, options.decision_prompt}));
+  }
   adapters_.push_back(std::move(entry));
   return Status::Ok();
 }

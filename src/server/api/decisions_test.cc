@@ -293,6 +293,13 @@ TEST_F(DecisionsTest, SchedulingFieldsReachAllReads) {
   ExpectRefused(Decide(kThree, R"(, "slo_ttft_ms": 0)"), "slo_ttft_ms", "number");
 }
 
+TEST_F(DecisionsTest, AllReadsHaveTheModelsAdapter) {
+  StartModel([](ModelEntry* entry) { entry->adapter_id = 2; });
+  ASSERT_EQ(Decide(kThree).status, 200);
+  ASSERT_FALSE(engine_.last_group().empty());
+  for (const Request& request : engine_.last_group()) EXPECT_EQ(request.adapter_id, 2);
+}
+
 TEST_F(DecisionsTest, DisconnectCancelsAllReads) {
   StartModel();
   engine_.set_paused(true);
