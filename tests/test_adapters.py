@@ -1,13 +1,13 @@
 """LoRA adapters: `skein serve --lora NAME=DIR` with a model of ../shared and adapters made here."""
 import concurrent.futures
 import json
-import struct
 import subprocess
 
 import httpx
 import numpy
 import pytest
 
+from safetensors_file import write_safetensors
 from skein_server import SKEIN_BIN, SkeinServer
 
 RANK = 4
@@ -30,13 +30,8 @@ def write_adapter(folder, config, seed, modules):
             name = f"base_model.model.model.layers.{layer}.{module}"
             tensors[f"{name}.lora_A.weight"] = random.normal(0, 0.2, (RANK, columns))
             tensors[f"{name}.lora_B.weight"] = random.normal(0, 0.2, (rows, RANK))
-    header, data = {}, b""
-    for name, values in tensors.items():
-        begin, data = len(data), data + values.astype("<f4").tobytes()
-        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [begin, len(data)]}
-    text = json.dumps(header).encode()
     folder.mkdir()
-    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    write_safetensors(folder / "adapter_model.safetensors", tensors)
     (folder / "adapter_config.json").write_text(json.dumps(
         {"peft_type": "LORA", "r": RANK, "lora_alpha": 8, "bias": "none",
          "target_modules": [m.split(".")[1] for m in modules]}))

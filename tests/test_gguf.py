@@ -7,6 +7,7 @@ import gguf
 import numpy
 import pytest
 
+from safetensors_file import write_safetensors
 from skein_server import SKEIN_BIN
 
 Type = gguf.GGMLQuantizationType
@@ -65,16 +66,6 @@ def safetensors(path):
                                         8 + header_bytes + entry["data_offsets"][1]],
                                    kinds[entry["dtype"]]).reshape(entry["shape"])
             for name, entry in header.items()}
-
-
-def write_safetensors(path, tensors):
-    header, data = {}, b""
-    for name, array in tensors.items():
-        header[name] = {"dtype": "F32", "shape": array.shape,
-                        "data_offsets": [len(data), len(data) + 4 * array.size]}
-        data += array.astype("<f4").tobytes()
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 def same_bits(found, expected):

@@ -161,9 +161,9 @@ std::vector<std::pair<std::string, std::vector<int64_t>>> LoraAdapter::Weights()
 
 void LoraAdapter::AddTo(std::string_view weight, int64_t first_row, int64_t num_rows,
                         float* rows) const {
-  const auto it = pairs_.find(weight);
-  SKEIN_CHECK(it != pairs_.end());
-  const LoraChange& pair = it->second;
+  const LoraChange* const found = Find(weight);
+  SKEIN_CHECK(found != nullptr);
+  const LoraChange& pair = *found;
   SKEIN_CHECK(first_row >= 0 && num_rows >= 0 && num_rows <= pair.num_outputs - first_row);
   std::vector<float> change(static_cast<size_t>(pair.num_inputs));
   for (int64_t row = 0; row < num_rows; ++row) {

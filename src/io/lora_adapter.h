@@ -39,8 +39,8 @@ class LoraAdapter {
   float scale() const { return scale_; }
 
   // Adds the change to rows [first_row, first_row + num_rows) of a weight; `rows` is [num_rows,
-  // in]. Computed in f32; the sum over the rank comes first. REQUIRES: Changes(weight), and the
-  // rows exist.
+  // in]. Computed in f32; the sum over the rank comes first. REQUIRES: Find(weight) is not
+  // null, and the rows exist.
   void AddTo(std::string_view weight, int64_t first_row, int64_t num_rows, float* rows) const;
 
   // `decision_temperature` of adapter_config.json: the calibration of the changed model.

@@ -308,6 +308,8 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   }
   SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<Kernels> kernels, MakeKernels(isa));
 
+  SKEIN_ASSIGN_OR_RETURN(std::vector<LoraWeights> adapters,
+                         LoadAdapters(options.adapters, config, dtype));
   const KvLayout one_block{dtype, config.num_layers, 1, config.num_kv_heads, config.head_dim};
   const auto block_bytes = static_cast<int64_t>(one_block.total_bytes());
   if (options.kv_cache_bytes > 0 || options.num_kv_blocks > 0) {
@@ -318,8 +320,6 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   SKEIN_ASSIGN_OR_RETURN(
       ModelWeights weights,
       LoadWeights(options.model_dir, config, {dtype, matrix_dtype}, *team, options.progress));
-  SKEIN_ASSIGN_OR_RETURN(std::vector<LoraWeights> adapters,
-                         LoadAdapters(options.adapters, config, dtype));
   for (const DenseModule& module : options.dense) {
     SKEIN_CHECK(module.in_features == weights.embedding_size());
     SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));

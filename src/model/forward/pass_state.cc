@@ -78,20 +78,25 @@ GemmCall PassState::CallOn(const PackedWeight& w, const Operand& a, int32_t firs
           .a_tiles = a.tiles};
 }
 
+const LoraPair* PassState::LoraOf(LoraProduct product, int32_t layer, int32_t active) const {
+  const int32_t adapter = layout.has_adapters() ? layout.AdapterAt(active) : 0;
+  if (adapter == 0) return nullptr;
+  const LoraPair& pair = (*context.adapters)[adapter - 1].layers[layer].of(product);
+  return pair.rank() == 0 ? nullptr : &pair;
+}
+
 void PassState::AddLora(LoraProduct product, int32_t layer, int32_t first, int32_t row,
                         const GemmCall& call) const {
   if (!layout.has_adapters()) return;
   for (int32_t i = 0, end = 0; i < call.m; i = end) {
-    const int32_t adapter = layout.AdapterAt(first + row + i);
+    const LoraPair* const pair = LoraOf(product, layer, first + row + i);
     end = i + 1;
-    while (end < call.m && layout.AdapterAt(first + row + end) == adapter) ++end;
-    if (adapter == 0) continue;
-    const LoraPair& pair = (*context.adapters)[adapter - 1].layers[layer].of(product);
-    if (pair.rank() == 0) continue;
+    while (end < call.m && LoraOf(product, layer, first + row + end) == pair) ++end;
+    if (pair == nullptr) continue;
     kernels().Gemm({.a = workspace.lora + int64_t{row + i} * limits.lora_rank,
                     .lda = limits.lora_rank,
                     .m = end - i,
-                    .w = &pair.b,
+                    .w = &pair->b,
                     .n_begin = call.n_begin,
                     .n_end = call.n_end,
                     .add_to_out = true,

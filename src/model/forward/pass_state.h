@@ -53,6 +53,9 @@ struct PassState {
   }
   // Whether rows of a batch can have an adapter.
   bool has_lora() const { return context.adapters != nullptr && !context.adapters->empty(); }
+  // The change of a product by the adapter of an active token. Null: it has no adapter, or one that
+  // does not change the product.
+  const LoraPair* LoraOf(LoraProduct product, int32_t layer, int32_t active) const;
   // Adds the adapters' changes of a product to columns [n_begin, n_end) of rows [row, row + m) of
   // the operator's range: out += b · lora. Rows without an adapter stay as they are. `call` gives
   // m, the columns and the f32 output; its other members are ignored.

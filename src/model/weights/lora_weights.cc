@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
-#include <utility>
-
-#include "base/check.h"
 
 namespace skein {
 namespace {
@@ -23,7 +21,8 @@ struct Product {
   int32_t num_inputs = 0;
 };
 
-std::array<Product, 4> ProductsOf(const ModelConfig& config, int32_t layer) {
+// The products of a layer, in the order of LoraProduct.
+std::array<Product, kNumLoraProducts> ProductsOf(const ModelConfig& config, int32_t layer) {
   const std::string prefix = "model.layers." + std::to_string(layer) + ".";
   const std::string attn = prefix + "self_attn.", mlp = prefix + "mlp.";
   const int32_t hidden = config.hidden_size, intermediate = config.intermediate_size;
@@ -42,10 +41,6 @@ std::array<Product, 4> ProductsOf(const ModelConfig& config, int32_t layer) {
            {{{mlp + "down_proj.weight", 0, hidden}}, hidden, intermediate}}};
 }
 
-std::string ShapeOf(int64_t rows, int64_t columns) {
-  return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
-}
-
 class Packer {
  public:
   Packer(const LoraAdapter& adapter, DType compute) : adapter_(adapter), compute_(compute) {}
@@ -56,18 +51,19 @@ class Packer {
       const LoraChange* change = adapter_.Find(matrix.name);
       if (change == nullptr) continue;
       if (change->num_outputs != matrix.num_rows || change->num_inputs != product.num_inputs) {
-        return {StatusCode::kInvalidArgument, "the adapter changes '" + matrix.name + "' as " +
-                                                  ShapeOf(change->num_outputs, change->num_inputs) +
-                                                  "; the model's is " +
-                                                  ShapeOf(matrix.num_rows, product.num_inputs)};
+        return {StatusCode::kInvalidArgument,
+                "the adapter changes '" + matrix.name + "' as " +
+                    ShapeString({change->num_outputs, change->num_inputs}) + "; the model's is " +
+                    ShapeString({matrix.num_rows, product.num_inputs})};
       }
       changed.push_back(&matrix);
+      packed_.insert(matrix.name);
     }
-    num_packed_ += changed.size();
     if (!changed.empty()) PackChanged(product, changed, pair);
     return Status::Ok();
   }
-  size_t num_packed() const { return num_packed_; }
+  // Whether a product so far had this weight.
+  bool HasPacked(const std::string& weight) const { return packed_.contains(weight); }
 
  private:
   void PackChanged(const Product& product, const std::vector<const Matrix*>& changed,
@@ -93,30 +89,15 @@ class Packer {
 
   const LoraAdapter& adapter_;
   const DType compute_;
-  size_t num_packed_ = 0;
+  std::set<std::string> packed_;
 };
 
 }  // namespace
 
-const LoraPair& LoraLayer::of(LoraProduct product) const {
-  switch (product) {
-    case LoraProduct::kQkv:
-      return qkv;
-    case LoraProduct::kOutput:
-      return o;
-    case LoraProduct::kGateUp:
-      return gate_up;
-    case LoraProduct::kDown:
-      break;
-  }
-  return down;
-}
-
 int32_t LoraWeights::max_rank() const {
   int32_t rank = 0;
   for (const LoraLayer& layer : layers) {
-    rank =
-        std::max({rank, layer.qkv.rank(), layer.o.rank(), layer.gate_up.rank(), layer.down.rank()});
+    for (const LoraPair& pair : layer.pairs) rank = std::max(rank, pair.rank());
   }
   return rank;
 }
@@ -130,9 +111,7 @@ int32_t WidestRank(const std::vector<LoraWeights>& adapters) {
 size_t LoraWeights::bytes() const {
   size_t bytes = 0;
   for (const LoraLayer& layer : layers) {
-    for (const LoraPair* pair : {&layer.qkv, &layer.o, &layer.gate_up, &layer.down}) {
-      bytes += pair->a.bytes() + pair->b.bytes();
-    }
+    for (const LoraPair& pair : layer.pairs) bytes += pair.a.bytes() + pair.b.bytes();
   }
   return bytes;
 }
@@ -148,23 +127,13 @@ Result<LoraWeights> LoadLoraWeights(const LoraAdapter& adapter, const ModelConfi
   weights.layers.resize(config.num_layers);
   Packer packer(adapter, compute);
   for (int32_t i = 0; i < config.num_layers; ++i) {
-    const std::array<Product, 4> products = ProductsOf(config, i);
-    LoraLayer& layer = weights.layers[i];
-    const std::array<LoraPair*, 4> pairs = {&layer.qkv, &layer.o, &layer.gate_up, &layer.down};
+    const auto products = ProductsOf(config, i);
     for (size_t p = 0; p < products.size(); ++p) {
-      SKEIN_RETURN_IF_ERROR(packer.Pack(products[p], pairs[p]));
+      SKEIN_RETURN_IF_ERROR(packer.Pack(products[p], &weights.layers[i].pairs[p]));
     }
   }
-  if (packer.num_packed() == adapter.Weights().size()) return weights;
   for (const auto& [name, shape] : adapter.Weights()) {
-    bool known = false;
-    for (int32_t i = 0; i < config.num_layers && !known; ++i) {
-      for (const Product& product : ProductsOf(config, i)) {
-        known = known || std::ranges::any_of(product.matrices,
-                                             [&](const Matrix& m) { return m.name == name; });
-      }
-    }
-    if (known) continue;
+    if (packer.HasPacked(name)) continue;
     return Status(StatusCode::kInvalidArgument,
                   "the adapter changes '" + name +
                       "', which is no product of an attention or MLP layer of the model");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -24,12 +25,13 @@ struct LoraPair {
 
 // The products of a layer that an adapter can change.
 enum class LoraProduct : uint8_t { kQkv, kOutput, kGateUp, kDown };
+inline constexpr size_t kNumLoraProducts = 4;
 
-// An adapter's changes of one layer.
+// An adapter's changes of one layer, by product.
 struct LoraLayer {
-  LoraPair qkv, o, gate_up, down;
+  std::array<LoraPair, kNumLoraProducts> pairs;
 
-  const LoraPair& of(LoraProduct product) const;
+  const LoraPair& of(LoraProduct product) const { return pairs[static_cast<size_t>(product)]; }
 };
 
 // An adapter in memory (Hu et al., "LoRA", section 4.1). Its bits are those of the adapter, not of

@@ -35,19 +35,23 @@ void GateUpOperator::Run(int32_t ticket) {
 }
 
 bool GateUpOperator::HasAdapters(const Part& part) const {
-  if (!pass_.layout.has_adapters()) return false;
-  for (int32_t i = 0; i < part.m; ++i) {
-    if (pass_.layout.AdapterAt(range_.first + part.row + i) != 0) return true;
+  for (int32_t i = 0; i < part.m && pass_.layout.has_adapters(); ++i) {
+    if (pass_.LoraOf(LoraProduct::kGateUp, index_, range_.first + part.row + i)) return true;
   }
   return false;
 }
 
-void GateUpOperator::RunFused(const Part& part) {
+GemmCall GateUpOperator::CallOn(const Part& part, int32_t up_begin) const {
   GemmCall call = pass_.CallOn(layer_.gate_up, pass_.NormedRows(), range_.first, part.row);
   call.m = part.m;
-  call.n_begin = part.col_begin;
-  call.n_end = part.col_end;
+  call.n_begin = up_begin + part.col_begin;
+  call.n_end = up_begin + part.col_end;
   call.bias = layer_.gate_up_bias.empty() ? nullptr : layer_.gate_up_bias.data();
+  return call;
+}
+
+void GateUpOperator::RunFused(const Part& part) {
+  GemmCall call = CallOn(part, 0);
   call.up_begin = pass_.config().intermediate_padded();
   call.out = pass_.workspace.act + size_t(part.row) * pass_.act_width() * pass_.t;
   call.ldo = pass_.act_width();
@@ -64,38 +68,38 @@ void GateUpOperator::RunWithAdapters(const Part& part) {
   constexpr int64_t kStride = kCols + kPanelCols;  // rows begin on different lines of the cache
   alignas(64) float gate[kRows * kStride];
   alignas(64) float up[kRows * kStride];
-  const int32_t padded = pass_.config().intermediate_padded();
   for (int32_t row = part.row; row < part.row + part.m; row += kRows) {
     for (int32_t col = part.col_begin; col < part.col_end; col += kCols) {
       const Part piece = {row, std::min(kRows, part.row + part.m - row), col,
                           std::min(col + kCols, part.col_end)};
       Sums(piece, 0, gate, kStride);
-      Sums(piece, padded, up, kStride);
-      for (int32_t i = 0; i < piece.m; ++i) {
-        // In tiles the pieces of a row are apart.
-        for (int32_t c = col; c < piece.col_end;) {
-          const int32_t end = std::min(piece.col_end, (c / kRowPiece + 1) * kRowPiece);
-          const int64_t at = i * kStride + (c - col);
-          pass_.kernels().SiluMul(gate + at, up + at, end - c,
-                                  pass_.At(pass_.workspace.act, row + i, c, pass_.act_width()),
-                                  pass_.weights().dtype);
-          c = end;
-        }
-      }
+      Sums(piece, pass_.config().intermediate_padded(), up, kStride);
+      StoreAct(piece, gate, up, kStride);
     }
   }
 }
 
-void GateUpOperator::Sums(const Part& part, int32_t up_begin, float* out, int64_t ldo) {
-  GemmCall call = pass_.CallOn(layer_.gate_up, pass_.NormedRows(), range_.first, part.row);
-  call.m = part.m;
-  call.n_begin = call.out_begin = up_begin + part.col_begin;
-  call.n_end = up_begin + part.col_end;
-  call.bias = layer_.gate_up_bias.empty() ? nullptr : layer_.gate_up_bias.data();
+void GateUpOperator::Sums(const Part& part, int32_t up_begin, float* out, int64_t ldo) const {
+  GemmCall call = CallOn(part, up_begin);
+  call.out_begin = call.n_begin;
   call.out = out;
   call.ldo = ldo;
   pass_.kernels().Gemm(call);
   pass_.AddLora(LoraProduct::kGateUp, index_, range_.first, part.row, call);
+}
+
+// Piece by piece, since the pieces of a row in tiles are apart.
+void GateUpOperator::StoreAct(const Part& part, const float* gate, const float* up,
+                              int64_t ld) const {
+  for (int32_t i = 0; i < part.m; ++i) {
+    for (int32_t col = part.col_begin, end = 0; col < part.col_end; col = end) {
+      end = std::min(part.col_end, (col / kRowPiece + 1) * kRowPiece);
+      const int64_t at = i * ld + (col - part.col_begin);
+      pass_.kernels().SiluMul(gate + at, up + at, end - col,
+                              pass_.At(pass_.workspace.act, part.row + i, col, pass_.act_width()),
+                              pass_.weights().dtype);
+    }
+  }
 }
 
 }  // namespace skein

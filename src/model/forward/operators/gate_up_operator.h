@@ -6,7 +6,7 @@
 namespace skein {
 
 // act = silu(h · Wgate^T + b) * (h · Wup^T + b), by chunk: the first half of a decoder's MLP.
-// Tickets with adapters keep both sums in the thread's cache until the adapters' changes are added.
+// Tickets that adapters change keep both sums in the thread's cache until the changes are added.
 class GateUpOperator : public Operator {
  public:
   GateUpOperator(PassState& pass, int32_t layer);
@@ -20,11 +20,16 @@ class GateUpOperator : public Operator {
   struct Part {
     int32_t row, m, col_begin, col_end;
   };
+  // Whether an adapter changes a row of the part.
   bool HasAdapters(const Part& part) const;
+  // The product's columns of gate (up_begin 0) or up for a part; the output is open.
+  GemmCall CallOn(const Part& part, int32_t up_begin) const;
   void RunFused(const Part& part);
   void RunWithAdapters(const Part& part);
   // The sums of gate (up_begin 0) or up, with the adapters' changes, to out [m, ldo].
-  void Sums(const Part& part, int32_t up_begin, float* out, int64_t ldo);
+  void Sums(const Part& part, int32_t up_begin, float* out, int64_t ldo) const;
+  // act of a part from those sums.
+  void StoreAct(const Part& part, const float* gate, const float* up, int64_t ld) const;
 
   PassState& pass_;
   const int32_t index_;  // of the layer

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "model/forward/operator.h"
@@ -21,6 +22,10 @@ class LoraOperator : public Operator {
   void Run(int32_t ticket) override;
 
  private:
+  // Rows [begin, begin + pairs.size()) of the range times pair.a; kept for the rows whose pair it
+  // is.
+  void Multiply(const LoraPair& pair, int32_t begin, std::span<const LoraPair* const> pairs);
+
   PassState& pass_;
   const std::string_view name_;
   const LoraProduct product_;
