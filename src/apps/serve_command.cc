@@ -70,8 +70,8 @@ Result<ModelRegistry> MakeRegistry(const ServeOptions& options, Json kwargs,
   registry.Add(entry);
   for (ModelEntry adapter : host.adapters()) {
     if (registry.Find(adapter.name()) != nullptr) {
-      return Status(StatusCode::kInvalidArgument,
-                    "--lora names '" + adapter.name() + "', which --served-model-name has, too");
+      return Status(StatusCode::kInvalidArgument, "an adapter is named '" + adapter.name() +
+                                                      "', which --served-model-name has, too");
     }
     adapter.parent = entry.name();
     adapter.created_s = entry.created_s;

@@ -40,4 +40,11 @@ const ModelEntry* ModelRegistry::Find(std::string_view name) const {
   return nullptr;
 }
 
+const ModelEntry& ModelRegistry::ForDecisions(const ModelEntry& model) const {
+  if (model.decision_adapter.empty()) return model;
+  const ModelEntry* adapter = Find(model.decision_adapter);
+  SKEIN_CHECK(adapter != nullptr);
+  return *adapter;
+}
+
 }  // namespace skein

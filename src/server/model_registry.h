@@ -40,6 +40,7 @@ struct ModelEntry {
   Json chat_template_kwargs = Json::object();  // each member gives way to the request's
   int32_t adapter_id = 0;  // of every request to this model; 0: the engine's base model
   std::string parent;      // the name of the model that the adapter changes; empty: no adapter
+  std::string decision_adapter;  // the name of the entry that answers decisions; empty: this one
   int32_t max_model_len = 0;
   int64_t max_kv_tokens =
       0;  // the tokens of a continued sequence that the cache holds; 0: any number
@@ -64,6 +65,8 @@ class ModelRegistry {
 
   // Null if there is no such model. An empty name finds the only model that is no adapter.
   const ModelEntry* Find(std::string_view name) const;
+  // Finds the entry that answers decisions asked of `model`, an entry of this registry.
+  const ModelEntry& ForDecisions(const ModelEntry& model) const;
   const std::vector<ModelEntry>& entries() const { return entries_; }
 
  private:

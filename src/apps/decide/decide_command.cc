@@ -102,7 +102,7 @@ Result<int> Run(const Options& options) {
   std::ostream& out = options.output.empty() ? std::cout : file;
   DecideProgress done;
   {
-    LocalRoutes routes(host->entry());
+    LocalRoutes routes(RegistryOf(*host));
     ProgressLine progress(skip);
     // What waits is bounded by the engine's queue: all questions of all lines asked at once.
     const auto per_line = static_cast<int32_t>(questions.body["questions"].size());

@@ -28,8 +28,7 @@ class LocalRoutes::LocalResponder final : public Responder {
   const std::function<void(HttpResponse)> done_;
 };
 
-LocalRoutes::LocalRoutes(const ModelEntry& model) {
-  models_.Add(model);
+LocalRoutes::LocalRoutes(ModelRegistry models) : models_(std::move(models)) {
   metrics_.SetModels(models_);
   AddRoutes(&router_);
   // What a route draws for itself is the same in every run.

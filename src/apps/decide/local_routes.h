@@ -20,8 +20,8 @@ namespace skein {
 // Answers that come in pieces (streams) are not supported.
 class LocalRoutes {
  public:
-  // `model`'s pointees outlive this.
-  explicit LocalRoutes(const ModelEntry& model);
+  // The models' pointees outlive this.
+  explicit LocalRoutes(ModelRegistry models);
   // REQUIRES: every Post has been answered.
   ~LocalRoutes();
   LocalRoutes(const LocalRoutes&) = delete;

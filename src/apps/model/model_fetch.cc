@@ -53,11 +53,6 @@ Result<std::string> Fingerprint(const KnownModel& model) {
   json["package"] = model.package;
   json["version"] = model.version;
   for (const KnownFile& file : model.files) json["files"][file.path] = file.sha256;
-  if (!model.adapter_dir.empty()) {
-    for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) {
-      SKEIN_ASSIGN_OR_RETURN(json["adapter"][name], Sha256OfFile(model.adapter_dir + "/" + name));
-    }
-  }
   if (!model.decision_profile.empty()) {
     SKEIN_ASSIGN_OR_RETURN(json["decisions"], Sha256OfFile(model.decision_profile));
   }
@@ -176,12 +171,10 @@ Status CopyProfile(const KnownModel& model, const std::string& out) {
 // Makes the model's directory `out` of the checked files.
 Status Build(const KnownModel& model, const std::string& files, const std::string& out) {
   if (model.form == KnownModel::Form::kGguf) {
-    const bool adapted = !model.adapter_dir.empty();
-    Tell(model, adapted ? "converting, with the adapter of " + model.adapter_dir : "converting");
+    Tell(model, "converting");
     GgufConvertOptions convert;
     convert.file = files + "/" + model.files.front().path;
     convert.dir = out;
-    convert.adapter_dir = model.adapter_dir;
     return ConvertGguf(convert).status();
   }
   for (const KnownFile& file : model.files) {

@@ -66,7 +66,7 @@ void ShowProgress(const std::string& text) {
 
 Result<QualityResults> Measure(const Options& options, const std::vector<QualityItem>& items,
                                const MethodFilter& filter, ModelHost* host) {
-  LocalRoutes routes(host->entry());
+  LocalRoutes routes(RegistryOf(*host));
   const QualityAsk ask = [&](const std::string& path, std::string body,
                              std::function<void(HttpResponse)> done) {
     routes.Post(path, std::move(body), std::move(done));
@@ -78,7 +78,8 @@ Result<QualityResults> Measure(const Options& options, const std::vector<Quality
     const auto of_type = [&](const QualityItem& item) { return item.type == type; };
     if (std::ranges::none_of(items, of_type)) continue;
     const std::vector<QualityMethod> methods = Filtered(
-        QualityMethodsFor(host->entry().traits, host->chat_template() != nullptr, type), filter);
+        QualityMethodsFor(host->decision_entry().traits, host->chat_template() != nullptr, type),
+        filter);
     for (const QualityMethod& method : methods) {
       ShowProgress(fmt::format("asking: {}, {}", NameOf(type), method.name()));
       SKEIN_ASSIGN_OR_RETURN(QualityRun run,
@@ -146,8 +147,9 @@ Status WritePlot(const std::string& path, const QualityResults& results) {
 }
 
 Status WriteProfile(const DecisionProfile& profile, const ModelHost& host) {
-  SKEIN_ASSIGN_OR_RETURN(const WrittenProfile written,
-                         WriteDecisionProfile(profile, host.model_dir(), host.name()));
+  SKEIN_ASSIGN_OR_RETURN(
+      const WrittenProfile written,
+      WriteDecisionProfile(profile, host.decision_dir(), host.decision_entry().name()));
   fmt::print("written to {}\n", written.path);
   if (!written.backup.empty()) fmt::print("the former file is now {}\n", written.backup);
   if (!written.shadow.empty()) {
@@ -162,10 +164,10 @@ Status Run(const Options& options) {
   const std::string path = DataPath(options);
   SKEIN_ASSIGN_OR_RETURN(const std::vector<QualityItem> items, LoadItems(options, path));
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
-  const DecisionProfile former = host->entry().traits.decisions;
+  const DecisionProfile former = host->decision_entry().traits.decisions;
   SKEIN_ASSIGN_OR_RETURN(const QualityResults results, Measure(options, items, filter, host.get()));
   host->Shutdown(kShutdownUs);
-  fmt::print("{}: {} items of {}\n{}", host->name(), items.size(), path,
+  fmt::print("{}: {} items of {}\n{}", host->decision_entry().name(), items.size(), path,
              QualityTables(items, results));
   TellExamples(options, results);
   TellFlatMethods(results);
@@ -177,7 +179,7 @@ Status Run(const Options& options) {
       "as it was:\n{}\n",
       profile_json.dump(2));
   Json json = {{"date", BenchDate()},
-               {"model_id", host->name()},
+               {"model_id", host->decision_entry().name()},
                {"data", path},
                {"examples", options.load.num_examples},
                {"profile", profile_json}};

@@ -204,7 +204,7 @@ Status StartDecisions(const ServerContext& context, const HttpRequest& request,
                       std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
-  SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
+  SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindDecisionModel(*context.models, &reader));
   DecisionTask task;
   task.options = ReadDecisionOptions(&reader);
   const Json* questions = Objects(&reader, "questions", 1, kQuestionsMax, "questions");

@@ -69,7 +69,7 @@ Status StartRerank(const ServerContext& context, const HttpRequest& request,
                    std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
-  SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
+  SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindDecisionModel(*context.models, &reader));
   PairTask task;
   ReadPairFields(&reader, *model, &task);
   // Cohere's second version returns texts only on request, the others by default.

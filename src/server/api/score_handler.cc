@@ -124,7 +124,7 @@ Status StartScore(const ServerContext& context, const HttpRequest& request,
     return StartItems(context, model, &reader, /*softmax_default=*/false, /*as_list=*/false,
                       std::move(responder));
   }
-  return StartPairs(context, model, &reader, std::move(responder));
+  return StartPairs(context, &context.models->ForDecisions(*model), &reader, std::move(responder));
 }
 
 Status StartGenerativeScoring(const ServerContext& context, const HttpRequest& request,

@@ -151,6 +151,11 @@ Result<const ModelEntry*> FindModel(const ModelRegistry& models, FieldReader* re
   return Status(StatusCode::kNotFound, fmt::format("the model {} does not exist", name), "model");
 }
 
+Result<const ModelEntry*> FindDecisionModel(const ModelRegistry& models, FieldReader* reader) {
+  SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(models, reader));
+  return &models.ForDecisions(*model);
+}
+
 Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader) {
   if (model.chat_template == nullptr) {
     return Status(StatusCode::kInvalidArgument,

@@ -19,6 +19,9 @@ Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request)
 // absent if only one model is served.
 Result<const ModelEntry*> FindModel(const ModelRegistry& models, FieldReader* reader);
 
+// The same for a request for decisions: the named model's decision adapter, if it has one.
+Result<const ModelEntry*> FindDecisionModel(const ModelRegistry& models, FieldReader* reader);
+
 // Makes a chat's prompt: the template rendered over messages, tools, chat_template_kwargs and
 // add_generation_prompt. Errors name the field.
 Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader);
