@@ -18,8 +18,7 @@ void AddSimCommand(CLI::App* app, int* exit_status);
 void AddServeCommand(CLI::App* app, int* exit_status);
 void AddTokenizeCommand(CLI::App* app, int* exit_status);
 
-// Gives every option of `command` the environment variable SKEIN_ and its name: --max-num-seqs is
-// SKEIN_MAX_NUM_SEQS.
+// Gives every option that `command` has by now its environment variable (EnvironmentName).
 void NameEnvironment(CLI::App* command);
 
 }  // namespace skein

@@ -13,6 +13,7 @@
 
 #include "apps/blocked_signals.h"
 #include "apps/commands.h"
+#include "apps/host/help.h"
 #include "apps/host/model_host.h"
 #include "apps/model/model_cache.h"
 #include "apps/read_file.h"
@@ -155,7 +156,9 @@ Status SetLogLevel(const std::string& level) {
   return Status::Ok();
 }
 
+// How clients reach the server, and what they get without asking.
 void AddServerOptions(CLI::App* app, ServeOptions* o) {
+  const HelpGroup group(app, "Server");
   app->add_option("--host", o->server.host, "Address to listen on")->capture_default_str();
   app->add_option("--port", o->server.port, "Port; 0: any free one")->capture_default_str();
   app->add_option("--api-key", o->api_key,
@@ -190,6 +193,13 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
       ->expected(1, 64)
       ->delimiter(',')
       ->capture_default_str();
+  app->add_option("--log-level", o->log_level,
+                  "trace, debug, info, warning, error, critical or off")
+      ->capture_default_str();
+}
+
+void AddServerLimits(CLI::App* app, ServeOptions* o) {
+  const HelpGroup group(app, "Threads and limits of the server");
   app->add_option("--io-threads", o->server.num_io_threads,
                   "Threads for sockets and short requests")
       ->check(CLI::Range(1, 256))
@@ -204,9 +214,6 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
   app->add_option("--max-stream-queue-bytes", o->server.max_stream_queue_bytes,
                   "Unsent bytes at which a slow reader's stream is ended")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
-      ->capture_default_str();
-  app->add_option("--log-level", o->log_level,
-                  "trace, debug, info, warning, error, critical or off")
       ->capture_default_str();
   app->add_option("--shutdown-timeout", o->shutdown_timeout_s,
                   "Seconds that running requests may take after SIGTERM")
@@ -227,7 +234,11 @@ void AddServeCommand(CLI::App* app, int* exit_status) {
   AddModelHostOptions(command, &options->model);
   command->get_option("MODEL")->required(false);
   AddServerOptions(command, options.get());
+  AddServerLimits(command, options.get());
   NameEnvironment(command);
+  ShowFirst(command,
+            {"--host", "--port", "--api-key", "--lora", "--quantization", "--threads",
+             "--kv-cache-memory", "--max-model-len", "--max-queued-requests", "--scheduling"});
   command->callback([options, exit_status] {
     Status status = SetLogLevel(options->log_level);
     if (status.ok()) status = ChooseModel(&options->model.model);

@@ -12,6 +12,7 @@
 #include "apps/commands.h"
 #include "apps/decide/decide_lines.h"
 #include "apps/decide/local_routes.h"
+#include "apps/host/help.h"
 #include "apps/host/model_host.h"
 #include "apps/log_output.h"
 #include "apps/read_file.h"
@@ -143,6 +144,9 @@ void AddDecideCommand(CLI::App* app, int* exit_status) {
   command->add_option("--window", options->window, "Inputs worked on at once, at most")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
+  ShowFirst(command,
+            {"--questions", "--input", "--output", "--window", "--decision-reading",
+             "--decision-prompt", "--scheduling", "--quantization", "--threads", "--memory"});
   command->callback([options, exit_status] {
     LogToStandardError(spdlog::level::info);
     const Result<int> result = Run(*options);

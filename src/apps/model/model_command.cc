@@ -67,7 +67,7 @@ void AddInit(CLI::App* model, int* exit_status) {
   for (const ModelShape& shape : ModelShapes()) shapes.emplace_back(shape.name);
 
   CLI::App* init = model->add_subcommand("init", "Write a random model of a real shape");
-  init->add_option("--shape", options->init.shape, "Whose shape")
+  init->add_option("--shape", options->init.shape, "The model whose shape it has")
       ->required()
       ->check(CLI::IsMember(shapes));
   init->add_option("--dtype", options->dtype, "Type of the weights")
@@ -83,9 +83,9 @@ void AddInit(CLI::App* model, int* exit_status) {
       ->capture_default_str();
   init->add_option("--threads", options->init.num_threads, "Threads that write")
       ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+      ->default_str("all processors");
   init->add_flag("--force", options->init.force, "Replace the model that is in DIR");
-  init->add_option("DIR", options->init.dir, "Where to")->required();
+  init->add_option("DIR", options->init.dir, "The directory to write")->required();
   init->callback([options, exit_status] { *exit_status = RunInit(options->init, options->dtype); });
 }
 

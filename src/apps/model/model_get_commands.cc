@@ -78,7 +78,7 @@ void AddModelFetchCommand(CLI::App* model, int* exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* fetch =
       model->add_subcommand("fetch", "Get a known model into the cache and print its directory");
-  fetch->add_option("NAME", options->name, "Which one; default: the first of --list");
+  fetch->add_option("NAME", options->name, "Its name; default: the first of --list");
   fetch->add_flag("--list", options->list, "List the known models instead");
   fetch->callback([options, exit_status] {
     *exit_status = ExitStatus("fetch", options->list ? List() : Fetch(options->name));
@@ -93,7 +93,7 @@ void AddModelConvertCommand(CLI::App* model, int* exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* convert = model->add_subcommand("convert", "Make a model directory of a GGUF file");
   convert->add_option("FILE", options->convert.file, "The GGUF file")->required();
-  convert->add_option("DIR", options->convert.dir, "Where to")->required();
+  convert->add_option("DIR", options->convert.dir, "The directory to write")->required();
   convert
       ->add_option("--adapter", options->convert.adapter_dir,
                    "Directory of a LoRA adapter (PEFT) to merge into the weights")

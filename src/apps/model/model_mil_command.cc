@@ -230,7 +230,7 @@ void AddModelMilCommand(CLI::App* model, int* exit_status) {
   app->add_option("MODEL", options->run.model_dir,
                   "A directory, or org/name in the local HuggingFace cache")
       ->required();
-  app->add_option("--memory", options->memory, "What a request may take beside the weights")
+  app->add_option("--memory", options->memory, "Memory of a request beside the weights")
       ->capture_default_str();
   app->add_option("--prove", options->prove,
                   "Run each mode in so much memory, just as long as fits and longer, in a process "
@@ -238,7 +238,7 @@ void AddModelMilCommand(CLI::App* model, int* exit_status) {
   app->add_option("--time", options->time_tokens,
                   "Time a prompt of so many tokens in each mode, in turns")
       ->check(CLI::Range(0, 1 << 24));
-  app->add_option("--repetitions", options->repetitions, "Of --time; the median counts")
+  app->add_option("--repetitions", options->repetitions, "Prompts of --time; the median counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app->add_option("--warm-up", options->warm_up_tokens,

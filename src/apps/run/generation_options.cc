@@ -1,8 +1,11 @@
 #include "apps/run/generation_options.h"
 
+#include "apps/host/help.h"
+
 namespace skein {
 
 void AddGenerationOptions(CLI::App* app, GenerationOptions* o) {
+  const HelpGroup group(app, "Generation");
   app->add_option("--max-tokens", o->max_tokens, "Tokens at most; default: what fits");
   app->add_option("--temperature", o->temperature, "0: the most likely token");
   app->add_option("--top-p", o->top_p, "Keep the most likely tokens of this mass");

@@ -14,6 +14,7 @@
 #include "apps/commands.h"
 #include "apps/decide/local_client.h"
 #include "apps/decide/request_file.h"
+#include "apps/host/help.h"
 #include "apps/host/model_host.h"
 #include "apps/log_output.h"
 #include "apps/run/answer_printer.h"
@@ -133,7 +134,7 @@ Status Run(const RunOptions& options) {
 void AddTextOptions(CLI::App* command, RunOptions* o) {
   auto* text = command->add_option(
       "TEXT", o->words,
-      "What to ask; a model without a chat template continues it. Default: standard input, which "
+      "The question; a model without a chat template continues it. Default: standard input, which "
       "on a terminal is a conversation");
   auto* prompt = command->add_option("--prompt", o->prompt,
                                      "A text to continue as it is; with --chat: a message");
@@ -155,11 +156,16 @@ void AddRunCommand(CLI::App* app, int* exit_status) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app->add_subcommand("run", "Chat, ask once, continue a text, answer a file");
   AddModelHostOptions(command, &options->model);
-  command->add_flag("--trace", options->model.trace,
-                    "One line per scheduler iteration on standard error");
   AddTextOptions(command, options.get());
   AddGenerationOptions(command, &options->generation);
+  {
+    const HelpGroup group(command, "Observing");
+    command->add_flag("--trace", options->model.trace,
+                      "One line per scheduler iteration on standard error");
+  }
   NameEnvironment(command);
+  ShowFirst(command, {"--prompt", "--chat", "--system", "--max-tokens", "--temperature", "--seed",
+                      "--input-json", "--ignore-eos", "--quantization", "--threads"});
   command->callback([options, exit_status] {
     if (options->prompt && !options->chat && !options->system.empty()) {
       std::fputs("skein run: --system beside --prompt needs --chat\n", stderr);

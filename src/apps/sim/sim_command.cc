@@ -12,6 +12,7 @@
 
 #include "apps/commands.h"
 #include "apps/host/choice_options.h"
+#include "apps/host/help.h"
 #include "apps/sim/sim_calibrate.h"
 #include "apps/sim/sim_replay.h"
 #include "apps/sim/stop_table_writer.h"
@@ -166,7 +167,7 @@ void AddCalibrate(CLI::App* sim, int* exit_status) {
   CLI::App* app = sim->add_subcommand("calibrate", "Describe this processor by a model's times");
   AddBenchModelOptions(app, &o->model);
   app->add_option("--out", command->out, "The description")->required();
-  app->add_option("--max-tokens", o->max_tokens, "Of a step")
+  app->add_option("--max-tokens", o->max_tokens, "Tokens of a step")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app->add_option("--context", o->context, "Tokens behind which attention is measured")
@@ -178,7 +179,7 @@ void AddCalibrate(CLI::App* sim, int* exit_status) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app->add_option("--request-us", command->request_us,
-                  "What a request takes beside its steps, as measured")
+                  "Time of a request beside its steps, as measured")
       ->check(CLI::Range(0.0, 1e9));
   app->callback([command, exit_status] {
     const Status status = RunCalibrate(*command);
@@ -188,47 +189,75 @@ void AddCalibrate(CLI::App* sim, int* exit_status) {
   });
 }
 
-void AddEngineOptions(CLI::App* app, ReplayOptions* o) {
-  app->add_option("--preset,--scheduling", o->engine.preset, "Scheduling preset")
-      ->capture_default_str();
-  AddChoiceOptions(app, &o->engine);
-  app->add_option("--max-model-len", o->engine.max_model_len, "0: the model's own limit")
+// The scheduler, and the engine's limits.
+void AddEngineOptions(CLI::App* app, ReplayCommand* c) {
+  EngineConfig* engine = &c->replay.engine;
+  AddPresetOption(app, "--preset,--scheduling", &engine->preset);
+  AddChoiceOptions(app, engine);
+  AddFlockOptions(app, engine, &c->flock_table);
+  const HelpGroup group(app, "Limits");
+  app->add_option("--max-model-len", engine->max_model_len, "0: the model's own limit")
       ->check(CLI::Range(0, 1 << 30));
-  app->add_option("--max-num-seqs", o->engine.max_num_seqs, "Continuations computed at once")
+  app->add_option("--max-num-seqs", engine->max_num_seqs, "Continuations computed at once")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
-  app->add_option("--memory-utilization", o->memory_utilization,
+  app->add_option("--max-num-batched-tokens", c->max_num_batched_tokens,
+                  "Tokens of one step; default: 2048, or as many as --max-num-seqs and the chunk "
+                  "of the preset or of --chunk-tokens need")
+      ->check(CLI::Range(1, 1 << 24));
+  app->add_option("--kv-cache-memory", c->kv_cache_memory,
+                  "Memory for keys and values; default: what the device has left");
+  app->add_flag("--no-enable-prefix-caching", c->no_prefix_caching, "Compute every prompt whole");
+}
+
+void AddDeviceOptions(CLI::App* app, ReplayCommand* c) {
+  const HelpGroup group(app, "Device");
+  app->add_option("--device", c->device, "A description, such as devices/h100-pcie.json");
+  app->add_option("--model", c->model, "A directory with a config.json");
+  app->add_option("--weight-type", c->weight_type, "bf16, fp8 or f32; default: as the config says")
+      ->check(CLI::IsMember({"bf16", "fp8", "f32"}));
+  app->add_option("--memory-utilization", c->replay.memory_utilization,
                   "Share of the device's memory that may be used")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
   const std::map<std::string, KvReading> readings = {
       {"each", KvReading::kEachRow}, {"cached", KvReading::kCached}, {"once", KvReading::kOnce}};
-  app->add_option("--kv-reads", o->kv_reading,
+  app->add_option("--kv-reads", c->replay.kv_reading,
                   "How decode rows read what they share: each for itself (each), so, but from the "
                   "device's cache (cached, an upper bound), or once for all (once)")
       ->transform(CLI::CheckedTransformer(readings))
       ->default_str("each");
-  app->add_option("--tp", o->parallelism.tensor, "Devices that share each operator")
+  app->add_option("--tp", c->replay.parallelism.tensor, "Devices that share each operator")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app->add_option("--pp", o->parallelism.pipeline, "Stages that the layers are divided into")
+  app->add_option("--pp", c->replay.parallelism.pipeline, "Stages that the layers are divided into")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app->add_option("--replicas", o->replicas, "Engines; a user's requests go to one")
+  app->add_option("--replicas", c->replay.replicas, "Engines; a user's requests go to one")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app->add_option("--speed", o->speed, "Arrival times are divided by this")
+}
+
+void AddWorkloadOptions(CLI::App* app, ReplayCommand* c) {
+  const HelpGroup group(app, "Workload and results");
+  app->add_option("--workload", c->workload, "One JSON request per line");
+  app->add_option("--max-requests", c->max_requests, "Only the first of the workload; 0: all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  app->add_option("--speed", c->replay.speed, "Arrival times are divided by this")
       ->check(CLI::Range(1e-6, 1e6))
       ->capture_default_str();
-  app->add_option("--concurrency", o->concurrency,
+  app->add_option("--concurrency", c->replay.concurrency,
                   "Closed loop: so many requests at a time. Without it, arrival times count")
       ->check(CLI::Range(1, 1 << 24));
-  app->add_option("--vocab", o->tokens.vocab, "Compact prompts: ids are below this; 0: the model's")
+  app->add_option("--vocab", c->replay.tokens.vocab,
+                  "Compact prompts: ids are below this; 0: the model's")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
-  app->add_option("--min-id", o->tokens.min_id, "Compact prompts: and not below this")
+  app->add_option("--min-id", c->replay.tokens.min_id, "Compact prompts: and not below this")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
+  app->add_option("--goodput", c->goodput, "Deadlines in ms: ttft:250 tpot:50 e2el:1000");
+  app->add_option("--json", c->json, "Write the results to this file");
 }
 
 }  // namespace
@@ -239,27 +268,12 @@ void AddSimCommand(CLI::App* app, int* exit_status) {
   c->replay.tokens.vocab = 0;
   CLI::App* sim =
       app->add_subcommand("sim", "Run a workload through the real scheduler on a simulated device");
-  sim->add_option("--device", c->device, "A description, such as devices/h100-pcie.json");
-  sim->add_option("--model", c->model, "A directory with a config.json");
-  sim->add_option("--weight-type", c->weight_type, "bf16, fp8 or f32; default: as the config says")
-      ->check(CLI::IsMember({"bf16", "fp8", "f32"}));
-  sim->add_option("--workload", c->workload, "One JSON request per line");
-  sim->add_option("--max-requests", c->max_requests, "Only the first of the workload; 0: all")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  sim->add_option("--kv-cache-memory", c->kv_cache_memory,
-                  "Memory for keys and values; default: what the device has left");
-  sim->add_option("--flock-table", c->flock_table,
-                  "What a learning --flock-stop knows: read from this file if there is one, "
-                  "written there at the end");
-  sim->add_option("--max-num-batched-tokens", c->max_num_batched_tokens,
-                  "Tokens of one step; default: 2048, or as many as --max-num-seqs and the chunk "
-                  "of the preset or of --chunk-tokens need")
-      ->check(CLI::Range(1, 1 << 24));
-  sim->add_flag("--no-enable-prefix-caching", c->no_prefix_caching, "Compute every prompt whole");
-  sim->add_option("--goodput", c->goodput, "Deadlines in ms: ttft:250 tpot:50 e2el:1000");
-  sim->add_option("--json", c->json, "Write the results to this file");
-  AddEngineOptions(sim, &c->replay);
+  AddDeviceOptions(sim, c);
+  AddWorkloadOptions(sim, c);
+  AddEngineOptions(sim, c);
   AddCalibrate(sim, exit_status);
+  ShowFirst(sim, {"--device", "--model", "--workload", "--preset", "--speed", "--concurrency",
+                  "--max-num-batched-tokens", "--kv-cache-memory", "--goodput", "--json"});
   sim->callback([sim, command, exit_status] {
     if (!sim->get_subcommands().empty()) return;
     for (const char* name : {"--device", "--model", "--workload"}) {

@@ -39,7 +39,7 @@ Status Run(const Options& options) {
 void AddBenchLimitsCommand(CLI::App* bench, int* exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* app = bench->add_subcommand(
-      "limits", "What this machine computes and reads at most, all threads together");
+      "limits", "The limits of this machine: arithmetic and reading, all threads together");
   app->add_option("--runs", options->runs, "Runs of each figure; medians are reported")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();

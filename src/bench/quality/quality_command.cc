@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "apps/decide/local_routes.h"
+#include "apps/host/help.h"
 #include "apps/host/model_host.h"
 #include "apps/log_output.h"
 #include "bench/bench_command.h"
@@ -225,6 +226,8 @@ void AddBenchQualityCommand(CLI::App* bench, int* exit_status) {
                 "the model, or the user's own configuration");
   app->add_option("--plot", options->plot, "Write a reliability plot of the best methods, as SVG");
   AddJsonOption(app, &options->json);
+  ShowFirst(app, {"--data", "--methods", "--examples", "--limit", "--window", "--no-flips",
+                  "--write", "--plot", "--json", "--threads"});
   RunOnBench(app, options, exit_status, Run);
 }
 

@@ -149,7 +149,7 @@ void AddBenchBudgetCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--long-tokens", options->long_tokens, "The long prompt")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--max-tokens", options->max_tokens, "Of a pass; larger ones are left out")
+  app->add_option("--max-tokens", options->max_tokens, "Tokens of a pass; larger ones are left out")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app->add_option("--repetitions", options->repetitions, "Passes per point; the median counts")

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "apps/host/help.h"
 #include "apps/host/model_host.h"
 #include "bench/bench_command.h"
 #include "bench/sched/offline.h"
@@ -99,8 +100,8 @@ void AddBenchOfflineCommand(CLI::App* bench, int* exit_status) {
   AddModelHostOptions(app, &options->model);
   app->add_option("--scenario", options->scenario, "A name, a JSON file, or all")
       ->capture_default_str();
-  app->add_option("--scenario-dir", options->scenario_dir, "Where the named scenarios lie")
-      ->capture_default_str();
+  app->add_option("--scenario-dir", options->scenario_dir, "Folder of the named scenarios")
+      ->default_str("bench/scenarios of the source tree");
   app->add_option("--max-requests", options->max_requests,
                   "At most so many of each scenario; 0: all")
       ->check(CLI::Range(0, 100'000));
@@ -108,6 +109,9 @@ void AddBenchOfflineCommand(CLI::App* bench, int* exit_status) {
                   "Seconds for each scenario, at most its own")
       ->check(CLI::Range(0.001, 1e6));
   AddJsonOption(app, &options->json);
+  ShowFirst(app,
+            {"--scenario", "--scenario-dir", "--max-requests", "--time-limit", "--json",
+             "--scheduling", "--quantization", "--threads", "--max-num-seqs", "--kv-cache-memory"});
   RunOnBench(app, options, exit_status, Run);
 }
 

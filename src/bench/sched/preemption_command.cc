@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "apps/host/help.h"
 #include "bench/bench_command.h"
 #include "bench/bench_model.h"
 #include "bench/sched/preemption.h"
@@ -65,14 +66,14 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
       "preemption", "Time from a signal to a long prefill's standing still, by granularity");
   AddBenchModelOptions(app, &options->model);
   AddQuantizationOption(app, &options->model);
-  app->add_option("--prompt-tokens", o->prompt_tokens, "Of the prefills that are stopped")
+  app->add_option("--prompt-tokens", o->prompt_tokens, "Tokens of the prefills that are stopped")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   app->add_option("--count", o->count,
                   "Signals for each granularity but chunk; 0: undisturbed prefills alone")
       ->check(CLI::Range(0, 1 << 24))
       ->capture_default_str();
-  app->add_option("--per-prefill", o->per_prefill, "Of them in one prefill, about")
+  app->add_option("--per-prefill", o->per_prefill, "Signals in one prefill, about")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app->add_option("--chunk-count", o->chunk_count,
@@ -86,8 +87,11 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--repetitions", o->repetitions, "Undisturbed prefills; the median counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app->add_option("--seed", o->seed, "Of the prompt and of the moments")->capture_default_str();
+  app->add_option("--seed", o->seed, "Seed of the prompt and of the moments")
+      ->capture_default_str();
   AddJsonOption(app, &options->json);
+  ShowFirst(app, {"--threads", "--dtype", "--quantization", "--prompt-tokens", "--count",
+                  "--chunk-count", "--chunk-tokens", "--repetitions", "--json"});
   RunOnBench(app, options, exit_status, Run);
 }
 

@@ -82,7 +82,7 @@ Status Run(const Options& options) {
 void AddBenchSchedCommand(CLI::App* bench, int* exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* app = bench->add_subcommand(
-      "sched", "What scheduling costs: the chunked hash tree, and rounds beside other orders");
+      "sched", "The cost of scheduling: the chunked hash tree, and rounds beside other orders");
   const auto count = [&](const char* name, int32_t* value, const char* what, int32_t most) {
     app->add_option(name, *value, what)->check(CLI::Range(1, most))->capture_default_str();
   };

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "apps/host/help.h"
 #include "bench/bench_command.h"
 #include "bench/serving/decide.h"
 
@@ -87,7 +88,7 @@ void AddBenchDecideCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--model", o->model, "Default: the first that the server lists");
   count("--inputs", &o->num_inputs, "Distinct inputs", 1, 100'000);
   count("--input-words", &o->input_words, "Words of an input", 1, 1'000'000);
-  count("--shared-words", &o->shared_words, "Of these, the first that all inputs share", 0,
+  count("--shared-words", &o->shared_words, "The first of these, which all inputs share", 0,
         1'000'000);
   count("--questions", &o->num_questions, "Questions about each input", 1, 200);
   count("--requests", &o->num_requests, "Decisions asked for under load", 1, 10'000'000);
@@ -98,6 +99,8 @@ void AddBenchDecideCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
   AddJsonOption(app, &o->json);
+  ShowFirst(app, {"--url", "--api-key", "--model", "--inputs", "--input-words", "--questions",
+                  "--requests", "--concurrency", "--chat-concurrency", "--json"});
   RunOnBench(app, options, exit_status, Run);
 }
 

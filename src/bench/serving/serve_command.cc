@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "apps/host/help.h"
 #include "bench/bench_command.h"
 #include "bench/serving/client.h"
 
@@ -163,6 +164,8 @@ void AddBenchServeCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--min-id", o->tokens.min_id, "Compact prompts: and not below this")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
+  ShowFirst(app, {"--url", "--workload", "--endpoint", "--model", "--api-key", "--concurrency",
+                  "--speed", "--max-requests", "--goodput", "--json"});
   RunOnBench(app, options, exit_status, Run);
 }
 

@@ -1,0 +1,54 @@
+#include "apps/command_line.h"
+
+#include <cctype>
+#include <cstdio>
+
+#include "apps/commands.h"
+#include "apps/host/help.h"
+#include "apps/host/options_page.h"
+
+namespace skein {
+
+std::string EnvironmentName(const CLI::Option& option) {
+  std::string name = "SKEIN_";
+  for (char c : option.get_lnames().front())
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+void NameEnvironment(CLI::App* command) {
+  for (const CLI::Option* option : ListedOptions(*command)) {
+    command->get_option(option->get_name())->envname(EnvironmentName(*option));
+  }
+}
+
+std::unique_ptr<CLI::App> MakeCommandLine(int* exit_status) {
+  auto app = std::make_unique<CLI::App>("Skein: a decision engine for language models");
+  app->set_help_all_flag("--help-all", "Print every option and exit")->configurable(false);
+  app->set_version_flag("--version", SKEIN_VERSION);
+  app->set_config("--config", "",
+                  "Read options from a TOML file with a section per command, such as [serve] or "
+                  "[bench.serve]; the command line wins")
+      ->check(CLI::ExistingFile);
+  app->allow_config_extras(CLI::config_extras_mode::error);
+  app->require_subcommand(1);
+  app->fallthrough();
+  app->add_flag_callback("--options-page",
+                         [app = app.get()] {
+                           std::fputs(OptionsPage(*app).c_str(), stdout);
+                           throw CLI::Success();
+                         })
+      ->configurable(false)
+      ->group("");
+  AddServeCommand(app.get(), exit_status);
+  AddRunCommand(app.get(), exit_status);
+  AddTokenizeCommand(app.get(), exit_status);
+  AddModelCommand(app.get(), exit_status);
+  AddPolicyCommand(app.get(), exit_status);
+  AddDecideCommand(app.get(), exit_status);
+  AddBenchCommand(app.get(), exit_status);
+  AddSimCommand(app.get(), exit_status);
+  return app;
+}
+
+}  // namespace skein

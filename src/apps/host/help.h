@@ -1,0 +1,39 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace skein {
+
+// The most options that `skein COMMAND --help` shows, beside --help and --help-all themselves.
+constexpr int kMaxFirstOptions = 10;
+
+// The heading of options that are in no HelpGroup.
+constexpr const char* kUsualHelpGroup = "Options";
+
+// Options that are added to `command` while this lives stand under the heading `name` in
+// --help-all and in docs/options.md. Does not nest.
+class HelpGroup {
+ public:
+  HelpGroup(CLI::App* command, const char* name) : command_(command) {
+    command->option_defaults()->group(name);
+  }
+  ~HelpGroup() { command_->option_defaults()->group(kUsualHelpGroup); }
+  HelpGroup(const HelpGroup&) = delete;
+  HelpGroup& operator=(const HelpGroup&) = delete;
+
+ private:
+  CLI::App* const command_;
+};
+
+// Has --help of `command` show these options alone, in this order, and end by naming --help-all. A
+// command without such a list shows all of its options.
+// REQUIRES: the command has all of them, and they are at most kMaxFirstOptions.
+void ShowFirst(CLI::App* command, const std::vector<std::string>& names);
+
+// The options that --help-all of `command` lists, in the order of their definition: no positionals,
+// none of --help and --help-all, no hidden ones.
+std::vector<const CLI::Option*> ListedOptions(const CLI::App& command);
+
+}  // namespace skein

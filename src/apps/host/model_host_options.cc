@@ -1,0 +1,127 @@
+#include <map>
+
+#include "apps/host/choice_options.h"
+#include "apps/host/help.h"
+#include "apps/host/model_host.h"
+
+namespace skein {
+namespace {
+
+constexpr int kThreadsMax = 1024;
+
+// How the model is loaded and asked.
+void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
+  app->add_option(
+         "MODEL", o->model,
+         "A model directory, a fetched model (skein model fetch --list), or org/name in the "
+         "local HuggingFace cache")
+      ->required();
+  const HelpGroup group(app, "Model");
+  app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
+  app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")
+      ->capture_default_str();
+  app->add_option("--chat-template", o->chat_template,
+                  "A Jinja chat template file to use instead of the model's own");
+  app->add_option("--rerank-template", o->rerank_template,
+                  "The text that a rerank puts query and document into: auto (Qwen3-Reranker's "
+                  "template for models named so), qwen3 (that template for this model) or none")
+      ->capture_default_str();
+  app->add_option("--decision-lora", o->decision_adapter,
+                  "A LoRA adapter, as DIR or NAME=DIR, that answers the decisions asked of the "
+                  "model; text is still the model's. Default: the adapter that comes along with a "
+                  "fetched model; none: without it");
+  app->add_option("--decision-reading", o->decision_reading,
+                  "How answers to decisions are read, instead of what skein.decisions.json says: "
+                  "letters, words or similarity, with +calibrated or +permuted behind it");
+  app->add_option("--decision-prompt", o->decision_prompt,
+                  "The prompt around their questions: chat, question or cue (docs/decisions.md)");
+  const std::map<std::string, Pooling> poolings = {
+      {"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls}};
+  app->add_option_function<std::string>(
+         "--pooling", [o, poolings](const std::string& name) { o->pooling = poolings.at(name); },
+         "Which hidden states become an embedding: last, mean or cls, instead of what the model's "
+         "files say; with it language models without such files embed, too, and rerank by that")
+      ->check(CLI::IsMember(poolings));
+}
+
+// Memory beside the weights, and how prompts use it.
+void AddMemoryOptions(CLI::App* app, ModelHostOptions* o) {
+  const HelpGroup group(app, "Memory");
+  app->add_option("--kv-cache-memory", o->kv_cache_memory,
+                  "Memory for keys and values, such as 2GiB; default: chosen from what is free");
+  app->add_option("--memory", o->memory,
+                  "Instead of --kv-cache-memory: all that steps and cache take beside the weights. "
+                  "A prompt of --max-model-len tokens comes first; the rest is the cache's. "
+                  "Requests that wait, and log-probabilities of prompts, come on top");
+  app->add_option(
+      "--kv-cache-file", o->kv_cache_file,
+      "Keep keys and values in a new file at this path, of --kv-cache-memory bytes; the "
+      "system puts those there that memory has no room for. The file has no name and "
+      "goes with the process. Excludes --memory");
+  const std::map<std::string, KvStorage> storages = {{"paged", KvStorage::kPaged},
+                                                     {"contiguous", KvStorage::kContiguous}};
+  app->add_option("--kv-storage", o->kv_storage,
+                  "How keys and values are kept: paged, or contiguous: one sequence at a time "
+                  "(--max-num-seqs 1), of which nothing is kept")
+      ->transform(CLI::CheckedTransformer(storages))
+      ->default_str("paged");
+  app->add_flag("--enable-prefix-caching", o->enable_prefix_caching,
+                "Reuse the computed prefixes of earlier requests (on)");
+  // An option of its own, so that it has an environment variable of its own.
+  app->add_flag("--no-enable-prefix-caching", o->no_enable_prefix_caching,
+                "Compute every prompt whole");
+}
+
+// Threads, and the largest request, step and queue.
+void AddLimitOptions(CLI::App* app, ModelHostOptions* o) {
+  const HelpGroup group(app, "Threads and limits");
+  app->add_option("--threads", o->threads,
+                  "Threads that compute; 0: one per processor that it may run on")
+      ->check(CLI::Range(0, kThreadsMax))
+      ->capture_default_str();
+  app->add_flag("--pin-threads", o->pin_threads, "Bind each of them to a processor of its own");
+  app->add_option("--max-model-len", o->max_model_len,
+                  "Tokens of prompt and output together; 0: the model's own limit, as far as the "
+                  "KV memory holds it")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  app->add_option("--max-num-seqs", o->max_num_seqs, "Continuations computed at once")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  app->add_option("--max-num-batched-tokens", o->max_num_batched_tokens,
+                  "Tokens of one step; default: 512, or as many as --max-num-seqs and the chunk of "
+                  "the preset or of --chunk-tokens need. Encoders, and embeddings by mean or CLS "
+                  "pooling, read their inputs whole in one step")
+      ->check(CLI::Range(1, 1 << 24));
+  app->add_option("--max-queued-requests", o->max_queued_requests,
+                  "Requests that may wait; more are answered with 429")
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
+  app->add_option("--max-logprobs", o->max_logprobs, "Log-probabilities per token at most")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+}
+
+// Records, and switches that only comparisons need.
+void AddExperimentOptions(CLI::App* app, ModelHostOptions* o) {
+  const HelpGroup group(app, "Experiments");
+  app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");
+  app->add_flag("--plain-attention", o->plain_attention,
+                "For comparisons: attention reads a shared prefix for each request anew");
+  app->add_flag("--force-decode-path", o->force_decode_path,
+                "For comparisons: run one-token requests through the decode path");
+}
+
+}  // namespace
+
+void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
+  AddModelOptions(app, o);
+  AddLimitOptions(app, o);
+  AddMemoryOptions(app, o);
+  AddPresetOption(app, "--scheduling", &o->scheduling);
+  AddChoiceOptions(app, &o->choices);
+  AddFlockOptions(app, &o->choices, &o->flock_table);
+  AddExperimentOptions(app, o);
+}
+
+}  // namespace skein
