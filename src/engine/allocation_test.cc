@@ -13,6 +13,7 @@
 #include "kv/block_pool.h"
 #include "sched/decode_set/prefix_groups.h"
 #include "sched/scheduler.h"
+#include "skein/choice_names.h"
 #include "testing/counted_allocations.h"
 #include "testing/fake_executor.h"
 
@@ -22,10 +23,10 @@ namespace {
 EngineConfig SomeConfig() {
   EngineConfig config;
   config.vocab_size = 100;
-  config.max_model_len = 400;
-  config.num_kv_blocks = 256;
-  config.max_num_seqs = 8;
-  config.max_num_batched_tokens = 256;
+  config.scheduler.max_model_len = 400;
+  config.scheduler.num_kv_blocks = 256;
+  config.scheduler.max_num_seqs = 8;
+  config.scheduler.max_num_batched_tokens = 256;
   return config;
 }
 
@@ -56,10 +57,9 @@ TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
   for (const std::string stop : {"", "never", "heuristic", "bandit", "q-learning"}) {
     SCOPED_TRACE(stop);
     EngineConfig config = SomeConfig();
-    if (!stop.empty()) {
-      config.decode_set = "flock";
-      config.flock_stop = stop;
-      config.flock_constants = "small-batch=0,max-lost-peers=0";
+    if (const auto rule = ChoiceOf<StopRule>(stop)) {
+      config.scheduler.policies.decode_set = DecodeSet::kFlock;
+      config.scheduler.flock.stop = {.rule = *rule, .small_batch = 0, .max_lost_tokens_peers = 0};
     }
     Scheduler scheduler(MakeSchedulerConfig(config).value());
     // Six requests share a prompt. The heuristic refuses one with another prompt. Two find too few
@@ -158,7 +158,8 @@ TEST(Allocation, TenThousandRequestsLeaveNothingBehind) {
   EngineConfig config = SomeConfig();
   const SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
   Scheduler scheduler(scheduler_config);
-  FakeExecutor executor({.num_kv_blocks = config.num_kv_blocks, .vocab_size = config.vocab_size});
+  FakeExecutor executor(
+      {.num_kv_blocks = config.scheduler.num_kv_blocks, .vocab_size = config.vocab_size});
   const std::atomic<bool> never{false};
   Random random(1);
   StepResults results;

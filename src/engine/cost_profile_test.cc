@@ -7,11 +7,11 @@ namespace {
 
 EngineConfig Config(const char* preset) {
   EngineConfig config;
-  config.preset = preset;
+  config.scheduler.policies = FindPreset(preset)->policies;
   config.vocab_size = 1000;
-  config.max_model_len = 4096;
-  config.num_kv_blocks = 300;
-  config.max_num_batched_tokens = 512;
+  config.scheduler.max_model_len = 4096;
+  config.scheduler.num_kv_blocks = 300;
+  config.scheduler.max_num_batched_tokens = 512;
   return config;
 }
 
@@ -24,9 +24,9 @@ TEST(ProfileLimitsOf, ReachesTheLongestPromptWherePromptsRunWhole) {
   EngineConfig config = Config("prefill-only");
   EXPECT_EQ(LimitsOf(config).max_step_tokens, 4096);
   EXPECT_EQ(LimitsOf(config).max_model_len, 4096);
-  config.retention = "none";
+  config.scheduler.policies.retention = Retention::kNone;
   EXPECT_EQ(LimitsOf(config).max_step_tokens, 4096);
-  config.max_num_batched_tokens = 8192;  // several prompts
+  config.scheduler.max_num_batched_tokens = 8192;  // several prompts
   EXPECT_EQ(LimitsOf(config).max_step_tokens, 8192);
 }
 
@@ -34,14 +34,14 @@ TEST(ProfileLimitsOf, ReachesTheLongestPromptWherePromptsRunWhole) {
 TEST(ProfileLimitsOf, OneRowWhereOneSequenceIsHeld) {
   EngineConfig config = Config("flow-prefill");
   EXPECT_EQ(LimitsOf(config).max_rows, 2);
-  config.kv_storage = KvStorage::kContiguous;
-  config.max_num_seqs = 1;
+  config.scheduler.kv_storage = KvStorage::kContiguous;
+  config.scheduler.max_num_seqs = 1;
   EXPECT_EQ(LimitsOf(config).max_rows, 1);
 }
 
 TEST(ProfileLimitsOf, EndsAtTheBudgetWherePromptsAreCutIntoSteps) {
   EngineConfig config = Config("prefill-only");
-  config.retention = "all";
+  config.scheduler.policies.retention = Retention::kAll;
   EXPECT_EQ(LimitsOf(config).max_step_tokens, 512);
   EXPECT_EQ(LimitsOf(Config("flow-prefill")).max_step_tokens, 512);
   EXPECT_EQ(LimitsOf(Config("flow-prefill")).max_model_len, 4096);

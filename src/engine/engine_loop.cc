@@ -17,9 +17,10 @@ namespace {
 // slot or a token of the step, or wait to get those back.
 size_t MaxEvents(const EngineConfig& config) {
   const auto queued = static_cast<size_t>(config.max_queued_requests);
-  const auto running = static_cast<size_t>(config.num_kv_blocks) + config.max_num_seqs +
-                       config.max_num_batched_tokens;
-  return queued + (queued + 2 * running) * (1 + static_cast<size_t>(config.max_num_seqs));
+  const SchedulerConfig& limits = config.scheduler;
+  const auto running = static_cast<size_t>(limits.num_kv_blocks) + limits.max_num_seqs +
+                       limits.max_num_batched_tokens;
+  return queued + (queued + 2 * running) * (1 + static_cast<size_t>(limits.max_num_seqs));
 }
 
 // The most urgent deadline of a group becomes that of all.
@@ -40,8 +41,8 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
     : config_(config),
       scheduler_config_(scheduler_config),
       limits_{.vocab_size = config.vocab_size,
-              .max_model_len = config.max_model_len,
-              .max_num_seqs = config.max_num_seqs,
+              .max_model_len = scheduler_config.max_model_len,
+              .max_num_seqs = scheduler_config.max_num_seqs,
               .max_logprobs = config.max_logprobs,
               .max_queued_requests = config.max_queued_requests,
               .max_whole_prompt_len = scheduler_config.max_whole_prompt_len,
@@ -53,7 +54,7 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
       core_(scheduler_config, executor, clock, std::move(observers),
             [this](RequestId id) { NoteEnded(id); }) {
   published_stats_ = core_.Stats();
-  if (Preempts(scheduler_config.sharing)) {
+  if (Preempts(scheduler_config.policies.sharing)) {
     alarm_.emplace(clock, [this] { RaiseSignal(); });
     core_.set_alarm([this](TimeUs at_us) { alarm_->Set(at_us); });
   }
@@ -142,7 +143,7 @@ void EngineLoop::PushCancellation(RequestId id, int32_t sample) {
 
 // Called after an event has been put into the queue, or when the alarm rings.
 void EngineLoop::RaiseSignal() {
-  if (!Preempts(scheduler_config_.sharing)) return;
+  if (!Preempts(scheduler_config_.policies.sharing)) return;
   TimeUs nobody = 0;
   signal_us_.compare_exchange_strong(nobody, clock_->NowUs());
   preempt_.store(true, std::memory_order_relaxed);

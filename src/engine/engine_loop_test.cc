@@ -138,7 +138,7 @@ TEST(EngineLoop, SleepsWhenIdle) {
 TEST(EngineLoop, QueueLimitRefusesWithItsName) {
   Fixture fixture({.step_us = 20'000}, [](EngineConfig* config) {
     config->max_queued_requests = 2;
-    config->max_num_seqs = 1;
+    config->scheduler.max_num_seqs = 1;
   });
   Status status;
   int num_accepted = 0;
@@ -391,9 +391,9 @@ TEST(MakeEngine, NamesTheMember) {
     return MakeEngine(config, fixture.executor.get(), &fixture.clock).status().param();
   };
   EXPECT_EQ(refusal([](EngineConfig* c) { c->vocab_size = 0; }), "vocab_size");
-  EXPECT_EQ(refusal([](EngineConfig* c) { c->num_kv_blocks = 0; }), "num_kv_blocks");
+  EXPECT_EQ(refusal([](EngineConfig* c) { c->scheduler.num_kv_blocks = 0; }), "num_kv_blocks");
   EXPECT_EQ(refusal([](EngineConfig* c) { c->max_queued_requests = 0; }), "max_queued_requests");
-  EXPECT_EQ(refusal([](EngineConfig* c) { c->preset = "none"; }), "preset");
+  EXPECT_EQ(refusal([](EngineConfig* c) { c->scheduler.jct.aging = -1; }), "aging");
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ using testing::ServeManyClients;
 
 TEST(EnginePreempt, ManyClientsThatStopOneAnother) {
   Fixture fixture({.preempt_every = 3, .step_us = 300}, [](EngineConfig* config) {
-    config->sharing = "preempt-op";
-    config->max_num_batched_tokens = 200;
+    config->scheduler.policies.sharing = Sharing::kPreemptOp;
+    config->scheduler.max_num_batched_tokens = 200;
   });
   ServeManyClients(fixture, 3000);
   const EngineStats stats = fixture.engine->Stats();
@@ -28,8 +28,8 @@ TEST(EnginePreempt, ManyClientsThatStopOneAnother) {
 
 TEST(EnginePreempt, TheUrgentStopsARunningStep) {
   Fixture fixture({.step_us = 20'000}, [](EngineConfig* config) {
-    config->preset = "paged-fcfs";
-    config->sharing = "preempt-op";
+    config->scheduler.policies = FindPreset("paged-fcfs")->policies;
+    config->scheduler.policies.sharing = Sharing::kPreemptOp;
   });
   int num_finished = 0;
   // Repeats until the second request arrives while the first one's step runs.
@@ -62,8 +62,8 @@ TEST(EnginePreempt, TheUrgentStopsARunningStep) {
 // A prefill stops when a decode's token is due, although no request arrives.
 TEST(EnginePreempt, ADueDecodeStopsARunningStep) {
   Fixture fixture({.step_us = 5'000, .prefill_us = 40'000}, [](EngineConfig* config) {
-    config->preset = "paged-fcfs";
-    config->sharing = "preempt-op";
+    config->scheduler.policies = FindPreset("paged-fcfs")->policies;
+    config->scheduler.policies.sharing = Sharing::kPreemptOp;
   });
   RequestId id = 0;
   Request chat = MakeRequest(10, 200, 3);
@@ -81,7 +81,9 @@ TEST(EnginePreempt, ADueDecodeStopsARunningStep) {
 }
 
 TEST(EnginePreempt, ShutdownWhileStepsAreSuspended) {
-  Fixture fixture({.step_us = 2000}, [](EngineConfig* config) { config->sharing = "preempt-op"; });
+  Fixture fixture({.step_us = 2000}, [](EngineConfig* config) {
+    config->scheduler.policies.sharing = Sharing::kPreemptOp;
+  });
   RequestId id = 0;
   for (int i = 0; i < 20; ++i) {
     Request request = MakeRequest(50, 100);

@@ -145,10 +145,10 @@ class EngineUnderTest {
   EngineUnderTest(const CpuRuntimeOptions& options, EngineConfig config)
       : runtime_(CpuRuntime::Load(options).value()) {
     config.vocab_size = runtime_->config().vocab_size;
-    config.max_model_len = runtime_->max_model_len();
-    config.num_kv_blocks = runtime_->num_kv_blocks();
-    config.max_num_seqs = options.max_num_seqs;
-    config.max_num_batched_tokens = options.max_num_batched_tokens;
+    config.scheduler.max_model_len = runtime_->max_model_len();
+    config.scheduler.num_kv_blocks = runtime_->num_kv_blocks();
+    config.scheduler.max_num_seqs = options.max_num_seqs;
+    config.scheduler.max_num_batched_tokens = options.max_num_batched_tokens;
     engine_ = std::make_unique<EngineLoop>(config, MakeSchedulerConfig(config).value(),
                                            &runtime_->executor(), &clock_,
                                            std::vector<SchedulerObserver*>{});
@@ -247,7 +247,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
   std::vector<Request> requests;
   {
     EngineConfig config;
-    config.enable_prefix_caching = false;
+    config.scheduler.prefix_caching = false;
     EngineUnderTest engine(roomy, config);
     requests = RandomRequests(seed, 40, engine.engine().Limits().vocab_size);
     for (const Request& request : requests) {
@@ -278,9 +278,9 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
     options.max_num_seqs = load.max_num_seqs;
     options.num_kv_blocks = load.num_kv_blocks;
     EngineConfig config;
-    config.preset = load.preset;
-    config.enable_prefix_caching = load.prefix_caching;
-    config.force_decode_path = load.force_decode_path;
+    config.scheduler.policies = FindPreset(load.preset)->policies;
+    config.scheduler.prefix_caching = load.prefix_caching;
+    config.scheduler.force_decode_path = load.force_decode_path;
     EngineUnderTest engine(options, config);
     for (int round = 0; round < 2; ++round) {  // the second round finds a filled cache
       const std::vector<Answer> together = engine.Ask(requests);
@@ -327,8 +327,8 @@ TEST_P(AnyLoadTest, ContiguousStorageGivesTheSameAnswers) {
     options.threads = 3 - options.threads;
     options.max_num_batched_tokens = budget;
     EngineConfig config;
-    config.preset = preset;
-    config.kv_storage = KvStorage::kContiguous;
+    config.scheduler.policies = FindPreset(preset)->policies;
+    config.scheduler.kv_storage = KvStorage::kContiguous;
     EngineUnderTest contiguous(options, config);
     EXPECT_EQ(contiguous.engine().Stats().kv_blocks_total, 4);
     EXPECT_EQ(contiguous.Ask(requests), expected);
@@ -339,14 +339,14 @@ TEST_P(AnyLoadTest, ContiguousStorageGivesTheSameAnswers) {
 
 TEST(CpuRuntimeTest, ContiguousStorageIsForOneSequence) {
   EngineConfig config;
-  config.max_model_len = 128;
-  config.num_kv_blocks = 4;
-  config.kv_storage = KvStorage::kContiguous;
-  config.max_num_seqs = 2;
+  config.scheduler.max_model_len = 128;
+  config.scheduler.num_kv_blocks = 4;
+  config.scheduler.kv_storage = KvStorage::kContiguous;
+  config.scheduler.max_num_seqs = 2;
   const auto refused = MakeSchedulerConfig(config);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().param(), "max_num_seqs");
-  config.max_num_seqs = 1;
+  config.scheduler.max_num_seqs = 1;
   EXPECT_TRUE(MakeSchedulerConfig(config).ok());
 }
 

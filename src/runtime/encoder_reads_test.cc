@@ -31,25 +31,24 @@ class EncoderReadsTest : public ::testing::Test {
   void Load(const std::string& name, Pooling pooling = Pooling::kMean, bool prefill_only = false) {
     const std::string dir = SKEIN_SOURCE_DIR "/tests/data/encoders/" + name;
     engine_ = nullptr;
-    const std::string preset = prefill_only ? "prefill-only" : "prelude";
+    const Policies policies = FindPreset(prefill_only ? "prefill-only" : "prelude")->policies;
     const int32_t num_kv_blocks = prefill_only ? 1 : 40;
-    const MemoryChoices memory = MemoryChoicesOf({.preset = preset}).value();
     runtime_ = CpuRuntime::Load({.model_dir = dir,
                                  .threads = 2,
                                  .max_num_batched_tokens = 150,
                                  .pooling = pooling,
                                  .num_kv_blocks = num_kv_blocks,
-                                 .execution = memory.execution,
-                                 .retention = memory.retention,
+                                 .execution = policies.execution,
+                                 .retention = policies.retention,
                                  .chunk_tokens = 7})
                    .value();
     const Head head = runtime_->config().head;
-    engine_ = MakeEngine({.preset = preset,
+    engine_ = MakeEngine({.scheduler = {.policies = policies,
+                                        .num_kv_blocks = num_kv_blocks,
+                                        .max_model_len = runtime_->max_model_len(),
+                                        .max_num_seqs = 4,
+                                        .max_num_batched_tokens = 150},
                           .vocab_size = runtime_->config().vocab_size,
-                          .max_model_len = runtime_->max_model_len(),
-                          .num_kv_blocks = num_kv_blocks,
-                          .max_num_seqs = 4,
-                          .max_num_batched_tokens = 150,
                           .generates = false,
                           .embeds = head == Head::kNone,
                           .classifies = head == Head::kClassifier,

@@ -50,12 +50,12 @@ class ForestTest
     });
     EngineConfig config;
     config.vocab_size = model_.vocab();
-    config.max_model_len = 200;
-    config.num_kv_blocks = kNumBlocks;
-    config.max_num_seqs = 4;
-    config.max_num_batched_tokens = token_budget;
+    config.scheduler.max_model_len = 200;
+    config.scheduler.num_kv_blocks = kNumBlocks;
+    config.scheduler.max_num_seqs = 4;
+    config.scheduler.max_num_batched_tokens = token_budget;
     SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
-    scheduler_config.forests = forests;
+    scheduler_config.policies.forests = forests;
     Scheduler scheduler(scheduler_config);
     for (size_t i = 0; i < requests.size(); ++i) scheduler.Arrive(i, requests[i], 0);
     const std::atomic<bool> never{false};

@@ -38,7 +38,7 @@ struct StepStates {
   int32_t num_decodes = 0;
 };
 
-// The states of a runtime with `num_steps` steps (MemoryChoices). If that is more than one, a step
+// The states of a runtime with `num_steps` steps (NumSteps). If that is more than one, a step
 // of all decodes runs beside them.
 StepStates StatesOf(int32_t num_steps, int32_t max_num_seqs);
 

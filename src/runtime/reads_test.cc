@@ -80,9 +80,12 @@ void ReadsTest::ExpectSameBitsUnderLoad(const std::string& quantization) {
       {.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = false},
       // The blocks cannot hold prompts of 120 tokens or more.
       {.max_num_batched_tokens = 40, .num_kv_blocks = 3, .preset = "prefill-only"},
-      {.max_num_batched_tokens = 70, .num_kv_blocks = 3, .retention = "none"},
-      {.num_kv_blocks = 5, .execution = "hybrid", .retention = "prefix", .chunk_tokens = 33},
-      {.max_num_batched_tokens = 100, .execution = "hybrid", .chunk_tokens = 32}};
+      {.max_num_batched_tokens = 70, .num_kv_blocks = 3, .retention = Retention::kNone},
+      {.num_kv_blocks = 5,
+       .execution = Execution::kHybrid,
+       .retention = Retention::kPrefix,
+       .chunk_tokens = 33},
+      {.max_num_batched_tokens = 100, .execution = Execution::kHybrid, .chunk_tokens = 32}};
   for (ServeOptions& options : cases) {
     options.quantization = quantization;
     SCOPED_TRACE(options.max_num_batched_tokens);

@@ -75,8 +75,8 @@ TEST_F(SameValueTest, AThousandAsksGiveOneValue) {
       {.max_num_batched_tokens = 90, .preset = "paged-fcfs"},
       {.max_num_batched_tokens = 33, .num_kv_blocks = 10, .preset = "request-level"},
       {.max_num_batched_tokens = 150, .force_decode_path = true},
-      {.preset = "paged-fcfs", .sharing = "preempt-op"},
-      {.retention = "prefix", .sharing = "preempt-layer"},
+      {.preset = "paged-fcfs", .sharing = Sharing::kPreemptOp},
+      {.retention = Retention::kPrefix, .sharing = Sharing::kPreemptLayer},
   };
   int num_asked = 0, num_alone = 0, num_cached = 0, num_beside = 0;
   uint64_t num_forests = 0;
@@ -137,13 +137,13 @@ TEST_F(SameValueTest, WhoeverStopsIt) {
       {.max_num_batched_tokens = 400,
        .caching = false,
        .preset = "paged-fcfs",
-       .sharing = "preempt-op"},
-      {.max_num_batched_tokens = 400, .sharing = "preempt-op"},
+       .sharing = Sharing::kPreemptOp},
+      {.max_num_batched_tokens = 400, .sharing = Sharing::kPreemptOp},
       {.max_num_batched_tokens = 400,
        .caching = false,
-       .execution = "hybrid",
-       .retention = "none",
-       .sharing = "preempt-layer"},
+       .execution = Execution::kHybrid,
+       .retention = Retention::kNone,
+       .sharing = Sharing::kPreemptLayer},
   };
   for (const ServeOptions& options : servers) {
     Server server(options);

@@ -23,7 +23,7 @@ Admission::Admission(const SchedulerContext& context, Ranks* ranks, SharedPrefix
       stats_(context.stats),
       ranks_(ranks),
       prefixes_(prefixes) {
-  if (config_.retention == Retention::kValue && config_.prefix_caching) {
+  if (config_.policies.retention == Retention::kValue && config_.prefix_caching) {
     recent_.emplace(kRememberedCaches, config_.num_kv_blocks);
   }
 }
@@ -46,7 +46,7 @@ int32_t Admission::NumFreeSlots() const {
 }
 
 bool Admission::MayJoin(const Sequence& sequence) const {
-  if (config_.contiguous_kv && !table_->running().empty()) return false;
+  if (config_.kv_storage == KvStorage::kContiguous && !table_->running().empty()) return false;
   if (sequence.state == SequenceState::kPreempted) return true;
   return decode_set_->MayJoin(std::max(1, sequence.slots_needed()));
 }
@@ -73,7 +73,7 @@ int32_t Admission::NumMissing(const Sequence& sequence) const {
 // Blocks that a prompt leaves free for work that may preempt it. 0 if the prompt itself preempts or
 // if nothing else runs: it may then take all blocks.
 int32_t Admission::ExpressReserve() const {
-  return preempts_ || table_->running().empty() ? 0 : config_.express_blocks;
+  return preempts_ || table_->running().empty() ? 0 : ExpressBlocks(config_);
 }
 
 int32_t Admission::NumBlocksForDecodes() const {
@@ -97,7 +97,7 @@ bool Admission::WillJoin(const Sequence& next, int32_t num_needed, int32_t num_b
 }
 
 int32_t Admission::DecodeReserve() {
-  if (config_.contiguous_kv) return 0;  // one after the other, in order
+  if (config_.kv_storage == KvStorage::kContiguous) return 0;  // one after the other, in order
   const Sequence* next = ExpectedDecode();
   if (next == nullptr || !MayJoin(*next) || preempted_in_round_) return 0;
   if (next->slots_needed() > NumFreeSlots()) return 0;
@@ -151,7 +151,7 @@ bool Admission::ReclaimOneShot() {
 SequenceBlocks::Hold Admission::HoldOf(const Sequence& sequence) const {
   const auto num_tokens = static_cast<int32_t>(sequence.tokens.size());
   if (!DiscardsKv(sequence)) return {.num_blocks = BlocksFor(num_tokens)};
-  const bool keeps = config_.retention != Retention::kNone && blocks_->prefix_caching() &&
+  const bool keeps = config_.policies.retention != Retention::kNone && blocks_->prefix_caching() &&
                      !sequence.request->whole;
   // No other sequence can attach a block that is not full.
   const int32_t num_full = num_tokens / kBlockTokens;

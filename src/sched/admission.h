@@ -41,7 +41,7 @@ class Admission {
   bool GoesByOrder(const Sequence& first) const;
 
   bool DiscardsKv(const Sequence& sequence) const {
-    return sequence.oneshot() && config_.retention != Retention::kAll;
+    return sequence.oneshot() && config_.policies.retention != Retention::kAll;
   }
   // Whether its prompt is computed in one step, however long.
   bool RunsInOneStep(const Sequence& sequence) const {

@@ -79,7 +79,8 @@ Status CheckFits(const SchedulerConfig& config, const Request& request) {
     return Refuse("adapter_id", fmt::format("adapter_id is {}, must be in [0, {})",
                                             request.adapter_id, config.num_adapters));
   }
-  if (config.retention != Retention::kAll && ClassOf(config, request) == ExecutionClass::kOneShot) {
+  if (config.policies.retention != Retention::kAll &&
+      ClassOf(config, request) == ExecutionClass::kOneShot) {
     return Status::Ok();  // needs no block
   }
   // The last token drawn is never computed.

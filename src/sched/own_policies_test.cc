@@ -65,9 +65,9 @@ class OwnPolicies : public ::testing::Test {
   OwnPolicies() {
     EngineConfig engine;
     engine.vocab_size = 1000;
-    engine.max_model_len = 1024;
-    engine.num_kv_blocks = 200;
-    engine.max_num_batched_tokens = 1024;
+    engine.scheduler.max_model_len = 1024;
+    engine.scheduler.num_kv_blocks = 200;
+    engine.scheduler.max_num_batched_tokens = 1024;
     config_ = MakeSchedulerConfig(engine).value();
     lists_ = BuiltInPolicies();
     lists_.orders = kOrders;
@@ -85,8 +85,8 @@ class OwnPolicies : public ::testing::Test {
 };
 
 TEST_F(OwnPolicies, AnOrderRanksByArrivalAndByTheClock) {
-  config_.order = kLifo;
-  config_.batching = Batching::kSingle;
+  config_.policies.order = kLifo;
+  config_.policies.batching = Batching::kSingle;
   Scheduler& scheduler = Make();
   scheduler.Arrive(1, MakeRequest({"a"}), 0);
   scheduler.Arrive(2, MakeRequest({"b"}), 10);
@@ -104,8 +104,8 @@ TEST_F(OwnPolicies, AnOrderRanksByArrivalAndByTheClock) {
 }
 
 TEST_F(OwnPolicies, ABatchingRuleSaysWhatSharesAStep) {
-  config_.order = kLifo;
-  config_.batching = kPairs;
+  config_.policies.order = kLifo;
+  config_.policies.batching = kPairs;
   lists_.batchings = kBatchings;
   Scheduler& scheduler = Make();
   const int num_blocks[] = {2, 1, 5, 3, 1};  // the last comes first
@@ -122,10 +122,10 @@ TEST_F(OwnPolicies, ABatchingRuleSaysWhatSharesAStep) {
 // Policies outside the built-in lists need no profile unless they say so.
 TEST_F(OwnPolicies, AreAskedWhetherTheyNeedCosts) {
   EXPECT_FALSE(NeedsCosts(config_));
-  config_.batching = Batching::kSloAware;
+  config_.policies.batching = Batching::kSloAware;
   EXPECT_TRUE(NeedsCosts(config_));
-  config_.order = kLifo;
-  config_.batching = kPairs;
+  config_.policies.order = kLifo;
+  config_.policies.batching = kPairs;
   lists_.batchings = kBatchings;
   EXPECT_FALSE(NeedsCosts(config_, lists_));
 }

@@ -35,7 +35,7 @@ std::unique_ptr<BatchingPolicy> Saturate(const Config& /*config*/, const CostMod
 }
 
 std::unique_ptr<BatchingPolicy> SloAware(const Config& config, const CostModel* cost) {
-  return std::make_unique<SloAwareBatching>(cost, config.slo_batch_tokens);
+  return std::make_unique<SloAwareBatching>(cost, config.deadlines.slo_batch_tokens);
 }
 
 std::unique_ptr<DecodeSetPolicy> Static(const Config& config, const CostModel* /*cost*/) {
@@ -43,7 +43,7 @@ std::unique_ptr<DecodeSetPolicy> Static(const Config& config, const CostModel* /
 }
 
 std::unique_ptr<DecodeSetPolicy> ByPrefix(const Config& config, const CostModel* /*cost*/) {
-  return std::make_unique<PrefixGroups>(config.flock, config.flock_learned.get());
+  return std::make_unique<PrefixGroups>(config.flock, config.flock.learned.get());
 }
 
 std::unique_ptr<DecodeSetPolicy> Dynamic(const Config& config, const CostModel* /*cost*/) {
@@ -89,17 +89,18 @@ std::unique_ptr<Policy> Make(std::span<const PolicyEntry<Name, Policy>> entries,
 
 PolicyLists BuiltInPolicies() { return {kOrders, kBatchings, kDecodeSets}; }
 
-Policies MakePolicies(const SchedulerConfig& config, const CostModel* cost,
-                      const PolicyLists& lists) {
-  return {.order = Make(lists.orders, config.order, config, cost),
-          .batching = Make(lists.batchings, config.batching, config, cost),
-          .decode_set = Make(lists.decode_sets, config.decode_set, config, cost)};
+PolicyObjects MakePolicies(const SchedulerConfig& config, const CostModel* cost,
+                           const PolicyLists& lists) {
+  return {.order = Make(lists.orders, config.policies.order, config, cost),
+          .batching = Make(lists.batchings, config.policies.batching, config, cost),
+          .decode_set = Make(lists.decode_sets, config.policies.decode_set, config, cost)};
 }
 
 bool NeedsCosts(const SchedulerConfig& config, const PolicyLists& lists) {
   const CostModel cost(config.cost);
-  const Policies policies = MakePolicies(config, &cost, lists);
-  const bool compares = Preempts(config.sharing) && config.decode_steps != DecodeSteps::kOwn;
+  const PolicyObjects policies = MakePolicies(config, &cost, lists);
+  const bool compares =
+      Preempts(config.policies.sharing) && config.preemption.decode_steps != DecodeSteps::kOwn;
   return policies.order->NeedsCosts() || policies.batching->NeedsCosts() || compares;
 }
 

@@ -32,15 +32,15 @@ struct PolicyLists {
 PolicyLists BuiltInPolicies();
 
 // The policies of one scheduler.
-struct Policies {
+struct PolicyObjects {
   std::unique_ptr<OrderPolicy> order;
   std::unique_ptr<BatchingPolicy> batching;
   std::unique_ptr<DecodeSetPolicy> decode_set;
 };
 // REQUIRES: the lists contain the names in `config`; `config` comes from MakeSchedulerConfig;
 // `cost` outlives the policies.
-Policies MakePolicies(const SchedulerConfig& config, const CostModel* cost,
-                      const PolicyLists& lists);
+PolicyObjects MakePolicies(const SchedulerConfig& config, const CostModel* cost,
+                           const PolicyLists& lists);
 
 // Whether a scheduler with this configuration decides better with a fit of the costs.
 bool NeedsCosts(const SchedulerConfig& config, const PolicyLists& lists = BuiltInPolicies());

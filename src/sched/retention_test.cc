@@ -12,17 +12,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
-EngineConfig Config(const std::string& retention) {
+EngineConfig Config(Retention retention = Retention::kPrefix) {
   EngineConfig config;
-  config.preset = "prefill-only";
-  config.retention = retention;
-  config.order = "fcfs";
-  config.batching = "budget";
+  config.scheduler.policies = FindPreset("prefill-only")->policies;
+  config.scheduler.policies.retention = retention;
+  config.scheduler.policies.order = Order::kFcfs;
+  config.scheduler.policies.batching = Batching::kBudget;
   config.vocab_size = 1000;
-  config.max_model_len = 1024;
-  config.num_kv_blocks = 4;
-  config.max_num_seqs = 4;
-  config.max_num_batched_tokens = 64;
+  config.scheduler.max_model_len = 1024;
+  config.scheduler.num_kv_blocks = 4;
+  config.scheduler.max_num_seqs = 4;
+  config.scheduler.max_num_batched_tokens = 64;
   return config;
 }
 
@@ -55,7 +55,7 @@ class RetentionTest : public ::testing::Test {
 };
 
 TEST_F(RetentionTest, NoneTakesNoBlockHoweverLongThePrompt) {
-  Scheduler scheduler(MakeSchedulerConfig(Config("none")).value());
+  Scheduler scheduler(MakeSchedulerConfig(Config(Retention::kNone)).value());
   scheduler.Arrive(1, MakeRequest(1000), 0);
   scheduler.Arrive(2, MakeRequest(40), 0);
   scheduler.Arrive(3, MakeRequest(20), 0);
@@ -73,7 +73,7 @@ TEST_F(RetentionTest, NoneTakesNoBlockHoweverLongThePrompt) {
 }
 
 TEST_F(RetentionTest, PrefixKeepsTheLongestLeadingPartThatFits) {
-  Scheduler scheduler(MakeSchedulerConfig(Config("")).value());
+  Scheduler scheduler(MakeSchedulerConfig(Config()).value());
   scheduler.Arrive(1, MakeRequest(300), 0);
   const std::vector<PlanRow>& rows = Rows(scheduler);
   EXPECT_EQ(rows[0].block_table.size(), 4u);
@@ -95,8 +95,8 @@ TEST_F(RetentionTest, PrefixKeepsTheLongestLeadingPartThatFits) {
 }
 
 TEST_F(RetentionTest, ValueEvictsOnlyForWhatOthersShare) {
-  EngineConfig config = Config("value");
-  config.num_kv_blocks = 8;
+  EngineConfig config = Config(Retention::kValue);
+  config.scheduler.num_kv_blocks = 8;
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   // No other prompt shares the first one's tokens, but blocks are free.
   scheduler.Arrive(1, MakeRequest(200), 0);
@@ -121,8 +121,8 @@ TEST_F(RetentionTest, ValueEvictsOnlyForWhatOthersShare) {
 }
 
 TEST_F(RetentionTest, ValueCountsWhoIsStillWaiting) {
-  EngineConfig config = Config("value");
-  config.batching = "single";
+  EngineConfig config = Config(Retention::kValue);
+  config.scheduler.policies.batching = Batching::kSingle;
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   scheduler.Arrive(1, MakeRequest(300), 0);
   EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 4u);
@@ -137,8 +137,8 @@ TEST_F(RetentionTest, ValueCountsWhoIsStillWaiting) {
 }
 
 TEST_F(RetentionTest, WithoutACacheNothingIsKept) {
-  EngineConfig config = Config("");
-  config.enable_prefix_caching = false;
+  EngineConfig config = Config();
+  config.scheduler.prefix_caching = false;
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   scheduler.Arrive(1, MakeRequest(300), 0);
   EXPECT_TRUE(Rows(scheduler)[0].block_table.empty());
@@ -146,8 +146,8 @@ TEST_F(RetentionTest, WithoutACacheNothingIsKept) {
 }
 
 TEST_F(RetentionTest, OnlyWhatIsKeptMustFitTheBlocks) {
-  const SchedulerConfig keeps_all = MakeSchedulerConfig(Config("all")).value();
-  const SchedulerConfig keeps_none = MakeSchedulerConfig(Config("none")).value();
+  const SchedulerConfig keeps_all = MakeSchedulerConfig(Config(Retention::kAll)).value();
+  const SchedulerConfig keeps_none = MakeSchedulerConfig(Config(Retention::kNone)).value();
   const Status refused = Scheduler::CheckFits(keeps_all, MakeRequest(300));
   EXPECT_EQ(refused.param(), "prompt");
   EXPECT_THAT(refused.message(), HasSubstr("128 tokens together would fit"));
@@ -156,20 +156,6 @@ TEST_F(RetentionTest, OnlyWhatIsKeptMustFitTheBlocks) {
   const Status too_long = Scheduler::CheckFits(keeps_none, MakeRequest(1024));
   EXPECT_EQ(too_long.param(), "prompt");
   EXPECT_THAT(too_long.message(), HasSubstr("1024 tokens"));
-}
-
-TEST(MemoryChoices, APresetsChoiceCanBeReplaced) {
-  const auto choices = [](const std::string& execution, const std::string& retention) {
-    return MemoryChoicesOf(
-        {.preset = "prefill-only", .execution = execution, .retention = retention});
-  };
-  EXPECT_EQ(choices("", "").value().execution, Execution::kHybrid);
-  EXPECT_EQ(choices("", "").value().retention, Retention::kPrefix);
-  EXPECT_EQ(choices("plain", "none").value().execution, Execution::kPlain);
-  EXPECT_EQ(choices("plain", "none").value().retention, Retention::kNone);
-  EXPECT_EQ(choices("fast", "").status().param(), "execution");
-  EXPECT_THAT(choices("", "some").status().message(), HasSubstr("all, prefix, value, none"));
-  EXPECT_EQ(MemoryChoicesOf({}).value().retention, Retention::kAll);
 }
 
 }  // namespace

@@ -17,13 +17,13 @@ using testing::Step;
 // A device that 900 tokens saturate.
 EngineConfig Config() {
   EngineConfig config;
-  config.preset = "prefill-only";
-  config.order = "fcfs";
+  config.scheduler.policies = FindPreset("prefill-only")->policies;
+  config.scheduler.policies.order = Order::kFcfs;
   config.vocab_size = 1000;
-  config.max_model_len = 4096;
-  config.num_kv_blocks = 400;
-  config.max_num_batched_tokens = 4096;
-  config.cost = {.step_us = 500, .token_us = 5, .pair_us = 0.01, .row_us = 20};
+  config.scheduler.max_model_len = 4096;
+  config.scheduler.num_kv_blocks = 400;
+  config.scheduler.max_num_batched_tokens = 4096;
+  config.scheduler.cost = {.step_us = 500, .token_us = 5, .pair_us = 0.01, .row_us = 20};
   return config;
 }
 
@@ -76,14 +76,14 @@ TEST(BatchingSaturate, OnlyMissingTokensCount) {
 
 TEST(BatchingSaturate, OneAtATimeWhereTheDeviceIsNotKnown) {
   EngineConfig config = Config();
-  config.cost = {};
+  config.scheduler.cost = {};
   EXPECT_THAT(Steps(config, Prompts({1, 1, 1})),
               ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2)));
 }
 
 TEST(BatchingSaturate, TheTokenBudgetHoldsAllTheSame) {
   EngineConfig config = Config();
-  config.max_num_batched_tokens = 256;
+  config.scheduler.max_num_batched_tokens = 256;
   EXPECT_THAT(Steps(config, Prompts({200, 56, 1, 600})),
               ElementsAre(ElementsAre(0, 1), ElementsAre(2), ElementsAre(3)));
 }

@@ -31,7 +31,8 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserve
       suspended_(context_, &ranks_, &prefixes_, &admission_),
       preemption_(context_, &ranks_, &admission_, &suspended_, &step_),
       completion_(context_, &ranks_, &prefixes_, &admission_),
-      hashes_prompts_(config.prefix_caching || config.forests || policies_.decode_set->Chooses()) {
+      hashes_prompts_(config.prefix_caching || config.policies.forests ||
+                      policies_.decode_set->Chooses()) {
   for (SchedulerObserver* observer : observers_) observer->OnStart(config_);
 }
 
@@ -111,7 +112,7 @@ const Step* Scheduler::FillStep(const Step* keeping_tpot, TimeUs now_us) {
   if (bound && !preemption_.Yields(*bound)) return goes_on;
   // 5. Decodes take one token each, and the blocks for them, if need be from OneShot work.
   admission_.ReclaimForDecodes();
-  if (config_.sharing != Sharing::kWhole) builder_.AddDecodes(mixed_tokens > 0);
+  if (config_.policies.sharing != Sharing::kWhole) builder_.AddDecodes(mixed_tokens > 0);
   // 6. Prompts fill the rest of the token budget: started ones, then waiting ones in order.
   if (mixed_tokens > 0) builder_.LimitTokens(mixed_tokens);
   if (keeping_tpot != nullptr) {
@@ -124,7 +125,7 @@ const Step* Scheduler::FillStep(const Step* keeping_tpot, TimeUs now_us) {
     builder_.RemoveDecodes();
     if (mixed_tokens == 0 || !AddDueDecodes(now_us)) return goes_on;
   }
-  if (step_.prefills.empty() && config_.sharing != Sharing::kChunked) {
+  if (step_.prefills.empty() && config_.policies.sharing != Sharing::kChunked) {
     builder_.RemoveDecodes();
     builder_.AddDecodes(true);
   }
@@ -173,7 +174,7 @@ void Scheduler::CountStep() {
 
 StepFate Scheduler::Reconsider(TimeUs now_us) {
   SKEIN_CHECK(step_.in_flight());
-  if (!Preempts(config_.sharing)) return StepFate::kGoesOn;
+  if (!Preempts(config_.policies.sharing)) return StepFate::kGoesOn;
   ranks_.FollowClock(now_us);
   const bool dead = step_.IsDead();
   if (!dead && !preemption_.MakesWay(now_us)) return StepFate::kGoesOn;

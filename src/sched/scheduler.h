@@ -125,7 +125,7 @@ class Scheduler {
   BlockManager blocks_;
   CostModel cost_;
   EngineStats stats_;
-  const Policies policies_;
+  const PolicyObjects policies_;
   RequestTable table_;
   const SchedulerContext context_;  // of the members above
   Ranks ranks_;

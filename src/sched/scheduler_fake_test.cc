@@ -39,70 +39,85 @@ struct World {
   int64_t num_dropped = 0;
 };
 
+void SetPreemption(Order preset_order, Random* random, SchedulerConfig* scheduler) {
+  Policies& policies = scheduler->policies;
+  policies.sharing = random->OneIn(2) ? Sharing::kPreemptOp : Sharing::kPreemptLayer;
+  const Granularity usual = GranularityOf(policies.sharing);
+  const Granularity granularities[] = {usual, usual, Granularity::kOp, Granularity::kChunk,
+                                       Granularity::kNone};
+  policies.granularity = granularities[random->Between(0, 4)];
+  const Order orders[] = {preset_order, Order::kSrjf,     Order::kSrjfCalibrated, Order::kFair,
+                          Order::kEdf,  Order::kSlackEdf, Order::kSlackEdf};
+  policies.order = orders[random->Between(0, 6)];
+  PreemptionConfig& preemption = scheduler->preemption;
+  preemption.max_suspended_steps = static_cast<int32_t>(random->Between(1, 3));
+  preemption.max_suspended_us = 1000 * (random->OneIn(2) ? random->Between(1, 50) : 9999);
+  const DecodeSteps steps[] = {DecodeSteps::kByCost, DecodeSteps::kOwn, DecodeSteps::kMixed,
+                               DecodeSteps::kByCost};
+  preemption.decode_steps = steps[random->Between(0, 3)];
+  scheduler->cost = {.step_us = 500, .token_us = 40, .pair_us = 0.1, .row_us = 10};
+  if (random->OneIn(4)) scheduler->cost = {};
+  if (random->OneIn(2)) {
+    preemption.express_tokens = static_cast<int32_t>(random->Between(0, 400));
+  }
+}
+
 EngineConfig RandomConfig(Random* random) {
   const char* presets[] = {"prelude",      "prelude",       "vllm-fcfs",
                            "paged-fcfs",   "request-level", "feather",
                            "prefill-only", "sglang-lpm",    "sglang-dfs-weight"};
+  const std::string preset = presets[random->Between(0, 8)];
   EngineConfig config;
-  config.preset = presets[random->Between(0, 8)];
-  if (random->OneIn(6) && config.preset != std::string("request-level")) {
-    config.decode_set = random->OneIn(3) ? "dynamic" : "flock";
-    if (config.decode_set == "dynamic") {
-      config.dynamic_step_ms = static_cast<int32_t>(random->Between(0, 1));
+  SchedulerConfig& scheduler = config.scheduler;
+  Policies& policies = scheduler.policies;
+  policies = FindPreset(preset)->policies;
+  if (random->OneIn(6) && preset != "request-level") {
+    policies.decode_set = random->OneIn(3) ? DecodeSet::kDynamic : DecodeSet::kFlock;
+    if (policies.decode_set == DecodeSet::kDynamic) {
+      scheduler.dynamic_step_us = 1000 * random->Between(0, 1);
     }
   }
-  if (config.decode_set == "flock" || (config.decode_set.empty() && config.preset == "feather")) {
-    const char* bys[] = {"", "", "radix", "user"};
-    config.flock_by = bys[random->Between(0, 3)];
-    const char* stops[] = {"never", "heuristic", "bandit", "q-learning"};
-    config.flock_stop = stops[random->Between(0, 3)];
+  if (policies.decode_set == DecodeSet::kFlock) {
+    const FlockBy bys[] = {FlockBy::kPrefix, FlockBy::kPrefix, FlockBy::kRadix, FlockBy::kUser};
+    scheduler.flock.by = bys[random->Between(0, 3)];
+    scheduler.flock.stop.rule = static_cast<StopRule>(random->Between(0, 3));
   }
-  config.flock_max_wait_ms = static_cast<int32_t>(random->OneIn(2) ? 10000 : random->Between(1, 9));
+  scheduler.flock.max_wait_us = 1000 * (random->OneIn(2) ? 10'000 : random->Between(1, 9));
   if (random->OneIn(2)) {
-    const char* orders[] = {"fcfs", "fair", "srjf", "srjf-calibrated", "edf", "d-edf", "s-edf"};
-    config.order = orders[random->Between(0, 6)];
-    const char* batchings[] = {"", "single", "saturate", "budget", "slo-aware", "slo-aware"};
-    config.batching = batchings[random->Between(0, 5)];
-    config.default_slo_ttft_ms = static_cast<int32_t>(random->Between(1, 200));
-    config.max_late_ms = static_cast<int32_t>(random->Between(0, 100));
-    config.slo_batch_tokens = static_cast<int32_t>(random->Between(1, 300));
-    config.cost = {.step_us = 500, .token_us = 40, .pair_us = 0.1, .row_us = 10};
-    if (random->OneIn(4)) config.cost = {};
+    policies.order = static_cast<Order>(random->Between(0, 6));  // all but the cache-aware ones
+    const Batching batchings[] = {policies.batching, Batching::kSingle,   Batching::kSaturate,
+                                  Batching::kBudget, Batching::kSloAware, Batching::kSloAware};
+    policies.batching = batchings[random->Between(0, 5)];
+    scheduler.deadlines.default_slo_us = 1000 * random->Between(1, 200);
+    scheduler.deadlines.max_late_us = 1000 * random->Between(0, 100);
+    scheduler.deadlines.slo_batch_tokens = static_cast<int32_t>(random->Between(1, 300));
+    scheduler.cost = {.step_us = 500, .token_us = 40, .pair_us = 0.1, .row_us = 10};
+    if (random->OneIn(4)) scheduler.cost = {};
   }
   config.vocab_size = 50;
-  config.max_model_len = static_cast<int32_t>(random->Between(8, 300));
-  config.num_kv_blocks = BlocksFor(config.max_model_len) +
-                         (random->OneIn(2) ? static_cast<int32_t>(random->Between(0, 3))
-                                           : static_cast<int32_t>(random->Between(0, 60)));
-  config.max_num_seqs = static_cast<int32_t>(random->Between(1, 12));
-  config.max_num_batched_tokens =
-      config.max_num_seqs + static_cast<int32_t>(random->Between(0, random->OneIn(2) ? 20 : 400));
-  config.enable_prefix_caching = !random->OneIn(4);
-  config.force_decode_path = random->OneIn(8);
+  config.scheduler.max_model_len = static_cast<int32_t>(random->Between(8, 300));
+  config.scheduler.num_kv_blocks =
+      BlocksFor(config.scheduler.max_model_len) +
+      (random->OneIn(2) ? static_cast<int32_t>(random->Between(0, 3))
+                        : static_cast<int32_t>(random->Between(0, 60)));
+  config.scheduler.max_num_seqs = static_cast<int32_t>(random->Between(1, 12));
+  config.scheduler.max_num_batched_tokens =
+      config.scheduler.max_num_seqs +
+      static_cast<int32_t>(random->Between(0, random->OneIn(2) ? 20 : 400));
+  config.scheduler.prefix_caching = !random->OneIn(4);
+  config.scheduler.force_decode_path = random->OneIn(8);
   config.embeds = config.classifies = true;
   config.reads_whole_prompts =
-      random->OneIn(3) && config.max_num_batched_tokens > config.max_num_seqs;
-  if (random->OneIn(4)) config.max_prefix_wait_ms = 0;
-  const char* retentions[] = {"", "", "prefix", "none", "value"};
-  config.retention = retentions[random->Between(0, 4)];
-  if (!config.retention.empty() && random->OneIn(2)) {
-    config.num_kv_blocks = static_cast<int32_t>(random->Between(1, 6));
+      random->OneIn(3) && config.scheduler.max_num_batched_tokens > config.scheduler.max_num_seqs;
+  if (random->OneIn(4)) config.scheduler.max_prefix_wait_us = 0;
+  const Retention retentions[] = {policies.retention, policies.retention, Retention::kPrefix,
+                                  Retention::kNone, Retention::kValue};
+  const int64_t retention = random->Between(0, 4);
+  policies.retention = retentions[retention];
+  if (retention >= 2 && random->OneIn(2)) {
+    scheduler.num_kv_blocks = static_cast<int32_t>(random->Between(1, 6));
   }
-  if (random->OneIn(3)) {
-    config.sharing = random->OneIn(2) ? "preempt-op" : "preempt-layer";
-    const char* granularities[] = {"", "", "op", "chunk", "none"};
-    config.preempt_granularity = granularities[random->Between(0, 4)];
-    const char* orders[] = {"", "srjf", "srjf-calibrated", "fair", "edf", "s-edf", "s-edf"};
-    config.order = orders[random->Between(0, 6)];
-    config.max_suspended_steps = static_cast<int32_t>(random->Between(1, 3));
-    config.max_suspended_ms =
-        static_cast<int32_t>(random->OneIn(2) ? random->Between(1, 50) : 9999);
-    const char* steps[] = {"", "own", "mixed", "by-cost"};
-    config.decode_steps = steps[random->Between(0, 3)];
-    config.cost = {.step_us = 500, .token_us = 40, .pair_us = 0.1, .row_us = 10};
-    if (random->OneIn(4)) config.cost = {};
-    if (random->OneIn(2)) config.express_tokens = static_cast<int32_t>(random->Between(0, 400));
-  }
+  if (random->OneIn(3)) SetPreemption(FindPreset(preset)->policies.order, random, &scheduler);
   return config;
 }
 
@@ -120,7 +135,7 @@ OutputSpec RandomRead(Random* random) {
 Request RandomRequest(World* world) {
   Random& random = world->random;
   Request request;
-  request.prompt.resize(random.Between(1, world->config.max_model_len - 1));
+  request.prompt.resize(random.Between(1, world->config.scheduler.max_model_len - 1));
   // Prompts that share prefixes: most tokens are equal, few positions differ.
   for (TokenId& token : request.prompt) {
     token = random.OneIn(40) ? static_cast<TokenId>(random.Between(0, 2)) : 1;
@@ -128,9 +143,12 @@ Request RandomRequest(World* world) {
   if (random.OneIn(20)) request.prompt[random.Between(0, std::ssize(request.prompt) - 1)] = 49;
   GenerateSpec& generate = request.generate();
   generate.max_tokens = static_cast<int32_t>(
-      random.OneIn(3) ? random.Between(0, 1) : random.Between(0, world->config.max_model_len));
+      random.OneIn(3) ? random.Between(0, 1)
+                      : random.Between(0, world->config.scheduler.max_model_len));
   generate.num_samples =
-      random.OneIn(3) ? static_cast<int32_t>(random.Between(1, world->config.max_num_seqs)) : 1;
+      random.OneIn(3)
+          ? static_cast<int32_t>(random.Between(1, world->config.scheduler.max_num_seqs))
+          : 1;
   generate.sampling.seed = random.Bits() % 4;
   if (random.OneIn(2)) generate.stop_token_ids = {static_cast<TokenId>(random.Between(0, 49))};
   if (random.OneIn(4)) generate.min_tokens = generate.max_tokens / 2;
@@ -217,7 +235,8 @@ void ArriveSomething(World* world, const SchedulerConfig& config, Scheduler* sch
   }
   for (Request& request : requests) {
     if (!Scheduler::CheckFits(config, request).ok()) continue;
-    const int32_t room = world->config.max_model_len - static_cast<int32_t>(request.prompt.size());
+    const int32_t room =
+        world->config.scheduler.max_model_len - static_cast<int32_t>(request.prompt.size());
     world->expected[*next_id] = {
         .request = request,
         .budget = request.generates() ? std::min(request.generate().max_tokens, room) : 0};
@@ -228,7 +247,7 @@ void ArriveSomething(World* world, const SchedulerConfig& config, Scheduler* sch
 void RunWorkload(World* world, int32_t num_requests) {
   Random& random = world->random;
   SchedulerConfig config = MakeSchedulerConfig(world->config).value();
-  if (random.OneIn(4)) config.forests = !config.forests;
+  if (random.OneIn(4)) config.policies.forests = !config.policies.forests;
   Scheduler scheduler(config);
   FakeExecutor executor(world->options);
   const std::atomic<bool> never{false};
@@ -248,7 +267,7 @@ void RunWorkload(World* world, int32_t num_requests) {
       if (fate == StepFate::kSuspended) stopped[scheduler.step_id()] = std::move(task);
       if (fate != StepFate::kGoesOn) return false;
       // The next time lies in the future; a past one would stop the step at every ticket.
-      if (Preempts(config.sharing)) {
+      if (Preempts(config.policies.sharing)) {
         EXPECT_GT(scheduler.NextRoundUs().value_or(now_us + 1), now_us);
       }
     }
@@ -403,9 +422,9 @@ TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
     World world(seed);
     world.config = RandomConfig(&world.random);
     const SchedulerConfig scheduler = MakeSchedulerConfig(world.config).value();
-    const StepBounds bounds = StepBoundsOf(scheduler.retention, scheduler.max_model_len,
+    const StepBounds bounds = StepBoundsOf(scheduler.policies.retention, scheduler.max_model_len,
                                            scheduler.max_num_batched_tokens);
-    world.options = {.num_kv_blocks = world.config.num_kv_blocks,
+    world.options = {.num_kv_blocks = world.config.scheduler.num_kv_blocks,
                      .vocab_size = world.config.vocab_size,
                      .poison_token = world.random.OneIn(3) ? 49 : -1,
                      .preempt_every = static_cast<int32_t>(world.random.Between(0, 3)),

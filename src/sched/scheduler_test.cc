@@ -21,10 +21,10 @@ using ::testing::HasSubstr;
 EngineConfig SmallConfig() {
   EngineConfig config;
   config.vocab_size = 1000;
-  config.max_model_len = 1024;
-  config.num_kv_blocks = 256;
-  config.max_num_seqs = 4;
-  config.max_num_batched_tokens = 64;
+  config.scheduler.max_model_len = 1024;
+  config.scheduler.num_kv_blocks = 256;
+  config.scheduler.max_num_seqs = 4;
+  config.scheduler.max_num_batched_tokens = 64;
   return config;
 }
 
@@ -118,7 +118,7 @@ class Driver {
 // ours carries both in one step.
 TEST(Scheduler, NanoVllmTraceExample) {
   EngineConfig config = SmallConfig();
-  config.preset = "nano-vllm";
+  config.scheduler.policies = FindPreset("nano-vllm")->policies;
   Driver driver(config);
   const int32_t prompts[] = {72, 6, 79, 8, 74, 8};
   const int32_t outputs[] = {30, 50, 30, 40, 20, 40};
@@ -148,9 +148,9 @@ void ArriveControl(Driver* driver) {
 TEST(Scheduler, RequestLevelBatchingWastesSlots) {
   for (const int32_t token_budget : {512, 2048}) {
     EngineConfig config = SmallConfig();
-    config.preset = "request-level";
-    config.max_num_seqs = 8;
-    config.max_num_batched_tokens = token_budget;
+    config.scheduler.policies = FindPreset("request-level")->policies;
+    config.scheduler.max_num_seqs = 8;
+    config.scheduler.max_num_batched_tokens = token_budget;
     Driver driver(config);
     ArriveControl(&driver);
     std::vector<RequestId> order;
@@ -167,9 +167,9 @@ TEST(Scheduler, RequestLevelBatchingWastesSlots) {
 TEST(Scheduler, ContinuousBatchingWastesNone) {
   for (const char* preset : {"vllm-fcfs", "nano-vllm"}) {
     EngineConfig config = SmallConfig();
-    config.preset = preset;
-    config.max_num_seqs = 8;
-    config.max_num_batched_tokens = 512;
+    config.scheduler.policies = FindPreset(preset)->policies;
+    config.scheduler.max_num_seqs = 8;
+    config.scheduler.max_num_batched_tokens = 512;
     Driver driver(config);
     ArriveControl(&driver);
     driver.RunAll();
@@ -204,7 +204,7 @@ TEST(Scheduler, ClassIsDecidedOnTheRoomLeft) {
 TEST(Scheduler, AWholeChoiceEndsASample) {
   for (const bool force_decode : {false, true}) {
     EngineConfig config = SmallConfig();
-    config.force_decode_path = force_decode;
+    config.scheduler.force_decode_path = force_decode;
     Driver driver(config);
     const std::vector<std::vector<std::vector<TokenId>>> choices = {
         {{7}, {8}}, {{7, 7, 7}, {7, 8}}, {{8, 7}, {7, 8, 7}, {7, 7, 8}}};
@@ -227,7 +227,7 @@ TEST(Scheduler, AWholeChoiceEndsASample) {
 
 TEST(Scheduler, ForcedDecodePathTakesSlots) {
   EngineConfig config = SmallConfig();
-  config.force_decode_path = true;
+  config.scheduler.force_decode_path = true;
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(40, 1), 0);
   Request read = MakeRequest(40, 0);
@@ -241,7 +241,7 @@ TEST(Scheduler, ForcedDecodePathTakesSlots) {
 
 TEST(Scheduler, PlansAreTyped) {
   EngineConfig config = SmallConfig();
-  config.max_num_batched_tokens = 100;
+  config.scheduler.max_num_batched_tokens = 100;
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(10, 1, 2), 0);
   driver.scheduler.Arrive(1, MakeRequest(10, 1, 3), 0);
@@ -261,7 +261,7 @@ TEST(Scheduler, PlansAreTyped) {
 
 TEST(Scheduler, OneShotPassesByRequestsThatWaitForSlots) {
   EngineConfig config = SmallConfig();
-  config.max_num_seqs = 1;
+  config.scheduler.max_num_seqs = 1;
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(8, 20, 2), 0);
   driver.scheduler.Arrive(1, MakeRequest(8, 20, 3), 0);
@@ -294,7 +294,7 @@ TEST(Scheduler, OneShotRowsOfDifferentAdaptersDoNotShareAStep) {
 
 TEST(Scheduler, CachedPrefixesAreNotComputedAgain) {
   EngineConfig config = SmallConfig();
-  config.max_num_batched_tokens = 512;
+  config.scheduler.max_num_batched_tokens = 512;
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(128, 1), 0);
   driver.Step();
@@ -346,8 +346,8 @@ TEST(Scheduler, SamplesShareThePromptAndCopyItsTail) {
 
 TEST(Scheduler, PreemptsTheYoungestAndPutsItFirstInLine) {
   EngineConfig config = SmallConfig();
-  config.num_kv_blocks = 4;
-  config.max_model_len = 128;
+  config.scheduler.num_kv_blocks = 4;
+  config.scheduler.max_model_len = 128;
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(60, 20, 2), 0);
   driver.scheduler.Arrive(1, MakeRequest(4, 60, 3), 0);
@@ -365,8 +365,8 @@ TEST(Scheduler, PreemptsTheYoungestAndPutsItFirstInLine) {
 
 TEST(Scheduler, AdmittingNeverEvictsARunningDecode) {
   EngineConfig config = SmallConfig();
-  config.num_kv_blocks = 5;
-  config.max_model_len = 128;
+  config.scheduler.num_kv_blocks = 5;
+  config.scheduler.max_model_len = 128;
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(40, 24, 2), 0);  // two blocks each, to the end
   driver.scheduler.Arrive(1, MakeRequest(40, 24, 3), 0);
@@ -390,7 +390,7 @@ TEST(Scheduler, AdmittingNeverEvictsARunningDecode) {
 
 TEST(Scheduler, LowerPriorityValuesGoFirst) {
   EngineConfig config = SmallConfig();
-  config.max_num_seqs = 1;
+  config.scheduler.max_num_seqs = 1;
   Driver driver(config);
   for (int i = 0; i < 3; ++i) {
     Request request = MakeRequest(4, 2, 2 + i);
@@ -404,7 +404,7 @@ TEST(Scheduler, LowerPriorityValuesGoFirst) {
 
 TEST(Scheduler, CancellingFreesBlocksWithinAStep) {
   EngineConfig config = SmallConfig();
-  config.enable_prefix_caching = false;
+  config.scheduler.prefix_caching = false;
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(100, 20), 0);
   driver.scheduler.Arrive(1, MakeRequest(100, 20), 0);
@@ -496,7 +496,7 @@ TEST(Scheduler, PromptLogprobsComeInPiecesOnce) {
 
 TEST(Scheduler, WhatLiesBeforeTheFirstLogprobMayBeCached) {
   EngineConfig config = SmallConfig();
-  config.max_num_batched_tokens = 512;
+  config.scheduler.max_num_batched_tokens = 512;
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(128, 1), 0);
   driver.RunAll();
@@ -518,10 +518,10 @@ TEST(Scheduler, WhatLiesBeforeTheFirstLogprobMayBeCached) {
 
 TEST(Scheduler, APreemptedPromptDoesNotDeliverTwice) {
   EngineConfig config = SmallConfig();
-  config.num_kv_blocks = 5;
-  config.max_model_len = 128;
-  config.enable_prefix_caching = false;
-  config.max_num_batched_tokens = 40;
+  config.scheduler.num_kv_blocks = 5;
+  config.scheduler.max_model_len = 128;
+  config.scheduler.prefix_caching = false;
+  config.scheduler.max_num_batched_tokens = 40;
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(31, 60, 2), 0);  // grows while the other is prefilled
   Request request = MakeRequest(100, 1, 3);
@@ -563,7 +563,7 @@ TEST(Scheduler, WholePromptsAreNotCutAndTakeNothingFromTheCache) {
 
 TEST(Scheduler, RefusesWhatCanNeverFit) {
   EngineConfig config = SmallConfig();
-  config.num_kv_blocks = 4;
+  config.scheduler.num_kv_blocks = 4;
   const SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
   const auto refusal = [&](const Request& request) {
     return Scheduler::CheckFits(scheduler_config, request);
@@ -586,11 +586,7 @@ TEST(Scheduler, RefusesWhatCanNeverFit) {
 
 TEST(SchedulerConfig, NamesWhatIsWrong) {
   EngineConfig config = SmallConfig();
-  config.preset = "best";
-  EXPECT_THAT(MakeSchedulerConfig(config).status().message(),
-              HasSubstr("prelude, vllm-fcfs, chunked-fcfs"));
-  config = SmallConfig();
-  config.max_num_batched_tokens = 3;
+  config.scheduler.max_num_batched_tokens = 3;
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "max_num_batched_tokens");
 }
 

@@ -30,9 +30,9 @@ StepBuilder::StepBuilder(const SchedulerContext& context, Ranks* ranks, SharedPr
       ranks_(ranks),
       prefixes_(prefixes),
       admission_(admission),
-      max_own_blocks_(
-          StepBoundsOf(config_.retention, config_.max_model_len, config_.max_num_batched_tokens)
-              .max_own_blocks),
+      max_own_blocks_(StepBoundsOf(config_.policies.retention, config_.max_model_len,
+                                   config_.max_num_batched_tokens)
+                          .max_own_blocks),
       step_(*step) {}
 
 void StepBuilder::Begin(TimeUs now_us) {
@@ -83,7 +83,7 @@ void StepBuilder::AddPrompts() {
 }
 
 bool StepBuilder::PrefersUrgentToStarted() const {
-  if (Preempts(config_.sharing)) return config_.granularity != Granularity::kNone;
+  if (Preempts(config_.policies.sharing)) return config_.policies.granularity != Granularity::kNone;
   return order_->ByDeadline();
 }
 
@@ -125,7 +125,7 @@ void StepBuilder::AddWaiting(const std::optional<SequenceKey>& bound) {
         break;
       case Added::kNoBlocks:
         // Only Decode work for which blocks are reserved passes by OneShot work.
-        if (head->oneshot() ? admission_->DecodeReserve() == 0 : !config_.forests) return;
+        if (head->oneshot() ? admission_->DecodeReserve() == 0 : !config_.policies.forests) return;
         (head->oneshot() ? want_oneshot : want_decode) = false;
         break;
       case Added::kNoTokens:
@@ -237,7 +237,8 @@ Sequence* StepBuilder::NextOfDecodeSet(int32_t max_tokens,
 StepBuilder::Added StepBuilder::AddHead(Sequence* head) {
   // It waits for the next step, which has room for it.
   if (admission_->RunsInOneStep(*head) && !HasRoomFor(*head)) return Added::kNoTokens;
-  if (config_.forests && head->state == SequenceState::kWaiting && head->request->shares_prefix) {
+  if (config_.policies.forests && head->state == SequenceState::kWaiting &&
+      head->request->shares_prefix) {
     if (head->shared_prefix == nullptr && head->oneshot()) prefixes_->JoinExisting(head);
     if (head->shared_prefix != nullptr && head->shared_prefix->suspended) return Added::kLater;
     if (head->shared_prefix == nullptr && WaitsForPrefix(head)) return Added::kLater;
@@ -281,7 +282,8 @@ bool StepBuilder::AddChunk(Sequence* sequence) {
   if (admission_->RunsInOneStep(*sequence)) return AddWholePrompt(sequence);
   const int32_t num_tokens = std::min(sequence->num_remaining(), tokens_left_);
   const bool split = num_tokens < sequence->num_remaining();
-  if (config_.sharing != Sharing::kChunked && split && !step_.prefills.empty()) return false;
+  if (config_.policies.sharing != Sharing::kChunked && split && !step_.prefills.empty())
+    return false;
   step_.prefills.push_back({.sequence = sequence, .num_tokens = num_tokens});
   tokens_left_ -= num_tokens;
   return true;
@@ -308,7 +310,8 @@ bool StepBuilder::AddSharedPrefix(SharedPrefix* prefix) {
   const int32_t num_tokens = std::min(num_left, tokens_left_);
   if (prefix->num_planned > 0 || num_tokens == 0) return false;
   const bool split = num_tokens < num_left;
-  if (config_.sharing != Sharing::kChunked && split && !step_.prefills.empty()) return false;
+  if (config_.policies.sharing != Sharing::kChunked && split && !step_.prefills.empty())
+    return false;
   prefix->in_step = true;
   prefix->num_planned = num_tokens;
   tokens_left_ -= num_tokens;

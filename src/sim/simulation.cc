@@ -12,7 +12,8 @@ namespace skein {
 Simulation::Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock,
                        std::vector<SchedulerObserver*> observers)
     : config_(config), executor_(executor), clock_(clock), observers_(std::move(observers)) {
-  executor->set_granularity(Preempts(config.sharing) ? config.granularity : Granularity::kNone);
+  executor->set_granularity(Preempts(config.policies.sharing) ? config.policies.granularity
+                                                              : Granularity::kNone);
 }
 
 SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbacks,

@@ -11,6 +11,7 @@
 #include "engine/cost_profile.h"
 #include "sim/device.h"
 #include "sim/sim_executor.h"
+#include "skein/choice_names.h"
 
 namespace skein {
 namespace {
@@ -41,12 +42,12 @@ StepCost Cost(const Parallelism& parallelism = {}, const ModelShape& shape = Sma
 
 SchedulerConfig Config(const std::string& preset) {
   EngineConfig config;
-  config.preset = preset;
+  config.scheduler.policies = FindPreset(preset)->policies;
   config.vocab_size = 32000;
-  config.max_model_len = 8192;
-  config.num_kv_blocks = 1000;
-  config.max_num_seqs = 8;
-  config.max_num_batched_tokens = 2048;
+  config.scheduler.max_model_len = 8192;
+  config.scheduler.num_kv_blocks = 1000;
+  config.scheduler.max_num_seqs = 8;
+  config.scheduler.max_num_batched_tokens = 2048;
   return MakeSchedulerConfig(config).value();
 }
 
@@ -351,11 +352,12 @@ TEST(SimulationTest, TheUrgentStopsALongPrefill) {
   std::map<std::string, std::vector<TimeUs>> ttft_us;
   for (const char* sharing : {"whole", "preempt-layer", "preempt-op"}) {
     EngineConfig engine;
-    engine.preset = "paged-fcfs";
-    engine.sharing = sharing;
-    engine.max_model_len = 8192;
-    engine.num_kv_blocks = 1000;
-    engine.max_num_batched_tokens = 8192;
+    engine.scheduler.policies = FindPreset("paged-fcfs")->policies;
+    engine.scheduler.policies.sharing = ChoiceOf<Sharing>(sharing).value();
+    engine.scheduler.policies.granularity = GranularityOf(engine.scheduler.policies.sharing);
+    engine.scheduler.max_model_len = 8192;
+    engine.scheduler.num_kv_blocks = 1000;
+    engine.scheduler.max_num_batched_tokens = 8192;
     VirtualClock clock;
     SimExecutor executor(Cost(), &clock, 32000);
     Simulation simulation(MakeSchedulerConfig(engine).value(), &executor, &clock);
@@ -391,13 +393,13 @@ TEST(SimulationTest, TheUrgentStopsALongPrefill) {
 // resume at the set times.
 TEST(SimulationTest, StepsGoOnWhenTheirBoundsEnd) {
   EngineConfig engine;
-  engine.preset = "paged-fcfs";
-  engine.sharing = "preempt-op";
-  engine.max_suspended_steps = 3;
-  engine.max_suspended_ms = 2;
-  engine.max_model_len = 8192;
-  engine.num_kv_blocks = 4000;
-  engine.max_num_batched_tokens = 8192;
+  engine.scheduler.policies = FindPreset("paged-fcfs")->policies;
+  engine.scheduler.policies.sharing = Sharing::kPreemptOp;
+  engine.scheduler.preemption.max_suspended_steps = 3;
+  engine.scheduler.preemption.max_suspended_us = 2000;
+  engine.scheduler.max_model_len = 8192;
+  engine.scheduler.num_kv_blocks = 4000;
+  engine.scheduler.max_num_batched_tokens = 8192;
   VirtualClock clock;
   SimExecutor executor(Cost(), &clock, 32000);
   Simulation simulation(MakeSchedulerConfig(engine).value(), &executor, &clock);

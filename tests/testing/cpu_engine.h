@@ -40,20 +40,24 @@ struct ServeOptions {
   std::vector<DenseModule> dense;  // behind it
   std::string preset = "prelude";
   bool force_decode_path = false;
-  std::string execution;
-  std::string retention;
-  int32_t chunk_tokens = 48;  // of hybrid execution
-  std::string sharing;
+  std::optional<Execution> execution;  // unset: the preset's
+  std::optional<Retention> retention;  // likewise
+  int32_t chunk_tokens = 48;           // of hybrid execution
+  std::optional<Sharing> sharing;      // likewise
 };
 
 class Server {
  public:
   explicit Server(const ServeOptions& options) {
-    const MemoryChoices memory = MemoryChoicesOf({.preset = options.preset,
-                                                  .execution = options.execution,
-                                                  .retention = options.retention,
-                                                  .sharing = options.sharing})
-                                     .value();
+    SchedulerConfig scheduler;
+    Policies& policies = scheduler.policies;
+    policies = FindPreset(options.preset)->policies;
+    policies.execution = options.execution.value_or(policies.execution);
+    policies.retention = options.retention.value_or(policies.retention);
+    if (options.sharing) {
+      policies.sharing = *options.sharing;
+      policies.granularity = GranularityOf(policies.sharing);
+    }
     runtime_ = CpuRuntime::Load({.model_dir = Dir(options.model),
                                  .quantization = options.quantization,
                                  .threads = 2,
@@ -63,29 +67,26 @@ class Server {
                                  .pooling = options.pooling,
                                  .dense = options.dense,
                                  .num_kv_blocks = options.num_kv_blocks,
-                                 .execution = memory.execution,
-                                 .retention = memory.retention,
-                                 .granularity = memory.granularity,
-                                 .num_steps = memory.num_steps,
+                                 .execution = policies.execution,
+                                 .retention = policies.retention,
+                                 .granularity = policies.granularity,
+                                 .num_steps = NumSteps(scheduler),
                                  .chunk_tokens = options.chunk_tokens})
                    .value();
     const Head head = runtime_->config().head;
     const bool whole = runtime_->config().is_encoder() || options.pooling != Pooling::kLast;
-    engine_ = MakeEngine({.preset = options.preset,
-                          .execution = options.execution,
-                          .retention = options.retention,
-                          .sharing = options.sharing,
+    scheduler.max_model_len = runtime_->max_model_len();
+    scheduler.num_kv_blocks = options.num_kv_blocks;
+    scheduler.max_num_seqs = options.max_num_seqs;
+    scheduler.max_num_batched_tokens = options.max_num_batched_tokens;
+    scheduler.prefix_caching = options.caching;
+    scheduler.force_decode_path = options.force_decode_path;
+    engine_ = MakeEngine({.scheduler = scheduler,
                           .vocab_size = runtime_->config().vocab_size,
-                          .max_model_len = runtime_->max_model_len(),
-                          .num_kv_blocks = options.num_kv_blocks,
-                          .max_num_seqs = options.max_num_seqs,
-                          .max_num_batched_tokens = options.max_num_batched_tokens,
-                          .enable_prefix_caching = options.caching,
                           .generates = head == Head::kLanguageModel,
                           .embeds = true,
                           .classifies = head == Head::kClassifier,
-                          .reads_whole_prompts = whole,
-                          .force_decode_path = options.force_decode_path},
+                          .reads_whole_prompts = whole},
                          &runtime_->executor(), &clock_)
                   .value();
   }

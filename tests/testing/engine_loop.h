@@ -82,13 +82,13 @@ struct Fixture {
   explicit Fixture(FakeExecutor::Options executor_options = {},
                    const std::function<void(EngineConfig*)>& change = {}) {
     config.vocab_size = 100;
-    config.max_model_len = 256;
-    config.num_kv_blocks = 40;
-    config.max_num_seqs = 8;
-    config.max_num_batched_tokens = 64;
+    config.scheduler.max_model_len = 256;
+    config.scheduler.num_kv_blocks = 40;
+    config.scheduler.max_num_seqs = 8;
+    config.scheduler.max_num_batched_tokens = 64;
     if (change) change(&config);
     options = executor_options;
-    options.num_kv_blocks = config.num_kv_blocks;
+    options.num_kv_blocks = config.scheduler.num_kv_blocks;
     options.vocab_size = config.vocab_size;
     executor = std::make_unique<FakeExecutor>(options);
     engine = MakeEngine(config, executor.get(), &clock).value();

@@ -169,10 +169,10 @@ void CompareWithOrder(const EngineConfig& config, uint64_t seed, const Make& mak
   SCOPED_TRACE(seed);
   Random random(seed);
   const SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
-  const bool shares_steps = scheduler_config.batching == Batching::kSaturate;
+  const bool shares_steps = scheduler_config.policies.batching == Batching::kSaturate;
   const auto saturation_tokens = static_cast<double>(SaturationTokens(scheduler_config.cost));
   Scheduler scheduler(scheduler_config);
-  ReferenceCache cache(config.num_kv_blocks, scheduler_config.retention);
+  ReferenceCache cache(config.scheduler.num_kv_blocks, scheduler_config.policies.retention);
   std::map<RequestId, Waiting> waiting;
   TimeUs now_us = random.Between(0, 1'000'000'000);
   RequestId next_id = 0;

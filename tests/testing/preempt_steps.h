@@ -20,13 +20,13 @@ using Ids = std::vector<RequestId>;
 struct PreemptFixture {
   explicit PreemptFixture(const std::function<void(EngineConfig*)>& change = {}) {
     EngineConfig config;
-    config.preset = "paged-fcfs";
-    config.sharing = "preempt-op";
+    config.scheduler.policies = FindPreset("paged-fcfs")->policies;
+    config.scheduler.policies.sharing = Sharing::kPreemptOp;
     config.vocab_size = 100;
-    config.max_model_len = 400;
-    config.num_kv_blocks = 40;
-    config.max_num_seqs = 4;
-    config.max_num_batched_tokens = 200;
+    config.scheduler.max_model_len = 400;
+    config.scheduler.num_kv_blocks = 40;
+    config.scheduler.max_num_seqs = 4;
+    config.scheduler.max_num_batched_tokens = 200;
     if (change) change(&config);
     scheduler.emplace(MakeSchedulerConfig(config).value());
   }
@@ -90,7 +90,7 @@ struct PreemptFixture {
 
 // A millisecond for a token, ten for a step.
 inline void KnowCosts(EngineConfig* config) {
-  config->cost = {.step_us = 10'000, .token_us = 1000, .pair_us = 0, .row_us = 0};
+  config->scheduler.cost = {.step_us = 10'000, .token_us = 1000, .pair_us = 0, .row_us = 0};
 }
 
 }  // namespace skein::testing

@@ -20,17 +20,17 @@
 
 namespace skein::testing {
 
-inline EngineConfig ConfigOf(const std::string& decode_set, const std::string& stop) {
+inline EngineConfig ConfigOf(DecodeSet decode_set, StopRule stop = StopRule::kBandit) {
   EngineConfig config;
-  config.preset = "feather";
-  config.decode_set = decode_set;
-  config.flock_stop = stop;
+  config.scheduler.policies = FindPreset("feather")->policies;
+  config.scheduler.policies.decode_set = decode_set;
+  config.scheduler.flock.stop.rule = stop;
   config.vocab_size = 5000;
-  config.max_model_len = 1024;
-  config.num_kv_blocks = 2000;
-  config.max_num_seqs = 8;
-  config.max_num_batched_tokens = 2048;
-  config.flock_max_wait_ms = 3'600'000;
+  config.scheduler.max_model_len = 1024;
+  config.scheduler.num_kv_blocks = 2000;
+  config.scheduler.max_num_seqs = 8;
+  config.scheduler.max_num_batched_tokens = 2048;
+  config.scheduler.flock.max_wait_us = 3'600'000'000;
   return config;
 }
 
@@ -40,7 +40,8 @@ class World {
   explicit World(const EngineConfig& config, std::vector<SchedulerObserver*> observers = {})
       : config_(config),
         scheduler_(MakeSchedulerConfig(config).value(), std::move(observers)),
-        executor_({.num_kv_blocks = config.num_kv_blocks, .vocab_size = config.vocab_size}) {}
+        executor_(
+            {.num_kv_blocks = config.scheduler.num_kv_blocks, .vocab_size = config.vocab_size}) {}
 
   // `num_shared` blocks of the group's, one block of its own, `max_tokens` of output.
   RequestId Arrive(int group, int32_t max_tokens = 20, int num_shared = 8, int num_own = 1) {

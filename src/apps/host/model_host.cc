@@ -66,27 +66,15 @@ std::string NameOf(const std::string& model) {
   return path.filename().string();
 }
 
-// What the options say of a step.
-EngineConfig StepChoicesOf(const ModelHostOptions& options) {
+// The scheduler that the options ask for; the model's own limits are not in it.
+Result<SchedulerConfig> SchedulerOf(const ModelHostOptions& options) {
   constexpr int32_t kUsualBatchedTokens = 512;
-  EngineConfig config = options.choices;
-  config.preset = options.scheduling;
+  SKEIN_ASSIGN_OR_RETURN(SchedulerConfig config, SchedulerConfigOf(options.scheduling));
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens =
       options.max_num_batched_tokens.value_or(UsualBatchedTokens(config, kUsualBatchedTokens));
-  return config;
-}
-
-// What the options say of an engine; the model's own limits are not in it.
-Result<EngineConfig> ChoicesOf(const ModelHostOptions& options) {
-  EngineConfig config = StepChoicesOf(options);
-  if (!options.flock_table.empty()) {
-    SKEIN_RETURN_IF_ERROR(ReadStopTable(options.flock_table, &config));
-  }
-  config.max_queued_requests = options.max_queued_requests;
-  config.max_logprobs = options.max_logprobs;
   config.kv_storage = options.kv_storage;
-  config.enable_prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
+  config.prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
   config.force_decode_path = options.force_decode_path;
   return config;
 }
@@ -211,22 +199,22 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   }
   runtime.pooling = use.pooling;
   runtime.dense = use.dense;
-  SKEIN_ASSIGN_OR_RETURN(EngineConfig config, ChoicesOf(options));
-  SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(config));
-  runtime.execution = memory.execution;
-  runtime.retention = memory.retention;
-  runtime.granularity = memory.granularity;
-  runtime.num_steps = memory.num_steps;
+  EngineConfig config = {.max_queued_requests = options.max_queued_requests,
+                         .max_logprobs = options.max_logprobs};
+  SKEIN_ASSIGN_OR_RETURN(config.scheduler, SchedulerOf(options));
+  if (!options.scheduling.flock_table.empty()) {
+    SKEIN_RETURN_IF_ERROR(ReadStopTable(options.scheduling.flock_table, &config.scheduler));
+  }
   NamedAdapters adapters(name_);
   SKEIN_RETURN_IF_ERROR(adapters.Init(options, model_dir_));
   for (const NamedAdapter& adapter : adapters.all()) runtime.adapters.push_back(adapter.dir);
-  config.num_adapters = 1 + static_cast<int32_t>(adapters.all().size());
+  config.scheduler.num_adapters = 1 + static_cast<int32_t>(adapters.all().size());
   if (options.show_progress) runtime.progress = ShowProgress(name_);
   SKEIN_ASSIGN_OR_RETURN(runtime_, CpuRuntime::Load(runtime));
 
   config.vocab_size = runtime_->config().vocab_size;
-  config.max_model_len = runtime_->max_model_len();
-  config.num_kv_blocks = runtime_->num_kv_blocks();
+  config.scheduler.max_model_len = runtime_->max_model_len();
+  config.scheduler.num_kv_blocks = runtime_->num_kv_blocks();
   config.generates = use.traits.generates;
   config.embeds = use.traits.embeds;
   config.classifies = use.traits.classifies;
@@ -240,8 +228,8 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   entry_.engine = engine_.get();
   entry_.tokenizer = tokenizer_.get();
   entry_.chat_template = chat_template_.get();
-  entry_.max_model_len = config.max_model_len;
-  entry_.max_kv_tokens = int64_t{config.num_kv_blocks} * kBlockTokens;
+  entry_.max_model_len = config.scheduler.max_model_len;
+  entry_.max_kv_tokens = int64_t{config.scheduler.num_kv_blocks} * kBlockTokens;
   entry_.traits = use.traits;
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
@@ -286,9 +274,9 @@ Status CpuModelHost::AddAdapterEntry(const NamedAdapter& adapter, const ModelHos
 Status CpuModelHost::ProfileIfNeeded(EngineConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
   if (!NeedsCosts(scheduler)) return Status::Ok();
-  StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, config->num_kv_blocks,
-                        OutputOf(runtime_->config().head), scheduler.retention);
-  config->cost = FitCosts(ProfileCosts(profiler, clock_, ProfileLimitsOf(scheduler)));
+  StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, scheduler.num_kv_blocks,
+                        OutputOf(runtime_->config().head), scheduler.policies.retention);
+  config->scheduler.cost = FitCosts(ProfileCosts(profiler, clock_, ProfileLimitsOf(scheduler)));
   return Status::Ok();
 }
 
@@ -301,8 +289,8 @@ Status CpuModelHost::InitObservers(const ModelHostOptions& options,
     recorder_.emplace(&record_file_);
     observers->push_back(&*recorder_);
   }
-  if (!options.flock_table.empty()) {
-    table_writer_.emplace(options.flock_table);
+  if (!options.scheduling.flock_table.empty()) {
+    table_writer_.emplace(options.scheduling.flock_table);
     observers->push_back(&*table_writer_);
   }
   if (options.trace) {
@@ -315,16 +303,21 @@ Status CpuModelHost::InitObservers(const ModelHostOptions& options,
 }  // namespace
 
 Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options) {
+  SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, SchedulerOf(options));
   CpuRuntimeOptions runtime;
+  runtime.execution = scheduler.policies.execution;
+  runtime.retention = scheduler.policies.retention;
+  runtime.granularity = scheduler.policies.granularity;
+  runtime.num_steps = NumSteps(scheduler);
   runtime.dtype = options.dtype;
   runtime.quantization = options.quantization;
   runtime.threads = options.threads;
   runtime.pin_threads = options.pin_threads;
-  runtime.kv_storage = options.kv_storage;
+  runtime.kv_storage = scheduler.kv_storage;
   runtime.share_attention = !options.plain_attention;
   runtime.max_model_len = options.max_model_len;
-  runtime.max_num_seqs = options.max_num_seqs;
-  runtime.max_num_batched_tokens = StepChoicesOf(options).max_num_batched_tokens;
+  runtime.max_num_seqs = scheduler.max_num_seqs;
+  runtime.max_num_batched_tokens = scheduler.max_num_batched_tokens;
   if (!options.kv_cache_memory.empty()) {
     SKEIN_ASSIGN_OR_RETURN(runtime.kv_cache_bytes,
                            ParseByteSize("kv-cache-memory", options.kv_cache_memory));

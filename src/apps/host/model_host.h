@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/host/scheduling_options.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/config/config.h"
@@ -25,9 +26,7 @@ struct ModelHostOptions {
   std::string model;  // what FindModelDir takes
   std::string dtype = "auto";
   std::string quantization = "none";
-  std::string scheduling = "prelude";    // a preset
-  EngineConfig choices;                  // by AddChoiceOptions, not the preset's
-  std::string flock_table;               // a file of what the stop rule learned; empty: none
+  SchedulingOptions scheduling;
   std::string chat_template;             // a file; empty: the model's own
   std::string rerank_template = "auto";  // or qwen3, none: SetRerankTemplate
   std::string decision_reading;          // empty: what the model's profile says

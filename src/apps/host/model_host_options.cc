@@ -1,10 +1,13 @@
-#include <map>
-
-#include "apps/host/choice_options.h"
+#include "apps/host/choice.h"
 #include "apps/host/help.h"
 #include "apps/host/model_host.h"
 
 namespace skein {
+
+template <>
+inline constexpr auto kChoiceNames<Pooling> = std::to_array<ChoiceName<Pooling>>(
+    {{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls}});
+
 namespace {
 
 constexpr int kThreadsMax = 1024;
@@ -35,13 +38,10 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
                   "letters, words or similarity, with +calibrated or +permuted behind it");
   app->add_option("--decision-prompt", o->decision_prompt,
                   "The prompt around their questions: chat, question or cue (docs/decisions.md)");
-  const std::map<std::string, Pooling> poolings = {
-      {"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls}};
-  app->add_option_function<std::string>(
-         "--pooling", [o, poolings](const std::string& name) { o->pooling = poolings.at(name); },
-         "Which hidden states become an embedding: last, mean or cls, instead of what the model's "
-         "files say; with it language models without such files embed, too, and rerank by that")
-      ->check(CLI::IsMember(poolings));
+  AddChoice(app, "--pooling", &o->pooling,
+            "Which hidden states become an embedding: last, mean or cls, instead of what the "
+            "model's files say; with it language models without such files embed, too, and rerank "
+            "by that");
 }
 
 // Memory beside the weights, and how prompts use it.
@@ -58,13 +58,9 @@ void AddMemoryOptions(CLI::App* app, ModelHostOptions* o) {
       "Keep keys and values in a new file at this path, of --kv-cache-memory bytes; the "
       "system puts those there that memory has no room for. The file has no name and "
       "goes with the process. Excludes --memory");
-  const std::map<std::string, KvStorage> storages = {{"paged", KvStorage::kPaged},
-                                                     {"contiguous", KvStorage::kContiguous}};
-  app->add_option("--kv-storage", o->kv_storage,
-                  "How keys and values are kept: paged, or contiguous: one sequence at a time "
-                  "(--max-num-seqs 1), of which nothing is kept")
-      ->transform(CLI::CheckedTransformer(storages))
-      ->default_str("paged");
+  AddChoice(app, "--kv-storage", &o->kv_storage,
+            "How keys and values are kept: paged, or contiguous: one sequence at a time "
+            "(--max-num-seqs 1), of which nothing is kept");
   app->add_flag("--enable-prefix-caching", o->enable_prefix_caching,
                 "Reuse the computed prefixes of earlier requests (on)");
   // An option of its own, so that it has an environment variable of its own.
@@ -119,8 +115,7 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* o) {
   AddLimitOptions(app, o);
   AddMemoryOptions(app, o);
   AddPresetOption(app, "--scheduling", &o->scheduling);
-  AddChoiceOptions(app, &o->choices);
-  AddFlockOptions(app, &o->choices, &o->flock_table);
+  AddChoiceOptions(app, &o->scheduling);
   AddExperimentOptions(app, o);
 }
 

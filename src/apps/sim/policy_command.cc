@@ -7,7 +7,8 @@
 
 #include "apps/commands.h"
 #include "io/json_file.h"
-#include "sched/decode_set/stop_policy.h"
+#include "sched/decode_set/stop_table.h"
+#include "skein/choice_names.h"
 
 namespace skein {
 namespace {

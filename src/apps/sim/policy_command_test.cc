@@ -124,19 +124,20 @@ TEST_F(PolicyCommandTest, TheTableIsReplacedWhenTheNewOneIsWhole) {
 }
 
 TEST_F(PolicyCommandTest, ATableIsReadWhereARuleLearns) {
-  EngineConfig config;
-  config.preset = "feather";
+  SchedulerConfig config;
+  config.policies = FindPreset("feather")->policies;
   EXPECT_TRUE(ReadStopTable(file_, &config).ok());  // the first run
-  EXPECT_EQ(config.flock_table, "");
+  EXPECT_EQ(config.flock.learned, nullptr);
   EXPECT_EQ(Write(), "");
   EXPECT_TRUE(ReadStopTable(file_, &config).ok());
-  EXPECT_EQ(config.flock_table, table_.ToJson());
-  const auto refused = [](EngineConfig other) {
+  ASSERT_NE(config.flock.learned, nullptr);
+  EXPECT_EQ(*config.flock.learned, table_);
+  const auto refused = [](SchedulerConfig other) {
     return ReadStopTable("none", &other).param() == "flock_table";
   };
-  EXPECT_TRUE(refused({.preset = "vllm-fcfs"}));
-  EXPECT_TRUE(refused({.preset = "feather", .decode_set = "fill"}));
-  EXPECT_TRUE(refused({.preset = "feather", .flock_stop = "heuristic"}));
+  EXPECT_TRUE(refused({.policies = FindPreset("vllm-fcfs")->policies}));
+  EXPECT_TRUE(refused({.policies = FindPreset("feather")->policies,
+                       .flock = {.stop = {.rule = StopRule::kHeuristic}}}));
 }
 
 // Not as many as there are replicas, of which each would write its own.

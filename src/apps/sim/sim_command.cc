@@ -4,15 +4,15 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/commands.h"
-#include "apps/host/choice_options.h"
+#include "apps/host/choice.h"
 #include "apps/host/help.h"
+#include "apps/host/scheduling_options.h"
 #include "apps/sim/sim_calibrate.h"
 #include "apps/sim/sim_replay.h"
 #include "apps/sim/stop_table_writer.h"
@@ -21,10 +21,16 @@
 #include "bench/bench_model.h"
 
 namespace skein {
+
+template <>
+inline constexpr auto kChoiceNames<KvReading> = std::to_array<ChoiceName<KvReading>>(
+    {{"each", KvReading::kEachRow}, {"cached", KvReading::kCached}, {"once", KvReading::kOnce}});
+
 namespace {
 
 struct ReplayCommand {
-  ReplayOptions replay;
+  ReplayOptions replay;  // but for the scheduler, which the next says
+  SchedulingOptions scheduling;
   std::string device;
   std::string model;
   std::string weight_type;
@@ -32,7 +38,6 @@ struct ReplayCommand {
   std::string kv_cache_memory;
   std::string json;
   std::vector<std::string> goodput;
-  std::string flock_table;
   std::optional<int32_t> max_num_batched_tokens;  // unset: UsualBatchedTokens
   int64_t max_requests = 0;
   int64_t kv_bytes_per_token = 0;  // of the model
@@ -45,12 +50,12 @@ struct CalibrateCommand {
   double request_us = 0;
 };
 
-Status SetKvBlocks(const std::string& memory, const ModelShape& shape, EngineConfig* engine) {
+Status SetKvBlocks(const std::string& memory, const ModelShape& shape, SchedulerConfig* config) {
   if (memory.empty()) return Status::Ok();
   SKEIN_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize("kv-cache-memory", memory));
   const int64_t blocks = bytes / (shape.kv_bytes_per_token() * kBlockTokens);
   if (blocks >= 1 && blocks <= (1 << 30)) {
-    engine->num_kv_blocks = static_cast<int32_t>(blocks);
+    config->num_kv_blocks = static_cast<int32_t>(blocks);
     return Status::Ok();
   }
   return {StatusCode::kInvalidArgument,
@@ -87,7 +92,7 @@ nlohmann::ordered_json ToJson(const ReplayCommand& command, const ReplayOutcome&
   json["device"] = command.device;
   json["model_id"] = command.model;
   json["workload"] = command.workload;
-  json["preset"] = command.replay.engine.preset;
+  json["preset"] = command.scheduling.preset;
   json["num_prompts"] = outcome.records.size();
   json["num_not_sent"] = 0;
   json["speed"] = command.replay.speed;
@@ -104,9 +109,12 @@ nlohmann::ordered_json ToJson(const ReplayCommand& command, const ReplayOutcome&
 Result<int> RunReplay(ReplayCommand command) {
   const auto begin = std::chrono::steady_clock::now();
   ReplayOptions replay = command.replay;
-  replay.engine.max_num_batched_tokens = command.max_num_batched_tokens.value_or(
-      UsualBatchedTokens(replay.engine, replay.engine.max_num_batched_tokens));
-  if (!command.flock_table.empty() && replay.replicas > 1) {
+  SchedulerConfig* config = &replay.engine.scheduler;
+  SKEIN_ASSIGN_OR_RETURN(*config, SchedulerConfigOf(command.scheduling));
+  config->max_num_batched_tokens = command.max_num_batched_tokens.value_or(
+      UsualBatchedTokens(*config, config->max_num_batched_tokens));
+  const std::string& flock_table = command.scheduling.flock_table;
+  if (!flock_table.empty() && replay.replicas > 1) {
     return Status(
         StatusCode::kInvalidArgument,
         fmt::format("replicas is {}, must be 1 with flock-table: each replica would begin "
@@ -126,14 +134,14 @@ Result<int> RunReplay(ReplayCommand command) {
                               replay.tokens.vocab, replay.tokens.min_id, shape.vocab_size),
                   "vocab");
   }
-  if (replay.engine.max_model_len == 0) replay.engine.max_model_len = shape.max_position;
-  replay.engine.enable_prefix_caching = !command.no_prefix_caching;
+  if (config->max_model_len == 0) config->max_model_len = shape.max_position;
+  config->prefix_caching = !command.no_prefix_caching;
   std::optional<StopTableWriter> table_writer;
-  if (!command.flock_table.empty()) {
-    SKEIN_RETURN_IF_ERROR(ReadStopTable(command.flock_table, &replay.engine));
-    replay.observers.push_back(&table_writer.emplace(command.flock_table));
+  if (!flock_table.empty()) {
+    SKEIN_RETURN_IF_ERROR(ReadStopTable(flock_table, config));
+    replay.observers.push_back(&table_writer.emplace(flock_table));
   }
-  SKEIN_RETURN_IF_ERROR(SetKvBlocks(command.kv_cache_memory, shape, &replay.engine));
+  SKEIN_RETURN_IF_ERROR(SetKvBlocks(command.kv_cache_memory, shape, config));
   SKEIN_ASSIGN_OR_RETURN(const ReplayOutcome outcome, Replay(device, shape, workload, replay));
   const LoadReport report = MakeLoadReport(outcome.records, outcome.duration_us, goodput);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
@@ -191,14 +199,13 @@ void AddCalibrate(CLI::App* sim, int* exit_status) {
 
 // The scheduler, and the engine's limits.
 void AddEngineOptions(CLI::App* app, ReplayCommand* c) {
-  EngineConfig* engine = &c->replay.engine;
-  AddPresetOption(app, "--preset,--scheduling", &engine->preset);
-  AddChoiceOptions(app, engine);
-  AddFlockOptions(app, engine, &c->flock_table);
+  SchedulerConfig* config = &c->scheduling.config;
+  AddPresetOption(app, "--preset,--scheduling", &c->scheduling);
+  AddChoiceOptions(app, &c->scheduling);
   const HelpGroup group(app, "Limits");
-  app->add_option("--max-model-len", engine->max_model_len, "0: the model's own limit")
+  app->add_option("--max-model-len", config->max_model_len, "0: the model's own limit")
       ->check(CLI::Range(0, 1 << 30));
-  app->add_option("--max-num-seqs", engine->max_num_seqs, "Continuations computed at once")
+  app->add_option("--max-num-seqs", config->max_num_seqs, "Continuations computed at once")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   app->add_option("--max-num-batched-tokens", c->max_num_batched_tokens,
@@ -220,13 +227,9 @@ void AddDeviceOptions(CLI::App* app, ReplayCommand* c) {
                   "Share of the device's memory that may be used")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
-  const std::map<std::string, KvReading> readings = {
-      {"each", KvReading::kEachRow}, {"cached", KvReading::kCached}, {"once", KvReading::kOnce}};
-  app->add_option("--kv-reads", c->replay.kv_reading,
-                  "How decode rows read what they share: each for itself (each), so, but from the "
-                  "device's cache (cached, an upper bound), or once for all (once)")
-      ->transform(CLI::CheckedTransformer(readings))
-      ->default_str("each");
+  AddChoice(app, "--kv-reads", &c->replay.kv_reading,
+            "How decode rows read what they share: each for itself (each), so, but from the "
+            "device's cache (cached, an upper bound), or once for all (once)");
   app->add_option("--tp", c->replay.parallelism.tensor, "Devices that share each operator")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

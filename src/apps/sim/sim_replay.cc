@@ -37,23 +37,22 @@ int64_t StepBytes(const ModelShape& shape, Execution execution, int64_t tokens, 
 
 // Those of all steps that keep their state at a time, the largest there can be. Where keys and
 // values are not all retained a step has its own.
-int64_t ActivationBytes(const ModelShape& shape, const EngineConfig& engine,
-                        const MemoryChoices& memory) {
+int64_t ActivationBytes(const ModelShape& shape, const SchedulerConfig& config) {
+  const auto [execution, retention] =
+      std::pair(config.policies.execution, config.policies.retention);
   const int64_t tokens =
-      StepBoundsOf(memory.retention, engine.max_model_len, engine.max_num_batched_tokens)
-          .max_tokens;
-  const StepStates states = StatesOf(memory.num_steps, engine.max_num_seqs);
+      StepBoundsOf(retention, config.max_model_len, config.max_num_batched_tokens).max_tokens;
+  const StepStates states = StatesOf(NumSteps(config), config.max_num_seqs);
   const int64_t decodes = std::min<int64_t>(tokens, states.num_decodes);
-  return states.num_steps *
-             StepBytes(shape, memory.execution, tokens, memory.retention != Retention::kAll) +
-         StepBytes(shape, memory.execution, decodes, /*own_kv=*/false);
+  return states.num_steps * StepBytes(shape, execution, tokens, retention != Retention::kAll) +
+         StepBytes(shape, execution, decodes, /*own_kv=*/false);
 }
 
 Result<int32_t> NumKvBlocks(const StepCost& cost, const ModelShape& shape,
-                            const ReplayOptions& options, const MemoryChoices& memory) {
-  if (options.engine.num_kv_blocks > 0) return options.engine.num_kv_blocks;
-  const int64_t activations =
-      ActivationBytes(shape, options.engine, memory) / options.parallelism.tensor;
+                            const ReplayOptions& options) {
+  const SchedulerConfig& config = options.engine.scheduler;
+  if (config.num_kv_blocks > 0) return config.num_kv_blocks;
+  const int64_t activations = ActivationBytes(shape, config) / options.parallelism.tensor;
   const int64_t bytes = cost.KvBytes(options.memory_utilization, activations);
   const int64_t blocks = bytes / (shape.kv_bytes_per_token() * kBlockTokens);
   if (bytes < 0 || blocks < 1) {
@@ -172,7 +171,7 @@ CostFit Profile(const StepCost& cost, const SchedulerConfig& config, int32_t voc
   VirtualClock clock;
   SimExecutor executor(cost, &clock, vocab_size);
   StepProfiler profiler(&executor, &clock, vocab_size, config.num_kv_blocks, GenerateSpec{},
-                        config.retention);
+                        config.policies.retention);
   CostProfileLimits limits = ProfileLimitsOf(config);
   limits.time_us = 600'000'000;
   return FitCosts(ProfileCosts(profiler, clock, limits));
@@ -222,17 +221,17 @@ Result<ReplayOutcome> Replay(const DeviceDescription& device, const ModelShape& 
                   "without a tokenizer",
                   "workload");
   }
-  SKEIN_ASSIGN_OR_RETURN(const MemoryChoices memory, MemoryChoicesOf(options.engine));
-  const int32_t chunk_tokens = memory.execution == Execution::kHybrid ? kHybridChunkTokens : 0;
+  const bool hybrid = options.engine.scheduler.policies.execution == Execution::kHybrid;
+  const int32_t chunk_tokens = hybrid ? kHybridChunkTokens : 0;
   SKEIN_ASSIGN_OR_RETURN(const StepCost cost, StepCost::Make(device, shape, options.parallelism,
                                                              options.kv_reading, chunk_tokens));
   ReplayOutcome outcome;
-  SKEIN_ASSIGN_OR_RETURN(outcome.num_kv_blocks, NumKvBlocks(cost, shape, options, memory));
+  SKEIN_ASSIGN_OR_RETURN(outcome.num_kv_blocks, NumKvBlocks(cost, shape, options));
   EngineConfig engine = options.engine;
   engine.vocab_size = shape.vocab_size;
-  engine.num_kv_blocks = outcome.num_kv_blocks;
+  engine.scheduler.num_kv_blocks = outcome.num_kv_blocks;
   SKEIN_ASSIGN_OR_RETURN(SchedulerConfig config, MakeSchedulerConfig(engine));
-  engine.cost = Profile(cost, config, engine.vocab_size);
+  engine.scheduler.cost = Profile(cost, config, engine.vocab_size);
   SKEIN_ASSIGN_OR_RETURN(config, MakeSchedulerConfig(engine));
   outcome.records.resize(workload.size());
   for (std::vector<size_t>& part : Divide(workload, options.replicas)) {

@@ -16,7 +16,8 @@
 namespace skein {
 
 struct ReplayOptions {
-  EngineConfig engine;  // num_kv_blocks 0: what fits the device beside weights and activations
+  EngineConfig engine;  // num_kv_blocks of the scheduler 0: what fits the device beside weights and
+                        // activations
   double memory_utilization = 0.9;
   Parallelism parallelism;
   int32_t replicas = 1;  // each with a scheduler of its own; `user` decides which

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "skein/choice_names.h"
 
 namespace skein {
 namespace {
@@ -65,9 +66,9 @@ std::vector<WorkloadRequest> Posts(int users, int posts) {
 
 ReplayOptions Options(const std::string& preset) {
   ReplayOptions options;
-  options.engine.preset = preset;
-  options.engine.max_model_len = 20000;
-  options.engine.max_num_batched_tokens = 20000;
+  options.engine.scheduler.policies = FindPreset(preset)->policies;
+  options.engine.scheduler.max_model_len = 20000;
+  options.engine.scheduler.max_num_batched_tokens = 20000;
   options.tokens.vocab = 100000;
   return options;
 }
@@ -144,7 +145,7 @@ TEST(ReplayTotals, AddUp) {
 TEST(Replay, HybridExecutionLeavesMoreMemoryForTheCache) {
   ReplayOptions options = Options("prefill-only");
   const int32_t hybrid = Simulate(Posts(1, 1), options).num_kv_blocks;
-  options.engine.execution = "plain";
+  options.engine.scheduler.policies.execution = Execution::kPlain;
   const int32_t plain = Simulate(Posts(1, 1), options).num_kv_blocks;
   EXPECT_GT(hybrid, plain);
 }
@@ -153,7 +154,7 @@ TEST(Replay, HybridExecutionLeavesMoreMemoryForTheCache) {
 TEST(Replay, HybridExecutionPaysForItsChunks) {
   ReplayOptions options = Options("prefill-only");
   const auto hybrid_us = static_cast<double>(Simulate(Posts(1, 1), options).duration_us);
-  options.engine.execution = "plain";
+  options.engine.scheduler.policies.execution = Execution::kPlain;
   const auto plain_us = static_cast<double>(Simulate(Posts(1, 1), options).duration_us);
   EXPECT_GT(hybrid_us, 1.05 * plain_us);
   EXPECT_LT(hybrid_us, 1.3 * plain_us);
@@ -163,22 +164,22 @@ TEST(Replay, HybridExecutionPaysForItsChunks) {
 // small one for a step of decodes alone.
 TEST(Replay, SuspendedStepsLeaveLessMemoryForTheCache) {
   const auto num_blocks = [](const std::string& preset, int32_t max_suspended_steps,
-                             const std::string& granularity) {
+                             std::optional<Granularity> granularity) {
     ReplayOptions options = Options(preset);
-    options.engine.max_num_batched_tokens = 4096;
-    options.engine.max_num_seqs = 1024;
-    options.engine.max_suspended_steps = max_suspended_steps;
-    options.engine.preempt_granularity = granularity;
+    options.engine.scheduler.max_num_batched_tokens = 4096;
+    options.engine.scheduler.max_num_seqs = 1024;
+    options.engine.scheduler.preemption.max_suspended_steps = max_suspended_steps;
+    if (granularity) options.engine.scheduler.policies.granularity = *granularity;
     return Simulate(Posts(1, 1), options).num_kv_blocks;
   };
-  const int32_t none = num_blocks("flow-prefill", 2, "none");
-  const int32_t one = num_blocks("flow-prefill", 1, "");
-  const int32_t two = num_blocks("flow-prefill", 2, "");
+  const int32_t none = num_blocks("flow-prefill", 2, Granularity::kNone);
+  const int32_t one = num_blocks("flow-prefill", 1, {});
+  const int32_t two = num_blocks("flow-prefill", 2, {});
   const int32_t step = one - two;  // blocks in place of one's state
   EXPECT_GT(step, 50);
   EXPECT_NEAR(none - one, step * (1 + 1024.0 / 4096), 3);
-  EXPECT_EQ(num_blocks("layer-level", 2, ""), two);
-  EXPECT_EQ(num_blocks("distserve", 2, ""), none);
+  EXPECT_EQ(num_blocks("layer-level", 2, {}), two);
+  EXPECT_EQ(num_blocks("distserve", 2, {}), none);
 }
 
 // Short prompts with tight deadlines and long ones with wide ones, answers with a rate, and more of
@@ -209,8 +210,8 @@ TEST(Replay, DecodeStepsByCostMeetAboutAsManyDeadlinesAsTheBetterWay) {
   std::map<std::string, double> met;
   for (const char* steps : {"own", "mixed", "by-cost"}) {
     ReplayOptions options = Options("flow-prefill");
-    options.engine.max_num_seqs = 256;
-    options.engine.decode_steps = steps;
+    options.engine.scheduler.max_num_seqs = 256;
+    options.engine.scheduler.preemption.decode_steps = ChoiceOf<DecodeSteps>(steps).value();
     const ReplayOutcome outcome = Replay(device, shape, workload, options).value();
     const LoadReport report = MakeLoadReport(outcome.records, outcome.duration_us, {});
     met[steps] = report.total.slo_attainment.value();

@@ -3,17 +3,26 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "apps/read_file.h"
 #include "sched/config.h"
+#include "sched/decode_set/stop_table.h"
 
 namespace skein {
 
-Status ReadStopTable(const std::string& path, EngineConfig* config) {
+Status ReadStopTable(const std::string& path, SchedulerConfig* config) {
   SKEIN_RETURN_IF_ERROR(CheckFlockLearns(*config));
   if (!std::filesystem::exists(path)) return Status::Ok();
-  SKEIN_ASSIGN_OR_RETURN(config->flock_table, ReadFile(path));
+  SKEIN_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
+  Result<StopTable> table = StopTable::FromJson(json);
+  if (!table.ok()) {
+    return {StatusCode::kInvalidArgument, "flock_table: " + table.status().message(),
+            "flock_table"};
+  }
+  config->flock.learned = std::make_shared<const StopTable>(std::move(table).value());
   return Status::Ok();
 }
 

@@ -11,7 +11,7 @@ namespace skein {
 
 // Has the stop rule continue from the table in that file, if there is one. Fails where no rule
 // learns by `config`, so that none would be written there either.
-Status ReadStopTable(const std::string& path, EngineConfig* config);
+Status ReadStopTable(const std::string& path, SchedulerConfig* config);
 
 // Writes what the stop rule of the decode set has learned to a file when the scheduler ends;
 // nothing where it learned nothing. The file is replaced when PATH.tmp is whole, so what was

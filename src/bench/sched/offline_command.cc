@@ -65,7 +65,7 @@ Result<int> Run(const Options& options) {
   nlohmann::ordered_json json;
   json["date"] = BenchDate();
   json["model_id"] = host->name();
-  json["scheduling"] = options.model.scheduling;
+  json["scheduling"] = options.model.scheduling.preset;
   json["scenarios"] = nlohmann::ordered_json::array();
   int exit_status = 0;
   for (const Scenario& scenario : scenarios) {

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "bench/serving/load_report.h"
 #include "sched/scheduler.h"
+#include "skein/choice_names.h"
 
 namespace skein {
 namespace {
@@ -37,15 +38,15 @@ Request MakeRequest(int32_t num_groups, Random* random) {
 
 }  // namespace
 
-Result<RoundCost> MeasureRounds(const std::string& order, int32_t waiting, int32_t num_rounds) {
+Result<RoundCost> MeasureRounds(Order order, int32_t waiting, int32_t num_rounds) {
   SKEIN_CHECK(waiting >= 1 && num_rounds >= 1);
   EngineConfig engine;
-  engine.preset = "prefill-only";
-  engine.order = order;
+  engine.scheduler.policies = FindPreset("prefill-only")->policies;
+  engine.scheduler.policies.order = order;
   engine.vocab_size = 1000;
-  engine.max_model_len = 1024;
-  engine.max_num_batched_tokens = 1024;
-  engine.num_kv_blocks =
+  engine.scheduler.max_model_len = 1024;
+  engine.scheduler.max_num_batched_tokens = 1024;
+  engine.scheduler.num_kv_blocks =
       BlocksFor(kSharedTokens) * kCachedGroups + 2 * BlocksFor(kSharedTokens + kOwnTokens);
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig config, MakeSchedulerConfig(engine));
   Scheduler scheduler(config);
@@ -76,10 +77,10 @@ Result<RoundCost> MeasureRounds(const std::string& order, int32_t waiting, int32
 
 Result<nlohmann::ordered_json> BenchRounds(std::span<const int32_t> queues, int32_t num_rounds) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const char* order : {"fcfs", "srjf", "srjf-calibrated"}) {
+  for (const Order order : {Order::kFcfs, Order::kSrjf, Order::kSrjfCalibrated}) {
     for (const int32_t waiting : queues) {
       SKEIN_ASSIGN_OR_RETURN(const RoundCost cost, MeasureRounds(order, waiting, num_rounds));
-      rows.push_back({{"order", order},
+      rows.push_back({{"order", NameOf(order)},
                       {"waiting", waiting},
                       {"us_per_round", cost.mean_us},
                       {"p99_us", cost.p99_us}});

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "skein/policies.h"
 
 namespace skein {
 
@@ -20,7 +21,7 @@ struct RoundCost {
 // this order. Prompts of 257 to 330 tokens in groups of 50 that share 256; the cache holds eight
 // groups, so nearly every round publishes blocks and evicts others. Fails where the order is
 // unknown.
-Result<RoundCost> MeasureRounds(const std::string& order, int32_t waiting, int32_t num_rounds);
+Result<RoundCost> MeasureRounds(Order order, int32_t waiting, int32_t num_rounds);
 
 // The same of the orders fcfs, srjf and srjf-calibrated, each with each of `queues` waiting:
 // [{order, waiting, us_per_round, p99_us}].

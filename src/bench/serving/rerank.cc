@@ -33,10 +33,10 @@ RerankBench::RerankBench(CpuRuntime* runtime, int32_t batch_tokens, uint64_t see
     : runtime_(runtime), seed_(seed) {
   EngineConfig config;
   config.vocab_size = runtime->config().vocab_size;
-  config.max_model_len = runtime->max_model_len();
-  config.num_kv_blocks = runtime->num_kv_blocks();
-  config.max_num_batched_tokens = batch_tokens;
-  config.max_num_seqs = std::min(config.max_num_seqs, batch_tokens);
+  config.scheduler.max_model_len = runtime->max_model_len();
+  config.scheduler.num_kv_blocks = runtime->num_kv_blocks();
+  config.scheduler.max_num_batched_tokens = batch_tokens;
+  config.scheduler.max_num_seqs = std::min(config.scheduler.max_num_seqs, batch_tokens);
   engine_ = MakeEngine(config, &runtime->executor(), &clock_).value();
 }
 

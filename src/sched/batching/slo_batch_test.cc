@@ -21,16 +21,16 @@ using testing::Waiting;
 
 EngineConfig BatchConfig() {
   EngineConfig config;
-  config.preset = "distserve";
-  config.order = "s-edf";
-  config.batching = "slo-aware";
+  config.scheduler.policies = FindPreset("distserve")->policies;
+  config.scheduler.policies.order = Order::kSlackEdf;
+  config.scheduler.policies.batching = Batching::kSloAware;
   config.vocab_size = 1000;
-  config.max_model_len = 1024;
-  config.num_kv_blocks = 2000;
-  config.max_num_batched_tokens = 4096;
-  config.enable_prefix_caching = false;
-  config.max_late_ms = 0;
-  config.cost = {.step_us = 100, .token_us = 10, .pair_us = 0.01, .row_us = 3};
+  config.scheduler.max_model_len = 1024;
+  config.scheduler.num_kv_blocks = 2000;
+  config.scheduler.max_num_batched_tokens = 4096;
+  config.scheduler.prefix_caching = false;
+  config.scheduler.deadlines.max_late_us = 0;
+  config.scheduler.cost = {.step_us = 100, .token_us = 10, .pair_us = 0.01, .row_us = 3};
   return config;
 }
 
@@ -72,9 +72,9 @@ TEST(SloBatch, TakesWhatTheWalkTakes) {
     SCOPED_TRACE(seed);
     Random random(seed);
     EngineConfig config = BatchConfig();
-    config.slo_batch_tokens = static_cast<int32_t>(random.Between(20, 1200));
+    config.scheduler.deadlines.slo_batch_tokens = static_cast<int32_t>(random.Between(20, 1200));
     Scheduler scheduler(MakeSchedulerConfig(config).value());
-    CostModel model(config.cost);
+    CostModel model(config.scheduler.cost);
     std::map<RequestId, Waiting> waiting;
     TimeUs now_us = random.Between(0, 1'000'000);
     RequestId next_id = 0;
@@ -92,7 +92,7 @@ TEST(SloBatch, TakesWhatTheWalkTakes) {
       }
       if (waiting.empty()) continue;
       const std::vector<RequestId> expected =
-          Walk(model.fit(), config.slo_batch_tokens, waiting, now_us);
+          Walk(model.fit(), config.scheduler.deadlines.slo_batch_tokens, waiting, now_us);
       const StepPlan* plan = scheduler.Plan(now_us);
       scheduler.CheckIntegrity();
       std::vector<RequestId> taken;
@@ -127,7 +127,7 @@ TEST(SloBatch, TakesWhatTheWalkTakes) {
 
 TEST(SloBatch, AHeadAboveTheBudgetRunsAlone) {
   EngineConfig config = BatchConfig();
-  config.slo_batch_tokens = 64;
+  config.scheduler.deadlines.slo_batch_tokens = 64;
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   TimeUs now_us = 0;
   scheduler.Arrive(1, MakeRequest({"abc"}), now_us);

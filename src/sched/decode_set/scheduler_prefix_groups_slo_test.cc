@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sched/scheduler.h"
+#include "skein/choice_names.h"
 #include "testing/prefix_group_load.h"
 
 namespace skein {
@@ -17,14 +18,15 @@ using ::testing::UnorderedElementsAre;
 using testing::World;
 
 EngineConfig FlowPrefillConfig() {
-  EngineConfig config = ConfigOf("flock", "never");
-  config.preset = "flow-prefill";  // s-edf, slo-aware, preempt-op
+  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+  config.scheduler.policies = FindPreset("flow-prefill")->policies;  // s-edf, slo-aware, preempt-op
+  config.scheduler.policies.decode_set = DecodeSet::kFlock;
   return config;
 }
 
 TEST(SchedulerPrefixGroupsSlo, ABatchTakesAllOfTheGroupThatFit) {
   EngineConfig config = FlowPrefillConfig();
-  config.slo_batch_tokens = 256;
+  config.scheduler.deadlines.slo_batch_tokens = 256;
   World world(config);
   world.Arrive(1, 2);  // the prefix is cached
   while (world.Step()) {
@@ -48,7 +50,7 @@ TEST(SchedulerPrefixGroupsSlo, ABatchTakesAllOfTheGroupThatFit) {
 // The candidate heads the step. OneShot work before it in the order still joins the step.
 TEST(SchedulerPrefixGroupsSlo, ACandidateHidesNoOneShotWork) {
   EngineConfig config = FlowPrefillConfig();
-  config.max_num_seqs = 2;
+  config.scheduler.max_num_seqs = 2;
   World world(config);
   world.Arrive(1, 50);
   world.Step();
@@ -97,9 +99,9 @@ TEST(SchedulerPrefixGroupsSlo, ForWhomAStepHasStoppedBegins) {
 // A request that the stop rule refuses stops no prefill by an earlier arrival.
 TEST(SchedulerPrefixGroupsSlo, ArrivalAloneStopsNoPrefill) {
   for (const int32_t priority : {0, -1}) {
-    EngineConfig config = ConfigOf("flock", "heuristic");
-    config.sharing = "preempt-op";
-    config.flock_constants = "small-batch=0";
+    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kHeuristic);
+    config.scheduler.policies.sharing = Sharing::kPreemptOp;
+    config.scheduler.flock.stop.small_batch = 0;
     World world(config);
     for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
     world.Step();
@@ -125,12 +127,12 @@ TEST(SchedulerPrefixGroupsSlo, ArrivalAloneStopsNoPrefill) {
 
 // In an order by deadline, a request with a deadline of its own goes before candidates.
 TEST(SchedulerPrefixGroupsSlo, AnOwnDeadlineGoesBeforeTheGroup) {
-  for (const std::string order : {"fcfs", "edf", "d-edf", "s-edf"}) {
+  for (const Order order : {Order::kFcfs, Order::kEdf, Order::kDeadlineEdf, Order::kSlackEdf}) {
     for (const bool own : {false, true}) {
-      SCOPED_TRACE(order + (own ? ", with a deadline" : ""));
-      EngineConfig config = ConfigOf("flock", "never");
-      config.order = order;
-      config.max_num_seqs = 4;
+      SCOPED_TRACE(std::string(NameOf(order)) + (own ? ", with a deadline" : ""));
+      EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+      config.scheduler.policies.order = order;
+      config.scheduler.max_num_seqs = 4;
       World world(config);
       for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
       world.Step();
@@ -140,7 +142,8 @@ TEST(SchedulerPrefixGroupsSlo, AnOwnDeadlineGoesBeforeTheGroup) {
       world.slo_ttft_us.reset();
       const RequestId candidate = world.Arrive(1);
       world.Step();  // one slot is left
-      EXPECT_THAT(world.prefilling, ElementsAre(own && order != "fcfs" ? foreign : candidate));
+      EXPECT_THAT(world.prefilling,
+                  ElementsAre(own && order != Order::kFcfs ? foreign : candidate));
       while (world.Step()) {
       }
       EXPECT_EQ(world.num_unfinished(), 0u);
@@ -152,7 +155,7 @@ TEST(SchedulerPrefixGroupsSlo, AnOwnDeadlineGoesBeforeTheGroup) {
 // other.
 TEST(SchedulerPrefixGroupsSlo, WithAnOwnDeadlineInABatchAndBehindALeader) {
   EngineConfig config = FlowPrefillConfig();
-  config.max_num_seqs = 3;
+  config.scheduler.max_num_seqs = 3;
   World world(config);
   world.Arrive(1, 50);
   world.Step();
@@ -165,9 +168,10 @@ TEST(SchedulerPrefixGroupsSlo, WithAnOwnDeadlineInABatchAndBehindALeader) {
   while (world.Step()) {
   }
 
-  config = ConfigOf("flock", "never");
-  config.preset = "prelude";
-  config.order = "edf";
+  config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+  config.scheduler.policies = FindPreset("prelude")->policies;
+  config.scheduler.policies.decode_set = DecodeSet::kFlock;
+  config.scheduler.policies.order = Order::kEdf;
   World forest(config);
   forest.Arrive(1, 50);
   forest.Step();

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "sched/scheduler.h"
+#include "skein/choice_names.h"
 #include "testing/prefix_group_load.h"
 
 namespace skein {
@@ -19,8 +20,8 @@ using ::testing::ElementsAre;
 using testing::World;
 
 TEST(SchedulerPrefixGroups, BatchesAreOfOneGroupWhereFillMixesThem) {
-  for (const std::string decode_set : {"fill", "flock"}) {
-    World world(ConfigOf(decode_set, decode_set == "flock" ? "heuristic" : ""));
+  for (const DecodeSet decode_set : {DecodeSet::kFill, DecodeSet::kFlock}) {
+    World world(ConfigOf(decode_set, StopRule::kHeuristic));
     for (int group = 0; group < 4; ++group) {  // their prefixes are cached
       world.Arrive(group, 2);
       while (world.Step()) {
@@ -34,7 +35,7 @@ TEST(SchedulerPrefixGroups, BatchesAreOfOneGroupWhereFillMixesThem) {
     }
     EXPECT_EQ(world.num_unfinished(), 0u);
     const EngineStats stats = world.scheduler().Stats();
-    if (decode_set == "flock") {
+    if (decode_set == DecodeSet::kFlock) {
       EXPECT_EQ(num_mixed, 0);  // eight slots, eight requests in a group
       EXPECT_EQ(stats.flock_joined, 36u);
       EXPECT_EQ(stats.flock_overdue, 0u);
@@ -48,11 +49,11 @@ TEST(SchedulerPrefixGroups, BatchesAreOfOneGroupWhereFillMixesThem) {
 // Both groups would bring the same number of chunks to an empty batch. The order decides, here by
 // cached tokens.
 TEST(SchedulerPrefixGroups, TheOrderBreaksTies) {
-  const std::map<std::string, int> firsts = {{"fcfs", 1}, {"srjf", 2}, {"lpm", 2}};
+  const std::map<Order, int> firsts = {{Order::kFcfs, 1}, {Order::kSrjf, 2}, {Order::kLpm, 2}};
   for (const auto& [order, first] : firsts) {
-    EngineConfig config = ConfigOf("flock", "never");
-    config.order = order;
-    config.max_num_seqs = 1;
+    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+    config.scheduler.policies.order = order;
+    config.scheduler.max_num_seqs = 1;
     World world(config);
     world.Arrive(2, 2);
     while (world.Step()) {
@@ -60,7 +61,7 @@ TEST(SchedulerPrefixGroups, TheOrderBreaksTies) {
     std::map<int, RequestId> ids;
     for (const int group : {1, 2}) ids[group] = world.Arrive(group);
     world.Step();
-    EXPECT_THAT(world.prefilling, ElementsAre(ids.at(first))) << order;
+    EXPECT_THAT(world.prefilling, ElementsAre(ids.at(first))) << NameOf(order);
     while (world.Step()) {
     }
     EXPECT_EQ(world.num_unfinished(), 0u);
@@ -69,11 +70,11 @@ TEST(SchedulerPrefixGroups, TheOrderBreaksTies) {
 
 // The order follows the present cache: the prefix of one is cached while it waits.
 TEST(SchedulerPrefixGroups, TheOrderBreaksTiesAnew) {
-  for (const std::string order : {"lpm", "srjf-calibrated"}) {
-    EngineConfig config = ConfigOf("flock", "never");
-    config.order = order;
-    config.aging = 0;
-    config.max_num_seqs = 1;
+  for (const Order order : {Order::kLpm, Order::kSrjfCalibrated}) {
+    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+    config.scheduler.policies.order = order;
+    config.scheduler.jct.aging = 0;
+    config.scheduler.max_num_seqs = 1;
     World world(config);
     world.Arrive(1, 10);
     world.Step();
@@ -85,16 +86,16 @@ TEST(SchedulerPrefixGroups, TheOrderBreaksTiesAnew) {
     while (world.Step()) {
       order_of_start.insert(order_of_start.end(), world.prefilling.begin(), world.prefilling.end());
     }
-    EXPECT_THAT(order_of_start, ElementsAre(early, late)) << order;
+    EXPECT_THAT(order_of_start, ElementsAre(early, late)) << NameOf(order);
     EXPECT_EQ(world.num_unfinished(), 0u);
   }
 }
 
 // Depth first, the heavier branch goes first.
 TEST(SchedulerPrefixGroups, TheOrderOfEachRoundBreaksTies) {
-  EngineConfig config = ConfigOf("flock", "never");
-  config.order = "dfs-weight";
-  config.max_num_seqs = 1;
+  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+  config.scheduler.policies.order = Order::kDfsWeight;
+  config.scheduler.max_num_seqs = 1;
   World world(config);
   for (const int group : {1, 2}) {  // their prefixes are cached
     world.Arrive(group, 2);
@@ -113,26 +114,26 @@ TEST(SchedulerPrefixGroups, TheOrderOfEachRoundBreaksTies) {
 
 // Several cold prefixes: each is computed once, those of several groups in one step.
 TEST(SchedulerPrefixGroups, AColdPrefixIsComputedOnce) {
-  for (const std::string by : {"prefix", "radix", "user"}) {
-    EngineConfig config = ConfigOf("flock", "never");
-    config.flock_by = by;
+  for (const FlockBy by : {FlockBy::kPrefix, FlockBy::kRadix, FlockBy::kUser}) {
+    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+    config.scheduler.flock.by = by;
     World world(config);
     for (int i = 0; i < 32; ++i) world.Arrive(i % 4);
     world.Step();
-    EXPECT_THAT(world.prefilling, ElementsAre(0, 1, 2, 3)) << by;
+    EXPECT_THAT(world.prefilling, ElementsAre(0, 1, 2, 3)) << NameOf(by);
     world.Step();
-    EXPECT_EQ(world.prefilling.size(), 4u) << by;
+    EXPECT_EQ(world.prefilling.size(), 4u) << NameOf(by);
     while (world.Step()) {
     }
-    EXPECT_EQ(world.num_prefill_tokens, (4 * 8 + 32) * kBlockTokens) << by;
+    EXPECT_EQ(world.num_prefill_tokens, (4 * 8 + 32) * kBlockTokens) << NameOf(by);
     EXPECT_EQ(world.num_unfinished(), 0u);
   }
 }
 
 // An overdue request waits for it too, and no request passes it meanwhile.
 TEST(SchedulerPrefixGroups, WhoWaitsForAPrefixIsNextWhenOverdue) {
-  EngineConfig config = ConfigOf("flock", "never");
-  config.flock_max_wait_ms = 1;
+  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+  config.scheduler.flock.max_wait_us = 1000;
   World world(config);
   for (int i = 0; i < 3; ++i) world.Arrive(1);
   world.Arrive(2);
@@ -145,7 +146,7 @@ TEST(SchedulerPrefixGroups, WhoWaitsForAPrefixIsNextWhenOverdue) {
 }
 
 TEST(SchedulerPrefixGroups, TheTipIsAGauge) {
-  World world(ConfigOf("flock", "never"));
+  World world(ConfigOf(DecodeSet::kFlock, StopRule::kNever));
   for (int i = 0; i < 4; ++i) world.Arrive(1);
   world.Step();
   world.Step();  // the first has computed their shared prefix
@@ -158,8 +159,8 @@ TEST(SchedulerPrefixGroups, TheTipIsAGauge) {
 // A request with a prefix of its own, beside a stream of others that share theirs.
 TEST(SchedulerPrefixGroups, NobodyStarves) {
   for (const bool bounded : {false, true}) {
-    EngineConfig config = ConfigOf("flock", "heuristic");
-    config.flock_max_wait_ms = bounded ? 100 : 3'600'000;
+    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kHeuristic);
+    config.scheduler.flock.max_wait_us = TimeUs{1000} * (bounded ? 100 : 3'600'000);
     World world(config);
     for (int i = 0; i < 8; ++i) world.Arrive(1, 5 + i);
     world.Step();
@@ -183,9 +184,9 @@ TEST(SchedulerPrefixGroups, NobodyStarves) {
 
 TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
   // A batch of fewer than eight would take the foreigner.
-  EngineConfig config = ConfigOf("flock", "heuristic");
-  config.max_num_seqs = 12;
-  config.max_num_batched_tokens = 4096;
+  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kHeuristic);
+  config.scheduler.max_num_seqs = 12;
+  config.scheduler.max_num_batched_tokens = 4096;
   World world(config);
   for (int i = 0; i < 8; ++i) world.Arrive(1, 50);
   world.Step();
@@ -208,9 +209,9 @@ TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
 // Under KV pressure, smaller requests pass a large one until it is overdue.
 TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedUntilItIsOverdue) {
   for (const bool bounded : {false, true}) {
-    EngineConfig config = ConfigOf("flock", "never");
-    config.num_kv_blocks = 34;
-    config.flock_max_wait_ms = bounded ? 50 : 3'600'000;
+    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+    config.scheduler.num_kv_blocks = 34;
+    config.scheduler.flock.max_wait_us = TimeUs{1000} * (bounded ? 50 : 3'600'000);
     World world(config);
     for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
     world.Step();
@@ -230,8 +231,8 @@ TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedUntilItIsOverdue) {
 
 // Less urgent requests never pass it.
 TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
-  EngineConfig config = ConfigOf("flock", "never");
-  config.num_kv_blocks = 34;
+  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+  config.scheduler.num_kv_blocks = 34;
   World world(config);
   world.priority = 1;
   for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
@@ -252,10 +253,10 @@ TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
 
 // The request cannot be admitted even with the blocks of a OneShot prompt in chunks.
 TEST(SchedulerPrefixGroups, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
-  EngineConfig config = ConfigOf("flock", "heuristic");
-  config.flock_constants = "small-batch=0";
-  config.num_kv_blocks = 40;
-  config.max_num_batched_tokens = 64;
+  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kHeuristic);
+  config.scheduler.flock.stop.small_batch = 0;
+  config.scheduler.num_kv_blocks = 40;
+  config.scheduler.max_num_batched_tokens = 64;
   World world(config);
   for (int i = 0; i < 3; ++i) world.Arrive(1, 80);
   while (world.decoding.size() < 3) ASSERT_TRUE(world.Step());
@@ -275,10 +276,10 @@ TEST(SchedulerPrefixGroups, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
 // The best candidate may not take the blocks that prompts leave free for preempting requests. A
 // request that needs fewer blocks joins.
 TEST(SchedulerPrefixGroups, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
-  EngineConfig config = ConfigOf("flock", "never");
-  config.sharing = "preempt-op";
-  config.num_kv_blocks = 40;  // of which an eighth is kept free
-  config.max_model_len = 1100;
+  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+  config.scheduler.policies.sharing = Sharing::kPreemptOp;
+  config.scheduler.num_kv_blocks = 40;  // of which an eighth is kept free
+  config.scheduler.max_model_len = 1100;
   World world(config);
   for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
   world.Step();
@@ -294,7 +295,7 @@ TEST(SchedulerPrefixGroups, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
 }
 
 TEST(SchedulerPrefixGroups, CancelledRequestsLeaveTheTree) {
-  World world(ConfigOf("flock", "bandit"));
+  World world(ConfigOf(DecodeSet::kFlock, StopRule::kBandit));
   std::vector<RequestId> ids;
   for (int i = 0; i < 30; ++i) ids.push_back(world.Arrive(i % 3));
   world.Step();
@@ -309,8 +310,7 @@ TEST(SchedulerPrefixGroups, CancelledRequestsLeaveTheTree) {
 }
 
 // Tokens per second of virtual time in the second half of a long run at full load.
-double Throughput(const std::string& decode_set, const std::string& stop, int num_groups,
-                  double mixed_row_us) {
+double Throughput(DecodeSet decode_set, StopRule stop, int num_groups, double mixed_row_us) {
   World world(ConfigOf(decode_set, stop));
   world.mixed_row_us = mixed_row_us;
   world.checks = false;  // thousands of steps
@@ -336,18 +336,20 @@ double Throughput(const std::string& decode_set, const std::string& stop, int nu
 // Measured after a warm-up of 3,000 steps, on a machine that gains nothing from shared prefixes.
 TEST(SchedulerPrefixGroups, IsNotSlowerThanFillWhereSharingDoesNotPay) {
   for (const int num_groups : {4, 4000}) {  // the latter share nothing
-    const double fill = Throughput("fill", "", num_groups, 0);
-    for (const std::string stop : {"never", "bandit", "q-learning"}) {
-      EXPECT_GT(Throughput("flock", stop, num_groups, 0), 0.98 * fill) << stop << num_groups;
+    const double fill = Throughput(DecodeSet::kFill, {}, num_groups, 0);
+    for (const StopRule stop : {StopRule::kNever, StopRule::kBandit, StopRule::kQLearning}) {
+      EXPECT_GT(Throughput(DecodeSet::kFlock, stop, num_groups, 0), 0.98 * fill)
+          << NameOf(stop) << num_groups;
     }
   }
 }
 
 // Measured on a machine that reads a shared prefix once if all of the batch shares it.
 TEST(SchedulerPrefixGroups, IsFasterThanFillWhereSharingPays) {
-  const double fill = Throughput("fill", "", 4, 1000);
-  for (const std::string stop : {"never", "heuristic", "bandit", "q-learning"}) {
-    EXPECT_GT(Throughput("flock", stop, 4, 1000), 1.3 * fill) << stop;
+  const double fill = Throughput(DecodeSet::kFill, {}, 4, 1000);
+  for (const StopRule stop :
+       {StopRule::kNever, StopRule::kHeuristic, StopRule::kBandit, StopRule::kQLearning}) {
+    EXPECT_GT(Throughput(DecodeSet::kFlock, stop, 4, 1000), 1.3 * fill) << NameOf(stop);
   }
 }
 
@@ -361,7 +363,7 @@ class TableKeeper final : public SchedulerObserver {
 
 TEST(SchedulerPrefixGroups, WhatWasLearnedIsKept) {
   TableKeeper first, second;
-  EngineConfig config = ConfigOf("flock", "q-learning");
+  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kQLearning);
   {
     World world(config, {&first});
     for (int i = 0; i < 100; ++i) world.Arrive(i % 3);
@@ -370,67 +372,42 @@ TEST(SchedulerPrefixGroups, WhatWasLearnedIsKept) {
   }
   ASSERT_FALSE(first.json.empty());
   EXPECT_GT(StopTable::FromJson(first.json)->num_batches, 10);
-  config.flock_table = first.json;
+  config.scheduler.flock.learned =
+      std::make_shared<const StopTable>(StopTable::FromJson(first.json).value());
   { World world(config, {&second}); }
   EXPECT_EQ(first.json, second.json);
-  config.flock_stop = "bandit";
+  config.scheduler.flock.stop.rule = StopRule::kBandit;
   EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
             "flock_table was learned by 'q-learning', flock_stop is 'bandit'");
-  config.flock_table = "{}";
-  EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
-            "flock_table: 'policy' must be a string");
 }
 
 TEST(SchedulerPrefixGroups, WrongChoicesAreRefused) {
-  EXPECT_EQ(MakeSchedulerConfig(ConfigOf("herd", "")).status().message(),
-            "decode_set is 'herd', must be one of: static, fill, flock, dynamic");
-  EXPECT_EQ(MakeSchedulerConfig(ConfigOf("flock", "often")).status().param(), "flock_stop");
-  EngineConfig config = ConfigOf("flock", "");
-  config.flock_max_wait_ms = 0;
-  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "flock_max_wait_ms");
-  config = ConfigOf("flock", "");
-  config.flock_by = "looks";
-  EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
-            "flock_by is 'looks', must be one of: prefix, radix, user");
-  config.flock_by = "";
-  config.flock_constants = "max-lost=64,exploration=-1";
-  EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
-            "flock_constants: exploration is '-1', must be a number in [0, 100]");
-  config = ConfigOf("dynamic", "");
-  config.dynamic_step_ms = -1;
-  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "dynamic_step_ms");
-}
-
-TEST(SchedulerPrefixGroups, ChoicesWithoutEffectAreRefused) {
-  const auto refused = [](EngineConfig config, const std::string& message) {
-    const Status status = MakeSchedulerConfig(config).status();
+  EngineConfig config = ConfigOf(DecodeSet::kFlock);
+  config.scheduler.flock.max_wait_us = 0;
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "flock_max_wait_us");
+  config = ConfigOf(DecodeSet::kDynamic);
+  config.scheduler.dynamic_step_us = -1;
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "dynamic_step_us");
+  const auto refused = [](const EngineConfig& other, const std::string& message) {
+    const Status status = MakeSchedulerConfig(other).status();
     EXPECT_EQ(status.message(), message);
     EXPECT_EQ(status.param(), message.substr(0, message.find(' ')));
   };
-  for (const std::string decode_set : {"static", "fill", "dynamic"}) {
-    refused(ConfigOf(decode_set, "heuristic"), "flock_stop needs decode_set flock");
-    EngineConfig config = ConfigOf(decode_set, "");
-    config.flock_by = "user";
-    refused(config, "flock_by needs decode_set flock");
-    config.flock_by = "";
-    config.flock_constants = "max-lost=64";
-    refused(config, "flock_constants needs decode_set flock");
-  }
-  EngineConfig config = ConfigOf("", "never");  // the preset's
-  EXPECT_TRUE(MakeSchedulerConfig(config).ok());
   const std::string learns =
       "flock_table needs decode_set flock and a flock_stop that learns: bandit or q-learning";
-  config.flock_table = StopTable().ToJson();
-  refused(config, learns);
-  config.flock_stop = "";  // bandit
+  config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
   EXPECT_TRUE(MakeSchedulerConfig(config).ok());
-  EXPECT_TRUE(CheckFlockLearns(config).ok());
-  config.decode_set = "fill";
+  config.scheduler.flock.learned = std::make_shared<const StopTable>();
   refused(config, learns);
-  config.flock_table = "";
-  EXPECT_EQ(CheckFlockLearns(config).message(), learns);  // nor is one written
-  config.dynamic_step_ms = 1;
-  refused(config, "dynamic_step_ms needs decode_set dynamic");
+  config.scheduler.flock.stop.rule = StopRule::kBandit;
+  EXPECT_TRUE(MakeSchedulerConfig(config).ok());
+  EXPECT_TRUE(CheckFlockLearns(config.scheduler).ok());
+  config.scheduler.policies.decode_set = DecodeSet::kFill;
+  refused(config, learns);
+  config.scheduler.flock.learned = nullptr;
+  EXPECT_EQ(CheckFlockLearns(config.scheduler).message(), learns);  // nor is one written
+  config.scheduler.dynamic_step_us = 1000;
+  refused(config, "dynamic_step_us needs decode_set dynamic");
 }
 
 // Runs the same load; returns the requests that decoded in each step.
@@ -444,18 +421,20 @@ std::vector<std::vector<RequestId>> Decoding(const EngineConfig& config) {
 }
 
 TEST(SchedulerBaselines, TheRadixTreeGivesTheSamePlans) {
-  for (const std::string stop : {"never", "heuristic", "bandit", "q-learning"}) {
-    EngineConfig config = ConfigOf("flock", stop);
+  for (const StopRule stop :
+       {StopRule::kNever, StopRule::kHeuristic, StopRule::kBandit, StopRule::kQLearning}) {
+    EngineConfig config = ConfigOf(DecodeSet::kFlock, stop);
     const auto by_hashes = Decoding(config);
-    config.flock_by = "radix";
-    EXPECT_EQ(Decoding(config), by_hashes) << stop;
+    config.scheduler.flock.by = FlockBy::kRadix;
+    EXPECT_EQ(Decoding(config), by_hashes) << NameOf(stop);
   }
 }
 
 TEST(SchedulerBaselines, TheOracleIsToldTheGroups) {
-  EngineConfig config = ConfigOf("flock", "heuristic");
-  config.flock_by = "user";
-  config.flock_constants = "max-lost=0,small-batch=0,max-lost-peers=0";
+  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kHeuristic);
+  config.scheduler.flock.by = FlockBy::kUser;
+  StopOptions& stop = config.scheduler.flock.stop;
+  stop.max_lost_tokens = stop.small_batch = stop.max_lost_tokens_peers = 0;
   World world(config);
   // The requests share only the user.
   for (int i = 0; i < 32; ++i) world.Arrive(i % 4, 5 + i % 7, 0, 2);
@@ -465,10 +444,10 @@ TEST(SchedulerBaselines, TheOracleIsToldTheGroups) {
 }
 
 // Two groups' prefixes are cached, a third one's is not; two slots.
-std::vector<int> OrderOfGroups(const std::string& order, const std::vector<int>& arrivals) {
-  EngineConfig config = ConfigOf("fill", "");
-  config.order = order;
-  config.max_num_seqs = 2;
+std::vector<int> OrderOfGroups(Order order, const std::vector<int>& arrivals) {
+  EngineConfig config = ConfigOf(DecodeSet::kFill);
+  config.scheduler.policies.order = order;
+  config.scheduler.max_num_seqs = 2;
   World world(config);
   world.Arrive(1, 2, 4);
   world.Arrive(2, 2, 8);
@@ -485,16 +464,16 @@ std::vector<int> OrderOfGroups(const std::string& order, const std::vector<int>&
 
 TEST(SchedulerBaselines, CacheAwareOrders) {
   const std::vector<int> arrivals = {3, 1, 2, 1, 1};
-  EXPECT_THAT(OrderOfGroups("fcfs", arrivals), ElementsAre(3, 1, 2, 1, 1));
-  EXPECT_THAT(OrderOfGroups("lpm", arrivals), ElementsAre(2, 1, 1, 1, 3));
+  EXPECT_THAT(OrderOfGroups(Order::kFcfs, arrivals), ElementsAre(3, 1, 2, 1, 1));
+  EXPECT_THAT(OrderOfGroups(Order::kLpm, arrivals), ElementsAre(2, 1, 1, 1, 3));
   // With two of them gone, group 1 is no heavier than group 2, which came before its third.
-  EXPECT_THAT(OrderOfGroups("dfs-weight", arrivals), ElementsAre(1, 1, 2, 1, 3));
+  EXPECT_THAT(OrderOfGroups(Order::kDfsWeight, arrivals), ElementsAre(1, 1, 2, 1, 3));
 }
 
 TEST(SchedulerBaselines, DynamicAimsAtTheTimeOfAStep) {
-  EngineConfig config = ConfigOf("dynamic", "");
-  config.max_num_seqs = 100;
-  config.dynamic_step_ms = 4;
+  EngineConfig config = ConfigOf(DecodeSet::kDynamic);
+  config.scheduler.max_num_seqs = 100;
+  config.scheduler.dynamic_step_us = 4000;
   World world(config);
   world.checks = false;
   double sum = 0;
@@ -509,9 +488,9 @@ TEST(SchedulerBaselines, DynamicAimsAtTheTimeOfAStep) {
 
 // The limit falls below the number of running requests: OneShot work goes on.
 TEST(SchedulerBaselines, DynamicWithALowLimitStopsNoOneShotWork) {
-  EngineConfig config = ConfigOf("dynamic", "");
-  config.dynamic_step_ms = 1;  // less than any step takes
-  config.max_num_seqs = 40;
+  EngineConfig config = ConfigOf(DecodeSet::kDynamic);
+  config.scheduler.dynamic_step_us = 1000;  // less than any step takes
+  config.scheduler.max_num_seqs = 40;
   World world(config);
   for (int i = 0; i < 40; ++i) world.Arrive(i % 4, 60);
   for (int step = 0; step < 30; ++step) world.Step();
@@ -527,11 +506,12 @@ TEST(SchedulerBaselines, DynamicWithALowLimitStopsNoOneShotWork) {
 }
 
 TEST(SchedulerBaselines, DynamicLeavesMemoryToThoseWhoRun) {
-  for (const std::string decode_set : {"fill", "dynamic"}) {
-    EngineConfig config = ConfigOf(decode_set, "");
-    config.preset = "vllm-fcfs";
-    config.max_num_seqs = 64;
-    config.num_kv_blocks = 100;
+  for (const DecodeSet decode_set : {DecodeSet::kFill, DecodeSet::kDynamic}) {
+    EngineConfig config = ConfigOf(decode_set);
+    config.scheduler.policies = FindPreset("vllm-fcfs")->policies;
+    config.scheduler.policies.decode_set = decode_set;
+    config.scheduler.max_num_seqs = 64;
+    config.scheduler.num_kv_blocks = 100;
     World world(config);
     world.checks = false;
     uint64_t warm = 0;
@@ -541,7 +521,7 @@ TEST(SchedulerBaselines, DynamicLeavesMemoryToThoseWhoRun) {
       if (step == 1000) warm = world.scheduler().Stats().num_preemptions;
     }
     const uint64_t preemptions = world.scheduler().Stats().num_preemptions - warm;
-    if (decode_set == "fill") {
+    if (decode_set == DecodeSet::kFill) {
       EXPECT_GT(preemptions, 20u);
     } else {
       EXPECT_LT(preemptions, 5u);

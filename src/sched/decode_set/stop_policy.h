@@ -10,56 +10,6 @@
 
 namespace skein {
 
-// The constants of the stop rules. The paper gives none; these are ours. The tests of the learned
-// rules show the ranges in which they work and the effects beyond.
-struct StopOptions {
-  StopRule rule = StopRule::kBandit;
-  // bandit, q-learning: false uses the learned table and learns nothing. A question gets the answer
-  // with the greater value, yes if either value is unknown.
-  bool learn = true;
-  uint64_t seed = 0;  // of Q-learning's random decisions
-  // bandit, q-learning: the share of the reward of batches without stops that stopping may cost. 1:
-  // any share. It counts both stops that explore and stops by learned values. A limit of 1 % leaves
-  // room for costs that rewards do not see, within the 2 % that `flock` may lose to `fill`.
-  double max_loss = 0.01;
-
-  // heuristic: a further request is always worth the loss of this many tokens of the shared prefix.
-  // A question of this length beside documents is cheap...
-  int32_t max_lost_tokens = 128;
-  // ...as is this larger loss while the batch has fewer than `small_batch` requests. A decode step
-  // of a small batch reads the weights in any case, so one more row is nearly free...
-  int32_t small_batch = 8;
-  int32_t max_lost_tokens_small = 2048;
-  // ...or this loss if as many others wait with the shorter prefix as are in the batch, so that
-  // those will fill it.
-  int32_t max_lost_tokens_peers = 1024;
-
-  // bandit: a decision's score is mean + exploration * best * sqrt(ln S / n). `best` is the best
-  // reward ever seen, so the constant has no unit. The mean is windowed: from the 256th reward of a
-  // decision on, each counts 1 / 256 and earlier ones fade. From 0.25 to 0.5 it learns a batch of
-  // 64 within about 800 batches. Below, it may keep the first stop that was better than a mixed
-  // batch. Above, it goes on to explore known decisions.
-  double exploration = 0.3;
-
-  // q-learning. A decision's future is the batch being built, so it is not discounted. The first
-  // rewards of a state are averaged (a rate of 1 / count) until the rate falls to alpha.
-  double alpha = 0.1;
-  double gamma = 1.0;
-  // A state's decisions are random with probability epsilon. It falls from `start` by `decay` with
-  // each visit of that state, down to its floor. So a state that is reached late is still explored,
-  // and a state in every batch soon is not. It is under 5 % after 150 visits. The floor lets it
-  // learn when the load changes. It is small because a batch of 64 takes 63 decisions.
-  double epsilon_start = 1.0;
-  double epsilon_decay = 0.98;
-  double epsilon_floor = 0.001;
-};
-
-// Sets constants by name, "max-lost=64,exploration=0.2" (see StopConstants); an empty text sets
-// nothing. Fails with kInvalidArgument, naming the constant and what is allowed.
-Status SetStopConstants(std::string_view text, StopOptions* options);
-// All constants in that form; SetStopConstants makes the same options from the text.
-std::string StopConstants(const StopOptions& options);
-
 // Keeps an account of the cost of stopping. It bounds the throughput lost to a rule that explores
 // or has outdated values (the idea of conservative bandits: Wu, Shariff, Lattimore and Szepesvari,
 // 2016). A full batch is one in which no request was refused; the baseline is the mean reward of

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "sched/decode_set/stop_constants.h"
+#include "skein/choice_names.h"
 
 namespace skein {
 namespace {
@@ -538,10 +540,10 @@ TEST(StopTable, RefusesWhatIsNoTable) {
 TEST(StopRule, NamesAndBack) {
   for (const StopRule rule :
        {StopRule::kNever, StopRule::kHeuristic, StopRule::kBandit, StopRule::kQLearning}) {
-    EXPECT_EQ(ParseStopRule(NameOf(rule)).value(), rule);
+    EXPECT_EQ(ChoiceOf<StopRule>(NameOf(rule)), rule);
   }
-  EXPECT_EQ(ParseStopRule("often").status().message(),
-            "flock_stop is 'often', must be one of: never, heuristic, bandit, q-learning");
+  EXPECT_EQ(ChoiceOf<StopRule>("often"), std::nullopt);
+  EXPECT_EQ(ListOfChoices<StopRule>(), "never, heuristic, bandit, q-learning");
 }
 
 TEST(StopConstants, AreSetByName) {

@@ -7,13 +7,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "skein/choice_names.h"
+
 namespace skein {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::array<std::string_view, 4> kRuleNames = {"never", "heuristic", "bandit",
-                                                        "q-learning"};
 
 int32_t SizeBin(int32_t size) {
   const int width = std::bit_width(static_cast<uint32_t>(std::max(size, 0)));
@@ -88,17 +87,6 @@ Json CellJson(const StopTable::Cell& cell) {
 
 }  // namespace
 
-std::string_view NameOf(StopRule rule) { return kRuleNames[static_cast<size_t>(rule)]; }
-
-Result<StopRule> ParseStopRule(std::string_view name) {
-  const auto found = std::ranges::find(kRuleNames, name);
-  if (found != kRuleNames.end()) return static_cast<StopRule>(found - kRuleNames.begin());
-  return Status(
-      StatusCode::kInvalidArgument,
-      fmt::format("flock_stop is '{}', must be one of: {}", name, fmt::join(kRuleNames, ", ")),
-      "flock_stop");
-}
-
 StopState::StopState(const StopQuestion& question) {
   const auto above = std::ranges::upper_bound(kLossBounds, std::max(question.lost_tokens, 0));
   const auto loss = static_cast<int32_t>(above - kLossBounds.begin()) - 1;
@@ -143,9 +131,9 @@ Result<StopTable> StopTable::FromJson(std::string_view text) {
   StopTable table;
   const auto policy = json.find("policy");
   if (policy == json.end() || !policy->is_string()) return Wrong("policy", "a string");
-  const Result<StopRule> rule = ParseStopRule(policy->get<std::string>());
-  if (!rule.ok() || !Learns(rule.value())) return Wrong("policy", "'bandit' or 'q-learning'");
-  table.rule = rule.value();
+  const auto rule = ChoiceOf<StopRule>(policy->get<std::string>());
+  if (!rule || !Learns(*rule)) return Wrong("policy", "'bandit' or 'q-learning'");
+  table.rule = *rule;
   SKEIN_ASSIGN_OR_RETURN(table.num_batches, ReadCount(json, "batches", ""));
   SKEIN_ASSIGN_OR_RETURN(table.num_decisions, ReadCount(json, "decisions", ""));
   SKEIN_ASSIGN_OR_RETURN(table.best_reward, ReadNumber(json, "best_reward", "", kMostReward));

@@ -7,19 +7,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "skein/stop_options.h"
 
 namespace skein {
-
-// When the decode set `flock` stops adding requests to a batch (sched/decode_set/stop_policy.h).
-enum class StopRule { kNever, kHeuristic, kBandit, kQLearning };
-
-// "never", "heuristic", "bandit", "q-learning".
-std::string_view NameOf(StopRule rule);
-Result<StopRule> ParseStopRule(std::string_view name);
-// Whether it keeps a StopTable.
-constexpr bool Learns(StopRule rule) {
-  return rule == StopRule::kBandit || rule == StopRule::kQLearning;
-}
 
 // The facts about the best candidate that a stop policy decides by.
 struct StopQuestion {

@@ -19,9 +19,9 @@ double TokensPerSecond(const CostFit& fit) {
 }  // namespace
 
 JctOrder::JctOrder(const SchedulerConfig& config)
-    : calibrated_(config.order == Order::kSrjfCalibrated),
-      jct_(config.cost == CostFit{} ? Jct::kMissingTokens : config.jct),
-      aging_(config.aging) {
+    : calibrated_(config.policies.order == Order::kSrjfCalibrated),
+      jct_(config.cost == CostFit{} ? Jct::kMissingTokens : config.jct.by),
+      aging_(config.jct.aging) {
   Adopt(config.cost);
 }
 

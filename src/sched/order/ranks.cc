@@ -41,7 +41,8 @@ void Ranks::FollowCache(TimeUs now_us) {
 
 void Ranks::RankArrival(Sequence* sequence, TimeUs now_us) {
   RequestRecord* record = sequence->request;
-  record->deadline_us = SlackOrder::DeadlineOf(record->request, now_us, config_.default_slo_us);
+  record->deadline_us =
+      SlackOrder::DeadlineOf(record->request, now_us, config_.deadlines.default_slo_us);
   int32_t num_cached = 0;
   if (calibrates_ || order_->LooksAtCache()) num_cached = NumCachedNow(*sequence);
   record->num_missing = record->prompt_len - num_cached;
@@ -151,7 +152,7 @@ OrderView Ranks::ViewOf(const Sequence& sequence, int32_t num_cached) const {
 bool Ranks::IsWatched(const Sequence& sequence) const {
   if (sequence.state != SequenceState::kWaiting) return false;
   if (calibrates_) return true;
-  return config_.forests && sequence.oneshot() && sequence.request->shares_prefix;
+  return config_.policies.forests && sequence.oneshot() && sequence.request->shares_prefix;
 }
 
 // Ranks all requests that wait for the first time. REQUIRES: none is left out of the round.

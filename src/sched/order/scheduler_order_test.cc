@@ -11,6 +11,7 @@
 #include "kv/radix_tree.h"
 #include "sched/order/jct_order.h"
 #include "sched/order/radix_orders.h"
+#include "skein/choice_names.h"
 #include "testing/order_scan.h"
 
 namespace skein {
@@ -31,12 +32,12 @@ using testing::Waiting;
 
 EngineConfig PrefillOnly(int32_t num_kv_blocks) {
   EngineConfig config;
-  config.preset = "prefill-only";
-  config.batching = "single";  // as the scan picks
+  config.scheduler.policies = FindPreset("prefill-only")->policies;
+  config.scheduler.policies.batching = Batching::kSingle;  // as the scan picks
   config.vocab_size = 1000;
-  config.max_model_len = 4096;
-  config.num_kv_blocks = num_kv_blocks;
-  config.max_num_batched_tokens = 4096;
+  config.scheduler.max_model_len = 4096;
+  config.scheduler.num_kv_blocks = num_kv_blocks;
+  config.scheduler.max_num_batched_tokens = 4096;
   return config;
 }
 
@@ -46,8 +47,8 @@ EngineConfig PrefillOnly(int32_t num_kv_blocks) {
 TEST(Lpm, PicksTheFirstByTheRadixTree) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(9 + seed * 3));
-    config.retention = "all";  // as the reference cache has it
-    config.order = "lpm";
+    config.scheduler.policies.retention = Retention::kAll;  // as the reference cache has it
+    config.scheduler.policies.order = Order::kLpm;
     CompareWithOrder(
         config, seed,
         [](Random* random) {
@@ -78,7 +79,7 @@ class FigureFive : public ::testing::TestWithParam<std::pair<std::string, std::s
 
 TEST_P(FigureFive, Hits) {
   EngineConfig config = PrefillOnly(14);
-  config.order = GetParam().first;
+  config.scheduler.policies.order = ChoiceOf<Order>(GetParam().first).value();
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   const std::map<char, Letters> requests = {{'A', {Repeated(8, 'x') + "a"}},
                                             {'B', {Repeated(9, 'y') + "bbbb"}},
@@ -113,8 +114,8 @@ TimeUs TokensTimesRandom(const StepWork& work, Random* random) {
 TEST(SrjfCalibrated, PicksWhatTheScanPicks) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(9 + seed * 3));
-    config.retention = "all";  // as the reference cache has it
-    config.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed * seed * seed);
+    config.scheduler.policies.retention = Retention::kAll;  // as the reference cache has it
+    config.scheduler.jct.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed * seed * seed);
     const int64_t lambda = JctOrder(MakeSchedulerConfig(config).value()).lambda();
     CompareWithScan(
         config, seed, RandomWaiting,
@@ -130,11 +131,11 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicks) {
 TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
   for (uint64_t seed = 11; seed <= 14; ++seed) {
     EngineConfig config = PrefillOnly(20);
-    config.retention = "all";
-    config.jct = "model";
-    config.aging = 0.25;
-    config.cost = {.step_us = 100, .token_us = 10, .pair_us = 0.05, .row_us = 0};
-    CostModel model(config.cost);
+    config.scheduler.policies.retention = Retention::kAll;
+    config.scheduler.jct.by = Jct::kModel;
+    config.scheduler.jct.aging = 0.25;
+    config.scheduler.cost = {.step_us = 100, .token_us = 10, .pair_us = 0.05, .row_us = 0};
+    CostModel model(config.scheduler.cost);
     CompareWithScan(
         config, seed, RandomWaiting,
         [&](const Waiting& request, const ReferenceCache& cache, TimeUs now_us) {
@@ -143,7 +144,7 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
               model.PredictUs(WorkOf(request.letters.length() - num_cached, num_cached));
           return 1000 * std::llround(us) - 250 * (now_us - request.arrival_us);
         },
-        DriftingCost(config.cost, &model));
+        DriftingCost(config.scheduler.cost, &model));
     EXPECT_GT(model.version(), 10);
   }
 }
@@ -155,12 +156,11 @@ TEST(SrjfCalibrated, RanksWhoRunsByANewVersion) {
   constexpr TimeUs kHourUs = 3'600'000'000;
   constexpr RequestId kEarly = 100, kLate = 101;
   EngineConfig config = PrefillOnly(8);
-  config.preset = "chunked-fcfs";
-  config.order = "srjf-calibrated";
-  config.batching = "";
-  config.max_num_seqs = 4;
-  config.aging = 0.1;
-  config.cost = {.step_us = 500, .token_us = 40};
+  config.scheduler.policies = FindPreset("chunked-fcfs")->policies;
+  config.scheduler.policies.order = Order::kSrjfCalibrated;
+  config.scheduler.max_num_seqs = 4;
+  config.scheduler.jct.aging = 0.1;
+  config.scheduler.cost = {.step_us = 500, .token_us = 40};
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   TimeUs now_us = 0;
   std::vector<RequestId> finished;
@@ -223,7 +223,7 @@ auto AgedScore(const Waiting& request, int32_t num_cached, int64_t lambda, TimeU
 TEST(SrjfCalibrated, PicksWhatTheScanPicksWherePrefixesAreKept) {
   for (uint64_t seed = 21; seed <= 28; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(5 + seed % 8));
-    config.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed % 4);
+    config.scheduler.jct.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed % 4);
     const int64_t lambda = JctOrder(MakeSchedulerConfig(config).value()).lambda();
     CompareWithScan(
         config, seed, RandomWaitingOfTwoPriorities,
@@ -239,11 +239,11 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksWherePrefixesAreKept) {
 TEST(SrjfCalibrated, PicksWhatTheScanPicksWhereShortPromptsShareAStep) {
   for (uint64_t seed = 41; seed <= 48; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(5 + seed % 8));
-    config.batching = "";                           // the preset's
-    config.cost = {.step_us = 100, .token_us = 6};  // 150 tokens saturate the device
-    config.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed % 4);
+    config.scheduler.policies.batching = Batching::kSaturate;  // as the preset has it
+    config.scheduler.cost = {.step_us = 100, .token_us = 6};   // 150 tokens saturate the device
+    config.scheduler.jct.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed % 4);
     const SchedulerConfig scheduler = MakeSchedulerConfig(config).value();
-    ASSERT_EQ(scheduler.batching, Batching::kSaturate);
+    ASSERT_EQ(scheduler.policies.batching, Batching::kSaturate);
     ASSERT_NEAR(static_cast<double>(SaturationTokens(scheduler.cost)), 150, 1);
     const int64_t lambda = JctOrder(scheduler).lambda();
     CompareWithScan(
@@ -262,10 +262,10 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksWhereShortPromptsShareAStep) {
 TEST(Srjf, PicksWhatTheScanPicksByTheJobTimeAtArrival) {
   for (uint64_t seed = 31; seed <= 38; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(5 + seed % 8 * 2));
-    config.order = "srjf";
-    config.retention = seed % 2 == 0 ? "" : "all";             // the preset's is prefix
-    if (config.retention == "all") config.num_kv_blocks += 4;  // room for any prompt
-    config.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed % 4);
+    config.scheduler.policies.order = Order::kSrjf;
+    config.scheduler.policies.retention = seed % 2 == 0 ? Retention::kPrefix : Retention::kAll;
+    if (seed % 2 != 0) config.scheduler.num_kv_blocks += 4;  // room for any prompt
+    config.scheduler.jct.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed % 4);
     const int64_t lambda = JctOrder(MakeSchedulerConfig(config).value()).lambda();
     CompareWithScan(
         config, seed, RandomWaitingOfTwoPriorities,
@@ -289,7 +289,7 @@ TEST(SrjfCalibrated, ALongWaitGoesFirst) {
   // 99 blocks more at 500 tokens per second.
   EXPECT_EQ(first(6'335'999), 2u);
   EXPECT_EQ(first(6'336'000), 1u);
-  config.aging = 0;
+  config.scheduler.jct.aging = 0;
   EXPECT_EQ(first(3'600'000'000), 2u);
 }
 
@@ -304,9 +304,10 @@ TEST(SrjfCalibrated, PriorityGoesBeforeTheScore) {
 }
 
 TEST(Batching, SingleTakesOneAndBudgetAsManyAsFit) {
-  for (const auto& [batching, expected] : {std::pair("single", 1u), std::pair("budget", 5u)}) {
+  for (const auto& [batching, expected] :
+       {std::pair(Batching::kSingle, 1u), std::pair(Batching::kBudget, 5u)}) {
     EngineConfig config = PrefillOnly(100);
-    config.batching = batching;
+    config.scheduler.policies.batching = batching;
     Scheduler scheduler(MakeSchedulerConfig(config).value());
     for (RequestId id = 0; id < 5; ++id) scheduler.Arrive(id, MakeRequest({"ab", 3}), 0);
     TimeUs now_us = 0;
@@ -317,8 +318,8 @@ TEST(Batching, SingleTakesOneAndBudgetAsManyAsFit) {
 // A prompt above the token budget is computed in pieces; nothing slips in between.
 TEST(Batching, SingleEndsWhatItHasStarted) {
   EngineConfig config = PrefillOnly(100);
-  config.retention = "all";  // else every prompt takes one step
-  config.max_num_batched_tokens = 64;
+  config.scheduler.policies.retention = Retention::kAll;  // else every prompt takes one step
+  config.scheduler.max_num_batched_tokens = 64;
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   scheduler.Arrive(1, MakeRequest({"abcd", 5}), 0);
   std::vector<RequestId> order;
@@ -346,14 +347,10 @@ TEST(Orders, BadChoicesAreRefusedByName) {
     const auto made = MakeSchedulerConfig(config);
     return made.ok() ? std::string("ok") : made.status().param() + ": " + made.status().message();
   };
-  EXPECT_THAT(error([](EngineConfig* c) { c->order = "shortest"; }),
-              HasSubstr("order: order is 'shortest', must be one of: fcfs, fair, srjf"));
-  EXPECT_THAT(error([](EngineConfig* c) { c->batching = "all"; }),
-              HasSubstr("single, saturate, budget, slo-aware"));
-  EXPECT_THAT(error([](EngineConfig* c) { c->jct = "x"; }), HasSubstr("proxy, model"));
-  EXPECT_THAT(error([](EngineConfig* c) { c->aging = -0.5; }), HasSubstr("aging is -0.5"));
-  EXPECT_THAT(error([](EngineConfig* c) { c->aging = NAN; }), HasSubstr("[0, 100]"));
-  EXPECT_EQ(error([](EngineConfig* c) { c->order = "srjf"; }), "ok");
+  EXPECT_THAT(error([](EngineConfig* c) { c->scheduler.jct.aging = -0.5; }),
+              HasSubstr("aging is -0.5"));
+  EXPECT_THAT(error([](EngineConfig* c) { c->scheduler.jct.aging = NAN; }), HasSubstr("[0, 100]"));
+  EXPECT_EQ(error([](EngineConfig* c) { c->scheduler.policies.order = Order::kSrjf; }), "ok");
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ constexpr double kMaxSloUs = 1e15;  // 31 years
 }  // namespace
 
 SlackOrder::SlackOrder(const SchedulerConfig& config, const CostModel* cost)
-    : order_(config.order),
-      max_late_us_(config.max_late_us > 0 ? config.max_late_us : kNever),
+    : order_(config.policies.order),
+      max_late_us_(config.deadlines.max_late_us > 0 ? config.deadlines.max_late_us : kNever),
       cost_(cost) {}
 
 TimeUs SlackOrder::DeadlineOf(const Request& request, TimeUs arrival_us, TimeUs default_slo_us) {

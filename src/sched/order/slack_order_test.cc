@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "skein/choice_names.h"
 #include "testing/order_scan.h"
 
 namespace skein {
@@ -36,11 +37,11 @@ double Priority(Order order, TimeUs deadline_us, TimeUs remaining_us, TimeUs now
 }
 
 constexpr Order kOrders[] = {Order::kEdf, Order::kDeadlineEdf, Order::kSlackEdf};
-constexpr const char* kNames[] = {"edf", "d-edf", "s-edf"};
 
 TEST(SlackOrder, RanksAreTheFormulasPriorities) {
   for (const Order order : kOrders) {
-    const SlackOrder slack({.order = order, .max_late_us = 0}, nullptr);
+    const SlackOrder slack({.policies = {.order = order}, .deadlines = {.max_late_us = 0}},
+                           nullptr);
     for (TimeUs now_us = 0; now_us <= 14; ++now_us) {
       for (TimeUs a = 1; a <= 12; ++a) {
         for (TimeUs a_left = 0; a_left <= 6; ++a_left) {
@@ -62,7 +63,8 @@ TEST(SlackOrder, RanksAreTheFormulasPriorities) {
 TEST(SlackOrder, RanksHoldUntilTheySay) {
   for (const Order order : kOrders) {
     for (const TimeUs bound_us : {0, 1, 5}) {
-      const SlackOrder slack({.order = order, .max_late_us = bound_us}, nullptr);
+      const SlackOrder slack({.policies = {.order = order}, .deadlines = {.max_late_us = bound_us}},
+                             nullptr);
       for (TimeUs deadline_us = 1; deadline_us <= 12; ++deadline_us) {
         for (TimeUs left_us = 0; left_us <= 6; ++left_us) {
           Ranking place = slack.RankOf(deadline_us, left_us, -20);
@@ -78,7 +80,8 @@ TEST(SlackOrder, RanksHoldUntilTheySay) {
       }
     }
   }
-  const SlackOrder slack({.order = Order::kDeadlineEdf, .max_late_us = 100}, nullptr);
+  const SlackOrder slack(
+      {.policies = {.order = Order::kDeadlineEdf}, .deadlines = {.max_late_us = 100}}, nullptr);
   EXPECT_LT(slack.RankOf(10, 0, 500).rank, slack.RankOf(11, 0, 500).rank);
 }
 
@@ -97,16 +100,16 @@ TEST(SlackOrder, PriorityShiftsTheClass) {
   EXPECT_EQ(deadline(int64_t{1} << 40, 1'000'000), 7 + 1'000'000'000'000'000);
 }
 
-EngineConfig SlackConfig(const std::string& order, int32_t num_kv_blocks) {
+EngineConfig SlackConfig(Order order, int32_t num_kv_blocks) {
   EngineConfig config;
-  config.preset = "distserve";
-  config.order = order;
-  config.batching = "single";
+  config.scheduler.policies = FindPreset("distserve")->policies;
+  config.scheduler.policies.order = order;
+  config.scheduler.policies.batching = Batching::kSingle;
   config.vocab_size = 1000;
-  config.max_model_len = 4096;
-  config.num_kv_blocks = num_kv_blocks;
-  config.max_num_batched_tokens = 4096;
-  config.max_late_ms = 0;  // the formula alone
+  config.scheduler.max_model_len = 4096;
+  config.scheduler.num_kv_blocks = num_kv_blocks;
+  config.scheduler.max_num_batched_tokens = 4096;
+  config.scheduler.deadlines.max_late_us = 0;  // the formula alone
   return config;
 }
 
@@ -119,11 +122,11 @@ Waiting RandomWaiting(Random* random) {
 TEST(SlackOrder, PicksWhatTheScanPicksAsTheCacheAndTheModelMove) {
   for (size_t which = 0; which < std::size(kOrders); ++which) {
     for (uint64_t seed = 1; seed <= 4; ++seed) {
-      SCOPED_TRACE(kNames[which]);
-      EngineConfig config = SlackConfig(kNames[which], static_cast<int32_t>(9 + seed * 4));
-      config.default_slo_ttft_ms = 16;
-      config.cost = {.step_us = 100, .token_us = 10, .pair_us = 0.05, .row_us = 0};
-      CostModel model(config.cost);
+      SCOPED_TRACE(NameOf(kOrders[which]));
+      EngineConfig config = SlackConfig(kOrders[which], static_cast<int32_t>(9 + seed * 4));
+      config.scheduler.deadlines.default_slo_us = 16'000;
+      config.scheduler.cost = {.step_us = 100, .token_us = 10, .pair_us = 0.05, .row_us = 0};
+      CostModel model(config.scheduler.cost);
       int64_t num_with_slack = 0, num_without = 0;
       CompareWithScan(
           config, seed, RandomWaiting,
@@ -138,7 +141,7 @@ TEST(SlackOrder, PicksWhatTheScanPicksAsTheCacheAndTheModelMove) {
             ++(priority > 0 ? num_with_slack : num_without);
             return -priority;
           },
-          DriftingCost(config.cost, &model));
+          DriftingCost(config.scheduler.cost, &model));
       EXPECT_GT(model.version(), 5);
       EXPECT_GT(num_with_slack, 1000);
       EXPECT_GE(num_without, kOrders[which] == Order::kEdf ? 0 : 1000);
@@ -149,8 +152,8 @@ TEST(SlackOrder, PicksWhatTheScanPicksAsTheCacheAndTheModelMove) {
 // One request has missed its deadline; new ones that have not keep coming.
 TEST(SlackOrder, NobodyStarvesWhereTheWaitIsBounded) {
   const auto steps_until_served = [](int32_t max_late_ms) {
-    EngineConfig config = SlackConfig("d-edf", 100);
-    config.max_late_ms = max_late_ms;
+    EngineConfig config = SlackConfig(Order::kDeadlineEdf, 100);
+    config.scheduler.deadlines.max_late_us = TimeUs{1000} * max_late_ms;
     Scheduler scheduler(MakeSchedulerConfig(config).value());
     TimeUs now_us = 1000;
     Request late = MakeRequest({"abc"});
@@ -174,11 +177,10 @@ TEST(SlackOrder, NobodyStarvesWhereTheWaitIsBounded) {
 
 // A partly computed prompt makes way at the next chunk.
 TEST(SlackOrder, ChunksMakeWayForTheUrgent) {
-  EngineConfig config = SlackConfig("", 100);
-  config.preset = "distserve-cp2k";
-  config.order = config.batching = "";
-  config.max_num_seqs = 4;
-  config.chunk_tokens = 64;
+  EngineConfig config = SlackConfig(Order::kEdf, 100);
+  config.scheduler.policies = FindPreset("distserve-cp2k")->policies;
+  config.scheduler.max_num_seqs = 4;
+  config.scheduler.policies.chunk_tokens = 64;
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   TimeUs now_us = 0;
   Request file = MakeRequest({Repeated(6, 'f')});
@@ -195,10 +197,9 @@ TEST(SlackOrder, ChunksMakeWayForTheUrgent) {
 
 // Orders by slack, with steps that stop; a token takes ten microseconds.
 SchedulerConfig StoppingConfig() {
-  EngineConfig config = SlackConfig("", 100);
-  config.preset = "flow-prefill";
-  config.batching = "";
-  config.cost = {.step_us = 0, .token_us = 10, .pair_us = 0, .row_us = 0};
+  EngineConfig config = SlackConfig(Order::kEdf, 100);
+  config.scheduler.policies = FindPreset("flow-prefill")->policies;
+  config.scheduler.cost = {.step_us = 0, .token_us = 10, .pair_us = 0, .row_us = 0};
   return MakeSchedulerConfig(config).value();
 }
 
@@ -255,9 +256,9 @@ TEST(SlackOrder, WhatIsSuspendedNeedsTheRestOfItsStep) {
 // Errors of requests that ran alone, which are the model's own, are counted apart from those of
 // others.
 TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
-  EngineConfig config = SlackConfig("s-edf", 100);
-  config.batching = "budget";
-  config.cost = {.step_us = 0, .token_us = 10, .pair_us = 0, .row_us = 0};
+  EngineConfig config = SlackConfig(Order::kSlackEdf, 100);
+  config.scheduler.policies.batching = Batching::kBudget;
+  config.scheduler.cost = {.step_us = 0, .token_us = 10, .pair_us = 0, .row_us = 0};
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   TimeUs now_us = 0;
   scheduler.Arrive(1, MakeRequest({"", 20}), now_us);
@@ -284,8 +285,8 @@ TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
 TEST(SlackOrder, WhatIsForetoldFollowsTheSpeedOfTheLatestSteps) {
   for (const double slower : {1.5, 1.04}) {
     constexpr int kRequests = 12;
-    EngineConfig config = SlackConfig("s-edf", 100);
-    config.cost = {.step_us = 100, .token_us = 10, .pair_us = 0, .row_us = 0};
+    EngineConfig config = SlackConfig(Order::kSlackEdf, 100);
+    config.scheduler.cost = {.step_us = 100, .token_us = 10, .pair_us = 0, .row_us = 0};
     Scheduler scheduler(MakeSchedulerConfig(config).value());
     TimeUs now_us = 0;
     for (int i = 0; i < kRequests; ++i) {

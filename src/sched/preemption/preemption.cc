@@ -19,7 +19,7 @@ constexpr SequenceKey kFirstLateKey = {{0, OrderPolicy::kFirstLateRank}, 0, 0};
 }  // namespace
 
 bool StopsSteps(const SchedulerConfig& config) {
-  return Preempts(config.sharing) && StopsSteps(config.granularity);
+  return Preempts(config.policies.sharing) && StopsSteps(config.policies.granularity);
 }
 
 Preemption::Preemption(const SchedulerContext& context, const Ranks* ranks,
@@ -105,10 +105,11 @@ std::optional<TimeUs> Preemption::NextDecodeUs() const {
 
 // Whether prompts have kept a decode waiting for max_decode_wait_us.
 bool Preemption::StarvesDecodes(TimeUs now_us) const {
-  if (config_.sharing != Sharing::kWhole || config_.max_decode_wait_us == 0) return false;
+  if (config_.policies.sharing != Sharing::kWhole || config_.policies.max_decode_wait_us == 0)
+    return false;
   return std::ranges::any_of(table_->running(), [&](const Sequence* sequence) {
     return sequence->state == SequenceState::kDecoding &&
-           now_us - sequence->token_us >= config_.max_decode_wait_us;
+           now_us - sequence->token_us >= config_.policies.max_decode_wait_us;
   });
 }
 
@@ -127,7 +128,8 @@ const Sequence* Preemption::NextPrompt() const {
 }
 
 int32_t Preemption::MixedTokens(TimeUs now_us) const {
-  if (!stops_steps_ || config_.decode_steps == DecodeSteps::kOwn || !cost_->known()) return 0;
+  if (!stops_steps_ || config_.preemption.decode_steps == DecodeSteps::kOwn || !cost_->known())
+    return 0;
   StepWork decodes;
   TimeUs rate_us = std::numeric_limits<TimeUs>::max(), due_us = rate_us;
   for (const Sequence* sequence : table_->running()) {
@@ -154,7 +156,7 @@ int32_t Preemption::MixedTokens(TimeUs now_us) const {
   const DecodeSharing sharing =
       CompareDecodeSharing(*cost_, ranks_->NumMissingNow(*prompt), num_cached,
                            config_.max_num_batched_tokens, decodes, static_cast<double>(budget_us));
-  const bool mixes = config_.decode_steps == DecodeSteps::kMixed || sharing.mixes();
+  const bool mixes = config_.preemption.decode_steps == DecodeSteps::kMixed || sharing.mixes();
   return mixes ? sharing.step_tokens : 0;
 }
 

@@ -59,7 +59,7 @@ class Preemption {
   bool MoreUrgentWaits(const SequenceKey& than) const;
   // Whether the step in flight was suspended for max_suspended_us, so that only decodes with a TPOT
   // stop it.
-  bool StopsNoMore() const { return step_.was_suspended_us >= config_.max_suspended_us; }
+  bool StopsNoMore() const { return step_.was_suspended_us >= config_.preemption.max_suspended_us; }
 
   const SchedulerConfig& config_;
   const CostModel* const cost_;

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "skein/choice_names.h"
 #include "testing/preempt_steps.h"
 
 namespace skein {
@@ -17,8 +18,7 @@ using Fixture = testing::PreemptFixture;
 TEST(SchedulerDecodeSteps, WholePromptsLetDecodesPassNowAndThen) {
   for (const bool bounded : {true, false}) {
     Fixture f([&](EngineConfig* config) {
-      config->preset = bounded ? "prefill-only" : "paged-fcfs";
-      config->sharing = "whole";
+      config->scheduler.policies = FindPreset(bounded ? "prefill-only" : "paged-fcfs")->policies;
     });
     f.Arrive(0, 40, 0, 8);
     EXPECT_EQ(f.Plan(), Ids{0});
@@ -72,7 +72,7 @@ TEST(SchedulerDecodeSteps, DecodesWithADeadlineTakeStepsBetweenTickets) {
 
 // Their steps are short and need little memory, so they never wait for a suspended one to end.
 TEST(SchedulerDecodeSteps, DecodesTakeTheirStepsHoweverManyAreSuspended) {
-  Fixture f([](EngineConfig* config) { config->max_suspended_steps = 1; });
+  Fixture f([](EngineConfig* config) { config->scheduler.preemption.max_suspended_steps = 1; });
   f.slo_tpot_us = 1000;
   f.Arrive(0, 40, 2, 8);
   f.slo_tpot_us.reset();
@@ -153,7 +153,7 @@ TEST(SchedulerDecodeSteps, AMixedStepMakesWayForWhatCannotWait) {
                         Case{40'000, 4, StepFate::kSuspended}}) {
     Fixture f([](EngineConfig* config) {
       KnowCosts(config);
-      config->order = "s-edf";
+      config->scheduler.policies.order = Order::kSlackEdf;
     });
     f.slo_tpot_us = 61'000;
     f.Arrive(0, 40, 0, 12);
@@ -214,10 +214,10 @@ TEST(SchedulerDecodeSteps, ShortPromptsShareAMixedStep) {
 }
 
 TEST(SchedulerDecodeSteps, DecodeStepsByChoice) {
-  for (const char* steps : {"own", "mixed", "by-cost"}) {
+  for (const DecodeSteps steps : {DecodeSteps::kOwn, DecodeSteps::kMixed, DecodeSteps::kByCost}) {
     Fixture f([&](EngineConfig* config) {
       KnowCosts(config);
-      config->decode_steps = steps;
+      config->scheduler.preemption.decode_steps = steps;
     });
     f.slo_tpot_us = 61'000;
     f.Arrive(0, 40, 1, 8);
@@ -226,13 +226,10 @@ TEST(SchedulerDecodeSteps, DecodeStepsByChoice) {
     f.now_us += 50'000;
     f.Complete();
     f.Arrive(1, 150, 1);
-    EXPECT_EQ(f.Plan(), steps == std::string_view("own") ? Ids{1} : (Ids{1, 0})) << steps;
+    EXPECT_EQ(f.Plan(), steps == DecodeSteps::kOwn ? Ids{1} : (Ids{1, 0})) << NameOf(steps);
   }
-  EngineConfig config = {.vocab_size = 100, .max_model_len = 400, .num_kv_blocks = 40};
-  config.decode_steps = "some";
-  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "decode_steps");
-  config.decode_steps = "";
-  config.express_tokens = -1;
+  EngineConfig config = {.scheduler = {.num_kv_blocks = 40, .max_model_len = 400}};
+  config.scheduler.preemption.express_tokens = -1;
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "express_tokens");
 }
 

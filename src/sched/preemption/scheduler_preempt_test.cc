@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "skein/choice_names.h"
 #include "testing/preempt_steps.h"
 
 namespace skein {
@@ -60,7 +61,7 @@ TEST(SchedulerPreempt, TheUrgentRunsFirstAndTheStepGoesOn) {
 }
 
 TEST(SchedulerPreempt, ByTheKeyOfAnyOrder) {
-  Fixture f([](EngineConfig* config) { config->order = "srjf"; });
+  Fixture f([](EngineConfig* config) { config->scheduler.policies.order = Order::kSrjf; });
   f.Arrive(0, 190, 0);
   EXPECT_EQ(f.Plan(), Ids{0});
   f.Arrive(1, 195, 0);
@@ -71,15 +72,15 @@ TEST(SchedulerPreempt, ByTheKeyOfAnyOrder) {
 }
 
 TEST(SchedulerPreempt, NeitherWithoutASharingThatPreemptsNorWithoutBoundaries) {
-  for (const char* sharing : {"whole", "chunked", "preempt-op"}) {
+  for (const Sharing sharing : {Sharing::kWhole, Sharing::kChunked, Sharing::kPreemptOp}) {
     Fixture f([&](EngineConfig* config) {
-      config->sharing = sharing;
-      if (sharing == std::string_view("preempt-op")) config->preempt_granularity = "chunk";
+      config->scheduler.policies.sharing = sharing;
+      config->scheduler.policies.granularity = Granularity::kChunk;
     });
     f.Arrive(0, 150, 1);
     f.Plan();
     f.Arrive(1, 40, 0);
-    EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn) << sharing;
+    EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn) << NameOf(sharing);
   }
 }
 
@@ -87,9 +88,9 @@ TEST(SchedulerPreempt, NeitherWithoutASharingThatPreemptsNorWithoutBoundaries) {
 // one. More urgent work goes first, and may leave no room.
 TEST(SchedulerPreempt, WhatIsDroppedWaitsForRoomAgain) {
   Fixture f([](EngineConfig* config) {
-    config->retention = "none";
-    config->max_suspended_steps = 1;
-    config->max_num_seqs = 16;
+    config->scheduler.policies.retention = Retention::kNone;
+    config->scheduler.preemption.max_suspended_steps = 1;
+    config->scheduler.max_num_seqs = 16;
   });
   f.Arrive(0, 390, 9);  // 13 blocks, where a step may have 21 of its own
   EXPECT_EQ(f.Plan(), Ids{0});
@@ -111,9 +112,10 @@ TEST(SchedulerPreempt, WhatIsDroppedWaitsForRoomAgain) {
 // not begin there once the prefix's step is dropped.
 TEST(SchedulerPreempt, MembersOfAPrefixThatWasDroppedBeginAnew) {
   Fixture f([](EngineConfig* config) {
-    config->preset = "prelude";
-    config->max_suspended_steps = 1;
-    config->num_kv_blocks = 60;
+    config->scheduler.policies = FindPreset("prelude")->policies;
+    config->scheduler.policies.sharing = Sharing::kPreemptOp;
+    config->scheduler.preemption.max_suspended_steps = 1;
+    config->scheduler.num_kv_blocks = 60;
   });
   for (RequestId id : {0, 1}) {  // both do not fit a step of 200
     Request request;
@@ -142,18 +144,18 @@ TEST(SchedulerPreempt, MembersOfAPrefixThatWasDroppedBeginAnew) {
 
 // A prompt longer than a step: more urgent work goes first between its steps, except with `none`.
 TEST(SchedulerPreempt, BetweenTheStepsOfAPrompt) {
-  for (const char* granularity : {"chunk", "none"}) {
-    Fixture f([&](EngineConfig* config) { config->preempt_granularity = granularity; });
+  for (const Granularity granularity : {Granularity::kChunk, Granularity::kNone}) {
+    Fixture f([&](EngineConfig* config) { config->scheduler.policies.granularity = granularity; });
     f.Arrive(0, 350, 1);
     EXPECT_EQ(f.Plan(), Ids{0});
     f.Arrive(1, 200, 0);
     f.Complete();
-    EXPECT_EQ(f.Plan().front(), granularity == std::string_view("chunk") ? 1u : 0u);
+    EXPECT_EQ(f.Plan().front(), granularity == Granularity::kChunk ? 1u : 0u);
   }
 }
 
 TEST(SchedulerPreempt, BeyondTheBoundTheLeastUrgentIsComputedAgain) {
-  Fixture f([](EngineConfig* config) { config->max_suspended_steps = 2; });
+  Fixture f([](EngineConfig* config) { config->scheduler.preemption.max_suspended_steps = 2; });
   std::vector<int64_t> steps;
   for (int i = 0; i < 4; ++i) {
     f.Arrive(i, 100, -i);
@@ -181,7 +183,7 @@ TEST(SchedulerPreempt, BeyondTheBoundTheLeastUrgentIsComputedAgain) {
 }
 
 TEST(SchedulerPreempt, WhatFindsNoBlocksPreemptsNothing) {
-  Fixture f([](EngineConfig* config) { config->num_kv_blocks = 13; });
+  Fixture f([](EngineConfig* config) { config->scheduler.num_kv_blocks = 13; });
   f.Arrive(0, 190, 1);  // 6 blocks
   f.Plan();
   f.Arrive(1, 300, 0);  // 10 blocks
@@ -229,7 +231,7 @@ TEST(SchedulerPreempt, AStepThatNobodyWaitsForIsDropped) {
 }
 
 TEST(SchedulerPreempt, NoStepIsSuspendedForEver) {
-  Fixture f([](EngineConfig* config) { config->max_suspended_ms = 5; });
+  Fixture f([](EngineConfig* config) { config->scheduler.preemption.max_suspended_us = 5000; });
   f.Arrive(0, 100, 1);
   EXPECT_EQ(f.Plan(), Ids{0});
   f.Arrive(1, 40, 0);
@@ -247,7 +249,7 @@ TEST(SchedulerPreempt, NoStepIsSuspendedForEver) {
 // The running step stops when the bound of a suspended one ends. That one has then used up its
 // bound, so no other stops it.
 TEST(SchedulerPreempt, TheEndOfABoundBeginsARound) {
-  Fixture f([](EngineConfig* config) { config->max_suspended_ms = 5; });
+  Fixture f([](EngineConfig* config) { config->scheduler.preemption.max_suspended_us = 5000; });
   f.Arrive(0, 100, 1);
   EXPECT_EQ(f.Plan(), Ids{0});
   EXPECT_EQ(f.scheduler->NextRoundUs(), std::nullopt);
@@ -272,8 +274,8 @@ TEST(SchedulerPreempt, TheEndOfABoundBeginsARound) {
 // A request is not suspended, dropped and computed again for ever either.
 TEST(SchedulerPreempt, WhatIsDroppedKeepsTheTimeItWasSuspended) {
   Fixture f([](EngineConfig* config) {
-    config->max_suspended_steps = 1;
-    config->max_suspended_ms = 5;
+    config->scheduler.preemption.max_suspended_steps = 1;
+    config->scheduler.preemption.max_suspended_us = 5000;
   });
   f.Arrive(0, 100, 2);
   RequestId next = 1;
@@ -326,7 +328,7 @@ TEST(SchedulerPreempt, DecodesJoinNewSteps) {
 TEST(SchedulerPreempt, LateRequestsDoNotStopOneAnother) {
   Fixture f([](EngineConfig* config) {
     KnowCosts(config);
-    config->order = "s-edf";
+    config->scheduler.policies.order = Order::kSlackEdf;
   });
   f.slo_ttft_us = 50'000;
   f.Arrive(0, 150, 0);  // 160 ms
@@ -347,10 +349,10 @@ TEST(SchedulerPreempt, LateRequestsDoNotStopOneAnother) {
 TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
   const auto make = [](int32_t express_tokens) {
     return Fixture([&](EngineConfig* config) {
-      config->num_kv_blocks = 40;
-      config->max_num_batched_tokens = 2000;
-      config->max_model_len = 1300;
-      config->express_tokens = express_tokens;
+      config->scheduler.num_kv_blocks = 40;
+      config->scheduler.max_num_batched_tokens = 2000;
+      config->scheduler.max_model_len = 1300;
+      config->scheduler.preemption.express_tokens = express_tokens;
     });
   };
   for (const int32_t express_tokens : {0, 64}) {
@@ -376,26 +378,18 @@ TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
   EXPECT_EQ(f.Plan(), (Ids{1, 2}));
 }
 
-TEST(SchedulerPreempt, ASharingsNameAndItsGranularity) {
-  EngineConfig config = {.vocab_size = 100, .max_model_len = 400, .num_kv_blocks = 40};
-  const auto make = [&config] { return MakeSchedulerConfig(config); };
-  config.sharing = "preempt-layer";
-  EXPECT_EQ(make()->granularity, Granularity::kLayer);
-  EXPECT_EQ(MemoryChoicesOf(config)->num_steps, 3);
-  config.preempt_granularity = "op";
-  EXPECT_EQ(make()->granularity, Granularity::kOp);
-  config.preempt_granularity = "tile";
-  EXPECT_EQ(make().status().param(), "preempt_granularity");
-  config.preempt_granularity = "none";
-  EXPECT_EQ(MemoryChoicesOf(config)->num_steps, 1);
-  config.sharing = "chunked";
-  EXPECT_EQ(make().status().param(), "preempt_granularity");
-  config.preempt_granularity = "";
-  config.sharing = "some";
-  EXPECT_EQ(make().status().param(), "sharing");
-  config.sharing = "";
-  config.max_suspended_steps = 0;
-  EXPECT_EQ(make().status().param(), "max_suspended_steps");
+TEST(SchedulerPreempt, StepsThatKeepStateByGranularity) {
+  EngineConfig config = {.scheduler = {.num_kv_blocks = 40, .max_model_len = 400}};
+  Policies& policies = config.scheduler.policies;
+  EXPECT_EQ(NumSteps(config.scheduler), 1);
+  policies.sharing = Sharing::kPreemptLayer;
+  policies.granularity = Granularity::kLayer;
+  EXPECT_EQ(NumSteps(config.scheduler), 3);
+  policies.granularity = Granularity::kNone;
+  EXPECT_EQ(NumSteps(config.scheduler), 1);
+  EXPECT_TRUE(MakeSchedulerConfig(config).ok());
+  config.scheduler.preemption.max_suspended_steps = 0;
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "max_suspended_steps");
 }
 
 }  // namespace

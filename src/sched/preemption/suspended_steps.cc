@@ -68,7 +68,7 @@ void SuspendedSteps::DropDead() {
 }
 
 void SuspendedSteps::MakeRoomFor(Step* step, TimeUs now_us) {
-  const int32_t most = config_.max_suspended_steps + (step->prefills.empty() ? 1 : 0);
+  const int32_t most = config_.preemption.max_suspended_steps + (step->prefills.empty() ? 1 : 0);
   while (std::ssize(steps_) > most) {
     const auto last = std::ranges::max_element(
         steps_, {}, [&](const Step& suspended) { return KeyOf(suspended, now_us); });
@@ -87,7 +87,8 @@ bool SuspendedSteps::Contains(int64_t step_id) const {
 }
 
 SequenceKey SuspendedSteps::KeyOf(const Step& step, TimeUs now_us) const {
-  return step.SuspendedUs(now_us) >= config_.max_suspended_us ? Step::kFirstKey : step.Key();
+  return step.SuspendedUs(now_us) >= config_.preemption.max_suspended_us ? Step::kFirstKey
+                                                                         : step.Key();
 }
 
 const Step* SuspendedSteps::First(TimeUs now_us) const {
@@ -105,7 +106,7 @@ std::optional<TimeUs> SuspendedSteps::NextBoundUs() const {
   std::optional<TimeUs> bound_us;
   for (const Step& step : steps_) {
     const TimeUs end_us =
-        step.suspended_since_us + config_.max_suspended_us - step.was_suspended_us;
+        step.suspended_since_us + config_.preemption.max_suspended_us - step.was_suspended_us;
     bound_us = std::min(bound_us.value_or(end_us), end_us);
   }
   return bound_us;
@@ -153,7 +154,7 @@ void SuspendedSteps::Undo(const Step& step, std::span<const StepRow> current) {
 }
 
 void SuspendedSteps::CheckIntegrity(const Step& current) const {
-  SKEIN_CHECK(std::ssize(steps_) <= config_.max_suspended_steps + 1);
+  SKEIN_CHECK(std::ssize(steps_) <= config_.preemption.max_suspended_steps + 1);
   size_t num_rows = 0, num_in_step = 0;
   const auto count = [&num_rows](const Step& step) {
     for (const auto* rows : {&step.prefills, &step.decodes}) {

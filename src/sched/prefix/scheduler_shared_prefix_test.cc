@@ -28,10 +28,10 @@ constexpr int32_t kVocab = 1000;
 EngineConfig SomeConfig() {
   EngineConfig config;
   config.vocab_size = kVocab;
-  config.max_model_len = 4096;
-  config.num_kv_blocks = 1024;
-  config.max_num_seqs = 8;
-  config.max_num_batched_tokens = 2048;
+  config.scheduler.max_model_len = 4096;
+  config.scheduler.num_kv_blocks = 1024;
+  config.scheduler.max_num_seqs = 8;
+  config.scheduler.max_num_batched_tokens = 2048;
   return config;
 }
 
@@ -214,8 +214,8 @@ TEST(Forests, TheCachedPartIsAttachedFirst) {
 TEST(Forests, AGroupBeyondTheTokenBudgetContinues) {
   for (const bool caching : {true, false}) {
     EngineConfig config = SomeConfig();
-    config.max_num_batched_tokens = 64;
-    config.enable_prefix_caching = caching;
+    config.scheduler.max_num_batched_tokens = 64;
+    config.scheduler.prefix_caching = caching;
     Harness harness(config);
     ArriveGroup(&harness, 1, 10, 150, 30);
     harness.RunAll();
@@ -235,10 +235,10 @@ TEST(Forests, RerankComputesTheQueryOnce) {
     for (const bool caching : {true, false}) {
       for (const int32_t token_budget : {512, 2048, 8192, 32768}) {
         EngineConfig config = SomeConfig();
-        config.max_num_batched_tokens = token_budget;
-        config.enable_prefix_caching = caching;
+        config.scheduler.max_num_batched_tokens = token_budget;
+        config.scheduler.prefix_caching = caching;
         SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
-        scheduler_config.forests = forests;
+        scheduler_config.policies.forests = forests;
         Harness harness(scheduler_config);
         ArriveGroup(&harness, 1, 100, 2000, 150);
         harness.RunAll();
@@ -257,8 +257,8 @@ TEST(Forests, RerankComputesTheQueryOnce) {
 TEST(Forests, CancellingMembersHurtsNoOther) {
   for (const bool caching : {true, false}) {
     EngineConfig config = SomeConfig();
-    config.max_num_batched_tokens = 64;
-    config.enable_prefix_caching = caching;
+    config.scheduler.max_num_batched_tokens = 64;
+    config.scheduler.prefix_caching = caching;
     Harness harness(config);
     ArriveGroup(&harness, 1, 10, 150, 30);
     harness.in_step = [&] {  // the head, while the prefix is computed; another that is in the step
@@ -276,7 +276,7 @@ TEST(Forests, CancellingMembersHurtsNoOther) {
 TEST(Forests, CancellingAGroupFreesItsPrefix) {
   for (const bool in_step : {true, false}) {
     EngineConfig config = SomeConfig();
-    config.max_num_batched_tokens = 64;
+    config.scheduler.max_num_batched_tokens = 64;
     Harness harness(config);
     ArriveGroup(&harness, 1, 10, 150, 30);
     const auto cancel = [&] {
@@ -292,7 +292,7 @@ TEST(Forests, CancellingAGroupFreesItsPrefix) {
 
 TEST(Forests, ALateRequestJoinsAPrefixThatIsBeingComputed) {
   EngineConfig config = SomeConfig();
-  config.max_num_batched_tokens = 64;
+  config.scheduler.max_num_batched_tokens = 64;
   Harness harness(config);
   ArriveGroup(&harness, 1, 2, 150, 10);
   harness.Step();
@@ -304,7 +304,7 @@ TEST(Forests, ALateRequestJoinsAPrefixThatIsBeingComputed) {
 // A conversation's long prompt is being computed. Decisions on the same text wait for it.
 TEST(PrefixWait, PeersWaitForALeaderAndFindItsBlocks) {
   EngineConfig config = SomeConfig();
-  config.max_num_batched_tokens = 256;
+  config.scheduler.max_num_batched_tokens = 256;
   Harness harness(config);
   harness.Arrive(MakeRequest(1000, 1, 10, 0, 3));
   harness.Step();
@@ -334,9 +334,9 @@ TEST(PrefixWait, ASharedHeaderSerialisesNothing) {
 TEST(PrefixWait, IsBounded) {
   for (const int32_t max_wait_ms : {0, 3, 1000}) {
     EngineConfig config = SomeConfig();
-    config.max_num_seqs = 20;
-    config.max_num_batched_tokens = 8192;
-    config.max_prefix_wait_ms = max_wait_ms;
+    config.scheduler.max_num_seqs = 20;
+    config.scheduler.max_num_batched_tokens = 8192;
+    config.scheduler.max_prefix_wait_us = TimeUs{1000} * max_wait_ms;
     Harness harness(config);
     for (int i = 1; i <= 10; ++i) harness.Arrive(MakeRequest(64 * i, 1, 1, i, 2));
     const RequestId last = harness.Arrive(MakeRequest(64 * 10, 1, 10, 50));
@@ -348,7 +348,7 @@ TEST(PrefixWait, IsBounded) {
 
 TEST(PrefixWait, EndsWithTheLeader) {
   EngineConfig config = SomeConfig();
-  config.max_num_batched_tokens = 128;
+  config.scheduler.max_num_batched_tokens = 128;
   Harness harness(config);
   harness.Arrive(MakeRequest(250, 1, 1, 0, 2));
   harness.Step();
@@ -366,9 +366,9 @@ TEST(PrefixWait, EndsWithTheLeader) {
 // before both, therefore gives its blocks to them.
 TEST(PrefixWait, TheLeaderInheritsItsPeersUrgency) {
   EngineConfig config = SomeConfig();
-  config.num_kv_blocks = 16;
-  config.max_model_len = 512;
-  config.max_num_batched_tokens = 128;
+  config.scheduler.num_kv_blocks = 16;
+  config.scheduler.max_model_len = 512;
+  config.scheduler.max_num_batched_tokens = 128;
   Harness harness(config);
   harness.Arrive(MakeRequest(0, 0, 60, 9, 150));
   harness.Arrive(MakeRequest(160, 1, 10, 0, 150));
@@ -416,7 +416,7 @@ TEST(Fairness, TwoFanOutsShareTheSteps) {
 TEST(Fairness, StrictPresetsKeepTheOrderOfArrival) {
   for (const char* preset : {"chunked-fcfs", "paged-fcfs", "nano-vllm"}) {
     EngineConfig config = SomeConfig();
-    config.preset = preset;
+    config.scheduler.policies = FindPreset(preset)->policies;
     Harness harness(config);
     ArriveGroup(&harness, 1, 50, 300, 100, "many");
     harness.Arrive(MakeRequest(0, 0, 300, 7));
@@ -436,10 +436,10 @@ struct Admissions {
 
 Admissions RunChats(int32_t num_kv_blocks, bool flood, int32_t document_len) {
   EngineConfig config = SomeConfig();
-  config.num_kv_blocks = num_kv_blocks;
-  config.max_model_len = 32 * num_kv_blocks;
-  config.max_num_seqs = 6;
-  config.max_num_batched_tokens = 256;
+  config.scheduler.num_kv_blocks = num_kv_blocks;
+  config.scheduler.max_model_len = 32 * num_kv_blocks;
+  config.scheduler.max_num_seqs = 6;
+  config.scheduler.max_num_batched_tokens = 256;
   Harness harness(config);
   RequestId next_document = 100;
   int num_waiting = 0;

@@ -7,6 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "sched/decode_set/stop_constants.h"
+#include "sched/decode_set/stop_table.h"
+#include "skein/choice_names.h"
+
 namespace skein {
 namespace {
 
@@ -73,24 +77,6 @@ std::string PlanMembers(const StepPlan& plan) {
   return PlanMembers("mixed", mixed.copies, mixed.prefills, mixed.decodes);
 }
 
-// The names of the choices, in the order of their enums.
-constexpr std::string_view kSharings[] = {"whole", "chunked", "preempt-layer", "preempt-op"};
-constexpr std::string_view kGranularities[] = {"op-tile", "op", "layer", "chunk", "none"};
-constexpr std::string_view kDecodeSteps[] = {"by-cost", "own", "mixed"};
-constexpr std::string_view kDecodeSets[] = {"static", "fill", "flock", "dynamic"};
-constexpr std::string_view kOrders[] = {"fcfs",  "fair",  "srjf", "srjf-calibrated", "edf",
-                                        "d-edf", "s-edf", "lpm",  "dfs-weight"};
-constexpr std::string_view kFlockBys[] = {"prefix", "radix", "user"};
-constexpr std::string_view kBatchings[] = {"single", "saturate", "budget", "slo-aware"};
-constexpr std::string_view kJcts[] = {"proxy", "model"};
-constexpr std::string_view kExecutions[] = {"plain", "hybrid"};
-constexpr std::string_view kRetentions[] = {"all", "prefix", "value", "none"};
-
-template <typename Choice>
-std::string_view NameOf(std::span<const std::string_view> names, Choice choice) {
-  return names[static_cast<size_t>(choice)];
-}
-
 std::string ChoiceMembers(const SchedulerConfig& config) {
   return fmt::format(
       R"("sharing":"{}","preempt_granularity":"{}","max_suspended_steps":{},)"
@@ -98,20 +84,21 @@ std::string ChoiceMembers(const SchedulerConfig& config) {
       R"("decode_set":"{}","order":"{}","batching":"{}",)"
       R"("jct":"{}","aging":{},"cost":[{},{},{},{}],"execution":"{}","retention":"{}",)"
       R"("default_slo_us":{},"max_late_us":{},"slo_batch_tokens":{})",
-      NameOf(kSharings, config.sharing), NameOf(kGranularities, config.granularity),
-      config.max_suspended_steps, config.max_suspended_us,
-      NameOf(kDecodeSteps, config.decode_steps), config.max_decode_wait_us, config.express_blocks,
-      NameOf(kDecodeSets, config.decode_set), NameOf(kOrders, config.order),
-      NameOf(kBatchings, config.batching), NameOf(kJcts, config.jct), config.aging,
+      NameOf(config.policies.sharing), NameOf(config.policies.granularity),
+      config.preemption.max_suspended_steps, config.preemption.max_suspended_us,
+      NameOf(config.preemption.decode_steps), config.policies.max_decode_wait_us,
+      ExpressBlocks(config), NameOf(config.policies.decode_set), NameOf(config.policies.order),
+      NameOf(config.policies.batching), NameOf(config.jct.by), config.jct.aging,
       config.cost.step_us, config.cost.token_us, config.cost.pair_us, config.cost.row_us,
-      NameOf(kExecutions, config.execution), NameOf(kRetentions, config.retention),
-      config.default_slo_us, config.max_late_us, config.slo_batch_tokens);
+      NameOf(config.policies.execution), NameOf(config.policies.retention),
+      config.deadlines.default_slo_us, config.deadlines.max_late_us,
+      config.deadlines.slo_batch_tokens);
 }
 
 // The learned table as JSON on one line.
 std::string Learned(const SchedulerConfig& config) {
-  if (config.flock_learned == nullptr) return "null";
-  std::string text = config.flock_learned->ToJson();
+  if (config.flock.learned == nullptr) return "null";
+  std::string text = config.flock.learned->ToJson();
   std::erase(text, '\n');
   return text;
 }
@@ -129,10 +116,11 @@ void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
                        ChoiceMembers(config), config.num_kv_blocks, config.max_model_len,
                        config.max_num_seqs, config.max_num_batched_tokens, config.num_adapters,
                        config.prefix_caching, config.max_whole_prompt_len, config.force_decode_path,
-                       config.forests, config.max_prefix_wait_us, config.contiguous_kv,
-                       config.dynamic_step_us, NameOf(kFlockBys, config.flock.by),
-                       NameOf(config.flock.stop.rule), StopConstants(config.flock.stop),
-                       config.flock.stop.seed, config.flock.max_wait_us, Learned(config))
+                       config.policies.forests, config.max_prefix_wait_us,
+                       config.kv_storage == KvStorage::kContiguous, config.dynamic_step_us,
+                       NameOf(config.flock.by), NameOf(config.flock.stop.rule),
+                       StopConstants(config.flock.stop), config.flock.stop.seed,
+                       config.flock.max_wait_us, Learned(config))
         << '\n';
 }
 

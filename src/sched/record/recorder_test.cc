@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/random.h"
+#include "sched/decode_set/stop_constants.h"
 #include "sched/scheduler.h"
+#include "skein/choice_names.h"
 
 namespace skein {
 namespace {
@@ -36,23 +38,23 @@ StepResults EmptyResults(const StepPlan& plan) {
 
 EngineConfig TightConfig(const char* preset) {
   EngineConfig config;
-  config.preset = preset;
+  if (const Preset* known = FindPreset(preset)) config.scheduler.policies = known->policies;
   if (preset == std::string_view("dynamic")) {  // no preset's
-    config.preset = "vllm-fcfs";
-    config.decode_set = "dynamic";
-    config.dynamic_step_ms = 1;
+    config.scheduler.policies = FindPreset("vllm-fcfs")->policies;
+    config.scheduler.policies.decode_set = DecodeSet::kDynamic;
+    config.scheduler.dynamic_step_us = 1000;
   }
   if (preset == std::string_view("preempt-op")) {
-    config.preset = "paged-fcfs";
-    config.sharing = preset;
-    config.order = "srjf-calibrated";
-    config.max_suspended_ms = 1;
+    config.scheduler.policies = FindPreset("paged-fcfs")->policies;
+    config.scheduler.policies.sharing = Sharing::kPreemptOp;
+    config.scheduler.policies.order = Order::kSrjfCalibrated;
+    config.scheduler.preemption.max_suspended_us = 1000;
   }
   config.vocab_size = 100;
-  config.max_model_len = 200;
-  config.num_kv_blocks = 12;
-  config.max_num_seqs = 5;
-  config.max_num_batched_tokens = 48;
+  config.scheduler.max_model_len = 200;
+  config.scheduler.num_kv_blocks = 12;
+  config.scheduler.max_num_seqs = 5;
+  config.scheduler.max_num_batched_tokens = 48;
   return config;
 }
 
@@ -93,11 +95,11 @@ std::string RecordRun(uint64_t seed, const char* preset) {
   SchedulerRecorder recorder(&log);
   EngineConfig engine = TightConfig(preset);
   if (preset == std::string("distserve")) {
-    engine.order = "s-edf";
-    engine.batching = "slo-aware";
-    engine.default_slo_ttft_ms = 1;
-    engine.slo_batch_tokens = 40;
-    engine.cost = {.step_us = 3, .token_us = 0.5, .pair_us = 0.01, .row_us = 1};
+    engine.scheduler.policies.order = Order::kSlackEdf;
+    engine.scheduler.policies.batching = Batching::kSloAware;
+    engine.scheduler.deadlines.default_slo_us = 1000;
+    engine.scheduler.deadlines.slo_batch_tokens = 40;
+    engine.scheduler.cost = {.step_us = 3, .token_us = 0.5, .pair_us = 0.01, .row_us = 1};
   }
   const SchedulerConfig config = MakeSchedulerConfig(engine).value();
   Scheduler scheduler(config, {&recorder});
@@ -133,9 +135,14 @@ std::string RecordRun(uint64_t seed, const char* preset) {
   return log.str();
 }
 
+template <typename Choice>
+Choice Named(const json& name) {
+  return ChoiceOf<Choice>(name.get<std::string>()).value();
+}
+
 StopOptions StopOptionsOf(const json& event) {
   StopOptions options;
-  options.rule = ParseStopRule(event["flock_stop"].get<std::string>()).value();
+  options.rule = Named<StopRule>(event["flock_stop"]);
   options.seed = event["flock_seed"];
   EXPECT_TRUE(SetStopConstants(event["flock_constants"].get<std::string>(), &options).ok());
   return options;
@@ -143,59 +150,36 @@ StopOptions StopOptionsOf(const json& event) {
 
 SchedulerConfig ConfigOf(const json& event) {
   const json& cost = event["cost"];
-  return {.sharing = event["sharing"] == "whole"        ? Sharing::kWhole
-                     : event["sharing"] == "preempt-op" ? Sharing::kPreemptOp
-                                                        : Sharing::kChunked,
-          .max_suspended_steps = event["max_suspended_steps"],
-          .max_suspended_us = event["max_suspended_us"],
-          .decode_steps = event["decode_steps"] == "own"     ? DecodeSteps::kOwn
-                          : event["decode_steps"] == "mixed" ? DecodeSteps::kMixed
-                                                             : DecodeSteps::kByCost,
-          .express_blocks = event["express_blocks"],
-          .max_decode_wait_us = event["max_decode_wait_us"],
-          .decode_set = event["decode_set"] == "static"    ? DecodeSet::kStatic
-                        : event["decode_set"] == "flock"   ? DecodeSet::kFlock
-                        : event["decode_set"] == "dynamic" ? DecodeSet::kDynamic
-                                                           : DecodeSet::kFill,
-          .order = event["order"] == "fair"              ? Order::kFair
-                   : event["order"] == "srjf"            ? Order::kSrjf
-                   : event["order"] == "srjf-calibrated" ? Order::kSrjfCalibrated
-                   : event["order"] == "edf"             ? Order::kEdf
-                   : event["order"] == "d-edf"           ? Order::kDeadlineEdf
-                   : event["order"] == "s-edf"           ? Order::kSlackEdf
-                   : event["order"] == "lpm"             ? Order::kLpm
-                   : event["order"] == "dfs-weight"      ? Order::kDfsWeight
-                                                         : Order::kFcfs,
-          .execution = event["execution"] == "hybrid" ? Execution::kHybrid : Execution::kPlain,
-          .retention = event["retention"] == "prefix"  ? Retention::kPrefix
-                       : event["retention"] == "value" ? Retention::kValue
-                       : event["retention"] == "none"  ? Retention::kNone
-                                                       : Retention::kAll,
-          .batching = event["batching"] == "single"      ? Batching::kSingle
-                      : event["batching"] == "saturate"  ? Batching::kSaturate
-                      : event["batching"] == "slo-aware" ? Batching::kSloAware
-                                                         : Batching::kBudget,
-          .jct = event["jct"] == "model" ? Jct::kModel : Jct::kMissingTokens,
-          .aging = event["aging"],
-          .cost = {cost[0], cost[1], cost[2], cost[3]},
-          .default_slo_us = event["default_slo_us"],
-          .max_late_us = event["max_late_us"],
-          .slo_batch_tokens = event["slo_batch_tokens"],
-          .dynamic_step_us = event["dynamic_step_us"],
+  return {.policies = {.order = Named<Order>(event["order"]),
+                       .batching = Named<Batching>(event["batching"]),
+                       .sharing = Named<Sharing>(event["sharing"]),
+                       .granularity = Named<Granularity>(event["preempt_granularity"]),
+                       .decode_set = Named<DecodeSet>(event["decode_set"]),
+                       .execution = Named<Execution>(event["execution"]),
+                       .retention = Named<Retention>(event["retention"]),
+                       .forests = event["forests"],
+                       .max_decode_wait_us = event["max_decode_wait_us"]},
+          .preemption = {.max_suspended_steps = event["max_suspended_steps"],
+                         .max_suspended_us = event["max_suspended_us"],
+                         .decode_steps = Named<DecodeSteps>(event["decode_steps"]),
+                         .express_tokens = kBlockTokens * event["express_blocks"].get<int32_t>()},
+          .jct = {.by = Named<Jct>(event["jct"]), .aging = event["aging"]},
+          .deadlines = {.default_slo_us = event["default_slo_us"],
+                        .max_late_us = event["max_late_us"],
+                        .slo_batch_tokens = event["slo_batch_tokens"]},
           .flock = {.stop = StopOptionsOf(event),
-                    .by = event["flock_by"] == "radix"  ? FlockBy::kRadix
-                          : event["flock_by"] == "user" ? FlockBy::kUser
-                                                        : FlockBy::kPrefix,
+                    .by = Named<FlockBy>(event["flock_by"]),
                     .max_wait_us = event["flock_max_wait_us"]},
-          .forests = event["forests"],
+          .dynamic_step_us = event["dynamic_step_us"],
           .max_prefix_wait_us = event["max_prefix_wait_us"],
+          .cost = {cost[0], cost[1], cost[2], cost[3]},
           .num_kv_blocks = event["num_kv_blocks"],
           .max_model_len = event["max_model_len"],
           .max_num_seqs = event["max_num_seqs"],
           .max_num_batched_tokens = event["max_num_batched_tokens"],
           .num_adapters = event["num_adapters"],
+          .kv_storage = event["contiguous_kv"] ? KvStorage::kContiguous : KvStorage::kPaged,
           .prefix_caching = event["prefix_caching"],
-          .contiguous_kv = event["contiguous_kv"],
           .max_whole_prompt_len = event["max_whole_prompt_len"],
           .force_decode_path = event["force_decode_path"]};
 }

@@ -1,0 +1,199 @@
+#include "apps/host/scheduling_options.h"
+
+#include "apps/host/choice.h"
+#include "apps/host/help.h"
+#include "sched/decode_set/stop_constants.h"
+#include "skein/presets.h"
+
+namespace skein {
+namespace {
+
+constexpr int kMaxValue = 1 << 30;
+
+// Adds an option in milliseconds for a time in microseconds.
+void AddMilliseconds(CLI::App* app, const std::string& name, TimeUs* time_us, int least,
+                     const std::string& description) {
+  constexpr TimeUs kMillisecondUs = 1000;
+  app->add_option_function<int32_t>(
+         name, [time_us](int32_t ms) { *time_us = kMillisecondUs * ms; }, description)
+      ->check(CLI::Range(least, kMaxValue))
+      ->default_str(std::to_string(*time_us / kMillisecondUs));
+}
+
+void AddPolicyOptions(CLI::App* app, SchedulingOptions* o) {
+  const HelpGroup group(app, "Choices over the preset");
+  AddChoice(app, "--order", &o->order,
+            "The request that goes first: fcfs, fair, srjf or srjf-calibrated (shortest remaining "
+            "job), edf, d-edf or s-edf (by deadline), lpm (longest cached prefix) or dfs-weight "
+            "(depth first over the tree of cached prefixes); default: the preset's");
+  AddChoice(app, "--batching", &o->batching,
+            "Prefill work of a step: single (one request), saturate (as many as keep the device "
+            "busy), budget (as many as fit) or slo-aware (as many as the first one's deadline "
+            "allows); default: the preset's");
+  AddChoice(app, "--sharing", &o->sharing,
+            "How prefill and decode share the device: whole, chunked, or preempt-op or "
+            "preempt-layer (a running prefill makes way for more urgent work); default: the "
+            "preset's");
+  AddChoice(app, "--decode-set", &o->decode_set,
+            "Requests that join the running batch: static (none until it has ended), fill (as many "
+            "as fit), dynamic (as many as memory and the time of a step allow) or flock (the one "
+            "that shares most with it first); default: the preset's");
+  AddChoice(app, "--execution", &o->execution,
+            "How prompts are computed: plain, or hybrid (all but attention in chunks, in little "
+            "memory); default: the preset's");
+  AddChoice(app, "--retention", &o->retention,
+            "Keys and values of requests of one pass that are kept: all, prefix (the part that "
+            "fits), value (of it what other requests share) or none; default: the preset's");
+  app->add_option("--chunk-tokens", o->chunk_tokens,
+                  "Tokens of one step, instead of the preset's chunk; from --max-num-seqs to "
+                  "--max-num-batched-tokens. 0: the preset's")
+      ->check(CLI::Range(0, kMaxValue));
+  AddChoice(app, "--jct", &o->config.jct.by,
+            "srjf, srjf-calibrated: a job's time by its missing tokens (proxy) or by the profile "
+            "(model)");
+  app->add_option("--aging", o->config.jct.aging,
+                  "srjf, srjf-calibrated: seconds of work for a second of waiting")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  AddMilliseconds(app, "--dynamic-step-ms", &o->config.dynamic_step_us, 0,
+                  "dynamic: the time of a decode step to aim at; 0: memory alone decides");
+}
+
+void AddPreemptionOptions(CLI::App* app, SchedulingOptions* o) {
+  const HelpGroup group(app, "Preemption");
+  PreemptionConfig* preemption = &o->config.preemption;
+  AddChoice(app, "--preempt-granularity", &o->granularity,
+            "Boundaries at which a running prefill stops: op-tile, op, layer, chunk (between its "
+            "steps) or none; default: as --sharing says");
+  app->add_option("--max-suspended-steps", preemption->max_suspended_steps,
+                  "Stopped steps that keep their activations; beyond that the least "
+                  "urgent one is computed again")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  AddMilliseconds(app, "--max-suspended-ms", &preemption->max_suspended_us, 1,
+                  "After being stopped for so long in all a step goes on next and is stopped no "
+                  "more, but by decodes that ask for a rate");
+  AddChoice(app, "--decode-steps", &preemption->decode_steps,
+            "Beside a long prompt, with --sharing preempt-*, decodes that ask for a rate take "
+            "steps of their own (own), steps with chunks of the prompt (mixed) or what the cost "
+            "model takes to be cheaper (by-cost)");
+  app->add_option(
+         "--express-tokens", preemption->express_tokens,
+         "With --sharing preempt-*: KV memory, in tokens, that prompts leave free for what "
+         "preempts them; at most an eighth of it")
+      ->check(CLI::Range(0, kMaxValue))
+      ->capture_default_str();
+}
+
+void AddDeadlineOptions(CLI::App* app, DeadlineConfig* deadlines) {
+  const HelpGroup group(app, "Deadlines");
+  AddMilliseconds(app, "--default-slo-ttft-ms", &deadlines->default_slo_us, 1,
+                  "Deadlines: the time to the first token of requests that ask for none");
+  AddMilliseconds(app, "--max-late-ms", &deadlines->max_late_us, 0,
+                  "d-edf, s-edf: how long a request that can no longer meet its deadline may wait "
+                  "behind others; 0: for ever");
+  app->add_option("--slo-batch-tokens", deadlines->slo_batch_tokens,
+                  "slo-aware: tokens of a batch; docs/slo.md says how to choose")
+      ->check(CLI::Range(1, kMaxValue))
+      ->capture_default_str();
+}
+
+void AddFlockOptions(CLI::App* app, SchedulingOptions* o) {
+  const HelpGroup group(app, "Decode set flock");
+  AddChoice(app, "--flock-stop", &o->flock_stop,
+            "The rule by which flock stops adding: never, heuristic (knows nothing of throughput: "
+            "if a full batch pays more than a pure one it loses much of fill's), bandit (default) "
+            "or q-learning");
+  app->add_option("--flock-table", o->flock_table,
+                  "The knowledge of a learning --flock-stop: read from this file if there is one, "
+                  "written there at the end (see skein policy show)");
+  AddChoice(app, "--flock-by", &o->flock_by,
+            "How flock compares: prefix (default), or for comparisons radix (token by token) or "
+            "user (requests of one user share a prefix: an oracle)");
+  app->add_option(
+      "--flock-constants", o->flock_constants,
+      "Constants of --flock-stop, name=value,...: max-lost, small-batch, "
+      "max-lost-small, max-lost-peers, max-loss, exploration, alpha, gamma, "
+      "epsilon-start, epsilon-decay, epsilon-floor, learn. If prefixes outnumber "
+      "the cache, max-loss=1 may gain; elsewhere it may lose, as docs/results/feather.md "
+      "shows");
+  app->add_option("--flock-seed", o->config.flock.stop.seed,
+                  "Seed of q-learning's random decisions; the other rules draw nothing")
+      ->capture_default_str();
+  AddMilliseconds(app, "--flock-max-wait-ms", &o->config.flock.max_wait_us, 1,
+                  "How long others may pass a request by that shares little, with flock");
+}
+
+std::string CheckPreset(const std::string& name) {
+  if (FindPreset(name) != nullptr) return "";
+  return "is '" + name + "', must be one of: " + ListOfPresets();
+}
+
+Status Needs(const char* member, const char* needed) {
+  return {StatusCode::kInvalidArgument, std::string(member) + " needs " + needed, member};
+}
+
+// The preset's policies with the choices over them.
+Result<Policies> PoliciesOf(const SchedulingOptions& o) {
+  const Preset* preset = FindPreset(o.preset);
+  if (preset == nullptr) {
+    return Status(StatusCode::kInvalidArgument, "preset " + CheckPreset(o.preset), "preset");
+  }
+  Policies policies = preset->policies;
+  policies.order = o.order.value_or(policies.order);
+  policies.batching = o.batching.value_or(policies.batching);
+  policies.decode_set = o.decode_set.value_or(policies.decode_set);
+  policies.execution = o.execution.value_or(policies.execution);
+  policies.retention = o.retention.value_or(policies.retention);
+  if (o.chunk_tokens != 0) policies.chunk_tokens = o.chunk_tokens;
+  if (o.sharing) {
+    policies.sharing = *o.sharing;
+    policies.granularity = GranularityOf(*o.sharing);
+  }
+  if (!o.granularity) return policies;
+  if (!Preempts(policies.sharing)) {
+    return Needs("preempt_granularity", "a sharing that preempts: preempt-op or preempt-layer");
+  }
+  policies.granularity = *o.granularity;
+  return policies;
+}
+
+}  // namespace
+
+void AddPresetOption(CLI::App* app, const std::string& names, SchedulingOptions* o) {
+  const HelpGroup group(app, "Scheduling");
+  app->add_option(names, o->preset,
+                  "Preset of the scheduler: prelude (prefixes that requests share are computed "
+                  "once, fair between clients), prefill-only (long prompts in little memory), "
+                  "flow-prefill (deadlines; a running prefill makes way), feather (requests that "
+                  "share a prefix decode together) or another of docs/scheduling.md; in all " +
+                      ListOfPresets())
+      ->check(CheckPreset)
+      ->capture_default_str();
+}
+
+void AddChoiceOptions(CLI::App* app, SchedulingOptions* o) {
+  AddPolicyOptions(app, o);
+  AddPreemptionOptions(app, o);
+  AddDeadlineOptions(app, &o->config.deadlines);
+  AddFlockOptions(app, o);
+}
+
+Result<SchedulerConfig> SchedulerConfigOf(const SchedulingOptions& o) {
+  SchedulerConfig config = o.config;
+  SKEIN_ASSIGN_OR_RETURN(config.policies, PoliciesOf(o));
+  const std::pair<const char*, bool> of_flock[] = {{"flock_stop", o.flock_stop.has_value()},
+                                                   {"flock_by", o.flock_by.has_value()},
+                                                   {"flock_constants", !o.flock_constants.empty()}};
+  for (const auto& [member, is_set] : of_flock) {
+    if (is_set && config.policies.decode_set != DecodeSet::kFlock) {
+      return Needs(member, "decode_set flock");
+    }
+  }
+  config.flock.stop.rule = o.flock_stop.value_or(config.flock.stop.rule);
+  config.flock.by = o.flock_by.value_or(config.flock.by);
+  SKEIN_RETURN_IF_ERROR(SetStopConstants(o.flock_constants, &config.flock.stop));
+  return config;
+}
+
+}  // namespace skein
