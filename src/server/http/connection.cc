@@ -251,7 +251,7 @@ void Connection::OnHead() {
   const auto& message = parser_->get();
   if (message.version() >= 11 &&
       EqualsIgnoreCase(std::string_view(message[http::field::expect]), "100-continue")) {
-    pending_ += "HTTP/1.1 100 Continue\r\n\r\n";
+    pending_.bytes += "HTTP/1.1 100 Continue\r\n\r\n";
     Flush();
   }
 }
@@ -304,49 +304,50 @@ void Connection::Refuse(HttpResponse response) {
 
 void Connection::SendWhole(const HttpResponse& response) {
   SendHead(response, response.body.size());
-  if (!head_only_) pending_ += response.body;
+  if (!head_only_) pending_.bytes += response.body;
   answer_complete_ = true;
   Flush();
 }
 
 void Connection::SendHead(const HttpResponse& response, std::optional<size_t> body_bytes) {
   if (close_when_idle_ || (http10_ && !body_bytes)) keep_alive_ = false;
-  pending_ += "HTTP/1.1 " + std::to_string(response.status) + " ";
-  pending_ += std::string(http::obsolete_reason(static_cast<http::status>(response.status)));
-  pending_ += "\r\n";
+  pending_.bytes += "HTTP/1.1 " + std::to_string(response.status) + " ";
+  pending_.bytes += std::string(http::obsolete_reason(static_cast<http::status>(response.status)));
+  pending_.bytes += "\r\n";
   if (!response.content_type.empty()) {
-    pending_ += "Content-Type: " + response.content_type + "\r\n";
+    pending_.bytes += "Content-Type: " + response.content_type + "\r\n";
   }
-  for (const auto& [name, value] : response.headers) pending_ += name + ": " + value + "\r\n";
-  pending_ += common_headers_;
+  for (const auto& [name, value] : response.headers) pending_.bytes += name + ": " + value + "\r\n";
+  pending_.bytes += common_headers_;
   if (body_bytes) {
     if (response.status != 204) {
-      pending_ += "Content-Length: " + std::to_string(*body_bytes) + "\r\n";
+      pending_.bytes += "Content-Length: " + std::to_string(*body_bytes) + "\r\n";
     }
   } else if (!http10_) {
-    pending_ += "Transfer-Encoding: chunked\r\n";
+    pending_.bytes += "Transfer-Encoding: chunked\r\n";
   }
-  pending_ += keep_alive_ ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
+  pending_.bytes += keep_alive_ ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
 }
 
 void Connection::SendPiece(const std::string& bytes) {
   if (bytes.empty() || head_only_) return;  // an empty chunk would end the body
-  // Counts the bytes that wait behind the current write, which has its own time limit. A single
-  // long event therefore never ends a stream.
-  if (pending_.size() > config_->max_stream_queue_bytes) {
+  // Counts neither the current write, which has its own time limit, nor the first piece behind it:
+  // a single long event therefore never ends a stream.
+  if (pending_.bytes.size() > pending_.first_piece_end + config_->max_stream_queue_bytes) {
     AbortExchange(AbortReason::kSlowReader);
     return Close();
   }
   if (http10_) {
-    pending_ += bytes;
+    pending_.bytes += bytes;
   } else {
-    pending_ += HexSize(bytes.size()) + "\r\n" + bytes + "\r\n";
+    pending_.bytes += HexSize(bytes.size()) + "\r\n" + bytes + "\r\n";
   }
+  if (pending_.first_piece_end == 0) pending_.first_piece_end = pending_.bytes.size();
   Flush();
 }
 
 void Connection::SendEnd() {
-  if (!http10_ && !head_only_) pending_ += "0\r\n\r\n";
+  if (!http10_ && !head_only_) pending_.bytes += "0\r\n\r\n";
   answer_complete_ = true;
   Flush();
 }
@@ -354,7 +355,7 @@ void Connection::SendEnd() {
 void Connection::Flush() {
   if (write_active_ || state_ == State::kClosed) return;
   if (written_ == writing_.size()) {
-    writing_ = std::exchange(pending_, {});
+    writing_ = std::exchange(pending_, {}).bytes;
     written_ = 0;
     if (writing_.empty()) {
       if (answer_complete_ && state_ == State::kAnswering) OnAnswered();

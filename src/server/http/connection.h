@@ -84,6 +84,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void SetReadDeadline(int64_t timeout_us);  // 0: none
   void OnReadDeadline();
 
+  struct Waiting {
+    std::string bytes;
+    size_t first_piece_end = 0;  // of a stream's first piece in `bytes`; 0: none
+  };
+
   std::unique_ptr<ByteStream> stream_;
   const ServerConfig* config_;
   ConnectionOwner* owner_;
@@ -106,7 +111,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool streaming_ = false;
   bool answer_complete_ = false;
   bool close_when_idle_ = false;
-  std::string pending_;  // waits for the end of writing_
+  Waiting pending_;      // waits for the end of writing_
   std::string writing_;  // writing_[0, written_) is being sent
   size_t written_ = 0;
   bool write_active_ = false;
