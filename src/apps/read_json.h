@@ -18,4 +18,11 @@ inline Result<Json> ReadJson(const std::string& path) {
   return *std::move(json);
 }
 
+// The same; kInvalidArgument if it holds another value than an object.
+inline Result<Json> ReadJsonObject(const std::string& path) {
+  SKEIN_ASSIGN_OR_RETURN(Json json, ReadJson(path));
+  if (json.is_object()) return json;
+  return Status(StatusCode::kInvalidArgument, path + " is not a JSON object");
+}
+
 }  // namespace skein

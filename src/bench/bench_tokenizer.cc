@@ -11,13 +11,12 @@
 #include "base/thread_team.h"
 #include "bench/serving/load_report.h"
 #include "bench/tokenizer_texts.h"
+#include "server/json/json.h"
 #include "text/encode_batch.h"
 #include "text/stream_decoder.h"
 
 namespace skein {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kBatchSizes[] = {1, 4, 16, 64};
 constexpr size_t kBatchChars = 674;

@@ -4,17 +4,16 @@
 
 #include "bench/bench_command.h"
 #include "bench/bench_tokenizer.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct Options : TokenizerBenchOptions {
+struct TokenizerCommandOptions : TokenizerBenchOptions {
   std::string json;
 };
 
-void PrintTable(const Json& result) {
+void PrintTokenizerTable(const Json& result) {
   fmt::print("load {:.1f} ms\n", result["load_ms"].get<double>());
   fmt::print("{:<26}{:>9}{:>9}{:>12}{:>12}{:>12}\n", "text", "chars", "tokens", "encode us", "MB/s",
              "decode us");
@@ -37,16 +36,16 @@ void PrintTable(const Json& result) {
   }
 }
 
-Status Run(const Options& options) {
+Status RunTokenizerCommand(const TokenizerCommandOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const Json result, RunTokenizerBench(options));
-  PrintTable(result);
+  PrintTokenizerTable(result);
   return WriteBenchJson(options.json, result);
 }
 
 }  // namespace
 
 void AddBenchTokenizerCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TokenizerCommandOptions>();
   CLI::App* app = bench->add_subcommand(
       "tokenizer", "Check a tokenizer, then time encoding, decoding and loading");
   app->add_option("dir", options->dir, "The folder of the tokenizer.json")->required();
@@ -62,7 +61,7 @@ void AddBenchTokenizerCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--dump-texts", options->dump_texts,
                   "Write the texts and their ids to this file, a JSON value a line");
   AddJsonOption(app, &options->json);
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunTokenizerCommand);
 }
 
 }  // namespace skein

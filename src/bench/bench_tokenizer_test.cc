@@ -9,14 +9,13 @@
 #include <set>
 
 #include "bench/tokenizer_texts.h"
+#include "server/json/json.h"
 #include "text/unicode/utf8.h"
 
 namespace skein {
 namespace {
 
 using ::testing::HasSubstr;
-using Json = nlohmann::ordered_json;
-
 const std::string kOwn = std::string(SKEIN_SOURCE_DIR) + "/tests/data/tokenizers/";
 
 size_t NumChars(const std::string& text) {

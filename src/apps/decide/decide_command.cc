@@ -20,9 +20,7 @@
 namespace skein {
 namespace {
 
-constexpr TimeUs kShutdownUs = 5'000'000;
-
-struct Options {
+struct DecideOptions {
   ModelHostOptions model;
   std::string questions;
   std::string input;
@@ -78,7 +76,7 @@ class ProgressLine {
 };
 
 // The exit status: 0 if every line was answered without an error.
-Result<int> Run(const Options& options) {
+Result<int> RunDecide(const DecideOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.questions));
   SKEIN_ASSIGN_OR_RETURN(const DecideQuestions questions, ParseDecideQuestions(text));
   int64_t skip = 0;
@@ -128,7 +126,7 @@ Result<int> Run(const Options& options) {
 }  // namespace
 
 void AddDecideCommand(CLI::App* app, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DecideOptions>();
   CLI::App* command = app->add_subcommand(
       "decide",
       "Answer typed questions about many inputs, one JSON value a line, without a server");
@@ -149,7 +147,7 @@ void AddDecideCommand(CLI::App* app, int* exit_status) {
              "--decision-prompt", "--scheduling", "--quantization", "--threads", "--memory"});
   command->callback([options, exit_status] {
     LogToStandardError(spdlog::level::info);
-    const Result<int> result = Run(*options);
+    const Result<int> result = RunDecide(*options);
     if (result.ok()) {
       *exit_status = result.value();
       return;

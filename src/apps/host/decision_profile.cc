@@ -17,14 +17,8 @@ namespace {
 // are chance. The bound is a rule of thumb; `skein bench quality` measures.
 constexpr int64_t kSmallModelParameters = 1'000'000'000;
 
-Result<Json> ReadObject(const std::string& path) {
-  SKEIN_ASSIGN_OR_RETURN(Json json, ReadJson(path));
-  if (json.is_object()) return json;
-  return Status(StatusCode::kInvalidArgument, path + " is not a JSON object");
-}
-
 Result<DecisionProfile> ProfileOfFile(const std::string& path, const DecisionProfile& base) {
-  SKEIN_ASSIGN_OR_RETURN(const Json json, ReadObject(path));
+  SKEIN_ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
   Result<DecisionProfile> profile = ParseDecisionProfile(json, base);
   if (profile.ok()) return profile;
   return Status(profile.status().code(), path + ": " + profile.status().message());
@@ -37,7 +31,7 @@ bool Exists(const std::string& path) {
 
 // The profile of a model that was trained on the prompts of letters and says its temperature.
 Result<DecisionProfile> ProfileOfConfig(const std::string& path, DecisionProfile usual) {
-  SKEIN_ASSIGN_OR_RETURN(const Json json, ReadObject(path));
+  SKEIN_ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
   FieldReader reader(json);
   const auto temperature = reader.NumberAbove("decision_temperature", 0, 100);
   if (!reader.status().ok()) {

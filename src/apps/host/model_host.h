@@ -63,6 +63,9 @@ void AddModelHostOptions(CLI::App* app, ModelHostOptions* options);
 // kInvalidArgument where a size cannot be read.
 Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options);
 
+// The time that a command's running requests may take at its end.
+inline constexpr TimeUs kShutdownUs = 5'000'000;
+
 // A loaded model with a running engine, tokenizer and chat template: all that an application needs
 // to serve it. Destroying it stops the engine.
 class ModelHost {

@@ -11,16 +11,13 @@
 namespace skein {
 namespace {
 
-Status Invalid(const std::string& path, const std::string& problem) {
+Status InvalidFile(const std::string& path, const std::string& problem) {
   return Status(StatusCode::kInvalidArgument, path + ": " + problem);
 }
 
 // The object that a file holds; an empty one if there is no file.
-Result<Json> ReadObject(const std::string& path) {
-  if (!std::filesystem::exists(path)) return Json::object();
-  SKEIN_ASSIGN_OR_RETURN(Json json, ReadJson(path));
-  if (!json.is_object()) return Invalid(path, "is not a JSON object");
-  return json;
+Result<Json> ReadObjectIfThere(const std::string& path) {
+  return std::filesystem::exists(path) ? ReadJsonObject(path) : Json::object();
 }
 
 bool ContainsIgnoringCase(std::string_view text, std::string_view part) {
@@ -38,12 +35,12 @@ Status ReadLabels(const std::string& path, const Json& config_json, const ModelC
   }
   const auto labels = config_json.find("id2label");
   if (labels == config_json.end() || labels->is_null()) return Status::Ok();
-  if (!labels->is_object()) return Invalid(path, "'id2label' is not an object");
+  if (!labels->is_object()) return InvalidFile(path, "'id2label' is not an object");
   for (int32_t i = 0; i < config.num_classes; ++i) {
     const auto label = labels->find(std::to_string(i));
     if (label == labels->end() || !label->is_string()) {
-      return Invalid(path, "'id2label' holds " + std::to_string(labels->size()) +
-                               " labels but no text for \"" + std::to_string(i) + "\"");
+      return InvalidFile(path, "'id2label' holds " + std::to_string(labels->size()) +
+                                   " labels but no text for \"" + std::to_string(i) + "\"");
     }
     traits->class_labels[i] = label->get<std::string>();
   }
@@ -57,11 +54,12 @@ Status ReadMatryoshka(const std::string& path, const Json& config_json, ModelTra
     traits->any_dimensions |= any != config_json.end() && *any == true;
     return Status::Ok();
   }
-  if (!sizes->is_array()) return Invalid(path, "'matryoshka_dimensions' is not a list");
+  if (!sizes->is_array()) return InvalidFile(path, "'matryoshka_dimensions' is not a list");
   for (const Json& size : *sizes) {
     if (!size.is_number_integer() || size < 1 || size > traits->embedding_size) {
-      return Invalid(path, "'matryoshka_dimensions' holds " + size.dump() + "; must be in [1, " +
-                               std::to_string(traits->embedding_size) + "]");
+      return InvalidFile(path, "'matryoshka_dimensions' holds " + size.dump() +
+                                   "; must be in [1, " + std::to_string(traits->embedding_size) +
+                                   "]");
     }
     traits->matryoshka_dimensions.push_back(size.get<int32_t>());
   }
@@ -73,15 +71,15 @@ Status ReadMatryoshka(const std::string& path, const Json& config_json, ModelTra
 Status ReadDense(const std::string& model_dir, const std::string& path, const Json& module,
                  ModelUse* use) {
   if (!module.contains("path") || !module["path"].is_string()) {
-    return Invalid(path, "holds a Dense module without a 'path'");
+    return InvalidFile(path, "holds a Dense module without a 'path'");
   }
   SKEIN_ASSIGN_OR_RETURN(DenseModule dense,
                          LoadDenseModule(model_dir + "/" + module["path"].get<std::string>()));
   int32_t& size = use->traits.embedding_size;
   if (dense.in_features != size) {
-    return Invalid(dense.dir + "/config.json",
-                   "'in_features' is " + std::to_string(dense.in_features) +
-                       "; the modules before it give " + std::to_string(size));
+    return InvalidFile(dense.dir + "/config.json",
+                       "'in_features' is " + std::to_string(dense.in_features) +
+                           "; the modules before it give " + std::to_string(size));
   }
   size = dense.out_features;
   use->dense.push_back(std::move(dense));
@@ -92,12 +90,12 @@ Status ReadDense(const std::string& model_dir, const std::string& path, const Js
 // LoadPooling.
 Status ReadModules(const std::string& model_dir, const std::string& path, const Json& modules,
                    ModelUse* use) {
-  if (!modules.is_array()) return Invalid(path, "is not a list of modules");
+  if (!modules.is_array()) return InvalidFile(path, "is not a list of modules");
   bool& normalizes = use->traits.normalizes;
   normalizes = false;
   for (const Json& module : modules) {
     if (!module.is_object() || !module.contains("type") || !module["type"].is_string()) {
-      return Invalid(path, "holds a module without a 'type'");
+      return InvalidFile(path, "holds a module without a 'type'");
     }
     const auto type = module["type"].get<std::string>();
     const std::string kind = type.substr(type.rfind('.') + 1);
@@ -118,15 +116,15 @@ Status ReadModules(const std::string& model_dir, const std::string& path, const 
 Status ReadPrompts(const std::string& path, const Json& json, ModelTraits* traits) {
   const auto prompts = json.find("prompts");
   if (prompts == json.end() || prompts->is_null()) return Status::Ok();
-  if (!prompts->is_object()) return Invalid(path, "'prompts' is not an object");
+  if (!prompts->is_object()) return InvalidFile(path, "'prompts' is not an object");
   for (const auto& [name, text] : prompts->items()) {
-    if (!text.is_string()) return Invalid(path, "the prompt '" + name + "' is not a string");
+    if (!text.is_string()) return InvalidFile(path, "the prompt '" + name + "' is not a string");
     traits->prompts[name] = text.get<std::string>();
   }
   const auto standard = json.find("default_prompt_name");
   if (standard == json.end() || standard->is_null()) return Status::Ok();
   if (!standard->is_string() || !traits->prompts.contains(standard->get<std::string>())) {
-    return Invalid(
+    return InvalidFile(
         path, "'default_prompt_name' is " + standard->dump() + ", which is none of the prompts");
   }
   traits->default_prompt = standard->get<std::string>();
@@ -145,7 +143,8 @@ Status ReadSequenceLimit(const std::string& path, const Json& json, int32_t* lim
   constexpr double kUnlimited = 0x1p31;
   if (length->is_number() && *length >= kUnlimited) return Status::Ok();
   if (!length->is_number_integer() || *length < 1) {
-    return Invalid(path, "'max_seq_length' is " + length->dump() + "; must be a positive integer");
+    return InvalidFile(path,
+                       "'max_seq_length' is " + length->dump() + "; must be a positive integer");
   }
   *limit = length->get<int32_t>();
   return Status::Ok();
@@ -177,7 +176,7 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   ModelUse use;
   ModelTraits& traits = use.traits;
   const std::string config_path = model_dir + "/config.json";
-  SKEIN_ASSIGN_OR_RETURN(const Json config_json, ReadObject(config_path));
+  SKEIN_ASSIGN_OR_RETURN(const Json config_json, ReadObjectIfThere(config_path));
   traits.generates = config.head == Head::kLanguageModel;
   const bool qwen3 = config.architecture == Architecture::kQwen3;
   traits.qwen3_reranker =
@@ -212,10 +211,10 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   }
   SKEIN_RETURN_IF_ERROR(ReadMatryoshka(config_path, config_json, &traits));
   const std::string prompts_path = model_dir + "/config_sentence_transformers.json";
-  SKEIN_ASSIGN_OR_RETURN(const Json prompts, ReadObject(prompts_path));
+  SKEIN_ASSIGN_OR_RETURN(const Json prompts, ReadObjectIfThere(prompts_path));
   SKEIN_RETURN_IF_ERROR(ReadPrompts(prompts_path, prompts, &traits));
   const std::string limit_path = model_dir + "/sentence_bert_config.json";
-  SKEIN_ASSIGN_OR_RETURN(const Json limit, ReadObject(limit_path));
+  SKEIN_ASSIGN_OR_RETURN(const Json limit, ReadObjectIfThere(limit_path));
   SKEIN_RETURN_IF_ERROR(ReadSequenceLimit(limit_path, limit, &use.max_seq_length));
   return use;
 }

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <utility>
 
+#include "server/json/json.h"
+
 namespace skein {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr GgufArchitecture kArchitectures[] = {
     {"llama", "LlamaForCausalLM", "llama", /*interleaves_rope_pairs=*/true},

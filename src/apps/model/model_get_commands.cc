@@ -1,7 +1,5 @@
 #include "apps/model/model_get_commands.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "apps/model/known_models.h"
 #include "apps/model/model_cache.h"
 #include "apps/model/model_fetch.h"
+#include "apps/model/write_progress.h"
 
 namespace skein {
 namespace {
@@ -45,20 +44,9 @@ Status Fetch(const std::string& name) {
   return Status::Ok();
 }
 
-LoadProgress ProgressOnStderr() {
-  if (isatty(STDERR_FILENO) == 0) return {};
-  return [shown = int64_t{-1}](int64_t done, int64_t total) mutable {
-    const int64_t percent = done * 100 / total;
-    if (percent == shown) return;
-    shown = percent;
-    std::fprintf(stderr, "\rwriting weights: %3d %%%s", static_cast<int>(percent),
-                 done == total ? "\n" : "");
-  };
-}
-
 Status Convert(GgufConvertOptions options, const std::string& dtype) {
   options.dtype = dtype == "f32" ? DType::kF32 : DType::kBf16;
-  options.progress = ProgressOnStderr();
+  options.progress = WriteProgress();
   const auto start = std::chrono::steady_clock::now();
   SKEIN_ASSIGN_OR_RETURN(const GgufConvertSummary summary, ConvertGguf(options));
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

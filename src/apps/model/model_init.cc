@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "apps/model/output_dir.h"
+#include "apps/model/write_progress.h"
 #include "base/json_numbers.h"
 #include "base/thread_team.h"
 #include "io/byte_tokenizer.h"
@@ -14,15 +14,14 @@
 #include "io/safetensors_writer.h"
 #include "model/config/shapes.h"
 #include "model/weights/random_model.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
 
-Status Invalid(std::string message, std::string param) {
+Status InvalidInit(std::string message, std::string param) {
   return Status(StatusCode::kInvalidArgument, std::move(message), std::move(param));
 }
 
@@ -60,7 +59,7 @@ Result<std::map<std::string, int32_t>> ReadVocabulary(const Json& tokenizer,
       }
     }
   }
-  if (ids.empty()) return Invalid(path + " has no vocabulary", "tokenizer");
+  if (ids.empty()) return InvalidInit(path + " has no vocabulary", "tokenizer");
   return ids;
 }
 
@@ -87,7 +86,7 @@ Result<TokenizerFiles> ReadTokenizer(const std::string& dir) {
   const std::string path = dir + "/tokenizer.json";
   const Json json = Json::parse(WithReadableNumbers(tokenizer.files[0].second), nullptr,
                                 /*allow_exceptions=*/false);
-  if (!json.is_object()) return Invalid(path + " is not valid JSON", "tokenizer");
+  if (!json.is_object()) return InvalidInit(path + " is not valid JSON", "tokenizer");
   SKEIN_ASSIGN_OR_RETURN(const auto ids, ReadVocabulary(json, path));
   for (const auto& [text, id] : ids) {
     tokenizer.vocab_size = std::max(tokenizer.vocab_size, id + 1);
@@ -114,16 +113,6 @@ SpecialTokens TokensOf(const ModelShape& shape, const TokenizerFiles& tokenizer)
   return tokens;
 }
 
-LoadProgress ProgressOnStderr() {
-  return [shown = int64_t{-1}](int64_t done, int64_t total) mutable {
-    const int64_t percent = done * 100 / total;
-    if (percent == shown) return;
-    shown = percent;
-    std::fprintf(stderr, "\rwriting weights: %3d %%%s", static_cast<int>(percent),
-                 done == total ? "\n" : "");
-  };
-}
-
 }  // namespace
 
 Result<ModelInitSummary> InitModel(const ModelInitOptions& options) {
@@ -131,17 +120,17 @@ Result<ModelInitSummary> InitModel(const ModelInitOptions& options) {
   if (shape == nullptr) {
     std::string names;
     for (const ModelShape& known : ModelShapes()) names += std::string(" ") + known.name;
-    return Invalid("no shape '" + options.shape + "'; known are" + names, "shape");
+    return InvalidInit("no shape '" + options.shape + "'; known are" + names, "shape");
   }
   TokenizerFiles tokenizer = ByteTokenizer();
   if (!options.tokenizer_dir.empty()) {
     SKEIN_ASSIGN_OR_RETURN(tokenizer, ReadTokenizer(options.tokenizer_dir));
   }
   if (shape->vocab_size > 0 && tokenizer.vocab_size > shape->vocab_size) {
-    return Invalid("the tokenizer has " + std::to_string(tokenizer.vocab_size) +
-                       " tokens, the shape " + options.shape + " only " +
-                       std::to_string(shape->vocab_size),
-                   "tokenizer");
+    return InvalidInit("the tokenizer has " + std::to_string(tokenizer.vocab_size) +
+                           " tokens, the shape " + options.shape + " only " +
+                           std::to_string(shape->vocab_size),
+                       "tokenizer");
   }
   const SpecialTokens tokens = TokensOf(*shape, tokenizer);
   const std::string config_json =
@@ -152,7 +141,7 @@ Result<ModelInitSummary> InitModel(const ModelInitOptions& options) {
   ThreadTeam team(options.num_threads);
   SKEIN_RETURN_IF_ERROR(WriteRandomWeights(
       config, {options.dtype, options.seed, options.max_shard_bytes}, options.dir, &team,
-      options.show_progress ? ProgressOnStderr() : LoadProgress()));
+      options.show_progress ? WriteProgress() : LoadProgress()));
   for (const auto& [name, text] : tokenizer.files) {
     SKEIN_RETURN_IF_ERROR(WriteFile(options.dir + "/" + name, text));
   }

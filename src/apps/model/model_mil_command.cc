@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "apps/model/mil_prove.h"
@@ -15,15 +14,14 @@
 #include "base/thread_team.h"
 #include "bench/bench_command.h"
 #include "runtime/memory_plan.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr double kOver = 1.05;  // of the longest input, that must not fit
 
-struct Options {
+struct ModelMilOptions {
   MilRunOptions run;
   std::string memory = "2GiB";
   std::string prove;
@@ -50,7 +48,7 @@ struct Setting {
   }
 };
 
-Result<Setting> ReadSetting(Options* options) {
+Result<Setting> ReadSetting(ModelMilOptions* options) {
   SKEIN_ASSIGN_OR_RETURN(options->run.model_dir, FindModelDir(options->run.model_dir));
   Setting setting;
   SKEIN_ASSIGN_OR_RETURN(setting.config, LoadModelConfig(options->run.model_dir));
@@ -67,7 +65,7 @@ Result<Setting> ReadSetting(Options* options) {
 
 // A run that is just as long as the memory allows, and one that is longer, up to where it takes
 // more.
-Json Prove(const Options& options, const Setting& setting, const PrefillMode& mode,
+Json Prove(const ModelMilOptions& options, const Setting& setting, const PrefillMode& mode,
            int64_t memory_bytes) {
   const int32_t longest = setting.MaxTokens(mode, memory_bytes);
   Json proof;
@@ -113,7 +111,7 @@ Json Prove(const Options& options, const Setting& setting, const PrefillMode& mo
   return proof;
 }
 
-Result<Json> Plan(const Options& options, const Setting& setting) {
+Result<Json> Plan(const ModelMilOptions& options, const Setting& setting) {
   SKEIN_ASSIGN_OR_RETURN(const int64_t memory_bytes, ParseByteSize("memory", options.memory));
   Json json;
   json["date"] = BenchDate();
@@ -151,7 +149,7 @@ int32_t TokensAtATime(const PrefillMode& mode, int32_t chunk_tokens, int32_t num
 }
 
 // The same prompt in every mode and chunk size, in turns.
-Result<Json> Time(const Options& options, const Setting& setting) {
+Result<Json> Time(const ModelMilOptions& options, const Setting& setting) {
   struct Timed {
     const PrefillMode* mode;
     int32_t chunk_tokens;
@@ -200,7 +198,7 @@ Result<Json> Time(const Options& options, const Setting& setting) {
   return json;
 }
 
-Status RunChild(const Options& options) {
+Status RunChild(const ModelMilOptions& options) {
   MilRunOptions run = options.run;
   run.weights_loaded = TellWeightsLoaded;
   const PrefillMode* mode = FindPrefillMode(options.run_mode);
@@ -210,7 +208,7 @@ Status RunChild(const Options& options) {
   return Status::Ok();
 }
 
-Status Run(Options options) {
+Status RunModelMil(ModelMilOptions options) {
   if (!options.run_mode.empty()) return RunChild(options);
   SKEIN_ASSIGN_OR_RETURN(const Setting setting, ReadSetting(&options));
   SKEIN_ASSIGN_OR_RETURN(Json json, Plan(options, setting));
@@ -223,7 +221,7 @@ Status Run(Options options) {
 }  // namespace
 
 void AddModelMilCommand(CLI::App* model, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ModelMilOptions>();
   std::vector<std::string> names;
   for (const PrefillMode& mode : PrefillModes()) names.emplace_back(mode.name);
   CLI::App* app = model->add_subcommand("mil", "How long an input a memory allows, by mode");
@@ -262,7 +260,7 @@ void AddModelMilCommand(CLI::App* model, int* exit_status) {
   app->add_option("--run-mode", options->run_mode)->check(CLI::IsMember(names))->group("");
   app->add_option("--run-tokens", options->run_tokens)->check(CLI::Range(1, 1 << 28))->group("");
   app->callback([options, exit_status] {
-    const Status status = Run(*options);
+    const Status status = RunModelMil(*options);
     if (status.ok()) return;
     std::fprintf(stderr, "skein model mil: %s\n", status.message().c_str());
     *exit_status = 1;

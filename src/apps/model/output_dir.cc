@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Status Invalid(std::string message, std::string param) {
+Status InvalidDir(std::string message, std::string param) {
   return Status(StatusCode::kInvalidArgument, std::move(message), std::move(param));
 }
 
@@ -26,17 +26,17 @@ Status PrepareModelDirectory(const std::string& dir, bool force) {
   std::error_code error;
   fs::create_directories(dir, error);
   if (error || !fs::is_directory(dir)) {
-    return Invalid("cannot create the directory " + dir + ": " + error.message(), "dir");
+    return InvalidDir("cannot create the directory " + dir + ": " + error.message(), "dir");
   }
   std::vector<fs::path> old_files;
   for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    if (!force) return Invalid(dir + " is not empty; --force replaces the model in it", "dir");
+    if (!force) return InvalidDir(dir + " is not empty; --force replaces the model in it", "dir");
     if (IsModelFile(it->path().filename().string())) old_files.push_back(it->path());
   }
-  if (error) return Invalid("cannot read the directory " + dir + ": " + error.message(), "dir");
+  if (error) return InvalidDir("cannot read the directory " + dir + ": " + error.message(), "dir");
   for (const fs::path& path : old_files) {
     if (!fs::remove(path, error)) {
-      return Invalid("cannot replace " + path.string() + ": " + error.message(), "dir");
+      return InvalidDir("cannot replace " + path.string() + ": " + error.message(), "dir");
     }
   }
   return Status::Ok();

@@ -120,7 +120,7 @@ Status RunFile(const RunOptions& options) {
   return AnswerRequests(requests, RequestFields(options.generation), host->entry());
 }
 
-Status Run(const RunOptions& options) {
+Status RunModel(const RunOptions& options) {
   if (!options.input_json.empty()) return RunFile(options);
   if (options.prompt && !options.chat) return Continue(options);
   if (options.prompt) return AskOnce(options, *options.prompt);
@@ -174,7 +174,7 @@ void AddRunCommand(CLI::App* app, int* exit_status) {
     }
     LogToStandardError(spdlog::level::warn);
     options->model.show_progress = isatty(STDERR_FILENO) != 0;
-    const Status status = Run(*options);
+    const Status status = RunModel(*options);
     if (status.ok()) return;
     std::fprintf(stderr, "skein run: %s\n", status.message().c_str());
     *exit_status = 1;

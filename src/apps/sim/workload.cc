@@ -6,14 +6,12 @@
 #include <array>
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int64_t kMaxPromptTokens = int64_t{1} << 24;
 constexpr double kMaxSeconds = 1e9;

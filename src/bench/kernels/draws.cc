@@ -8,11 +8,10 @@
 #include "base/random.h"
 #include "bench/serving/load_report.h"
 #include "runtime/sampler.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int32_t kVocab = 151936;
 constexpr int kDraws = 100;  // of a sample

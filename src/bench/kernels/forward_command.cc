@@ -9,13 +9,12 @@
 #include "bench/kernels/forward.h"
 #include "bench/kernels/limits.h"
 #include "bench/serving/load_report.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct Options {
+struct ForwardBenchOptions {
   BenchModel model;
   std::string json;
   std::vector<int32_t> prompt_tokens = {128, 512, 2048};
@@ -25,7 +24,7 @@ struct Options {
   int32_t repetitions = 3;
 };
 
-Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
+Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const ForwardBenchOptions& options) {
   const int32_t longest = std::ranges::max(options.prompt_tokens);
   const int32_t batch = std::ranges::max(options.batches);
   const int32_t row = options.context + options.decode_steps + 1;
@@ -38,9 +37,9 @@ Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
 }
 
 // A runtime and what this machine allows while it runs.
-class Bench {
+class ForwardReport {
  public:
-  Bench(const Options& options, CpuRuntime* runtime, LimitMeter* meter)
+  ForwardReport(const ForwardBenchOptions& options, CpuRuntime* runtime, LimitMeter* meter)
       : options_(options), runtime_(*runtime), meter_(*meter), bench_(runtime, /*seed=*/1) {}
 
   Json Prefill(int32_t prompt_tokens) {
@@ -103,18 +102,18 @@ class Bench {
     return RooflineSeconds(limits, runtime_.isa(), runtime_.matrix_dtype(), work.flops, work.bytes);
   }
 
-  const Options& options_;
+  const ForwardBenchOptions& options_;
   const CpuRuntime& runtime_;
   LimitMeter& meter_;
   ForwardBench bench_;
   std::vector<MachineLimits> limits_;
 };
 
-Status Run(const Options& options) {
+Status RunForwardBench(const ForwardBenchOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuRuntime> runtime, LoadRuntime(options));
   ThreadTeam team(runtime->num_threads());
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
-  Bench bench(options, runtime.get(), meter.get());
+  ForwardReport bench(options, runtime.get(), meter.get());
   Json prefill = Json::array(), decode = Json::array();
   fmt::print("{:>14}{:>12}{:>12}{:>10}{:>10}\n", "prompt tokens", "ms", "tokens/s", "TFLOP/s",
              "fraction");
@@ -139,7 +138,7 @@ Status Run(const Options& options) {
 }  // namespace
 
 void AddBenchForwardCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ForwardBenchOptions>();
   CLI::App* app =
       bench->add_subcommand("forward", "Time forward passes alone against what the machine allows");
   AddBenchModelOptions(app, &options->model);
@@ -165,7 +164,7 @@ void AddBenchForwardCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   AddJsonOption(app, &options->json);
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunForwardBench);
 }
 
 }  // namespace skein

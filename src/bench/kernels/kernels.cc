@@ -19,11 +19,10 @@
 #include "kernels/row_tiles.h"
 #include "model/forward/product_cut.h"
 #include "runtime/free_memory.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::vector<Bf16> RandomValues(size_t count, uint64_t seed) {
   Random random(seed);
@@ -91,10 +90,10 @@ struct Activations {
 };
 
 // One product with its weights, as often as they are needed to come from memory.
-class Bench {
+class ProductBench {
  public:
-  Bench(const ProductToMeasure& product, const KernelBenchOptions& options, const Kernels& kernels,
-        LimitMeter& meter, ThreadTeam& team)
+  ProductBench(const ProductToMeasure& product, const KernelBenchOptions& options,
+               const Kernels& kernels, LimitMeter& meter, ThreadTeam& team)
       : product_(product), options_(options), kernels_(kernels), meter_(meter), team_(team) {
     rows_of_w_ = RandomValues(size_t(product.n) * product.k, 1);
     do {
@@ -283,7 +282,7 @@ Result<Json> RunKernelBench(const KernelBenchOptions& options) {
   std::vector<MachineLimits> limits;
   Json gemm = Json::array();
   for (const ProductToMeasure& product : options.products) {
-    Bench bench(product, options, *kernels, *meter, team);
+    ProductBench bench(product, options, *kernels, *meter, team);
     for (const int32_t m : options.rows) gemm.push_back(bench.Measure(m, &limits));
   }
   return Json{{"limits", LimitsToJson(MedianOf(limits), isa, options.dtype)},

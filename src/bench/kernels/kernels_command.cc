@@ -5,18 +5,17 @@
 
 #include "bench/bench_command.h"
 #include "bench/kernels/kernels.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct Options : KernelBenchOptions {
+struct KernelBenchCommandOptions : KernelBenchOptions {
   std::string model;
   std::string json;
 };
 
-void PrintTable(const Json& result) {
+void PrintKernelTable(const Json& result) {
   const Json& compute = result["limits"]["compute_tflops"];
   fmt::print("{}, {} threads, at most {} TFLOP/s and {:.1f} GB/s\n",
              result["isa"].get<std::string>(), result["threads"].get<int>(),
@@ -40,19 +39,19 @@ void PrintTable(const Json& result) {
   }
 }
 
-Status Run(Options options) {
+Status RunKernelBenchCommand(KernelBenchCommandOptions options) {
   std::erase_if(options.products, [&](const ProductToMeasure& product) {
     return !options.model.empty() && product.model != options.model;
   });
   SKEIN_ASSIGN_OR_RETURN(const Json result, RunKernelBench(options));
-  PrintTable(result);
+  PrintKernelTable(result);
   return WriteBenchJson(options.json, result);
 }
 
 }  // namespace
 
 void AddBenchKernelsCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<KernelBenchCommandOptions>();
   CLI::App* app = bench->add_subcommand(
       "kernels", "Matrix products beside the machine's limits and oneDNN; draws of tokens");
   app->add_option("--model", options->model, "Only the shapes of this model")
@@ -73,7 +72,7 @@ void AddBenchKernelsCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::IsMember({"bf16", "int8"}));
   AddThreadsOption(app, &options->threads);
   AddJsonOption(app, &options->json);
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunKernelBenchCommand);
 }
 
 }  // namespace skein

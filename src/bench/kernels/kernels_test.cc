@@ -8,11 +8,10 @@
 #include "bench/kernels/onednn.h"
 #include "bench/kernels/peak.h"
 #include "kernels/cpu/cpu_features.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 TEST(BenchLimitsTest, RooflineIsTheSlowerOfComputingAndReading) {
   const MachineLimits limits = {

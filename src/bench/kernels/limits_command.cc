@@ -9,13 +9,13 @@
 namespace skein {
 namespace {
 
-struct Options {
+struct LimitsBenchOptions {
   std::string json;
   int runs = 31;
   int threads = 0;
 };
 
-Status Run(const Options& options) {
+Status RunLimitsBench(const LimitsBenchOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   ThreadTeam team(ThreadsOrAll(options.threads));
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
@@ -37,7 +37,7 @@ Status Run(const Options& options) {
 }  // namespace
 
 void AddBenchLimitsCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LimitsBenchOptions>();
   CLI::App* app = bench->add_subcommand(
       "limits", "The limits of this machine: arithmetic and reading, all threads together");
   app->add_option("--runs", options->runs, "Runs of each figure; medians are reported")
@@ -45,7 +45,7 @@ void AddBenchLimitsCommand(CLI::App* bench, int* exit_status) {
       ->capture_default_str();
   AddThreadsOption(app, &options->threads);
   AddJsonOption(app, &options->json);
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunLimitsBench);
 }
 
 }  // namespace skein

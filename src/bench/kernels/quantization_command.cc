@@ -10,14 +10,13 @@
 #include "bench/bench_command.h"
 #include "bench/kernels/quantization.h"
 #include "model/config/config.h"
+#include "server/json/json.h"
 #include "text/tokenizer.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct Options {
+struct QuantizationCommandOptions {
   QuantizationOptions compare;
   std::string model;
   std::string text;
@@ -26,7 +25,8 @@ struct Options {
   int32_t num_sequences = 4;
 };
 
-Result<std::vector<std::vector<int32_t>>> Sequences(const Options& options, int32_t vocab) {
+Result<std::vector<std::vector<int32_t>>> Sequences(const QuantizationCommandOptions& options,
+                                                    int32_t vocab) {
   std::vector<int32_t> tokens;
   if (options.text.empty()) {
     const int32_t count = options.sequence_tokens * options.num_sequences;
@@ -51,7 +51,7 @@ Result<std::vector<std::vector<int32_t>>> Sequences(const Options& options, int3
   return sequences;
 }
 
-Status Run(Options options) {
+Status RunQuantizationCommand(QuantizationCommandOptions options) {
   SKEIN_ASSIGN_OR_RETURN(options.compare.model_dir, FindModelDir(options.model));
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.compare.model_dir));
   if (options.sequence_tokens > config.max_position) {
@@ -94,7 +94,7 @@ Status Run(Options options) {
 }  // namespace
 
 void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<QuantizationCommandOptions>();
   CLI::App* app = bench->add_subcommand(
       "quantization", "How far int8 weights move a model's probabilities from its own");
   AddModelDirOption(app, &options->model);
@@ -108,7 +108,7 @@ void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status) {
   AddDtypeOption(app, &options->compare.dtype);
   AddThreadsOption(app, &options->compare.threads);
   AddJsonOption(app, &options->json);
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunQuantizationCommand);
 }
 
 }  // namespace skein

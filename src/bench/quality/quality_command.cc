@@ -22,11 +22,10 @@
 namespace skein {
 namespace {
 
-constexpr TimeUs kShutdownUs = 5'000'000;
 // Names a file to use in place of the source tree's.
 constexpr char kDataVariable[] = "SKEIN_QUALITY_DATA";
 
-struct Options {
+struct QualityBenchOptions {
   ModelHostOptions model;
   std::string data;
   std::string methods;
@@ -38,13 +37,14 @@ struct Options {
   bool write = false;
 };
 
-std::string DataPath(const Options& options) {
+std::string DataPath(const QualityBenchOptions& options) {
   if (!options.data.empty()) return options.data;
   const char* path = std::getenv(kDataVariable);
   return path != nullptr && *path != '\0' ? path : SKEIN_SOURCE_DIR "/bench/quality/items.jsonl";
 }
 
-Result<std::vector<QualityItem>> LoadItems(const Options& options, const std::string& path) {
+Result<std::vector<QualityItem>> LoadItems(const QualityBenchOptions& options,
+                                           const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
     return Status(StatusCode::kNotFound,
@@ -65,8 +65,9 @@ void ShowProgress(const std::string& text) {
              stderr);
 }
 
-Result<QualityResults> Measure(const Options& options, const std::vector<QualityItem>& items,
-                               const MethodFilter& filter, ModelHost* host) {
+Result<QualityResults> Measure(const QualityBenchOptions& options,
+                               const std::vector<QualityItem>& items, const MethodFilter& filter,
+                               ModelHost* host) {
   LocalRoutes routes(RegistryOf(*host));
   const QualityAsk ask = [&](const std::string& path, std::string body,
                              std::function<void(HttpResponse)> done) {
@@ -121,7 +122,7 @@ void TellFlatMethods(const QualityResults& results) {
   }
 }
 
-void TellExamples(const Options& options, const QualityResults& results) {
+void TellExamples(const QualityBenchOptions& options, const QualityResults& results) {
   if (options.load.num_examples == 0) return;
   int64_t fewer = 0;
   int64_t all = 0;
@@ -159,7 +160,7 @@ Status WriteProfile(const DecisionProfile& profile, const ModelHost& host) {
   return Status::Ok();
 }
 
-Status Run(const Options& options) {
+Status RunQualityBench(const QualityBenchOptions& options) {
   LogToStandardError(spdlog::level::err);  // small label masses stand in the table
   SKEIN_ASSIGN_OR_RETURN(const MethodFilter filter, ParseMethodFilter(options.methods));
   const std::string path = DataPath(options);
@@ -197,7 +198,7 @@ Status Run(const Options& options) {
 }  // namespace
 
 void AddBenchQualityCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<QualityBenchOptions>();
   CLI::App* app = bench->add_subcommand("quality",
                                         "Measure how often a model's decisions are right, by "
                                         "reading and prompt, and choose the best");
@@ -228,7 +229,7 @@ void AddBenchQualityCommand(CLI::App* bench, int* exit_status) {
   AddJsonOption(app, &options->json);
   ShowFirst(app, {"--data", "--methods", "--examples", "--limit", "--window", "--no-flips",
                   "--write", "--plot", "--json", "--threads"});
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunQualityBench);
 }
 
 }  // namespace skein

@@ -8,16 +8,15 @@
 #include "bench/bench_command.h"
 #include "bench/bench_model.h"
 #include "engine/cost_profile.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // A batch reaches the device's speed at this share of the best.
 constexpr double kNearBest = 0.95;
 
-struct Options {
+struct BudgetBenchOptions {
   BenchModel model;
   std::string json;
   std::vector<int32_t> prompt_tokens = {32, 64, 128, 256};
@@ -34,7 +33,7 @@ struct BatchPoint {
 };
 
 // Batches of equal short prompts, each one pass.
-Json MeasureBatches(const Options& options, StepProfiler& profiler,
+Json MeasureBatches(const BudgetBenchOptions& options, StepProfiler& profiler,
                     std::vector<BatchPoint>* points) {
   Json json = Json::array();
   fmt::print("{:>8}{:>8}{:>14}{:>12}{:>12}\n", "prompt", "batch", "batch tokens", "ms", "tokens/s");
@@ -57,7 +56,7 @@ Json MeasureBatches(const Options& options, StepProfiler& profiler,
 }
 
 // One long prompt, cut into chunks of each size.
-Json MeasureChunks(const Options& options, StepProfiler& profiler) {
+Json MeasureChunks(const BudgetBenchOptions& options, StepProfiler& profiler) {
   Json json = Json::array();
   fmt::print("{:>8}{:>8}{:>26}{:>12}\n", "prompt", "chunk", "ms in all", "tokens/s");
   for (const int32_t chunk : options.chunks) {
@@ -90,7 +89,7 @@ int32_t SuggestedTokens(const std::vector<BatchPoint>& points) {
   return fewest;
 }
 
-Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
+Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const BudgetBenchOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options.model));
   runtime.max_model_len = std::max(options.long_tokens, options.max_tokens);
   runtime.max_num_seqs = 1;
@@ -102,7 +101,7 @@ Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
   return CpuRuntime::Load(runtime);
 }
 
-Status Run(const Options& options) {
+Status RunBudgetBench(const BudgetBenchOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const auto runtime, LoadRuntime(options));
   if (std::ranges::min(options.prompt_tokens) * std::ranges::min(options.batches) >
       options.max_tokens) {
@@ -129,7 +128,7 @@ Status Run(const Options& options) {
 }  // namespace
 
 void AddBenchBudgetCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BudgetBenchOptions>();
   CLI::App* app = bench->add_subcommand(
       "budget",
       "Prefill speed over the tokens of a batch and over the chunks of a long prompt: what "
@@ -156,7 +155,7 @@ void AddBenchBudgetCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   AddJsonOption(app, &options->json);
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunBudgetBench);
 }
 
 }  // namespace skein

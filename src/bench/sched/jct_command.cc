@@ -13,13 +13,12 @@
 #include "bench/bench_model.h"
 #include "bench/serving/load_report.h"
 #include "engine/cost_profile.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct Options {
+struct JctBenchOptions {
   BenchModel model;
   std::string json;
   int32_t every = 200;
@@ -28,7 +27,7 @@ struct Options {
   bool no_prediction = false;
 };
 
-struct Pair {
+struct InputPair {
   ProfileRow row;
   double fit_us = 0;       // what the model is fitted to
   double measured_us = 0;  // what it is compared with, from other runs
@@ -42,32 +41,32 @@ double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
 }
 
 // All pairs of (input, cached) tokens in steps of `every`, with at least one new token.
-std::vector<Pair> MeasurePairs(const Options& options, StepProfiler& profiler) {
-  std::vector<Pair> pairs;
+std::vector<InputPair> MeasurePairs(const JctBenchOptions& options, StepProfiler& profiler) {
+  std::vector<InputPair> pairs;
   for (int32_t input = options.every; input <= options.max_tokens; input += options.every) {
     for (int32_t cached = 0; cached < input; cached += options.every) {
       pairs.push_back({.row = {.new_tokens = input - cached, .cached_tokens = cached}});
     }
   }
   profiler.MeasureUs({&pairs.back().row, 1});
-  const auto measure = [&](const Pair& pair) {
+  const auto measure = [&](const InputPair& pair) {
     return profiler.MedianUs({&pair.row, 1}, options.repetitions);
   };
-  for (Pair& pair : pairs) pair.fit_us = measure(pair);
-  for (Pair& pair : pairs) pair.measured_us = measure(pair);
+  for (InputPair& pair : pairs) pair.fit_us = measure(pair);
+  for (InputPair& pair : pairs) pair.measured_us = measure(pair);
   return pairs;
 }
 
-Json Report(const std::vector<Pair>& pairs) {
+Json Report(const std::vector<InputPair>& pairs) {
   std::vector<CostSample> samples;
-  for (const Pair& pair : pairs) {
+  for (const InputPair& pair : pairs) {
     samples.push_back({WorkOf(pair.row.new_tokens, pair.row.cached_tokens), pair.fit_us});
   }
   const CostFit fit = FitCosts(samples);
   std::vector<double> missing, predicted, measured, errors;
   Json rows = Json::array();
   fmt::print("{:>8}{:>8}{:>14}{:>14}\n", "input", "cached", "measured ms", "fit ms");
-  for (const Pair& pair : pairs) {
+  for (const InputPair& pair : pairs) {
     const double us = PredictUs(fit, WorkOf(pair.row.new_tokens, pair.row.cached_tokens));
     missing.push_back(pair.row.new_tokens);
     predicted.push_back(us);
@@ -104,7 +103,7 @@ Json Report(const std::vector<Pair>& pairs) {
 // As a server does it that computes prompts whole, whatever its token budget (ProfileLimitsOf): a
 // model fitted to the profile of its start foretells single passes, in random order, and is
 // corrected by each.
-Json Foretell(const std::vector<Pair>& pairs, StepProfiler& profiler, const Clock& clock,
+Json Foretell(const std::vector<InputPair>& pairs, StepProfiler& profiler, const Clock& clock,
               const CostProfileLimits& limits) {
   CostModel model(FitCosts(ProfileCosts(profiler, clock, limits)));
   std::vector<size_t> order(pairs.size());
@@ -129,7 +128,7 @@ Json Foretell(const std::vector<Pair>& pairs, StepProfiler& profiler, const Cloc
           {"versions", model.version()}};
 }
 
-Status Run(const Options& options) {
+Status RunJctBench(const JctBenchOptions& options) {
   if (options.max_tokens < 2 * options.every) {
     return {StatusCode::kInvalidArgument,
             fmt::format("max-tokens is {}, must be at least twice --every, {}", options.max_tokens,
@@ -145,7 +144,7 @@ Status Run(const Options& options) {
   const MonotonicClock clock;
   StepProfiler profiler(&runtime->executor(), &clock, runtime->config().vocab_size,
                         runtime->num_kv_blocks(), OutputOf(runtime->config().head));
-  const std::vector<Pair> pairs = MeasurePairs(options, profiler);
+  const std::vector<InputPair> pairs = MeasurePairs(options, profiler);
   Json json = Report(pairs);
   if (!options.no_prediction) {
     json["ttft_prediction"] =
@@ -158,7 +157,7 @@ Status Run(const Options& options) {
 }  // namespace
 
 void AddBenchJctCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<JctBenchOptions>();
   CLI::App* app = bench->add_subcommand(
       "jct",
       "Profile a model over pairs of input and cached tokens: how well missing tokens and a "
@@ -176,7 +175,7 @@ void AddBenchJctCommand(CLI::App* bench, int* exit_status) {
   app->add_flag("--no-prediction", options->no_prediction,
                 "Leave out how well the profile of a server's start foretells single passes");
   AddJsonOption(app, &options->json);
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunJctBench);
 }
 
 }  // namespace skein

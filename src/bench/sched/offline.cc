@@ -13,6 +13,7 @@
 
 #include "apps/sim/workload.h"
 #include "base/check.h"
+#include "base/random.h"
 
 namespace skein {
 namespace {
@@ -22,26 +23,10 @@ constexpr TimeUs kPollUs = 5'000;
 // How long cancelled requests may take to end before the run is given up.
 constexpr TimeUs kCancelGraceUs = 10'000'000;
 
-// SplitMix64: the same numbers on every platform, unlike the standard distributions.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-
-  double Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }  // [0, 1)
-  int32_t Between(IntRange range) {
-    return range.low +
-           static_cast<int32_t>(Next() % (static_cast<uint64_t>(range.high - range.low) + 1));
-  }
-
- private:
-  uint64_t Next() {
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-  }
-  uint64_t state_;
-};
+// A number of the range.
+int32_t Drawn(const IntRange& range, Random* random) {
+  return static_cast<int32_t>(random->Between(range.low, range.high));
+}
 
 // Generated tokens that the tokenizer knows as ordinary ones.
 std::vector<TokenId> GeneratePrompt(const Scenario& scenario, size_t kind, int64_t index,
@@ -82,7 +67,7 @@ struct Live {
 };
 
 // What the engine's thread and the runner share. Outlives the run if a callback does.
-struct Shared {
+struct OfflineRun {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<Live> live;  // [number of requests]
@@ -91,7 +76,7 @@ struct Shared {
 };
 
 // The engine's side: notes when a piece came and what it held.
-void TakeOutput(Shared& shared, size_t index, const RequestOutput& output, TimeUs now_us) {
+void TakeOutput(OfflineRun& shared, size_t index, const RequestOutput& output, TimeUs now_us) {
   std::lock_guard<std::mutex> lock(shared.mutex);
   Live& live = shared.live[index];
   LoadRecord& record = live.record;
@@ -240,7 +225,7 @@ class ScenarioRun {
   const Scenario& scenario_;
   const Clock& clock_;
   ScenarioPlan plan_;
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  std::shared_ptr<OfflineRun> shared_ = std::make_shared<OfflineRun>();
   size_t next_ = 0;  // in plan_.requests: not yet submitted
   TimeUs start_us_ = 0;
   int32_t peak_kv_blocks_ = 0;
@@ -293,14 +278,14 @@ Result<ScenarioPlan> PlanScenario(const Scenario& scenario, const Tokenizer& tok
       planned.request_class = requests.request_class;
       auto& generate = planned.request.generate();
       auto& prompt = planned.request.prompt;
-      generate.max_tokens = random.Between(requests.max_tokens);
+      generate.max_tokens = Drawn(requests.max_tokens, &random);
       generate.sampling = requests.sampling;
       generate.sampling.seed += static_cast<uint64_t>(index);
       if (!requests.ignore_eos && tokenizer.eos_id()) {
         generate.stop_token_ids = {*tokenizer.eos_id()};
       }
       if (requests.prompt.empty()) {
-        const int32_t num_tokens = random.Between(requests.prompt_tokens);
+        const int32_t num_tokens = Drawn(requests.prompt_tokens, &random);
         prompt = GeneratePrompt(scenario, kind, index, num_tokens, tokenizer, vocab);
       } else {
         SKEIN_RETURN_IF_ERROR(

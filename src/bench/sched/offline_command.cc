@@ -18,9 +18,8 @@ namespace {
 constexpr const char* kScenarios[] = {
     "simple", "short-burst",  "long-context", "mixed-lengths", "stress",
     "code",   "conversation", "creative",     "technical-qa",  "temperature"};
-constexpr TimeUs kShutdownUs = 5'000'000;
 
-struct Options {
+struct OfflineBenchOptions {
   ModelHostOptions model;
   std::string scenario = "all";
   std::string scenario_dir = SKEIN_SOURCE_DIR "/bench/scenarios";
@@ -29,7 +28,7 @@ struct Options {
   double time_limit_s = 0;
 };
 
-Result<std::vector<Scenario>> LoadScenarios(const Options& options) {
+Result<std::vector<Scenario>> LoadScenarios(const OfflineBenchOptions& options) {
   std::vector<std::string> paths;
   std::string names;
   for (const char* name : kScenarios) {
@@ -59,7 +58,7 @@ Result<std::vector<Scenario>> LoadScenarios(const Options& options) {
 }
 
 // The exit status: 0 if every scenario had at least one request answered.
-Result<int> Run(const Options& options) {
+Result<int> RunOfflineBench(const OfflineBenchOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::vector<Scenario> scenarios, LoadScenarios(options));
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
   nlohmann::ordered_json json;
@@ -94,7 +93,7 @@ Result<int> Run(const Options& options) {
 }  // namespace
 
 void AddBenchOfflineCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OfflineBenchOptions>();
   CLI::App* app =
       bench->add_subcommand("offline", "Run scenarios straight through the engine, without HTTP");
   AddModelHostOptions(app, &options->model);
@@ -112,7 +111,7 @@ void AddBenchOfflineCommand(CLI::App* bench, int* exit_status) {
   ShowFirst(app,
             {"--scenario", "--scenario-dir", "--max-requests", "--time-limit", "--json",
              "--scheduling", "--quantization", "--threads", "--max-num-seqs", "--kv-cache-memory"});
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunOfflineBench);
 }
 
 }  // namespace skein

@@ -6,19 +6,18 @@
 #include "bench/bench_command.h"
 #include "bench/bench_model.h"
 #include "bench/sched/preemption.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct Options {
+struct PreemptionCommandOptions {
   BenchModel model;
   std::string json;
   PreemptionBenchOptions bench;
 };
 
-Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
+Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const PreemptionCommandOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options.model));
   runtime.max_model_len = options.bench.prompt_tokens;
   runtime.max_num_seqs = 1;
@@ -27,7 +26,8 @@ Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
   return CpuRuntime::Load(runtime);
 }
 
-Json ToJson(const Options& options, const CpuRuntime& runtime, const PreemptionReport& report) {
+Json ToJson(const PreemptionCommandOptions& options, const CpuRuntime& runtime,
+            const PreemptionReport& report) {
   Json json;
   json["date"] = BenchDate();
   json["isa"] = NameOf(runtime.isa());
@@ -37,7 +37,7 @@ Json ToJson(const Options& options, const CpuRuntime& runtime, const PreemptionR
   return json;
 }
 
-Status Run(const Options& options) {
+Status RunPreemptionCommand(const PreemptionCommandOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuRuntime> runtime, LoadRuntime(options));
   SKEIN_ASSIGN_OR_RETURN(const PreemptionReport report,
                          RunPreemptionBench(runtime.get(), options.bench, [](double seconds) {
@@ -60,7 +60,7 @@ Status Run(const Options& options) {
 }  // namespace
 
 void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PreemptionCommandOptions>();
   PreemptionBenchOptions* o = &options->bench;
   CLI::App* app = bench->add_subcommand(
       "preemption", "Time from a signal to a long prefill's standing still, by granularity");
@@ -92,7 +92,7 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status) {
   AddJsonOption(app, &options->json);
   ShowFirst(app, {"--threads", "--dtype", "--quantization", "--prompt-tokens", "--count",
                   "--chunk-count", "--chunk-tokens", "--repetitions", "--json"});
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunPreemptionCommand);
 }
 
 }  // namespace skein

@@ -5,20 +5,18 @@
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/check.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr int32_t kMaxTokens = 1 << 24;
 constexpr int32_t kMaxCount = 100'000;
 
-Status FieldError(const std::string& field, const std::string& allowed) {
+Status ScenarioError(const std::string& field, const std::string& allowed) {
   return Status(StatusCode::kInvalidArgument, field + " must be " + allowed, field);
 }
 
@@ -37,13 +35,13 @@ class Fields {
 
   Status Read(const char* name, std::string* value) {
     if (!Has(name)) return Status::Ok();
-    if (!At(name).is_string()) return FieldError(Name(name), "a string");
+    if (!At(name).is_string()) return ScenarioError(Name(name), "a string");
     *value = At(name).get<std::string>();
     return Status::Ok();
   }
   Status Read(const char* name, bool* value) {
     if (!Has(name)) return Status::Ok();
-    if (!At(name).is_boolean()) return FieldError(Name(name), "true or false");
+    if (!At(name).is_boolean()) return ScenarioError(Name(name), "true or false");
     *value = At(name).get<bool>();
     return Status::Ok();
   }
@@ -54,8 +52,9 @@ class Fields {
     constexpr bool kInteger = std::is_integral_v<Number>;
     if (!(kInteger ? json.is_number_integer() : json.is_number()) || json.get<double>() < low ||
         json.get<double>() > high) {
-      return FieldError(Name(name), fmt::format("{} in [{}, {}]",
-                                                kInteger ? "an integer" : "a number", low, high));
+      return ScenarioError(
+          Name(name),
+          fmt::format("{} in [{}, {}]", kInteger ? "an integer" : "a number", low, high));
     }
     *value = json.get<Number>();
     return Status::Ok();
@@ -74,7 +73,7 @@ class Fields {
                json[0].get<int32_t>() <= json[1].get<int32_t>()) {
       *value = {json[0].get<int32_t>(), json[1].get<int32_t>()};
     } else {
-      return FieldError(
+      return ScenarioError(
           Name(name), fmt::format("an integer in [{}, {}] or an ascending pair", low, kMaxTokens));
     }
     return Status::Ok();
@@ -97,7 +96,7 @@ class Fields {
 };
 
 Status ReadArrival(const Json& json, ArrivalPattern* arrival) {
-  if (!json.is_object()) return FieldError("arrival", "an object");
+  if (!json.is_object()) return ScenarioError("arrival", "an object");
   Fields fields(json, "arrival.");
   std::string pattern = "bursts";
   SKEIN_RETURN_IF_ERROR(fields.Read("pattern", &pattern));
@@ -108,18 +107,18 @@ Status ReadArrival(const Json& json, ArrivalPattern* arrival) {
   } else if (pattern == "poisson") {
     arrival->kind = ArrivalPattern::Kind::kPoisson;
     SKEIN_RETURN_IF_ERROR(fields.Read("rate_per_s", 1e-3, 1e6, &arrival->rate_per_s));
-    if (!fields.Has("rate_per_s")) return FieldError("arrival.rate_per_s", "given");
+    if (!fields.Has("rate_per_s")) return ScenarioError("arrival.rate_per_s", "given");
   } else if (pattern == "closed") {
     arrival->kind = ArrivalPattern::Kind::kClosed;
     SKEIN_RETURN_IF_ERROR(fields.Read("concurrency", 1, kMaxCount, &arrival->concurrency));
   } else {
-    return FieldError("arrival.pattern", "bursts, poisson or closed, not '" + pattern + "'");
+    return ScenarioError("arrival.pattern", "bursts, poisson or closed, not '" + pattern + "'");
   }
   return fields.CheckAllKnown();
 }
 
 Status ReadSampling(const Json& json, const std::string& name, SamplingParams* sampling) {
-  if (!json.is_object()) return FieldError(name, "an object");
+  if (!json.is_object()) return ScenarioError(name, "an object");
   Fields fields(json, name + ".");
   SKEIN_RETURN_IF_ERROR(fields.Read("temperature", 0, 2, &sampling->temperature));
   SKEIN_RETURN_IF_ERROR(fields.Read("top_k", 0, kMaxTokens, &sampling->top_k));
@@ -133,7 +132,7 @@ Status ReadSampling(const Json& json, const std::string& name, SamplingParams* s
 }
 
 Status ReadRequests(const Json& json, const std::string& name, ScenarioRequests* requests) {
-  if (!json.is_object()) return FieldError(name, "an object");
+  if (!json.is_object()) return ScenarioError(name, "an object");
   Fields fields(json, name + ".");
   requests->sampling.temperature = 0;
   SKEIN_RETURN_IF_ERROR(fields.Read("class", &requests->request_class));
@@ -143,10 +142,11 @@ Status ReadRequests(const Json& json, const std::string& name, ScenarioRequests*
   SKEIN_RETURN_IF_ERROR(
       fields.Read("shared_prefix_tokens", 0, kMaxTokens, &requests->shared_prefix_tokens));
   if (requests->prompt.empty() == (requests->prompt_tokens.high == 0)) {
-    return FieldError(fields.Name("prompt"), "given exactly once: as prompt or as prompt_tokens");
+    return ScenarioError(fields.Name("prompt"),
+                         "given exactly once: as prompt or as prompt_tokens");
   }
   if (requests->shared_prefix_tokens > requests->prompt_tokens.low) {
-    return FieldError(fields.Name("shared_prefix_tokens"), "at most prompt_tokens");
+    return ScenarioError(fields.Name("shared_prefix_tokens"), "at most prompt_tokens");
   }
   SKEIN_RETURN_IF_ERROR(fields.Read("max_tokens", 0, &requests->max_tokens));
   SKEIN_RETURN_IF_ERROR(fields.Read("ignore_eos", &requests->ignore_eos));
@@ -167,7 +167,7 @@ Result<Scenario> ParseScenario(std::string_view json) {
   Scenario scenario;
   Fields fields(object, "");
   SKEIN_RETURN_IF_ERROR(fields.Read("name", &scenario.name));
-  if (scenario.name.empty()) return FieldError("name", "a string that is not empty");
+  if (scenario.name.empty()) return ScenarioError("name", "a string that is not empty");
   SKEIN_RETURN_IF_ERROR(fields.Read("description", &scenario.description));
   SKEIN_RETURN_IF_ERROR(fields.Read("seed", 0, 1e15, &scenario.seed));
   SKEIN_RETURN_IF_ERROR(fields.Read("time_limit_s", 0.001, 86400, &scenario.time_limit_s));
@@ -176,7 +176,7 @@ Result<Scenario> ParseScenario(std::string_view json) {
   }
   if (!fields.Has("requests") || !fields.At("requests").is_array() ||
       fields.At("requests").empty()) {
-    return FieldError("requests", "a list of at least one kind of request");
+    return ScenarioError("requests", "a list of at least one kind of request");
   }
   int64_t total = 0;
   for (size_t i = 0; i < fields.At("requests").size(); ++i) {
@@ -186,7 +186,7 @@ Result<Scenario> ParseScenario(std::string_view json) {
     total += scenario.requests.back().count;
   }
   if (total > kMaxCount) {
-    return FieldError("requests", fmt::format("at most {} in all, not {}", kMaxCount, total));
+    return ScenarioError("requests", fmt::format("at most {} in all, not {}", kMaxCount, total));
   }
   SKEIN_RETURN_IF_ERROR(fields.CheckAllKnown());
   return scenario;

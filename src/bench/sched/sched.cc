@@ -14,11 +14,11 @@
 #include "kv/chunked_hash_tree.h"
 #include "sched/decode_set/radix_candidate.h"
 #include "sched/order/radix_orders.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Handle = ChunkedHashTree::Handle;
 using Tokens = std::vector<int32_t>;
 
@@ -218,9 +218,10 @@ double FlockRoundUs(const TreeBenchOptions& options, int32_t num_waiting, int32_
   return rounds.mean() / 1000;
 }
 
-using Order = std::vector<int32_t> (*)(const RadixTree&, std::span<const std::span<const int32_t>>);
+using RadixRank = std::vector<int32_t> (*)(const RadixTree&,
+                                           std::span<const std::span<const int32_t>>);
 
-double RadixRoundUs(const TreeBenchOptions& options, int32_t num_waiting, Order order,
+double RadixRoundUs(const TreeBenchOptions& options, int32_t num_waiting, RadixRank order,
                     int32_t num_rounds) {
   Prompts prompts(options, 3);
   RadixTree cached;

@@ -7,13 +7,12 @@
 #include "bench/bench_command.h"
 #include "bench/sched/rounds.h"
 #include "bench/sched/sched.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct Options : TreeBenchOptions {
+struct SchedBenchOptions : TreeBenchOptions {
   std::string json;
   int32_t num_waiting = 500;
   std::vector<int32_t> queues = {10, 1000, 100'000};
@@ -53,7 +52,7 @@ void PrintRows(const Json& rows) {
   }
 }
 
-Status Run(const Options& options) {
+Status RunSchedBench(const SchedBenchOptions& options) {
   if (options.num_suffix_tokens >= options.num_tokens) {
     return {StatusCode::kInvalidArgument, "--suffix must be below --tokens", "suffix"};
   }
@@ -80,7 +79,7 @@ Status Run(const Options& options) {
 }  // namespace
 
 void AddBenchSchedCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SchedBenchOptions>();
   CLI::App* app = bench->add_subcommand(
       "sched", "The cost of scheduling: the chunked hash tree, and rounds beside other orders");
   const auto count = [&](const char* name, int32_t* value, const char* what, int32_t most) {
@@ -101,7 +100,7 @@ void AddBenchSchedCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
   AddJsonOption(app, &options->json);
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunSchedBench);
 }
 
 }  // namespace skein

@@ -7,16 +7,15 @@
 #include <boost/asio.hpp>
 #include <chrono>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
+
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
 using boost::asio::ip::tcp;
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
-
 // A server on loopback with a thread per connection. `answer` writes the response to one request.
 class FakeServer {
  public:

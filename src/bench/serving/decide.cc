@@ -21,14 +21,14 @@ double SecondsSince(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
 }
 
-std::string Words(const std::string& stream, int32_t count) {
+std::string InputWords(const std::string& stream, int32_t count) {
   std::string text;
   ExpandSegmentAsText(stream, count, &text);
   return text;
 }
 
 Json MakeQuestion(int32_t index) {
-  const std::string subject = Words(fmt::format("question/{}", index), 6);
+  const std::string subject = InputWords(fmt::format("question/{}", index), 6);
   switch (index % 3) {
     case 0:
       return {{"type", "predicate"}, {"instructions", "Does the text speak of " + subject + "?"}};
@@ -49,7 +49,7 @@ Json MakeQuestion(int32_t index) {
 }
 
 // What the clients of one load share.
-struct Shared {
+struct DecideRun {
   const DecideLoad& load;
   const std::vector<std::vector<double>>& idle;
   const SteadyClock::time_point begin;
@@ -69,7 +69,7 @@ void NoteFailure(const Status& status, DecideOutcome* outcome) {
   if (outcome->first_error.empty()) outcome->first_error = status.message();
 }
 
-void AskDecisions(Shared* shared) {
+void AskDecisions(DecideRun* shared) {
   JsonClient client(shared->load.url, shared->load.api_key);
   while (!shared->TimeIsUp()) {
     const int64_t number = shared->next++;
@@ -96,10 +96,10 @@ void AskDecisions(Shared* shared) {
   }
 }
 
-void Chat(Shared* shared, int32_t client_index) {
+void Chat(DecideRun* shared, int32_t client_index) {
   JsonClient client(shared->load.url, shared->load.api_key);
   for (int64_t turn = 0; !shared->over && !shared->TimeIsUp(); ++turn) {
-    const std::string text = Words(fmt::format("chat/{}/{}", client_index, turn), 40);
+    const std::string text = InputWords(fmt::format("chat/{}/{}", client_index, turn), 40);
     const Json body = {{"model", shared->load.model},
                        {"messages", Json::array({{{"role", "user"}, {"content", text}}})},
                        {"max_tokens", shared->load.chat_max_tokens},
@@ -138,8 +138,8 @@ Status AskIdle(const DecideLoad& load, std::vector<std::vector<double>>* idle,
 
 Json MakeDecisionBody(const DecideLoad& load, int32_t index) {
   const int32_t shared = std::min(load.shared_words, load.input_words);
-  std::string input = Words("shared", shared);
-  input += Words(fmt::format("input/{}", index), load.input_words - shared);
+  std::string input = InputWords("shared", shared);
+  input += InputWords(fmt::format("input/{}", index), load.input_words - shared);
   Json body = {{"model", load.model}, {"input", std::move(input)}, {"questions", Json::array()}};
   for (int32_t i = 0; i < load.num_questions; ++i) body["questions"].push_back(MakeQuestion(i));
   return body;
@@ -187,7 +187,7 @@ Result<DecideOutcome> RunDecideLoad(const DecideLoad& load) {
   std::vector<double> idle_ms;
   Drift drift;
   SKEIN_RETURN_IF_ERROR(AskIdle(load, &idle, &idle_ms, &drift));
-  Shared shared{.load = load, .idle = idle, .begin = SteadyClock::now()};
+  DecideRun shared{.load = load, .idle = idle, .begin = SteadyClock::now()};
   shared.outcome.drift = drift;
   std::vector<std::thread> chats, clients;
   for (int32_t i = 0; i < load.chat_concurrency; ++i) chats.emplace_back(Chat, &shared, i);

@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-struct Options : DecideLoad {
+struct DecideBenchOptions : DecideLoad {
   std::string url_text = "http://127.0.0.1:8000";
   std::string json;
   double time_limit_s = 600;
@@ -49,7 +49,7 @@ nlohmann::ordered_json ToJson(const DecideLoad& load, const DecideOutcome& outco
 }
 
 // The exit status: 0 if every request was answered and no probability moved.
-Result<int> Run(Options options) {
+Result<int> RunDecideBench(DecideBenchOptions options) {
   SKEIN_ASSIGN_OR_RETURN(options.url, ParseServerUrl(options.url_text));
   options.time_limit_us = static_cast<TimeUs>(options.time_limit_s * 1e6);
   if (options.model.empty()) {
@@ -75,8 +75,8 @@ Result<int> Run(Options options) {
 }  // namespace
 
 void AddBenchDecideCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
-  Options* o = options.get();
+  auto options = std::make_shared<DecideBenchOptions>();
+  DecideBenchOptions* o = options.get();
   CLI::App* app = bench->add_subcommand(
       "decide", "Ask a server for decisions, beside chat, and compare with its idle answers");
   const auto count = [&](const char* name, auto* value, const char* help, int low, int high) {
@@ -101,7 +101,7 @@ void AddBenchDecideCommand(CLI::App* bench, int* exit_status) {
   AddJsonOption(app, &o->json);
   ShowFirst(app, {"--url", "--api-key", "--model", "--inputs", "--input-words", "--questions",
                   "--requests", "--concurrency", "--chat-concurrency", "--json"});
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunDecideBench);
 }
 
 }  // namespace skein

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr size_t kMaxLineBytes = size_t{16} << 20;
 constexpr size_t kMaxErrorBytes = 200;

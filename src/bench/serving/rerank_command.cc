@@ -10,13 +10,12 @@
 #include "bench/kernels/forward.h"
 #include "bench/serving/load_report.h"
 #include "bench/serving/rerank.h"
+#include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct Options {
+struct RerankBenchOptions {
   BenchModel model;
   std::string json;
   RerankShape shape;
@@ -25,11 +24,11 @@ struct Options {
   int32_t repetitions = 3;
 };
 
-int32_t BlocksOfStep(const Options& options, int32_t row_tokens) {
+int32_t BlocksOfStep(const RerankBenchOptions& options, int32_t row_tokens) {
   return (options.batch_tokens / row_tokens + 2) * (BlocksFor(row_tokens) + 1);
 }
 
-Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const Options& options) {
+Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const RerankBenchOptions& options) {
   const int32_t longest =
       std::max(options.shape.prompt_tokens(), std::ranges::max(options.prompt_tokens));
   SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options.model));
@@ -61,7 +60,7 @@ Batch BatchOf(const ModelConfig& config, int32_t prompt_tokens, double flops) {
   return batch;
 }
 
-Status Run(const Options& options) {
+Status RunRerankBench(const RerankBenchOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuRuntime> runtime, LoadRuntime(options));
   const double flops = RerankFlops(runtime->config(), options.shape);
   std::vector<Batch> batches;
@@ -118,7 +117,7 @@ Status Run(const Options& options) {
 }  // namespace
 
 void AddBenchRerankCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RerankBenchOptions>();
   CLI::App* app = bench->add_subcommand(
       "rerank",
       "Time documents behind one query against their floating-point work at the rate of a batch "
@@ -139,7 +138,7 @@ void AddBenchRerankCommand(CLI::App* bench, int* exit_status) {
   count("--batch-tokens", &options->batch_tokens, "Tokens of one step", 1 << 20);
   count("--repetitions", &options->repetitions, "Turns of rerank and batches; medians count", 1000);
   AddJsonOption(app, &options->json);
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunRerankBench);
 }
 
 }  // namespace skein

@@ -12,7 +12,7 @@
 namespace skein {
 namespace {
 
-struct Options {
+struct ServeBenchOptions {
   std::string url = "http://127.0.0.1:8000";
   std::string workload;
   std::string json;
@@ -35,7 +35,7 @@ struct Options {
 
 TimeUs Microseconds(double seconds) { return static_cast<TimeUs>(seconds * 1e6); }
 
-Result<LoadOptions> MakeLoadOptions(const Options& options) {
+Result<LoadOptions> MakeLoadOptions(const ServeBenchOptions& options) {
   LoadOptions load;
   SKEIN_ASSIGN_OR_RETURN(load.url, ParseServerUrl(options.url));
   if (options.tokens.min_id >= options.tokens.vocab) {
@@ -86,7 +86,7 @@ Status WarmUp(std::vector<WorkloadRequest>* requests, int64_t count, LoadOptions
 }
 
 // The exit status: 0 if at least one request was answered.
-Result<int> Run(const Options& options) {
+Result<int> RunServeBench(const ServeBenchOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const GoodputTargets goodput, ParseGoodput(options.goodput));
   SKEIN_ASSIGN_OR_RETURN(auto requests, LoadWorkload(options.workload, options.max_requests));
   SKEIN_ASSIGN_OR_RETURN(const LoadOptions load, MakeLoadOptions(options));
@@ -118,8 +118,8 @@ Result<int> Run(const Options& options) {
 }  // namespace
 
 void AddBenchServeCommand(CLI::App* bench, int* exit_status) {
-  auto options = std::make_shared<Options>();
-  Options* o = options.get();
+  auto options = std::make_shared<ServeBenchOptions>();
+  ServeBenchOptions* o = options.get();
   CLI::App* app =
       bench->add_subcommand("serve", "Put a workload to a server of the OpenAI API over HTTP");
   app->add_option("--url", o->url, "The server, http only")->capture_default_str();
@@ -166,7 +166,7 @@ void AddBenchServeCommand(CLI::App* bench, int* exit_status) {
       ->capture_default_str();
   ShowFirst(app, {"--url", "--workload", "--endpoint", "--model", "--api-key", "--concurrency",
                   "--speed", "--max-requests", "--goodput", "--json"});
-  RunOnBench(app, options, exit_status, Run);
+  RunOnBench(app, options, exit_status, RunServeBench);
 }
 
 }  // namespace skein

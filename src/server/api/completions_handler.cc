@@ -99,10 +99,6 @@ struct CompletionInput {
   bool add_special_tokens = true;
 };
 
-bool IsTokenIds(const Json& value) {
-  return value.is_array() && !value.empty() && value[0].is_number();
-}
-
 // Reads one prompt of `field`: a string or an array of token ids.
 Result<GenerationPrompt> ReadPrompt(const ModelEntry& model, const CompletionInput& input,
                                     const std::string& field, const Json& value) {
@@ -180,7 +176,7 @@ Status CheckCopies(const GenerateSpec& spec, size_t num_prompts) {
           "prompt"};
 }
 
-CompletionInput ReadInput(FieldReader* reader, const ModelEntry& model, uint64_t seed) {
+CompletionInput ReadCompletion(FieldReader* reader, const ModelEntry& model, uint64_t seed) {
   CompletionInput input;
   input.fields = ReadGenerationFields(reader, model, seed);
   GenerateSpec& spec = input.fields.request.generate();
@@ -212,7 +208,7 @@ Status StartCompletion(const ServerContext& context, const HttpRequest& request,
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
-  CompletionInput input = ReadInput(&reader, *model, context.random_seed());
+  CompletionInput input = ReadCompletion(&reader, *model, context.random_seed());
   if (!reader.status().ok()) return reader.status();
 
   const MonotonicClock clock;

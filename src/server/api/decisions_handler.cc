@@ -17,12 +17,6 @@
 namespace skein {
 namespace {
 
-constexpr size_t kQuestionsMax = 200;
-constexpr size_t kChoicesMin = 2;
-constexpr size_t kChoicesMax = 255;
-constexpr size_t kLevelsMin = 2;
-constexpr size_t kLevelsMax = 10;
-
 // The parts of a question that its answer repeats.
 struct Echo {
   DecisionKind kind = DecisionKind::kPredicate;

@@ -24,7 +24,7 @@ struct RankFormat {
 };
 
 // The indices by score, best first; equal ones in their original order.
-std::vector<size_t> Ranked(const std::vector<double>& scores) {
+std::vector<size_t> BestFirst(const std::vector<double>& scores) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -35,7 +35,7 @@ std::vector<size_t> Ranked(const std::vector<double>& scores) {
 Json RankedJson(const RankFormat& format, const std::vector<double>& scores,
                 const std::vector<std::string>& documents) {
   Json list = Json::array();
-  for (size_t index : Ranked(scores)) {
+  for (size_t index : BestFirst(scores)) {
     if (list.size() == format.top_n) break;
     Json entry;
     entry["index"] = index;

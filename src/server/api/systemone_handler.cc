@@ -17,10 +17,6 @@
 namespace skein {
 namespace {
 
-constexpr size_t kQuestionsMax = 200;
-constexpr size_t kChoicesMax = 255;
-constexpr size_t kLevelsMax = 10;
-
 // Reads a description: a string or null.
 Result<std::string> Description(const std::string& field, const Json& value) {
   if (value.is_null()) return std::string();

@@ -11,7 +11,6 @@ namespace skein {
 namespace {
 
 constexpr int kProfileVersion = 1;
-constexpr double kTemperatureMax = 100;
 constexpr double kOffsetMax = 100;
 constexpr char kReadings[] =
     "letters, words, similarity or likelihood, with +calibrated or +permuted behind it";

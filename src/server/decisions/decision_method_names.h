@@ -9,6 +9,9 @@
 
 namespace skein {
 
+// A profile or a request may not ask for a higher temperature.
+inline constexpr double kTemperatureMax = 100;
+
 // "words", "letters+permuted", "words+calibrated+permuted" ...
 std::string ReadingName(const DecisionMethod& method);
 std::string_view PromptName(PromptForm prompt);

@@ -7,6 +7,13 @@
 
 namespace skein {
 
+// The limits of a request for decisions (docs/api.md).
+inline constexpr size_t kQuestionsMax = 200;
+inline constexpr size_t kChoicesMin = 2;
+inline constexpr size_t kChoicesMax = 255;
+inline constexpr size_t kLevelsMin = 2;
+inline constexpr size_t kLevelsMax = 10;
+
 // One possible answer. A choice's options are its values, a score's its levels' labels (may be
 // empty), a predicate's yes and no.
 struct DecisionOption {

@@ -20,8 +20,6 @@
 namespace skein {
 namespace {
 
-constexpr double kTemperatureMax = 100;
-
 const DecisionMethod& ProfileOf(const ModelEntry& model, DecisionKind kind) {
   const DecisionProfile& profile = model.traits.decisions;
   switch (kind) {

@@ -11,7 +11,6 @@ namespace {
 
 // The number of outputs in one turn on the strand. Other work of the connection (its bytes, its
 // end, the limit of its queue) waits at most for one turn, even if the engine runs ahead.
-constexpr size_t kOutputsPerTurn = 256;
 constexpr size_t kLongAnswerEntries =
     2048;  // tokens in an answer that take some milliseconds to write
 

@@ -14,6 +14,9 @@
 
 namespace skein {
 
+// A strand handles so many outputs before it lets others run.
+inline constexpr size_t kOutputsPerTurn = 256;
+
 // Carries outputs from the engine's thread to the strand that reads them: the engine appends and
 // never waits for a reader. Bounded by the requests' own token budgets. Thread-safe.
 class OutputMailbox {

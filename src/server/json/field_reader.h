@@ -49,4 +49,9 @@ class FieldReader {
 // Reads an integer, or a real number without a fraction, that fits 64 bits.
 std::optional<int64_t> JsonInt(const Json& value);
 
+// Whether a value that may be a text, token ids or a list of these is token ids.
+inline bool IsTokenIds(const Json& value) {
+  return value.is_array() && !value.empty() && value[0].is_number();
+}
+
 }  // namespace skein

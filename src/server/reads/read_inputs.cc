@@ -66,10 +66,6 @@ Result<ReadInput> TakeIds(const ModelEntry& model, const InputOptions& options, 
   return input;
 }
 
-bool IsTokenIds(const Json& value) {
-  return value.is_array() && !value.empty() && value[0].is_number();
-}
-
 Status EncodeFully(const ModelEntry& model, const InputOptions& options, const EncodeInput& text,
                    ReadInput* input) {
   EncodeOptions encode;

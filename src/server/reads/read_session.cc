@@ -12,7 +12,6 @@
 
 namespace skein {
 namespace {
-constexpr size_t kOutputsPerTurn = 256;      // as in generation_call.cc
 constexpr size_t kLongAnswerValues = 16384;  // about a millisecond's work
 }  // namespace
 

@@ -13,6 +13,9 @@ namespace skein {
 // if there is one; a member of the wrong type gives kInvalidArgument. `where` names the object in
 // messages.
 
+// The object of a tokenizer.json that holds its model.
+inline constexpr std::string_view kModelObject = "tokenizer.json: model";
+
 using JsonValue = simdjson::dom::element;
 
 // The root of the JSON file `path`, valid while `parser` lives and until it reads again. Integers

@@ -9,19 +9,18 @@
 namespace skein {
 namespace {
 
-constexpr std::string_view kModel = "tokenizer.json: model";
-
 Result<Vocabulary> ReadVocabulary(JsonValue model) {
   simdjson::dom::object vocab;
   if (model.at_key("vocab").get(vocab) != simdjson::SUCCESS) {
-    return JsonError(kModel, "'vocab' must be an object");
+    return JsonError(kModelObject, "'vocab' must be an object");
   }
   std::vector<std::pair<std::string, TokenId>> entries;
   entries.reserve(vocab.size());
   for (const auto& [token, value] : vocab) {
     int64_t id = 0;
     if (value.get(id) != simdjson::SUCCESS || id < 0 || id > std::numeric_limits<TokenId>::max()) {
-      return JsonError(kModel, "'vocab': the id of '" + std::string(token) + "' is no token id");
+      return JsonError(kModelObject,
+                       "'vocab': the id of '" + std::string(token) + "' is no token id");
     }
     entries.emplace_back(token, static_cast<TokenId>(id));
   }
@@ -30,19 +29,19 @@ Result<Vocabulary> ReadVocabulary(JsonValue model) {
 
 Result<std::unique_ptr<const Model>> ReadWordPiece(JsonValue model) {
   WordPiece::Spec spec;
-  SKEIN_ASSIGN_OR_RETURN(spec.unk_token, JsonString(model, "unk_token", kModel));
+  SKEIN_ASSIGN_OR_RETURN(spec.unk_token, JsonString(model, "unk_token", kModelObject));
   SKEIN_ASSIGN_OR_RETURN(spec.continuing_subword_prefix,
-                         JsonString(model, "continuing_subword_prefix", kModel));
-  SKEIN_ASSIGN_OR_RETURN(
-      const int64_t max_chars,
-      JsonInt(model, "max_input_chars_per_word", 0, std::numeric_limits<int32_t>::max(), kModel));
+                         JsonString(model, "continuing_subword_prefix", kModelObject));
+  SKEIN_ASSIGN_OR_RETURN(const int64_t max_chars,
+                         JsonInt(model, "max_input_chars_per_word", 0,
+                                 std::numeric_limits<int32_t>::max(), kModelObject));
   spec.max_input_chars_per_word = static_cast<size_t>(max_chars);
   SKEIN_ASSIGN_OR_RETURN(Vocabulary vocabulary, ReadVocabulary(model));
   return WordPiece::Create(std::move(vocabulary), std::move(spec));
 }
 
 Result<std::unique_ptr<const Model>> ReadWordLevel(JsonValue model) {
-  SKEIN_ASSIGN_OR_RETURN(const std::string unk_token, JsonString(model, "unk_token", kModel));
+  SKEIN_ASSIGN_OR_RETURN(const std::string unk_token, JsonString(model, "unk_token", kModelObject));
   SKEIN_ASSIGN_OR_RETURN(Vocabulary vocabulary, ReadVocabulary(model));
   const std::optional<TokenId> unk_id = vocabulary.TokenToId(unk_token);
   return std::unique_ptr<const Model>(std::make_unique<WordLevel>(std::move(vocabulary), unk_id));
@@ -51,23 +50,24 @@ Result<std::unique_ptr<const Model>> ReadWordLevel(JsonValue model) {
 Result<std::unique_ptr<const Model>> ReadUnigram(JsonValue model) {
   Unigram::Spec spec;
   for (const char* key : {"alpha", "nbest_size"}) {  // sampling is refused
-    if (JsonHas(model, key)) return NotSupported(kModel, "'" + std::string(key) + "'");
+    if (JsonHas(model, key)) return NotSupported(kModelObject, "'" + std::string(key) + "'");
   }
   if (JsonHas(model, "unk_id")) {
     SKEIN_ASSIGN_OR_RETURN(
-        const int64_t id, JsonInt(model, "unk_id", 0, std::numeric_limits<TokenId>::max(), kModel));
+        const int64_t id,
+        JsonInt(model, "unk_id", 0, std::numeric_limits<TokenId>::max(), kModelObject));
     spec.unk_id = static_cast<TokenId>(id);
   }
-  SKEIN_ASSIGN_OR_RETURN(spec.byte_fallback, JsonBool(model, "byte_fallback", false, kModel));
-  SKEIN_RETURN_IF_ERROR(JsonForEach(model, "vocab", kModel, [&](JsonValue item) -> Status {
+  SKEIN_ASSIGN_OR_RETURN(spec.byte_fallback, JsonBool(model, "byte_fallback", false, kModelObject));
+  SKEIN_RETURN_IF_ERROR(JsonForEach(model, "vocab", kModelObject, [&](JsonValue item) -> Status {
     simdjson::dom::array entry;
     std::string_view token;
     double score = 0;
     if (item.get(entry) != simdjson::SUCCESS || entry.size() != 2 ||
         entry.at(0).get(token) != simdjson::SUCCESS ||
         entry.at(1).get(score) != simdjson::SUCCESS) {
-      return JsonError(kModel, "'vocab': entry " + std::to_string(spec.tokens.size()) +
-                                   " is not [token, score]");
+      return JsonError(kModelObject, "'vocab': entry " + std::to_string(spec.tokens.size()) +
+                                         " is not [token, score]");
     }
     spec.tokens.emplace_back(token);
     spec.scores.push_back(score);
@@ -82,7 +82,7 @@ Result<std::unique_ptr<const Model>> ReadOtherModel(JsonValue model, const std::
   if (type == "WordPiece") return ReadWordPiece(model);
   if (type == "WordLevel") return ReadWordLevel(model);
   if (type == "Unigram") return ReadUnigram(model);
-  return NotSupported(kModel, type);
+  return NotSupported(kModelObject, type);
 }
 
 }  // namespace skein

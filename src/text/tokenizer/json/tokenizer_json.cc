@@ -11,20 +11,20 @@
 namespace skein {
 namespace {
 
-constexpr std::string_view kModel = "tokenizer.json: model";
 constexpr std::string_view kAdded = "tokenizer.json: added_tokens";
 constexpr std::string_view kConfig = "tokenizer_config.json";
 
 Status ReadVocab(JsonValue model, BpeSpec* spec) {
   simdjson::dom::object vocab;
   if (model.at_key("vocab").get(vocab) != simdjson::SUCCESS) {
-    return JsonError(kModel, "'vocab' must be an object");
+    return JsonError(kModelObject, "'vocab' must be an object");
   }
   spec->vocab.reserve(vocab.size());
   for (const auto& [token, value] : vocab) {
     int64_t id = 0;
     if (value.get(id) != simdjson::SUCCESS || id < 0 || id > std::numeric_limits<TokenId>::max()) {
-      return JsonError(kModel, "'vocab': the id of '" + std::string(token) + "' is no token id");
+      return JsonError(kModelObject,
+                       "'vocab': the id of '" + std::string(token) + "' is no token id");
     }
     spec->vocab.emplace_back(token, static_cast<TokenId>(id));
   }
@@ -33,7 +33,8 @@ Status ReadVocab(JsonValue model, BpeSpec* spec) {
 
 // Merges are ["a", "b"], or "a b" in older files.
 Status ReadMerges(JsonValue model, BpeSpec* spec) {
-  SKEIN_ASSIGN_OR_RETURN(const simdjson::dom::array merges, JsonArray(model, "merges", kModel));
+  SKEIN_ASSIGN_OR_RETURN(const simdjson::dom::array merges,
+                         JsonArray(model, "merges", kModelObject));
   for (const JsonValue item : merges) {
     std::string_view text, left, right;
     simdjson::dom::array pair;
@@ -50,15 +51,15 @@ Status ReadMerges(JsonValue model, BpeSpec* spec) {
       spec->merges.emplace_back(left, right);
       continue;
     }
-    return JsonError(kModel, "merge " + std::to_string(spec->merges.size()) +
-                                 " is neither \"a b\" nor [\"a\", \"b\"]");
+    return JsonError(kModelObject, "merge " + std::to_string(spec->merges.size()) +
+                                       " is neither \"a b\" nor [\"a\", \"b\"]");
   }
   return Status::Ok();
 }
 
 // The type of the model. Older files have no `type`; their members tell the type.
 Result<std::string> ReadModelType(JsonValue model) {
-  if (JsonHas(model, "type")) return JsonString(model, "type", kModel);
+  if (JsonHas(model, "type")) return JsonString(model, "type", kModelObject);
   if (JsonHas(model, "merges")) return std::string("BPE");
   if (JsonHas(model, "continuing_subword_prefix")) return std::string("WordPiece");
   JsonValue vocab;
@@ -66,27 +67,27 @@ Result<std::string> ReadModelType(JsonValue model) {
     if (vocab.is_array()) return std::string("Unigram");
     if (vocab.is_object() && JsonHas(model, "unk_token")) return std::string("WordLevel");
   }
-  return NotSupported(kModel, "a model without 'type' and 'merges'");
+  return NotSupported(kModelObject, "a model without 'type' and 'merges'");
 }
 
 Result<BpeSpec> ReadBpe(JsonValue model) {
   double dropout = 0;
   if (JsonHas(model, "dropout") &&
       (model.at_key("dropout").get(dropout) != simdjson::SUCCESS || dropout != 0)) {
-    return NotSupported(kModel, "'dropout'");
+    return NotSupported(kModelObject, "'dropout'");
   }
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (!JsonHas(model, key)) continue;
-    SKEIN_ASSIGN_OR_RETURN(const std::string affix, JsonString(model, key, kModel));
-    if (!affix.empty()) return NotSupported(kModel, std::string(key) + " '" + affix + "'");
+    SKEIN_ASSIGN_OR_RETURN(const std::string affix, JsonString(model, key, kModelObject));
+    if (!affix.empty()) return NotSupported(kModelObject, std::string(key) + " '" + affix + "'");
   }
   BpeSpec spec;
   if (JsonHas(model, "unk_token")) {
-    SKEIN_ASSIGN_OR_RETURN(spec.unk_token, JsonString(model, "unk_token", kModel));
+    SKEIN_ASSIGN_OR_RETURN(spec.unk_token, JsonString(model, "unk_token", kModelObject));
   }
-  SKEIN_ASSIGN_OR_RETURN(spec.fuse_unk, JsonBool(model, "fuse_unk", false, kModel));
-  SKEIN_ASSIGN_OR_RETURN(spec.byte_fallback, JsonBool(model, "byte_fallback", false, kModel));
-  SKEIN_ASSIGN_OR_RETURN(spec.ignore_merges, JsonBool(model, "ignore_merges", false, kModel));
+  SKEIN_ASSIGN_OR_RETURN(spec.fuse_unk, JsonBool(model, "fuse_unk", false, kModelObject));
+  SKEIN_ASSIGN_OR_RETURN(spec.byte_fallback, JsonBool(model, "byte_fallback", false, kModelObject));
+  SKEIN_ASSIGN_OR_RETURN(spec.ignore_merges, JsonBool(model, "ignore_merges", false, kModelObject));
   SKEIN_RETURN_IF_ERROR(ReadVocab(model, &spec));
   SKEIN_RETURN_IF_ERROR(ReadMerges(model, &spec));
   return spec;

@@ -5,13 +5,11 @@
 #include <cstring>
 #include <queue>
 
+#include "text/tokenizer/models/model.h"
 #include "text/unicode/utf8.h"
 
 namespace skein {
 namespace {
-
-// More ids than any vocabulary has. A larger id means a broken file and would need a large table.
-constexpr TokenId kMaxTokenId = 1 << 24;
 
 // Up to this length, searching all pairs for each merge is faster than a queue of them.
 constexpr size_t kMaxShort = 48;

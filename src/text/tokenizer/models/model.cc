@@ -3,11 +3,7 @@
 #include <algorithm>
 
 namespace skein {
-namespace {
-
-constexpr TokenId kMaxTokenId = 1 << 24;  // more than any vocabulary has
-
-}  // namespace
+namespace {}  // namespace
 
 Result<Vocabulary> Vocabulary::Create(std::vector<std::pair<std::string, TokenId>> entries) {
   const auto invalid = [](const std::string& what) {

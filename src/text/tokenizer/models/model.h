@@ -13,6 +13,9 @@
 
 namespace skein {
 
+// More ids than any vocabulary has. A larger id means a broken file and would need a large table.
+inline constexpr TokenId kMaxTokenId = 1 << 24;
+
 // A token and the bytes [begin, end) of its piece.
 struct PieceToken {
   TokenId id;

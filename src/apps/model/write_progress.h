@@ -1,0 +1,24 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+
+#include "io/safetensors.h"
+
+namespace skein {
+
+// Draws the share of the weights that are written on stderr; nothing where that is no terminal.
+inline LoadProgress WriteProgress() {
+  if (isatty(STDERR_FILENO) == 0) return {};
+  return [shown = int64_t{-1}](int64_t done, int64_t total) mutable {
+    const int64_t percent = done * 100 / total;
+    if (percent == shown) return;
+    shown = percent;
+    std::fprintf(stderr, "\rwriting weights: %3d %%%s", static_cast<int>(percent),
+                 done == total ? "\n" : "");
+  };
+}
+
+}  // namespace skein
