@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -14,10 +15,13 @@
 #include "io/safetensors_writer.h"
 #include "model/config/shapes.h"
 #include "model/weights/random_model.h"
-#include "server/json/json.h"
 
 namespace skein {
 namespace {
+
+// A vocabulary is one large object: each member of an ordered one takes a search through all
+// before.
+using SortedJson = nlohmann::json;
 
 constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
 
@@ -41,18 +45,18 @@ TokenizerFiles ByteTokenizer() {
 }
 
 // Token text -> id of everything in a tokenizer.json whose vocabulary is an object.
-Result<std::map<std::string, int32_t>> ReadVocabulary(const Json& tokenizer,
+Result<std::map<std::string, int32_t>> ReadVocabulary(const SortedJson& tokenizer,
                                                       const std::string& path) {
   std::map<std::string, int32_t> ids;
-  const auto add = [&](const std::string& text, const Json& id) {
+  const auto add = [&](const std::string& text, const SortedJson& id) {
     if (id.is_number_integer() && id >= 0 && id < (1 << 22)) ids[text] = id.get<int32_t>();
   };
-  const Json::json_pointer vocab_path("/model/vocab"), added_path("/added_tokens");
+  const SortedJson::json_pointer vocab_path("/model/vocab"), added_path("/added_tokens");
   if (tokenizer.contains(vocab_path) && tokenizer.at(vocab_path).is_object()) {
     for (const auto& [text, id] : tokenizer.at(vocab_path).items()) add(text, id);
   }
   if (tokenizer.contains(added_path) && tokenizer.at(added_path).is_array()) {
-    for (const Json& token : tokenizer.at(added_path)) {
+    for (const SortedJson& token : tokenizer.at(added_path)) {
       if (token.is_object() && token.contains("id") && token.contains("content") &&
           token["content"].is_string()) {
         add(token["content"].get<std::string>(), token["id"]);
@@ -64,11 +68,12 @@ Result<std::map<std::string, int32_t>> ReadVocabulary(const Json& tokenizer,
 }
 
 // The id of a special token that tokenizer_config.json names, as text or as {"content": text}.
-std::optional<int32_t> SpecialId(const Json& config, const char* name,
+std::optional<int32_t> SpecialId(const SortedJson& config, const char* name,
                                  const std::map<std::string, int32_t>& ids) {
   if (!config.is_object() || !config.contains(name)) return std::nullopt;
-  const Json& value = config[name];
-  const Json& text = value.is_object() && value.contains("content") ? value["content"] : value;
+  const SortedJson& value = config[name];
+  const SortedJson& text =
+      value.is_object() && value.contains("content") ? value["content"] : value;
   if (!text.is_string()) return std::nullopt;
   const auto it = ids.find(text.get<std::string>());
   return it == ids.end() ? std::nullopt : std::optional<int32_t>(it->second);
@@ -84,15 +89,16 @@ Result<TokenizerFiles> ReadTokenizer(const std::string& dir) {
     tokenizer.files.emplace_back(name, std::move(text).value());
   }
   const std::string path = dir + "/tokenizer.json";
-  const Json json = Json::parse(WithReadableNumbers(tokenizer.files[0].second), nullptr,
-                                /*allow_exceptions=*/false);
+  const SortedJson json = SortedJson::parse(WithReadableNumbers(tokenizer.files[0].second), nullptr,
+                                            /*allow_exceptions=*/false);
   if (!json.is_object()) return InvalidInit(path + " is not valid JSON", "tokenizer");
   SKEIN_ASSIGN_OR_RETURN(const auto ids, ReadVocabulary(json, path));
   for (const auto& [text, id] : ids) {
     tokenizer.vocab_size = std::max(tokenizer.vocab_size, id + 1);
   }
   if (tokenizer.files.size() > 1 && tokenizer.files[1].first == "tokenizer_config.json") {
-    const Json config = Json::parse(WithReadableNumbers(tokenizer.files[1].second), nullptr, false);
+    const SortedJson config =
+        SortedJson::parse(WithReadableNumbers(tokenizer.files[1].second), nullptr, false);
     tokenizer.bos = SpecialId(config, "bos_token", ids);
     tokenizer.eos = SpecialId(config, "eos_token", ids);
   }
