@@ -89,7 +89,7 @@ enum class Batching {
   kSloAware,
 };
 
-// What a sharing that preempts implies where nothing else is asked for.
+// The granularity of a sharing that preempts, unless another is chosen.
 constexpr Granularity GranularityOf(Sharing sharing) {
   return sharing == Sharing::kPreemptLayer ? Granularity::kLayer : Granularity::kOpTile;
 }

@@ -1,12 +1,20 @@
 #pragma once
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 #include "base/result.h"
 
 namespace skein {
+
+// False where that cannot be told.
+inline bool FileExists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
 
 // A whole file; kNotFound, naming it, if it cannot be read.
 inline Result<std::string> ReadFile(const std::string& path) {

@@ -9,6 +9,11 @@
 
 namespace skein {
 
+// The error of a JSON file's field that is not what is `allowed`.
+inline Status FieldError(const std::string& field, const std::string& allowed) {
+  return Status(StatusCode::kInvalidArgument, field + " must be " + allowed, field);
+}
+
 // The value of a model's JSON file. Integers beyond 64 bits are read as doubles. kNotFound if the
 // file cannot be read; kInvalidArgument, naming it, if it is not JSON.
 inline Result<Json> ReadJson(const std::string& path) {

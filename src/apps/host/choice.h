@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// What is wrong with `text` as the name of a choice; empty: nothing.
+// An error message if `text` names no choice; else empty.
 template <NamedChoice Choice>
 std::string CheckChoice(const std::string& text) {
   if (ChoiceOf<Choice>(text)) return "";

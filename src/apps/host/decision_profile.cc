@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "apps/read_file.h"
 #include "apps/read_json.h"
 #include "server/decisions/decision_method_names.h"
 #include "server/decisions/decision_reads.h"
@@ -24,11 +25,6 @@ Result<DecisionProfile> ProfileOfFile(const std::string& path, const DecisionPro
   return Status(profile.status().code(), path + ": " + profile.status().message());
 }
 
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return !path.empty() && std::filesystem::exists(path, error);
-}
-
 // The profile of a model that was trained on the prompts of letters and says its temperature.
 Result<DecisionProfile> ProfileOfConfig(const std::string& path, DecisionProfile usual) {
   SKEIN_ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
@@ -46,9 +42,9 @@ Result<DecisionProfile> ProfileOfConfig(const std::string& path, DecisionProfile
 Result<DecisionProfile> ProfileOfFiles(const DecisionProfileSource& source) {
   const DecisionProfile usual = UsualDecisionProfile(source.traits, source.num_parameters);
   const std::string beside = source.model_dir + "/" + kDecisionProfileFile;
-  if (Exists(beside)) return ProfileOfFile(beside, usual);
+  if (FileExists(beside)) return ProfileOfFile(beside, usual);
   const std::string own = UserDecisionProfile(source.model_name);
-  if (Exists(own)) return ProfileOfFile(own, usual);
+  if (FileExists(own)) return ProfileOfFile(own, usual);
   return ProfileOfConfig(source.model_dir + "/config.json", usual);
 }
 

@@ -86,6 +86,13 @@ struct NamedAdapter {
 
 constexpr char kNoAdapter[] = "none";
 
+// NAME=DIR; nothing if `text` is not that.
+std::optional<NamedAdapter> ParseAdapter(const std::string& text) {
+  const size_t sign = text.find('=');
+  if (sign == 0 || sign == std::string::npos || sign + 1 == text.size()) return std::nullopt;
+  return NamedAdapter{text.substr(0, sign), text.substr(sign + 1)};
+}
+
 // The adapters of --lora in their order, and behind them the one that answers decisions.
 class NamedAdapters {
  public:
@@ -94,24 +101,19 @@ class NamedAdapters {
   // Parses --lora and --decision-lora. Names are distinct, and another than the model's.
   Status Init(const ModelHostOptions& options, const std::string& model_dir) {
     for (const std::string& text : options.adapters) {
-      const size_t sign = text.find('=');
-      if (sign == 0 || sign == std::string::npos || sign + 1 == text.size()) {
-        return Status(StatusCode::kInvalidArgument, "--lora is '" + text + "', must be NAME=DIR");
-      }
-      SKEIN_RETURN_IF_ERROR(Add("--lora", {text.substr(0, sign), text.substr(sign + 1)}));
+      const std::optional<NamedAdapter> adapter = ParseAdapter(text);
+      if (!adapter) return Malformed("--lora", text, "NAME=DIR");
+      SKEIN_RETURN_IF_ERROR(Add("--lora", *adapter));
     }
-    std::string text = options.decision_adapter;
-    if (text.empty()) text = DecisionAdapterOf(model_dir);
-    if (text.empty() || text == kNoAdapter) return Status::Ok();
-    const size_t sign = text.find('=');
-    const std::string dir = sign == std::string::npos ? text : text.substr(sign + 1);
-    const std::string name = sign == std::string::npos ? NameOf(dir) : text.substr(0, sign);
-    if (name.empty() || dir.empty()) {
-      return Status(StatusCode::kInvalidArgument,
-                    "--decision-lora is '" + text + "', must be DIR, NAME=DIR or none");
-    }
+    const std::string& text = options.decision_adapter;
+    if (text == kNoAdapter) return Status::Ok();
+    const std::string dir = text.empty() ? DecisionAdapterOf(model_dir) : text;
+    if (dir.empty()) return Status::Ok();
     answers_decisions_ = true;
-    return Add("--decision-lora", {name, dir});
+    if (text.find('=') == std::string::npos) return Add("--decision-lora", {NameOf(dir), dir});
+    const std::optional<NamedAdapter> adapter = ParseAdapter(text);
+    if (!adapter) return Malformed("--decision-lora", text, "DIR, NAME=DIR or none");
+    return Add("--decision-lora", *adapter);
   }
 
   const std::vector<NamedAdapter>& all() const { return all_; }
@@ -119,6 +121,11 @@ class NamedAdapters {
   const NamedAdapter* of_decisions() const { return answers_decisions_ ? &all_.back() : nullptr; }
 
  private:
+  static Status Malformed(const std::string& option, const std::string& text,
+                          const std::string& allowed) {
+    return Status(StatusCode::kInvalidArgument, option + " is '" + text + "', must be " + allowed);
+  }
+
   Status Add(const std::string& option, NamedAdapter adapter) {
     const bool taken = std::ranges::any_of(
         all_, [&](const NamedAdapter& other) { return other.name == adapter.name; });

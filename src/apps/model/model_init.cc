@@ -25,10 +25,6 @@ using SortedJson = nlohmann::json;
 
 constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
 
-Status InvalidInit(std::string message, std::string param) {
-  return Status(StatusCode::kInvalidArgument, std::move(message), std::move(param));
-}
-
 // The files of a tokenizer and what a config says of it.
 struct TokenizerFiles {
   std::vector<std::pair<std::string, std::string>> files;  // name, contents
@@ -63,7 +59,8 @@ Result<std::map<std::string, int32_t>> ReadVocabulary(const SortedJson& tokenize
       }
     }
   }
-  if (ids.empty()) return InvalidInit(path + " has no vocabulary", "tokenizer");
+  if (ids.empty())
+    return Status(StatusCode::kInvalidArgument, path + " has no vocabulary", "tokenizer");
   return ids;
 }
 
@@ -91,7 +88,8 @@ Result<TokenizerFiles> ReadTokenizer(const std::string& dir) {
   const std::string path = dir + "/tokenizer.json";
   const SortedJson json = SortedJson::parse(WithReadableNumbers(tokenizer.files[0].second), nullptr,
                                             /*allow_exceptions=*/false);
-  if (!json.is_object()) return InvalidInit(path + " is not valid JSON", "tokenizer");
+  if (!json.is_object())
+    return Status(StatusCode::kInvalidArgument, path + " is not valid JSON", "tokenizer");
   SKEIN_ASSIGN_OR_RETURN(const auto ids, ReadVocabulary(json, path));
   for (const auto& [text, id] : ids) {
     tokenizer.vocab_size = std::max(tokenizer.vocab_size, id + 1);
@@ -126,17 +124,19 @@ Result<ModelInitSummary> InitModel(const ModelInitOptions& options) {
   if (shape == nullptr) {
     std::string names;
     for (const ModelShape& known : ModelShapes()) names += std::string(" ") + known.name;
-    return InvalidInit("no shape '" + options.shape + "'; known are" + names, "shape");
+    return Status(StatusCode::kInvalidArgument,
+                  "no shape '" + options.shape + "'; known are" + names, "shape");
   }
   TokenizerFiles tokenizer = ByteTokenizer();
   if (!options.tokenizer_dir.empty()) {
     SKEIN_ASSIGN_OR_RETURN(tokenizer, ReadTokenizer(options.tokenizer_dir));
   }
   if (shape->vocab_size > 0 && tokenizer.vocab_size > shape->vocab_size) {
-    return InvalidInit("the tokenizer has " + std::to_string(tokenizer.vocab_size) +
-                           " tokens, the shape " + options.shape + " only " +
-                           std::to_string(shape->vocab_size),
-                       "tokenizer");
+    return Status(StatusCode::kInvalidArgument,
+                  "the tokenizer has " + std::to_string(tokenizer.vocab_size) +
+                      " tokens, the shape " + options.shape + " only " +
+                      std::to_string(shape->vocab_size),
+                  "tokenizer");
   }
   const SpecialTokens tokens = TokensOf(*shape, tokenizer);
   const std::string config_json =

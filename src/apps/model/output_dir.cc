@@ -1,17 +1,12 @@
 #include "apps/model/output_dir.h"
 
 #include <filesystem>
-#include <utility>
 #include <vector>
 
 namespace skein {
 namespace {
 
 namespace fs = std::filesystem;
-
-Status InvalidDir(std::string message, std::string param) {
-  return Status(StatusCode::kInvalidArgument, std::move(message), std::move(param));
-}
 
 bool IsModelFile(const std::string& name) {
   const bool weights = name.starts_with("model") && name.find(".safetensors") != std::string::npos;
@@ -26,17 +21,23 @@ Status PrepareModelDirectory(const std::string& dir, bool force) {
   std::error_code error;
   fs::create_directories(dir, error);
   if (error || !fs::is_directory(dir)) {
-    return InvalidDir("cannot create the directory " + dir + ": " + error.message(), "dir");
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot create the directory " + dir + ": " + error.message(), "dir");
   }
   std::vector<fs::path> old_files;
   for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    if (!force) return InvalidDir(dir + " is not empty; --force replaces the model in it", "dir");
+    if (!force)
+      return Status(StatusCode::kInvalidArgument,
+                    dir + " is not empty; --force replaces the model in it", "dir");
     if (IsModelFile(it->path().filename().string())) old_files.push_back(it->path());
   }
-  if (error) return InvalidDir("cannot read the directory " + dir + ": " + error.message(), "dir");
+  if (error)
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot read the directory " + dir + ": " + error.message(), "dir");
   for (const fs::path& path : old_files) {
     if (!fs::remove(path, error)) {
-      return InvalidDir("cannot replace " + path.string() + ": " + error.message(), "dir");
+      return Status(StatusCode::kInvalidArgument,
+                    "cannot replace " + path.string() + ": " + error.message(), "dir");
     }
   }
   return Status::Ok();

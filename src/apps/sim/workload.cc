@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "apps/read_json.h"
 #include "base/check.h"
 #include "server/json/json.h"
 
@@ -38,10 +39,6 @@ uint64_t StreamValue(uint64_t hash, int64_t position) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
   return z ^ (z >> 31);
-}
-
-Status FieldError(const std::string& field, const std::string& allowed) {
-  return Status(StatusCode::kInvalidArgument, field + " must be " + allowed, field);
 }
 
 // Leaves *value alone if the field is absent.

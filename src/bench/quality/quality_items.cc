@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "apps/read_file.h"
+#include "apps/read_json.h"
 #include "base/check.h"
 #include "server/json/field_reader.h"
 
@@ -26,10 +27,6 @@ uint64_t HashOf(const std::string& id) {
   return hash ^ (hash >> 31);
 }
 
-Status Wrong(const std::string& field, const std::string& allowed) {
-  return Status(StatusCode::kInvalidArgument, fmt::format("{} must be {}", field, allowed), field);
-}
-
 std::string LabelOf(const Json& value) {
   return value.is_string() ? value.get<std::string>() : DumpJson(value);
 }
@@ -39,14 +36,14 @@ Status ReadLabels(const Json& question, const std::string& list, const std::stri
                   QualityItem* item) {
   const Json* options = FieldReader(question).Find(list);
   if (options == nullptr || !options->is_array() || options->size() < 2) {
-    return Wrong("question." + list, "an array of at least two objects");
+    return FieldError("question." + list, "an array of at least two objects");
   }
   for (size_t i = 0; i < options->size(); ++i) {
     const std::string field = fmt::format("question.{}[{}].{}", list, i, name);
     const Json& option = (*options)[i];
     const Json* value = option.is_object() ? FieldReader(option).Find(name) : nullptr;
     if (value == nullptr || !(value->is_string() || value->is_boolean())) {
-      return Wrong(field, "a string");
+      return FieldError(field, "a string");
     }
     item->labels.push_back(LabelOf(*value));
   }
@@ -55,19 +52,19 @@ Status ReadLabels(const Json& question, const std::string& list, const std::stri
 
 Status ReadAnswer(const Json& answer, QualityItem* item) {
   if (item->type == QualityType::kPredicate) {
-    if (!answer.is_boolean()) return Wrong("answer", "true or false");
+    if (!answer.is_boolean()) return FieldError("answer", "true or false");
     item->answer = answer.get<bool>() ? 0 : 1;
   } else if (item->type == QualityType::kScore) {
     const auto level = JsonInt(answer);
     if (!level || *level < 0 || *level >= static_cast<int64_t>(item->labels.size())) {
-      return Wrong("answer", fmt::format("a level from 0 to {}, got {}", item->labels.size() - 1,
-                                         DumpJson(answer)));
+      return FieldError("answer", fmt::format("a level from 0 to {}, got {}",
+                                              item->labels.size() - 1, DumpJson(answer)));
     }
     item->answer = static_cast<size_t>(*level);
   } else {
     const auto found = std::ranges::find(item->labels, LabelOf(answer));
     if (found == item->labels.end()) {
-      return Wrong("answer", "one of the choices' values, got " + DumpJson(answer));
+      return FieldError("answer", "one of the choices' values, got " + DumpJson(answer));
     }
     item->answer = static_cast<size_t>(found - item->labels.begin());
   }
@@ -78,13 +75,13 @@ Status ReadAnswer(const Json& answer, QualityItem* item) {
 Status ReadQuestion(const Json& line, QualityItem* item) {
   FieldReader reader(line);
   const Json* question = reader.Object("question");
-  if (question == nullptr) return Wrong("question", "an object");
+  if (question == nullptr) return FieldError("question", "an object");
   const Json* input = reader.Find("input");
   if (input == nullptr || !(input->is_string() || input->is_array())) {
-    return Wrong("input", "a string or an array of messages");
+    return FieldError("input", "a string or an array of messages");
   }
   const Json* answer = reader.Find("answer");
-  if (answer == nullptr) return Wrong("answer", "given");
+  if (answer == nullptr) return FieldError("answer", "given");
   item->question = *question;
   item->input = *input;
   const std::string type = FieldReader(*question).String("type").value_or("");
@@ -98,7 +95,7 @@ Status ReadQuestion(const Json& line, QualityItem* item) {
     item->type = QualityType::kScore;
     SKEIN_RETURN_IF_ERROR(ReadLabels(*question, "levels", "label", item));
   } else {
-    return Wrong("question.type", "\"predicate\", \"choice\" or \"score\"");
+    return FieldError("question.type", "\"predicate\", \"choice\" or \"score\"");
   }
   return ReadAnswer(*answer, item);
 }
@@ -107,24 +104,25 @@ Status ReadRelevance(const Json& line, QualityItem* item) {
   item->type = QualityType::kRelevance;
   FieldReader reader(line);
   item->query = reader.String("query").value_or("");
-  if (item->query.empty()) return Wrong("query", "a string that is not empty");
+  if (item->query.empty()) return FieldError("query", "a string that is not empty");
   const Json* documents = reader.Find("documents");
   if (documents == nullptr || !documents->is_array() || documents->size() < 2) {
-    return Wrong("documents", "an array of at least two strings");
+    return FieldError("documents", "an array of at least two strings");
   }
   for (const Json& document : *documents) {
-    if (!document.is_string()) return Wrong("documents", "an array of at least two strings");
+    if (!document.is_string()) return FieldError("documents", "an array of at least two strings");
     item->documents.push_back(document.get<std::string>());
   }
   const Json* answer = reader.Find("answer");
   const std::string allowed = fmt::format(
       "an array of at least one place of a document, from 0 to {}", item->documents.size() - 1);
-  if (answer == nullptr || !answer->is_array() || answer->empty()) return Wrong("answer", allowed);
+  if (answer == nullptr || !answer->is_array() || answer->empty())
+    return FieldError("answer", allowed);
   std::set<size_t> relevant;
   for (const Json& value : *answer) {
     const auto index = JsonInt(value);
     if (!index || *index < 0 || *index >= static_cast<int64_t>(item->documents.size())) {
-      return Wrong("answer", allowed + ", got " + DumpJson(value));
+      return FieldError("answer", allowed + ", got " + DumpJson(value));
     }
     relevant.insert(static_cast<size_t>(*index));
   }
@@ -201,9 +199,11 @@ Result<std::vector<QualityItem>> ParseQualityItems(const std::string& text,
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     Result<QualityItem> item = ParseItem(line, number);
     Status status = item.status();
-    if (status.ok() && !ids.insert(item->id).second) status = Wrong("id", "unlike all before it");
+    if (status.ok() && !ids.insert(item->id).second)
+      status = FieldError("id", "unlike all before it");
     if (status.ok() && type_of.emplace(item->task, item->type).first->second != item->type) {
-      status = Wrong("task", fmt::format("of one type: \"{}\" was of another before", item->task));
+      status =
+          FieldError("task", fmt::format("of one type: \"{}\" was of another before", item->task));
     }
     if (!status.ok()) {
       return Status(status.code(), fmt::format("{}:{}: {}", name, number, status.message()),

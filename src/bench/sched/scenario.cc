@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 
+#include "apps/read_json.h"
 #include "base/check.h"
 #include "server/json/json.h"
 
@@ -15,10 +16,6 @@ namespace {
 
 constexpr int32_t kMaxTokens = 1 << 24;
 constexpr int32_t kMaxCount = 100'000;
-
-Status ScenarioError(const std::string& field, const std::string& allowed) {
-  return Status(StatusCode::kInvalidArgument, field + " must be " + allowed, field);
-}
 
 // Reads the members of one JSON object; what was never asked for is an unknown field.
 class Fields {
@@ -35,13 +32,13 @@ class Fields {
 
   Status Read(const char* name, std::string* value) {
     if (!Has(name)) return Status::Ok();
-    if (!At(name).is_string()) return ScenarioError(Name(name), "a string");
+    if (!At(name).is_string()) return FieldError(Name(name), "a string");
     *value = At(name).get<std::string>();
     return Status::Ok();
   }
   Status Read(const char* name, bool* value) {
     if (!Has(name)) return Status::Ok();
-    if (!At(name).is_boolean()) return ScenarioError(Name(name), "true or false");
+    if (!At(name).is_boolean()) return FieldError(Name(name), "true or false");
     *value = At(name).get<bool>();
     return Status::Ok();
   }
@@ -52,9 +49,8 @@ class Fields {
     constexpr bool kInteger = std::is_integral_v<Number>;
     if (!(kInteger ? json.is_number_integer() : json.is_number()) || json.get<double>() < low ||
         json.get<double>() > high) {
-      return ScenarioError(
-          Name(name),
-          fmt::format("{} in [{}, {}]", kInteger ? "an integer" : "a number", low, high));
+      return FieldError(Name(name), fmt::format("{} in [{}, {}]",
+                                                kInteger ? "an integer" : "a number", low, high));
     }
     *value = json.get<Number>();
     return Status::Ok();
@@ -73,7 +69,7 @@ class Fields {
                json[0].get<int32_t>() <= json[1].get<int32_t>()) {
       *value = {json[0].get<int32_t>(), json[1].get<int32_t>()};
     } else {
-      return ScenarioError(
+      return FieldError(
           Name(name), fmt::format("an integer in [{}, {}] or an ascending pair", low, kMaxTokens));
     }
     return Status::Ok();
@@ -96,7 +92,7 @@ class Fields {
 };
 
 Status ReadArrival(const Json& json, ArrivalPattern* arrival) {
-  if (!json.is_object()) return ScenarioError("arrival", "an object");
+  if (!json.is_object()) return FieldError("arrival", "an object");
   Fields fields(json, "arrival.");
   std::string pattern = "bursts";
   SKEIN_RETURN_IF_ERROR(fields.Read("pattern", &pattern));
@@ -107,18 +103,18 @@ Status ReadArrival(const Json& json, ArrivalPattern* arrival) {
   } else if (pattern == "poisson") {
     arrival->kind = ArrivalPattern::Kind::kPoisson;
     SKEIN_RETURN_IF_ERROR(fields.Read("rate_per_s", 1e-3, 1e6, &arrival->rate_per_s));
-    if (!fields.Has("rate_per_s")) return ScenarioError("arrival.rate_per_s", "given");
+    if (!fields.Has("rate_per_s")) return FieldError("arrival.rate_per_s", "given");
   } else if (pattern == "closed") {
     arrival->kind = ArrivalPattern::Kind::kClosed;
     SKEIN_RETURN_IF_ERROR(fields.Read("concurrency", 1, kMaxCount, &arrival->concurrency));
   } else {
-    return ScenarioError("arrival.pattern", "bursts, poisson or closed, not '" + pattern + "'");
+    return FieldError("arrival.pattern", "bursts, poisson or closed, not '" + pattern + "'");
   }
   return fields.CheckAllKnown();
 }
 
 Status ReadSampling(const Json& json, const std::string& name, SamplingParams* sampling) {
-  if (!json.is_object()) return ScenarioError(name, "an object");
+  if (!json.is_object()) return FieldError(name, "an object");
   Fields fields(json, name + ".");
   SKEIN_RETURN_IF_ERROR(fields.Read("temperature", 0, 2, &sampling->temperature));
   SKEIN_RETURN_IF_ERROR(fields.Read("top_k", 0, kMaxTokens, &sampling->top_k));
@@ -132,7 +128,7 @@ Status ReadSampling(const Json& json, const std::string& name, SamplingParams* s
 }
 
 Status ReadRequests(const Json& json, const std::string& name, ScenarioRequests* requests) {
-  if (!json.is_object()) return ScenarioError(name, "an object");
+  if (!json.is_object()) return FieldError(name, "an object");
   Fields fields(json, name + ".");
   requests->sampling.temperature = 0;
   SKEIN_RETURN_IF_ERROR(fields.Read("class", &requests->request_class));
@@ -142,11 +138,10 @@ Status ReadRequests(const Json& json, const std::string& name, ScenarioRequests*
   SKEIN_RETURN_IF_ERROR(
       fields.Read("shared_prefix_tokens", 0, kMaxTokens, &requests->shared_prefix_tokens));
   if (requests->prompt.empty() == (requests->prompt_tokens.high == 0)) {
-    return ScenarioError(fields.Name("prompt"),
-                         "given exactly once: as prompt or as prompt_tokens");
+    return FieldError(fields.Name("prompt"), "given exactly once: as prompt or as prompt_tokens");
   }
   if (requests->shared_prefix_tokens > requests->prompt_tokens.low) {
-    return ScenarioError(fields.Name("shared_prefix_tokens"), "at most prompt_tokens");
+    return FieldError(fields.Name("shared_prefix_tokens"), "at most prompt_tokens");
   }
   SKEIN_RETURN_IF_ERROR(fields.Read("max_tokens", 0, &requests->max_tokens));
   SKEIN_RETURN_IF_ERROR(fields.Read("ignore_eos", &requests->ignore_eos));
@@ -167,7 +162,7 @@ Result<Scenario> ParseScenario(std::string_view json) {
   Scenario scenario;
   Fields fields(object, "");
   SKEIN_RETURN_IF_ERROR(fields.Read("name", &scenario.name));
-  if (scenario.name.empty()) return ScenarioError("name", "a string that is not empty");
+  if (scenario.name.empty()) return FieldError("name", "a string that is not empty");
   SKEIN_RETURN_IF_ERROR(fields.Read("description", &scenario.description));
   SKEIN_RETURN_IF_ERROR(fields.Read("seed", 0, 1e15, &scenario.seed));
   SKEIN_RETURN_IF_ERROR(fields.Read("time_limit_s", 0.001, 86400, &scenario.time_limit_s));
@@ -176,7 +171,7 @@ Result<Scenario> ParseScenario(std::string_view json) {
   }
   if (!fields.Has("requests") || !fields.At("requests").is_array() ||
       fields.At("requests").empty()) {
-    return ScenarioError("requests", "a list of at least one kind of request");
+    return FieldError("requests", "a list of at least one kind of request");
   }
   int64_t total = 0;
   for (size_t i = 0; i < fields.At("requests").size(); ++i) {
@@ -186,7 +181,7 @@ Result<Scenario> ParseScenario(std::string_view json) {
     total += scenario.requests.back().count;
   }
   if (total > kMaxCount) {
-    return ScenarioError("requests", fmt::format("at most {} in all, not {}", kMaxCount, total));
+    return FieldError("requests", fmt::format("at most {} in all, not {}", kMaxCount, total));
   }
   SKEIN_RETURN_IF_ERROR(fields.CheckAllKnown());
   return scenario;
