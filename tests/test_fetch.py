@@ -256,6 +256,10 @@ def test_the_adapter_that_comes_along_answers_decisions_alone(cache, tmp_path, m
     assert answers(data=tmp_path, model=str(cache / "models/smollm2"))[1:] == adapted[1:]
     assert answers("--decision-lora", "none", data=tmp_path) == plain
     assert answers("--decision-lora", f"judge={adapter}", data=cache / "data")[1:3] == ("judge", adapted[2])
+    # The same adapter named by --lora, too, is there once; another of its name answers instead.
+    assert answers("--lora", f"smollm2-decide={adapter}", data=tmp_path)[:3] == adapted[:3]
+    assert answers("--lora", f"judge={adapter}", "--decision-lora", f"judge={adapter}", data=cache / "data")[:3] == (
+        ["smollm2", "judge"], "judge", adapted[2])
 
 
 def test_minilm_is_copied(tmp_path):

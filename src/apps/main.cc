@@ -1,10 +1,17 @@
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <cstdio>
+#include <memory>
 
 #include "apps/command_line.h"
 
 constexpr int kUsageError = 2;
 
 int main(int argc, char** argv) {
+  // Standard output carries the answers alone.
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()));
   int exit_status = 0;
   const auto app = skein::MakeCommandLine(&exit_status);
   try {

@@ -6,12 +6,14 @@
 
 namespace skein {
 
-// kInt8 is the type of packed matrices and of the rows that multiply them, with scales beside them.
-// No file has it.
-enum class DType : uint8_t { kF32, kBf16, kF16, kInt8 };
+// kInt8 and kBlocks are types of packed matrices: int8 with a scale for each row, and 4 to 8 bits
+// with scales for blocks of a row. The rows that multiply them are int8, with scales beside them.
+// No tensor of a file has kInt8.
+enum class DType : uint8_t { kF32, kBf16, kF16, kInt8, kBlocks };
 
+// The bytes of an element; in kBlocks of an element of the rows.
 constexpr size_t SizeOf(DType dtype) {
-  return dtype == DType::kF32 ? 4 : dtype == DType::kInt8 ? 1 : 2;
+  return dtype == DType::kF32 ? 4 : dtype == DType::kInt8 || dtype == DType::kBlocks ? 1 : 2;
 }
 constexpr const char* NameOf(DType dtype) {
   switch (dtype) {
@@ -22,9 +24,11 @@ constexpr const char* NameOf(DType dtype) {
     case DType::kF16:
       return "f16";
     case DType::kInt8:
+      return "int8";
+    case DType::kBlocks:
       break;
   }
-  return "int8";
+  return "blocks";
 }
 
 // bfloat16: the upper half of an IEEE binary32.

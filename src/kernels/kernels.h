@@ -26,12 +26,22 @@ inline NumericClass NumericClassOf(Isa isa, DType dtype) {
   return isa == Isa::kAmx && dtype == DType::kBf16 ? NumericClass::kAmx : NumericClass::kFma;
 }
 
+// 32 elements of a row in int8 that multiplies a matrix of blocks.
+struct RowBlock {
+  float scale = 0.0f;
+  float scaled_sum = 0.0f;             // scale * (low_sum + high_sum), rounded
+  int32_t low_sum = 0, high_sum = 0;   // of the first and the last 16 q
+};
+
 // out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), in f32 sums. With int8 weights the
-// sums are int32, multiplied by the scales of row and column.
+// sums are int32, multiplied by the scales of row and column; with blocks they are so for each
+// block, and f32 beyond.
 struct GemmCall {
   const void* a = nullptr;  // [m, k] in w->dtype(), row stride lda elements, any alignment
   int64_t lda = 0;
   const float* a_scales = nullptr;  // [m] if int8 (by Quantize), else null
+  // [m, k / 32] with row stride lda / 32 if w is of blocks (by QuantizeBlocks), else null.
+  const RowBlock* a_blocks = nullptr;
   int32_t m = 0;                    // >= 1
   const PackedWeight* w = nullptr;
   int32_t n_begin = 0;          // multiple of kPanelCols
@@ -146,6 +156,11 @@ class Kernels {
 
   // Rounds a row x [n] of dtype kF32 or kBf16 to int8, out [n]; returns its scale.
   virtual float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) const = 0;
+
+  // Rounds each 32 elements of a row x [n] of dtype kF32 or kBf16 to int8 with a scale of their
+  // own: out [n], blocks [n / 32]. n is a multiple of 32.
+  virtual void QuantizeBlocks(const void* x, DType dtype, int32_t n, int8_t* out,
+                              RowBlock* blocks) const = 0;
 
   // Finds the largest element of x [n] and its lowest index. Unless group_max [NumRowGroups(n)] is
   // null, also writes the largest element of each group.

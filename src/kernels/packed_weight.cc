@@ -147,8 +147,48 @@ PackedWeight::PackedWeight(int32_t n, int32_t k, DType dtype)
   offsets_.resize(n_padded);
 }
 
+PackedWeight::PackedWeight(int32_t n, int32_t k, std::vector<BlockFormat> formats)
+    : n_(n), k_(k), k_padded_(k), dtype_(DType::kBlocks) {
+  SKEIN_CHECK(n >= 1 && k >= 1 && k % kBlockTerms == 0);
+  SKEIN_CHECK(std::ssize(formats) == RoundUp(n, kPanelCols) / kPanelCols);
+  size_t end = 0;
+  for (const BlockFormat format : formats) {
+    const size_t scales = end + PanelValueBytes(format, k);
+    places_.push_back({format, end, scales});
+    end = (scales + PanelScaleBytes(format, k) + 63) / 64 * 64;
+  }
+  buffer_ = AlignedBuffer(end);
+}
+
 size_t PackedWeight::bytes() const {
-  return buffer_.size() + scales_.size() * sizeof(float) + offsets_.size() * sizeof(int32_t);
+  return buffer_.size() + scales_.size() * sizeof(float) + offsets_.size() * sizeof(int32_t) +
+         places_.size() * sizeof(PanelPlace);
+}
+
+void PackedWeight::PackBlocks(int32_t row_begin, int32_t num_rows, const std::byte* src,
+                              BlockFormat format) {
+  SKEIN_CHECK(row_begin >= 0 && num_rows >= 0 && num_rows <= n_ - row_begin);
+  const BlockTraits& traits = TraitsOf(format);
+  const size_t row_bytes = size_t(k_ / traits.file_elements) * traits.file_bytes;
+  for (int32_t row = row_begin; row < row_begin + num_rows; ++row, src += row_bytes) {
+    const PanelPlace& place = places_[row / kPanelCols];
+    SKEIN_CHECK(place.format == format);
+    PackBlockRow(format, src, k_, row % kPanelCols, buffer_.data() + place.values,
+                 buffer_.data() + place.scales);
+  }
+}
+
+void PackedWeight::UnpackBlockRow(int32_t row, float* out) const {
+  const BlockPanel panel = block_panel(row / kPanelCols);
+  const bool has_minimum = TraitsOf(panel.format).has_minimum();
+  for (int32_t block = 0; block < k_ / kBlockTerms; ++block) {
+    const BlockTerms terms =
+        ReadBlockTerms(panel.format, panel.values, panel.scales, row % kPanelCols, block);
+    for (int32_t i = 0; i < kBlockTerms; ++i) {
+      const float scaled = terms.scales[i / 16] * terms.values[i];
+      out[kBlockTerms * block + i] = has_minimum ? scaled + terms.minimum : scaled;
+    }
+  }
 }
 
 void PackedWeight::PackRows(int32_t row_begin, int32_t num_rows, const void* src, DType src_dtype) {
@@ -184,6 +224,7 @@ void PackedWeight::PackInt8(int32_t row, const float* values, int8_t* quantized)
 
 void PackedWeight::UnpackRow(int32_t row, float* out) const {
   SKEIN_CHECK(row >= 0 && row < n_);
+  if (dtype_ == DType::kBlocks) return UnpackBlockRow(row, out);
   const auto unpack = dtype_ == DType::kF32    ? UnpackRowAs<float>
                       : dtype_ == DType::kBf16 ? UnpackRowAs<Bf16>
                                                : UnpackRowAs<int8_t>;

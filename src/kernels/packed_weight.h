@@ -6,6 +6,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/dtype.h"
+#include "kernels/block_format.h"
 
 namespace skein {
 
@@ -20,11 +21,22 @@ inline constexpr int32_t kPanelCols = 16;
 //
 // 16 pairs of a bf16 panel, or 16 quads of an int8 panel, are one tile of the matrix unit. Zeros
 // pad n to 16 and k to 32 (int8: to 64).
+//
+// Blocks: each panel has a format of its own (kernels/block_format.h), its values and its scales:
+//
+//   values: [k / 32 blocks][quads as above, 4 to 8 bits for each element]
+//   scales: [k / 32 or k / 256 blocks] of BlockScales
+//
+// Two quads of 4 bits share 64 bytes, the first in the low halves. The fifth bits of eight quads
+// are 64 bytes behind them, bit i that of quad i; upper two bits are 128 bytes, bits 2 (i % 4) and
+// the next those of quad i, four quads in 64 bytes.
 class PackedWeight {
  public:
   PackedWeight() = default;
   // All zeros. dtype: kF32, kBf16, or kInt8 with k <= kMaxInt8Terms.
   PackedWeight(int32_t n, int32_t k, DType dtype);
+  // Blocks, all zeros: a format for each panel. k is a multiple of each format's file_elements.
+  PackedWeight(int32_t n, int32_t k, std::vector<BlockFormat> formats);
 
   int32_t n() const { return n_; }
   int32_t k() const { return k_; }
@@ -36,12 +48,27 @@ class PackedWeight {
   // any alignment). Threads may pack disjoint rows at the same time. f32 to bf16 rounds to nearest
   // even; bf16 to f32 is exact; int8 is QuantizeRow of each row.
   void PackRows(int32_t row_begin, int32_t num_rows, const void* src, DType src_dtype);
+  // The same for blocks, from rows as in the file; their panels have this format. Threads may pack
+  // rows of different panels at the same time.
+  void PackBlocks(int32_t row_begin, int32_t num_rows, const std::byte* src, BlockFormat format);
 
-  // The inverse of PackRows for one row: out [k]. An int8 row becomes q * scale.
+  // The inverse of PackRows for one row: out [k]. An int8 row becomes q * scale, an element of a
+  // block scale * value, plus the minimum if its format has one; each operation is rounded.
   void UnpackRow(int32_t row, float* out) const;
 
   // 64-byte aligned.
   const std::byte* panel(int32_t index) const { return buffer_.data() + index * panel_bytes_; }
+
+  // For blocks.
+  struct BlockPanel {
+    BlockFormat format;
+    const std::byte* values;  // 64-byte aligned
+    const std::byte* scales;
+  };
+  BlockPanel block_panel(int32_t index) const {
+    const PanelPlace& place = places_[index];
+    return {place.format, buffer_.data() + place.values, buffer_.data() + place.scales};
+  }
 
   // For int8, [n] padded to 16 with zeros: the scales of the rows, and -128 times the sums of their
   // q. A kernel that reads int8 + 128 as unsigned starts its sums from the latter.
@@ -49,7 +76,13 @@ class PackedWeight {
   const int32_t* offsets() const { return offsets_.data(); }
 
  private:
+  struct PanelPlace {
+    BlockFormat format;
+    size_t values, scales;  // offsets in the buffer
+  };
+
   void PackInt8(int32_t row, const float* values, int8_t* quantized);
+  void UnpackBlockRow(int32_t row, float* out) const;
 
   int32_t n_ = 0;
   int32_t k_ = 0;
@@ -59,6 +92,7 @@ class PackedWeight {
   AlignedBuffer buffer_;
   std::vector<float> scales_;
   std::vector<int32_t> offsets_;
+  std::vector<PanelPlace> places_;  // of a matrix of blocks' panels
 };
 
 }  // namespace skein

@@ -204,6 +204,42 @@ void GemmInt8(GemmShape shape, const float* a, const float* w, const float* bias
   }
 }
 
+void GemmBlocks(GemmShape shape, const float* a, const PackedWeight& w, const float* bias,
+                bool add_to_out, float* out) {
+  const ScopedFpMode fp_mode;
+  for (int32_t row = 0; row < shape.m; ++row) {
+    for (int32_t column = 0; column < shape.n; ++column) {
+      const PackedWeight::BlockPanel panel = w.block_panel(column / kPanelCols);
+      const BlockTraits& traits = TraitsOf(panel.format);
+      const int32_t halves = traits.scales == BlockScales::kSuperHalves ? 2 : 1;
+      float c = 0.0f;
+      for (int32_t block = 0; block < shape.k / kBlockTerms; ++block) {
+        const BlockTerms terms = ReadBlockTerms(panel.format, panel.values, panel.scales,
+                                                column % kPanelCols, block);
+        int8_t q[kBlockTerms];
+        const float scale = Quantize(
+            {a + int64_t{row} * shape.k + block * kBlockTerms, size_t{kBlockTerms}}, q);
+        int32_t row_sum = 0;
+        for (int32_t half = 0; half < halves; ++half) {
+          int32_t sum = 0;
+          for (int32_t i = 0; i < kBlockTerms / halves; ++i) {
+            const int32_t at = half * kBlockTerms / 2 + i;
+            sum += q[at] * terms.values[at];
+            row_sum += q[at];
+          }
+          const float both = scale * terms.scales[half];
+          c = std::fma(static_cast<float>(sum), both, c);
+        }
+        const float scaled_sum = scale * static_cast<float>(row_sum);
+        if (traits.has_minimum()) c = std::fma(scaled_sum, terms.minimum, c);
+      }
+      if (bias != nullptr) c = c + bias[column];
+      float& to = out[row * int64_t{shape.n} + column];
+      to = add_to_out ? to + c : c;
+    }
+  }
+}
+
 void Attention(NumericClass numeric_class, const AttentionInput& in, float* out) {
   const ScopedFpMode fp_mode;
   const bool amx = numeric_class == NumericClass::kAmx;

@@ -24,6 +24,10 @@ float Quantize(std::span<const float> x, int8_t* q);
 void GemmInt8(GemmShape shape, const float* a, const float* w, const float* bias, bool add_to_out,
               float* out);
 
+// Gemm with a matrix of blocks [n, k], in every class: each 32 elements of a row are quantized.
+void GemmBlocks(GemmShape shape, const float* a, const PackedWeight& w, const float* bias,
+                bool add_to_out, float* out);
+
 // One query row over k, v [num_keys, head_dim]; out [head_dim], rounded to dtype.
 struct AttentionInput {
   const float* q;

@@ -14,7 +14,6 @@
 #include "apps/decide/local_routes.h"
 #include "apps/host/help.h"
 #include "apps/host/model_host.h"
-#include "apps/log_output.h"
 #include "apps/read_file.h"
 
 namespace skein {
@@ -146,7 +145,6 @@ void AddDecideCommand(CLI::App* app, int* exit_status) {
             {"--questions", "--input", "--output", "--window", "--decision-reading",
              "--decision-prompt", "--scheduling", "--quantization", "--threads", "--memory"});
   command->callback([options, exit_status] {
-    LogToStandardError(spdlog::level::info);
     const Result<int> result = RunDecide(*options);
     if (result.ok()) {
       *exit_status = result.value();

@@ -93,7 +93,8 @@ std::optional<NamedAdapter> ParseAdapter(const std::string& text) {
   return NamedAdapter{text.substr(0, sign), text.substr(sign + 1)};
 }
 
-// The adapters of --lora in their order, and behind them the one that answers decisions.
+// The adapters of --lora in their order, and the one of them, or behind them, that answers
+// decisions.
 class NamedAdapters {
  public:
   explicit NamedAdapters(std::string model_name) : model_name_(std::move(model_name)) {}
@@ -109,18 +110,29 @@ class NamedAdapters {
     if (text == kNoAdapter) return Status::Ok();
     const std::string dir = text.empty() ? DecisionAdapterOf(model_dir) : text;
     if (dir.empty()) return Status::Ok();
-    answers_decisions_ = true;
-    if (text.find('=') == std::string::npos) return Add("--decision-lora", {NameOf(dir), dir});
-    const std::optional<NamedAdapter> adapter = ParseAdapter(text);
+    std::optional<NamedAdapter> adapter = NamedAdapter{NameOf(dir), dir};
+    if (text.find('=') != std::string::npos) adapter = ParseAdapter(text);
     if (!adapter) return Malformed("--decision-lora", text, "DIR, NAME=DIR or none");
-    return Add("--decision-lora", *adapter);
+    // An adapter of --lora under the same name answers, if it is the same or nobody asked.
+    for (size_t i = 0; i < all_.size(); ++i) {
+      if (all_[i].name != adapter->name || (!text.empty() && !IsSame(all_[i], *adapter))) continue;
+      of_decisions_ = i;
+      return Status::Ok();
+    }
+    of_decisions_ = all_.size();
+    return Add("--decision-lora", *std::move(adapter));
   }
 
   const std::vector<NamedAdapter>& all() const { return all_; }
-  // The one that answers decisions; null: none does.
-  const NamedAdapter* of_decisions() const { return answers_decisions_ ? &all_.back() : nullptr; }
+  // The place in all() of the one that answers decisions; unset: none does.
+  std::optional<size_t> of_decisions() const { return of_decisions_; }
 
  private:
+  static bool IsSame(const NamedAdapter& a, const NamedAdapter& b) {
+    std::error_code error;  // a directory that is not there is no other's
+    return std::filesystem::equivalent(a.dir, b.dir, error);
+  }
+
   static Status Malformed(const std::string& option, const std::string& text,
                           const std::string& allowed) {
     return Status(StatusCode::kInvalidArgument, option + " is '" + text + "', must be " + allowed);
@@ -139,7 +151,7 @@ class NamedAdapters {
 
   const std::string model_name_;
   std::vector<NamedAdapter> all_;
-  bool answers_decisions_ = false;
+  std::optional<size_t> of_decisions_;
 };
 
 class CpuModelHost final : public ModelHost {
@@ -157,7 +169,7 @@ class CpuModelHost final : public ModelHost {
   const ModelEntry& entry() const override { return entry_; }
   const std::vector<ModelEntry>& adapters() const override { return adapters_; }
   const ModelEntry& decision_entry() const override {
-    return entry_.decision_adapter.empty() ? entry_ : adapters_.back();
+    return decision_adapter_ ? adapters_[*decision_adapter_] : entry_;
   }
   const std::string& decision_dir() const override { return decision_dir_; }
   int64_t kv_block_bytes() const override { return runtime_->Memory().kv_block_bytes; }
@@ -175,6 +187,7 @@ class CpuModelHost final : public ModelHost {
   Status AddAdapterEntry(const NamedAdapter& adapter, const ModelHostOptions& options);
 
   std::string model_dir_, decision_dir_;
+  std::optional<size_t> decision_adapter_;  // in adapters_
   std::string name_;
   MonotonicClock clock_;
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -249,10 +262,12 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
     SKEIN_RETURN_IF_ERROR(AddAdapterEntry(adapter, options));
   }
   decision_dir_ = model_dir_;
-  if (const NamedAdapter* adapter = adapters.of_decisions(); adapter != nullptr) {
-    entry_.decision_adapter = adapter->name;
-    decision_dir_ = adapter->dir;
-    spdlog::info("the adapter {} answers decisions that are asked of {}", adapter->name, name_);
+  decision_adapter_ = adapters.of_decisions();
+  if (decision_adapter_) {
+    const NamedAdapter& adapter = adapters.all()[*decision_adapter_];
+    entry_.decision_adapter = adapter.name;
+    decision_dir_ = adapter.dir;
+    spdlog::info("the adapter {} answers decisions that are asked of {}", adapter.name, name_);
   }
   return Status::Ok();
 }

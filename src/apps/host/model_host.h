@@ -37,7 +37,7 @@ struct ModelHostOptions {
   // one that comes along with a known model; "none": no adapter does.
   std::string decision_adapter;
   std::string record;  // a file for the scheduler's events
-  bool trace = false;  // one line per scheduler iteration on stdout
+  bool trace = false;  // one line per scheduler iteration on stderr
   int32_t threads = 0;
   bool pin_threads = false;
   int32_t max_model_len = 0;

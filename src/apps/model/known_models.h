@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace skein {
@@ -26,6 +27,8 @@ struct KnownModel {
   std::vector<KnownFile> files;  // all that is used
   std::string decision_adapter;  // directory of a LoRA adapter that answers decisions; empty: none
   std::string decision_profile;  // a file that comes along as skein.decisions.json; empty: none
+  // What its card recommends where a request says nothing, as generation_config.json names it.
+  std::vector<std::pair<std::string, double>> sampling;
 };
 
 // The models that can be had, by name. Their decision adapters lie in SKEIN_DATA_DIR, by default

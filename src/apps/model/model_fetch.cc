@@ -17,6 +17,7 @@
 #include "apps/model/model_cache.h"
 #include "apps/model/run_program.h"
 #include "apps/read_file.h"
+#include "apps/read_json.h"
 #include "io/safetensors_writer.h"
 
 namespace skein {
@@ -56,6 +57,7 @@ Result<std::string> Fingerprint(const KnownModel& model) {
   if (!model.decision_profile.empty()) {
     SKEIN_ASSIGN_OR_RETURN(json["decisions"], Sha256OfFile(model.decision_profile));
   }
+  for (const auto& [field, value] : model.sampling) json["sampling"][field] = value;
   json["converter"] = kGgufConverterVersion;
   return json.dump(2) + "\n";
 }
@@ -168,6 +170,15 @@ Status CopyProfile(const KnownModel& model, const std::string& out) {
   return error ? Unavailable("copy " + model.decision_profile + " to " + to, error) : Status::Ok();
 }
 
+// Adds the recommended sampling to the generation_config.json of the converted model.
+Status AddSampling(const KnownModel& model, const std::string& out) {
+  if (model.sampling.empty()) return Status::Ok();
+  const std::string path = out + "/generation_config.json";
+  SKEIN_ASSIGN_OR_RETURN(Json generation, ReadJson(path));
+  for (const auto& [field, value] : model.sampling) generation[field] = value;
+  return WriteFile(path, generation.dump(2) + "\n");
+}
+
 // Makes the model's directory `out` of the checked files.
 Status Build(const KnownModel& model, const std::string& files, const std::string& out) {
   if (model.form == KnownModel::Form::kGguf) {
@@ -209,6 +220,7 @@ Result<std::string> FetchModel(const KnownModel& model, const std::string& cache
   SKEIN_RETURN_IF_ERROR(Download(model, work.path()));
   SKEIN_RETURN_IF_ERROR(CheckHashes(model, files));
   SKEIN_RETURN_IF_ERROR(Build(model, files, out));
+  SKEIN_RETURN_IF_ERROR(AddSampling(model, out));
   SKEIN_RETURN_IF_ERROR(CopyProfile(model, out));
   SKEIN_RETURN_IF_ERROR(WriteFile(out + "/" + kFingerprintFile, fingerprint));
   std::error_code error;

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -16,7 +17,6 @@
 #include "apps/decide/request_file.h"
 #include "apps/host/help.h"
 #include "apps/host/model_host.h"
-#include "apps/log_output.h"
 #include "apps/run/answer_printer.h"
 #include "apps/run/chat_console.h"
 #include "apps/run/dialogue.h"
@@ -172,7 +172,7 @@ void AddRunCommand(CLI::App* app, int* exit_status) {
       *exit_status = 2;
       return;
     }
-    LogToStandardError(spdlog::level::warn);
+    spdlog::set_level(spdlog::level::warn);
     options->model.show_progress = isatty(STDERR_FILENO) != 0;
     const Status status = RunModel(*options);
     if (status.ok()) return;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include "apps/decide/local_routes.h"
 #include "apps/host/help.h"
 #include "apps/host/model_host.h"
-#include "apps/log_output.h"
 #include "bench/bench_command.h"
 #include "bench/quality/decision_profile_file.h"
 #include "bench/quality/quality.h"
@@ -161,7 +161,7 @@ Status WriteProfile(const DecisionProfile& profile, const ModelHost& host) {
 }
 
 Status RunQualityBench(const QualityBenchOptions& options) {
-  LogToStandardError(spdlog::level::err);  // small label masses stand in the table
+  spdlog::set_level(spdlog::level::err);  // small label masses stand in the table
   SKEIN_ASSIGN_OR_RETURN(const MethodFilter filter, ParseMethodFilter(options.methods));
   const std::string path = DataPath(options);
   SKEIN_ASSIGN_OR_RETURN(const std::vector<QualityItem> items, LoadItems(options, path));

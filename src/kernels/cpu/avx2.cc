@@ -4,10 +4,11 @@
 
 #include "kernels/cpu/ops.h"
 
-#pragma GCC target("avx2,fma")
+#pragma GCC target("avx2,fma,f16c")
 
 #include "kernels/cpu/vec_avx2.h"
 // The bodies come after the vector.
+#include "kernels/cpu/gemm_blocks_body.h"
 #include "kernels/cpu/gemm_int8_body.h"
 #include "kernels/cpu/ops_body.h"
 
@@ -16,6 +17,7 @@ namespace skein {
 CpuOps Avx2Ops() {
   CpuOps ops = kOpsOf<avx2::Vec>;
   ops.gemm_int8 = GemmInt8<avx2::Vec, avx2::Sums>;
+  ops.gemm_blocks = GemmBlocks<avx2::Vec, avx2::Blocks>;
   return ops;
 }
 

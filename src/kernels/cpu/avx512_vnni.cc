@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/vec_avx512.h"
 // The body comes after the vector.
+#include "kernels/cpu/gemm_blocks_body.h"
 #include "kernels/cpu/gemm_int8_body.h"
 
 namespace skein {
@@ -35,8 +36,48 @@ struct Sums {
 
 inline Sums Dot(Sums sums, __m512i a, __m512i w) { return {_mm512_dpbusd_epi32(sums.v, a, w)}; }
 
+// The operations on quads of blocks; the same contract as scalar::Blocks. The weights are the
+// unsigned side, so signed ones have an offset of 128.
+struct Blocks {
+  static constexpr int32_t kSignedZero = 128;
+
+  using Quads = __m512i;
+  static Quads Load(const std::byte* p) { return _mm512_loadu_si512(p); }
+  static void Store(Quads quads, std::byte* p) { _mm512_storeu_si512(p, quads); }
+  static Quads LowHalves(Quads quads) { return _mm512_and_si512(quads, _mm512_set1_epi8(15)); }
+  static Quads HighHalves(Quads quads) { return UpperBits<-4, 15>(quads); }
+  template <int kShift, int kMask>
+  static Quads UpperBits(Quads quads) {
+    if constexpr (kShift >= 0) {
+      quads = _mm512_slli_epi16(quads, kShift);
+    } else {
+      quads = _mm512_srli_epi16(quads, -kShift);
+    }
+    return _mm512_and_si512(quads, _mm512_set1_epi8(kMask));
+  }
+  static Quads Or(Quads a, Quads b) { return _mm512_or_si512(a, b); }
+  static Quads LookUp(Quads quads) {
+    const __m128i table = _mm_xor_si128(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(kBlockCodebook)), _mm_set1_epi8(-128));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), quads);
+  }
+  static Quads FromOffset(Quads quads) { return quads; }
+  template <int kBits, int kCount>
+  static avx512::Vec Dot(const Quads* w, const int8_t* q, int32_t start) {
+    __m512i sums = _mm512_set1_epi32(start);
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+      int32_t quad;
+      __builtin_memcpy(&quad, q + 4 * i, sizeof(quad));
+      sums = _mm512_dpbusd_epi32(sums, w[i], _mm512_set1_epi32(quad));
+    }
+    return {_mm512_cvtepi32_ps(sums)};
+  }
+};
+
 }  // namespace
 
 void Avx512VnniGemm(const GemmCall& call) { GemmInt8<avx512::Vec, Sums>(call); }
+void Avx512VnniGemmBlocks(const GemmCall& call) { GemmBlocks<avx512::Vec, Blocks>(call); }
 
 }  // namespace skein

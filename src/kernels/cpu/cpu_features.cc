@@ -32,7 +32,8 @@ bool CpuHas(Isa isa) {
     case Isa::kAvx512:
       return HasAvx512();
     case Isa::kAvx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+             __builtin_cpu_supports("f16c");
     case Isa::kScalar:
       break;
   }

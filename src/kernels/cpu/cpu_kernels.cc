@@ -10,13 +10,20 @@
 namespace skein {
 namespace {
 
+// The emulation of the matrix unit runs on machines without the instruction, too.
+auto BlocksOf512() { return CpuHasVnni() ? Avx512VnniGemmBlocks : Avx2Ops().gemm_blocks; }
+
 CpuOps OpsOf(Isa isa) {
   switch (isa) {
-    case Isa::kAmx:
-      return AmxOps();
+    case Isa::kAmx: {
+      CpuOps ops = AmxOps();
+      ops.gemm_blocks = BlocksOf512();
+      return ops;
+    }
     case Isa::kAvx512: {
       CpuOps ops = Avx512Ops();
       ops.gemm_int8 = CpuHasVnni() ? Avx512VnniGemm : Avx2Ops().gemm_int8;
+      ops.gemm_blocks = BlocksOf512();
       return ops;
     }
     case Isa::kAvx2:
@@ -51,6 +58,8 @@ class CpuKernels final : public Kernels {
       SKEIN_CHECK(call.n_end <= call.up_begin && call.n_end <= call.w->n() - call.up_begin);
     }
     SKEIN_CHECK((call.a_scales != nullptr) == (call.w->dtype() == DType::kInt8));
+    SKEIN_CHECK((call.a_blocks != nullptr) == (call.w->dtype() == DType::kBlocks));
+    SKEIN_CHECK(call.a_blocks == nullptr || call.lda % kBlockTerms == 0);
     if (call.a_tiles) {
       SKEIN_CHECK(NumericClassOf(isa_, call.w->dtype()) == NumericClass::kAmx);
       SKEIN_CHECK(call.lda == call.w->k_padded());
@@ -59,6 +68,7 @@ class CpuKernels final : public Kernels {
                                     call.out_begin % kPanelCols == 0));
     const ScopedFpMode fp_mode;
     if (call.w->dtype() == DType::kInt8) return ops_.gemm_int8(call);
+    if (call.w->dtype() == DType::kBlocks) return ops_.gemm_blocks(call);
     call.w->dtype() == DType::kBf16 ? ops_.gemm_bf16(call) : ops_.gemm_f32(call);
   }
 
@@ -138,6 +148,13 @@ class CpuKernels final : public Kernels {
     SKEIN_CHECK(n >= 1 && IsComputeType(dtype));
     const ScopedFpMode fp_mode;
     return ops_.quantize(x, dtype, n, out);
+  }
+
+  void QuantizeBlocks(const void* x, DType dtype, int32_t n, int8_t* out,
+                      RowBlock* blocks) const override {
+    SKEIN_CHECK(n >= 1 && n % kBlockTerms == 0 && IsComputeType(dtype));
+    const ScopedFpMode fp_mode;
+    ops_.quantize_blocks(x, dtype, n, out, blocks);
   }
 
   Largest FindLargest(const float* x, int32_t n, float* group_max) const override {

@@ -29,6 +29,7 @@ struct CpuOps {
   void (*gemm_f32)(const GemmCall& call);
   void (*gemm_bf16)(const GemmCall& call);
   void (*gemm_int8)(const GemmCall& call);
+  void (*gemm_blocks)(const GemmCall& call);
   void (*attention_f32)(const AttentionArgs& args);
   void (*attention_bf16)(const AttentionArgs& args);
   void (*rms_norm)(const float* x, const float* weight, float eps, int32_t n, void* out,
@@ -40,6 +41,7 @@ struct CpuOps {
   void (*silu_mul)(const float* gate, const float* up, int32_t n, void* out, DType out_dtype);
   void (*convert)(const float* x, int32_t n, void* out, DType out_dtype);
   float (*quantize)(const void* x, DType dtype, int32_t n, int8_t* out);
+  void (*quantize_blocks)(const void* x, DType dtype, int32_t n, int8_t* out, RowBlock* blocks);
   // The argument of LogSumExp's logarithm: sum(exp(x - max)).
   float (*sum_exp)(const float* x, float max, int32_t n);
   void (*exp_shifted)(const float* x, float shift, int32_t n, float* out);
@@ -53,9 +55,10 @@ struct CpuOps {
 
 CpuOps ScalarOps();
 CpuOps Avx2Ops();
-CpuOps Avx512Ops();                         // without gemm_int8
-void Avx512VnniGemm(const GemmCall& call);  // of int8
-// Avx512Ops with gemm_bf16, gemm_int8 and attention_bf16 on the matrix unit.
+CpuOps Avx512Ops();  // without gemm_int8 and gemm_blocks
+void Avx512VnniGemm(const GemmCall& call);
+void Avx512VnniGemmBlocks(const GemmCall& call);
+// Avx512Ops, without gemm_blocks, with gemm_bf16, gemm_int8 and attention_bf16 on the matrix unit.
 CpuOps AmxOps();
 void AmxAttention(const AttentionArgs& args);  // of bf16
 

@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// All operations over the vector V, without gemm_int8.
+// All operations over the vector V, without gemm_int8 and gemm_blocks.
 template <class V>
 inline constexpr CpuOps kOpsOf = {
     .gemm_f32 = Gemm<V, false>,
@@ -22,6 +22,7 @@ inline constexpr CpuOps kOpsOf = {
     .silu_mul = SiluMul<V>,
     .convert = Convert<V>,
     .quantize = Quantize<V>,
+    .quantize_blocks = QuantizeBlocks<V>,
     .sum_exp = SumExp<V>,
     .exp_shifted = ExpShifted<V>,
     .find_largest = FindLargest<V>,

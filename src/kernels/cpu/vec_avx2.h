@@ -12,6 +12,8 @@ struct Vec {
   static constexpr int kTileRows = 4;
   static constexpr int kTilePanels = 1;
   static constexpr int kStreamPanels = 4;
+  static constexpr int kBlockRows = 3;
+  static constexpr int kDirectRows = 1;
 
   struct Doubles;
 
@@ -56,6 +58,20 @@ struct Vec {
     const __m256i upper = _mm256_set1_epi32(int(0xffff0000u));
     return FromBits(_mm256_and_si256(LoadBits(p), upper),
                     _mm256_and_si256(LoadBits(p + 32), upper));
+  }
+  static Vec LoadHalves(const std::byte* p) {
+    const auto* halves = reinterpret_cast<const __m128i*>(p);
+    return {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
+  }
+  static Vec LoadBytes(const std::byte* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))};
+  }
+  static Vec LoadSignedBytes(const std::byte* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
   }
   static void Prefetch(const std::byte* p) {
     _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
@@ -221,5 +237,75 @@ inline __m256i Dot8(__m256i sums, __m256i a, __m256i w, __m256i magnitude) {
 inline Sums Dot(Sums sums, __m256i a, const Sums::Quads& w) {
   return {Dot8(sums.lo, a, w.lo, w.lo_magnitude), Dot8(sums.hi, a, w.hi, w.hi_magnitude)};
 }
+
+// The operations on quads of blocks; the same contract as scalar::Blocks.
+struct Blocks {
+  static constexpr int32_t kSignedZero = 0;
+
+  struct Quads {
+    __m256i lo, hi;
+  };
+  static Quads Load(const std::byte* p) { return {Vec::LoadBits(p), Vec::LoadBits(p + 32)}; }
+  static void Store(Quads quads, std::byte* p) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), quads.lo);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 32), quads.hi);
+  }
+  static Quads And(Quads quads, int8_t mask) {
+    const __m256i all = _mm256_set1_epi8(mask);
+    return {_mm256_and_si256(quads.lo, all), _mm256_and_si256(quads.hi, all)};
+  }
+  static Quads LowHalves(Quads quads) { return And(quads, 15); }
+  static Quads HighHalves(Quads quads) { return UpperBits<-4, 15>(quads); }
+  template <int kShift, int kMask>
+  static Quads UpperBits(Quads quads) {
+    if constexpr (kShift >= 0) {
+      return And({_mm256_slli_epi16(quads.lo, kShift), _mm256_slli_epi16(quads.hi, kShift)}, kMask);
+    } else {
+      return And({_mm256_srli_epi16(quads.lo, -kShift), _mm256_srli_epi16(quads.hi, -kShift)},
+                 kMask);
+    }
+  }
+  static Quads Or(Quads a, Quads b) {
+    return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)};
+  }
+  static Quads LookUp(Quads quads) {
+    const __m256i table = _mm256_broadcastsi128_si256(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(kBlockCodebook)));
+    return {_mm256_shuffle_epi8(table, quads.lo), _mm256_shuffle_epi8(table, quads.hi)};
+  }
+  static Quads FromOffset(Quads quads) {
+    const __m256i offset = _mm256_set1_epi8(int8_t(-128));
+    return {_mm256_xor_si256(quads.lo, offset), _mm256_xor_si256(quads.hi, offset)};
+  }
+  // Sums of two products are 16 bits wide: so many quads are added before they are widened as fit.
+  template <int kBits, int kCount>
+  static Vec Dot(const Quads* w, const int8_t* q, int32_t start) {
+    constexpr int kFitting = kBits == 4 ? 8 : kBits == 5 ? 4 : kBits == 6 ? 2 : 1;
+    constexpr int kGroup = kFitting < kCount ? kFitting : kCount;
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i lo = _mm256_set1_epi32(start), hi = lo;
+#pragma GCC unroll 8
+    for (int first = 0; first < kCount; first += kGroup) {
+      __m256i lo_pairs = _mm256_setzero_si256(), hi_pairs = lo_pairs;
+#pragma GCC unroll 8
+      for (int i = first; i < first + kGroup; ++i) {
+        int32_t quad;
+        __builtin_memcpy(&quad, q + 4 * i, sizeof(quad));
+        const __m256i row = _mm256_set1_epi32(quad);
+        lo_pairs = _mm256_add_epi16(lo_pairs, Pairs<kBits>(w[i].lo, row));
+        hi_pairs = _mm256_add_epi16(hi_pairs, Pairs<kBits>(w[i].hi, row));
+      }
+      lo = _mm256_add_epi32(lo, _mm256_madd_epi16(lo_pairs, ones));
+      hi = _mm256_add_epi32(hi, _mm256_madd_epi16(hi_pairs, ones));
+    }
+    return {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)};
+  }
+  // The instruction multiplies unsigned by signed bytes. Signed ones give their sign to the row.
+  template <int kBits>
+  static __m256i Pairs(__m256i w, __m256i row) {
+    if constexpr (kBits < 8) return _mm256_maddubs_epi16(w, row);
+    return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(row, w));
+  }
+};
 
 }  // namespace skein::avx2

@@ -12,6 +12,8 @@ struct Vec {
   static constexpr int kTileRows = 6;
   static constexpr int kTilePanels = 4;
   static constexpr int kStreamPanels = 4;
+  static constexpr int kBlockRows = 8;
+  static constexpr int kDirectRows = 4;
 
   struct Doubles;
 
@@ -37,6 +39,17 @@ struct Vec {
   }
   static Vec LoadOdd(const std::byte* p) {
     return FromBits(_mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi32(int(0xffff0000u))));
+  }
+  static Vec LoadHalves(const std::byte* p) {
+    return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+  }
+  static Vec LoadBytes(const std::byte* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes))};
+  }
+  static Vec LoadSignedBytes(const std::byte* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
   }
   static void Prefetch(const std::byte* p) {
     _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/dtype.h"
+#include "kernels/block_format.h"
+
 namespace skein::scalar {
 
 // 16 f32 lanes in portable code: the vector for machines without one.
@@ -11,6 +14,8 @@ struct Vec {
   static constexpr int kTileRows = 2;  // rows and panels of a register tile
   static constexpr int kTilePanels = 1;
   static constexpr int kStreamPanels = 1;  // panels in flight for a single row
+  static constexpr int kBlockRows = 2;     // rows of a register tile of blocks
+  static constexpr int kDirectRows = 1;    // the most rows that do not unpack blocks to memory
 
   struct Doubles;
 
@@ -54,6 +59,26 @@ struct Vec {
   static Vec LoadOdd(const std::byte* p) {
     Vec v;
     for (int i = 0; i < 16; ++i) v.lane[i] = FromBits(LoadPair(p, i) & 0xffff0000u);
+    return v;
+  }
+  // 16 f16, or 16 integers of a byte each, exactly.
+  static Vec LoadHalves(const std::byte* p) {
+    Vec v;
+    for (int i = 0; i < 16; ++i) {
+      F16 half;
+      std::memcpy(&half, p + 2 * i, sizeof(half));
+      v.lane[i] = ToFloat(half);
+    }
+    return v;
+  }
+  static Vec LoadBytes(const std::byte* p) {
+    Vec v;
+    for (int i = 0; i < 16; ++i) v.lane[i] = std::to_integer<uint8_t>(p[i]);
+    return v;
+  }
+  static Vec LoadSignedBytes(const std::byte* p) {
+    Vec v;
+    for (int i = 0; i < 16; ++i) v.lane[i] = static_cast<int8_t>(p[i]);
     return v;
   }
   static void Prefetch(const std::byte* p) { __builtin_prefetch(p); }
@@ -219,5 +244,66 @@ inline Sums Dot(Sums sums, const Sums::Row& a, const Sums::Quads& w) {
   }
   return sums;
 }
+
+// The operations on the quads of a matrix of blocks: 4 elements of each of 16 columns.
+struct Blocks {
+  // What must be subtracted from an element of signed values, as FromOffset and LookUp return them.
+  static constexpr int32_t kSignedZero = 0;
+
+  struct Quads {
+    uint8_t byte[64];
+  };
+  static Quads Load(const std::byte* p) {
+    Quads quads;
+    std::memcpy(&quads, p, sizeof(quads));
+    return quads;
+  }
+  static void Store(const Quads& quads, std::byte* p) { std::memcpy(p, &quads, sizeof(quads)); }
+  static Quads LowHalves(Quads quads) {
+    for (uint8_t& byte : quads.byte) byte &= 15;
+    return quads;
+  }
+  static Quads HighHalves(Quads quads) {
+    for (uint8_t& byte : quads.byte) byte >>= 4;
+    return quads;
+  }
+  // The bits under kMask of each byte, shifted left by kShift (right, if it is negative).
+  template <int kShift, int kMask>
+  static Quads UpperBits(Quads quads) {
+    for (uint8_t& byte : quads.byte) {
+      byte = static_cast<uint8_t>((kShift >= 0 ? byte << (kShift & 7) : byte >> (-kShift & 7)) &
+                                  kMask);
+    }
+    return quads;
+  }
+  static Quads Or(Quads a, const Quads& b) {
+    for (int i = 0; i < 64; ++i) a.byte[i] |= b.byte[i];
+    return a;
+  }
+  static Quads LookUp(Quads quads) {
+    for (uint8_t& byte : quads.byte) byte = static_cast<uint8_t>(kBlockCodebook[byte]);
+    return quads;
+  }
+  // From bytes of value + 128.
+  static Quads FromOffset(Quads quads) {
+    for (uint8_t& byte : quads.byte) byte ^= 0x80;
+    return quads;
+  }
+  // start + the sums over kCount quads of their columns times q [4 kCount], converted to f32.
+  // kBits: of an element; 8: signed.
+  template <int kBits, int kCount>
+  static Vec Dot(const Quads* w, const int8_t* q, int32_t start) {
+    Vec v;
+    for (int column = 0; column < 16; ++column) {
+      int32_t sum = start;
+      for (int i = 0; i < 4 * kCount; ++i) {
+        const uint8_t byte = w[i / 4].byte[4 * column + i % 4];
+        sum += q[i] * (kBits == 8 ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte});
+      }
+      v.lane[column] = static_cast<float>(sum);
+    }
+    return v;
+  }
+};
 
 }  // namespace skein::scalar

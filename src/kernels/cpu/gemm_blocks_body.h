@@ -1,0 +1,280 @@
+#pragma once
+
+// Products of matrices of blocks with rows in int8; math_body.h says how this file is used. `B` has
+// the operations on quads, 4 elements of each of 16 columns (vec_*.h; scalar::Blocks describes
+// them). The integer sums of a block are exact, so their order does not matter; the f32 sums of a
+// column go through its blocks in order.
+
+#include "kernels/block_format.h"
+#include "kernels/cpu/gemm_body.h"
+
+namespace skein {
+
+inline constexpr int32_t kQuadsOfBlock = 8;
+inline constexpr int32_t kQuadBytes = 64;
+// Blocks of a panel that are unpacked at a time: their u are 4 KiB, their scales at most 1.5 KiB.
+inline constexpr int32_t kBlocksPerChunk = 8;
+
+// The u of a block, as the instruction set multiplies them. Each source has a Load of the block at
+// `p` [kBytes] and the bits that bound a product; 8: signed.
+template <class B>
+struct FourBits {
+  static constexpr int kBits = 4, kBytes = 256;
+  static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const typename B::Quads both = B::Load(p + i * kQuadBytes);
+      w[2 * i] = B::LowHalves(both);
+      w[2 * i + 1] = B::HighHalves(both);
+    }
+  }
+};
+
+template <class B>
+struct Codebook {
+  static constexpr int kBits = 8, kBytes = 256;
+  static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
+    FourBits<B>::Load(p, w);
+#pragma GCC unroll 8
+    for (auto& quads : w) quads = B::LookUp(quads);
+  }
+};
+
+template <class B>
+struct FiveBits {
+  static constexpr int kBits = 5, kBytes = 320;
+  static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
+    FourBits<B>::Load(p, w);
+    const typename B::Quads high = B::Load(p + 256);
+    w[0] = B::Or(w[0], B::template UpperBits<4, 0x10>(high));
+    w[1] = B::Or(w[1], B::template UpperBits<3, 0x10>(high));
+    w[2] = B::Or(w[2], B::template UpperBits<2, 0x10>(high));
+    w[3] = B::Or(w[3], B::template UpperBits<1, 0x10>(high));
+    w[4] = B::Or(w[4], B::template UpperBits<0, 0x10>(high));
+    w[5] = B::Or(w[5], B::template UpperBits<-1, 0x10>(high));
+    w[6] = B::Or(w[6], B::template UpperBits<-2, 0x10>(high));
+    w[7] = B::Or(w[7], B::template UpperBits<-3, 0x10>(high));
+  }
+};
+
+template <class B>
+struct SixBits {
+  static constexpr int kBits = 6, kBytes = 384;
+  static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
+    FourBits<B>::Load(p, w);
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      const typename B::Quads high = B::Load(p + 256 + i * kQuadBytes);
+      w[4 * i] = B::Or(w[4 * i], B::template UpperBits<4, 0x30>(high));
+      w[4 * i + 1] = B::Or(w[4 * i + 1], B::template UpperBits<2, 0x30>(high));
+      w[4 * i + 2] = B::Or(w[4 * i + 2], B::template UpperBits<0, 0x30>(high));
+      w[4 * i + 3] = B::Or(w[4 * i + 3], B::template UpperBits<-2, 0x30>(high));
+    }
+  }
+};
+
+template <class B>
+struct EightBits {
+  static constexpr int kBits = 8, kBytes = 512;
+  static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kQuadsOfBlock; ++i) w[i] = B::FromOffset(B::Load(p + i * kQuadBytes));
+  }
+};
+
+// Quads that one of the above has written to memory.
+template <class B, int kBitsOfSource>
+struct Unpacked {
+  static constexpr int kBits = kBitsOfSource, kBytes = kQuadsOfBlock * kQuadBytes;
+  static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kQuadsOfBlock; ++i) w[i] = B::Load(p + i * kQuadBytes);
+  }
+};
+
+// Scales and minimums of a chunk's blocks, for 16 columns each.
+struct ChunkScales {
+  alignas(64) float scales[kBlocksPerChunk][2][16];  // the second only where halves differ
+  alignas(64) float minimums[kBlocksPerChunk][16];
+};
+
+// The scales of blocks [first, first + count) of a panel; `first` begins a chunk.
+template <class V>
+inline void LoadScales(BlockScales kind, const std::byte* panel, int32_t first, int32_t count,
+                       ChunkScales* out) {
+  if (kind == BlockScales::kHalf || kind == BlockScales::kHalfMinimum) {
+    const bool minimum = kind == BlockScales::kHalfMinimum;
+    const int64_t step = minimum ? 64 : 32;
+    for (int32_t b = 0; b < count; ++b) {
+      const std::byte* p = panel + (first + b) * step;
+      V::LoadHalves(p).Store(out->scales[b][0]);
+      if (minimum) V::LoadHalves(p + 32).Store(out->minimums[b]);
+    }
+    return;
+  }
+  const int64_t head = kind == BlockScales::kSuperMinimum ? 64 : 32;
+  const int64_t row = kind == BlockScales::kSuper ? 16 : 32;
+  const std::byte* p = panel + first / kBlocksPerChunk * (head + kBlocksPerChunk * row);
+  const V d = V::LoadHalves(p), zero = V::Set(0.0f);
+  if (kind == BlockScales::kSuperMinimum) {
+    const V dmin = zero - V::LoadHalves(p + 32);
+    p += head;
+    for (int32_t b = 0; b < count; ++b, p += row) {
+      (d * V::LoadBytes(p)).Store(out->scales[b][0]);
+      (dmin * V::LoadBytes(p + 16)).Store(out->minimums[b]);
+    }
+    return;
+  }
+  p += head;
+  for (int32_t b = 0; b < count; ++b, p += row) {
+    (d * V::LoadSignedBytes(p)).Store(out->scales[b][0]);
+    if (kind == BlockScales::kSuperHalves) {
+      (d * V::LoadSignedBytes(p + 16)).Store(out->scales[b][1]);
+    }
+  }
+}
+
+// The rows of a tile, at their first block of the chunk.
+struct BlockRows {
+  const int8_t* q;
+  int64_t stride;  // of q, in elements
+  const RowBlock* blocks;
+  int64_t block_stride;
+};
+
+// c[r][j] continues through `count` blocks of column j; c has row stride 16. kHalves: scales of 16
+// elements. zero: what is subtracted from each u.
+template <class V, class B, class Source, bool kHalves, bool kMinimum, int R>
+inline void BlockTile(const BlockRows& rows, const std::byte* values, const ChunkScales& scales,
+                      int32_t count, int32_t zero, float* c) {
+  V acc[R];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) acc[r] = V::Load(c + 16 * r);
+  for (int32_t b = 0; b < count; ++b, values += Source::kBytes) {
+    typename B::Quads w[kQuadsOfBlock];
+    Source::Load(values, w);
+    const V scale = V::Load(scales.scales[b][0]);
+    const V second = kHalves ? V::Load(scales.scales[b][1]) : scale;
+    const V minimum = kMinimum ? V::Load(scales.minimums[b]) : scale;
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const int8_t* q = rows.q + r * rows.stride + b * kBlockTerms;
+      const RowBlock& row = rows.blocks[r * rows.block_stride + b];
+      const V row_scale = V::Set(row.scale);
+      if constexpr (kHalves) {
+        const V low = B::template Dot<Source::kBits, 4>(w, q, -zero * row.low_sum);
+        const V high = B::template Dot<Source::kBits, 4>(w + 4, q + 16, -zero * row.high_sum);
+        acc[r] = Fma(low, row_scale * scale, acc[r]);
+        acc[r] = Fma(high, row_scale * second, acc[r]);
+      } else {
+        const V sum =
+            B::template Dot<Source::kBits, 8>(w, q, -zero * (row.low_sum + row.high_sum));
+        acc[r] = Fma(sum, row_scale * scale, acc[r]);
+      }
+      if constexpr (kMinimum) acc[r] = Fma(V::Set(row.scaled_sum), minimum, acc[r]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) acc[r].Store(c + 16 * r);
+}
+
+// BlockTile for a number of rows in [1, R] that is known only at run time.
+template <class V, class B, class Source, bool kHalves, bool kMinimum, int R>
+inline void BlockTileOfRows(int32_t num_rows, const BlockRows& rows, const std::byte* values,
+                            const ChunkScales& scales, int32_t count, int32_t zero, float* c) {
+  if (num_rows == R) {
+    return BlockTile<V, B, Source, kHalves, kMinimum, R>(rows, values, scales, count, zero, c);
+  }
+  if constexpr (R > 1) {
+    BlockTileOfRows<V, B, Source, kHalves, kMinimum, R - 1>(num_rows, rows, values, scales, count,
+                                                            zero, c);
+  }
+}
+
+// Sums of rows [row_begin, row_begin + num_rows) of one panel, to c [num_rows, 16]. A chunk of the
+// panel is unpacked once for all rows; a few rows take it from the panel itself.
+template <class V, class B, class Source, bool kHalves, bool kMinimum>
+inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPanel& panel,
+                             int32_t row_begin, int32_t num_rows, float* c) {
+  using Copy = Unpacked<B, Source::kBits>;
+  const BlockTraits& traits = TraitsOf(panel.format);
+  const bool is_signed = Source::kBits == 8;
+  const int32_t zero = is_signed ? B::kSignedZero : traits.zero;
+  const int32_t num_blocks = call.w->k() / kBlockTerms;
+  alignas(64) std::byte unpacked[kBlocksPerChunk * Copy::kBytes];
+  ChunkScales scales;
+  for (int32_t i = 0; i < num_rows; ++i) V::Set(0.0f).Store(c + 16 * i);
+  for (int32_t first = 0; first < num_blocks; first += kBlocksPerChunk) {
+    const int32_t count = num_blocks - first < kBlocksPerChunk ? num_blocks - first : kBlocksPerChunk;
+    const std::byte* values = panel.values + int64_t{first} * Source::kBytes;
+    LoadScales<V>(traits.scales, panel.scales, first, count, &scales);
+    const int64_t block_stride = call.lda / kBlockTerms;
+    BlockRows rows = {static_cast<const int8_t*>(call.a) + row_begin * call.lda +
+                          int64_t{first} * kBlockTerms,
+                      call.lda, call.a_blocks + row_begin * block_stride + first, block_stride};
+    if (num_rows <= V::kDirectRows) {
+      BlockTileOfRows<V, B, Source, kHalves, kMinimum, V::kDirectRows>(num_rows, rows, values,
+                                                                      scales, count, zero, c);
+      continue;
+    }
+    for (int32_t b = 0; b < count; ++b) {
+      typename B::Quads w[kQuadsOfBlock];
+      Source::Load(values + int64_t{b} * Source::kBytes, w);
+      for (int i = 0; i < kQuadsOfBlock; ++i) {
+        B::Store(w[i], unpacked + b * Copy::kBytes + i * kQuadBytes);
+      }
+    }
+    for (int32_t r = 0; r < num_rows; r += V::kBlockRows) {
+      const int32_t rest = num_rows - r;
+      BlockTileOfRows<V, B, Copy, kHalves, kMinimum, V::kBlockRows>(
+          rest < V::kBlockRows ? rest : V::kBlockRows, rows, unpacked, scales, count, zero,
+          c + 16 * r);
+      rows.q += V::kBlockRows * rows.stride;
+      rows.blocks += V::kBlockRows * rows.block_stride;
+    }
+  }
+}
+
+template <class V, class B>
+inline void BlockPanelSums(const GemmCall& call, int32_t index, int32_t row_begin,
+                           int32_t num_rows, float* c) {
+  const PackedWeight::BlockPanel panel = call.w->block_panel(index);
+  switch (panel.format) {
+    case BlockFormat::kQ4_0:
+      return BlockPanelSumsOf<V, B, FourBits<B>, false, false>(call, panel, row_begin, num_rows, c);
+    case BlockFormat::kQ4_1:
+    case BlockFormat::kQ4K:
+      return BlockPanelSumsOf<V, B, FourBits<B>, false, true>(call, panel, row_begin, num_rows, c);
+    case BlockFormat::kQ5_0:
+      return BlockPanelSumsOf<V, B, FiveBits<B>, false, false>(call, panel, row_begin, num_rows, c);
+    case BlockFormat::kQ5_1:
+    case BlockFormat::kQ5K:
+      return BlockPanelSumsOf<V, B, FiveBits<B>, false, true>(call, panel, row_begin, num_rows, c);
+    case BlockFormat::kQ6K:
+      return BlockPanelSumsOf<V, B, SixBits<B>, true, false>(call, panel, row_begin, num_rows, c);
+    case BlockFormat::kQ8_0:
+      return BlockPanelSumsOf<V, B, EightBits<B>, false, false>(call, panel, row_begin, num_rows,
+                                                                c);
+    case BlockFormat::kIq4Nl:
+    case BlockFormat::kIq4Xs:
+      return BlockPanelSumsOf<V, B, Codebook<B>, false, false>(call, panel, row_begin, num_rows, c);
+  }
+}
+
+template <class V, class B>
+void GemmBlocks(const GemmCall& call) {
+  constexpr int32_t kMaxRows = 96;  // whose sums wait on the stack
+  alignas(64) float c[kMaxRows * 16];
+  alignas(64) float up[kMaxRows * 16];
+  const bool swiglu = call.up_begin > 0;
+  for (int32_t panel = call.n_begin / 16; panel < (call.n_end + 15) / 16; ++panel) {
+    for (int32_t row = 0; row < call.m; row += kMaxRows) {
+      const int32_t rows = call.m - row < kMaxRows ? call.m - row : kMaxRows;
+      BlockPanelSums<V, B>(call, panel, row, rows, c);
+      if (swiglu) BlockPanelSums<V, B>(call, panel + call.up_begin / 16, row, rows, up);
+      FinishPanel<V>(call, c, swiglu ? up : nullptr, 16, row, rows, 16 * panel);
+    }
+  }
+}
+
+}  // namespace skein
