@@ -57,7 +57,7 @@ def answer(url, model, start):
     return choice["text"], choice["logprobs"]["token_logprobs"]
 
 
-@pytest.mark.parametrize("quantization", ["none", "int8"])
+@pytest.mark.parametrize("quantization", ["none", "int8", "int4"])
 def test_adapters_in_one_batch_have_the_bits_of_each_alone(stories, adapters, quantization):
     options = [o for name, folder in adapters.items() for o in ("--lora", f"{name}={folder}")]
     with SkeinServer(stories, *options, "--quantization", quantization) as server:

@@ -49,18 +49,20 @@ def answers(*args):
 
 @pytest.fixture(scope="module")
 def expected():
-    return {quantization: answers("--quantization", quantization) for quantization in ("none", "int8")}
+    return {quantization: answers("--quantization", quantization) for quantization in ("none", "int8", "int4")}
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: " ".join(map(str, choice)))
 def test_a_choice_of_how_to_run_changes_no_bit(expected, choice):
     assert answers(*choice) == expected["none"]
-    assert answers("--quantization", "int8", *choice) == expected["int8"]
+    for quantization in ("int8", "int4"):
+        assert answers("--quantization", quantization, *choice) == expected[quantization]
 
 
-def test_int8_is_another_model(expected):
-    """Otherwise the comparison above would show nothing of it."""
-    assert expected["int8"][0] != expected["none"][0]
+def test_quantized_models_are_other_models(expected):
+    """Otherwise the comparison above would show nothing of them."""
+    assert expected["int8"][0] != expected["none"][0] != expected["int4"][0]
+    assert expected["int8"][0] != expected["int4"][0]
     assert expected["int8"][1] == expected["none"][1]
 
 

@@ -10,8 +10,8 @@ constexpr int kUsageError = 2;
 
 int main(int argc, char** argv) {
   // Standard output carries the answers alone.
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()));
+  const auto standard_error = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("", standard_error));
   int exit_status = 0;
   const auto app = skein::MakeCommandLine(&exit_status);
   try {

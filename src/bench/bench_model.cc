@@ -12,7 +12,8 @@ void AddBenchModelOptions(CLI::App* app, BenchModel* model) {
 }
 
 void AddQuantizationOption(CLI::App* app, BenchModel* model) {
-  app->add_option("--quantization", model->quantization, "Weights: none, or int8")
+  app->add_option("--quantization", model->quantization,
+                  "Weights: auto (as in the file), none, int8 or int4")
       ->capture_default_str();
 }
 

@@ -13,7 +13,7 @@ namespace skein {
 struct BenchModel {
   std::string model;  // a directory, or org/name in the local cache
   std::string dtype = "auto";
-  std::string quantization = "none";
+  std::string quantization = "auto";
   int32_t threads = 0;  // 0: one per processor
 };
 

@@ -1,5 +1,3 @@
-#include "io/safetensors.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "io/model_files.h"
 #include "testing/shared.h"
 #include "testing/tensor_bytes.h"
 

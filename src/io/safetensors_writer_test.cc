@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "io/safetensors.h"
+#include "io/model_files.h"
 
 namespace skein {
 namespace {

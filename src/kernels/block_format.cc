@@ -50,8 +50,8 @@ int32_t ScaleUnitBytes(BlockScales scales) {
 // One block of a file: u of its elements and its scales, which are f16 bits or small integers.
 struct FileBlock {
   uint8_t u[kSuperElements];
-  uint16_t d, dmin;                  // of the block; dmin is the minimum of a block of 32
-  uint8_t scales[16], minimums[8];   // of 32 elements each; in Q6_K scales of 16
+  uint16_t d, dmin;                 // of the block; dmin is the minimum of a block of 32
+  uint8_t scales[16], minimums[8];  // of 32 elements each; in Q6_K scales of 16
 };
 
 uint8_t ByteAt(const std::byte* bytes, int32_t i) { return std::to_integer<uint8_t>(bytes[i]); }
@@ -240,8 +240,8 @@ void GetScales(BlockScales kind, const std::byte* scales, int32_t column, int32_
     return ToFloat(F16{HalfAt(from + 2 * column)});
   };
   const bool super = kind != BlockScales::kHalf && kind != BlockScales::kHalfMinimum;
-  const std::byte* unit = scales + int64_t{super ? block / kBlocksOfSuper : block} *
-                                       ScaleUnitBytes(kind);
+  const std::byte* unit =
+      scales + int64_t{super ? block / kBlocksOfSuper : block} * ScaleUnitBytes(kind);
   const std::byte* rest = unit + 2 * kColumns;
   const int32_t i = block % kBlocksOfSuper;
   const float d = half(unit);
@@ -272,6 +272,12 @@ void GetScales(BlockScales kind, const std::byte* scales, int32_t column, int32_
 }  // namespace
 
 const BlockTraits& TraitsOf(BlockFormat format) { return kTraits[static_cast<size_t>(format)]; }
+
+std::optional<BlockFormat> FindBlockFormat(std::string_view name) {
+  const auto* found = std::ranges::find(kTraits, name, &BlockTraits::name);
+  if (found == std::end(kTraits)) return std::nullopt;
+  return static_cast<BlockFormat>(found - std::begin(kTraits));
+}
 
 size_t PanelValueBytes(BlockFormat format, int32_t k) {
   const BlockTraits& traits = TraitsOf(format);

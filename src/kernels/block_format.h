@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -27,11 +28,13 @@ enum class BlockFormat : uint8_t {
 
 // The order of a panel's scales in memory, for 16 columns: see PackedWeight.
 enum class BlockScales : uint8_t {
-  kHalf,          // for 32 of k: the scale [16] f16
-  kHalfMinimum,   // for 32 of k: the scale [16] f16, the minimum [16] f16
-  kSuperMinimum,  // for 256 of k: d [16] f16, dmin [16] f16, 8 times {scale [16] u8, minimum [16] u8}
-  kSuperHalves,   // for 256 of k: d [16] f16, 8 times {scale of 16 elements [16] i8, of the next [16]}
-  kSuper,         // for 256 of k: d [16] f16, 8 times scale [16] i8
+  // For 32 of k:
+  kHalf,         // the scale [16] f16
+  kHalfMinimum,  // the scale [16] f16, the minimum [16] f16
+  // For 256 of k:
+  kSuperMinimum,  // d [16] f16, dmin [16] f16, 8 times {scale [16] u8, minimum [16] u8}
+  kSuperHalves,   // d [16] f16, 8 times {scale of 16 elements [16] i8, of the next 16 [16] i8}
+  kSuper,         // d [16] f16, 8 times scale [16] i8
 };
 
 // An element is scale * value, or scale * value + minimum; its value is u - zero, or, in a codebook
@@ -51,6 +54,7 @@ struct BlockTraits {
 };
 
 const BlockTraits& TraitsOf(BlockFormat format);
+std::optional<BlockFormat> FindBlockFormat(std::string_view name);
 // The bytes of a panel's values and of its scales for k elements, 16 columns; k is a multiple of
 // the format's file_elements.
 size_t PanelValueBytes(BlockFormat format, int32_t k);

@@ -1,7 +1,7 @@
 #include "model/dense_module.h"
 
 #include "io/json_file.h"
-#include "io/safetensors.h"
+#include "io/model_files.h"
 #include "model/config/config_fields.h"
 #include "model/weights/widen.h"
 

@@ -78,7 +78,7 @@ int32_t MaxLogitRows(int32_t vocab_size) {
 }
 
 // The limits of the largest step if prompts have up to `max_model_len` tokens.
-ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& config,
+ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& config, bool int8_rows,
                         int32_t lora_rank, int32_t max_model_len) {
   const StepBounds bounds =
       StepBoundsOf(options.retention, max_model_len, options.max_num_batched_tokens);
@@ -94,8 +94,12 @@ ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& con
       .max_own_blocks = bounds.max_own_blocks,
       .chunk_outputs = options.chunk_outputs,
       .dense_width = dense_width,
-      .int8 = options.quantization == "int8",
+      .int8 = int8_rows,
       .lora_rank = lora_rank};
+}
+
+bool HasInt8Rows(const ModelWeights& weights) {
+  return weights.matrix_dtype == DType::kInt8 || weights.matrix_dtype == DType::kBlocks;
 }
 
 // The number of KV blocks, and the longest sequence.
@@ -145,15 +149,16 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
 }
 
 // Splits options.memory_bytes; `fixed_bytes` of it are needed for any length.
-Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelConfig& config, DType dtype,
+Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelWeights& weights,
                           int32_t lora_rank, int64_t fixed_bytes) {
+  const ModelConfig& config = weights.config;
   SKEIN_RETURN_IF_ERROR(CheckMemory("memory", options.memory_bytes, options.memory_bytes));
   const auto split = [&](int32_t max_model_len) {
     return SplitMemory(
-        config, dtype, options.retention,
-        [&](int32_t n) { return LimitsFor(options, config, lora_rank, n); }, options.memory_bytes,
-        fixed_bytes, StatesOf(options.num_steps, options.max_num_seqs), max_model_len,
-        config.max_position);
+        config, weights.dtype, options.retention,
+        [&](int32_t n) { return LimitsFor(options, config, HasInt8Rows(weights), lora_rank, n); },
+        options.memory_bytes, fixed_bytes, StatesOf(options.num_steps, options.max_num_seqs),
+        max_model_len, config.max_position);
   };
   if (const auto found = split(options.max_model_len)) {
     return KvPlan{found->num_kv_blocks, found->max_model_len, found->temporary_bytes};
@@ -298,8 +303,9 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));
   SKEIN_RETURN_IF_ERROR(CheckOptions(options, config));
   SKEIN_ASSIGN_OR_RETURN(const DType dtype, ChooseComputeType(options.dtype, config.file_dtype));
-  SKEIN_ASSIGN_OR_RETURN(const DType matrix_dtype,
-                         ChooseMatrixType(options.quantization, dtype, config));
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(options.model_dir));
+  SKEIN_ASSIGN_OR_RETURN(const WeightTypes types,
+                         ChooseWeightTypes(options.quantization, dtype, config, files));
   Isa isa = Isa::kScalar;
   if (options.isa) {
     isa = *options.isa;
@@ -317,9 +323,8 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   }
   auto team = std::make_unique<ThreadTeam>(ThreadsOrAll(options.threads));
   if (options.pin_threads) SKEIN_RETURN_IF_ERROR(team->Pin());
-  SKEIN_ASSIGN_OR_RETURN(
-      ModelWeights weights,
-      LoadWeights(options.model_dir, config, {dtype, matrix_dtype}, *team, options.progress));
+  SKEIN_ASSIGN_OR_RETURN(ModelWeights weights,
+                         LoadWeights(files, config, types, *team, options.progress));
   for (const DenseModule& module : options.dense) {
     SKEIN_CHECK(module.in_features == weights.embedding_size());
     SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));
@@ -333,12 +338,12 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     const int64_t fixed_bytes =
         SamplerBytes(config, threads, config.head == Head::kLanguageModel) +
         std::max(FixedBytes(threads), ProfileOverhead(weights, *kernels, options.pooling, *team));
-    SKEIN_ASSIGN_OR_RETURN(plan,
-                           PlanMemory(options, config, dtype, WidestRank(adapters), fixed_bytes));
+    SKEIN_ASSIGN_OR_RETURN(plan, PlanMemory(options, weights, WidestRank(adapters), fixed_bytes));
   } else {
     SKEIN_ASSIGN_OR_RETURN(plan, PlanKv(options, config, block_bytes));
   }
-  const ForwardLimits limits = LimitsFor(options, config, WidestRank(adapters), plan.max_model_len);
+  const ForwardLimits limits =
+      LimitsFor(options, config, HasInt8Rows(weights), WidestRank(adapters), plan.max_model_len);
   const int64_t step_bytes = TemporaryBytes(config, dtype, limits, plan.max_model_len,
                                             StatesOf(options.num_steps, options.max_num_seqs));
   const bool by_length = options.retention != Retention::kAll;

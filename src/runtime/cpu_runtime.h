@@ -28,7 +28,7 @@ struct CpuRuntimeOptions {
   std::string model_dir;
   std::vector<std::string> adapters;  // directories of LoRA adapters: ids from 1 on
   std::string dtype = "auto";         // auto, bf16, f32
-  std::string quantization = "none";  // none, int8
+  std::string quantization = "auto";  // ChooseWeightTypes
   int32_t threads = 0;                // at most 1024; 0: all processors that the process may use
   bool pin_threads = false;           // each thread to its own processor
   std::optional<Isa> isa;             // nullopt: SelectIsa()

@@ -33,10 +33,10 @@ TEST(CpuRuntimeTest, RefusesWhatCannotWork) {
   EXPECT_EQ(refusal({.model_dir = kModelDir}).code(), StatusCode::kOk);
   EXPECT_EQ(refusal({.model_dir = "/nonexistent"}).code(), StatusCode::kNotFound);
   EXPECT_EQ(refusal({.model_dir = kModelDir, .dtype = "int3"}).param(), "dtype");
-  const Status int4 = refusal({.model_dir = kModelDir, .quantization = "int4"});
-  EXPECT_EQ(int4.code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(int4.param(), "quantization");
-  EXPECT_NE(int4.message().find("none, int8"), std::string::npos) << int4.message();
+  const Status int3 = refusal({.model_dir = kModelDir, .quantization = "int3"});
+  EXPECT_EQ(int3.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(int3.param(), "quantization");
+  EXPECT_NE(int3.message().find("none, int8"), std::string::npos) << int3.message();
   const Status encoder =
       refusal({.model_dir = SKEIN_SOURCE_DIR "/tests/data/encoders/bert", .quantization = "int8"});
   EXPECT_EQ(encoder.code(), StatusCode::kUnsupported);
@@ -89,6 +89,10 @@ TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
   EXPECT_EQ(int8.value()->dtype(), DType::kBf16);
   EXPECT_EQ(int8.value()->matrix_dtype(), DType::kInt8);
   EXPECT_LT(int8.value()->Memory().weight_bytes, memory.weight_bytes);
+  const auto int4 = CpuRuntime::Load({.model_dir = kModelDir, .quantization = "int4"});
+  ASSERT_TRUE(int4.ok()) << int4.status().message();
+  EXPECT_EQ(int4.value()->matrix_dtype(), DType::kBlocks);
+  EXPECT_LT(int4.value()->Memory().weight_bytes, int8.value()->Memory().weight_bytes);
   const auto short_memory = CpuRuntime::Load({.model_dir = kModelDir, .num_kv_blocks = 2});
   ASSERT_TRUE(short_memory.ok());
   EXPECT_EQ(short_memory.value()->max_model_len(), 64);

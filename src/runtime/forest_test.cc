@@ -128,7 +128,7 @@ std::vector<Isa> Isas() {
 INSTANTIATE_TEST_SUITE_P(Models, ForestTest,
                          ::testing::Combine(::testing::Values("llama-linear", "qwen3-bf16"),
                                             ::testing::Values("f32", "bf16"),
-                                            ::testing::Values("none", "int8"),
+                                            ::testing::Values("none", "int8", "int4"),
                                             ::testing::ValuesIn(Isas())),
                          [](const auto& param) {
                            std::string name = std::string(std::get<0>(param.param)) + "_" +

@@ -147,7 +147,7 @@ int64_t LeastDepth(Isa isa, DType dtype, bool int8) {
 TEST(MemoryPlan, AThreadStaysWithinTheStackThatIsSetAside) {
   constexpr int32_t kTokens = 200;
   const std::vector<int32_t> tokens(kTokens, 1), blocks = testing::Blocks(0, kTokens);
-  for (const char* quantization : {"none", "int8"}) {
+  for (const char* quantization : {"none", "int8", "int4"}) {
     for (const char* dtype : {"f32", "bf16"}) {
       const testing::LoadedModel model(
           SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",

@@ -106,6 +106,7 @@ void ReadsTest::ExpectSameBitsUnderLoad(const std::string& quantization) {
 TEST_F(ReadsTest, SameBitsWhateverTheLoadTheChunksAndTheCache) { ExpectSameBitsUnderLoad("none"); }
 
 TEST_F(ReadsTest, SameBitsWhateverTheLoadWithInt8Weights) { ExpectSameBitsUnderLoad("int8"); }
+TEST_F(ReadsTest, SameBitsWhateverTheLoadWithInt4Weights) { ExpectSameBitsUnderLoad("int4"); }
 
 // A prompt that loses its blocks halfway computes them again and delivers only the rest.
 TEST_F(ReadsTest, APreemptedPromptGoesOnWhereItStopped) {

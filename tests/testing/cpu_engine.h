@@ -30,7 +30,7 @@ struct Answer {
 
 struct ServeOptions {
   std::string model = "models/qwen3-bf16";
-  std::string quantization = "none";
+  std::string quantization = "auto";
   int32_t max_model_len = 250;
   int32_t max_num_batched_tokens = 256;
   int32_t max_num_seqs = 4;

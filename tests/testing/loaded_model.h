@@ -84,6 +84,11 @@ class StoppingKernels final : public Kernels {
     Count();
     return scale;
   }
+  void QuantizeBlocks(const void* x, DType dtype, int32_t n, int8_t* out,
+                      RowBlock* blocks) const override {
+    kernels_->QuantizeBlocks(x, dtype, n, out, blocks);
+    Count();
+  }
   Largest FindLargest(const float* x, int32_t n, float* group_max) const override {
     const Largest largest = kernels_->FindLargest(x, n, group_max);
     Count();
@@ -157,7 +162,7 @@ inline constexpr ChunkOutputs kAllOutputs[] = {ChunkOutputs::kInPlace, ChunkOutp
 
 struct LoadOptions {
   std::string dtype = "auto";
-  std::string quantization = "none";
+  std::string quantization = "auto";
   Isa isa = SelectIsa().value();
   int threads = 1;
   int32_t num_blocks = 64;
@@ -173,8 +178,9 @@ class LoadedModel {
       : team_(options.threads), kernels_(MakeKernels(options.isa).value()) {
     const ModelConfig config = LoadModelConfig(dir).value();
     const DType dtype = ChooseComputeType(options.dtype, config.file_dtype).value();
-    const DType matrices = ChooseMatrixType(options.quantization, dtype, config).value();
-    weights_ = LoadWeights(dir, config, {dtype, matrices}, team_, {}).value();
+    const ModelFiles files = ModelFiles::Open(dir).value();
+    const WeightTypes types = ChooseWeightTypes(options.quantization, dtype, config, files).value();
+    weights_ = LoadWeights(files, config, types, team_, {}).value();
     if (!config.is_encoder()) {
       rope_ = std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim),
                                            std::min(config.max_position, 2048), team_);

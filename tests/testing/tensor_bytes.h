@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "io/safetensors.h"
+#include "io/model_files.h"
 
 namespace skein::testing {
 

@@ -58,14 +58,6 @@ LoadProgress ShowProgress(const std::string& name) {
   };
 }
 
-std::string NameOf(const std::string& model) {
-  // org/name keeps both parts, a fetched model its name; a directory is called by its last.
-  if (!std::filesystem::is_directory(model)) return model;
-  auto path = std::filesystem::absolute(model).lexically_normal();
-  if (path.filename().empty()) path = path.parent_path();
-  return path.filename().string();
-}
-
 // The scheduler that the options ask for; the model's own limits are not in it.
 Result<SchedulerConfig> SchedulerOf(const ModelHostOptions& options) {
   constexpr int32_t kUsualBatchedTokens = 512;
@@ -110,7 +102,7 @@ class NamedAdapters {
     if (text == kNoAdapter) return Status::Ok();
     const std::string dir = text.empty() ? DecisionAdapterOf(model_dir) : text;
     if (dir.empty()) return Status::Ok();
-    std::optional<NamedAdapter> adapter = NamedAdapter{NameOf(dir), dir};
+    std::optional<NamedAdapter> adapter = NamedAdapter{NameOfModel(dir), dir};
     if (text.find('=') != std::string::npos) adapter = ParseAdapter(text);
     if (!adapter) return Malformed("--decision-lora", text, "DIR, NAME=DIR or none");
     // An adapter of --lora under the same name answers, if it is the same or nobody asked.
@@ -204,7 +196,7 @@ class CpuModelHost final : public ModelHost {
 
 Status CpuModelHost::Init(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(model_dir_, FindModelDir(options.model));
-  name_ = NameOf(options.model);
+  name_ = NameOfModel(options.model);
   SKEIN_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Load(model_dir_));
   SKEIN_ASSIGN_OR_RETURN(chat_template_, LoadChatTemplate(model_dir_, options.chat_template));
 

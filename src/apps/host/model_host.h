@@ -25,7 +25,7 @@ namespace skein {
 struct ModelHostOptions {
   std::string model;  // what FindModelDir takes
   std::string dtype = "auto";
-  std::string quantization = "none";
+  std::string quantization = "auto";
   SchedulingOptions scheduling;
   std::string chat_template;             // a file; empty: the model's own
   std::string rerank_template = "auto";  // or qwen3, none: SetRerankTemplate

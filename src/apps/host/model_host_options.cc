@@ -21,7 +21,8 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
       ->required();
   const HelpGroup group(app, "Model");
   app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
-  app->add_option("--quantization", o->quantization, "Weights of a decoder: none, or int8")
+  app->add_option("--quantization", o->quantization,
+                  "Weights of a decoder: auto (as in the file), none, int8 or int4")
       ->capture_default_str();
   app->add_option("--chat-template", o->chat_template,
                   "A Jinja chat template file to use instead of the model's own");

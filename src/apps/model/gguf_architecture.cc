@@ -15,22 +15,6 @@ constexpr GgufArchitecture kArchitectures[] = {
     {"llama", "LlamaForCausalLM", "llama", /*interleaves_rope_pairs=*/true},
 };
 
-struct PartName {
-  std::string_view hugging_face, gguf;
-};
-constexpr PartName kWholeNames[] = {
-    {"model.embed_tokens.weight", "token_embd.weight"},
-    {"model.norm.weight", "output_norm.weight"},
-    {"lm_head.weight", "output.weight"},
-};
-constexpr PartName kLayerNames[] = {
-    {"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},
-    {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
-    {"self_attn.o_proj", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
-    {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
-    {"mlp.down_proj", "ffn_down"},
-};
-
 // GGUF keeps f32 numbers. The shortest decimal form of one is what the original config said.
 double ShortestDecimal(double value) {
   char text[64];
@@ -176,24 +160,6 @@ Result<Json> GgufConfigJson(const GgufFile& file, DType dtype) {
   config["torch_dtype"] = dtype == DType::kF32 ? "float32" : "bfloat16";
   SKEIN_RETURN_IF_ERROR(ReadSpecialTokens(metadata, &config));
   return config;
-}
-
-std::string GgufTensorName(const std::string& weight) {
-  for (const PartName& name : kWholeNames) {
-    if (weight == name.hugging_face) return std::string(name.gguf);
-  }
-  // model.layers.<layer>.<part>.<weight or bias>
-  constexpr std::string_view kPrefix = "model.layers.";
-  const size_t layer_end = weight.find('.', kPrefix.size());
-  const size_t part_end = weight.rfind('.');
-  if (!weight.starts_with(kPrefix) || layer_end == std::string::npos || part_end <= layer_end) {
-    return "";
-  }
-  const std::string part = weight.substr(layer_end + 1, part_end - layer_end - 1);
-  const auto* found = std::ranges::find(kLayerNames, part, &PartName::hugging_face);
-  if (found == std::end(kLayerNames)) return "";
-  return "blk." + weight.substr(kPrefix.size(), layer_end - kPrefix.size()) + "." +
-         std::string(found->gguf) + weight.substr(part_end);
 }
 
 }  // namespace skein

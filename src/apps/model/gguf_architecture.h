@@ -25,8 +25,4 @@ Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadat
 // kUnsupported for what the metadata asks for and the model's config cannot say.
 Result<nlohmann::ordered_json> GgufConfigJson(const GgufFile& file, DType dtype);
 
-// The name of a weight in GGUF files: "blk.0.attn_q.weight" for
-// "model.layers.0.self_attn.q_proj.weight". Empty if they have none for it.
-std::string GgufTensorName(const std::string& weight);
-
 }  // namespace skein

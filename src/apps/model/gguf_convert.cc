@@ -11,6 +11,7 @@
 #include "apps/model/gguf_tokenizer.h"
 #include "apps/model/output_dir.h"
 #include "io/gguf.h"
+#include "io/gguf_names.h"
 #include "io/lora_adapter.h"
 #include "io/safetensors_writer.h"
 #include "model/config/config.h"
@@ -140,47 +141,72 @@ Json GenerationConfig(const Json& config) {
   return generation;
 }
 
+// All of a model's directory but its weights.
+struct Description {
+  ModelConfig config;
+  Json config_json;
+  GgufTokenizerFiles tokenizer;
+
+  // config.json is written last: without it a directory is no model's.
+  Status Write(const std::string& dir) const {
+    const std::pair<const char*, std::string> files[] = {
+        {"tokenizer.json", tokenizer.tokenizer_json},
+        {"tokenizer_config.json", tokenizer.tokenizer_config_json},
+        {"generation_config.json", GenerationConfig(config_json).dump(2) + "\n"},
+        {"config.json", config_json.dump(2) + "\n"},
+    };
+    for (const auto& [name, text] : files) SKEIN_RETURN_IF_ERROR(WriteFile(dir + "/" + name, text));
+    return Status::Ok();
+  }
+};
+
+Result<Description> Describe(const GgufFile& file, DType dtype) {
+  Description description;
+  SKEIN_ASSIGN_OR_RETURN(description.config_json, GgufConfigJson(file, dtype));
+  SKEIN_ASSIGN_OR_RETURN(description.tokenizer, ReadGgufTokenizer(file.metadata()));
+  Result<ModelConfig> config = ParseModelConfig(description.config_json.dump());
+  if (!config.ok()) {
+    return Status(config.status().code(), file.path() + ": as " + config.status().message());
+  }
+  description.config = std::move(config).value();
+  if (description.tokenizer.num_tokens > description.config.vocab_size) {
+    return Invalid(file.path() + ": the tokenizer has " +
+                   std::to_string(description.tokenizer.num_tokens) +
+                   " tokens, the embedding only " + std::to_string(description.config.vocab_size));
+  }
+  return description;
+}
+
 }  // namespace
+
+Status WriteGgufDescription(const std::string& file, const std::string& dir) {
+  SKEIN_ASSIGN_OR_RETURN(const GgufFile gguf, GgufFile::Open(file));
+  SKEIN_ASSIGN_OR_RETURN(const Description description, Describe(gguf, DType::kBf16));
+  return description.Write(dir);
+}
 
 Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options) {
   SKEIN_CHECK(options.dtype == DType::kBf16 || options.dtype == DType::kF32);
   SKEIN_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(options.file));
   SKEIN_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture,
                          FindGgufArchitecture(file.metadata()));
-  SKEIN_ASSIGN_OR_RETURN(Json config_json, GgufConfigJson(file, options.dtype));
-  SKEIN_ASSIGN_OR_RETURN(const GgufTokenizerFiles tokenizer, ReadGgufTokenizer(file.metadata()));
-  const Result<ModelConfig> config = ParseModelConfig(config_json.dump());
-  if (!config.ok()) {
-    return Status(config.status().code(), options.file + ": as " + config.status().message());
-  }
-  if (tokenizer.num_tokens > config.value().vocab_size) {
-    return Invalid(options.file + ": the tokenizer has " + std::to_string(tokenizer.num_tokens) +
-                   " tokens, the embedding only " + std::to_string(config.value().vocab_size));
-  }
+  SKEIN_ASSIGN_OR_RETURN(Description description, Describe(file, options.dtype));
   SKEIN_ASSIGN_OR_RETURN(
       const std::vector<Source> sources,
-      FindSources(file, config.value(), architecture->interleaves_rope_pairs, options.dtype));
+      FindSources(file, description.config, architecture->interleaves_rope_pairs, options.dtype));
   std::optional<LoraAdapter> adapter;
   if (!options.adapter_dir.empty()) {
     SKEIN_ASSIGN_OR_RETURN(adapter, LoraAdapter::Open(options.adapter_dir));
     SKEIN_RETURN_IF_ERROR(CheckAdapterFits(*adapter, sources, options.adapter_dir));
     if (adapter->decision_temperature()) {
-      config_json["decision_temperature"] = *adapter->decision_temperature();
+      description.config_json["decision_temperature"] = *adapter->decision_temperature();
     }
   }
 
   SKEIN_RETURN_IF_ERROR(PrepareModelDirectory(options.dir, options.force));
   GgufConvertSummary summary;
   SKEIN_RETURN_IF_ERROR(WriteWeights(sources, adapter ? &*adapter : nullptr, options, &summary));
-  const std::pair<const char*, std::string> files[] = {
-      {"tokenizer.json", tokenizer.tokenizer_json},
-      {"tokenizer_config.json", tokenizer.tokenizer_config_json},
-      {"generation_config.json", GenerationConfig(config_json).dump(2) + "\n"},
-      {"config.json", config_json.dump(2) + "\n"},
-  };
-  for (const auto& [name, text] : files) {
-    SKEIN_RETURN_IF_ERROR(WriteFile(options.dir + "/" + name, text));
-  }
+  SKEIN_RETURN_IF_ERROR(description.Write(options.dir));
   return summary;
 }
 

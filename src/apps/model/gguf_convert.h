@@ -5,7 +5,7 @@
 
 #include "base/dtype.h"
 #include "base/result.h"
-#include "io/safetensors.h"
+#include "io/model_files.h"
 
 namespace skein {
 
@@ -32,5 +32,9 @@ inline constexpr int kGgufConverterVersion = 1;
 // sum is rounded once. Fails, by name, for an architecture or tokenizer that is not known, for a
 // tensor that is missing, unknown or of another shape, and for an adapter that does not fit.
 Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options);
+
+// Writes the same without weights into `dir`, which is there: the file beside it as model.gguf
+// makes it a model directory.
+Status WriteGgufDescription(const std::string& file, const std::string& dir);
 
 }  // namespace skein

@@ -1,10 +1,15 @@
 #include "apps/model/model_cache.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string_view>
 
+#include "apps/model/gguf_convert.h"
 #include "apps/read_file.h"
 #include "io/model_dir.h"
 
@@ -20,16 +25,64 @@ std::string Variable(const char* name) {
 
 bool IsFetched(const std::string& dir) { return FileExists(dir + "/config.json"); }
 
+// The state of a GGUF file on which its description depends.
+Result<std::string> GgufFingerprint(const std::string& file) {
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(file, error);
+  const auto time = error ? fs::file_time_type() : fs::last_write_time(file, error);
+  if (error) return Status(StatusCode::kNotFound, "cannot read " + file + ": " + error.message());
+  return file + "\n" + std::to_string(bytes) + "\n" +
+         std::to_string(time.time_since_epoch().count()) + "\n" +
+         std::to_string(kGgufConverterVersion) + "\n";
+}
+
+// A directory in the cache with the description of the file and a link to it. It is made anew when
+// the file has changed, in a place of its own: processes that start at once disturb none.
+Result<std::string> DescribedGguf(const std::string& file) {
+  SKEIN_ASSIGN_OR_RETURN(const std::string cache, CacheDir());
+  std::error_code error;
+  const std::string path = fs::canonical(file, error).string();
+  SKEIN_ASSIGN_OR_RETURN(const std::string fingerprint, GgufFingerprint(path));
+  const std::string dir = fmt::format("{}/gguf/{}-{:016x}", cache, fs::path(path).stem().string(),
+                                      std::hash<std::string>()(path));
+  const std::string mark = dir + "/skein-gguf.txt";
+  const auto is_there = [&] {
+    const Result<std::string> found = ReadFile(mark);
+    return found.ok() && found.value() == fingerprint;
+  };
+  if (is_there()) return dir;
+  const std::string work = fmt::format("{}.{}", dir, getpid());
+  fs::remove_all(work, error);
+  if (!fs::create_directories(work, error)) {
+    return Status(StatusCode::kUnavailable, "cannot create " + work + ": " + error.message());
+  }
+  Status status = WriteGgufDescription(path, work);
+  if (status.ok()) status = WriteFile(work + "/skein-gguf.txt", fingerprint);
+  if (status.ok()) fs::create_symlink(path, work + "/model.gguf", error);
+  if (status.ok() && !error) {
+    fs::remove_all(dir, error);
+    fs::rename(work, dir, error);
+    if (error && is_there()) error.clear();  // another process was faster
+  }
+  std::error_code ignored;
+  fs::remove_all(work, ignored);
+  SKEIN_RETURN_IF_ERROR(status);
+  if (error) return Status(StatusCode::kUnavailable, "cannot make " + dir + ": " + error.message());
+  return dir;
+}
+
 // The GGUF file that `model` is, or that is in it instead of a model; empty: none.
 std::string GgufFileOf(const std::string& model) {
   constexpr std::string_view kExtension = ".gguf";
   std::error_code error;
   if (fs::is_regular_file(model, error)) return model.ends_with(kExtension) ? model : "";
   if (!fs::is_directory(model, error) || fs::exists(model + "/config.json", error)) return "";
+  std::string first;  // by name: of a model in parts the first
   for (fs::directory_iterator it(model, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == kExtension) return it->path().string();
+    const std::string path = it->path().string();
+    if (path.ends_with(kExtension) && (first.empty() || path < first)) first = path;
   }
-  return "";
+  return first;
 }
 
 }  // namespace
@@ -46,14 +99,19 @@ std::string FetchedModelDir(const std::string& cache_dir, const std::string& nam
   return cache_dir + "/models/" + name;
 }
 
+std::string NameOfModel(const std::string& model) {
+  std::error_code error;
+  if (fs::is_regular_file(model, error)) return fs::path(model).stem().string();
+  // org/name keeps both parts, a fetched model its name; a directory is called by its last.
+  if (!fs::is_directory(model, error)) return model;
+  auto path = fs::absolute(model).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();
+  return path.filename().string();
+}
+
 Result<std::string> FindModelDir(const std::string& model) {
   const std::string gguf = GgufFileOf(model);
-  if (!gguf.empty()) {
-    return Status(StatusCode::kUnsupported,
-                  gguf + " is a GGUF file; `skein model convert " + gguf +
-                      " DIR` makes a model directory of it",
-                  "model");
-  }
+  if (!gguf.empty()) return DescribedGguf(gguf);
   std::error_code error;
   if (!fs::is_directory(model, error) && FindKnownModel(model)) {
     SKEIN_ASSIGN_OR_RETURN(const std::string cache, CacheDir());

@@ -14,9 +14,13 @@ Result<std::string> CacheDir();
 // The directory that a model of that name has once it is fetched: <cache_dir>/models/<name>.
 std::string FetchedModelDir(const std::string& cache_dir, const std::string& name);
 
+// The name that a model is served under: a directory's or a GGUF file's own, else `model`.
+std::string NameOfModel(const std::string& model);
+
 // The directory that MODEL names: itself if it is one, else a known model in the cache, else what
-// ResolveModelDir finds. kNotFound for a known model that is not fetched says how to fetch it;
-// kUnsupported for a GGUF file, or a directory of one, says how to convert it.
+// ResolveModelDir finds. For a GGUF file, or a directory that holds one and no model, it is a
+// directory in the cache that describes the file and links to it. kNotFound for a known model that
+// is not fetched says how to fetch it.
 Result<std::string> FindModelDir(const std::string& model);
 
 // The decision adapter that comes along with the fetched model of that directory; empty: none.

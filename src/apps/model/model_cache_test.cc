@@ -79,13 +79,12 @@ TEST_F(ModelCacheTest, AKnownModelIsFoundOnceItIsFetched) {
   EXPECT_THAT(FindModelDir("no such model").status().message(), HasSubstr("no directory"));
 }
 
-TEST_F(ModelCacheTest, AGgufFileIsToBeConverted) {
+TEST_F(ModelCacheTest, AGgufFileThatCannotBeReadIsNamed) {
   Write("x/model.gguf");
   for (const char* model : {"x/model.gguf", "x"}) {
     const Status status = FindModelDir((root_ / model).string()).status();
-    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-    EXPECT_THAT(status.message(),
-                HasSubstr("skein model convert " + (root_ / "x/model.gguf").string()));
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr((root_ / "x/model.gguf").string()));
   }
   Write("x/config.json", "{}");
   EXPECT_TRUE(FindModelDir((root_ / "x").string()).ok());

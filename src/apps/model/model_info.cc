@@ -7,7 +7,7 @@
 
 #include "base/json_numbers.h"
 #include "io/json_file.h"
-#include "io/safetensors.h"
+#include "io/model_files.h"
 #include "model/weights/tensor_list.h"
 
 namespace skein {

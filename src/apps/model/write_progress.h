@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "io/safetensors.h"
+#include "io/model_files.h"
 
 namespace skein {
 

@@ -102,8 +102,9 @@ Result<QuantizationReport> CompareQuantization(const QuantizationOptions& option
                                                std::span<const std::vector<int32_t>> sequences) {
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));
   SKEIN_ASSIGN_OR_RETURN(const DType compute, ChooseComputeType(options.dtype, config.file_dtype));
-  SKEIN_ASSIGN_OR_RETURN(const DType matrices,
-                         ChooseMatrixType(options.quantization, compute, config));
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(options.model_dir));
+  SKEIN_ASSIGN_OR_RETURN(const WeightTypes types,
+                         ChooseWeightTypes(options.quantization, compute, config, files));
   if (config.is_encoder() || config.head != Head::kLanguageModel) {
     return Status(StatusCode::kUnsupported, "only models that predict tokens can be compared; " +
                                                 options.model_dir + " has no output matrix");
@@ -113,14 +114,13 @@ Result<QuantizationReport> CompareQuantization(const QuantizationOptions& option
   ThreadTeam team(ThreadsOrAll(options.threads));
   size_t longest = 1;
   for (const std::vector<int32_t>& tokens : sequences) longest = std::max(longest, tokens.size());
-  const auto load = [&](DType type) -> Result<std::unique_ptr<OneSequence>> {
-    SKEIN_ASSIGN_OR_RETURN(ModelWeights weights,
-                           LoadWeights(options.model_dir, config, {compute, type}, team, {}));
+  const auto load = [&](WeightTypes wanted) -> Result<std::unique_ptr<OneSequence>> {
+    SKEIN_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(files, config, wanted, team, {}));
     return std::make_unique<OneSequence>(std::move(weights), *kernels, team,
                                          static_cast<int32_t>(longest));
   };
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<OneSequence> plain, load(compute));
-  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<OneSequence> quantized, load(matrices));
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<OneSequence> quantized, load(types));
   QuantizationReport report;
   for (const std::vector<int32_t>& tokens : sequences) {
     plain->Begin(tokens);

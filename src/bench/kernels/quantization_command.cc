@@ -96,7 +96,8 @@ Status RunQuantizationCommand(QuantizationCommandOptions options) {
 void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status) {
   auto options = std::make_shared<QuantizationCommandOptions>();
   CLI::App* app = bench->add_subcommand(
-      "quantization", "How far int8 weights move a model's probabilities from its own");
+      "quantization",
+      "How far int8 rows and weights of few bits move a model's probabilities from its own");
   AddModelDirOption(app, &options->model);
   app->add_option("--text", options->text, "A file of text to read; without it, random tokens");
   app->add_option("--sequence-tokens", options->sequence_tokens, "The text is cut into so many")
@@ -104,6 +105,9 @@ void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status) {
       ->capture_default_str();
   app->add_option("--sequences", options->num_sequences, "Sequences at most")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--quantization", options->compare.quantization,
+                  "What is compared with the weights in the compute type: auto, int8 or int4")
       ->capture_default_str();
   AddDtypeOption(app, &options->compare.dtype);
   AddThreadsOption(app, &options->compare.threads);

@@ -167,8 +167,7 @@ inline void BlockTile(const BlockRows& rows, const std::byte* values, const Chun
         acc[r] = Fma(low, row_scale * scale, acc[r]);
         acc[r] = Fma(high, row_scale * second, acc[r]);
       } else {
-        const V sum =
-            B::template Dot<Source::kBits, 8>(w, q, -zero * (row.low_sum + row.high_sum));
+        const V sum = B::template Dot<Source::kBits, 8>(w, q, -zero * (row.low_sum + row.high_sum));
         acc[r] = Fma(sum, row_scale * scale, acc[r]);
       }
       if constexpr (kMinimum) acc[r] = Fma(V::Set(row.scaled_sum), minimum, acc[r]);
@@ -205,16 +204,17 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
   ChunkScales scales;
   for (int32_t i = 0; i < num_rows; ++i) V::Set(0.0f).Store(c + 16 * i);
   for (int32_t first = 0; first < num_blocks; first += kBlocksPerChunk) {
-    const int32_t count = num_blocks - first < kBlocksPerChunk ? num_blocks - first : kBlocksPerChunk;
+    const int32_t left = num_blocks - first;
+    const int32_t count = left < kBlocksPerChunk ? left : kBlocksPerChunk;
     const std::byte* values = panel.values + int64_t{first} * Source::kBytes;
     LoadScales<V>(traits.scales, panel.scales, first, count, &scales);
     const int64_t block_stride = call.lda / kBlockTerms;
-    BlockRows rows = {static_cast<const int8_t*>(call.a) + row_begin * call.lda +
-                          int64_t{first} * kBlockTerms,
-                      call.lda, call.a_blocks + row_begin * block_stride + first, block_stride};
+    BlockRows rows = {
+        static_cast<const int8_t*>(call.a) + row_begin * call.lda + int64_t{first} * kBlockTerms,
+        call.lda, call.a_blocks + row_begin * block_stride + first, block_stride};
     if (num_rows <= V::kDirectRows) {
       BlockTileOfRows<V, B, Source, kHalves, kMinimum, V::kDirectRows>(num_rows, rows, values,
-                                                                      scales, count, zero, c);
+                                                                       scales, count, zero, c);
       continue;
     }
     for (int32_t b = 0; b < count; ++b) {
@@ -236,8 +236,8 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
 }
 
 template <class V, class B>
-inline void BlockPanelSums(const GemmCall& call, int32_t index, int32_t row_begin,
-                           int32_t num_rows, float* c) {
+inline void BlockPanelSums(const GemmCall& call, int32_t index, int32_t row_begin, int32_t num_rows,
+                           float* c) {
   const PackedWeight::BlockPanel panel = call.w->block_panel(index);
   switch (panel.format) {
     case BlockFormat::kQ4_0:

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "io/json_file.h"
-#include "io/safetensors.h"
+#include "io/model_files.h"
 #include "kernels/packed_weight.h"
 #include "model/config/config_fields.h"
 #include "model/config/encoder_config.h"
@@ -226,7 +226,8 @@ Result<DType> DTypeOfWeights(const std::string& model_dir, const ModelConfig& co
   const std::string name = ListTensors(config).front().name;
   const std::string bare = "embed_tokens.weight";
   SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find(files.Has(name) ? name : bare));
-  return embedding.dtype;
+  // Blocks of few bits are widened to bf16 where they do not stay.
+  return embedding.dtype == DType::kBlocks ? DType::kBf16 : embedding.dtype;
 }
 
 // A list of token ids, each within the vocabulary.

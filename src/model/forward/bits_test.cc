@@ -383,11 +383,11 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(testing::IsasHere())),
     BitsName);
 
-// Products of int8 have the same bits on every instruction set.
+// Products of int8 and of blocks have the same bits on every instruction set.
 INSTANTIATE_TEST_SUITE_P(Int8, ForwardBitsTest,
                          ::testing::Combine(::testing::Values("qwen2-tied", "qwen3-bf16"),
                                             ::testing::Values("f32", "bf16"),
-                                            ::testing::Values("int8"),
+                                            ::testing::Values("int8", "int4"),
                                             ::testing::ValuesIn(testing::IsasHere())),
                          BitsName);
 

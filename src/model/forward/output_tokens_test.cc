@@ -462,7 +462,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(Int8, OutputTokensTest,
                          ::testing::Combine(::testing::Values("qwen3-bf16"),
-                                            ::testing::Values("bf16"), ::testing::Values("int8"),
+                                            ::testing::Values("bf16"),
+                                            ::testing::Values("int8", "int4"),
                                             ::testing::ValuesIn(testing::VectorIsas())),
                          ParamName);
 

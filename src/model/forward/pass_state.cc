@@ -8,7 +8,7 @@ namespace {
 ForwardLimits WithWeights(ForwardLimits limits, const ForwardContext& context) {
   const ModelWeights& weights = *context.weights;
   limits.dense_width = weights.dense_width();
-  limits.int8 = weights.matrix_dtype == DType::kInt8;
+  limits.int8 = weights.matrix_dtype == DType::kInt8 || weights.matrix_dtype == DType::kBlocks;
   limits.lora_rank = 0;
   if (context.adapters != nullptr) limits.lora_rank = WidestRank(*context.adapters);
   return limits;
@@ -58,16 +58,23 @@ int32_t PassState::act_width() const {
 }
 
 ProductShape PassState::Shape(int32_t n, int32_t k, DType dtype) const {
-  const bool matrix_unit = kernels().isa() == Isa::kAmx && dtype != DType::kF32;
+  const bool in_tiles = dtype == DType::kBf16 || dtype == DType::kInt8;
+  const bool matrix_unit = kernels().isa() == Isa::kAmx && in_tiles;
   return {.n = n, .k = k, .element_bytes = SizeOf(dtype), .matrix_unit = matrix_unit};
 }
 
 GemmCall PassState::CallOn(const PackedWeight& w, const Operand& a, int32_t first,
                            int64_t row) const {
   if (w.dtype() == DType::kInt8) {
-    return {.a = workspace.quantized + row * w.k(),
+    return {.a = workspace.quantized.values + row * w.k(),
             .lda = w.k(),
-            .a_scales = workspace.scales + row,
+            .a_scales = workspace.quantized.scales + row,
+            .w = &w};
+  }
+  if (w.dtype() == DType::kBlocks) {
+    return {.a = workspace.quantized.values + row * w.k(),
+            .lda = w.k(),
+            .a_blocks = workspace.quantized.blocks + row * (w.k() / kBlockTerms),
             .w = &w};
   }
   // A tile's first row begins where it would without tiles.
@@ -107,7 +114,13 @@ void PassState::AddLora(LoraProduct product, int32_t layer, int32_t first, int32
 }
 
 void PassState::Quantize(int64_t i, const std::byte* row, int32_t n) {
-  workspace.scales[i] = kernels().Quantize(row, weights().dtype, n, workspace.quantized + i * n);
+  int8_t* const out = workspace.quantized.values + i * n;
+  if (weights().matrix_dtype == DType::kInt8) {
+    workspace.quantized.scales[i] = kernels().Quantize(row, weights().dtype, n, out);
+  } else if (n % kBlockTerms == 0) {  // else no matrix of blocks multiplies the row
+    kernels().QuantizeBlocks(row, weights().dtype, n, out,
+                             workspace.quantized.blocks + i * (n / kBlockTerms));
+  }
 }
 
 }  // namespace skein

@@ -32,7 +32,8 @@ struct PassState {
   const ModelWeights& weights() const { return *context.weights; }
   const ModelConfig& config() const { return context.weights->config; }
   const Kernels& kernels() const { return *context.kernels; }
-  bool int8() const { return weights().matrix_dtype == DType::kInt8; }
+  // Whether products take rows in int8.
+  bool int8() const { return limits.int8; }
   int32_t q_width() const { return config().num_heads * config().head_dim; }
   int32_t qkv_width() const { return q_width() + 2 * config().num_kv_heads * config().head_dim; }
   // The width of a row of act.
@@ -43,9 +44,9 @@ struct PassState {
   ProductCutter Cutter(const ProductShape& shape) const {
     return {shape, context.team->num_threads()};
   }
-  // A product of the rows of `a` from `row` on with `w`. For int8 weights the rows are those that
-  // Quantize wrote. The caller sets m, the columns and the output. `first`: the first row of the
-  // operator's range.
+  // A product of the rows of `a` from `row` on with `w`. For int8 weights and blocks the rows are
+  // those that Quantize wrote. The caller sets m, the columns and the output. `first`: the first
+  // row of the operator's range.
   GemmCall CallOn(const PackedWeight& w, const Operand& a, int32_t first, int64_t row) const;
   // The normed rows of a chunk: [chunk, hidden].
   Operand NormedRows() const {
@@ -61,7 +62,7 @@ struct PassState {
   // m, the columns and the f32 output; its other members are ignored.
   void AddLora(LoraProduct product, int32_t layer, int32_t first, int32_t row,
                const GemmCall& call) const;
-  // Row i of the operator's range, [n], as int8.
+  // Row i of the operator's range, [n], as int8: whole, or in blocks as the weights are.
   void Quantize(int64_t i, const std::byte* row, int32_t n);
 
   // The address of an element of h, q, attn or act.

@@ -86,8 +86,10 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   expert_act = carver.Take<std::byte>(slots * config.expert_padded() * t);
   expert_out = carver.Take<float>(slots * hidden * sizeof(float));
   const size_t rows = limits.int8 ? std::max(chunk, size_t(limits.max_logit_rows)) : 0;
-  quantized = carver.Take<int8_t>(rows * std::max({hidden, q_width, padded}));
-  scales = carver.Take<float>(rows * sizeof(float));
+  const size_t widest_row = std::max({hidden, q_width, padded});
+  quantized.values = carver.Take<int8_t>(rows * widest_row);
+  quantized.scales = carver.Take<float>(rows * sizeof(float));
+  quantized.blocks = carver.Take<RowBlock>(rows * (widest_row / kBlockTerms) * sizeof(RowBlock));
   lora = carver.Take<float>(chunk * limits.lora_rank * sizeof(float));
   const size_t pass_bytes = carver.total();
   const int32_t vocab = config.head == Head::kLanguageModel ? config.vocab_size : 0;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/aligned_buffer.h"
+#include "kernels/kernels.h"
 #include "kernels/kv_layout.h"
 #include "model/config/config.h"
 
@@ -31,12 +32,20 @@ struct ForwardLimits {
   int32_t max_own_blocks = 0;
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
   int32_t dense_width = 0;  // of the widest Dense module after the pooling; 0: there is none
-  bool int8 = false;        // whether the weights are int8
+  bool int8 = false;        // whether products take rows in int8: weights of int8 or of blocks
   int32_t lora_rank = 0;    // of the widest change of a product; 0: there are no adapters
 
   int32_t chunk() const {
     return chunk_tokens > 0 && chunk_tokens < max_tokens ? chunk_tokens : max_tokens;
   }
+};
+
+// Rows of int8 that multiply weights of int8 or of blocks. width: the widest of hidden, q and
+// intermediate.
+struct QuantizedRows {
+  int8_t* values = nullptr;    // [chunk, width]
+  float* scales = nullptr;     // [chunk]: with weights of int8
+  RowBlock* blocks = nullptr;  // [chunk, width / 32]: with weights of blocks
 };
 
 // The activations of one pass, allocated once. "t": compute type. chunk: limits.chunk(). h, q, attn
@@ -75,10 +84,8 @@ struct ForwardWorkspace {
   float* x_out = nullptr;
   std::byte* q_out = nullptr;
   std::byte* own_kv_out = nullptr;
-  // The rows for the next int8 product; only with int8 weights.
-  int8_t* quantized = nullptr;  // [chunk, the widest of hidden, q and intermediate]
-  float* scales = nullptr;      // [chunk]
-  float* lora = nullptr;  // [chunk, lora_rank]: a · in of the next product; only with adapters
+  QuantizedRows quantized;  // for the next product; only with weights of int8 or of blocks
+  float* lora = nullptr;    // [chunk, lora_rank]: a · in of the next product; only with adapters
   // t [max_logit_rows, head_width]; all outputs but embeddings use [max_logit_rows, hidden] of it.
   std::byte* logit_h = nullptr;
   float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "base/thread_team.h"
-#include "io/safetensors.h"
+#include "io/model_files.h"
 #include "model/config/config.h"
 
 namespace skein {

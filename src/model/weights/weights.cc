@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,6 +15,8 @@
 
 namespace skein {
 namespace {
+
+int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
 // A tensor that becomes rows [row_begin, row_begin + num_rows) of a packed matrix.
 struct RowSource {
@@ -31,6 +34,7 @@ class WeightsLoader {
     weights_.config = config;
     weights_.dtype = types.compute;
     weights_.matrix_dtype = types.matrices;
+    keep_blocks_ = types.keep_blocks;
   }
 
   Result<ModelWeights> Load() {
@@ -205,7 +209,7 @@ class WeightsLoader {
       return Status::Ok();
     }
     out.resize(count * hidden);
-    Widen(view.data + begin * hidden * SizeOf(view.dtype), view.dtype, out.size(), out.data());
+    view.ReadRows(begin, count, out.data());
     Report(view.bytes);
     return Status::Ok();
   }
@@ -242,7 +246,7 @@ class WeightsLoader {
       return Status::Ok();
     }
     out.resize(size);
-    Widen(view.data, view.dtype, out.size(), out.data());
+    view.ReadRows(0, 1, out.data());
     Report(view.bytes);
     return Status::Ok();
   }
@@ -258,22 +262,69 @@ class WeightsLoader {
     return Status::Ok();
   }
 
+  // A matrix of a layer, or the output's.
   Status Matrix(const std::vector<Part>& parts, int32_t n, int32_t k, PackedWeight& out) {
-    return MatrixAs(weights_.matrix_dtype, parts, n, k, out);
+    SKEIN_ASSIGN_OR_RETURN(const std::vector<RowSource> sources, FindRows(parts, k));
+    if (keep_blocks_) {
+      auto formats = FormatsInFile(sources, n, k);
+      if (!formats) return MatrixAs(weights_.dtype, parts, n, k, out);
+      weights_.matrix_dtype = DType::kBlocks;
+      return Fill(
+          sources, [&] { return PackedWeight(n, k, *std::move(formats)); }, out);
+    }
+    if (weights_.matrix_dtype != DType::kBlocks) {
+      return MatrixAs(weights_.matrix_dtype, parts, n, k, out);
+    }
+    if (k % kBlockTerms != 0) return MatrixAs(weights_.dtype, parts, n, k, out);
+    std::vector<BlockFormat> formats(CeilDiv(n, kPanelCols), BlockFormat::kQ4_0);
+    return Fill(
+        sources, [&] { return PackedWeight(n, k, std::move(formats)); }, out);
   }
 
   Status MatrixAs(DType dtype, const std::vector<Part>& parts, int32_t n, int32_t k,
                   PackedWeight& out) {
+    SKEIN_ASSIGN_OR_RETURN(const std::vector<RowSource> sources, FindRows(parts, k));
+    return Fill(
+        sources, [&] { return PackedWeight(n, k, dtype); }, out);
+  }
+
+  Result<std::vector<RowSource>> FindRows(const std::vector<Part>& parts, int32_t k) {
     std::vector<RowSource> sources;
     for (const Part& part : parts) {
       SKEIN_ASSIGN_OR_RETURN(TensorView view, Find(part.name + ".weight", {part.num_rows, k}));
       sources.push_back({std::move(view), part.row_begin, part.num_rows});
     }
+    return sources;
+  }
+
+  // The format of each panel if the file has all tensors in blocks that the kernels multiply, and
+  // none of them begins or ends within a panel that another one has a part of.
+  static std::optional<std::vector<BlockFormat>> FormatsInFile(
+      const std::vector<RowSource>& sources, int32_t n, int32_t k) {
+    std::vector<std::optional<BlockFormat>> found(CeilDiv(n, kPanelCols));
+    for (const RowSource& source : sources) {
+      if (source.view.blocks == nullptr || source.row_begin % kPanelCols != 0) return std::nullopt;
+      const auto format = FindBlockFormat(source.view.blocks->name);
+      if (!format || k % TraitsOf(*format).file_elements != 0) return std::nullopt;
+      const int32_t first = source.row_begin / kPanelCols;
+      for (int32_t i = 0; i < CeilDiv(source.num_rows, kPanelCols); ++i) {
+        if (found[first + i]) return std::nullopt;
+        found[first + i] = format;
+      }
+    }
+    std::vector<BlockFormat> formats;
+    for (const auto& format : found) formats.push_back(format.value_or(BlockFormat::kQ4_0));
+    return formats;
+  }
+
+  // Makes the matrix and packs the sources into it.
+  template <typename Make>
+  Status Fill(const std::vector<RowSource>& sources, const Make& make, PackedWeight& out) {
     if (checking_) {
       for (const RowSource& source : sources) bytes_total_ += source.view.bytes;
       return Status::Ok();
     }
-    out = PackedWeight(n, k, dtype);
+    out = make();
     Pack(sources, out);
     for (const RowSource& source : sources) {
       ModelFiles::ReleasePages(source.view);
@@ -285,27 +336,42 @@ class WeightsLoader {
   // A ticket fills whole panels, from any number of tensors: no two threads share a panel.
   void Pack(const std::vector<RowSource>& sources, PackedWeight& out) {
     constexpr int32_t kRowsPerTicket = 4 * kPanelCols;
-    const int32_t k = out.k();
     const auto pack_rows = [&](int ticket, int) {
       const int32_t begin = ticket * kRowsPerTicket;
       const int32_t end = std::min(begin + kRowsPerTicket, out.n());
-      std::vector<float> wide;
       for (const RowSource& source : sources) {
         const int32_t first = std::max(begin, source.row_begin);
         const int32_t last = std::min(end, source.row_begin + source.num_rows);
-        if (first >= last) continue;
-        const size_t offset = size_t(first - source.row_begin) * k * SizeOf(source.view.dtype);
-        const std::byte* rows = source.view.data + offset;
-        if (source.view.dtype == DType::kF16) {
-          wide.resize(size_t(last - first) * k);
-          Widen(rows, DType::kF16, wide.size(), wide.data());
-          out.PackRows(first, last - first, wide.data(), DType::kF32);
-        } else {
-          out.PackRows(first, last - first, rows, source.view.dtype);
-        }
+        if (first < last) PackPart(source, first, last - first, out);
       }
     };
-    team_.Run(0, (out.n() + kRowsPerTicket - 1) / kRowsPerTicket, pack_rows);
+    team_.Run(0, CeilDiv(out.n(), kRowsPerTicket), pack_rows);
+  }
+
+  // Rows [first, first + count) of `out`.
+  void PackPart(const RowSource& source, int32_t first, int32_t count, PackedWeight& out) const {
+    const TensorView& view = source.view;
+    const int32_t k = out.k(), row = first - source.row_begin;
+    const bool as_is = view.interleaved_head_rows == 0 &&
+                       (view.dtype == DType::kF32 || view.dtype == DType::kBf16);
+    if (out.dtype() != DType::kBlocks && as_is) {
+      return out.PackRows(first, count, view.Row(row), view.dtype);
+    }
+    if (out.dtype() == DType::kBlocks && keep_blocks_) {
+      const BlockFormat format = *FindBlockFormat(view.blocks->name);
+      for (int32_t i = 0; i < count; ++i) out.PackBlocks(first + i, 1, view.Row(row + i), format);
+      return;
+    }
+    std::vector<float> wide(size_t(count) * k);
+    view.ReadRows(row, count, wide.data());
+    if (out.dtype() != DType::kBlocks) {
+      return out.PackRows(first, count, wide.data(), DType::kF32);
+    }
+    std::vector<std::byte> blocks(k / kBlockTerms * TraitsOf(BlockFormat::kQ4_0).file_bytes);
+    for (int32_t i = 0; i < count; ++i) {
+      QuantizeQ4Row(std::span(wide).subspan(size_t(i) * k, k), blocks.data());
+      out.PackBlocks(first + i, 1, blocks.data(), BlockFormat::kQ4_0);
+    }
   }
 
   // Reads the embedding table, row by row, in the compute type.
@@ -317,16 +383,24 @@ class WeightsLoader {
       bytes_total_ += view.bytes;
       return Status::Ok();
     }
+    if (keep_blocks_ && view.blocks != nullptr) {
+      weights_.embedding = AlignedBuffer(view.bytes);
+      weights_.embedding_blocks = view.blocks;
+      std::memcpy(weights_.embedding.data(), view.data, view.bytes);
+      ModelFiles::ReleasePages(view);
+      Report(view.bytes);
+      return Status::Ok();
+    }
     weights_.embedding = AlignedBuffer(config_.vocab_size * hidden * SizeOf(weights_.dtype));
     const auto copy_row = [&](int row, int) {
-      const std::byte* from = view.data + row * hidden * SizeOf(view.dtype);
+      const std::byte* from = view.Row(row);
       std::byte* to = weights_.embedding.data() + row * hidden * SizeOf(weights_.dtype);
       if (view.dtype == weights_.dtype) {
         std::memcpy(to, from, hidden * SizeOf(view.dtype));
         return;
       }
       std::vector<float> wide(hidden);
-      Widen(from, view.dtype, hidden, wide.data());
+      view.ReadRows(row, 1, wide.data());
       if (weights_.dtype == DType::kF32) {
         std::memcpy(to, wide.data(), hidden * sizeof(float));
         return;
@@ -362,6 +436,7 @@ class WeightsLoader {
   ThreadTeam& team_;
   const LoadProgress& progress_;
   std::string root_;
+  bool keep_blocks_ = false;
   bool checking_ = true;
   std::set<std::string> known_;
   int64_t bytes_done_ = 0;
@@ -388,6 +463,11 @@ void ModelWeights::EmbeddingRow(int32_t token, float* out) const {
     return;
   }
   const size_t hidden = config.hidden_size;
+  if (embedding_blocks != nullptr) {
+    const int64_t count = config.hidden_size / embedding_blocks->block_elements;
+    const std::byte* row = embedding.data() + token * count * embedding_blocks->block_bytes;
+    return embedding_blocks->dequantize(row, count, out);
+  }
   Widen(embedding.data() + token * hidden * SizeOf(dtype), dtype, hidden, out);
 }
 
@@ -430,28 +510,36 @@ Result<DType> ChooseComputeType(const std::string& option, DType file_dtype) {
   return file_dtype == DType::kF32 ? DType::kF32 : DType::kBf16;
 }
 
-Result<DType> ChooseMatrixType(const std::string& option, DType compute,
-                               const ModelConfig& config) {
-  if (option == "none") return compute;
-  if (option != "int8") {
-    return Status(StatusCode::kInvalidArgument,
-                  "quantization is \"" + option + "\"; allowed: none, int8", "quantization");
+Result<WeightTypes> ChooseWeightTypes(const std::string& option, DType compute,
+                                      const ModelConfig& config, const ModelFiles& files) {
+  WeightTypes types = compute;
+  const bool dense_decoder = !config.is_encoder() && config.num_experts == 0;
+  if (option == "none" || option == "auto") {
+    types.keep_blocks = option == "auto" && files.is_gguf() && dense_decoder;
+    return types;
   }
-  if (config.is_encoder() || config.num_experts > 0) {
-    const char* what = config.is_encoder() ? " is an encoder" : " is a mixture of experts";
-    return Status(StatusCode::kUnsupported,
-                  "quantization int8 is for dense decoders; " + config.ArchitectureName() + what +
-                      " and takes none",
+  if (option != "int8" && option != "int4") {
+    return Status(StatusCode::kInvalidArgument,
+                  "quantization is \"" + option + "\"; allowed: auto, none, int8, int4",
                   "quantization");
   }
-  return DType::kInt8;
+  if (!dense_decoder) {
+    const char* what = config.is_encoder() ? " is an encoder" : " is a mixture of experts";
+    return Status(StatusCode::kUnsupported,
+                  "quantization " + option + " is for dense decoders; " +
+                      config.ArchitectureName() + what + " and takes none",
+                  "quantization");
+  }
+  types.matrices = option == "int8" ? DType::kInt8 : DType::kBlocks;
+  return types;
 }
 
 Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& config,
                                  WeightTypes types, ThreadTeam& team,
                                  const LoadProgress& progress) {
   SKEIN_CHECK(types.compute == DType::kF32 || types.compute == DType::kBf16);
-  SKEIN_CHECK(types.matrices == types.compute || types.matrices == DType::kInt8);
+  SKEIN_CHECK(types.matrices == types.compute || types.matrices == DType::kInt8 ||
+              types.matrices == DType::kBlocks);
   return WeightsLoader(files, config, types, team, progress).Load();
 }
 

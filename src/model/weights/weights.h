@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "base/result.h"
 #include "base/thread_team.h"
-#include "io/safetensors.h"
+#include "io/model_files.h"
 #include "kernels/packed_weight.h"
 #include "model/config/config.h"
 #include "model/dense_module.h"
@@ -56,19 +56,24 @@ struct WeightTypes {
       : compute(compute_type), matrices(matrix_type) {}
 
   DType compute;   // kF32 or kBf16
-  DType matrices;  // the layers' and the output's matrices: `compute`, or kInt8
+  DType matrices;  // the layers' and the output's matrices: `compute`, kInt8, or kBlocks: Q4_0
+  // Matrices that the file has in blocks stay so, where their shapes allow; `matrices` is the type
+  // of the others.
+  bool keep_blocks = false;
 };
 
 // The weights of a model in memory. Immutable once loaded.
 struct ModelWeights {
   ModelConfig config;
-  DType dtype = DType::kBf16;         // compute type; also of all other matrices
-  DType matrix_dtype = DType::kBf16;  // the layers' matrices and `output`
+  DType dtype = DType::kBf16;  // compute type; also of all other matrices
+  // The layers' matrices and `output`: dtype, or kInt8, or kBlocks if any of them is of blocks.
+  DType matrix_dtype = DType::kBf16;
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;  // [hidden]
   std::vector<float> final_norm_bias;
   PackedWeight output;      // [vocab, hidden]; empty without a language model's head
   AlignedBuffer embedding;  // [vocab, hidden] in dtype; empty: read from `output`, which is tied
+  const GgufType* embedding_blocks = nullptr;  // the type of the embedding, if not dtype
 
   // For an encoder.
   std::vector<float> positions;  // [max_position, hidden], from first_position on
@@ -97,9 +102,11 @@ struct ModelWeights {
 // for f16 files), "bf16" or "f32". Anything else is kInvalidArgument.
 Result<DType> ChooseComputeType(const std::string& option, DType file_dtype);
 
-// The type of the layers' and the output's matrices. `option`: "none" (the compute type) or "int8".
-// Anything else is kInvalidArgument; int8 for an encoder or a mixture of experts is kUnsupported.
-Result<DType> ChooseMatrixType(const std::string& option, DType compute, const ModelConfig& config);
+// The types of the weights. `option`: "auto" (blocks of a GGUF file as they are, all else in the
+// compute type), "none" (the compute type), "int8" or "int4". Anything else is kInvalidArgument;
+// int8 and int4 for an encoder or a mixture of experts are kUnsupported.
+Result<WeightTypes> ChooseWeightTypes(const std::string& option, DType compute,
+                                      const ModelConfig& config, const ModelFiles& files);
 
 // Reads the tensors of a model into the order of the kernels. A tensor that is missing, or whose
 // shape contradicts the config, is kInvalidArgument, with its name and both shapes. All tensors are

@@ -1,0 +1,172 @@
+#include "io/model_files.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "base/check.h"
+#include "io/gguf_names.h"
+#include "io/json_file.h"
+
+namespace skein {
+namespace {
+
+constexpr char kSingleFile[] = "model.safetensors";
+constexpr char kIndexFile[] = "model.safetensors.index.json";
+constexpr char kGgufFile[] = "model.gguf";
+
+// The name of a shard must be a plain file name: an index must not lead out of the model's
+// directory.
+bool IsPlainFileName(std::string_view name) {
+  return !name.empty() && name[0] != '.' &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
+}  // namespace
+
+Result<ModelFiles> ModelFiles::Open(const std::string& model_dir) {
+  const std::string single = model_dir + "/" + kSingleFile, index = model_dir + "/" + kIndexFile;
+  const std::string gguf = model_dir + "/" + kGgufFile;
+  ModelFiles files;
+  std::error_code error;
+  if (std::filesystem::exists(single, error)) {
+    SKEIN_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(single));
+    for (const auto& [name, info] : file.header().tensors) files.tensors_[name] = {0, info, name};
+    files.files_.push_back(std::move(file));
+  } else if (std::filesystem::exists(index, error)) {
+    SKEIN_RETURN_IF_ERROR(files.OpenShards(model_dir, index));
+  } else if (std::filesystem::exists(gguf, error)) {
+    // Through a link: the parts of a model in several files lie beside the first.
+    SKEIN_RETURN_IF_ERROR(files.OpenGguf(std::filesystem::canonical(gguf, error).string()));
+  } else {
+    return Status(StatusCode::kNotFound,
+                  model_dir + " has neither " + kSingleFile + " nor " + kIndexFile);
+  }
+  return files;
+}
+
+Status ModelFiles::OpenShards(const std::string& model_dir, const std::string& index_path) {
+  SKEIN_ASSIGN_OR_RETURN(const JsonFile json, JsonFile::Load(index_path));
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<JsonObject> weight_map,
+                         json.root().Object("weight_map"));
+  if (!weight_map) return json.root().Error("weight_map", "is missing");
+  std::map<std::string, size_t, std::less<>> index_of_shard;
+  for (const auto& member : weight_map->members()) {
+    std::string_view shard;
+    if (member.value.get(shard) != simdjson::SUCCESS) {
+      return weight_map->Error(member.key, "must name a file");
+    }
+    if (!IsPlainFileName(shard)) {
+      return weight_map->Error(
+          member.key, "names the file '" + std::string(shard) + "'; it must be a plain file name");
+    }
+    auto it = index_of_shard.find(shard);
+    if (it == index_of_shard.end()) {
+      Result<SafetensorsFile> file = SafetensorsFile::Open(model_dir + "/" + std::string(shard));
+      if (!file.ok()) {
+        return Status(file.status().code(), index_path + " names a shard that cannot be used: " +
+                                                file.status().message());
+      }
+      it = index_of_shard.emplace(shard, files_.size()).first;
+      files_.push_back(std::move(file).value());
+    }
+    const auto& tensors = files_[it->second].header().tensors;
+    const auto found = tensors.find(member.key);
+    if (found == tensors.end()) {
+      return weight_map->Error(member.key,
+                               "is not in " + std::string(shard) + ", where the index says it is");
+    }
+    const std::string name(member.key);
+    if (!tensors_.try_emplace(name, it->second, found->second, name).second) {
+      return weight_map->Error(member.key, "appears twice");
+    }
+  }
+  return Status::Ok();
+}
+
+// Only the Llama family interleaves the rows of q and k, by heads.
+Status ModelFiles::OpenGguf(const std::string& path) {
+  SKEIN_ASSIGN_OR_RETURN(gguf_, GgufFile::Open(path));
+  const GgufMetadata& metadata = gguf_->metadata();
+  SKEIN_ASSIGN_OR_RETURN(const auto architecture, metadata.String("general.architecture"));
+  const bool interleaves = architecture == "llama";
+  SKEIN_ASSIGN_OR_RETURN(const auto heads, metadata.Int("llama.attention.head_count"));
+  SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, metadata.Int("llama.attention.head_count_kv"));
+  for (const std::string& name : gguf_->Names()) {
+    SKEIN_ASSIGN_OR_RETURN(const GgufTensor tensor, gguf_->Find(name));
+    const std::string weight = WeightOfGgufTensor(name);
+    Entry entry = {.file = 0, .info = {}, .name_in_file = name};
+    const bool is_q = weight.ends_with(".q_proj.weight");
+    if (interleaves && (is_q || weight.ends_with(".k_proj.weight"))) {
+      const int64_t count = (is_q ? heads : kv_heads ? kv_heads : heads).value_or(0);
+      if (count < 1 || tensor.num_rows() % (2 * count) != 0) {
+        return metadata.Error("llama.attention.head_count", "does not divide the rows of " + name);
+      }
+      entry.interleaved_head_rows = tensor.num_rows() / count;
+    }
+    const std::string_view type = tensor.type->name;
+    entry.info.file_dtype = type;
+    entry.info.dtype = type == "F32"    ? DType::kF32
+                       : type == "BF16" ? DType::kBf16
+                       : type == "F16"  ? DType::kF16
+                                        : DType::kBlocks;
+    entry.info.shape = tensor.shape;
+    const int64_t row_bytes =
+        tensor.row_elements() / tensor.type->block_elements * tensor.type->block_bytes;
+    entry.info.end = static_cast<uint64_t>(tensor.num_rows() * row_bytes);  // from its own begin
+    tensors_.emplace(weight.empty() ? name : weight, std::move(entry));
+  }
+  return Status::Ok();
+}
+
+std::vector<std::string> ModelFiles::Names() const {
+  std::vector<std::string> names;
+  names.reserve(tensors_.size());
+  for (const auto& entry : tensors_) names.push_back(entry.first);
+  return names;
+}
+
+Result<TensorView> ModelFiles::Find(std::string_view name) const {
+  const auto it = tensors_.find(name);
+  if (it == tensors_.end()) {
+    return Status(StatusCode::kNotFound,
+                  "the model's files have no tensor '" + std::string(name) + "'");
+  }
+  const Entry& entry = it->second;
+  if (!gguf_) return files_[entry.file].Find(name);
+  SKEIN_ASSIGN_OR_RETURN(const GgufTensor tensor, gguf_->Find(entry.name_in_file));
+  TensorView view = {*entry.info.dtype, tensor.shape, tensor.data,
+                     static_cast<size_t>(entry.info.end)};
+  if (view.dtype == DType::kBlocks) view.blocks = tensor.type;
+  view.interleaved_head_rows = entry.interleaved_head_rows;
+  return view;
+}
+
+Result<TensorView> ModelFiles::Find(std::string_view name,
+                                    const std::vector<int64_t>& shape) const {
+  SKEIN_ASSIGN_OR_RETURN(TensorView view, Find(name));
+  if (view.shape != shape) {
+    return Status(StatusCode::kInvalidArgument, "tensor '" + std::string(name) + "' has shape " +
+                                                    ShapeString(view.shape) +
+                                                    "; the config asks for " + ShapeString(shape));
+  }
+  return view;
+}
+
+const TensorInfo& ModelFiles::Info(std::string_view name) const {
+  const auto it = tensors_.find(name);
+  SKEIN_CHECK(it != tensors_.end());
+  return it->second.info;
+}
+
+void ModelFiles::ReleasePages(const TensorView& view) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(view.data);
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t last = (begin + view.bytes) / page * page;
+  if (first < last) (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
+}  // namespace skein

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "io/gguf.h"
+#include "io/safetensors.h"
+#include "io/tensor_view.h"
+
+namespace skein {
+
+// Called while weights are read, with the bytes read so far and the total.
+using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
+
+// The weights of a model directory: model.safetensors, else the shards that
+// model.safetensors.index.json names, else model.gguf. Every file is opened and checked at once.
+// Tensors have the names that HuggingFace gives them.
+class ModelFiles {
+ public:
+  static Result<ModelFiles> Open(const std::string& model_dir);
+
+  // Names of all tensors, sorted. A tensor of a GGUF file that is no weight keeps its own.
+  std::vector<std::string> Names() const;
+  bool Has(std::string_view name) const { return tensors_.contains(name); }
+  // kNotFound if there is no such tensor; kUnsupported if it cannot be read.
+  Result<TensorView> Find(std::string_view name) const;
+  // Finds a tensor of exactly this shape; the error names both shapes.
+  Result<TensorView> Find(std::string_view name, const std::vector<int64_t>& shape) const;
+  // The header's entry; REQUIRES: Has(name).
+  const TensorInfo& Info(std::string_view name) const;
+  // Whether the weights are those of a GGUF file, which may have 4 to 8 bits.
+  bool is_gguf() const { return gguf_.has_value(); }
+
+  // Tells the system that the pages wholly within `view` will not be read again soon and may be
+  // dropped. A later read takes them from the file again. Thread-safe.
+  static void ReleasePages(const TensorView& view);
+
+ private:
+  struct Entry {
+    size_t file;  // index in files_
+    TensorInfo info;
+    std::string name_in_file;
+    int64_t interleaved_head_rows = 0;
+  };
+
+  ModelFiles() = default;
+  Status OpenShards(const std::string& model_dir, const std::string& index_path);
+  Status OpenGguf(const std::string& path);
+
+  std::vector<SafetensorsFile> files_;
+  std::optional<GgufFile> gguf_;
+  std::map<std::string, Entry, std::less<>> tensors_;
+};
+
+}  // namespace skein
