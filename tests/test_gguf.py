@@ -1,18 +1,21 @@
-"""`skein model convert` against the package gguf: every type of elements bit for bit, and a merged adapter."""
+"""GGUF files against the package gguf and the tokenizers' reference cases: every type of elements bit for bit, a merged
+adapter, models in parts, tokenizers, and what a served file answers."""
 import json
 import struct
 import subprocess
+import urllib.request
 
 import gguf
 import numpy
 import pytest
 
 from safetensors_file import write_safetensors
-from skein_server import SKEIN_BIN
+from skein_server import SKEIN_BIN, SkeinServer
 
 Type = gguf.GGMLQuantizationType
-TYPES = [Type.F32, Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1]
-WIDTH, MLP, HEADS, KV_HEADS, LAYERS, TOKENS = 64, 96, 4, 2, 6, 300
+TYPES = [Type.F32, Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.IQ4_NL, Type.MXFP4,
+         Type.Q4_K, Type.Q5_K, Type.Q6_K, Type.IQ4_XS]
+WIDTH, MLP, HEADS, KV_HEADS, LAYERS, TOKENS = 256, 512, 4, 2, len(TYPES), 300
 HEAD = WIDTH // HEADS
 NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
          "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
@@ -28,8 +31,11 @@ def random_blocks(random, shape, kind):
     """Blocks of any bytes for a matrix of this shape, some with extreme scales: [rows, row bytes]."""
     elements, size = gguf.GGML_QUANT_SIZES[kind]
     blocks = random.integers(0, 256, (shape[0] * shape[1] // elements, size), dtype=numpy.uint8)
+    if kind == Type.MXFP4:  # its scale is one byte, of which any is allowed
+        return blocks.reshape(shape[0], -1)
+    scale = 208 if kind == Type.Q6_K else 0
     for block in blocks[::3]:
-        block[:2] = numpy.frombuffer(struct.pack("<H", random.choice(EXTREME_HALVES)), numpy.uint8)
+        block[scale:scale + 2] = numpy.frombuffer(struct.pack("<H", random.choice(EXTREME_HALVES)), numpy.uint8)
     return blocks.reshape(shape[0], -1)
 
 
@@ -75,12 +81,8 @@ def same_bits(found, expected):
     assert numpy.array_equal(found[~is_nan], expected.view(numpy.uint32)[~is_nan])
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """A Llama whose layers have a type of elements each; (file, what the model's matrices must be)."""
-    random = numpy.random.default_rng(7)
-    path = tmp_path_factory.mktemp("gguf") / "random.gguf"
-    writer = gguf.GGUFWriter(path, "llama")
+def llama_writer(path, **split):
+    writer = gguf.GGUFWriter(path, "llama", **split)
     writer.add_block_count(LAYERS)
     writer.add_context_length(128)
     writer.add_embedding_length(WIDTH)
@@ -91,9 +93,25 @@ def model(tmp_path_factory):
     writer.add_rope_freq_base(1e5)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")
-    writer.add_token_list([f"<{i}>" for i in range(TOKENS)])
+    writer.add_token_list(["a", "b", "ab", *(f"<{i}>" for i in range(3, TOKENS))])
     writer.add_token_types([1] * (TOKENS - 1) + [3])
     writer.add_token_merges(["a b"])
+    return writer
+
+
+def finish(writer):
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A Llama whose layers have a type of elements each; (file, what the model's matrices must be)."""
+    random = numpy.random.default_rng(7)
+    path = tmp_path_factory.mktemp("gguf") / "random.gguf"
+    writer = llama_writer(path)
     expected = {}
 
     def add(name, weight, shape, kind, heads=0):
@@ -113,10 +131,7 @@ def model(tmp_path_factory):
         for part, name in NAMES.items():
             heads = {"attn_q": HEADS, "attn_k": KV_HEADS}.get(name, 0)
             add(f"blk.{layer}.{name}.weight", f"model.layers.{layer}.{part}.weight", SHAPES[name], kind, heads)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return path, expected
 
 
@@ -170,9 +185,65 @@ def test_an_adapter_is_merged_before_rounding(model, tmp_path, stabilized):
         assert numpy.array_equal(rounded[name][~is_nan], bf16(matrix)[~is_nan]), name
 
 
-def test_a_gguf_file_is_not_served(model):
-    path, _ = model
-    for argument in (path, path.parent):
-        run = subprocess.run([SKEIN_BIN, "run", argument, "--prompt", "x"], capture_output=True, text=True, timeout=60)
-        assert run.returncode == 1
-        assert f"skein model convert {path}" in run.stderr
+@pytest.fixture(scope="module")
+def sane(tmp_path_factory):
+    """A model of numbers that make sense, most of it in blocks: (one file, the first of its parts)."""
+    folder = tmp_path_factory.mktemp("sane")
+    kinds = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1]
+
+    def write(path, **split):
+        random = numpy.random.default_rng(3)
+        writer = llama_writer(path, **split)
+
+        def add(name, shape, kind):
+            matrix = (random.standard_normal(shape) / WIDTH ** 0.5).astype(numpy.float32)
+            writer.add_tensor(name, gguf.quants.quantize(matrix, kind), raw_dtype=kind)
+
+        add("token_embd.weight", (TOKENS, WIDTH), Type.Q8_0)
+        writer.add_tensor("output_norm.weight", numpy.ones(WIDTH, numpy.float32))
+        for layer in range(LAYERS):
+            for norm in ("attn_norm", "ffn_norm"):
+                writer.add_tensor(f"blk.{layer}.{norm}.weight", numpy.ones(WIDTH, numpy.float32))
+            for i, (name, shape) in enumerate(SHAPES.items()):
+                add(f"blk.{layer}.{name}.weight", shape, kinds[(layer + i) % len(kinds)])
+        finish(writer)
+
+    write(folder / "whole.gguf")
+    write(folder / "parts.gguf", split_max_tensors=50)
+    return folder / "whole.gguf", folder / "parts-00001-of-00003.gguf"
+
+
+def test_parts_are_one_model(sane, tmp_path):
+    whole, first = (convert(path, tmp_path / path.stem) for path in sane)
+    assert whole.keys() == first.keys()
+    assert all(numpy.array_equal(whole[name], first[name]) for name in whole)
+    second = sane[1].parent / "parts-00002-of-00003.gguf"
+    run = subprocess.run([SKEIN_BIN, "model", "info", second], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1 and "split.no' is 1; it must be 0: name the first part" in run.stderr
+    alone = tmp_path / "alone-00001-of-00003.gguf"
+    alone.write_bytes(sane[1].read_bytes())
+    run = subprocess.run([SKEIN_BIN, "model", "info", alone], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1 and "alone-00002-of-00003.gguf" in run.stderr
+
+
+def log_probabilities(model, *args):
+    """Of 40 tokens' successors, by token."""
+    with SkeinServer(model, "--served-model-name", "m", *args) as server:
+        body = json.dumps({"model": "m", "prompt": list(range(40)), "max_tokens": 1, "temperature": 0,
+                           "prompt_logprobs": 5}).encode()
+        request = urllib.request.Request(server.url + "/v1/completions", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as response:
+            found = json.load(response)["choices"][0]["prompt_logprobs"]
+        return [{token: entry["logprob"] for token, entry in position.items()} for position in found[1:]]
+
+
+def test_a_file_is_served_as_it_is(sane, tmp_path):
+    """Widened it has the bits of the model that it converts to; packed it differs by rounding activations to int8."""
+    convert(sane[0], tmp_path / "f32", "--dtype", "f32")
+    expected = log_probabilities(tmp_path / "f32", "--dtype", "f32")
+    assert log_probabilities(sane[0], "--dtype", "f32", "--quantization", "none") == expected
+    packed = [log_probabilities(path, "--dtype", "f32") for path in sane]
+    assert packed[0] == packed[1] != expected
+    differences = [abs(value - found[token]) for position, found in zip(expected, packed[0])
+                   for token, value in position.items() if token in found]
+    assert len(differences) > 150 and max(differences) < 0.2

@@ -43,6 +43,10 @@ Result<std::optional<std::vector<int64_t>>> GgufMetadata::Ints(std::string_view 
   return Get<std::vector<int64_t>>(key, "an array of integers");
 }
 
+Result<std::optional<std::vector<double>>> GgufMetadata::Doubles(std::string_view key) const {
+  return Get<std::vector<double>>(key, "an array of numbers with a point");
+}
+
 Result<std::optional<std::vector<std::string_view>>> GgufMetadata::Strings(
     std::string_view key) const {
   return Get<std::vector<std::string_view>>(key, "an array of strings");

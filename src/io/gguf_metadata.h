@@ -36,6 +36,7 @@ class GgufMetadata {
   Result<std::optional<bool>> Bool(std::string_view key) const;
   Result<std::optional<std::string_view>> String(std::string_view key) const;
   Result<std::optional<std::vector<int64_t>>> Ints(std::string_view key) const;
+  Result<std::optional<std::vector<double>>> Doubles(std::string_view key) const;
   Result<std::optional<std::vector<std::string_view>>> Strings(std::string_view key) const;
 
   // "<file>: metadata '<key>' <problem>".

@@ -50,6 +50,8 @@ std::string GgufTensorName(std::string_view weight) {
   return Rename(weight, &PartName::weight, &PartName::tensor, kWeightPrefix, kTensorPrefix);
 }
 
+bool InterleavesHeads(std::string_view architecture) { return architecture == "llama"; }
+
 std::string WeightOfGgufTensor(std::string_view tensor) {
   return Rename(tensor, &PartName::tensor, &PartName::weight, kTensorPrefix, kWeightPrefix);
 }

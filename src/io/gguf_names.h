@@ -12,4 +12,8 @@ std::string GgufTensorName(std::string_view weight);
 // The inverse: the weight that a tensor of a GGUF file is; empty: none.
 std::string WeightOfGgufTensor(std::string_view tensor);
 
+// Whether files of this general.architecture have rows 2j and 2j + 1 of a head of q and k where
+// HuggingFace has rows j and j + head_dim / 2. Only the Llama family's have.
+bool InterleavesHeads(std::string_view architecture);
+
 }  // namespace skein

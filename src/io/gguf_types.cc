@@ -1,14 +1,13 @@
 #include "io/gguf_types.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/dtype.h"
 
 namespace skein {
 namespace {
-
-constexpr int64_t kBlock = 32;  // elements of a block of Q4_0, Q4_1 and Q8_0
 
 float ReadF16(const std::byte* bytes) {
   F16 value;
@@ -32,55 +31,60 @@ void DequantizeBf16(const std::byte* blocks, int64_t num_blocks, float* out) {
   }
 }
 
-// A block is an f16 scale and 32 int8: scale * q.
-void DequantizeQ8_0(const std::byte* blocks, int64_t num_blocks, float* out) {
+// MXFP4 (OCP Microscaling Formats 1.0): a power of two and 32 numbers of four bits: a sign, two
+// bits of exponent, one of mantissa. The integers are twice the numbers, the scale half of 2^(e -
+// 127).
+constexpr int64_t kMxfp4Elements = 32;
+constexpr int8_t kMxfp4Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+float HalfOfPowerOfTwo(uint8_t e) {
+  // The two smallest are subnormal.
+  const uint32_t bits = e < 2 ? uint32_t{0x00200000} << e : uint32_t{e - 1u} << 23;
+  return std::bit_cast<float>(bits);
+}
+
+void DequantizeMxfp4(const std::byte* blocks, int64_t num_blocks, float* out) {
   for (int64_t block = 0; block < num_blocks; ++block) {
-    const float scale = ReadF16(blocks);
-    for (int64_t i = 0; i < kBlock; ++i) {
-      out[i] = static_cast<float>(static_cast<int8_t>(blocks[2 + i])) * scale;
+    const float scale = HalfOfPowerOfTwo(std::to_integer<uint8_t>(blocks[0]));
+    for (int64_t i = 0; i < kMxfp4Elements / 2; ++i) {
+      const int pair = std::to_integer<int>(blocks[1 + i]);
+      out[i] = scale * static_cast<float>(kMxfp4Doubled[pair & 15]);
+      out[i + kMxfp4Elements / 2] = scale * static_cast<float>(kMxfp4Doubled[pair >> 4]);
     }
-    blocks += 2 + kBlock;
-    out += kBlock;
+    blocks += 1 + kMxfp4Elements / 2;
+    out += kMxfp4Elements;
   }
 }
 
-// The low halves of 16 bytes are the elements 0..15, the high halves the elements 16..31.
-int LowNibble(std::byte pair) { return std::to_integer<int>(pair) & 15; }
-int HighNibble(std::byte pair) { return std::to_integer<int>(pair) >> 4; }
-
-// A block is an f16 scale and 32 halves of bytes: scale * (q - 8).
-void DequantizeQ4_0(const std::byte* blocks, int64_t num_blocks, float* out) {
-  for (int64_t block = 0; block < num_blocks; ++block) {
-    const float scale = ReadF16(blocks);
-    for (int64_t i = 0; i < kBlock / 2; ++i) {
-      out[i] = scale * static_cast<float>(LowNibble(blocks[2 + i]) - 8);
-      out[i + kBlock / 2] = scale * static_cast<float>(HighNibble(blocks[2 + i]) - 8);
-    }
-    blocks += 2 + kBlock / 2;
-    out += kBlock;
-  }
-}
-
-// A block is an f16 scale, an f16 minimum and 32 halves of bytes: scale * q + minimum.
-void DequantizeQ4_1(const std::byte* blocks, int64_t num_blocks, float* out) {
-  for (int64_t block = 0; block < num_blocks; ++block) {
-    const float scale = ReadF16(blocks), minimum = ReadF16(blocks + 2);
-    for (int64_t i = 0; i < kBlock / 2; ++i) {
-      out[i] = scale * static_cast<float>(LowNibble(blocks[4 + i])) + minimum;
-      out[i + kBlock / 2] = scale * static_cast<float>(HighNibble(blocks[4 + i])) + minimum;
-    }
-    blocks += 4 + kBlock / 2;
-    out += kBlock;
-  }
+// A type whose blocks can stay packed.
+template <BlockFormat format>
+constexpr GgufType Blocks(uint32_t id) {
+  constexpr const BlockTraits& kTraits = TraitsOf(format);
+  return {id,
+          kTraits.name.data(),
+          kTraits.file_elements,
+          kTraits.file_bytes,
+          [](const std::byte* blocks, int64_t num_blocks, float* out) {
+            DequantizeBlocks(format, blocks, num_blocks, out);
+          },
+          format};
 }
 
 constexpr GgufType kTypes[] = {
-    {0, "F32", 1, 4, DequantizeF32},
-    {1, "F16", 1, 2, DequantizeF16},
-    {2, "Q4_0", kBlock, 2 + kBlock / 2, DequantizeQ4_0},
-    {3, "Q4_1", kBlock, 4 + kBlock / 2, DequantizeQ4_1},
-    {8, "Q8_0", kBlock, 2 + kBlock, DequantizeQ8_0},
-    {30, "BF16", 1, 2, DequantizeBf16},
+    {0, "F32", 1, 4, DequantizeF32, std::nullopt},
+    {1, "F16", 1, 2, DequantizeF16, std::nullopt},
+    Blocks<BlockFormat::kQ4_0>(2),
+    Blocks<BlockFormat::kQ4_1>(3),
+    Blocks<BlockFormat::kQ5_0>(6),
+    Blocks<BlockFormat::kQ5_1>(7),
+    Blocks<BlockFormat::kQ8_0>(8),
+    Blocks<BlockFormat::kQ4K>(12),
+    Blocks<BlockFormat::kQ5K>(13),
+    Blocks<BlockFormat::kQ6K>(14),
+    Blocks<BlockFormat::kIq4Nl>(20),
+    Blocks<BlockFormat::kIq4Xs>(23),
+    {30, "BF16", 1, 2, DequantizeBf16, std::nullopt},
+    {39, "MXFP4", kMxfp4Elements, 1 + kMxfp4Elements / 2, DequantizeMxfp4, std::nullopt},
 };
 
 // The names of the format's other types, for messages.
@@ -89,11 +93,9 @@ struct OtherType {
   const char* name;
 };
 constexpr OtherType kOtherTypes[] = {
-    {6, "Q5_0"},   {7, "Q5_1"},    {9, "Q8_1"},   {10, "Q2_K"},    {11, "Q3_K"},   {12, "Q4_K"},
-    {13, "Q5_K"},  {14, "Q6_K"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"},
-    {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {23, "IQ4_XS"}, {24, "I8"},
-    {25, "I16"},   {26, "I32"},    {27, "I64"},   {28, "F64"},     {29, "IQ1_M"},  {34, "TQ1_0"},
-    {35, "TQ2_0"}, {39, "MXFP4"},
+    {9, "Q8_1"},     {10, "Q2_K"},  {11, "Q3_K"},  {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"},
+    {18, "IQ3_XXS"}, {19, "IQ1_S"}, {21, "IQ3_S"}, {22, "IQ2_S"}, {24, "I8"},      {25, "I16"},
+    {26, "I32"},     {27, "I64"},   {28, "F64"},   {29, "IQ1_M"}, {34, "TQ1_0"},   {35, "TQ2_0"},
 };
 
 }  // namespace

@@ -2,8 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+
+#include "base/block_format.h"
 
 namespace skein {
 
@@ -16,6 +19,7 @@ struct GgufType {
   // Converts `num_blocks` blocks of any alignment to num_blocks * block_elements values. The
   // arithmetic is f32, without contraction, in the order of the format's reference implementation.
   void (*dequantize)(const std::byte* blocks, int64_t num_blocks, float* out);
+  std::optional<BlockFormat> format;  // that matrices in memory keep; none: they are widened
 };
 
 // All types that can be read. A new type is a function and an entry.

@@ -39,7 +39,8 @@ Result<ModelFiles> ModelFiles::Open(const std::string& model_dir) {
     SKEIN_RETURN_IF_ERROR(files.OpenShards(model_dir, index));
   } else if (std::filesystem::exists(gguf, error)) {
     // Through a link: the parts of a model in several files lie beside the first.
-    SKEIN_RETURN_IF_ERROR(files.OpenGguf(std::filesystem::canonical(gguf, error).string()));
+    const std::filesystem::path path = std::filesystem::canonical(gguf, error);
+    return OpenGguf(error ? gguf : path.string());
   } else {
     return Status(StatusCode::kNotFound,
                   model_dir + " has neither " + kSingleFile + " nor " + kIndexFile);
@@ -86,12 +87,18 @@ Status ModelFiles::OpenShards(const std::string& model_dir, const std::string& i
   return Status::Ok();
 }
 
-// Only the Llama family interleaves the rows of q and k, by heads.
-Status ModelFiles::OpenGguf(const std::string& path) {
-  SKEIN_ASSIGN_OR_RETURN(gguf_, GgufFile::Open(path));
+Result<ModelFiles> ModelFiles::OpenGguf(const std::string& path) {
+  ModelFiles files;
+  SKEIN_ASSIGN_OR_RETURN(GgufModel gguf, GgufModel::Open(path));
+  SKEIN_RETURN_IF_ERROR(files.ReadGguf(std::move(gguf)));
+  return files;
+}
+
+Status ModelFiles::ReadGguf(GgufModel gguf) {
+  gguf_ = std::move(gguf);
   const GgufMetadata& metadata = gguf_->metadata();
   SKEIN_ASSIGN_OR_RETURN(const auto architecture, metadata.String("general.architecture"));
-  const bool interleaves = architecture == "llama";
+  const bool interleaves = InterleavesHeads(architecture.value_or(""));
   SKEIN_ASSIGN_OR_RETURN(const auto heads, metadata.Int("llama.attention.head_count"));
   SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, metadata.Int("llama.attention.head_count_kv"));
   for (const std::string& name : gguf_->Names()) {
@@ -130,6 +137,7 @@ std::vector<std::string> ModelFiles::Names() const {
 
 Result<TensorView> ModelFiles::Find(std::string_view name) const {
   const auto it = tensors_.find(name);
+  if (it == tensors_.end() && gguf_) return gguf_->Find(GgufTensorName(name)).status();
   if (it == tensors_.end()) {
     return Status(StatusCode::kNotFound,
                   "the model's files have no tensor '" + std::string(name) + "'");

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "io/gguf.h"
+#include "io/gguf_model.h"
 #include "io/safetensors.h"
 #include "io/tensor_view.h"
 
@@ -25,6 +25,8 @@ using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)
 class ModelFiles {
  public:
   static Result<ModelFiles> Open(const std::string& model_dir);
+  // The weights of a GGUF file, or of one whose first part it is.
+  static Result<ModelFiles> OpenGguf(const std::string& path);
 
   // Names of all tensors, sorted. A tensor of a GGUF file that is no weight keeps its own.
   std::vector<std::string> Names() const;
@@ -52,10 +54,10 @@ class ModelFiles {
 
   ModelFiles() = default;
   Status OpenShards(const std::string& model_dir, const std::string& index_path);
-  Status OpenGguf(const std::string& path);
+  Status ReadGguf(GgufModel gguf);
 
   std::vector<SafetensorsFile> files_;
-  std::optional<GgufFile> gguf_;
+  std::optional<GgufModel> gguf_;
   std::map<std::string, Entry, std::less<>> tensors_;
 };
 

@@ -252,24 +252,5 @@ TEST_P(GemmBlocksTest, SwiGluIsTheProductsAndThenSiluMul) {
 INSTANTIATE_TEST_SUITE_P(Here, GemmBlocksTest, ::testing::ValuesIn(testing::IsasHere()),
                          testing::IsaName);
 
-TEST(QuantizeQ4RowTest, ErrorsStayBelowHalfAStep) {
-  RandomValues random;
-  const std::vector<float> x = random.Floats(512, DType::kF32, Range::kPlain);
-  std::vector<std::byte> row(512 / 32 * 18);
-  QuantizeQ4Row(x, row.data());
-  PackedWeight packed(1, 512, {BlockFormat::kQ4_0});
-  packed.PackBlocks(0, 1, row.data(), BlockFormat::kQ4_0);
-  std::vector<float> back(512);
-  packed.UnpackRow(0, back.data());
-  for (size_t i = 0; i < x.size(); i += 32) {
-    float largest = 0.0f, error = 0.0f;
-    for (size_t j = i; j < i + 32; ++j) {
-      largest = std::max(largest, std::abs(x[j]));
-      error = std::max(error, std::abs(x[j] - back[j]));
-    }
-    EXPECT_LE(error, largest / 7.0f);
-  }
-}
-
 }  // namespace
 }  // namespace skein

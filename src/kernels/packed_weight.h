@@ -6,7 +6,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/dtype.h"
-#include "kernels/block_format.h"
+#include "kernels/block_panel.h"
 
 namespace skein {
 
@@ -22,7 +22,7 @@ inline constexpr int32_t kPanelCols = 16;
 // 16 pairs of a bf16 panel, or 16 quads of an int8 panel, are one tile of the matrix unit. Zeros
 // pad n to 16 and k to 32 (int8: to 64).
 //
-// Blocks: each panel has a format of its own (kernels/block_format.h), its values and its scales:
+// Blocks: each panel has a format of its own (kernels/block_panel.h), its values and its scales:
 //
 //   values: [k / 32 blocks][quads as above, 4 to 8 bits for each element]
 //   scales: [k / 32 or k / 256 blocks] of BlockScales

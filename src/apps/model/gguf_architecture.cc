@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "model/config/rope.h"
 #include "server/json/json.h"
 
 namespace skein {
 namespace {
 
 constexpr GgufArchitecture kArchitectures[] = {
-    {"llama", "LlamaForCausalLM", "llama", /*interleaves_rope_pairs=*/true},
+    {"llama", "LlamaForCausalLM", "llama"},
+    {"qwen2", "Qwen2ForCausalLM", "qwen2"},
+    {"qwen3", "Qwen3ForCausalLM", "qwen3"},
 };
 
 // GGUF keeps f32 numbers. The shortest decimal form of one is what the original config said.
@@ -60,17 +65,73 @@ class Keys {
 
 // Refuses what a file may ask for and the config of a plain decoder cannot say.
 Status CheckPlain(const Keys& keys) {
-  SKEIN_ASSIGN_OR_RETURN(const auto scaling, keys.String("rope.scaling.type"));
-  if (scaling && *scaling != "none") {
-    return keys.Unsupported("rope.scaling.type",
-                            "is '" + std::string(*scaling) + "'; only 'none' is supported");
-  }
   for (const char* name : {"expert_count", "attention.sliding_window"}) {
     SKEIN_ASSIGN_OR_RETURN(const auto count, keys.Int(name));
     if (count.value_or(0) != 0) {
       return keys.Unsupported(name, "is " + std::to_string(*count) + "; only 0 is supported");
     }
   }
+  return Status::Ok();
+}
+
+constexpr char kRopeFactors[] = "rope_freqs.weight";
+
+// Llama 3.1's and 3.2's scaling, which a file holds as the factor of each frequency. The published
+// models have these parameters and no others; a file of another table is refused.
+Result<Json> Llama3Scaling(const GgufModel& file, const Json& config) {
+  const auto head_dim = config["head_dim"].get<int32_t>();
+  SKEIN_ASSIGN_OR_RETURN(const GgufTensor factors, file.Find(kRopeFactors));
+  if (factors.num_rows() != 1 || factors.row_elements() != head_dim / 2) {
+    return Status(StatusCode::kInvalidArgument, file.path() + ": tensor '" + kRopeFactors +
+                                                    "' must have " + std::to_string(head_dim / 2) +
+                                                    " elements");
+  }
+  std::vector<float> found(static_cast<size_t>(head_dim / 2));
+  factors.ReadRows(0, 1, found.data());
+  RopeConfig rope = {.theta = config["rope_theta"].get<double>()};
+  const RopeTable plain = MakeRopeTable(rope, head_dim);
+  rope.type = RopeType::kLlama3;
+  rope.original_max_position = 8192;
+  for (const double factor : {8.0, 32.0}) {
+    rope.factor = factor;
+    const RopeTable scaled = MakeRopeTable(rope, head_dim);
+    bool is_same = true;
+    for (size_t i = 0; i < found.size(); ++i) {
+      const double expected = plain.inv_freq[i] / scaled.inv_freq[i];
+      is_same = is_same && std::abs(found[i] - expected) <= 1e-4 * expected;
+    }
+    if (is_same) {
+      return Json{{"rope_type", "llama3"},
+                  {"factor", factor},
+                  {"low_freq_factor", rope.low_freq_factor},
+                  {"high_freq_factor", rope.high_freq_factor},
+                  {"original_max_position_embeddings", rope.original_max_position}};
+    }
+  }
+  return Status(StatusCode::kUnsupported,
+                file.path() + ": tensor '" + kRopeFactors +
+                    "' is not the table of Llama 3.1 or 3.2; no other is supported");
+}
+
+Status ReadRopeScaling(const GgufModel& file, const Keys& keys, Json* config) {
+  if (file.Has(kRopeFactors)) {
+    SKEIN_ASSIGN_OR_RETURN((*config)["rope_scaling"], Llama3Scaling(file, *config));
+    return Status::Ok();
+  }
+  SKEIN_ASSIGN_OR_RETURN(const auto type, keys.String("rope.scaling.type"));
+  if (!type || *type == "none") return Status::Ok();
+  if (*type != "linear" && *type != "yarn") {
+    return keys.Unsupported("rope.scaling.type",
+                            "is '" + std::string(*type) + "'; supported are none, linear and yarn");
+  }
+  SKEIN_ASSIGN_OR_RETURN(const auto factor, keys.Double("rope.scaling.factor"));
+  if (!factor) return keys.Error("rope.scaling.factor", "is missing");
+  Json scaling = {{"rope_type", *type}, {"factor", ShortestDecimal(*factor)}};
+  if (*type == "yarn") {
+    SKEIN_RETURN_IF_ERROR(keys.Require("rope.scaling.original_context_length",
+                                       "original_max_position_embeddings", &scaling));
+  }
+  (*config)["rope_scaling"] = std::move(scaling);
   return Status::Ok();
 }
 
@@ -128,7 +189,7 @@ Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadat
   return metadata.Unsupported(kKey, "is '" + std::string(*name) + "'; supported are " + known);
 }
 
-Result<Json> GgufConfigJson(const GgufFile& file, DType dtype) {
+Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   const GgufMetadata& metadata = file.metadata();
   SKEIN_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture,
                          FindGgufArchitecture(metadata));
@@ -154,6 +215,7 @@ Result<Json> GgufConfigJson(const GgufFile& file, DType dtype) {
   config["rms_norm_eps"] = ShortestDecimal(*eps);
   SKEIN_ASSIGN_OR_RETURN(const auto theta, keys.Double("rope.freq_base"));
   config["rope_theta"] = ShortestDecimal(theta.value_or(10000));
+  SKEIN_RETURN_IF_ERROR(ReadRopeScaling(file, keys, &config));
   config["attention_bias"] = false;
   config["mlp_bias"] = false;
   config["tie_word_embeddings"] = !file.Has("output.weight");

@@ -5,7 +5,7 @@
 
 #include "base/dtype.h"
 #include "base/result.h"
-#include "io/gguf.h"
+#include "io/gguf_model.h"
 
 namespace skein {
 
@@ -14,8 +14,6 @@ struct GgufArchitecture {
   const char* name;          // general.architecture
   const char* hugging_face;  // the architecture of a config.json
   const char* model_type;    // its model_type
-  // Rows 2j and 2j + 1 of a head of q and k are the pair (j, j + head_dim / 2) of HuggingFace.
-  bool interleaves_rope_pairs;
 };
 
 // The architecture that the file names; kUnsupported, by name, if it is not known.
@@ -23,6 +21,6 @@ Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadat
 
 // The config.json of the file's model, with weights of `dtype`. Errors name the metadata key.
 // kUnsupported for what the metadata asks for and the model's config cannot say.
-Result<nlohmann::ordered_json> GgufConfigJson(const GgufFile& file, DType dtype);
+Result<nlohmann::ordered_json> GgufConfigJson(const GgufModel& file, DType dtype);
 
 }  // namespace skein

@@ -1,6 +1,7 @@
 #include "apps/model/gguf_convert.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,9 +11,9 @@
 #include "apps/model/gguf_architecture.h"
 #include "apps/model/gguf_tokenizer.h"
 #include "apps/model/output_dir.h"
-#include "io/gguf.h"
-#include "io/gguf_names.h"
+#include "io/gguf_model.h"
 #include "io/lora_adapter.h"
+#include "io/model_files.h"
 #include "io/safetensors_writer.h"
 #include "model/config/config.h"
 #include "model/weights/tensor_list.h"
@@ -29,49 +30,23 @@ Status Invalid(const std::string& message) { return Status(StatusCode::kInvalidA
 // One weight of the model and the tensor of the file that holds it.
 struct Source {
   TensorSpec spec;
-  GgufTensor tensor;
-  // Above 0: the file's rows are interleaved in heads of so many rows (q and k).
-  int64_t interleaved_head_rows = 0;
-
-  int64_t num_rows() const { return tensor.num_rows(); }
-
-  // The file's row that is row `row` of the weight: pair (j, j + half) of a head lies at
-  // (2j, 2j + 1).
-  int64_t FileRow(int64_t row) const {
-    if (interleaved_head_rows == 0) return row;
-    const int64_t half = interleaved_head_rows / 2;
-    const int64_t in_head = row % interleaved_head_rows;
-    return row - in_head + 2 * (in_head % half) + in_head / half;
-  }
-
-  void ReadRows(int64_t first_row, int64_t num_rows, float* out) const {
-    if (interleaved_head_rows == 0) return tensor.ReadRows(first_row, num_rows, out);
-    for (int64_t i = 0; i < num_rows; ++i) {
-      tensor.ReadRows(FileRow(first_row + i), 1, out + i * tensor.row_elements());
-    }
-  }
+  TensorView view;
 };
 
 // Every weight with its tensor; a tensor that is no weight's is an error.
-Result<std::vector<Source>> FindSources(const GgufFile& file, const ModelConfig& config,
-                                        bool interleaves_rope_pairs, DType dtype) {
+Result<std::vector<Source>> FindSources(const ModelFiles& files, const std::string& path,
+                                        const ModelConfig& config, DType dtype) {
   std::vector<Source> sources;
-  std::set<std::string> used;
+  std::set<std::string, std::less<>> used = {"rope_freqs.weight"};  // it is in the config
   for (const ModelTensor& weight : ListTensors(config)) {
-    const std::string name = GgufTensorName(weight.name);
-    SKEIN_CHECK(!name.empty());
-    Source source{{weight.name, dtype, weight.shape}, {}, 0};
-    SKEIN_ASSIGN_OR_RETURN(source.tensor, file.Find(name, weight.shape));
-    const bool rotated =
-        weight.name.ends_with("q_proj.weight") || weight.name.ends_with("k_proj.weight");
-    if (interleaves_rope_pairs && rotated) source.interleaved_head_rows = config.head_dim;
-    used.insert(name);
-    sources.push_back(std::move(source));
+    SKEIN_ASSIGN_OR_RETURN(TensorView view, files.Find(weight.name, weight.shape));
+    sources.push_back({{weight.name, dtype, weight.shape}, std::move(view)});
+    used.insert(weight.name);
   }
-  for (const std::string& name : file.Names()) {
+  for (const std::string& name : files.Names()) {
     if (!used.contains(name)) {
       return Status(StatusCode::kUnsupported,
-                    file.path() + ": tensor '" + name + "' is not one of this architecture's");
+                    path + ": tensor '" + name + "' is not one of this architecture's");
     }
   }
   return sources;
@@ -110,12 +85,12 @@ Status WriteWeights(const std::vector<Source>& sources, const LoraAdapter* adapt
   int64_t done_bytes = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
     const Source& source = sources[i];
-    const int64_t row_elements = source.tensor.row_elements();
+    const int64_t row_elements = source.view.row_elements();
     const int64_t chunk_rows = std::max<int64_t>(1, kChunkElements / row_elements);
-    for (int64_t row = 0; row < source.num_rows(); row += chunk_rows) {
-      const int64_t num_rows = std::min(chunk_rows, source.num_rows() - row);
+    for (int64_t row = 0; row < source.view.num_rows(); row += chunk_rows) {
+      const int64_t num_rows = std::min(chunk_rows, source.view.num_rows() - row);
       values.resize(static_cast<size_t>(num_rows * row_elements));
-      source.ReadRows(row, num_rows, values.data());
+      source.view.ReadRows(row, num_rows, values.data());
       if (adapter != nullptr && adapter->Find(source.spec.name) != nullptr) {
         adapter->AddTo(source.spec.name, row, num_rows, values.data());
       }
@@ -160,7 +135,7 @@ struct Description {
   }
 };
 
-Result<Description> Describe(const GgufFile& file, DType dtype) {
+Result<Description> Describe(const GgufModel& file, DType dtype) {
   Description description;
   SKEIN_ASSIGN_OR_RETURN(description.config_json, GgufConfigJson(file, dtype));
   SKEIN_ASSIGN_OR_RETURN(description.tokenizer, ReadGgufTokenizer(file.metadata()));
@@ -180,20 +155,18 @@ Result<Description> Describe(const GgufFile& file, DType dtype) {
 }  // namespace
 
 Status WriteGgufDescription(const std::string& file, const std::string& dir) {
-  SKEIN_ASSIGN_OR_RETURN(const GgufFile gguf, GgufFile::Open(file));
+  SKEIN_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::Open(file));
   SKEIN_ASSIGN_OR_RETURN(const Description description, Describe(gguf, DType::kBf16));
   return description.Write(dir);
 }
 
 Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options) {
   SKEIN_CHECK(options.dtype == DType::kBf16 || options.dtype == DType::kF32);
-  SKEIN_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(options.file));
-  SKEIN_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture,
-                         FindGgufArchitecture(file.metadata()));
+  SKEIN_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(options.file));
   SKEIN_ASSIGN_OR_RETURN(Description description, Describe(file, options.dtype));
-  SKEIN_ASSIGN_OR_RETURN(
-      const std::vector<Source> sources,
-      FindSources(file, description.config, architecture->interleaves_rope_pairs, options.dtype));
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::OpenGguf(options.file));
+  SKEIN_ASSIGN_OR_RETURN(const std::vector<Source> sources,
+                         FindSources(files, options.file, description.config, options.dtype));
   std::optional<LoraAdapter> adapter;
   if (!options.adapter_dir.empty()) {
     SKEIN_ASSIGN_OR_RETURN(adapter, LoraAdapter::Open(options.adapter_dir));

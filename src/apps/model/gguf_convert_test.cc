@@ -23,6 +23,7 @@ namespace skein {
 namespace {
 
 namespace fs = std::filesystem;
+using ::skein::testing::GgufBuilder;
 using ::skein::testing::TinyGguf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -143,6 +144,36 @@ TEST_F(GgufConvertTest, TheTokenizerReadsText) {
   EXPECT_TRUE(ChatTemplate::Load(options_.dir).ok());
 }
 
+TEST_F(GgufConvertTest, TokensAroundATextAreInTheTokenizer) {
+  TinyGguf gguf;
+  gguf.builder.Int("tokenizer.ggml.bos_token_id", 7)
+      .Bool("tokenizer.ggml.add_bos_token", true)
+      .Bool("tokenizer.ggml.add_eos_token", true);
+  ASSERT_TRUE(Convert(gguf).ok());
+  const auto tokenizer = Tokenizer::Load(options_.dir);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  std::vector<TokenId> ids;
+  ASSERT_TRUE(tokenizer.value()->Encode("ab", true, &ids).ok());
+  EXPECT_THAT(ids, ElementsAre(7, 3, 0));
+}
+
+TEST_F(GgufConvertTest, RopeScalingsAreThoseOfTheConfig) {
+  TinyGguf linear;
+  linear.builder.Text("llama.rope.scaling.type", "linear").Float("llama.rope.scaling.factor", 2);
+  ASSERT_TRUE(Convert(linear).ok());
+  EXPECT_EQ(DescribeModel(options_.dir).value().config.rope.type, RopeType::kLinear);
+  EXPECT_EQ(DescribeModel(options_.dir).value().config.rope.factor, 2);
+
+  // Frequencies of 1 and 1e-4: Llama 3.2 leaves the first as it is and divides the second by 32.
+  TinyGguf llama3;
+  llama3.builder.Float("llama.rope.freq_base", 1e8f)
+      .Tensor("rope_freqs.weight", {2}, 0, GgufBuilder::Bytes(1.0f) + GgufBuilder::Bytes(32.0f));
+  const Result<GgufConvertSummary> summary = Convert(llama3);
+  ASSERT_TRUE(summary.ok()) << summary.status().message();
+  EXPECT_EQ(DescribeModel(options_.dir).value().config.rope.type, RopeType::kLlama3);
+  EXPECT_EQ(DescribeModel(options_.dir).value().config.rope.factor, 32);
+}
+
 TEST_F(GgufConvertTest, AnAdapterIsAddedInTheModelsOrder) {
   WriteAdapter("model.layers.0.self_attn.q_proj", 8, 8);
   const Result<GgufConvertSummary> summary = Convert({});
@@ -174,28 +205,43 @@ TEST_F(GgufConvertTest, Bf16IsRoundedOnce) {
 TEST_F(GgufConvertTest, RefusesByName) {
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->architecture = "gemma9"; }), HasSubstr("'gemma9'"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->tokenizer = "bert"; }), HasSubstr("'bert'"));
-  EXPECT_THAT(Refusal([](TinyGguf* g) { g->pre = "llama-bpe"; }),
-              HasSubstr("'llama-bpe'; supported are smollm"));
+  EXPECT_THAT(Refusal([](TinyGguf* g) { g->pre = "tekken"; }),
+              HasSubstr("'tekken'; supported are gpt-2, llama-bpe, qwen2, smollm"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->without = "blk.0.ffn_up.weight"; }),
               HasSubstr("'blk.0.ffn_up.weight'"));
   EXPECT_THAT(Refusal([](TinyGguf* g) {
-                g->builder.Tensor("rope_freqs.weight", {1}, 0, std::string(4, '\0'));
+                g->builder.Tensor("rope_freqs.weight", {2}, 0, std::string(8, '\0'));
               }),
-              HasSubstr("'rope_freqs.weight' is not one of this architecture's"));
+              HasSubstr("'rope_freqs.weight' is not the table of Llama 3.1"));
+  EXPECT_THAT(Refusal([](TinyGguf* g) {
+                g->builder.Tensor("rope_freqs.weight", {3}, 0, std::string(12, '\0'));
+              }),
+              HasSubstr("'rope_freqs.weight' must have 2 elements"));
+  EXPECT_THAT(Refusal([](TinyGguf* g) {
+                g->builder.Tensor("blk.0.attn_sinks", {1}, 0, std::string(4, '\0'));
+              }),
+              HasSubstr("'blk.0.attn_sinks' is not one of this architecture's"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->q_rows = 12; }),
-              HasSubstr("'blk.0.attn_q.weight' has shape [12, 8]; the metadata asks for [8, 8]"));
+              HasSubstr("'model.layers.0.self_attn.q_proj.weight' has shape [12, 8]"));
+  EXPECT_THAT(Refusal([](TinyGguf* g) { g->builder.Text("llama.rope.scaling.type", "su"); }),
+              HasSubstr("llama.rope.scaling.type' is 'su'"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->builder.Text("llama.rope.scaling.type", "yarn"); }),
-              HasSubstr("llama.rope.scaling.type' is 'yarn'"));
+              HasSubstr("llama.rope.scaling.factor' is missing"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->builder.Int("llama.rope.dimension_count", 2); }),
               HasSubstr("llama.rope.dimension_count' is 2"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->builder.Int("llama.expert_count", 8); }),
               HasSubstr("llama.expert_count' is 8"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->builder.Bool("tokenizer.ggml.add_bos_token", true); }),
-              HasSubstr("add_bos_token' is true"));
+              HasSubstr("bos_token_id' is missing, but tokenizer.ggml.add_bos_token is true"));
+  EXPECT_THAT(Refusal([](TinyGguf* g) {
+                g->tokenizer = "llama";
+                g->builder.Bool("tokenizer.ggml.add_bos_token", false);
+              }),
+              HasSubstr("tokenizer.ggml.scores' is missing"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->builder.Int("tokenizer.ggml.bos_token_id", 8); }),
               HasSubstr("bos_token_id"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->types.pop_back(); }), HasSubstr("has 7 elements"));
-  EXPECT_THAT(Refusal([](TinyGguf* g) { g->types[1] = 6; }), HasSubstr("holds 6 for token 1"));
+  EXPECT_THAT(Refusal([](TinyGguf* g) { g->types[1] = 7; }), HasSubstr("holds 7 for token 1"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->tokens[1] = "b"; }), HasSubstr("holds 'b' twice"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->tokens[1] = "\xff"; }), HasSubstr("at index 1"));
   EXPECT_THAT(Refusal([](TinyGguf* g) {

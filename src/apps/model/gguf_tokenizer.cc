@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -19,30 +20,60 @@ constexpr char kPreKey[] = "tokenizer.ggml.pre";
 constexpr char kTokensKey[] = "tokenizer.ggml.tokens";
 constexpr char kTypesKey[] = "tokenizer.ggml.token_type";
 constexpr char kMergesKey[] = "tokenizer.ggml.merges";
+constexpr char kScoresKey[] = "tokenizer.ggml.scores";
 constexpr char kTemplateKey[] = "tokenizer.chat_template";
 
-// tokenizer.ggml.pre: how text is cut before the merges, as tokenizer.json says it.
+Json ByteLevel(bool use_regex) {
+  return {{"type", "ByteLevel"},
+          {"add_prefix_space", false},
+          {"trim_offsets", use_regex},
+          {"use_regex", use_regex}};
+}
+
+Json InTurn(Json first, Json second) {
+  return {{"type", "Sequence"},
+          {"pretokenizers", Json::array({std::move(first), std::move(second)})}};
+}
+
+// The cuts of Llama 3 and its kin, which differ in how many digits stay together.
+Json WordCuts(const char* digits) {
+  const std::string regex = std::string("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?") +
+                            "\\p{L}+|" + digits + "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" +
+                            "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+  return InTurn({{"type", "Split"},
+                 {"pattern", {{"Regex", regex}}},
+                 {"behavior", "Isolated"},
+                 {"invert", false}},
+                ByteLevel(false));
+}
+
+// A tokenizer.ggml.pre: what becomes of a text before the merges.
 struct PreTokenizer {
   const char* name;
-  const char* json;
+  Json (*cuts)();               // as tokenizer.json says them
+  bool composes = false;        // the text is normalized to NFC
+  bool ignores_merges = false;  // a piece that is a token is one, whatever the merges say
+  bool adds_bos = false;        // unless the file says otherwise
 };
 constexpr PreTokenizer kPreTokenizers[] = {
+    {"gpt-2", [] { return ByteLevel(true); }},
+    {"llama-bpe", [] { return WordCuts("\\p{N}{1,3}"); }, false, true, true},
+    {"qwen2", [] { return WordCuts("\\p{N}"); }, true},
     {"smollm",
-     R"({"type": "Sequence", "pretokenizers": [
-           {"type": "Digits", "individual_digits": true},
-           {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
-            "use_regex": true}]})"},
+     [] {
+       return InTurn({{"type", "Digits"}, {"individual_digits", true}}, ByteLevel(true));
+     }},
 };
 
 // tokenizer.ggml.token_type
-enum TokenType : int64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused };
+enum TokenType : int64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
-Result<Json> PreTokenizerJson(const GgufMetadata& metadata) {
+Result<const PreTokenizer*> FindPreTokenizer(const GgufMetadata& metadata) {
   SKEIN_ASSIGN_OR_RETURN(const auto pre, metadata.String(kPreKey));
   if (!pre) return metadata.Error(kPreKey, "is missing");
   std::string known;
   for (const PreTokenizer& entry : kPreTokenizers) {
-    if (*pre == entry.name) return Json::parse(entry.json);
+    if (*pre == entry.name) return &entry;
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
   return metadata.Unsupported(kPreKey, "is '" + std::string(*pre) + "'; supported are " + known);
@@ -77,11 +108,11 @@ Result<Json> AddedTokens(const GgufMetadata& metadata,
   Json added = Json::array();
   for (size_t id = 0; id < tokens.size(); ++id) {
     const int64_t type = (*types)[id];
-    if (type < kNormal || type > kUnused) {
+    if (type < kNormal || type > kByte) {
       return metadata.Unsupported(kTypesKey, "holds " + std::to_string(type) + " for token " +
-                                                 std::to_string(id) + "; supported are 1 to 5");
+                                                 std::to_string(id) + "; supported are 1 to 6");
     }
-    if (type == kNormal || type == kUnused) continue;
+    if (type == kNormal || type == kUnused || type == kByte) continue;
     Json token;
     token["id"] = id;
     token["content"] = tokens[id];
@@ -92,8 +123,8 @@ Result<Json> AddedTokens(const GgufMetadata& metadata,
   return added;
 }
 
-Result<Json> BpeModel(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens) {
-  SKEIN_ASSIGN_OR_RETURN(const auto merges, RequireStrings(metadata, kMergesKey, false));
+// A BPE model without merges.
+Json BpeModel(const std::vector<std::string_view>& tokens) {
   Json model;
   model["type"] = "BPE";
   for (const char* absent :
@@ -108,8 +139,59 @@ Result<Json> BpeModel(const GgufMetadata& metadata, const std::vector<std::strin
     vocab.Container::emplace_back(std::string(tokens[id]), id);
   }
   model["merges"] = Json::array();
-  for (const std::string_view merge : merges) model["merges"].push_back(merge);
   return model;
+}
+
+// The merges of a SentencePiece model: every pair of tokens that together are a token, the best
+// score first; among equal ones the order of the tokens, then of the pairs' ids.
+Result<Json> MergesOfScores(const GgufMetadata& metadata,
+                            const std::vector<std::string_view>& tokens) {
+  SKEIN_ASSIGN_OR_RETURN(const auto scores, metadata.Doubles(kScoresKey));
+  if (!scores) return metadata.Error(kScoresKey, "is missing");
+  if (scores->size() != tokens.size()) {
+    return metadata.Error(kScoresKey, "has " + std::to_string(scores->size()) + " elements, but " +
+                                          kTokensKey + " has " + std::to_string(tokens.size()));
+  }
+  std::unordered_map<std::string_view, size_t> id_of;
+  for (size_t id = 0; id < tokens.size(); ++id) id_of.emplace(tokens[id], id);
+  struct Merge {
+    size_t whole, left, right;
+  };
+  std::vector<Merge> merges;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    const auto first = merges.size();
+    for (size_t cut = 1; cut < tokens[id].size(); ++cut) {
+      const auto left = id_of.find(tokens[id].substr(0, cut));
+      const auto right = id_of.find(tokens[id].substr(cut));
+      if (left != id_of.end() && right != id_of.end()) {
+        merges.push_back({id, left->second, right->second});
+      }
+    }
+    std::sort(merges.begin() + static_cast<std::ptrdiff_t>(first), merges.end(),
+              [](const Merge& a, const Merge& b) {
+                return std::pair(a.left, a.right) < std::pair(b.left, b.right);
+              });
+  }
+  std::ranges::stable_sort(merges, [&scores](const Merge& a, const Merge& b) {
+    return (*scores)[a.whole] > (*scores)[b.whole];
+  });
+  Json json = Json::array();
+  for (const Merge& merge : merges) {
+    json.push_back(Json::array({tokens[merge.left], tokens[merge.right]}));
+  }
+  return json;
+}
+
+// The token of a key such as tokenizer.ggml.bos_token_id; nullopt: there is none.
+Result<std::optional<std::string_view>> TokenOf(const GgufMetadata& metadata, const char* key,
+                                                const std::vector<std::string_view>& tokens) {
+  SKEIN_ASSIGN_OR_RETURN(const auto id, metadata.Int(key));
+  if (!id) return std::optional<std::string_view>();
+  if (*id < 0 || *id >= std::ssize(tokens)) {
+    return metadata.Error(key, "is " + std::to_string(*id) + "; there are " +
+                                   std::to_string(tokens.size()) + " tokens");
+  }
+  return std::optional(tokens[static_cast<size_t>(*id)]);
 }
 
 Result<std::string> ConfigJson(const GgufMetadata& metadata,
@@ -124,13 +206,8 @@ Result<std::string> ConfigJson(const GgufMetadata& metadata,
       {"tokenizer.ggml.unknown_token_id", "unk_token"},
       {"tokenizer.ggml.padding_token_id", "pad_token"}};
   for (const auto& [key, member] : kTokens) {
-    SKEIN_ASSIGN_OR_RETURN(const auto id, metadata.Int(key));
-    if (!id) continue;
-    if (*id < 0 || *id >= std::ssize(tokens)) {
-      return metadata.Error(key, "is " + std::to_string(*id) + "; there are " +
-                                     std::to_string(tokens.size()) + " tokens");
-    }
-    config[member] = tokens[static_cast<size_t>(*id)];
+    SKEIN_ASSIGN_OR_RETURN(const auto token, TokenOf(metadata, key, tokens));
+    if (token) config[member] = *token;
   }
   SKEIN_ASSIGN_OR_RETURN(const auto chat_template, metadata.String(kTemplateKey));
   if (chat_template) {
@@ -140,12 +217,83 @@ Result<std::string> ConfigJson(const GgufMetadata& metadata,
   return config.dump(2) + "\n";
 }
 
-// Refuses a tokenizer that puts tokens of its own around a text.
-Status CheckAddsNothing(const GgufMetadata& metadata) {
-  for (const char* key : {"tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"}) {
-    SKEIN_ASSIGN_OR_RETURN(const auto adds, metadata.Bool(key));
-    if (adds.value_or(false)) return metadata.Unsupported(key, "is true; only false is supported");
+// The tokens around a text: null if there are none.
+Result<Json> PostProcessor(const GgufMetadata& metadata,
+                           const std::vector<std::string_view>& tokens, bool adds_bos) {
+  Json single = Json::array(), special = Json::object();
+  const auto add = [&](const char* flag, const char* key, bool usual) -> Status {
+    SKEIN_ASSIGN_OR_RETURN(const auto adds, metadata.Bool(flag));
+    if (!adds.value_or(usual)) return Status::Ok();
+    SKEIN_ASSIGN_OR_RETURN(const auto token, TokenOf(metadata, key, tokens));
+    if (!token) return metadata.Error(key, std::string("is missing, but ") + flag + " is true");
+    SKEIN_ASSIGN_OR_RETURN(const auto id, metadata.Int(key));
+    single.push_back({{"SpecialToken", {{"id", *token}, {"type_id", 0}}}});
+    special[std::string(*token)] = {
+        {"id", *token}, {"ids", Json::array({*id})}, {"tokens", Json::array({*token})}};
+    return Status::Ok();
+  };
+  SKEIN_RETURN_IF_ERROR(
+      add("tokenizer.ggml.add_bos_token", "tokenizer.ggml.bos_token_id", adds_bos));
+  single.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
+  SKEIN_RETURN_IF_ERROR(add("tokenizer.ggml.add_eos_token", "tokenizer.ggml.eos_token_id", false));
+  if (special.empty()) return Json(nullptr);
+  Json pair = single;
+  for (Json item : single) {
+    Json& part = item.begin().value();
+    part["type_id"] = 1;
+    if (item.contains("Sequence")) part["id"] = "B";
+    pair.push_back(std::move(item));
   }
+  return Json{{"type", "TemplateProcessing"},
+              {"single", std::move(single)},
+              {"pair", std::move(pair)},
+              {"special_tokens", std::move(special)}};
+}
+
+// Byte-level BPE (tokenizer.ggml.model "gpt2").
+Status ReadByteLevel(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens,
+                     Json* json) {
+  SKEIN_ASSIGN_OR_RETURN(const PreTokenizer* const pre, FindPreTokenizer(metadata));
+  if (pre->composes) (*json)["normalizer"] = {{"type", "NFC"}};
+  (*json)["pre_tokenizer"] = pre->cuts();
+  SKEIN_ASSIGN_OR_RETURN((*json)["post_processor"], PostProcessor(metadata, tokens, pre->adds_bos));
+  (*json)["decoder"] = {{"type", "ByteLevel"},
+                        {"add_prefix_space", true},
+                        {"trim_offsets", true},
+                        {"use_regex", true}};
+  SKEIN_ASSIGN_OR_RETURN(const auto merges, RequireStrings(metadata, kMergesKey, false));
+  Json& model = (*json)["model"] = BpeModel(tokens);
+  model["ignore_merges"] = pre->ignores_merges;
+  for (const std::string_view merge : merges) model["merges"].push_back(merge);
+  return Status::Ok();
+}
+
+// SentencePiece's BPE (tokenizer.ggml.model "llama"): spaces are U+2581, bytes have tokens.
+Status ReadSentencePiece(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens,
+                         Json* json) {
+  constexpr char kSpace[] = "\u2581";
+  SKEIN_ASSIGN_OR_RETURN(const auto prefix, metadata.Bool("tokenizer.ggml.add_space_prefix"));
+  const bool prepends = prefix.value_or(true);
+  Json replace = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpace}};
+  Json steps = Json::array();
+  if (prepends) steps.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
+  steps.push_back(std::move(replace));
+  (*json)["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
+  SKEIN_ASSIGN_OR_RETURN((*json)["post_processor"], PostProcessor(metadata, tokens, true));
+  Json decoders =
+      Json::array({{{"type", "Replace"}, {"pattern", {{"String", kSpace}}}, {"content", " "}},
+                   {{"type", "ByteFallback"}},
+                   {{"type", "Fuse"}}});
+  if (prepends) {
+    decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  }
+  (*json)["decoder"] = {{"type", "Sequence"}, {"decoders", std::move(decoders)}};
+  Json& model = (*json)["model"] = BpeModel(tokens);
+  model["byte_fallback"] = model["fuse_unk"] = true;
+  SKEIN_ASSIGN_OR_RETURN(const auto unknown,
+                         TokenOf(metadata, "tokenizer.ggml.unknown_token_id", tokens));
+  if (unknown) model["unk_token"] = *unknown;
+  SKEIN_ASSIGN_OR_RETURN(model["merges"], MergesOfScores(metadata, tokens));
   return Status::Ok();
 }
 
@@ -154,26 +302,20 @@ Status CheckAddsNothing(const GgufMetadata& metadata) {
 Result<GgufTokenizerFiles> ReadGgufTokenizer(const GgufMetadata& metadata) {
   SKEIN_ASSIGN_OR_RETURN(const auto kind, metadata.String(kModelKey));
   if (!kind) return metadata.Error(kModelKey, "is missing");
-  if (*kind != "gpt2") {
-    return metadata.Unsupported(kModelKey, "is '" + std::string(*kind) + "'; supported is gpt2");
+  if (*kind != "gpt2" && *kind != "llama") {
+    return metadata.Unsupported(kModelKey,
+                                "is '" + std::string(*kind) + "'; supported are gpt2 and llama");
   }
-  SKEIN_RETURN_IF_ERROR(CheckAddsNothing(metadata));
   SKEIN_ASSIGN_OR_RETURN(const auto tokens, RequireStrings(metadata, kTokensKey, true));
   GgufTokenizerFiles files;
   files.num_tokens = std::ssize(tokens);
   Json json;
   json["version"] = "1.0";
-  json["truncation"] = nullptr;
-  json["padding"] = nullptr;
+  for (const char* absent : {"truncation", "padding"}) json[absent] = nullptr;
   SKEIN_ASSIGN_OR_RETURN(json["added_tokens"], AddedTokens(metadata, tokens));
-  json["normalizer"] = nullptr;
-  SKEIN_ASSIGN_OR_RETURN(json["pre_tokenizer"], PreTokenizerJson(metadata));
-  json["post_processor"] = nullptr;
-  json["decoder"] = {{"type", "ByteLevel"},
-                     {"add_prefix_space", true},
-                     {"trim_offsets", true},
-                     {"use_regex", true}};
-  SKEIN_ASSIGN_OR_RETURN(json["model"], BpeModel(metadata, tokens));
+  for (const char* absent : {"normalizer", "pre_tokenizer"}) json[absent] = nullptr;
+  SKEIN_RETURN_IF_ERROR(*kind == "gpt2" ? ReadByteLevel(metadata, tokens, &json)
+                                        : ReadSentencePiece(metadata, tokens, &json));
   files.tokenizer_json = json.dump(1) + "\n";
   SKEIN_ASSIGN_OR_RETURN(files.tokenizer_config_json, ConfigJson(metadata, tokens));
   return files;

@@ -101,7 +101,11 @@ std::string FetchedModelDir(const std::string& cache_dir, const std::string& nam
 
 std::string NameOfModel(const std::string& model) {
   std::error_code error;
-  if (fs::is_regular_file(model, error)) return fs::path(model).stem().string();
+  if (fs::is_regular_file(model, error)) {
+    const std::string name = fs::path(model).stem().string();
+    const size_t part = name.find("-00001-of-");  // the first part gives its name to all
+    return name.substr(0, part);
+  }
   // org/name keeps both parts, a fetched model its name; a directory is called by its last.
   if (!fs::is_directory(model, error)) return model;
   auto path = fs::absolute(model).lexically_normal();

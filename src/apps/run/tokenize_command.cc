@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -6,13 +7,14 @@
 #include <vector>
 
 #include "apps/commands.h"
+#include "apps/model/model_cache.h"
 #include "text/tokenizer.h"
 
 namespace skein {
 namespace {
 
 struct TokenizeOptions {
-  std::string model_dir;
+  std::string model;  // what FindModelDir takes
   bool special = false;
   bool decode = false;
   bool full = false;
@@ -106,7 +108,12 @@ Status DecodeLine(const Tokenizer& tokenizer, const nlohmann::json& in, nlohmann
 }
 
 int RunTokenize(const TokenizeOptions& options) {
-  Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::Load(options.model_dir);
+  // A directory needs no config.json: a tokenizer alone is enough.
+  const Result<std::string> dir = std::filesystem::is_directory(options.model)
+                                      ? Result<std::string>(options.model)
+                                      : FindModelDir(options.model);
+  Result<std::unique_ptr<Tokenizer>> tokenizer =
+      dir.ok() ? Tokenizer::Load(dir.value()) : Result<std::unique_ptr<Tokenizer>>(dir.status());
   if (!tokenizer.ok()) {
     std::cerr << "skein tokenize: " << tokenizer.status().message() << "\n";
     return 1;
@@ -139,9 +146,11 @@ void AddTokenizeCommand(CLI::App* app, int* exit_status) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command =
       app->add_subcommand("tokenize", "Turn lines {\"text\": ..} into {\"ids\": [..]}, or back");
-  command->add_option("DIR", options->model_dir, "Model directory with tokenizer.json")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+  command
+      ->add_option("MODEL", options->model,
+                   "A directory with tokenizer.json, a GGUF file, a fetched model, or org/name in "
+                   "the local cache")
+      ->required();
   CLI::Option* special = command->add_flag("--special", options->special,
                                            "Add the special tokens that a prompt begins with");
   CLI::Option* decode =

@@ -5,7 +5,7 @@
 // them). The integer sums of a block are exact, so their order does not matter; the f32 sums of a
 // column go through its blocks in order.
 
-#include "kernels/block_format.h"
+#include "kernels/block_panel.h"
 #include "kernels/cpu/gemm_body.h"
 
 namespace skein {

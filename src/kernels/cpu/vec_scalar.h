@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/dtype.h"
-#include "kernels/block_format.h"
+#include "kernels/block_panel.h"
 
 namespace skein::scalar {
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/block_quantizer.h"
 #include "base/check.h"
 #include "model/weights/encoder_names.h"
 #include "model/weights/widen.h"
@@ -304,7 +305,7 @@ class WeightsLoader {
     std::vector<std::optional<BlockFormat>> found(CeilDiv(n, kPanelCols));
     for (const RowSource& source : sources) {
       if (source.view.blocks == nullptr || source.row_begin % kPanelCols != 0) return std::nullopt;
-      const auto format = FindBlockFormat(source.view.blocks->name);
+      const std::optional<BlockFormat> format = source.view.blocks->format;
       if (!format || k % TraitsOf(*format).file_elements != 0) return std::nullopt;
       const int32_t first = source.row_begin / kPanelCols;
       for (int32_t i = 0; i < CeilDiv(source.num_rows, kPanelCols); ++i) {
@@ -358,7 +359,7 @@ class WeightsLoader {
       return out.PackRows(first, count, view.Row(row), view.dtype);
     }
     if (out.dtype() == DType::kBlocks && keep_blocks_) {
-      const BlockFormat format = *FindBlockFormat(view.blocks->name);
+      const BlockFormat format = *view.blocks->format;
       for (int32_t i = 0; i < count; ++i) out.PackBlocks(first + i, 1, view.Row(row + i), format);
       return;
     }

@@ -1,4 +1,4 @@
-#include "io/gguf.h"
+#include "io/gguf_file.h"
 
 #include "base/check.h"
 #include "io/safetensors_header.h"

@@ -1,0 +1,179 @@
+#include "base/block_format.h"
+
+#include <cstring>
+
+#include "base/dtype.h"
+
+namespace skein {
+namespace {
+
+constexpr int32_t kPartsOfSuper = kSuperElements / kBlockTerms;
+
+uint8_t ByteAt(const std::byte* bytes, int32_t i) { return std::to_integer<uint8_t>(bytes[i]); }
+
+uint16_t HalfAt(const std::byte* bytes) {
+  uint16_t half;
+  std::memcpy(&half, bytes, sizeof(half));
+  return half;
+}
+
+// The low halves of 16 bytes are elements 0 to 15, the high halves elements 16 to 31.
+void ReadNibbles(const std::byte* bytes, uint8_t* u) {
+  for (int32_t i = 0; i < 16; ++i) {
+    u[i] = ByteAt(bytes, i) & 15;
+    u[i + 16] = ByteAt(bytes, i) >> 4;
+  }
+}
+
+// Bit i of a word is the fifth bit of element i.
+void AddFifthBits(const std::byte* bytes, uint8_t* u) {
+  uint32_t bits;
+  std::memcpy(&bits, bytes, sizeof(bits));
+  for (int32_t i = 0; i < kBlockTerms; ++i) u[i] |= static_cast<uint8_t>((bits >> i & 1) << 4);
+}
+
+// Twelve bytes hold eight scales and eight minimums of six bits: the first four of each in a byte's
+// low bits, the others in four bits of a byte of their own and the upper two of an earlier byte.
+void ReadSixBitScales(const std::byte* bytes, FileBlock* out) {
+  for (int32_t i = 0; i < 4; ++i) {
+    const uint8_t first = ByteAt(bytes, i), second = ByteAt(bytes, i + 4);
+    const uint8_t third = ByteAt(bytes, i + 8);
+    out->scales[i] = first & 63;
+    out->minimums[i] = second & 63;
+    out->scales[i + 4] = static_cast<uint8_t>((third & 15) | (first >> 6) << 4);
+    out->minimums[i + 4] = static_cast<uint8_t>((third >> 4) | (second >> 6) << 4);
+  }
+}
+
+// Each 32 bytes hold 64 elements: the low halves the first 32, the high halves the next.
+void ReadNibblesOfSuper(const std::byte* bytes, uint8_t* u) {
+  for (int32_t i = 0; i < kSuperElements / 2; ++i) {
+    const int32_t at = i / 32 * 64 + i % 32;
+    u[at] = ByteAt(bytes, i) & 15;
+    u[at + 32] = ByteAt(bytes, i) >> 4;
+  }
+}
+
+void ReadQ6K(const std::byte* bytes, FileBlock* out) {
+  const std::byte *low = bytes, *high = bytes + 128, *scales = bytes + 192;
+  for (int32_t i = 0; i < kSuperElements; ++i) {
+    // A half of 128 elements is four parts of 32. Parts 0 and 1 are low halves of bytes, 2 and 3
+    // the high halves of the same.
+    const int32_t half = i / 128, part = i % 128 / 32, l = i % 32;
+    const uint8_t nibbles = ByteAt(low, 64 * half + part % 2 * 32 + l);
+    const uint8_t upper = ByteAt(high, 32 * half + l) >> 2 * part & 3;
+    out->u[i] = static_cast<uint8_t>((part < 2 ? nibbles & 15 : nibbles >> 4) | upper << 4);
+  }
+  std::memcpy(out->scales, scales, 16);
+  out->d = HalfAt(bytes + 208);
+}
+
+void ReadIq4Xs(const std::byte* bytes, FileBlock* out) {
+  out->d = HalfAt(bytes);
+  const uint16_t high = HalfAt(bytes + 2);
+  for (int32_t i = 0; i < kPartsOfSuper; ++i) {
+    const int32_t low = ByteAt(bytes + 4, i / 2) >> 4 * (i % 2) & 15;
+    out->scales[i] = static_cast<uint8_t>((low | (high >> 2 * i & 3) << 4) - 32);
+    ReadNibbles(bytes + 8 + 16 * i, out->u + kBlockTerms * i);
+  }
+}
+
+float Widen(uint16_t half) { return ToFloat(F16{half}); }
+
+float SignedByte(uint8_t byte) { return static_cast<float>(static_cast<int8_t>(byte)); }
+
+}  // namespace
+
+FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
+  FileBlock block = {};
+  block.d = HalfAt(bytes);
+  switch (format) {
+    case BlockFormat::kQ4_0:
+    case BlockFormat::kIq4Nl:
+      ReadNibbles(bytes + 2, block.u);
+      break;
+    case BlockFormat::kQ4_1:
+      block.dmin = HalfAt(bytes + 2);
+      ReadNibbles(bytes + 4, block.u);
+      break;
+    case BlockFormat::kQ5_0:
+      ReadNibbles(bytes + 6, block.u);
+      AddFifthBits(bytes + 2, block.u);
+      break;
+    case BlockFormat::kQ5_1:
+      block.dmin = HalfAt(bytes + 2);
+      ReadNibbles(bytes + 8, block.u);
+      AddFifthBits(bytes + 4, block.u);
+      break;
+    case BlockFormat::kQ8_0:
+      for (int32_t i = 0; i < kBlockTerms; ++i) block.u[i] = ByteAt(bytes + 2, i) ^ 0x80;
+      break;
+    case BlockFormat::kQ4K:
+      block.dmin = HalfAt(bytes + 2);
+      ReadSixBitScales(bytes + 4, &block);
+      ReadNibblesOfSuper(bytes + 16, block.u);
+      break;
+    case BlockFormat::kQ5K:
+      block.dmin = HalfAt(bytes + 2);
+      ReadSixBitScales(bytes + 4, &block);
+      ReadNibblesOfSuper(bytes + 48, block.u);
+      for (int32_t i = 0; i < kSuperElements; ++i) {
+        block.u[i] |= static_cast<uint8_t>((ByteAt(bytes + 16, i % 32) >> i / 32 & 1) << 4);
+      }
+      break;
+    case BlockFormat::kQ6K:
+      ReadQ6K(bytes, &block);
+      break;
+    case BlockFormat::kIq4Xs:
+      ReadIq4Xs(bytes, &block);
+      break;
+  }
+  return block;
+}
+
+BlockTerms TermsOf(BlockFormat format, const FileBlock& block, int32_t part) {
+  const BlockTraits& traits = TraitsOf(format);
+  BlockTerms terms;
+  for (int32_t i = 0; i < kBlockTerms; ++i) {
+    const int32_t u = block.u[kBlockTerms * part + i];
+    terms.values[i] = static_cast<int8_t>(traits.codebook ? kBlockCodebook[u] : u - traits.zero);
+  }
+  const float d = Widen(block.d);
+  terms.minimum = 0.0f;
+  switch (traits.scales) {
+    case BlockScales::kHalfMinimum:
+      terms.minimum = Widen(block.dmin);
+      [[fallthrough]];
+    case BlockScales::kHalf:
+      terms.scales[0] = terms.scales[1] = d;
+      break;
+    case BlockScales::kSuperMinimum:
+      terms.scales[0] = terms.scales[1] = d * static_cast<float>(block.scales[part]);
+      terms.minimum = -(Widen(block.dmin) * static_cast<float>(block.minimums[part]));
+      break;
+    case BlockScales::kSuperHalves:
+      terms.scales[0] = d * SignedByte(block.scales[2 * part]);
+      terms.scales[1] = d * SignedByte(block.scales[2 * part + 1]);
+      break;
+    case BlockScales::kSuper:
+      terms.scales[0] = terms.scales[1] = d * SignedByte(block.scales[part]);
+      break;
+  }
+  return terms;
+}
+
+void DequantizeBlocks(BlockFormat format, const std::byte* bytes, int64_t num_blocks, float* out) {
+  const BlockTraits& traits = TraitsOf(format);
+  for (int64_t block = 0; block < num_blocks; ++block, bytes += traits.file_bytes) {
+    const FileBlock read = ReadFileBlock(format, bytes);
+    for (int32_t part = 0; part < traits.file_elements / kBlockTerms; ++part) {
+      const BlockTerms terms = TermsOf(format, read, part);
+      for (int32_t i = 0; i < kBlockTerms; ++i) {
+        const float scaled = terms.scales[i / 16] * static_cast<float>(terms.values[i]);
+        *out++ = traits.has_minimum() ? scaled + terms.minimum : scaled;
+      }
+    }
+  }
+}
+
+}  // namespace skein

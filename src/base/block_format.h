@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace skein {
+
+// Elements of a row that have one scale in an int8 row, and at most one in a matrix of blocks.
+inline constexpr int32_t kBlockTerms = 32;
+
+// The formats in which a matrix of blocks keeps its values, under GGUF's names. Q6_K, Q4_K, Q5_K
+// and IQ4_XS have blocks of 256, the others of 32 elements.
+enum class BlockFormat : uint8_t {
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ4K,
+  kQ5K,
+  kQ6K,
+  kIq4Nl,
+  kIq4Xs,
+};
+
+// The scales of a block.
+enum class BlockScales : uint8_t {
+  kHalf,          // d of 32 elements
+  kHalfMinimum,   // d and a minimum of 32 elements
+  kSuperMinimum,  // d and dmin of 256; integers that multiply them for each 32
+  kSuperHalves,   // d of 256; an integer that multiplies it for each 16
+  kSuper,         // d of 256; an integer that multiplies it for each 32
+};
+
+// An element is scale * value, or scale * value + minimum; its value is u - zero, or, in a codebook
+// format, the codebook's at u. u has `bits` bits.
+struct BlockTraits {
+  std::string_view name;
+  BlockScales scales;
+  int32_t bits;
+  int32_t zero;
+  bool codebook;
+  int32_t file_elements;  // of a block in the file
+  int32_t file_bytes;
+
+  bool has_minimum() const {
+    return scales == BlockScales::kHalfMinimum || scales == BlockScales::kSuperMinimum;
+  }
+};
+
+// In the order of BlockFormat.
+inline constexpr BlockTraits kBlockTraits[] = {
+    {"Q4_0", BlockScales::kHalf, 4, 8, false, 32, 18},
+    {"Q4_1", BlockScales::kHalfMinimum, 4, 0, false, 32, 20},
+    {"Q5_0", BlockScales::kHalf, 5, 16, false, 32, 22},
+    {"Q5_1", BlockScales::kHalfMinimum, 5, 0, false, 32, 24},
+    {"Q8_0", BlockScales::kHalf, 8, 128, false, 32, 34},
+    {"Q4_K", BlockScales::kSuperMinimum, 4, 0, false, 256, 144},
+    {"Q5_K", BlockScales::kSuperMinimum, 5, 0, false, 256, 176},
+    {"Q6_K", BlockScales::kSuperHalves, 6, 32, false, 256, 210},
+    {"IQ4_NL", BlockScales::kHalf, 4, 0, true, 32, 18},
+    {"IQ4_XS", BlockScales::kSuper, 4, 0, true, 256, 136},
+};
+
+constexpr const BlockTraits& TraitsOf(BlockFormat format) {
+  return kBlockTraits[static_cast<size_t>(format)];
+}
+
+// The values of the codebook formats, IQ4_NL and IQ4_XS.
+inline constexpr int8_t kBlockCodebook[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                              1,    13,   25,  38,  53,  69,  89,  113};
+
+// Elements of the largest block.
+inline constexpr int32_t kSuperElements = 256;
+
+// One block as a file has it: u of its elements and its scales, f16 bits or small integers.
+struct FileBlock {
+  uint8_t u[kSuperElements];
+  uint16_t d, dmin;                 // of the block; dmin is the minimum of a block of 32
+  uint8_t scales[16], minimums[8];  // of 32 elements each; in Q6_K scales of 16
+};
+
+// Reads one block of traits.file_bytes, of any alignment.
+FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes);
+
+// 32 elements of one row: element i is scales[i / 16] * values[i] + minimum.
+struct BlockTerms {
+  int8_t values[kBlockTerms];
+  float scales[2];  // of 16 elements each; the same but in Q6_K
+  float minimum;    // +0 if the format has none
+};
+
+// Elements [32 part, 32 part + 32) of a block.
+BlockTerms TermsOf(BlockFormat format, const FileBlock& block, int32_t part);
+
+// Widens `num_blocks` blocks of any alignment to num_blocks * traits.file_elements values. A value
+// is scale * value, plus the minimum if the format has one; each operation is rounded to f32.
+void DequantizeBlocks(BlockFormat format, const std::byte* bytes, int64_t num_blocks, float* out);
+
+}  // namespace skein

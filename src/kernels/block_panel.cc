@@ -1,0 +1,172 @@
+#include "kernels/block_panel.h"
+
+#include <cstring>
+
+#include "base/check.h"
+
+namespace skein {
+namespace {
+
+constexpr int32_t kColumns = 16;    // of a panel
+constexpr int32_t kQuad = 4;        // adjacent elements of a column
+constexpr int32_t kQuadBytes = 64;  // a quad of each column, a byte for each element
+constexpr int32_t kBlocksOfSuper = kSuperElements / kBlockTerms;
+
+// The bytes of a panel's scales for 32, or for 256 elements of k.
+int32_t ScaleUnitBytes(BlockScales scales) {
+  switch (scales) {
+    case BlockScales::kHalf:
+      return 2 * kColumns;
+    case BlockScales::kHalfMinimum:
+      return 4 * kColumns;
+    case BlockScales::kSuperMinimum:
+      return 4 * kColumns + kBlocksOfSuper * 2 * kColumns;
+    case BlockScales::kSuperHalves:
+      return 2 * kColumns + kBlocksOfSuper * 2 * kColumns;
+    case BlockScales::kSuper:
+      break;
+  }
+  return 2 * kColumns + kBlocksOfSuper * kColumns;
+}
+
+uint8_t ByteAt(const std::byte* bytes, int32_t i) { return std::to_integer<uint8_t>(bytes[i]); }
+
+uint16_t HalfAt(const std::byte* bytes) {
+  uint16_t half;
+  std::memcpy(&half, bytes, sizeof(half));
+  return half;
+}
+
+int32_t ValueUnitBytes(int32_t bits) { return bits * kBlockTerms * kColumns / 8; }
+
+// The four elements of quad `quad` of a column lie in bytes 4 column to 4 column + 3 of a vector of
+// 64 bytes. Two quads share a vector of low halves; the fifth bits of all eight lie in one vector,
+// two upper bits of four quads in one vector.
+struct ElementPlace {
+  int32_t low_byte, low_shift;
+  int32_t high_byte, high_shift;  // with 5 or 6 bits
+};
+
+ElementPlace PlaceOf(int32_t bits, int32_t column, int32_t i) {
+  const int32_t quad = i / kQuad, byte = kQuad * column + i % kQuad;
+  constexpr int32_t kLowBytes = 4 * kQuadBytes;
+  if (bits == 8) return {quad * kQuadBytes + byte, 0, 0, 0};
+  const int32_t low = quad / 2 * kQuadBytes + byte, shift = quad % 2 * 4;
+  if (bits == 5) return {low, shift, kLowBytes + byte, quad};
+  return {low, shift, kLowBytes + quad / 4 * kQuadBytes + byte, quad % 4 * 2};
+}
+
+void PutBits(std::byte* at, int32_t shift, int32_t bits) {
+  *at |= static_cast<std::byte>(bits << shift);
+}
+
+int32_t GetBits(const std::byte* at, int32_t shift, int32_t count) {
+  return std::to_integer<int32_t>(*at) >> shift & ((1 << count) - 1);
+}
+
+void PutElement(int32_t bits, std::byte* unit, int32_t column, int32_t i, int32_t u) {
+  const ElementPlace place = PlaceOf(bits, column, i);
+  if (bits == 8) return PutBits(unit + place.low_byte, 0, u);
+  PutBits(unit + place.low_byte, place.low_shift, u & 15);
+  if (bits > 4) PutBits(unit + place.high_byte, place.high_shift, u >> 4);
+}
+
+int32_t GetElement(int32_t bits, const std::byte* unit, int32_t column, int32_t i) {
+  const ElementPlace place = PlaceOf(bits, column, i);
+  if (bits == 8) return GetBits(unit + place.low_byte, 0, 8);
+  const int32_t low = GetBits(unit + place.low_byte, place.low_shift, 4);
+  if (bits == 4) return low;
+  return low | GetBits(unit + place.high_byte, place.high_shift, bits - 4) << 4;
+}
+
+void PutScales(BlockScales kind, const FileBlock& block, std::byte* unit, int32_t column) {
+  const auto put_half = [column](std::byte* to, uint16_t half) {
+    std::memcpy(to + 2 * column, &half, sizeof(half));
+  };
+  put_half(unit, block.d);
+  std::byte* rest = unit + 2 * kColumns;
+  if (kind == BlockScales::kHalf) return;
+  if (kind == BlockScales::kHalfMinimum) return put_half(rest, block.dmin);
+  if (kind == BlockScales::kSuperMinimum) {
+    put_half(rest, block.dmin);
+    rest += 2 * kColumns;
+  }
+  const int32_t row = kind == BlockScales::kSuper ? kColumns : 2 * kColumns;
+  for (int32_t i = 0; i < kBlocksOfSuper; ++i, rest += row) {
+    const bool halves = kind == BlockScales::kSuperHalves;
+    rest[column] = static_cast<std::byte>(block.scales[halves ? 2 * i : i]);
+    if (kind == BlockScales::kSuper) continue;
+    rest[kColumns + column] =
+        static_cast<std::byte>(halves ? block.scales[2 * i + 1] : block.minimums[i]);
+  }
+}
+
+// The inverse of PutScales for 32 elements: part `block` of those that share d.
+void GetScales(BlockScales kind, const std::byte* unit, int32_t column, int32_t block,
+               FileBlock* out) {
+  out->d = HalfAt(unit + 2 * column);
+  const std::byte* rest = unit + 2 * kColumns;
+  if (kind == BlockScales::kHalf) return;
+  if (kind == BlockScales::kHalfMinimum) {
+    out->dmin = HalfAt(rest + 2 * column);
+    return;
+  }
+  if (kind == BlockScales::kSuperMinimum) {
+    out->dmin = HalfAt(rest + 2 * column);
+    rest += 2 * kColumns;
+  }
+  if (kind == BlockScales::kSuper) {
+    out->scales[block] = ByteAt(rest + block * kColumns, column);
+    return;
+  }
+  const std::byte* row = rest + block * 2 * kColumns;
+  const bool halves = kind == BlockScales::kSuperHalves;
+  out->scales[halves ? 2 * block : block] = ByteAt(row, column);
+  const uint8_t second = ByteAt(row, kColumns + column);
+  (halves ? out->scales[2 * block + 1] : out->minimums[block]) = second;
+}
+
+}  // namespace
+
+size_t PanelValueBytes(BlockFormat format, int32_t k) {
+  const BlockTraits& traits = TraitsOf(format);
+  SKEIN_CHECK(k >= 1 && k % traits.file_elements == 0);
+  return size_t(k / kBlockTerms) * ValueUnitBytes(traits.bits);
+}
+
+size_t PanelScaleBytes(BlockFormat format, int32_t k) {
+  const BlockTraits& traits = TraitsOf(format);
+  return size_t(k / traits.file_elements) * ScaleUnitBytes(traits.scales);
+}
+
+void PackBlockRow(BlockFormat format, const std::byte* file_row, int32_t k, int32_t column,
+                  std::byte* values, std::byte* scales) {
+  const BlockTraits& traits = TraitsOf(format);
+  for (int32_t i = 0; i < k; i += traits.file_elements) {
+    const FileBlock block = ReadFileBlock(format, file_row);
+    for (int32_t e = 0; e < traits.file_elements; ++e) {
+      std::byte* unit = values + int64_t{(i + e) / kBlockTerms} * ValueUnitBytes(traits.bits);
+      PutElement(traits.bits, unit, column, (i + e) % kBlockTerms, block.u[e]);
+    }
+    PutScales(traits.scales, block, scales, column);
+    file_row += traits.file_bytes;
+    scales += ScaleUnitBytes(traits.scales);
+  }
+}
+
+BlockTerms ReadBlockTerms(BlockFormat format, const std::byte* values, const std::byte* scales,
+                          int32_t column, int32_t block) {
+  const BlockTraits& traits = TraitsOf(format);
+  const int32_t parts = traits.file_elements / kBlockTerms, part = block % parts;
+  const std::byte* unit = values + int64_t{block} * ValueUnitBytes(traits.bits);
+  FileBlock read = {};
+  for (int32_t i = 0; i < kBlockTerms; ++i) {
+    const int32_t u = GetElement(traits.bits, unit, column, i);
+    read.u[kBlockTerms * part + i] = static_cast<uint8_t>(u);
+  }
+  GetScales(traits.scales, scales + int64_t{block / parts} * ScaleUnitBytes(traits.scales), column,
+            part, &read);
+  return TermsOf(format, read, part);
+}
+
+}  // namespace skein
