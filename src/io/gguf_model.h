@@ -19,7 +19,7 @@ class GgufModel {
   static Result<GgufModel> Open(const std::string& path);
 
   const std::string& path() const { return files_.front().path(); }
-  // Of the first part; the others say only which part they are.
+  // The first part's; the others say only which part they are.
   const GgufMetadata& metadata() const { return files_.front().metadata(); }
 
   // Names of all tensors, sorted.
