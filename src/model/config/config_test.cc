@@ -215,6 +215,7 @@ TEST_F(ConfigTest, RopeParameters) {
   const std::string newer = Edit(
       kMistral03, theta, R"("rope_parameters": {"rope_theta": 5e5, "rope_type": "default"}, )");
   EXPECT_EQ(Good(newer).rope.theta, 500000);
+  EXPECT_EQ(Good(Edit(kLlama31, R"("rope_theta": 500000.0, )", "")).rope.theta, 10000);
   const std::string bare = Edit(kMistral03, theta, R"("rope_parameters": {"rope_theta": 7}, )");
   EXPECT_EQ(Good(bare).rope.theta, 7);
   const std::string yarn = Edit(kMistral03, theta, R"("rope_parameters": {"rope_theta": 5e5,

@@ -105,10 +105,13 @@ Status ReadTheta(const JsonObject& config, const std::optional<JsonObject>& para
   const bool inside = parameters && parameters->Has("rope_theta");
   const bool outside = config.Has("rope_theta");
   if (!inside && !outside) {
+    // Llama 1 and 2 were published without it; no other family was.
+    SKEIN_ASSIGN_OR_RETURN(const std::optional<std::string> family, config.String("model_type"));
+    *theta = 10000;
+    if (family == "llama") return Status::Ok();
     return config.Error("rope_theta",
                         "is missing, and so is 'rope_parameters': the base of the rotary embedding "
-                        "is never guessed. If the model was trained with 10000, the default of "
-                        "early Llama models, add \"rope_theta\": 10000.0");
+                        "is guessed for the model_type llama only");
   }
   double inner = 0, outer = 0;
   if (inside) SKEIN_RETURN_IF_ERROR(ReadNumber(*parameters, "rope_theta", 1, kMaxTheta, &inner));
