@@ -120,7 +120,7 @@ def test_sched(tmp_path):
     assert all(tree[name] > 0 for name in ("insert_ns", "add_ns", "finish_ns")) and tree["find_best_ns"] >= 0
     check_rows(result["overhead"], OVERHEAD)
     assert {(row["policy"], row["prefix_tokens"], row["waiting"]) for row in result["overhead"]} == {
-        (policy, tokens, 30) for policy in ("lpm", "dfs-weight", "flock", "flock-radix") for tokens in (1000, 2000, 5000, 10000, 20000)}
+        (policy, tokens, 30) for policy in ("lpm", "dfs-weight", "prefix-homogeneous", "prefix-homogeneous-radix") for tokens in (1000, 2000, 5000, 10000, 20000)}
     check_rows(result["rounds"], ROUNDS)
     assert [(row["order"], row["waiting"]) for row in result["rounds"]] == [
         (order, waiting) for order in ("fcfs", "srjf", "srjf-calibrated") for waiting in (10, 20)]

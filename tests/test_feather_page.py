@@ -12,7 +12,7 @@ TREE = {"requests": 200, "tokens": 300, "groups": 5, "suffix_tokens": 20, "batch
 OPERATIONS = {"hash_ns": 5.0, "insert_ns": 290.0, "add_ns": 4000.0, "finish_ns": 200.0, "find_best_ns": 70.0}
 SCHED = {"date": "20260101-000000", "tree": TREE | OPERATIONS, "chunks": [{"construction": "chained", "chunk_tokens": 1} | OPERATIONS],
          "overhead": [{"policy": policy, "prefix_tokens": tokens, "waiting": 500, "us_per_round": us * tokens / 1000}
-                      for tokens in (1000, 20000) for policy, us in (("lpm", 45.0), ("dfs-weight", 30.0), ("flock", 0.1), ("flock-radix", 35.0))],
+                      for tokens in (1000, 20000) for policy, us in (("lpm", 45.0), ("dfs-weight", 30.0), ("prefix-homogeneous", 0.1), ("prefix-homogeneous-radix", 35.0))],
          "rounds": [{"order": "fcfs", "waiting": 10, "us_per_round": 1.0, "p99_us": 2.0}]}
 
 
@@ -40,12 +40,12 @@ def page(script, folder, **parts):
 
 
 def served(model, load, systems, folder, outputs, concurrency=None):
-    """What serve would find: with shared-prefix attention five times as much, with flock a tenth more; nothing where nothing is
+    """What serve would find: with shared-prefix attention five times as much, with prefix-homogeneous a tenth more; nothing where nothing is
     shared; in static batches a fifth more where they are pure."""
     def speed(name):
         if name == "static":
             return 60.0 if concurrency == 8 else 50.0
-        return 100.0 if load.shared == 0 else (50.0 if "shared" in name else 10.0) * (1.1 if "flock never" in name else 1)
+        return 100.0 if load.shared == 0 else (50.0 if "shared" in name else 10.0) * (1.1 if "prefix-homogeneous never" in name else 1)
 
     return {output: {name: {"scheduler_share": 0.001, "stops": 0.0, "runs": [speed(name)] * outputs.count(output), "tokens_per_s": speed(name), "tpot_ms": 17.0,
                             "itl_p99_ms": 30.0, "p95_ttft_ms": 2000.0, "batch": 7.5, "kv_tokens_asked": 1e5, "kv_tokens_unique": 1e4, "decode_steps": 9, "step_ms": 12.5}
@@ -58,14 +58,14 @@ def simulated(self, number, system, load, reads, device, model, slots, runs, ext
     if "request-level" in system and slots <= 100:  # pure batches
         speed = {"each": 101.0, "cached": 120.0 if load[1][-1]["max_tokens"] > 5 else 80.0, "once": 50.0}[reads]
     report = {"tokens_per_s": speed, "median_tpot_ms": 10.0, "p95_ttft_ms": 100.0, "mean_ttft_ms": 50.0, "mean_decode_batch": 5.0, "decode_steps": 9,
-              "kv_bytes_asked_per_step": 2e9, "kv_bytes_unique_per_step": 1e9, "num_preemptions": 0, "flock_overdue": 3, "flock_stops": 1, "wall_s": 1.0, "hits": 0.5,
+              "kv_bytes_asked_per_step": 2e9, "kv_bytes_unique_per_step": 1e9, "num_preemptions": 0, "prefix_groups_overdue": 3, "prefix_groups_stops": 1, "wall_s": 1.0, "hits": 0.5,
               "classes": {f"{rate} requests/s": {"median_tpot_ms": 1.0, "p95_ttft_ms": 2.0} for rate in (5, 10, 20)}}
     return [report] * runs
 
 
 def test_rounds_stand_beside_what_is_published(script, tmp_path):
     text = page(script, tmp_path, sched=SCHED)
-    assert "| prefix tokens | lpm | dfs-weight | flock | flock-radix | lpm / flock | dfs-weight / flock | published |" in text
+    assert "| prefix tokens | lpm | dfs-weight | prefix-homogeneous | prefix-homogeneous-radix | lpm / prefix-homogeneous | dfs-weight / prefix-homogeneous | published |" in text
     assert "| 1000 | 45.0 | 30.0 | 0.1 | 35.0 | 450 | 300 |  |" in text
     assert "| 20000 | 900.0 | 600.0 | 2.0 | 700.0 | 450 | 300 | about 1,000 |" in text
     assert "| add to batch | 4000 | 3,000 | **missed** | 11,100 |" in text
@@ -84,8 +84,8 @@ def test_each_section_of_the_servers_has_its_place(script, monkeypatch, tmp_path
         assert ("missing: " + ", ".join(missing) + "." in text) == bool(missing)
     assert sorted(measured) == sorted(headings)
     prose = " ".join(text.split())
-    assert "flock never, shared / fill, plain: 5.50 (target 5): reached" in prose and "Why the first target is missed" not in prose
-    assert "fill has all 5, flock the first 3 (64 rows of groups of about 26)" in prose
+    assert "prefix-homogeneous never, shared / fill, plain: 5.50 (target 5): reached" in prose and "Why the first target is missed" not in prose
+    assert "fill has all 5, prefix-homogeneous the first 3 (64 rows of groups of about 26)" in prose
     assert "which is the same work: 1.00." in prose and "failed" not in prose
     # Outputs, to one batch; tokens/s, step, batch, bytes asked and unique. The others have TPOT, too.
     assert "| 1 x 64 | 32 | 1.00 | 50.0 | 12.5 | 7.5 | 11.47 | 1.15 |" in text

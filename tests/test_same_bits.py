@@ -85,7 +85,7 @@ def test_rows_that_share_a_prefix_decode_to_the_same_bits(tmp_path):
     alone, most = decoded(tmp_path / "alone", 1, "--plain-attention")
     assert most == 1
     assert all(len(logprobs) == 200 for _, logprobs, _ in alone) and len({text for text, _, _ in alone}) > 1
-    for args in ([], ["--plain-attention"], ["--threads", 1], ["--flock-stop", "heuristic"], ["--decode-set", "fill"]):
+    for args in ([], ["--plain-attention"], ["--threads", 1], ["--stop-rule", "heuristic"], ["--decode-set", "fill"]):
         together, most = decoded(tmp_path / f"together{''.join(map(str, args))}", 8, *args)
         assert most >= 4, args
         assert together == alone, args

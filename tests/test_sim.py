@@ -13,7 +13,7 @@ DEVICE = {"name": "a small device", "tflops": {"bf16": 0.5}, "bandwidth_gbps": 2
 # What only one of the two knows.
 SERVE_ONLY = {"base_url"}
 SIM_ONLY = {"device", "preset", "num_kv_blocks", "wall_s", "num_preemptions", "step_s", "decode_steps", "mean_decode_batch",
-            "kv_bytes_asked_per_step", "kv_bytes_unique_per_step", "flock_joined", "flock_overdue", "flock_stops"}
+            "kv_bytes_asked_per_step", "kv_bytes_unique_per_step", "prefix_groups_joined", "prefix_groups_overdue", "prefix_groups_stops"}
 
 
 def skein(*args):

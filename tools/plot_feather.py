@@ -62,11 +62,11 @@ def sched_section(part):
     others = ("lpm", "dfs-weight")
     lines += ["### A round beside other structures", "",
               f"One request of the batch is replaced while {found['overhead'][0]['waiting']} wait, us. `lpm` and `dfs-weight` order the whole queue over a radix tree, token",
-              "by token (plain C++ here, memory compared 256 tokens at a time); `flock-radix` makes flock's choice over such a tree;",
-              "`flock` hashes and inserts the new request, finishes one, finds and adds the best. Learned rules over the radix tree make the same plans",
+              "by token (plain C++ here, memory compared 256 tokens at a time); `prefix-homogeneous-radix` makes prefix-homogeneous's choice over such a tree;",
+              "`prefix-homogeneous` hashes and inserts the new request, finishes one, finds and adds the best. Learned rules over the radix tree make the same plans",
               "as over the hashes (a test compares them step by step, `SchedulerBaselines.TheRadixTreeGivesTheSamePlans`), so only this cost differs.", "",
-              *table(["prefix tokens", *policies, *(f"{other} / flock" for other in others), "published"],
-                     [[tokens, *(f"{us[policy]:.1f}" for policy in policies), *(f"{us[other] / us['flock']:.0f}" for other in others),
+              *table(["prefix tokens", *policies, *(f"{other} / prefix-homogeneous" for other in others), "published"],
+                     [[tokens, *(f"{us[policy]:.1f}" for policy in policies), *(f"{us[other] / us['prefix-homogeneous']:.0f}" for other in others),
                        PUBLISHED_ROUNDS.get(tokens, "")] for tokens, us in rounds.items()]),
               "Published: by the text's own measurements of such policies, which were not run here.", "",
               "### Whole rounds, by order and queue", "", "Planning a step and taking in its results, preset `prefill-only`: prompts of 257 to 330 tokens in groups, the cache changes in",
@@ -88,21 +88,21 @@ def here_table(runs):
 
 
 def best_line(runs, noise):
-    """Whether flock with shared-prefix attention is the best of all systems of a load."""
-    both = {name: run["tokens_per_s"] for name, run in runs.items() if name.startswith("flock") and name.endswith("shared")}
+    """Whether prefix-homogeneous with shared-prefix attention is the best of all systems of a load."""
+    both = {name: run["tokens_per_s"] for name, run in runs.items() if name.startswith("prefix-homogeneous") and name.endswith("shared")}
     rest = {name: run["tokens_per_s"] for name, run in runs.items() if name not in both}
     one, other = max(both, key=both.get), max(rest, key=rest.get)
     ratio = both[one] / rest[other]
-    return f"flock and shared-prefix attention together best of all: {one} / {other}: {ratio:.2f}: {verdict(ratio > 1)}{', within noise' if abs(1 - ratio) < noise else ''}.  "
+    return f"prefix-homogeneous and shared-prefix attention together best of all: {one} / {other}: {ratio:.2f}: {verdict(ratio > 1)}{', within noise' if abs(1 - ratio) < noise else ''}.  "
 
 
 def five_lines(runs):
     """The two targets on the default load, by throughput and by the steps without prefill."""
     lines = []
     for other, target in (("fill, plain", 5), ("fill, shared", 1.4)):
-        ratio = runs["flock never, shared"]["tokens_per_s"] / runs[other]["tokens_per_s"]
-        steps = runs[other]["step_ms"] / runs["flock never, shared"]["step_ms"]
-        lines.append(f"flock never, shared / {other}: {ratio:.2f} (target {target}): {verdict(ratio >= target)}; by the steps without prefill alone: {steps:.2f}.  ")
+        ratio = runs["prefix-homogeneous never, shared"]["tokens_per_s"] / runs[other]["tokens_per_s"]
+        steps = runs[other]["step_ms"] / runs["prefix-homogeneous never, shared"]["step_ms"]
+        lines.append(f"prefix-homogeneous never, shared / {other}: {ratio:.2f} (target {target}): {verdict(ratio >= target)}; by the steps without prefill alone: {steps:.2f}.  ")
     return lines
 
 
@@ -113,7 +113,7 @@ def turn_words(in_turn):
 def default_here_lines(found, default, noise):
     load, runs = default["load"], default["runs"]
     scaled = "" if found["scale"] == 1 else f" Lengths are 1/{found['scale']} of the default load's; targets are for the full ones."
-    share = max(run["scheduler_share"] for name, run in runs.items() if name.startswith("flock"))
+    share = max(run["scheduler_share"] for name, run in runs.items() if name.startswith("prefix-homogeneous"))
     group = load["requests"] / load["groups"]
     return [f"{load['requests']} requests in {load['groups']} groups of {load['shared']:,} shared tokens, {load['own']} of their own, {load['output']} out, all at once; {load['slots']} in the batch;",
             f"the prefixes are in the cache before.{scaled} The default load's 200 outputs are scaled to {load['output']}, as a",
@@ -123,19 +123,19 @@ def default_here_lines(found, default, noise):
             "`lpm` is not among them: it orders by cached prefixes, which all have the same length here. It is simulated below.", "",
             *here_table(runs), *five_lines(runs),
             *(f"{text}: {ratio:.2f} (target 0.98): {verdict_beside_fill(ratio, noise)}.  " for text, ratio in (
-                ("flock never, plain / fill, plain", runs["flock never, plain"]["tokens_per_s"] / runs["fill, plain"]["tokens_per_s"]),
-                ("flock bandit, shared / fill, shared", runs["flock bandit, shared"]["tokens_per_s"] / runs["fill, shared"]["tokens_per_s"]))),
+                ("prefix-homogeneous never, plain / fill, plain", runs["prefix-homogeneous never, plain"]["tokens_per_s"] / runs["fill, plain"]["tokens_per_s"]),
+                ("prefix-homogeneous bandit, shared / fill, shared", runs["prefix-homogeneous bandit, shared"]["tokens_per_s"] / runs["fill, shared"]["tokens_per_s"]))),
             best_line(runs, noise),
-            f"The second target needs a batch of fewer groups than fill's: fill has all {load['groups']}, flock the first {min(load['groups'], math.ceil(load['slots'] / group))}"
+            f"The second target needs a batch of fewer groups than fill's: fill has all {load['groups']}, prefix-homogeneous the first {min(load['groups'], math.ceil(load['slots'] / group))}"
             f" ({load['slots']} rows of groups of about {group:.0f}), then the rest.  ",
-            f"scheduling, flock by hashes: {100 * share:.3f} % of the steps' time (target 0.5 %): {verdict(share <= 0.005)}.", "",
+            f"scheduling, prefix-homogeneous by hashes: {100 * share:.3f} % of the steps' time (target 0.5 %): {verdict(share <= 0.005)}.", "",
             *why_missed_lines(runs)]
 
 
 def why_missed_lines(runs):
-    if runs["flock never, shared"]["tokens_per_s"] >= 5 * runs["fill, plain"]["tokens_per_s"]:
+    if runs["prefix-homogeneous never, shared"]["tokens_per_s"] >= 5 * runs["fill, plain"]["tokens_per_s"]:
         return []
-    return [f"Why the first target is missed: the steps alone take {runs['fill, plain']['step_ms']:,.0f} ms with fill and plain attention and {runs['flock never, shared']['step_ms']:,.0f} ms with flock and shared-prefix attention,",
+    return [f"Why the first target is missed: the steps alone take {runs['fill, plain']['step_ms']:,.0f} ms with fill and plain attention and {runs['prefix-homogeneous never, shared']['step_ms']:,.0f} ms with prefix-homogeneous and shared-prefix attention,",
             "and a request prefills the same tokens with both. A shared step no longer waits for memory alone. It reads keys and values once for",
             "a tile and then computes on them for all of its queries. On this machine reading and computing hardly overlap, so the",
             "time of attention falls far less than the bytes do. Prefetching into a nearer cache did not change that beyond noise (tried apart from",
@@ -180,8 +180,8 @@ def here_section(part):
     load, runs = sections["unshared"]["load"], sections["unshared"]["runs"]
     lines += ["### Nothing shared", "", *elsewhere(part, "unshared"), f"{load['requests']} requests of {load['own']} tokens of their own, {load['output']} out, all at once; {load['slots']} in the batch. In turn: {turn_words(sections['unshared']['in_turn'])}.", "",
               *here_table(runs),
-              *(f"flock {rule}, {attention} / fill, {attention}: {ratio:.2f} (target 0.98): {verdict_beside_fill(ratio, noise)}.  " for rule, attention in (("never", "plain"), ("never", "shared"), ("bandit", "shared"))
-                for ratio in [runs[f"flock {rule}, {attention}"]["tokens_per_s"] / runs[f"fill, {attention}"]["tokens_per_s"]]),
+              *(f"prefix-homogeneous {rule}, {attention} / fill, {attention}: {ratio:.2f} (target 0.98): {verdict_beside_fill(ratio, noise)}.  " for rule, attention in (("never", "plain"), ("never", "shared"), ("bandit", "shared"))
+                for ratio in [runs[f"prefix-homogeneous {rule}, {attention}"]["tokens_per_s"] / runs[f"fill, {attention}"]["tokens_per_s"]]),
               best_line(runs, noise), ""]
     if "batches" in sections:
         lines += batches_here_lines(part)
@@ -273,18 +273,18 @@ def default_lines(runs):
         speed = {name: reports[-1]["tokens_per_s"] for name, reports in found.items()}
         lines += [f"{DEVICES[device]}:", "", *table(["system, reads", *COLUMNS], rows),
                   *(f"{text}: {ratio:.2f} (target {target}): {verdict(ratio >= target)}.  " for text, ratio, target in (
-                      ("flock never, once / FCFS, each", speed["flock never/once"] / speed["fill (FCFS)/each"], 5),
-                      ("flock never, once / FCFS, once", speed["flock never/once"] / speed["fill (FCFS)/once"], 1.4))),
+                      ("prefix-homogeneous never, once / FCFS, each", speed["prefix-homogeneous never/once"] / speed["fill (FCFS)/each"], 5),
+                      ("prefix-homogeneous never, once / FCFS, once", speed["prefix-homogeneous never/once"] / speed["fill (FCFS)/once"], 1.4))),
                   *(f"{name}, {reads} / FCFS, {reads}: {speed[f'{name}/{reads}'] / speed[f'fill (FCFS)/{reads}']:.2f} (target 0.98): "
                     f"{verdict(speed[f'{name}/{reads}'] >= 0.98 * speed[f'fill (FCFS)/{reads}'])}.  "
-                    for reads in ("each", "cached", "once") for name in ("flock never", "flock heuristic", "flock bandit", "flock q-learning")), ""]
+                    for reads in ("each", "cached", "once") for name in ("prefix-homogeneous never", "prefix-homogeneous heuristic", "prefix-homogeneous bandit", "prefix-homogeneous q-learning")), ""]
     return lines
 
 
 SERIES = {"groups": "Groups", "output": "Output tokens (20 groups)", "shared": "Shared tokens (0: prompts of 1,024, nothing shared)", "cold": "Groups, prefixes not in the cache before", "rate": "Arrivals a second",
           "levels": "Levels of a sharing tree of 16 leaves", "model": "Models (A100 80 GB)", "model100": "Models, 100 groups (A100 80 GB)", "slots": "Groups, 64 in the batch", "bounded": "Groups, 64 in the batch, 8 GiB of keys and values",
           "burst": "Groups, all requests at once, 2,048 shared tokens, 100 out"}
-WHERE = """These tables show the cases in which `flock` can gain. With reads **once** the number of different prefixes in the batch decides.
+WHERE = """These tables show the cases in which `prefix-homogeneous` can gain. With reads **once** the number of different prefixes in the batch decides.
 With 500 in the batch and 5 groups every batch has all of them under any rule, so the target of 1.4 over `fill` with the same
 attention is out of reach by arithmetic. Fewer slots than waiting requests, or many groups, leave a choice. Prefixes that do not all
 fit the cache leave more, since requests of the batch's prefix also find it cached. The weights and each row's own tokens, which every
@@ -298,7 +298,7 @@ def speed_of(runs, name):
 
 def series_lines(found):
     lines = ["### Varied", "", *WHERE.splitlines(), "",
-             "800 requests (400 with --quick). Output tokens/s; `never` and `bandit`, the default, are `flock` with these stop rules, `bandit` without anything learned before. The other",
+             "800 requests (400 with --quick). Output tokens/s; `never` and `bandit`, the default, are `prefix-homogeneous` with these stop rules, `bandit` without anything learned before. The other",
              "rules are under \"Never worse than fill?\". All else is as in the default workload, on an RTX 6000 Ada unless a title names another device.", ""]
     for key, title in SERIES.items():
         if key not in found:
@@ -335,16 +335,16 @@ def published_lines(found):
                                             for reads, other in (("each", "each"), ("cached", "cached"), ("once", "once"), ("once", "each")))])
 
     for device, runs in grouped(found["default"], 1).items():
-        row(f"default, {DEVICES[device]}, never / fill", "about 4 (vLLM-FCFS)", runs, "flock never/", "fill (FCFS)/")
+        row(f"default, {DEVICES[device]}, never / fill", "about 4 (vLLM-FCFS)", runs, "prefix-homogeneous never/", "fill (FCFS)/")
     groups, outputs = grouped(found["groups"], 1), grouped(found["output"], 1)
     row("100 groups, 8B, RTX 6000 Ada, never / fill", "10", groups.get("100"), "never, ", "fill, ")
     for model, runs in grouped(found.get("model100", {}), 1).items():
         row(f"100 groups, {model}, A100 80 GB, never / fill", "22 (a 13B model)" if "14b" in model else "10", runs, "never, ", "fill, ")
     for device, runs in grouped(found["default"], 1).items():
-        row(f"200 outputs, {DEVICES[device]}, 5 groups, never / lpm", "over 3 (SGLang's policies)", runs, "flock never/", "lpm/")
+        row(f"200 outputs, {DEVICES[device]}, 5 groups, never / lpm", "over 3 (SGLang's policies)", runs, "prefix-homogeneous never/", "lpm/")
     if runs := outputs.get("200"):
         rows.append(["200 outputs, RTX 6000 Ada, 20 groups, never / lpm", "over 3 (SGLang's policies)", "", *(f"{speed_of(runs, f'never, {reads}') / speed_of(runs, f'lpm, {reads}'):.2f}" for reads in ("cached", "once")), ""])
-    return ["### Beside the published figures", "", "Throughput of `flock never` over the other's, simulated. The text measured whole systems on GPUs with plain kernels. Only `cached` bounds the effect of their",
+    return ["### Beside the published figures", "", "Throughput of `prefix-homogeneous never` over the other's, simulated. The text measured whole systems on GPUs with plain kernels. Only `cached` bounds the effect of their",
             "caches from above. The last column also has a kernel that reads shared prefixes once, which no order brings about. These figures neither",
             "confirm nor refute the text's. Empty: not among the experiments.", "", *table(["", "published", "each", "cached", "once", "once / each"], rows)]
 
@@ -361,7 +361,7 @@ def beside_fill(found):
                        for rule in ("never", "bandit", "q-learning", "heuristic") for reads in ("each", "cached", "once") if f"{rule}, {reads}" in runs]
     for value, runs in grouped(found["default"], 1).items():
         for rule in ("never", "bandit", "q-learning", "heuristic"):
-            ratios += [(rule, f"default {value}, {reads}", runs[f"flock {rule}/{reads}"][0]["tokens_per_s"] / speed_of(runs, f"fill (FCFS)/{reads}"))
+            ratios += [(rule, f"default {value}, {reads}", runs[f"prefix-homogeneous {rule}/{reads}"][0]["tokens_per_s"] / speed_of(runs, f"fill (FCFS)/{reads}"))
                        for reads in ("each", "cached", "once")]
     for value, runs in grouped(found["wait"], 2).items():
         ratios.append((AS_SHIPPED, value.replace("/", ", "), speed_of(runs, "bandit/10000") / speed_of(runs, "fill/")))
@@ -427,9 +427,9 @@ def account_lines(found):
     default = [report["tokens_per_s"] / fill[name.split("/")[2]] for name, reports in found["loss"].items() if name.split("/")[1] == "1" for report in reports]
     if not gains or not default:
         return []
-    never = speed_of(found["learning"], "flock never")
-    return [f"By its account (`max-loss` 0.01) a learned rule hardly acts. If prefixes outnumber the cache, as here, `--flock-constants max-loss=1` may gain: {min(gains) / never:.2f} to",
-            f"{max(gains) / never:.2f} of `flock never`. On the default load it ranged from {min(default):.3f} to {max(default):.3f} of `fill`. Other constants of these rules show only without",
+    never = speed_of(found["learning"], "prefix-homogeneous never")
+    return [f"By its account (`max-loss` 0.01) a learned rule hardly acts. If prefixes outnumber the cache, as here, `--stop-constants max-loss=1` may gain: {min(gains) / never:.2f} to",
+            f"{max(gains) / never:.2f} of `prefix-homogeneous never`. On the default load it ranged from {min(default):.3f} to {max(default):.3f} of `fill`. Other constants of these rules show only without",
             "the account: rows with `max-loss=1` beside the constant have none.", ""]
 
 
@@ -465,18 +465,18 @@ def wait_lines(runs):
             for system, reports in systems.items():
                 rule, bound = system.split("/")
                 run = reports[-1]
-                rows.append([load, reads, rule, f"{int(bound) / 1e3:.0f}" if bound else "", f"{run['tokens_per_s']:.0f}", f"{run['tokens_per_s'] / fill:.3f}", run["flock_overdue"],
+                rows.append([load, reads, rule, f"{int(bound) / 1e3:.0f}" if bound else "", f"{run['tokens_per_s']:.0f}", f"{run['tokens_per_s'] / fill:.3f}", run["prefix_groups_overdue"],
                              f"{run['p95_ttft_ms'] / 1e3:.1f}", f"{run['mean_decode_batch']:.0f}", f"{run['kv_bytes_unique_per_step'] / 1e9:.2f}"])
-    return ["### The bound on waiting", "", "`--flock-max-wait-ms`, which the preset sets to 10 s with `bandit`, acts in this section only. The default load, and `bounded`: 40 groups, 64 in the batch,",
+    return ["### The bound on waiting", "", "`--stop-max-wait-ms`, which the preset sets to 10 s with `bandit`, acts in this section only. The default load, and `bounded`: 40 groups, 64 in the batch,",
             "8 GiB of keys and values. Overdue: requests that joined because they had waited for the bound.", "",
             *table(["load", "reads", "rule", "bound s", "tok/s", "to fill", "overdue", "TTFT p95 s", "mean batch", "GB unique"], rows)]
 
 
 def learning_lines(found):
-    base = found["learning"]["flock never"][-1]["tokens_per_s"]
+    base = found["learning"]["prefix-homogeneous never"][-1]["tokens_per_s"]
     lines = ["### Learning", "", "800 requests (400 with --quick), 100 a second, of 50 groups of 5,120 shared tokens, more than the cache holds; 20 of their own, 100 out; read once.",
              "Tokens/s.", "",
-             *table(["", "tok/s", "to flock never"], [[name, f"{reports[-1]['tokens_per_s']:.0f}", f"{reports[-1]['tokens_per_s'] / base:.2f}"] for name, reports in (
+             *table(["", "tok/s", "to prefix-homogeneous never"], [[name, f"{reports[-1]['tokens_per_s']:.0f}", f"{reports[-1]['tokens_per_s'] / base:.2f}"] for name, reports in (
                  *found["learning"].items(), *found["frozen"].items())]),
              "Convergence, by run of the same load; each run begins with the table of the one before:", "",
              *table(["rule", *(str(i + 1) for i in range(len(next(iter(found["convergence"].values())))))],

@@ -70,7 +70,7 @@ template <>
 inline constexpr auto kChoiceNames<DecodeSet> = std::to_array<ChoiceName<DecodeSet>>({
     {"static", DecodeSet::kStatic},
     {"fill", DecodeSet::kFill},
-    {"flock", DecodeSet::kFlock},
+    {"prefix-homogeneous", DecodeSet::kPrefixHomogeneous},
     {"dynamic", DecodeSet::kDynamic},
 });
 
@@ -92,13 +92,6 @@ template <>
 inline constexpr auto kChoiceNames<Jct> = std::to_array<ChoiceName<Jct>>({
     {"proxy", Jct::kMissingTokens},
     {"model", Jct::kModel},
-});
-
-template <>
-inline constexpr auto kChoiceNames<FlockBy> = std::to_array<ChoiceName<FlockBy>>({
-    {"prefix", FlockBy::kPrefix},
-    {"radix", FlockBy::kRadix},
-    {"user", FlockBy::kUser},
 });
 
 template <>

@@ -69,7 +69,7 @@ struct SchedulerConfig {
   PreemptionConfig preemption;
   JctConfig jct;
   DeadlineConfig deadlines;
-  FlockOptions flock;  // of the decode set `flock`
+  PrefixGroupOptions prefix_groups;  // of the decode set `prefix-homogeneous`
   // Decode set `dynamic`: the batch shrinks while its steps take longer than this, and grows while
   // they take less; 0: memory alone decides.
   TimeUs dynamic_step_us = 0;

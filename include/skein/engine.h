@@ -39,8 +39,8 @@ struct EngineStats {
   int32_t kv_blocks_total = 0;
   int32_t kv_blocks_used = 0;    // referenced by a request
   int32_t kv_blocks_cached = 0;  // held by the prefix cache alone; evictable
-  int64_t flock_tip_tokens =
-      0;  // decode set `flock`: the length of the prefix that the whole batch shares
+  // Decode set `prefix-homogeneous`: the length of the prefix that the whole batch shares.
+  int64_t prefix_groups_shared_tokens = 0;
   // Counters.
   uint64_t prompt_tokens = 0;  // computed or cached
   uint64_t generation_tokens = 0;
@@ -54,9 +54,11 @@ struct EngineStats {
   uint64_t requests_decode = 0;
   uint64_t decode_slots_taken = 0;   // assigned slots of the decode set: OneShot takes none
   uint64_t wasted_decode_slots = 0;  // slot-steps held by finished requests (request level)
-  uint64_t flock_joined = 0;         // decode set `flock`: requests that joined the batch,
-  uint64_t flock_overdue = 0;        // those of them that had waited too long,
-  uint64_t flock_stops = 0;    // and rounds in which the stop rule let no (further) request join
+  // Decode set `prefix-homogeneous`: requests that joined the batch, those of them that had waited
+  // too long, and rounds in which the stop rule let no (further) request join.
+  uint64_t prefix_groups_joined = 0;
+  uint64_t prefix_groups_overdue = 0;
+  uint64_t prefix_groups_stops = 0;
   uint64_t steps_oneshot = 0;  // steps by class of plan
   uint64_t steps_mixed = 0;
   uint64_t steps_decode = 0;

@@ -34,13 +34,13 @@ constexpr bool StopsSteps(Granularity granularity) { return granularity <= Granu
 
 // The rule for which waiting continuations join the running batch.
 enum class DecodeSet {
-  kStatic,   // request-level: a batch forms, runs until its last request has finished, and only
-             // then returns its results and gives its slots to the next
-  kFill,     // continuous: as many as fit, at every step
-  kFlock,    // continuous: best candidate first, until the stop rule ends the batch
-             // (sched/decode_set/prefix_groups.h)
-  kDynamic,  // continuous: as many as memory and the time of a step allow
-             // (sched/decode_set/dynamic_batch.h)
+  kStatic,  // request-level: a batch forms, runs until its last request has finished, and only
+            // then returns its results and gives its slots to the next
+  kFill,    // continuous: as many as fit, at every step
+  kPrefixHomogeneous,  // continuous: best candidate first, until the stop rule ends the batch
+                       // (sched/decode_set/prefix_groups.h)
+  kDynamic,            // continuous: as many as memory and the time of a step allow
+                       // (sched/decode_set/dynamic_batch.h)
 };
 
 // The order of waiting requests of one priority.
@@ -54,7 +54,7 @@ enum class Order {
   kEdf,
   kDeadlineEdf,  // requests that have missed it go last
   kSlackEdf,     // so do requests that can no longer meet it
-  // SGLang's cache-aware orders, over full KV blocks. sched/order/radix_orders.h has the original
+  // SGLang's cache-aware orders, over full KV blocks. bench/sched/radix_orders.h has the original
   // ones over tokens:
   kLpm,        // the longest cached prefix first
   kDfsWeight,  // depth first over the tree of cached prefixes, the heaviest branch first

@@ -25,7 +25,7 @@ inline constexpr Preset kPresets[] = {
       .execution = Execution::kHybrid,
       .retention = Retention::kPrefix,
       .max_decode_wait_us = 1'000'000}},
-    {"feather", {.decode_set = DecodeSet::kFlock}},
+    {"feather", {.decode_set = DecodeSet::kPrefixHomogeneous}},
     {"sglang-lpm", {.order = Order::kLpm}},
     {"sglang-dfs-weight", {.order = Order::kDfsWeight}},
     {"distserve-cp2k", {.order = Order::kEdf, .chunk_tokens = 2048}},

@@ -9,7 +9,8 @@ namespace skein {
 
 struct StopTable;  // sched/decode_set/stop_table.h
 
-// When the decode set `flock` stops adding requests to a batch (sched/decode_set/stop_policy.h).
+// When the decode set `prefix-homogeneous` stops adding requests to a batch
+// (sched/decode_set/stop_policy.h).
 enum class StopRule { kNever, kHeuristic, kBandit, kQLearning };
 // Whether it keeps a StopTable.
 constexpr bool Learns(StopRule rule) {
@@ -26,7 +27,8 @@ struct StopOptions {
   uint64_t seed = 0;  // of Q-learning's random decisions
   // bandit, q-learning: the share of the reward of batches without stops that stopping may cost. 1:
   // any share. It counts both stops that explore and stops by learned values. A limit of 1 % leaves
-  // room for costs that rewards do not see, within the 2 % that `flock` may lose to `fill`.
+  // room for costs that rewards do not see, within the 2 % that `prefix-homogeneous` may lose to
+  // `fill`.
   double max_loss = 0.01;
 
   // heuristic: a further request is always worth the loss of this many tokens of the shared prefix.
@@ -60,17 +62,9 @@ struct StopOptions {
   double epsilon_floor = 0.001;
 };
 
-// The way in which the decode set `flock` finds candidates that share a prefix.
-enum class FlockBy {
-  kPrefix,  // hashes of their prompts, in a chunked hash tree
-  kRadix,   // for comparisons: their tokens, over a radix tree (sched/decode_set/radix_candidate.h)
-  kUser,    // for comparisons: an oracle that is told the groups; `user` names a request's group
-};
-
-// The decode set `flock`.
-struct FlockOptions {
+// The decode set `prefix-homogeneous`.
+struct PrefixGroupOptions {
   StopOptions stop;
-  FlockBy by = FlockBy::kPrefix;
   // A request that has waited this long is overdue: it is next, regardless of its prefix and of the
   // stop rule. At least 1.
   TimeUs max_wait_us = 10'000'000;

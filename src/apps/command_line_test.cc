@@ -68,9 +68,9 @@ TEST(CommandLine, BothHelpsOfACommandArePrintedOnRequest) {
     return out.str();
   };
   EXPECT_THAT(printed("serve --help"),
-              AllOf(HasSubstr("--port"), HasSubstr("--help-all"), Not(HasSubstr("--flock-stop"))));
-  EXPECT_THAT(printed("serve --help-all"), AllOf(HasSubstr("--port"), HasSubstr("--flock-stop")));
-  EXPECT_THAT(printed("bench quality --help"), Not(HasSubstr("--flock-stop")));
+              AllOf(HasSubstr("--port"), HasSubstr("--help-all"), Not(HasSubstr("--stop-rule"))));
+  EXPECT_THAT(printed("serve --help-all"), AllOf(HasSubstr("--port"), HasSubstr("--stop-rule")));
+  EXPECT_THAT(printed("bench quality --help"), Not(HasSubstr("--stop-rule")));
   EXPECT_THAT(printed("sim calibrate --help"), HasSubstr("--rounds"));
 }
 

@@ -52,14 +52,16 @@ int64_t NumDraws(const StepPlan& plan) {
   return count;
 }
 
-// Covers the decode set `fill` (no stop rule) and `flock`, with requests that wait throughout.
+// Covers the decode set `fill` (no stop rule) and `prefix-homogeneous`, with requests that wait
+// throughout.
 TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
   for (const std::string stop : {"", "never", "heuristic", "bandit", "q-learning"}) {
     SCOPED_TRACE(stop);
     EngineConfig config = SomeConfig();
     if (const auto rule = ChoiceOf<StopRule>(stop)) {
-      config.scheduler.policies.decode_set = DecodeSet::kFlock;
-      config.scheduler.flock.stop = {.rule = *rule, .small_batch = 0, .max_lost_tokens_peers = 0};
+      config.scheduler.policies.decode_set = DecodeSet::kPrefixHomogeneous;
+      config.scheduler.prefix_groups.stop = {
+          .rule = *rule, .small_batch = 0, .max_lost_tokens_peers = 0};
     }
     Scheduler scheduler(MakeSchedulerConfig(config).value());
     // Six requests share a prompt. The heuristic refuses one with another prompt. Two find too few
@@ -87,7 +89,7 @@ TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
     EXPECT_GT(stats.kv_blocks_used, 40);
     EXPECT_EQ(stats.num_requests_waiting, stop == "heuristic" ? 3 : 2);
     if (stop == "heuristic") {
-      EXPECT_GE(stats.flock_stops, 190u);
+      EXPECT_GE(stats.prefix_groups_stops, 190u);
     }
   }
 }
@@ -99,11 +101,11 @@ TEST(Allocation, PrefixGroupsThatChangeAllocateNothing) {
   for (const StopRule rule :
        {StopRule::kNever, StopRule::kHeuristic, StopRule::kBandit, StopRule::kQLearning}) {
     SCOPED_TRACE(NameOf(rule));
-    FlockOptions options;
+    PrefixGroupOptions options;
     options.stop.rule = rule;
     options.stop.max_loss = 1;
     options.max_wait_us = 50;
-    PrefixGroups flock(options);
+    PrefixGroups groups(options);
     Random random(1);
     std::vector<std::unique_ptr<RequestRecord>> requests;
     for (int i = 0; i < kRequests; ++i) {
@@ -122,35 +124,35 @@ TEST(Allocation, PrefixGroupsThatChangeAllocateNothing) {
       for (int i = 0; i < 20; ++i) {
         RequestRecord* request = requests[random.Between(0, kRequests - 1)].get();
         if (request->decode_set_member == -1) {
-          flock.Enter(request->sequences.front().get(), now_us);
+          groups.Enter(request->sequences.front().get(), now_us);
         } else if (random.OneIn(2)) {
-          flock.Leave(request);
+          groups.Leave(request);
         } else {
           request->urgency.rank = random.Between(-3, 3);
-          flock.Rerank(*request);
+          groups.Rerank(*request);
         }
       }
-      while (Sequence* next = flock.Candidate(now_us)) {
+      while (Sequence* next = groups.Candidate(now_us)) {
         if (random.OneIn(2)) {
-          flock.PassOver(now_us);
-        } else if (flock.Approves(now_us)) {
-          flock.Join(next->request, now_us);
+          groups.PassOver(now_us);
+        } else if (groups.Approves(now_us)) {
+          groups.Join(next->request, now_us);
         }
       }
-      flock.EndRound();
-      flock.ObserveStep(flock.num_active(), 0, 1000);
+      groups.EndRound();
+      groups.ObserveStep(groups.num_active(), 0, 1000);
     };
     // All requests wait at once and are in the batch at once, so that later states are never
     // larger.
-    for (const auto& request : requests) flock.Enter(request->sequences.front().get(), 0);
-    for (const auto& request : requests) flock.Join(request.get(), 0);
-    for (const auto& request : requests) flock.Leave(request.get());
+    for (const auto& request : requests) groups.Enter(request->sequences.front().get(), 0);
+    for (const auto& request : requests) groups.Join(request.get(), 0);
+    for (const auto& request : requests) groups.Leave(request.get());
     for (TimeUs now_us = 0; now_us < 200; ++now_us) churn(now_us);
     const int64_t before = num_allocations;
     for (TimeUs now_us = 200; now_us < 2000; ++now_us) churn(now_us);
     EXPECT_EQ(num_allocations - before, 0);
-    EXPECT_GT(flock.counters().joined, 1000u);
-    EXPECT_GT(flock.counters().overdue, 0u);
+    EXPECT_GT(groups.counters().joined, 1000u);
+    EXPECT_GT(groups.counters().overdue, 0u);
   }
 }
 

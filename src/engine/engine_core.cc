@@ -9,11 +9,12 @@
 namespace skein {
 
 EngineCore::EngineCore(const SchedulerConfig& config, Executor* executor, const Clock* clock,
-                       std::vector<SchedulerObserver*> observers, Ended ended)
+                       std::vector<SchedulerObserver*> observers, Ended ended,
+                       const PolicyLists& lists)
     : executor_(executor),
       clock_(clock),
       ended_(std::move(ended)),
-      scheduler_(config, std::move(observers)) {}
+      scheduler_(config, std::move(observers), lists) {}
 
 void EngineCore::Arrive(RequestId first_id, std::vector<Request> requests,
                         const OutputCallback& callback, TimeUs arrival_us) {

@@ -30,8 +30,10 @@ class EngineCore {
   // `executor`, `clock` and the observers outlive the core. `ended` is called for each request when
   // its last sample has ended, after that sample's callback.
   using Ended = std::function<void(RequestId)>;
+  // The scheduler takes its policies from `lists`.
   EngineCore(const SchedulerConfig& config, Executor* executor, const Clock* clock,
-             std::vector<SchedulerObserver*> observers, Ended ended);
+             std::vector<SchedulerObserver*> observers, Ended ended,
+             const PolicyLists& lists = BuiltInPolicies());
 
   // Requests that arrive at one time, numbered from `first_id`. REQUIRES: as Scheduler::Arrive.
   void Arrive(RequestId first_id, std::vector<Request> requests, const OutputCallback& callback,

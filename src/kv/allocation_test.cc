@@ -59,7 +59,7 @@ TEST(Allocation, ChunkedHashTreeAllocatesNothingOnceWarm) {
   std::vector<ChunkedHashTree::Handle> handles;
   handles.reserve(kRequests);
   for (const bool reserve : {true, false}) {
-    ChunkedHashTree tree(ChunkedHashTree::Choice::kLeastTipLoss);
+    ChunkedHashTree tree(ChunkedHashTree::Choice::kLeastPrefixLoss);
     if (reserve) {
       tree.Reserve(kRequests);
     } else {

@@ -55,9 +55,9 @@ void ChunkedHashTree::Add(Handle request) {
   entry.active = true;
   Account(entry.node, -1, 1);
   if (num_active() == 1) {
-    LowerTip();
+    LowerSharedEnd();
   } else {
-    RaiseTip();
+    RaiseSharedEnd();
   }
 }
 
@@ -66,9 +66,9 @@ void ChunkedHashTree::Finish(Handle request) {
   SKEIN_CHECK(entry.in_tree && entry.active);
   Account(entry.node, 0, -1);
   if (num_active() == 0) {
-    RaiseTip();
+    RaiseSharedEnd();
   } else {
-    LowerTip();
+    LowerSharedEnd();
   }
   Discard(request);
 }
@@ -91,7 +91,7 @@ std::optional<ChunkedHashTree::Candidate> ChunkedHashTree::FindBest() {
     if (!best_ || Better(candidate, *best_)) best_ = candidate;
   };
   consider(frontier_);
-  for (int32_t node = nodes_[tip_].parent; node != kNone; node = nodes_[node].parent) {
+  for (int32_t node = nodes_[shared_end_].parent; node != kNone; node = nodes_[node].parent) {
     consider(nodes_[node].heap);
   }
   return best_;
@@ -105,31 +105,31 @@ ChunkedHashTree::Candidate ChunkedHashTree::Evaluate(Handle request) const {
   if (num_active() == 0) {
     return {.request = request,
             .num_missing = length,
-            .tip_after = length,
+            .shared_after = length,
             .num_peers = nodes_[node].num_waiting - 1};
   }
   while (!IsActive(node)) node = nodes_[node].parent;
   const int32_t num_missing = length - nodes_[node].end;
-  while (node != tip_ && !nodes_[node].above_tip) node = nodes_[node].parent;
+  while (node != shared_end_ && !nodes_[node].above_shared_end) node = nodes_[node].parent;
   return {.request = request,
           .num_missing = num_missing,
-          .tip_before = tip_depth(),
-          .tip_after = nodes_[node].end,
+          .shared_before = shared_depth(),
+          .shared_after = nodes_[node].end,
           .num_peers = nodes_[node].num_waiting - 1};
 }
 
 bool ChunkedHashTree::Better(const Candidate& a, const Candidate& b) const {
   const auto order = [this](const Candidate& c) {
     const Key& key = requests_[c.request].item.key;
-    const int32_t loss = choice_ == Choice::kLeastTipLoss ? c.tip_before - c.tip_after : 0;
-    // An empty batch loses nothing, and tip_after is then deeper than tip_before.
+    const int32_t loss = choice_ == Choice::kLeastPrefixLoss ? c.shared_before - c.shared_after : 0;
+    // An empty batch loses nothing, and shared_after is then deeper than shared_before.
     return std::make_tuple(key.priority, std::max(loss, 0), c.num_missing, key.rank, key.arrival,
                            c.request);
   };
   return order(a) < order(b);
 }
 
-// --- Counts, heaps and the tip ---
+// --- Counts, heaps and the end of the shared prefix ---
 
 // Adds to the counts of a node and of all nodes above it, and moves each to its heap.
 void ChunkedHashTree::Account(int32_t node, int32_t waiting, int32_t active) {
@@ -156,7 +156,7 @@ void ChunkedHashTree::Place(int32_t node) {
     key = ItemOf(it.heap).key;
     if (!IsActive(node)) {
       where = Heap::kParents;
-    } else if (!it.above_tip) {
+    } else if (!it.above_shared_end) {
       where = Heap::kFrontier;
       key.distance -= it.end;
     }
@@ -176,24 +176,25 @@ void ChunkedHashTree::TakeOut(int32_t node) {
   it.where = Heap::kNowhere;
 }
 
-// Moves the tip down while one child holds all active requests. Active children come first, so only
+// Moves the end down while one child holds all active requests. Active children come first, so only
 // the first child can.
-void ChunkedHashTree::LowerTip() {
+void ChunkedHashTree::LowerSharedEnd() {
   while (true) {
-    const int32_t child = nodes_[tip_].first_child;
+    const int32_t child = nodes_[shared_end_].first_child;
     if (child == kNone || nodes_[child].num_active != num_active()) return;
-    nodes_[tip_].above_tip = true;
-    Place(tip_);
-    tip_ = child;
+    nodes_[shared_end_].above_shared_end = true;
+    Place(shared_end_);
+    shared_end_ = child;
   }
 }
 
-// Moves the tip up until all active requests lie below it; to the root if there are none.
-void ChunkedHashTree::RaiseTip() {
-  while (tip_ != kRoot && (num_active() == 0 || nodes_[tip_].num_active != num_active())) {
-    tip_ = nodes_[tip_].parent;
-    nodes_[tip_].above_tip = false;
-    Place(tip_);
+// Moves the end up until all active requests lie below it; to the root if there are none.
+void ChunkedHashTree::RaiseSharedEnd() {
+  while (shared_end_ != kRoot &&
+         (num_active() == 0 || nodes_[shared_end_].num_active != num_active())) {
+    shared_end_ = nodes_[shared_end_].parent;
+    nodes_[shared_end_].above_shared_end = false;
+    Place(shared_end_);
   }
 }
 
@@ -281,7 +282,7 @@ int32_t ChunkedHashTree::Split(int32_t node, int32_t level) {
   up.witness = low.witness;
   up.num_active = low.num_active;
   up.num_waiting = low.num_waiting;
-  up.above_tip = low.above_tip || node == tip_;
+  up.above_shared_end = low.above_shared_end || node == shared_end_;
   low.parent = upper;
   low.first_hash = HashAt(low.witness, level);
   LinkChild(upper);
@@ -339,7 +340,7 @@ void ChunkedHashTree::Discard(Handle request) {
 
 void ChunkedHashTree::DeleteLeaf(int32_t node) {
   const Node& it = nodes_[node];
-  SKEIN_CHECK(it.where == Heap::kNowhere && it.heap == kNoItem && node != tip_);
+  SKEIN_CHECK(it.where == Heap::kNowhere && it.heap == kNoItem && node != shared_end_);
   SKEIN_CHECK(it.num_active == 0 && it.num_waiting == 0);
   Unindex(node);
   UnlinkChild(node);
@@ -351,7 +352,7 @@ int32_t ChunkedHashTree::MergeIntoChild(int32_t node) {
   const int32_t child = nodes_[node].first_child;
   Node& it = nodes_[node];
   Node& low = nodes_[child];
-  SKEIN_CHECK(node != tip_ && it.num_active == low.num_active);
+  SKEIN_CHECK(node != shared_end_ && it.num_active == low.num_active);
   const bool idle = !IsActive(node);
   TakeOut(node);
   if (idle) TakeOut(child);
@@ -458,8 +459,8 @@ void ChunkedHashTree::CheckNode(int32_t node) const {
   CheckHeap(it.heap, node, &heap_size);
   SKEIN_CHECK(heap_size == num_idle_items);
   const bool has_all = num_active == nodes_[kRoot].num_active && num_active > 0;
-  SKEIN_CHECK(has_all ? (node == tip_ || it.above_tip)
-                      : (!it.above_tip && (node != tip_ || node == kRoot)));
+  SKEIN_CHECK(has_all ? (node == shared_end_ || it.above_shared_end)
+                      : (!it.above_shared_end && (node != shared_end_ || node == kRoot)));
   if (node == kRoot) return;
   SKEIN_CHECK(num_members > 0 || num_children > 1);
   SKEIN_CHECK(slots_[SlotOf(it.parent, it.first_hash)] == node);

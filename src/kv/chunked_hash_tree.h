@@ -16,8 +16,8 @@ namespace skein {
 //   active       the request is in the batch; the others wait
 //   working set  the (level, hash) pairs of the vectors of all active requests
 //   missing      the number of levels of a waiting request's vector outside the working set
-//   tip          the end of the batch's shared prefix: the deepest level to which all active
-//                vectors are equal; depth 0 if they differ at once or none is active
+//   shared       the depth of the batch's shared prefix: the deepest level to which all active
+//                vectors are equal; 0 if they differ at once or none is active
 //
 // Hashes are cumulative, so a request's covered levels are its first ones, and the working set is a
 // tree. The tree is path-compressed: a node stands for a run of levels that the same requests
@@ -32,7 +32,7 @@ namespace skein {
 //
 // All requests of an idle subtree miss the same levels above it. So each active node keeps a heap
 // of its idle children and its waiting requests, by length. One more heap, the frontier, holds the
-// active nodes at and below the tip.
+// active nodes at and below the end of the shared prefix.
 //
 // Integers only. Memory grows with the largest number of requests at a time (about 250 bytes each);
 // below that number no operation allocates. Two vectors with an equal hash at a level are taken to
@@ -45,17 +45,17 @@ class ChunkedHashTree {
   // The rule for the best request.
   //
   // kFewestMissing is the paper's literal rule. For requests of equal length it also costs the
-  // least tip depth: a request that leaves the batch's path at depth d misses length - d. For
-  // unequal ones it does not. Beside a tip of 10 it takes a foreign request of one chunk, which
-  // misses 1 and leaves a tip of 0. A request with the tip's 10 chunks and 5 more misses 5 and
-  // comes later. The stop rule then sees the loss of 10 and closes the batch to both.
+  // least shared depth: a request that leaves the batch's path at depth d misses length - d. For
+  // unequal ones it does not. If the batch shares 10 chunks, it takes a foreign request of one
+  // chunk, which misses 1 and leaves 0 shared. A request with those 10 chunks and 5 more misses 5
+  // and comes later. The stop rule then sees the loss of 10 and closes the batch to both.
   //
-  // kLeastTipLoss is the engine's rule: the least loss of tip depth, then the fewest missing
+  // kLeastPrefixLoss is the engine's rule: the least loss of shared depth, then the fewest missing
   // levels. The choice is the same where lengths are equal, and never costs a loss that another
   // request avoids.
   //
   // Both rules put the priority first, and break ties by rank, arrival and handle.
-  enum class Choice { kFewestMissing, kLeastTipLoss };
+  enum class Choice { kFewestMissing, kLeastPrefixLoss };
 
   struct Rank {
     int32_t priority = 0;
@@ -68,9 +68,10 @@ class ChunkedHashTree {
   struct Candidate {
     Handle request = 0;
     int32_t num_missing = 0;
-    int32_t tip_before = 0;  // depth
-    int32_t tip_after = 0;
-    int32_t num_peers = 0;  // other waiting requests that share the first tip_after levels with it
+    int32_t shared_before = 0;  // depth
+    int32_t shared_after = 0;
+    int32_t num_peers =
+        0;  // other waiting requests that share the first shared_after levels with it
     bool operator==(const Candidate&) const = default;
   };
 
@@ -90,14 +91,14 @@ class ChunkedHashTree {
   void Remove(Handle request);
 
   // The best waiting request, or none. The result is kept until the tree changes; else O(nodes
-  // above the tip).
+  // above the end of the shared prefix).
   std::optional<Candidate> FindBest();
   // The effect of adding this waiting request.
   Candidate Evaluate(Handle request) const;
 
   int32_t num_waiting() const { return nodes_[kRoot].num_waiting; }
   int32_t num_active() const { return nodes_[kRoot].num_active; }
-  int32_t tip_depth() const { return nodes_[tip_].end; }
+  int32_t shared_depth() const { return nodes_[shared_end_].end; }
   int32_t num_nodes() const { return static_cast<int32_t>(nodes_.size() - free_nodes_.size()); }
   bool active(Handle request) const { return requests_[request].active; }
 
@@ -131,10 +132,10 @@ class ChunkedHashTree {
     int32_t last_child = kNone;
     int32_t next = kNone;  // siblings
     int32_t prev = kNone;
-    Handle first_member = kNone;  // requests whose vector ends here
-    int32_t heap = kNoItem;       // holds idle children and waiting members
-    Heap where = Heap::kNowhere;  // the heap that holds `item`
-    bool above_tip = false;       // strictly
+    Handle first_member = kNone;    // requests whose vector ends here
+    int32_t heap = kNoItem;         // holds idle children and waiting members
+    Heap where = Heap::kNowhere;    // the heap that holds `item`
+    bool above_shared_end = false;  // strictly
     HeapItem<Key> item;
   };
   struct Entry {
@@ -178,12 +179,12 @@ class ChunkedHashTree {
   void DeleteLeaf(int32_t node);
   int32_t MergeIntoChild(int32_t node);
 
-  // Counts, heaps and the tip.
+  // Counts, heaps and the end of the shared prefix.
   void Account(int32_t node, int32_t waiting, int32_t active);
   void Place(int32_t node);
   void TakeOut(int32_t node);
-  void LowerTip();
-  void RaiseTip();
+  void LowerSharedEnd();
+  void RaiseSharedEnd();
   bool Better(const Candidate& a, const Candidate& b) const;
   void CheckNode(int32_t node) const;
   void CheckHeap(int32_t root, int32_t node, int64_t* num_items) const;
@@ -196,7 +197,7 @@ class ChunkedHashTree {
   // Open addressing with linear probing; the size is a power of two, at most half full.
   std::vector<int32_t> slots_;
   int32_t frontier_ = kNoItem;
-  int32_t tip_ = kRoot;
+  int32_t shared_end_ = kRoot;
   bool best_is_known_ = false;
   std::optional<Candidate> best_;
 };

@@ -47,7 +47,7 @@ class Model {
   }
 
   // The level down to which all of these are equal.
-  static int TipOf(const std::vector<const Vector*>& vectors) {
+  static int SharedDepthOf(const std::vector<const Vector*>& vectors) {
     if (vectors.empty()) return 0;
     for (size_t depth = 0;; ++depth) {
       for (const Vector* vector : vectors) {
@@ -75,15 +75,15 @@ class Model {
         working_set.emplace(level, (*vector)[level]);
       }
     }
-    Candidate candidate = {.request = request, .tip_before = TipOf(vectors)};
+    Candidate candidate = {.request = request, .shared_before = SharedDepthOf(vectors)};
     for (size_t level = 0; level < own.size(); ++level) {
       candidate.num_missing += !working_set.contains({level, own[level]});
     }
     vectors.push_back(&own);
-    candidate.tip_after = TipOf(vectors);
+    candidate.shared_after = SharedDepthOf(vectors);
     for (const auto& [handle, item] : items) {
       if (item.active || handle == request) continue;
-      candidate.num_peers += TipOf({&item.hashes, &own}) >= candidate.tip_after;
+      candidate.num_peers += SharedDepthOf({&item.hashes, &own}) >= candidate.shared_after;
     }
     return candidate;
   }
@@ -92,8 +92,8 @@ class Model {
     std::optional<Candidate> best;
     const auto order = [&](const Candidate& c) {
       const Item& item = items.at(c.request);
-      const bool by_loss = choice == Choice::kLeastTipLoss;
-      const int loss = by_loss ? std::max(0, c.tip_before - c.tip_after) : 0;
+      const bool by_loss = choice == Choice::kLeastPrefixLoss;
+      const int loss = by_loss ? std::max(0, c.shared_before - c.shared_after) : 0;
       return std::make_tuple(item.rank.priority, loss, c.num_missing, item.rank.rank,
                              item.rank.arrival, c.request);
     };
@@ -142,7 +142,7 @@ class Pair {
     tree_.CheckIntegrity();
     ASSERT_EQ(tree_.num_active(), model_.NumActive());
     ASSERT_EQ(tree_.num_active() + tree_.num_waiting(), std::ssize(model_.items));
-    ASSERT_EQ(tree_.tip_depth(), Model::TipOf(model_.ActiveVectors()));
+    ASSERT_EQ(tree_.shared_depth(), Model::SharedDepthOf(model_.ActiveVectors()));
     const std::optional<Candidate> best = tree_.FindBest();
     const std::optional<Candidate> expected = model_.FindBest(choice_);
     ASSERT_EQ(best.has_value(), expected.has_value());
@@ -233,7 +233,7 @@ TEST_P(ChunkedHashTreeChoice, AgreesWithTheDefinitions) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, ChunkedHashTreeChoice,
-                         testing::Values(Choice::kFewestMissing, Choice::kLeastTipLoss));
+                         testing::Values(Choice::kFewestMissing, Choice::kLeastPrefixLoss));
 
 // Requests of one test, by their chunks.
 class Requests {
@@ -264,13 +264,13 @@ std::vector<int> Chunks(int shared, int own_from, int num_own) {
 }
 
 // Tests the proposition of the appendix: among requests of equal length, the one that misses the
-// fewest levels never costs more tip depth than the one that costs the least.
-TEST(ChunkedHashTree, FewestMissingCostsLeastTipWhereLengthsAreEqual) {
+// fewest levels never costs more shared depth than the one that costs the least.
+TEST(ChunkedHashTree, FewestMissingCostsLeastDepthWhereLengthsAreEqual) {
   int num_compared = 0, num_losses = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
-    Requests literal(Choice::kFewestMissing), greedy(Choice::kLeastTipLoss);
+    Requests literal(Choice::kFewestMissing), greedy(Choice::kLeastPrefixLoss);
     const int64_t length = random.Between(1, 10);
     for (int i = 0; i < 30; ++i) {
       std::vector<int> chunks(length);
@@ -282,10 +282,10 @@ TEST(ChunkedHashTree, FewestMissingCostsLeastTipWhereLengthsAreEqual) {
       int deepest = 0;
       for (Handle handle = 0; handle < 30; ++handle) {
         if (literal.tree.active(handle)) continue;
-        deepest = std::max(deepest, literal.tree.Evaluate(handle).tip_after);
+        deepest = std::max(deepest, literal.tree.Evaluate(handle).shared_after);
       }
-      EXPECT_EQ(best->tip_after, deepest);
-      num_losses += best->tip_after < best->tip_before;
+      EXPECT_EQ(best->shared_after, deepest);
+      num_losses += best->shared_after < best->shared_before;
       ++num_compared;
       literal.tree.Add(best->request);
       greedy.tree.Add(best->request);
@@ -297,7 +297,7 @@ TEST(ChunkedHashTree, FewestMissingCostsLeastTipWhereLengthsAreEqual) {
 
 // For unequal lengths it may: this is the paper's own counterexample.
 TEST(ChunkedHashTree, UnequalLengthsPartTheTwoChoices) {
-  for (const Choice choice : {Choice::kFewestMissing, Choice::kLeastTipLoss}) {
+  for (const Choice choice : {Choice::kFewestMissing, Choice::kLeastPrefixLoss}) {
     Requests requests(choice);
     requests.Activate(Chunks(10, 100, 3));
     requests.Activate(Chunks(10, 200, 3));
@@ -309,38 +309,38 @@ TEST(ChunkedHashTree, UnequalLengthsPartTheTwoChoices) {
     } else {
       EXPECT_EQ(best, (Candidate{sharing, 5, 10, 10, 0}));
       requests.tree.Add(sharing);
-      // If no other request would keep the tip, the foreign one is the best.
+      // If no other request would keep the shared prefix, the foreign one is the best.
       EXPECT_EQ(requests.tree.FindBest(), (Candidate{foreign, 1, 10, 0, 0}));
     }
   }
 }
 
 TEST(ChunkedHashTree, PriorityGoesBeforeAnyPrefix) {
-  Requests requests(Choice::kLeastTipLoss);
+  Requests requests(Choice::kLeastPrefixLoss);
   requests.Activate(Chunks(10, 100, 1));
   requests.Wait(Chunks(10, 200, 1), {.priority = 1});
   const Handle urgent = requests.Wait({7, 8, 9}, {.priority = 0});
   EXPECT_EQ(requests.tree.FindBest()->request, urgent);
 }
 
-TEST(ChunkedHashTree, AFinishedForeignerGivesTheTipBack) {
-  Requests requests(Choice::kLeastTipLoss);
+TEST(ChunkedHashTree, AFinishedForeignerGivesTheDepthBack) {
+  Requests requests(Choice::kLeastPrefixLoss);
   requests.Activate(Chunks(10, 100, 1));
   requests.Activate(Chunks(10, 200, 1));
-  EXPECT_EQ(requests.tree.tip_depth(), 10);
+  EXPECT_EQ(requests.tree.shared_depth(), 10);
   const Handle foreign = requests.Activate({7});
-  EXPECT_EQ(requests.tree.tip_depth(), 0);
+  EXPECT_EQ(requests.tree.shared_depth(), 0);
   const Handle shorter = requests.Activate(Chunks(4, 0, 0));
-  EXPECT_EQ(requests.tree.tip_depth(), 0);
+  EXPECT_EQ(requests.tree.shared_depth(), 0);
   requests.tree.Finish(foreign);
-  EXPECT_EQ(requests.tree.tip_depth(), 4);
+  EXPECT_EQ(requests.tree.shared_depth(), 4);
   requests.tree.Finish(shorter);
-  EXPECT_EQ(requests.tree.tip_depth(), 10);
+  EXPECT_EQ(requests.tree.shared_depth(), 10);
   requests.tree.CheckIntegrity();
 }
 
 TEST(ChunkedHashTree, NodesStandForRequestsNotForLevels) {
-  Requests requests(Choice::kLeastTipLoss);
+  Requests requests(Choice::kLeastPrefixLoss);
   for (int i = 0; i < 100; ++i) requests.Wait(Chunks(1000, 1000 * (i + 1), 500));
   EXPECT_EQ(requests.tree.num_nodes(),
             102);  // the root, the common prefix, and one for each request
@@ -357,7 +357,7 @@ TEST(ChunkedHashTree, NestedPrefixes) {
     const Candidate best = requests.tree.FindBest().value();
     EXPECT_EQ(best.request, handles[199 - turn]);
     EXPECT_EQ(best.num_missing, 1);
-    EXPECT_EQ(best.tip_after, 1);
+    EXPECT_EQ(best.shared_after, 1);
     requests.tree.Add(best.request);
   }
   requests.tree.CheckIntegrity();
@@ -369,7 +369,7 @@ TEST(ChunkedHashTree, NestedPrefixes) {
 // Contradictory hashes (equal behind a difference) must not break anything.
 TEST(ChunkedHashTree, SurvivesCollisions) {
   Random random(5);
-  ChunkedHashTree tree(Choice::kLeastTipLoss);
+  ChunkedHashTree tree(Choice::kLeastPrefixLoss);
   std::vector<std::unique_ptr<Vector>> vectors;
   std::vector<Handle> handles;
   for (int step = 0; step < 5000; ++step) {

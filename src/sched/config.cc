@@ -50,13 +50,13 @@ Status CheckDecodeSet(const SchedulerConfig& config) {
   if (config.dynamic_step_us > 0 && config.policies.decode_set != DecodeSet::kDynamic) {
     return Refuse("dynamic_step_us", "dynamic_step_us needs decode_set dynamic");
   }
-  const FlockOptions& flock = config.flock;
-  SKEIN_RETURN_IF_ERROR(CheckRange("flock_max_wait_us", flock.max_wait_us, 1, kMaxTimeUs));
-  if (flock.learned == nullptr) return Status::Ok();
-  SKEIN_RETURN_IF_ERROR(CheckFlockLearns(config));
-  if (flock.learned->rule == flock.stop.rule) return Status::Ok();
-  return Refuse("flock_table", fmt::format("flock_table was learned by '{}', flock_stop is '{}'",
-                                           NameOf(flock.learned->rule), NameOf(flock.stop.rule)));
+  const PrefixGroupOptions& groups = config.prefix_groups;
+  SKEIN_RETURN_IF_ERROR(CheckRange("stop_max_wait_us", groups.max_wait_us, 1, kMaxTimeUs));
+  if (groups.learned == nullptr) return Status::Ok();
+  SKEIN_RETURN_IF_ERROR(CheckStopRuleLearns(config));
+  if (groups.learned->rule == groups.stop.rule) return Status::Ok();
+  return Refuse("stop_table", fmt::format("stop_table was learned by '{}', stop_rule is '{}'",
+                                          NameOf(groups.learned->rule), NameOf(groups.stop.rule)));
 }
 
 Status CheckLimits(const SchedulerConfig& config) {
@@ -129,13 +129,15 @@ int32_t UsualBatchedTokens(const SchedulerConfig& config, int32_t usual) {
   return std::max({usual, config.max_num_seqs, config.policies.chunk_tokens});
 }
 
-Status CheckFlockLearns(const SchedulerConfig& config) {
-  if (config.policies.decode_set == DecodeSet::kFlock && Learns(config.flock.stop.rule)) {
+Status CheckStopRuleLearns(const SchedulerConfig& config) {
+  if (config.policies.decode_set == DecodeSet::kPrefixHomogeneous &&
+      Learns(config.prefix_groups.stop.rule)) {
     return Status::Ok();
   }
-  return Refuse("flock_table",
-                "flock_table needs decode_set flock and a flock_stop that learns: bandit or "
-                "q-learning");
+  return Refuse(
+      "stop_table",
+      "stop_table needs decode_set prefix-homogeneous and a stop_rule that learns: bandit or "
+      "q-learning");
 }
 
 StepBounds StepBoundsOf(Retention retention, int32_t max_model_len,

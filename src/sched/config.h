@@ -26,7 +26,7 @@ int32_t ExpressBlocks(const SchedulerConfig& config);
 int32_t UsualBatchedTokens(const SchedulerConfig& config, int32_t usual);
 
 // Ok if `config` names a stop rule that learns, so that its table can be kept.
-Status CheckFlockLearns(const SchedulerConfig& config);
+Status CheckStopRuleLearns(const SchedulerConfig& config);
 
 // The configuration that a Scheduler is made of: `config.scheduler`, checked, and with the values
 // that follow from others. Those are the tokens of a step with a chunk, max_whole_prompt_len, and

@@ -43,7 +43,7 @@ std::unique_ptr<DecodeSetPolicy> Static(const Config& config, const CostModel* /
 }
 
 std::unique_ptr<DecodeSetPolicy> ByPrefix(const Config& config, const CostModel* /*cost*/) {
-  return std::make_unique<PrefixGroups>(config.flock, config.flock.learned.get());
+  return std::make_unique<PrefixGroups>(config.prefix_groups, config.prefix_groups.learned.get());
 }
 
 std::unique_ptr<DecodeSetPolicy> Dynamic(const Config& config, const CostModel* /*cost*/) {
@@ -73,7 +73,7 @@ constexpr BatchingEntry kBatchings[] = {
 constexpr DecodeSetEntry kDecodeSets[] = {
     {DecodeSet::kStatic, Static},
     {DecodeSet::kFill, Plain<FillSet, DecodeSetPolicy>},
-    {DecodeSet::kFlock, ByPrefix},
+    {DecodeSet::kPrefixHomogeneous, ByPrefix},
     {DecodeSet::kDynamic, Dynamic},
 };
 

@@ -72,17 +72,15 @@ EngineConfig RandomConfig(Random* random) {
   Policies& policies = scheduler.policies;
   policies = FindPreset(preset)->policies;
   if (random->OneIn(6) && preset != "request-level") {
-    policies.decode_set = random->OneIn(3) ? DecodeSet::kDynamic : DecodeSet::kFlock;
+    policies.decode_set = random->OneIn(3) ? DecodeSet::kDynamic : DecodeSet::kPrefixHomogeneous;
     if (policies.decode_set == DecodeSet::kDynamic) {
       scheduler.dynamic_step_us = 1000 * random->Between(0, 1);
     }
   }
-  if (policies.decode_set == DecodeSet::kFlock) {
-    const FlockBy bys[] = {FlockBy::kPrefix, FlockBy::kPrefix, FlockBy::kRadix, FlockBy::kUser};
-    scheduler.flock.by = bys[random->Between(0, 3)];
-    scheduler.flock.stop.rule = static_cast<StopRule>(random->Between(0, 3));
+  if (policies.decode_set == DecodeSet::kPrefixHomogeneous) {
+    scheduler.prefix_groups.stop.rule = static_cast<StopRule>(random->Between(0, 3));
   }
-  scheduler.flock.max_wait_us = 1000 * (random->OneIn(2) ? 10'000 : random->Between(1, 9));
+  scheduler.prefix_groups.max_wait_us = 1000 * (random->OneIn(2) ? 10'000 : random->Between(1, 9));
   if (random->OneIn(2)) {
     policies.order = static_cast<Order>(random->Between(0, 6));  // all but the cache-aware ones
     const Batching batchings[] = {policies.batching, Batching::kSingle,   Batching::kSaturate,

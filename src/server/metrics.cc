@@ -232,15 +232,18 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
                  Count(s.decode_slots_taken));
   engine.Counter("skein_wasted_decode_slots_total", "Slot-steps held by finished requests.",
                  Count(s.wasted_decode_slots));
-  engine.Gauge("skein_flock_tip_tokens",
-               "Tokens of the prefix that the whole decode batch shares (decode set flock).",
-               static_cast<double>(s.flock_tip_tokens));
-  engine.Counter("skein_flock_joined_total",
-                 "Requests that joined the batch of the decode set flock.", Count(s.flock_joined));
-  engine.Counter("skein_flock_overdue_total", "Those of them that had waited up to the bound.",
-                 Count(s.flock_overdue));
-  engine.Counter("skein_flock_stops_total",
-                 "Rounds that the stop rule of the decode set flock ended.", Count(s.flock_stops));
+  engine.Gauge(
+      "skein_prefix_groups_shared_tokens",
+      "Tokens of the prefix that the whole decode batch shares (decode set prefix-homogeneous).",
+      static_cast<double>(s.prefix_groups_shared_tokens));
+  engine.Counter("skein_prefix_groups_joined_total",
+                 "Requests that joined the batch of the decode set prefix-homogeneous.",
+                 Count(s.prefix_groups_joined));
+  engine.Counter("skein_prefix_groups_overdue_total",
+                 "Those of them that had waited up to the bound.", Count(s.prefix_groups_overdue));
+  engine.Counter("skein_prefix_groups_stops_total",
+                 "Rounds that the stop rule of the decode set prefix-homogeneous ended.",
+                 Count(s.prefix_groups_stops));
   AddScheduling(s, engine);
   AddPrediction(model, s, out);
 }

@@ -10,15 +10,20 @@
 namespace skein {
 
 Simulation::Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock,
-                       std::vector<SchedulerObserver*> observers)
-    : config_(config), executor_(executor), clock_(clock), observers_(std::move(observers)) {
+                       std::vector<SchedulerObserver*> observers, const PolicyLists& lists)
+    : config_(config),
+      executor_(executor),
+      clock_(clock),
+      observers_(std::move(observers)),
+      lists_(lists) {
   executor->set_granularity(Preempts(config.policies.sharing) ? config.policies.granularity
                                                               : Granularity::kNone);
 }
 
 SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbacks,
                            int32_t concurrency) {
-  EngineCore core(config_, executor_, clock_, observers_, [](RequestId) {});
+  EngineCore core(
+      config_, executor_, clock_, observers_, [](RequestId) {}, lists_);
   SimOutcome outcome;
   RequestId next_id = 0;
   int64_t num_running = 0;

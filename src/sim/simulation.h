@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "sched/config.h"
+#include "sched/policies.h"
 #include "sched/record/observer.h"
 #include "sim/sim_executor.h"
 #include "skein/engine.h"
@@ -41,7 +42,8 @@ class Simulation {
 
   // `executor`, `clock` and the observers outlive this object, which moves the clock.
   Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock,
-             std::vector<SchedulerObserver*> observers = {});
+             std::vector<SchedulerObserver*> observers = {},
+             const PolicyLists& lists = BuiltInPolicies());
 
   // With `concurrency` > 0 that many requests run at a time, and arrival times are ignored.
   SimOutcome Run(const ArrivalSource& source, const Callbacks& callbacks, int32_t concurrency = 0);
@@ -51,6 +53,7 @@ class Simulation {
   SimExecutor* const executor_;
   VirtualClock* const clock_;
   const std::vector<SchedulerObserver*> observers_;
+  const PolicyLists lists_;
 };
 
 }  // namespace skein

@@ -24,22 +24,23 @@ inline EngineConfig ConfigOf(DecodeSet decode_set, StopRule stop = StopRule::kBa
   EngineConfig config;
   config.scheduler.policies = FindPreset("feather")->policies;
   config.scheduler.policies.decode_set = decode_set;
-  config.scheduler.flock.stop.rule = stop;
+  config.scheduler.prefix_groups.stop.rule = stop;
   config.vocab_size = 5000;
   config.scheduler.max_model_len = 1024;
   config.scheduler.num_kv_blocks = 2000;
   config.scheduler.max_num_seqs = 8;
   config.scheduler.max_num_batched_tokens = 2048;
-  config.scheduler.flock.max_wait_us = 3'600'000'000;
+  config.scheduler.prefix_groups.max_wait_us = 3'600'000'000;
   return config;
 }
 
 // A scheduler and its executor under a clock that moves by what Cost says of each step.
 class World {
  public:
-  explicit World(const EngineConfig& config, std::vector<SchedulerObserver*> observers = {})
+  explicit World(const EngineConfig& config, std::vector<SchedulerObserver*> observers = {},
+                 const PolicyLists& lists = BuiltInPolicies())
       : config_(config),
-        scheduler_(MakeSchedulerConfig(config).value(), std::move(observers)),
+        scheduler_(MakeSchedulerConfig(config).value(), std::move(observers), lists),
         executor_(
             {.num_kv_blocks = config.scheduler.num_kv_blocks, .vocab_size = config.vocab_size}) {}
 

@@ -214,8 +214,8 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   EngineConfig config = {.max_queued_requests = options.max_queued_requests,
                          .max_logprobs = options.max_logprobs};
   SKEIN_ASSIGN_OR_RETURN(config.scheduler, SchedulerOf(options));
-  if (!options.scheduling.flock_table.empty()) {
-    SKEIN_RETURN_IF_ERROR(ReadStopTable(options.scheduling.flock_table, &config.scheduler));
+  if (!options.scheduling.stop_table.empty()) {
+    SKEIN_RETURN_IF_ERROR(ReadStopTable(options.scheduling.stop_table, &config.scheduler));
   }
   NamedAdapters adapters(name_);
   SKEIN_RETURN_IF_ERROR(adapters.Init(options, model_dir_));
@@ -303,8 +303,8 @@ Status CpuModelHost::InitObservers(const ModelHostOptions& options,
     recorder_.emplace(&record_file_);
     observers->push_back(&*recorder_);
   }
-  if (!options.scheduling.flock_table.empty()) {
-    table_writer_.emplace(options.scheduling.flock_table);
+  if (!options.scheduling.stop_table.empty()) {
+    table_writer_.emplace(options.scheduling.stop_table);
     observers->push_back(&*table_writer_);
   }
   if (options.trace) {

@@ -36,8 +36,8 @@ void AddPolicyOptions(CLI::App* app, SchedulingOptions* o) {
             "preset's");
   AddChoice(app, "--decode-set", &o->decode_set,
             "Requests that join the running batch: static (none until it has ended), fill (as many "
-            "as fit), dynamic (as many as memory and the time of a step allow) or flock (the one "
-            "that shares most with it first); default: the preset's");
+            "as fit), dynamic (as many as memory and the time of a step allow) or "
+            "prefix-homogeneous (the one that shares most with it first); default: the preset's");
   AddChoice(app, "--execution", &o->execution,
             "How prompts are computed: plain, or hybrid (all but attention in chunks, in little "
             "memory); default: the preset's");
@@ -98,30 +98,29 @@ void AddDeadlineOptions(CLI::App* app, DeadlineConfig* deadlines) {
       ->capture_default_str();
 }
 
-void AddFlockOptions(CLI::App* app, SchedulingOptions* o) {
-  const HelpGroup group(app, "Decode set flock");
-  AddChoice(app, "--flock-stop", &o->flock_stop,
-            "The rule by which flock stops adding: never, heuristic (knows nothing of throughput: "
+void AddPrefixGroupOptions(CLI::App* app, SchedulingOptions* o) {
+  const HelpGroup group(app, "Decode set prefix-homogeneous");
+  AddChoice(app, "--stop-rule", &o->stop_rule,
+            "The rule by which prefix-homogeneous stops adding: never, heuristic (knows nothing of "
+            "throughput: "
             "if a full batch pays more than a pure one it loses much of fill's), bandit (default) "
             "or q-learning");
-  app->add_option("--flock-table", o->flock_table,
-                  "The knowledge of a learning --flock-stop: read from this file if there is one, "
+  app->add_option("--stop-table", o->stop_table,
+                  "The knowledge of a learning --stop-rule: read from this file if there is one, "
                   "written there at the end (see skein policy show)");
-  AddChoice(app, "--flock-by", &o->flock_by,
-            "How flock compares: prefix (default), or for comparisons radix (token by token) or "
-            "user (requests of one user share a prefix: an oracle)");
   app->add_option(
-      "--flock-constants", o->flock_constants,
-      "Constants of --flock-stop, name=value,...: max-lost, small-batch, "
+      "--stop-constants", o->stop_constants,
+      "Constants of --stop-rule, name=value,...: max-lost, small-batch, "
       "max-lost-small, max-lost-peers, max-loss, exploration, alpha, gamma, "
       "epsilon-start, epsilon-decay, epsilon-floor, learn. If prefixes outnumber "
       "the cache, max-loss=1 may gain; elsewhere it may lose, as docs/results/feather.md "
       "shows");
-  app->add_option("--flock-seed", o->config.flock.stop.seed,
+  app->add_option("--stop-seed", o->config.prefix_groups.stop.seed,
                   "Seed of q-learning's random decisions; the other rules draw nothing")
       ->capture_default_str();
-  AddMilliseconds(app, "--flock-max-wait-ms", &o->config.flock.max_wait_us, 1,
-                  "How long others may pass a request by that shares little, with flock");
+  AddMilliseconds(app, "--stop-max-wait-ms", &o->config.prefix_groups.max_wait_us, 1,
+                  "A request that has waited so long is next, whatever it shares and whatever "
+                  "--stop-rule says");
 }
 
 std::string CheckPreset(const std::string& name) {
@@ -176,23 +175,21 @@ void AddChoiceOptions(CLI::App* app, SchedulingOptions* o) {
   AddPolicyOptions(app, o);
   AddPreemptionOptions(app, o);
   AddDeadlineOptions(app, &o->config.deadlines);
-  AddFlockOptions(app, o);
+  AddPrefixGroupOptions(app, o);
 }
 
 Result<SchedulerConfig> SchedulerConfigOf(const SchedulingOptions& o) {
   SchedulerConfig config = o.config;
   SKEIN_ASSIGN_OR_RETURN(config.policies, PoliciesOf(o));
-  const std::pair<const char*, bool> of_flock[] = {{"flock_stop", o.flock_stop.has_value()},
-                                                   {"flock_by", o.flock_by.has_value()},
-                                                   {"flock_constants", !o.flock_constants.empty()}};
-  for (const auto& [member, is_set] : of_flock) {
-    if (is_set && config.policies.decode_set != DecodeSet::kFlock) {
-      return Needs(member, "decode_set flock");
+  const std::pair<const char*, bool> of_set[] = {{"stop_rule", o.stop_rule.has_value()},
+                                                 {"stop_constants", !o.stop_constants.empty()}};
+  for (const auto& [member, is_set] : of_set) {
+    if (is_set && config.policies.decode_set != DecodeSet::kPrefixHomogeneous) {
+      return Needs(member, "decode_set prefix-homogeneous");
     }
   }
-  config.flock.stop.rule = o.flock_stop.value_or(config.flock.stop.rule);
-  config.flock.by = o.flock_by.value_or(config.flock.by);
-  SKEIN_RETURN_IF_ERROR(SetStopConstants(o.flock_constants, &config.flock.stop));
+  config.prefix_groups.stop.rule = o.stop_rule.value_or(config.prefix_groups.stop.rule);
+  SKEIN_RETURN_IF_ERROR(SetStopConstants(o.stop_constants, &config.prefix_groups.stop));
   return config;
 }
 

@@ -22,12 +22,11 @@ struct SchedulingOptions {
   std::optional<Execution> execution;
   std::optional<Retention> retention;
   int32_t chunk_tokens = 0;  // 0: the preset's
-  // For the decode set `flock` alone.
-  std::optional<StopRule> flock_stop;
-  std::optional<FlockBy> flock_by;
-  std::string flock_constants;  // for SetStopConstants
-  std::string flock_table;      // a file with what the stop rule learned; empty: none
-  SchedulerConfig config;       // the values that no preset chooses
+  // For the decode set `prefix-homogeneous` alone.
+  std::optional<StopRule> stop_rule;
+  std::string stop_constants;  // for SetStopConstants
+  std::string stop_table;      // a file with what the stop rule learned; empty: none
+  SchedulerConfig config;      // the values that no preset chooses
 };
 
 // Adds the option that names the preset, under `names`.

@@ -81,32 +81,30 @@ TEST(SchedulingOptions, AWrongValueIsNamedWithTheOptionAndWhatIsAllowed) {
   EXPECT_THAT(Refusal("--sharing some"), HasSubstr("whole, chunked, preempt-layer, preempt-op"));
   EXPECT_THAT(Refusal("--preempt-granularity tile"), HasSubstr("op-tile, op, layer, chunk, none"));
   EXPECT_THAT(Refusal("--decode-steps some"), HasSubstr("by-cost, own, mixed"));
-  EXPECT_THAT(Refusal("--decode-set herd"), HasSubstr("static, fill, flock, dynamic"));
-  EXPECT_THAT(Refusal("--flock-stop often"), HasSubstr("never, heuristic, bandit, q-learning"));
-  EXPECT_THAT(Refusal("--flock-by looks"), HasSubstr("prefix, radix, user"));
+  EXPECT_THAT(Refusal("--decode-set herd"), HasSubstr("static, fill, prefix-homogeneous, dynamic"));
+  EXPECT_THAT(Refusal("--stop-rule often"), HasSubstr("never, heuristic, bandit, q-learning"));
   EXPECT_THAT(Refusal("--scheduling best"),
               HasSubstr("--scheduling: is 'best', must be one of: prelude, chunked-fcfs"));
   EXPECT_THAT(Refusal("--max-suspended-ms 0"), HasSubstr("--max-suspended-ms"));
-  EXPECT_EQ(Refusal("--decode-set flock --flock-constants max-lost=64,exploration=-1"),
-            "flock_constants: exploration is '-1', must be a number in [0, 100]");
+  EXPECT_EQ(Refusal("--decode-set prefix-homogeneous --stop-constants max-lost=64,exploration=-1"),
+            "stop_constants: exploration is '-1', must be a number in [0, 100]");
 }
 
 TEST(SchedulingOptions, ChoicesWithoutEffectAreRefused) {
   for (const std::string set : {"static", "fill", "dynamic"}) {
     const std::string line = "--decode-set " + set;
-    EXPECT_EQ(Refusal(line + " --flock-stop heuristic"), "flock_stop needs decode_set flock");
-    EXPECT_EQ(Refusal(line + " --flock-by user"), "flock_by needs decode_set flock");
-    EXPECT_EQ(Refusal(line + " --flock-constants max-lost=64"),
-              "flock_constants needs decode_set flock");
+    EXPECT_EQ(Refusal(line + " --stop-rule heuristic"),
+              "stop_rule needs decode_set prefix-homogeneous");
+    EXPECT_EQ(Refusal(line + " --stop-constants max-lost=64"),
+              "stop_constants needs decode_set prefix-homogeneous");
   }
   const SchedulerConfig config = Behind(
-                                     "--scheduling feather --flock-stop heuristic --flock-by "
-                                     "user --flock-constants max-lost=64 --flock-seed 5")
+                                     "--scheduling feather --stop-rule heuristic "
+                                     "--stop-constants max-lost=64 --stop-seed 5")
                                      .value();
-  EXPECT_EQ(config.flock.stop.rule, StopRule::kHeuristic);
-  EXPECT_EQ(config.flock.stop.max_lost_tokens, 64);
-  EXPECT_EQ(config.flock.stop.seed, 5u);
-  EXPECT_EQ(config.flock.by, FlockBy::kUser);
+  EXPECT_EQ(config.prefix_groups.stop.rule, StopRule::kHeuristic);
+  EXPECT_EQ(config.prefix_groups.stop.max_lost_tokens, 64);
+  EXPECT_EQ(config.prefix_groups.stop.seed, 5u);
 }
 
 }  // namespace

@@ -57,11 +57,11 @@ int RunInfo(const std::string& model, const std::string& json_path) {
 }
 
 void AddInit(CLI::App* model, int* exit_status) {
-  struct Options {
+  struct InitCommand {
     ModelInitOptions init;
     std::string dtype = "bf16";
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InitCommand>();
   options->init.num_threads = ThreadsOrAll(0);
   std::vector<std::string> shapes;
   for (const ModelShape& shape : ModelShapes()) shapes.emplace_back(shape.name);
@@ -90,10 +90,10 @@ void AddInit(CLI::App* model, int* exit_status) {
 }
 
 void AddInfo(CLI::App* model, int* exit_status) {
-  struct Options {
+  struct InfoCommand {
     std::string model, json_path;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InfoCommand>();
   CLI::App* info = model->add_subcommand("info", "Describe a model");
   info->add_option("MODEL", options->model,
                    "A directory, a fetched model, or org/name in the local HuggingFace cache")

@@ -59,11 +59,11 @@ Status Convert(GgufConvertOptions options, const std::string& dtype) {
 }  // namespace
 
 void AddModelFetchCommand(CLI::App* model, int* exit_status) {
-  struct Options {
+  struct FetchCommand {
     std::string name;
     bool list = false;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<FetchCommand>();
   CLI::App* fetch =
       model->add_subcommand("fetch", "Get a known model into the cache and print its directory");
   fetch->add_option("NAME", options->name, "Its name; default: the first of --list");
@@ -74,11 +74,11 @@ void AddModelFetchCommand(CLI::App* model, int* exit_status) {
 }
 
 void AddModelConvertCommand(CLI::App* model, int* exit_status) {
-  struct Options {
+  struct ConvertCommand {
     GgufConvertOptions convert;
     std::string dtype = "bf16";
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConvertCommand>();
   CLI::App* convert = model->add_subcommand("convert", "Make a model directory of a GGUF file");
   convert->add_option("FILE", options->convert.file, "The GGUF file")->required();
   convert->add_option("DIR", options->convert.dir, "The directory to write")->required();

@@ -73,7 +73,7 @@ void AddPolicyCommand(CLI::App* app, int* exit_status) {
   CLI::App* show =
       policy->add_subcommand("show", "Print what a stop policy of decode batches has learned");
   auto path = std::make_shared<std::string>();
-  show->add_option("file", *path, "A table that --flock-table wrote")->required();
+  show->add_option("file", *path, "A table that --stop-table wrote")->required();
   show->callback([path, exit_status] {
     const Status status = Show(*path);
     if (status.ok()) return;

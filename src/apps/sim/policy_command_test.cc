@@ -1,4 +1,4 @@
-// `skein policy show` and the table that --flock-table writes.
+// `skein policy show` and the table that --stop-table writes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ TEST_F(PolicyCommandTest, TheTableIsReplacedWhenTheNewOneIsWhole) {
   EXPECT_EQ(ReadBack(), before);
   table_.num_batches = 8;
   fs::create_directory(file_ + ".tmp");  // cannot be written
-  EXPECT_THAT(Write(), HasSubstr("--flock-table: cannot write " + file_ + ".tmp"));
+  EXPECT_THAT(Write(), HasSubstr("--stop-table: cannot write " + file_ + ".tmp"));
   EXPECT_EQ(ReadBack(), before);
   fs::remove(file_ + ".tmp");
   EXPECT_EQ(Write(), "");
@@ -120,31 +120,31 @@ TEST_F(PolicyCommandTest, TheTableIsReplacedWhenTheNewOneIsWhole) {
   fs::remove(file_);
   fs::create_directory(file_);
   table_.num_batches = 9;
-  EXPECT_THAT(Write(), HasSubstr("--flock-table: cannot replace " + file_));
+  EXPECT_THAT(Write(), HasSubstr("--stop-table: cannot replace " + file_));
 }
 
 TEST_F(PolicyCommandTest, ATableIsReadWhereARuleLearns) {
   SchedulerConfig config;
   config.policies = FindPreset("feather")->policies;
   EXPECT_TRUE(ReadStopTable(file_, &config).ok());  // the first run
-  EXPECT_EQ(config.flock.learned, nullptr);
+  EXPECT_EQ(config.prefix_groups.learned, nullptr);
   EXPECT_EQ(Write(), "");
   EXPECT_TRUE(ReadStopTable(file_, &config).ok());
-  ASSERT_NE(config.flock.learned, nullptr);
-  EXPECT_EQ(*config.flock.learned, table_);
+  ASSERT_NE(config.prefix_groups.learned, nullptr);
+  EXPECT_EQ(*config.prefix_groups.learned, table_);
   const auto refused = [](SchedulerConfig other) {
-    return ReadStopTable("none", &other).param() == "flock_table";
+    return ReadStopTable("none", &other).param() == "stop_table";
   };
   EXPECT_TRUE(refused({.policies = FindPreset("vllm-fcfs")->policies}));
   EXPECT_TRUE(refused({.policies = FindPreset("feather")->policies,
-                       .flock = {.stop = {.rule = StopRule::kHeuristic}}}));
+                       .prefix_groups = {.stop = {.rule = StopRule::kHeuristic}}}));
 }
 
 // Not as many as there are replicas, of which each would write its own.
 TEST_F(PolicyCommandTest, ReplicasKeepNoTable) {
   EXPECT_EQ(
-      Run("sim --device none --model none --workload none --replicas 2 --flock-table " + file_), 1);
-  EXPECT_THAT(error_, HasSubstr("skein sim: replicas is 2, must be 1 with flock-table: "));
+      Run("sim --device none --model none --workload none --replicas 2 --stop-table " + file_), 1);
+  EXPECT_THAT(error_, HasSubstr("skein sim: replicas is 2, must be 1 with stop-table: "));
   EXPECT_FALSE(fs::exists(file_));
 }
 

@@ -19,6 +19,7 @@
 #include "base/byte_size.h"
 #include "bench/bench_command.h"
 #include "bench/bench_model.h"
+#include "bench/sched/candidates.h"
 
 namespace skein {
 
@@ -31,6 +32,7 @@ namespace {
 struct ReplayCommand {
   ReplayOptions replay;  // but for the scheduler, which the next says
   SchedulingOptions scheduling;
+  Candidates candidates = Candidates::kPrefix;
   std::string device;
   std::string model;
   std::string weight_type;
@@ -78,9 +80,9 @@ nlohmann::ordered_json DecodingToJson(const ReplayCommand& command, const Replay
   json["mean_decode_batch"] = per_step(reads.rows);
   json["kv_bytes_asked_per_step"] = per_step(reads.asked) * token_bytes;
   json["kv_bytes_unique_per_step"] = per_step(reads.unique) * token_bytes;
-  json["flock_joined"] = outcome.totals.flock_joined;
-  json["flock_overdue"] = outcome.totals.flock_overdue;
-  json["flock_stops"] = outcome.totals.flock_stops;
+  json["prefix_groups_joined"] = outcome.totals.prefix_groups_joined;
+  json["prefix_groups_overdue"] = outcome.totals.prefix_groups_overdue;
+  json["prefix_groups_stops"] = outcome.totals.prefix_groups_stops;
   return json;
 }
 
@@ -113,14 +115,19 @@ Result<int> RunReplay(ReplayCommand command) {
   SKEIN_ASSIGN_OR_RETURN(*config, SchedulerConfigOf(command.scheduling));
   config->max_num_batched_tokens = command.max_num_batched_tokens.value_or(
       UsualBatchedTokens(*config, config->max_num_batched_tokens));
-  const std::string& flock_table = command.scheduling.flock_table;
-  if (!flock_table.empty() && replay.replicas > 1) {
-    return Status(
-        StatusCode::kInvalidArgument,
-        fmt::format("replicas is {}, must be 1 with flock-table: each replica would begin "
-                    "with the table and write its own over those of the others",
-                    replay.replicas),
-        "replicas");
+  if (command.candidates != Candidates::kPrefix &&
+      config->policies.decode_set != DecodeSet::kPrefixHomogeneous) {
+    return Status(StatusCode::kInvalidArgument, "candidates needs decode_set prefix-homogeneous",
+                  "candidates");
+  }
+  replay.policies = PoliciesWith(command.candidates);
+  const std::string& stop_table = command.scheduling.stop_table;
+  if (!stop_table.empty() && replay.replicas > 1) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("replicas is {}, must be 1 with stop-table: each replica would begin "
+                              "with the table and write its own over those of the others",
+                              replay.replicas),
+                  "replicas");
   }
   SKEIN_ASSIGN_OR_RETURN(const GoodputTargets goodput, ParseGoodput(command.goodput));
   SKEIN_ASSIGN_OR_RETURN(const DeviceDescription device, LoadDevice(command.device));
@@ -137,9 +144,9 @@ Result<int> RunReplay(ReplayCommand command) {
   if (config->max_model_len == 0) config->max_model_len = shape.max_position;
   config->prefix_caching = !command.no_prefix_caching;
   std::optional<StopTableWriter> table_writer;
-  if (!flock_table.empty()) {
-    SKEIN_RETURN_IF_ERROR(ReadStopTable(flock_table, config));
-    replay.observers.push_back(&table_writer.emplace(flock_table));
+  if (!stop_table.empty()) {
+    SKEIN_RETURN_IF_ERROR(ReadStopTable(stop_table, config));
+    replay.observers.push_back(&table_writer.emplace(stop_table));
   }
   SKEIN_RETURN_IF_ERROR(SetKvBlocks(command.kv_cache_memory, shape, config));
   SKEIN_ASSIGN_OR_RETURN(const ReplayOutcome outcome, Replay(device, shape, workload, replay));
@@ -202,6 +209,13 @@ void AddEngineOptions(CLI::App* app, ReplayCommand* c) {
   SchedulerConfig* config = &c->scheduling.config;
   AddPresetOption(app, "--preset,--scheduling", &c->scheduling);
   AddChoiceOptions(app, &c->scheduling);
+  {
+    const HelpGroup yardsticks(app, "Yardsticks");
+    AddChoice(app, "--candidates", &c->candidates,
+              "How prefix-homogeneous compares prefixes: prefix (as the server does), or for "
+              "comparisons radix (token by token) or user (an oracle: requests of one user share "
+              "a prefix)");
+  }
   const HelpGroup group(app, "Limits");
   app->add_option("--max-model-len", config->max_model_len, "0: the model's own limit")
       ->check(CLI::Range(0, 1 << 30));

@@ -97,7 +97,7 @@ class ReplicaRun {
 
   SimOutcome Run(const StepCost& cost, const SchedulerConfig& config) {
     SimExecutor executor(cost, &clock_, options_.tokens.vocab);
-    Simulation simulation(config, &executor, &clock_, options_.observers);
+    Simulation simulation(config, &executor, &clock_, options_.observers, options_.policies);
     const int32_t share = (options_.concurrency + options_.replicas - 1) / options_.replicas;
     const SimOutcome outcome = simulation.Run(
         [this] { return Next(); },
@@ -182,9 +182,9 @@ CostFit Profile(const StepCost& cost, const SchedulerConfig& config, int32_t voc
 void ReplayTotals::Add(const EngineStats& stats) {
   step_us += stats.prefill_us + stats.decode_us + stats.mixed_us;
   num_preemptions += stats.num_preemptions;
-  flock_joined += stats.flock_joined;
-  flock_overdue += stats.flock_overdue;
-  flock_stops += stats.flock_stops;
+  prefix_groups_joined += stats.prefix_groups_joined;
+  prefix_groups_overdue += stats.prefix_groups_overdue;
+  prefix_groups_stops += stats.prefix_groups_stops;
 }
 
 Result<ModelShape> LoadShape(const std::string& model_dir, const std::string& weight_type) {

@@ -7,6 +7,7 @@
 #include "apps/sim/workload.h"
 #include "base/result.h"
 #include "bench/serving/load_report.h"
+#include "sched/policies.h"
 #include "sched/record/observer.h"
 #include "sim/device.h"
 #include "sim/step_cost.h"
@@ -26,15 +27,16 @@ struct ReplayOptions {
   TokenRange tokens;
   KvReading kv_reading = KvReading::kEachRow;
   std::vector<SchedulerObserver*> observers;  // of every replica; outlive the replay
+  PolicyLists policies = BuiltInPolicies();
 };
 
 // Of all replicas; the members are EngineStats'.
 struct ReplayTotals {
   uint64_t step_us = 0;  // time in steps of any kind
   uint64_t num_preemptions = 0;
-  uint64_t flock_joined = 0;
-  uint64_t flock_overdue = 0;
-  uint64_t flock_stops = 0;
+  uint64_t prefix_groups_joined = 0;
+  uint64_t prefix_groups_overdue = 0;
+  uint64_t prefix_groups_stops = 0;
 
   void Add(const EngineStats& stats);
 };

@@ -130,16 +130,16 @@ TEST(ReplayTotals, AddUp) {
   stats.decode_us = 10;
   stats.mixed_us = 100;
   stats.num_preemptions = 2;
-  stats.flock_joined = 3;
-  stats.flock_overdue = 4;
-  stats.flock_stops = 5;
+  stats.prefix_groups_joined = 3;
+  stats.prefix_groups_overdue = 4;
+  stats.prefix_groups_stops = 5;
   ReplayTotals totals;
   for (int replica = 0; replica < 2; ++replica) totals.Add(stats);
   EXPECT_EQ(totals.step_us, 222u);
   EXPECT_EQ(totals.num_preemptions, 4u);
-  EXPECT_EQ(totals.flock_joined, 6u);
-  EXPECT_EQ(totals.flock_overdue, 8u);
-  EXPECT_EQ(totals.flock_stops, 10u);
+  EXPECT_EQ(totals.prefix_groups_joined, 6u);
+  EXPECT_EQ(totals.prefix_groups_overdue, 8u);
+  EXPECT_EQ(totals.prefix_groups_stops, 10u);
 }
 
 TEST(Replay, HybridExecutionLeavesMoreMemoryForTheCache) {

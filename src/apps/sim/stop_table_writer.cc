@@ -14,15 +14,14 @@
 namespace skein {
 
 Status ReadStopTable(const std::string& path, SchedulerConfig* config) {
-  SKEIN_RETURN_IF_ERROR(CheckFlockLearns(*config));
+  SKEIN_RETURN_IF_ERROR(CheckStopRuleLearns(*config));
   if (!std::filesystem::exists(path)) return Status::Ok();
   SKEIN_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
   Result<StopTable> table = StopTable::FromJson(json);
   if (!table.ok()) {
-    return {StatusCode::kInvalidArgument, "flock_table: " + table.status().message(),
-            "flock_table"};
+    return {StatusCode::kInvalidArgument, "stop_table: " + table.status().message(), "stop_table"};
   }
-  config->flock.learned = std::make_shared<const StopTable>(std::move(table).value());
+  config->prefix_groups.learned = std::make_shared<const StopTable>(std::move(table).value());
   return Status::Ok();
 }
 
@@ -33,9 +32,9 @@ void StopTableWriter::OnEnd(const StopTable* learned) {
   file << learned->ToJson();
   file.close();
   if (!file) {
-    std::fprintf(stderr, "--flock-table: cannot write %s\n", temporary.c_str());
+    std::fprintf(stderr, "--stop-table: cannot write %s\n", temporary.c_str());
   } else if (std::rename(temporary.c_str(), path_.c_str()) != 0) {
-    std::fprintf(stderr, "--flock-table: cannot replace %s\n", path_.c_str());
+    std::fprintf(stderr, "--stop-table: cannot replace %s\n", path_.c_str());
   }
 }
 

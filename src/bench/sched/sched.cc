@@ -10,10 +10,10 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "bench/sched/radix_candidate.h"
+#include "bench/sched/radix_orders.h"
 #include "kv/block_pool.h"
 #include "kv/chunked_hash_tree.h"
-#include "sched/decode_set/radix_candidate.h"
-#include "sched/order/radix_orders.h"
 #include "server/json/json.h"
 
 namespace skein {
@@ -171,8 +171,8 @@ class TreeBench {
   const Hashing hashing_;
   Prompts prompts_;
   Random random_{2};
-  ChunkedHashTree trees_[2] = {ChunkedHashTree(ChunkedHashTree::Choice::kLeastTipLoss),
-                               ChunkedHashTree(ChunkedHashTree::Choice::kLeastTipLoss)};
+  ChunkedHashTree trees_[2] = {ChunkedHashTree(ChunkedHashTree::Choice::kLeastPrefixLoss),
+                               ChunkedHashTree(ChunkedHashTree::Choice::kLeastPrefixLoss)};
   std::vector<Handle> active_;
   std::vector<size_t> free_slots_;
   std::vector<size_t> slot_of_;  // by handle
@@ -180,10 +180,12 @@ class TreeBench {
   TreeTimes times_;
 };
 
-// A round of `flock`: one request finishes, one arrives, the best of those that wait is added.
-double FlockRoundUs(const TreeBenchOptions& options, int32_t num_waiting, int32_t num_rounds) {
+// A round of `prefix-homogeneous`: one request finishes, one arrives, the best of those that wait
+// is added.
+double PrefixGroupsRoundUs(const TreeBenchOptions& options, int32_t num_waiting,
+                           int32_t num_rounds) {
   Prompts prompts(options, 3);
-  ChunkedHashTree tree(ChunkedHashTree::Choice::kLeastTipLoss);
+  ChunkedHashTree tree(ChunkedHashTree::Choice::kLeastPrefixLoss);
   const int32_t num_requests = num_waiting + options.batch_size;
   std::vector<PrefixHashes> hashes(num_requests);
   std::vector<size_t> slot_of(num_requests);
@@ -238,8 +240,9 @@ double RadixRoundUs(const TreeBenchOptions& options, int32_t num_waiting, RadixR
   return rounds.mean() / 1000;
 }
 
-// A round that makes flock's choice over a radix tree.
-double RadixFlockRoundUs(const TreeBenchOptions& options, int32_t num_waiting, int32_t num_rounds) {
+// A round that makes the choice of PrefixGroups over a radix tree.
+double RadixGroupsRoundUs(const TreeBenchOptions& options, int32_t num_waiting,
+                          int32_t num_rounds) {
   Prompts prompts(options, 3);
   std::vector<Tokens> waiting, active;
   for (int32_t i = 0; i < num_waiting; ++i) waiting.push_back(prompts.Next());
@@ -321,8 +324,8 @@ Json BenchOverhead(int32_t num_waiting, int32_t num_groups) {
     };
     row("lpm", RadixRoundUs(options, num_waiting, LpmOrder, 10));
     row("dfs-weight", RadixRoundUs(options, num_waiting, DfsWeightOrder, 10));
-    row("flock", FlockRoundUs(options, num_waiting, 2000));
-    row("flock-radix", RadixFlockRoundUs(options, num_waiting, 10));
+    row("prefix-homogeneous", PrefixGroupsRoundUs(options, num_waiting, 2000));
+    row("prefix-homogeneous-radix", RadixGroupsRoundUs(options, num_waiting, 10));
   }
   return rows;
 }

@@ -28,10 +28,11 @@ nlohmann::ordered_json BenchTree(const TreeBenchOptions& options);
 nlohmann::ordered_json BenchChunkSizes(const TreeBenchOptions& options);
 
 // What a scheduling round costs that replaces one request of the batch while `waiting` others wait:
-// [{policy, prefix_tokens, waiting, us_per_round}], prefixes of 1K to 20K tokens. `flock` hashes
-// and inserts the new request, finishes one, finds the best and adds it; `flock-radix` makes that
-// choice over a radix tree of the batch (sched/decode_set/radix_candidate.h); `lpm` and
-// `dfs-weight` order the queue over one of the cached prefixes (sched/order/radix_orders.h).
+// [{policy, prefix_tokens, waiting, us_per_round}], prefixes of 1K to 20K tokens.
+// `prefix-homogeneous` hashes and inserts the new request, finishes one, finds the best and adds
+// it; `prefix-homogeneous-radix` makes that choice over a radix tree of the batch
+// (bench/sched/radix_candidate.h); `lpm` and `dfs-weight` order the queue over one of the
+// cached prefixes (bench/sched/radix_orders.h).
 nlohmann::ordered_json BenchOverhead(int32_t num_waiting, int32_t num_groups);
 
 }  // namespace skein

@@ -46,9 +46,10 @@ TEST(BenchSched, OverheadOfEachPolicy) {
     prefixes[row.at("policy")].insert(row.at("prefix_tokens").get<int>());
   }
   const std::set<int> all = {1000, 2000, 5000, 10'000, 20'000};
-  EXPECT_EQ(prefixes,
-            (std::map<std::string, std::set<int>>{
-                {"lpm", all}, {"dfs-weight", all}, {"flock", all}, {"flock-radix", all}}));
+  EXPECT_EQ(prefixes, (std::map<std::string, std::set<int>>{{"lpm", all},
+                                                            {"dfs-weight", all},
+                                                            {"prefix-homogeneous", all},
+                                                            {"prefix-homogeneous-radix", all}}));
 }
 
 }  // namespace

@@ -1,24 +1,19 @@
 #include "sched/decode_set/prefix_groups.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
-#include "base/hash.h"
-#include "kv/block_pool.h"
 
 namespace skein {
-namespace {
 
-uint64_t HashOf(const std::string& user) {
-  std::vector<int32_t> letters(user.begin(), user.end());
-  return HashTokens(letters, 0);
-}
-
-}  // namespace
-
-PrefixGroups::PrefixGroups(const FlockOptions& options, const StopTable* learned)
-    : options_(options), policy_(MakeStopPolicy(options.stop, learned)) {
-  SKEIN_CHECK(options.max_wait_us >= 1 && options.blocks_per_chunk >= 1);
+PrefixGroups::PrefixGroups(const PrefixGroupOptions& options, const StopTable* learned,
+                           std::unique_ptr<CandidateSource> source)
+    : options_(options),
+      policy_(MakeStopPolicy(options.stop, learned)),
+      source_(source != nullptr ? std::move(source)
+                                : std::make_unique<HashTreeSource>(options.blocks_per_chunk)) {
+  SKEIN_CHECK(options.max_wait_us >= 1);
   aside_.reserve(kMaxPassedOver);
 }
 
@@ -34,7 +29,7 @@ void PrefixGroups::Enter(Sequence* sequence, TimeUs now_us) {
     member = free_members_.back();
     free_members_.pop_back();
   }
-  members_[member] = {.sequence = sequence, .hashes = HashesOf(*sequence), .entered_us = now_us};
+  members_[member] = {.sequence = sequence, .entered_us = now_us};
   request->decode_set_member = member;
   LinkWaiting(member);
   Plant(member);
@@ -59,7 +54,7 @@ void PrefixGroups::Join(RequestRecord* request, TimeUs now_us) {
   ++counters_.joined;
   counters_.overdue += IsOverdue(member, now_us);
   UnlinkWaiting(number);
-  tree_.Add(member.handle);
+  source_->Add(member.handle);
   member.active = true;
   if (choice_ && choice_->member != number) Unchoose();
   choice_.reset();
@@ -110,7 +105,7 @@ bool PrefixGroups::Approves(TimeUs now_us) {
   Choose(now_us);
   SKEIN_CHECK(choice_->member != kNone && !closed_);
   if (choice_->overdue || choice_->approved) return true;
-  choice_->approved = policy_->ShouldAdd(QuestionOf(choice_->member));
+  choice_->approved = policy_->ShouldAdd(source_->QuestionOf(members_[choice_->member].handle));
   if (!choice_->approved) {
     closed_ = true;
     ++counters_.stops;
@@ -135,81 +130,17 @@ void PrefixGroups::ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens,
 }
 
 void PrefixGroups::AddStats(EngineStats* stats) const {
-  stats->flock_tip_tokens = shared_tokens();
-  stats->flock_joined = counters_.joined;
-  stats->flock_overdue = counters_.overdue;
-  stats->flock_stops = counters_.stops;
+  stats->prefix_groups_shared_tokens = shared_tokens();
+  stats->prefix_groups_joined = counters_.joined;
+  stats->prefix_groups_overdue = counters_.overdue;
+  stats->prefix_groups_stops = counters_.stops;
 }
 
-int64_t PrefixGroups::shared_tokens() const {
-  return options_.by == FlockBy::kUser ? 0 : int64_t{tree_.tip_depth()} * chunk_tokens();
-}
-
-ChunkHashes PrefixGroups::HashesOf(const Sequence& sequence) const {
-  const RequestRecord& request = *sequence.request;
-  if (options_.by == FlockBy::kUser) {
-    // A request without a user is alone.
-    const uint64_t words[] = {HashOf(request.request.user),
-                              request.request.user.empty() ? request.id + 1 : 0};
-    return {.num_chunks = 1, .tail = HashWords(words, 0)};
-  }
-  const auto prompt = std::span<const TokenId>(sequence.tokens).first(request.prompt_len);
-  return SubsampleChunks(sequence.blocks.hashes(), prompt, options_.blocks_per_chunk);
-}
-
-ChunkedHashTree::Rank PrefixGroups::RankOf(const Member& member) const {
+CandidateSource::Rank PrefixGroups::RankOf(const Member& member) const {
   const RequestRecord& request = *member.sequence->request;
   return {.priority = request.urgency.priority,
           .rank = request.urgency.rank,
           .arrival = request.arrival};
-}
-
-PrefixGroups::RadixView PrefixGroups::ViewByTokens() const {
-  RadixView view;
-  for (int32_t i = 0; i < std::ssize(members_); ++i) {
-    const Member& member = members_[i];
-    if (member.handle == kNone) continue;
-    const auto prompt = std::span<const TokenId>(member.sequence->tokens)
-                            .first(member.sequence->request->prompt_len);
-    if (member.active) {
-      view.active.push_back(prompt);
-    } else {
-      view.waiting.push_back({prompt, RankOf(member)});
-      view.members.push_back(i);
-    }
-  }
-  return view;
-}
-
-// The member that is the best candidate, or kNone.
-int32_t PrefixGroups::FindBest() {
-  if (options_.by == FlockBy::kRadix) {
-    const RadixView view = ViewByTokens();
-    const auto best = FindRadixCandidate(view.active, view.waiting);
-    return best ? view.members[best->index] : kNone;
-  }
-  const std::optional<ChunkedHashTree::Candidate> best = tree_.FindBest();
-  return best ? member_of_[best->request] : kNone;
-}
-
-// The stop policy's question about a waiting member.
-StopQuestion PrefixGroups::QuestionOf(int32_t number) const {
-  const Member& member = members_[number];
-  if (options_.by == FlockBy::kRadix) {
-    const RadixView view = ViewByTokens();
-    const auto index =
-        static_cast<int32_t>(std::ranges::find(view.members, number) - view.members.begin());
-    const auto one = *FindRadixCandidate(view.active, std::span(view.waiting).subspan(index, 1));
-    return {.batch_size = tree_.num_active(),
-            .lost_tokens = std::max(0, one.tip_before - one.tip_after),
-            .num_peers = CountRadixPeers(view.waiting, index, one.tip_after)};
-  }
-  const ChunkedHashTree::Candidate one = tree_.Evaluate(member.handle);
-  const int32_t lost = std::max(0, one.tip_before - one.tip_after);
-  const int32_t tokens =
-      options_.by == FlockBy::kUser ? member.sequence->request->prompt_len : chunk_tokens();
-  return {
-      .batch_size = tree_.num_active(), .lost_tokens = lost * tokens, .num_peers = one.num_peers};
 }
 
 // Chooses the best candidate. An overdue request of its priority goes before it. None is chosen if
@@ -217,8 +148,9 @@ StopQuestion PrefixGroups::QuestionOf(int32_t number) const {
 const PrefixGroups::Choice& PrefixGroups::Choose(TimeUs now_us) {
   if (choice_) return *choice_;
   choice_ = Choice{};
-  const int32_t best = FindBest();
-  if (best == kNone) return *choice_;
+  const std::optional<CandidateSource::Handle> found = source_->FindBest();
+  if (!found) return *choice_;
+  const int32_t best = member_of_[*found];
   const int32_t priority = PriorityOf(members_[best]);
   if (priority > least_urgent_) return *choice_;
   const int32_t overdue = FirstOverdue(priority, now_us);
@@ -246,10 +178,10 @@ int32_t PrefixGroups::FirstOverdue(int32_t priority, TimeUs now_us) const {
   return kNone;
 }
 
-// Puts a member into the tree, waiting.
+// Puts a member into the source, waiting.
 void PrefixGroups::Plant(int32_t number) {
   Member& member = members_[number];
-  member.handle = tree_.Insert(member.hashes, RankOf(member));
+  member.handle = source_->Insert(*member.sequence, RankOf(member));
   if (member.handle >= std::ssize(member_of_)) member_of_.resize(member.handle + 1);
   member_of_[member.handle] = number;
   Unchoose();
@@ -258,9 +190,9 @@ void PrefixGroups::Plant(int32_t number) {
 void PrefixGroups::Uproot(int32_t number) {
   Member& member = members_[number];
   if (member.active) {
-    tree_.Finish(member.handle);
+    source_->Finish(member.handle);
   } else {
-    tree_.Remove(member.handle);
+    source_->Remove(member.handle);
   }
   member.handle = kNone;
   Unchoose();
@@ -289,7 +221,7 @@ void PrefixGroups::UnlinkWaiting(int32_t number) {
 }
 
 void PrefixGroups::CheckIntegrity() const {
-  tree_.CheckIntegrity();
+  source_->CheckIntegrity();
   int32_t num_linked = 0;
   for (const Line& line : lines_) {
     TimeUs before_us = 0;

@@ -6,18 +6,17 @@
 #include <optional>
 #include <vector>
 
-#include "kv/chunked_hash_tree.h"
 #include "sched/config.h"
+#include "sched/decode_set/candidate_source.h"
 #include "sched/decode_set/decode_set_policy.h"
-#include "sched/decode_set/radix_candidate.h"
 #include "sched/decode_set/stop_policy.h"
 #include "sched/sequence.h"
 
 namespace skein {
 
-// The decode set `flock`: it builds prefix-homogeneous batches. Decode-class requests wait in a
-// chunked hash tree. The tree gives the best candidate for the batch, and the stop policy decides
-// whether it joins. A scheduler's round, while it has room:
+// The decode set `prefix-homogeneous`: it builds prefix-homogeneous batches. Decode-class requests
+// wait in a chunked hash tree. The tree gives the best candidate for the batch, and the stop policy
+// decides whether it joins. A scheduler's round, while it has room:
 //
 //   Candidate --> finds no room -------------------------> PassOver --> Candidate ...
 //       |
@@ -46,15 +45,14 @@ namespace skein {
 // The stop policy's reward is the number of a step's tokens, of both kinds, over its time. A step
 // counts if it decodes and has at most as many prefill tokens as decode tokens. Both kinds cost the
 // same except in attention. Without the prefill tokens, a new request would seem to slow down the
-// step that prefills it. For comparisons, candidates may be found in other ways (FlockBy). With
-// kUser, a request's vector is one chunk, its user's; leaving the batch's user costs as many shared
-// tokens as the prompt has. With kRadix, every choice compares all prompts token by token. Not
-// thread-safe. Allocates nothing while it holds no more requests than at its peak (kRadix and kUser
-// do allocate).
+// step that prefills it. Not thread-safe. Allocates nothing while it holds no more requests than at
+// its peak, unless its source does.
 class PrefixGroups final : public DecodeSetPolicy {
  public:
   // `learned`: the table that the policy continues from, or null.
-  explicit PrefixGroups(const FlockOptions& options, const StopTable* learned = nullptr);
+  // `source`: finds candidates; null: a HashTreeSource.
+  explicit PrefixGroups(const PrefixGroupOptions& options, const StopTable* learned = nullptr,
+                        std::unique_ptr<CandidateSource> source = nullptr);
 
   bool Chooses() const override { return true; }
   void Enter(Sequence* sequence, TimeUs now_us) override;
@@ -75,10 +73,12 @@ class PrefixGroups final : public DecodeSetPolicy {
   const StopTable* learned() const override { return policy_->table(); }
   void CheckIntegrity() const override;
 
-  int32_t num_waiting() const { return tree_.num_waiting() + static_cast<int32_t>(aside_.size()); }
-  int32_t num_active() const { return tree_.num_active(); }
-  // Tokens, in full chunks, that all of the batch share; 0 with kUser, which does not know.
-  int64_t shared_tokens() const;
+  int32_t num_waiting() const {
+    return source_->num_waiting() + static_cast<int32_t>(aside_.size());
+  }
+  int32_t num_active() const { return source_->num_active(); }
+  // Tokens, in full chunks, that all of the batch share.
+  int64_t shared_tokens() const { return source_->shared_tokens(); }
   struct Counters {
     uint64_t joined = 0;
     uint64_t overdue = 0;  // of these
@@ -97,8 +97,7 @@ class PrefixGroups final : public DecodeSetPolicy {
 
   struct Member {
     Sequence* sequence = nullptr;
-    ChunkHashes hashes;
-    ChunkedHashTree::Handle handle = kNone;  // kNone: passed over in this round
+    CandidateSource::Handle handle = kNone;  // kNone: passed over in this round
     TimeUs entered_us = 0;
     int32_t prev = kNone;  // in the line of its priority
     int32_t next = kNone;
@@ -110,13 +109,6 @@ class PrefixGroups final : public DecodeSetPolicy {
     int32_t priority = 0;
     int32_t first = kNone;
     int32_t last = kNone;
-  };
-
-  // The prompts of the batch and of those that wait and were not passed over.
-  struct RadixView {
-    std::vector<std::span<const int32_t>> active;
-    std::vector<RadixPrompt> waiting;
-    std::vector<int32_t> members;  // of `waiting`
   };
 
   struct Choice {
@@ -138,16 +130,11 @@ class PrefixGroups final : public DecodeSetPolicy {
   int32_t FirstOverdue(int32_t priority, TimeUs now_us) const;
   const Choice& Choose(TimeUs now_us);
   void Unchoose();
-  ChunkHashes HashesOf(const Sequence& sequence) const;
-  ChunkedHashTree::Rank RankOf(const Member& member) const;
-  RadixView ViewByTokens() const;
-  int32_t FindBest();
-  StopQuestion QuestionOf(int32_t member) const;
-  int32_t chunk_tokens() const { return kBlockTokens * options_.blocks_per_chunk; }
+  CandidateSource::Rank RankOf(const Member& member) const;
 
-  const FlockOptions options_;
+  const PrefixGroupOptions options_;
   const std::unique_ptr<StopPolicy> policy_;
-  ChunkedHashTree tree_{ChunkedHashTree::Choice::kLeastTipLoss};
+  const std::unique_ptr<CandidateSource> source_;
   std::vector<Member> members_;
   std::vector<int32_t> free_members_;
   std::vector<int32_t> member_of_;  // by handle

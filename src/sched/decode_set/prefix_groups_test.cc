@@ -19,7 +19,7 @@ using testing::SizeIs;
 class PrefixGroupsTest : public testing::Test {
  protected:
   void Make(StopRule rule, TimeUs max_wait_us = 1'000'000) {
-    FlockOptions options;
+    PrefixGroupOptions options;
     options.stop.rule = rule;
     options.stop.max_loss = 1;
     options.max_wait_us = max_wait_us;

@@ -1,4 +1,5 @@
-// The decode set `flock` beside deadlines: SLO-aware batching, preemption and orders by deadline.
+// The decode set `prefix-homogeneous` beside deadlines: SLO-aware batching, preemption and orders
+// by deadline.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,9 +19,9 @@ using ::testing::UnorderedElementsAre;
 using testing::World;
 
 EngineConfig FlowPrefillConfig() {
-  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+  EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
   config.scheduler.policies = FindPreset("flow-prefill")->policies;  // s-edf, slo-aware, preempt-op
-  config.scheduler.policies.decode_set = DecodeSet::kFlock;
+  config.scheduler.policies.decode_set = DecodeSet::kPrefixHomogeneous;
   return config;
 }
 
@@ -99,9 +100,9 @@ TEST(SchedulerPrefixGroupsSlo, ForWhomAStepHasStoppedBegins) {
 // A request that the stop rule refuses stops no prefill by an earlier arrival.
 TEST(SchedulerPrefixGroupsSlo, ArrivalAloneStopsNoPrefill) {
   for (const int32_t priority : {0, -1}) {
-    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kHeuristic);
+    EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kHeuristic);
     config.scheduler.policies.sharing = Sharing::kPreemptOp;
-    config.scheduler.flock.stop.small_batch = 0;
+    config.scheduler.prefix_groups.stop.small_batch = 0;
     World world(config);
     for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
     world.Step();
@@ -130,7 +131,7 @@ TEST(SchedulerPrefixGroupsSlo, AnOwnDeadlineGoesBeforeTheGroup) {
   for (const Order order : {Order::kFcfs, Order::kEdf, Order::kDeadlineEdf, Order::kSlackEdf}) {
     for (const bool own : {false, true}) {
       SCOPED_TRACE(std::string(NameOf(order)) + (own ? ", with a deadline" : ""));
-      EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+      EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
       config.scheduler.policies.order = order;
       config.scheduler.max_num_seqs = 4;
       World world(config);
@@ -168,9 +169,9 @@ TEST(SchedulerPrefixGroupsSlo, WithAnOwnDeadlineInABatchAndBehindALeader) {
   while (world.Step()) {
   }
 
-  config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+  config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
   config.scheduler.policies = FindPreset("prelude")->policies;
-  config.scheduler.policies.decode_set = DecodeSet::kFlock;
+  config.scheduler.policies.decode_set = DecodeSet::kPrefixHomogeneous;
   config.scheduler.policies.order = Order::kEdf;
   World forest(config);
   forest.Arrive(1, 50);

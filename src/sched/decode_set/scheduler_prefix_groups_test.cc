@@ -1,4 +1,5 @@
-// The decode set `flock` in the scheduler, against the fake executor and a virtual clock.
+// The decode set `prefix-homogeneous` in the scheduler, against the fake executor and a virtual
+// clock.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ using ::testing::ElementsAre;
 using testing::World;
 
 TEST(SchedulerPrefixGroups, BatchesAreOfOneGroupWhereFillMixesThem) {
-  for (const DecodeSet decode_set : {DecodeSet::kFill, DecodeSet::kFlock}) {
+  for (const DecodeSet decode_set : {DecodeSet::kFill, DecodeSet::kPrefixHomogeneous}) {
     World world(ConfigOf(decode_set, StopRule::kHeuristic));
     for (int group = 0; group < 4; ++group) {  // their prefixes are cached
       world.Arrive(group, 2);
@@ -35,13 +36,13 @@ TEST(SchedulerPrefixGroups, BatchesAreOfOneGroupWhereFillMixesThem) {
     }
     EXPECT_EQ(world.num_unfinished(), 0u);
     const EngineStats stats = world.scheduler().Stats();
-    if (decode_set == DecodeSet::kFlock) {
+    if (decode_set == DecodeSet::kPrefixHomogeneous) {
       EXPECT_EQ(num_mixed, 0);  // eight slots, eight requests in a group
-      EXPECT_EQ(stats.flock_joined, 36u);
-      EXPECT_EQ(stats.flock_overdue, 0u);
+      EXPECT_EQ(stats.prefix_groups_joined, 36u);
+      EXPECT_EQ(stats.prefix_groups_overdue, 0u);
     } else {
       EXPECT_GT(num_mixed, num_steps / 2);
-      EXPECT_EQ(stats.flock_joined, 0u);
+      EXPECT_EQ(stats.prefix_groups_joined, 0u);
     }
   }
 }
@@ -51,7 +52,7 @@ TEST(SchedulerPrefixGroups, BatchesAreOfOneGroupWhereFillMixesThem) {
 TEST(SchedulerPrefixGroups, TheOrderBreaksTies) {
   const std::map<Order, int> firsts = {{Order::kFcfs, 1}, {Order::kSrjf, 2}, {Order::kLpm, 2}};
   for (const auto& [order, first] : firsts) {
-    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+    EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
     config.scheduler.policies.order = order;
     config.scheduler.max_num_seqs = 1;
     World world(config);
@@ -71,7 +72,7 @@ TEST(SchedulerPrefixGroups, TheOrderBreaksTies) {
 // The order follows the present cache: the prefix of one is cached while it waits.
 TEST(SchedulerPrefixGroups, TheOrderBreaksTiesAnew) {
   for (const Order order : {Order::kLpm, Order::kSrjfCalibrated}) {
-    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+    EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
     config.scheduler.policies.order = order;
     config.scheduler.jct.aging = 0;
     config.scheduler.max_num_seqs = 1;
@@ -93,7 +94,7 @@ TEST(SchedulerPrefixGroups, TheOrderBreaksTiesAnew) {
 
 // Depth first, the heavier branch goes first.
 TEST(SchedulerPrefixGroups, TheOrderOfEachRoundBreaksTies) {
-  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+  EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
   config.scheduler.policies.order = Order::kDfsWeight;
   config.scheduler.max_num_seqs = 1;
   World world(config);
@@ -114,26 +115,22 @@ TEST(SchedulerPrefixGroups, TheOrderOfEachRoundBreaksTies) {
 
 // Several cold prefixes: each is computed once, those of several groups in one step.
 TEST(SchedulerPrefixGroups, AColdPrefixIsComputedOnce) {
-  for (const FlockBy by : {FlockBy::kPrefix, FlockBy::kRadix, FlockBy::kUser}) {
-    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
-    config.scheduler.flock.by = by;
-    World world(config);
-    for (int i = 0; i < 32; ++i) world.Arrive(i % 4);
-    world.Step();
-    EXPECT_THAT(world.prefilling, ElementsAre(0, 1, 2, 3)) << NameOf(by);
-    world.Step();
-    EXPECT_EQ(world.prefilling.size(), 4u) << NameOf(by);
-    while (world.Step()) {
-    }
-    EXPECT_EQ(world.num_prefill_tokens, (4 * 8 + 32) * kBlockTokens) << NameOf(by);
-    EXPECT_EQ(world.num_unfinished(), 0u);
+  World world(ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever));
+  for (int i = 0; i < 32; ++i) world.Arrive(i % 4);
+  world.Step();
+  EXPECT_THAT(world.prefilling, ElementsAre(0, 1, 2, 3));
+  world.Step();
+  EXPECT_EQ(world.prefilling.size(), 4u);
+  while (world.Step()) {
   }
+  EXPECT_EQ(world.num_prefill_tokens, (4 * 8 + 32) * kBlockTokens);
+  EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
 // An overdue request waits for it too, and no request passes it meanwhile.
 TEST(SchedulerPrefixGroups, WhoWaitsForAPrefixIsNextWhenOverdue) {
-  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
-  config.scheduler.flock.max_wait_us = 1000;
+  EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
+  config.scheduler.prefix_groups.max_wait_us = 1000;
   World world(config);
   for (int i = 0; i < 3; ++i) world.Arrive(1);
   world.Arrive(2);
@@ -145,22 +142,22 @@ TEST(SchedulerPrefixGroups, WhoWaitsForAPrefixIsNextWhenOverdue) {
   EXPECT_THAT(world.prefilling, ElementsAre(1, 2, 3));
 }
 
-TEST(SchedulerPrefixGroups, TheTipIsAGauge) {
-  World world(ConfigOf(DecodeSet::kFlock, StopRule::kNever));
+TEST(SchedulerPrefixGroups, TheSharedPrefixIsAGauge) {
+  World world(ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever));
   for (int i = 0; i < 4; ++i) world.Arrive(1);
   world.Step();
   world.Step();  // the first has computed their shared prefix
-  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 8 * kBlockTokens);
+  EXPECT_EQ(world.scheduler().Stats().prefix_groups_shared_tokens, 8 * kBlockTokens);
   world.Arrive(2);
   world.Step();
-  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 0);
+  EXPECT_EQ(world.scheduler().Stats().prefix_groups_shared_tokens, 0);
 }
 
 // A request with a prefix of its own, beside a stream of others that share theirs.
 TEST(SchedulerPrefixGroups, NobodyStarves) {
   for (const bool bounded : {false, true}) {
-    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kHeuristic);
-    config.scheduler.flock.max_wait_us = TimeUs{1000} * (bounded ? 100 : 3'600'000);
+    EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kHeuristic);
+    config.scheduler.prefix_groups.max_wait_us = TimeUs{1000} * (bounded ? 100 : 3'600'000);
     World world(config);
     for (int i = 0; i < 8; ++i) world.Arrive(1, 5 + i);
     world.Step();
@@ -174,7 +171,7 @@ TEST(SchedulerPrefixGroups, NobodyStarves) {
     if (bounded) {
       // The bound, plus the time until the next of eight rows ends.
       EXPECT_LT(world.waited_us.at(lonely), 100'000 + 13 * 5'000);
-      EXPECT_GE(world.scheduler().Stats().flock_overdue, 1u);
+      EXPECT_GE(world.scheduler().Stats().prefix_groups_overdue, 1u);
     }
     while (world.Step()) {
     }
@@ -184,7 +181,7 @@ TEST(SchedulerPrefixGroups, NobodyStarves) {
 
 TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
   // A batch of fewer than eight would take the foreigner.
-  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kHeuristic);
+  EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kHeuristic);
   config.scheduler.max_num_seqs = 12;
   config.scheduler.max_num_batched_tokens = 4096;
   World world(config);
@@ -197,7 +194,7 @@ TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
   const RequestId read = world.Arrive(3, 1);
   world.Step();
   EXPECT_THAT(world.prefilling, ElementsAre(read));
-  EXPECT_GE(world.scheduler().Stats().flock_stops, 2u);
+  EXPECT_GE(world.scheduler().Stats().prefix_groups_stops, 2u);
   const RequestId candidate = world.Arrive(1);
   world.Step();
   EXPECT_THAT(world.prefilling, ElementsAre(candidate));
@@ -209,9 +206,9 @@ TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
 // Under KV pressure, smaller requests pass a large one until it is overdue.
 TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedUntilItIsOverdue) {
   for (const bool bounded : {false, true}) {
-    EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+    EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
     config.scheduler.num_kv_blocks = 34;
-    config.scheduler.flock.max_wait_us = TimeUs{1000} * (bounded ? 50 : 3'600'000);
+    config.scheduler.prefix_groups.max_wait_us = TimeUs{1000} * (bounded ? 50 : 3'600'000);
     World world(config);
     for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
     world.Step();
@@ -231,7 +228,7 @@ TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedUntilItIsOverdue) {
 
 // Less urgent requests never pass it.
 TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
-  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+  EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
   config.scheduler.num_kv_blocks = 34;
   World world(config);
   world.priority = 1;
@@ -253,8 +250,8 @@ TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
 
 // The request cannot be admitted even with the blocks of a OneShot prompt in chunks.
 TEST(SchedulerPrefixGroups, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
-  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kHeuristic);
-  config.scheduler.flock.stop.small_batch = 0;
+  EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kHeuristic);
+  config.scheduler.prefix_groups.stop.small_batch = 0;
   config.scheduler.num_kv_blocks = 40;
   config.scheduler.max_num_batched_tokens = 64;
   World world(config);
@@ -266,7 +263,7 @@ TEST(SchedulerPrefixGroups, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
     ASSERT_TRUE(world.Step());
     ASSERT_THAT(world.prefilling, ElementsAre(read));
   }
-  EXPECT_EQ(world.scheduler().Stats().flock_stops, 0u);
+  EXPECT_EQ(world.scheduler().Stats().prefix_groups_stops, 0u);
   while (world.Step()) {
   }
   EXPECT_TRUE(world.waited_us.contains(foreign));
@@ -276,7 +273,7 @@ TEST(SchedulerPrefixGroups, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
 // The best candidate may not take the blocks that prompts leave free for preempting requests. A
 // request that needs fewer blocks joins.
 TEST(SchedulerPrefixGroups, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
-  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+  EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
   config.scheduler.policies.sharing = Sharing::kPreemptOp;
   config.scheduler.num_kv_blocks = 40;  // of which an eighth is kept free
   config.scheduler.max_model_len = 1100;
@@ -295,7 +292,7 @@ TEST(SchedulerPrefixGroups, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
 }
 
 TEST(SchedulerPrefixGroups, CancelledRequestsLeaveTheTree) {
-  World world(ConfigOf(DecodeSet::kFlock, StopRule::kBandit));
+  World world(ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kBandit));
   std::vector<RequestId> ids;
   for (int i = 0; i < 30; ++i) ids.push_back(world.Arrive(i % 3));
   world.Step();
@@ -305,7 +302,7 @@ TEST(SchedulerPrefixGroups, CancelledRequestsLeaveTheTree) {
   }
   while (world.Step()) {
   }
-  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 0);
+  EXPECT_EQ(world.scheduler().Stats().prefix_groups_shared_tokens, 0);
   EXPECT_TRUE(world.scheduler().empty());
 }
 
@@ -338,7 +335,7 @@ TEST(SchedulerPrefixGroups, IsNotSlowerThanFillWhereSharingDoesNotPay) {
   for (const int num_groups : {4, 4000}) {  // the latter share nothing
     const double fill = Throughput(DecodeSet::kFill, {}, num_groups, 0);
     for (const StopRule stop : {StopRule::kNever, StopRule::kBandit, StopRule::kQLearning}) {
-      EXPECT_GT(Throughput(DecodeSet::kFlock, stop, num_groups, 0), 0.98 * fill)
+      EXPECT_GT(Throughput(DecodeSet::kPrefixHomogeneous, stop, num_groups, 0), 0.98 * fill)
           << NameOf(stop) << num_groups;
     }
   }
@@ -349,7 +346,7 @@ TEST(SchedulerPrefixGroups, IsFasterThanFillWhereSharingPays) {
   const double fill = Throughput(DecodeSet::kFill, {}, 4, 1000);
   for (const StopRule stop :
        {StopRule::kNever, StopRule::kHeuristic, StopRule::kBandit, StopRule::kQLearning}) {
-    EXPECT_GT(Throughput(DecodeSet::kFlock, stop, 4, 1000), 1.3 * fill) << NameOf(stop);
+    EXPECT_GT(Throughput(DecodeSet::kPrefixHomogeneous, stop, 4, 1000), 1.3 * fill) << NameOf(stop);
   }
 }
 
@@ -363,7 +360,7 @@ class TableKeeper final : public SchedulerObserver {
 
 TEST(SchedulerPrefixGroups, WhatWasLearnedIsKept) {
   TableKeeper first, second;
-  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kQLearning);
+  EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kQLearning);
   {
     World world(config, {&first});
     for (int i = 0; i < 100; ++i) world.Arrive(i % 3);
@@ -372,19 +369,19 @@ TEST(SchedulerPrefixGroups, WhatWasLearnedIsKept) {
   }
   ASSERT_FALSE(first.json.empty());
   EXPECT_GT(StopTable::FromJson(first.json)->num_batches, 10);
-  config.scheduler.flock.learned =
+  config.scheduler.prefix_groups.learned =
       std::make_shared<const StopTable>(StopTable::FromJson(first.json).value());
   { World world(config, {&second}); }
   EXPECT_EQ(first.json, second.json);
-  config.scheduler.flock.stop.rule = StopRule::kBandit;
+  config.scheduler.prefix_groups.stop.rule = StopRule::kBandit;
   EXPECT_EQ(MakeSchedulerConfig(config).status().message(),
-            "flock_table was learned by 'q-learning', flock_stop is 'bandit'");
+            "stop_table was learned by 'q-learning', stop_rule is 'bandit'");
 }
 
 TEST(SchedulerPrefixGroups, WrongChoicesAreRefused) {
-  EngineConfig config = ConfigOf(DecodeSet::kFlock);
-  config.scheduler.flock.max_wait_us = 0;
-  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "flock_max_wait_us");
+  EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous);
+  config.scheduler.prefix_groups.max_wait_us = 0;
+  EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "stop_max_wait_us");
   config = ConfigOf(DecodeSet::kDynamic);
   config.scheduler.dynamic_step_us = -1;
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "dynamic_step_us");
@@ -394,53 +391,21 @@ TEST(SchedulerPrefixGroups, WrongChoicesAreRefused) {
     EXPECT_EQ(status.param(), message.substr(0, message.find(' ')));
   };
   const std::string learns =
-      "flock_table needs decode_set flock and a flock_stop that learns: bandit or q-learning";
-  config = ConfigOf(DecodeSet::kFlock, StopRule::kNever);
+      "stop_table needs decode_set prefix-homogeneous and a stop_rule that learns: bandit or "
+      "q-learning";
+  config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
   EXPECT_TRUE(MakeSchedulerConfig(config).ok());
-  config.scheduler.flock.learned = std::make_shared<const StopTable>();
+  config.scheduler.prefix_groups.learned = std::make_shared<const StopTable>();
   refused(config, learns);
-  config.scheduler.flock.stop.rule = StopRule::kBandit;
+  config.scheduler.prefix_groups.stop.rule = StopRule::kBandit;
   EXPECT_TRUE(MakeSchedulerConfig(config).ok());
-  EXPECT_TRUE(CheckFlockLearns(config.scheduler).ok());
+  EXPECT_TRUE(CheckStopRuleLearns(config.scheduler).ok());
   config.scheduler.policies.decode_set = DecodeSet::kFill;
   refused(config, learns);
-  config.scheduler.flock.learned = nullptr;
-  EXPECT_EQ(CheckFlockLearns(config.scheduler).message(), learns);  // nor is one written
+  config.scheduler.prefix_groups.learned = nullptr;
+  EXPECT_EQ(CheckStopRuleLearns(config.scheduler).message(), learns);  // nor is one written
   config.scheduler.dynamic_step_us = 1000;
   refused(config, "dynamic_step_us needs decode_set dynamic");
-}
-
-// Runs the same load; returns the requests that decoded in each step.
-std::vector<std::vector<RequestId>> Decoding(const EngineConfig& config) {
-  World world(config);
-  std::vector<std::vector<RequestId>> steps;
-  for (int i = 0; i < 60; ++i) world.Arrive(i % 4, 3 + i % 11, 1 + i % 8, 1 + i % 3);
-  while (world.Step()) steps.push_back(world.decoding);
-  EXPECT_EQ(world.num_unfinished(), 0u);
-  return steps;
-}
-
-TEST(SchedulerBaselines, TheRadixTreeGivesTheSamePlans) {
-  for (const StopRule stop :
-       {StopRule::kNever, StopRule::kHeuristic, StopRule::kBandit, StopRule::kQLearning}) {
-    EngineConfig config = ConfigOf(DecodeSet::kFlock, stop);
-    const auto by_hashes = Decoding(config);
-    config.scheduler.flock.by = FlockBy::kRadix;
-    EXPECT_EQ(Decoding(config), by_hashes) << NameOf(stop);
-  }
-}
-
-TEST(SchedulerBaselines, TheOracleIsToldTheGroups) {
-  EngineConfig config = ConfigOf(DecodeSet::kFlock, StopRule::kHeuristic);
-  config.scheduler.flock.by = FlockBy::kUser;
-  StopOptions& stop = config.scheduler.flock.stop;
-  stop.max_lost_tokens = stop.small_batch = stop.max_lost_tokens_peers = 0;
-  World world(config);
-  // The requests share only the user.
-  for (int i = 0; i < 32; ++i) world.Arrive(i % 4, 5 + i % 7, 0, 2);
-  while (world.Step()) EXPECT_LE(world.GroupsOf(world.decoding).size(), 1u);
-  EXPECT_EQ(world.num_unfinished(), 0u);
-  EXPECT_EQ(world.scheduler().Stats().flock_tip_tokens, 0);
 }
 
 // Two groups' prefixes are cached, a third one's is not; two slots.

@@ -48,7 +48,7 @@ constexpr std::array<Constant, 12> kConstants = {
     MakeConstant<&StopOptions::learn>("learn", 0, 1)};
 
 Status Refuse(std::string message) {
-  return {StatusCode::kInvalidArgument, std::move(message), "flock_constants"};
+  return {StatusCode::kInvalidArgument, std::move(message), "stop_constants"};
 }
 
 Status SetConstant(std::string_view text, StopOptions* options) {
@@ -60,7 +60,7 @@ Status SetConstant(std::string_view text, StopOptions* options) {
     for (const Constant& one : kConstants) {
       known += fmt::format("{}{}", known.empty() ? "" : ", ", one.name);
     }
-    return Refuse(fmt::format("flock_constants has '{}', must be name=value of: {}", text, known));
+    return Refuse(fmt::format("stop_constants has '{}', must be name=value of: {}", text, known));
   }
   const std::string_view number = text.substr(std::min(equals + 1, text.size()));
   double value = -1;
@@ -68,7 +68,7 @@ Status SetConstant(std::string_view text, StopOptions* options) {
   const bool read = error == std::errc() && end == number.end();
   if (!read || !(value >= constant->low && value <= constant->high) ||
       (constant->whole && value != std::floor(value))) {
-    return Refuse(fmt::format("flock_constants: {} is '{}', must be {} in [{}, {}]", name, number,
+    return Refuse(fmt::format("stop_constants: {} is '{}', must be {} in [{}, {}]", name, number,
                               constant->whole ? "an integer" : "a number", constant->low,
                               constant->high));
   }

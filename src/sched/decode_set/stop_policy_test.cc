@@ -565,9 +565,9 @@ TEST(StopConstants, WrongOnesAreNamed) {
     return SetStopConstants(text, &options).message();
   };
   EXPECT_EQ(message("max-lost=1.5"),
-            "flock_constants: max-lost is '1.5', must be an integer in [0, 1073741824]");
-  EXPECT_EQ(message("gamma="), "flock_constants: gamma is '', must be a number in [0, 1]");
-  EXPECT_EQ(message("alpha=nan"), "flock_constants: alpha is 'nan', must be a number in [0, 1]");
+            "stop_constants: max-lost is '1.5', must be an integer in [0, 1073741824]");
+  EXPECT_EQ(message("gamma="), "stop_constants: gamma is '', must be a number in [0, 1]");
+  EXPECT_EQ(message("alpha=nan"), "stop_constants: alpha is 'nan', must be a number in [0, 1]");
   EXPECT_NE(message("beta=1").find("must be name=value of: max-lost, "), std::string::npos);
   EXPECT_NE(message("alpha=1,,").find("has ''"), std::string::npos);
 }

@@ -17,7 +17,7 @@ struct CachedPath {
 // Ranks requests as SGLang's DFS-weight does: depth first over the tree of cached blocks. The
 // branch with the most requests goes first; ties go to the branch with the earliest request. The
 // requests of a node follow those of its branches, with equal ranks. The same as DfsWeightOrder
-// (sched/order/radix_orders.h) over full blocks, without comparing tokens. Reorders `paths`.
+// (bench/sched/radix_orders.h) over full blocks, without comparing tokens. Reorders `paths`.
 // O(requests * log(blocks)) for each level at which branches part.
 void RankDepthFirst(std::span<CachedPath> paths);
 

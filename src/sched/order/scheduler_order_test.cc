@@ -8,9 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "kv/radix_tree.h"
 #include "sched/order/jct_order.h"
-#include "sched/order/radix_orders.h"
 #include "skein/choice_names.h"
 #include "testing/order_scan.h"
 
@@ -39,39 +37,6 @@ EngineConfig PrefillOnly(int32_t num_kv_blocks) {
   config.scheduler.num_kv_blocks = num_kv_blocks;
   config.scheduler.max_num_batched_tokens = 4096;
   return config;
-}
-
-// The load of CompareWithScan under order lpm. The scheduler picks the first request of the literal
-// order over a radix tree of the cached tokens. A prompt has a token of no block behind its blocks,
-// so that both find full blocks only.
-TEST(Lpm, PicksTheFirstByTheRadixTree) {
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
-    EngineConfig config = PrefillOnly(static_cast<int32_t>(9 + seed * 3));
-    config.scheduler.policies.retention = Retention::kAll;  // as the reference cache has it
-    config.scheduler.policies.order = Order::kLpm;
-    CompareWithOrder(
-        config, seed,
-        [](Random* random) {
-          Waiting one = {.letters = RandomLetters(random)};
-          one.letters.tail = std::max(one.letters.tail, 1);
-          return one;
-        },
-        [](const std::map<RequestId, Waiting>& waiting, const ReferenceCache& cache, TimeUs) {
-          RadixTree cached;
-          for (const std::string& block : cache.blocks()) {
-            cached.Insert(MakeRequest({.blocks = block}).prompt);
-          }
-          std::vector<RequestId> ids;
-          std::vector<std::vector<TokenId>> prompts;
-          for (const auto& [id, request] : waiting) {  // by arrival
-            ids.push_back(id);
-            prompts.push_back(MakeRequest(request.letters).prompt);
-          }
-          const std::vector<std::span<const int32_t>> spans(prompts.begin(), prompts.end());
-          return ids[LpmOrder(cached, spans)[0]];
-        },
-        [](const StepWork& work, Random*) { return std::llround(work.num_tokens); });
-  }
 }
 
 // PrefillOnly's Figure 5: A and D share a prefix, so do B and C, and there is room for one.

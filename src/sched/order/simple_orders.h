@@ -28,7 +28,7 @@ class FairOrder final : public OrderPolicy {
   uint64_t last_group_ = 0;  // of the latest arrival
 };
 
-// SGLang's cache-aware orders, over full KV blocks. sched/order/radix_orders.h has the original
+// SGLang's cache-aware orders, over full KV blocks. bench/sched/radix_orders.h has the original
 // ones over tokens. The longest cached prefix first:
 class LongestPrefixOrder final : public OrderPolicy {
  public:

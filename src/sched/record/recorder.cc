@@ -97,8 +97,8 @@ std::string ChoiceMembers(const SchedulerConfig& config) {
 
 // The learned table as JSON on one line.
 std::string Learned(const SchedulerConfig& config) {
-  if (config.flock.learned == nullptr) return "null";
-  std::string text = config.flock.learned->ToJson();
+  if (config.prefix_groups.learned == nullptr) return "null";
+  std::string text = config.prefix_groups.learned->ToJson();
   std::erase(text, '\n');
   return text;
 }
@@ -111,16 +111,16 @@ void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
                        R"("num_adapters":{},"prefix_caching":{},"max_whole_prompt_len":{},)"
                        R"("force_decode_path":{},"forests":{},"max_prefix_wait_us":{},)"
                        R"("contiguous_kv":{},"dynamic_step_us":{},)"
-                       R"("flock_by":"{}","flock_stop":"{}","flock_constants":"{}",)"
-                       R"("flock_seed":{},"flock_max_wait_us":{},"flock_table":{}}})",
+                       R"("stop_rule":"{}","stop_constants":"{}",)"
+                       R"("stop_seed":{},"stop_max_wait_us":{},"stop_table":{}}})",
                        ChoiceMembers(config), config.num_kv_blocks, config.max_model_len,
                        config.max_num_seqs, config.max_num_batched_tokens, config.num_adapters,
                        config.prefix_caching, config.max_whole_prompt_len, config.force_decode_path,
                        config.policies.forests, config.max_prefix_wait_us,
                        config.kv_storage == KvStorage::kContiguous, config.dynamic_step_us,
-                       NameOf(config.flock.by), NameOf(config.flock.stop.rule),
-                       StopConstants(config.flock.stop), config.flock.stop.seed,
-                       config.flock.max_wait_us, Learned(config))
+                       NameOf(config.prefix_groups.stop.rule),
+                       StopConstants(config.prefix_groups.stop), config.prefix_groups.stop.seed,
+                       config.prefix_groups.max_wait_us, Learned(config))
         << '\n';
 }
 

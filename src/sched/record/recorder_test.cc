@@ -142,9 +142,9 @@ Choice Named(const json& name) {
 
 StopOptions StopOptionsOf(const json& event) {
   StopOptions options;
-  options.rule = Named<StopRule>(event["flock_stop"]);
-  options.seed = event["flock_seed"];
-  EXPECT_TRUE(SetStopConstants(event["flock_constants"].get<std::string>(), &options).ok());
+  options.rule = Named<StopRule>(event["stop_rule"]);
+  options.seed = event["stop_seed"];
+  EXPECT_TRUE(SetStopConstants(event["stop_constants"].get<std::string>(), &options).ok());
   return options;
 }
 
@@ -167,9 +167,7 @@ SchedulerConfig ConfigOf(const json& event) {
           .deadlines = {.default_slo_us = event["default_slo_us"],
                         .max_late_us = event["max_late_us"],
                         .slo_batch_tokens = event["slo_batch_tokens"]},
-          .flock = {.stop = StopOptionsOf(event),
-                    .by = Named<FlockBy>(event["flock_by"]),
-                    .max_wait_us = event["flock_max_wait_us"]},
+          .prefix_groups = {.stop = StopOptionsOf(event), .max_wait_us = event["stop_max_wait_us"]},
           .dynamic_step_us = event["dynamic_step_us"],
           .max_prefix_wait_us = event["max_prefix_wait_us"],
           .cost = {cost[0], cost[1], cost[2], cost[3]},

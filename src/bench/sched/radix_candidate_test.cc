@@ -1,4 +1,4 @@
-#include "sched/decode_set/radix_candidate.h"
+#include "bench/sched/radix_candidate.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 namespace skein {
 namespace {
 
-using Tokens = std::vector<int32_t>;
+using Prompt = std::vector<int32_t>;
 
 TEST(RadixCandidate, NobodyWaits) {
-  const Tokens one = {1};
+  const Prompt one = {1};
   const std::vector<std::span<const int32_t>> active = {one};
   EXPECT_EQ(FindRadixCandidate(active, {}), std::nullopt);
 }
@@ -22,9 +22,9 @@ TEST(RadixCandidate, IsTheChoiceOfTheHashTree) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
-    ChunkedHashTree tree(ChunkedHashTree::Choice::kLeastTipLoss);
+    ChunkedHashTree tree(ChunkedHashTree::Choice::kLeastPrefixLoss);
     ChunkHasher hasher(1);
-    std::vector<Tokens> prompts(20);
+    std::vector<Prompt> prompts(20);
     std::vector<std::vector<uint64_t>> vectors(prompts.size());
     std::vector<std::span<const int32_t>> active;
     std::vector<RadixPrompt> waiting;
@@ -51,9 +51,9 @@ TEST(RadixCandidate, IsTheChoiceOfTheHashTree) {
     ASSERT_TRUE(expected && best);
     EXPECT_EQ(handles[best->index], expected->request);
     EXPECT_EQ(best->num_missing, expected->num_missing);
-    EXPECT_EQ(best->tip_before, expected->tip_before);
-    EXPECT_EQ(best->tip_after, expected->tip_after);
-    EXPECT_EQ(CountRadixPeers(waiting, best->index, expected->tip_after), expected->num_peers);
+    EXPECT_EQ(best->shared_before, expected->shared_before);
+    EXPECT_EQ(best->shared_after, expected->shared_after);
+    EXPECT_EQ(CountRadixPeers(waiting, best->index, expected->shared_after), expected->num_peers);
   }
 }
 

@@ -18,12 +18,12 @@ struct RadixPrompt {
 struct RadixCandidate {
   int32_t index = 0;  // of the waiting ones
   int32_t num_missing = 0;
-  int32_t tip_before = 0;
-  int32_t tip_after = 0;
+  int32_t shared_before = 0;
+  int32_t shared_after = 0;
   bool operator==(const RadixCandidate&) const = default;
 };
 
-// The choice of ChunkedHashTree (kLeastTipLoss), made over a radix tree of the prompts in the
+// The choice of ChunkedHashTree (kLeastPrefixLoss), made over a radix tree of the prompts in the
 // batch. The tree is built anew, and every waiting prompt is looked up token by token. It is a
 // baseline that shows the savings of hashes. None if no request waits.
 std::optional<RadixCandidate> FindRadixCandidate(std::span<const std::span<const int32_t>> active,

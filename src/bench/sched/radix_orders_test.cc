@@ -1,4 +1,4 @@
-#include "sched/order/radix_orders.h"
+#include "bench/sched/radix_orders.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 namespace skein {
 namespace {
 
-using Tokens = std::vector<int32_t>;
+using Prompt = std::vector<int32_t>;
 using testing::ElementsAre;
 
-std::vector<std::span<const int32_t>> SpansOf(const std::vector<Tokens>& prompts) {
+std::vector<std::span<const int32_t>> SpansOf(const std::vector<Prompt>& prompts) {
   return {prompts.begin(), prompts.end()};
 }
 
@@ -20,20 +20,20 @@ TEST(RadixTree, MatchesTheLongestPrefixOfAnySequence) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     const auto some_tokens = [&] {
-      Tokens tokens(random.Between(1, 20));
+      Prompt tokens(random.Between(1, 20));
       for (int32_t& token : tokens) token = static_cast<int32_t>(random.OneIn(3));
       if (seed % 2 == 0) tokens.insert(tokens.begin(), 600, 1);  // long common prefixes too
       return tokens;
     };
     RadixTree tree;
-    std::vector<Tokens> sequences;
+    std::vector<Prompt> sequences;
     for (int i = 0; i < 30; ++i) {
       sequences.push_back(some_tokens());
       const RadixTree::Node* node = tree.Insert(sequences.back());
       EXPECT_EQ(node->depth, std::ssize(sequences.back()));
-      const Tokens probe = some_tokens();
+      const Prompt probe = some_tokens();
       int64_t longest = 0;
-      for (const Tokens& sequence : sequences) {
+      for (const Prompt& sequence : sequences) {
         const auto end =
             std::mismatch(probe.begin(), probe.end(), sequence.begin(), sequence.end()).first;
         longest = std::max(longest, end - probe.begin());
@@ -47,19 +47,19 @@ TEST(RadixTree, MatchesTheLongestPrefixOfAnySequence) {
 
 TEST(RadixOrders, LongestPrefixFirst) {
   RadixTree cached;
-  cached.Insert(Tokens{1, 2, 3, 4});
-  cached.Insert(Tokens{1, 2, 9});
-  const std::vector<Tokens> prompts = {{7}, {1, 2, 5}, {1, 2, 3, 4, 5}, {1, 2, 9}, {1, 2, 3, 8}};
+  cached.Insert(Prompt{1, 2, 3, 4});
+  cached.Insert(Prompt{1, 2, 9});
+  const std::vector<Prompt> prompts = {{7}, {1, 2, 5}, {1, 2, 3, 4, 5}, {1, 2, 9}, {1, 2, 3, 8}};
   EXPECT_THAT(LpmOrder(cached, SpansOf(prompts)), ElementsAre(2, 3, 4, 1, 0));
 }
 
 TEST(RadixOrders, DepthFirstByWeight) {
   RadixTree cached;
-  cached.Insert(Tokens{1, 1});
-  cached.Insert(Tokens{2, 2, 3});
-  cached.Insert(Tokens{2, 2, 4});
+  cached.Insert(Prompt{1, 1});
+  cached.Insert(Prompt{2, 2, 3});
+  cached.Insert(Prompt{2, 2, 4});
   // Two below {1, 1}; three below {2, 2}: one at it, none at {.. 3}, two at {.. 4}.
-  const std::vector<Tokens> prompts = {{1, 1, 5}, {2, 2, 7}, {2, 2, 4, 1},
+  const std::vector<Prompt> prompts = {{1, 1, 5}, {2, 2, 7}, {2, 2, 4, 1},
                                        {9},       {1, 1, 6}, {2, 2, 4, 2}};
   EXPECT_THAT(DfsWeightOrder(cached, SpansOf(prompts)), ElementsAre(2, 5, 1, 0, 4, 3));
 }

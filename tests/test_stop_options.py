@@ -1,4 +1,4 @@
-"""--flock-table and --flock-seed reach the stop rule, in `skein sim` and `skein serve`."""
+"""--stop-table and --stop-seed reach the stop rule, in `skein sim` and `skein serve`."""
 import json
 import subprocess
 
@@ -9,7 +9,7 @@ MODEL = ROOT / "models/default"
 DEVICE = {"name": "a small device", "tflops": {"bf16": 0.5}, "bandwidth_gbps": 20, "memory_gb": 2, "step_us": 50,
           "matmul_efficiency": [[1, 0.2], [256, 0.8]], "attention_efficiency": [[1, 0.2]]}
 VOCAB = 512  # of the prompts' tokens
-FLOCK = ("--scheduling", "feather", "--max-num-seqs", 8, "--flock-constants", "max-loss=1")  # decides from the first batch on
+HOMOGENEOUS = ("--scheduling", "feather", "--max-num-seqs", 8, "--stop-constants", "max-loss=1")  # decides from the first batch on
 
 
 def skein(*args):
@@ -30,7 +30,7 @@ def learned(folder, workload, table, *options):
     """What the table holds after a simulation with it."""
     device = folder / "device.json"
     device.write_text(json.dumps(DEVICE))
-    skein("sim", "--device", device, "--model", MODEL, "--workload", workload, "--vocab", VOCAB, *FLOCK, "--flock-table", table, *options)
+    skein("sim", "--device", device, "--model", MODEL, "--workload", workload, "--vocab", VOCAB, *HOMOGENEOUS, "--stop-table", table, *options)
     return json.loads(table.read_text())
 
 
@@ -47,7 +47,7 @@ def test_a_server_continues_from_its_table(tmp_path, workload):
     table = tmp_path / "table.json"
     before = {"policy": "bandit", "batches": 10**6, "decisions": 10**7, "best_reward": 1.0, "states": []}
     table.write_text(json.dumps(before))
-    with SkeinServer(MODEL, *FLOCK, "--flock-table", table) as server:
+    with SkeinServer(MODEL, *HOMOGENEOUS, "--stop-table", table) as server:
         skein("bench", "serve", "--url", server.url, "--workload", workload, "--vocab", VOCAB, "--ignore-eos", "--concurrency", 24)
         assert server.stop() == 0
     after = json.loads(table.read_text())
@@ -56,7 +56,7 @@ def test_a_server_continues_from_its_table(tmp_path, workload):
 
 def test_the_seed_decides_what_q_learning_tries(tmp_path, workload):
     def with_seed(seed, name):
-        return learned(tmp_path, workload, tmp_path / name, "--flock-stop", "q-learning", "--flock-seed", seed)
+        return learned(tmp_path, workload, tmp_path / name, "--stop-rule", "q-learning", "--stop-seed", seed)
 
     one = with_seed(1, "one.json")
     assert one["policy"] == "q-learning" and one["decisions"] > 10

@@ -1,4 +1,4 @@
-#include "sched/order/radix_orders.h"
+#include "bench/sched/radix_orders.h"
 
 #include <algorithm>
 #include <numeric>

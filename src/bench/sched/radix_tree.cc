@@ -1,4 +1,4 @@
-#include "kv/radix_tree.h"
+#include "bench/sched/radix_tree.h"
 
 #include <algorithm>
 #include <cstring>

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "kv/radix_tree.h"
+#include "bench/sched/radix_tree.h"
 
 namespace skein {
 

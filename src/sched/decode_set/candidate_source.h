@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "kv/chunked_hash_tree.h"
+#include "sched/decode_set/stop_table.h"
+#include "sched/sequence.h"
+
+namespace skein {
+
+// The requests of PrefixGroups: it holds those that wait and those in the batch, and finds the one
+// that best joins. Experiments compare prefixes in other ways than HashTreeSource
+// (bench/sched/candidates.h). Not thread-safe.
+class CandidateSource {
+ public:
+  using Handle = int32_t;  // names a request; small, and reused once the request is gone
+  using Rank = ChunkedHashTree::Rank;
+
+  virtual ~CandidateSource() = default;
+
+  // The request of `sequence` waits. REQUIRES: its prompt is hashed; the sequence stays until the
+  // request is gone.
+  virtual Handle Insert(const Sequence& sequence, const Rank& rank) = 0;
+  // Moves a waiting request into the batch.
+  virtual void Add(Handle request) = 0;
+  // Removes a request of the batch.
+  virtual void Finish(Handle request) = 0;
+  // Removes a waiting request.
+  virtual void Remove(Handle request) = 0;
+
+  // The best waiting request, or none.
+  virtual std::optional<Handle> FindBest() = 0;
+  // The stop policy's question about this waiting request.
+  virtual StopQuestion QuestionOf(Handle request) const = 0;
+
+  virtual int32_t num_waiting() const = 0;
+  virtual int32_t num_active() const = 0;
+  // Tokens that all of the batch share, as far as the source knows.
+  virtual int64_t shared_tokens() const = 0;
+  virtual void CheckIntegrity() const {}
+};
+
+// Finds candidates by the hashes of their prompts, in a chunked hash tree. A chunk has
+// `blocks_per_chunk` KV blocks. Allocates nothing while it holds no more requests than at its peak.
+class HashTreeSource final : public CandidateSource {
+ public:
+  // REQUIRES: blocks_per_chunk >= 1.
+  explicit HashTreeSource(int32_t blocks_per_chunk);
+
+  Handle Insert(const Sequence& sequence, const Rank& rank) override;
+  void Add(Handle request) override { tree_.Add(request); }
+  void Finish(Handle request) override { tree_.Finish(request); }
+  void Remove(Handle request) override { tree_.Remove(request); }
+  std::optional<Handle> FindBest() override;
+  StopQuestion QuestionOf(Handle request) const override;
+  int32_t num_waiting() const override { return tree_.num_waiting(); }
+  int32_t num_active() const override { return tree_.num_active(); }
+  int64_t shared_tokens() const override;
+  void CheckIntegrity() const override { tree_.CheckIntegrity(); }
+
+ private:
+  int32_t chunk_tokens() const { return kBlockTokens * blocks_per_chunk_; }
+
+  const int32_t blocks_per_chunk_;
+  ChunkedHashTree tree_{ChunkedHashTree::Choice::kLeastPrefixLoss};
+};
+
+}  // namespace skein
