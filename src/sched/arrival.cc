@@ -35,38 +35,41 @@ int32_t FirstPromptLogprob(const Request& request) {
   return std::min(std::max(request.prompt_logprobs->start, 1), prompt_len);
 }
 
-Status Refuse(const char* field, std::string message) {
+Status RefuseRequest(const char* field, std::string message) {
   return {StatusCode::kInvalidArgument, std::move(message), field};
 }
 
 Status CheckPromptLength(const SchedulerConfig& config, const Request& request) {
   const int64_t prompt_len = std::ssize(request.prompt);
   if (RunsWhole(config, request) && prompt_len > config.max_whole_prompt_len) {
-    return Refuse("prompt", fmt::format("prompt has {} tokens; what this model reads it reads of a "
-                                        "prompt in one step, which takes at most {} tokens "
-                                        "(max_num_batched_tokens raises that)",
-                                        prompt_len, config.max_whole_prompt_len));
+    return RefuseRequest("prompt",
+                         fmt::format("prompt has {} tokens; what this model reads it reads of a "
+                                     "prompt in one step, which takes at most {} tokens "
+                                     "(max_num_batched_tokens raises that)",
+                                     prompt_len, config.max_whole_prompt_len));
   }
   if (!request.generates()) {
     if (prompt_len >= 1 && prompt_len <= config.max_model_len) return Status::Ok();
-    return Refuse("prompt", fmt::format("prompt has {} tokens, must have at least 1 and at most "
-                                        "the model's context of {} tokens",
-                                        prompt_len, config.max_model_len));
+    return RefuseRequest("prompt",
+                         fmt::format("prompt has {} tokens, must have at least 1 and at most "
+                                     "the model's context of {} tokens",
+                                     prompt_len, config.max_model_len));
   }
   if (prompt_len >= 1 && prompt_len < config.max_model_len) return Status::Ok();
-  return Refuse("prompt", fmt::format("prompt has {} tokens, must have at least 1 and fewer than "
-                                      "the model's context of {} tokens",
-                                      prompt_len, config.max_model_len));
+  return RefuseRequest("prompt",
+                       fmt::format("prompt has {} tokens, must have at least 1 and fewer than "
+                                   "the model's context of {} tokens",
+                                   prompt_len, config.max_model_len));
 }
 
 Status CheckGenerate(const SchedulerConfig& config, const GenerateSpec& generate) {
   if (generate.max_tokens < 0) {
-    return Refuse("max_tokens",
-                  fmt::format("max_tokens is {}, must be at least 0", generate.max_tokens));
+    return RefuseRequest("max_tokens",
+                         fmt::format("max_tokens is {}, must be at least 0", generate.max_tokens));
   }
   const int32_t n = generate.num_samples;
   if (n >= 1 && n <= config.max_num_seqs) return Status::Ok();
-  return Refuse("n", fmt::format("n is {}, must be in [1, {}]", n, config.max_num_seqs));
+  return RefuseRequest("n", fmt::format("n is {}, must be in [1, {}]", n, config.max_num_seqs));
 }
 
 }  // namespace
@@ -76,8 +79,8 @@ Status CheckFits(const SchedulerConfig& config, const Request& request) {
   SKEIN_RETURN_IF_ERROR(CheckPromptLength(config, request));
   if (request.generates()) SKEIN_RETURN_IF_ERROR(CheckGenerate(config, request.generate()));
   if (request.adapter_id < 0 || request.adapter_id >= config.num_adapters) {
-    return Refuse("adapter_id", fmt::format("adapter_id is {}, must be in [0, {})",
-                                            request.adapter_id, config.num_adapters));
+    return RefuseRequest("adapter_id", fmt::format("adapter_id is {}, must be in [0, {})",
+                                                   request.adapter_id, config.num_adapters));
   }
   if (config.policies.retention != Retention::kAll &&
       ClassOf(config, request) == ExecutionClass::kOneShot) {
@@ -88,11 +91,12 @@ Status CheckFits(const SchedulerConfig& config, const Request& request) {
   const int32_t num_blocks = BlocksFor(prompt_len + std::max(0, budget - 1));
   if (num_blocks > config.num_kv_blocks) {
     const bool prompt_fits = BlocksFor(prompt_len) <= config.num_kv_blocks;
-    return Refuse(prompt_fits ? "max_tokens" : "prompt",
-                  fmt::format("prompt of {} tokens with up to {} output tokens needs {} KV blocks "
-                              "of {} tokens, there are {}: {} tokens together would fit",
-                              prompt_len, budget, num_blocks, kBlockTokens, config.num_kv_blocks,
-                              int64_t{config.num_kv_blocks} * kBlockTokens));
+    return RefuseRequest(
+        prompt_fits ? "max_tokens" : "prompt",
+        fmt::format("prompt of {} tokens with up to {} output tokens needs {} KV blocks "
+                    "of {} tokens, there are {}: {} tokens together would fit",
+                    prompt_len, budget, num_blocks, kBlockTokens, config.num_kv_blocks,
+                    int64_t{config.num_kv_blocks} * kBlockTokens));
   }
   return Status::Ok();
 }

@@ -4,7 +4,7 @@
 #include "sched/config.h"
 #include "sched/cost_model.h"
 #include "sched/policies.h"
-#include "sched/request_table.h"
+#include "sched/requests/request_table.h"
 #include "skein/engine.h"
 
 namespace skein {

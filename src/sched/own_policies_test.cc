@@ -51,11 +51,11 @@ class PairBatching final : public BatchingPolicy {
 
 constexpr auto kLifo = static_cast<Order>(100);
 constexpr auto kPairs = static_cast<Batching>(100);
-constexpr OrderEntry kOrders[] = {
+constexpr OrderEntry kOwnOrders[] = {
     {kLifo, [](const SchedulerConfig& /*config*/, const CostModel* /*cost*/) {
        return std::unique_ptr<OrderPolicy>(std::make_unique<LifoOrder>());
      }}};
-constexpr BatchingEntry kBatchings[] = {
+constexpr BatchingEntry kOwnBatchings[] = {
     {kPairs, [](const SchedulerConfig& /*config*/, const CostModel* /*cost*/) {
        return std::unique_ptr<BatchingPolicy>(std::make_unique<PairBatching>());
      }}};
@@ -70,7 +70,7 @@ class OwnPolicies : public ::testing::Test {
     engine.scheduler.max_num_batched_tokens = 1024;
     config_ = MakeSchedulerConfig(engine).value();
     lists_ = BuiltInPolicies();
-    lists_.orders = kOrders;
+    lists_.orders = kOwnOrders;
   }
   Scheduler& Make() {
     return scheduler_.emplace(config_, std::vector<SchedulerObserver*>{}, lists_);
@@ -106,7 +106,7 @@ TEST_F(OwnPolicies, AnOrderRanksByArrivalAndByTheClock) {
 TEST_F(OwnPolicies, ABatchingRuleSaysWhatSharesAStep) {
   config_.policies.order = kLifo;
   config_.policies.batching = kPairs;
-  lists_.batchings = kBatchings;
+  lists_.batchings = kOwnBatchings;
   Scheduler& scheduler = Make();
   const int num_blocks[] = {2, 1, 5, 3, 1};  // the last comes first
   for (int i = 0; i < 5; ++i) {
@@ -126,7 +126,7 @@ TEST_F(OwnPolicies, AreAskedWhetherTheyNeedCosts) {
   EXPECT_TRUE(NeedsCosts(config_));
   config_.policies.order = kLifo;
   config_.policies.batching = kPairs;
-  lists_.batchings = kBatchings;
+  lists_.batchings = kOwnBatchings;
   EXPECT_FALSE(NeedsCosts(config_, lists_));
 }
 

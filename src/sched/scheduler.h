@@ -18,7 +18,7 @@
 #include "sched/preemption/suspended_steps.h"
 #include "sched/prefix/shared_prefixes.h"
 #include "sched/record/observer.h"
-#include "sched/request_table.h"
+#include "sched/requests/request_table.h"
 #include "sched/sample_output.h"
 #include "sched/step.h"
 #include "sched/step_builder.h"

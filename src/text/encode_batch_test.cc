@@ -5,18 +5,15 @@
 
 #include <string>
 
+#include "testing/own_tokenizer.h"
+
 namespace skein {
 namespace {
 
-std::unique_ptr<Tokenizer> LoadOwn(const char* name) {
-  auto tokenizer =
-      Tokenizer::Load(std::string(SKEIN_SOURCE_DIR) + "/tests/data/tokenizers/" + name);
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-  return std::move(tokenizer).value();
-}
+using testing::LoadOwnTokenizer;
 
 TEST(EncodeBatchTest, EqualsOneByOne) {
-  const auto tokenizer = LoadOwn("llama3-style");
+  const auto tokenizer = LoadOwnTokenizer("llama3-style");
   std::vector<std::string> texts;
   for (int i = 0; i < 200; ++i) {
     texts.push_back("Text number " + std::to_string(i) + ": caf\u00e9 and <|eot_id|> " +
@@ -40,7 +37,7 @@ TEST(EncodeBatchTest, EqualsOneByOne) {
 }
 
 TEST(EncodeBatchTest, OneBadTextFailsTheBatch) {
-  const auto tokenizer = LoadOwn("llama3-style");
+  const auto tokenizer = LoadOwnTokenizer("llama3-style");
   ThreadTeam team(2);
   std::vector<std::vector<TokenId>> ids;
   const std::string_view texts[] = {"good", "\xFF", "good"};

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "testing/own_tokenizer.h"
 #include "text/stream_decoder.h"
 
 namespace skein {
@@ -16,17 +17,9 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
-
-std::string OwnFolder(const std::string& name) {
-  return std::string(SKEIN_SOURCE_DIR) + "/tests/data/tokenizers/" + name;
-}
-
-std::unique_ptr<Tokenizer> LoadOwn(const std::string& name) {
-  auto tokenizer = Tokenizer::Load(OwnFolder(name));
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-  return std::move(tokenizer).value();
-}
+using PlainJson = nlohmann::json;
+using testing::LoadOwnTokenizer;
+using testing::OwnTokenizerFolder;
 
 // A folder with a small tokenizer.json whose members a test changes.
 class TokenizerLoadTest : public ::testing::Test {
@@ -34,7 +27,7 @@ class TokenizerLoadTest : public ::testing::Test {
   void SetUp() override {
     folder_ = ::testing::TempDir() + "skein_tokenizer_" + std::to_string(getpid());
     std::filesystem::create_directories(folder_);
-    json_ = Json::parse(R"({"added_tokens": [], "model": {
+    json_ = PlainJson::parse(R"({"added_tokens": [], "model": {
         "type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}})");
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -52,7 +45,7 @@ class TokenizerLoadTest : public ::testing::Test {
   }
 
   std::string folder_;
-  Json json_;
+  PlainJson json_;
 };
 
 TEST_F(TokenizerLoadTest, SmallestFileWorks) {
@@ -83,10 +76,10 @@ TEST_F(TokenizerLoadTest, NumbersBeyond64Bits) {
 }
 
 TEST_F(TokenizerLoadTest, UnsupportedComponentsAreNamed) {
-  const Json valid = json_;
+  const PlainJson valid = json_;
   const auto refused = [&](const char* key, const char* value, const char* name) {
     json_ = valid;
-    json_[key] = Json::parse(value);
+    json_[key] = PlainJson::parse(value);
     ExpectRefused(StatusCode::kUnsupported, name);
   };
   refused("normalizer", R"({"type": "Mystery"})", "normalizer: Mystery");
@@ -131,7 +124,7 @@ TEST_F(TokenizerLoadTest, UnsupportedComponentsAreNamed) {
   refused("model", R"({"type": "Lattice"})", "model: Lattice");
   refused("model", R"({"type": "Unigram", "unk_id": 0, "vocab": [["a", 0]], "alpha": 0.1})",
           "alpha");
-  const Json members = Json::parse(
+  const PlainJson members = PlainJson::parse(
       R"({"dropout": 0.1, "continuing_subword_prefix": "##", "end_of_word_suffix": "</w>"})");
   for (const auto& [key, value] : members.items()) {
     json_ = valid;
@@ -141,22 +134,22 @@ TEST_F(TokenizerLoadTest, UnsupportedComponentsAreNamed) {
   for (const char* pattern : {"^a", "(?i:a)", "\\bword", "[a&&b]", "[[:alpha:]]", "(a)\\1", "x*",
                               "a{2}+", "\\p{Greek}", "\\w+", "(?<name>a)"}) {
     json_ = valid;
-    json_["pre_tokenizer"] =
-        Json::parse(R"({"type": "Split", "pattern": {}, "behavior": "Isolated", "invert": false})");
+    json_["pre_tokenizer"] = PlainJson::parse(
+        R"({"type": "Split", "pattern": {}, "behavior": "Isolated", "invert": false})");
     json_["pre_tokenizer"]["pattern"]["Regex"] = pattern;
     ExpectRefused(StatusCode::kUnsupported, "regular expression");
   }
 }
 
 TEST_F(TokenizerLoadTest, BrokenFilesAreErrors) {
-  const Json valid = json_;
+  const PlainJson valid = json_;
   EXPECT_EQ(Tokenizer::Load(folder_ + "/nowhere").status().code(), StatusCode::kNotFound);
   for (const char* text : {"", "{", "[]", "null", "{\"model\": 3}", "\"x\"", "{\"model\": {}}"}) {
     EXPECT_FALSE(LoadText(text).ok()) << text;
   }
-  json_["model"]["merges"] = Json::parse(R"([["a", "z"]])");
+  json_["model"]["merges"] = PlainJson::parse(R"([["a", "z"]])");
   ExpectRefused(StatusCode::kInvalidArgument, "'z'");
-  json_["model"]["merges"] = Json::parse(R"(["a b c"])");
+  json_["model"]["merges"] = PlainJson::parse(R"(["a b c"])");
   ExpectRefused(StatusCode::kInvalidArgument, "merge 0");
   json_ = valid;
   json_["model"]["vocab"]["c"] = -1;
@@ -169,12 +162,12 @@ TEST_F(TokenizerLoadTest, BrokenFilesAreErrors) {
   json_["model"]["unk_token"] = "<unk>";
   ExpectRefused(StatusCode::kInvalidArgument, "<unk>");
   json_ = valid;
-  json_["added_tokens"] = Json::parse(R"([{"id": 9, "content": "<x>"}])");
+  json_["added_tokens"] = PlainJson::parse(R"([{"id": 9, "content": "<x>"}])");
   ExpectRefused(StatusCode::kInvalidArgument, "gives it 3");
   json_ = valid;
   const auto invalid = [&](const char* key, const char* value, const char* part) {
     json_ = valid;
-    json_[key] = Json::parse(value);
+    json_[key] = PlainJson::parse(value);
     ExpectRefused(StatusCode::kInvalidArgument, part);
   };
   invalid("model", R"({"type": "WordPiece", "vocab": {"a": 0}, "unk_token": "[UNK]",
@@ -197,7 +190,7 @@ TEST_F(TokenizerLoadTest, BrokenFilesAreErrors) {
 }
 
 TEST(TokenizerTest, InvalidUtf8IsRefused) {
-  const auto tokenizer = LoadOwn("llama3-style");
+  const auto tokenizer = LoadOwnTokenizer("llama3-style");
   std::vector<TokenId> ids;
   for (const char* text : {"\xff", "a\xc3", "\xed\xa0\x80"}) {
     EXPECT_EQ(tokenizer->Encode(text, false, &ids).code(), StatusCode::kInvalidArgument);
@@ -206,7 +199,7 @@ TEST(TokenizerTest, InvalidUtf8IsRefused) {
 }
 
 TEST(TokenizerTest, TokensBytesAndSpecialIds) {
-  const auto llama = LoadOwn("llama3-style");
+  const auto llama = LoadOwnTokenizer("llama3-style");
   const TokenId bos = llama->TokenToId("<|begin_of_text|>").value();
   EXPECT_EQ(llama->bos_id(), bos);
   EXPECT_EQ(llama->eos_id(), llama->TokenToId("<|eot_id|>"));
@@ -221,7 +214,7 @@ TEST(TokenizerTest, TokensBytesAndSpecialIds) {
   EXPECT_EQ(llama->IdToToken(llama->vocab_size()), "");
   EXPECT_EQ(llama->IdToToken(-1), "");
 
-  const auto mistral = LoadOwn("mistral-style");
+  const auto mistral = LoadOwnTokenizer("mistral-style");
   EXPECT_EQ(mistral->TokenBytes(mistral->TokenToId("<0xE4>").value()), "\xE4");
   EXPECT_EQ(mistral->TokenBytes(mistral->TokenToId("▁the").value()), " the");
   const std::vector<TokenId> ids = {*mistral->bos_id(), mistral->TokenToId("▁the").value()};
@@ -231,7 +224,7 @@ TEST(TokenizerTest, TokensBytesAndSpecialIds) {
 
 // The bytes of a text are those of its tokens. Constrained decoding depends on that.
 TEST(TokenizerTest, BytesOfTokensMakeTheText) {
-  const auto tokenizer = LoadOwn("llama3-style");
+  const auto tokenizer = LoadOwnTokenizer("llama3-style");
   const std::string text = "naïve 世界 \xF0\x9F\x98\x80\n\n  12345 it's";
   std::vector<TokenId> ids;
   ASSERT_TRUE(tokenizer->Encode(text, false, &ids).ok());
@@ -241,7 +234,7 @@ TEST(TokenizerTest, BytesOfTokensMakeTheText) {
 }
 
 TEST(TokenizerTest, StreamHoldsBackIncompleteCharactersOnly) {
-  const auto gemma = LoadOwn("gemma-style");
+  const auto gemma = LoadOwnTokenizer("gemma-style");
   const auto byte = [&](const char* token) { return gemma->TokenToId(token).value(); };
   StreamDecoder stream(gemma.get(), true);
   EXPECT_EQ(stream.Push(byte("▁the")), " the");
@@ -254,7 +247,7 @@ TEST(TokenizerTest, StreamHoldsBackIncompleteCharactersOnly) {
   EXPECT_EQ(stream.Finish(), "\xEF\xBF\xBD");
   EXPECT_EQ(stream.Push(byte("▁the")), " the");  // as new
 
-  const auto llama = LoadOwn("llama3-style");
+  const auto llama = LoadOwnTokenizer("llama3-style");
   StreamDecoder bytes(llama.get(), true);
   EXPECT_EQ(bytes.Push(llama->TokenToId("Ã").value()), "");
   EXPECT_EQ(bytes.Push(llama->TokenToId("©").value()), "é");
@@ -268,7 +261,7 @@ TEST(TokenizerTest, StreamHoldsBackIncompleteCharactersOnly) {
 // Words of 200 kB: quadratic merging would take minutes.
 TEST(TokenizerTest, LongWordsDecodeToThemselves) {
   for (const char* name : {"llama3-style", "nemo-style", "gemma-style"}) {
-    const auto tokenizer = LoadOwn(name);
+    const auto tokenizer = LoadOwnTokenizer(name);
     for (const char* unit : {"a", "the", "=", "\n", "世", "e\xCC\x81"}) {
       std::string text;
       while (text.size() < 200'000) text += unit;
@@ -281,7 +274,7 @@ TEST(TokenizerTest, LongWordsDecodeToThemselves) {
 }
 
 TEST(TokenizerTest, ThreadsShareOneTokenizer) {
-  const auto tokenizer = LoadOwn("nemo-style");
+  const auto tokenizer = LoadOwnTokenizer("nemo-style");
   const std::string text = "HTMLParser the naïve café 世界 [INST] 12345";
   std::vector<TokenId> want;
   ASSERT_TRUE(tokenizer->Encode(text, true, &want).ok());

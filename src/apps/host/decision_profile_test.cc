@@ -9,10 +9,10 @@
 namespace skein {
 namespace {
 
-class DecisionProfileTest : public testing::Test {
+class DecisionProfileTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = testing::TempDir() + "/skein-XXXXXX";
+    std::string pattern = ::testing::TempDir() + "/skein-XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     dir_ = pattern;
     ::setenv("XDG_CONFIG_HOME", (dir_ + "/config").c_str(), 1);

@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // The configuration behind a command line; the message of a usage error as a Status.
-Result<SchedulerConfig> Behind(const std::string& command_line) {
+Result<SchedulerConfig> ConfigBehind(const std::string& command_line) {
   CLI::App app;
   SchedulingOptions options;
   AddPresetOption(&app, "--scheduling", &options);
@@ -25,21 +25,21 @@ Result<SchedulerConfig> Behind(const std::string& command_line) {
 }
 
 std::string Refusal(const std::string& command_line) {
-  return Behind(command_line).status().message();
+  return ConfigBehind(command_line).status().message();
 }
 
 TEST(SchedulingOptions, WithoutAnyTheDefaultPreset) {
-  const SchedulerConfig config = Behind("").value();
+  const SchedulerConfig config = ConfigBehind("").value();
   EXPECT_EQ(config.policies, FindPreset("prelude")->policies);
   EXPECT_EQ(config.preemption.max_suspended_us, 10'000'000);
 }
 
 TEST(SchedulingOptions, ChoicesReplaceThoseOfThePreset) {
-  const SchedulerConfig preset = Behind("--scheduling prefill-only").value();
+  const SchedulerConfig preset = ConfigBehind("--scheduling prefill-only").value();
   EXPECT_EQ(preset.policies.execution, Execution::kHybrid);
   EXPECT_EQ(preset.policies.retention, Retention::kPrefix);
   const SchedulerConfig config =
-      Behind(
+      ConfigBehind(
           "--scheduling prefill-only --execution plain --retention none --order srjf "
           "--batching single --decode-set static --chunk-tokens 99 --jct model --aging 0.5 "
           "--default-slo-ttft-ms 7 --max-late-ms 8 --slo-batch-tokens 9")
@@ -61,7 +61,7 @@ TEST(SchedulingOptions, ChoicesReplaceThoseOfThePreset) {
 
 TEST(SchedulingOptions, ASharingSaysTheGranularityUnlessOneIsNamed) {
   const auto granularity = [](const std::string& line) {
-    return Behind(line).value().policies.granularity;
+    return ConfigBehind(line).value().policies.granularity;
   };
   EXPECT_EQ(granularity("--sharing preempt-layer"), Granularity::kLayer);
   EXPECT_EQ(granularity("--sharing preempt-op"), Granularity::kOpTile);
@@ -98,7 +98,7 @@ TEST(SchedulingOptions, ChoicesWithoutEffectAreRefused) {
     EXPECT_EQ(Refusal(line + " --stop-constants max-lost=64"),
               "stop_constants needs decode_set prefix-homogeneous");
   }
-  const SchedulerConfig config = Behind(
+  const SchedulerConfig config = ConfigBehind(
                                      "--scheduling feather --stop-rule heuristic "
                                      "--stop-constants max-lost=64 --stop-seed 5")
                                      .value();

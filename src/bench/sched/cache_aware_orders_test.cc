@@ -34,7 +34,7 @@ using Prompt = std::vector<int32_t>;
 // the tokens.
 TEST(CacheAwareOrders, DepthFirstIsTheOrderOverTheRadixTree) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Random random(seed);
     const auto some_blocks = [&] {
       Prompt tokens;

@@ -20,7 +20,7 @@ TEST(RadixCandidate, NobodyWaits) {
 // The same as the chunked hash tree's where a chunk is a token.
 TEST(RadixCandidate, IsTheChoiceOfTheHashTree) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Random random(seed);
     ChunkedHashTree tree(ChunkedHashTree::Choice::kLeastPrefixLoss);
     ChunkHasher hasher(1);

@@ -9,7 +9,7 @@ namespace skein {
 namespace {
 
 using Prompt = std::vector<int32_t>;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<std::span<const int32_t>> SpansOf(const std::vector<Prompt>& prompts) {
   return {prompts.begin(), prompts.end()};
@@ -17,7 +17,7 @@ std::vector<std::span<const int32_t>> SpansOf(const std::vector<Prompt>& prompts
 
 TEST(RadixTree, MatchesTheLongestPrefixOfAnySequence) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Random random(seed);
     const auto some_tokens = [&] {
       Prompt tokens(random.Between(1, 20));

@@ -30,10 +30,10 @@ TEST(BenchRounds, RowsHaveTheirMembers) {
     EXPECT_GT(row.at("us_per_round").get<double>(), 0) << row.dump();
     EXPECT_GT(row.at("p99_us").get<double>(), 0) << row.dump();
   }
-  EXPECT_THAT(seen, testing::ElementsAre(testing::Pair("fcfs", 1), testing::Pair("fcfs", 20),
-                                         testing::Pair("srjf", 1), testing::Pair("srjf", 20),
-                                         testing::Pair("srjf-calibrated", 1),
-                                         testing::Pair("srjf-calibrated", 20)));
+  EXPECT_THAT(seen, ::testing::ElementsAre(::testing::Pair("fcfs", 1), ::testing::Pair("fcfs", 20),
+                                           ::testing::Pair("srjf", 1), ::testing::Pair("srjf", 20),
+                                           ::testing::Pair("srjf-calibrated", 1),
+                                           ::testing::Pair("srjf-calibrated", 20)));
 }
 
 }  // namespace

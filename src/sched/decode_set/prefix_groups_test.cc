@@ -13,10 +13,10 @@
 namespace skein {
 namespace {
 
-using testing::ElementsAre;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
 
-class PrefixGroupsTest : public testing::Test {
+class PrefixGroupsTest : public ::testing::Test {
  protected:
   void Make(StopRule rule, TimeUs max_wait_us = 1'000'000) {
     PrefixGroupOptions options;
@@ -253,7 +253,7 @@ TEST_F(PrefixGroupsTest, AYesTeachesNothingWhereNobodyJoins) {
 
 TEST_F(PrefixGroupsTest, RandomEvents) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     requests_.clear();
     Random random(seed);
     Make(static_cast<StopRule>(seed % 4), 50);

@@ -113,7 +113,7 @@ EngineConfig SlackConfig(Order order, int32_t num_kv_blocks) {
   return config;
 }
 
-Waiting RandomWaiting(Random* random) {
+Waiting RandomWaitingWithDeadline(Random* random) {
   return {.letters = RandomLetters(random),
           .slo_us = random->OneIn(10) ? 0 : 16 * random->Between(10, 2500),
           .priority = static_cast<int32_t>(random->OneIn(3) ? random->Between(-2, 2) : 0)};
@@ -129,7 +129,7 @@ TEST(SlackOrder, PicksWhatTheScanPicksAsTheCacheAndTheModelMove) {
       CostModel model(config.scheduler.cost);
       int64_t num_with_slack = 0, num_without = 0;
       CompareWithScan(
-          config, seed, RandomWaiting,
+          config, seed, RandomWaitingWithDeadline,
           [&](const Waiting& request, const ReferenceCache& cache, TimeUs now_us) {
             const int32_t num_cached = cache.NumCached(request.letters) * kBlockTokens;
             const TimeUs left_us = std::llround(

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "testing/own_tokenizer.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer/models/unigram.h"
 #include "text/tokenizer/models/wordpiece.h"
@@ -15,13 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::unique_ptr<Tokenizer> LoadOwn(const std::string& name) {
-  auto tokenizer =
-      Tokenizer::Load(std::string(SKEIN_SOURCE_DIR) + "/tests/data/tokenizers/" + name);
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-  return std::move(tokenizer).value();
-}
+using testing::LoadOwnTokenizer;
 
 Encoding Encode(const Tokenizer& tokenizer, const EncodeInput& input,
                 const EncodeOptions& options) {
@@ -39,7 +34,7 @@ EncodeOptions Cut(size_t max_length, Truncation::Strategy strategy,
 using Strategy = Truncation::Strategy;
 
 TEST(EncodeFullTest, PairOfBert) {
-  const auto bert = LoadOwn("bert-uncased-style");
+  const auto bert = LoadOwnTokenizer("bert-uncased-style");
   const Encoding got = Encode(*bert, {"The time", "A naïve way"}, {true, true, std::nullopt});
   const auto id = [&](const char* token) { return bert->TokenToId(token).value(); };
   EXPECT_THAT(got.ids, ElementsAre(id("[CLS]"), id("the"), id("time"), id("[SEP]"), id("a"),
@@ -54,7 +49,7 @@ TEST(EncodeFullTest, PairOfBert) {
 }
 
 TEST(EncodeFullTest, TruncationKeepsWhatItSays) {
-  const auto bert = LoadOwn("bert-uncased-style");
+  const auto bert = LoadOwnTokenizer("bert-uncased-style");
   const std::string five = "the a of to and", two = "in is";
   const auto lengths = [&](std::string_view first, std::string_view second,
                            const EncodeOptions& options) {
@@ -78,7 +73,7 @@ TEST(EncodeFullTest, TruncationKeepsWhatItSays) {
 }
 
 TEST(EncodeFullTest, ImpossibleTruncationIsAnError) {
-  const auto bert = LoadOwn("bert-uncased-style");
+  const auto bert = LoadOwnTokenizer("bert-uncased-style");
   const auto refused = [&](const EncodeInput& input, const EncodeOptions& options,
                            const char* part) {
     Encoding encoding;
@@ -96,14 +91,14 @@ TEST(EncodeFullTest, ImpossibleTruncationIsAnError) {
 }
 
 TEST(EncodeFullTest, EmptyPairKeepsItsSpecialTokens) {
-  const auto tokenizer = LoadOwn("xlm-roberta-style");
+  const auto tokenizer = LoadOwnTokenizer("xlm-roberta-style");
   EXPECT_EQ(Encode(*tokenizer, {"", ""}, {true, true, std::nullopt}).ids.size(), 4u);
 }
 
 // Texts of 200 kB, in one piece and in many, show anything quadratic.
 TEST(EncodeFullTest, LongTexts) {
   for (const char* name : {"bert-uncased-style", "xlm-roberta-style", "t5-style", "llama3-style"}) {
-    const auto tokenizer = LoadOwn(name);
+    const auto tokenizer = LoadOwnTokenizer(name);
     for (const char* unit : {"a", "the ", " ", "世", "e\xCC\x81", "x y\n"}) {
       std::string text;
       while (text.size() < 200'000) text += unit;
@@ -120,7 +115,7 @@ TEST(EncodeFullTest, ModelsWithoutTypeAreRecognized) {
   const std::string folder = ::testing::TempDir() + "skein_untyped_" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   for (const char* name : {"bert-cased-style", "t5-style", "wordlevel-parts", "llama3-style"}) {
-    const auto typed = LoadOwn(name);
+    const auto typed = LoadOwnTokenizer(name);
     auto json = nlohmann::json::parse(std::ifstream(
         std::string(SKEIN_SOURCE_DIR) + "/tests/data/tokenizers/" + name + "/tokenizer.json"));
     ASSERT_EQ(json["model"].erase("type"), 1u);

@@ -1,4 +1,4 @@
-#include "sched/waiting_sets.h"
+#include "sched/requests/waiting_sets.h"
 
 #include "base/check.h"
 

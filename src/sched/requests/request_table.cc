@@ -1,4 +1,4 @@
-#include "sched/request_table.h"
+#include "sched/requests/request_table.h"
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sched/requests/waiting_sets.h"
 #include "sched/sequence.h"
-#include "sched/waiting_sets.h"
 
 namespace skein {
 

@@ -1,0 +1,154 @@
+#include "sched/step_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "testing/scheduler_parts.h"
+
+namespace skein {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using testing::PartsConfig;
+using testing::PromptOf;
+using testing::SchedulerParts;
+
+// The sequences of rows and their tokens.
+std::vector<std::pair<Sequence*, int32_t>> Rows(const std::vector<StepRow>& rows) {
+  std::vector<std::pair<Sequence*, int32_t>> pairs;
+  for (const StepRow& row : rows) pairs.emplace_back(row.sequence, row.num_tokens);
+  return pairs;
+}
+
+SequenceKey KeyBehind(const Sequence& sequence) {
+  SequenceKey key = sequence.key();
+  ++key.sample;
+  return key;
+}
+
+TEST(StepBuilder, DecodesTakeATokenEachAndPromptsTheRestOfTheBudget) {
+  SchedulerParts parts;
+  Sequence* a = parts.Arrive(10);
+  Sequence* b = parts.Arrive(10);
+  parts.RunPrompts({5, 6});
+  Sequence* shorter = parts.Arrive(100);
+  Sequence* longer = parts.Arrive(300);
+  parts.BeginRound();
+  parts.builder.AddDecodes(true);
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.decodes), ElementsAre(Pair(a, 1), Pair(b, 1)));
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(shorter, 100), Pair(longer, 26)));
+}
+
+TEST(StepBuilder, AStartedPromptGoesBeforeThoseThatWait) {
+  SchedulerParts parts;
+  Sequence* started = parts.Arrive(150);
+  parts.RunPrompts({});
+  Sequence* waiting = parts.Arrive(50);
+  parts.BeginRound();
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(started, 22), Pair(waiting, 50)));
+}
+
+TEST(StepBuilder, ALimitIsThatOfThisStepAlone) {
+  SchedulerParts parts;
+  Sequence* prompt = parts.Arrive(100);
+  parts.BeginRound();
+  parts.builder.LimitTokens(30);
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(prompt, 30)));
+  parts.BeginStep();
+  parts.EndStep({});
+  parts.BeginRound();
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(prompt, 70)));
+}
+
+TEST(StepBuilder, WithoutChunksAPromptThatFollowsIsNotSplit) {
+  SchedulerConfig config = PartsConfig();
+  config.policies.sharing = Sharing::kWhole;
+  SchedulerParts parts(config);
+  Sequence* first = parts.Arrive(100);
+  parts.Arrive(100);
+  parts.BeginRound();
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(first, 100)));
+}
+
+TEST(StepBuilder, NoPromptBehindTheBoundJoins) {
+  SchedulerParts parts;
+  Sequence* before = parts.Arrive(10);
+  parts.Arrive(10);
+  parts.BeginRound();
+  parts.builder.SetBound(KeyBehind(*before));
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(before, 10)));
+}
+
+TEST(StepBuilder, RemovedDecodesLeaveTheirTokensToPrompts) {
+  SchedulerParts parts;
+  parts.Arrive(10);
+  parts.RunPrompts({5});
+  Sequence* prompt = parts.Arrive(300);
+  parts.BeginRound();
+  parts.builder.AddDecodes(true);
+  parts.builder.RemoveDecodes();
+  parts.builder.AddPrompts();
+  EXPECT_THAT(parts.step.decodes, IsEmpty());
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(prompt, 128)));
+}
+
+TEST(StepBuilder, OneShotWorkPassesARequestThatLacksASlot) {
+  SchedulerParts parts;
+  Request four = PromptOf(10, 10, 1);
+  four.generate().num_samples = 4;
+  parts.Arrive(std::move(four));
+  parts.RunPrompts({5, 6, 7, 8});
+  parts.Arrive(10);
+  Sequence* oneshot = parts.Arrive(20, 1);
+  parts.BeginRound();
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(oneshot, 20)));
+}
+
+TEST(StepBuilder, NothingIsAdmittedWithBlocksThatADecodeHasJustWon) {
+  SchedulerConfig config = PartsConfig();
+  config.num_kv_blocks = 4;
+  SchedulerParts parts(config);
+  Sequence* older = parts.Arrive(2 * kBlockTokens);
+  parts.Arrive(2 * kBlockTokens);
+  parts.RunPrompts({5, 6});
+  parts.Arrive(10);
+  parts.BeginRound();
+  parts.builder.AddDecodes(true);
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.decodes), ElementsAre(Pair(older, 1)));
+  EXPECT_THAT(parts.step.prefills, IsEmpty());
+  EXPECT_EQ(parts.blocks.num_available(), 1);
+}
+
+TEST(StepBuilder, ASecondPromptWaitsForTheRowThatComputesItsPrefix) {
+  SchedulerConfig config = PartsConfig();
+  config.policies.forests = true;
+  SchedulerParts parts(config);
+  Sequence* leader = parts.Arrive(PromptOf(100, 10, 7));
+  Sequence* peer = parts.Arrive(PromptOf(100, 10, 7));
+  parts.BeginRound();
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(leader, 100)));
+  EXPECT_TRUE(parts.table.waiting().Contains(*peer));
+  EXPECT_EQ(parts.stats.prefix_waits, 1u);
+  parts.BeginStep();
+  parts.EndStep({5});
+  parts.BeginRound();
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(peer, 100 - 3 * kBlockTokens)));
+}
+
+}  // namespace
+}  // namespace skein
