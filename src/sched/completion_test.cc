@@ -95,7 +95,7 @@ TEST(Completion, LogitsThatAreNoNumbersFailTheirRequestAlone) {
   results.draws.resize(2);
   results.draws[0].finite = false;
   results.draws[1].token.token = 6;
-  parts.EndStep(&results);
+  parts.EndStepWith(&results);
   const auto outputs = parts.completion.TakeOutputs();
   ASSERT_THAT(outputs, SizeIs(2));
   EXPECT_EQ(outputs[0].finish, FinishReason::kError);

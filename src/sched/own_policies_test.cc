@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::MakeRequest;
 using testing::Repeated;
-using testing::Step;
+using testing::RunStep;
 
 constexpr TimeUs kPatienceUs = 1000;
 
@@ -76,7 +76,7 @@ class OwnPolicies : public ::testing::Test {
     return scheduler_.emplace(config_, std::vector<SchedulerObserver*>{}, lists_);
   }
   // The requests of the next step, which takes a microsecond.
-  std::vector<RequestId> Next() { return Step(&*scheduler_, &now_us_, 1); }
+  std::vector<RequestId> Next() { return RunStep(&*scheduler_, &now_us_, 1); }
 
   SchedulerConfig config_;
   PolicyLists lists_;

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using testing::Letters;
 using testing::MakeRequest;
 using testing::Repeated;
-using testing::Step;
+using testing::RunStep;
 
 // A device that 900 tokens saturate.
 EngineConfig Config() {
@@ -36,7 +36,7 @@ std::vector<std::vector<RequestId>> Steps(const EngineConfig& config,
     scheduler.Arrive(static_cast<RequestId>(i), MakeRequest(prompts[i]), now_us);
   }
   std::vector<std::vector<RequestId>> steps;
-  while (!scheduler.empty()) steps.push_back(Step(&scheduler, &now_us, 1000));
+  while (!scheduler.empty()) steps.push_back(RunStep(&scheduler, &now_us, 1000));
   return steps;
 }
 

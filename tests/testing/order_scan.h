@@ -40,7 +40,7 @@ inline Request MakeRequest(const Letters& letters) {
 inline std::string Repeated(int count, char letter) { return std::string(count, letter); }
 
 // Steps the scheduler; the requests of the step, none when there was nothing to do.
-inline std::vector<RequestId> Step(Scheduler* scheduler, TimeUs* now_us, TimeUs duration_us) {
+inline std::vector<RequestId> RunStep(Scheduler* scheduler, TimeUs* now_us, TimeUs duration_us) {
   const StepPlan* plan = scheduler->Plan(*now_us);
   scheduler->CheckIntegrity();
   *now_us += duration_us;
@@ -211,7 +211,7 @@ void CompareWithOrder(const EngineConfig& config, uint64_t seed, const Make& mak
       expected.push_back(next);
     } while (shares_steps && !waiting.empty());
     cache.Complete();
-    const std::vector<RequestId> step = Step(&scheduler, &now_us, duration(work, &random));
+    const std::vector<RequestId> step = RunStep(&scheduler, &now_us, duration(work, &random));
     ASSERT_EQ(step, expected) << "round " << round;
     num_shared_steps += step.size() > 1;
   }

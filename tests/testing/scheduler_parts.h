@@ -96,9 +96,9 @@ struct SchedulerParts {
       results.draws.emplace_back();
       results.draws.back().token.token = token;
     }
-    EndStep(&results);
+    EndStepWith(&results);
   }
-  void EndStep(StepResults* results) {
+  void EndStepWith(StepResults* results) {
     now_us += 1000;
     step.state = StepState::kFinished;
     completion.TakeResults(step, results, now_us);

@@ -15,8 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using testing::MakeRequest;
 using testing::RandomLetters;
+using testing::RunStep;
 using testing::Scan;
-using testing::Step;
 using testing::Waiting;
 
 EngineConfig BatchConfig() {
@@ -132,7 +132,7 @@ TEST(SloBatch, AHeadAboveTheBudgetRunsAlone) {
   TimeUs now_us = 0;
   scheduler.Arrive(1, MakeRequest({"abc"}), now_us);
   scheduler.Arrive(2, MakeRequest({"", 3}), now_us);
-  EXPECT_THAT(Step(&scheduler, &now_us, 10), ElementsAre(1));
+  EXPECT_THAT(RunStep(&scheduler, &now_us, 10), ElementsAre(1));
 }
 
 TEST(SloBatch, MaxTokensIsWhereTheConditionsEnd) {

@@ -25,7 +25,7 @@ using testing::MakeRequest;
 using testing::RandomLetters;
 using testing::ReferenceCache;
 using testing::Repeated;
-using testing::Step;
+using testing::RunStep;
 using testing::Waiting;
 
 EngineConfig PrefillOnly(int32_t num_kv_blocks) {
@@ -58,7 +58,7 @@ TEST_P(FigureFive, Hits) {
   std::string hits;
   while (!scheduler.empty()) {
     const uint64_t hits_before = scheduler.Stats().prefix_cache_hits;
-    const std::vector<RequestId> step = Step(&scheduler, &now_us, 1000);
+    const std::vector<RequestId> step = RunStep(&scheduler, &now_us, 1000);
     ASSERT_EQ(step.size(), 1u);
     order += static_cast<char>(step[0]);
     if (scheduler.Stats().prefix_cache_hits > hits_before) hits += static_cast<char>(step[0]);
@@ -249,7 +249,7 @@ TEST(SrjfCalibrated, ALongWaitGoesFirst) {
     scheduler.Arrive(1, MakeRequest({Repeated(100, 'a')}), now_us);
     now_us += wait_us;
     scheduler.Arrive(2, MakeRequest({"b"}), now_us);
-    return Step(&scheduler, &now_us, 10).at(0);
+    return RunStep(&scheduler, &now_us, 10).at(0);
   };
   // 99 blocks more at 500 tokens per second.
   EXPECT_EQ(first(6'335'999), 2u);
@@ -265,7 +265,7 @@ TEST(SrjfCalibrated, PriorityGoesBeforeTheScore) {
   scheduler.Arrive(1, MakeRequest({"b"}), 0);
   scheduler.Arrive(2, std::move(urgent), 0);
   TimeUs now_us = 0;
-  EXPECT_THAT(Step(&scheduler, &now_us, 10), ElementsAre(2));
+  EXPECT_THAT(RunStep(&scheduler, &now_us, 10), ElementsAre(2));
 }
 
 TEST(Batching, SingleTakesOneAndBudgetAsManyAsFit) {
@@ -276,7 +276,7 @@ TEST(Batching, SingleTakesOneAndBudgetAsManyAsFit) {
     Scheduler scheduler(MakeSchedulerConfig(config).value());
     for (RequestId id = 0; id < 5; ++id) scheduler.Arrive(id, MakeRequest({"ab", 3}), 0);
     TimeUs now_us = 0;
-    EXPECT_EQ(Step(&scheduler, &now_us, 10).size(), expected);
+    EXPECT_EQ(RunStep(&scheduler, &now_us, 10).size(), expected);
   }
 }
 

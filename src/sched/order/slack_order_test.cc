@@ -22,8 +22,8 @@ using testing::MakeRequest;
 using testing::RandomLetters;
 using testing::ReferenceCache;
 using testing::Repeated;
+using testing::RunStep;
 using testing::Scan;
-using testing::Step;
 using testing::Waiting;
 
 int Sign(TimeUs value) { return (value > 0) - (value < 0); }
@@ -165,7 +165,7 @@ TEST(SlackOrder, NobodyStarvesWhereTheWaitIsBounded) {
       request.slo_ttft_us = 1'000'000;
       scheduler.Arrive(id, std::move(request), now_us);
       const TimeUs planned_us = now_us;
-      if (Step(&scheduler, &now_us, 1000).at(0) == 0) return static_cast<int>(id);
+      if (RunStep(&scheduler, &now_us, 1000).at(0) == 0) return static_cast<int>(id);
       EXPECT_EQ(scheduler.NextRoundUs().has_value(), max_late_ms > 0);
       EXPECT_GT(scheduler.NextRoundUs().value_or(SlackOrder::kNever), planned_us);
     }
@@ -186,12 +186,12 @@ TEST(SlackOrder, ChunksMakeWayForTheUrgent) {
   Request file = MakeRequest({Repeated(6, 'f')});
   file.slo_ttft_us = 1'000'000;
   scheduler.Arrive(1, std::move(file), now_us);
-  EXPECT_THAT(Step(&scheduler, &now_us, 10), ElementsAre(1));
+  EXPECT_THAT(RunStep(&scheduler, &now_us, 10), ElementsAre(1));
   Request text = MakeRequest({"t"});
   text.slo_ttft_us = 1000;
   scheduler.Arrive(2, std::move(text), now_us);
-  EXPECT_THAT(Step(&scheduler, &now_us, 10), ElementsAre(2, 1));
-  EXPECT_THAT(Step(&scheduler, &now_us, 10), ElementsAre(1));
+  EXPECT_THAT(RunStep(&scheduler, &now_us, 10), ElementsAre(2, 1));
+  EXPECT_THAT(RunStep(&scheduler, &now_us, 10), ElementsAre(1));
   EXPECT_FALSE(scheduler.empty());
 }
 
@@ -262,10 +262,10 @@ TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   TimeUs now_us = 0;
   scheduler.Arrive(1, MakeRequest({"", 20}), now_us);
-  EXPECT_THAT(Step(&scheduler, &now_us, 250), ElementsAre(1));  // 200 were predicted: 0.2 of it
+  EXPECT_THAT(RunStep(&scheduler, &now_us, 250), ElementsAre(1));  // 200 were predicted: 0.2 of it
   scheduler.Arrive(2, MakeRequest({"", 20}), now_us);
   scheduler.Arrive(3, MakeRequest({"", 20}), now_us);
-  EXPECT_EQ(Step(&scheduler, &now_us, 400).size(), 2u);
+  EXPECT_EQ(RunStep(&scheduler, &now_us, 400).size(), 2u);
   const EngineStats stats = scheduler.Stats();
   const auto& bounds = EngineStats::kErrorBounds;
   const auto place = [&bounds](double error) {
@@ -293,7 +293,7 @@ TEST(SlackOrder, WhatIsForetoldFollowsTheSpeedOfTheLatestSteps) {
       const int32_t num_tokens = 10 + 5 * (i % 4);
       scheduler.Arrive(i, MakeRequest({"", num_tokens}), now_us);
       const TimeUs real_us = std::llround(slower * (100 + 10 * num_tokens));
-      EXPECT_EQ(Step(&scheduler, &now_us, real_us).size(), 1u);
+      EXPECT_EQ(RunStep(&scheduler, &now_us, real_us).size(), 1u);
     }
     const ErrorHistogram errors = scheduler.Stats().ttft_error_alone;
     const auto& bounds = EngineStats::kErrorBounds;
