@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string Completion(const std::string& text, bool ends = false) {
+std::string CompletionEvent(const std::string& text, bool ends = false) {
   nlohmann::json choice = {{"text", text}, {"finish_reason", nullptr}};
   if (ends) choice["finish_reason"] = "stop";
   return "data: " + nlohmann::json{{"choices", {choice}}}.dump() + "\n\n";
@@ -47,11 +47,11 @@ TEST(BenchAnswerReaderTest, ChatRoleIsNoToken) {
 
 TEST(BenchAnswerReaderTest, HalfCharactersAndLoneEndsAreTokens) {
   BenchAnswerReader halves;
-  halves.Feed(Completion("") + Completion("\u00e9"), 5);
-  halves.Feed(Completion("", true), 9);
+  halves.Feed(CompletionEvent("") + Completion("\u00e9"), 5);
+  halves.Feed(CompletionEvent("", true), 9);
   EXPECT_EQ(Finish(halves).output_tokens, 2);
   BenchAnswerReader lone;  // one token whose text was held back to the end
-  lone.Feed(Completion("", true), 7);
+  lone.Feed(CompletionEvent("", true), 7);
   const LoadRecord record = Finish(lone);
   EXPECT_TRUE(record.ok);
   EXPECT_EQ(record.ttft_us, 7);
@@ -63,7 +63,8 @@ TEST(BenchAnswerReaderTest, AnyCutGivesTheSameAnswer) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const std::string stream =
-      ": hello\r\n\r\nevent: x\r\n" + Completion("a") + Completion("b\n") + Completion("c", true) +
+      ": hello\r\n\r\nevent: x\r\n" + CompletionEvent("a") + Completion("b\n") +
+      Completion("c", true) +
       "data:{\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":7}}\r\n\r\n" +
       "data: [DONE]\r\n\r\n";
   for (int round = 0; round < 200; ++round) {
