@@ -47,7 +47,7 @@ TEST(BenchAnswerReaderTest, ChatRoleIsNoToken) {
 
 TEST(BenchAnswerReaderTest, HalfCharactersAndLoneEndsAreTokens) {
   BenchAnswerReader halves;
-  halves.Feed(CompletionEvent("") + Completion("\u00e9"), 5);
+  halves.Feed(CompletionEvent("") + CompletionEvent("\u00e9"), 5);
   halves.Feed(CompletionEvent("", true), 9);
   EXPECT_EQ(Finish(halves).output_tokens, 2);
   BenchAnswerReader lone;  // one token whose text was held back to the end
@@ -63,8 +63,8 @@ TEST(BenchAnswerReaderTest, AnyCutGivesTheSameAnswer) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const std::string stream =
-      ": hello\r\n\r\nevent: x\r\n" + CompletionEvent("a") + Completion("b\n") +
-      Completion("c", true) +
+      ": hello\r\n\r\nevent: x\r\n" + CompletionEvent("a") + CompletionEvent("b\n") +
+      CompletionEvent("c", true) +
       "data:{\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":7}}\r\n\r\n" +
       "data: [DONE]\r\n\r\n";
   for (int round = 0; round < 200; ++round) {
