@@ -5,8 +5,8 @@
 
 namespace skein::ablation {
 
-// What the engine does otherwise, to measure what that costs: AVX-512 with bf16 dot products where
-// it uses the matrix unit. Nothing here is part of the engine.
+// An alternative to the engine's way, to measure the cost of that: AVX-512 with bf16 dot products
+// in place of the matrix unit. Nothing here is part of the engine.
 
 // out[16 * num_panels] = w · a for one row a [k_padded] of bf16 and panels in PackedWeight's order,
 // one behind the other. Four sums over k for each output, added at the end: k is split.

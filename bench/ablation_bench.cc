@@ -1,5 +1,5 @@
-// What two rules of the numeric contract cost: each measured beside what the engine would do
-// without it. On a machine with the matrix unit:
+// The cost of two rules of the numeric contract: each is measured beside the engine without it. On
+// a machine with the matrix unit:
 //
 //   ablation_bench [--json FILE] [--samples N] [--threads N]
 //

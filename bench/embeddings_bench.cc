@@ -1,5 +1,5 @@
-// What the server itself costs for embeddings: HTTP, JSON, tokenizing and printing, over an engine
-// that answers at once.
+// The server's own cost for embeddings: HTTP, JSON, tokenizing and printing, over an engine that
+// answers at once.
 //
 //     embeddings_bench TOKENIZER_DIR [SECONDS]
 //

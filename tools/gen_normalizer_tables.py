@@ -91,11 +91,11 @@ def main():
     ranges = "CodePointRange"
     lower = {c: normalizers.Lowercase().normalize_str(chr(c)) for c in CODE_POINTS}
     write_table(out / "normalizer_tables.cc", [
-        ("BertControlRanges", ranges, "What clean_text of BertNormalizer removes.",
+        ("BertControlRanges", ranges, "The code points that clean_text of BertNormalizer removes.",
          structs(to_ranges(removed_by(normalizers.BertNormalizer(**{**bert, "clean_text": True}))))),
-        ("NonspacingMarkRanges", ranges, "What strip_accents of BertNormalizer removes.",
+        ("NonspacingMarkRanges", ranges, "The code points that strip_accents of BertNormalizer removes.",
          structs(to_ranges(removed_by(normalizers.BertNormalizer(**{**bert, "strip_accents": True}))))),
-        ("CombiningMarkRanges", ranges, "What StripAccents removes.",
+        ("CombiningMarkRanges", ranges, "The code points that StripAccents removes.",
          structs(to_ranges(removed_by(normalizers.StripAccents())))),
         ("LowerCase", "uint32_t", "Lower case: code point, length, parts.",
          flat_mappings({c: text for c, text in lower.items() if text != chr(c)})),
@@ -117,7 +117,7 @@ def main():
         ("GraphemeClassRanges", "GraphemeClassRange", "Grapheme_Cluster_Break.", structs(rows)),
         ("ConjunctConsonantRanges", ranges, "Indic_Conjunct_Break=Consonant.", structs(consonants)),
         ("ConjunctLinkerRanges", ranges, "Indic_Conjunct_Break=Linker.", structs(linkers)),
-        ("ConjunctExtendRanges", ranges, "What may stand between consonants and linkers.",
+        ("ConjunctExtendRanges", ranges, "The code points that may stand between consonants and linkers.",
          structs(conjunct_extend)),
     ], "text/unicode/normalizer_tables.h")
 

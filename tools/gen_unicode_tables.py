@@ -123,9 +123,9 @@ def main():
         ("CategoryRuns", "uint32_t", "First code point of a run << 8 | its general category.",
          category_runs()),
         ("SpaceRanges", ranges, r"White space, \s.", structs(classes["space"])),
-        ("PunctuationRanges", ranges, "Of the Punctuation pre-tokenizer.",
+        ("PunctuationRanges", ranges, "The code points of the Punctuation pre-tokenizer.",
          structs(probe_punctuation())),
-        ("NumericRanges", ranges, "Of the Digits pre-tokenizer.", structs(probe_numeric())),
+        ("NumericRanges", ranges, "The code points of the Digits pre-tokenizer.", structs(probe_numeric())),
         ("WordRanges", ranges, "Word characters beside an added token.", structs(probe_word())),
     ])
     flat = []

@@ -3,10 +3,11 @@
 
     python3 tools/house_sizes.py [--before REV] [--after REV]    writes the page
     python3 tools/house_sizes.py --revision REV                  prints one revision's figures
-    python3 tools/house_sizes.py --sample N --seed S             prints N random comments
+    python3 tools/house_sizes.py --sample N --seed S             prints N random comments of src/
 
 Reads revisions by `git archive`, without a checkout. Classes and comments are counted as
-tools/check_style.py counts them.
+tools/check_style.py counts them. What a reader found in a sample is kept in
+docs/results/data/house-comments.json.
 """
 import argparse
 import collections
@@ -26,6 +27,7 @@ from check_style import FOLDERS, SUFFIXES, comments
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/results/house.md"
+READ = ROOT / "docs/results/data/house-comments.json"
 BEFORE = "a34ede5"  # the tree that the division into parts began with
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 JSON = "nlohmann/json.hpp"
@@ -147,19 +149,30 @@ def write_page(before, after):
         "- A class counts its own data members and the functions that it declares. Deleted and defaulted functions, "
         "constants and inherited members do not count. Structs without functions are records and do not count.",
         "- A forbidden start is Who, What, Whom, Of, Where, So many or Such where the sentence is no question.",
-        "- `tools/check_style.py` holds the limits, `tools/check_style.py --exceptions` prints what may exceed them.", ""]))
+        "- `tools/check_style.py` holds the limits, `tools/check_style.py --exceptions` prints what may exceed them.", "",
+        *readers_part()]))
     print(PAGE)
 
 
-def print_sample(count, seed):
-    found = []
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in SUFFIXES:
-                found += [(path.relative_to(ROOT), number, said)
-                          for number, said in comments(path.read_text()) if len(said.split()) > 3]
-    for path, number, said in sorted(random.Random(seed).sample(found, count)):
-        print(f"{path}:{number}: {said}\n")
+def print_sample(revision, count, seed):
+    """Comments of src/ of at least six words, without generated sources."""
+    found = [(name, number, said) for name, text in sorted(read_revision(revision).items())
+             if name.startswith("src/") and "/generated/" not in name
+             for number, said in comments(text) if len(said.split()) >= 6]
+    for name, number, said in random.Random(seed).sample(found, count):
+        print(f"{name}:{number}: {said}\n")
+
+
+def readers_part():
+    """The page's lines about the sample that a reader has read."""
+    read = json.loads(READ.read_text())
+    failed = read["failed"]
+    mended = sum(1 for one in failed if one["now"])
+    return ["## Comments read as a stranger", "",
+            f"`tools/house_sizes.py --sample {read['count']} --seed {read['seed']} --revision {read['revision']}` draws the "
+            f"sample. One reader read each comment once: {len(failed)} of {read['count']} failed, {mended} of these are mended.", "",
+            "| file | before | now |", "|---|---|---|",
+            *(f"| {one['file']} | {one['before']} | {one['now'] or 'as before'} |" for one in failed), ""]
 
 
 def self_check():
@@ -181,7 +194,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     if args.sample:
-        print_sample(args.sample, args.seed)
+        print_sample(args.revision or "HEAD", args.sample, args.seed)
     elif args.revision:
         print(json.dumps(figures(args.revision), indent=1))
     else:

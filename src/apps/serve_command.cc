@@ -38,7 +38,7 @@ struct ServeOptions {
   double shutdown_timeout_s = 30;
 };
 
-// What only the server's part of the model's entry needs: checked before the model is loaded.
+// Options of the server's part of the model's entry: checked before the model is loaded.
 Result<Json> ReadTemplateKwargs(const ServeOptions& options) {
   if (options.chat_template_kwargs.empty()) return Json::object();
   auto kwargs = ParseJson(options.chat_template_kwargs);

@@ -16,10 +16,10 @@ struct TokenizerBenchOptions {
   std::string dump_texts;  // a file for the texts and their ids; empty: none
 };
 
-// What must hold before a speed is reported; the failure names the text. Every line of the files
+// The checks before a speed is reported; the failure names the text. Every line of the files
 // *cases.jsonl in `dir` ({"text", "ids", perhaps "ids_special" and "decoded"}) gives those ids and
-// that text. Each text of the benchmark decodes to itself, or at least to a text of the same ids;
-// streamed decoding gives what decoding at once does; a batch gives what single calls do.
+// that text. Each text of the benchmark decodes to itself, or at least to a text of the same ids.
+// Streamed decoding equals decoding at once; a batch equals single calls.
 Status CheckTokenizer(const Tokenizer& tokenizer, const std::string& dir);
 
 // Times are CPU time of the calling thread, which on an idle machine is the time that passes, but

@@ -259,7 +259,7 @@ TEST_P(AttentionTest, RowsMayEndWhereOthersWalkOn) {
   }
 }
 
-// Query rows in a tiled matrix, and results over them.
+// Query rows lie in a tiled matrix, and the results replace them there.
 TEST_P(AttentionTest, RowsInTilesHaveTheBitsOfRows) {
   if (GetParam() != Isa::kAmx) GTEST_SKIP() << "takes plain rows alone";
   constexpr int32_t kRows = 5, kKeys = 70;

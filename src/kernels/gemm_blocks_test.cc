@@ -34,8 +34,8 @@ class GemmBlocksTest : public ::testing::TestWithParam<Isa> {
     kernels_ = MakeCpuKernels(GetParam());
   }
 
-  // Rows of blocks as in a file: random bytes, but for the f16 fields, which are plain numbers or,
-  // if extreme, also denormals, zeros, infinities and NaN.
+  // Rows of blocks as in a file. All bytes are random except the f16 fields. Those are plain
+  // numbers; with an extreme range also denormals, zeros, infinities and NaN.
   std::vector<std::byte> FileRows(BlockFormat format, int32_t n, int32_t k, Range range) {
     const BlockTraits& traits = TraitsOf(format);
     std::vector<std::byte> rows(size_t(n) * (k / traits.file_elements) * traits.file_bytes);

@@ -29,8 +29,8 @@ inline NumericClass NumericClassOf(Isa isa, DType dtype) {
 // 32 elements of a row in int8 that multiplies a matrix of blocks.
 struct RowBlock {
   float scale = 0.0f;
-  float scaled_sum = 0.0f;             // scale * (low_sum + high_sum), rounded
-  int32_t low_sum = 0, high_sum = 0;   // of the first and the last 16 q
+  float scaled_sum = 0.0f;            // scale * (low_sum + high_sum), rounded
+  int32_t low_sum = 0, high_sum = 0;  // of the first and the last 16 q
 };
 
 // out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), in f32 sums. With int8 weights the
@@ -42,7 +42,7 @@ struct GemmCall {
   const float* a_scales = nullptr;  // [m] if int8 (by Quantize), else null
   // [m, k / 32] with row stride lda / 32 if w is of blocks (by QuantizeBlocks), else null.
   const RowBlock* a_blocks = nullptr;
-  int32_t m = 0;                    // >= 1
+  int32_t m = 0;  // >= 1
   const PackedWeight* w = nullptr;
   int32_t n_begin = 0;          // multiple of kPanelCols
   int32_t n_end = 0;            // multiple of kPanelCols, or w->n()
@@ -56,9 +56,9 @@ struct GemmCall {
   int64_t ldo = 0;                // >= n_end - out_begin
   int32_t out_begin = 0;          // the column that out begins with; <= n_begin
   DType out_dtype = DType::kF32;  // or kBf16, rounded from the finished f32
-  // Whether a, or out, lies in tiles (kernels/row_tiles.h) instead of rows; its first row begins a
-  // tile, and lda or ldo is a width. a_tiles needs kAmx and bf16 weights; lda is w->k_padded(), and
-  // elements behind k are finite. out_tiles needs bf16.
+  // a_tiles: a lies in tiles (kernels/row_tiles.h) instead of rows; out_tiles: out does. The first
+  // row begins a tile, and lda or ldo is the width of the matrix. a_tiles needs kAmx and bf16
+  // weights; lda is w->k_padded(), and elements behind k are finite. out_tiles needs bf16.
   bool a_tiles = false;
   bool out_tiles = false;
 };

@@ -263,8 +263,8 @@ std::vector<int> Chunks(int shared, int own_from, int num_own) {
   return chunks;
 }
 
-// Tests the proposition of the appendix: among requests of equal length, the one that misses the
-// fewest levels never costs more shared depth than the one that costs the least.
+// The proposition of the appendix. If all requests have one length, the request with the fewest
+// missing levels also costs the least shared depth.
 TEST(ChunkedHashTree, FewestMissingCostsLeastDepthWhereLengthsAreEqual) {
   int num_compared = 0, num_losses = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {

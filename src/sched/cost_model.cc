@@ -23,7 +23,7 @@ constexpr double kMaxLogRatio = 1.0;
 
 Terms TermsOf(const StepWork& work) { return {1, work.num_tokens, work.num_pairs, work.num_rows}; }
 
-// The squares of a linear regression, scaled so that each sample's time is 1.
+// The sums of a least-squares fit. Each sample is scaled so that its time is 1.
 struct Squares {
   std::array<Terms, kNumTerms> products{};
   Terms targets{};

@@ -81,7 +81,7 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   builder_.Begin(now_us);
   admission_.BeginRound(num_steps_, now_us);
   ranks_.BeginRound(now_us);
-  // 2. A step that keeps the TPOT of decodes makes way for one step and goes on.
+  // 2. A suspended step that has decodes with a TPOT goes on after one other step.
   const Step* keeping_tpot = suspended_.KeepingTpot();
   if (keeping_tpot != nullptr && keeping_tpot->id != step_id_) {
     return ResumeStep(keeping_tpot, now_us);

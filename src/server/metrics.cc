@@ -348,7 +348,7 @@ void Metrics::Observe(const ModelEntry& model, const RequestRecord& record) {
     m.split_queue->Observe(queue);
     if (t.finished_us != 0) m.inference->Observe(Seconds(t.finished_us - t.first_scheduled_us));
   }
-  // A read is answered at its end.
+  // A request that generates nothing is answered at its end.
   const TimeUs answered_us = t.first_token_us != 0 ? t.first_token_us : t.finished_us;
   if (record.slo_ttft_us && answered_us != 0) {
     CountSlo(slo_ttft_, model, record.route_class, *record.slo_ttft_us,

@@ -125,7 +125,7 @@ TEST(KvReads, StepsPayForWhatIsRead) {
 }
 
 // A decoder with 8 query heads and 2 KV heads of 128, on a device whose reads take hardly any time.
-// Of 1 TFLOP/s attention reaches a tenth with one row, a fifth with 4, two fifths with 16.
+// Attention reaches a tenth of 1 TFLOP/s with one row, a fifth with 4, two fifths with 16.
 StepCost ArithmeticCost(KvReading reading) {
   DeviceDescription device = ParseDevice(R"({"name": "test", "tflops": {"bf16": 1},
       "bandwidth_gbps": 1e6, "memory_gb": 20, "cache_mb": 1, "matmul_efficiency": [[1, 1]],

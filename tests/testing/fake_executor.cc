@@ -65,7 +65,7 @@ ReadValues ReadOf(uint64_t history, const OutputSpec& output) {
   return read;
 }
 
-// Of the token at `position`, all before it being in `history`.
+// The log-probability of the token at `position`; `history` has all before it.
 PromptLogprob LogprobOf(uint64_t history, int32_t position, TokenId token, int32_t num_top,
                         int32_t vocab_size) {
   PromptLogprob logprob = {.position = position,
@@ -192,7 +192,8 @@ void FakeExecutor::CheckRows(const std::vector<PlanRow>& rows,
     SKEIN_CHECK(num_tokens <= options_.max_step_tokens);
     SKEIN_CHECK(num_own_blocks <= options_.max_own_blocks);
   }
-  // What a row reads is written by nobody else in this step, or by its parent, an earlier row.
+  // No other row of this step writes the blocks that a row reads, but for its parent, an earlier
+  // row.
   for (const std::vector<PlanRow>* part : {&rows, &more}) {
     for (const PlanRow& row : *part) {
       const auto check = [&](BlockId block) {

@@ -43,7 +43,7 @@ class FakeExecutor final : public Executor {
   // The tokens of one sample of `request` when nothing else runs, at most `budget`.
   static std::vector<TokenId> Expected(const Options& options, const Request& request,
                                        int32_t sample, int32_t budget);
-  // What is read of `request`. REQUIRES: it does not generate.
+  // The values read of `request`. REQUIRES: it does not generate.
   static ReadValues ExpectedRead(const Request& request);
   // The log-probabilities of its prompt, as far as it wants them.
   static std::vector<PromptLogprob> ExpectedPromptLogprobs(const Options& options,

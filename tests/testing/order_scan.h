@@ -62,7 +62,7 @@ inline std::vector<RequestId> RunStep(Scheduler* scheduler, TimeUs* now_us, Time
 // The prefix cache by its definition: what was released last is evicted last, and of one sequence
 // the last block first. Blocks are named by all letters up to their end. A prompt holds blocks for
 // all of it, or under retention `prefix` as many of its full blocks, from the first, as there are.
-// What the prompts of a step hold is not evicted, and what they compute is found when it ends.
+// Blocks that the prompts of a step hold are not evicted, and new ones are found when it ends.
 class ReferenceCache {
  public:
   // REQUIRES: retention is kAll or kPrefix.
@@ -150,7 +150,7 @@ inline Letters RandomLetters(Random* random) {
   return letters;
 }
 
-// What steps take, by `fit`, on a device whose speed changes now and then; `*model` is told.
+// The times of steps by `fit`, on a device whose speed changes now and then; `*model` is told.
 inline auto DriftingCost(const CostFit& fit, CostModel* model) {
   return [fit, model, speed = 1.0](const StepWork& work, Random* random) mutable {
     if (random->OneIn(100)) speed = 0.5 + random->Uniform();

@@ -199,7 +199,7 @@ class FakeEngine final : public Engine {
   void set_reply(std::string reply) {
     Set([&] { reply_ = std::move(reply); });
   }
-  // What requests that do not generate get: values [num_labels, embedding size or num_classes].
+  // The values [num_labels, embedding size or num_classes] of requests that do not generate.
   void set_reader(std::function<ReadValues(const Request&)> reader) {
     Set([&] { reader_ = std::move(reader); });
   }
@@ -334,7 +334,7 @@ class FakeEngine final : public Engine {
     return output;
   }
 
-  // Of the token at position p: logprob -p, rank 3; 'A', 'B' and so on are the likely ones.
+  // The token at position p has logprob -p and rank 3; 'A', 'B' and so on are the likely ones.
   static void FillPromptLogprobs(const Request& request, RequestOutput* output) {
     if (!request.prompt_logprobs) return;
     for (size_t p = std::max(1, request.prompt_logprobs->start); p < request.prompt.size(); ++p) {

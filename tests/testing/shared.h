@@ -1,6 +1,6 @@
 #pragma once
 
-// Where tests find data that does not travel with the repository.
+// The place of test data that does not travel with the repository.
 
 #include <gtest/gtest.h>
 

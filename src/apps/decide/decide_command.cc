@@ -102,7 +102,7 @@ Result<int> RunDecide(const DecideOptions& options) {
   {
     LocalRoutes routes(RegistryOf(*host));
     ProgressLine progress(skip);
-    // What waits is bounded by the engine's queue: all questions of all lines asked at once.
+    // The engine's queue bounds the questions that wait: all of all lines asked at once.
     const auto per_line = static_cast<int32_t>(questions.body["questions"].size());
     const int32_t window =
         std::clamp(options.model.max_queued_requests / std::max(per_line, 1), 1, options.window);

@@ -22,7 +22,7 @@ HttpResponse Refusal(const Status& status) {
   return response;
 }
 
-// What is read ahead and what has been answered out of order.
+// The lines read ahead, and the answers that came out of order.
 struct Pending {
   std::mutex mutex;
   std::condition_variable changed;

@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// What `skein decide` asks of every input: the members of a /v1/decisions or, where `questions` is
-// an object, of a /v1/systemone request, but for the input itself.
+// The questions of `skein decide` about every input: the members of a /v1/decisions request without
+// its input. If `questions` is an object, they are those of a /v1/systemone request.
 struct DecideQuestions {
   std::string path;  // "/v1/decisions" or "/v1/systemone"
   Json body;

@@ -57,7 +57,7 @@ TEST(DecideLinesTest, AnswersComeInOrderAndFewAtATime) {
       while (!asked.empty()) answer(asked.size() - 1);
     }
   };
-  // Of 22 lines two are skipped; 20 are five windows of four, one of which holds the wrong line.
+  // Two of the 22 lines are skipped. 20 are five windows of four; one holds the wrong line.
   const DecideQuestions questions = Questions("[]");
   DecideProgress last;
   int64_t calls = 0;

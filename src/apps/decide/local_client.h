@@ -52,7 +52,7 @@ class LocalClient {
     RequestId id = 0;
     LocalAnswer answer;
   };
-  // What the engine's thread hands over; shared with callbacks that may outlive the client.
+  // Outputs from the engine's thread; shared with callbacks that may outlive the client.
   struct Mailbox {
     std::mutex mutex;
     std::condition_variable changed;

@@ -31,7 +31,7 @@ class LocalRoutes::LocalResponder final : public Responder {
 LocalRoutes::LocalRoutes(ModelRegistry models) : models_(std::move(models)) {
   metrics_.SetModels(models_);
   AddRoutes(&router_);
-  // What a route draws for itself is the same in every run.
+  // A route's own random numbers are the same in every run.
   context_ = {&config_, &models_, &metrics_, true, [] { return uint64_t{0}; }};
   thread_ = std::thread([this] { Run(); });
 }

@@ -21,7 +21,7 @@
 
 namespace skein {
 
-// What is asked for when a model is loaded and an engine built around it. 0: choose.
+// The options by which a model is loaded and an engine built around it. 0: choose.
 struct ModelHostOptions {
   std::string model;  // what FindModelDir takes
   std::string dtype = "auto";
@@ -59,8 +59,8 @@ struct ModelHostOptions {
 // Adds the options of ModelHostOptions, and the positional MODEL, to a command.
 void AddModelHostOptions(CLI::App* app, ModelHostOptions* options);
 
-// What they say of the runtime; not what the model's directory or the scheduling says. Fails with
-// kInvalidArgument where a size cannot be read.
+// The runtime's options among these, without the model's directory and without the scheduling.
+// Fails with kInvalidArgument if a size cannot be read.
 Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options);
 
 // The time that a command's running requests may take at its end.

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// What the runtime is asked for behind these options.
+// The runtime's options that this command line gives.
 Result<CpuRuntimeOptions> Behind(const std::string& command_line) {
   CLI::App app;
   ModelHostOptions options;

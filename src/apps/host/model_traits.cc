@@ -199,7 +199,7 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   traits.embeds = config.head == Head::kNone || has_modules || pooling.has_value();
   if (!traits.embeds) return use;
   traits.embedding_size = config.hidden_size;
-  // Where nothing is said, encoders are pooled as sentence-transformers does.
+  // Encoders are pooled as sentence-transformers does unless their files name a pooling.
   if (!pooling) {
     SKEIN_ASSIGN_OR_RETURN(pooling, LoadPooling(model_dir));
   }

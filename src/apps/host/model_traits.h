@@ -28,13 +28,13 @@ struct ModelUse {
 // an output matrix or a classification head.
 Status SetRerankTemplate(const std::string& option, const ModelConfig& config, ModelTraits* traits);
 
-// What a model directory says its model is for: the labels of its config.json, and the files of
+// The uses of a model by its directory: the labels of its config.json, and the files of
 // sentence-transformers (modules.json, config_sentence_transformers.json,
-// sentence_bert_config.json). `name` is what the model is called: one of Qwen3's is a reranker or
-// has embeddings of any size by its name alone. `pooling` stands for what the files say of it; a
-// language model without them embeds by it alone. Fails with kUnsupported, by name, for a module
-// that this engine would leave out, and with kInvalidArgument for a file that is not what it should
-// be, or for a pooling of a model that gives classes.
+// sentence_bert_config.json). `name` is the model's name: among Qwen3's models only names tell a
+// reranker, and embeddings of any size. `pooling` replaces the pooling of the files; a language
+// model without such files embeds by it alone. Fails with kUnsupported, by name, for a module that
+// this engine would leave out. Fails with kInvalidArgument for a malformed file, or for a pooling
+// of a model that gives classes.
 Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string& name,
                                  const ModelConfig& config,
                                  std::optional<Pooling> pooling = std::nullopt);

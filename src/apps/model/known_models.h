@@ -27,7 +27,7 @@ struct KnownModel {
   std::vector<KnownFile> files;  // all that is used
   std::string decision_adapter;  // directory of a LoRA adapter that answers decisions; empty: none
   std::string decision_profile;  // a file that comes along as skein.decisions.json; empty: none
-  // What its card recommends where a request says nothing, as generation_config.json names it.
+  // The defaults that its card recommends, by the names of generation_config.json.
   std::vector<std::pair<std::string, double>> sampling;
 };
 

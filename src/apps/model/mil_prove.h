@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// What a run in a process of its own took.
+// The time and memory of a run in a process of its own.
 struct MilProof {
   int64_t peak_bytes = 0;  // resident at most, beyond what was when the weights had been loaded
   bool stopped = false;    // before its end: the peak is at least that

@@ -31,7 +31,7 @@ class MilRun {
   // Computes the first `num_tokens` of the prompt; seconds that it took. REQUIRES: there are so
   // many, and at least one.
   double Run(int32_t num_tokens);
-  // What the last run read. The same bits in every mode.
+  // The values that the last run read. The same bits in every mode.
   const std::vector<float>& values() const { return values_; }
 
  private:

@@ -50,7 +50,7 @@ std::string Positions(const ModelConfig& config) {
   return fmt::format("rope {}, theta {}", NameOf(config.rope.type), config.rope.theta);
 }
 
-// What the model can be asked for.
+// The kinds of answers that the model gives.
 std::string Answers(const ModelTraits& traits) {
   std::string text;
   const auto add = [&](const std::string& answer) { text += (text.empty() ? "" : ", ") + answer; };
@@ -68,8 +68,8 @@ std::string Answers(const ModelTraits& traits) {
   return text;
 }
 
-// What the weights take: matrices of 1 byte per element and a scale per row where they can be int8,
-// all else in the compute type.
+// Bytes of the weights: matrices that can be int8 have 1 byte per element and a scale per row, the
+// others have the compute type.
 int64_t Int8WeightBytes(const ModelConfig& config, DType compute) {
   int64_t bytes = 0;
   for (const ModelTensor& tensor : ListTensors(config)) {

@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// What `skein model info` tells about a model directory.
+// The contents of `skein model info` about a model directory.
 struct ModelInfo {
   std::string dir;
   ModelConfig config;

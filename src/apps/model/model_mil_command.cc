@@ -36,7 +36,7 @@ struct ModelMilOptions {
   int32_t run_tokens = 0;
 };
 
-// What there is to know about a model and this machine before anything is loaded.
+// The facts about a model and this machine that are known before anything is loaded.
 struct Setting {
   ModelConfig config;
   DType dtype = DType::kBf16;

@@ -36,7 +36,7 @@ bool MakeFolderOf(const std::string& file) {
 
 }  // namespace
 
-// libedit's handles, and what its callbacks know.
+// libedit's handles, and the state of its callbacks.
 struct LineEditor::Library {
   explicit Library(std::string prompt_text);
   ~Library();

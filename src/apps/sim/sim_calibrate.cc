@@ -106,7 +106,7 @@ void FitProducts(const Times& times, const ModelShape& shape, double peak,
   device->bandwidth_gbps = std::max(device->bandwidth_gbps, bytes / times.alone_us[0] / 1e3);
 }
 
-// What a step of the calibration takes by the description.
+// The time of a step of the calibration by the description.
 double Predict(const StepCost& cost, int32_t num_rows, const ProfileRow& row) {
   const std::vector<TokenId> tokens(row.new_tokens);
   const DrawSpec draw;

@@ -35,8 +35,8 @@ int64_t StepBytes(const ModelShape& shape, Execution execution, int64_t tokens, 
   return 2 * (tokens * narrow + wide_tokens * wide);
 }
 
-// Those of all steps that keep their state at a time, the largest there can be. Where keys and
-// values are not all retained a step has its own.
+// Activations of the largest possible steps, as many as keep their state at a time. If keys and
+// values are not all retained, a step has its own.
 int64_t ActivationBytes(const ModelShape& shape, const SchedulerConfig& config) {
   const auto [execution, retention] =
       std::pair(config.policies.execution, config.policies.retention);

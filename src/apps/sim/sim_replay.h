@@ -30,7 +30,7 @@ struct ReplayOptions {
   PolicyLists policies = BuiltInPolicies();
 };
 
-// Of all replicas; the members are EngineStats'.
+// Sums over all replicas; the members are EngineStats'.
 struct ReplayTotals {
   uint64_t step_us = 0;  // time in steps of any kind
   uint64_t num_preemptions = 0;

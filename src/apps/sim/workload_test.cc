@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What the workload generator prints for `arguments`, line by line.
+// The lines that the workload generator prints for `arguments`.
 std::vector<WorkloadRequest> Generate(const std::string& arguments) {
   const std::string path =
       ::testing::TempDir() + "workload_" + std::to_string(std::hash<std::string>()(arguments));

@@ -86,7 +86,7 @@ class ForwardReport {
             {"fraction", fraction}};
   }
 
-  // Of all that was measured.
+  // The medians over all measurements.
   MachineLimits MedianLimits() const { return MedianOf(limits_); }
 
  private:

@@ -42,7 +42,7 @@ TEST(BenchLimitsTest, MeasuresEveryFigureOfThisMachine) {
   EXPECT_GT(now.read_gbps, 0);
 }
 
-// What is forced to AVX2 is held against AVX2's peak, also where the machine has wider vectors.
+// A run that is forced to AVX2 is compared with AVX2's peak, also on a machine with wider vectors.
 TEST(BenchLimitsTest, FmasAreThoseOfTheInstructionSet) {
   if (!CpuHas(Isa::kAvx2)) GTEST_SKIP() << "needs AVX2";
   const std::vector<float> operands(256, 0.5f);

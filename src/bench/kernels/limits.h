@@ -11,15 +11,15 @@
 
 namespace skein {
 
-// What this machine reaches at most with all threads of a team.
+// The peaks of this machine with all threads of a team.
 struct MachineLimits {
   double amx_bf16_tflops = 0;  // 0 where there is no matrix unit
   double amx_int8_tflops = 0;  // the same; multiplications and additions of integers
   double fma_f32_tflops = 0;   // with AVX2 where that is the instruction set, else the widest here
   double read_gbps = 0;        // reading memory that no cache holds
 
-  // Of products with matrices of this type (kBf16 or kInt8) on this instruction set: the FMA class
-  // computes bf16 in f32. 0: not measured, which are those of int8 without the matrix unit.
+  // The peak of products with matrices of this type (kBf16 or kInt8) on this instruction set. The
+  // FMA class computes bf16 in f32. 0: not measured, as int8 without the matrix unit.
   double compute_tflops(Isa isa, DType dtype) const {
     if (dtype == DType::kInt8) return isa == Isa::kAmx ? amx_int8_tflops : 0;
     return isa == Isa::kAmx ? amx_bf16_tflops : fma_f32_tflops;
@@ -39,7 +39,7 @@ class LimitMeter {
   double FmaTflops(Isa isa);  // as MachineLimits says
   double ReadGbps();
 
-  // What RooflineSeconds of products with weights of `dtype` on `isa` asks for; the rest is 0.
+  // The limits that RooflineSeconds needs for weights of `dtype` on `isa`; the rest is 0.
   MachineLimits Now(Isa isa, DType dtype);
 
  private:

@@ -12,7 +12,7 @@ namespace skein {
 // How far int8 weights move the next token's distribution, over all positions of some texts.
 struct QuantizationReport {
   int64_t num_positions = 0;
-  // Of log-probabilities, over the whole vocabulary.
+  // The largest of log-probabilities, over the whole vocabulary.
   double max_difference = 0;
   double mean_difference = 0;
   // Each token's difference counts as much as the token is probable.

@@ -66,7 +66,7 @@ struct Live {
   bool done = false;
 };
 
-// What the engine's thread and the runner share. Outlives the run if a callback does.
+// State shared by the engine's thread and the runner. Outlives the run if a callback does.
 struct OfflineRun {
   std::mutex mutex;
   std::condition_variable changed;

@@ -25,7 +25,7 @@ double Seconds(SteadyClock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// A thread that raises a signal at a moment it is told.
+// A thread that raises a signal at a given time.
 class Signaller {
  public:
   Signaller() : thread_([this] { Run(); }) {}

@@ -58,7 +58,7 @@ Result<PreemptionReport> RunPreemptionBench(CpuRuntime* runtime,
                                             const PreemptionBenchOptions& options,
                                             const std::function<void(double)>& estimate);
 
-// What was asked for and what was measured; `granularities` is empty where no signal was asked for.
+// The options and the measurements; `granularities` is empty if no signal was asked for.
 nlohmann::ordered_json PreemptionToJson(const PreemptionBenchOptions& options,
                                         const PreemptionReport& report);
 

@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// What one scheduling round costs: planning a step and taking in its results.
+// The cost of one scheduling round: planning a step and taking in its results.
 struct RoundCost {
   double mean_us = 0;
   double p99_us = 0;

@@ -14,10 +14,9 @@ struct TreeBenchOptions {
   int32_t num_turns = 20'000;  // requests that come and go while it is measured
 };
 
-// What an operation of the chunked hash tree costs, in the mean, at chunks of a KV block. Members:
-// requests, tokens, groups, suffix_tokens, batch, chunk_tokens, nodes; hash_ns (one pass over a
-// request's tokens, nearly all of which the prefix cache needs anyway), insert_ns (of the hashes),
-// add_ns,
+// The mean costs of the chunked hash tree's operations at chunks of a KV block. Members: requests,
+// tokens, groups, suffix_tokens, batch, chunk_tokens, nodes; hash_ns (one pass over a request's
+// tokens, nearly all of which the prefix cache needs anyway), insert_ns (of the hashes), add_ns,
 // finish_ns, find_best_ns. Operations are timed in runs of one kind while requests come and go, by
 // the thread's CPU time.
 nlohmann::ordered_json BenchTree(const TreeBenchOptions& options);
@@ -27,7 +26,8 @@ nlohmann::ordered_json BenchTree(const TreeBenchOptions& options);
 // find_best_ns}].
 nlohmann::ordered_json BenchChunkSizes(const TreeBenchOptions& options);
 
-// What a scheduling round costs that replaces one request of the batch while `waiting` others wait:
+// The cost of a scheduling round that replaces one request of the batch while `waiting` others
+// wait:
 // [{policy, prefix_tokens, waiting, us_per_round}], prefixes of 1K to 20K tokens.
 // `prefix-homogeneous` hashes and inserts the new request, finishes one, finds the best and adds
 // it; `prefix-homogeneous-radix` makes that choice over a radix tree of the batch

@@ -23,7 +23,7 @@ void PrintTree(const Json& tree) {
   fmt::print("chunked hash tree: {} requests of {} tokens in {} groups, chunks of {}\n",
              tree["requests"].get<int>(), tree["tokens"].get<int>(), tree["groups"].get<int>(),
              tree["chunk_tokens"].get<int>());
-  // What an operation may take in the mean; hashing is the prefix cache's.
+  // The mean times that operations may take; hashing is the prefix cache's.
   constexpr std::pair<const char*, double> kTargets[] = {{"hash_ns", 0},
                                                          {"insert_ns", 15'000},
                                                          {"add_ns", 3000},

@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// Where a server is: http only, a load test does not measure encryption.
+// The address of a server. Plain HTTP only: a load test does not measure encryption.
 struct ServerUrl {
   std::string host;
   std::string port;

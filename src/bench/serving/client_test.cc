@@ -245,7 +245,8 @@ TEST(BenchClientTest, OpenLoopFollowsTheArrivalTimes) {
   FakeServer server(AnswerThreeTokens);
   LoadOptions options = server.Options();
   options.speed = 10;
-  const auto outcome = RunLoad(Requests(5, 500'000), options);  // the last after 2 s / 10
+  const auto outcome =
+      RunLoad(Requests(5, 500'000), options);  // the last request is sent after 2 s / 10
   ASSERT_TRUE(outcome.ok());
   EXPECT_EQ(outcome.value().records.size(), 5u);
   EXPECT_GE(outcome.value().duration_us, 200'000);

@@ -48,7 +48,7 @@ Json MakeQuestion(int32_t index) {
   }
 }
 
-// What the clients of one load share.
+// State that the clients of one load share.
 struct DecideRun {
   const DecideLoad& load;
   const std::vector<std::vector<double>>& idle;

@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// What a load generator saw of one request. Times in microseconds.
+// One request as a load generator saw it. Times in microseconds.
 struct LoadRecord {
   std::string request_class;   // of the workload; empty if it has none
   bool ok = false;             // answered to the end
@@ -72,7 +72,7 @@ struct LoadFigures {
   Distribution ttft_ms, tpot_ms, itl_ms, e2el_ms;
 };
 
-// What only the engine knows of a load.
+// Figures of a load that only the engine knows.
 struct EngineFigures {
   double prefill_time_s = 0;  // in steps that carried only prompt tokens
   double decode_time_s = 0;   // in steps that carried only decode rows

@@ -76,7 +76,7 @@ Status WarmUp(std::vector<WorkloadRequest>* requests, int64_t count, LoadOptions
   load.concurrency = 4;
   SKEIN_RETURN_IF_ERROR(RunLoad({requests->begin(), end}, load).status());
   requests->erase(requests->begin(), end);
-  // What follows starts at once, not where the warm-up would have ended.
+  // The load starts at once, not at the planned end of the warm-up.
   const auto first =
       std::min_element(requests->begin(), requests->end(),
                        [](const auto& a, const auto& b) { return a.arrival_us < b.arrival_us; });

@@ -247,7 +247,7 @@ inline Sums Dot(Sums sums, const Sums::Row& a, const Sums::Quads& w) {
 
 // The operations on the quads of a matrix of blocks: 4 elements of each of 16 columns.
 struct Blocks {
-  // What must be subtracted from an element of signed values, as FromOffset and LookUp return them.
+  // The amount to subtract from an element of signed values, as FromOffset and LookUp return them.
   static constexpr int32_t kSignedZero = 0;
 
   struct Quads {

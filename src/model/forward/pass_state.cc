@@ -117,7 +117,7 @@ void PassState::Quantize(int64_t i, const std::byte* row, int32_t n) {
   int8_t* const out = workspace.quantized.values + i * n;
   if (weights().matrix_dtype == DType::kInt8) {
     workspace.quantized.scales[i] = kernels().Quantize(row, weights().dtype, n, out);
-  } else if (n % kBlockTerms == 0) {  // else no matrix of blocks multiplies the row
+  } else if (n % kBlockTerms == 0) {  // no matrix of blocks takes other rows
     kernels().QuantizeBlocks(row, weights().dtype, n, out,
                              workspace.quantized.blocks + i * (n / kBlockTerms));
   }

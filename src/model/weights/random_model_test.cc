@@ -107,7 +107,7 @@ TEST_F(RandomModelTest, ShardsHoldTheSameNumbers) {
   }
 }
 
-// Moments of every tensor against its role; the limit is six standard errors of the estimate.
+// Mean, deviation and correlation of each tensor; the limit is six standard errors of the estimate.
 TEST_F(RandomModelTest, NumbersAreDistributedAsPromised) {
   Write({DType::kF32, 1}, 2);
   const Result<ModelFiles> files = ModelFiles::Open(dir_.string());

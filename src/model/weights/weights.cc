@@ -298,8 +298,8 @@ class WeightsLoader {
     return sources;
   }
 
-  // The format of each panel if the file has all tensors in blocks that the kernels multiply, and
-  // none of them begins or ends within a panel that another one has a part of.
+  // The format of each panel. The file must have all tensors in blocks that the kernels multiply,
+  // and no panel may have rows of two tensors.
   static std::optional<std::vector<BlockFormat>> FormatsInFile(
       const std::vector<RowSource>& sources, int32_t n, int32_t k) {
     std::vector<std::optional<BlockFormat>> found(CeilDiv(n, kPanelCols));

@@ -23,7 +23,7 @@ TEST(CutTableTest, CutsWhereNoTokenReachesAcross) {
   EXPECT_EQ(cut("界世"), 6u);  // U+4E16 starts with E4
   EXPECT_EQ(cut("界éé"), 3u);
   EXPECT_EQ(cut("aéa"), 1u);
-  EXPECT_EQ(cut("éab"), 4u);  // no border before ASCII is judged
+  EXPECT_EQ(cut("éab"), 4u);  // no word is cut before an ASCII letter
   EXPECT_EQ(cut(""), 0u);
   EXPECT_EQ(table.FindCut("世你好", 3), 6u);
   // A token with three bytes before the border cannot begin before a cut.

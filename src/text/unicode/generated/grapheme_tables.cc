@@ -423,7 +423,7 @@ constexpr CodePointRange kConjunctLinkerRangesData[] = {
 {69939,69939}, {70608,70608}, {71998,71998}, {72263,72263}, {72345,72345}, {73538,73538}
 };
 
-// What may stand between consonants and linkers.
+// The code points that may stand between consonants and linkers.
 constexpr CodePointRange kConjunctExtendRangesData[] = {
 {768,879}, {1155,1161}, {1425,1469}, {1471,1471}, {1473,1474}, {1476,1477}, {1479,1479},
 {1552,1562}, {1611,1631}, {1648,1648}, {1750,1756}, {1759,1764}, {1767,1768}, {1770,1773},

@@ -5,7 +5,7 @@
 namespace skein {
 namespace {
 
-// What clean_text of BertNormalizer removes.
+// The code points that clean_text of BertNormalizer removes.
 constexpr CodePointRange kBertControlRangesData[] = {
 {0,8}, {11,12}, {14,31}, {127,159}, {173,173}, {1536,1541}, {1564,1564}, {1757,1757}, {1807,1807},
 {6158,6158}, {8203,8207}, {8234,8238}, {8288,8292}, {8294,8303}, {57344,63743}, {65279,65279},
@@ -13,7 +13,7 @@ constexpr CodePointRange kBertControlRangesData[] = {
 {917536,917631}, {983040,1048573}, {1048576,1114109}
 };
 
-// What strip_accents of BertNormalizer removes.
+// The code points that strip_accents of BertNormalizer removes.
 constexpr CodePointRange kNonspacingMarkRangesData[] = {
 {768,879}, {1155,1159}, {1425,1469}, {1471,1471}, {1473,1474}, {1476,1477}, {1479,1479},
 {1552,1562}, {1611,1631}, {1648,1648}, {1750,1756}, {1759,1764}, {1767,1768}, {1770,1773},
@@ -58,7 +58,7 @@ constexpr CodePointRange kNonspacingMarkRangesData[] = {
 {121499,121503}, {121505,121519}, {125136,125142}, {917760,917999}
 };
 
-// What StripAccents removes.
+// The code points that StripAccents removes.
 constexpr CodePointRange kCombiningMarkRangesData[] = {
 {768,879}, {1155,1161}, {1425,1469}, {1471,1471}, {1473,1474}, {1476,1477}, {1479,1479},
 {1552,1562}, {1611,1631}, {1648,1648}, {1750,1756}, {1759,1764}, {1767,1768}, {1770,1773},

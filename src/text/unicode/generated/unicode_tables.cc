@@ -393,7 +393,7 @@ constexpr CodePointRange kSpaceRangesData[] = {
 {8287,8287}, {12288,12288}
 };
 
-// Of the Punctuation pre-tokenizer.
+// The code points of the Punctuation pre-tokenizer.
 constexpr CodePointRange kPunctuationRangesData[] = {
 {33,47}, {58,64}, {91,96}, {123,126}, {161,161}, {167,167}, {171,171}, {182,183}, {187,187},
 {191,191}, {894,894}, {903,903}, {1370,1375}, {1417,1418}, {1470,1470}, {1472,1472}, {1475,1475},
@@ -421,7 +421,7 @@ constexpr CodePointRange kPunctuationRangesData[] = {
 {92917,92917}, {92983,92987}, {92996,92996}, {113823,113823}, {121479,121483}
 };
 
-// Of the Digits pre-tokenizer.
+// The code points of the Digits pre-tokenizer.
 constexpr CodePointRange kNumericRangesData[] = {
 {48,57}, {178,179}, {185,185}, {188,190}, {1632,1641}, {1776,1785}, {1984,1993}, {2406,2415},
 {2534,2543}, {2548,2553}, {2662,2671}, {2790,2799}, {2918,2927}, {2930,2935}, {3046,3058},
