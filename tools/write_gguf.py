@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes a Qwen3 model directory as a GGUF file, for engines that read nothing else.
 
-    python3 tools/write_gguf.py MODEL FILE [bf16|f16|q8_0]
+    python3 tools/write_gguf.py MODEL FILE [bf16|f16|q8_0|q4_0] [vocabulary]
 
-Matrices in the given format, norms in f32. The file has no tokenizer of use: benchmarks feed token ids. Needs the
-package gguf.
+Matrices in the given format, norms in f32. The file has no tokenizer of use: benchmarks feed token ids. With
+`vocabulary` it has names for its tokens, which servers insist on. Needs the package gguf.
 """
 import json
 import pathlib
@@ -69,10 +69,8 @@ def write_gguf(folder, path, form, vocabulary=False):
     config = json.loads((folder / "config.json").read_text())
     if config["model_type"] != "qwen3":
         sys.exit(f"model_type is {config['model_type']}, must be qwen3")
-    kind = {"bf16": gguf.GGMLQuantizationType.BF16, "f16": gguf.GGMLQuantizationType.F16,
-            "q8_0": gguf.GGMLQuantizationType.Q8_0}[form]
-    file_type = {"bf16": gguf.LlamaFileType.MOSTLY_BF16, "f16": gguf.LlamaFileType.MOSTLY_F16,
-                 "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}[form]
+    kind = gguf.GGMLQuantizationType[form.upper()]
+    file_type = gguf.LlamaFileType["MOSTLY_" + form.upper()]
     unfinished = path.with_suffix(".part")
     writer = gguf.GGUFWriter(unfinished, "qwen3")
     writer.add_name(folder.name)
@@ -107,6 +105,7 @@ def write_gguf(folder, path, form, vocabulary=False):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (3, 4):
+    if len(sys.argv) not in (3, 4, 5):
         sys.exit(__doc__)
-    write_gguf(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3] if len(sys.argv) == 4 else "bf16")
+    write_gguf(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "bf16",
+               vocabulary=sys.argv[4:] == ["vocabulary"])

@@ -163,6 +163,15 @@ Result<TensorView> ModelFiles::Find(std::string_view name,
   return view;
 }
 
+Result<std::span<const std::byte>> ModelFiles::Bytes(std::string_view name) const {
+  const auto it = tensors_.find(name);
+  if (it == tensors_.end() || gguf_) {
+    return Status(StatusCode::kNotFound,
+                  "the model's files have no tensor '" + std::string(name) + "'");
+  }
+  return files_[it->second.file].Bytes(it->second.info);
+}
+
 const TensorInfo& ModelFiles::Info(std::string_view name) const {
   const auto it = tensors_.find(name);
   SKEIN_CHECK(it != tensors_.end());

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,8 @@ class ModelFiles {
   Result<TensorView> Find(std::string_view name) const;
   // Finds a tensor of exactly this shape; the error names both shapes.
   Result<TensorView> Find(std::string_view name, const std::vector<int64_t>& shape) const;
+  // The bytes of a tensor of a safetensors file, of any type; kNotFound for any other.
+  Result<std::span<const std::byte>> Bytes(std::string_view name) const;
   // The header's entry; REQUIRES: Has(name).
   const TensorInfo& Info(std::string_view name) const;
   // Whether the weights are those of a GGUF file, which may have 4 to 8 bits.

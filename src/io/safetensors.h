@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,10 @@ class SafetensorsFile {
   const std::string& path() const { return file_.path(); }
   size_t bytes() const { return file_.bytes().size(); }
 
+  // The bytes of one of header()'s tensors.
+  std::span<const std::byte> Bytes(const TensorInfo& info) const {
+    return file_.bytes().subspan(info.begin, info.end - info.begin);
+  }
   // kNotFound if there is no such tensor; kUnsupported if its dtype is no DType.
   Result<TensorView> Find(std::string_view name) const;
 

@@ -8,6 +8,7 @@
 #include "base/json_numbers.h"
 #include "io/json_file.h"
 #include "io/model_files.h"
+#include "model/weights/quantized_matrix.h"
 #include "model/weights/tensor_list.h"
 
 namespace skein {
@@ -96,6 +97,21 @@ int64_t MemoryBytes(const ModelInfo& info, int64_t weight_bytes) {
   return bytes;
 }
 
+// Whether the files hold the tensor, plain or quantized.
+Status CheckTensor(const ModelFiles& files, const ModelTensor& tensor,
+                   const QuantizationConfig& quantization) {
+  constexpr std::string_view kWeight = ".weight";
+  if (tensor.shape.size() == 2 && tensor.name.ends_with(kWeight)) {
+    const std::string matrix = tensor.name.substr(0, tensor.name.size() - kWeight.size());
+    if (!QuantizedMatrix::TensorNames(files, matrix, quantization.method).empty()) {
+      return QuantizedMatrix::Open(files, matrix, static_cast<int32_t>(tensor.shape[0]),
+                                   static_cast<int32_t>(tensor.shape[1]), quantization)
+          .status();
+    }
+  }
+  return files.Find(tensor.name, tensor.shape).status();
+}
+
 }  // namespace
 
 Result<ModelInfo> DescribeModel(const std::string& dir) {
@@ -112,7 +128,7 @@ Result<ModelInfo> DescribeModel(const std::string& dir) {
     info.weight_bytes += bytes;
   }
   for (const ModelTensor& tensor : ListTensors(info.config)) {
-    const Status status = files.Find(tensor.name, tensor.shape).status();
+    const Status status = CheckTensor(files, tensor, info.config.quantization);
     if (!status.ok()) info.problems.push_back(status.message());
   }
   const bool f32 = info.config.file_dtype == DType::kF32;

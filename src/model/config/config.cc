@@ -89,14 +89,6 @@ Status CheckSupported(const JsonObject& json, const ModelConfig& config) {
       return Unsupported(json, "hidden_act", "is '" + *activation + "'; only 'silu' is supported");
     }
   }
-  for (const char* key : {"quantization_config", "compression_config"}) {
-    if (!json.Has(key)) continue;
-    SKEIN_ASSIGN_OR_RETURN(const auto quantization, json.Object(key));
-    SKEIN_ASSIGN_OR_RETURN(const auto method, quantization->String("quant_method"));
-    return Unsupported(json, key,
-                       "is there (quant_method '" + method.value_or("unnamed") +
-                           "'); quantized weights are not supported");
-  }
   return Status::Ok();
 }
 
@@ -277,6 +269,11 @@ Result<ModelConfig> ReadConfig(const JsonObject& json) {
   ModelConfig config;
   SKEIN_RETURN_IF_ERROR(ReadArchitecture(json, &config));
   SKEIN_RETURN_IF_ERROR(CheckSupported(json, config));
+  SKEIN_ASSIGN_OR_RETURN(config.quantization, ReadQuantizationConfig(json));
+  if (config.is_encoder() && config.quantization.method != QuantizationMethod::kNone) {
+    return Unsupported(json, "quantization_config",
+                       "is there; quantized weights are supported for decoders only");
+  }
   if (config.is_encoder()) {
     SKEIN_RETURN_IF_ERROR(ReadEncoderConfig(json, &config));
     return config;

@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/result.h"
 #include "kernels/kernels.h"
+#include "model/config/quantization_config.h"
 #include "model/config/rope.h"
 
 namespace skein {
@@ -69,6 +70,7 @@ struct ModelConfig {
   int32_t num_segments = 0;                   // rows of the segment table; 0: there is none
   int32_t first_position = 0;                 // row of the position table for token 0
 
+  QuantizationConfig quantization;  // of the file's matrices
   DType file_dtype = DType::kBf16;  // torch_dtype / dtype; if absent, the embedding's own
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  // generation_config.json's, else config.json's

@@ -277,7 +277,7 @@ TEST_F(ConfigTest, Refusals) {
       {Edit(kQwen3, R"(["Qwen3ForCausalLM"])", "[]"), Code::kInvalidArgument, "architectures"},
       {Edit(kQwen3, R"("qwen3")", R"("gemma")"), Code::kInvalidArgument, "model_type"},
       {Edit(kQwen3, "silu", "gelu"), Code::kUnsupported, "hidden_act"},
-      {Edit(kQwen3, "{", R"({"quantization_config": {"quant_method": "awq"}, )"),
+      {Edit(kQwen3, "{", R"({"quantization_config": {"quant_method": "quip"}, )"),
        Code::kUnsupported, "quantization_config"},
       {Edit(kQwen3, R"("rope_theta": 1000000, )", ""), Code::kInvalidArgument, "rope_theta"},
       {Edit(kQwen3, "1000000,", "-1,"), Code::kInvalidArgument, "rope_theta"},

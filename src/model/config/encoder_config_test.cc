@@ -76,8 +76,8 @@ TEST(EncoderConfigTest, RefusesByName) {
   EXPECT_THAT(error({{"is_decoder", "true"}}), HasSubstr("'is_decoder' is true"));
   EXPECT_THAT(error({{"type_vocab_size", ""}}), HasSubstr("'type_vocab_size' is missing"));
   EXPECT_THAT(error({{"model_type", R"("bert")"}}), HasSubstr("does not go with RobertaModel"));
-  EXPECT_THAT(error({{"quantization_config", R"({"quant_method": "gptq"})"}}),
-              HasSubstr("quantized weights are not supported"));
+  EXPECT_THAT(error({{"quantization_config", R"({"quant_method": "gptq", "bits": 4})"}}),
+              HasSubstr("quantized weights are supported for decoders only"));
 }
 
 }  // namespace

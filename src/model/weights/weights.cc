@@ -12,6 +12,7 @@
 #include "base/block_quantizer.h"
 #include "base/check.h"
 #include "model/weights/encoder_names.h"
+#include "model/weights/quantized_matrix.h"
 #include "model/weights/widen.h"
 
 namespace skein {
@@ -19,11 +20,15 @@ namespace {
 
 int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
-// A tensor that becomes rows [row_begin, row_begin + num_rows) of a packed matrix.
+// The source of rows [row_begin, row_begin + num_rows) of a packed matrix: a tensor, or a quantized
+// matrix of several.
 struct RowSource {
   TensorView view;
+  std::optional<QuantizedMatrix> quantized;  // instead of the view
   int32_t row_begin = 0;
   int32_t num_rows = 0;
+
+  size_t bytes() const { return quantized ? quantized->bytes() : view.bytes; }
 };
 
 // Finds the tensors of one model by name and shape, and reads them into ModelWeights.
@@ -292,8 +297,18 @@ class WeightsLoader {
   Result<std::vector<RowSource>> FindRows(const std::vector<Part>& parts, int32_t k) {
     std::vector<RowSource> sources;
     for (const Part& part : parts) {
-      SKEIN_ASSIGN_OR_RETURN(TensorView view, Find(part.name + ".weight", {part.num_rows, k}));
-      sources.push_back({std::move(view), part.row_begin, part.num_rows});
+      RowSource source = {{}, std::nullopt, part.row_begin, part.num_rows};
+      const auto names =
+          QuantizedMatrix::TensorNames(files_, part.name, config_.quantization.method);
+      known_.insert(names.begin(), names.end());
+      if (names.empty()) {
+        SKEIN_ASSIGN_OR_RETURN(source.view, Find(part.name + ".weight", {part.num_rows, k}));
+      } else {
+        SKEIN_ASSIGN_OR_RETURN(
+            source.quantized,
+            QuantizedMatrix::Open(files_, part.name, part.num_rows, k, config_.quantization));
+      }
+      sources.push_back(std::move(source));
     }
     return sources;
   }
@@ -322,14 +337,14 @@ class WeightsLoader {
   template <typename Make>
   Status Fill(const std::vector<RowSource>& sources, const Make& make, PackedWeight& out) {
     if (checking_) {
-      for (const RowSource& source : sources) bytes_total_ += source.view.bytes;
+      for (const RowSource& source : sources) bytes_total_ += source.bytes();
       return Status::Ok();
     }
     out = make();
     Pack(sources, out);
     for (const RowSource& source : sources) {
       ModelFiles::ReleasePages(source.view);
-      Report(source.view.bytes);
+      Report(source.bytes());
     }
     return Status::Ok();
   }
@@ -353,7 +368,7 @@ class WeightsLoader {
   void PackPart(const RowSource& source, int32_t first, int32_t count, PackedWeight& out) const {
     const TensorView& view = source.view;
     const int32_t k = out.k(), row = first - source.row_begin;
-    const bool as_is = view.interleaved_head_rows == 0 &&
+    const bool as_is = !source.quantized && view.interleaved_head_rows == 0 &&
                        (view.dtype == DType::kF32 || view.dtype == DType::kBf16);
     if (out.dtype() != DType::kBlocks && as_is) {
       return out.PackRows(first, count, view.Row(row), view.dtype);
@@ -364,7 +379,11 @@ class WeightsLoader {
       return;
     }
     std::vector<float> wide(size_t(count) * k);
-    view.ReadRows(row, count, wide.data());
+    if (source.quantized) {
+      source.quantized->ReadRows(row, count, wide.data());
+    } else {
+      view.ReadRows(row, count, wide.data());
+    }
     if (out.dtype() != DType::kBlocks) {
       return out.PackRows(first, count, wide.data(), DType::kF32);
     }

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "io/model_files.h"
+#include "model/config/quantization_config.h"
+
+namespace skein {
+
+// A matrix [n, k] of a quantized checkpoint, widened row by row. An element is (q - zero) * scale:
+// the difference is exact, the product is rounded to f32. Reading is thread-safe.
+class QuantizedMatrix {
+ public:
+  // The tensors that hold the matrix `name` ("model.layers.0.mlp.up_proj"); empty if the file has
+  // it plain.
+  static std::vector<std::string> TensorNames(const ModelFiles& files, const std::string& name,
+                                              QuantizationMethod method);
+
+  // Finds and checks the tensors. kInvalidArgument names one that is missing or of another shape.
+  static Result<QuantizedMatrix> Open(const ModelFiles& files, const std::string& name, int32_t n,
+                                      int32_t k, const QuantizationConfig& config);
+
+  // The bytes of its tensors in the file.
+  size_t bytes() const { return bytes_; }
+  // Widens rows [first_row, first_row + num_rows) to `out`: [num_rows, k].
+  void ReadRows(int32_t first_row, int32_t num_rows, float* out) const;
+
+ private:
+  // Integers of 4 or 8 bits in a tensor of int32 words.
+  struct Words {
+    const std::byte* data = nullptr;
+    int64_t columns = 0;  // words of a row
+    int32_t bits = 4;
+
+    uint32_t At(int64_t row, int64_t column, int32_t index) const;
+  };
+
+  QuantizedMatrix() = default;
+  Status OpenColumns(const ModelFiles& files, const std::string& name);
+  Status OpenRows(const ModelFiles& files, const std::string& name);
+  Status OpenPacked(const ModelFiles& files, const std::string& name);
+  Result<Words> FindWords(const ModelFiles& files, const std::string& name, int64_t rows,
+                          int64_t columns) const;
+  // Scales of any shape as [rows, columns]: a tensor's, a row's, a group's or a block's.
+  Status ReadScales(const ModelFiles& files, const std::string& name, bool transposed);
+  Status ReadGroups(const ModelFiles& files, const std::string& name);
+
+  int32_t Zero(int32_t row, int32_t group) const;
+  int32_t Integer(int32_t row, int32_t i) const;  // q of kGptq, kAwq, kPacked and kInteger
+
+  QuantizationConfig config_;
+  int32_t n_ = 0, k_ = 0, group_size_ = 1;
+  size_t bytes_ = 0;
+  Words values_;                         // kGptq, kAwq, kPacked
+  const std::byte* elements_ = nullptr;  // [n, k] of kInteger and kFloat8
+  std::optional<Words> zeros_;
+  std::vector<float> scales_;  // [scale_rows, scale_columns], in order of rows and groups of k
+  int32_t scale_rows_ = 1, scale_columns_ = 1;
+  std::vector<int32_t> groups_;  // [k] where columns were quantized in another order; else empty
+};
+
+}  // namespace skein

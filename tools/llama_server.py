@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Serves a GGUF file by llama.cpp (the package xllamacpp) until standard input ends, for comparisons.
+
+    VENV/bin/python tools/llama_server.py FILE [SLOTS] [THREADS]
+
+Prints one line of JSON once it answers: {"url", "load_s", "resident_mib"}: the seconds until the model was loaded, and
+what memory the process has taken since then. A line on standard input is answered by another such line.
+"""
+import json
+import os
+import sys
+import time
+
+
+def resident_mib():
+    with open(f"/proc/{os.getpid()}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def main():
+    import xllamacpp
+
+    slots, threads = (int(argument) for argument in [*sys.argv[2:4], "1", "2"][:2])
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = sys.argv[1]
+    parameters.n_parallel = slots
+    parameters.n_ctx = 4096 * max(1, slots // 4)
+    parameters.kv_unified = True
+    parameters.port = 0
+    parameters.verbosity = 0
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    before = resident_mib()
+    begin = time.monotonic()
+    server = xllamacpp.Server(parameters)
+    found = {"url": server.listening_address, "load_s": time.monotonic() - begin}
+    print(json.dumps(found | {"resident_mib": resident_mib() - before}), flush=True)
+    for _ in sys.stdin:
+        print(json.dumps(found | {"resident_mib": resident_mib() - before}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
