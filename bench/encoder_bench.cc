@@ -20,11 +20,11 @@ namespace {
 
 constexpr int32_t kSentences = 32;
 
-void EncodeBench(benchmark::State& state, const std::string& dir, const std::string& dtype_name) {
+void EncodeBench(benchmark::State& state, const std::string& dir, ComputeChoice choice) {
   const auto threads = static_cast<int>(state.range(0));
   const auto length = static_cast<int32_t>(state.range(1));
   const ModelConfig config = LoadModelConfig(dir).value();
-  const DType dtype = ChooseComputeType(dtype_name, config.file_dtype).value();
+  const DType dtype = ChooseComputeType(choice, config.file_dtype);
   ThreadTeam team(threads);
   const auto kernels = MakeKernels(SelectIsa().value()).value();
   const ModelWeights weights = LoadWeights(dir, config, dtype, team, {}).value();
@@ -72,9 +72,9 @@ int main(int argc, char** argv) {
                  config.ok() ? "not an encoder" : config.status().message().c_str());
     return 1;
   }
-  for (const std::string dtype : {"f32", "bf16"}) {
+  for (const auto dtype : {skein::ComputeChoice::kF32, skein::ComputeChoice::kBf16}) {
     benchmark::RegisterBenchmark(
-        ("Encode/" + dtype).c_str(),
+        dtype == skein::ComputeChoice::kF32 ? "Encode/f32" : "Encode/bf16",
         [=](benchmark::State& state) { skein::EncodeBench(state, argv[1], dtype); })
         ->ArgNames({"threads", "tokens"})
         ->ArgsProduct({{1, 2}, {16, 64, 256}})

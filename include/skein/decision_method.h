@@ -17,6 +17,15 @@ enum class PromptForm {
   kCue,       // plain text that ends with a noun of the question, such as "Sentiment:"
 };
 
+// A reading as requests and options name it.
+struct NamedReading {
+  Reading reading = Reading::kLetters;
+  bool calibrated = false;
+  bool permuted = false;
+
+  bool operator==(const NamedReading&) const = default;
+};
+
 // How a question is asked and its answer read.
 struct DecisionMethod {
   Reading reading = Reading::kLetters;

@@ -5,6 +5,8 @@
 #include <fstream>
 
 #include "apps/commands.h"
+#include "apps/host/choice.h"
+#include "apps/host/model_choices.h"
 
 namespace skein {
 
@@ -20,8 +22,8 @@ void AddThreadsOption(CLI::App* app, int32_t* threads) {
       ->check(CLI::Range(0, 1024));
 }
 
-void AddDtypeOption(CLI::App* app, std::string* dtype) {
-  app->add_option("--dtype", *dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
+void AddDtypeOption(CLI::App* app, ComputeChoice* dtype) {
+  AddChoice(app, "--dtype", dtype, "Compute type: auto, bf16 or f32");
 }
 
 void AddJsonOption(CLI::App* app, std::string* path) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "model/weights/weight_choices.h"
 #include "skein/status.h"
 
 namespace skein {
@@ -30,7 +31,7 @@ void AddBenchSchedCommand(CLI::App* bench, int* exit_status);
 // Options that benchmarks share, spelled alike in all.
 void AddModelDirOption(CLI::App* app, std::string* model);  // MODEL, required
 void AddThreadsOption(CLI::App* app, int32_t* threads);
-void AddDtypeOption(CLI::App* app, std::string* dtype);
+void AddDtypeOption(CLI::App* app, ComputeChoice* dtype);
 void AddJsonOption(CLI::App* app, std::string* path);
 
 // The exit status of a benchmark that ended so; says on stderr what went wrong.

@@ -1,5 +1,7 @@
 #include "bench/bench_model.h"
 
+#include "apps/host/choice.h"
+#include "apps/host/model_choices.h"
 #include "apps/model/model_cache.h"
 #include "bench/bench_command.h"
 
@@ -12,9 +14,8 @@ void AddBenchModelOptions(CLI::App* app, BenchModel* model) {
 }
 
 void AddQuantizationOption(CLI::App* app, BenchModel* model) {
-  app->add_option("--quantization", model->quantization,
-                  "Weights: auto (as in the file), none, int8 or int4")
-      ->capture_default_str();
+  AddChoice(app, "--quantization", &model->quantization,
+            "Weights: auto (as in the file), none, int8 or int4");
 }
 
 Result<CpuRuntimeOptions> RuntimeOptionsOf(const BenchModel& model) {

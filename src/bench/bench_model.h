@@ -12,8 +12,8 @@ namespace skein {
 // The model that a benchmark runs on the processor.
 struct BenchModel {
   std::string model;  // a directory, or org/name in the local cache
-  std::string dtype = "auto";
-  std::string quantization = "auto";
+  ComputeChoice dtype = ComputeChoice::kAuto;
+  Quantization quantization = Quantization::kAuto;
   int32_t threads = 0;  // 0: one per processor
 };
 

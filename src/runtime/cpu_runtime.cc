@@ -302,7 +302,7 @@ OutputSpec OutputOf(Head head) {
 Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));
   SKEIN_RETURN_IF_ERROR(CheckOptions(options, config));
-  SKEIN_ASSIGN_OR_RETURN(const DType dtype, ChooseComputeType(options.dtype, config.file_dtype));
+  const DType dtype = ChooseComputeType(options.dtype, config.file_dtype);
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(options.model_dir));
   SKEIN_ASSIGN_OR_RETURN(const WeightTypes types,
                          ChooseWeightTypes(options.quantization, dtype, config, files));

@@ -16,6 +16,7 @@
 #include "model/dense_module.h"
 #include "model/forward/workspace.h"
 #include "model/pooling.h"
+#include "model/weights/weight_choices.h"
 #include "model/weights/weights.h"
 #include "sched/config.h"
 #include "skein/config.h"
@@ -27,12 +28,12 @@ namespace skein {
 struct CpuRuntimeOptions {
   std::string model_dir;
   std::vector<std::string> adapters;  // directories of LoRA adapters: ids from 1 on
-  std::string dtype = "auto";         // auto, bf16, f32
-  std::string quantization = "auto";  // ChooseWeightTypes
-  int32_t threads = 0;                // at most 1024; 0: all processors that the process may use
-  bool pin_threads = false;           // each thread to its own processor
-  std::optional<Isa> isa;             // nullopt: SelectIsa()
-  int32_t max_model_len = 0;          // 0: the longest that the model and the KV memory allow
+  ComputeChoice dtype = ComputeChoice::kAuto;
+  Quantization quantization = Quantization::kAuto;
+  int32_t threads = 0;        // at most 1024; 0: all processors that the process may use
+  bool pin_threads = false;   // each thread to its own processor
+  std::optional<Isa> isa;     // nullopt: SelectIsa()
+  int32_t max_model_len = 0;  // 0: the longest that the model and the KV memory allow
   int32_t max_num_batched_tokens = 512;
   int32_t max_num_seqs = 16;
   Pooling pooling = Pooling::kLast;  // of embeddings

@@ -32,13 +32,8 @@ TEST(CpuRuntimeTest, RefusesWhatCannotWork) {
   };
   EXPECT_EQ(refusal({.model_dir = kModelDir}).code(), StatusCode::kOk);
   EXPECT_EQ(refusal({.model_dir = "/nonexistent"}).code(), StatusCode::kNotFound);
-  EXPECT_EQ(refusal({.model_dir = kModelDir, .dtype = "int3"}).param(), "dtype");
-  const Status int3 = refusal({.model_dir = kModelDir, .quantization = "int3"});
-  EXPECT_EQ(int3.code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(int3.param(), "quantization");
-  EXPECT_NE(int3.message().find("none, int8"), std::string::npos) << int3.message();
-  const Status encoder =
-      refusal({.model_dir = SKEIN_SOURCE_DIR "/tests/data/encoders/bert", .quantization = "int8"});
+  const Status encoder = refusal({.model_dir = SKEIN_SOURCE_DIR "/tests/data/encoders/bert",
+                                  .quantization = Quantization::kInt8});
   EXPECT_EQ(encoder.code(), StatusCode::kUnsupported);
   EXPECT_EQ(encoder.param(), "quantization");
   EXPECT_EQ(refusal({.model_dir = kModelDir, .threads = -1}).param(), "threads");
@@ -84,12 +79,12 @@ TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
   // Every matrix once, in 2 bytes, with up to one panel of padding each.
   EXPECT_GT(memory.weight_bytes, 2 * r.config().NumParameters());
   EXPECT_LT(memory.weight_bytes, 4 * r.config().NumParameters());
-  const auto int8 = CpuRuntime::Load({.model_dir = kModelDir, .quantization = "int8"});
+  const auto int8 = CpuRuntime::Load({.model_dir = kModelDir, .quantization = Quantization::kInt8});
   ASSERT_TRUE(int8.ok()) << int8.status().message();
   EXPECT_EQ(int8.value()->dtype(), DType::kBf16);
   EXPECT_EQ(int8.value()->matrix_dtype(), DType::kInt8);
   EXPECT_LT(int8.value()->Memory().weight_bytes, memory.weight_bytes);
-  const auto int4 = CpuRuntime::Load({.model_dir = kModelDir, .quantization = "int4"});
+  const auto int4 = CpuRuntime::Load({.model_dir = kModelDir, .quantization = Quantization::kInt4});
   ASSERT_TRUE(int4.ok()) << int4.status().message();
   EXPECT_EQ(int4.value()->matrix_dtype(), DType::kBlocks);
   EXPECT_LT(int4.value()->Memory().weight_bytes, int8.value()->Memory().weight_bytes);

@@ -44,7 +44,7 @@ std::string DeviceToJson(const DeviceDescription& device);
 double EfficiencyAt(const DeviceDescription::Table& table, double rows);
 
 // The properties of a model on which the cost of a decoder's step depends.
-struct ModelShape {
+struct SimModelShape {
   int32_t num_layers = 0;
   int32_t hidden_size = 0;
   int32_t intermediate_size = 0;

@@ -91,7 +91,7 @@ StepCost Cost(KvReading reading) {
       "bandwidth_gbps": 1, "memory_gb": 20, "cache_mb": 1, "matmul_efficiency": [[1, 1]],
       "attention_efficiency": [[1, 1]]})")
                                  .value();
-  ModelShape shape;
+  SimModelShape shape;
   shape.num_layers = 1;
   shape.head_dim = 128;
   shape.q_width = 256;
@@ -131,7 +131,7 @@ StepCost ArithmeticCost(KvReading reading) {
       "bandwidth_gbps": 1e6, "memory_gb": 20, "cache_mb": 1, "matmul_efficiency": [[1, 1]],
       "attention_efficiency": [[1, 0.1], [4, 0.2], [16, 0.4]]})")
                                  .value();
-  ModelShape shape;
+  SimModelShape shape;
   shape.num_layers = 1;
   shape.head_dim = 128;
   shape.q_width = 8 * 128;

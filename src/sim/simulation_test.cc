@@ -23,8 +23,8 @@ constexpr const char* kDevice = R"({"name": "test", "tflops": {"bf16": 100, "fp8
     "matmul_efficiency": [[1, 0.1], [100, 0.5]], "attention_efficiency": [[1, 0.2]],
     "link_gbps": 50, "link_us": 10})";
 
-ModelShape SmallShape() {
-  ModelShape shape;
+SimModelShape SmallShape() {
+  SimModelShape shape;
   shape.num_layers = 4;
   shape.hidden_size = 1024;
   shape.intermediate_size = 4096;
@@ -36,7 +36,7 @@ ModelShape SmallShape() {
   return shape;
 }
 
-StepCost Cost(const Parallelism& parallelism = {}, const ModelShape& shape = SmallShape()) {
+StepCost Cost(const Parallelism& parallelism = {}, const SimModelShape& shape = SmallShape()) {
   return StepCost::Make(ParseDevice(kDevice).value(), shape, parallelism).value();
 }
 
@@ -97,7 +97,7 @@ TEST(StepCost, AddsUpItsTerms) {
 
 TEST(StepCost, FewRowsWaitForMemory) {
   const std::vector<TokenId> tokens(1, 1);
-  ModelShape shape = SmallShape();
+  SimModelShape shape = SmallShape();
   const double bf16_us = Cost({}, shape).StepUs(OneRow(tokens, 0));
   const double weights_us = 2.0 * static_cast<double>(shape.num_layer_parameters()) / 1e6;
   EXPECT_GT(bf16_us, weights_us);
@@ -107,17 +107,17 @@ TEST(StepCost, FewRowsWaitForMemory) {
 
 // One token reads the weights of its own experts only; many tokens read those of all.
 TEST(StepCost, ExpertsAreReadOnce) {
-  ModelShape shape = SmallShape();
+  SimModelShape shape = SmallShape();
   shape.num_expert_layers = shape.num_layers;
   shape.num_experts = 16;
   shape.experts_per_token = 2;
   shape.expert_size = 512;
   const double expert_us = 4 * 3.0 * 1024 * 512 * 2 / 1e6;  // one expert's weights in all layers
   const std::vector<TokenId> tokens(64, 1);
-  const auto step_us = [&](size_t count, const ModelShape& of) {
+  const auto step_us = [&](size_t count, const SimModelShape& of) {
     return Cost({}, of).StepUs(OneRow({tokens.begin(), tokens.begin() + count}, 0));
   };
-  ModelShape two = shape;
+  SimModelShape two = shape;
   two.num_experts = 2;
   // The router's columns and the tokens' own rows take a little time beside.
   EXPECT_NEAR(step_us(1, shape), step_us(1, two), 1);
@@ -181,7 +181,7 @@ TEST(StepCost, MoreRowsAreNotFasterInAPipeline) {
 
 TEST(StepCost, RefusesWhatCannotBeDivided) {
   const DeviceDescription device = ParseDevice(kDevice).value();
-  ModelShape shape = SmallShape();
+  SimModelShape shape = SmallShape();
   EXPECT_THAT(StepCost::Make(device, shape, {.tensor = 3}).status().message(),
               HasSubstr("tp is 3"));
   EXPECT_THAT(StepCost::Make(device, shape, {.tensor = 8}).status().message(),

@@ -18,7 +18,7 @@ Status Refuse(const char* field, std::string message) {
 
 }  // namespace
 
-StepCost::StepCost(const DeviceDescription& device, const ModelShape& shape,
+StepCost::StepCost(const DeviceDescription& device, const SimModelShape& shape,
                    const Parallelism& parallelism, KvReading reading, int32_t chunk_tokens)
     : device_(device),
       shape_(shape),
@@ -28,7 +28,7 @@ StepCost::StepCost(const DeviceDescription& device, const ModelShape& shape,
       peak_flops_per_us_(device.tflops.at(shape.weight_type) * 1e6),
       bytes_per_us_(device.bandwidth_gbps * device.bandwidth_efficiency * 1e3) {}
 
-Result<StepCost> StepCost::Make(const DeviceDescription& device, const ModelShape& shape,
+Result<StepCost> StepCost::Make(const DeviceDescription& device, const SimModelShape& shape,
                                 const Parallelism& parallelism, KvReading reading,
                                 int32_t chunk_tokens) {
   SKEIN_CHECK(chunk_tokens >= 0);

@@ -61,7 +61,7 @@ class StepCost {
   // kInvalidArgument if the device has no peak for the model's weight type, no link for more than
   // one device, or if heads or layers cannot be divided. `chunk_tokens` > 0 chooses hybrid
   // execution, 0 plain execution. REQUIRES: chunk_tokens >= 0.
-  static Result<StepCost> Make(const DeviceDescription& device, const ModelShape& shape,
+  static Result<StepCost> Make(const DeviceDescription& device, const SimModelShape& shape,
                                const Parallelism& parallelism,
                                KvReading reading = KvReading::kEachRow, int32_t chunk_tokens = 0);
 
@@ -76,8 +76,8 @@ class StepCost {
   int64_t KvBytes(double utilization, int64_t reserved_bytes) const;
 
  private:
-  StepCost(const DeviceDescription& device, const ModelShape& shape, const Parallelism& parallelism,
-           KvReading reading, int32_t chunk_tokens);
+  StepCost(const DeviceDescription& device, const SimModelShape& shape,
+           const Parallelism& parallelism, KvReading reading, int32_t chunk_tokens);
 
   double ProductUs(double rows, double in, double out, double bytes_per_weight) const;
   double AttentionUs(const PlanRow& row, double product_rows) const;
@@ -97,7 +97,7 @@ class StepCost {
   double ForwardUs(double num_tokens, double num_outputs, double attention_us) const;
 
   DeviceDescription device_;
-  ModelShape shape_;
+  SimModelShape shape_;
   Parallelism parallelism_;
   KvReading reading_;
   int32_t chunk_tokens_ = 0;

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "engine/engine_loop.h"
 #include "runtime/cpu_runtime.h"
+#include "testing/weight_names.h"
 
 namespace skein::testing {
 
@@ -59,7 +60,7 @@ class Server {
       policies.granularity = GranularityOf(policies.sharing);
     }
     runtime_ = CpuRuntime::Load({.model_dir = Dir(options.model),
-                                 .quantization = options.quantization,
+                                 .quantization = QuantizationOf(options.quantization),
                                  .threads = 2,
                                  .max_model_len = options.max_model_len,
                                  .max_num_batched_tokens = options.max_num_batched_tokens,

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "model/forward/pass.h"
+#include "testing/weight_names.h"
 
 namespace skein::testing {
 
@@ -177,9 +178,10 @@ class LoadedModel {
   explicit LoadedModel(const std::string& dir, const Options& options = {})
       : team_(options.threads), kernels_(MakeKernels(options.isa).value()) {
     const ModelConfig config = LoadModelConfig(dir).value();
-    const DType dtype = ChooseComputeType(options.dtype, config.file_dtype).value();
+    const DType dtype = ChooseComputeType(ComputeChoiceOf(options.dtype), config.file_dtype);
     const ModelFiles files = ModelFiles::Open(dir).value();
-    const WeightTypes types = ChooseWeightTypes(options.quantization, dtype, config, files).value();
+    const WeightTypes types =
+        ChooseWeightTypes(QuantizationOf(options.quantization), dtype, config, files).value();
     weights_ = LoadWeights(files, config, types, team_, {}).value();
     if (!config.is_encoder()) {
       rope_ = std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim),

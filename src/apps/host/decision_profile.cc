@@ -52,16 +52,7 @@ Result<DecisionProfile> ProfileOfFiles(const DecisionProfileSource& source) {
 
 Result<DecisionProfile> LoadDecisionProfile(const DecisionProfileSource& source) {
   SKEIN_ASSIGN_OR_RETURN(DecisionProfile profile, ProfileOfFiles(source));
-  MethodOverride wanted;
-  wanted.reading = source.reading;
-  wanted.prompt = source.prompt;
-  DecisionMethod scratch;
-  if (!wanted.reading.empty()) {
-    SKEIN_RETURN_IF_ERROR(SetReading(wanted.reading, "--decision-reading", &scratch));
-  }
-  if (!wanted.prompt.empty()) {
-    SKEIN_RETURN_IF_ERROR(SetPrompt(wanted.prompt, "--decision-prompt", &scratch));
-  }
+  const MethodOverride wanted = {.reading = source.reading, .prompt = source.prompt};
   for (DecisionMethod* method : {&profile.predicate, &profile.choice, &profile.score}) {
     *method = MethodOf(*method, wanted);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -18,8 +19,8 @@ struct DecisionProfileSource {
   std::string model_name;
   int64_t num_parameters = 0;
   ModelTraits traits;
-  std::string reading;  // --decision-reading; empty: what the files say
-  std::string prompt;   // --decision-prompt; as above
+  std::optional<NamedReading> reading;  // --decision-reading; unset: that of the files
+  std::optional<PromptForm> prompt;     // --decision-prompt; as above
 };
 
 // The first of these that there is, then changed by the options:

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/host/model_traits.h"
 #include "apps/host/scheduling_options.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -15,6 +16,7 @@
 #include "runtime/cpu_runtime.h"
 #include "server/model_registry.h"
 #include "skein/config.h"
+#include "skein/decision_method.h"
 #include "skein/engine.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -24,15 +26,15 @@ namespace skein {
 // The options by which a model is loaded and an engine built around it. 0: choose.
 struct ModelHostOptions {
   std::string model;  // what FindModelDir takes
-  std::string dtype = "auto";
-  std::string quantization = "auto";
+  ComputeChoice dtype = ComputeChoice::kAuto;
+  Quantization quantization = Quantization::kAuto;
   SchedulingOptions scheduling;
-  std::string chat_template;             // a file; empty: the model's own
-  std::string rerank_template = "auto";  // or qwen3, none: SetRerankTemplate
-  std::string decision_reading;          // empty: what the model's profile says
-  std::string decision_prompt;           // as above
-  std::optional<Pooling> pooling;        // of embeddings; unset: what the model's files say
-  std::vector<std::string> adapters;     // "NAME=DIR": LoRA adapters, served under these names
+  std::string chat_template;  // a file; empty: the model's own
+  RerankTemplate rerank_template = RerankTemplate::kAuto;
+  std::optional<NamedReading> decision_reading;  // unset: that of the model's profile
+  std::optional<PromptForm> decision_prompt;     // as above
+  std::optional<Pooling> pooling;                // of embeddings; unset: what the model's files say
+  std::vector<std::string> adapters;  // "NAME=DIR": LoRA adapters, served under these names
   // Another, as NAME=DIR or DIR, that also answers the decisions asked of the model; empty: the
   // one that comes along with a known model; "none": no adapter does.
   std::string decision_adapter;

@@ -1,6 +1,8 @@
 #include "apps/host/choice.h"
 #include "apps/host/help.h"
+#include "apps/host/model_choices.h"
 #include "apps/host/model_host.h"
+#include "server/decisions/decision_method_names.h"
 
 namespace skein {
 
@@ -12,6 +14,12 @@ namespace {
 
 constexpr int kThreadsMax = 1024;
 
+// An error message if `name` names no reading; else empty.
+std::string CheckReading(const std::string& name) {
+  if (ReadingOf(name)) return "";
+  return "is '" + name + "', must be " + kReadingsAllowed;
+}
+
 // How the model is loaded and asked.
 void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option(
@@ -20,25 +28,27 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
          "local HuggingFace cache")
       ->required();
   const HelpGroup group(app, "Model");
-  app->add_option("--dtype", o->dtype, "Compute type: auto, bf16 or f32")->capture_default_str();
-  app->add_option("--quantization", o->quantization,
-                  "Weights of a decoder: auto (as in the file), none, int8 or int4")
-      ->capture_default_str();
+  AddChoice(app, "--dtype", &o->dtype, "Compute type: auto, bf16 or f32");
+  AddChoice(app, "--quantization", &o->quantization,
+            "Weights of a decoder: auto (as in the file), none, int8 or int4");
   app->add_option("--chat-template", o->chat_template,
                   "A Jinja chat template file to use instead of the model's own");
-  app->add_option("--rerank-template", o->rerank_template,
-                  "The text that a rerank puts query and document into: auto (Qwen3-Reranker's "
-                  "template for models named so), qwen3 (that template for this model) or none")
-      ->capture_default_str();
+  AddChoice(app, "--rerank-template", &o->rerank_template,
+            "The text that a rerank puts query and document into: auto (Qwen3-Reranker's "
+            "template for models named so), qwen3 (that template for this model) or none");
   app->add_option("--decision-lora", o->decision_adapter,
                   "A LoRA adapter, as DIR or NAME=DIR, that answers the decisions asked of the "
                   "model; text is still the model's. Default: the adapter that comes along with a "
                   "fetched model; none: without it");
-  app->add_option("--decision-reading", o->decision_reading,
-                  "How answers to decisions are read, instead of what skein.decisions.json says: "
-                  "letters, words or similarity, with +calibrated or +permuted behind it");
-  app->add_option("--decision-prompt", o->decision_prompt,
-                  "The prompt around their questions: chat, question or cue (docs/decisions.md)");
+  app->add_option_function<std::string>(
+         "--decision-reading",
+         [o](const std::string& name) { o->decision_reading = ReadingOf(name); },
+         "How answers to decisions are read, instead of what skein.decisions.json says: "
+         "letters, words or similarity, with +calibrated or +permuted behind it")
+      ->check(CheckReading)
+      ->type_name("NAME");
+  AddChoice(app, "--decision-prompt", &o->decision_prompt,
+            "The prompt around their questions: chat, question or cue (docs/decisions.md)");
   AddChoice(app, "--pooling", &o->pooling,
             "Which hidden states become an embedding: last, mean or cls, instead of what the "
             "model's files say; with it language models without such files embed, too, and rerank "

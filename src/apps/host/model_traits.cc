@@ -152,21 +152,15 @@ Status ReadSequenceLimit(const std::string& path, const Json& json, int32_t* lim
 
 }  // namespace
 
-Status SetRerankTemplate(const std::string& option, const ModelConfig& config,
-                         ModelTraits* traits) {
-  constexpr char kParam[] = "rerank-template";
-  if (option == "auto") return Status::Ok();
-  if (option != "qwen3" && option != "none") {
-    return Status(StatusCode::kInvalidArgument,
-                  "--rerank-template is '" + option + "'; must be auto, qwen3 or none", kParam);
-  }
-  traits->qwen3_reranker = option == "qwen3";
+Status SetRerankTemplate(RerankTemplate option, const ModelConfig& config, ModelTraits* traits) {
+  if (option == RerankTemplate::kAuto) return Status::Ok();
+  traits->qwen3_reranker = option == RerankTemplate::kQwen3;
   if (traits->qwen3_reranker && (config.is_encoder() || config.head == Head::kNone)) {
     return Status(StatusCode::kInvalidArgument,
                   "--rerank-template is 'qwen3', which asks a causal model or a classifier built "
                   "from one; the model is a " +
                       config.ArchitectureName(),
-                  kParam);
+                  "rerank-template");
   }
   return Status::Ok();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "model/config/config.h"
 #include "model/dense_module.h"
 #include "model/pooling.h"
+#include "skein/choice_names.h"
 #include "skein/model_traits.h"
 
 namespace skein {
@@ -22,11 +24,21 @@ struct ModelUse {
   int32_t max_seq_length = 0;
 };
 
-// Which template the pairs of a rerank get, by the option of that name: "auto" (Qwen3-Reranker's
-// own where the name says that the model is one), "qwen3" or "none". kInvalidArgument, with the
-// param "rerank-template", for another word, or for "qwen3" where the model is no decoder that has
-// an output matrix or a classification head.
-Status SetRerankTemplate(const std::string& option, const ModelConfig& config, ModelTraits* traits);
+// The template that the pairs of a rerank get.
+enum class RerankTemplate {
+  kAuto,   // Qwen3-Reranker's own if the model's name says that it is one
+  kQwen3,  // that template
+  kNone,
+};
+template <>
+inline constexpr auto kChoiceNames<RerankTemplate> =
+    std::to_array<ChoiceName<RerankTemplate>>({{"auto", RerankTemplate::kAuto},
+                                               {"qwen3", RerankTemplate::kQwen3},
+                                               {"none", RerankTemplate::kNone}});
+
+// Fails with kInvalidArgument for kQwen3 if the model is no decoder that has an output matrix or a
+// classification head.
+Status SetRerankTemplate(RerankTemplate option, const ModelConfig& config, ModelTraits* traits);
 
 // The uses of a model by its directory: the labels of its config.json, and the files of
 // sentence-transformers (modules.json, config_sentence_transformers.json,

@@ -14,7 +14,7 @@ namespace skein {
 
 struct MilRunOptions {
   std::string model_dir;
-  std::string dtype = "auto";
+  ComputeChoice dtype = ComputeChoice::kAuto;
   int32_t threads = 0;
   int32_t chunk_tokens = 0;              // of hybrid execution; 0: kHybridChunkTokens
   std::function<void()> weights_loaded;  // see CpuRuntimeOptions

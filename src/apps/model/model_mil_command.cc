@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "apps/host/choice.h"
+#include "apps/host/model_choices.h"
 #include "apps/model/mil_prove.h"
 #include "apps/model/mil_run.h"
 #include "apps/model/model_cache.h"
@@ -52,8 +54,7 @@ Result<Setting> ReadSetting(ModelMilOptions* options) {
   SKEIN_ASSIGN_OR_RETURN(options->run.model_dir, FindModelDir(options->run.model_dir));
   Setting setting;
   SKEIN_ASSIGN_OR_RETURN(setting.config, LoadModelConfig(options->run.model_dir));
-  SKEIN_ASSIGN_OR_RETURN(setting.dtype,
-                         ChooseComputeType(options->run.dtype, setting.config.file_dtype));
+  setting.dtype = ChooseComputeType(options->run.dtype, setting.config.file_dtype);
   setting.threads = ThreadsOrAll(options->run.threads);
   for (const PrefillMode& mode : PrefillModes()) {
     const bool wanted = options->modes.empty() ||
@@ -86,7 +87,7 @@ Json Prove(const ModelMilOptions& options, const Setting& setting, const Prefill
                                         "--run-tokens",
                                         std::to_string(tokens),
                                         "--dtype",
-                                        options.run.dtype,
+                                        std::string(NameOf(options.run.dtype)),
                                         "--threads",
                                         std::to_string(setting.threads)};
     entry["planned_bytes"] =
@@ -251,8 +252,7 @@ void AddModelMilCommand(CLI::App* model, int* exit_status) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember(names));
-  app->add_option("--dtype", options->run.dtype, "Compute type: auto, bf16 or f32")
-      ->capture_default_str();
+  AddChoice(app, "--dtype", &options->run.dtype, "Compute type: auto, bf16 or f32");
   app->add_option("--threads", options->run.threads,
                   "Threads that compute; 0: one per processor that it may run on")
       ->check(CLI::Range(0, 1024));

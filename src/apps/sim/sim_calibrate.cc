@@ -69,7 +69,7 @@ Times Measure(StepProfiler& profiler, const CalibrationOptions& options) {
   return times;
 }
 
-void FitAttention(const Times& times, const ModelShape& shape, const CalibrationOptions& options,
+void FitAttention(const Times& times, const SimModelShape& shape, const CalibrationOptions& options,
                   double peak, DeviceDescription* device) {
   for (size_t i = 0; i < times.tokens.size(); ++i) {
     const double difference_us = times.behind_us[i] - times.alone_us[i];
@@ -87,7 +87,7 @@ void FitAttention(const Times& times, const ModelShape& shape, const Calibration
   if (device->attention_efficiency.empty()) device->attention_efficiency = {{1, 1}};
 }
 
-void FitProducts(const Times& times, const ModelShape& shape, double peak,
+void FitProducts(const Times& times, const SimModelShape& shape, double peak,
                  DeviceDescription* device) {
   const auto parameters = static_cast<double>(shape.num_layer_parameters());
   const double output = static_cast<double>(shape.vocab_size) * shape.hidden_size;
@@ -118,7 +118,7 @@ double Predict(const StepCost& cost, int32_t num_rows, const ProfileRow& row) {
   return cost.StepUs(plan);
 }
 
-Status AddPoints(const Times& times, const ModelShape& shape, const CalibrationOptions& options,
+Status AddPoints(const Times& times, const SimModelShape& shape, const CalibrationOptions& options,
                  Calibration* calibration) {
   const auto predict = [&](int32_t rows, const ProfileRow& row) -> Result<double> {
     SKEIN_ASSIGN_OR_RETURN(const StepCost cost, StepCost::Make(calibration->device, shape, {}));
@@ -144,11 +144,11 @@ Status AddPoints(const Times& times, const ModelShape& shape, const CalibrationO
 
 }  // namespace
 
-Result<ModelShape> ShapeOf(const ModelConfig& config, const std::string& weight_type) {
+Result<SimModelShape> ShapeOf(const ModelConfig& config, const std::string& weight_type) {
   if (config.is_encoder()) {
     return Status(StatusCode::kUnsupported, "model: the simulator knows decoders only", "model");
   }
-  ModelShape shape;
+  SimModelShape shape;
   shape.num_layers = config.num_layers;
   shape.hidden_size = config.hidden_size;
   shape.intermediate_size = config.intermediate_size;
@@ -180,7 +180,7 @@ Result<Calibration> CalibrateDevice(const CalibrationOptions& wanted) {
   runtime_options.num_kv_blocks = BlocksFor(longest) + kManyRows;
   SKEIN_ASSIGN_OR_RETURN(const auto runtime, CpuRuntime::Load(runtime_options));
   const std::string weight_type = runtime->dtype() == DType::kF32 ? "f32" : "bf16";
-  SKEIN_ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(runtime->config(), weight_type));
+  SKEIN_ASSIGN_OR_RETURN(const SimModelShape shape, ShapeOf(runtime->config(), weight_type));
   ThreadTeam team(runtime->num_threads());
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
   const MachineLimits limits = MeasureLimits(*meter, runtime->isa(), kLimitRuns);

@@ -10,7 +10,7 @@
 namespace skein {
 
 // The shape of a decoder, with weights of `weight_type`. Fails for encoders (kUnsupported).
-Result<ModelShape> ShapeOf(const ModelConfig& config, const std::string& weight_type);
+Result<SimModelShape> ShapeOf(const ModelConfig& config, const std::string& weight_type);
 
 struct CalibrationOptions {
   BenchModel model;

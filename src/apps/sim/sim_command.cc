@@ -52,7 +52,7 @@ struct CalibrateCommand {
   double request_us = 0;
 };
 
-Status SetKvBlocks(const std::string& memory, const ModelShape& shape, SchedulerConfig* config) {
+Status SetKvBlocks(const std::string& memory, const SimModelShape& shape, SchedulerConfig* config) {
   if (memory.empty()) return Status::Ok();
   SKEIN_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize("kv-cache-memory", memory));
   const int64_t blocks = bytes / (shape.kv_bytes_per_token() * kBlockTokens);
@@ -131,7 +131,7 @@ Result<int> RunReplay(ReplayCommand command) {
   }
   SKEIN_ASSIGN_OR_RETURN(const GoodputTargets goodput, ParseGoodput(command.goodput));
   SKEIN_ASSIGN_OR_RETURN(const DeviceDescription device, LoadDevice(command.device));
-  SKEIN_ASSIGN_OR_RETURN(const ModelShape shape, LoadShape(command.model, command.weight_type));
+  SKEIN_ASSIGN_OR_RETURN(const SimModelShape shape, LoadShape(command.model, command.weight_type));
   SKEIN_ASSIGN_OR_RETURN(const auto workload, LoadWorkload(command.workload, command.max_requests));
   command.kv_bytes_per_token = shape.kv_bytes_per_token();
   if (replay.tokens.vocab == 0) replay.tokens.vocab = shape.vocab_size;

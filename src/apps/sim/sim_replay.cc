@@ -26,7 +26,7 @@ namespace {
 // residual, the normalised input, queries and attention's output, keys and values, and the MLP's
 // two projections and their product. Hybrid execution keeps the residual and the queries of all
 // tokens, the rest of a chunk. `own_kv`: and one layer's keys and values of all tokens.
-int64_t StepBytes(const ModelShape& shape, Execution execution, int64_t tokens, bool own_kv) {
+int64_t StepBytes(const SimModelShape& shape, Execution execution, int64_t tokens, bool own_kv) {
   const int64_t wide =
       int64_t{shape.hidden_size} + shape.q_width + shape.kv_width + shape.mlp_width();
   const bool hybrid = execution == Execution::kHybrid;
@@ -37,7 +37,7 @@ int64_t StepBytes(const ModelShape& shape, Execution execution, int64_t tokens, 
 
 // Activations of the largest possible steps, as many as keep their state at a time. If keys and
 // values are not all retained, a step has its own.
-int64_t ActivationBytes(const ModelShape& shape, const SchedulerConfig& config) {
+int64_t ActivationBytes(const SimModelShape& shape, const SchedulerConfig& config) {
   const auto [execution, retention] =
       std::pair(config.policies.execution, config.policies.retention);
   const int64_t tokens =
@@ -48,7 +48,7 @@ int64_t ActivationBytes(const ModelShape& shape, const SchedulerConfig& config) 
          StepBytes(shape, execution, decodes, /*own_kv=*/false);
 }
 
-Result<int32_t> NumKvBlocks(const StepCost& cost, const ModelShape& shape,
+Result<int32_t> NumKvBlocks(const StepCost& cost, const SimModelShape& shape,
                             const ReplayOptions& options) {
   const SchedulerConfig& config = options.engine.scheduler;
   if (config.num_kv_blocks > 0) return config.num_kv_blocks;
@@ -187,7 +187,7 @@ void ReplayTotals::Add(const EngineStats& stats) {
   prefix_groups_stops += stats.prefix_groups_stops;
 }
 
-Result<ModelShape> LoadShape(const std::string& model_dir, const std::string& weight_type) {
+Result<SimModelShape> LoadShape(const std::string& model_dir, const std::string& weight_type) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(model_dir + "/config.json"));
   auto json = nlohmann::json::parse(WithReadableNumbers(text), nullptr, /*allow_exceptions=*/false);
   std::string type = weight_type.empty() ? "bf16" : weight_type;
@@ -211,7 +211,7 @@ Result<ModelShape> LoadShape(const std::string& model_dir, const std::string& we
   return ShapeOf(config, type);
 }
 
-Result<ReplayOutcome> Replay(const DeviceDescription& device, const ModelShape& shape,
+Result<ReplayOutcome> Replay(const DeviceDescription& device, const SimModelShape& shape,
                              const std::vector<WorkloadRequest>& workload,
                              const ReplayOptions& options) {
   for (const WorkloadRequest& request : workload) {

@@ -52,12 +52,12 @@ struct ReplayOutcome {
 // Runs a workload through the simulated device, each request from the moment it is sent. Prompts
 // are made when they arrive. Fails where the device, the shape or the configuration do not go
 // together, and for prompts that are text.
-Result<ReplayOutcome> Replay(const DeviceDescription& device, const ModelShape& shape,
+Result<ReplayOutcome> Replay(const DeviceDescription& device, const SimModelShape& shape,
                              const std::vector<WorkloadRequest>& workload,
                              const ReplayOptions& options);
 
 // A model's shape from its config.json alone. Weights are of `weight_type`; empty: FP8 where the
 // config says so, else bf16.
-Result<ModelShape> LoadShape(const std::string& model_dir, const std::string& weight_type);
+Result<SimModelShape> LoadShape(const std::string& model_dir, const std::string& weight_type);
 
 }  // namespace skein

@@ -40,11 +40,11 @@ TEST(Devices, EveryDescriptionAndShapeIsReadable) {
 }
 
 TEST(LoadShape, CountsTheBytesOfItsWeightType) {
-  const ModelShape llama = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
+  const SimModelShape llama = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
   EXPECT_NEAR(static_cast<double>(llama.num_layer_parameters()), 6.98e9, 0.01e9);
   EXPECT_NEAR(static_cast<double>(llama.weight_bytes()), 16.06e9, 0.01e9);
   EXPECT_EQ(llama.kv_bytes_per_token(), 131072);
-  const ModelShape fp8 = LoadShape(kDevices + "/models/llama-70b-fp8", "").value();
+  const SimModelShape fp8 = LoadShape(kDevices + "/models/llama-70b-fp8", "").value();
   EXPECT_EQ(fp8.weight_type, "fp8");
   EXPECT_NEAR(static_cast<double>(fp8.weight_bytes()), 72.7e9, 0.1e9);
   EXPECT_EQ(LoadShape(kDevices + "/models/llama-70b-fp8", "bf16").value().weight_type, "bf16");
@@ -75,7 +75,7 @@ ReplayOptions Options(const std::string& preset) {
 
 ReplayOutcome Simulate(const std::vector<WorkloadRequest>& workload, const ReplayOptions& options) {
   const DeviceDescription device = LoadDevice(kDevices + "/l4.json").value();
-  const ModelShape shape = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
+  const SimModelShape shape = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
   auto outcome = Replay(device, shape, workload, options);
   EXPECT_TRUE(outcome.ok()) << outcome.status().message();
   return std::move(outcome).value();
@@ -205,7 +205,7 @@ std::vector<WorkloadRequest> Chats(int count, double per_second) {
 
 TEST(Replay, DecodeStepsByCostMeetAboutAsManyDeadlinesAsTheBetterWay) {
   const DeviceDescription device = LoadDevice(kDevices + "/a800-80-sxm.json").value();
-  const ModelShape shape = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
+  const SimModelShape shape = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
   const std::vector<WorkloadRequest> workload = Chats(300, 12);
   std::map<std::string, double> met;
   for (const char* steps : {"own", "mixed", "by-cost"}) {
@@ -231,7 +231,7 @@ TEST(Replay, WhatDoesNotFitFailsAlone) {
 
 TEST(Replay, TextAndMissingMemoryAreRefused) {
   const DeviceDescription device = LoadDevice(kDevices + "/rtx-3060.json").value();
-  const ModelShape shape = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
+  const SimModelShape shape = LoadShape(kDevices + "/models/llama-3.1-8b", "").value();
   EXPECT_THAT(Replay(device, shape, Posts(1, 1), Options("paged-fcfs")).status().message(),
               HasSubstr("leave no memory"));
   WorkloadRequest text;

@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "apps/host/choice.h"
+#include "apps/host/model_choices.h"
 #include "bench/bench_command.h"
 #include "bench/bench_model.h"
 #include "bench/kernels/forward.h"
@@ -129,7 +131,7 @@ Status RunForwardBench(const ForwardBenchOptions& options) {
   return WriteBenchJson(options.json, {{"date", BenchDate()},
                                        {"isa", NameOf(runtime->isa())},
                                        {"threads", runtime->num_threads()},
-                                       {"quantization", options.model.quantization},
+                                       {"quantization", NameOf(options.model.quantization)},
                                        {"limits", LimitsToJson(limits, runtime->isa(), dtype)},
                                        {"prefill", std::move(prefill)},
                                        {"decode", std::move(decode)}});

@@ -101,7 +101,7 @@ void Compare(OneSequence* plain, OneSequence* quantized, QuantizationReport* rep
 Result<QuantizationReport> CompareQuantization(const QuantizationOptions& options,
                                                std::span<const std::vector<int32_t>> sequences) {
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));
-  SKEIN_ASSIGN_OR_RETURN(const DType compute, ChooseComputeType(options.dtype, config.file_dtype));
+  const DType compute = ChooseComputeType(options.dtype, config.file_dtype);
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(options.model_dir));
   SKEIN_ASSIGN_OR_RETURN(const WeightTypes types,
                          ChooseWeightTypes(options.quantization, compute, config, files));

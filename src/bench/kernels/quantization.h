@@ -26,8 +26,8 @@ struct QuantizationReport {
 
 struct QuantizationOptions {
   std::string model_dir;
-  std::string dtype = "auto";
-  std::string quantization = "int8";
+  ComputeChoice dtype = ComputeChoice::kAuto;
+  Quantization quantization = Quantization::kInt8;
   int threads = 0;  // 0: all processors
 };
 

@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "apps/host/choice.h"
+#include "apps/host/model_choices.h"
 #include "apps/model/model_cache.h"
 #include "apps/read_file.h"
 #include "base/random.h"
@@ -78,7 +80,7 @@ Status RunQuantizationCommand(QuantizationCommandOptions options) {
   json["date"] = BenchDate();
   json["model"] = options.model;
   json["text"] = options.text.empty() ? Json() : Json(options.text);
-  json["quantization"] = options.compare.quantization;
+  json["quantization"] = NameOf(options.compare.quantization);
   json["positions"] = r.num_positions;
   json["weight_bytes"] = r.weight_bytes;
   json["quantized_weight_bytes"] = r.quantized_weight_bytes;
@@ -106,9 +108,8 @@ void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--sequences", options->num_sequences, "Sequences at most")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--quantization", options->compare.quantization,
-                  "What is compared with the weights in the compute type: auto, int8 or int4")
-      ->capture_default_str();
+  AddChoice(app, "--quantization", &options->compare.quantization,
+            "The weights to compare with those in the compute type: auto, int8 or int4");
   AddDtypeOption(app, &options->compare.dtype);
   AddThreadsOption(app, &options->compare.threads);
   AddJsonOption(app, &options->json);

@@ -16,7 +16,8 @@ std::vector<std::vector<int32_t>> Sequences() {
 
 TEST(CompareQuantizationTest, AModelDoesNotDifferFromItself) {
   const auto report = CompareQuantization(
-      {.model_dir = std::string(kModels) + "qwen3-bf16", .quantization = "none"}, Sequences());
+      {.model_dir = std::string(kModels) + "qwen3-bf16", .quantization = Quantization::kNone},
+      Sequences());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report.value().num_positions, 79);
   EXPECT_EQ(report.value().max_difference, 0);

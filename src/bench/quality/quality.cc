@@ -163,7 +163,7 @@ Json QualityBody(const std::vector<QualityItem>& items, size_t index, const Qual
   }
   if (method.own) return body;
   body["reading"] = ReadingName(method.method);
-  body["prompt"] = PromptName(method.method.prompt);
+  body["prompt"] = NameOf(method.method.prompt);
   body["temperature"] = 1;
   return body;
 }

@@ -52,7 +52,7 @@ std::vector<DecisionMethod> RelevanceMethods() {
 
 std::string QualityMethod::name() const {
   if (own) return "own";
-  return ReadingName(method) + "/" + std::string(PromptName(method.prompt));
+  return ReadingName(method) + "/" + std::string(NameOf(method.prompt));
 }
 
 std::vector<QualityMethod> QualityMethodsFor(const ModelTraits& traits, bool has_chat_template,
@@ -83,14 +83,11 @@ Result<MethodFilter> ParseMethodFilter(const std::string& list) {
     begin = end + 1;
     const size_t slash = std::min(name.find('/'), name.size());
     MethodFilter::Entry entry;
-    DecisionMethod method;
-    SKEIN_RETURN_IF_ERROR(SetReading(name.substr(0, slash), "--methods", &method));
-    entry.reading = ReadingName(method);
+    SKEIN_ASSIGN_OR_RETURN(entry.reading, ParseReading(name.substr(0, slash), "--methods"));
     if (slash < name.size()) {
-      entry.prompt = name.substr(slash + 1);
-      SKEIN_RETURN_IF_ERROR(SetPrompt(entry.prompt, "--methods", &method));
+      SKEIN_ASSIGN_OR_RETURN(entry.prompt, ParsePrompt(name.substr(slash + 1), "--methods"));
     }
-    filter.entries.push_back(std::move(entry));
+    filter.entries.push_back(entry);
   }
   return filter;
 }
@@ -100,8 +97,9 @@ std::vector<QualityMethod> Filtered(std::vector<QualityMethod> methods,
   if (filter.entries.empty()) return methods;
   std::erase_if(methods, [&](const QualityMethod& one) {
     return !one.own && std::ranges::none_of(filter.entries, [&](const MethodFilter::Entry& entry) {
-      return entry.reading == ReadingName(one.method) &&
-             (entry.prompt.empty() || entry.prompt == PromptName(one.method.prompt));
+      const DecisionMethod& method = one.method;
+      return entry.reading == NamedReading{method.reading, method.calibrated, method.permuted} &&
+             entry.prompt.value_or(method.prompt) == method.prompt;
     });
   });
   return methods;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,8 @@ std::vector<QualityMethod> QualityMethodsFor(const ModelTraits& traits, bool has
 // Which methods to measure, read from READING[/PROMPT],...; empty: all.
 struct MethodFilter {
   struct Entry {
-    std::string reading;
-    std::string prompt;  // empty: all
+    NamedReading reading;
+    std::optional<PromptForm> prompt;  // unset: all
   };
   std::vector<Entry> entries;
 };

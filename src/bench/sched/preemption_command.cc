@@ -2,7 +2,9 @@
 
 #include <memory>
 
+#include "apps/host/choice.h"
 #include "apps/host/help.h"
+#include "apps/host/model_choices.h"
 #include "bench/bench_command.h"
 #include "bench/bench_model.h"
 #include "bench/sched/preemption.h"
@@ -32,7 +34,7 @@ Json ToJson(const PreemptionCommandOptions& options, const CpuRuntime& runtime,
   json["date"] = BenchDate();
   json["isa"] = NameOf(runtime.isa());
   json["threads"] = runtime.num_threads();
-  json["quantization"] = options.model.quantization;
+  json["quantization"] = NameOf(options.model.quantization);
   json.update(PreemptionToJson(options.bench, report));
   return json;
 }

@@ -517,40 +517,33 @@ size_t ModelWeights::bytes() const {
   return bytes;
 }
 
-Result<DType> ChooseComputeType(const std::string& option, DType file_dtype) {
-  if (option == "f32") return DType::kF32;
-  if (option == "bf16") return DType::kBf16;
-  if (option != "auto") {
-    return Status(StatusCode::kInvalidArgument,
-                  "dtype is \"" + option + "\"; allowed: auto, bf16, f32", "dtype");
-  }
+DType ChooseComputeType(ComputeChoice choice, DType file_dtype) {
+  if (choice == ComputeChoice::kF32) return DType::kF32;
+  if (choice == ComputeChoice::kBf16) return DType::kBf16;
   if (file_dtype == DType::kF16) {
     spdlog::warn("the weights are f16 and are rounded to bf16; --dtype f32 keeps them exact");
   }
   return file_dtype == DType::kF32 ? DType::kF32 : DType::kBf16;
 }
 
-Result<WeightTypes> ChooseWeightTypes(const std::string& option, DType compute,
-                                      const ModelConfig& config, const ModelFiles& files) {
+Result<WeightTypes> ChooseWeightTypes(Quantization choice, DType compute, const ModelConfig& config,
+                                      const ModelFiles& files) {
   WeightTypes types = compute;
   const bool dense_decoder = !config.is_encoder() && config.num_experts == 0;
-  if (option == "none" || option == "auto") {
-    types.keep_blocks = option == "auto" && files.is_gguf() && dense_decoder;
+  if (choice == Quantization::kNone || choice == Quantization::kAuto) {
+    types.keep_blocks = choice == Quantization::kAuto && files.is_gguf() && dense_decoder;
     return types;
   }
-  if (option != "int8" && option != "int4") {
-    return Status(StatusCode::kInvalidArgument,
-                  "quantization is \"" + option + "\"; allowed: auto, none, int8, int4",
-                  "quantization");
-  }
+  const bool int8 = choice == Quantization::kInt8;
   if (!dense_decoder) {
     const char* what = config.is_encoder() ? " is an encoder" : " is a mixture of experts";
     return Status(StatusCode::kUnsupported,
-                  "quantization " + option + " is for dense decoders; " +
-                      config.ArchitectureName() + what + " and takes none",
+                  std::string("quantization ") + (int8 ? "int8" : "int4") +
+                      " is for dense decoders; " + config.ArchitectureName() + what +
+                      " and takes none",
                   "quantization");
   }
-  types.matrices = option == "int8" ? DType::kInt8 : DType::kBlocks;
+  types.matrices = int8 ? DType::kInt8 : DType::kBlocks;
   return types;
 }
 

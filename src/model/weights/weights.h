@@ -12,6 +12,7 @@
 #include "kernels/packed_weight.h"
 #include "model/config/config.h"
 #include "model/dense_module.h"
+#include "model/weights/weight_choices.h"
 
 namespace skein {
 
@@ -98,15 +99,13 @@ struct ModelWeights {
   size_t bytes() const;
 };
 
-// The compute type. `option`: "auto" (f32 for f32 files, bf16 for bf16 files, bf16 with a warning
-// for f16 files), "bf16" or "f32". Anything else is kInvalidArgument.
-Result<DType> ChooseComputeType(const std::string& option, DType file_dtype);
+// The compute type of a model whose files have `file_dtype`.
+DType ChooseComputeType(ComputeChoice choice, DType file_dtype);
 
-// The types of the weights. `option`: "auto" (blocks of a GGUF file as they are, all else in the
-// compute type), "none" (the compute type), "int8" or "int4". Anything else is kInvalidArgument;
-// int8 and int4 for an encoder or a mixture of experts are kUnsupported.
-Result<WeightTypes> ChooseWeightTypes(const std::string& option, DType compute,
-                                      const ModelConfig& config, const ModelFiles& files);
+// The types of the weights. kInt8 and kInt4 for an encoder or a mixture of experts are
+// kUnsupported.
+Result<WeightTypes> ChooseWeightTypes(Quantization choice, DType compute, const ModelConfig& config,
+                                      const ModelFiles& files);
 
 // Reads the tensors of a model into the order of the kernels. A tensor that is missing, or whose
 // shape contradicts the config, is kInvalidArgument, with its name and both shapes. All tensors are

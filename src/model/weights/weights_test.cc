@@ -279,12 +279,11 @@ TEST(WeightsMemoryTest, WhatIsPackedLeavesTheMemory) {
 }
 
 TEST(ComputeTypeTest, FollowsTheFileUnlessToldOtherwise) {
-  EXPECT_EQ(ChooseComputeType("auto", DType::kF32).value(), DType::kF32);
-  EXPECT_EQ(ChooseComputeType("auto", DType::kBf16).value(), DType::kBf16);
-  EXPECT_EQ(ChooseComputeType("auto", DType::kF16).value(), DType::kBf16);
-  EXPECT_EQ(ChooseComputeType("f32", DType::kF16).value(), DType::kF32);
-  EXPECT_EQ(ChooseComputeType("bf16", DType::kF32).value(), DType::kBf16);
-  EXPECT_EQ(ChooseComputeType("fp8", DType::kF32).status().param(), "dtype");
+  EXPECT_EQ(ChooseComputeType(ComputeChoice::kAuto, DType::kF32), DType::kF32);
+  EXPECT_EQ(ChooseComputeType(ComputeChoice::kAuto, DType::kBf16), DType::kBf16);
+  EXPECT_EQ(ChooseComputeType(ComputeChoice::kAuto, DType::kF16), DType::kBf16);
+  EXPECT_EQ(ChooseComputeType(ComputeChoice::kF32, DType::kF16), DType::kF32);
+  EXPECT_EQ(ChooseComputeType(ComputeChoice::kBf16, DType::kF32), DType::kBf16);
 }
 
 }  // namespace

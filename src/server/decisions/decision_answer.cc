@@ -42,7 +42,7 @@ DecisionAnswer AnswerOf(std::span<const float> logits, double temperature) {
 Json DiagnosticsJson(const DecisionAnswer& answer, const DecisionMethod& method) {
   Json json;
   json["reading"] = ReadingName(method);
-  json["prompt"] = PromptName(method.prompt);
+  json["prompt"] = NameOf(method.prompt);
   json["temperature"] = method.temperature;
   if (method.offset != 0) json["offset"] = method.offset;
   if (!answer.label_mass) return json;

@@ -12,16 +12,6 @@ namespace {
 
 constexpr int kProfileVersion = 1;
 constexpr double kOffsetMax = 100;
-constexpr char kReadings[] =
-    "letters, words, similarity or likelihood, with +calibrated or +permuted behind it";
-
-constexpr std::array<std::pair<std::string_view, Reading>, 4> kReadingNames = {
-    {{"letters", Reading::kLetters},
-     {"words", Reading::kWords},
-     {"similarity", Reading::kSimilarity},
-     {"likelihood", Reading::kLikelihood}}};
-constexpr std::array<std::pair<std::string_view, PromptForm>, 3> kPromptNames = {
-    {{"chat", PromptForm::kChat}, {"question", PromptForm::kQuestion}, {"cue", PromptForm::kCue}}};
 struct ProfileType {
   const char* name;
   DecisionMethod DecisionProfile::*method;
@@ -37,65 +27,56 @@ Status Refused(const std::string& field, std::string_view allowed, std::string_v
                 fmt::format("{} must be {}, got \"{}\"", field, allowed, got), field);
 }
 
-// Sets what one part of a reading's name says. False: there is no such part.
-bool SetPart(std::string_view part, bool first, DecisionMethod* method) {
+// Applies one part of a reading's name. False: there is no such part.
+bool ApplyPart(std::string_view part, bool first, NamedReading* named) {
   if (part == "calibrated") {
-    method->calibrated = true;
-    if (first) method->reading = Reading::kWords;
+    named->calibrated = true;
+    if (first) named->reading = Reading::kWords;
     return true;
   }
   if (part == "permuted") {
-    method->permuted = true;
-    if (first) method->reading = Reading::kLetters;
+    named->permuted = true;
+    if (first) named->reading = Reading::kLetters;
     return true;
   }
-  for (const auto& [name, reading] : kReadingNames) {
-    if (!first || name != part) continue;
-    method->reading = reading;
-    return true;
-  }
-  return false;
+  const std::optional<Reading> reading = ChoiceOf<Reading>(part);
+  if (!first || !reading) return false;
+  named->reading = *reading;
+  return true;
 }
 
 }  // namespace
 
 std::string ReadingName(const DecisionMethod& method) {
-  std::string text;
-  for (const auto& [name, reading] : kReadingNames) {
-    if (reading == method.reading) text = name;
-  }
+  std::string text(NameOf(method.reading));
   if (method.calibrated) text += "+calibrated";
   if (method.permuted) text += "+permuted";
   return text;
 }
 
-std::string_view PromptName(PromptForm prompt) {
-  for (const auto& [name, form] : kPromptNames) {
-    if (form == prompt) return name;
-  }
-  return {};
-}
-
-Status SetReading(std::string_view name, const std::string& field, DecisionMethod* method) {
-  DecisionMethod changed = *method;
-  changed.calibrated = changed.permuted = false;
+std::optional<NamedReading> ReadingOf(std::string_view name) {
+  NamedReading named;
   for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('+', begin), name.size());
-    if (!SetPart(name.substr(begin, end - begin), begin == 0, &changed)) {
-      return Refused(field, kReadings, name);
-    }
+    if (!ApplyPart(name.substr(begin, end - begin), begin == 0, &named)) return std::nullopt;
     begin = end + 1;
   }
-  *method = changed;
-  return Status::Ok();
+  return named;
 }
 
-Status SetPrompt(std::string_view name, const std::string& field, DecisionMethod* method) {
-  for (const auto& [known, form] : kPromptNames) {
-    if (known != name) continue;
-    method->prompt = form;
-    return Status::Ok();
-  }
+void SetReading(const NamedReading& reading, DecisionMethod* method) {
+  method->reading = reading.reading;
+  method->calibrated = reading.calibrated;
+  method->permuted = reading.permuted;
+}
+
+Result<NamedReading> ParseReading(std::string_view name, const std::string& field) {
+  if (const auto reading = ReadingOf(name)) return *reading;
+  return Refused(field, kReadingsAllowed, name);
+}
+
+Result<PromptForm> ParsePrompt(std::string_view name, const std::string& field) {
+  if (const auto prompt = ChoiceOf<PromptForm>(name)) return *prompt;
   return Refused(field, "chat, question or cue", name);
 }
 
@@ -114,10 +95,11 @@ Result<DecisionProfile> ParseDecisionProfile(const Json& json, const DecisionPro
     FieldReader fields(*object);
     const std::string path = std::string(type) + ".";
     if (const auto name = fields.String("reading")) {
-      SKEIN_RETURN_IF_ERROR(SetReading(*name, path + "reading", &method));
+      SKEIN_ASSIGN_OR_RETURN(const NamedReading reading, ParseReading(*name, path + "reading"));
+      SetReading(reading, &method);
     }
     if (const auto name = fields.String("prompt")) {
-      SKEIN_RETURN_IF_ERROR(SetPrompt(*name, path + "prompt", &method));
+      SKEIN_ASSIGN_OR_RETURN(method.prompt, ParsePrompt(*name, path + "prompt"));
     }
     method.temperature =
         fields.NumberAbove("temperature", 0, kTemperatureMax).value_or(method.temperature);
@@ -141,7 +123,7 @@ Json DecisionProfileJson(const DecisionProfile& profile) {
     const DecisionMethod& method = profile.*member;
     Json& entry = json[type];
     entry["reading"] = ReadingName(method);
-    entry["prompt"] = PromptName(method.prompt);
+    entry["prompt"] = NameOf(method.prompt);
     entry["temperature"] = method.temperature;
     if (has_offset) entry["offset"] = method.offset;
   }

@@ -91,7 +91,7 @@ class ReadingSet {
 
   // Tells apart what the cache of baselines must not mix up.
   std::string NameOf(const DecisionMethod& method) const {
-    return fmt::format("{} {} {} {}", ReadingName(method), PromptName(method.prompt),
+    return fmt::format("{} {} {} {}", ReadingName(method), skein::NameOf(method.prompt),
                        task_->options.exact_spelling, task_->options.base.cache_salt);
   }
 
@@ -140,16 +140,16 @@ std::vector<MethodAnswer> AnswersOf(const std::vector<Part>& parts, const ReadRe
 
 MethodOverride ReadMethodOverride(FieldReader* reader) {
   MethodOverride wanted;
-  DecisionMethod scratch;
-  wanted.reading = reader->String("reading").value_or("");
-  wanted.prompt = reader->String("prompt").value_or("");
-  if (!wanted.reading.empty()) {
-    const Status status = SetReading(wanted.reading, "reading", &scratch);
-    if (!status.ok()) reader->Refuse("reading", status.message());
+  // An empty name is no name.
+  if (const auto name = reader->String("reading"); name && !name->empty()) {
+    const auto reading = ParseReading(*name, "reading");
+    if (!reading.ok()) reader->Refuse("reading", reading.status().message());
+    if (reading.ok()) wanted.reading = reading.value();
   }
-  if (!wanted.prompt.empty()) {
-    const Status status = SetPrompt(wanted.prompt, "prompt", &scratch);
-    if (!status.ok()) reader->Refuse("prompt", status.message());
+  if (const auto name = reader->String("prompt"); name && !name->empty()) {
+    const auto prompt = ParsePrompt(*name, "prompt");
+    if (!prompt.ok()) reader->Refuse("prompt", prompt.status().message());
+    if (prompt.ok()) wanted.prompt = prompt.value();
   }
   wanted.temperature = reader->NumberAbove("temperature", 0, kTemperatureMax).value_or(0);
   return wanted;
@@ -157,13 +157,13 @@ MethodOverride ReadMethodOverride(FieldReader* reader) {
 
 DecisionMethod MethodOf(const DecisionMethod& profile, const MethodOverride& wanted) {
   DecisionMethod method = profile;
-  if (!wanted.reading.empty()) {
-    (void)SetReading(wanted.reading, "reading", &method);
+  if (wanted.reading) {
+    SetReading(*wanted.reading, &method);
     if (method.reading != profile.reading) {
       method.prompt = method.reading == Reading::kWords ? PromptForm::kQuestion : PromptForm::kChat;
     }
   }
-  if (!wanted.prompt.empty()) (void)SetPrompt(wanted.prompt, "prompt", &method);
+  method.prompt = wanted.prompt.value_or(method.prompt);
   const bool same = method == profile;
   if (!same || wanted.temperature > 0) {
     method.temperature = wanted.temperature > 0 ? wanted.temperature : 1;
@@ -264,7 +264,7 @@ void WarnOfSmallMass(const ModelEntry& model, const std::vector<MethodAnswer>& a
       "{}: a question's options have a probability of {:.3f} together, read by {} behind the "
       "prompt {}: the model would rather write something else (docs/decisions.md)",
       model.name(), *least->answer.label_mass, ReadingName(least->method),
-      PromptName(least->method.prompt));
+      skein::NameOf(least->method.prompt));
 }
 
 }  // namespace skein

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,16 +16,16 @@
 
 namespace skein {
 
-// How a request wants its questions asked: what it does not say is the model's profile.
+// The method that a request or an option asks for. The model's profile gives what is unset.
 struct MethodOverride {
-  std::string reading;  // empty: the profile's
-  std::string prompt;   // empty: the profile's, or what goes with `reading`
-  // 0: the profile's temperature and offset, where the reading and the prompt are, too; else 1.
+  std::optional<NamedReading> reading;
+  std::optional<PromptForm> prompt;  // unset: the profile's, or that of another `reading`
+  // 0: the profile's temperature and offset if the reading and the prompt are the profile's;
+  // else 1.
   double temperature = 0;
 };
-// Reads `reading`, `prompt` and `temperature`; checks the names.
+// Reads `reading`, `prompt` and `temperature`; refuses unknown names.
 MethodOverride ReadMethodOverride(FieldReader* reader);
-// REQUIRES: names that ReadMethodOverride takes.
 DecisionMethod MethodOf(const DecisionMethod& profile, const MethodOverride& wanted);
 
 // The fields that /v1/decisions and /v1/systemone share, read from the body.

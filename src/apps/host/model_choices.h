@@ -1,0 +1,25 @@
+#pragma once
+
+#include <array>
+
+#include "model/weights/weight_choices.h"
+#include "skein/choice_names.h"
+
+namespace skein {
+
+template <>
+inline constexpr auto kChoiceNames<ComputeChoice> = std::to_array<ChoiceName<ComputeChoice>>({
+    {"auto", ComputeChoice::kAuto},
+    {"bf16", ComputeChoice::kBf16},
+    {"f32", ComputeChoice::kF32},
+});
+
+template <>
+inline constexpr auto kChoiceNames<Quantization> = std::to_array<ChoiceName<Quantization>>({
+    {"auto", Quantization::kAuto},
+    {"none", Quantization::kNone},
+    {"int8", Quantization::kInt8},
+    {"int4", Quantization::kInt4},
+});
+
+}  // namespace skein
