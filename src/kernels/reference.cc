@@ -32,6 +32,16 @@ float DotFma(const float* a, const float* b, int32_t k) {
   return sum;
 }
 
+// Adds the product to `sum`, pair by pair, the odd term first. A pair is padded with zeros.
+float ContinueBf16(float sum, const float* a, const float* b, int32_t k) {
+  for (int32_t i = 0; i < k; i += 2) {
+    const bool odd = i + 1 < k;
+    sum = std::fma(odd ? a[i + 1] : 0.0f, odd ? b[i + 1] : 0.0f, sum);
+    sum = std::fma(a[i], b[i], sum);
+  }
+  return sum;
+}
+
 // Adds the product to `sum`, tile by tile.
 float ContinueAmx(float sum, const float* a, const float* b, int32_t k) {
   constexpr int32_t kTileK = 32;
@@ -48,6 +58,7 @@ float ContinueAmx(float sum, const float* a, const float* b, int32_t k) {
   return sum;
 }
 
+float DotBf16(const float* a, const float* b, int32_t k) { return ContinueBf16(0.0f, a, b, k); }
 float DotAmx(const float* a, const float* b, int32_t k) { return ContinueAmx(0.0f, a, b, k); }
 
 // The sums over the keys seen are base^max * sum and base^max * acc. The base is e, or 2 in the AMX
@@ -152,7 +163,9 @@ void MergeAmx(const State& segment, State& total) {
 void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const float* w,
           const float* bias, bool add_to_out, float* out) {
   const ScopedFpMode fp_mode;
-  const auto dot = numeric_class == NumericClass::kAmx ? DotAmx : DotFma;
+  const auto dot = numeric_class == NumericClass::kAmx    ? DotAmx
+                   : numeric_class == NumericClass::kBf16 ? DotBf16
+                                                          : DotFma;
   for (int64_t row = 0; row < shape.m; ++row) {
     for (int64_t column = 0; column < shape.n; ++column) {
       float sum = dot(a + row * shape.k, w + column * shape.k, shape.k);
@@ -214,11 +227,11 @@ void GemmBlocks(GemmShape shape, const float* a, const PackedWeight& w, const fl
       const int32_t halves = traits.scales == BlockScales::kSuperHalves ? 2 : 1;
       float c = 0.0f;
       for (int32_t block = 0; block < shape.k / kBlockTerms; ++block) {
-        const BlockTerms terms = ReadBlockTerms(panel.format, panel.values, panel.scales,
-                                                column % kPanelCols, block);
+        const BlockTerms terms =
+            ReadBlockTerms(panel.format, panel.values, panel.scales, column % kPanelCols, block);
         int8_t q[kBlockTerms];
-        const float scale = Quantize(
-            {a + int64_t{row} * shape.k + block * kBlockTerms, size_t{kBlockTerms}}, q);
+        const float scale =
+            Quantize({a + int64_t{row} * shape.k + block * kBlockTerms, size_t{kBlockTerms}}, q);
         int32_t row_sum = 0;
         for (int32_t half = 0; half < halves; ++half) {
           int32_t sum = 0;

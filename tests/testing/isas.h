@@ -13,7 +13,7 @@ namespace skein::testing {
 // The instruction sets of this machine, as parameters of a test, and their names.
 inline std::vector<Isa> IsasHere() {
   std::vector<Isa> isas;
-  for (Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+  for (Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
     if (MakeKernels(isa).ok()) isas.push_back(isa);
   }
   return isas;
@@ -27,6 +27,13 @@ inline std::vector<Isa> IsasHereOrEmulated() {
   return isas;
 }
 
-inline std::string IsaName(const ::testing::TestParamInfo<Isa>& test) { return NameOf(test.param); }
+inline std::string TestNameOf(Isa isa) {  // without the hyphens that no test may have
+  std::string name = NameOf(isa);
+  std::erase(name, '-');
+  return name;
+}
+inline std::string IsaName(const ::testing::TestParamInfo<Isa>& test) {
+  return TestNameOf(test.param);
+}
 
 }  // namespace skein::testing
