@@ -77,13 +77,14 @@ struct AttentionRow {
 
 // Keys of one step of the attention walk.
 inline int32_t KeysPerStep(Isa isa, DType dtype) {
-  return NumericClassOf(isa, dtype) == NumericClass::kAmx ? kKeysPerAmxStep : kKeysPerStep;
+  return NumericClassOf(isa, dtype) == NumericClass::kFma ? kKeysPerStep : kKeysPerAmxStep;
 }
 
 // Up to kMaxQueryRows rows under one KV head. Rows of one sequence are adjacent and have the same
 // table pointer. Adjacent rows of different sequences walk the blocks that their tables share
 // together, as far as both see whole steps of them. Shared keys and values are then read once: in
-// bf16 on AMX for all rows, otherwise for 16 rows at a time. The bits are those of each row alone.
+// bf16 on AMX and AVX512-BF16 for all rows, otherwise for 16 rows at a time. The bits are those of
+// each row alone.
 struct AttentionCall {
   std::span<const AttentionRow> rows;
   const std::byte* kv = nullptr;  // layer and KV head's part of block 0; see KvLayout

@@ -38,6 +38,38 @@ void CopyBlock(const uint16_t* a, int64_t lda, int32_t rows, int32_t terms, std:
   }
 }
 
+// c [rows, 16 num_panels] continues over the pairs of a block. The first rows fetch the panels that
+// come next; after the last panel those are the first ones' next block of k.
+void AddBlock(const std::byte* block, int32_t rows, const std::byte* const* panels,
+              int32_t num_panels, int32_t num_pairs, float* c) {
+  const int64_t ldc = kPanelCols * num_panels;
+  const int32_t most_rows = RowsPerDotTile(rows);
+  const int32_t most_panels = MostPanels(most_rows);
+  for (int32_t p = 0; p < num_panels; p += most_panels) {
+    const int32_t count = num_panels - p < most_panels ? num_panels - p : most_panels;
+    const std::byte* ahead[kMostTilePanels];
+    for (int32_t i = 0; i < count; ++i) {
+      const int32_t next = p + most_panels + i;
+      ahead[i] = next < num_panels ? panels[next] : panels[i] + num_pairs * kPairBytes;
+    }
+    for (int32_t r = 0; r < rows; r += most_rows) {
+      const std::byte* a = block + r * kBlockStride;
+      float* sums_at = c + r * ldc + kPanelCols * p;
+      const auto tile = [&](auto num_rows, auto num_cols) {
+        constexpr int R = decltype(num_rows)::value, P = decltype(num_cols)::value;
+        DotSums<R, P> sums;
+        LoadSums<R, P>(sums_at, ldc, /*fresh=*/false, sums);
+        AddPairs<kBlockStride, R, P>(a, panels + p, r == 0 ? ahead : panels + p, num_pairs, sums);
+        StoreSums<R, P>(sums, sums_at, ldc);
+      };
+      WithConstant<kMostTileRows>(rows - r < most_rows ? rows - r : most_rows, [&](auto num_rows) {
+        WithConstant<MostPanels(decltype(num_rows)::value)>(
+            count, [&](auto num_cols) { tile(num_rows, num_cols); });
+      });
+    }
+  }
+}
+
 // The sums of `rows` rows from `row` on over the panels, to c [rows, 16 num_panels].
 void PanelSums(const GemmCall& call, const std::byte* const* panels, int32_t num_panels,
                int32_t row, int32_t rows, float* c) {
@@ -50,8 +82,8 @@ void PanelSums(const GemmCall& call, const std::byte* const* panels, int32_t num
     const int32_t terms = k - begin < kBlockTerms ? k - begin : kBlockTerms;
     CopyBlock(a + begin, call.lda, rows, terms, block);
     const std::byte* parts[kPanels];
-    for (int32_t p = 0; p < num_panels; ++p) parts[p] = panels[p] + begin * kPairTermBytes;
-    DotTiles<kBlockStride>(block, rows, parts, num_panels, (terms + 1) / 2, c, ldc);
+    for (int32_t p = 0; p < num_panels; ++p) parts[p] = panels[p] + begin / 2 * kPairBytes;
+    AddBlock(block, rows, parts, num_panels, (terms + 1) / 2, c);
   }
 }
 

@@ -23,6 +23,7 @@ CpuOps OpsOf(Isa isa) {
     case Isa::kAvx512Bf16: {
       CpuOps ops = OpsOf(Isa::kAvx512);
       ops.gemm_bf16 = Avx512Bf16Gemm;
+      ops.attention_bf16 = Avx512Bf16Attention;
       return ops;
     }
     case Isa::kAvx512: {

@@ -1,46 +1,48 @@
 #pragma once
 
-// Register tiles of the BF16 class; math_body.h says how this file is used.
+// Register tiles of the BF16 class; math_body.h says how this file is used. It needs AVX512-BF16.
 
 #include <immintrin.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace skein {
 
-inline constexpr int64_t kPairTermBytes = 32;  // bytes of a bf16 panel for each of its k terms
-
-// The most panels of a tile of `rows` rows: their sums, the panels and one pair of a row fit the 32
-// registers, and enough sums are there to cover the latency of one.
-constexpr int MostPanels(int rows) { return rows <= 6 ? 4 : rows <= 8 ? 3 : 2; }
+inline constexpr int64_t kPairBytes = 64;  // of a bf16 panel: 16 columns of a pair of terms
 inline constexpr int kMostTileRows = 14;
+inline constexpr int kMostTilePanels = 4;
 
-// c[r][16 p + j] continues by the pairs of terms i = 0, 1, ..., pairs - 1 of row r and of column j
-// of panel p: first the product of both odd terms, then that of both even terms. a: rows kStride
-// bytes apart; c: row stride ldc. Fetches the lines of `ahead`, which lie as those of `panels`.
+// The most panels of a tile of `rows` rows. Their sums, the panels and a pair of a row fit the 32
+// registers.
+constexpr int MostPanels(int rows) { return rows <= 6 ? kMostTilePanels : rows <= 8 ? 3 : 2; }
+
+// Sums of R rows and P panels.
+template <int R, int P>
+using DotSums = __m512[R][P];
+
+// sums[r][p][j] continues by the pairs i = 0, 1, ..., num_pairs - 1 of row r and of column j of
+// panel p: the product of both odd terms, then that of both even terms. a: rows kStride bytes
+// apart. Unless it is null, fetches the lines that lie in `ahead` as those of `panels` lie there.
 template <int64_t kStride, int R, int P>
-inline void DotTile(const std::byte* a, const std::byte* const* panels, int32_t pairs, float* c,
-                    int64_t ldc, const std::byte* const* ahead) {
-  __m512 acc[R][P];
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) acc[r][p] = _mm512_loadu_ps(c + r * ldc + 16 * p);
-  }
+inline __attribute__((always_inline)) void AddPairs(const std::byte* a,
+                                                    const std::byte* const* panels,
+                                                    const std::byte* const* ahead,
+                                                    int32_t num_pairs, DotSums<R, P>& sums) {
   const std::byte* from[P];
   const std::byte* next[P];
 #pragma GCC unroll 8
   for (int p = 0; p < P; ++p) {
     from[p] = panels[p];
-    next[p] = ahead[p];
+    next[p] = ahead != nullptr ? ahead[p] : nullptr;
   }
-  for (int32_t i = 0; i < pairs; ++i, a += 4) {
+  for (int64_t i = 0; i < num_pairs; ++i, a += 4) {
     __m512bh w[P];
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) {
-      w[p] = (__m512bh)_mm512_loadu_si512(from[p] + 64 * int64_t{i});
-      __builtin_prefetch(next[p] + 64 * int64_t{i}, 0, 2);
+      w[p] = (__m512bh)_mm512_loadu_si512(from[p] + kPairBytes * i);
+      if (ahead != nullptr) __builtin_prefetch(next[p] + kPairBytes * i, 0, 2);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
@@ -48,66 +50,45 @@ inline void DotTile(const std::byte* a, const std::byte* const* panels, int32_t 
       __builtin_memcpy(&pair, a + r * kStride, 4);
       const auto x = (__m512bh)_mm512_set1_epi32(pair);
 #pragma GCC unroll 8
-      for (int p = 0; p < P; ++p) acc[r][p] = _mm512_dpbf16_ps(acc[r][p], x, w[p]);
+      for (int p = 0; p < P; ++p) sums[r][p] = _mm512_dpbf16_ps(sums[r][p], x, w[p]);
     }
   }
+}
+
+// The sums at c, whose rows are ldc apart; zeros if `fresh`.
+template <int R, int P>
+inline __attribute__((always_inline)) void LoadSums(const float* c, int64_t ldc, bool fresh,
+                                                    DotSums<R, P>& sums) {
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) _mm512_storeu_ps(c + r * ldc + 16 * p, acc[r][p]);
+    for (int p = 0; p < P; ++p) {
+      sums[r][p] = fresh ? _mm512_setzero_ps() : _mm512_loadu_ps(c + r * ldc + 16 * p);
+    }
   }
 }
 
-// R rows over any number of panels. Without `fetch` the lines ahead are those at hand.
-template <int64_t kStride, int R>
-inline void DotTilesOfPanels(const std::byte* a, const std::byte* const* panels, int num_panels,
-                             int32_t pairs, float* c, int64_t ldc, const std::byte* const* ahead) {
-  constexpr int kMost = MostPanels(R);
-  if (num_panels >= kMost) return DotTile<kStride, R, kMost>(a, panels, pairs, c, ldc, ahead);
-  if constexpr (kMost > 3) {
-    if (num_panels == 3) return DotTile<kStride, R, 3>(a, panels, pairs, c, ldc, ahead);
-  }
-  if constexpr (kMost > 2) {
-    if (num_panels == 2) return DotTile<kStride, R, 2>(a, panels, pairs, c, ldc, ahead);
-  }
-  DotTile<kStride, R, 1>(a, panels, pairs, c, ldc, ahead);
-}
-
-// The same for a number of rows that is known only at run time.
-template <int64_t kStride, int R = kMostTileRows>
-inline void DotTilesOfRows(int rows, const std::byte* a, const std::byte* const* panels,
-                           int num_panels, int32_t pairs, float* c, int64_t ldc,
-                           const std::byte* const* ahead) {
-  if (rows == R) {
-    return DotTilesOfPanels<kStride, R>(a, panels, num_panels, pairs, c, ldc, ahead);
-  }
-  if constexpr (R > 1) {
-    DotTilesOfRows<kStride, R - 1>(rows, a, panels, num_panels, pairs, c, ldc, ahead);
+template <int R, int P>
+inline __attribute__((always_inline)) void StoreSums(const DotSums<R, P>& sums, float* c,
+                                                     int64_t ldc) {
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) _mm512_storeu_ps(c + r * ldc + 16 * p, sums[r][p]);
   }
 }
 
-// c [rows, 16 num_panels] continues over any number of rows and panels. The first rows' tile
-// fetches the panels that come next; after the last panel those are the first ones' next block of
-// k.
-template <int64_t kStride>
-inline void DotTiles(const std::byte* a, int rows, const std::byte* const* panels, int num_panels,
-                     int32_t pairs, float* c, int64_t ldc) {
+// Calls fn(std::integral_constant<int, n>) for an n in [1, kMost] that is known only at run time.
+template <int kMost, class Fn>
+inline void WithConstant(int n, const Fn& fn) {
+  if (n == kMost) return fn(std::integral_constant<int, kMost>{});
+  if constexpr (kMost > 1) WithConstant<kMost - 1>(n, fn);
+}
+
+// The rows of each tile: as few tiles as possible, all about equally tall.
+inline int RowsPerDotTile(int rows) {
   const int tiles = (rows + kMostTileRows - 1) / kMostTileRows;
-  const int most_rows = (rows + tiles - 1) / tiles;
-  const int most_panels = MostPanels(most_rows);
-  for (int p = 0; p < num_panels; p += most_panels) {
-    const int count = num_panels - p < most_panels ? num_panels - p : most_panels;
-    const std::byte* ahead[4];
-    for (int i = 0; i < count; ++i) {
-      const int next = p + most_panels + i;
-      ahead[i] = next < num_panels ? panels[next] : panels[i] + int64_t{pairs} * 64;
-    }
-    for (int r = 0; r < rows; r += most_rows) {
-      DotTilesOfRows<kStride>(rows - r < most_rows ? rows - r : most_rows, a + r * kStride,
-                              panels + p, count, pairs, c + r * ldc + 16 * p, ldc,
-                              r == 0 ? ahead : panels + p);
-    }
-  }
+  return (rows + tiles - 1) / tiles;
 }
 
 }  // namespace skein
