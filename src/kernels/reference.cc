@@ -180,6 +180,11 @@ void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const flo
   }
 }
 
+float AddBf16Pairs(float sum, const float* a, const float* b, int32_t k) {
+  const ScopedFpMode fp_mode;
+  return ContinueBf16(sum, a, b, k);
+}
+
 float Quantize(std::span<const float> x, int8_t* q) {
   const ScopedFpMode fp_mode;
   float largest = 0.0f;

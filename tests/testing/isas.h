@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,10 @@ inline std::vector<Isa> IsasHereOrEmulated() {
   return isas;
 }
 
-inline std::string TestNameOf(Isa isa) {  // without the hyphens that no test may have
+// Its name as a part of a test's, where hyphens are not allowed.
+inline std::string TestNameOf(Isa isa) {
   std::string name = NameOf(isa);
-  std::erase(name, '-');
+  std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 inline std::string IsaName(const ::testing::TestParamInfo<Isa>& test) {
