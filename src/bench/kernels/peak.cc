@@ -88,8 +88,9 @@ __attribute__((target("avx512f,avx512bf16"))) double RunAvx512Bf16Peak(const std
   const auto even = (__m512bh)_mm512_loadu_si512(operands + 64);
   const auto odd = (__m512bh)_mm512_loadu_si512(operands + 128);
   __m512 sums[kSums];
+  // The sums differ, so that the compiler merges none.
 #pragma GCC unroll 24
-  for (int i = 0; i < kSums; ++i) sums[i] = _mm512_setzero_ps();
+  for (int i = 0; i < kSums; ++i) sums[i] = _mm512_loadu_ps(operands + 64 * (i + 3));
   for (int64_t s = 0; s < steps; ++s) {
 #pragma GCC unroll 24
     for (int i = 0; i < kSums; ++i) sums[i] = _mm512_dpbf16_ps(sums[i], x, i % 2 == 0 ? even : odd);
