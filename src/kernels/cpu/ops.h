@@ -56,7 +56,7 @@ struct CpuOps {
 CpuOps ScalarOps();
 CpuOps Avx2Ops();
 CpuOps Avx512Ops();  // without gemm_int8 and gemm_blocks
-// Of bf16, in the BF16 class.
+// Products and attention of the BF16 class.
 void Avx512Bf16Gemm(const GemmCall& call);
 void Avx512Bf16Attention(const AttentionArgs& args);
 void Avx512VnniGemm(const GemmCall& call);
