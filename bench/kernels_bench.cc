@@ -156,7 +156,7 @@ void RowBench(benchmark::State& state, Isa isa, const char* what) {
 void RegisterAll() {
   benchmark::RegisterBenchmark("Pack/bf16", PackBench)->Unit(benchmark::kMicrosecond);
   benchmark::RegisterBenchmark("KvStore/bf16", KvStoreBench);
-  for (Isa isa : {Isa::kAmx, Isa::kAvx512, Isa::kAvx2, Isa::kScalar}) {
+  for (Isa isa : {Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kScalar}) {
     if (!MakeKernels(isa).ok()) continue;
     for (auto [what, n] : {std::pair{"norm", 1024}, {"silu_mul", 3072}, {"log_sum_exp", 151936}}) {
       benchmark::RegisterBenchmark(

@@ -114,10 +114,10 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
   }
 
   PagedMemory Memory(DType dtype, int32_t head_dim, int32_t num_keys) {
-    // The matrix unit multiplies invisible values by zero, so KV blocks are zeroed when they are
+    // All classes but FMA multiply invisible values by zero, so KV blocks are zeroed when they are
     // assigned.
-    const bool amx = NumericClassOf(GetParam(), dtype) == NumericClass::kAmx;
-    return {random_, dtype, head_dim, num_keys / kKvBlockTokens + 4, amx ? 0.0f : kNaN};
+    const bool fma = NumericClassOf(GetParam(), dtype) == NumericClass::kFma;
+    return {random_, dtype, head_dim, num_keys / kKvBlockTokens + 4, fma ? kNaN : 0.0f};
   }
 
   // Runs the rows as one tile. Sometimes the results overwrite q, and sometimes blocks from a
@@ -321,7 +321,7 @@ TEST(AttentionReferenceTest, IsSoftmaxAttention) {
   // Values near one in sums of 4500 terms that mostly cancel: some hundred roundings.
   for (int32_t i = 0; i < d; ++i) EXPECT_NEAR(out[i], acc[i] / sum, 200 * 0x1p-24);
   const double rounding = 3 * 0x1p-9 * sum_of_sizes / sum;  // weights, their sum, the result
-  for (auto numeric_class : {NumericClass::kFma, NumericClass::kAmx}) {
+  for (auto numeric_class : {NumericClass::kFma, NumericClass::kBf16, NumericClass::kAmx}) {
     reference::Attention(numeric_class, input(DType::kBf16), out.data());
     for (int32_t i = 0; i < d; ++i) EXPECT_NEAR(out[i], acc[i] / sum, rounding);
   }

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-constexpr Isa kAllIsas[] = {Isa::kAmx, Isa::kAvx512, Isa::kAvx2, Isa::kScalar};
+constexpr Isa kAllIsas[] = {Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kScalar};
 
 }  // namespace
 
@@ -18,6 +18,8 @@ const char* NameOf(Isa isa) {
   switch (isa) {
     case Isa::kAmx:
       return "amx";
+    case Isa::kAvx512Bf16:
+      return "avx512-bf16";
     case Isa::kAvx512:
       return "avx512";
     case Isa::kAvx2:
@@ -45,10 +47,10 @@ Result<Isa> SelectIsa() {
                   std::string("SKEIN_FORCE_ISA names ") + forced + ", which this machine lacks",
                   "SKEIN_FORCE_ISA");
   }
-  return Status(
-      StatusCode::kInvalidArgument,
-      std::string("SKEIN_FORCE_ISA is \"") + forced + "\"; allowed: amx, avx512, avx2, scalar",
-      "SKEIN_FORCE_ISA");
+  return Status(StatusCode::kInvalidArgument,
+                std::string("SKEIN_FORCE_ISA is \"") + forced +
+                    "\"; allowed: amx, avx512-bf16, avx512, avx2, scalar",
+                "SKEIN_FORCE_ISA");
 }
 
 }  // namespace skein

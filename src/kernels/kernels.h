@@ -13,17 +13,20 @@
 namespace skein {
 
 // Instruction sets in descending order of preference.
-enum class Isa { kAmx, kAvx512, kAvx2, kScalar };
+enum class Isa { kAmx, kAvx512Bf16, kAvx512, kAvx2, kScalar };
 const char* NameOf(Isa isa);
 
 // Classes of instruction sets that give the same bits. kScalar, kAvx2 and kAvx512 form one class.
-// kAmx is a class of its own for products and attention in bf16. Products with int8 weights have
-// the same bits in all classes.
-enum class NumericClass { kFma, kAmx };
+// kAvx512Bf16 and kAmx are classes of their own for products and attention in bf16. Products with
+// int8 weights have the same bits in all classes.
+enum class NumericClass { kFma, kBf16, kAmx };
 
 // The class in which `isa` multiplies and attends in `dtype`.
 inline NumericClass NumericClassOf(Isa isa, DType dtype) {
-  return isa == Isa::kAmx && dtype == DType::kBf16 ? NumericClass::kAmx : NumericClass::kFma;
+  if (dtype != DType::kBf16) return NumericClass::kFma;
+  return isa == Isa::kAmx          ? NumericClass::kAmx
+         : isa == Isa::kAvx512Bf16 ? NumericClass::kBf16
+                                   : NumericClass::kFma;
 }
 
 // 32 elements of a row in int8 that multiplies a matrix of blocks.
@@ -74,13 +77,14 @@ struct AttentionRow {
 
 // Keys of one step of the attention walk.
 inline int32_t KeysPerStep(Isa isa, DType dtype) {
-  return NumericClassOf(isa, dtype) == NumericClass::kAmx ? kKeysPerAmxStep : kKeysPerStep;
+  return NumericClassOf(isa, dtype) == NumericClass::kFma ? kKeysPerStep : kKeysPerAmxStep;
 }
 
 // Up to kMaxQueryRows rows under one KV head. Rows of one sequence are adjacent and have the same
 // table pointer. Adjacent rows of different sequences walk the blocks that their tables share
 // together, as far as both see whole steps of them. Shared keys and values are then read once: in
-// bf16 on AMX for all rows, otherwise for 16 rows at a time. The bits are those of each row alone.
+// bf16 on AMX and AVX512-BF16 for all rows, otherwise for 16 rows at a time. The bits are those of
+// each row alone.
 struct AttentionCall {
   std::span<const AttentionRow> rows;
   const std::byte* kv = nullptr;  // layer and KV head's part of block 0; see KvLayout
@@ -197,8 +201,8 @@ class Kernels {
 // The kernels of one instruction set; kUnsupported if this machine lacks it.
 Result<std::unique_ptr<Kernels>> MakeKernels(Isa isa);
 
-// The best instruction set here, or the one that SKEIN_FORCE_ISA names (amx, avx512, avx2, scalar);
-// kInvalidArgument for an unknown name, kUnsupported for one this machine lacks.
+// The best instruction set here, or the one that SKEIN_FORCE_ISA names (amx, avx512-bf16, avx512,
+// avx2, scalar); kInvalidArgument for an unknown name, kUnsupported for one this machine lacks.
 Result<Isa> SelectIsa();
 
 }  // namespace skein

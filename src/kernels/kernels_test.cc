@@ -29,7 +29,7 @@ class ScopedForceIsa {
   std::string former_;
 };
 
-constexpr Isa kBestFirst[] = {Isa::kAmx, Isa::kAvx512, Isa::kAvx2, Isa::kScalar};
+constexpr Isa kBestFirst[] = {Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kScalar};
 
 TEST(SelectIsaTest, TakesTheBestThatIsHere) {
   const ScopedForceIsa none(nullptr);

@@ -9,7 +9,7 @@ namespace skein {
 
 inline constexpr int32_t kKvBlockTokens = 32;     // tokens of a KV block
 inline constexpr int32_t kKeysPerStep = 64;       // keys of one step of the attention walk
-inline constexpr int32_t kKeysPerAmxStep = 256;   // the same for the AMX class
+inline constexpr int32_t kKeysPerAmxStep = 256;   // the same for the AMX and BF16 classes
 inline constexpr int32_t kKeysPerSegment = 2048;  // keys of one online-softmax segment
 inline constexpr int32_t kMaxQueryRows = 64;      // query rows of one attention tile
 inline constexpr int32_t kMaxHeadDim = 256;       // bounds a tile's scratch, which is on the stack

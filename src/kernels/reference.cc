@@ -32,6 +32,16 @@ float DotFma(const float* a, const float* b, int32_t k) {
   return sum;
 }
 
+// Adds the product to `sum`, pair by pair, the odd term first. A pair is padded with zeros.
+float ContinueBf16(float sum, const float* a, const float* b, int32_t k) {
+  for (int32_t i = 0; i < k; i += 2) {
+    const bool odd = i + 1 < k;
+    sum = std::fma(odd ? a[i + 1] : 0.0f, odd ? b[i + 1] : 0.0f, sum);
+    sum = std::fma(a[i], b[i], sum);
+  }
+  return sum;
+}
+
 // Adds the product to `sum`, tile by tile.
 float ContinueAmx(float sum, const float* a, const float* b, int32_t k) {
   constexpr int32_t kTileK = 32;
@@ -48,10 +58,14 @@ float ContinueAmx(float sum, const float* a, const float* b, int32_t k) {
   return sum;
 }
 
+float DotBf16(const float* a, const float* b, int32_t k) { return ContinueBf16(0.0f, a, b, k); }
 float DotAmx(const float* a, const float* b, int32_t k) { return ContinueAmx(0.0f, a, b, k); }
 
-// The sums over the keys seen are base^max * sum and base^max * acc. The base is e, or 2 in the AMX
-// class.
+// Both products of attention in a class other than FMA.
+using Continue = float (*)(float sum, const float* a, const float* b, int32_t k);
+
+// The sums over the keys seen are base^max * sum and base^max * acc. The base is e in the FMA
+// class, else 2.
 struct State {
   float max = -kInfinity;
   Lanes sum = {};          // in the FMA class lane 0 holds all of it
@@ -83,7 +97,7 @@ void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state)
   }
 }
 
-// 2^x for the weights of the AMX class: 0 for results below the smallest normal number.
+// 2^x for the weights of the AMX and BF16 classes: 0 for results below the smallest normal number.
 float PowerOfTwo(float x) {
   if (x < -127.0f) return 0.0f;
   const float n = std::nearbyint(x);
@@ -102,13 +116,14 @@ float Moved(float x, float from, float to) {
   return std::abs(moved) < 0x1p-126 ? 0.0f : static_cast<float>(moved);
 }
 
-void StepAmx(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
+template <Continue product>
+void StepPower(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
   const float scale = in.scale * 0x1.715476p+0f;
   const int32_t n = end - begin;
   std::vector<float> p(n), v(n);
   float max = state.max;
   for (int32_t j = 0; j < n; ++j) {
-    p[j] = DotAmx(in.q, in.k + (begin + int64_t{j}) * in.head_dim, in.head_dim);
+    p[j] = product(0.0f, in.q, in.k + (begin + int64_t{j}) * in.head_dim, in.head_dim);
     const float up = std::ceil(p[j] * scale);
     if (up > max) max = up;
   }
@@ -121,7 +136,7 @@ void StepAmx(const AttentionInput& in, int32_t begin, int32_t end, State& state)
   }
   for (int32_t d = 0; d < in.head_dim; ++d) {
     for (int32_t j = 0; j < n; ++j) v[j] = in.v[(begin + int64_t{j}) * in.head_dim + d];
-    state.acc[d] = ContinueAmx(Moved(state.acc[d], state.max, max), p.data(), v.data(), n);
+    state.acc[d] = product(Moved(state.acc[d], state.max, max), p.data(), v.data(), n);
   }
   state.max = max;
 }
@@ -137,7 +152,7 @@ void MergeFma(const State& segment, State& total) {
   }
 }
 
-void MergeAmx(const State& segment, State& total) {
+void MergePower(const State& segment, State& total) {
   const float max = segment.max > total.max ? segment.max : total.max;
   const auto merge = [&](float& to, float part) {
     to = Moved(to, total.max, max) + Moved(part, segment.max, max);
@@ -152,7 +167,9 @@ void MergeAmx(const State& segment, State& total) {
 void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const float* w,
           const float* bias, bool add_to_out, float* out) {
   const ScopedFpMode fp_mode;
-  const auto dot = numeric_class == NumericClass::kAmx ? DotAmx : DotFma;
+  const auto dot = numeric_class == NumericClass::kAmx    ? DotAmx
+                   : numeric_class == NumericClass::kBf16 ? DotBf16
+                                                          : DotFma;
   for (int64_t row = 0; row < shape.m; ++row) {
     for (int64_t column = 0; column < shape.n; ++column) {
       float sum = dot(a + row * shape.k, w + column * shape.k, shape.k);
@@ -161,6 +178,11 @@ void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const flo
       to = add_to_out ? to + sum : sum;
     }
   }
+}
+
+float AddBf16Pairs(float sum, const float* a, const float* b, int32_t k) {
+  const ScopedFpMode fp_mode;
+  return ContinueBf16(sum, a, b, k);
 }
 
 float Quantize(std::span<const float> x, int8_t* q) {
@@ -214,11 +236,11 @@ void GemmBlocks(GemmShape shape, const float* a, const PackedWeight& w, const fl
       const int32_t halves = traits.scales == BlockScales::kSuperHalves ? 2 : 1;
       float c = 0.0f;
       for (int32_t block = 0; block < shape.k / kBlockTerms; ++block) {
-        const BlockTerms terms = ReadBlockTerms(panel.format, panel.values, panel.scales,
-                                                column % kPanelCols, block);
+        const BlockTerms terms =
+            ReadBlockTerms(panel.format, panel.values, panel.scales, column % kPanelCols, block);
         int8_t q[kBlockTerms];
-        const float scale = Quantize(
-            {a + int64_t{row} * shape.k + block * kBlockTerms, size_t{kBlockTerms}}, q);
+        const float scale =
+            Quantize({a + int64_t{row} * shape.k + block * kBlockTerms, size_t{kBlockTerms}}, q);
         int32_t row_sum = 0;
         for (int32_t half = 0; half < halves; ++half) {
           int32_t sum = 0;
@@ -242,26 +264,29 @@ void GemmBlocks(GemmShape shape, const float* a, const PackedWeight& w, const fl
 
 void Attention(NumericClass numeric_class, const AttentionInput& in, float* out) {
   const ScopedFpMode fp_mode;
-  const bool amx = numeric_class == NumericClass::kAmx;
-  const int32_t step_keys = amx ? kKeysPerAmxStep : kKeysPerStep;
+  const bool fma = numeric_class == NumericClass::kFma;
+  const auto step_of = fma                                    ? StepFma
+                       : numeric_class == NumericClass::kBf16 ? StepPower<ContinueBf16>
+                                                              : StepPower<ContinueAmx>;
+  const int32_t step_keys = fma ? kKeysPerStep : kKeysPerAmxStep;
   State total;
   for (int32_t segment = 0; segment < in.num_keys; segment += kKeysPerSegment) {
     const int32_t segment_end = std::min(segment + kKeysPerSegment, in.num_keys);
     State part;
     part.acc.assign(in.head_dim, 0.0f);
     for (int32_t step = segment; step < segment_end; step += step_keys) {
-      (amx ? StepAmx : StepFma)(in, step, std::min(step + step_keys, segment_end), part);
+      step_of(in, step, std::min(step + step_keys, segment_end), part);
     }
     if (segment == 0) {
       total = part;
     } else {
-      (amx ? MergeAmx : MergeFma)(part, total);
+      (fma ? MergeFma : MergePower)(part, total);
     }
   }
-  const float inverse = 1.0f / (amx ? SumOfLanes(total.sum) : total.sum[0]);
+  const float inverse = 1.0f / (fma ? total.sum[0] : SumOfLanes(total.sum));
   for (int32_t d = 0; d < in.head_dim; ++d) {
-    // In the AMX class a zero may have either sign up to here.
-    const float acc = amx ? total.acc[d] + 0.0f : total.acc[d];
+    // Outside the FMA class a zero may have either sign up to here.
+    const float acc = fma ? total.acc[d] : total.acc[d] + 0.0f;
     out[d] = Rounded(acc * inverse, in.dtype);
   }
 }

@@ -17,6 +17,9 @@ struct GemmShape {
 void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const float* w,
           const float* bias, bool add_to_out, float* out);
 
+// sum + a · b over k terms, as the BF16 class continues a sum.
+float AddBf16Pairs(float sum, const float* a, const float* b, int32_t k);
+
 // Rounds x [n] to q [n]; returns the scale.
 float Quantize(std::span<const float> x, int8_t* q);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace skein::testing {
 // The instruction sets of this machine, as parameters of a test, and their names.
 inline std::vector<Isa> IsasHere() {
   std::vector<Isa> isas;
-  for (Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+  for (Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
     if (MakeKernels(isa).ok()) isas.push_back(isa);
   }
   return isas;
@@ -27,6 +28,14 @@ inline std::vector<Isa> IsasHereOrEmulated() {
   return isas;
 }
 
-inline std::string IsaName(const ::testing::TestParamInfo<Isa>& test) { return NameOf(test.param); }
+// Its name as a part of a test's, where hyphens are not allowed.
+inline std::string TestNameOf(Isa isa) {
+  std::string name = NameOf(isa);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+inline std::string IsaName(const ::testing::TestParamInfo<Isa>& test) {
+  return TestNameOf(test.param);
+}
 
 }  // namespace skein::testing

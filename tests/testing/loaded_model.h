@@ -145,12 +145,12 @@ inline std::vector<Isa> FmaIsas() {
   return isas;
 }
 
-// The instruction sets of this machine for tests that run many whole passes: all of both numeric
+// The instruction sets of this machine for tests that run many whole passes: all numeric
 // classes but the scalar code, which takes some thirty times as long; it alone where there is
 // nothing else.
 inline std::vector<Isa> VectorIsas() {
   std::vector<Isa> isas;
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
     if (MakeKernels(isa).ok()) isas.push_back(isa);
   }
   if (isas.empty()) isas.push_back(Isa::kScalar);

@@ -14,13 +14,18 @@ namespace skein {
 namespace {
 
 TEST(BenchLimitsTest, RooflineIsTheSlowerOfComputingAndReading) {
-  const MachineLimits limits = {
-      .amx_bf16_tflops = 4, .amx_int8_tflops = 8, .fma_f32_tflops = 2, .read_gbps = 10};
+  const MachineLimits limits = {.amx_bf16_tflops = 4,
+                                .amx_int8_tflops = 8,
+                                .fma_f32_tflops = 2,
+                                .read_gbps = 10,
+                                .avx512_bf16_tflops = 1};
   const auto seconds = [&](Isa isa, DType dtype, double bytes) {
     return RooflineSeconds(limits, isa, dtype, 8e12, bytes);
   };
   EXPECT_DOUBLE_EQ(seconds(Isa::kAmx, DType::kBf16, 1e9), 2.0);
   EXPECT_DOUBLE_EQ(seconds(Isa::kAvx2, DType::kBf16, 1e9), 4.0);
+  EXPECT_DOUBLE_EQ(seconds(Isa::kAvx512Bf16, DType::kBf16, 1e9), 8.0);
+  EXPECT_DOUBLE_EQ(seconds(Isa::kAvx512Bf16, DType::kF32, 1e9), 4.0);
   EXPECT_DOUBLE_EQ(seconds(Isa::kAmx, DType::kBf16, 5e10), 5.0);
   EXPECT_DOUBLE_EQ(seconds(Isa::kAmx, DType::kInt8, 1e9), 1.0);
   EXPECT_DOUBLE_EQ(seconds(Isa::kAvx2, DType::kInt8, 1e9), 0.1);  // its computing was not measured
@@ -35,6 +40,7 @@ TEST(BenchLimitsTest, MeasuresEveryFigureOfThisMachine) {
   const MachineLimits limits = MeasureLimits(*meter.value(), SelectIsa().value(), 1);
   EXPECT_EQ(limits.amx_bf16_tflops > 0, amx);
   EXPECT_EQ(limits.amx_int8_tflops > 0, amx);
+  EXPECT_EQ(limits.avx512_bf16_tflops > 0, CpuHas(Isa::kAvx512Bf16));
   EXPECT_GT(limits.fma_f32_tflops, 0);
   EXPECT_GT(limits.read_gbps, 0);
   const MachineLimits now = meter.value()->Now(Isa::kAvx2, DType::kBf16);

@@ -22,7 +22,7 @@ constexpr int64_t kFmaSteps = 2'500'000;  // about 10 ms
 
 constexpr double MachineLimits::*kFigures[] = {
     &MachineLimits::amx_bf16_tflops, &MachineLimits::amx_int8_tflops,
-    &MachineLimits::fma_f32_tflops, &MachineLimits::read_gbps};
+    &MachineLimits::fma_f32_tflops, &MachineLimits::read_gbps, &MachineLimits::avx512_bf16_tflops};
 
 // Seconds for `count` tickets on all threads.
 template <typename Fn>
@@ -76,6 +76,15 @@ double LimitMeter::AmxBf16Tflops() {
   return Tflops([&] { return RunAmxPeak(operands_.data(), kAmxSteps / 4); });
 }
 
+double LimitMeter::Avx512Bf16Tflops() {
+  if (!CpuHas(Isa::kAvx512Bf16)) return 0;
+  return Tflops([&] {
+    float out[16];
+    const double flops = RunAvx512Bf16Peak(operands_.data(), kFmaSteps / 4, out);
+    return out[0] == out[0] ? flops : 0;
+  });
+}
+
 double LimitMeter::AmxInt8Tflops() {
   if (!CpuHas(Isa::kAmx)) return 0;
   return Tflops([&] { return RunAmxInt8Peak(operands_.data(), kAmxSteps / 4); });
@@ -102,7 +111,9 @@ double LimitMeter::ReadGbps() {
 
 MachineLimits LimitMeter::Now(Isa isa, DType dtype) {
   MachineLimits limits;
-  if (isa != Isa::kAmx) {
+  if (isa == Isa::kAvx512Bf16 && dtype == DType::kBf16) {
+    limits.avx512_bf16_tflops = Avx512Bf16Tflops();
+  } else if (isa != Isa::kAmx) {
     limits.fma_f32_tflops = FmaTflops(isa);
   } else if (dtype == DType::kInt8) {
     limits.amx_int8_tflops = AmxInt8Tflops();
@@ -132,9 +143,12 @@ MachineLimits MeanOf(const MachineLimits& a, const MachineLimits& b) {
 MachineLimits MeasureLimits(LimitMeter& meter, Isa isa, int num_runs) {
   std::vector<MachineLimits> limits;
   for (int run = 0; run <= num_runs; ++run) {
-    const double bf16 = meter.AmxBf16Tflops(), int8 = meter.AmxInt8Tflops();
-    const double fma = meter.FmaTflops(isa), read = meter.ReadGbps();
-    if (run > 0) limits.push_back({bf16, int8, fma, read});  // the first warms up
+    const MachineLimits now = {.amx_bf16_tflops = meter.AmxBf16Tflops(),
+                               .amx_int8_tflops = meter.AmxInt8Tflops(),
+                               .fma_f32_tflops = meter.FmaTflops(isa),
+                               .read_gbps = meter.ReadGbps(),
+                               .avx512_bf16_tflops = meter.Avx512Bf16Tflops()};
+    if (run > 0) limits.push_back(now);  // the first warms up
   }
   return MedianOf(limits);
 }

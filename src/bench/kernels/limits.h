@@ -17,11 +17,13 @@ struct MachineLimits {
   double amx_int8_tflops = 0;  // the same; multiplications and additions of integers
   double fma_f32_tflops = 0;   // with AVX2 where that is the instruction set, else the widest here
   double read_gbps = 0;        // reading memory that no cache holds
+  double avx512_bf16_tflops = 0;  // 0 without AVX512-BF16
 
   // The peak of products with matrices of this type (kBf16 or kInt8) on this instruction set. The
   // FMA class computes bf16 in f32. 0: not measured, as int8 without the matrix unit.
   double compute_tflops(Isa isa, DType dtype) const {
     if (dtype == DType::kInt8) return isa == Isa::kAmx ? amx_int8_tflops : 0;
+    if (isa == Isa::kAvx512Bf16 && dtype == DType::kBf16) return avx512_bf16_tflops;
     return isa == Isa::kAmx ? amx_bf16_tflops : fma_f32_tflops;
   }
 };
@@ -35,7 +37,8 @@ class LimitMeter {
   static Result<std::unique_ptr<LimitMeter>> Make(ThreadTeam* team);
 
   double AmxBf16Tflops();     // 0 where there is no matrix unit
-  double AmxInt8Tflops();     // the same
+  double Avx512Bf16Tflops();  // 0 without AVX512-BF16
+  double AmxInt8Tflops();     // 0 where there is no matrix unit
   double FmaTflops(Isa isa);  // as MachineLimits says
   double ReadGbps();
 

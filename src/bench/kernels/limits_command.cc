@@ -27,6 +27,10 @@ Status RunLimitsBench(const LimitsBenchOptions& options) {
   json["limits"] = LimitsToJson(limits, isa, DType::kBf16);
   json["limits"]["fma_f32_tflops"] = limits.fma_f32_tflops;
   if (limits.amx_int8_tflops > 0) json["limits"]["amx_int8_tflops"] = limits.amx_int8_tflops;
+  if (limits.avx512_bf16_tflops > 0) {
+    json["limits"]["avx512_bf16_tflops"] = limits.avx512_bf16_tflops;
+    fmt::print("AVX512 bf16 {:5.3f} TFLOP/s\n", limits.avx512_bf16_tflops);
+  }
   if (limits.amx_bf16_tflops > 0) fmt::print("AMX bf16 {:8.3f} TFLOP/s\n", limits.amx_bf16_tflops);
   if (limits.amx_int8_tflops > 0) fmt::print("AMX int8 {:8.3f} TOP/s\n", limits.amx_int8_tflops);
   fmt::print("FMA f32  {:8.3f} TFLOP/s\n", limits.fma_f32_tflops);

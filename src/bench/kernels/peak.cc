@@ -80,6 +80,27 @@ double RunAmxInt8Peak(const std::byte* operands, int64_t steps) {
   return MultiplyTiles<true>(operands, steps) * 2 * 16 * 16 * 64;
 }
 
+__attribute__((target("avx512f,avx512bf16"))) double RunAvx512Bf16Peak(const std::byte* operands,
+                                                                       int64_t steps,
+                                                                       float* result) {
+  constexpr int kSums = 24;
+  const auto x = (__m512bh)_mm512_loadu_si512(operands);
+  const auto even = (__m512bh)_mm512_loadu_si512(operands + 64);
+  const auto odd = (__m512bh)_mm512_loadu_si512(operands + 128);
+  __m512 sums[kSums];
+  // The sums differ, so that the compiler merges none.
+#pragma GCC unroll 24
+  for (int i = 0; i < kSums; ++i) sums[i] = _mm512_loadu_ps(operands + 64 * (i + 3));
+  for (int64_t s = 0; s < steps; ++s) {
+#pragma GCC unroll 24
+    for (int i = 0; i < kSums; ++i) sums[i] = _mm512_dpbf16_ps(sums[i], x, i % 2 == 0 ? even : odd);
+  }
+#pragma GCC unroll 24
+  for (int i = 1; i < kSums; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
+  _mm512_storeu_ps(result, sums[0]);
+  return static_cast<double>(steps) * kSums * 2 * 32;
+}
+
 double RunFmaPeak(Isa isa, const float* operands, int64_t steps, float* result) {
   const bool wide = isa != Isa::kAvx2 && CpuHas(Isa::kAvx512);
   return wide ? RunAvx512Peak(operands, steps, result) : RunAvx2Peak(operands, steps, result);

@@ -18,6 +18,10 @@ double RunAmxPeak(const std::byte* operands, int64_t steps);
 // The same with int8, of which a tile holds twice as many.
 double RunAmxInt8Peak(const std::byte* operands, int64_t steps);
 
+// `steps` times 24 independent vdpbf16ps. Returns the floating-point operations. result: [16].
+// REQUIRES: AVX512-BF16.
+double RunAvx512Bf16Peak(const std::byte* operands, int64_t steps, float* result);
+
 // `steps` times independent FMAs of f32, operands [256], result [16]: 12 with AVX2's vectors if
 // `isa` is kAvx2, else 16 with the widest here. Returns the floating-point operations.
 // REQUIRES: AVX2.

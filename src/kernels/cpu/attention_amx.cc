@@ -14,180 +14,27 @@
 
 #include "kernels/cpu/vec_avx512.h"
 // The bodies come after the vector.
-#include "kernels/cpu/attention_runs.h"
-#include "kernels/cpu/math_body.h"
+#include "kernels/cpu/attention_power_body.h"
 
 namespace skein {
 namespace {
-
-using avx512::Vec;
 
 constexpr int32_t kTileRows = 16;
 constexpr int32_t kTileK = 32;         // bf16 in one tile row
 constexpr int32_t kTileRowBytes = 64;  // of every tile: 32 bf16, 16 pairs or 16 f32
 constexpr int32_t kTileBytes = kTileRows * kTileRowBytes;
-constexpr int32_t kUnitRows = 2 * kTileRows;  // the most rows that pass through the tiles together
-constexpr int32_t kBlocksPerStep = kKeysPerAmxStep / kKvBlockTokens;
-constexpr int32_t kBlockScores = kUnitRows * kKvBlockTokens;  // scores of one block of an item
 static_assert(kKvBlockTokens == kTileK, "a tile of weights is a block of keys");
 
-// Lane i of the result is the largest element of v[i]; none is NaN. Changes v.
-Vec LargestOfEach(Vec v[16]) {
-  // Each round halves the number of vectors. It folds the halves of every 32, 16, 8 and 4 bytes of
-  // two vectors and puts the results side by side.
-  for (int i = 0; i < 8; ++i) {
-    const __m512 a = v[i].v, b = v[i + 8].v;
-    v[i].v = _mm512_max_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
-  }
-  for (int i = 0; i < 4; ++i) {
-    const __m512 a = v[i].v, b = v[i + 4].v;
-    v[i].v = _mm512_max_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
-  }
-  for (int i = 0; i < 2; ++i) {
-    const __m512 a = v[i].v, b = v[i + 2].v;
-    v[i].v = _mm512_max_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
-  }
-  const __m512 a = v[0].v, b = v[1].v;
-  const __m512 folded = _mm512_max_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
-  // Folding leaves the maximum of vector i in another lane: the number of that lane is i with bits
-  // 0 and 1 swapped, and bits 2 and 3 swapped.
-  const __m512i order = _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15);
-  return {_mm512_permutexvar_ps(order, folded)};
-}
-
-// 2^x for x of at most about 0, with a relative error of 1e-4. Below 2^-126 the result is +0, or a
-// denormal that rounding flushes. A NaN stays a NaN: the unit's NaNs have zeros in the low bits
-// that the sum of exponents reads.
-Vec PowerOfTwo(Vec x) {
-  const Vec magic = Vec::Set(0x1.8p23f);  // rounds to an integer in the low bits
-  const Vec clamped = {_mm512_max_ps(_mm512_set1_ps(-127.0f), x.v)};
-  const Vec shifted = clamped + magic;
-  const Vec r = clamped - (shifted - magic);
-  Vec y = Fma(Vec::Set(0x1.c2a218p-5f), r, Vec::Set(0x1.f00c4ep-3f));
-  y = Fma(y, r, Vec::Set(0x1.62f5fap-1f));
-  return AddExponent(Fma(y, r, Vec::Set(1.0f)), shifted);
-}
-
-// x * 2^n for integers n <= 0 or -inf; exact unless the result is flushed.
-Vec ScaleBy(Vec x, Vec n) { return {_mm512_scalef_ps(x.v, n.v)}; }
-
-// Up to kUnitRows rows in one step.
-struct Item {
-  int32_t row;  // of the call
-  int32_t rows;
-  int32_t step;
-  int32_t num_blocks;  // blocks with keys that a row sees
-  bool whole;          // whether every row sees all keys of the step
-  const std::byte* blocks[kBlocksPerStep];
-  uint16_t* weights;  // [kBlocksPerStep, kUnitRows, kKvBlockTokens]
-
-  bool fresh() const { return step % kKeysPerSegment == 0; }
-  // Rows of the first of two tiles; the second tile has the rest.
-  int32_t upper() const { return (rows + 1) / 2; }
-};
-
-// The walk of one call. About 250 KB, on the stack of the thread that runs it.
-class AmxAttentionWalk {
+// The walk of one call: a unit of rows is two tiles.
+class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
  public:
-  explicit AmxAttentionWalk(const AttentionArgs& args)
-      : args_(args),
-        num_panels_((args.head_dim + 15) / 16),
-        stride_(num_panels_ * 16),
-        scale_(args.scale * 0x1.715476p+0f) {
-    for (int32_t r = 0; r < args.num_rows; ++r) {
-      const auto* from = static_cast<const uint16_t*>(args.rows[r].q);
-      uint16_t* to = q_ + r * args.head_dim_padded;
-      for (int32_t d = 0; d < args.head_dim; d += 32) {
-        const int32_t n = args.head_dim - d < 32 ? args.head_dim - d : 32;
-        const auto mask = static_cast<__mmask32>(~0u >> (32 - n));
-        const uint16_t* piece = from + PieceIndex(d, args.piece_stride);
-        _mm512_storeu_si512(to + d, _mm512_maskz_loadu_epi16(mask, piece));
-      }
-    }
-  }
+  explicit AmxAttentionWalk(const AttentionArgs& args) : PowerWalk(args, args.head_dim_padded) {}
 
-  void Run() {
-    Walk(0, args_.num_rows, 0);
-    amx::ReleaseTiles();
-    for (int32_t r = 0; r < args_.num_rows; ++r) Finish(r);
+  void Steps(int32_t first, int32_t last, int32_t begin, int32_t end) {
+    last - first > kTileRows ? ManyRows(first, last, begin, end) : FewRows(first, last, begin, end);
   }
 
  private:
-  struct State {
-    float max[kMaxQueryRows + 16];                       // integers
-    alignas(64) float sum[kMaxQueryRows * 16];           // [rows, lanes]
-    alignas(64) float acc[kMaxQueryRows * kMaxHeadDim];  // [rows, stride_]
-  };
-
-  int32_t num_keys(int32_t row) const { return args_.rows[row].num_keys; }
-
-  // The end of the run of rows from `first` on that share the step, at most `last`.
-  int32_t RunEnd(int32_t first, int32_t last, int32_t step) const {
-    return skein::RunEnd<Vec, kKeysPerAmxStep>(args_.rows, first, last, step);
-  }
-
-  // Walks the rows [first, last) from `step` on. They walk together while they read the same
-  // blocks; then each run of rows that does walks on its own.
-  void Walk(int32_t first, int32_t last, int32_t step) {
-    int32_t max_keys = 0;
-    for (int32_t r = first; r < last; ++r)
-      max_keys = num_keys(r) > max_keys ? num_keys(r) : max_keys;
-    // If the last key of these rows is the last shared one, the other rows went on without them.
-    if (step >= max_keys && step % kKeysPerSegment != 0) {
-      MergeSegment(first, last, step / kKeysPerSegment * kKeysPerSegment);
-    }
-    while (step < max_keys) {
-      const int32_t segment = step / kKeysPerSegment * kKeysPerSegment;
-      int32_t end = step;
-      while (end < max_keys && end < segment + kKeysPerSegment &&
-             RunEnd(first, last, end) == last) {
-        end += kKeysPerAmxStep;
-      }
-      if (end == step) {
-        for (int32_t run = first, run_end; run < last; run = run_end) {
-          run_end = RunEnd(run, last, step);
-          Walk(run, run_end, step);
-        }
-        return;
-      }
-      last - first > kTileRows ? ManyRows(first, last, step, end) : FewRows(first, last, step, end);
-      step = end;
-      if (end >= max_keys || end == segment + kKeysPerSegment) MergeSegment(first, last, segment);
-    }
-  }
-  // The first segment becomes the total; each later one is merged into it.
-  void MergeSegment(int32_t first, int32_t last, int32_t segment) {
-    if (segment == 0) return;
-    for (int32_t r = first; r < last; ++r) {
-      if (num_keys(r) > segment) Merge(r);
-    }
-  }
-  State& StateAt(int32_t step) { return step < kKeysPerSegment ? total_ : part_; }
-
-  Item ItemAt(int32_t row, int32_t rows, int32_t step, int32_t buffer) {
-    Item item;
-    item.row = row;
-    item.rows = rows;
-    item.step = step;
-    int32_t least = kKeysPerAmxStep, most = 0;
-    for (int32_t r = row; r < row + rows; ++r) {
-      const int32_t visible = Visible(r, step);
-      least = visible < least ? visible : least;
-      most = visible > most ? visible : most;
-    }
-    item.whole = least == kKeysPerAmxStep;
-    item.num_blocks = (most + kKvBlockTokens - 1) / kKvBlockTokens;
-    const int32_t* table = args_.rows[row].block_table + step / kKvBlockTokens;
-    for (int32_t i = 0; i < item.num_blocks; ++i) {
-      const auto bytes = static_cast<int64_t>(args_.block_bytes);
-      item.blocks[i] = table[i] < args_.num_blocks
-                           ? args_.kv + table[i] * bytes
-                           : args_.own_kv + (table[i] - args_.num_blocks) * bytes;
-    }
-    item.weights = weights_[buffer];
-    return item;
-  }
-
   // Computes the weights of an item a few keys at a time, between the products of other items.
   class Weigher {
    public:
@@ -290,8 +137,6 @@ class AmxAttentionWalk {
     amx::LoadTileConfig(config);
   }
 
-  float* Scores(int32_t block) { return scores_ + block * kBlockScores; }
-
   // q . k, not yet scaled, for the rows and the keys of one block. Calls `between` after every four
   // products.
   template <class Between>
@@ -358,92 +203,6 @@ class AmxAttentionWalk {
       if (!two) continue;
       amx::StoreTile<2>(s + kBlockScores, kBytes);
       amx::StoreTile<3>(s + kBlockScores + 16, kBytes);
-    }
-  }
-
-  // The number of keys of the step that the row sees.
-  int32_t Visible(int32_t row, int32_t step) const {
-    const int32_t left = num_keys(row) - step;
-    return left < 0 ? 0 : left > kKeysPerAmxStep ? kKeysPerAmxStep : left;
-  }
-  // The keys of the block that the row sees.
-  __mmask32 MaskOf(const Item& item, int32_t block, int32_t r) const {
-    const int32_t left = Visible(item.row + r, item.step) - block * kKvBlockTokens;
-    return left >= kKvBlockTokens ? ~0u : left <= 0 ? 0 : (1u << left) - 1;
-  }
-
-  // largest_[r] = the largest score of item row r among visible keys, not yet scaled, or -inf.
-  void FindLargest(const Item& item, int32_t r) {
-    const float* s = scores_ + r * kKvBlockTokens;
-    __m512 low = _mm512_set1_ps(-__builtin_inff()), high = low;
-    for (int32_t b = 0; b < item.num_blocks; ++b, s += kBlockScores) {
-      if (item.whole) {  // max(NaN, a) is a
-        low = _mm512_max_ps(_mm512_load_ps(s), low);
-        high = _mm512_max_ps(_mm512_load_ps(s + 16), high);
-      } else {
-        const __mmask32 mask = MaskOf(item, b, r);
-        low = _mm512_mask_max_ps(low, mask & 0xffff, _mm512_load_ps(s), low);
-        high = _mm512_mask_max_ps(high, mask >> 16, _mm512_load_ps(s + 16), high);
-      }
-    }
-    largest_[r] = {_mm512_max_ps(low, high)};
-  }
-
-  // Updates the maxima of the 16 rows from `half` on by this step's scores, and rescales their sums
-  // of weights. shift: the new maxima. factor: the power of two by which their accumulators must be
-  // multiplied.
-  void MoveMaxima(const Item& item, int32_t half, float* shift, float* factor) {
-    const int32_t rows = item.rows - half < kTileRows ? item.rows - half : kTileRows;
-    State& state = StateAt(item.step);
-    float* max = state.max + item.row + half;
-    const Vec old_max = item.fresh() ? Vec::Set(-__builtin_inff()) : Vec::Load(max);
-    for (int32_t r = rows; r < kTileRows; ++r) largest_[half + r] = Vec::Set(-__builtin_inff());
-    const Vec scaled = LargestOfEach(largest_ + half) * Vec::Set(scale_);
-    constexpr int kUp = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
-    const Vec new_max = {_mm512_max_ps(_mm512_roundscale_ps(scaled.v, kUp), old_max.v)};
-    new_max.StoreFirst(max, rows);
-    new_max.Store(shift + half);
-    // The change is 0 where the maximum stays. The difference would be NaN for rows that have seen
-    // no key.
-    const __mmask16 moves = _mm512_cmp_ps_mask(new_max.v, old_max.v, _CMP_NEQ_OQ);
-    const Vec change = {_mm512_maskz_sub_ps(moves, old_max.v, new_max.v)};
-    change.Store(factor + half);
-    float* sum = state.sum + (item.row + half) * 16;
-    for (int32_t r = 0; r < rows; ++r, sum += 16) {
-      const Vec old = item.fresh() ? Vec::Set(0.0f) : Vec::Load(sum);
-      ScaleBy(old, Vec::Set(factor[half + r])).Store(sum);
-    }
-  }
-
-  // weights[j] = 2^(scores[j] * scale - shift) in bf16 for the keys of the block that the row sees,
-  // 0 for the others. Adds them to the row's sum.
-  void Weigh(const Item& item, int32_t block, int32_t r, float shift) {
-    const float* scores = Scores(block) + r * kKvBlockTokens;
-    uint16_t* weights = item.weights + block * kBlockScores + r * kKvBlockTokens;
-    const Vec scale = Vec::Set(scale_);
-    const Vec by = Vec::Set(shift);
-    const auto power = [&](const float* s) {
-      return PowerOfTwo({_mm512_fmsub_ps(_mm512_load_ps(s), scale.v, by.v)});
-    };
-    const Vec low = power(scores), high = power(scores + 16);
-    __m512bh both = _mm512_cvtne2ps_pbh(high.v, low.v);
-    if (!item.whole) {
-      both = (__m512bh)_mm512_maskz_mov_epi16(MaskOf(item, block, r), (__m512i)both);
-    }
-    _mm512_store_si512(weights, (__m512i)both);
-    float* sum = StateAt(item.step).sum + (item.row + r) * 16;
-    const auto ones = (__m512bh)_mm512_set1_epi16(0x3f80);
-    _mm512_store_ps(sum, _mm512_dpbf16_ps(_mm512_load_ps(sum), both, ones));
-  }
-
-  // Multiplies the accumulators by the rows' factors.
-  void Rescale(const Item& item, const float* factor) {
-    if (item.fresh()) return;  // nothing is accumulated yet
-    float* acc = StateAt(item.step).acc + item.row * stride_;
-    for (int32_t r = 0; r < item.rows; ++r, acc += stride_) {
-      if (factor[r] == 0.0f) continue;
-      const Vec by = Vec::Set(factor[r]);
-      for (int32_t d = 0; d < stride_; d += 16) ScaleBy(Vec::Load(acc + d), by).Store(acc + d);
     }
   }
 
@@ -532,45 +291,7 @@ class AmxAttentionWalk {
     if (panels > 3) amx::StoreTile<3>(c + 48, bytes);
   }
 
-  // Merges the finished segment into the row's total.
-  void Merge(int32_t row) {
-    const float old_max = total_.max[row], part_max = part_.max[row];
-    const float max = part_max > old_max ? part_max : old_max;
-    const Vec old_change = Vec::Set(old_max == max ? 0.0f : old_max - max);
-    const Vec part_change = Vec::Set(part_max == max ? 0.0f : part_max - max);
-    const auto merge = [&](float* to, const float* part) {
-      (ScaleBy(Vec::Load(to), old_change) + ScaleBy(Vec::Load(part), part_change)).Store(to);
-    };
-    merge(total_.sum + row * 16, part_.sum + row * 16);
-    for (int32_t d = 0; d < stride_; d += 16) {
-      merge(total_.acc + row * stride_ + d, part_.acc + row * stride_ + d);
-    }
-    total_.max[row] = max;
-  }
-
-  void Finish(int32_t row) const {
-    const float* acc = total_.acc + row * stride_;
-    const Vec inverse = Vec::Set(1.0f / Vec::Load(total_.sum + row * 16).Sum());
-    for (int32_t d = 0; d < args_.head_dim; d += 16) {
-      const int n = args_.head_dim - d < 16 ? args_.head_dim - d : 16;
-      const Vec out = (Vec::Load(acc + d) + Vec::Set(0.0f)) * inverse;
-      auto* to = static_cast<uint16_t*>(args_.rows[row].out);
-      out.StoreBf16First(to + PieceIndex(d, args_.piece_stride), n);
-    }
-  }
-
-  const AttentionArgs& args_;
-  const int32_t num_panels_;  // of V
-  const int32_t stride_;
-  const float scale_;
   int32_t upper_ = 0, lower_ = 0;  // rows for which the tiles are configured
-  Vec largest_[kUnitRows];
-  alignas(64) float scores_[kBlocksPerStep * kBlockScores];  // [blocks, kUnitRows, keys]
-  // For an item and the previous one.
-  alignas(64) uint16_t weights_[2][kBlocksPerStep * kBlockScores];
-  alignas(64) uint16_t q_[kMaxQueryRows * kMaxHeadDim];  // [rows, head_dim_padded]
-  State part_;                                           // the segment at hand
-  State total_;                                          // the segments before it
 };
 
 }  // namespace
@@ -578,6 +299,7 @@ class AmxAttentionWalk {
 void AmxAttention(const AttentionArgs& args) {
   AmxAttentionWalk walk(args);
   walk.Run();
+  amx::ReleaseTiles();
 }
 
 }  // namespace skein

@@ -12,6 +12,8 @@ bool HasAvx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
+bool HasAvx512Bf16() { return HasAvx512() && __builtin_cpu_supports("avx512bf16"); }
+
 bool HasAmx() {
   constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24, kAmxInt8 = 1u << 25;
   constexpr unsigned kAll = kAmxBf16 | kAmxTile | kAmxInt8;  // leaf 7, EDX
@@ -28,7 +30,9 @@ bool HasAmx() {
 bool CpuHas(Isa isa) {
   switch (isa) {
     case Isa::kAmx:
-      return HasAvx512() && __builtin_cpu_supports("avx512bf16") && HasAmx();
+      return HasAvx512Bf16() && HasAmx();
+    case Isa::kAvx512Bf16:
+      return HasAvx512Bf16();
     case Isa::kAvx512:
       return HasAvx512();
     case Isa::kAvx2:

@@ -56,6 +56,9 @@ struct CpuOps {
 CpuOps ScalarOps();
 CpuOps Avx2Ops();
 CpuOps Avx512Ops();  // without gemm_int8 and gemm_blocks
+// Products and attention of the BF16 class.
+void Avx512Bf16Gemm(const GemmCall& call);
+void Avx512Bf16Attention(const AttentionArgs& args);
 void Avx512VnniGemm(const GemmCall& call);
 void Avx512VnniGemmBlocks(const GemmCall& call);
 // Avx512Ops, without gemm_blocks, with gemm_bf16, gemm_int8 and attention_bf16 on the matrix unit.

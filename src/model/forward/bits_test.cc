@@ -261,8 +261,9 @@ TEST_P(ForwardBitsTest, AnyNumberOfThreads) {
 
 TEST_P(ForwardBitsTest, EveryInstructionSetOfTheClass) {
   const auto& [name, dtype, quantization, isa] = GetParam();
-  // The matrix unit's attention in bf16 is a class of its own.
-  const Isa other = isa == Isa::kAmx && std::string_view(dtype) == "bf16" ? isa : Isa::kScalar;
+  // In bf16 the matrix unit is a class of its own, and so is AVX512-BF16.
+  const DType type = std::string_view(dtype) == "bf16" ? DType::kBf16 : DType::kF32;
+  const Isa other = NumericClassOf(isa, type) == NumericClass::kFma ? Isa::kScalar : isa;
   const LoadedModel model(std::string(kDataDir) + name,
                           {.dtype = dtype, .quantization = quantization, .isa = other});
   const auto pass = NewPass(model);

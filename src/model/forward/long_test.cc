@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "testing/isas.h"
 #include "testing/loaded_model.h"
 
 namespace skein {
@@ -199,8 +200,8 @@ TEST_P(ForwardLongTest, FewRowsOnManyThreadsAreCutFiner) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, ForwardLongTest,
-                         ::testing::Values(Isa::kAmx, Isa::kAvx512, Isa::kAvx2),
-                         [](const auto& param) { return std::string(NameOf(param.param)); });
+                         ::testing::Values(Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2),
+                         testing::IsaName);
 
 }  // namespace
 }  // namespace skein

@@ -24,9 +24,11 @@ struct NumberFormat {
   const char* name;
   size_t element_bytes;
   bool matrix_unit;
+  bool bf16_pairs = false;
 };
 constexpr NumberFormat kFormats[] = {{"f32", 4, false},
                                      {"bf16 on vectors", 2, false},
+                                     {"bf16 in pairs", 2, false, true},
                                      {"int8 on vectors", 1, false},
                                      {"bf16 on the matrix unit", 2, true},
                                      {"int8 on the matrix unit", 1, true}};
@@ -76,10 +78,12 @@ void ExpectWhole(const ProductShape& shape, const ProductCut& cut) {
 void ExpectBounded(const ProductShape& shape, const ProductCut& cut) {
   const int32_t panels = shape.matrix_unit ? 2 : 4;
   const int32_t unit = std::lcm(panels * kPanelCols, shape.col_unit);
+  const int64_t weight_bytes =
+      shape.bf16_pairs && shape.m > kFewPairRows ? kMaxPairWeightBytes : kMaxVectorWeightBytes;
   const int64_t bound =
       shape.matrix_unit
           ? kMaxTicketProducts
-          : std::max(cut.rows * kMaxVectorWeightBytes / static_cast<int64_t>(shape.element_bytes),
+          : std::max(cut.rows * weight_bytes / static_cast<int64_t>(shape.element_bytes),
                      kMinVectorProducts);
   if (cut.cols > unit) {
     EXPECT_LT(Work(shape, cut.rows, cut.cols - unit), bound);
@@ -94,6 +98,7 @@ TEST(ForwardCut, TicketsOfProductsAreBoundedForEveryShape) {
       for (const NumberFormat& format : kFormats) {
         shape.element_bytes = format.element_bytes;
         shape.matrix_unit = format.matrix_unit;
+        shape.bf16_pairs = format.bf16_pairs;
         for (const int32_t m : kRows) {
           shape.m = m;
           for (const int threads : kThreads) {

@@ -22,6 +22,7 @@
 #include "model/config/rope.h"
 #include "model/forward/pass.h"
 #include "model/forward/rope_angles.h"
+#include "testing/isas.h"
 #include "testing/loaded_model.h"
 
 namespace skein {
@@ -240,12 +241,15 @@ INSTANTIATE_TEST_SUITE_P(
         SweepCase{"bf16", "none", Isa::kAmx, 1}, SweepCase{"bf16", "none", Isa::kAmx, 2},
         SweepCase{"bf16", "int8", Isa::kAmx, 2}, SweepCase{"bf16", "none", Isa::kAvx512, 1},
         SweepCase{"bf16", "none", Isa::kAvx512, 2}, SweepCase{"bf16", "int8", Isa::kAvx512, 2},
-        SweepCase{"f32", "none", Isa::kAvx2, 1}, SweepCase{"f32", "none", Isa::kAvx2, 2},
-        SweepCase{"bf16", "none", Isa::kAvx2, 2}, SweepCase{"bf16", "int8", Isa::kAvx2, 2},
-        SweepCase{"bf16", "int4", Isa::kAvx512, 2}, SweepCase{"bf16", "int4", Isa::kAvx2, 2}),
+        SweepCase{"bf16", "none", Isa::kAvx512Bf16, 1},
+        SweepCase{"bf16", "none", Isa::kAvx512Bf16, 2}, SweepCase{"f32", "none", Isa::kAvx2, 1},
+        SweepCase{"f32", "none", Isa::kAvx2, 2}, SweepCase{"bf16", "none", Isa::kAvx2, 2},
+        SweepCase{"bf16", "int8", Isa::kAvx2, 2}, SweepCase{"bf16", "int4", Isa::kAvx512, 2},
+        SweepCase{"bf16", "int4", Isa::kAvx2, 2}),
     [](const auto& test) {
       return std::string(test.param.dtype) + "_" + test.param.quantization + "_" +
-             NameOf(test.param.isa) + "_" + std::to_string(test.param.threads) + "_threads";
+             testing::TestNameOf(test.param.isa) + "_" + std::to_string(test.param.threads) +
+             "_threads";
     });
 
 }  // namespace

@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "model/weights/random_model.h"
+#include "testing/isas.h"
 #include "testing/loaded_model.h"
 
 namespace skein {
@@ -202,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ForwardOutputTest, ::testing::ValuesIn(OutputCa
                            std::string name = std::get<0>(param.param);
                            std::erase_if(name, [](char c) { return c == '/' || c == '-'; });
                            return name + std::get<1>(param.param) +
-                                  NameOf(std::get<2>(param.param));
+                                  testing::TestNameOf(std::get<2>(param.param));
                          });
 
 // A model whose means take three tickets.
