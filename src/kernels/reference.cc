@@ -58,7 +58,7 @@ struct State {
   std::vector<float> acc;  // [head_dim]
 };
 
-// Adds the keys [begin, end) of one step to `state`.
+// Adds the visible keys [begin, end) of one step to `state`.
 void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
   std::vector<float> p;
   float max = state.max;
@@ -69,15 +69,19 @@ void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state)
   Lanes lanes = {};
   for (size_t j = 0; j < p.size(); ++j) {
     p[j] = Rounded(Exp(p[j] - max), in.dtype);
-    lanes[j % kLanes] = lanes[j % kLanes] + p[j];
+    float& lane = lanes[(begin + j) % kLanes];  // steps begin at multiples of kLanes
+    lane = lane + p[j];
   }
   const float factor = Exp(state.max - max);
   state.max = max;
   state.sum[0] = std::fma(state.sum[0], factor, SumOfLanes(lanes));
   for (int32_t d = 0; d < in.head_dim; ++d) {
     float acc = state.acc[d] * factor;
-    for (size_t j = 0; j < p.size(); ++j) {
-      acc = std::fma(p[j], in.v[(begin + int64_t(j)) * in.head_dim + d], acc);
+    const int32_t blocks_end = (end + kKvBlockTokens - 1) / kKvBlockTokens * kKvBlockTokens;
+    for (int32_t key = begin / kKvBlockTokens * kKvBlockTokens;
+         key < std::min(blocks_end, in.num_keys); ++key) {
+      const float weight = key < begin || key >= end ? 0.0f : p[key - begin];
+      acc = std::fma(weight, in.v[int64_t{key} * in.head_dim + d], acc);
     }
     state.acc[d] = acc;
   }
@@ -104,15 +108,18 @@ float Moved(float x, float from, float to) {
 
 void StepAmx(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
   const float scale = in.scale * 0x1.715476p+0f;
-  const int32_t n = end - begin;
-  std::vector<float> p(n), v(n);
+  const int32_t step = begin / kKeysPerAmxStep * kKeysPerAmxStep;
+  const int32_t n = end - step, hidden = begin - step;
+  std::vector<float> p(n, 0.0f), v(n);
   float max = state.max;
-  for (int32_t j = 0; j < n; ++j) {
-    p[j] = DotAmx(in.q, in.k + (begin + int64_t{j}) * in.head_dim, in.head_dim);
+  for (int32_t j = hidden; j < n; ++j) {
+    p[j] = DotAmx(in.q, in.k + (step + int64_t{j}) * in.head_dim, in.head_dim);
     const float up = std::ceil(p[j] * scale);
     if (up > max) max = up;
   }
-  for (float& x : p) x = Rounded(PowerOfTwo(std::fma(x, scale, -max)), in.dtype);
+  for (int32_t j = hidden; j < n; ++j) {
+    p[j] = Rounded(PowerOfTwo(std::fma(p[j], scale, -max)), in.dtype);
+  }
   for (float& lane : state.sum) lane = Moved(lane, state.max, max);
   for (int32_t j = 0; j < n; j += 2) {
     float& lane = state.sum[j % 32 / 2];
@@ -120,7 +127,7 @@ void StepAmx(const AttentionInput& in, int32_t begin, int32_t end, State& state)
     lane = lane + p[j];
   }
   for (int32_t d = 0; d < in.head_dim; ++d) {
-    for (int32_t j = 0; j < n; ++j) v[j] = in.v[(begin + int64_t{j}) * in.head_dim + d];
+    for (int32_t j = 0; j < n; ++j) v[j] = in.v[(step + int64_t{j}) * in.head_dim + d];
     state.acc[d] = ContinueAmx(Moved(state.acc[d], state.max, max), p.data(), v.data(), n);
   }
   state.max = max;
@@ -214,11 +221,11 @@ void GemmBlocks(GemmShape shape, const float* a, const PackedWeight& w, const fl
       const int32_t halves = traits.scales == BlockScales::kSuperHalves ? 2 : 1;
       float c = 0.0f;
       for (int32_t block = 0; block < shape.k / kBlockTerms; ++block) {
-        const BlockTerms terms = ReadBlockTerms(panel.format, panel.values, panel.scales,
-                                                column % kPanelCols, block);
+        const BlockTerms terms =
+            ReadBlockTerms(panel.format, panel.values, panel.scales, column % kPanelCols, block);
         int8_t q[kBlockTerms];
-        const float scale = Quantize(
-            {a + int64_t{row} * shape.k + block * kBlockTerms, size_t{kBlockTerms}}, q);
+        const float scale =
+            Quantize({a + int64_t{row} * shape.k + block * kBlockTerms, size_t{kBlockTerms}}, q);
         int32_t row_sum = 0;
         for (int32_t half = 0; half < halves; ++half) {
           int32_t sum = 0;
@@ -244,15 +251,17 @@ void Attention(NumericClass numeric_class, const AttentionInput& in, float* out)
   const ScopedFpMode fp_mode;
   const bool amx = numeric_class == NumericClass::kAmx;
   const int32_t step_keys = amx ? kKeysPerAmxStep : kKeysPerStep;
+  const int32_t first = in.window.first, end = std::min(in.window.end, in.num_keys);
   State total;
-  for (int32_t segment = 0; segment < in.num_keys; segment += kKeysPerSegment) {
-    const int32_t segment_end = std::min(segment + kKeysPerSegment, in.num_keys);
+  for (int32_t segment = 0; segment < end; segment += kKeysPerSegment) {
+    if (segment + kKeysPerSegment <= first) continue;
     State part;
     part.acc.assign(in.head_dim, 0.0f);
-    for (int32_t step = segment; step < segment_end; step += step_keys) {
-      (amx ? StepAmx : StepFma)(in, step, std::min(step + step_keys, segment_end), part);
+    for (int32_t step = segment; step < segment + kKeysPerSegment; step += step_keys) {
+      const int32_t step_begin = std::max(step, first), step_end = std::min(step + step_keys, end);
+      if (step_begin < step_end) (amx ? StepAmx : StepFma)(in, step_begin, step_end, part);
     }
-    if (segment == 0) {
+    if (total.acc.empty()) {
       total = part;
     } else {
       (amx ? MergeAmx : MergeFma)(part, total);
@@ -334,6 +343,8 @@ float Activate(Activation activation, float x) {
     }
     case Activation::kTanh:
       return 1.0f - 2.0f / (1.0f + Exp(x + x));
+    case Activation::kSilu:
+      return x / (1.0f + Exp(0.0f - x));
     case Activation::kNone:
       break;
   }
