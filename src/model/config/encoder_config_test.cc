@@ -65,7 +65,7 @@ TEST(EncoderConfigTest, RefusesByName) {
     const auto config = ParseModelConfig(Config(changes));
     return config.ok() ? "accepted" : config.status().message();
   };
-  EXPECT_THAT(error({{"hidden_act", R"("silu")"}}), HasSubstr("'hidden_act' is 'silu'"));
+  EXPECT_THAT(error({{"hidden_act", R"("mish")"}}), HasSubstr("'hidden_act' is 'mish'"));
   EXPECT_THAT(error({{"position_embedding_type", R"("relative_key")"}}),
               HasSubstr("'position_embedding_type' is 'relative_key'"));
   EXPECT_THAT(error({{"pad_token_id", ""}}), HasSubstr("'pad_token_id' is missing"));

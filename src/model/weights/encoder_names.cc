@@ -65,4 +65,32 @@ EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer) 
           at + "output.LayerNorm"};
 }
 
+ModernBertNames NamesOfModernBert(const ModelConfig& config) {
+  ModernBertNames names = {.words = config.tensor_prefix + "embeddings.tok_embeddings",
+                           .final_norm = config.tensor_prefix + "final_norm"};
+  if (config.head != Head::kClassifier) return names;
+  names.head_dense = "head.dense";
+  names.head_norm = "head.norm";
+  names.head_out = "classifier";
+  return names;
+}
+
+ModernBertLayerNames NamesOfModernBertLayer(const ModelConfig& config, int32_t layer) {
+  const std::string at = config.tensor_prefix + "layers." + std::to_string(layer) + ".";
+  return {layer == 0 ? config.tensor_prefix + "embeddings.norm" : at + "attn_norm",
+          at + "attn.Wqkv",
+          at + "attn.Wo",
+          at + "mlp_norm",
+          at + "mlp.Wi",
+          at + "mlp.Wo"};
+}
+
+bool IsUnusedByEncoder(const ModelConfig& config, const std::string& name) {
+  // Old checkpoints store the positions 0, 1, 2, ... Only a classifier reads the pooler.
+  if (name.ends_with("embeddings.position_ids") || name.starts_with("pooler.")) return true;
+  // The head that guesses masked tokens.
+  return config.architecture == Architecture::kModernBert &&
+         (name.starts_with("head.") || name.starts_with("decoder."));
+}
+
 }  // namespace skein
