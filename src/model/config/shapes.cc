@@ -91,7 +91,21 @@ void AddFamily(const ModelShape& shape, Members* members) {
       m["output_router_logits"] = "false";
       m["router_aux_loss_coef"] = "0.001";
       break;
-    default:  // no encoder has a shape here
+    case Architecture::kModernBert:
+      m["model_type"] = Quoted("modernbert");
+      for (const char* key : {"hidden_act", "num_key_value_heads", "rms_norm_eps", "rope_theta",
+                              "use_cache", "attention_dropout"}) {
+        m.erase(key);
+      }
+      m["attention_bias"] = m["mlp_bias"] = m["norm_bias"] = "false";
+      m["global_attn_every_n_layers"] = "3";
+      m["global_rope_theta"] = Number(shape.rope_theta);
+      m["local_rope_theta"] = Number(shape.local_rope_theta);
+      m["local_attention"] = std::to_string(shape.local_attention);
+      m["hidden_activation"] = Quoted("gelu");
+      m["norm_eps"] = Number(shape.rms_norm_eps);
+      break;
+    default:  // BERT's family has no shapes here
       break;
   }
 }
@@ -104,6 +118,7 @@ std::span<const ModelShape> ModelShapes() {
   static const SpecialTokens kLlama3 = {128000, {128001, 128008, 128009}};
   static const SpecialTokens kSmall = {1, {2}};
   static const SpecialTokens kTiny = {0, {0}};
+  static const SpecialTokens kModernBert = {50281, {50282}}, kMmBert = {2, {1}};
   // The fields of the published configs, in the order of the struct.
   static const ModelShape kShapes[] = {
       {"tiny", A::kQwen3, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, kTiny},
@@ -112,6 +127,27 @@ std::span<const ModelShape> ModelShapes() {
       {"tiny-qwen2", A::kQwen2, 112, 304, 3, 7, 1, 0, 0, 2048, 1e6, 1e-6, true, 0, 0, kTiny},
       {"tiny-moe", A::kQwen3Moe, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, kTiny, 16,
        4, 96},
+      {"tiny-modernbert",
+       A::kModernBert,
+       128,
+       192,
+       4,
+       4,
+       4,
+       0,
+       0,
+       2048,
+       1.6e5,
+       1e-5,
+       true,
+       0,
+       0,
+       kTiny,
+       0,
+       0,
+       0,
+       1e4,
+       128},
       {"smollm2-135m", A::kLlama, 576, 1536, 30, 9, 3, 0, 49152, 8192, 1e5, 1e-5, true, 0, 0,
        kSmall},
       {"smollm2-360m", A::kLlama, 960, 2560, 32, 15, 5, 0, 49152, 8192, 1e5, 1e-5, true, 0, 0,
@@ -142,6 +178,52 @@ std::span<const ModelShape> ModelShapes() {
        kLlama3},
       {"mistral-7b", A::kMistral, 4096, 14336, 32, 32, 8, 0, 32768, 32768, 1e6, 1e-5, false, 0, 0,
        kSmall},
+      {"mmbert-small", A::kModernBert, 384, 1152, 22,      6, 6, 0, 256000, 8192, 1.6e5,
+       1e-5,           true,           0,   0,    kMmBert, 0, 0, 0, 1.6e5,  128},
+      {"mmbert-base", A::kModernBert, 768, 1152, 22,      12, 12, 0, 256000, 8192, 1.6e5,
+       1e-5,          true,           0,   0,    kMmBert, 0,  0,  0, 1.6e5,  128},
+      {"modernbert-base",
+       A::kModernBert,
+       768,
+       1152,
+       22,
+       12,
+       12,
+       0,
+       50368,
+       8192,
+       1.6e5,
+       1e-5,
+       true,
+       0,
+       0,
+       kModernBert,
+       0,
+       0,
+       0,
+       1e4,
+       128},
+      {"modernbert-large",
+       A::kModernBert,
+       1024,
+       2624,
+       28,
+       16,
+       16,
+       0,
+       50368,
+       8192,
+       1.6e5,
+       1e-5,
+       true,
+       0,
+       0,
+       kModernBert,
+       0,
+       0,
+       0,
+       1e4,
+       128},
   };
   return kShapes;
 }
