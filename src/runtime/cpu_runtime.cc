@@ -184,7 +184,7 @@ struct Ropes {
                                           team);
     };
     if (!config.is_bert_family()) global = make(config.rope);
-    if (!config.local_layers.empty()) local = make(config.local_rope);
+    if (!config.encoder.local_layers.empty()) local = make(config.encoder.local_rope);
   }
   int64_t bytes() const {
     return static_cast<int64_t>((global == nullptr ? 0 : global->bytes()) +

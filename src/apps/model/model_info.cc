@@ -51,10 +51,10 @@ std::string Positions(const ModelConfig& config) {
   const std::string rope =
       fmt::format("rope {}, theta {}", NameOf(config.rope.type), config.rope.theta);
   if (!config.is_encoder()) return rope;
-  const auto num_local = std::ranges::count(config.local_layers, true);
+  const auto num_local = std::ranges::count(config.encoder.local_layers, true);
   return rope + fmt::format("; in {} of {} layers {}, {}, and tokens see {} to each side",
-                            num_local, config.num_layers, NameOf(config.local_rope.type),
-                            config.local_rope.theta, config.local_reach);
+                            num_local, config.num_layers, NameOf(config.encoder.local_rope.type),
+                            config.encoder.local_rope.theta, config.encoder.local_reach);
 }
 
 // The kinds of answers that the model gives.

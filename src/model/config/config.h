@@ -33,6 +33,24 @@ enum class Head {
   kClassifier,     // ForSequenceClassification: num_classes outputs
 };
 
+// The fields of encoders: norms are LayerNorms, and every token sees every other, unless its layer
+// is local.
+struct EncoderFields {
+  float layer_norm_eps = 0;
+  // BERT's family.
+  int32_t num_segments = 0;    // rows of the segment table; 0: there is none
+  int32_t first_position = 0;  // row of the position table for token 0
+  // ModernBERT. In local layers a token sees the tokens that are at most local_reach away.
+  int32_t local_reach = 0;
+  std::vector<bool> local_layers;  // by layer; empty: no layer is local
+  RopeConfig local_rope;           // of local layers
+  bool norm_bias = true;           // biases of the norms
+  bool head_bias = true;           // bias of the first layer of a classifier's head
+  bool classifies_mean = false;    // a classifier reads the mean of the states, else the first
+  Activation head_activation = Activation::kNone;
+  std::string tensor_prefix;  // of the encoder's tensors in the files: "model." or nothing
+};
+
 // The contents of a HuggingFace config.json. Shapes use the symbols of the documentation.
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
@@ -64,21 +82,7 @@ struct ModelConfig {
   std::vector<bool> has_experts;     // by layer; empty: no layer has any
 
   Activation activation = Activation::kSilu;  // of the MLP, or of its gate
-
-  // Encoders: every token sees every other, unless its layer is local; norms are LayerNorms.
-  float layer_norm_eps = 0;
-  int32_t num_segments = 0;    // rows of the segment table; 0: there is none
-  int32_t first_position = 0;  // row of the position table for token 0
-
-  // ModernBERT. In local layers a token sees the tokens that are at most local_reach away.
-  int32_t local_reach = 0;
-  std::vector<bool> local_layers;  // by layer; empty: no layer is local
-  RopeConfig local_rope;           // of local layers
-  bool norm_bias = true;           // biases of the norms
-  bool head_bias = true;           // bias of the first layer of a classifier's head
-  bool classifies_mean = false;    // a classifier reads the mean of the states, else the first
-  Activation head_activation = Activation::kNone;
-  std::string tensor_prefix;  // of the encoder's tensors in the files: "model." or nothing
+  EncoderFields encoder;
 
   DType file_dtype = DType::kBf16;  // torch_dtype / dtype; if absent, the embedding's own
   std::optional<int32_t> bos_token_id;
@@ -92,7 +96,8 @@ struct ModelConfig {
   // BERT and its kin: a norm follows each residual addition, positions are learned, and the MLP has
   // no gate. All other models normalize before, rotate q and k, and have a gate.
   bool is_bert_family() const { return is_encoder() && architecture != Architecture::kModernBert; }
-  bool IsLocal(int32_t layer) const { return !local_layers.empty() && local_layers[layer]; }
+  bool has_local_layers() const { return !encoder.local_layers.empty(); }
+  bool IsLocal(int32_t layer) const { return has_local_layers() && encoder.local_layers[layer]; }
   std::string ArchitectureName() const;  // with its head: "BertForSequenceClassification"
   int64_t NumParameters() const;
   // Bytes of K and V that one token takes in all layers.

@@ -54,8 +54,8 @@ Status ReadPositions(const JsonObject& json, ModelConfig* config) {
                                           "; positions start behind it, so it must be in [0, " +
                                           std::to_string(config->max_position - 1) + ")");
   }
-  config->first_position = static_cast<int32_t>(*padding) + 1;
-  config->max_position -= config->first_position;
+  config->encoder.first_position = static_cast<int32_t>(*padding) + 1;
+  config->max_position -= config->encoder.first_position;
   return Status::Ok();
 }
 
@@ -114,10 +114,11 @@ Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const bool is_decoder, ReadFlag(json, "is_decoder", false));
   if (is_decoder) return Unsupported(json, "is_decoder", "is true; only encoders are supported");
   if (distil) {
-    config->layer_norm_eps = 1e-12f;  // DistilBERT's value, which no config states
+    config->encoder.layer_norm_eps = 1e-12f;  // DistilBERT's value, which no config states
   } else {
-    SKEIN_RETURN_IF_ERROR(ReadEpsilon(json, "layer_norm_eps", &config->layer_norm_eps));
-    SKEIN_RETURN_IF_ERROR(RequireSize(json, "type_vocab_size", kMaxWidth, &config->num_segments));
+    SKEIN_RETURN_IF_ERROR(ReadEpsilon(json, "layer_norm_eps", &config->encoder.layer_norm_eps));
+    SKEIN_RETURN_IF_ERROR(
+        RequireSize(json, "type_vocab_size", kMaxWidth, &config->encoder.num_segments));
   }
   if (config->head == Head::kClassifier) {
     SKEIN_ASSIGN_OR_RETURN(config->num_classes, ReadNumClasses(json));

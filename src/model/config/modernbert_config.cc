@@ -34,8 +34,8 @@ Status ReadShape(const JsonObject& json, ModelConfig* config) {
 
 Status ReadVariants(const JsonObject& json, ModelConfig* config) {
   SKEIN_RETURN_IF_ERROR(ReadActivation(json, "hidden_activation", &config->activation));
-  SKEIN_RETURN_IF_ERROR(ReadEpsilon(json, "norm_eps", &config->layer_norm_eps));
-  SKEIN_ASSIGN_OR_RETURN(config->norm_bias, ReadFlag(json, "norm_bias", false));
+  SKEIN_RETURN_IF_ERROR(ReadEpsilon(json, "norm_eps", &config->encoder.layer_norm_eps));
+  SKEIN_ASSIGN_OR_RETURN(config->encoder.norm_bias, ReadFlag(json, "norm_bias", false));
   SKEIN_ASSIGN_OR_RETURN(config->mlp_bias, ReadFlag(json, "mlp_bias", false));
   SKEIN_ASSIGN_OR_RETURN(config->qkv_bias, ReadFlag(json, "attention_bias", false));
   config->o_bias = config->qkv_bias;
@@ -48,7 +48,7 @@ Status ReadGlobalEvery(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto every, ReadSize(json, kKey, kMaxLayers));
   if (!every) return json.Error(kKey, "is missing, and so is 'layer_types'");
   for (int32_t i = 0; i < config->num_layers; ++i) {
-    config->local_layers.push_back(i % *every != 0);
+    config->encoder.local_layers.push_back(i % *every != 0);
   }
   return Status::Ok();
 }
@@ -66,7 +66,7 @@ Status ReadLayerTypes(const JsonObject& json, const std::vector<std::string>& ty
           json, kKey,
           "holds '" + type + "'; supported are 'full_attention' and 'sliding_attention'");
     }
-    config->local_layers.push_back(type == "sliding_attention");
+    config->encoder.local_layers.push_back(type == "sliding_attention");
   }
   return Status::Ok();
 }
@@ -78,7 +78,7 @@ Status ReadLocalLayers(const JsonObject& json, ModelConfig* config) {
   // The window counts both sides.
   int32_t window = 0;
   SKEIN_RETURN_IF_ERROR(RequireSize(json, "local_attention", kMaxPosition, &window));
-  config->local_reach = window / 2;
+  config->encoder.local_reach = window / 2;
   return Status::Ok();
 }
 
@@ -101,25 +101,27 @@ Status ReadRopes(const JsonObject& json, ModelConfig* config) {
       config->rope, ReadRopeOf(json, "full_attention", "global_rope_theta", config->max_position));
   // Without a theta of their own, local layers have the global one.
   if (!json.Has("rope_parameters") && !json.Has("local_rope_theta")) {
-    config->local_rope = config->rope;
+    config->encoder.local_rope = config->rope;
     return Status::Ok();
   }
-  SKEIN_ASSIGN_OR_RETURN(config->local_rope, ReadRopeOf(json, "sliding_attention",
-                                                        "local_rope_theta", config->max_position));
+  SKEIN_ASSIGN_OR_RETURN(
+      config->encoder.local_rope,
+      ReadRopeOf(json, "sliding_attention", "local_rope_theta", config->max_position));
   return Status::Ok();
 }
 
 Status ReadClassifier(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(config->num_classes, ReadNumClasses(json));
-  SKEIN_ASSIGN_OR_RETURN(config->head_bias, ReadFlag(json, "classifier_bias", false));
-  SKEIN_RETURN_IF_ERROR(ReadActivation(json, "classifier_activation", &config->head_activation));
+  SKEIN_ASSIGN_OR_RETURN(config->encoder.head_bias, ReadFlag(json, "classifier_bias", false));
+  SKEIN_RETURN_IF_ERROR(
+      ReadActivation(json, "classifier_activation", &config->encoder.head_activation));
   SKEIN_ASSIGN_OR_RETURN(const auto pooling, json.String("classifier_pooling"));
   if (!pooling) return json.Error("classifier_pooling", "is missing");
   if (*pooling != "cls" && *pooling != "mean") {
     return Unsupported(json, "classifier_pooling",
                        "is '" + *pooling + "'; supported are 'cls' and 'mean'");
   }
-  config->classifies_mean = *pooling == "mean";
+  config->encoder.classifies_mean = *pooling == "mean";
   return Status::Ok();
 }
 
@@ -131,7 +133,7 @@ Status ReadModernBertConfig(const JsonObject& json, ModelConfig* config) {
   SKEIN_RETURN_IF_ERROR(ReadLocalLayers(json, config));
   SKEIN_RETURN_IF_ERROR(ReadRopes(json, config));
   if (config->head != Head::kClassifier) return Status::Ok();
-  config->tensor_prefix = "model.";
+  config->encoder.tensor_prefix = "model.";
   return ReadClassifier(json, config);
 }
 
@@ -141,7 +143,7 @@ Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config) {
   SKEIN_RETURN_IF_ERROR(files.status());
   for (const char* prefix : {"", "model."}) {
     if (files->Has(prefix + std::string("embeddings.tok_embeddings.weight"))) {
-      config->tensor_prefix = prefix;
+      config->encoder.tensor_prefix = prefix;
     }
   }
   return Status::Ok();

@@ -138,7 +138,7 @@ void BatchLayout::FindOutputTokens() {
     }
   };
   add(OutputKind::kLabels, batch_.label_outputs.size());
-  if (context_.weights->config.classifies_mean) {
+  if (context_.weights->config.encoder.classifies_mean) {
     add_rows(batch_.classified_rows);
   } else {
     add(OutputKind::kClasses, batch_.classified_rows.size());

@@ -118,7 +118,7 @@ void AddOutputs(PassState& pass, ForwardProgram& program) {
   }
 
   OperatorList& classes = program.of(OutputKind::kClasses);
-  if (pass.config().classifies_mean) {
+  if (pass.config().encoder.classifies_mean) {
     AddMean(pass, OutputKind::kClasses, classes);
   } else {
     classes.Whole<OutputNormOperator>(pass, OutputKind::kClasses);

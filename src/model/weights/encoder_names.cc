@@ -26,7 +26,7 @@ EncoderNames NamesOfEncoder(const ModelConfig& config) {
       .positions = embeddings + "position_embeddings",
       .norm = embeddings + "LayerNorm",
   };
-  if (config.num_segments > 0) names.segments = embeddings + "token_type_embeddings";
+  if (config.encoder.num_segments > 0) names.segments = embeddings + "token_type_embeddings";
   if (config.head != Head::kClassifier) return names;
   names.head_activation = Activation::kTanh;
   switch (config.architecture) {
@@ -66,8 +66,8 @@ EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer) 
 }
 
 ModernBertNames NamesOfModernBert(const ModelConfig& config) {
-  ModernBertNames names = {.words = config.tensor_prefix + "embeddings.tok_embeddings",
-                           .final_norm = config.tensor_prefix + "final_norm"};
+  ModernBertNames names = {.words = config.encoder.tensor_prefix + "embeddings.tok_embeddings",
+                           .final_norm = config.encoder.tensor_prefix + "final_norm"};
   if (config.head != Head::kClassifier) return names;
   names.head_dense = "head.dense";
   names.head_norm = "head.norm";
@@ -76,8 +76,8 @@ ModernBertNames NamesOfModernBert(const ModelConfig& config) {
 }
 
 ModernBertLayerNames NamesOfModernBertLayer(const ModelConfig& config, int32_t layer) {
-  const std::string at = config.tensor_prefix + "layers." + std::to_string(layer) + ".";
-  return {layer == 0 ? config.tensor_prefix + "embeddings.norm" : at + "attn_norm",
+  const std::string at = config.encoder.tensor_prefix + "layers." + std::to_string(layer) + ".";
+  return {layer == 0 ? config.encoder.tensor_prefix + "embeddings.norm" : at + "attn_norm",
           at + "attn.Wqkv",
           at + "attn.Wo",
           at + "mlp_norm",

@@ -59,8 +59,8 @@ class EncoderLister {
     const int64_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
     const EncoderNames names = NamesOfEncoder(config_);
     Table(names.words, config_.vocab_size);
-    Table(names.positions, int64_t{config_.max_position} + config_.first_position);
-    if (!names.segments.empty()) Table(names.segments, config_.num_segments);
+    Table(names.positions, int64_t{config_.max_position} + config_.encoder.first_position);
+    if (!names.segments.empty()) Table(names.segments, config_.encoder.num_segments);
     Norm(names.norm);
     for (int32_t i = 0; i < config_.num_layers; ++i) {
       const EncoderLayerNames layer = NamesOfEncoderLayer(config_, i);
@@ -85,17 +85,17 @@ class EncoderLister {
     Table(names.words, config_.vocab_size);
     for (int32_t i = 0; i < config_.num_layers; ++i) {
       const ModernBertLayerNames layer = NamesOfModernBertLayer(config_, i);
-      Norm(layer.attn_norm, config_.norm_bias);
+      Norm(layer.attn_norm, config_.encoder.norm_bias);
       Linear(layer.qkv, 3 * hidden, hidden, TensorRole::kInput, config_.qkv_bias);
       Linear(layer.attn_out, hidden, hidden, TensorRole::kOutput, config_.o_bias);
-      Norm(layer.mlp_norm, config_.norm_bias);
+      Norm(layer.mlp_norm, config_.encoder.norm_bias);
       Linear(layer.gate_up, 2 * mlp, hidden, TensorRole::kInput, config_.mlp_bias);
       Linear(layer.down, hidden, mlp, TensorRole::kOutput, config_.mlp_bias);
     }
-    Norm(names.final_norm, config_.norm_bias);
+    Norm(names.final_norm, config_.encoder.norm_bias);
     if (config_.head != Head::kClassifier) return;
-    Linear(names.head_dense, hidden, hidden, TensorRole::kInput, config_.head_bias);
-    Norm(names.head_norm, config_.norm_bias);
+    Linear(names.head_dense, hidden, hidden, TensorRole::kInput, config_.encoder.head_bias);
+    Norm(names.head_norm, config_.encoder.norm_bias);
     Linear(names.head_out, config_.num_classes, hidden, TensorRole::kInput);
   }
 

@@ -51,15 +51,13 @@ class WeightsLoader {
   }
 
  private:
-  // A part of a matrix: the tensor that gives its rows. Unless tensor_rows is 0, the tensor has
-  // more rows than the part, which begins at tensor_row.
+  // A part of a matrix: rows of a tensor from tensor_row on; with tensor_rows 0, all of them.
   struct Part {
     std::string name;
     int32_t row_begin = 0;
     int32_t num_rows = 0;
     int32_t tensor_row = 0;
     int32_t tensor_rows = 0;
-
     int32_t RowsOfTensor() const { return tensor_rows > 0 ? tensor_rows : num_rows; }
   };
 
@@ -160,10 +158,11 @@ class WeightsLoader {
     const EncoderNames names = NamesOfEncoder(config_);
     const int32_t hidden = config_.hidden_size;
     SKEIN_RETURN_IF_ERROR(Table(names.words + ".weight"));
-    SKEIN_RETURN_IF_ERROR(FloatTable(names.positions, config_.first_position, config_.max_position,
-                                     weights_.positions));
+    SKEIN_RETURN_IF_ERROR(FloatTable(names.positions, config_.encoder.first_position,
+                                     config_.max_position, weights_.positions));
     if (!names.segments.empty()) {
-      SKEIN_RETURN_IF_ERROR(FloatTable(names.segments, 0, config_.num_segments, weights_.segments));
+      SKEIN_RETURN_IF_ERROR(
+          FloatTable(names.segments, 0, config_.encoder.num_segments, weights_.segments));
     }
     std::string norm = names.norm;  // the norm of the layer's input
     for (int32_t i = 0; i < config_.num_layers; ++i) {
@@ -206,9 +205,10 @@ class WeightsLoader {
     }
     SKEIN_RETURN_IF_ERROR(Norm(names.final_norm, weights_.final_norm, weights_.final_norm_bias));
     if (config_.head != Head::kClassifier) return Status::Ok();
-    weights_.head_activation = config_.head_activation;
+    weights_.head_activation = config_.encoder.head_activation;
     SKEIN_RETURN_IF_ERROR(Linear({{names.head_dense, 0, hidden}}, hidden, hidden,
-                                 weights_.head_dense, weights_.head_dense_bias, config_.head_bias));
+                                 weights_.head_dense, weights_.head_dense_bias,
+                                 config_.encoder.head_bias));
     SKEIN_RETURN_IF_ERROR(Norm(names.head_norm, weights_.head_norm, weights_.head_norm_bias));
     return Linear({{names.head_out, 0, config_.num_classes}}, config_.num_classes, hidden,
                   weights_.head_out, weights_.head_out_bias);
@@ -233,7 +233,7 @@ class WeightsLoader {
   // A norm without biases has zeros, which change no bit but the sign of a zero.
   Status Norm(const std::string& name, std::vector<float>& weight, std::vector<float>& bias) {
     SKEIN_RETURN_IF_ERROR(Vector(name + ".weight", config_.hidden_size, weight));
-    if (config_.norm_bias) return Vector(name + ".bias", config_.hidden_size, bias);
+    if (config_.encoder.norm_bias) return Vector(name + ".bias", config_.hidden_size, bias);
     bias.assign(config_.hidden_size, 0.0f);
     return Status::Ok();
   }

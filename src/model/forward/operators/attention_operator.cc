@@ -29,7 +29,7 @@ AttentionOperator::Heads AttentionOperator::HeadsOf(int32_t ticket) const {
 
 KeyWindow AttentionOperator::WindowOf(int32_t position) const {
   if (!local_) return {};
-  const int32_t reach = pass_.config().local_reach;
+  const int32_t reach = pass_.config().encoder.local_reach;
   return {std::max(position - reach, 0), position + reach + 1};
 }
 

@@ -31,7 +31,7 @@ void HeadOperator::Run(int32_t ticket) {
     }
     pass_.kernels().Activate(w.head_activation, sums, hidden, sums, DType::kF32);
     pass_.kernels().LayerNorm(sums, w.head_norm.data(), w.head_norm_bias.data(),
-                              w.config.layer_norm_eps, hidden, h, w.dtype);
+                              w.config.encoder.layer_norm_eps, hidden, h, w.dtype);
   }
 }
 
