@@ -68,8 +68,7 @@ class WeightsLoader {
                 : "model.";
     weights_.layers.clear();
     weights_.layers.resize(config_.num_layers);
-    if (config_.is_bert_family()) return WalkEncoder();
-    if (config_.is_encoder()) return WalkModernBert();
+    if (config_.is_encoder()) return config_.is_bert_family() ? WalkEncoder() : WalkModernBert();
     for (int32_t i = 0; i < config_.num_layers; ++i) {
       const std::string prefix = root_ + "layers." + std::to_string(i) + ".";
       SKEIN_RETURN_IF_ERROR(WalkAttention(prefix, weights_.layers[i]));
