@@ -10,6 +10,8 @@ its prompts
     ids, second_segment_begin (null: one segment)
     first, last, mean   the last hidden state's first and last row and the mean of its rows
     outputs             of a classifier: its num_labels outputs
+
+ModernBERT's code asks for float32 here and there; it is given float64 instead.
 """
 import argparse
 import json
@@ -20,9 +22,13 @@ import torch
 import transformers
 from transformers import AutoModel, AutoModelForSequenceClassification
 
+import make_golden_models as models
+
 SEED = 4711
 # length, where the second segment begins
 PROMPTS = [(1, None), (7, 3), (33, None), (64, 40), (100, 1)]
+# Within the windows of local layers, beyond them, and over three steps of every kernel.
+MODERN_PROMPTS = [(length, None) for length in (1, 7, 40, 100, 530)]
 
 BERT = dict(type_vocab_size=2, hidden_act="gelu", layer_norm_eps=1e-12, pad_token_id=0,
             max_position_embeddings=112)
@@ -32,6 +38,13 @@ SHAPE = dict(vocab_size=64, hidden_size=32, intermediate_size=56, num_hidden_lay
              num_attention_heads=2)
 DISTIL = dict(vocab_size=64, dim=32, hidden_dim=56, n_layers=2, n_heads=2, activation="gelu",
               max_position_embeddings=112, pad_token_id=0)
+# intermediate_size: no multiple of the kernels' 16 columns.
+MODERN = dict(vocab_size=64, hidden_size=32, intermediate_size=56, num_hidden_layers=4,
+              num_attention_heads=2, max_position_embeddings=640, pad_token_id=0, bos_token_id=1,
+              eos_token_id=2, cls_token_id=1, sep_token_id=2, local_attention=24,
+              hidden_activation="gelu", norm_eps=1e-5)
+# As published files spell it.
+OLD_ROPES = dict(global_attn_every_n_layers=3, global_rope_theta=160000.0, local_rope_theta=10000.0)
 
 # name, class, config
 MODELS = [
@@ -48,6 +61,19 @@ MODELS = [
      {**SHAPE, **ROBERTA, "num_labels": 1}),
     ("distilbert", "DistilBertModel", DISTIL),
     ("distilbert-classifier", "DistilBertForSequenceClassification", {**DISTIL, "num_labels": 2}),
+    ("modernbert", "ModernBertModel", MODERN),
+    ("modernbert-old-spelling", "ModernBertModel",
+     {**MODERN, "num_attention_heads": 1, "local_attention": 128}),
+    ("modernbert-biases", "ModernBertForSequenceClassification",
+     {**MODERN, "norm_bias": True, "attention_bias": True, "mlp_bias": True,
+      "classifier_bias": True, "classifier_pooling": "mean", "classifier_activation": "silu",
+      "hidden_activation": "gelu_pytorch_tanh", "num_labels": 3,
+      "layer_types": ["sliding_attention", "full_attention", "sliding_attention",
+                      "sliding_attention"]}),
+    ("modernbert-reranker", "ModernBertForSequenceClassification",
+     {**MODERN, "classifier_pooling": "cls", "num_labels": 1}),
+    ("modernbert-masked-lm", "ModernBertForMaskedLM",
+     {**MODERN, "intermediate_size": 48, "num_hidden_layers": 2}),
 ]
 
 
@@ -70,15 +96,39 @@ def compute(model, ids, begin):
     if getattr(model.config, "type_vocab_size", 0) > 1 and begin is not None:
         arguments["token_type_ids"] = torch.tensor([[int(i >= begin) for i in range(len(ids))]])
     with torch.no_grad():
-        out = model(**arguments, output_hidden_states=True)
-    hidden = out.hidden_states[-1][0]
+        if model.config.model_type == "modernbert":
+            with models.float32_means_float64():
+                out = model(**arguments)
+                # A head's model says nothing of the states after the final norm.
+                hidden = getattr(model, "model", model)(**arguments).last_hidden_state[0]
+        else:
+            out = model(**arguments, output_hidden_states=True)
+            hidden = out.hidden_states[-1][0]
     assert hidden.dtype == torch.float64
     rounded = lambda values: [round(x, 10) for x in values.tolist()]
     golden = {"ids": ids, "second_segment_begin": begin, "first": rounded(hidden[0]),
               "last": rounded(hidden[-1]), "mean": rounded(hidden.mean(dim=0))}
-    if "logits" in out:
+    if hasattr(model, "num_labels") and type(model).__name__.endswith("SequenceClassification"):
         golden["outputs"] = rounded(out.logits[0])
     return golden
+
+
+def spell_as_published(folder):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    for key in ("layer_types", "rope_parameters"):
+        del config[key]
+    config["torch_dtype"] = config.pop("dtype")
+    path.write_text(json.dumps({**config, **OLD_ROPES}, indent=2, sort_keys=True) + "\n")
+
+
+def give_double_ropes(model):
+    """The frequencies, too, in float64."""
+    body = getattr(model, "model", model)
+    with models.float32_means_float64():
+        body.rotary_emb = type(body.rotary_emb)(config=model.config)
+    for layer_type in body.rotary_emb.layer_types:
+        assert getattr(body.rotary_emb, f"{layer_type}_inv_freq").dtype == torch.float64
 
 
 def make_model(folder, name, members, seed):
@@ -88,11 +138,18 @@ def make_model(folder, name, members, seed):
     randomize(model, generator)
     shutil.rmtree(folder, ignore_errors=True)
     model.save_pretrained(folder)
+    modern = model.config.model_type == "modernbert"
+    if folder.name == "modernbert-old-spelling":
+        spell_as_published(folder)
     load = AutoModel if name.endswith("Model") else AutoModelForSequenceClassification
+    if name.endswith("MaskedLM"):
+        load = transformers.AutoModelForMaskedLM
     model = load.from_pretrained(folder, attn_implementation="eager").eval().double()
     assert type(model) is cls
+    if modern:
+        give_double_ropes(model)
     prompts = []
-    for length, begin in PROMPTS:
+    for length, begin in MODERN_PROMPTS if modern else PROMPTS:
         ids = torch.randint(3, 64, (length,), generator=generator).tolist()
         prompts.append(compute(model, ids, begin))
     golden = {"torch": torch.__version__, "transformers": transformers.__version__, "seed": seed,
@@ -105,11 +162,13 @@ def main():
     parser = argparse.ArgumentParser()
     default = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "encoders"
     parser.add_argument("out", nargs="?", type=pathlib.Path, default=default)
-    out = parser.parse_args().out
+    parser.add_argument("--only", default="", help="the models whose names begin so")
+    args = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     for i, (name, cls, members) in enumerate(MODELS):
-        make_model(out / name, cls, members, SEED + i)
+        if name.startswith(args.only):
+            make_model(args.out / name, cls, members, SEED + i)
 
 
 if __name__ == "__main__":

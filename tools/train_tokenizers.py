@@ -110,6 +110,37 @@ def gemma():
     return tokenizer, "<bos>", "<eos>"
 
 
+def cls_sep_template(tokenizer, cls, sep):
+    return processors.TemplateProcessing(
+        single=f"{cls} $A {sep}", pair=f"{cls} $A {sep} $B {sep}",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (cls, sep)])
+
+
+def modernbert():
+    """GPT-NeoX's bytes and runs of spaces between BERT's special tokens."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre.ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator(corpus(), trainers.BpeTrainer(
+        vocab_size=900, special_tokens=["|||IP_ADDRESS|||", "<|padding|>"],
+        initial_alphabet=pre.ByteLevel.alphabet(), show_progress=False))
+    tokenizer.add_tokens([AddedToken(" " * n, normalized=True) for n in range(12, 1, -1)])
+    tokenizer.add_special_tokens(["<|endoftext|>", "[UNK]", "[CLS]", "[SEP]", "[PAD]"])
+    tokenizer.add_special_tokens([AddedToken("[MASK]", lstrip=True, normalized=False)])
+    tokenizer.add_tokens([f"[unused{n}]" for n in range(3)])
+    tokenizer.post_processor = cls_sep_template(tokenizer, "[CLS]", "[SEP]")
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer, "[CLS]", "[SEP]"
+
+
+def mmbert():
+    """Gemma's tokens between <bos> and <eos>."""
+    tokenizer, bos, eos = gemma()
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False)])
+    tokenizer.post_processor = cls_sep_template(tokenizer, bos, eos)
+    return tokenizer, bos, eos
+
+
 def mistral():
     tokenizer = sentencepiece(1200, pre.Split("\u2581", "merged_with_next"), ["<unk>", "<s>", "</s>"])
     add_special(tokenizer, ["[INST]", "[/INST]"])
@@ -347,7 +378,7 @@ TOKENIZERS = {
     "deepseek-v3-style": deepseek_v3, "deepseek-llm-style": deepseek_llm, "starcoder-style": starcoder,
     "o200k-style": o200k, "roberta-style": roberta, "bert-uncased-style": bert_uncased,
     "bert-cased-style": bert_cased, "wordpiece-parts": word_piece_signs, "wordlevel-parts": word_level,
-    "xlm-roberta-style": xlm_roberta, "t5-style": t5, "unigram-bytes": unigram_bytes, "bpe-words": bpe_words}
+    "modernbert-style": modernbert, "mmbert-style": mmbert, "xlm-roberta-style": xlm_roberta, "t5-style": t5, "unigram-bytes": unigram_bytes, "bpe-words": bpe_words}
 
 
 def main():

@@ -104,6 +104,7 @@ class PagedMemory {
 struct Row {
   const Sequence* sequence;
   int32_t num_keys;
+  KeyWindow window = {};
 };
 
 class AttentionTest : public ::testing::TestWithParam<Isa> {
@@ -145,13 +146,13 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
     std::vector<AttentionRow> tile;
     std::vector<float> expected(rows.size() * d);
     for (size_t r = 0; r < rows.size(); ++r) {
-      const auto& [sequence, num_keys] = rows[r];
+      const auto& [sequence, num_keys, window] = rows[r];
       const std::vector<int32_t>& table = tables[sequence];
       tile.push_back({in_place ? out.At(r * d) : q.At(r * d), out.At(r * d), num_keys,
-                      static_cast<int32_t>(table.size()), table.data()});
+                      static_cast<int32_t>(table.size()), table.data(), window});
       reference::Attention(NumericClassOf(GetParam(), layout.dtype),
                            {&q_values[r * d], sequence->k.data(), sequence->v.data(), num_keys, d,
-                            scale, layout.dtype},
+                            scale, layout.dtype, window},
                            &expected[r * d]);
     }
     kernels_->Attention({.rows = tile,
@@ -256,6 +257,70 @@ TEST_P(AttentionTest, RowsMayEndWhereOthersWalkOn) {
       rows.insert(first ? rows.begin() : rows.end(), more.begin(), more.end());
       EXPECT_TRUE(Check(memory, rows, 1.0f)) << keys << " keys, " << (first ? "first" : "last");
     }
+  }
+}
+
+// Local attention: consecutive positions of a sequence whose rows see keys on both sides.
+TEST_P(AttentionTest, WindowsOfNeighboursEqualTheReference) {
+  for (DType dtype : {DType::kF32, DType::kBf16}) {
+    for (const int32_t keys : {5, 70, 300, 2200}) {
+      for (const int32_t reach : {0, 1, 24, 64, 128}) {
+        PagedMemory memory = Memory(dtype, 24, keys);
+        const Sequence s = memory.Make(keys);
+        const int32_t first = std::max(0, keys - random_.Integer(1, keys));
+        std::vector<Row> rows;
+        for (int32_t i = first; i < std::min(keys, first + kMaxQueryRows); ++i) {
+          rows.push_back({&s, keys, {std::max(0, i - reach), i + reach + 1}});
+        }
+        EXPECT_TRUE(Check(memory, rows, 1.0f)) << "reach " << reach << ", from " << first;
+      }
+    }
+  }
+}
+
+// Any windows: apart from each other, in different segments, with sequences that share blocks.
+TEST_P(AttentionTest, RandomWindowsEqualTheReference) {
+  for (int i = 0; i < 32; ++i) {
+    const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
+    const int32_t max_keys = random_.Integer(2, i % 8 < 4 ? 600 : 5000);
+    PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, 2 * max_keys + 100);
+    const Sequence s = memory.Make(max_keys);
+    const int32_t shared = random_.Integer(0, max_keys / kKvBlockTokens);
+    const Sequence other = memory.Make(shared * kKvBlockTokens + 70, s, shared);
+    std::vector<Row> rows(random_.Integer(1, i % 3 ? 16 : kMaxQueryRows));
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const bool second = i % 3 == 1 && r >= rows.size() / 2;
+      const int32_t most = second ? shared * kKvBlockTokens + 70 : max_keys;
+      const int32_t keys = random_.Integer(1, most), begin = random_.Integer(0, keys - 1);
+      rows[r] = {second ? &other : &s, keys, {begin, begin + random_.Integer(1, keys)}};
+    }
+    EXPECT_TRUE(Check(memory, rows, i % 3 == 0 ? 32.0f : 1.0f)) << "case " << i;
+  }
+}
+
+// A window that holds every key that exists is none, and a hidden key's contents have no effect.
+TEST_P(AttentionTest, WindowsHideKeysAndNothingElse) {
+  for (DType dtype : {DType::kF32, DType::kBf16}) {
+    constexpr int32_t kDim = 16, kKeys = 700;
+    PagedMemory memory = Memory(dtype, kDim, kKeys);
+    const Sequence s = memory.Make(kKeys);
+    const TypedArray q(random_.Floats(kDim, dtype, Range::kPlain), dtype);
+    const auto attend = [&](int32_t num_keys, KeyWindow window) {
+      TypedArray out(std::vector<float>(kDim), dtype);
+      const AttentionRow row = {q.At(0),
+                                out.At(0),
+                                num_keys,
+                                static_cast<int32_t>(s.block_table.size()),
+                                s.block_table.data(),
+                                window};
+      kernels_->Attention(
+          {.rows = {&row, 1}, .kv = memory.kv(), .layout = &memory.layout, .scale = 0.25f});
+      return out.Values();
+    };
+    EXPECT_TRUE(SameBits(attend(kKeys, {0, kKeys}), attend(kKeys, {})));
+    EXPECT_TRUE(SameBits(attend(kKeys, {0, 600}), attend(600, {})));
+    EXPECT_FALSE(SameBits(attend(kKeys, {1, kKeys}), attend(kKeys, {})));
+    EXPECT_FALSE(SameBits(attend(kKeys, {100, 600}), attend(kKeys, {100, 601})));
   }
 }
 

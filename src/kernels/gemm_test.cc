@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/fp_mode.h"
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
@@ -314,6 +315,40 @@ TEST_P(GemmTest, SwiGluIsTheProductsAndThenSiluMul) {
         }
         EXPECT_EQ(out, expected) << NameOf(dtype) << " m " << m;
       }
+    }
+  }
+}
+
+TEST_P(GemmTest, GatesHaveAnyActivation) {
+  constexpr int32_t kRows = 21, kHalf = 48, kTerms = 70;
+  for (const DType dtype : {DType::kF32, DType::kBf16}) {
+    const TypedArray a(random_.Floats(size_t{kRows} * kTerms, dtype, Range::kPlain), dtype);
+    PackedWeight w(2 * kHalf, kTerms, dtype);
+    w.PackRows(0, 2 * kHalf,
+               random_.Floats(size_t{2} * kHalf * kTerms, dtype, Range::kPlain).data(),
+               DType::kF32);
+    std::vector<float> sums(size_t{kRows} * 2 * kHalf), out(size_t{kRows} * kHalf);
+    GemmCall call = {.a = a.data(),
+                     .lda = kTerms,
+                     .m = kRows,
+                     .w = &w,
+                     .n_end = 2 * kHalf,
+                     .out = sums.data(),
+                     .ldo = 2 * kHalf};
+    kernels_->Gemm(call);
+    call.n_end = call.up_begin = call.ldo = kHalf;
+    call.out = out.data();
+    for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu,
+                                        Activation::kGeluTanh, Activation::kSilu}) {
+      call.gate_activation = activation;
+      kernels_->Gemm(call);
+      std::vector<float> expected(out.size());
+      const ScopedFpMode fp_mode;
+      for (int32_t i = 0; i < kRows * kHalf; ++i) {
+        const float* gate = &sums[i / kHalf * 2 * kHalf + i % kHalf];
+        expected[i] = reference::Activate(activation, *gate) * gate[kHalf];
+      }
+      EXPECT_TRUE(SameBits(out, expected)) << NameOf(dtype) << ' ' << static_cast<int>(activation);
     }
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -36,6 +37,9 @@ struct RowBlock {
   int32_t low_sum = 0, high_sum = 0;  // of the first and the last 16 q
 };
 
+// The function that an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
+enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh, kSilu };
+
 // out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), in f32 sums. With int8 weights the
 // sums are int32, multiplied by the scales of row and column; with blocks they are so for each
 // block, and f32 beyond.
@@ -51,10 +55,11 @@ struct GemmCall {
   int32_t n_end = 0;            // multiple of kPanelCols, or w->n()
   const float* bias = nullptr;  // [w->n()] or null; added to the finished sum
   bool add_to_out = false;      // residual: out = out + (sum + bias), else out = sum + bias; f32
-  // SwiGLU if positive; a multiple of kPanelCols. Then out[m, n] = silu(gate) * up, with gate = sum
-  // + bias of column n and up = that of column n + up_begin. Needs n_end <= up_begin and no
+  // Gated if positive; a multiple of kPanelCols. Then out[m, n] = activation(gate) * up, with gate
+  // = sum + bias of column n and up = that of column n + up_begin. Needs n_end <= up_begin and no
   // add_to_out.
   int32_t up_begin = 0;
+  Activation gate_activation = Activation::kSilu;
   void* out = nullptr;            // [m, n] of out_dtype, row stride ldo elements
   int64_t ldo = 0;                // >= n_end - out_begin
   int32_t out_begin = 0;          // the column that out begins with; <= n_begin
@@ -66,13 +71,21 @@ struct GemmCall {
   bool out_tiles = false;
 };
 
-// One query row of an attention tile: one position of one query head.
+// Keys [first, end). A row sees those that exist; by default all.
+struct KeyWindow {
+  int32_t first = 0;
+  int32_t end = std::numeric_limits<int32_t>::max();
+};
+
+// One query row of an attention tile: one position of one query head. Values of hidden keys are
+// finite where their block of keys holds a visible one.
 struct AttentionRow {
   const void* q = nullptr;               // [head_dim] in the compute type
   void* out = nullptr;                   // [head_dim] in the compute type; may be q
-  int32_t num_keys = 0;                  // keys [0, num_keys) are visible; >= 1
+  int32_t num_keys = 0;                  // keys [0, num_keys) exist; >= 1
   int32_t num_blocks = 0;                // of the block table; covers num_keys
   const int32_t* block_table = nullptr;  // of its sequence: ids of KV blocks
+  KeyWindow window = {};                 // holds at least one key that exists
 };
 
 // Keys of one step of the attention walk.
@@ -101,9 +114,6 @@ struct AttentionCall {
 // Elements of one group of a row, counted from element 0, for the results by group below.
 inline constexpr int32_t kRowGroup = 256;
 inline constexpr int32_t NumRowGroups(int32_t n) { return (n + kRowGroup - 1) / kRowGroup; }
-
-// The function that an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
-enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };
 
 // The heads of one token of q or k. Each head is normed (as by RmsNorm, if there is a weight), its
 // pairs (i, i + head_dim / 2) are rotated (if there are angles), and the result is rounded.

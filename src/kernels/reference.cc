@@ -72,7 +72,7 @@ struct State {
   std::vector<float> acc;  // [head_dim]
 };
 
-// Adds the keys [begin, end) of one step to `state`.
+// Adds the visible keys [begin, end) of one step to `state`.
 void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
   std::vector<float> p;
   float max = state.max;
@@ -83,15 +83,19 @@ void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state)
   Lanes lanes = {};
   for (size_t j = 0; j < p.size(); ++j) {
     p[j] = Rounded(Exp(p[j] - max), in.dtype);
-    lanes[j % kLanes] = lanes[j % kLanes] + p[j];
+    float& lane = lanes[(begin + j) % kLanes];  // steps begin at multiples of kLanes
+    lane = lane + p[j];
   }
   const float factor = Exp(state.max - max);
   state.max = max;
   state.sum[0] = std::fma(state.sum[0], factor, SumOfLanes(lanes));
   for (int32_t d = 0; d < in.head_dim; ++d) {
     float acc = state.acc[d] * factor;
-    for (size_t j = 0; j < p.size(); ++j) {
-      acc = std::fma(p[j], in.v[(begin + int64_t(j)) * in.head_dim + d], acc);
+    const int32_t blocks_end = (end + kKvBlockTokens - 1) / kKvBlockTokens * kKvBlockTokens;
+    for (int32_t key = begin / kKvBlockTokens * kKvBlockTokens;
+         key < std::min(blocks_end, in.num_keys); ++key) {
+      const float weight = key < begin || key >= end ? 0.0f : p[key - begin];
+      acc = std::fma(weight, in.v[int64_t{key} * in.head_dim + d], acc);
     }
     state.acc[d] = acc;
   }
@@ -119,15 +123,18 @@ float Moved(float x, float from, float to) {
 template <Continue product>
 void StepPower(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
   const float scale = in.scale * 0x1.715476p+0f;
-  const int32_t n = end - begin;
-  std::vector<float> p(n), v(n);
+  const int32_t step = begin / kKeysPerAmxStep * kKeysPerAmxStep;
+  const int32_t n = end - step, hidden = begin - step;
+  std::vector<float> p(n, 0.0f), v(n);
   float max = state.max;
-  for (int32_t j = 0; j < n; ++j) {
-    p[j] = product(0.0f, in.q, in.k + (begin + int64_t{j}) * in.head_dim, in.head_dim);
+  for (int32_t j = hidden; j < n; ++j) {
+    p[j] = product(0.0f, in.q, in.k + (step + int64_t{j}) * in.head_dim, in.head_dim);
     const float up = std::ceil(p[j] * scale);
     if (up > max) max = up;
   }
-  for (float& x : p) x = Rounded(PowerOfTwo(std::fma(x, scale, -max)), in.dtype);
+  for (int32_t j = hidden; j < n; ++j) {
+    p[j] = Rounded(PowerOfTwo(std::fma(p[j], scale, -max)), in.dtype);
+  }
   for (float& lane : state.sum) lane = Moved(lane, state.max, max);
   for (int32_t j = 0; j < n; j += 2) {
     float& lane = state.sum[j % 32 / 2];
@@ -135,7 +142,7 @@ void StepPower(const AttentionInput& in, int32_t begin, int32_t end, State& stat
     lane = lane + p[j];
   }
   for (int32_t d = 0; d < in.head_dim; ++d) {
-    for (int32_t j = 0; j < n; ++j) v[j] = in.v[(begin + int64_t{j}) * in.head_dim + d];
+    for (int32_t j = 0; j < n; ++j) v[j] = in.v[(step + int64_t{j}) * in.head_dim + d];
     state.acc[d] = product(Moved(state.acc[d], state.max, max), p.data(), v.data(), n);
   }
   state.max = max;
@@ -269,15 +276,17 @@ void Attention(NumericClass numeric_class, const AttentionInput& in, float* out)
                        : numeric_class == NumericClass::kBf16 ? StepPower<ContinueBf16>
                                                               : StepPower<ContinueAmx>;
   const int32_t step_keys = fma ? kKeysPerStep : kKeysPerAmxStep;
+  const int32_t first = in.window.first, end = std::min(in.window.end, in.num_keys);
   State total;
-  for (int32_t segment = 0; segment < in.num_keys; segment += kKeysPerSegment) {
-    const int32_t segment_end = std::min(segment + kKeysPerSegment, in.num_keys);
+  for (int32_t segment = 0; segment < end; segment += kKeysPerSegment) {
+    if (segment + kKeysPerSegment <= first) continue;
     State part;
     part.acc.assign(in.head_dim, 0.0f);
-    for (int32_t step = segment; step < segment_end; step += step_keys) {
-      step_of(in, step, std::min(step + step_keys, segment_end), part);
+    for (int32_t step = segment; step < segment + kKeysPerSegment; step += step_keys) {
+      const int32_t step_begin = std::max(step, first), step_end = std::min(step + step_keys, end);
+      if (step_begin < step_end) step_of(in, step_begin, step_end, part);
     }
-    if (segment == 0) {
+    if (total.acc.empty()) {
       total = part;
     } else {
       (fma ? MergeFma : MergePower)(part, total);
@@ -359,6 +368,8 @@ float Activate(Activation activation, float x) {
     }
     case Activation::kTanh:
       return 1.0f - 2.0f / (1.0f + Exp(x + x));
+    case Activation::kSilu:
+      return x / (1.0f + Exp(0.0f - x));
     case Activation::kNone:
       break;
   }

@@ -40,6 +40,7 @@ struct AttentionInput {
   int32_t head_dim;
   float scale;
   DType dtype;
+  KeyWindow window = {};  // of the keys, which all exist
 };
 void Attention(NumericClass numeric_class, const AttentionInput& input, float* out);
 

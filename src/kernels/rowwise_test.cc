@@ -115,8 +115,8 @@ TEST_P(RowwiseTest, LayerNorm) {
   }
 }
 
-constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu, Activation::kGelu,
-                                       Activation::kGeluTanh, Activation::kTanh};
+constexpr Activation kActivations[] = {Activation::kNone,     Activation::kRelu, Activation::kGelu,
+                                       Activation::kGeluTanh, Activation::kTanh, Activation::kSilu};
 
 TEST_P(RowwiseTest, Activate) {
   for (const Activation activation : kActivations) {

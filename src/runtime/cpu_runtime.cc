@@ -176,12 +176,23 @@ Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelWeights& 
                                       " at most " + std::to_string(longest) + " tokens fit");
 }
 
-std::unique_ptr<RopeAngles> MakeRope(const ModelConfig& config, int32_t num_positions,
-                                     ThreadTeam& team) {
-  if (config.is_encoder()) return nullptr;
-  return std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim), num_positions,
-                                      team);
-}
+// The angles of global and of local layers; null where a model has none.
+struct Ropes {
+  Ropes(const ModelConfig& config, int32_t num_positions, ThreadTeam& team) {
+    const auto make = [&](const RopeConfig& rope) {
+      return std::make_unique<RopeAngles>(MakeRopeTable(rope, config.head_dim), num_positions,
+                                          team);
+    };
+    if (!config.is_bert_family()) global = make(config.rope);
+    if (!config.encoder.local_layers.empty()) local = make(config.encoder.local_rope);
+  }
+  int64_t bytes() const {
+    return static_cast<int64_t>((global == nullptr ? 0 : global->bytes()) +
+                                (local == nullptr ? 0 : local->bytes()));
+  }
+
+  std::unique_ptr<RopeAngles> global, local;
+};
 
 Result<std::vector<LoraWeights>> LoadAdapters(const std::vector<std::string>& dirs,
                                               const ModelConfig& config, DType compute) {
@@ -205,14 +216,17 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
   const ModelConfig& config = weights.config;
   const int32_t tokens = std::min(kTokens, config.max_position);
   const int64_t before = ResidentBytes();
-  const std::unique_ptr<RopeAngles> rope = MakeRope(config, tokens, team);
+  const Ropes ropes(config, tokens, team);
   const ForwardLimits limits = {.max_tokens = tokens,
                                 .max_logit_rows = 1,
                                 .chunk_tokens = kChunk,
                                 .max_own_blocks = BlocksFor(tokens)};
   const KvLayout no_blocks = {weights.dtype, config.num_layers, 0, config.num_kv_heads,
                               config.head_dim};
-  ForwardPass pass({&weights, &kernels, rope.get(), no_blocks, nullptr, &team, pooling}, limits);
+  ForwardContext context = {&weights, &kernels, ropes.global.get(), no_blocks, nullptr,
+                            &team,    pooling};
+  context.local_rope = ropes.local.get();
+  ForwardPass pass(context, limits);
   const std::vector<int32_t> prompt(tokens, 0);
   pass.batch().AddRow(prompt, 0, {}, config.head == Head::kLanguageModel);
   if (config.head == Head::kClassifier) pass.batch().classified_rows.push_back(0);
@@ -234,15 +248,15 @@ class CpuRuntimeImpl final : public CpuRuntime {
         kernels_(std::move(kernels)),
         weights_(std::move(weights)),
         adapters_(std::move(adapters)),
-        rope_(MakeRope(weights_.config, plan.max_model_len, *team_)),
+        ropes_(weights_.config, plan.max_model_len, *team_),
         kv_({weights_.dtype, weights_.config.num_layers, plan.num_blocks,
              weights_.config.num_kv_heads, weights_.config.head_dim,
              options.kv_storage == KvStorage::kContiguous},
             std::move(kv_buffer)),
-        executor_(
-            {&weights_, kernels_.get(), rope_.get(), kv_.layout(), kv_.data(), team_.get(),
-             options.pooling, options.share_attention, adapters_.empty() ? nullptr : &adapters_},
-            limits, &kv_, StatesOf(options.num_steps, options.max_num_seqs).num_decodes),
+        executor_({&weights_, kernels_.get(), ropes_.global.get(), kv_.layout(), kv_.data(),
+                   team_.get(), options.pooling, options.share_attention,
+                   adapters_.empty() ? nullptr : &adapters_, ropes_.local.get()},
+                  limits, &kv_, StatesOf(options.num_steps, options.max_num_seqs).num_decodes),
         max_model_len_(plan.max_model_len),
         planned_bytes_(plan.step_bytes) {
     executor_.set_granularity(options.granularity);
@@ -267,7 +281,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
         .kv_bytes = static_cast<int64_t>(kv_.bytes()),
         .kv_block_bytes =
             static_cast<int64_t>(kv_.layout().block_bytes()) * kv_.layout().num_layers,
-        .rope_bytes = rope_ == nullptr ? 0 : static_cast<int64_t>(rope_->bytes()),
+        .rope_bytes = ropes_.bytes(),
         .activation_bytes = static_cast<int64_t>(executor_.activation_bytes()),
         .planned_bytes = planned_bytes_,
     };
@@ -278,7 +292,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
   std::unique_ptr<Kernels> kernels_;
   ModelWeights weights_;
   std::vector<LoraWeights> adapters_;
-  std::unique_ptr<RopeAngles> rope_;  // null for an encoder
+  Ropes ropes_;
   KvMemory kv_;
   CpuExecutor executor_;
   int32_t max_model_len_;

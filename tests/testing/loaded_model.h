@@ -183,10 +183,12 @@ class LoadedModel {
     const WeightTypes types =
         ChooseWeightTypes(QuantizationOf(options.quantization), dtype, config, files).value();
     weights_ = LoadWeights(files, config, types, team_, {}).value();
-    if (!config.is_encoder()) {
-      rope_ = std::make_unique<RopeAngles>(MakeRopeTable(config.rope, config.head_dim),
-                                           std::min(config.max_position, 2048), team_);
-    }
+    const auto angles = [&](const RopeConfig& rope) {
+      return std::make_unique<RopeAngles>(MakeRopeTable(rope, config.head_dim),
+                                          std::min(config.max_position, 2048), team_);
+    };
+    if (!config.is_bert_family()) rope_ = angles(config.rope);
+    if (!config.encoder.local_layers.empty()) local_rope_ = angles(config.encoder.local_rope);
     context_ = {
         &weights_,
         &kernels_,
@@ -197,6 +199,7 @@ class LoadedModel {
     kv_ = AlignedBuffer(context_.kv_layout.total_bytes());
     std::memset(kv_.data(), 0xff, kv_.size());
     context_.kv = kv_.data();
+    context_.local_rope = local_rope_.get();
   }
 
   const ForwardContext& context() const { return context_; }
@@ -211,7 +214,7 @@ class LoadedModel {
   ThreadTeam team_;
   StoppingKernels kernels_;
   ModelWeights weights_;
-  std::unique_ptr<RopeAngles> rope_;
+  std::unique_ptr<RopeAngles> rope_, local_rope_;
   AlignedBuffer kv_;
   ForwardContext context_;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
@@ -47,8 +48,14 @@ std::string Size(int64_t bytes) {
 }
 
 std::string Positions(const ModelConfig& config) {
-  if (config.is_encoder()) return "learned; every token sees every other";
-  return fmt::format("rope {}, theta {}", NameOf(config.rope.type), config.rope.theta);
+  if (config.is_bert_family()) return "learned; every token sees every other";
+  const std::string rope =
+      fmt::format("rope {}, theta {}", NameOf(config.rope.type), config.rope.theta);
+  if (!config.is_encoder()) return rope;
+  const auto num_local = std::ranges::count(config.encoder.local_layers, true);
+  return rope + fmt::format("; in {} of {} layers {}, {}, and tokens see {} to each side",
+                            num_local, config.num_layers, NameOf(config.encoder.local_rope.type),
+                            config.encoder.local_rope.theta, config.encoder.local_reach);
 }
 
 // The kinds of answers that the model gives.
@@ -158,8 +165,8 @@ nlohmann::ordered_json ToJson(const ModelInfo& info) {
       {"vocab_size", c.vocab_size},
       {"context_length", c.max_position},
       {"tie_embeddings", c.tie_embeddings},
-      {"rope_type", c.is_encoder() ? nullptr : nlohmann::ordered_json(NameOf(c.rope.type))},
-      {"rope_theta", c.is_encoder() ? nullptr : nlohmann::ordered_json(c.rope.theta)},
+      {"rope_type", c.is_bert_family() ? nullptr : nlohmann::ordered_json(NameOf(c.rope.type))},
+      {"rope_theta", c.is_bert_family() ? nullptr : nlohmann::ordered_json(c.rope.theta)},
       {"generates", info.use.traits.generates},
       {"embeds", info.use.traits.embeds},
       {"embedding_size", info.use.traits.embedding_size},

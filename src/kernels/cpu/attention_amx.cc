@@ -220,7 +220,7 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
     float* c = StateAt(item.step).acc + item.row * stride_ + panel * 16;
     float* c_lower = c + upper * stride_;
     Configure(upper, item.rows - upper);
-    if (item.fresh()) {
+    if (item.fresh) {
       amx::ZeroTile<0>();
       amx::ZeroTile<1>();
       amx::ZeroTile<2>();
@@ -256,7 +256,7 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
     const int64_t bytes = stride_ * 4;
     const int32_t panels = num_panels_ - panel;
     float* c = StateAt(item.step).acc + item.row * stride_ + panel * 16;
-    if (item.fresh()) {
+    if (item.fresh) {
       amx::ZeroTile<0>();
       amx::ZeroTile<1>();
       amx::ZeroTile<2>();

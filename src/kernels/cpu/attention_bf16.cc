@@ -40,7 +40,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
   static constexpr int64_t kWeightBytes = kKvBlockTokens * 2;
 
   void Step(const Item& item) {
-    if (item.num_blocks == 0) return;
+    if (item.num_blocks == 0 && !item.fresh) return;  // a state that begins is made empty
     const int32_t most = RowsPerDotTile(item.rows);
     for (int32_t r = 0; r < item.rows; r += most) {
       WithConstant<kMostTileRows>(item.rows - r < most ? item.rows - r : most, [&](auto rows) {
@@ -87,7 +87,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
     constexpr int32_t kPairs = kKvBlockTokens / 2;
     float* acc = StateAt(item.step).acc + (item.row + row) * stride_ + panel * kPanelCols;
     DotSums<R, P> sums;
-    LoadSums<R, P>(acc, stride_, item.fresh(), sums);
+    LoadSums<R, P>(acc, stride_, item.fresh, sums);
     for (int32_t b = 0; b < item.num_blocks; ++b) {
       const std::byte* values[P];
       for (int p = 0; p < P; ++p) {

@@ -32,9 +32,9 @@ inline void ResetState(AttentionState& state, int64_t acc_elements) {
 template <class V, bool kBf16>
 class AttentionWalk {
  public:
-  explicit AttentionWalk(const AttentionArgs& args) : args_(args) {
+  explicit AttentionWalk(const AttentionArgs& args)
+      : args_(args), keys_(VisibleKeysOfAll<V>(args.rows, args.num_rows)) {
     for (int32_t r = 0; r < args.num_rows; ++r) {
-      if (args.rows[r].num_keys > max_keys_) max_keys_ = args.rows[r].num_keys;
       if constexpr (kBf16) {
         WidenRows<V>(static_cast<const uint16_t*>(args.rows[r].q), 0, 1, args.head_dim,
                      q_ + r * args.head_dim_padded);
@@ -48,14 +48,17 @@ class AttentionWalk {
   void Run() {
     const int64_t acc_elements = int64_t{args_.num_rows} * args_.head_dim_padded;
     ResetState<V>(total_, acc_elements);
-    for (int32_t segment = 0; segment < max_keys_; segment += kKeysPerSegment) {
+    // Steps before the first visible key of all rows are skipped.
+    int32_t step = keys_.begin / kKeysPerStep * kKeysPerStep;
+    while (step < keys_.end) {
+      const int32_t segment = step / kKeysPerSegment * kKeysPerSegment;
       const int32_t end =
-          max_keys_ - segment < kKeysPerSegment ? max_keys_ : segment + kKeysPerSegment;
+          keys_.end - segment < kKeysPerSegment ? keys_.end : segment + kKeysPerSegment;
       ResetState<V>(part_, acc_elements);
-      for (int32_t step = segment; step < end; step += kKeysPerStep) {
+      for (; step < end; step += kKeysPerStep) {
         for (int32_t row = 0, run_end; row < args_.num_rows; row = run_end) {
           run_end = RunEnd<V, kKeysPerStep>(args_.rows, row, args_.num_rows, step);
-          Step({row, run_end, NumKeys(row, run_end)}, step);
+          Step({row, run_end, VisibleKeysOfAll<V>(args_.rows + row, run_end - row)}, step);
         }
       }
       Merge(segment);
@@ -66,19 +69,11 @@ class AttentionWalk {
  private:
   static constexpr int64_t kElementBytes = kBf16 ? 2 : 4;
 
-  // Rows [begin, end) that read the same blocks in a step, and the most keys that one of them sees.
+  // Rows [begin, end) that read the same blocks in a step, and the range of the keys they see.
   struct Rows {
     int32_t begin, end;
-    int32_t num_keys;
+    KeyRange keys;
   };
-
-  int32_t NumKeys(int32_t begin, int32_t end) const {
-    int32_t num_keys = 0;
-    for (int32_t r = begin; r < end; ++r) {
-      if (args_.rows[r].num_keys > num_keys) num_keys = args_.rows[r].num_keys;
-    }
-    return num_keys;
-  }
 
   const std::byte* Block(const Rows& rows, int32_t key) const {
     const int32_t block = args_.rows[rows.begin].block_table[key / kKvBlockTokens];
@@ -86,28 +81,28 @@ class AttentionWalk {
     return block < args_.num_blocks ? args_.kv + block * bytes
                                     : args_.own_kv + (block - args_.num_blocks) * bytes;
   }
-  // The number of keys of the step at `step` that the row sees.
-  int32_t Visible(int32_t row, int32_t step) const {
-    const int32_t left = args_.rows[row].num_keys - step;
-    return left < 0 ? 0 : left > kKeysPerStep ? kKeysPerStep : left;
+  // The keys of the step at `step` that the row sees, relative to the step.
+  KeyRange Visible(int32_t row, int32_t step) const {
+    return VisibleInStep<V, kKeysPerStep>(args_.rows[row], step);
   }
 
   void Step(const Rows& rows, int32_t step) {
-    if (rows.num_keys <= step) return;
+    if (rows.keys.end <= step || rows.keys.begin >= step + kKeysPerStep) return;
     Scores(rows, step);
     Softmax(rows, step);
-    for (int32_t key = step; key < step + kKeysPerStep && key < rows.num_keys;
+    for (int32_t key = step; key < step + kKeysPerStep && key < rows.keys.end;
          key += kKvBlockTokens) {
       AddValues(rows, step, key);
     }
   }
 
-  // p_[r][j] = q[r] . k[step + j], not yet scaled. Keys behind a row's last key are never used.
+  // p_[r][j] = q[r] . k[step + j], not yet scaled. Keys that a row does not see are never used.
   void Scores(const Rows& rows, int32_t step) {
     constexpr int kGroupsPerStep = kKeysPerStep / 16;
     const std::byte* groups[kGroupsPerStep];
     int num_groups = 0;
-    for (int32_t key = step; num_groups < kGroupsPerStep && key < rows.num_keys; key += 16) {
+    const int32_t begin = rows.keys.begin > step ? rows.keys.begin / 16 * 16 : step;
+    for (int32_t key = begin; key < step + kKeysPerStep && key < rows.keys.end; key += 16) {
       groups[num_groups++] = Block(rows, key) + key % kKvBlockTokens / 16 *
                                                     (16 * args_.head_dim_padded * kElementBytes);
     }
@@ -115,15 +110,17 @@ class AttentionWalk {
     float* p = p_ + rows.begin * kKeysPerStep;
     for (int32_t i = 0; i < count * kKeysPerStep; i += 16) V::Set(0.0f).Store(p + i);
     TilesOfPanels<V, kBf16>(count, q_ + rows.begin * args_.head_dim_padded, args_.head_dim_padded,
-                            groups, num_groups, args_.head_dim, p, kKeysPerStep);
+                            groups, num_groups, args_.head_dim, p + (begin - step), kKeysPerStep);
   }
 
-  // Replaces lanes from `count` on by `fill`. They may hold anything, NaN included.
-  static V KeepFirst(V v, int count, float fill) {
-    if (count >= 16) return v;
+  // Replaces lanes outside [begin, end) by `fill`. They may hold anything, NaN included.
+  static V Keep(V v, int begin, int end, float fill) {
+    if (begin <= 0 && end >= 16) return v;
     alignas(64) float lanes[16];
     v.Store(lanes);
-    for (int i = count < 0 ? 0 : count; i < 16; ++i) lanes[i] = fill;
+    for (int i = 0; i < 16; ++i) {
+      if (i < begin || i >= end) lanes[i] = fill;
+    }
     return V::Load(lanes);
   }
 
@@ -133,12 +130,13 @@ class AttentionWalk {
     alignas(64) float new_max[16];
     V::Load(part_.max).Store(new_max);
     for (int32_t r = rows.begin; r < rows.end; ++r) {
-      const int32_t visible = Visible(r, step);
-      if (visible == 0) continue;
+      const KeyRange visible = Visible(r, step);
+      if (visible.begin >= visible.end) continue;
       float* p = p_ + r * kKeysPerStep;
       V max = V::Set(new_max[r]);
-      for (int32_t j = 0; j < visible; j += 16) {
-        const V s = KeepFirst(V::Load(p + j) * scale, visible - j, -__builtin_inff());
+      for (int32_t j = visible.begin / 16 * 16; j < visible.end; j += 16) {
+        const V s =
+            Keep(V::Load(p + j) * scale, visible.begin - j, visible.end - j, -__builtin_inff());
         s.Store(p + j);
         max = Max(s, max);
       }
@@ -147,16 +145,23 @@ class AttentionWalk {
     alignas(64) float factor[16];  // for the sums accumulated before
     Exp(V::Load(part_.max) - V::Load(new_max)).Store(factor);
     for (int32_t r = rows.begin; r < rows.end; ++r) {
-      const int32_t visible = Visible(r, step);
-      if (visible > 0) Weigh(r, visible, new_max[r], factor[r]);
+      const KeyRange visible = Visible(r, step);
+      if (visible.begin < visible.end) Weigh(r, visible, new_max[r], factor[r]);
     }
   }
 
-  void Weigh(int32_t r, int32_t visible, float new_max, float factor) {
+  // The weights of the keys that the row sees, and 0 for the others of their blocks.
+  void Weigh(int32_t r, const KeyRange& visible, float new_max, float factor) {
     float* p = p_ + r * kKeysPerStep;
     const V shift = V::Set(new_max);
     V sum = V::Set(0.0f);
-    for (int32_t j = 0; j < visible; j += 16) {
+    const int32_t begin = visible.begin / kKvBlockTokens * kKvBlockTokens;
+    const int32_t end = (visible.end + kKvBlockTokens - 1) / kKvBlockTokens * kKvBlockTokens;
+    for (int32_t j = begin; j < end; j += 16) {
+      if (j + 16 <= visible.begin || j >= visible.end) {
+        V::Set(0.0f).Store(p + j);
+        continue;
+      }
       V weight = Exp(V::Load(p + j) - shift);  // 0 where Softmax filled in -inf
       if constexpr (kBf16) weight = weight.RoundToBf16();
       weight.Store(p + j);
@@ -170,8 +175,8 @@ class AttentionWalk {
       (V::Load(acc + d) * V::Set(factor)).Store(acc + d);
   }
 
-  // acc += P * V over the block of 32 keys at `key`. Rows that see the same number of its keys go
-  // together. A key that a row does not see is not in its chain, whatever the memory holds.
+  // acc += P * V over the block of 32 keys at `key`. Rows with the same number of terms go
+  // together.
   void AddValues(const Rows& rows, int32_t step, int32_t key) {
     const std::byte* panels[kMaxHeadDim / 16];
     int num_panels = 0;
@@ -180,21 +185,26 @@ class AttentionWalk {
           Block(rows, key) + args_.k_bytes + d * (kKvBlockTokens * kElementBytes);
     }
     for (int32_t r = rows.begin, end; r < rows.end; r = end) {
-      const int32_t count = VisibleInBlock(r, key);
+      const int32_t count = TermsOfBlock(r, key);
       end = r + 1;
-      while (end < rows.end && VisibleInBlock(end, key) == count) ++end;
+      while (end < rows.end && TermsOfBlock(end, key) == count) ++end;
       if (count == 0) continue;
       TilesOfPanels<V, kBf16>(end - r, p_ + r * kKeysPerStep + (key - step), kKeysPerStep, panels,
                               num_panels, count, part_.acc + r * args_.head_dim_padded,
                               args_.head_dim_padded);
     }
   }
-  int32_t VisibleInBlock(int32_t row, int32_t key) const {
+  // All keys of the block that exist for the row if it sees one of them, else 0. A key that does
+  // not exist is no term, whatever the memory holds.
+  int32_t TermsOfBlock(int32_t row, int32_t key) const {
+    const KeyRange visible = VisibleKeys<V>(args_.rows[row]);
+    if (visible.end <= key || visible.begin >= key + kKvBlockTokens) return 0;
     const int32_t left = args_.rows[row].num_keys - key;
-    return left < 0 ? 0 : left > kKvBlockTokens ? kKvBlockTokens : left;
+    return left > kKvBlockTokens ? kKvBlockTokens : left;
   }
 
-  // Merges part_ into total_ for the rows that saw a key of the segment.
+  // Merges part_ into total_ for the rows that saw a key of the segment. The first such segment of
+  // a row becomes its total.
   void Merge(int32_t segment) {
     const V old_max = V::Load(total_.max);
     const V part_max = V::Load(part_.max);
@@ -204,10 +214,12 @@ class AttentionWalk {
     Exp(old_max - max).Store(old_factor);
     Exp(part_max - max).Store(part_factor);
     for (int32_t r = 0; r < args_.num_rows; ++r) {
-      if (args_.rows[r].num_keys <= segment) continue;
+      const KeyRange visible = VisibleKeys<V>(args_.rows[r]);
+      if (visible.end <= segment || visible.begin >= segment + kKeysPerSegment) continue;
+      const bool is_first = visible.begin >= segment;
       float* acc = total_.acc + r * args_.head_dim_padded;
       const float* part = part_.acc + r * args_.head_dim_padded;
-      if (segment == 0) {
+      if (is_first) {
         total_.sum[r] = part_.sum[r];
         for (int32_t d = 0; d < args_.head_dim; d += 16) V::Load(part + d).Store(acc + d);
       } else {
@@ -218,7 +230,7 @@ class AttentionWalk {
           Fma(V::Load(acc + d), a, V::Load(part + d) * b).Store(acc + d);
         }
       }
-      total_.max[r] = segment == 0 ? part_.max[r] : new_max[r];
+      total_.max[r] = is_first ? part_.max[r] : new_max[r];
     }
   }
 
@@ -235,7 +247,7 @@ class AttentionWalk {
   }
 
   const AttentionArgs& args_;
-  int32_t max_keys_ = 0;
+  const KeyRange keys_;  // that any row sees
   alignas(64) float q_[kWalkRows * kMaxHeadDim];
   alignas(64) float p_[kWalkRows * kKeysPerStep];  // the scores, then the weights, of a step
   AttentionState part_;                            // the segment at hand

@@ -31,7 +31,9 @@ class PowerWalk {
         num_panels_((args.head_dim + 15) / 16),
         stride_(num_panels_ * 16),
         q_stride_(q_stride),
-        scale_(args.scale * 0x1.715476p+0f) {
+        scale_(args.scale * 0x1.715476p+0f),
+        start_(VisibleKeysOfAll<Vec>(args.rows, args.num_rows).begin / kKeysPerAmxStep *
+               kKeysPerAmxStep) {
     for (int32_t r = 0; r < args.num_rows; ++r) {
       const auto* from = static_cast<const uint16_t*>(args.rows[r].q);
       uint16_t* to = q_ + r * q_stride;
@@ -45,7 +47,7 @@ class PowerWalk {
   }
 
   void Run() {
-    Walk(0, args_.num_rows, 0);
+    Walk(0, args_.num_rows, start_);
     for (int32_t r = 0; r < args_.num_rows; ++r) Finish(r);
   }
 
@@ -55,12 +57,13 @@ class PowerWalk {
     int32_t row;  // of the call
     int32_t rows;
     int32_t step;
-    int32_t num_blocks;  // blocks with keys that a row sees
-    bool whole;          // whether every row sees all keys of the step
+    int32_t first_block;  // of the step: the first that a row sees a key of
+    int32_t num_blocks;   // from first_block to the last that a row sees a key of
+    bool whole;           // whether every row sees all keys of the step
+    bool fresh;           // whether the state begins with the step
     const std::byte* blocks[kBlocksPerStep];
     uint16_t* weights;  // [kBlocksPerStep, kUnitRows, kKvBlockTokens]
 
-    bool fresh() const { return step % kKeysPerSegment == 0; }
     // Rows of the first of two tiles; the second tile has the rest.
     int32_t upper() const { return (rows + 1) / 2; }
   };
@@ -112,8 +115,6 @@ class PowerWalk {
     alignas(64) float acc[kMaxQueryRows * kMaxHeadDim];  // [rows, stride_]
   };
 
-  int32_t num_keys(int32_t row) const { return args_.rows[row].num_keys; }
-
   // The end of the run of rows from `first` on that share the step, at most `last`.
   int32_t RunEnd(int32_t first, int32_t last, int32_t step) const {
     return skein::RunEnd<Vec, kKeysPerAmxStep>(args_.rows, first, last, step);
@@ -122,9 +123,7 @@ class PowerWalk {
   // Walks the rows [first, last) from `step` on. They walk together while they read the same
   // blocks; then each run of rows that does walks on its own.
   void Walk(int32_t first, int32_t last, int32_t step) {
-    int32_t max_keys = 0;
-    for (int32_t r = first; r < last; ++r)
-      max_keys = num_keys(r) > max_keys ? num_keys(r) : max_keys;
+    const int32_t max_keys = VisibleKeysOfAll<Vec>(args_.rows + first, last - first).end;
     // If the last key of these rows is the last shared one, the other rows went on without them.
     if (step >= max_keys && step % kKeysPerSegment != 0) {
       MergeSegment(first, last, step / kKeysPerSegment * kKeysPerSegment);
@@ -148,29 +147,37 @@ class PowerWalk {
       if (end >= max_keys || end == segment + kKeysPerSegment) MergeSegment(first, last, segment);
     }
   }
-  // The first segment becomes the total; each later one is merged into it.
+  // The first segment of the walk becomes the total; each later one is merged into it. For a row
+  // that sees no key of the first one, the total is still empty then.
   void MergeSegment(int32_t first, int32_t last, int32_t segment) {
-    if (segment == 0) return;
+    if (segment <= start_) return;
     for (int32_t r = first; r < last; ++r) {
-      if (num_keys(r) > segment) Merge(r);
+      if (VisibleKeys<Vec>(args_.rows[r]).end > segment) Merge(r);
     }
   }
-  State& StateAt(int32_t step) { return step < kKeysPerSegment ? total_ : part_; }
+  State& StateAt(int32_t step) {
+    return step < (start_ / kKeysPerSegment + 1) * kKeysPerSegment ? total_ : part_;
+  }
 
   Item ItemAt(int32_t row, int32_t rows, int32_t step, int32_t buffer) {
     Item item;
     item.row = row;
     item.rows = rows;
     item.step = step;
-    int32_t least = kKeysPerAmxStep, most = 0;
+    item.fresh = step == start_ || step % kKeysPerSegment == 0;
+    item.whole = true;
+    int32_t begin = kKeysPerAmxStep, end = 0;
     for (int32_t r = row; r < row + rows; ++r) {
-      const int32_t visible = Visible(r, step);
-      least = visible < least ? visible : least;
-      most = visible > most ? visible : most;
+      const KeyRange visible = Visible(r, step);
+      item.whole = item.whole && visible.begin == 0 && visible.end == kKeysPerAmxStep;
+      if (visible.begin >= visible.end) continue;
+      begin = visible.begin < begin ? visible.begin : begin;
+      end = visible.end > end ? visible.end : end;
     }
-    item.whole = least == kKeysPerAmxStep;
-    item.num_blocks = (most + kKvBlockTokens - 1) / kKvBlockTokens;
-    const int32_t* table = args_.rows[row].block_table + step / kKvBlockTokens;
+    item.first_block = begin / kKvBlockTokens;
+    const int32_t end_block = (end + kKvBlockTokens - 1) / kKvBlockTokens;
+    item.num_blocks = end_block > item.first_block ? end_block - item.first_block : 0;
+    const int32_t* table = args_.rows[row].block_table + step / kKvBlockTokens + item.first_block;
     for (int32_t i = 0; i < item.num_blocks; ++i) {
       const auto bytes = static_cast<int64_t>(args_.block_bytes);
       item.blocks[i] = table[i] < args_.num_blocks
@@ -183,15 +190,18 @@ class PowerWalk {
 
   float* Scores(int32_t block) { return scores_ + block * kBlockScores; }
 
-  // The number of keys of the step that the row sees.
-  int32_t Visible(int32_t row, int32_t step) const {
-    const int32_t left = num_keys(row) - step;
-    return left < 0 ? 0 : left > kKeysPerAmxStep ? kKeysPerAmxStep : left;
+  // The keys of the step that the row sees, relative to the step.
+  KeyRange Visible(int32_t row, int32_t step) const {
+    return VisibleInStep<Vec, kKeysPerAmxStep>(args_.rows[row], step);
   }
-  // The keys of the block that the row sees.
+  // The keys of the item's block that the row sees.
   __mmask32 MaskOf(const Item& item, int32_t block, int32_t r) const {
-    const int32_t left = Visible(item.row + r, item.step) - block * kKvBlockTokens;
-    return left >= kKvBlockTokens ? ~0u : left <= 0 ? 0 : (1u << left) - 1;
+    const KeyRange visible = Visible(item.row + r, item.step);
+    const int32_t key = (item.first_block + block) * kKvBlockTokens;
+    return FirstKeys(visible.end - key) & ~FirstKeys(visible.begin - key);
+  }
+  static __mmask32 FirstKeys(int32_t count) {
+    return count >= kKvBlockTokens ? ~0u : count <= 0 ? 0 : (1u << count) - 1;
   }
 
   // largest_[r] = the largest score of item row r among visible keys, not yet scaled, or -inf.
@@ -218,7 +228,7 @@ class PowerWalk {
     const int32_t rows = item.rows - half < kVecRows ? item.rows - half : kVecRows;
     State& state = StateAt(item.step);
     float* max = state.max + item.row + half;
-    const Vec old_max = item.fresh() ? Vec::Set(-__builtin_inff()) : Vec::Load(max);
+    const Vec old_max = item.fresh ? Vec::Set(-__builtin_inff()) : Vec::Load(max);
     for (int32_t r = rows; r < kVecRows; ++r) largest_[half + r] = Vec::Set(-__builtin_inff());
     const Vec scaled = LargestOfEach(largest_ + half) * Vec::Set(scale_);
     constexpr int kUp = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
@@ -232,7 +242,7 @@ class PowerWalk {
     change.Store(factor + half);
     float* sum = state.sum + (item.row + half) * 16;
     for (int32_t r = 0; r < rows; ++r, sum += 16) {
-      const Vec old = item.fresh() ? Vec::Set(0.0f) : Vec::Load(sum);
+      const Vec old = item.fresh ? Vec::Set(0.0f) : Vec::Load(sum);
       ScaleBy(old, Vec::Set(factor[half + r])).Store(sum);
     }
   }
@@ -260,7 +270,7 @@ class PowerWalk {
 
   // Multiplies the accumulators by the rows' factors.
   void Rescale(const Item& item, const float* factor) {
-    if (item.fresh()) return;  // nothing is accumulated yet
+    if (item.fresh) return;  // nothing is accumulated yet
     float* acc = StateAt(item.step).acc + item.row * stride_;
     for (int32_t r = 0; r < item.rows; ++r, acc += stride_) {
       if (factor[r] == 0.0f) continue;
@@ -301,6 +311,7 @@ class PowerWalk {
   const int32_t stride_;
   const int64_t q_stride_;
   const float scale_;
+  const int32_t start_;  // the first step of the walk
   Vec largest_[kUnitRows];
   alignas(64) float scores_[kBlocksPerStep * kBlockScores];  // [blocks, kUnitRows, keys]
   // For an item and the previous one.

@@ -6,8 +6,38 @@
 
 namespace skein {
 
+struct KeyRange {
+  int32_t begin, end;
+};
+
+// The keys that a row sees.
+template <class V>
+inline KeyRange VisibleKeys(const AttentionRow& row) {
+  return {row.window.first, row.window.end < row.num_keys ? row.window.end : row.num_keys};
+}
+
+// The same within a step of kStepKeys keys, relative to the step; begin >= end: none.
+template <class V, int32_t kStepKeys>
+inline KeyRange VisibleInStep(const AttentionRow& row, int32_t step) {
+  const KeyRange keys = VisibleKeys<V>(row);
+  return {keys.begin > step ? keys.begin - step : 0,
+          keys.end < step + kStepKeys ? keys.end - step : kStepKeys};
+}
+
+// The least range that holds the visible keys of all rows.
+template <class V>
+inline KeyRange VisibleKeysOfAll(const AttentionRow* rows, int32_t num_rows) {
+  KeyRange all = VisibleKeys<V>(rows[0]);
+  for (int32_t r = 1; r < num_rows; ++r) {
+    const KeyRange keys = VisibleKeys<V>(rows[r]);
+    if (keys.begin < all.begin) all.begin = keys.begin;
+    if (keys.end > all.end) all.end = keys.end;
+  }
+  return all;
+}
+
 // Whether both rows read the same blocks in the step of kStepKeys keys. Rows of different sequences
-// do so only if both see the whole step: then neither meets a key of the other.
+// do so only if all keys of the step exist for both: then neither meets a key of the other.
 template <class V, int32_t kStepKeys>
 inline bool ShareStep(const AttentionRow& a, const AttentionRow& b, int32_t step) {
   if (a.block_table == b.block_table) return true;

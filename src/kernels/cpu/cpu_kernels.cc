@@ -88,6 +88,8 @@ class CpuKernels final : public Kernels {
     for (const AttentionRow& row : call.rows) {
       SKEIN_CHECK(row.q != nullptr && row.out != nullptr && row.block_table != nullptr);
       SKEIN_CHECK(row.num_keys >= 1 && row.num_keys <= row.num_blocks * kKvBlockTokens);
+      SKEIN_CHECK(row.window.first >= 0 && row.window.first < row.num_keys);
+      SKEIN_CHECK(row.window.first < row.window.end);
     }
     const AttentionArgs args = {
         .rows = call.rows.data(),

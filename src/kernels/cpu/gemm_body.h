@@ -160,8 +160,8 @@ inline void ScaleSums(const GemmCall& call, float* c, int64_t ldc, int32_t row_b
   }
 }
 
-// Writes the call's results from finished sums c [rows, 16] of one panel. For SwiGLU, up [rows, 16]
-// holds the sums of its partner. Both have row stride ldc.
+// Writes the call's results from finished sums c [rows, 16] of one panel. If the call is gated, up
+// [rows, 16] holds the sums of its partner. Both have row stride ldc.
 template <class V>
 inline void FinishPanel(const GemmCall& call, const float* c, const float* up, int64_t ldc,
                         int32_t row_begin, int32_t rows, int32_t column) {
@@ -186,7 +186,7 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
     if (biased) v = v + bias;
     if (up != nullptr) {
       const V u = V::Load(up + r * ldc);
-      v = SiluTimes(v, biased ? u + up_bias : u);
+      v = Activated(call.gate_activation, v) * (biased ? u + up_bias : u);
     }
     if (call.add_to_out) v = V::LoadFirst(static_cast<const float*>(call.out) + index, n) + v;
     StoreAs(v, call.out, call.out_dtype, index, n);

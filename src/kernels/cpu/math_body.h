@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "kernels/kernels.h"
 
 namespace skein {
 
@@ -44,10 +45,9 @@ inline V Exp(V x) {
   return IfGreater(x, V::Set(0x1.62e42ep+6f), V::Set(__builtin_inff()), y);
 }
 
-// silu(gate) * up.
 template <class V>
-inline V SiluTimes(V gate, V up) {
-  return gate / (V::Set(1.0f) + Exp(V::Set(0.0f) - gate)) * up;
+inline V Silu(V x) {
+  return x / (V::Set(1.0f) + Exp(V::Set(0.0f) - x));
 }
 
 // x * Phi(x), where Phi is the normal distribution. With a = |x|, Phi(-a) is exp(-a^2 / 2) times a
@@ -82,6 +82,25 @@ template <class V>
 inline V Tanh(V x) {
   const V one = V::Set(1.0f);
   return one - V::Set(2.0f) / (one + Exp(x + x));
+}
+
+template <class V>
+inline V Activated(Activation activation, V x) {
+  switch (activation) {
+    case Activation::kRelu:
+      return Max(x, V::Set(0.0f));
+    case Activation::kGelu:
+      return Gelu(x);
+    case Activation::kGeluTanh:
+      return GeluTanh(x);
+    case Activation::kTanh:
+      return Tanh(x);
+    case Activation::kSilu:
+      return Silu(x);
+    case Activation::kNone:
+      break;
+  }
+  return x;
 }
 
 // Loads the first n <= 16 elements at `index` of an array of either type.

@@ -81,23 +81,6 @@ void LayerNorm(const float* x, const float* weight, const float* bias, float eps
 }
 
 template <class V>
-inline V Activated(Activation activation, V x) {
-  switch (activation) {
-    case Activation::kRelu:
-      return Max(x, V::Set(0.0f));
-    case Activation::kGelu:
-      return Gelu(x);
-    case Activation::kGeluTanh:
-      return GeluTanh(x);
-    case Activation::kTanh:
-      return Tanh(x);
-    case Activation::kNone:
-      break;
-  }
-  return x;
-}
-
-template <class V>
 void Activate(Activation activation, const float* x, int32_t n, void* out, DType out_dtype) {
   for (int32_t i = 0; i < n; i += kLanes) {
     const int count = n - i < kLanes ? n - i : kLanes;
@@ -149,7 +132,7 @@ template <class V>
 void SiluMul(const float* gate, const float* up, int32_t n, void* out, DType out_dtype) {
   for (int32_t i = 0; i < n; i += kLanes) {
     const int count = n - i < kLanes ? n - i : kLanes;
-    const V product = SiluTimes(V::LoadFirst(gate + i, count), V::LoadFirst(up + i, count));
+    const V product = Silu(V::LoadFirst(gate + i, count)) * V::LoadFirst(up + i, count);
     StoreAs(product, out, out_dtype, i, count);
   }
 }

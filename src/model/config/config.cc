@@ -13,6 +13,7 @@
 #include "kernels/packed_weight.h"
 #include "model/config/config_fields.h"
 #include "model/config/encoder_config.h"
+#include "model/config/modernbert_config.h"
 #include "model/config/moe_config.h"
 #include "model/config/rope_config.h"
 #include "model/weights/tensor_list.h"
@@ -53,6 +54,11 @@ constexpr ArchitectureName kArchitectures[] = {
     {"DistilBertModel", "distilbert", Architecture::kDistilBert, Head::kNone},
     {"DistilBertForSequenceClassification", "distilbert", Architecture::kDistilBert,
      Head::kClassifier},
+    {"ModernBertModel", "modernbert", Architecture::kModernBert, Head::kNone},
+    {"ModernBertForSequenceClassification", "modernbert", Architecture::kModernBert,
+     Head::kClassifier},
+    // The encoder alone, without the head that guesses masked tokens.
+    {"ModernBertForMaskedLM", "modernbert", Architecture::kModernBert, Head::kNone},
 };
 
 constexpr int64_t kMaxHeadDim = 4096;
@@ -290,6 +296,10 @@ Result<ModelConfig> ReadConfig(const JsonObject& json) {
     return Unsupported(json, "quantization_config",
                        "is there; quantized weights are supported for decoders only");
   }
+  if (config.architecture == Architecture::kModernBert) {
+    SKEIN_RETURN_IF_ERROR(ReadModernBertConfig(json, &config));
+    return config;
+  }
   if (config.is_encoder()) {
     SKEIN_RETURN_IF_ERROR(ReadEncoderConfig(json, &config));
     return config;
@@ -333,6 +343,9 @@ std::string ModelConfig::ArchitectureName() const {
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/config.json"));
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
+  if (config.architecture == Architecture::kModernBert) {
+    SKEIN_RETURN_IF_ERROR(FindTensorPrefix(model_dir, &config));
+  }
   SKEIN_ASSIGN_OR_RETURN(const std::optional<DType> dtype, ReadDType(file.root()));
   if (dtype) {
     config.file_dtype = *dtype;

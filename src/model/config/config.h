@@ -23,6 +23,7 @@ enum class Architecture {
   kRoberta,
   kXlmRoberta,
   kDistilBert,
+  kModernBert,
 };
 const char* NameOf(Architecture architecture);  // as config.json spells it: "LlamaForCausalLM"
 
@@ -31,6 +32,24 @@ enum class Head {
   kNone,           // nothing: hidden states
   kLanguageModel,  // the output matrix over the vocabulary
   kClassifier,     // ForSequenceClassification: num_classes outputs
+};
+
+// The fields of encoders: norms are LayerNorms, and every token sees every other, unless its layer
+// is local.
+struct EncoderFields {
+  float layer_norm_eps = 0;
+  // BERT's family.
+  int32_t num_segments = 0;    // rows of the segment table; 0: there is none
+  int32_t first_position = 0;  // row of the position table for token 0
+  // ModernBERT. In local layers a token sees the tokens that are at most local_reach away.
+  int32_t local_reach = 0;
+  std::vector<bool> local_layers;  // by layer; empty: no layer is local
+  RopeConfig local_rope;           // of local layers
+  bool norm_bias = true;           // biases of the norms
+  bool head_bias = true;           // bias of the first layer of a classifier's head
+  bool classifies_mean = false;    // a classifier reads the mean of the states, else the first
+  Activation head_activation = Activation::kNone;
+  std::string tensor_prefix;  // of the encoder's tensors in the files: "model." or nothing
 };
 
 // The contents of a HuggingFace config.json. Shapes use the symbols of the documentation.
@@ -63,12 +82,8 @@ struct ModelConfig {
   bool norm_expert_weights = false;  // the weights of a token's experts add up to 1
   std::vector<bool> has_experts;     // by layer; empty: no layer has any
 
-  // Encoders: every token sees every other, LayerNorm follows each residual addition, positions
-  // and segments are learned.
-  float layer_norm_eps = 0;
-  Activation activation = Activation::kNone;  // of the MLP
-  int32_t num_segments = 0;                   // rows of the segment table; 0: there is none
-  int32_t first_position = 0;                 // row of the position table for token 0
+  Activation activation = Activation::kSilu;  // of the MLP, or of its gate
+  EncoderFields encoder;
 
   QuantizationConfig quantization;  // of the file's matrices
   DType file_dtype = DType::kBf16;  // torch_dtype / dtype; if absent, the embedding's own
@@ -80,6 +95,11 @@ struct ModelConfig {
   int32_t expert_padded() const;  // the same for expert_size
   bool HasExperts(int32_t layer) const { return num_experts > 0 && has_experts[layer]; }
   bool is_encoder() const { return architecture >= Architecture::kBert; }
+  // BERT and its kin: a norm follows each residual addition, positions are learned, and the MLP has
+  // no gate. All other models normalize before, rotate q and k, and have a gate.
+  bool is_bert_family() const { return is_encoder() && architecture != Architecture::kModernBert; }
+  bool has_local_layers() const { return !encoder.local_layers.empty(); }
+  bool IsLocal(int32_t layer) const { return has_local_layers() && encoder.local_layers[layer]; }
   std::string ArchitectureName() const;  // with its head: "BertForSequenceClassification"
   int64_t NumParameters() const;
   // Bytes of K and V that one token takes in all layers.

@@ -37,26 +37,6 @@ Status ReadShape(const JsonObject& json, const EncoderKeys& keys, ModelConfig* c
   return Status::Ok();
 }
 
-Status ReadActivation(const JsonObject& json, const char* key, Activation* out) {
-  constexpr struct {
-    const char* name;
-    Activation activation;
-  } kNames[] = {{"gelu", Activation::kGelu},
-                {"gelu_new", Activation::kGeluTanh},
-                {"gelu_pytorch_tanh", Activation::kGeluTanh},
-                {"relu", Activation::kRelu}};
-  SKEIN_ASSIGN_OR_RETURN(const auto name, json.String(key));
-  if (!name) return json.Error(key, "is missing");
-  for (const auto& entry : kNames) {
-    if (*name != entry.name) continue;
-    *out = entry.activation;
-    return Status::Ok();
-  }
-  return Unsupported(
-      json, key,
-      "is '" + *name + "'; supported are 'gelu', 'gelu_new', 'gelu_pytorch_tanh' and 'relu'");
-}
-
 // In RoBERTa's family, positions begin after the padding token's row of the table.
 Status ReadPositions(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto type, json.String("position_embedding_type"));
@@ -74,12 +54,44 @@ Status ReadPositions(const JsonObject& json, ModelConfig* config) {
                                           "; positions start behind it, so it must be in [0, " +
                                           std::to_string(config->max_position - 1) + ")");
   }
-  config->first_position = static_cast<int32_t>(*padding) + 1;
-  config->max_position -= config->first_position;
+  config->encoder.first_position = static_cast<int32_t>(*padding) + 1;
+  config->max_position -= config->encoder.first_position;
   return Status::Ok();
 }
 
 }  // namespace
+
+Status ReadActivation(const JsonObject& json, const char* key, Activation* out) {
+  constexpr struct {
+    const char* name;
+    Activation activation;
+  } kNames[] = {{"gelu", Activation::kGelu},
+                {"gelu_new", Activation::kGeluTanh},
+                {"gelu_pytorch_tanh", Activation::kGeluTanh},
+                {"relu", Activation::kRelu},
+                {"silu", Activation::kSilu}};
+  SKEIN_ASSIGN_OR_RETURN(const auto name, json.String(key));
+  if (!name) return json.Error(key, "is missing");
+  for (const auto& entry : kNames) {
+    if (*name != entry.name) continue;
+    *out = entry.activation;
+    return Status::Ok();
+  }
+  return Unsupported(json, key,
+                     "is '" + *name +
+                         "'; supported are 'gelu', 'gelu_new', 'gelu_pytorch_tanh', 'relu' and "
+                         "'silu'");
+}
+
+Status ReadEpsilon(const JsonObject& json, const char* key, float* out) {
+  SKEIN_ASSIGN_OR_RETURN(const auto eps, json.Double(key));
+  if (!eps) return json.Error(key, "is missing");
+  if (!(*eps > 0) || !(*eps < 1)) {
+    return json.Error(key, "is " + std::to_string(*eps) + "; must be in (0, 1)");
+  }
+  *out = static_cast<float>(*eps);
+  return Status::Ok();
+}
 
 Result<int32_t> ReadNumClasses(const JsonObject& json) {
   SKEIN_ASSIGN_OR_RETURN(const auto labels, json.Object("id2label"));
@@ -102,15 +114,11 @@ Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const bool is_decoder, ReadFlag(json, "is_decoder", false));
   if (is_decoder) return Unsupported(json, "is_decoder", "is true; only encoders are supported");
   if (distil) {
-    config->layer_norm_eps = 1e-12f;  // DistilBERT's value, which no config states
+    config->encoder.layer_norm_eps = 1e-12f;  // DistilBERT's value, which no config states
   } else {
-    SKEIN_ASSIGN_OR_RETURN(const auto eps, json.Double("layer_norm_eps"));
-    if (!eps) return json.Error("layer_norm_eps", "is missing");
-    if (!(*eps > 0) || !(*eps < 1)) {
-      return json.Error("layer_norm_eps", "is " + std::to_string(*eps) + "; must be in (0, 1)");
-    }
-    config->layer_norm_eps = static_cast<float>(*eps);
-    SKEIN_RETURN_IF_ERROR(RequireSize(json, "type_vocab_size", kMaxWidth, &config->num_segments));
+    SKEIN_RETURN_IF_ERROR(ReadEpsilon(json, "layer_norm_eps", &config->encoder.layer_norm_eps));
+    SKEIN_RETURN_IF_ERROR(
+        RequireSize(json, "type_vocab_size", kMaxWidth, &config->encoder.num_segments));
   }
   if (config->head == Head::kClassifier) {
     SKEIN_ASSIGN_OR_RETURN(config->num_classes, ReadNumClasses(json));

@@ -10,6 +10,12 @@ namespace skein {
 // as LoadModelConfig does.
 Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config);
 
+// Reads the name of an activation.
+Status ReadActivation(const JsonObject& json, const char* key, Activation* out);
+
+// Reads a required epsilon in (0, 1).
+Status ReadEpsilon(const JsonObject& json, const char* key, float* out);
+
 // The number of classes of a ForSequenceClassification config: the size of id2label, else
 // num_labels, else 2 (the default of the reference library).
 Result<int32_t> ReadNumClasses(const JsonObject& json);

@@ -39,12 +39,12 @@ TEST(EncoderConfigTest, RobertaPositionsStartBehindThePaddingToken) {
   const ModelConfig config = ParseModelConfig(Config({})).value();
   EXPECT_TRUE(config.is_encoder());
   EXPECT_EQ(config.head, Head::kNone);
-  EXPECT_EQ(config.first_position, 2);
+  EXPECT_EQ(config.encoder.first_position, 2);
   EXPECT_EQ(config.max_position, 512);
   EXPECT_EQ(config.num_kv_heads, 4);
   EXPECT_EQ(config.head_dim, 8);
   EXPECT_EQ(config.activation, Activation::kGelu);
-  EXPECT_EQ(config.num_segments, 1);
+  EXPECT_EQ(config.encoder.num_segments, 1);
   EXPECT_EQ(config.ArchitectureName(), "RobertaModel");
 }
 
@@ -65,7 +65,7 @@ TEST(EncoderConfigTest, RefusesByName) {
     const auto config = ParseModelConfig(Config(changes));
     return config.ok() ? "accepted" : config.status().message();
   };
-  EXPECT_THAT(error({{"hidden_act", R"("silu")"}}), HasSubstr("'hidden_act' is 'silu'"));
+  EXPECT_THAT(error({{"hidden_act", R"("mish")"}}), HasSubstr("'hidden_act' is 'mish'"));
   EXPECT_THAT(error({{"position_embedding_type", R"("relative_key")"}}),
               HasSubstr("'position_embedding_type' is 'relative_key'"));
   EXPECT_THAT(error({{"pad_token_id", ""}}), HasSubstr("'pad_token_id' is missing"));

@@ -124,6 +124,30 @@ Status ReadTheta(const JsonObject& config, const std::optional<JsonObject>& para
   return Status::Ok();
 }
 
+Status RefusePartialRotation(const JsonObject& object) {
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<double> partial,
+                         object.Double("partial_rotary_factor"));
+  if (!partial || *partial == 1.0) return Status::Ok();
+  return Unsupported(object, "partial_rotary_factor",
+                     "is " + std::to_string(*partial) + "; only 1 is supported");
+}
+
+// Reads the type of a rope whose theta is known, and the type's numbers.
+Status ReadScaling(const JsonObject& object, int32_t max_position, RopeConfig* rope) {
+  SKEIN_ASSIGN_OR_RETURN(rope->type, ReadType(object));
+  if (rope->type != RopeType::kDefault) {
+    SKEIN_RETURN_IF_ERROR(ReadNumber(object, "factor", 1, kMaxFactor, &rope->factor));
+  }
+  if (rope->type == RopeType::kLlama3) return ReadLlama3(object, rope);
+  if (rope->type == RopeType::kYarn) return ReadYarn(object, max_position, rope);
+  return Status::Ok();
+}
+
+// rope_parameters may hold theta alone; a rope_scaling without a type is unusable.
+bool HoldsThetaAlone(const JsonObject& parameters) {
+  return !parameters.Has("rope_type") && !parameters.Has("type") && !parameters.Has("factor");
+}
+
 }  // namespace
 
 Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position) {
@@ -137,25 +161,25 @@ Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position
   RopeConfig rope;
   SKEIN_RETURN_IF_ERROR(ReadTheta(config, parameters, &rope.theta));
   const std::optional<JsonObject>& object = parameters ? parameters : scaling;
-  for (const JsonObject* place : {&config, object ? &*object : nullptr}) {
-    if (place == nullptr) continue;
-    SKEIN_ASSIGN_OR_RETURN(const std::optional<double> partial,
-                           place->Double("partial_rotary_factor"));
-    if (partial && *partial != 1.0) {
-      return Unsupported(*place, "partial_rotary_factor",
-                         "is " + std::to_string(*partial) + "; only 1 is supported");
-    }
-  }
+  SKEIN_RETURN_IF_ERROR(RefusePartialRotation(config));
   if (!object) return rope;
-  // rope_parameters may hold theta alone; a rope_scaling without a type is unusable.
-  const bool typed = object->Has("rope_type") || object->Has("type");
-  if (parameters && !typed && !object->Has("factor")) return rope;
-  SKEIN_ASSIGN_OR_RETURN(rope.type, ReadType(*object));
-  if (rope.type != RopeType::kDefault) {
-    SKEIN_RETURN_IF_ERROR(ReadNumber(*object, "factor", 1, kMaxFactor, &rope.factor));
-  }
-  if (rope.type == RopeType::kLlama3) SKEIN_RETURN_IF_ERROR(ReadLlama3(*object, &rope));
-  if (rope.type == RopeType::kYarn) SKEIN_RETURN_IF_ERROR(ReadYarn(*object, max_position, &rope));
+  SKEIN_RETURN_IF_ERROR(RefusePartialRotation(*object));
+  if (parameters && HoldsThetaAlone(*object)) return rope;
+  SKEIN_RETURN_IF_ERROR(ReadScaling(*object, max_position, &rope));
+  return rope;
+}
+
+Result<RopeConfig> ReadRopeParameters(const JsonObject& parameters, int32_t max_position) {
+  SKEIN_ASSIGN_OR_RETURN(RopeConfig rope, ReadPlainRope(parameters, "rope_theta"));
+  SKEIN_RETURN_IF_ERROR(RefusePartialRotation(parameters));
+  if (HoldsThetaAlone(parameters)) return rope;
+  SKEIN_RETURN_IF_ERROR(ReadScaling(parameters, max_position, &rope));
+  return rope;
+}
+
+Result<RopeConfig> ReadPlainRope(const JsonObject& config, const char* key) {
+  RopeConfig rope;
+  SKEIN_RETURN_IF_ERROR(ReadNumber(config, key, 1, kMaxTheta, &rope.theta));
   return rope;
 }
 

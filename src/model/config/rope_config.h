@@ -12,4 +12,10 @@ namespace skein {
 // config without theta is kInvalidArgument. An unknown kind of scaling is kUnsupported, by name.
 Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position);
 
+// Reads one object of `rope_parameters`, which holds its own `rope_theta`. Fails alike.
+Result<RopeConfig> ReadRopeParameters(const JsonObject& parameters, int32_t max_position);
+
+// Reads the theta at `key` of a rope without scaling.
+Result<RopeConfig> ReadPlainRope(const JsonObject& config, const char* key);
+
 }  // namespace skein

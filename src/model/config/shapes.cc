@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <utility>
 
 namespace skein {
 namespace {
@@ -91,58 +92,117 @@ void AddFamily(const ModelShape& shape, Members* members) {
       m["output_router_logits"] = "false";
       m["router_aux_loss_coef"] = "0.001";
       break;
-    default:  // no encoder has a shape here
+    default:  // encoders: AddEncoder
       break;
   }
+}
+
+// Replaces the members of decoders by those of ModernBERT.
+void AddEncoder(const ModelShape& shape, Members* members) {
+  Members& m = *members;
+  for (const char* key : {"attention_dropout", "hidden_act", "num_key_value_heads", "rms_norm_eps",
+                          "rope_theta", "use_cache"}) {
+    m.erase(key);
+  }
+  m["model_type"] = Quoted("modernbert");
+  m["attention_bias"] = m["mlp_bias"] = m["norm_bias"] = "false";
+  m["global_attn_every_n_layers"] = "3";
+  m["global_rope_theta"] = Number(shape.rope_theta);
+  m["local_rope_theta"] = Number(shape.local_rope_theta);
+  m["local_attention"] = std::to_string(shape.local_attention);
+  m["hidden_activation"] = Quoted("gelu");
+  m["norm_eps"] = Number(shape.rms_norm_eps);
+}
+
+std::vector<ModelShape> EncoderShapes() {
+  struct Shape {
+    const char* name;
+    int32_t hidden_size, intermediate_size, num_layers, num_heads, vocab_size, max_position;
+    double local_rope_theta;
+    SpecialTokens tokens;
+  };
+  const SpecialTokens modernbert = {50281, {50282}}, mmbert = {2, {1}};
+  std::vector<ModelShape> shapes;
+  for (const Shape& s :
+       {Shape{"tiny-modernbert", 128, 192, 4, 4, 0, 2048, 1e4, {0, {0}}},
+        Shape{"mmbert-small", 384, 1152, 22, 6, 256000, 8192, 1.6e5, mmbert},
+        Shape{"mmbert-base", 768, 1152, 22, 12, 256000, 8192, 1.6e5, mmbert},
+        Shape{"modernbert-base", 768, 1152, 22, 12, 50368, 8192, 1e4, modernbert},
+        Shape{"modernbert-large", 1024, 2624, 28, 16, 50368, 8192, 1e4, modernbert}}) {
+    shapes.push_back({.name = s.name,
+                      .architecture = Architecture::kModernBert,
+                      .hidden_size = s.hidden_size,
+                      .intermediate_size = s.intermediate_size,
+                      .num_layers = s.num_layers,
+                      .num_heads = s.num_heads,
+                      .num_kv_heads = s.num_heads,
+                      .vocab_size = s.vocab_size,
+                      .max_position = s.max_position,
+                      .rope_theta = 1.6e5,
+                      .rms_norm_eps = 1e-5,
+                      .tie_embeddings = true,
+                      .tokens = s.tokens,
+                      .local_rope_theta = s.local_rope_theta,
+                      .local_attention = 128});
+  }
+  return shapes;
+}
+
+std::vector<ModelShape> DecoderShapes() {
+  using A = Architecture;
+  const SpecialTokens qwen = {151643, {151645, 151643}};
+  const SpecialTokens llama3 = {128000, {128001, 128008, 128009}};
+  const SpecialTokens small = {1, {2}};
+  const SpecialTokens tiny = {0, {0}};
+  // The fields of the published configs, in the order of the struct.
+  return {
+      {"tiny", A::kQwen3, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, tiny},
+      {"tiny-llama", A::kLlama, 96, 256, 3, 6, 2, 0, 0, 2048, 1e4, 1e-5, false, 8, 256, tiny},
+      {"tiny-mistral", A::kMistral, 96, 256, 3, 3, 3, 0, 0, 2048, 1e6, 1e-5, false, 0, 0, tiny},
+      {"tiny-qwen2", A::kQwen2, 112, 304, 3, 7, 1, 0, 0, 2048, 1e6, 1e-6, true, 0, 0, tiny},
+      {"tiny-moe", A::kQwen3Moe, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, tiny, 16, 4,
+       96},
+      {"smollm2-135m", A::kLlama, 576, 1536, 30, 9, 3, 0, 49152, 8192, 1e5, 1e-5, true, 0, 0,
+       small},
+      {"smollm2-360m", A::kLlama, 960, 2560, 32, 15, 5, 0, 49152, 8192, 1e5, 1e-5, true, 0, 0,
+       small},
+      {"qwen2.5-0.5b", A::kQwen2, 896, 4864, 24, 14, 2, 0, 151936, 32768, 1e6, 1e-6, true, 0, 0,
+       qwen},
+      {"qwen2.5-1.5b", A::kQwen2, 1536, 8960, 28, 12, 2, 0, 151936, 32768, 1e6, 1e-6, true, 0, 0,
+       qwen},
+      {"qwen2.5-3b", A::kQwen2, 2048, 11008, 36, 16, 2, 0, 151936, 32768, 1e6, 1e-6, true, 0, 0,
+       qwen},
+      {"qwen2.5-7b", A::kQwen2, 3584, 18944, 28, 28, 4, 0, 152064, 32768, 1e6, 1e-6, false, 0, 0,
+       qwen},
+      {"qwen3-0.6b", A::kQwen3, 1024, 3072, 28, 16, 8, 128, 151936, 40960, 1e6, 1e-6, true, 0, 0,
+       qwen},
+      {"qwen3-1.7b", A::kQwen3, 2048, 6144, 28, 16, 8, 128, 151936, 40960, 1e6, 1e-6, true, 0, 0,
+       qwen},
+      {"qwen3-4b", A::kQwen3, 2560, 9728, 36, 32, 8, 128, 151936, 40960, 1e6, 1e-6, true, 0, 0,
+       qwen},
+      {"qwen3-8b", A::kQwen3, 4096, 12288, 36, 32, 8, 128, 151936, 40960, 1e6, 1e-6, false, 0, 0,
+       qwen},
+      {"qwen3-30b-a3b", A::kQwen3Moe, 2048, 6144, 48, 32, 4, 128, 151936, 40960, 1e6, 1e-6, false,
+       0, 0, qwen, 128, 8, 768},
+      {"llama3.2-1b", A::kLlama, 2048, 8192, 16, 32, 8, 64, 128256, 131072, 5e5, 1e-5, true, 32,
+       8192, llama3},
+      {"llama3.2-3b", A::kLlama, 3072, 8192, 28, 24, 8, 128, 128256, 131072, 5e5, 1e-5, true, 32,
+       8192, llama3},
+      {"llama3-8b", A::kLlama, 4096, 14336, 32, 32, 8, 0, 128256, 131072, 5e5, 1e-5, false, 8, 8192,
+       llama3},
+      {"mistral-7b", A::kMistral, 4096, 14336, 32, 32, 8, 0, 32768, 32768, 1e6, 1e-5, false, 0, 0,
+       small},
+  };
 }
 
 }  // namespace
 
 std::span<const ModelShape> ModelShapes() {
-  using A = Architecture;
-  static const SpecialTokens kQwen = {151643, {151645, 151643}};
-  static const SpecialTokens kLlama3 = {128000, {128001, 128008, 128009}};
-  static const SpecialTokens kSmall = {1, {2}};
-  static const SpecialTokens kTiny = {0, {0}};
-  // The fields of the published configs, in the order of the struct.
-  static const ModelShape kShapes[] = {
-      {"tiny", A::kQwen3, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, kTiny},
-      {"tiny-llama", A::kLlama, 96, 256, 3, 6, 2, 0, 0, 2048, 1e4, 1e-5, false, 8, 256, kTiny},
-      {"tiny-mistral", A::kMistral, 96, 256, 3, 3, 3, 0, 0, 2048, 1e6, 1e-5, false, 0, 0, kTiny},
-      {"tiny-qwen2", A::kQwen2, 112, 304, 3, 7, 1, 0, 0, 2048, 1e6, 1e-6, true, 0, 0, kTiny},
-      {"tiny-moe", A::kQwen3Moe, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, kTiny, 16,
-       4, 96},
-      {"smollm2-135m", A::kLlama, 576, 1536, 30, 9, 3, 0, 49152, 8192, 1e5, 1e-5, true, 0, 0,
-       kSmall},
-      {"smollm2-360m", A::kLlama, 960, 2560, 32, 15, 5, 0, 49152, 8192, 1e5, 1e-5, true, 0, 0,
-       kSmall},
-      {"qwen2.5-0.5b", A::kQwen2, 896, 4864, 24, 14, 2, 0, 151936, 32768, 1e6, 1e-6, true, 0, 0,
-       kQwen},
-      {"qwen2.5-1.5b", A::kQwen2, 1536, 8960, 28, 12, 2, 0, 151936, 32768, 1e6, 1e-6, true, 0, 0,
-       kQwen},
-      {"qwen2.5-3b", A::kQwen2, 2048, 11008, 36, 16, 2, 0, 151936, 32768, 1e6, 1e-6, true, 0, 0,
-       kQwen},
-      {"qwen2.5-7b", A::kQwen2, 3584, 18944, 28, 28, 4, 0, 152064, 32768, 1e6, 1e-6, false, 0, 0,
-       kQwen},
-      {"qwen3-0.6b", A::kQwen3, 1024, 3072, 28, 16, 8, 128, 151936, 40960, 1e6, 1e-6, true, 0, 0,
-       kQwen},
-      {"qwen3-1.7b", A::kQwen3, 2048, 6144, 28, 16, 8, 128, 151936, 40960, 1e6, 1e-6, true, 0, 0,
-       kQwen},
-      {"qwen3-4b", A::kQwen3, 2560, 9728, 36, 32, 8, 128, 151936, 40960, 1e6, 1e-6, true, 0, 0,
-       kQwen},
-      {"qwen3-8b", A::kQwen3, 4096, 12288, 36, 32, 8, 128, 151936, 40960, 1e6, 1e-6, false, 0, 0,
-       kQwen},
-      {"qwen3-30b-a3b", A::kQwen3Moe, 2048, 6144, 48, 32, 4, 128, 151936, 40960, 1e6, 1e-6, false,
-       0, 0, kQwen, 128, 8, 768},
-      {"llama3.2-1b", A::kLlama, 2048, 8192, 16, 32, 8, 64, 128256, 131072, 5e5, 1e-5, true, 32,
-       8192, kLlama3},
-      {"llama3.2-3b", A::kLlama, 3072, 8192, 28, 24, 8, 128, 128256, 131072, 5e5, 1e-5, true, 32,
-       8192, kLlama3},
-      {"llama3-8b", A::kLlama, 4096, 14336, 32, 32, 8, 0, 128256, 131072, 5e5, 1e-5, false, 8, 8192,
-       kLlama3},
-      {"mistral-7b", A::kMistral, 4096, 14336, 32, 32, 8, 0, 32768, 32768, 1e6, 1e-5, false, 0, 0,
-       kSmall},
-  };
+  static const std::vector<ModelShape> kShapes = [] {
+    std::vector<ModelShape> shapes = DecoderShapes();
+    for (ModelShape& shape : EncoderShapes()) shapes.push_back(std::move(shape));
+    return shapes;
+  }();
   return kShapes;
 }
 
@@ -179,7 +239,8 @@ std::string ShapeConfigJson(const ModelShape& shape, int32_t vocab_size,
       {"vocab_size", std::to_string(shape.vocab_size > 0 ? shape.vocab_size : vocab_size)},
   };
   if (shape.head_dim > 0) members["head_dim"] = std::to_string(shape.head_dim);
-  AddFamily(shape, &members);
+  shape.architecture == Architecture::kModernBert ? AddEncoder(shape, &members)
+                                                  : AddFamily(shape, &members);
   return Object(members);
 }
 

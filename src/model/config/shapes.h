@@ -31,6 +31,9 @@ struct ModelShape {
   SpecialTokens tokens;
   // For a mixture of experts.
   int32_t num_experts = 0, experts_per_token = 0, expert_size = 0;
+  // For ModernBERT, whose rope_theta is that of global layers and rms_norm_eps that of LayerNorm.
+  double local_rope_theta = 0;
+  int32_t local_attention = 0;  // tokens of the window of local layers
 };
 
 // All shapes, by size within each family.

@@ -59,7 +59,9 @@ struct ForwardBatch {
   // Indices into `rows` of the rows to be pooled into an embedding. A row pooled by its mean has no
   // other output.
   std::vector<int32_t> embedded_rows;
-  std::vector<int32_t> classified_rows;  // indices into `rows`; the last token is classified
+  // Indices into `rows`. The last token is classified, for an encoder the first token or the mean;
+  // then, too, a row has no other output.
+  std::vector<int32_t> classified_rows;
 
   int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
 

@@ -17,7 +17,7 @@ namespace skein {
 struct ForwardContext {
   const ModelWeights* weights = nullptr;
   const Kernels* kernels = nullptr;
-  const RopeAngles* rope = nullptr;  // null for an encoder
+  const RopeAngles* rope = nullptr;  // null for BERT's family
   KvLayout kv_layout;                // its dtype is the weights' compute type
   std::byte* kv = nullptr;           // [kv_layout.total_bytes()]
   ThreadTeam* team = nullptr;
@@ -27,6 +27,7 @@ struct ForwardContext {
   bool share_attention = true;
   // Row i of a batch has adapter ForwardRow::adapter, which counts from 1. Null: there are none.
   const std::vector<LoraWeights>* adapters = nullptr;
+  const RopeAngles* local_rope = nullptr;  // of local layers; null: there are none
 };
 
 }  // namespace skein

@@ -104,13 +104,20 @@ class ForwardHybridTest
                    std::span(row.blocks).first(count), false);
       batch.rows.back().fork = row.fork;
       if (model_->weights().output.n() == 0) {
-        batch.embedded_rows.push_back(static_cast<int32_t>(r));
+        const bool classifies = model_->weights().head_out.n() > 0;
+        (classifies ? batch.classified_rows : batch.embedded_rows)
+            .push_back(static_cast<int32_t>(r));
         continue;
       }
       for (int32_t i = batch.rows.back().first_token; i < batch.num_tokens(); i += 3) {
         batch.logit_tokens.push_back(i);
       }
     }
+  }
+
+  static int32_t WidthOf(OutputKind kind, const LoadedModel& model) {
+    if (kind == OutputKind::kLogits) return model.vocab();
+    return kind == OutputKind::kClasses ? model.config().num_classes : model.config().hidden_size;
   }
 
   // Runs the pass through every stop; returns all outputs.
@@ -126,8 +133,7 @@ class ForwardHybridTest
         ++*num_stops;
         continue;
       }
-      const int32_t width =
-          pass->chunk().kind == OutputKind::kLogits ? model.vocab() : model.config().hidden_size;
+      const int32_t width = WidthOf(pass->chunk().kind, model);
       for (int32_t i = 0; i < pass->chunk().count; ++i) {
         all.emplace_back(pass->output(i), pass->output(i) + width);
       }
@@ -209,9 +215,7 @@ TEST_P(ForwardHybridTest, StopsEveryFewKernelCallsWithOtherPassesBetween) {
           ExpectSame(RunAll(&other, *model_), reference);
         }
       } else {
-        const int32_t width = pass.chunk().kind == OutputKind::kLogits
-                                  ? model_->vocab()
-                                  : model_->config().hidden_size;
+        const int32_t width = WidthOf(pass.chunk().kind, *model_);
         for (int32_t i = 0; i < pass.chunk().count; ++i) {
           all.emplace_back(pass.output(i), pass.output(i) + width);
         }
@@ -271,21 +275,21 @@ TEST(ForwardWorkspace, HybridNeedsTheHiddenStateQAndOneLayersKeysAndValues) {
   EXPECT_EQ(per_token(0, ChunkOutputs::kInPlace), 12288 + 2048 + 6144);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ForwardHybridTest,
-                         ::testing::Combine(::testing::Values("models/llama-linear",
-                                                              "models/qwen3-bf16",
-                                                              "models/qwen3-moe", "encoders/bert"),
-                                            ::testing::Values("f32", "bf16"),
-                                            ::testing::ValuesIn(testing::VectorIsas())),
-                         [](const auto& param) {
-                           std::string name = std::string(std::get<0>(param.param)) + "_" +
-                                              std::get<1>(param.param) + "_" +
-                                              NameOf(std::get<2>(param.param));
-                           for (char& c : name) {
-                             if (c == '-' || c == '/') c = '_';
-                           }
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, ForwardHybridTest,
+    ::testing::Combine(::testing::Values("models/llama-linear", "models/qwen3-bf16",
+                                         "models/qwen3-moe", "encoders/bert", "encoders/modernbert",
+                                         "encoders/modernbert-biases"),
+                       ::testing::Values("f32", "bf16"),
+                       ::testing::ValuesIn(testing::VectorIsas())),
+    [](const auto& param) {
+      std::string name = std::string(std::get<0>(param.param)) + "_" + std::get<1>(param.param) +
+                         "_" + NameOf(std::get<2>(param.param));
+      for (char& c : name) {
+        if (c == '-' || c == '/') c = '_';
+      }
+      return name;
+    });
 
 }  // namespace
 }  // namespace skein

@@ -36,7 +36,7 @@ void BatchLayout::Assign() {
 void BatchLayout::CheckRow(const ForwardRow& row) const {
   const ModelConfig& config = context_.weights->config;
   const int32_t max_positions =
-      config.is_encoder() ? config.max_position : context_.rope->num_positions();
+      context_.rope == nullptr ? config.max_position : context_.rope->num_positions();
   SKEIN_CHECK(row.begin >= 0 && row.begin + row.num_tokens <= max_positions);
   SKEIN_CHECK(row.begin == 0 || !config.is_encoder());
   const size_t num_adapters = context_.adapters == nullptr ? 0 : context_.adapters->size();
@@ -131,13 +131,20 @@ void BatchLayout::FindOutputTokens() {
     }
   };
   add(OutputKind::kLogits, batch_.logit_tokens.size());
-  add(OutputKind::kLabels, batch_.label_outputs.size());
-  add(OutputKind::kClasses, batch_.classified_rows.size());
-  if (context_.pooling == Pooling::kMean) {
-    for (const int32_t r : batch_.embedded_rows) {
+  const auto add_rows = [this](const std::vector<int32_t>& rows) {
+    for (const int32_t r : rows) {
       const ForwardRow& row = batch_.rows[r];
       for (int32_t i = 0; i < row.num_tokens; ++i) output_tokens_.push_back(row.first_token + i);
     }
+  };
+  add(OutputKind::kLabels, batch_.label_outputs.size());
+  if (context_.weights->config.encoder.classifies_mean) {
+    add_rows(batch_.classified_rows);
+  } else {
+    add(OutputKind::kClasses, batch_.classified_rows.size());
+  }
+  if (context_.pooling == Pooling::kMean) {
+    add_rows(batch_.embedded_rows);
   } else {
     add(OutputKind::kEmbedding, batch_.embedded_rows.size());
   }

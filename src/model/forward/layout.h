@@ -72,7 +72,7 @@ class BatchLayout {
   void KeepOutputTokens();
 
   std::span<const OutputChunk> outputs() const { return outputs_; }
-  // The token that output `index` of a kind is read from. Not for kMean.
+  // The token that output `index` of a kind is read from. Not for outputs read from a mean.
   int32_t OutputToken(OutputKind kind, int32_t index) const;
 
  private:

@@ -9,6 +9,7 @@
 #include "model/forward/operators/fork_operator.h"
 #include "model/forward/operators/gate_up_operator.h"
 #include "model/forward/operators/gather_operator.h"
+#include "model/forward/operators/head_operator.h"
 #include "model/forward/operators/labels_operator.h"
 #include "model/forward/operators/linear_operator.h"
 #include "model/forward/operators/lora_operator.h"
@@ -29,13 +30,19 @@ void AddLora(PassState& pass, std::string_view name, LoraProduct product, int32_
   if (pass.has_lora()) list.ByChunk<LoraOperator>(pass, name, product, layer, in);
 }
 
+// Whether the layer's first norm is that of the embeddings. BERT's family has it, too.
+bool NormsEmbedding(const PassState& pass, int32_t index) {
+  return pass.config().is_encoder() && index == 0;
+}
+
 // The first half of a layer: x = x + attention(norm(x)).
 void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
   const LayerWeights& layer = pass.weights().layers[index];
   const Operand h = pass.NormedRows();
   const Operand attn = {&ForwardWorkspace::attn, pass.q_width(), true, pass.row_tiles};
+  const bool replaces_x = pass.config().is_bert_family() || NormsEmbedding(pass, index);
   list.ByChunk<NormOperator>(pass, NormSpec{"attn_norm", layer.attn_norm, layer.attn_norm_bias,
-                                            &ForwardWorkspace::x, index});
+                                            &ForwardWorkspace::x, replaces_x, index});
   AddLora(pass, "lora_qkv", LoraProduct::kQkv, index, h, list);
   list.ByChunk<QkvOperator>(pass, index);
   if (pass.limits.chunk_outputs == ChunkOutputs::kCollected) {
@@ -59,13 +66,14 @@ void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
   const Operand h = pass.NormedRows();
   const Operand act = {&ForwardWorkspace::act, pass.act_width(), false, pass.row_tiles};
   list.ByChunk<NormOperator>(
-      pass, NormSpec{"mlp_norm", layer.mlp_norm, layer.mlp_norm_bias, &ForwardWorkspace::x_out});
+      pass, NormSpec{"mlp_norm", layer.mlp_norm, layer.mlp_norm_bias, &ForwardWorkspace::x_out,
+                     pass.config().is_bert_family()});
   if (!layer.experts.empty()) {
     for (const ExpertStage stage : kExpertStages) {
       list.ByChunk<ExpertsOperator>(pass, layer, stage);
     }
   } else {
-    if (pass.config().is_encoder()) {
+    if (pass.config().is_bert_family()) {
       list.ByChunk<UpOperator>(pass, layer);
     } else {
       AddLora(pass, "lora_gate_up", LoraProduct::kGateUp, index, h, list);
@@ -84,6 +92,11 @@ void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
   }
 }
 
+void AddMean(PassState& pass, OutputKind kind, OperatorList& list) {
+  list.Whole<EmbeddingOperator>(pass, EmbeddingStage::kNorm, kind);
+  list.Whole<EmbeddingOperator>(pass, EmbeddingStage::kMean, kind);
+}
+
 void AddOutputs(PassState& pass, ForwardProgram& program) {
   const ModelWeights& w = pass.weights();
   const Operand h = {&ForwardWorkspace::logit_h, pass.config().hidden_size};
@@ -99,14 +112,18 @@ void AddOutputs(PassState& pass, ForwardProgram& program) {
 
   OperatorList& embedding = program.of(OutputKind::kEmbedding);
   if (pass.context.pooling == Pooling::kMean) {
-    embedding.Whole<EmbeddingOperator>(pass, EmbeddingStage::kNorm);
-    embedding.Whole<EmbeddingOperator>(pass, EmbeddingStage::kMean);
+    AddMean(pass, OutputKind::kEmbedding, embedding);
   } else {
-    embedding.Whole<EmbeddingOperator>(pass, EmbeddingStage::kToken);
+    embedding.Whole<EmbeddingOperator>(pass, EmbeddingStage::kToken, OutputKind::kEmbedding);
   }
 
   OperatorList& classes = program.of(OutputKind::kClasses);
-  classes.Whole<OutputNormOperator>(pass, OutputKind::kClasses);
+  if (pass.config().encoder.classifies_mean) {
+    AddMean(pass, OutputKind::kClasses, classes);
+  } else {
+    classes.Whole<OutputNormOperator>(pass, OutputKind::kClasses);
+  }
+  if (w.head_dense.n() > 0) classes.Whole<HeadOperator>(pass);
   classes.Whole<LinearOperator>(
       pass, LinearSpec{"classes", w.head_out, &w.head_out_bias, h, LinearOutput::kOutputs});
 }
@@ -115,7 +132,7 @@ void AddOutputs(PassState& pass, ForwardProgram& program) {
 
 ForwardProgram MakeProgram(PassState& pass) {
   ForwardProgram program;
-  if (pass.config().is_encoder()) {
+  if (pass.config().is_bert_family()) {
     program.input.Whole<EncoderEmbedOperator>(pass);
   } else {
     program.input.Whole<EmbedOperator>(pass);

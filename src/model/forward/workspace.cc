@@ -77,7 +77,7 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   auto* const beside = reinterpret_cast<float*>(collected ? own_kv_out : q);
   x_out = in_place ? x : beside;
   h = carver.Take<std::byte>(chunk_rows * hidden * t);
-  up = carver.Take<float>(config.is_encoder() ? chunk * padded * sizeof(float) : 0);
+  up = carver.Take<float>(config.is_bert_family() ? chunk * padded * sizeof(float) : 0);
   act = carver.Take<std::byte>(chunk_rows * RoundUp(padded, kRowPiece) * t);
   const size_t slots = chunk * config.experts_per_token;
   router = carver.Take<float>(chunk * config.num_experts * sizeof(float));

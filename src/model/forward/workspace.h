@@ -67,7 +67,7 @@ struct ForwardWorkspace {
   std::byte* h = nullptr;     // t [chunk, hidden]: after a norm
   std::byte* q = nullptr;     // t [max_tokens, num_heads * head_dim]: rotated, rounded
   std::byte* attn = nullptr;  // t [max_tokens, num_heads * head_dim]; in place: q
-  float* up = nullptr;        // [chunk, intermediate_padded], for an encoder
+  float* up = nullptr;        // [chunk, intermediate_padded], for BERT's family
   // t [chunk, intermediate_padded]. In tiles, the elements behind a row stay 0: nothing writes
   // them.
   std::byte* act = nullptr;

@@ -26,7 +26,7 @@ EncoderNames NamesOfEncoder(const ModelConfig& config) {
       .positions = embeddings + "position_embeddings",
       .norm = embeddings + "LayerNorm",
   };
-  if (config.num_segments > 0) names.segments = embeddings + "token_type_embeddings";
+  if (config.encoder.num_segments > 0) names.segments = embeddings + "token_type_embeddings";
   if (config.head != Head::kClassifier) return names;
   names.head_activation = Activation::kTanh;
   switch (config.architecture) {
@@ -63,6 +63,34 @@ EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer) 
           at + "intermediate.dense",
           at + "output.dense",
           at + "output.LayerNorm"};
+}
+
+ModernBertNames NamesOfModernBert(const ModelConfig& config) {
+  ModernBertNames names = {.words = config.encoder.tensor_prefix + "embeddings.tok_embeddings",
+                           .final_norm = config.encoder.tensor_prefix + "final_norm"};
+  if (config.head != Head::kClassifier) return names;
+  names.head_dense = "head.dense";
+  names.head_norm = "head.norm";
+  names.head_out = "classifier";
+  return names;
+}
+
+ModernBertLayerNames NamesOfModernBertLayer(const ModelConfig& config, int32_t layer) {
+  const std::string at = config.encoder.tensor_prefix + "layers." + std::to_string(layer) + ".";
+  return {layer == 0 ? config.encoder.tensor_prefix + "embeddings.norm" : at + "attn_norm",
+          at + "attn.Wqkv",
+          at + "attn.Wo",
+          at + "mlp_norm",
+          at + "mlp.Wi",
+          at + "mlp.Wo"};
+}
+
+bool IsUnusedByEncoder(const ModelConfig& config, const std::string& name) {
+  // Old checkpoints store the positions 0, 1, 2, ... Only a classifier reads the pooler.
+  if (name.ends_with("embeddings.position_ids") || name.starts_with("pooler.")) return true;
+  // The head that guesses masked tokens.
+  return config.architecture == Architecture::kModernBert &&
+         (name.starts_with("head.") || name.starts_with("decoder."));
 }
 
 }  // namespace skein

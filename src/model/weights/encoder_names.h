@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// The names of an encoder's tensors in its files, without ".weight" and ".bias".
+// The names of the tensors of BERT's family in their files, without ".weight" and ".bias".
 struct EncoderNames {
   std::string words, positions, norm;
   std::string segments;                            // empty: no segments
@@ -20,5 +20,23 @@ struct EncoderLayerNames {
   std::string query, key, value, attn_out, attn_norm, up, down, mlp_norm;
 };
 EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer);
+
+// The same for ModernBERT.
+struct ModernBertNames {
+  std::string words, final_norm;
+  std::string head_dense, head_norm, head_out;  // empty: no classifier
+};
+ModernBertNames NamesOfModernBert(const ModelConfig& config);
+
+struct ModernBertLayerNames {
+  std::string attn_norm;  // of the first layer: the norm of the embeddings
+  std::string qkv, attn_out, mlp_norm;
+  std::string gate_up;  // gate, then up
+  std::string down;
+};
+ModernBertLayerNames NamesOfModernBertLayer(const ModelConfig& config, int32_t layer);
+
+// Whether files hold this tensor although no pass of the encoder reads it.
+bool IsUnusedByEncoder(const ModelConfig& config, const std::string& name);
 
 }  // namespace skein

@@ -50,11 +50,17 @@ class EncoderLister {
   explicit EncoderLister(const ModelConfig& config) : config_(config) {}
 
   std::vector<ModelTensor> List() {
+    config_.is_bert_family() ? ListBert() : ListModernBert();
+    return std::move(tensors_);
+  }
+
+ private:
+  void ListBert() {
     const int64_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
     const EncoderNames names = NamesOfEncoder(config_);
     Table(names.words, config_.vocab_size);
-    Table(names.positions, int64_t{config_.max_position} + config_.first_position);
-    if (!names.segments.empty()) Table(names.segments, config_.num_segments);
+    Table(names.positions, int64_t{config_.max_position} + config_.encoder.first_position);
+    if (!names.segments.empty()) Table(names.segments, config_.encoder.num_segments);
     Norm(names.norm);
     for (int32_t i = 0; i < config_.num_layers; ++i) {
       const EncoderLayerNames layer = NamesOfEncoderLayer(config_, i);
@@ -71,20 +77,38 @@ class EncoderLister {
       Linear(names.head_dense, hidden, hidden, TensorRole::kInput);
       Linear(names.head_out, config_.num_classes, hidden, TensorRole::kInput);
     }
-    return std::move(tensors_);
   }
 
- private:
+  void ListModernBert() {
+    const int64_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
+    const ModernBertNames names = NamesOfModernBert(config_);
+    Table(names.words, config_.vocab_size);
+    for (int32_t i = 0; i < config_.num_layers; ++i) {
+      const ModernBertLayerNames layer = NamesOfModernBertLayer(config_, i);
+      Norm(layer.attn_norm, config_.encoder.norm_bias);
+      Linear(layer.qkv, 3 * hidden, hidden, TensorRole::kInput, config_.qkv_bias);
+      Linear(layer.attn_out, hidden, hidden, TensorRole::kOutput, config_.o_bias);
+      Norm(layer.mlp_norm, config_.encoder.norm_bias);
+      Linear(layer.gate_up, 2 * mlp, hidden, TensorRole::kInput, config_.mlp_bias);
+      Linear(layer.down, hidden, mlp, TensorRole::kOutput, config_.mlp_bias);
+    }
+    Norm(names.final_norm, config_.encoder.norm_bias);
+    if (config_.head != Head::kClassifier) return;
+    Linear(names.head_dense, hidden, hidden, TensorRole::kInput, config_.encoder.head_bias);
+    Norm(names.head_norm, config_.encoder.norm_bias);
+    Linear(names.head_out, config_.num_classes, hidden, TensorRole::kInput);
+  }
+
   void Table(const std::string& name, int64_t rows) {
     tensors_.push_back({name + ".weight", {rows, config_.hidden_size}, TensorRole::kEmbedding});
   }
-  void Norm(const std::string& name) {
+  void Norm(const std::string& name, bool bias = true) {
     tensors_.push_back({name + ".weight", {config_.hidden_size}, TensorRole::kNorm});
-    tensors_.push_back({name + ".bias", {config_.hidden_size}, TensorRole::kBias});
+    if (bias) tensors_.push_back({name + ".bias", {config_.hidden_size}, TensorRole::kBias});
   }
-  void Linear(const std::string& name, int64_t out, int64_t in, TensorRole role) {
+  void Linear(const std::string& name, int64_t out, int64_t in, TensorRole role, bool bias = true) {
     tensors_.push_back({name + ".weight", {out, in}, role});
-    tensors_.push_back({name + ".bias", {out}, TensorRole::kBias});
+    if (bias) tensors_.push_back({name + ".bias", {out}, TensorRole::kBias});
   }
 
   const ModelConfig& config_;

@@ -20,13 +20,14 @@ namespace {
 
 int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
-// The source of rows [row_begin, row_begin + num_rows) of a packed matrix: a tensor, or a quantized
-// matrix of several.
+// The source of rows [row_begin, row_begin + num_rows) of a packed matrix: the rows of a tensor
+// from tensor_row on, or a quantized matrix of several tensors.
 struct RowSource {
   TensorView view;
   std::optional<QuantizedMatrix> quantized;  // instead of the view
   int32_t row_begin = 0;
   int32_t num_rows = 0;
+  int32_t tensor_row = 0;
 
   size_t bytes() const { return quantized ? quantized->bytes() : view.bytes; }
 };
@@ -54,11 +55,14 @@ class WeightsLoader {
   }
 
  private:
-  // A part of a matrix: the tensor that gives its rows.
+  // A part of a matrix: rows of a tensor from tensor_row on; with tensor_rows 0, all of them.
   struct Part {
     std::string name;
     int32_t row_begin = 0;
     int32_t num_rows = 0;
+    int32_t tensor_row = 0;
+    int32_t tensor_rows = 0;
+    int32_t RowsOfTensor() const { return tensor_rows > 0 ? tensor_rows : num_rows; }
   };
 
   Status Walk() {
@@ -68,7 +72,7 @@ class WeightsLoader {
                 : "model.";
     weights_.layers.clear();
     weights_.layers.resize(config_.num_layers);
-    if (config_.is_encoder()) return WalkEncoder();
+    if (config_.is_encoder()) return config_.is_bert_family() ? WalkEncoder() : WalkModernBert();
     for (int32_t i = 0; i < config_.num_layers; ++i) {
       const std::string prefix = root_ + "layers." + std::to_string(i) + ".";
       SKEIN_RETURN_IF_ERROR(WalkAttention(prefix, weights_.layers[i]));
@@ -157,10 +161,11 @@ class WeightsLoader {
     const EncoderNames names = NamesOfEncoder(config_);
     const int32_t hidden = config_.hidden_size;
     SKEIN_RETURN_IF_ERROR(Table(names.words + ".weight"));
-    SKEIN_RETURN_IF_ERROR(FloatTable(names.positions, config_.first_position, config_.max_position,
-                                     weights_.positions));
+    SKEIN_RETURN_IF_ERROR(FloatTable(names.positions, config_.encoder.first_position,
+                                     config_.max_position, weights_.positions));
     if (!names.segments.empty()) {
-      SKEIN_RETURN_IF_ERROR(FloatTable(names.segments, 0, config_.num_segments, weights_.segments));
+      SKEIN_RETURN_IF_ERROR(
+          FloatTable(names.segments, 0, config_.encoder.num_segments, weights_.segments));
     }
     std::string norm = names.norm;  // the norm of the layer's input
     for (int32_t i = 0; i < config_.num_layers; ++i) {
@@ -193,15 +198,53 @@ class WeightsLoader {
     return Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias);
   }
 
+  Status WalkModernBert() {
+    const ModernBertNames names = NamesOfModernBert(config_);
+    const int32_t hidden = config_.hidden_size;
+    SKEIN_RETURN_IF_ERROR(Table(names.words + ".weight"));
+    for (int32_t i = 0; i < config_.num_layers; ++i) {
+      SKEIN_RETURN_IF_ERROR(
+          WalkModernBertLayer(NamesOfModernBertLayer(config_, i), weights_.layers[i]));
+    }
+    SKEIN_RETURN_IF_ERROR(Norm(names.final_norm, weights_.final_norm, weights_.final_norm_bias));
+    if (config_.head != Head::kClassifier) return Status::Ok();
+    weights_.head_activation = config_.encoder.head_activation;
+    SKEIN_RETURN_IF_ERROR(Linear({{names.head_dense, 0, hidden}}, hidden, hidden,
+                                 weights_.head_dense, weights_.head_dense_bias,
+                                 config_.encoder.head_bias));
+    SKEIN_RETURN_IF_ERROR(Norm(names.head_norm, weights_.head_norm, weights_.head_norm_bias));
+    return Linear({{names.head_out, 0, config_.num_classes}}, config_.num_classes, hidden,
+                  weights_.head_out, weights_.head_out_bias);
+  }
+
+  Status WalkModernBertLayer(const ModernBertLayerNames& names, LayerWeights& layer) {
+    const int32_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
+    const int32_t padded = config_.intermediate_padded();
+    SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, layer.attn_norm, layer.attn_norm_bias));
+    SKEIN_RETURN_IF_ERROR(Linear({{names.qkv, 0, 3 * hidden}}, 3 * hidden, hidden, layer.qkv,
+                                 layer.qkv_bias, config_.qkv_bias));
+    SKEIN_RETURN_IF_ERROR(Linear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o,
+                                 layer.o_bias, config_.o_bias));
+    SKEIN_RETURN_IF_ERROR(Norm(names.mlp_norm, layer.mlp_norm, layer.mlp_norm_bias));
+    SKEIN_RETURN_IF_ERROR(
+        Linear({{names.gate_up, 0, mlp, 0, 2 * mlp}, {names.gate_up, padded, mlp, mlp, 2 * mlp}},
+               2 * padded, hidden, layer.gate_up, layer.gate_up_bias, config_.mlp_bias));
+    return Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias,
+                  config_.mlp_bias);
+  }
+
+  // A norm without biases has zeros, which change no bit but the sign of a zero.
   Status Norm(const std::string& name, std::vector<float>& weight, std::vector<float>& bias) {
     SKEIN_RETURN_IF_ERROR(Vector(name + ".weight", config_.hidden_size, weight));
-    return Vector(name + ".bias", config_.hidden_size, bias);
+    if (config_.encoder.norm_bias) return Vector(name + ".bias", config_.hidden_size, bias);
+    bias.assign(config_.hidden_size, 0.0f);
+    return Status::Ok();
   }
 
   Status Linear(const std::vector<Part>& parts, int32_t n, int32_t k, PackedWeight& weight,
-                std::vector<float>& bias) {
+                std::vector<float>& bias, bool has_bias = true) {
     SKEIN_RETURN_IF_ERROR(MatrixAs(weights_.dtype, parts, n, k, weight));
-    return Bias(parts, n, bias);
+    return has_bias ? Bias(parts, n, bias) : Status::Ok();
   }
 
   // Reads rows [begin, begin + count) of a table of begin + count rows.
@@ -261,8 +304,9 @@ class WeightsLoader {
     std::vector<float> all(size, 0.0f);
     for (const Part& part : parts) {
       std::vector<float> one;
-      SKEIN_RETURN_IF_ERROR(Vector(part.name + ".bias", part.num_rows, one));
-      std::copy(one.begin(), one.end(), all.begin() + part.row_begin);
+      SKEIN_RETURN_IF_ERROR(Vector(part.name + ".bias", part.RowsOfTensor(), one));
+      if (checking_) continue;
+      std::copy_n(one.begin() + part.tensor_row, part.num_rows, all.begin() + part.row_begin);
     }
     if (!checking_) out = std::move(all);
     return Status::Ok();
@@ -297,16 +341,16 @@ class WeightsLoader {
   Result<std::vector<RowSource>> FindRows(const std::vector<Part>& parts, int32_t k) {
     std::vector<RowSource> sources;
     for (const Part& part : parts) {
-      RowSource source = {{}, std::nullopt, part.row_begin, part.num_rows};
+      RowSource source = {{}, std::nullopt, part.row_begin, part.num_rows, part.tensor_row};
       const auto names =
           QuantizedMatrix::TensorNames(files_, part.name, config_.quantization.method);
       known_.insert(names.begin(), names.end());
       if (names.empty()) {
-        SKEIN_ASSIGN_OR_RETURN(source.view, Find(part.name + ".weight", {part.num_rows, k}));
+        SKEIN_ASSIGN_OR_RETURN(source.view, Find(part.name + ".weight", {part.RowsOfTensor(), k}));
       } else {
         SKEIN_ASSIGN_OR_RETURN(
             source.quantized,
-            QuantizedMatrix::Open(files_, part.name, part.num_rows, k, config_.quantization));
+            QuantizedMatrix::Open(files_, part.name, part.RowsOfTensor(), k, config_.quantization));
       }
       sources.push_back(std::move(source));
     }
@@ -367,7 +411,7 @@ class WeightsLoader {
   // Rows [first, first + count) of `out`.
   void PackPart(const RowSource& source, int32_t first, int32_t count, PackedWeight& out) const {
     const TensorView& view = source.view;
-    const int32_t k = out.k(), row = first - source.row_begin;
+    const int32_t k = out.k(), row = source.tensor_row + first - source.row_begin;
     const bool as_is = !source.quantized && view.interleaved_head_rows == 0 &&
                        (view.dtype == DType::kF32 || view.dtype == DType::kBf16);
     if (out.dtype() != DType::kBlocks && as_is) {
@@ -440,8 +484,7 @@ class WeightsLoader {
     for (const std::string& name : files_.Names()) {
       // Old checkpoints store the rotation's frequencies, which follow from the config.
       if (known_.contains(name) || name.ends_with(".rotary_emb.inv_freq")) continue;
-      // Old checkpoints also store the positions 0, 1, 2, ... Only a classifier reads the pooler.
-      if (name.ends_with("embeddings.position_ids") || name.starts_with("pooler.")) continue;
+      if (IsUnusedByEncoder(config_, name)) continue;
       spdlog::warn("tensor {} is not part of {}; ignored", name, config_.ArchitectureName());
     }
   }
@@ -495,7 +538,8 @@ size_t ModelWeights::bytes() const {
   const auto vector_bytes = [](const std::vector<float>& v) { return v.size() * sizeof(float); };
   size_t bytes = output.bytes() + embedding.size() + head_dense.bytes() + head_out.bytes();
   for (const std::vector<float>* v :
-       {&final_norm, &final_norm_bias, &positions, &segments, &head_dense_bias, &head_out_bias}) {
+       {&final_norm, &final_norm_bias, &positions, &segments, &head_dense_bias, &head_norm,
+        &head_norm_bias, &head_out_bias}) {
     bytes += vector_bytes(*v);
   }
   for (const DenseWeights& dense : embedding_dense) {

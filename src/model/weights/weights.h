@@ -24,8 +24,9 @@ struct ExpertWeights {
 
 // One layer. A bias or norm that the model lacks is empty.
 //
-// An encoder normalizes after each residual addition. So its attn_norm is the last norm of the
+// BERT's family normalizes after each residual addition. So its attn_norm is the last norm of the
 // layer's input: that of the embeddings or of the layer before. final_norm is the last layer's.
+// ModernBERT's first layer has the norm of the embeddings as its attn_norm, and no other.
 struct LayerWeights {
   std::vector<float> attn_norm;  // [hidden]
   std::vector<float> attn_norm_bias;
@@ -38,7 +39,7 @@ struct LayerWeights {
   std::vector<float> mlp_norm;  // [hidden]
   std::vector<float> mlp_norm_bias;
   // [2 * intermediate_padded, hidden]: gate in rows [0, intermediate), up in rows
-  // [intermediate_padded, intermediate_padded + intermediate), zeros between. An encoder has no
+  // [intermediate_padded, intermediate_padded + intermediate), zeros between. BERT's family has no
   // gate: [intermediate_padded, hidden].
   PackedWeight gate_up;
   std::vector<float> gate_up_bias;
@@ -80,9 +81,11 @@ struct ModelWeights {
   std::vector<float> positions;  // [max_position, hidden], from first_position on
   std::vector<float> segments;   // [num_segments, hidden]
 
-  // For a classifier: out · act(dense · h + dense_bias) + out_bias.
+  // For a classifier: out · norm(act(dense · h + dense_bias)) + out_bias.
   PackedWeight head_dense;  // [hidden, hidden]; empty: none
   std::vector<float> head_dense_bias;
+  std::vector<float> head_norm;  // [hidden]; empty: none
+  std::vector<float> head_norm_bias;
   Activation head_activation = Activation::kNone;
   PackedWeight head_out;  // [num_classes, hidden]
   std::vector<float> head_out_bias;

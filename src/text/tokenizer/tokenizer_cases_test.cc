@@ -139,6 +139,8 @@ INSTANTIATE_TEST_SUITE_P(
         Suite{"tests/data/tokenizers/roberta-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/bert-uncased-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/bert-cased-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/modernbert-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/mmbert-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/wordpiece-parts", "cases.jsonl"},
         Suite{"tests/data/tokenizers/wordlevel-parts", "cases.jsonl"},
         Suite{"tests/data/tokenizers/xlm-roberta-style", "cases.jsonl"},

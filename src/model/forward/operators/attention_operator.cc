@@ -8,6 +8,7 @@ namespace skein {
 AttentionOperator::AttentionOperator(PassState& pass, int32_t layer)
     : pass_(pass),
       blocks_(pass, layer),
+      local_(pass.config().IsLocal(layer)),
       group_(pass.config().num_heads / pass.config().num_kv_heads),
       scale_(static_cast<float>(1.0 / std::sqrt(double(pass.config().head_dim)))) {}
 
@@ -26,6 +27,12 @@ AttentionOperator::Heads AttentionOperator::HeadsOf(int32_t ticket) const {
   return {kv_head, first, std::min(first + heads_per_call, (kv_head + 1) * group_)};
 }
 
+KeyWindow AttentionOperator::WindowOf(int32_t position) const {
+  if (!local_) return {};
+  const int32_t reach = pass_.config().encoder.local_reach;
+  return {std::max(position - reach, 0), position + reach + 1};
+}
+
 void AttentionOperator::Run(int32_t ticket) {
   const ModelConfig& c = pass_.config();
   const AttentionTiles& tiles = pass_.tiles;
@@ -40,11 +47,15 @@ void AttentionOperator::Run(int32_t ticket) {
       const int32_t position = pass_.layout.Position(span.row, pass_.layout.TokenAt(active));
       const int32_t num_keys =
           c.is_encoder() ? pass_.batch.rows[span.row].num_tokens : position + 1;
+      const KeyWindow window = WindowOf(position);
       for (int32_t h = heads.first; h < heads.end; ++h) {
         const int64_t column = int64_t{h} * c.head_dim;
         rows[num_rows++] = {pass_.At(pass_.workspace.q, active, column, q_width),
-                            pass_.At(pass_.workspace.attn, active, column, q_width), num_keys,
-                            static_cast<int32_t>(table.size()), table.data()};
+                            pass_.At(pass_.workspace.attn, active, column, q_width),
+                            num_keys,
+                            static_cast<int32_t>(table.size()),
+                            table.data(),
+                            window};
       }
     }
   }

@@ -7,7 +7,8 @@
 namespace skein {
 
 // attn = softmax(q · K^T * scale) · V. A ticket is one tile of rows for the query heads of one KV
-// head. Every token sees the keys up to its own position; an encoder's sees the whole row.
+// head. Every token sees the keys up to its own position; an encoder's sees the whole row, or in
+// local layers the part of it around the token.
 class AttentionOperator : public Operator {
  public:
   AttentionOperator(PassState& pass, int32_t layer);
@@ -22,9 +23,12 @@ class AttentionOperator : public Operator {
     int32_t kv_head, first, end;
   };
   Heads HeadsOf(int32_t ticket) const;
+  // The visible keys of a token at `position`.
+  KeyWindow WindowOf(int32_t position) const;
 
   PassState& pass_;
   const KvBlocks blocks_;
+  const bool local_;
   const int32_t group_;  // query heads of one KV head
   const float scale_;
 };

@@ -11,9 +11,10 @@ constexpr int32_t kMeanCols = 128;  // of a ticket, over all tokens of a row
 
 }  // namespace
 
-EmbeddingOperator::EmbeddingOperator(PassState& pass, EmbeddingStage stage)
+EmbeddingOperator::EmbeddingOperator(PassState& pass, EmbeddingStage stage, OutputKind kind)
     : pass_(pass),
       stage_(stage),
+      kind_(kind),
       mean_left_(stage == EmbeddingStage::kMean ? pass.limits.max_logit_rows : 0) {
   if (stage == EmbeddingStage::kNorm) norm_spans_.reserve(pass.limits.max_tokens);
 }
@@ -62,6 +63,12 @@ int32_t EmbeddingOperator::BeginMean() {
   return range_.count * MeanTicketsPerRow();
 }
 
+int32_t EmbeddingOperator::RowOf(int32_t i) const {
+  const ForwardBatch& batch = pass_.batch;
+  const bool classes = kind_ == OutputKind::kClasses;
+  return (classes ? batch.classified_rows : batch.embedded_rows)[range_.first + i];
+}
+
 int32_t EmbeddingOperator::MeanTicketsPerRow() const {
   return CeilDiv(pass_.config().hidden_size, kMeanCols);
 }
@@ -100,7 +107,14 @@ void EmbeddingOperator::Mean(int32_t i, int32_t begin, int32_t end) {
   }
   const auto count = static_cast<float>(row.num_tokens);
   for (int32_t d = begin; d < end; ++d) out[d] /= count;
-  if (mean_left_[i].fetch_sub(1, std::memory_order_acq_rel) == 1) Dense(i);
+  if (mean_left_[i].fetch_sub(1, std::memory_order_acq_rel) == 1) Pooled(i);
+}
+
+void EmbeddingOperator::Pooled(int32_t i) {
+  if (kind_ == OutputKind::kEmbedding) return Dense(i);
+  const int32_t hidden = pass_.config().hidden_size;
+  std::byte* const h = pass_.workspace.logit_h + size_t(i) * hidden * pass_.t;
+  pass_.kernels().Convert(pass_.Output(i), hidden, h, pass_.weights().dtype);
 }
 
 void EmbeddingOperator::Dense(int32_t i) {

@@ -8,18 +8,20 @@
 
 namespace skein {
 
-// How the rows of a chunk become embeddings. With pooling by one token there is one stage, kToken.
-// With pooling by the mean there are two, kNorm and kMean.
+// How the rows of a chunk are pooled into embeddings. With pooling by one token there is one stage,
+// kToken. With pooling by the mean there are two, kNorm and kMean. Classes that are read from the
+// mean have these two, as well.
 enum class EmbeddingStage : uint8_t {
   kToken,  // the norm of one token, through the Dense modules
   kNorm,   // the norms of all tokens, in place
-  kMean,   // their mean, some columns in a ticket; then the Dense modules
+  kMean,   // their mean, some columns in a ticket; then the Dense modules, or h of the classes
 };
 
-// One stage of the embeddings of a chunk of rows.
+// One stage of the pooling of a chunk of rows.
 class EmbeddingOperator : public Operator {
  public:
-  EmbeddingOperator(PassState& pass, EmbeddingStage stage);
+  // kind: kEmbedding or kClasses.
+  EmbeddingOperator(PassState& pass, EmbeddingStage stage, OutputKind kind);
 
   std::string_view name() const override;
   int32_t Begin(OperatorRange range) override;
@@ -30,13 +32,16 @@ class EmbeddingOperator : public Operator {
   int32_t BeginMean();
   void Norm(const RowSpan& span);
   void Mean(int32_t i, int32_t begin, int32_t end);
-  // Output i, pooled, goes through the model's Dense modules.
+  // Output i, all columns of which are pooled.
+  void Pooled(int32_t i);
+  // An embedding goes through the model's Dense modules.
   void Dense(int32_t i);
   int32_t MeanTicketsPerRow() const;
-  int32_t RowOf(int32_t i) const { return pass_.batch.embedded_rows[range_.first + i]; }
+  int32_t RowOf(int32_t i) const;
 
   PassState& pass_;
   const EmbeddingStage stage_;
+  const OutputKind kind_;
   OperatorRange range_;
   std::vector<RowSpan> norm_spans_;  // a ticket of kNorm each
   // For each output: tickets of kMean that have not summed their columns. The last one to end puts

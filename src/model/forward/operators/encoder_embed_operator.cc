@@ -21,7 +21,8 @@ void EncoderEmbedOperator::Run(int32_t ticket) {
   for (int32_t i = begin; i < end; ++i) {
     if (i == row->first_token + row->num_tokens) ++row;
     const int32_t position = i - row->first_token;
-    const bool second = pass_.config().num_segments > 1 && position >= row->second_segment_begin;
+    const bool second =
+        pass_.config().encoder.num_segments > 1 && position >= row->second_segment_begin;
     float* x = pass_.workspace.x + i * hidden;
     weights.EmbeddingRow(pass_.batch.tokens[i], x);
     const float* from = weights.positions.data() + position * hidden;

@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// x = (word + segment) + position, for an encoder. Its norm is the first layer's attn_norm.
+// x = (word + segment) + position, for BERT's family. Its norm is the first layer's attn_norm.
 class EncoderEmbedOperator : public Operator {
  public:
   explicit EncoderEmbedOperator(PassState& pass) : pass_(pass) {}

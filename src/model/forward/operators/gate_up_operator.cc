@@ -53,6 +53,7 @@ GemmCall GateUpOperator::CallOn(const Part& part, int32_t up_begin) const {
 void GateUpOperator::RunFused(const Part& part) {
   GemmCall call = CallOn(part, 0);
   call.up_begin = pass_.config().intermediate_padded();
+  call.gate_activation = pass_.config().activation;
   call.out = pass_.workspace.act + size_t(part.row) * pass_.act_width() * pass_.t;
   call.ldo = pass_.act_width();
   call.out_dtype = pass_.weights().dtype;
@@ -61,7 +62,7 @@ void GateUpOperator::RunFused(const Part& part) {
 }
 
 // The bits of rows without an adapter are those of RunFused: a sum does not depend on the cut, and
-// SiluMul is the function that the fused product applies.
+// SiluMul is the function that the fused product applies in all models that take adapters.
 void GateUpOperator::RunWithAdapters(const Part& part) {
   constexpr int32_t kCols = 256;                   // whole panels, and whole pieces of a row
   constexpr int32_t kRows = 4 * kRowTileRows;      // whole tiles

@@ -5,7 +5,8 @@
 
 namespace skein {
 
-// act = silu(h · Wgate^T + b) * (h · Wup^T + b), by chunk: the first half of a decoder's MLP.
+// act = activation(h · Wgate^T + b) * (h · Wup^T + b), by chunk: the first half of an MLP with a
+// gate.
 // Tickets that adapters change keep both sums in the thread's cache until the changes are added.
 class GateUpOperator : public Operator {
  public:

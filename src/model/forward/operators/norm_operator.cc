@@ -34,9 +34,10 @@ void NormOperator::NormRow(float* x, std::byte* out) const {
                             pass_.piece_stride());
     return;
   }
-  pass_.kernels().LayerNorm(x, spec_.weight.data(), spec_.bias.data(), c.layer_norm_eps,
-                            c.hidden_size, x, DType::kF32);
-  pass_.kernels().Convert(x, c.hidden_size, out, dtype);
+  void* const normed = spec_.replaces_x ? static_cast<void*>(x) : out;
+  pass_.kernels().LayerNorm(x, spec_.weight.data(), spec_.bias.data(), c.encoder.layer_norm_eps,
+                            c.hidden_size, normed, spec_.replaces_x ? DType::kF32 : dtype);
+  if (spec_.replaces_x) pass_.kernels().Convert(x, c.hidden_size, out, dtype);
 }
 
 }  // namespace skein

@@ -14,12 +14,12 @@ struct NormSpec {
   const std::vector<float>& weight;  // [hidden]
   const std::vector<float>& bias;    // [hidden]; empty without LayerNorm
   float* ForwardWorkspace::*x;       // rows of the batch
+  bool replaces_x = false;           // whether the normed row is the new residual; LayerNorm alone
   // The layer whose KV blocks are zeroed where they begin among the rows of a ticket.
   std::optional<int32_t> zeroes_layer = {};
 };
 
-// h = norm(x), by chunk; with int8 weights also the int8 rows. An encoder's residual is the normed
-// row, so the norm replaces x as well.
+// h = norm(x), by chunk; with int8 weights also the int8 rows.
 class NormOperator : public Operator {
  public:
   NormOperator(PassState& pass, const NormSpec& spec);

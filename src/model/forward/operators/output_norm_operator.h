@@ -7,7 +7,7 @@
 namespace skein {
 
 // h = norm(x) for the tokens of a chunk of logits, labels or classes; with int8 weights also the
-// int8 rows. Classes pass through the dense layer of the classifier's head, if there is one.
+// int8 rows.
 class OutputNormOperator : public Operator {
  public:
   OutputNormOperator(PassState& pass, OutputKind kind) : pass_(pass), kind_(kind) {}
@@ -17,8 +17,6 @@ class OutputNormOperator : public Operator {
   void Run(int32_t ticket) override;
 
  private:
-  void HeadDense(int32_t begin, int32_t end);
-
   PassState& pass_;
   const OutputKind kind_;
   OperatorRange range_;

@@ -40,6 +40,7 @@ QkvOperator::QkvOperator(PassState& pass, int32_t layer)
     : pass_(pass),
       index_(layer),
       layer_(pass.weights().layers[layer]),
+      rope_(pass.config().IsLocal(layer) ? pass.context.local_rope : pass.context.rope),
       blocks_(pass, layer),
       cutter_(pass.Cutter(QkvShape(pass, layer_.qkv))) {}
 
@@ -93,9 +94,9 @@ void QkvOperator::StoreTokenHeads(const RowSpan& span, int32_t token, const Part
   const int32_t position = pass_.layout.Position(span.row, token);
   const int32_t slot = position % kKvBlockTokens;
   RotateCall call = {.eps = c.rms_norm_eps, .head_dim = c.head_dim, .dtype = layout.dtype};
-  if (pass_.context.rope != nullptr) {
-    call.cos = pass_.context.rope->cos(position);
-    call.sin = pass_.context.rope->sin(position);
+  if (rope_ != nullptr) {
+    call.cos = rope_->cos(position);
+    call.sin = rope_->sin(position);
   }
   if (part.col_begin < q_width) {
     call.x = x;

@@ -29,6 +29,7 @@ class QkvOperator : public Operator {
   PassState& pass_;
   const int32_t index_;  // of the layer
   const LayerWeights& layer_;
+  const RopeAngles* const rope_;  // null: positions are not rotated
   const KvBlocks blocks_;
   ProductCutter cutter_;
   ProductCut cut_;

@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// act = activation(h · Wup^T + b), by chunk: the first half of an encoder's MLP, which has no gate.
+// act = activation(h · Wup^T + b), by chunk: the first half of an MLP without a gate.
 class UpOperator : public Operator {
  public:
   UpOperator(PassState& pass, const LayerWeights& layer);

@@ -1,0 +1,38 @@
+#include "model/forward/operators/head_operator.h"
+
+#include <algorithm>
+
+namespace skein {
+
+int32_t HeadOperator::Begin(OperatorRange range) {
+  range_ = range;
+  return CeilDiv(range.count, kTokensPerTicket);
+}
+
+void HeadOperator::Run(int32_t ticket) {
+  const ModelWeights& w = pass_.weights();
+  const int32_t hidden = w.config.hidden_size;
+  const int32_t begin = ticket * kTokensPerTicket;
+  const int32_t end = std::min(begin + kTokensPerTicket, range_.count);
+  // The sums lie where the outputs will: those are not computed yet.
+  GemmCall call = pass_.CallOn(w.head_dense, {&ForwardWorkspace::logit_h, hidden}, 0, begin);
+  call.m = end - begin;
+  call.n_end = w.head_dense.n();
+  call.bias = w.head_dense_bias.empty() ? nullptr : w.head_dense_bias.data();
+  call.out = pass_.Output(begin);
+  call.ldo = static_cast<int64_t>(pass_.workspace.output_width);
+  pass_.kernels().Gemm(call);
+  for (int32_t i = begin; i < end; ++i) {
+    float* const sums = pass_.Output(i);
+    std::byte* const h = pass_.workspace.logit_h + size_t(i) * hidden * pass_.t;
+    if (w.head_norm.empty()) {
+      pass_.kernels().Activate(w.head_activation, sums, hidden, h, w.dtype);
+      continue;
+    }
+    pass_.kernels().Activate(w.head_activation, sums, hidden, sums, DType::kF32);
+    pass_.kernels().LayerNorm(sums, w.head_norm.data(), w.head_norm_bias.data(),
+                              w.config.encoder.layer_norm_eps, hidden, h, w.dtype);
+  }
+}
+
+}  // namespace skein
