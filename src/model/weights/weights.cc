@@ -9,28 +9,15 @@
 #include <string>
 #include <utility>
 
-#include "base/block_quantizer.h"
 #include "base/check.h"
 #include "model/weights/encoder_names.h"
-#include "model/weights/quantized_matrix.h"
+#include "model/weights/row_source.h"
 #include "model/weights/widen.h"
 
 namespace skein {
 namespace {
 
 int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
-
-// The source of rows [row_begin, row_begin + num_rows) of a packed matrix: the rows of a tensor
-// from tensor_row on, or a quantized matrix of several tensors.
-struct RowSource {
-  TensorView view;
-  std::optional<QuantizedMatrix> quantized;  // instead of the view
-  int32_t row_begin = 0;
-  int32_t num_rows = 0;
-  int32_t tensor_row = 0;
-
-  size_t bytes() const { return quantized ? quantized->bytes() : view.bytes; }
-};
 
 // Finds the tensors of one model by name and shape, and reads them into ModelWeights.
 class WeightsLoader {
@@ -402,40 +389,10 @@ class WeightsLoader {
       for (const RowSource& source : sources) {
         const int32_t first = std::max(begin, source.row_begin);
         const int32_t last = std::min(end, source.row_begin + source.num_rows);
-        if (first < last) PackPart(source, first, last - first, out);
+        if (first < last) source.Pack(first, last - first, keep_blocks_, &out);
       }
     };
     team_.Run(0, CeilDiv(out.n(), kRowsPerTicket), pack_rows);
-  }
-
-  // Rows [first, first + count) of `out`.
-  void PackPart(const RowSource& source, int32_t first, int32_t count, PackedWeight& out) const {
-    const TensorView& view = source.view;
-    const int32_t k = out.k(), row = source.tensor_row + first - source.row_begin;
-    const bool as_is = !source.quantized && view.interleaved_head_rows == 0 &&
-                       (view.dtype == DType::kF32 || view.dtype == DType::kBf16);
-    if (out.dtype() != DType::kBlocks && as_is) {
-      return out.PackRows(first, count, view.Row(row), view.dtype);
-    }
-    if (out.dtype() == DType::kBlocks && keep_blocks_) {
-      const BlockFormat format = *view.blocks->format;
-      for (int32_t i = 0; i < count; ++i) out.PackBlocks(first + i, 1, view.Row(row + i), format);
-      return;
-    }
-    std::vector<float> wide(size_t(count) * k);
-    if (source.quantized) {
-      source.quantized->ReadRows(row, count, wide.data());
-    } else {
-      view.ReadRows(row, count, wide.data());
-    }
-    if (out.dtype() != DType::kBlocks) {
-      return out.PackRows(first, count, wide.data(), DType::kF32);
-    }
-    std::vector<std::byte> blocks(k / kBlockTerms * TraitsOf(BlockFormat::kQ4_0).file_bytes);
-    for (int32_t i = 0; i < count; ++i) {
-      QuantizeQ4Row(std::span(wide).subspan(size_t(i) * k, k), blocks.data());
-      out.PackBlocks(first + i, 1, blocks.data(), BlockFormat::kQ4_0);
-    }
   }
 
   // Reads the embedding table, row by row, in the compute type.

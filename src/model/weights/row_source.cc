@@ -1,0 +1,38 @@
+#include "model/weights/row_source.h"
+
+#include <span>
+#include <vector>
+
+#include "base/block_quantizer.h"
+
+namespace skein {
+
+void RowSource::Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeight* out) const {
+  const int32_t k = out->k(), row = tensor_row + first - row_begin;
+  const bool as_is = !quantized && view.interleaved_head_rows == 0 &&
+                     (view.dtype == DType::kF32 || view.dtype == DType::kBf16);
+  if (out->dtype() != DType::kBlocks && as_is) {
+    return out->PackRows(first, count, view.Row(row), view.dtype);
+  }
+  if (out->dtype() == DType::kBlocks && keep_blocks) {
+    const BlockFormat format = *view.blocks->format;
+    for (int32_t i = 0; i < count; ++i) out->PackBlocks(first + i, 1, view.Row(row + i), format);
+    return;
+  }
+  std::vector<float> wide(size_t(count) * k);
+  if (quantized) {
+    quantized->ReadRows(row, count, wide.data());
+  } else {
+    view.ReadRows(row, count, wide.data());
+  }
+  if (out->dtype() != DType::kBlocks) {
+    return out->PackRows(first, count, wide.data(), DType::kF32);
+  }
+  std::vector<std::byte> blocks(k / kBlockTerms * TraitsOf(BlockFormat::kQ4_0).file_bytes);
+  for (int32_t i = 0; i < count; ++i) {
+    QuantizeQ4Row(std::span(wide).subspan(size_t(i) * k, k), blocks.data());
+    out->PackBlocks(first + i, 1, blocks.data(), BlockFormat::kQ4_0);
+  }
+}
+
+}  // namespace skein

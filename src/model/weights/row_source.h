@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "io/tensor_view.h"
+#include "kernels/packed_weight.h"
+#include "model/weights/quantized_matrix.h"
+
+namespace skein {
+
+// The source of rows [row_begin, row_begin + num_rows) of a packed matrix: the rows of a tensor
+// from tensor_row on, or those of a quantized matrix of several tensors.
+struct RowSource {
+  TensorView view;
+  std::optional<QuantizedMatrix> quantized;  // instead of the view
+  int32_t row_begin = 0;
+  int32_t num_rows = 0;
+  int32_t tensor_row = 0;
+
+  // The bytes in the file.
+  size_t bytes() const { return quantized ? quantized->bytes() : view.bytes; }
+
+  // Packs rows [first, first + count) of `out`, which this source has. A matrix of blocks takes the
+  // file's blocks as they are, with `keep_blocks`, or rounds rows to Q4_0. Threads may pack rows of
+  // different panels at the same time.
+  void Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeight* out) const;
+};
+
+}  // namespace skein
