@@ -163,6 +163,8 @@ Result<std::optional<std::vector<int64_t>>> JsonObject::Ints(std::string_view ke
 }
 
 Result<JsonFile> JsonFile::Parse(std::string_view text, std::string name) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   JsonFile file;
   file.parser_ = std::make_unique<simdjson::dom::parser>();
   simdjson::dom::element root;

@@ -34,6 +34,7 @@ class JsonObject {
   // Reads one integer or a list of them.
   Result<std::optional<std::vector<int64_t>>> Ints(std::string_view key) const;
 
+  bool empty() const { return object_.size() == 0; }
   const simdjson::dom::object& members() const { return object_; }
   // The name of the document in messages, with the path to this object.
   const std::string& where() const { return where_; }

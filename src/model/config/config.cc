@@ -1,7 +1,10 @@
 #include "model/config/config.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -98,6 +101,7 @@ Status CheckSupported(const JsonObject& json, const ModelConfig& config) {
   for (const char* key : {"quantization_config", "compression_config"}) {
     if (!json.Has(key)) continue;
     SKEIN_ASSIGN_OR_RETURN(const auto quantization, json.Object(key));
+    if (quantization->empty()) continue;
     SKEIN_ASSIGN_OR_RETURN(const auto method, quantization->String("quant_method"));
     return Unsupported(json, key,
                        "is there (quant_method '" + method.value_or("unnamed") +
@@ -218,7 +222,7 @@ Status CheckSlidingWindow(const JsonObject& json, const ModelConfig& config) {
 Result<std::optional<DType>> ReadDType(const JsonObject& json) {
   const char* key = json.Has("dtype") ? "dtype" : "torch_dtype";
   SKEIN_ASSIGN_OR_RETURN(std::optional<std::string> name, json.String(key));
-  if (!name) return std::optional<DType>();
+  if (!name || *name == "auto") return std::optional<DType>();
   if (name->starts_with("torch.")) name->erase(0, 6);
   if (*name == "float32") return std::optional<DType>(DType::kF32);
   if (*name == "bfloat16") return std::optional<DType>(DType::kBf16);
@@ -236,13 +240,26 @@ Result<DType> DTypeOfWeights(const std::string& model_dir, const ModelConfig& co
   return embedding.dtype == DType::kBlocks ? DType::kBf16 : embedding.dtype;
 }
 
-// A list of token ids, each within the vocabulary.
+// Whether the files hold an output matrix that differs from the embedding. A model whose config
+// ties the two then keeps both, as in transformers 5.
+bool HasOwnOutputMatrix(const std::string& model_dir) {
+  Result<ModelFiles> files = ModelFiles::Open(model_dir);
+  if (!files.ok() || files->is_gguf() || !files->Has("lm_head.weight")) return false;
+  Result<TensorView> output = files->Find("lm_head.weight");
+  Result<TensorView> embedding = files->Find("model.embed_tokens.weight");
+  if (!output.ok() || !embedding.ok() || output->shape != embedding->shape) return false;
+  return output->dtype != embedding->dtype || output->bytes != embedding->bytes ||
+         std::memcmp(output->data, embedding->data, output->bytes) != 0;
+}
+
+// A list of token ids, each within the vocabulary. -1 stands for no token.
 Result<std::optional<std::vector<int32_t>>> ReadTokenIds(const JsonObject& json, const char* key,
                                                          int32_t vocab_size) {
   SKEIN_ASSIGN_OR_RETURN(const auto ids, json.Ints(key));
   if (!ids) return std::optional<std::vector<int32_t>>();
   std::vector<int32_t> tokens;
   for (const int64_t id : *ids) {
+    if (id == -1) continue;
     if (id < 0 || id >= vocab_size) {
       return json.Error(key, "holds " + std::to_string(id) + "; must be in [0, " +
                                  std::to_string(vocab_size) + ")");
@@ -338,6 +355,14 @@ Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
     config.file_dtype = *dtype;
   } else {
     SKEIN_ASSIGN_OR_RETURN(config.file_dtype, DTypeOfWeights(model_dir, config));
+  }
+  if (config.tie_embeddings && config.head == Head::kLanguageModel &&
+      HasOwnOutputMatrix(model_dir)) {
+    spdlog::warn(
+        "{}: 'tie_word_embeddings' is true, but lm_head.weight differs from the embedding: "
+        "both are used",
+        model_dir);
+    config.tie_embeddings = false;
   }
   SKEIN_RETURN_IF_ERROR(ReadGenerationConfig(model_dir, &config));
   return config;

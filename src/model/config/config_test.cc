@@ -252,6 +252,19 @@ TEST_F(ConfigTest, DTypes) {
             StatusCode::kNotFound);  // no weights that could tell
 }
 
+// Values that stand for nothing, as transformers reads them.
+TEST_F(ConfigTest, EmptyValuesAreAbsent) {
+  const std::string empty =
+      Edit(kQwen3, R"("rope_scaling": null)", R"("rope_scaling": {}, "quantization_config": {})");
+  EXPECT_EQ(Good("\xEF\xBB\xBF" + empty).rope.type, RopeType::kDefault);
+  const ModelConfig none = Good(Edit(Edit(kQwen3, "151643", "-1"), R"("eos_token_id": 151645)",
+                                     R"("eos_token_id": [-1, 3])"));
+  EXPECT_FALSE(none.bos_token_id.has_value());
+  EXPECT_THAT(none.eos_token_ids, ElementsAre(3));
+  // The weights tell, and there are none here.
+  EXPECT_EQ(Load(Edit(kQwen3, "bfloat16", "auto")).status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(ConfigTest, SlidingWindows) {
   const std::string window = R"("sliding_window": null)";
   const Status status = Load(Edit(kMistral03, window, R"("sliding_window": 4096)")).status();

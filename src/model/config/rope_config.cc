@@ -151,7 +151,8 @@ bool HoldsThetaAlone(const JsonObject& parameters) {
 }  // namespace
 
 Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position) {
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<JsonObject> scaling, config.Object("rope_scaling"));
+  SKEIN_ASSIGN_OR_RETURN(std::optional<JsonObject> scaling, config.Object("rope_scaling"));
+  if (scaling && scaling->empty()) scaling.reset();
   SKEIN_ASSIGN_OR_RETURN(const std::optional<JsonObject> parameters,
                          config.Object("rope_parameters"));
   if (scaling && parameters) {

@@ -11,12 +11,15 @@ std::string Name(std::string_view key) { return "'" + std::string(key) + "'"; }
 
 Result<JsonValue> LoadJson(const std::string& path, simdjson::dom::parser* parser) {
   JsonValue root;
-  simdjson::error_code error = parser->load(path).get(root);
-  if (error == simdjson::NUMBER_ERROR) {
-    simdjson::padded_string text;
-    error = simdjson::padded_string::load(path).get(text);
-    if (error == simdjson::SUCCESS) error = parser->parse(WithReadableNumbers(text)).get(root);
-  }
+  simdjson::padded_string file;
+  simdjson::error_code error = simdjson::padded_string::load(path).get(file);
+  if (error != simdjson::SUCCESS) return JsonError(path, simdjson::error_message(error));
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  std::string_view text = file;
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  // The padding behind the file stays behind the rest of it.
+  error = parser->parse(text.data(), text.size(), /*realloc_if_needed=*/false).get(root);
+  if (error == simdjson::NUMBER_ERROR) error = parser->parse(WithReadableNumbers(text)).get(root);
   if (error != simdjson::SUCCESS) return JsonError(path, simdjson::error_message(error));
   return root;
 }

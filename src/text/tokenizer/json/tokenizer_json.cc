@@ -1,7 +1,10 @@
 #include "text/tokenizer/json/tokenizer_json.h"
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "text/tokenizer/json/json_fields.h"
@@ -93,6 +96,15 @@ Result<BpeSpec> ReadBpe(JsonValue model) {
   return spec;
 }
 
+Status ReadTokenFlags(JsonValue item, std::string_view where, AddedToken* token) {
+  SKEIN_ASSIGN_OR_RETURN(token->special, JsonBool(item, "special", false, where));
+  SKEIN_ASSIGN_OR_RETURN(token->single_word, JsonBool(item, "single_word", false, where));
+  SKEIN_ASSIGN_OR_RETURN(token->lstrip, JsonBool(item, "lstrip", false, where));
+  SKEIN_ASSIGN_OR_RETURN(token->rstrip, JsonBool(item, "rstrip", false, where));
+  SKEIN_ASSIGN_OR_RETURN(token->normalized, JsonBool(item, "normalized", !token->special, where));
+  return Status::Ok();
+}
+
 Result<std::vector<AddedToken>> ReadAddedTokens(JsonValue root) {
   std::vector<AddedToken> tokens;
   if (!JsonHas(root, "added_tokens")) return tokens;
@@ -104,11 +116,7 @@ Result<std::vector<AddedToken>> ReadAddedTokens(JsonValue root) {
     SKEIN_ASSIGN_OR_RETURN(const int64_t id,
                            JsonInt(item, "id", 0, std::numeric_limits<TokenId>::max(), kAdded));
     token.id = static_cast<TokenId>(id);
-    SKEIN_ASSIGN_OR_RETURN(token.special, JsonBool(item, "special", false, kAdded));
-    SKEIN_ASSIGN_OR_RETURN(token.single_word, JsonBool(item, "single_word", false, kAdded));
-    SKEIN_ASSIGN_OR_RETURN(token.lstrip, JsonBool(item, "lstrip", false, kAdded));
-    SKEIN_ASSIGN_OR_RETURN(token.rstrip, JsonBool(item, "rstrip", false, kAdded));
-    SKEIN_ASSIGN_OR_RETURN(token.normalized, JsonBool(item, "normalized", !token.special, kAdded));
+    SKEIN_RETURN_IF_ERROR(ReadTokenFlags(item, kAdded, &token));
     tokens.push_back(std::move(token));
   }
   return tokens;
@@ -143,7 +151,32 @@ std::optional<TokenId> ReadConfigToken(JsonValue config, std::string_view key,
   return added ? added : parts.ModelTokenToId(text);
 }
 
-// Tokens that only the config adds would change ids: they are refused, not ignored.
+// Adds the tokens that only the config names, in the order of their ids, as transformers does.
+Status AddConfigTokens(const std::string& path, std::vector<AddedToken>* tokens) {
+  if (!std::filesystem::exists(path)) return Status::Ok();
+  simdjson::dom::parser parser;
+  SKEIN_ASSIGN_OR_RETURN(const JsonValue config, LoadJson(path, &parser));
+  simdjson::dom::object named;
+  if (config.at_key("added_tokens_decoder").get(named) != simdjson::SUCCESS) return Status::Ok();
+  std::map<TokenId, AddedToken> more;
+  for (const auto& [key, value] : named) {
+    AddedToken token;
+    SKEIN_ASSIGN_OR_RETURN(token.content, JsonString(value, "content", kConfig));
+    const auto same = [&](const AddedToken& other) { return other.content == token.content; };
+    if (std::ranges::any_of(*tokens, same)) continue;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token.id);
+    if (error != std::errc() || end != key.data() + key.size() || token.id < 0) {
+      return JsonError(kConfig,
+                       "'" + std::string(key) + "' of added_tokens_decoder is no token id");
+    }
+    SKEIN_RETURN_IF_ERROR(ReadTokenFlags(value, kConfig, &token));
+    more.emplace(token.id, std::move(token));
+  }
+  for (auto& [id, token] : more) tokens->push_back(std::move(token));
+  return Status::Ok();
+}
+
+// What the config says of tokens and the tokenizer contradicts is refused, not ignored.
 Status CheckConfigTokens(JsonValue config, const TokenizerParts& parts) {
   simdjson::dom::object tokens;
   if (config.at_key("added_tokens_decoder").get(tokens) != simdjson::SUCCESS) return Status::Ok();
@@ -224,6 +257,8 @@ Result<TokenizerParts> LoadTokenizerParts(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(Decoder decoder, ReadWholeDecoder(root));
   SKEIN_ASSIGN_OR_RETURN(ReadModelResult model, ReadModel(root));
   SKEIN_ASSIGN_OR_RETURN(std::vector<AddedToken> tokens, ReadAddedTokens(root));
+  const std::string config_path = model_dir + "/tokenizer_config.json";
+  SKEIN_RETURN_IF_ERROR(AddConfigTokens(config_path, &tokens));
 
   Normalizer normalizer(std::move(normalizer_steps));
   SKEIN_ASSIGN_OR_RETURN(
@@ -250,7 +285,7 @@ Result<TokenizerParts> LoadTokenizerParts(const std::string& model_dir) {
                        {},
                        {}};
   SplitSpecialIds(&parts);
-  SKEIN_RETURN_IF_ERROR(ReadConfig(model_dir + "/tokenizer_config.json", &parts));
+  SKEIN_RETURN_IF_ERROR(ReadConfig(config_path, &parts));
   return parts;
 }
 
