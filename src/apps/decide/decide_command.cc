@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,8 +9,11 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "apps/commands.h"
+#include "apps/decide/answer_file.h"
 #include "apps/decide/decide_lines.h"
 #include "apps/decide/local_routes.h"
 #include "apps/host/help.h"
@@ -27,22 +31,31 @@ struct DecideOptions {
   int32_t window = 32;
 };
 
-// Counts the answers that `path` holds and cuts off a last line that is not whole. 0 if there is no
-// such file.
-Result<int64_t> ResumeAt(const std::string& path) {
-  if (!std::filesystem::exists(path)) return int64_t{0};
-  std::ifstream file(path, std::ios::binary);
-  int64_t lines = 0;
-  uintmax_t whole = 0;
-  std::string line;
-  while (std::getline(file, line) && !file.eof()) {
-    ++lines;
-    whole += line.size() + 1;
+// Tells whether two runs ask the same of the same: the questions, and the model's own files by
+// name, size and time, with the options that change answers.
+Result<std::string> FingerprintOf(const DecideOptions& options, const DecideQuestions& questions,
+                                  const ModelHost& host) {
+  const ModelHostOptions& model = options.model;
+  std::string all = fmt::format("{}\n{}\n{} {} {} {} {}\n", questions.path,
+                                DumpJson(questions.body), model.dtype, model.quantization,
+                                model.decision_reading, model.decision_prompt, model.chat_template);
+  for (const std::string& dir : {host.model_dir(), host.decision_dir()}) {
+    std::set<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+      if (!entry.is_regular_file()) continue;
+      files.insert(fmt::format("{} {} {}\n", entry.path().filename().string(), entry.file_size(),
+                               entry.last_write_time().time_since_epoch().count()));
+    }
+    for (const std::string& file : files) all += file;
   }
-  std::error_code error;
-  std::filesystem::resize_file(path, whole, error);
-  if (!error) return lines;
-  return Status(StatusCode::kInvalidArgument, "output: " + path + ": " + error.message(), "output");
+  const XXH128_hash_t hash = XXH3_128bits(all.data(), all.size());
+  return fmt::format("skein decide {:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Status WriteOut(const std::string& line) {
+  std::cout << line << std::flush;
+  if (std::cout) return Status::Ok();
+  return {StatusCode::kInvalidArgument, "output: the answers could not be written", "output"};
 }
 
 // A line on stderr that counts, where that is a terminal.
@@ -78,17 +91,6 @@ class ProgressLine {
 Result<int> RunDecide(const DecideOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.questions));
   SKEIN_ASSIGN_OR_RETURN(const DecideQuestions questions, ParseDecideQuestions(text));
-  int64_t skip = 0;
-  std::ofstream file;
-  if (!options.output.empty()) {
-    SKEIN_ASSIGN_OR_RETURN(skip, ResumeAt(options.output));
-    file.open(options.output, std::ios::app | std::ios::binary);
-    if (!file) {
-      return Status(StatusCode::kInvalidArgument,
-                    "output: " + options.output + " cannot be written", "output");
-    }
-    if (skip > 0) fmt::print(stderr, "{} holds {} answers; going on\n", options.output, skip);
-  }
   std::ifstream input;
   if (!options.input.empty()) {
     input.open(options.input, std::ios::binary);
@@ -97,7 +99,16 @@ Result<int> RunDecide(const DecideOptions& options) {
     }
   }
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
-  std::ostream& out = options.output.empty() ? std::cout : file;
+  // Nothing is opened for writing before all else is known to be good.
+  std::optional<AnswerFile> file;
+  int64_t skip = 0;
+  if (!options.output.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(const std::string fingerprint, FingerprintOf(options, questions, *host));
+    SKEIN_ASSIGN_OR_RETURN(file, AnswerFile::Open(options.output, fingerprint));
+    skip = file->num_lines();
+    if (skip > 0) fmt::print(stderr, "{} holds {} answers; going on\n", options.output, skip);
+  }
+  Status written = Status::Ok();
   DecideProgress done;
   {
     LocalRoutes routes(RegistryOf(*host));
@@ -111,14 +122,14 @@ Result<int> RunDecide(const DecideOptions& options) {
         [&](std::string body, std::function<void(HttpResponse)> answered) {
           routes.Post(questions.path, std::move(body), std::move(answered));
         },
-        [&](const std::string& line) { out << line << std::flush; },
+        [&](const std::string& line) {
+          written = file ? file->Append(line) : WriteOut(line);
+          return written.ok();
+        },
         [&](const DecideProgress& now) { progress.Show(now); });
   }
   host->Shutdown(kShutdownUs);
-  if (!out) {
-    return Status(StatusCode::kInvalidArgument, "output: the answers could not be written",
-                  "output");
-  }
+  SKEIN_RETURN_IF_ERROR(written);
   return done.failed == 0 ? 0 : 1;
 }
 

@@ -90,7 +90,7 @@ std::string FormatDecideAnswer(const Json& kept, const HttpResponse& response) {
 
 DecideProgress DecideLines(std::istream& in, int64_t skip, int32_t window,
                            const DecideQuestions& questions, const DecideAsk& ask,
-                           const std::function<void(const std::string&)>& write,
+                           const std::function<bool(const std::string&)>& write,
                            const std::function<void(const DecideProgress&)>& progress) {
   const auto pending = std::make_shared<Pending>();
   std::map<int64_t, Json> kept;  // of the lines asked about, not yet written
@@ -98,6 +98,7 @@ DecideProgress DecideLines(std::istream& in, int64_t skip, int32_t window,
   int64_t next = 0;  // to be written
   int64_t end = 0;   // read so far
   bool at_end = false;
+  bool failed = false;  // what is still asked about is waited for, and not written
   std::string line;
   while (true) {
     while (!at_end && end - next < window) {
@@ -122,8 +123,13 @@ DecideProgress DecideLines(std::istream& in, int64_t skip, int32_t window,
     pending->changed.wait(lock, [&] { return pending->answered.contains(next); });
     const HttpResponse response = std::move(pending->answered.extract(next).mapped());
     lock.unlock();
-    write(FormatDecideAnswer(kept.extract(next).mapped(), response));
+    const std::string answer = FormatDecideAnswer(kept.extract(next).mapped(), response);
     ++next;
+    if (failed) continue;
+    if (!write(answer)) {
+      failed = at_end = true;
+      continue;
+    }
     ++done.answered;
     if (response.status != 200) ++done.failed;
     progress(done);

@@ -43,10 +43,11 @@ struct DecideProgress {
 // Asks about each line of `in` from number `skip` on (empty lines are left out and not numbered),
 // at most `window` at a time, and hands the answers to `write` in the lines' order, each as soon as
 // it and all before it are there. A line that is no input is answered by an error. Returns when all
-// are answered. `write` and `progress` run on the caller's thread.
+// are answered. If `write` returns false, no further line is read or written. `write` and
+// `progress` run on the caller's thread.
 DecideProgress DecideLines(std::istream& in, int64_t skip, int32_t window,
                            const DecideQuestions& questions, const DecideAsk& ask,
-                           const std::function<void(const std::string&)>& write,
+                           const std::function<bool(const std::string&)>& write,
                            const std::function<void(const DecideProgress&)>& progress);
 
 }  // namespace skein

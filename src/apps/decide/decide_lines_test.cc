@@ -61,7 +61,10 @@ TEST(DecideLinesTest, AnswersComeInOrderAndFewAtATime) {
   const DecideQuestions questions = Questions("[]");
   DecideProgress last;
   int64_t calls = 0;
-  const auto write = [&](const std::string& line) { out += line; };
+  const auto write = [&](const std::string& line) {
+    out += line;
+    return true;
+  };
   const auto progress = [&](const DecideProgress& now) {
     last = now;
     ++calls;
@@ -81,6 +84,24 @@ TEST(DecideLinesTest, AnswersComeInOrderAndFewAtATime) {
   EXPECT_EQ(out.substr(0, expected.size()), expected);
   EXPECT_NE(out.find("\"error\""), std::string::npos);
   EXPECT_TRUE(out.ends_with("{\"answers\":[\"last\"]}\n"));
+}
+
+// A full disk: what is being worked on is waited for, and nothing more is asked.
+TEST(DecideLinesTest, StopsWhenItCannotWrite) {
+  const auto questions = ParseDecideQuestions(R"([{"type": "predicate", "instructions": "?"}])");
+  ASSERT_TRUE(questions.ok());
+  std::istringstream in("\"a\"\n\"b\"\n\"c\"\n\"d\"\n\"e\"\n\"f\"\n");
+  int asked = 0, written = 0;
+  const auto ask = [&](const std::string&, const std::function<void(HttpResponse)>& done) {
+    ++asked;
+    done(HttpResponse{.body = "{}"});
+  };
+  const auto write = [&](const std::string&) { return ++written < 2; };
+  const DecideProgress done =
+      DecideLines(in, 0, 2, *questions, ask, write, [](const DecideProgress&) {});
+  EXPECT_EQ(done.answered, 1);
+  EXPECT_EQ(written, 2);
+  EXPECT_LE(asked, 4);
 }
 
 }  // namespace
