@@ -99,7 +99,11 @@ struct EngineConfig {
   SchedulerConfig scheduler;
   int32_t vocab_size = 0;              // of the model; token ids are below it
   int32_t max_queued_requests = 4096;  // waiting to be scheduled for the first time
-  int32_t max_logprobs = 20;           // of one token
+  // The estimated wait beyond which new requests are refused, for those that do not say how long
+  // they would wait (Request::timeout_us). 0: none. A request that has waited twice as long without
+  // being begun is ended.
+  TimeUs max_wait_us = 0;
+  int32_t max_logprobs = 20;  // of one token
   // The answers of the model: tokens and labels, an embedding, classes.
   bool generates = true;
   bool embeds = false;

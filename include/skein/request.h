@@ -109,7 +109,10 @@ struct Request {
   int32_t priority = 0;               // lower runs first
   std::optional<TimeUs> slo_ttft_us;  // wanted time to the first token, from arrival
   std::optional<TimeUs> slo_tpot_us;  // wanted time per further token
-  std::string user;                   // affinity and fairness key
+  // The time from arrival after which the client no longer waits for the answer. A request that
+  // would probably not be answered in time is refused, and one that has waited so long is ended.
+  std::optional<TimeUs> timeout_us;
+  std::string user;         // affinity and fairness key
   uint64_t cache_salt = 0;  // prefixes are shared only between equal salts; 0 is the common pool
   int32_t adapter_id = 0;   // weights variant; 0 is the base model
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -32,11 +33,18 @@ class [[nodiscard]] Status {
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
   const std::string& param() const { return param_; }
+  // With kResourceExhausted: seconds after which the same request may succeed; 0: not known.
+  int64_t retry_after_s() const { return retry_after_s_; }
+  Status& RetryAfter(int64_t seconds) {
+    retry_after_s_ = seconds;
+    return *this;
+  }
 
  private:
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
   std::string param_;
+  int64_t retry_after_s_ = 0;
 };
 
 }  // namespace skein

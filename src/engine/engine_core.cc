@@ -21,7 +21,7 @@ void EngineCore::Arrive(RequestId first_id, std::vector<Request> requests,
   arrived_ = true;
   RequestId id = first_id;
   for (Request& request : requests) {
-    callers_[id] = {callback, NumSamples(request)};
+    callers_[id] = {callback, NumSamples(request), Status::Ok()};
     scheduler_.Arrive(id++, std::move(request), arrival_us);
   }
 }
@@ -34,6 +34,13 @@ void EngineCore::Cancel(RequestId id) {
 void EngineCore::CancelSample(RequestId id, int32_t sample) {
   cancelled_ = true;
   scheduler_.CancelSample(id, sample, clock_->NowUs());
+}
+
+bool EngineCore::EndQueued(RequestId id, const Status& status) {
+  if (!scheduler_.IsQueued(id)) return false;
+  callers_.at(id).ended = status;
+  Cancel(id);
+  return true;
 }
 
 bool EngineCore::Step(const std::atomic<bool>& preempt, const std::function<bool()>& between) {
@@ -180,6 +187,10 @@ void EngineCore::Deliver(SampleOutput& output) {
                            .status = std::move(output.status),
                            .cached_tokens = output.cached_tokens,
                            .times = output.times};
+  if (output.finish && !caller->second.ended.ok()) {
+    message.finish = FinishReason::kError;
+    message.status = caller->second.ended;
+  }
   if (output.token) message.tokens.push_back(std::move(*output.token));
   caller->second.callback(std::move(message));
   if (!output.finish || --caller->second.num_live > 0) return;

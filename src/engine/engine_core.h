@@ -40,6 +40,8 @@ class EngineCore {
               TimeUs arrival_us);
   void Cancel(RequestId id);
   void CancelSample(RequestId id, int32_t sample);
+  // Ends the request with kError and `status` if it has never been scheduled; true if it does.
+  bool EndQueued(RequestId id, const Status& status);
 
   // Plans a step and runs it; false if there was nothing to do. Calls `between` whenever the task
   // stops before its end because `preempt` read true. `between` may take in events and dispatch. If
@@ -55,6 +57,8 @@ class EngineCore {
   bool empty() const { return scheduler_.empty(); }
   // Requests that have never been scheduled.
   size_t num_queued() const { return scheduler_.num_queued(); }
+  bool IsQueued(RequestId id) { return scheduler_.IsQueued(id); }
+  int64_t num_queued_tokens() const { return scheduler_.num_queued_tokens(); }
   EngineStats Stats() const;
   // `set` is called before a step runs or goes on, with the time at which the step should be
   // stopped for a scheduling round. kNever: there is none. Without this call no function is set.
@@ -73,6 +77,7 @@ class EngineCore {
   struct Caller {
     OutputCallback callback;
     int32_t num_live = 1;
+    Status ended;  // not ok: why EndQueued ended it
   };
 
   // The task of a stopped step.

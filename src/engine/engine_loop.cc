@@ -33,6 +33,26 @@ void ShareDeadline(std::vector<Request>* requests) {
   for (Request& request : *requests) request.slo_ttft_us = soonest_us;
 }
 
+int64_t NumTokens(const std::vector<Request>& requests) {
+  int64_t count = 0;
+  for (const Request& request : requests) count += std::ssize(request.prompt);
+  return count;
+}
+
+// The longest estimated wait with which a request is taken; 0: any. Half of a client's time is left
+// for the errors of the estimate and for the work itself.
+TimeUs MaxWaitUs(const EngineConfig& config, const Request& request) {
+  return request.timeout_us ? std::max<TimeUs>(1, *request.timeout_us / 2) : config.max_wait_us;
+}
+
+int64_t SecondsUntil(TimeUs us) { return std::max<int64_t>(1, (us + 999'999) / 1'000'000); }
+
+// The first guess of a prompt token's time, from the profile of the device.
+double UsPerToken(const CostFit& fit) {
+  constexpr int64_t kTokens = 256;
+  return fit == CostFit{} ? 0 : PredictUs(fit, WorkOf(kTokens, 0)) / kTokens;
+}
+
 }  // namespace
 
 EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& scheduler_config,
@@ -53,6 +73,7 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
       events_(MaxEvents(config)),
       core_(scheduler_config, executor, clock, std::move(observers),
             [this](RequestId id) { NoteEnded(id); }) {
+  queue_.wait = WaitEstimate(UsPerToken(scheduler_config.cost));
   published_stats_ = core_.Stats();
   if (Preempts(scheduler_config.policies.sharing)) {
     alarm_.emplace(clock, [this] { RaiseSignal(); });
@@ -96,14 +117,8 @@ Status EngineLoop::Enqueue(std::vector<Request> requests, OutputCallback callbac
   if (!accepting_) {
     return {StatusCode::kUnavailable, "the engine is shutting down and takes no more requests"};
   }
+  SKEIN_RETURN_IF_ERROR(CheckQueue(requests));
   const auto count = static_cast<int32_t>(requests.size());
-  const int32_t waiting = num_in_queue_ + num_queued_;
-  if (count > config_.max_queued_requests - waiting) {
-    return {StatusCode::kResourceExhausted,
-            fmt::format("{} requests are waiting, {} more exceed the limit of {} "
-                        "(max_queued_requests)",
-                        waiting, count, config_.max_queued_requests)};
-  }
   ids->clear();
   if (requests.empty()) return Status::Ok();
   const RequestId first_id = next_id_;
@@ -113,10 +128,35 @@ Status EngineLoop::Enqueue(std::vector<Request> requests, OutputCallback callbac
     ids->push_back(next_id_);
     live_[next_id_++].num_samples = NumSamples(request);
   }
-  num_in_queue_ += count;
+  queue_.num_arriving += count;
+  queue_.tokens_arriving += NumTokens(requests);
   SKEIN_CHECK(events_.TryPush(
       Arrival{first_id, std::move(requests), std::move(callback), clock_->NowUs()}));
   RaiseSignal();
+  return Status::Ok();
+}
+
+Status EngineLoop::CheckQueue(const std::vector<Request>& requests) const {
+  const auto count = static_cast<int32_t>(requests.size());
+  const int32_t waiting = queue_.num_arriving + queue_.num;
+  const TimeUs wait_us = queue_.wait.WaitOf(queue_.tokens_arriving + queue_.tokens);
+  if (count > config_.max_queued_requests - waiting) {
+    return Status(StatusCode::kResourceExhausted,
+                  fmt::format("{} requests are waiting, {} more exceed the limit of {} "
+                              "(max_queued_requests)",
+                              waiting, count, config_.max_queued_requests))
+        .RetryAfter(SecondsUntil(wait_us / 2));
+  }
+  for (const Request& request : requests) {
+    const TimeUs bound_us = MaxWaitUs(config_, request);
+    if (bound_us == 0 || wait_us <= bound_us) continue;
+    return Status(StatusCode::kResourceExhausted,
+                  fmt::format("a new request would wait {:.1f} s, longer than {:.1f} s: {} are "
+                              "waiting",
+                              1e-6 * static_cast<double>(wait_us),
+                              1e-6 * static_cast<double>(bound_us), waiting))
+        .RetryAfter(SecondsUntil(wait_us - bound_us / 2));
+  }
   return Status::Ok();
 }
 
@@ -163,7 +203,7 @@ void EngineLoop::Acknowledge() {
 EngineStats EngineLoop::Stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = published_stats_;
-  stats.num_requests_waiting += num_in_queue_;
+  stats.num_requests_waiting += queue_.num_arriving;
   return stats;
 }
 
@@ -203,17 +243,21 @@ void EngineLoop::Run() {
   events_.Drain(&batch_);
   HandleEvents();
   core_.FailAll(Status(StatusCode::kUnavailable, "the engine was shut down"));
-  Publish(0);
+  Publish(0, 0);
   core_.Dispatch();
 }
 
 void EngineLoop::HandleEvents() {
+  EndImpatient();
   if (batch_.empty()) return;
   const TimeUs begin_us = clock_->NowUs();
   int32_t num_arrivals = 0;
+  int64_t num_tokens = 0;
   for (Event& event : batch_) {
     if (auto* arrival = std::get_if<Arrival>(&event)) {
       num_arrivals += static_cast<int32_t>(arrival->requests.size());
+      num_tokens += NumTokens(arrival->requests);
+      NotePatience(*arrival);
       core_.Arrive(arrival->first_id, std::move(arrival->requests), arrival->callback,
                    arrival->arrival_us);
       continue;
@@ -227,11 +271,45 @@ void EngineLoop::HandleEvents() {
   }
   batch_.clear();
   core_.AddSchedulerTime(clock_->NowUs() - begin_us);
-  Publish(num_arrivals);
+  Publish(num_arrivals, num_tokens);
   core_.Dispatch();
 }
 
+void EngineLoop::NotePatience(const Arrival& arrival) {
+  RequestId id = arrival.first_id;
+  for (const Request& request : arrival.requests) {
+    const TimeUs bound_us = MaxWaitUs(config_, request);
+    if (bound_us > 0) patience_.insert({arrival.arrival_us + 2 * bound_us, id});
+    ++id;
+  }
+  if (patience_.size() < patience_limit_) return;
+  std::erase_if(patience_, [this](const Patience& entry) { return !core_.IsQueued(entry.id); });
+  patience_limit_ = 2 * patience_.size() + kPatienceEntries;
+}
+
+// Nobody waits any more for what these requests would compute.
+void EngineLoop::EndImpatient() {
+  if (patience_.empty()) return;
+  const TimeUs now_us = clock_->NowUs();
+  while (!patience_.empty() && patience_.begin()->us <= now_us) {
+    core_.EndQueued(patience_.begin()->id,
+                    Status(StatusCode::kResourceExhausted,
+                           "the request has waited too long without being begun"));
+    patience_.erase(patience_.begin());
+  }
+}
+
+void EngineLoop::ObserveRate(uint64_t tokens_before, bool waited, TimeUs busy_us) {
+  const auto num_tokens = static_cast<int64_t>(published_stats_.prompt_tokens - tokens_before);
+  if (!waited && num_tokens == 0) return;
+  const std::lock_guard lock(mutex_);
+  queue_.wait.Observe(num_tokens, busy_us);
+}
+
 void EngineLoop::RunStep() {
+  const TimeUs begin_us = clock_->NowUs();
+  const uint64_t tokens_before = published_stats_.prompt_tokens;  // this thread alone writes it
+  const bool waited = core_.num_queued() > 0;
   core_.Step(preempt_, [this] {
     if (quit_.load(std::memory_order_relaxed)) return false;  // Run ends every request
     const TimeUs signal_us = signal_us_.load(std::memory_order_relaxed);
@@ -241,16 +319,19 @@ void EngineLoop::RunStep() {
     HandleEvents();
     return true;
   });
-  Publish(0);
+  Publish(0, 0);
+  ObserveRate(tokens_before, waited, clock_->NowUs() - begin_us);
   core_.Dispatch();
 }
 
-void EngineLoop::Publish(int32_t num_drained) {
+void EngineLoop::Publish(int32_t num_drained, int64_t num_tokens_drained) {
   const EngineStats stats = core_.Stats();
   const std::lock_guard lock(mutex_);
   published_stats_ = stats;
-  num_in_queue_ -= num_drained;
-  num_queued_ = static_cast<int32_t>(core_.num_queued());
+  queue_.num_arriving -= num_drained;
+  queue_.tokens_arriving -= num_tokens_drained;
+  queue_.tokens = core_.num_queued_tokens();
+  queue_.num = static_cast<int32_t>(core_.num_queued());
 }
 
 void EngineLoop::NoteEnded(RequestId id) {
@@ -274,6 +355,11 @@ Result<std::unique_ptr<EngineLoop>> MakeEngine(const EngineConfig& config, Execu
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("max_logprobs is {}, must be at least 0", config.max_logprobs),
                   "max_logprobs");
+  }
+  if (config.max_wait_us < 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("max_wait_us is {}, must be at least 0", config.max_wait_us),
+                  "max_wait_us");
   }
   return std::make_unique<EngineLoop>(config, scheduler_config, executor, clock,
                                       std::move(observers));

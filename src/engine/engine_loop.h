@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "engine/engine_core.h"
 #include "engine/executor.h"
+#include "engine/wait_estimate.h"
 #include "skein/config.h"
 #include "skein/engine.h"
 
@@ -80,7 +81,28 @@ class EngineLoop final : public Engine {
     int32_t num_samples = 1;
   };
 
+  // A request that is ended at `us` unless it has begun.
+  struct Patience {
+    TimeUs us = 0;
+    RequestId id = 0;
+    auto operator<=>(const Patience&) const = default;
+  };
+
+  // The requests that have not been begun, and their prompts' tokens.
+  struct Queue {
+    int32_t num_arriving = 0;  // not yet drained from events_
+    int64_t tokens_arriving = 0;
+    int32_t num = 0;  // in the scheduler's queue
+    int64_t tokens = 0;
+    WaitEstimate wait;
+  };
+
   Status Check(const Request& request) const;
+  // Refuses requests that would wait too long, or beyond the queue's limit.
+  Status CheckQueue(const std::vector<Request>& requests) const;
+  void NotePatience(const Arrival& arrival);
+  void EndImpatient();
+  void ObserveRate(uint64_t tokens_before, bool waited, TimeUs busy_us);
   Status Enqueue(std::vector<Request> requests, OutputCallback callback,
                  std::vector<RequestId>* ids);
   void Run();
@@ -88,7 +110,8 @@ class EngineLoop final : public Engine {
   void RunStep();
   void RaiseSignal();
   void Acknowledge();
-  void Publish(int32_t num_drained);  // updates the state that other threads read
+  void Publish(int32_t num_drained,
+               int64_t num_tokens_drained);  // updates the state that other threads read
   void NoteEnded(RequestId id);
   void PushCancellation(RequestId id, int32_t sample);
 
@@ -106,14 +129,16 @@ class EngineLoop final : public Engine {
   EngineCore core_;
   std::optional<Alarm> alarm_;  // raises the signal too; only with a sharing that preempts
   std::vector<Event> batch_;
+  static constexpr size_t kPatienceEntries = 1024;
+  std::set<Patience> patience_;               // of requests that may not have begun
+  size_t patience_limit_ = kPatienceEntries;  // those that have begun are erased from here on
 
   mutable std::mutex mutex_;
   std::condition_variable all_ended_;
   std::map<RequestId, LiveRequest> live_;  // guarded by mutex_
   RequestId next_id_ = 0;                  // guarded by mutex_
   uint64_t next_group_ = 1;                // guarded by mutex_
-  int32_t num_in_queue_ = 0;               // arrivals not yet drained; guarded by mutex_
-  int32_t num_queued_ = 0;                 // in the scheduler's queue; guarded by mutex_
+  Queue queue_;                            // guarded by mutex_
   bool accepting_ = true;                  // guarded by mutex_
   EngineStats published_stats_;            // guarded by mutex_
 

@@ -76,6 +76,11 @@ void Scheduler::CancelSample(RequestId id, int32_t sample, TimeUs now_us) {
   Sweep();
 }
 
+bool Scheduler::IsQueued(RequestId id) {
+  const RequestRecord* request = table_.Find(id);
+  return request != nullptr && request->num_live > 0 && !request->scheduled;
+}
+
 const StepPlan* Scheduler::Plan(TimeUs now_us) {
   // 1. The round begins: ranks follow the cache and the clock.
   builder_.Begin(now_us);

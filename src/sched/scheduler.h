@@ -103,6 +103,9 @@ class Scheduler {
   bool empty() const { return table_.empty(); }
   // Requests that have never been scheduled.
   size_t num_queued() const { return table_.waiting().num_new(); }
+  int64_t num_queued_tokens() const { return table_.waiting().num_new_tokens(); }  // of prompts
+  // Whether the request is there and has never been scheduled.
+  bool IsQueued(RequestId id);
   // Counters of steps, tokens and requests, and the gauges. Times and rounds are the engine's.
   EngineStats Stats() const;
 

@@ -22,9 +22,16 @@ int64_t FairQueue::Enter(const Request& request, int64_t cost) {
     return now_;
   }
   Account& account = accounts_[ClientOf(request)];
+  ++account.num_requests;
+  const uint64_t group = request.group.id;
+  if (group != 0 && account.group == group && account.finish - account.group_start < kGroupTokens) {
+    account.finish += cost;
+    return account.group_start;
+  }
   const int64_t start = std::max(now_, account.finish);
   account.finish = start + cost;
-  ++account.num_requests;
+  account.group = group;
+  account.group_start = start;
   return start;
 }
 

@@ -23,9 +23,31 @@ TEST(FairQueue, OneClientsRequestsLineUp) {
   EXPECT_EQ(queue.Enter(From("a", 8), 50), 150);
   EXPECT_EQ(queue.Enter(From("b"), 10), 0);
   EXPECT_EQ(queue.Enter(From("", 7), 10), 0);
-  EXPECT_EQ(queue.Enter(From("", 7), 10), 10);
+  EXPECT_EQ(queue.Enter(From("", 7), 10), 0);  // the group's members share a tag
   EXPECT_EQ(queue.Enter(From(""), 10), 0);
   EXPECT_EQ(queue.Enter(From(""), 10), 0);
+}
+
+// 60 clients ask two questions each, all at once: the questions of one follow each other.
+TEST(FairQueue, TheReadsOfOneRequestShareATag) {
+  FairQueue queue;
+  for (uint64_t group = 1; group <= 60; ++group) {
+    EXPECT_EQ(queue.Enter(From("", group), 100), 0);
+    EXPECT_EQ(queue.Enter(From("", group), 30), 0);
+  }
+  EXPECT_EQ(queue.Enter(From("a", 61), 100), 0);
+  EXPECT_EQ(queue.Enter(From("a", 61), 30), 0);
+  EXPECT_EQ(queue.Enter(From("a", 62), 10), 130);  // the user's next request pays for both
+  EXPECT_EQ(queue.Enter(From("a", 62), 10), 130);
+}
+
+TEST(FairQueue, ALongGroupDoesNotHoldUpEveryone) {
+  FairQueue queue;
+  int64_t last = 0;
+  for (int i = 0; i < 1000; ++i) last = queue.Enter(From("", 1), 100);
+  EXPECT_GT(last, 90'000);
+  queue.Serve(0, FairQueue::kGroupTokens);
+  EXPECT_LE(queue.Enter(From("", 2), 10), FairQueue::kGroupTokens);
 }
 
 TEST(FairQueue, AccountsLiveAsLongAsTheirRequests) {

@@ -20,10 +20,12 @@ Sequence* WaitingSets::Earlier(Sequence* a, Sequence* b) {
 void WaitingSets::Insert(Sequence* sequence) {
   SKEIN_CHECK(
       SetOf(*this, *sequence).Insert(sequence->key(), sequence->request->num_missing, sequence));
+  if (sequence->state == SequenceState::kWaiting) num_new_tokens_ += sequence->request->prompt_len;
 }
 
 void WaitingSets::Erase(Sequence* sequence) {
   SKEIN_CHECK(SetOf(*this, *sequence).Erase(sequence->key()));
+  if (sequence->state == SequenceState::kWaiting) num_new_tokens_ -= sequence->request->prompt_len;
 }
 
 bool WaitingSets::Contains(const Sequence& sequence) const {
