@@ -32,7 +32,7 @@ class Server:
 
     def __init__(self, model, port, *options):
         self.url = f"http://127.0.0.1:{port}"
-        self.command = list(map(str, [SKEIN, "serve", model, "--port", port, *options]))
+        self.command = list(map(str, [SKEIN, "serve", model, "--port", port, "--max-wait", 0, *options]))  # measured loads overload it
 
     def __enter__(self):
         self.log = tempfile.TemporaryFile()

@@ -3,10 +3,12 @@
 
 #include <cstdio>
 #include <memory>
+#include <new>
 
 #include "apps/command_line.h"
 
 constexpr int kUsageError = 2;
+constexpr int kMemoryError = 1;
 
 int main(int argc, char** argv) {
   // Standard output carries the answers alone.
@@ -16,6 +18,9 @@ int main(int argc, char** argv) {
   const auto app = skein::MakeCommandLine(&exit_status);
   try {
     app->parse(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "skein: there is not enough memory\n");
+    return kMemoryError;
   } catch (const CLI::ConfigError& error) {
     std::fprintf(stderr, "--config: %s: there is no such option\n", error.what());
     return kUsageError;

@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
@@ -24,6 +25,8 @@ namespace skein {
 namespace {
 
 constexpr double kShutdownTimeoutMaxS = 1e6;
+constexpr int kOwnPagesBytes = 1 << 20;
+constexpr double kMaxWaitS = 15;                     // many clients give up after 30 s
 constexpr std::chrono::seconds kAbortAnswerTime(2);  // for clients that do not read
 
 struct ServeOptions {
@@ -34,6 +37,7 @@ struct ServeOptions {
   std::vector<std::string> slo_defaults;
   std::vector<std::string> served_model_names;
   std::string chat_template_kwargs;  // JSON
+  UserSpecialTokens user_special_tokens = UserSpecialTokens::kDefault;
   std::string log_level = "info";
   double shutdown_timeout_s = 30;
 };
@@ -65,6 +69,7 @@ Result<ModelRegistry> MakeRegistry(const ServeOptions& options, Json kwargs,
                                    const ModelHost& host) {
   ModelEntry entry = host.entry();
   if (!options.served_model_names.empty()) entry.names = options.served_model_names;
+  entry.user_special_tokens = options.user_special_tokens;
   entry.created_s = static_cast<int64_t>(std::time(nullptr));
   entry.chat_template_kwargs = std::move(kwargs);
   ModelRegistry registry;
@@ -76,6 +81,7 @@ Result<ModelRegistry> MakeRegistry(const ServeOptions& options, Json kwargs,
     }
     adapter.parent = entry.name();
     adapter.created_s = entry.created_s;
+    adapter.user_special_tokens = entry.user_special_tokens;
     adapter.chat_template_kwargs = entry.chat_template_kwargs;
     registry.Add(std::move(adapter));
   }
@@ -115,6 +121,8 @@ Status Serve(const ServeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const BlockedSignals signals({SIGTERM, SIGINT});
   signal(SIGPIPE, SIG_IGN);
+  // Long bodies get pages of their own, which go back to the system with them.
+  mallopt(M_MMAP_THRESHOLD, kOwnPagesBytes);
   SKEIN_ASSIGN_OR_RETURN(Json kwargs, ReadTemplateKwargs(options));
   SKEIN_ASSIGN_OR_RETURN(ServerConfig config, MakeServerConfig(options));
   HttpServer server(std::move(config));
@@ -184,15 +192,30 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
                   "use it. May be given several times")
       ->expected(1)
       ->take_all();
+  app->add_option_function<std::string>(
+         "--user-special-tokens",
+         [o](const std::string& how) {
+           o->user_special_tokens =
+               how == "plain" ? UserSpecialTokens::kPlain : UserSpecialTokens::kParse;
+         },
+         "How special tokens in users' texts are read: plain (as text) or parse (as tokens); not "
+         "set: plain in decisions and ranks, parse in chats and prompts")
+      ->check(CLI::IsMember({"plain", "parse"}));
   app->add_option("--default-chat-template-kwargs", o->chat_template_kwargs,
                   "A JSON object of variables for the chat template");
   app->add_option("--ssl-keyfile", o->server.ssl_keyfile, "TLS: private key, PEM");
   app->add_option("--ssl-certfile", o->server.ssl_certfile, "TLS: certificate chain, PEM");
   app->add_option("--allowed-origins", o->server.allowed_origins,
-                  "Origins for CORS, also separated by commas; *: all, an empty one: none")
+                  "Origins whose web pages may use the server, also separated by commas; *: all, "
+                  "an empty one: none, auto: all if there are keys, else pages of this machine")
       ->expected(1, 64)
       ->delimiter(',')
       ->capture_default_str();
+  app->add_option("--allowed-hosts", o->server.allowed_hosts,
+                  "Names that requests may have in Host, also separated by commas; *: all. Not "
+                  "set: those of the loopback if --host is one and there are no keys, else all")
+      ->expected(1, 64)
+      ->delimiter(',');
   app->add_option("--log-level", o->log_level,
                   "trace, debug, info, warning, error, critical or off")
       ->capture_default_str();
@@ -208,7 +231,27 @@ void AddServerLimits(CLI::App* app, ServeOptions* o) {
                   "Threads that parse and tokenize requests above 4 KiB")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  o->model.max_wait_s = kMaxWaitS;
+  app->add_option("--max-wait", o->model.max_wait_s,
+                  "Seconds of estimated waiting beyond which new requests get 429, and twice that "
+                  "without being begun ends one; 0: no bound. A request's timeout_ms, or half of "
+                  "its client's own timeout, goes first")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app->add_option("--max-connections", o->server.max_connections,
+                  "Connections at once; a further one takes the place of the one that is idle "
+                  "longest, or may ask for /health and /metrics alone")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--max-connections-per-address", o->server.max_connections_per_address,
+                  "Connections from one address; further ones are closed. 0: any number")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   app->add_option("--max-body-bytes", o->server.max_body_bytes, "Larger requests get 413")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->capture_default_str();
+  app->add_option("--max-buffered-body-bytes", o->server.max_buffered_body_bytes,
+                  "Bytes that all bodies above 64 KiB may hold together; further ones get 503")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->capture_default_str();
   app->add_option("--max-stream-queue-bytes", o->server.max_stream_queue_bytes,

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -21,7 +22,7 @@ AlignedBuffer::AlignedBuffer(size_t size_bytes, HugePages huge_pages) : size_(si
   // Anonymous pages come zeroed and page-aligned, and cost nothing until they are touched.
   void* memory =
       mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  SKEIN_CHECK(memory != MAP_FAILED && "out of memory");
+  if (memory == MAP_FAILED) throw std::bad_alloc();  // as every other allocation
   data_ = static_cast<std::byte*>(memory);
   if (size_bytes < kHugePageBytes) return;
   size_t skip = 0, length = size_bytes;

@@ -30,6 +30,13 @@ struct GenerationDefaults {
 // The memory for each model's answers to questions without content.
 inline constexpr size_t kBaselineBytesMax = size_t{16} << 20;
 
+// How special tokens in users' texts are read.
+enum class UserSpecialTokens {
+  kDefault,  // as text in decisions and in pairs of texts, as tokens elsewhere (HuggingFace's way)
+  kPlain,    // as text, in the messages of chats too
+  kParse,    // as tokens
+};
+
 // One model as the server knows it. The pointees must outlive the server.
 struct ModelEntry {
   std::vector<std::string> names;  // the first is the model's name, the others are aliases
@@ -38,6 +45,7 @@ struct ModelEntry {
   const ChatTemplate* chat_template = nullptr;  // null: chat is refused
   GenerationDefaults defaults;
   Json chat_template_kwargs = Json::object();  // each member gives way to the request's
+  UserSpecialTokens user_special_tokens = UserSpecialTokens::kDefault;
   int32_t adapter_id = 0;  // of every request to this model; 0: the engine's base model
   std::string parent;      // the name of the model that the adapter changes; empty: no adapter
   std::string decision_adapter;  // the name of the entry that answers decisions; empty: this one

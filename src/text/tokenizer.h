@@ -43,10 +43,17 @@ struct Truncation {
   Direction direction = Direction::kRight;
 };
 
+// The special tokens of a text that are read as text, as if the tokenizer did not have them.
+struct SpecialAsText {
+  bool all = false;
+  std::span<const size_t> at;  // or those that begin at these bytes, ascending
+};
+
 struct EncodeOptions {
   bool add_special_tokens = true;
-  bool with_offsets = false;  // offsets cost several times as much time as ids
+  bool with_offsets = false;     // offsets cost several times as much time as ids
   std::optional<Truncation> truncation;
+  bool special_as_text = false;  // the texts' own special tokens are text (split_special_tokens)
 };
 
 // One text, or a pair of them (a question and a passage).
@@ -75,6 +82,14 @@ class Tokenizer {
   // add_special_tokens the post-processor's BOS and EOS are added.
   virtual Status Encode(std::string_view text, bool add_special_tokens,
                         std::vector<TokenId>* ids) const = 0;
+
+  // As Encode, but with some of the text's special tokens read as text.
+  virtual Status EncodeWith(std::string_view text, const SpecialAsText& as_text,
+                            bool add_special_tokens, std::vector<TokenId>* ids) const;
+  // The bytes at which a special token begins in `text`, ascending.
+  virtual std::vector<size_t> FindSpecialTokens(std::string_view text) const;
+  // No token of an encoding stands for more bytes of its text; 0: no limit is known.
+  virtual size_t max_bytes_per_token() const { return 0; }
 
   // Encodes a text or a pair into *encoding. kInvalidArgument for invalid UTF-8 and for an
   // impossible truncation: max_length below the number of special tokens, or too short a text where

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -185,8 +186,81 @@ TEST_F(TokenizerLoadTest, BrokenFilesAreErrors) {
   invalid("pre_tokenizer", R"({"type": "FixedLength", "length": 0})", "length");
   json_ = valid;
   std::ofstream(folder_ + "/tokenizer_config.json")
-      << R"({"added_tokens_decoder": {"3": {"content": "<more>"}}})";
-  ExpectRefused(StatusCode::kUnsupported, "<more>");
+      << R"({"added_tokens_decoder": {"4": {"content": "<more>"}}})";
+  ExpectRefused(StatusCode::kInvalidArgument, "gives it 3");
+  std::ofstream(folder_ + "/tokenizer_config.json")
+      << R"({"added_tokens_decoder": {"x": {"content": "<more>"}}})";
+  ExpectRefused(StatusCode::kInvalidArgument, "no token id");
+}
+
+// transformers adds the tokens that tokenizer_config.json alone names, and reads past a byte order
+// mark.
+TEST_F(TokenizerLoadTest, TheConfigsTokensAreAdded) {
+  std::ofstream(folder_ + "/tokenizer_config.json")
+      << "\xEF\xBB\xBF"
+      << R"({"added_tokens_decoder": {"4": {"content": "<b>"},
+                                      "3": {"content": "<a>", "special": true}}})";
+  const auto tokenizer = LoadText("\xEF\xBB\xBF" + json_.dump());
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  EXPECT_EQ((*tokenizer)->TokenToId("<a>"), 3);
+  EXPECT_EQ((*tokenizer)->TokenToId("<b>"), 4);
+  EXPECT_TRUE((*tokenizer)->IsSpecial(3));
+  EXPECT_FALSE((*tokenizer)->IsSpecial(4));
+}
+
+// The ids of the text as a tokenizer without special tokens gives them, at the given places alone
+// or everywhere.
+TEST(TokenizerTest, SpecialTokensMayBeText) {
+  const auto llama = LoadOwn("llama3-style");
+  const TokenId bos = llama->TokenToId("<|begin_of_text|>").value();
+  const std::string text = "a<|begin_of_text|> b <|begin_of_text|>";
+  EXPECT_THAT(llama->FindSpecialTokens(text), ElementsAre(1, 21));
+  const auto encode = [&](const SpecialAsText& as_text) {
+    std::vector<TokenId> ids;
+    EXPECT_TRUE(llama->EncodeWith(text, as_text, false, &ids).ok());
+    EXPECT_EQ(llama->Decode(ids, false), text);
+    return ids;
+  };
+  EXPECT_EQ(std::ranges::count(encode({}), bos), 2);
+  EXPECT_EQ(std::ranges::count(encode({.all = true, .at = {}}), bos), 0);
+  const size_t first[] = {1}, second[] = {21}, elsewhere[] = {0, 2};
+  const std::vector<TokenId> plain_first = encode({.at = first});
+  EXPECT_EQ(std::ranges::count(plain_first, bos), 1);
+  EXPECT_EQ(plain_first.back(), bos);
+  EXPECT_NE(encode({.at = second}).back(), bos);
+  EXPECT_EQ(encode({.at = elsewhere}), encode({}));
+  Encoding encoding;
+  EncodeOptions options{false, true, std::nullopt};
+  options.special_as_text = true;
+  ASSERT_TRUE(llama->EncodeFull({text, {}}, options, &encoding).ok());
+  EXPECT_EQ(encoding.ids, encode({.all = true, .at = {}}));
+  // WordPiece: through the pipeline.
+  const auto bert = LoadOwn("bert-uncased-style");
+  std::vector<TokenId> ids;
+  ASSERT_TRUE(bert->EncodeWith("a [SEP] b", {.all = true, .at = {}}, false, &ids).ok());
+  EXPECT_EQ(std::ranges::count(ids, bert->TokenToId("[SEP]").value()), 0);
+  ASSERT_TRUE(bert->Encode("a [SEP] b", false, &ids).ok());
+  EXPECT_EQ(std::ranges::count(ids, bert->TokenToId("[SEP]").value()), 1);
+}
+
+// No text has fewer tokens than its bytes and the bound say; a bound that is not known is 0.
+TEST(TokenizerTest, BytesPerTokenAreBounded) {
+  const auto llama = LoadOwn("llama3-style");
+  const size_t bound = llama->max_bytes_per_token();
+  ASSERT_GT(bound, 0u);
+  std::string longest;
+  for (TokenId id = 0; id < llama->vocab_size(); ++id) {
+    if (llama->TokenBytes(id).size() > longest.size()) longest = llama->TokenBytes(id);
+  }
+  EXPECT_GE(bound, longest.size());
+  for (const std::string& text :
+       {longest + longest, std::string(5000, ' '), std::string(999, 'a')}) {
+    std::vector<TokenId> ids;
+    ASSERT_TRUE(llama->Encode(text, false, &ids).ok());
+    EXPECT_GE(ids.size() * bound, text.size());
+  }
+  EXPECT_EQ(LoadOwn("bert-uncased-style")->max_bytes_per_token(),
+            0u);  // unknown words, white space
 }
 
 TEST(TokenizerTest, InvalidUtf8IsRefused) {

@@ -65,7 +65,7 @@ void Client::SendRaw(const std::string& bytes) {
 
 void Client::SendRequest(const std::string& method, const std::string& path,
                          const std::string& body, const Headers& headers) {
-  std::string text = method + " " + path + " HTTP/1.1\r\nHost: test\r\n";
+  std::string text = method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n";
   for (const auto& [name, value] : headers) text += name + ": " + value + "\r\n";
   text += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   SendRaw(text);

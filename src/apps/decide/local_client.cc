@@ -23,7 +23,7 @@ Result<std::vector<TokenId>> LocalClient::ReadPrompt(const Json& body, FieldRead
   if (body.contains("messages")) {
     SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model_, reader));
     // The template has written the special tokens itself.
-    SKEIN_RETURN_IF_ERROR(model_->tokenizer->Encode(text, false, &ids));
+    SKEIN_RETURN_IF_ERROR(EncodeChat(*model_, text, false, /*max_tokens=*/0, &ids));
     return ids;
   }
   const bool special = reader->Bool("add_special_tokens").value_or(true);

@@ -212,6 +212,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   runtime.pooling = use.pooling;
   runtime.dense = use.dense;
   EngineConfig config = {.max_queued_requests = options.max_queued_requests,
+                         .max_wait_us = static_cast<TimeUs>(options.max_wait_s * 1e6),
                          .max_logprobs = options.max_logprobs};
   SKEIN_ASSIGN_OR_RETURN(config.scheduler, SchedulerOf(options));
   if (!options.scheduling.stop_table.empty()) {

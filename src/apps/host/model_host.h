@@ -46,6 +46,7 @@ struct ModelHostOptions {
   int32_t max_num_seqs = 16;
   std::optional<int32_t> max_num_batched_tokens;  // unset: UsualBatchedTokens of 512
   int32_t max_queued_requests = 4096;
+  double max_wait_s = 0;  // EngineConfig::max_wait_us; the server's default is another
   int32_t max_logprobs = 20;
   std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose
   std::string kv_cache_file;    // of that size; empty: in memory

@@ -131,7 +131,8 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
   const TimeUs begin_us = clock.NowUs();
   SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model, &reader));
   GenerationPrompt prompt;
-  const Status encoded = model->tokenizer->Encode(text, add_special_tokens, &prompt.ids);
+  const Status encoded = EncodeChat(*model, text, add_special_tokens,
+                                    MaxPromptTokens(*model, spec.fields), &prompt.ids);
   if (!encoded.ok()) return Status(encoded.code(), "messages: " + encoded.message(), "messages");
   SKEIN_RETURN_IF_ERROR(FitPrompt(*model, spec.fields, "messages", &prompt.ids));
   spec.tokenize_us = clock.NowUs() - begin_us;

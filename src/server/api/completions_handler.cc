@@ -10,6 +10,7 @@
 #include "server/generation/logprobs_json.h"
 #include "server/json/api_error.h"
 #include "server/json/request_body.h"
+#include "server/prompt_text.h"
 #include "server/routes.h"
 
 namespace skein {
@@ -105,7 +106,8 @@ Result<GenerationPrompt> ReadPrompt(const ModelEntry& model, const CompletionInp
   GenerationPrompt prompt;
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
-    const Status encoded = model.tokenizer->Encode(text, input.add_special_tokens, &prompt.ids);
+    const Status encoded = EncodeRawPrompt(model, text, input.add_special_tokens,
+                                           MaxPromptTokens(model, input.fields), &prompt.ids);
     if (!encoded.ok()) return Status(encoded.code(), field + ": " + encoded.message(), field);
     if (input.echo) prompt.echo = text;
   } else if (IsTokenIds(value)) {

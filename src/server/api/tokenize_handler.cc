@@ -26,7 +26,8 @@ Result<Json> Tokenize(const ServerContext& context, const HttpRequest& request) 
   }
   if (!reader.status().ok()) return reader.status();
   std::vector<TokenId> ids;
-  const Status encoded = model->tokenizer->Encode(text, add_special_tokens, &ids);
+  const Status encoded = is_chat ? EncodeChat(*model, text, add_special_tokens, 0, &ids)
+                                 : model->tokenizer->Encode(text, add_special_tokens, &ids);
   if (!encoded.ok()) {
     return Status(encoded.code(), encoded.message(), is_chat ? "messages" : "prompt");
   }

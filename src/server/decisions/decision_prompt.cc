@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "server/prompt_text.h"
 
 namespace skein {
 namespace {
@@ -267,7 +268,8 @@ std::string CueOf(std::string_view instructions) {
   return cue;
 }
 
-Result<std::string> ComposePrompt(const PromptParts& parts, const AskedQuestion& asked,
+Result<std::string> ComposePrompt(const ModelEntry& model, const PromptParts& parts,
+                                  const AskedQuestion& asked,
                                   const std::vector<std::string>& answers) {
   const PromptFrame& frame = parts.frame;
   if (!asked.examples.empty() && frame.next.empty()) {
@@ -276,14 +278,16 @@ Result<std::string> ComposePrompt(const PromptParts& parts, const AskedQuestion&
                   "not: use the prompt question or cue",
                   "examples");
   }
-  std::string text = frame.before + WithInstructions(asked.instructions);
+  std::string text = frame.before + PlainText(model, WithInstructions(asked.instructions));
+  const std::string question = PlainText(model, parts.question);
   const auto append = [&](std::string_view input) {
-    text.append(parts.input_before).append(input).append(parts.input_after);
-    text.append(parts.question).append(frame.after);
+    text.append(parts.input_before).append(PlainText(model, input)).append(parts.input_after);
+    text.append(question).append(frame.after);
   };
   for (const SolvedInput& example : asked.examples) {
     append(example.input);
-    text.append(frame.space_before_label ? " " : "").append(answers[example.option]);
+    text.append(frame.space_before_label ? " " : "")
+        .append(PlainText(model, answers[example.option]));
     text.append(frame.next);
   }
   append(asked.input);

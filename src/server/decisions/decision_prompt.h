@@ -64,9 +64,11 @@ PromptParts WordsPrompt(const PromptFrame& frame, PromptForm form,
 // gives "Sentiment", "Which language is it?" "Language"; empty where none is found (English only).
 std::string CueOf(std::string_view instructions);
 
-// The text of a prompt. `answers` [question.options.size()]: what examples show of each option.
+// The text of a prompt for EncodePrompt; the user's texts are marked for `model` (PlainText).
+// `answers` [question.options.size()]: what examples show of each option.
 // kUnsupported if there are examples and the chat template does not take several messages.
-Result<std::string> ComposePrompt(const PromptParts& parts, const AskedQuestion& asked,
+Result<std::string> ComposePrompt(const ModelEntry& model, const PromptParts& parts,
+                                  const AskedQuestion& asked,
                                   const std::vector<std::string>& answers);
 
 }  // namespace skein

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/prompt_text.h"
+
 namespace skein {
 
 Status Within(const std::string& path, const Status& status) {
@@ -44,7 +46,8 @@ Result<Request> MakeRead(const ModelEntry& model, const Request& base, std::stri
                          bool add_special_tokens, const std::string& field,
                          const std::string& what) {
   Request request = base;
-  const Status encoded = model.tokenizer->Encode(text, add_special_tokens, &request.prompt);
+  const Status encoded =
+      EncodePrompt(model, text, add_special_tokens, MaxLabelTokens(model), &request.prompt);
   if (!encoded.ok()) {
     return Status(encoded.code(), fmt::format("{}: {}", what, encoded.message()), field);
   }

@@ -139,7 +139,8 @@ TEST_F(ReadingsTest, PermutedAnswersDoNotDependOnTheOrderOfTheExamples) {
   const auto ask = [&](const std::string& examples) {
     const Json json =
         Decide(kMood, R"("reading": "words+permuted", "prompt": "cue", "spellings": "exact",
-                         "examples": [)" + examples + "]");
+                         "examples": [)" +
+                          examples + "]");
     EXPECT_EQ(engine_.last_group().size(), 4u);  // two orders of options, two of examples
     return json["answers"][0]["probabilities"].dump();
   };

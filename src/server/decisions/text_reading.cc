@@ -37,7 +37,8 @@ Result<QuestionReads> ReadBehind(const TextReadingConfig& config, const PromptPa
                                  const AskedQuestion& asked,
                                  const std::vector<std::string>& answers,
                                  const std::vector<std::vector<TokenPath>>& paths) {
-  SKEIN_ASSIGN_OR_RETURN(const std::string text, ComposePrompt(parts, asked, answers));
+  SKEIN_ASSIGN_OR_RETURN(const std::string text,
+                         ComposePrompt(*config.model, parts, asked, answers));
   SKEIN_ASSIGN_OR_RETURN(
       Request request,
       MakeRead(*config.model, config.base, text, parts.frame.add_special_tokens, config.input_field,

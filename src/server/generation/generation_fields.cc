@@ -256,6 +256,10 @@ int32_t LongestChoice(const Request& request) {
   return static_cast<int32_t>(longest);
 }
 
+size_t MaxPromptTokens(const ModelEntry& model, const GenerationFields& fields) {
+  return fields.truncate_prompt_tokens ? 0 : static_cast<size_t>(std::max(1, model.max_model_len));
+}
+
 Status FitPrompt(const ModelEntry& model, const GenerationFields& fields, const std::string& param,
                  std::vector<TokenId>* prompt) {
   const int32_t answer = std::max(1, LongestChoice(fields.request));

@@ -37,6 +37,10 @@ GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& mod
 // constraint.
 int32_t LongestChoice(const Request& request);
 
+// The tokens that a prompt may have at most: EncodePrompt refuses longer ones unread. 0: any
+// number, since the request wants it cut.
+size_t MaxPromptTokens(const ModelEntry& model, const GenerationFields& fields);
+
 // Truncates the prompt as requested, then checks that it leaves room for an answer. `param` names
 // the field of the prompt.
 Status FitPrompt(const ModelEntry& model, const GenerationFields& fields, const std::string& param,

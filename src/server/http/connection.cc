@@ -4,8 +4,11 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/status.hpp>
 #include <chrono>
+#include <new>
 #include <utility>
 
+#include "base/clock.h"
+#include "server/http/head_check.h"
 #include "server/json/api_error.h"
 
 namespace skein {
@@ -15,7 +18,9 @@ namespace http = boost::beast::http;
 using boost::system::error_code;
 
 constexpr int64_t kLingerTimeoutUs = 2'000'000;
+constexpr int64_t kReserveTimeoutUs = 2'000'000;  // to the end of the head
 constexpr size_t kRequestIdBytesMax = 128;
+constexpr size_t kFreeBodyBytes = 64 << 10;  // of each body; the budget pays for longer ones
 
 int HexValue(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -64,7 +69,6 @@ class Connection::Exchange final : public Responder,
   }
   void BeginStream(HttpResponse head) override {
     Run([head = std::move(head)](Connection& c) {
-      c.streaming_ = true;
       c.SendHead(head, std::nullopt);
       c.Flush();
     });
@@ -84,7 +88,13 @@ class Connection::Exchange final : public Responder,
   }
   void Post(std::function<void()> task) override { connection_->Post(std::move(task)); }
   void PostWork(std::function<void()> task) override {
-    connection_->owner_->PostWork(std::move(task));
+    connection_->owner_->PostWork([self = shared_from_this(), task = std::move(task)] {
+      try {
+        task();
+      } catch (const std::bad_alloc&) {
+        self->Send(OutOfMemoryResponse());
+      }
+    });
   }
 
   // The members below run on the strand.
@@ -133,8 +143,19 @@ Connection::Connection(std::unique_ptr<ByteStream> stream, const ServerConfig* c
       write_timer_(stream_->strand()) {}
 
 void Connection::Post(std::function<void()> task) {
-  boost::asio::post(stream_->strand(),
-                    [self = shared_from_this(), task = std::move(task)] { task(); });
+  boost::asio::post(stream_->strand(), [this, self = shared_from_this(), task = std::move(task)] {
+    // A failed allocation ends this connection, not the process.
+    try {
+      task();
+    } catch (const std::bad_alloc&) {
+      Close();
+    }
+  });
+}
+
+void Connection::TakeFromReserve() {
+  reserve_ = true;
+  close_when_idle_ = true;
 }
 
 void Connection::Start() {
@@ -146,7 +167,7 @@ void Connection::Start() {
       if (error) return Close();
       state_ = State::kReading;
       StartMessage();
-      SetReadDeadline(config_->header_timeout_us);
+      SetReadDeadline(reserve_ ? kReserveTimeoutUs : config_->header_timeout_us);
       Read();
     });
   });
@@ -188,13 +209,26 @@ void Connection::OnRead(error_code error, size_t num_bytes) {
   reading_ = false;
   if (state_ == State::kClosed) return;
   if (error) return Close();
+  // A failed allocation, most likely for the body, ends this request alone.
+  try {
+    TakeBytes(num_bytes);
+  } catch (const std::bad_alloc&) {
+    if (state_ != State::kReading) return Close();
+    parser_.reset();
+    buffer_.clear();
+    if (request_ == nullptr) return Close();
+    Refuse(OutOfMemoryResponse());
+  }
+  Read();
+}
+
+void Connection::TakeBytes(size_t num_bytes) {
   if (state_ != State::kLingering) {
     const auto space = buffer_.prepare(num_bytes);
     std::copy_n(chunk_.begin(), num_bytes, static_cast<char*>(space.data()));
     buffer_.commit(num_bytes);
   }
   if (state_ == State::kReading) Parse();
-  Read();
 }
 
 void Connection::StartMessage() {
@@ -203,37 +237,27 @@ void Connection::StartMessage() {
   parser_->header_limit(static_cast<uint32_t>(config_->max_header_bytes));
   parser_->body_limit(config_->max_body_bytes);
   message_started_ = false;
-  head_seen_ = false;
+  request_.reset();
+  idle_since_us_.store(MonotonicClock().NowUs(), std::memory_order_relaxed);
 }
 
 void Connection::Parse() {
   const bool starts = buffer_.size() > 0 && !message_started_;
-  if (starts) message_started_ = true;
-  while (buffer_.size() > 0 && !parser_->is_done()) {
-    error_code error;
-    const size_t used = parser_->put(buffer_.data(), error);
-    buffer_.consume(used);
-    if (error == http::error::need_more) error = {};
-    if (error == http::error::header_limit) {
-      return Refuse(ErrorResponse(
-          431, "the request's head exceeds " + std::to_string(config_->max_header_bytes) + " bytes",
-          "invalid_request_error", "head_too_large"));
-    }
-    if (error == http::error::body_limit) {
-      return Refuse(ErrorResponse(Status(
-          StatusCode::kTooLarge,
-          "the request's body exceeds " + std::to_string(config_->max_body_bytes) + " bytes")));
-    }
-    if (error) {
-      return Refuse(ErrorResponse(
-          Status(StatusCode::kInvalidArgument, "this is not HTTP/1.1: " + error.message())));
-    }
-    if (parser_->is_header_done() && !head_seen_) OnHead();
-    if (used == 0) break;
+  if (starts) {
+    message_started_ = true;
+    idle_since_us_.store(0, std::memory_order_relaxed);
   }
-  if (parser_->is_done()) return Dispatch();
   // The deadline counts from the first byte: a trickle does not move it.
-  if (starts && !head_seen_) SetReadDeadline(config_->header_timeout_us);
+  if (starts && !reserve_) SetReadDeadline(config_->header_timeout_us);
+  if (!parser_->is_header_done()) {
+    const size_t head_bytes = FindHead();
+    if (head_bytes == 0 || !PutBytes(head_bytes) || !OnHead()) return;
+  }
+  while (buffer_.size() > 0 && !parser_->is_done()) {
+    if (!PutBytes(buffer_.size())) break;
+  }
+  if (state_ != State::kReading) return;  // refused
+  if (parser_->is_done()) return Dispatch();
   // The parser takes all bytes of a body at once and bounds the head itself. The bytes left here
   // belong to the header of a chunk or to the trailers, whose end it awaits.
   if (buffer_.size() > config_->max_header_bytes) {
@@ -244,9 +268,77 @@ void Connection::Parse() {
   }
 }
 
-void Connection::OnHead() {
-  head_seen_ = true;
-  if (parser_->is_done()) return;
+size_t Connection::FindHead() {
+  constexpr std::string_view kHeadEnd = "\r\n\r\n";
+  const std::string_view bytes(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+  if (bytes.empty()) return 0;
+  const size_t end = bytes.substr(0, config_->max_header_bytes).find(kHeadEnd);
+  if (end != bytes.npos) {
+    const Status status = CheckHead(bytes.substr(0, end + kHeadEnd.size()));
+    if (status.ok()) return end + kHeadEnd.size();
+    Refuse(ErrorResponse(status));
+    return 0;
+  }
+  if (!MayBecomeHead(bytes)) {
+    Refuse(ErrorResponse(Status(StatusCode::kInvalidArgument, "this is not HTTP/1.1")));
+  } else if (bytes.size() >= config_->max_header_bytes) {
+    Refuse(ErrorResponse(
+        431, "the request's head exceeds " + std::to_string(config_->max_header_bytes) + " bytes",
+        "invalid_request_error", "head_too_large"));
+  }
+  return 0;
+}
+
+bool Connection::PutBytes(size_t num_bytes) {
+  error_code error;
+  const size_t used = parser_->put(boost::asio::buffer(buffer_.data(), num_bytes), error);
+  buffer_.consume(used);
+  if (error == http::error::need_more) error = {};
+  if (error == http::error::body_limit) {
+    Refuse(ErrorResponse(Status(
+        StatusCode::kTooLarge,
+        "the request's body exceeds " + std::to_string(config_->max_body_bytes) + " bytes")));
+    return false;
+  }
+  if (error) {
+    Refuse(ErrorResponse(
+        Status(StatusCode::kInvalidArgument, "this is not HTTP/1.1: " + error.message())));
+    return false;
+  }
+  return ChargeBody() && used > 0;
+}
+
+bool Connection::ChargeBody() {
+  const size_t bytes = parser_->get().body().size();
+  if (bytes <= kFreeBodyBytes) return true;
+  if (request_->body_share == nullptr) {
+    request_->body_share = std::make_shared<BodyBudget::Share>(owner_->body_budget());
+  }
+  if (request_->body_share->GrowTo(bytes)) return true;
+  Refuse(ErrorResponse(Status(StatusCode::kUnavailable,
+                              "the bodies of all requests exceed " +
+                                  std::to_string(config_->max_buffered_body_bytes) + " bytes")));
+  return false;
+}
+
+bool Connection::OnHead() {
+  request_ = Head(parser_->get());
+  const std::string_view coding = request_->Header("content-encoding");
+  if (!coding.empty() && !EqualsIgnoreCase(coding, "identity")) {
+    HttpResponse response = ErrorResponse(
+        415, "the Content-Encoding " + std::string(coding) + " is not supported, use identity",
+        "invalid_request_error", "unsupported_content_encoding");
+    response.headers.emplace_back("Accept-Encoding", "identity");
+    Refuse(std::move(response));
+    return false;
+  }
+  // A request that is here as a whole is refused, if at all, as any other: its connection goes on.
+  const auto body_bytes = parser_->content_length();
+  if (parser_->is_done() || (body_bytes && buffer_.size() >= *body_bytes)) return true;
+  if (auto refusal = owner_->RefuseHead(*request_)) {
+    Refuse(*std::move(refusal));
+    return false;
+  }
   SetReadDeadline(config_->body_timeout_us);
   const auto& message = parser_->get();
   if (message.version() >= 11 &&
@@ -254,25 +346,27 @@ void Connection::OnHead() {
     pending_.bytes += "HTTP/1.1 100 Continue\r\n\r\n";
     Flush();
   }
+  return true;
 }
 
-HttpRequest Connection::Head(const Parser::value_type& message) {
-  HttpRequest request;
+std::shared_ptr<HttpRequest> Connection::Head(const Parser::value_type& message) {
+  auto request = std::make_shared<HttpRequest>();
   for (const auto& field : message) {
-    request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
+    request->headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
   }
-  request.request_id = std::string(request.Header("x-request-id"));
-  if (request.request_id.empty() || request.request_id.size() > kRequestIdBytesMax) {
-    request.request_id = owner_->MakeRequestId();
+  request->request_id = std::string(request->Header("x-request-id"));
+  if (request->request_id.empty() || request->request_id.size() > kRequestIdBytesMax) {
+    request->request_id = owner_->MakeRequestId();
   }
+  request->from_reserve = reserve_;
+  request->method = std::string(message.method_string());
+  request->path = PathOf(std::string_view(message.target()));
   return request;
 }
 
 void Connection::Dispatch() {
   auto message = parser_->release();
-  auto request = std::make_shared<HttpRequest>(Head(message));
-  request->method = std::string(message.method_string());
-  request->path = PathOf(std::string_view(message.target()));
+  auto request = std::move(request_);
   request->body = std::move(message.body());
   keep_alive_ = message.keep_alive();
   http10_ = message.version() < 11;
@@ -281,7 +375,6 @@ void Connection::Dispatch() {
 
   state_ = State::kAnswering;
   SetReadDeadline(0);
-  streaming_ = false;
   answer_complete_ = false;
   common_headers_ = owner_->CommonHeaders(*request);
   exchange_ = std::make_shared<Exchange>(shared_from_this());
@@ -294,9 +387,10 @@ void Connection::Refuse(HttpResponse response) {
   keep_alive_ = false;
   http10_ = false;
   head_only_ = false;
-  streaming_ = false;
   answer_complete_ = false;
-  common_headers_ = owner_->CommonHeaders(Head(parser_->get()));
+  if (request_ == nullptr) request_ = Head(parser_->get());
+  common_headers_ = owner_->CommonHeaders(*request_);
+  request_.reset();
   SendWhole(response);
 }
 
@@ -353,17 +447,17 @@ void Connection::SendEnd() {
 }
 
 void Connection::Flush() {
-  if (write_active_ || state_ == State::kClosed) return;
-  if (written_ == writing_.size()) {
-    writing_ = std::exchange(pending_, {}).bytes;
-    written_ = 0;
-    if (writing_.empty()) {
+  if (writing_.active || state_ == State::kClosed) return;
+  if (writing_.sent == writing_.bytes.size()) {
+    writing_.bytes = std::exchange(pending_, {}).bytes;
+    writing_.sent = 0;
+    if (writing_.bytes.empty()) {
       if (answer_complete_ && state_ == State::kAnswering) OnAnswered();
       return;
     }
   }
-  write_active_ = true;
-  stream_->AsyncWriteSome(boost::asio::buffer(writing_) + written_,
+  writing_.active = true;
+  stream_->AsyncWriteSome(boost::asio::buffer(writing_.bytes) + writing_.sent,
                           [this, self = shared_from_this()](error_code error, size_t num_bytes) {
                             OnWritten(error, num_bytes);
                           });
@@ -371,16 +465,16 @@ void Connection::Flush() {
   // the timer.
   write_timer_.expires_after(std::chrono::microseconds(config_->write_timeout_us));
   write_timer_.async_wait([this, self = shared_from_this()](error_code error) {
-    if (!error && write_active_) Close();
+    if (!error && writing_.active) Close();
   });
 }
 
 void Connection::OnWritten(error_code error, size_t num_bytes) {
-  write_active_ = false;
+  writing_.active = false;
   write_timer_.cancel();
   if (state_ == State::kClosed) return;
   if (error) return Close();
-  written_ += num_bytes;
+  writing_.sent += num_bytes;
   Flush();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -26,6 +27,9 @@ class ConnectionOwner {
   // given up.
   virtual std::shared_ptr<void> OnRequest(std::shared_ptr<const HttpRequest> request,
                                           std::shared_ptr<Responder> responder) = 0;
+  // Looks at a request's head, before its body is complete: a refusal ends the connection.
+  virtual std::optional<HttpResponse> RefuseHead(const HttpRequest& head) = 0;
+  virtual BodyBudget* body_budget() = 0;
   // Returns header lines ("name: value\r\n") for every answer to this request, refusals included.
   virtual std::string CommonHeaders(const HttpRequest& request) = 0;
   virtual std::string MakeRequestId() = 0;
@@ -51,6 +55,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
              ConnectionOwner* owner);
 
   void Start();
+  // Before Start: the connection may not ask for work, and ends with its first answer.
+  void TakeFromReserve();
+  // Since when it has neither answered nor received a request, on a steady clock; 0: it does. Any
+  // thread.
+  int64_t idle_since_us() const { return idle_since_us_.load(std::memory_order_relaxed); }
   // Asks the running request to end with an error; an idle connection closes.
   void BeginShutdown();
   void CloseNow();
@@ -65,11 +74,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Post(std::function<void()> task);
   void Read();
   void OnRead(boost::system::error_code error, size_t num_bytes);
+  void TakeBytes(size_t num_bytes);  // of chunk_
   void StartMessage();
   void Parse();
-  void OnHead();
-  // The fields of `message` so far, and the request's id: the input of CommonHeaders.
-  HttpRequest Head(const Parser::value_type& message);
+  // The bytes of the head, which the parser gets as a whole and only if it is unambiguous: trailers
+  // then never count as its fields. 0: more of it is awaited, or it has been refused.
+  size_t FindHead();
+  bool PutBytes(size_t num_bytes);  // false: the parser takes no more, or the request is refused
+  bool OnHead();                    // false: refused
+  bool ChargeBody();
+  // The request of `message` without its body.
+  std::shared_ptr<HttpRequest> Head(const Parser::value_type& message);
   void Dispatch();
   void Refuse(HttpResponse response);  // answers without the owner; closes
   void SendWhole(const HttpResponse& response);
@@ -88,6 +103,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::string bytes;
     size_t first_piece_end = 0;  // of a stream's first piece in `bytes`; 0: none
   };
+  struct Writing {
+    std::string bytes;  // [0, sent) is sent
+    size_t sent = 0;
+    bool active = false;
+  };
 
   std::unique_ptr<ByteStream> stream_;
   const ServerConfig* config_;
@@ -96,25 +116,24 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::steady_timer read_timer_;
   boost::asio::steady_timer write_timer_;
 
+  std::atomic<int64_t> idle_since_us_{0};
+  bool reserve_ = false;
   bool reading_ = false;
   std::array<char, 16384> chunk_;
   boost::beast::flat_buffer buffer_;  // received, not yet parsed
   std::optional<Parser> parser_;
   bool message_started_ = false;
-  bool head_seen_ = false;
+  std::shared_ptr<HttpRequest> request_;  // being received, from its head on; the body comes last
   bool keep_alive_ = true;
   bool head_only_ = false;  // HEAD: the answer has no body
   bool http10_ = false;
 
   std::shared_ptr<Exchange> exchange_;
   std::string common_headers_;
-  bool streaming_ = false;
   bool answer_complete_ = false;
   bool close_when_idle_ = false;
-  Waiting pending_;      // waits for the end of writing_
-  std::string writing_;  // writing_[0, written_) is being sent
-  size_t written_ = 0;
-  bool write_active_ = false;
+  Waiting pending_;  // waits for the end of writing_
+  Writing writing_;
 };
 
 }  // namespace skein

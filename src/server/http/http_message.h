@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/http/body_budget.h"
+
 namespace skein {
 
 struct HttpRequest {
@@ -14,7 +16,9 @@ struct HttpRequest {
   std::string path;  // percent-decoded, without the query
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
-  std::string request_id;  // the client's x-request-id, else generated
+  std::string request_id;                         // the client's x-request-id, else generated
+  bool from_reserve = false;                      // its connection may not ask for work
+  std::shared_ptr<BodyBudget::Share> body_share;  // what `body` takes of the budget; null: nothing
 
   // The first header of this name, compared without case; empty if none.
   std::string_view Header(std::string_view name) const;

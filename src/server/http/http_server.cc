@@ -1,5 +1,7 @@
 #include "server/http/http_server.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/bind_executor.hpp>
@@ -9,12 +11,12 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <random>
 #include <string>
@@ -23,7 +25,9 @@
 #include <utility>
 #include <vector>
 
+#include "server/http/caller_policy.h"
 #include "server/http/connection.h"
+#include "server/http/work_queue.h"
 #include "server/json/api_error.h"
 #include "server/metrics.h"
 #include "server/router.h"
@@ -41,6 +45,14 @@ constexpr std::chrono::milliseconds kAcceptRetryDelay(50);
 // another thread.
 constexpr size_t kShortBodyBytes = 4 << 10;
 constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15;  // step of SplitMix64
+
+// Bodies from this length on may take a tenth of a second of a worker's time and more.
+constexpr size_t kLongBodyBytes = 256 << 10;
+// The work for a body of this length leaves much free memory behind.
+constexpr size_t kTrimBodyBytes = 1 << 20;
+
+// Returns free memory to the system, which the allocator would keep. Takes milliseconds.
+void GiveMemoryBack() { malloc_trim(0); }
 
 uint64_t TrueRandom() {
   std::random_device device;
@@ -76,6 +88,8 @@ class HttpServer::Impl final : public ConnectionOwner {
   // ConnectionOwner.
   std::shared_ptr<void> OnRequest(std::shared_ptr<const HttpRequest> request,
                                   std::shared_ptr<Responder> responder) override;
+  std::optional<HttpResponse> RefuseHead(const HttpRequest& head) override;
+  BodyBudget* body_budget() override { return &body_budget_; }
   std::string CommonHeaders(const HttpRequest& request) override;
   std::string MakeRequestId() override;
   void PostWork(std::function<void()> task) override;
@@ -83,14 +97,19 @@ class HttpServer::Impl final : public ConnectionOwner {
 
   Status Bind();
   void Accept();
+  // Takes a connection in, or drops it, within the limits. REQUIRES: connections_mutex_ is held.
+  void Admit(std::shared_ptr<Connection> connection, const std::string& address);
+  bool CloseOldestIdle();
   void OnAccepted(boost::system::error_code error, Tcp::socket socket, Strand strand);
   void ForEachConnection(void (Connection::*member)());
+  void Handle(const Route& route, std::shared_ptr<const HttpRequest> request,
+              const std::shared_ptr<Responder>& responder);
   std::optional<HttpResponse> RefusalOf(const HttpRequest& request) const;
   bool KeyFits(const HttpRequest& request) const;
-  std::string AllowedOrigin(const HttpRequest& request) const;  // empty: none
   uint64_t NextRandom();
 
   const ServerConfig config_;
+  BodyBudget body_budget_;
   Metrics metrics_;
   Router router_;
   ModelRegistry models_;  // written once, before models_set_
@@ -106,16 +125,22 @@ class HttpServer::Impl final : public ConnectionOwner {
   Strand accept_strand_;
   Tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_retry_timer_;
-  std::unique_ptr<boost::asio::thread_pool> workers_;
+  std::unique_ptr<WorkQueue> workers_;
   bool stopped_ = false;
 
-  std::mutex connections_mutex_;  // guards connections_ and accepting_
-  std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;
+  struct Entry {
+    std::weak_ptr<Connection> connection;
+    std::string address;
+  };
+  std::mutex connections_mutex_;  // guards the members below
+  std::unordered_map<Connection*, Entry> connections_;
+  std::unordered_map<std::string, int32_t> num_of_address_;
   bool accepting_ = true;
 };
 
 HttpServer::Impl::Impl(ServerConfig config)
     : config_(std::move(config)),
+      body_budget_(config_.max_buffered_body_bytes),
       num_active_(std::make_shared<std::atomic<int32_t>>(0)),
       random_state_(TrueRandom()),
       io_threads_(std::max(1, config_.num_io_threads)),
@@ -140,10 +165,20 @@ Result<uint16_t> HttpServer::Impl::Start() {
   SKEIN_RETURN_IF_ERROR(Bind());
   error_code error;
   const uint16_t port = acceptor_.local_endpoint(error).port();
-  workers_ = std::make_unique<asio::thread_pool>(std::max(1, config_.num_worker_threads));
+  workers_ = std::make_unique<WorkQueue>(config_.num_worker_threads);
   for (IoThread& io_thread : io_threads_) {
     io_thread.work.emplace(io_thread.io.get_executor());
-    io_thread.thread = std::thread([&io = io_thread.io] { io.run(); });
+    io_thread.thread = std::thread([&io = io_thread.io] {
+      // Connections guard their own work: what is left are handlers of Asio's.
+      while (true) {
+        try {
+          io.run();
+          break;
+        } catch (const std::bad_alloc&) {
+          GiveMemoryBack();
+        }
+      }
+    });
   }
   asio::post(accept_strand_, [this] { Accept(); });
   return port;
@@ -199,34 +234,66 @@ void HttpServer::Impl::OnAccepted(error_code error, Tcp::socket socket, Strand s
     });
     return;
   }
+  error_code unknown;
+  const std::string address = socket.remote_endpoint(unknown).address().to_string();
   auto connection = std::make_shared<Connection>(
       MakeByteStream(std::move(socket), std::move(strand), tls_.get()), &config_, this);
   {
     std::lock_guard lock(connections_mutex_);
     if (!accepting_) return;
-    if (static_cast<int32_t>(connections_.size()) < config_.max_connections) {
-      connections_.emplace(connection.get(), connection);
-      connection->Start();
-    }
+    Admit(std::move(connection), address);
   }
   Accept();
 }
 
+void HttpServer::Impl::Admit(std::shared_ptr<Connection> connection, const std::string& address) {
+  const int32_t most = config_.max_connections_per_address;
+  const auto of_address = num_of_address_.find(address);
+  if (most > 0 && of_address != num_of_address_.end() && of_address->second >= most) return;
+  const auto num_connections = static_cast<int32_t>(connections_.size());
+  if (num_connections >= config_.max_connections && !CloseOldestIdle()) {
+    if (num_connections >= config_.max_connections + kReserveConnections) return;
+    connection->TakeFromReserve();
+  }
+  ++num_of_address_[address];
+  connections_.emplace(connection.get(), Entry{connection, address});
+  connection->Start();
+}
+
+// O(connections), and only at their limit.
+bool HttpServer::Impl::CloseOldestIdle() {
+  std::shared_ptr<Connection> oldest;
+  for (const auto& [key, entry] : connections_) {
+    auto connection = entry.connection.lock();
+    if (connection == nullptr || connection->idle_since_us() == 0) continue;
+    if (oldest == nullptr || connection->idle_since_us() < oldest->idle_since_us()) {
+      oldest = std::move(connection);
+    }
+  }
+  if (oldest == nullptr) return false;
+  oldest->CloseWhenIdle();
+  return true;
+}
+
 void HttpServer::Impl::PostWork(std::function<void()> task) {
-  asio::post(*workers_, std::move(task));
+  workers_->Post(WorkQueue::Length::kShort, std::move(task));
 }
 
 void HttpServer::Impl::OnClosed(Connection* connection) {
   std::lock_guard lock(connections_mutex_);
-  connections_.erase(connection);
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return;
+  const auto of_address = num_of_address_.find(found->second.address);
+  if (--of_address->second == 0) num_of_address_.erase(of_address);
+  connections_.erase(found);
 }
 
 void HttpServer::Impl::ForEachConnection(void (Connection::*member)()) {
   std::vector<std::shared_ptr<Connection>> connections;
   {
     std::lock_guard lock(connections_mutex_);
-    for (const auto& [key, weak] : connections_) {
-      if (auto connection = weak.lock()) connections.push_back(std::move(connection));
+    for (const auto& [key, entry] : connections_) {
+      if (auto connection = entry.connection.lock()) connections.push_back(std::move(connection));
     }
   }
   for (const auto& connection : connections) (connection.get()->*member)();
@@ -272,18 +339,52 @@ std::shared_ptr<void> HttpServer::Impl::OnRequest(std::shared_ptr<const HttpRequ
     responder->Send(*std::move(refusal));
     return token;
   }
-  const bool is_short = request->body.size() <= kShortBodyBytes;
-  auto handle = [this, route, request = std::move(request),
-                 responder = std::move(responder)]() mutable {
-    ServerContext context = context_;
-    context.route_class = route->route_class;
-    route->handler(context, std::move(request), std::move(responder));
+  const size_t body_bytes = request->body.size();
+  // The token ends with the connection.
+  auto handle = [this, route, body_bytes, alive = std::weak_ptr<void>(token),
+                 request = std::move(request), responder = std::move(responder)]() mutable {
+    if (alive.expired()) return;
+    Handle(*route, std::move(request), responder);
+    if (body_bytes >= kTrimBodyBytes) GiveMemoryBack();
   };
-  is_short ? handle() : PostWork(std::move(handle));
+  if (body_bytes <= kShortBodyBytes) {
+    handle();
+  } else {
+    workers_->Post(
+        body_bytes < kLongBodyBytes ? WorkQueue::Length::kShort : WorkQueue::Length::kLong,
+        std::move(handle));
+  }
   return token;
 }
 
+void HttpServer::Impl::Handle(const Route& route, std::shared_ptr<const HttpRequest> request,
+                              const std::shared_ptr<Responder>& responder) {
+  ServerContext context = context_;
+  context.route_class = route.route_class;
+  try {
+    route.handler(context, std::move(request), responder);
+  } catch (const std::bad_alloc&) {
+    // What the handler had made is gone, its memory too.
+    GiveMemoryBack();
+    responder->Send(OutOfMemoryResponse());
+  }
+}
+
+// A caller who may not ask for work sends no long body.
+std::optional<HttpResponse> HttpServer::Impl::RefuseHead(const HttpRequest& head) {
+  std::string allowed;
+  const Route* route = router_.Find(head.method, head.path, &allowed);
+  if (route == nullptr || route->kind == Route::Kind::kOpen) return std::nullopt;
+  return RefusalOf(head);
+}
+
 std::optional<HttpResponse> HttpServer::Impl::RefusalOf(const HttpRequest& request) const {
+  if (request.from_reserve) {
+    return ErrorResponse(Status(StatusCode::kUnavailable,
+                                "all " + std::to_string(config_.max_connections) +
+                                    " connections are in use: this one may not ask for work"));
+  }
+  if (auto refusal = RefuseForeign(config_, request)) return refusal;
   if (!KeyFits(request)) {
     HttpResponse response = ErrorResponse(401, "the API key is missing or wrong",
                                           "authentication_error", "invalid_api_key");
@@ -305,19 +406,9 @@ bool HttpServer::Impl::KeyFits(const HttpRequest& request) const {
   return config_.api_keys.empty() || FindApiKey(config_.api_keys, request) != nullptr;
 }
 
-std::string HttpServer::Impl::AllowedOrigin(const HttpRequest& request) const {
-  const std::string_view origin = request.Header("origin");
-  if (origin.empty()) return {};
-  for (const std::string& allowed : config_.allowed_origins) {
-    if (allowed == "*") return "*";
-    if (allowed == origin) return allowed;
-  }
-  return {};
-}
-
 std::string HttpServer::Impl::CommonHeaders(const HttpRequest& request) {
   std::string headers = "x-request-id: " + request.request_id + "\r\n";
-  const std::string origin = AllowedOrigin(request);
+  const std::string origin = AllowedOrigin(config_, request);
   if (origin.empty()) return headers;
   headers += "Access-Control-Allow-Origin: " + origin + "\r\n";
   if (origin != "*") headers += "Vary: Origin\r\n";
@@ -373,7 +464,7 @@ void HttpServer::Impl::Stop() {
   });
   ForEachConnection(&Connection::CloseNow);
   // Workers end first: their last posts to connections are then queued and run to their end below.
-  workers_->join();
+  workers_->Stop();
   for (IoThread& io_thread : io_threads_) {
     io_thread.work.reset();
     io_thread.thread.join();

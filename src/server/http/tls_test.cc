@@ -86,10 +86,11 @@ class TlsTest : public ServerTest {
 
   static void Write(TlsStream* stream, const std::string& body) {
     boost::system::error_code error;
-    asio::write(*stream,
-                asio::buffer("POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: " +
-                             std::to_string(body.size()) + "\r\n\r\n" + body),
-                error);
+    asio::write(
+        *stream,
+        asio::buffer("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                     std::to_string(body.size()) + "\r\n\r\n" + body),
+        error);
     EXPECT_FALSE(error);
   }
 

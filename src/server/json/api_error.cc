@@ -66,7 +66,9 @@ HttpResponse ErrorResponse(const Status& status) {
   response.status = KindOf(status).http_status;
   response.body = DumpJson(ErrorBody(status));
   if (response.status == 429 || response.status == 503) {
-    response.headers.emplace_back("Retry-After", kRetryAfterSeconds);
+    response.headers.emplace_back("Retry-After", status.retry_after_s() > 0
+                                                     ? std::to_string(status.retry_after_s())
+                                                     : kRetryAfterSeconds);
   }
   return response;
 }
@@ -81,5 +83,6 @@ HttpResponse ErrorResponse(int http_status, const std::string& message, const st
 
 HttpResponse LoadingResponse() { return UnavailableResponse("Loading model"); }
 HttpResponse DrainingResponse() { return UnavailableResponse("The server is shutting down"); }
+HttpResponse OutOfMemoryResponse() { return UnavailableResponse("The server is out of memory"); }
 
 }  // namespace skein

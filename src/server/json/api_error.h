@@ -21,5 +21,6 @@ HttpResponse ErrorResponse(int http_status, const std::string& message, const st
 // The answers while models load or the server drains.
 HttpResponse LoadingResponse();
 HttpResponse DrainingResponse();
+HttpResponse OutOfMemoryResponse();
 
 }  // namespace skein

@@ -2,11 +2,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <charconv>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "server/json/scheduling_fields.h"
+#include "server/prompt_text.h"
 
 namespace skein {
 namespace {
@@ -62,7 +64,7 @@ void DropNullMembers(Json* message) {
 }
 
 // Reads the messages. The content of each becomes one text, empty if there is none.
-Result<Json> ReadMessages(FieldReader* reader) {
+Result<Json> ReadMessages(const ModelEntry& model, FieldReader* reader) {
   const Json* messages = reader->Find("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty()) {
     return Status(StatusCode::kInvalidArgument, "messages must be an array of at least one message",
@@ -87,6 +89,9 @@ Result<Json> ReadMessages(FieldReader* reader) {
       return Status(StatusCode::kInvalidArgument,
                     param + ".content must be a string or an array of text parts",
                     param + ".content");
+    }
+    if (model.user_special_tokens == UserSpecialTokens::kPlain) {
+      content = PlainText(model, content.get_ref<const std::string&>());
     }
     ParseToolArguments(&message);
     result.push_back(std::move(message));
@@ -120,6 +125,26 @@ Status ReadTools(FieldReader* reader, Json* variables) {
   return Status::Ok();
 }
 
+// Adds the field timeout_ms if the client says in the head how long it waits: as the OpenAI clients
+// do (seconds), or as Envoy does for its callers. Values that are no such times are ignored, since
+// other programs wrote them for others.
+void AddTimeout(const HttpRequest& request, Json* body) {
+  constexpr std::pair<std::string_view, double> kHeaders[] = {
+      {"x-stainless-read-timeout", 1000.0}, {"x-envoy-expected-rq-timeout-ms", 1.0}};
+  const auto found = body->find("timeout_ms");
+  if (found != body->end() && !found->is_null()) return;
+  for (const auto& [name, ms] : kHeaders) {
+    const std::string_view text = request.Header(name);
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || error != std::errc() || end != text.data() + text.size()) continue;
+    value *= ms;
+    if (!(value > 0 && value <= kSloMsMax)) continue;
+    (*body)["timeout_ms"] = value;
+    return;
+  }
+}
+
 }  // namespace
 
 Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request) {
@@ -136,6 +161,7 @@ Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request)
   AddSchedulingDefaults(key != nullptr ? &key->defaults : nullptr,
                         route != context.config->route_defaults.end() ? &route->second : nullptr,
                         &*body);
+  AddTimeout(request, &*body);
   return *std::move(body);
 }
 
@@ -177,7 +203,7 @@ Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader) {
   if (const Json* kwargs = reader->Object("chat_template_kwargs")) {
     for (const auto& [key, value] : kwargs->items()) variables[key] = value;
   }
-  SKEIN_ASSIGN_OR_RETURN(variables["messages"], ReadMessages(reader));
+  SKEIN_ASSIGN_OR_RETURN(variables["messages"], ReadMessages(model, reader));
   SKEIN_RETURN_IF_ERROR(ReadTools(reader, &variables));
   variables["add_generation_prompt"] = reader->Bool("add_generation_prompt").value_or(true);
   if (!reader->status().ok()) return reader->status();
@@ -186,6 +212,13 @@ Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader) {
     return Status(text.status().code(), text.status().message(), "messages");
   }
   return text;
+}
+
+Status EncodeChat(const ModelEntry& model, std::string_view text, bool add_special_tokens,
+                  size_t max_tokens, std::vector<TokenId>* ids) {
+  const bool marked = model.user_special_tokens == UserSpecialTokens::kPlain;
+  const auto encode = marked ? &EncodePrompt : &EncodeRawPrompt;
+  return encode(model, text, add_special_tokens, max_tokens, ids);
 }
 
 }  // namespace skein

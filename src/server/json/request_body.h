@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "server/http/http_message.h"
@@ -25,5 +27,9 @@ Result<const ModelEntry*> FindDecisionModel(const ModelRegistry& models, FieldRe
 // Makes a chat's prompt: the template rendered over messages, tools, chat_template_kwargs and
 // add_generation_prompt. Errors name the field.
 Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader);
+
+// Appends the ids of RenderChat's text; as EncodePrompt.
+Status EncodeChat(const ModelEntry& model, std::string_view text, bool add_special_tokens,
+                  size_t max_tokens, std::vector<TokenId>* ids);
 
 }  // namespace skein

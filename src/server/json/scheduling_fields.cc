@@ -42,6 +42,9 @@ void ReadScheduling(FieldReader* reader, Request* request) {
     // 0 is the pool of requests without a salt.
     request->cache_salt = std::max<uint64_t>(1, XXH3_64bits(salt->data(), salt->size()));
   }
+  if (const auto timeout_ms = reader->NumberAbove("timeout_ms", 0, kSloMsMax)) {
+    request->timeout_us = Microseconds(*timeout_ms);
+  }
   if (fields.slo_ttft_ms) request->slo_ttft_us = Microseconds(*fields.slo_ttft_ms);
   if (fields.slo_tpot_ms) request->slo_tpot_us = Microseconds(*fields.slo_tpot_ms);
 }

@@ -8,7 +8,8 @@ namespace skein {
 
 inline constexpr double kSloMsMax = 86'400'000;  // a day
 
-// Reads the fields of every route with work: priority, user, cache_salt, slo_ttft_ms, slo_tpot_ms.
+// Reads the fields of every route with work: priority, user, cache_salt, slo_ttft_ms, slo_tpot_ms,
+// timeout_ms.
 // Errors go to reader->status().
 void ReadScheduling(FieldReader* reader, Request* request);
 

@@ -7,6 +7,7 @@
 
 #include "server/decisions/decision_requests.h"
 #include "server/json/scheduling_fields.h"
+#include "server/prompt_text.h"
 #include "server/reads/read_session.h"
 
 namespace skein {
@@ -43,7 +44,8 @@ Result<Request> ReadOf(const ModelEntry& model, const Request& base, const Json&
   const Json& first = item_first ? item : query;
   const Json& second = item_first ? query : item;
   if (query.is_string()) {
-    return MakeRead(model, base, first.get<std::string>() + second.get<std::string>(),
+    return MakeRead(model, base,
+                    RawText(model, first.get<std::string>() + second.get<std::string>()),
                     /*add_special_tokens=*/true, field, "query with " + field);
   }
   Request request = base;

@@ -12,6 +12,7 @@
 #include "server/decisions/decision_prompt.h"
 #include "server/decisions/decision_requests.h"
 #include "server/decisions/option_spellings.h"
+#include "server/prompt_text.h"
 #include "server/reads/read_inputs.h"
 #include "server/reads/vectors.h"
 
@@ -51,10 +52,12 @@ std::string WhatOf(const PairTask& task, size_t document) {
   return fmt::format("{} with {}", task.query_field, FieldOf(task, document));
 }
 
+// `text` may hold marked texts (prompt_text.h). `max_tokens`: of EncodePrompt.
 Result<std::vector<TokenId>> Encode(const ModelEntry& model, std::string_view text,
-                                    bool add_special_tokens, const std::string& field) {
+                                    bool add_special_tokens, const std::string& field,
+                                    size_t max_tokens = 0) {
   std::vector<TokenId> ids;
-  const Status encoded = model.tokenizer->Encode(text, add_special_tokens, &ids);
+  const Status encoded = EncodePrompt(model, text, add_special_tokens, max_tokens, &ids);
   if (encoded.ok()) return ids;
   return Status(encoded.code(), fmt::format("{}: {}", field, encoded.message()), field);
 }
@@ -64,7 +67,8 @@ Status CutDocument(const ModelEntry& model, const PairTask& task, const PairProm
                    size_t document, std::vector<TokenId>* ids) {
   if (!task.max_prompt_tokens || ids->size() <= *task.max_prompt_tokens) return Status::Ok();
   const std::string field = FieldOf(task, document);
-  SKEIN_ASSIGN_OR_RETURN(const auto own, Encode(model, task.documents[document], false, field));
+  SKEIN_ASSIGN_OR_RETURN(const auto own,
+                         Encode(model, PlainText(model, task.documents[document]), false, field));
   SKEIN_ASSIGN_OR_RETURN(const auto tail, Encode(model, prompt.tail, false, field));
   const size_t excess = ids->size() - *task.max_prompt_tokens;
   if (excess > own.size() || tail.size() + excess > ids->size()) {
@@ -86,9 +90,10 @@ Result<std::vector<Request>> WordedReads(
   PairPrompt prompt = prompt_of(task.queries[0]);
   for (size_t i = 0; i < task.documents.size(); ++i) {
     if (i > 0 && task.queries.size() > 1) prompt = prompt_of(task.queries[i]);
-    const std::string text = prompt.head + task.documents[i] + prompt.tail;
+    const std::string text = prompt.head + PlainText(model, task.documents[i]) + prompt.tail;
     SKEIN_ASSIGN_OR_RETURN(auto ids,
-                           Encode(model, text, prompt.add_special_tokens, FieldOf(task, i)));
+                           Encode(model, text, prompt.add_special_tokens, FieldOf(task, i),
+                                  task.max_prompt_tokens ? 0 : MaxPairTokens(model)));
     SKEIN_RETURN_IF_ERROR(CutDocument(model, task, prompt, i, &ids));
     SKEIN_RETURN_IF_ERROR(
         CheckPromptLength(MaxPairTokens(model), ids.size(), FieldOf(task, i), WhatOf(task, i)));
@@ -99,8 +104,9 @@ Result<std::vector<Request>> WordedReads(
   }
   size_t num_own = 0;
   if (requests.size() == 1) {
-    SKEIN_ASSIGN_OR_RETURN(const auto own,
-                           Encode(model, task.documents[0] + prompt.tail, false, FieldOf(task, 0)));
+    SKEIN_ASSIGN_OR_RETURN(
+        const auto own,
+        Encode(model, PlainText(model, task.documents[0]) + prompt.tail, false, FieldOf(task, 0)));
     num_own = own.size();
   }
   SetSharedHead(num_own, &requests);
@@ -115,9 +121,11 @@ double SecondOfTwo(const std::vector<float>& logits, bool raw) {
   return AnswerOf(logits, 1.0).probabilities[1];
 }
 
-PairPrompt RerankerPrompt(const PairTask& task, const std::string& query) {
+PairPrompt RerankerPrompt(const ModelEntry& model, const PairTask& task, const std::string& query) {
   const std::string& instruction = task.instruction;
-  return {fmt::format(kRerankerHead, instruction.empty() ? kRerankerInstruct : instruction, query),
+  return {fmt::format(kRerankerHead,
+                      PlainText(model, instruction.empty() ? kRerankerInstruct : instruction),
+                      PlainText(model, query)),
           kRerankerTail, false};
 }
 
@@ -129,7 +137,7 @@ Result<PairReads> RerankerReads(const ModelEntry& model, const PairTask& task) {
   SKEIN_ASSIGN_OR_RETURN(
       result.requests,
       WordedReads(model, task, LabelSpec{std::move(labels.tokens), false},
-                  [&](const std::string& query) { return RerankerPrompt(task, query); }));
+                  [&](const std::string& query) { return RerankerPrompt(model, task, query); }));
   result.scores = [raw = task.raw_scores](const ReadResults& results) {
     std::vector<double> scores;
     for (const ReadValues& read : results.reads) scores.push_back(SecondOfTwo(read.values, raw));
@@ -139,14 +147,14 @@ Result<PairReads> RerankerReads(const ModelEntry& model, const PairTask& task) {
 }
 
 // The prompt of the relevance question around a document.
-PairPrompt RelevancePrompt(const PromptFrame& frame, Reading reading,
+PairPrompt RelevancePrompt(const ModelEntry& model, const PromptFrame& frame, Reading reading,
                            const std::string& instruction, const std::string& query) {
   if (reading == Reading::kWords) {
-    return {frame.before + RelevanceWordsHead(instruction, query),
+    return {frame.before + PlainText(model, RelevanceWordsHead(instruction, query)),
             std::string(kRelevanceWordsQuestion) + frame.after, frame.add_special_tokens};
   }
   const std::string opening = "Document:\n";
-  return {frame.before + RelevanceHead(instruction, query) + opening,
+  return {frame.before + PlainText(model, RelevanceHead(instruction, query)) + opening,
           RelevanceQuestion("").substr(opening.size()) + frame.after, frame.add_special_tokens};
 }
 
@@ -163,7 +171,7 @@ Result<PairReads> RelevanceReads(const ModelEntry& model, const PairTask& task,
                                  const DecisionMethod& method) {
   SKEIN_ASSIGN_OR_RETURN(const PromptFrame frame, MakePromptFrame(model, method.prompt));
   const auto prompt_of = [&](const std::string& query) {
-    return RelevancePrompt(frame, method.reading, task.instruction, query);
+    return RelevancePrompt(model, frame, method.reading, task.instruction, query);
   };
   SKEIN_ASSIGN_OR_RETURN(
       const LabelFinder finder,
@@ -200,12 +208,13 @@ struct QueryText {
 Result<QueryText> QueryBehind(const ModelEntry& model, const PairTask& task, size_t i,
                               std::string_view document) {
   const std::string before =
-      (task.instruction.empty() ? "" : task.instruction + "\n\n") + "Document: ";
+      (task.instruction.empty() ? "" : PlainText(model, task.instruction) + "\n\n") + "Document: ";
   const std::string tail = "\nQuery:";
-  const std::string& query = QueryOf(task, i);
+  const std::string query = PlainText(model, QueryOf(task, i));
   const std::string field = FieldOf(task, i);
   SKEIN_ASSIGN_OR_RETURN(
-      auto ids, Encode(model, before + std::string(document) + tail + " " + query, true, field));
+      auto ids, Encode(model, before + PlainText(model, document) + tail + " " + query, true, field,
+                       task.max_prompt_tokens ? 0 : MaxPairTokens(model)));
   SKEIN_ASSIGN_OR_RETURN(const auto own, Encode(model, tail + " " + query, false, field));
   SKEIN_ASSIGN_OR_RETURN(const auto head, Encode(model, tail, false, field));
   const auto shared = std::ranges::mismatch(head, own).in1 - head.begin();
@@ -285,10 +294,18 @@ Result<PairReads> AskedReads(const ModelEntry& model, const PairTask& task) {
 // Encodes the pair as in the training of a cross-encoder.
 Result<Request> EncodedPair(const ModelEntry& model, const PairTask& task, size_t i) {
   EncodeOptions options;
+  options.special_as_text = model.user_special_tokens != UserSpecialTokens::kParse;
   if (task.max_prompt_tokens) options.truncation.emplace().max_length = *task.max_prompt_tokens;
   Encoding encoding;
-  const Status encoded = model.tokenizer->EncodeFull(
-      {QueryOf(task, i), std::string_view(task.documents[i])}, options, &encoding);
+  Status encoded = Status::Ok();
+  if (!task.max_prompt_tokens) {
+    encoded = CheckTextBytes(*model.tokenizer, QueryOf(task, i).size() + task.documents[i].size(),
+                             MaxPairTokens(model));
+  }
+  if (encoded.ok()) {
+    encoded = model.tokenizer->EncodeFull({QueryOf(task, i), std::string_view(task.documents[i])},
+                                          options, &encoding);
+  }
   if (!encoded.ok()) {
     return Status(encoded.code(), fmt::format("{}: {}", WhatOf(task, i), encoded.message()),
                   FieldOf(task, i));
@@ -318,7 +335,7 @@ Result<PairReads> ClassifierReads(const ModelEntry& model, const PairTask& task)
   if (model.traits.qwen3_reranker) {
     SKEIN_ASSIGN_OR_RETURN(result.requests,
                            WordedReads(model, task, ClassifySpec{}, [&](const std::string& query) {
-                             return RerankerPrompt(task, query);
+                             return RerankerPrompt(model, task, query);
                            }));
   } else {
     for (size_t i = 0; i < task.documents.size(); ++i) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "server/http/http_message.h"
+#include "server/prompt_text.h"
 
 namespace skein {
 namespace {
@@ -141,8 +142,13 @@ Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& option
     return Status(StatusCode::kInvalidArgument, param + " is empty: it must have some text", param);
   }
   if (!whole.pair) {
-    const Status encoded =
-        model.tokenizer->Encode(whole.text, options.add_special_tokens, &input.ids);
+    Status encoded = Status::Ok();
+    if (!options.truncation) {
+      encoded = CheckTextBytes(*model.tokenizer, whole.text.size(), MaxTokens(model));
+    }
+    if (encoded.ok()) {
+      encoded = model.tokenizer->Encode(whole.text, options.add_special_tokens, &input.ids);
+    }
     if (!encoded.ok()) return refuse(encoded);
   }
   // A short text needs only its ids.

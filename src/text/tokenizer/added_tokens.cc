@@ -98,7 +98,7 @@ Result<AddedTokens> AddedTokens::Create(
         model_token_to_id(token.content).value_or(std::max(result.max_id_ + 1, first_free));
     if (token.id != id) {
       return Status(StatusCode::kInvalidArgument,
-                    "tokenizer.json: the added token '" + token.content + "' has the id " +
+                    "the added token '" + token.content + "' has the id " +
                         std::to_string(token.id) + ", but its position in the list gives it " +
                         std::to_string(id));
     }
@@ -123,12 +123,16 @@ Result<AddedTokens> AddedTokens::Create(
 }
 
 bool AddedTokens::FindNext(const CharClasses& classes, std::string_view text, bool normalized,
-                           size_t done, size_t* pos, Segment* found) const {
+                           const SpecialAsText& as_text, size_t done, size_t* pos,
+                           Segment* found) const {
   const Matcher& matcher = normalized ? normalized_ : plain_;
   while ((*pos = matcher.FindStart(text, *pos)) < text.size()) {
     size_t begin = *pos, end = 0;
     const AddedToken* token = matcher.Match(text, begin, &end);
-    if (token == nullptr) {
+    const auto is_text = [&] {
+      return token->special && (as_text.all || std::ranges::binary_search(as_text.at, begin));
+    };
+    if (token == nullptr || is_text()) {
       ++*pos;
       continue;
     }
@@ -151,15 +155,38 @@ bool AddedTokens::FindNext(const CharClasses& classes, std::string_view text, bo
   return false;
 }
 
+std::vector<size_t> AddedTokens::FindSpecial(std::string_view text) const {
+  std::vector<size_t> positions;
+  for (const Matcher* matcher : {&plain_, &normalized_}) {
+    for (size_t pos = 0; (pos = matcher->FindStart(text, pos)) < text.size(); ++pos) {
+      size_t end = 0;
+      const AddedToken* token = matcher->Match(text, pos, &end);
+      if (token != nullptr && token->special) positions.push_back(pos);
+    }
+  }
+  std::ranges::sort(positions);
+  positions.erase(std::ranges::unique(positions).begin(), positions.end());
+  return positions;
+}
+
+bool AddedTokens::TakesSpace() const {
+  return std::ranges::any_of(tokens_, [](const AddedToken& t) { return t.lstrip || t.rstrip; });
+}
+
 void AddedTokens::Split(const CharClasses& classes, std::string_view text, bool normalized,
-                        std::vector<Segment>* segments) const {
+                        const SpecialAsText& as_text, std::vector<Segment>* segments) const {
   segments->clear();
-  const Status status =
-      ForEachSegment(classes, text, normalized, [segments](const Segment& segment) -> Status {
-        segments->push_back(segment);
-        return Status::Ok();
-      });
+  const Status status = ForEachSegment(classes, text, normalized, as_text,
+                                       [segments](const Segment& segment) -> Status {
+                                         segments->push_back(segment);
+                                         return Status::Ok();
+                                       });
   SKEIN_CHECK(status.ok());
+}
+
+SpecialAsText InsideOf(const AddedTokens::Segment& segment, const SpecialAsText& as_text) {
+  const auto first = std::ranges::lower_bound(as_text.at, segment.begin);
+  return {.all = as_text.all || (first != as_text.at.end() && *first < segment.end), .at = {}};
 }
 
 std::optional<TokenId> AddedTokens::TokenToId(std::string_view token) const {

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "skein/request.h"
+#include "text/tokenizer.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/unicode/char_classes.h"
 
@@ -46,12 +47,13 @@ class AddedTokens {
   // Cuts a text at the tokens whose `normalized` equals the argument: leftmost first, and the
   // longest at a position. Calls `visit(segment)`, which returns a Status, for each part until one
   // fails. Segments may be empty. They may overlap where two tokens include the same white space.
+  // `as_text`: the special tokens that are not found.
   template <typename Visit>
   Status ForEachSegment(const CharClasses& classes, std::string_view text, bool normalized,
-                        Visit visit) const {
+                        const SpecialAsText& as_text, Visit visit) const {
     size_t done = 0;  // everything before it was visited
     Segment found;
-    for (size_t pos = 0; FindNext(classes, text, normalized, done, &pos, &found);) {
+    for (size_t pos = 0; FindNext(classes, text, normalized, as_text, done, &pos, &found);) {
       if (done < found.begin) {
         SKEIN_RETURN_IF_ERROR(visit(Segment{done, found.begin, std::nullopt}));
       }
@@ -63,7 +65,11 @@ class AddedTokens {
   }
   // The same segments as a list.
   void Split(const CharClasses& classes, std::string_view text, bool normalized,
-             std::vector<Segment>* segments) const;
+             const SpecialAsText& as_text, std::vector<Segment>* segments) const;
+  // Each position at which the longest token that begins there is special.
+  std::vector<size_t> FindSpecial(std::string_view text) const;
+  // Whether a token takes white space around it, which may have any length.
+  bool TakesSpace() const;
 
   std::optional<TokenId> TokenToId(std::string_view token) const;
   const AddedToken* Find(TokenId id) const;  // nullptr if `id` is no added token
@@ -100,8 +106,8 @@ class AddedTokens {
   AddedTokens() = default;
   // Finds the next token at or behind *pos. Its segment includes the white space that it takes, but
   // none before `done`. *pos moves behind the token itself. False if there is none.
-  bool FindNext(const CharClasses& classes, std::string_view text, bool normalized, size_t done,
-                size_t* pos, Segment* found) const;
+  bool FindNext(const CharClasses& classes, std::string_view text, bool normalized,
+                const SpecialAsText& as_text, size_t done, size_t* pos, Segment* found) const;
 
   std::vector<AddedToken> tokens_;  // the matchers point into it
   std::unordered_map<std::string, TokenId> ids_;
@@ -110,5 +116,9 @@ class AddedTokens {
   Matcher plain_, normalized_;
   TokenId max_id_ = -1;
 };
+
+// What holds for a normalized segment of a text: its positions are not those of the text, so all
+// its special tokens are text if any is.
+SpecialAsText InsideOf(const AddedTokens::Segment& segment, const SpecialAsText& as_text);
 
 }  // namespace skein

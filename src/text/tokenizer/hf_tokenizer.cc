@@ -20,10 +20,19 @@ class HfTokenizer final : public Tokenizer {
         whole_scanner_(raw_bytes_ ? parts_.pre_tokenizer.whole_scanner() : nullptr),
         pipeline_(&parts_) {
     if (parts_.decoder.joins_bytes()) FillTokenBytes();
+    FindMaxBytes();
   }
 
   Status Encode(std::string_view text, bool add_special_tokens,
-                std::vector<TokenId>* ids) const override;
+                std::vector<TokenId>* ids) const override {
+    return EncodeWith(text, {}, add_special_tokens, ids);
+  }
+  Status EncodeWith(std::string_view text, const SpecialAsText& as_text, bool add_special_tokens,
+                    std::vector<TokenId>* ids) const override;
+  std::vector<size_t> FindSpecialTokens(std::string_view text) const override {
+    return parts_.added_tokens.FindSpecial(text);
+  }
+  size_t max_bytes_per_token() const override { return max_bytes_per_token_; }
   Status EncodeFull(const EncodeInput& input, const EncodeOptions& options,
                     Encoding* encoding) const override {
     return pipeline_.EncodeFull(*this, input, options, encoding);
@@ -55,8 +64,10 @@ class HfTokenizer final : public Tokenizer {
   class ByteStream;
 
   void FillTokenBytes();
+  void FindMaxBytes();
   // Encodes the text between two added tokens of the original text.
-  Status EncodeSegment(std::string_view text, bool at_start, IdWriter* out) const;
+  Status EncodeSegment(std::string_view text, bool at_start, const SpecialAsText& as_text,
+                       IdWriter* out) const;
   // Encodes the text between two added tokens of the normalized text.
   Status EncodePlain(std::string_view text, bool at_start, IdWriter* out) const;
 
@@ -66,6 +77,7 @@ class HfTokenizer final : public Tokenizer {
       whole_scanner_;  // does the whole work of the pre-tokenizer; may be nullptr
   const Pipeline pipeline_;
   TokenBytesTable token_bytes_;  // filled if the decoder joins bytes
+  size_t max_bytes_per_token_ = 0;
 };
 
 class HfTokenizer::Stream final : public TextStream {
@@ -131,6 +143,23 @@ void HfTokenizer::FillTokenBytes() {
   token_bytes_.Finish();
 }
 
+// A token of a byte-level BPE stands for its own bytes. Other models have tokens for runs of any
+// length (unknown words, white space), and so may added tokens. Of the normalizers only NFC has a
+// known bound: no character of its result comes from more than kNfcFactor times its bytes.
+void HfTokenizer::FindMaxBytes() {
+  constexpr size_t kNfcFactor = 4;
+  if (!raw_bytes_ || !parts_.decoder.joins_bytes() || parts_.needs_pipeline()) return;
+  if (!parts_.normalizer.is_at_most_nfc() || parts_.added_tokens.TakesSpace()) return;
+  size_t longest = 0;
+  for (TokenId id = 0; id < vocab_size(); ++id) {
+    const AddedToken* added = parts_.added_tokens.Find(id);
+    if (added != nullptr) longest = std::max(longest, added->content.size());
+    const TokenBytesTable::Entry* entry = token_bytes_.Find(id, /*skip_special=*/false);
+    if (entry != nullptr) longest = std::max<size_t>(longest, entry->size);
+  }
+  max_bytes_per_token_ = longest * (parts_.normalizer.empty() ? 1 : kNfcFactor);
+}
+
 Status HfTokenizer::EncodePlain(std::string_view text, bool at_start, IdWriter* out) const {
   if (whole_scanner_ != nullptr) {
     for (size_t pos = 0; pos < text.size();) {
@@ -155,14 +184,15 @@ Status HfTokenizer::EncodePlain(std::string_view text, bool at_start, IdWriter* 
   return Status::Ok();
 }
 
-Status HfTokenizer::EncodeSegment(std::string_view text, bool at_start, IdWriter* out) const {
+Status HfTokenizer::EncodeSegment(std::string_view text, bool at_start,
+                                  const SpecialAsText& as_text, IdWriter* out) const {
   std::string normalized;
   if (!parts_.normalizer.IsNormalized(text)) {
     SKEIN_RETURN_IF_ERROR(parts_.normalizer.Normalize(text, &normalized));
     text = normalized;
   }
   return parts_.added_tokens.ForEachSegment(
-      *parts_.classes, text, true, [&](const AddedTokens::Segment& segment) -> Status {
+      *parts_.classes, text, true, as_text, [&](const AddedTokens::Segment& segment) -> Status {
         if (!segment.id) {
           return EncodePlain(text.substr(segment.begin, segment.end - segment.begin),
                              at_start && segment.begin == 0, out);
@@ -172,8 +202,8 @@ Status HfTokenizer::EncodeSegment(std::string_view text, bool at_start, IdWriter
       });
 }
 
-Status HfTokenizer::Encode(std::string_view text, bool add_special_tokens,
-                           std::vector<TokenId>* ids) const {
+Status HfTokenizer::EncodeWith(std::string_view text, const SpecialAsText& as_text,
+                               bool add_special_tokens, std::vector<TokenId>* ids) const {
   if (!IsValidUtf8(text)) {
     return Status(StatusCode::kInvalidArgument, "the text is not valid UTF-8");
   }
@@ -182,14 +212,14 @@ Status HfTokenizer::Encode(std::string_view text, bool add_special_tokens,
   };
   if (add_special_tokens) add_all(parts_.prefix_ids);
   if (parts_.needs_pipeline()) {
-    SKEIN_RETURN_IF_ERROR(pipeline_.AppendIds(text, ids));
+    SKEIN_RETURN_IF_ERROR(pipeline_.AppendIds(text, as_text, ids));
   } else {
     IdWriter out(ids);
     SKEIN_RETURN_IF_ERROR(parts_.added_tokens.ForEachSegment(
-        *parts_.classes, text, false, [&](const AddedTokens::Segment& segment) -> Status {
+        *parts_.classes, text, false, as_text, [&](const AddedTokens::Segment& segment) -> Status {
           if (!segment.id) {
             return EncodeSegment(text.substr(segment.begin, segment.end - segment.begin),
-                                 segment.begin == 0, &out);
+                                 segment.begin == 0, InsideOf(segment, as_text), &out);
           }
           out.Put(*segment.id);
           return Status::Ok();
@@ -216,6 +246,13 @@ std::string HfTokenizer::Decode(std::span<const TokenId> ids, bool skip_special_
 }
 
 }  // namespace
+
+Status Tokenizer::EncodeWith(std::string_view text, const SpecialAsText&, bool add_special_tokens,
+                             std::vector<TokenId>* ids) const {
+  return Encode(text, add_special_tokens, ids);
+}
+
+std::vector<size_t> Tokenizer::FindSpecialTokens(std::string_view) const { return {}; }
 
 Status Tokenizer::EncodeFull(const EncodeInput&, const EncodeOptions&, Encoding*) const {
   return Status(StatusCode::kUnsupported, "this tokenizer encodes single texts to ids only");

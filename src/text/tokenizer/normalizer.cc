@@ -55,4 +55,9 @@ Status Normalizer::Normalize(std::string_view text, std::string* out) const {
   return Status::Ok();
 }
 
+bool Normalizer::is_at_most_nfc() const {
+  return std::ranges::all_of(
+      steps_, [](const Step& step) { return std::holds_alternative<NfcStep>(step); });
+}
+
 }  // namespace skein

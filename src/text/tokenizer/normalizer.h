@@ -65,6 +65,8 @@ class Normalizer {
   // Normalizes and keeps the alignment. Exact for every step.
   Status Normalize(AlignedText* text) const;
   bool empty() const { return steps_.empty(); }
+  // Whether it does nothing but NFC, or nothing.
+  bool is_at_most_nfc() const;
   // Whether Normalize gives the reference's text for any part of a text. Otherwise later stages
   // need the alignment: use Normalize(AlignedText*).
   bool is_simple() const { return is_simple_; }

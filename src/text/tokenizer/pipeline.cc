@@ -117,10 +117,11 @@ void Pipeline::AddFound(const AlignedText& text, TokenId id, std::vector<Token>*
   tokens->push_back(token);
 }
 
-Status Pipeline::RunSegment(AlignedText segment, std::vector<Token>* tokens) const {
+Status Pipeline::RunSegment(AlignedText segment, const SpecialAsText& as_text,
+                            std::vector<Token>* tokens) const {
   SKEIN_RETURN_IF_ERROR(parts_.normalizer.Normalize(&segment));
   std::vector<AddedTokens::Segment> parts;
-  parts_.added_tokens.Split(*parts_.classes, segment.text(), true, &parts);
+  parts_.added_tokens.Split(*parts_.classes, segment.text(), true, as_text, &parts);
   std::vector<AlignedText> pieces;
   std::vector<PieceToken> found;
   for (const AddedTokens::Segment& part : parts) {
@@ -150,34 +151,37 @@ Status Pipeline::RunSegment(AlignedText segment, std::vector<Token>* tokens) con
   return Status::Ok();
 }
 
-Status Pipeline::Run(std::string_view text, std::vector<Token>* tokens) const {
+Status Pipeline::Run(std::string_view text, const SpecialAsText& as_text,
+                     std::vector<Token>* tokens) const {
   const AlignedText input(text);
   std::vector<AddedTokens::Segment> segments;
-  parts_.added_tokens.Split(*parts_.classes, text, false, &segments);
+  parts_.added_tokens.Split(*parts_.classes, text, false, as_text, &segments);
   for (const AddedTokens::Segment& segment : segments) {
     if (segment.begin == segment.end) continue;
     AlignedText slice = input.Slice(segment.begin, segment.end);
     if (segment.id) {
       AddFound(slice, *segment.id, tokens);
     } else {
-      SKEIN_RETURN_IF_ERROR(RunSegment(std::move(slice), tokens));
+      SKEIN_RETURN_IF_ERROR(RunSegment(std::move(slice), InsideOf(segment, as_text), tokens));
     }
   }
   return Status::Ok();
 }
 
-Status Pipeline::AppendIds(std::string_view text, std::vector<TokenId>* ids) const {
+Status Pipeline::AppendIds(std::string_view text, const SpecialAsText& as_text,
+                           std::vector<TokenId>* ids) const {
   std::vector<Token> tokens;
-  SKEIN_RETURN_IF_ERROR(Run(text, &tokens));
+  SKEIN_RETURN_IF_ERROR(Run(text, as_text, &tokens));
   for (const Token& token : tokens) ids->push_back(token.id);
   return Status::Ok();
 }
 
-Status Pipeline::EncodeOne(const Tokenizer& tokenizer, std::string_view text, bool with_offsets,
-                           std::vector<Token>* tokens) const {
-  if (!with_offsets) {
+Status Pipeline::EncodeOne(const Tokenizer& tokenizer, std::string_view text,
+                           const EncodeOptions& options, std::vector<Token>* tokens) const {
+  const SpecialAsText as_text{.all = options.special_as_text, .at = {}};
+  if (!options.with_offsets) {
     std::vector<TokenId> ids;
-    SKEIN_RETURN_IF_ERROR(tokenizer.Encode(text, /*add_special_tokens=*/false, &ids));
+    SKEIN_RETURN_IF_ERROR(tokenizer.EncodeWith(text, as_text, /*add_special_tokens=*/false, &ids));
     tokens->reserve(ids.size());
     for (const TokenId id : ids) tokens->push_back({id, {0, 0}, 0, 0});
     return Status::Ok();
@@ -185,7 +189,7 @@ Status Pipeline::EncodeOne(const Tokenizer& tokenizer, std::string_view text, bo
   if (!IsValidUtf8(text)) {
     return Status(StatusCode::kInvalidArgument, "the text is not valid UTF-8");
   }
-  SKEIN_RETURN_IF_ERROR(Run(text, tokens));
+  SKEIN_RETURN_IF_ERROR(Run(text, as_text, tokens));
   ToCodePoints(text, tokens);
   return Status::Ok();
 }
@@ -211,9 +215,9 @@ Status Pipeline::EncodeFull(const Tokenizer& tokenizer, const EncodeInput& input
                             const EncodeOptions& options, Encoding* encoding) const {
   const bool special = options.add_special_tokens;
   std::vector<Token> texts[2];
-  SKEIN_RETURN_IF_ERROR(EncodeOne(tokenizer, input.text, options.with_offsets, &texts[0]));
+  SKEIN_RETURN_IF_ERROR(EncodeOne(tokenizer, input.text, options, &texts[0]));
   if (input.pair) {
-    SKEIN_RETURN_IF_ERROR(EncodeOne(tokenizer, *input.pair, options.with_offsets, &texts[1]));
+    SKEIN_RETURN_IF_ERROR(EncodeOne(tokenizer, *input.pair, options, &texts[1]));
   }
   const std::vector<PostProcessor::Part> layout =
       parts_.post_processor.Layout(input.pair.has_value());

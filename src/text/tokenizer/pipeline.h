@@ -18,7 +18,8 @@ class Pipeline {
   explicit Pipeline(const TokenizerParts* parts);
 
   // Appends the ids of `text` (valid UTF-8), without special tokens.
-  Status AppendIds(std::string_view text, std::vector<TokenId>* ids) const;
+  Status AppendIds(std::string_view text, const SpecialAsText& as_text,
+                   std::vector<TokenId>* ids) const;
 
   // Implements Tokenizer::EncodeFull. Without offsets, ids come from tokenizer.Encode.
   Status EncodeFull(const Tokenizer& tokenizer, const EncodeInput& input,
@@ -32,11 +33,12 @@ class Pipeline {
     uint32_t num_trailing_spaces;
   };
 
-  Status Run(std::string_view text, std::vector<Token>* tokens) const;
-  Status RunSegment(AlignedText segment, std::vector<Token>* tokens) const;
+  Status Run(std::string_view text, const SpecialAsText& as_text, std::vector<Token>* tokens) const;
+  Status RunSegment(AlignedText segment, const SpecialAsText& as_text,
+                    std::vector<Token>* tokens) const;
   void AddFound(const AlignedText& text, TokenId id, std::vector<Token>* tokens) const;
   void CountSpaces(std::string_view spelling, Token* token) const;
-  Status EncodeOne(const Tokenizer& tokenizer, std::string_view text, bool with_offsets,
+  Status EncodeOne(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options,
                    std::vector<Token>* tokens) const;
   void TrimOffsets(bool is_second, bool special, std::vector<Token>* tokens) const;
 
