@@ -8,9 +8,9 @@
 namespace skein {
 
 // The file that answers are appended to. Beside it lies NAME.skein with the fingerprint of what was
-// asked of whom: answers to other questions, or of another model, never come into one file. What is
-// not its own it neither changes nor cuts. A file that is no regular one (a pipe, /dev/null) has
-// neither fingerprint nor lock.
+// asked of whom: answers to other questions, or of another model, never come into one file. It
+// neither changes nor cuts a file that is not its own. A file that is no regular one (a pipe,
+// /dev/null) has neither fingerprint nor lock.
 class AnswerFile {
  public:
   // Opens or makes the file, and locks it for this process. kInvalidArgument if another process

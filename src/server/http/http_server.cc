@@ -364,7 +364,7 @@ void HttpServer::Impl::Handle(const Route& route, std::shared_ptr<const HttpRequ
   try {
     route.handler(context, std::move(request), responder);
   } catch (const std::bad_alloc&) {
-    // What the handler had made is gone, its memory too.
+    // The handler has left nothing behind; its memory goes back.
     GiveMemoryBack();
     responder->Send(OutOfMemoryResponse());
   }

@@ -97,10 +97,10 @@ Result<AddedTokens> AddedTokens::Create(
     const TokenId id =
         model_token_to_id(token.content).value_or(std::max(result.max_id_ + 1, first_free));
     if (token.id != id) {
-      return Status(StatusCode::kInvalidArgument,
-                    "the added token '" + token.content + "' has the id " +
-                        std::to_string(token.id) + ", but its position in the list gives it " +
-                        std::to_string(id));
+      return Status(StatusCode::kInvalidArgument, "the added token '" + token.content +
+                                                      "' has the id " + std::to_string(token.id) +
+                                                      ", but its position in the list gives it " +
+                                                      std::to_string(id));
     }
     token.spelling = token.content;
     if (token.normalized) {

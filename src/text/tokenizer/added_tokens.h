@@ -117,7 +117,7 @@ class AddedTokens {
   TokenId max_id_ = -1;
 };
 
-// What holds for a normalized segment of a text: its positions are not those of the text, so all
+// The same for a normalized segment of a text: its positions are not those of the text, so all
 // its special tokens are text if any is.
 SpecialAsText InsideOf(const AddedTokens::Segment& segment, const SpecialAsText& as_text);
 

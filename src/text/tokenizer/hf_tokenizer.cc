@@ -144,8 +144,8 @@ void HfTokenizer::FillTokenBytes() {
 }
 
 // A token of a byte-level BPE stands for its own bytes. Other models have tokens for runs of any
-// length (unknown words, white space), and so may added tokens. Of the normalizers only NFC has a
-// known bound: no character of its result comes from more than kNfcFactor times its bytes.
+// length (unknown words, white space), and so may added tokens. NFC alone among the normalizers has
+// a known bound: no character of its result comes from more than kNfcFactor times its bytes.
 void HfTokenizer::FindMaxBytes() {
   constexpr size_t kNfcFactor = 4;
   if (!raw_bytes_ || !parts_.decoder.joins_bytes() || parts_.needs_pipeline()) return;

@@ -176,7 +176,7 @@ Status AddConfigTokens(const std::string& path, std::vector<AddedToken>* tokens)
   return Status::Ok();
 }
 
-// What the config says of tokens and the tokenizer contradicts is refused, not ignored.
+// A config that contradicts the tokenizer is refused, not ignored.
 Status CheckConfigTokens(JsonValue config, const TokenizerParts& parts) {
   simdjson::dom::object tokens;
   if (config.at_key("added_tokens_decoder").get(tokens) != simdjson::SUCCESS) return Status::Ok();
