@@ -200,7 +200,7 @@ TEST_F(TokenizerLoadTest, TheConfigsTokensAreAdded) {
       << "\xEF\xBB\xBF"
       << R"({"added_tokens_decoder": {"4": {"content": "<b>"},
                                       "3": {"content": "<a>", "special": true}}})";
-  const auto tokenizer = LoadText("\xEF\xBB\xBF" + json_.dump());
+  auto tokenizer = LoadText("\xEF\xBB\xBF" + json_.dump());
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
   EXPECT_EQ((*tokenizer)->TokenToId("<a>"), 3);
   EXPECT_EQ((*tokenizer)->TokenToId("<b>"), 4);
@@ -211,7 +211,7 @@ TEST_F(TokenizerLoadTest, TheConfigsTokensAreAdded) {
 // The ids of the text as a tokenizer without special tokens gives them, at the given places alone
 // or everywhere.
 TEST(TokenizerTest, SpecialTokensMayBeText) {
-  const auto llama = LoadOwn("llama3-style");
+  const auto llama = LoadOwnTokenizer("llama3-style");
   const TokenId bos = llama->TokenToId("<|begin_of_text|>").value();
   const std::string text = "a<|begin_of_text|> b <|begin_of_text|>";
   EXPECT_THAT(llama->FindSpecialTokens(text), ElementsAre(1, 21));
@@ -235,7 +235,7 @@ TEST(TokenizerTest, SpecialTokensMayBeText) {
   ASSERT_TRUE(llama->EncodeFull({text, {}}, options, &encoding).ok());
   EXPECT_EQ(encoding.ids, encode({.all = true, .at = {}}));
   // WordPiece: through the pipeline.
-  const auto bert = LoadOwn("bert-uncased-style");
+  const auto bert = LoadOwnTokenizer("bert-uncased-style");
   std::vector<TokenId> ids;
   ASSERT_TRUE(bert->EncodeWith("a [SEP] b", {.all = true, .at = {}}, false, &ids).ok());
   EXPECT_EQ(std::ranges::count(ids, bert->TokenToId("[SEP]").value()), 0);
@@ -245,7 +245,7 @@ TEST(TokenizerTest, SpecialTokensMayBeText) {
 
 // No text has fewer tokens than its bytes and the bound say; a bound that is not known is 0.
 TEST(TokenizerTest, BytesPerTokenAreBounded) {
-  const auto llama = LoadOwn("llama3-style");
+  const auto llama = LoadOwnTokenizer("llama3-style");
   const size_t bound = llama->max_bytes_per_token();
   ASSERT_GT(bound, 0u);
   std::string longest;
@@ -259,7 +259,7 @@ TEST(TokenizerTest, BytesPerTokenAreBounded) {
     ASSERT_TRUE(llama->Encode(text, false, &ids).ok());
     EXPECT_GE(ids.size() * bound, text.size());
   }
-  EXPECT_EQ(LoadOwn("bert-uncased-style")->max_bytes_per_token(),
+  EXPECT_EQ(LoadOwnTokenizer("bert-uncased-style")->max_bytes_per_token(),
             0u);  // unknown words, white space
 }
 
