@@ -17,8 +17,10 @@
 #include "apps/decide/decide_lines.h"
 #include "apps/decide/local_routes.h"
 #include "apps/host/help.h"
+#include "apps/host/model_choices.h"
 #include "apps/host/model_host.h"
 #include "apps/read_file.h"
+#include "server/decisions/decision_method_names.h"
 
 namespace skein {
 namespace {
@@ -36,9 +38,13 @@ struct DecideOptions {
 Result<std::string> FingerprintOf(const DecideOptions& options, const DecideQuestions& questions,
                                   const ModelHost& host) {
   const ModelHostOptions& model = options.model;
+  DecisionMethod method;
+  if (model.decision_reading) SetReading(*model.decision_reading, &method);
+  const std::string reading = model.decision_reading ? ReadingName(method) : "";
+  const std::string_view prompt = model.decision_prompt ? NameOf(*model.decision_prompt) : "";
   std::string all = fmt::format("{}\n{}\n{} {} {} {} {}\n", questions.path,
-                                DumpJson(questions.body), model.dtype, model.quantization,
-                                model.decision_reading, model.decision_prompt, model.chat_template);
+                                DumpJson(questions.body), NameOf(model.dtype),
+                                NameOf(model.quantization), reading, prompt, model.chat_template);
   for (const std::string& dir : {host.model_dir(), host.decision_dir()}) {
     std::set<std::string> files;
     for (const auto& entry : std::filesystem::directory_iterator(dir)) {

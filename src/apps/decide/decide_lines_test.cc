@@ -98,7 +98,7 @@ TEST(DecideLinesTest, StopsWhenItCannotWrite) {
   };
   const auto write = [&](const std::string&) { return ++written < 2; };
   const DecideProgress done =
-      DecideLines(in, 0, 2, *questions, ask, write, [](const DecideProgress&) {});
+      DecideLines(in, 0, 2, questions.value(), ask, write, [](const DecideProgress&) {});
   EXPECT_EQ(done.answered, 1);
   EXPECT_EQ(written, 2);
   EXPECT_LE(asked, 4);
