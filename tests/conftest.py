@@ -1,5 +1,4 @@
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -9,16 +8,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from skein_server import ROOT, SHARED, SKEIN_BIN, STORIES  # noqa: E402
-
-
-def needed(path):
-    """`path`; skipped where it is absent, an error in CI."""
-    if not path.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"no {path}")
-        pytest.skip(f"needs {path}")
-    return path
+from skein_server import ROOT, SHARED, SKEIN_BIN, STORIES, needed  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,21 @@ import threading
 import time
 import urllib.request
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SKEIN_BIN = os.environ.get("SKEIN_BIN", str(ROOT / "build/release/bin/skein"))
 SHARED = pathlib.Path(os.environ.get("SKEIN_SHARED", ROOT.parent / "shared"))
 STORIES = SHARED / "models/stories260K"
+
+
+def needed(path):
+    """`path`; skipped where it is absent, an error in CI."""
+    if not path.exists():
+        if os.environ.get("CI"):
+            pytest.fail(f"no {path}")
+        pytest.skip(f"needs {path}")
+    return path
 
 
 class SkeinServer:

@@ -8,8 +8,7 @@ import numpy
 import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 
-from conftest import needed
-from skein_server import SHARED, SKEIN_BIN, STORIES
+from skein_server import SHARED, SKEIN_BIN, STORIES, needed
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
 
