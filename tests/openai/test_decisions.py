@@ -193,7 +193,7 @@ def test_bad_input(client, server):
             ({"input": 3}, "input", "string or an array"),
             ({"temperature": "NaN"}, "temperature", "number in (0, 100]"),
             ({"input": "word " * 5000}, "input", "takes at most"),
-            ({"input": "word " * 2_000_000}, "input", "takes at most"),  # a body of 10 MB
+            ({"input": "word " * 2_000_000}, "input", "2047 tokens of at most 512 bytes"),  # a body of 10 MB
             ({"questions": [{"type": "choice", "instructions": "x",
                              "choices": [{"value": "a"}, {"value": "a"}]}]},
              "questions[0].choices[1].value", "must differ")]:
