@@ -1,7 +1,6 @@
 #include "io/gguf_file.h"
 
 #include "base/check.h"
-#include "io/safetensors_header.h"
 
 namespace skein {
 
@@ -38,16 +37,6 @@ Result<GgufTensor> GgufFile::Find(std::string_view name) const {
   }
   const GgufTensorInfo& info = it->second;
   return GgufTensor{info.type, info.shape, file_.bytes().data() + info.begin};
-}
-
-Result<GgufTensor> GgufFile::Find(std::string_view name, const std::vector<int64_t>& shape) const {
-  SKEIN_ASSIGN_OR_RETURN(GgufTensor tensor, Find(name));
-  if (tensor.shape != shape) {
-    return Status(StatusCode::kInvalidArgument,
-                  path() + ": tensor '" + std::string(name) + "' has shape " +
-                      ShapeString(tensor.shape) + "; the metadata asks for " + ShapeString(shape));
-  }
-  return tensor;
 }
 
 }  // namespace skein

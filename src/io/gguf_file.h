@@ -40,8 +40,6 @@ class GgufFile {
   std::vector<std::string> Names() const;
   bool Has(std::string_view name) const { return header_.tensors.contains(name); }
   Result<GgufTensor> Find(std::string_view name) const;  // kNotFound if there is none
-  // Finds a tensor of exactly this shape; the error names both shapes.
-  Result<GgufTensor> Find(std::string_view name, const std::vector<int64_t>& shape) const;
 
  private:
   GgufFile(MappedFile file, GgufHeader header)
