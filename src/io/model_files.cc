@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -24,7 +26,39 @@ bool IsPlainFileName(std::string_view name) {
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
 
+// The spellings of the prefix "model." in the names of a decoder's tensors: files of a model
+// without a head may omit it, and files of a multimodal model name the part.
+constexpr std::string_view kPrefixes[] = {"", "model.language_model.", "language_model.model."};
+constexpr std::string_view kPlainPrefix = "model.", kEmbedding = "embed_tokens.weight";
+constexpr std::string_view kOutputs[] = {"language_model.lm_head."};
+constexpr std::string_view kOutput = "lm_head.";
+
+std::string Joined(std::string_view a, std::string_view b) { return std::string(a).append(b); }
+
+// The name of the tensor in a file with the plain spelling. `prefix` is the file's.
+std::string PlainName(const std::string& name, std::string_view prefix) {
+  for (const std::string_view output : kOutputs) {
+    if (name.starts_with(output)) return Joined(kOutput, name.substr(output.size()));
+  }
+  const std::string_view parts[] = {"embed_tokens.", "layers.", "norm."};
+  const std::string_view rest = std::string_view(name).substr(std::min(prefix.size(), name.size()));
+  const bool is_part = name.starts_with(prefix) && std::ranges::any_of(parts, [&](auto part) {
+                         return rest.starts_with(part);
+                       });
+  return is_part ? Joined(kPlainPrefix, rest) : name;
+}
+
 }  // namespace
+
+void ModelFiles::UsePlainNames() {
+  if (Has(Joined(kPlainPrefix, kEmbedding))) return;
+  const auto* const prefix =
+      std::ranges::find_if(kPrefixes, [&](auto text) { return Has(Joined(text, kEmbedding)); });
+  if (prefix == std::end(kPrefixes)) return;
+  std::map<std::string, Entry, std::less<>> plain;
+  for (auto& [name, entry] : tensors_) plain.emplace(PlainName(name, *prefix), std::move(entry));
+  tensors_ = std::move(plain);
+}
 
 Result<ModelFiles> ModelFiles::Open(const std::string& model_dir) {
   const std::string single = model_dir + "/" + kSingleFile, index = model_dir + "/" + kIndexFile;
@@ -45,6 +79,7 @@ Result<ModelFiles> ModelFiles::Open(const std::string& model_dir) {
     return Status(StatusCode::kNotFound,
                   model_dir + " has neither " + kSingleFile + " nor " + kIndexFile);
   }
+  files.UsePlainNames();
   return files;
 }
 
@@ -143,7 +178,7 @@ Result<TensorView> ModelFiles::Find(std::string_view name) const {
                   "the model's files have no tensor '" + std::string(name) + "'");
   }
   const Entry& entry = it->second;
-  if (!gguf_) return files_[entry.file].Find(name);
+  if (!gguf_) return files_[entry.file].Find(entry.name_in_file);
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor tensor, gguf_->Find(entry.name_in_file));
   TensorView view = {*entry.info.dtype, tensor.shape, tensor.data,
                      static_cast<size_t>(entry.info.end)};

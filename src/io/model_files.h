@@ -22,7 +22,8 @@ using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)
 
 // The weights of a model directory: model.safetensors, else the shards that
 // model.safetensors.index.json names, else model.gguf. Every file is opened and checked at once.
-// Tensors have the names that HuggingFace gives them.
+// Tensors have the names that HuggingFace gives them; a decoder's begin with "model.", however the
+// files spell that ("language_model.model." in a multimodal model, nothing in one without a head).
 class ModelFiles {
  public:
   static Result<ModelFiles> Open(const std::string& model_dir);
@@ -58,6 +59,7 @@ class ModelFiles {
   ModelFiles() = default;
   Status OpenShards(const std::string& model_dir, const std::string& index_path);
   Status ReadGguf(GgufModel gguf);
+  void UsePlainNames();
 
   std::vector<SafetensorsFile> files_;
   std::optional<GgufModel> gguf_;

@@ -184,7 +184,7 @@ struct Ropes {
                                           team);
     };
     if (!config.is_bert_family()) global = make(config.rope);
-    if (!config.encoder.local_layers.empty()) local = make(config.encoder.local_rope);
+    if (config.has_local_layers()) local = make(config.local.rope);
   }
   int64_t bytes() const {
     return static_cast<int64_t>((global == nullptr ? 0 : global->bytes()) +

@@ -188,7 +188,7 @@ class LoadedModel {
                                           std::min(config.max_position, 2048), team_);
     };
     if (!config.is_bert_family()) rope_ = angles(config.rope);
-    if (!config.encoder.local_layers.empty()) local_rope_ = angles(config.encoder.local_rope);
+    if (config.has_local_layers()) local_rope_ = angles(config.local.rope);
     context_ = {
         &weights_,
         &kernels_,

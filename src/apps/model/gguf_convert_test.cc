@@ -107,7 +107,7 @@ TEST_F(GgufConvertTest, IsAWholeModel) {
   EXPECT_THAT(info.value().problems, IsEmpty());
   EXPECT_TRUE(info.value().config.tie_embeddings);
   EXPECT_EQ(info.value().config.head_dim, 4);
-  EXPECT_EQ(info.value().config.rms_norm_eps, 1e-5f);
+  EXPECT_EQ(info.value().config.decoder.rms_norm_eps, 1e-5f);
   EXPECT_TRUE(info.value().has_chat_template);
   EXPECT_EQ(summary.value().num_parameters, info.value().config.NumParameters());
   EXPECT_EQ(Read("config.json")["rms_norm_eps"].dump(), "1e-05");

@@ -9,6 +9,7 @@
 #include "base/json_numbers.h"
 #include "io/json_file.h"
 #include "io/model_files.h"
+#include "model/weights/decoder_loader.h"
 #include "model/weights/quantized_matrix.h"
 #include "model/weights/tensor_list.h"
 
@@ -52,10 +53,10 @@ std::string Positions(const ModelConfig& config) {
   const std::string rope =
       fmt::format("rope {}, theta {}", NameOf(config.rope.type), config.rope.theta);
   if (!config.is_encoder()) return rope;
-  const auto num_local = std::ranges::count(config.encoder.local_layers, true);
+  const auto num_local = std::ranges::count(config.local.layers, true);
   return rope + fmt::format("; in {} of {} layers {}, {}, and tokens see {} to each side",
-                            num_local, config.num_layers, NameOf(config.encoder.local_rope.type),
-                            config.encoder.local_rope.theta, config.encoder.local_reach);
+                            num_local, config.num_layers, NameOf(config.local.rope.type),
+                            config.local.rope.theta, config.local.before);
 }
 
 // The kinds of answers that the model gives.
@@ -128,6 +129,7 @@ Result<ModelInfo> DescribeModel(const std::string& dir) {
   const std::string path = std::filesystem::absolute(dir).lexically_normal().string();
   SKEIN_ASSIGN_OR_RETURN(info.use, LoadModelTraits(dir, path, info.config));
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(dir));
+  if (HasOwnOutputMatrix(files)) info.config.tie_embeddings = false;
   for (const std::string& name : files.Names()) {
     const TensorInfo& tensor = files.Info(name);
     const auto bytes = static_cast<int64_t>(tensor.end - tensor.begin);

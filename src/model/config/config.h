@@ -34,6 +34,15 @@ enum class Head {
   kClassifier,     // ForSequenceClassification: num_classes outputs
 };
 
+// Layers whose tokens see only the keys near them. All other layers are global.
+struct LocalLayers {
+  std::vector<bool> layers;       // by layer; empty: no layer is local
+  int32_t before = 0, after = 0;  // keys that a token sees to either side, beside its own
+  RopeConfig rope;                // of these layers
+
+  int32_t window() const { return before + after + 1; }
+};
+
 // The fields of encoders: norms are LayerNorms, and every token sees every other, unless its layer
 // is local.
 struct EncoderFields {
@@ -41,15 +50,19 @@ struct EncoderFields {
   // BERT's family.
   int32_t num_segments = 0;    // rows of the segment table; 0: there is none
   int32_t first_position = 0;  // row of the position table for token 0
-  // ModernBERT. In local layers a token sees the tokens that are at most local_reach away.
-  int32_t local_reach = 0;
-  std::vector<bool> local_layers;  // by layer; empty: no layer is local
-  RopeConfig local_rope;           // of local layers
-  bool norm_bias = true;           // biases of the norms
-  bool head_bias = true;           // bias of the first layer of a classifier's head
-  bool classifies_mean = false;    // a classifier reads the mean of the states, else the first
+  // ModernBERT.
+  bool norm_bias = true;         // biases of the norms
+  bool head_bias = true;         // bias of the first layer of a classifier's head
+  bool classifies_mean = false;  // a classifier reads the mean of the states, else the first
   Activation head_activation = Activation::kNone;
   std::string tensor_prefix;  // of the encoder's tensors in the files: "model." or nothing
+};
+
+// The fields of decoders: norms are RMSNorms, and a token sees those before it.
+struct DecoderFields {
+  float rms_norm_eps = 0;
+  bool qk_norm = false;     // RMSNorm over each head of q and k, before rope
+  bool reward_mlp = false;  // a classifier's head is score.0, ReLU, score.2; else score alone
 };
 
 // The contents of a HuggingFace config.json. Shapes use the symbols of the documentation.
@@ -57,7 +70,6 @@ struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
   Head head = Head::kLanguageModel;
   int32_t num_classes = 0;  // of a classifier
-  bool reward_mlp = false;  // a classifier's head is score.0, ReLU, score.2; else score alone
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
   int32_t intermediate_size = 0;
@@ -66,13 +78,12 @@ struct ModelConfig {
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
   int32_t max_position = 0;  // tokens of context; for yarn the stretched context
-  float rms_norm_eps = 0;
   bool tie_embeddings = false;
   bool qkv_bias = false;  // biases of q_proj, k_proj, v_proj
   bool o_bias = false;    // bias of o_proj
   bool mlp_bias = false;  // biases of gate, up and down_proj
-  bool qk_norm = false;   // RMSNorm over each head of q and k, before rope
-  RopeConfig rope;
+  RopeConfig rope;        // of global layers
+  LocalLayers local;
 
   // Mixture of experts: in some layers a router chooses a few of many small MLPs for each token, in
   // place of one large MLP.
@@ -83,6 +94,7 @@ struct ModelConfig {
   std::vector<bool> has_experts;     // by layer; empty: no layer has any
 
   Activation activation = Activation::kSilu;  // of the MLP, or of its gate
+  DecoderFields decoder;
   EncoderFields encoder;
 
   QuantizationConfig quantization;  // of the file's matrices
@@ -98,8 +110,8 @@ struct ModelConfig {
   // BERT and its kin: a norm follows each residual addition, positions are learned, and the MLP has
   // no gate. All other models normalize before, rotate q and k, and have a gate.
   bool is_bert_family() const { return is_encoder() && architecture != Architecture::kModernBert; }
-  bool has_local_layers() const { return !encoder.local_layers.empty(); }
-  bool IsLocal(int32_t layer) const { return has_local_layers() && encoder.local_layers[layer]; }
+  bool has_local_layers() const { return !local.layers.empty(); }
+  bool IsLocal(int32_t layer) const { return has_local_layers() && local.layers[layer]; }
   std::string ArchitectureName() const;  // with its head: "BertForSequenceClassification"
   int64_t NumParameters() const;
   // Bytes of K and V that one token takes in all layers.

@@ -2,9 +2,10 @@
 
 namespace skein {
 
-Status Unsupported(const JsonObject& json, std::string_view key, const std::string& problem) {
+Status Unsupported(const JsonObject& json, std::string_view key, const std::string& problem,
+                   std::string_view param) {
   return Status(StatusCode::kUnsupported, json.where() + ": '" + std::string(key) + "' " + problem,
-                std::string(key));
+                std::string(param.empty() ? key : param));
 }
 
 Result<std::optional<int32_t>> ReadSize(const JsonObject& json, const char* key, int64_t max) {

@@ -16,8 +16,10 @@ inline constexpr int64_t kMaxLayers = 4096;
 inline constexpr int64_t kMaxHeads = 65536;
 inline constexpr int64_t kMaxPosition = int64_t{1} << 30;
 
-// kUnsupported for one member: "<where>: '<key>' <problem>".
-Status Unsupported(const JsonObject& json, std::string_view key, const std::string& problem);
+// kUnsupported for one member: "<where>: '<key>' <problem>". The status names the field `param`, or
+// the key if that is empty.
+Status Unsupported(const JsonObject& json, std::string_view key, const std::string& problem,
+                   std::string_view param = {});
 
 // An integer in [1, max]; nullopt if it is absent.
 Result<std::optional<int32_t>> ReadSize(const JsonObject& json, const char* key, int64_t max);

@@ -117,7 +117,7 @@ TEST_F(ConfigTest, Llama31) {
   EXPECT_EQ(config.architecture, Architecture::kLlama);
   EXPECT_EQ(config.head_dim, 128);
   EXPECT_EQ(config.num_kv_heads, 8);
-  EXPECT_FALSE(config.qkv_bias || config.o_bias || config.mlp_bias || config.qk_norm);
+  EXPECT_FALSE(config.qkv_bias || config.o_bias || config.mlp_bias || config.decoder.qk_norm);
   EXPECT_FALSE(config.tie_embeddings);
   EXPECT_EQ(config.rope.type, RopeType::kLlama3);
   EXPECT_EQ(config.rope.theta, 500000);
@@ -144,7 +144,7 @@ TEST_F(ConfigTest, Qwen25) {
   const ModelConfig config = Good(kQwen25);
   EXPECT_EQ(config.head_dim, 64);
   EXPECT_TRUE(config.qkv_bias);
-  EXPECT_FALSE(config.o_bias || config.mlp_bias || config.qk_norm);
+  EXPECT_FALSE(config.o_bias || config.mlp_bias || config.decoder.qk_norm);
   EXPECT_TRUE(config.tie_embeddings);
   EXPECT_EQ(config.NumParameters(), 494032768);  // as published
 }
@@ -152,7 +152,7 @@ TEST_F(ConfigTest, Qwen25) {
 TEST_F(ConfigTest, Qwen3) {
   const ModelConfig config = Good(kQwen3);
   EXPECT_EQ(config.head_dim, 128);
-  EXPECT_TRUE(config.qk_norm);
+  EXPECT_TRUE(config.decoder.qk_norm);
   EXPECT_FALSE(config.qkv_bias || config.o_bias);
   EXPECT_EQ(config.NumParameters(), 596049920);  // as published
   EXPECT_EQ(config.KvBytesPerToken(DType::kBf16), 114688);
@@ -165,7 +165,7 @@ TEST_F(ConfigTest, Qwen3Moe) {
   const ModelConfig c = Good(kQwen3Moe);
   EXPECT_EQ(c.architecture, Architecture::kQwen3Moe);
   EXPECT_EQ(c.ArchitectureName(), "Qwen3MoeForCausalLM");
-  EXPECT_TRUE(c.qk_norm);
+  EXPECT_TRUE(c.decoder.qk_norm);
   EXPECT_EQ(c.num_experts, 128);
   EXPECT_EQ(c.experts_per_token, 8);
   EXPECT_EQ(c.expert_size, 768);
@@ -267,19 +267,40 @@ TEST_F(ConfigTest, EmptyValuesAreAbsent) {
 
 TEST_F(ConfigTest, SlidingWindows) {
   const std::string window = R"("sliding_window": null)";
-  const Status status = Load(Edit(kMistral03, window, R"("sliding_window": 4096)")).status();
-  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_EQ(status.param(), "sliding_window");
-  Good(Edit(kMistral03, window, R"("sliding_window": 32768)"));
+  const ModelConfig mistral = Good(Edit(kMistral03, window, R"("sliding_window": 4096)"));
+  EXPECT_EQ(std::ranges::count(mistral.local.layers, true), 32);
+  EXPECT_EQ(mistral.local.before, 4095);
+  EXPECT_EQ(mistral.local.after, 0);
+  EXPECT_EQ(mistral.local.rope.theta, 1e6);
+  // A window that hides nothing is none.
+  EXPECT_FALSE(Good(Edit(kMistral03, window, R"("sliding_window": 32768)")).has_local_layers());
+  EXPECT_EQ(Load(Edit(kMistral03, window, R"("sliding_window": 0)")).status().param(),
+            "sliding_window");
 
   const std::string on =
       Edit(Edit(kQwen25, R"(w": false)", R"(w": true)"), ": 32768, \"tie", ": 4096, \"tie");
-  EXPECT_EQ(Load(on).status().param(), "sliding_window");
-  Good(Edit(on, R"("max_window_layers": 21)", R"("max_window_layers": 24)"));
-  Good(Edit(on, R"("use_sliding_window": true)", R"("use_sliding_window": false)"));
+  const ModelConfig qwen = Good(on);
+  EXPECT_FALSE(qwen.IsLocal(20));
+  EXPECT_TRUE(qwen.IsLocal(21));
+  EXPECT_FALSE(Good(Edit(on, R"(layers": 21)", R"(layers": 24)")).has_local_layers());
+  const std::string off =
+      Edit(on, R"("use_sliding_window": true)", R"("use_sliding_window": false)");
+  EXPECT_FALSE(Good(off).has_local_layers());
   const std::string layers =
-      Edit(kQwen3, "{", R"({"layer_types": ["full_attention", "sliding_attention"], )");
-  EXPECT_THAT(Load(layers).status().message(), HasSubstr("sliding_attention"));
+      Edit(Edit(kQwen3, R"("num_hidden_layers": 28)", R"("num_hidden_layers": 2)"), "{",
+           R"({"layer_types": ["full_attention", "sliding_attention"], )");
+  EXPECT_EQ(Load(layers).status().param(), "layer_types");
+  const ModelConfig typed =
+      Good(Edit(Edit(layers, R"("use_sliding_window": false)", R"("use_sliding_window": true)"),
+                R"("sliding_window": null)", R"("sliding_window": 4096)"));
+  EXPECT_THAT(typed.local.layers, ElementsAre(false, true));
+  // In a mixture of experts all layers have the window.
+  const ModelConfig mixture =
+      Good(Edit(Edit(kQwen3Moe, R"("use_sliding_window": false)", R"("use_sliding_window": true)"),
+                R"("sliding_window": null)", R"("sliding_window": 4096)"));
+  EXPECT_EQ(std::ranges::count(mixture.local.layers, true), 48);
+  EXPECT_THAT(Load(Edit(layers, "sliding_att", "linear_att")).status().message(),
+              HasSubstr("linear_attention"));
 }
 
 // Every kind of refusal: the change, the code, and the field that the error names.
@@ -347,21 +368,18 @@ TEST_F(ConfigTest, RefusalsOfMixtures) {
        "mlp_only_layers"},
       {Edit(kQwen3Moe, "sparse_step\": 1", "sparse_step\": 49"), Code::kInvalidArgument,
        "mlp_only_layers"},
-      {Edit(Edit(kQwen3Moe, R"("use_sliding_window": false)", R"("use_sliding_window": true)"),
-            R"("sliding_window": null)", R"("sliding_window": 4096)"),
-       Code::kUnsupported, "sliding_window"},
   });
 }
 
 TEST_F(ConfigTest, RewardModelsHaveOneOutput) {
   const std::string classifier = std::string(SKEIN_SOURCE_DIR) + "/tests/data/heads/";
   const ModelConfig plain = LoadModelConfig(classifier + "qwen2-classifier").value();
-  EXPECT_FALSE(plain.reward_mlp);
+  EXPECT_FALSE(plain.decoder.reward_mlp);
   EXPECT_EQ(plain.num_classes, 2);
   EXPECT_EQ(plain.ArchitectureName(), "Qwen2ForSequenceClassification");
   const ModelConfig reward = LoadModelConfig(classifier + "qwen2-reward").value();
   EXPECT_EQ(reward.head, Head::kClassifier);
-  EXPECT_TRUE(reward.reward_mlp);
+  EXPECT_TRUE(reward.decoder.reward_mlp);
   EXPECT_EQ(reward.num_classes, 1) << "although its config has two labels";
   EXPECT_EQ(reward.ArchitectureName(), "Qwen2ForRewardModel");
   // Two layers in place of one; one row of outputs in place of two.

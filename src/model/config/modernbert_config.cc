@@ -2,12 +2,14 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/model_files.h"
 #include "model/config/config_fields.h"
 #include "model/config/encoder_config.h"
 #include "model/config/rope_config.h"
+#include "model/config/window_config.h"
 
 namespace skein {
 namespace {
@@ -48,37 +50,22 @@ Status ReadGlobalEvery(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto every, ReadSize(json, kKey, kMaxLayers));
   if (!every) return json.Error(kKey, "is missing, and so is 'layer_types'");
   for (int32_t i = 0; i < config->num_layers; ++i) {
-    config->encoder.local_layers.push_back(i % *every != 0);
-  }
-  return Status::Ok();
-}
-
-Status ReadLayerTypes(const JsonObject& json, const std::vector<std::string>& types,
-                      ModelConfig* config) {
-  constexpr char kKey[] = "layer_types";
-  if (static_cast<int64_t>(types.size()) != config->num_layers) {
-    return json.Error(kKey, "has " + std::to_string(types.size()) + " entries; the model has " +
-                                std::to_string(config->num_layers) + " layers");
-  }
-  for (const std::string& type : types) {
-    if (type != "full_attention" && type != "sliding_attention") {
-      return Unsupported(
-          json, kKey,
-          "holds '" + type + "'; supported are 'full_attention' and 'sliding_attention'");
-    }
-    config->encoder.local_layers.push_back(type == "sliding_attention");
+    config->local.layers.push_back(i % *every != 0);
   }
   return Status::Ok();
 }
 
 Status ReadLocalLayers(const JsonObject& json, ModelConfig* config) {
-  SKEIN_ASSIGN_OR_RETURN(const auto types, json.Strings("layer_types"));
-  SKEIN_RETURN_IF_ERROR(types ? ReadLayerTypes(json, *types, config)
-                              : ReadGlobalEvery(json, config));
+  SKEIN_ASSIGN_OR_RETURN(auto layers, ReadLayerTypes(json, config->num_layers));
+  if (layers) {
+    config->local.layers = *std::move(layers);
+  } else {
+    SKEIN_RETURN_IF_ERROR(ReadGlobalEvery(json, config));
+  }
   // The window counts both sides.
   int32_t window = 0;
   SKEIN_RETURN_IF_ERROR(RequireSize(json, "local_attention", kMaxPosition, &window));
-  config->encoder.local_reach = window / 2;
+  config->local.before = config->local.after = window / 2;
   return Status::Ok();
 }
 
@@ -101,12 +88,11 @@ Status ReadRopes(const JsonObject& json, ModelConfig* config) {
       config->rope, ReadRopeOf(json, "full_attention", "global_rope_theta", config->max_position));
   // Without a theta of their own, local layers have the global one.
   if (!json.Has("rope_parameters") && !json.Has("local_rope_theta")) {
-    config->encoder.local_rope = config->rope;
+    config->local.rope = config->rope;
     return Status::Ok();
   }
-  SKEIN_ASSIGN_OR_RETURN(
-      config->encoder.local_rope,
-      ReadRopeOf(json, "sliding_attention", "local_rope_theta", config->max_position));
+  SKEIN_ASSIGN_OR_RETURN(config->local.rope, ReadRopeOf(json, "sliding_attention",
+                                                        "local_rope_theta", config->max_position));
   return Status::Ok();
 }
 

@@ -55,11 +55,11 @@ TEST(ModernBertConfigTest, PublishedSpelling) {
   EXPECT_EQ(config.activation, Activation::kGelu);
   EXPECT_EQ(config.encoder.layer_norm_eps, 1e-5f);
   EXPECT_FALSE(config.encoder.norm_bias || config.qkv_bias || config.o_bias || config.mlp_bias);
-  EXPECT_THAT(config.encoder.local_layers, ElementsAre(false, true, true, false, true));
-  EXPECT_EQ(config.encoder.local_reach, 64);
+  EXPECT_THAT(config.local.layers, ElementsAre(false, true, true, false, true));
+  EXPECT_EQ(config.local.before, 64);
   EXPECT_EQ(config.rope.theta, 160000);
-  EXPECT_EQ(config.encoder.local_rope.theta, 10000);
-  EXPECT_EQ(Good({{"local_rope_theta", "null"}}).encoder.local_rope.theta, 160000);
+  EXPECT_EQ(config.local.rope.theta, 10000);
+  EXPECT_EQ(Good({{"local_rope_theta", "null"}}).local.rope.theta, 160000);
   EXPECT_EQ(config.ArchitectureName(), "ModernBertModel");
 }
 
@@ -73,12 +73,12 @@ TEST(ModernBertConfigTest, NewerSpelling) {
                           R"({"full_attention": {"rope_type": "default", "rope_theta": 5e4},
            "sliding_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 7e3}})"}};
   const ModelConfig config = Good(newer);
-  EXPECT_THAT(config.encoder.local_layers, ElementsAre(true, false));
+  EXPECT_THAT(config.local.layers, ElementsAre(true, false));
   EXPECT_EQ(config.rope.theta, 5e4);
   EXPECT_EQ(config.rope.type, RopeType::kDefault);
-  EXPECT_EQ(config.encoder.local_rope.theta, 7e3);
-  EXPECT_EQ(config.encoder.local_rope.type, RopeType::kLinear);
-  EXPECT_EQ(config.encoder.local_rope.factor, 2);
+  EXPECT_EQ(config.local.rope.theta, 7e3);
+  EXPECT_EQ(config.local.rope.type, RopeType::kLinear);
+  EXPECT_EQ(config.local.rope.factor, 2);
 }
 
 TEST(ModernBertConfigTest, Heads) {

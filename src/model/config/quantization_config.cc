@@ -2,22 +2,23 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "model/config/config_fields.h"
 
 namespace skein {
 namespace {
 
-Status Unsupported(const JsonObject& object, const std::string& key, const std::string& problem) {
-  return Status(StatusCode::kUnsupported, object.where() + ": '" + key + "' " + problem,
-                "quantization_config");
-}
+constexpr std::string_view kParam = "quantization_config";
 
 // Reads the width of the integers; 4 and 8 are supported.
 Result<int32_t> ReadBits(const JsonObject& object, const char* key) {
   SKEIN_ASSIGN_OR_RETURN(const std::optional<int64_t> bits, object.Int(key));
   if (!bits) return object.Error(key, "is missing");
   if (*bits != 4 && *bits != 8) {
-    return Unsupported(object, key, "is " + std::to_string(*bits) + "; supported are 4 and 8");
+    return Unsupported(object, key, "is " + std::to_string(*bits) + "; supported are 4 and 8",
+                       kParam);
   }
   return static_cast<int32_t>(*bits);
 }
@@ -26,7 +27,7 @@ Result<int32_t> ReadBits(const JsonObject& object, const char* key) {
 Status RequireText(const JsonObject& object, const char* key, const std::string& wanted) {
   SKEIN_ASSIGN_OR_RETURN(const std::optional<std::string> text, object.String(key));
   if (text.value_or(wanted) == wanted) return Status::Ok();
-  return Unsupported(object, key, "is '" + *text + "'; only '" + wanted + "' is supported");
+  return Unsupported(object, key, "is '" + *text + "'; only '" + wanted + "' is supported", kParam);
 }
 
 Result<QuantizationConfig> ReadGptq(const JsonObject& object) {
@@ -43,7 +44,7 @@ Result<QuantizationConfig> ReadGptq(const JsonObject& object) {
 Result<QuantizationConfig> ReadAwq(const JsonObject& object) {
   QuantizationConfig config = {.method = QuantizationMethod::kAwq};
   SKEIN_ASSIGN_OR_RETURN(config.bits, ReadBits(object, "bits"));
-  if (config.bits != 4) return Unsupported(object, "bits", "is 8; AWQ is supported with 4");
+  if (config.bits != 4) return Unsupported(object, "bits", "is 8; AWQ is supported with 4", kParam);
   SKEIN_RETURN_IF_ERROR(RequireText(object, "version", "gemm"));
   return config;
 }
@@ -70,7 +71,7 @@ Result<QuantizationConfig> ReadCompressedTensors(const JsonObject& object) {
   if (groups->members().size() != 1) {
     return Unsupported(
         object, "config_groups",
-        "has " + std::to_string(groups->members().size()) + " groups; supported is 1");
+        "has " + std::to_string(groups->members().size()) + " groups; supported is 1", kParam);
   }
   SKEIN_ASSIGN_OR_RETURN(const auto group, groups->Object((*groups->members().begin()).key));
   SKEIN_ASSIGN_OR_RETURN(const auto weights, group ? group->Object("weights")
@@ -85,10 +86,10 @@ Result<QuantizationConfig> ReadCompressedTensors(const JsonObject& object) {
   } else if ((*format == "float-quantized" || *format == "naive-quantized") && config.bits == 8) {
     config.method = QuantizationMethod::kFloat8;
   } else {
-    return Unsupported(
-        object, "format",
-        "is '" + *format + "' with " + std::to_string(config.bits) +
-            " bits; supported are pack-quantized, int-quantized and float-quantized");
+    return Unsupported(object, "format",
+                       "is '" + *format + "' with " + std::to_string(config.bits) +
+                           " bits; supported are pack-quantized, int-quantized and float-quantized",
+                       kParam);
   }
   const bool is_float = config.method == QuantizationMethod::kFloat8;
   SKEIN_RETURN_IF_ERROR(RequireText(*weights, "type", is_float ? "float" : "int"));
@@ -108,7 +109,8 @@ Result<QuantizationConfig> ReadQuantizationConfig(const JsonObject& json) {
     if (method == "compressed-tensors") return ReadCompressedTensors(*object);
     return Unsupported(json, key,
                        "has quant_method '" + method.value_or("unnamed") +
-                           "'; supported are gptq, awq, fp8 and compressed-tensors");
+                           "'; supported are gptq, awq, fp8 and compressed-tensors",
+                       kParam);
   }
   return QuantizationConfig();
 }

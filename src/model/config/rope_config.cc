@@ -5,12 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "model/config/config_fields.h"
+
 namespace skein {
 namespace {
-
-Status Unsupported(const JsonObject& object, const std::string& key, const std::string& problem) {
-  return Status(StatusCode::kUnsupported, object.where() + ": '" + key + "' " + problem, key);
-}
 
 // Above any model's value, and low enough that every frequency is a normal number.
 constexpr double kMaxTheta = 1e15;
@@ -101,17 +99,15 @@ Status ReadYarn(const JsonObject& object, int32_t max_position, RopeConfig* rope
 
 // Theta stands in config.json itself or in rope_parameters; if in both, they must agree.
 Status ReadTheta(const JsonObject& config, const std::optional<JsonObject>& parameters,
-                 double* theta) {
+                 double default_theta, double* theta) {
   const bool inside = parameters && parameters->Has("rope_theta");
   const bool outside = config.Has("rope_theta");
   if (!inside && !outside) {
-    // Llama 1 and 2 were published without it; no other family was.
-    SKEIN_ASSIGN_OR_RETURN(const std::optional<std::string> family, config.String("model_type"));
-    *theta = 10000;
-    if (family == "llama") return Status::Ok();
+    *theta = default_theta;
+    if (default_theta > 0) return Status::Ok();
     return config.Error("rope_theta",
                         "is missing, and so is 'rope_parameters': the base of the rotary embedding "
-                        "is guessed for the model_type llama only");
+                        "is not guessed for this model_type");
   }
   double inner = 0, outer = 0;
   if (inside) SKEIN_RETURN_IF_ERROR(ReadNumber(*parameters, "rope_theta", 1, kMaxTheta, &inner));
@@ -150,7 +146,8 @@ bool HoldsThetaAlone(const JsonObject& parameters) {
 
 }  // namespace
 
-Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position) {
+Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position,
+                                  double default_theta) {
   SKEIN_ASSIGN_OR_RETURN(std::optional<JsonObject> scaling, config.Object("rope_scaling"));
   if (scaling && scaling->empty()) scaling.reset();
   SKEIN_ASSIGN_OR_RETURN(const std::optional<JsonObject> parameters,
@@ -159,7 +156,7 @@ Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position
     return config.Error("rope_scaling", "and 'rope_parameters' are both there; keep one");
   }
   RopeConfig rope;
-  SKEIN_RETURN_IF_ERROR(ReadTheta(config, parameters, &rope.theta));
+  SKEIN_RETURN_IF_ERROR(ReadTheta(config, parameters, default_theta, &rope.theta));
   const std::optional<JsonObject>& object = parameters ? parameters : scaling;
   SKEIN_RETURN_IF_ERROR(RefusePartialRotation(config));
   if (!object) return rope;

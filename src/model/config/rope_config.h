@@ -9,8 +9,10 @@
 namespace skein {
 
 // Reads `rope_theta` and `rope_scaling`, or the newer `rope_parameters`, from a config.json. A
-// config without theta is kInvalidArgument. An unknown kind of scaling is kUnsupported, by name.
-Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position);
+// config without theta has `default_theta`, or is kInvalidArgument if that is 0. An unknown kind of
+// scaling is kUnsupported, by name.
+Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position,
+                                  double default_theta = 0);
 
 // Reads one object of `rope_parameters`, which holds its own `rope_theta`. Fails alike.
 Result<RopeConfig> ReadRopeParameters(const JsonObject& parameters, int32_t max_position);

@@ -9,8 +9,8 @@
 namespace skein {
 
 AttentionTiles::AttentionTiles(const ForwardContext& context, const ForwardLimits& limits,
-                               const ForwardBatch& batch, const BatchLayout& layout)
-    : context_(context), batch_(batch), layout_(layout) {
+                               const ForwardBatch& batch, const BatchLayout& layout, int32_t window)
+    : context_(context), batch_(batch), layout_(layout), window_(window) {
   tiles_.reserve(limits.max_tokens);
   spans_.reserve(limits.max_tokens);
   sorted_rows_.reserve(limits.max_tokens);
@@ -50,24 +50,31 @@ void AttentionTiles::AddRow(int32_t r, int32_t last_row, int32_t joined_tokens) 
   const int32_t first = layout_.ActiveIndex(row.first_token);
   const int32_t end = layout_.ActiveIndex(row.first_token + row.num_tokens);
   if (first == end) return;
-  const auto keys_at = [&](int32_t active) {
-    return layout_.Position(r, layout_.TokenAt(active)) + 1;
-  };
-  const int32_t full_tile = std::max(kMaxQueryRows / group(), 1);
   const int32_t most_joined =
-      std::min(AttentionTileTokens(keys_at(end - 1), group()), joined_tokens);
-  bool joins = context_.share_attention && last_row >= 0 &&
+      std::min(AttentionTileTokens(PositionOf(r, end - 1) + 1, group()), joined_tokens);
+  bool joins = context_.share_attention && window_ == 0 && last_row >= 0 &&
                tiles_.back().num_tokens + end - first <= most_joined && ShareFirstStep(last_row, r);
   for (int32_t active = first; active < end; joins = false) {
-    const int32_t most =
-        AttentionTileTokens(keys_at(std::min(active + full_tile, end) - 1), group());
-    const int32_t count = std::min(most, end - active);
+    const int32_t count = TokensOfTile(r, active, end - active);
     if (!joins) tiles_.push_back({static_cast<int32_t>(spans_.size()), 0, 0});
     spans_.push_back({r, active, count});
     ++tiles_.back().num_spans;
     tiles_.back().num_tokens += count;
     active += count;
   }
+}
+
+int32_t AttentionTiles::TokensOfTile(int32_t row, int32_t active, int32_t count) const {
+  count = std::min(count, std::max(kMaxQueryRows / group(), 1));
+  if (window_ == 0) {
+    return std::min(count, AttentionTileTokens(PositionOf(row, active + count - 1) + 1, group()));
+  }
+  // A tile spans at least its own tokens, however small the window is.
+  const int32_t reach = std::max(window_, kMaxQueryRows);
+  const int32_t first = PositionOf(row, active);
+  while (PositionOf(row, active + count - 1) - first > reach) --count;
+  const int32_t num_keys = window_ + PositionOf(row, active + count - 1) - first;
+  return std::min(count, AttentionTileTokens(num_keys, group()));
 }
 
 // Whether the attention of both rows starts with a step over the same blocks.

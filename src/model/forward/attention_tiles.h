@@ -21,9 +21,11 @@ struct AttentionTile {
 // rows get tiles of their own.
 class AttentionTiles {
  public:
-  // All arguments are borrowed.
+  // All references are borrowed. `window`: the keys that a token sees in the layers that the tiles
+  // are for; 0: all. Tokens of a tile then lie within a window, so that a walk over the keys of all
+  // of them takes time in proportion to the window. Rows with a window share no tile.
   AttentionTiles(const ForwardContext& context, const ForwardLimits& limits,
-                 const ForwardBatch& batch, const BatchLayout& layout);
+                 const ForwardBatch& batch, const BatchLayout& layout, int32_t window);
 
   // Cuts the active tokens anew where they have changed. Costs one sort of the rows by their block
   // tables.
@@ -37,12 +39,18 @@ class AttentionTiles {
   void SortRows();
   void AddRow(int32_t row, int32_t last_row, int32_t joined_tokens);
   bool ShareFirstStep(int32_t a, int32_t b) const;
+  // How many of `count` active tokens of a row, from `active` on, a tile takes.
+  int32_t TokensOfTile(int32_t row, int32_t active, int32_t count) const;
+  int32_t PositionOf(int32_t row, int32_t active) const {
+    return layout_.Position(row, layout_.TokenAt(active));
+  }
   int32_t group() const;
   int32_t JoinedTokens() const;
 
   const ForwardContext& context_;
   const ForwardBatch& batch_;
   const BatchLayout& layout_;
+  const int32_t window_;
   uint64_t version_ = 0;  // of the layout; 0: never cut
   std::vector<AttentionTile> tiles_;
   std::vector<RowSpan> spans_;

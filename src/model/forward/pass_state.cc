@@ -34,7 +34,8 @@ PassState::PassState(const ForwardContext& forward_context, const ForwardLimits&
       row_tiles(UseRowTiles(context, limits)),
       workspace(config(), weights().dtype, limits),
       layout(context, limits, batch),
-      tiles(context, limits, batch, layout),
+      tiles(context, limits, batch, layout, 0),
+      local_tiles(context, limits, batch, layout, config().local.window()),
       expert_routes(config(), limits.chunk()),
       expert_gate_up(config().num_experts),
       expert_down(config().num_experts) {

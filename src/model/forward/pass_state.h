@@ -83,7 +83,7 @@ struct PassState {
   ForwardWorkspace workspace;
   ForwardBatch batch;
   BatchLayout layout;
-  AttentionTiles tiles;
+  AttentionTiles tiles, local_tiles;  // of global and of local layers
   // For a mixture of experts: the routes and products of the layer and chunk at hand.
   ExpertRoutes expert_routes;
   GroupedCut expert_gate_up, expert_down;

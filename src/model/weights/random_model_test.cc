@@ -37,7 +37,7 @@ TEST(ModelShapes, ConfigsLoadAndCountAsPublished) {
     EXPECT_EQ(config.value().architecture, shape.architecture);
     EXPECT_EQ(config.value().file_dtype, DType::kF16);
     EXPECT_EQ(config.value().rope.theta, shape.rope_theta);
-    EXPECT_EQ(std::max(config.value().rms_norm_eps, config.value().encoder.layer_norm_eps),
+    EXPECT_EQ(std::max(config.value().decoder.rms_norm_eps, config.value().encoder.layer_norm_eps),
               static_cast<float>(shape.rms_norm_eps));
     EXPECT_EQ(config.value().rope.type == RopeType::kLlama3, shape.llama3_factor > 0);
     const auto it = published.find(shape.name);

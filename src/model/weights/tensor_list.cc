@@ -1,48 +1,48 @@
 #include "model/weights/tensor_list.h"
 
+#include <string>
 #include <utility>
 
+#include "model/weights/decoder_names.h"
 #include "model/weights/encoder_names.h"
 
 namespace skein {
 namespace {
 
 void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>* tensors) {
-  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+  const DecoderLayerNames names = NamesOfDecoderLayer(config, layer);
   const int64_t hidden = config.hidden_size, mlp = config.intermediate_size;
   const int64_t q = int64_t{config.num_heads} * config.head_dim;
   const int64_t kv = int64_t{config.num_kv_heads} * config.head_dim;
   const auto norm = [&](const std::string& name, int64_t size) {
-    tensors->push_back({prefix + name + ".weight", {size}, TensorRole::kNorm});
+    if (!name.empty()) tensors->push_back({name + ".weight", {size}, TensorRole::kNorm});
   };
   const auto linear = [&](const std::string& name, int64_t out, int64_t in, bool bias,
                           TensorRole role) {
-    tensors->push_back({prefix + name + ".weight", {out, in}, role});
-    if (bias) tensors->push_back({prefix + name + ".bias", {out}, TensorRole::kBias});
+    tensors->push_back({name + ".weight", {out, in}, role});
+    if (bias) tensors->push_back({name + ".bias", {out}, TensorRole::kBias});
   };
-  norm("input_layernorm", hidden);
-  linear("self_attn.q_proj", q, hidden, config.qkv_bias, TensorRole::kInput);
-  linear("self_attn.k_proj", kv, hidden, config.qkv_bias, TensorRole::kInput);
-  linear("self_attn.v_proj", kv, hidden, config.qkv_bias, TensorRole::kInput);
-  if (config.qk_norm) {
-    norm("self_attn.q_norm", config.head_dim);
-    norm("self_attn.k_norm", config.head_dim);
-  }
-  linear("self_attn.o_proj", hidden, q, config.o_bias, TensorRole::kOutput);
-  norm("post_attention_layernorm", hidden);
-  if (config.HasExperts(layer)) {
-    linear("mlp.gate", config.num_experts, hidden, false, TensorRole::kInput);
+  norm(names.attn_norm, hidden);
+  linear(names.q, q, hidden, config.qkv_bias, TensorRole::kInput);
+  linear(names.k, kv, hidden, config.qkv_bias, TensorRole::kInput);
+  linear(names.v, kv, hidden, config.qkv_bias, TensorRole::kInput);
+  norm(names.q_norm, config.head_dim);
+  norm(names.k_norm, config.head_dim);
+  linear(names.o, hidden, q, config.o_bias, TensorRole::kOutput);
+  norm(names.mlp_norm, hidden);
+  if (!names.experts.empty()) {
+    linear(names.router, config.num_experts, hidden, false, TensorRole::kInput);
     for (int32_t i = 0; i < config.num_experts; ++i) {
-      const std::string expert = "mlp.experts." + std::to_string(i) + ".";
+      const std::string expert = names.experts + std::to_string(i) + ".";
       linear(expert + "gate_proj", config.expert_size, hidden, false, TensorRole::kInput);
       linear(expert + "up_proj", config.expert_size, hidden, false, TensorRole::kInput);
       linear(expert + "down_proj", hidden, config.expert_size, false, TensorRole::kOutput);
     }
     return;
   }
-  linear("mlp.gate_proj", mlp, hidden, config.mlp_bias, TensorRole::kInput);
-  linear("mlp.up_proj", mlp, hidden, config.mlp_bias, TensorRole::kInput);
-  linear("mlp.down_proj", hidden, mlp, config.mlp_bias, TensorRole::kOutput);
+  linear(names.gate, mlp, hidden, config.mlp_bias, TensorRole::kInput);
+  linear(names.up, mlp, hidden, config.mlp_bias, TensorRole::kInput);
+  linear(names.down, hidden, mlp, config.mlp_bias, TensorRole::kOutput);
 }
 
 class EncoderLister {
@@ -121,13 +121,13 @@ std::vector<ModelTensor> ListTensors(const ModelConfig& config) {
   if (config.is_encoder()) return EncoderLister(config).List();
   const int64_t vocab = config.vocab_size, hidden = config.hidden_size;
   std::vector<ModelTensor> tensors;
-  tensors.push_back({"model.embed_tokens.weight", {vocab, hidden}, TensorRole::kEmbedding});
+  tensors.push_back({WeightName(kDecoderEmbedding), {vocab, hidden}, TensorRole::kEmbedding});
   for (int32_t layer = 0; layer < config.num_layers; ++layer) AddLayer(config, layer, &tensors);
-  tensors.push_back({"model.norm.weight", {hidden}, TensorRole::kNorm});
+  tensors.push_back({WeightName(kDecoderNorm), {hidden}, TensorRole::kNorm});
   if (config.head == Head::kLanguageModel && !config.tie_embeddings) {
-    tensors.push_back({"lm_head.weight", {vocab, hidden}, TensorRole::kEmbedding});
+    tensors.push_back({WeightName(kDecoderOutput), {vocab, hidden}, TensorRole::kEmbedding});
   }
-  if (config.reward_mlp) {
+  if (config.decoder.reward_mlp) {
     const int64_t sizes[] = {hidden, config.num_classes};
     for (const int layer : {0, 2}) {
       const std::string name = "score." + std::to_string(layer);

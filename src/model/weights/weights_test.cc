@@ -31,7 +31,7 @@ class WeightsTest : public ::testing::Test {
     config_.num_heads = 3;
     config_.num_kv_heads = 1;
     config_.head_dim = 6;
-    config_.qkv_bias = config_.o_bias = config_.mlp_bias = config_.qk_norm = true;
+    config_.qkv_bias = config_.o_bias = config_.mlp_bias = config_.decoder.qk_norm = true;
     for (int i = 0; i < 2; ++i) AddLayer("model.layers." + std::to_string(i) + ".");
     Add("model.embed_tokens.weight", {37, 20});
     Add("model.norm.weight", {20});
@@ -72,13 +72,19 @@ class WeightsTest : public ::testing::Test {
     return static_cast<float>(tensor) + static_cast<float>(element) / 1024;
   }
 
+  // The tensor with the same values: the embedding's, if the output matrix is a copy of it.
+  size_t SourceOf(size_t tensor) {
+    const bool copies = output_is_copy_ && tensors_[tensor].name == "lm_head.weight";
+    return copies ? &Tensor("model.embed_tokens.weight") - tensors_.data() : tensor;
+  }
+
   Result<ModelWeights> WriteAndLoad(DType compute) {
     std::filesystem::create_directories(dir_);
     SKEIN_ASSIGN_OR_RETURN(SafetensorsWriter writer,
                            SafetensorsWriter::Create(dir_, tensors_, int64_t{1} << 30));
     for (size_t t = 0; t < tensors_.size(); ++t) {
       for (int64_t i = 0; i < tensors_[t].num_elements(); ++i) {
-        const float value = Value(t, i);
+        const float value = Value(SourceOf(t), i);
         std::byte bytes[4];
         if (tensors_[t].dtype == DType::kF32) {
           std::memcpy(bytes, &value, 4);
@@ -165,6 +171,7 @@ class WeightsTest : public ::testing::Test {
                            ::testing::UnitTest::GetInstance()->current_test_info()->name();
   DType dtype_ = DType::kF32;
   ModelConfig config_;
+  bool output_is_copy_ = false;
   std::vector<TensorSpec> tensors_;
   ThreadTeam team_{2};
 };
@@ -184,12 +191,26 @@ TEST_F(WeightsTest, EveryTypeOfFileInEveryComputeType) {
 TEST_F(WeightsTest, TiedEmbeddingsAreStoredOnce) {
   const size_t untied_bytes = WriteAndLoad(DType::kF32).value().bytes();
   config_.tie_embeddings = true;
+  output_is_copy_ = true;
   const auto weights = WriteAndLoad(DType::kF32);  // a redundant lm_head.weight does no harm
   ASSERT_TRUE(weights.ok());
+  EXPECT_TRUE(weights.value().config.tie_embeddings);
   ExpectLoaded(weights.value());
   EXPECT_EQ(untied_bytes - weights.value().bytes(), size_t{37} * 20 * 4);
   std::erase_if(tensors_, [](const TensorSpec& t) { return t.name == "lm_head.weight"; });
   EXPECT_TRUE(WriteAndLoad(DType::kF32).ok());
+}
+
+// As in transformers 5: the config ties the two, but the file has two matrices.
+TEST_F(WeightsTest, AnOutputMatrixOfItsOwnIsKept) {
+  const size_t untied_bytes = WriteAndLoad(DType::kF32).value().bytes();
+  config_.tie_embeddings = true;
+  const auto weights = WriteAndLoad(DType::kF32);
+  ASSERT_TRUE(weights.ok());
+  EXPECT_FALSE(weights.value().config.tie_embeddings);
+  EXPECT_EQ(weights.value().bytes(), untied_bytes);
+  config_.tie_embeddings = false;
+  ExpectLoaded(weights.value());
 }
 
 TEST_F(WeightsTest, MixedTypesInOneFile) {

@@ -8,18 +8,19 @@ namespace skein {
 AttentionOperator::AttentionOperator(PassState& pass, int32_t layer)
     : pass_(pass),
       blocks_(pass, layer),
-      local_(pass.config().IsLocal(layer)),
+      local_(pass.config().IsLocal(layer) ? &pass.config().local : nullptr),
+      tiles_(local_ == nullptr ? pass.tiles : pass.local_tiles),
       group_(pass.config().num_heads / pass.config().num_kv_heads),
       scale_(static_cast<float>(1.0 / std::sqrt(double(pass.config().head_dim)))) {}
 
 int32_t AttentionOperator::Begin(OperatorRange) {
-  pass_.tiles.Update();
-  return static_cast<int32_t>(pass_.tiles.tiles().size()) * pass_.config().num_kv_heads *
+  tiles_.Update();
+  return static_cast<int32_t>(tiles_.tiles().size()) * pass_.config().num_kv_heads *
          CeilDiv(group_, kMaxQueryRows);
 }
 
 AttentionOperator::Heads AttentionOperator::HeadsOf(int32_t ticket) const {
-  const auto num_tiles = static_cast<int32_t>(pass_.tiles.tiles().size());
+  const auto num_tiles = static_cast<int32_t>(tiles_.tiles().size());
   const int32_t heads_per_call = std::min(group_, kMaxQueryRows);
   const int32_t calls_per_group = CeilDiv(group_, kMaxQueryRows);
   const int32_t kv_head = ticket / num_tiles / calls_per_group;
@@ -28,20 +29,18 @@ AttentionOperator::Heads AttentionOperator::HeadsOf(int32_t ticket) const {
 }
 
 KeyWindow AttentionOperator::WindowOf(int32_t position) const {
-  if (!local_) return {};
-  const int32_t reach = pass_.config().encoder.local_reach;
-  return {std::max(position - reach, 0), position + reach + 1};
+  if (local_ == nullptr) return {};
+  return {std::max(position - local_->before, 0), position + local_->after + 1};
 }
 
 void AttentionOperator::Run(int32_t ticket) {
   const ModelConfig& c = pass_.config();
-  const AttentionTiles& tiles = pass_.tiles;
-  const AttentionTile& tile = tiles.tiles()[ticket % tiles.tiles().size()];
+  const AttentionTile& tile = tiles_.tiles()[ticket % tiles_.tiles().size()];
   const Heads heads = HeadsOf(ticket);
   const int32_t q_width = pass_.q_width();
   AttentionRow rows[kMaxQueryRows];
   size_t num_rows = 0;
-  for (const RowSpan& span : tiles.spans().subspan(tile.first_span, tile.num_spans)) {
+  for (const RowSpan& span : tiles_.spans().subspan(tile.first_span, tile.num_spans)) {
     const std::span<const int32_t> table = pass_.layout.Table(span.row);
     for (int32_t active = span.first; active < span.first + span.count; ++active) {
       const int32_t position = pass_.layout.Position(span.row, pass_.layout.TokenAt(active));

@@ -28,7 +28,8 @@ class AttentionOperator : public Operator {
 
   PassState& pass_;
   const KvBlocks blocks_;
-  const bool local_;
+  const LocalLayers* const local_;  // null: the layer is global
+  AttentionTiles& tiles_;
   const int32_t group_;  // query heads of one KV head
   const float scale_;
 };

@@ -4,16 +4,9 @@
 
 namespace skein {
 
-int32_t EncoderEmbedOperator::Begin(OperatorRange range) {
-  range_ = range;
-  return CeilDiv(range.count, kTokensPerTicket);
-}
-
-void EncoderEmbedOperator::Run(int32_t ticket) {
+void EncoderEmbedOperator::RunRows(int32_t begin, int32_t end) {
   const ModelWeights& weights = pass_.weights();
   const size_t hidden = pass_.config().hidden_size;
-  const int32_t begin = ticket * kTokensPerTicket;
-  const int32_t end = std::min(begin + kTokensPerTicket, range_.count);
   const auto after = std::upper_bound(
       pass_.batch.rows.begin(), pass_.batch.rows.end(), begin,
       [](int32_t token, const ForwardRow& row) { return token < row.first_token; });

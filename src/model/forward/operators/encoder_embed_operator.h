@@ -1,22 +1,18 @@
 #pragma once
 
-#include "model/forward/operator.h"
-#include "model/forward/pass_state.h"
+#include "model/forward/operators/row_operator.h"
 
 namespace skein {
 
 // x = (word + segment) + position, for BERT's family. Its norm is the first layer's attn_norm.
-class EncoderEmbedOperator : public Operator {
+class EncoderEmbedOperator : public RowOperator {
  public:
-  explicit EncoderEmbedOperator(PassState& pass) : pass_(pass) {}
+  explicit EncoderEmbedOperator(PassState& pass) : RowOperator(pass) {}
 
   std::string_view name() const override { return "encoder_embed"; }
-  int32_t Begin(OperatorRange range) override;
-  void Run(int32_t ticket) override;
 
  private:
-  PassState& pass_;
-  OperatorRange range_;
+  void RunRows(int32_t begin, int32_t end) override;
 };
 
 }  // namespace skein

@@ -1,23 +1,14 @@
 #include "model/forward/operators/norm_operator.h"
 
-#include <algorithm>
-
 namespace skein {
 
-NormOperator::NormOperator(PassState& pass, const NormSpec& spec) : pass_(pass), spec_(spec) {
+NormOperator::NormOperator(PassState& pass, const NormSpec& spec) : RowOperator(pass), spec_(spec) {
   if (spec.zeroes_layer) zeroes_.emplace(pass, *spec.zeroes_layer);
 }
 
-int32_t NormOperator::Begin(OperatorRange range) {
-  range_ = range;
-  return CeilDiv(range.count, kTokensPerTicket);
-}
-
-void NormOperator::Run(int32_t ticket) {
+void NormOperator::RunRows(int32_t begin, int32_t end) {
   const int32_t hidden = pass_.config().hidden_size;
   float* const x = pass_.workspace.*spec_.x;
-  const int32_t begin = ticket * kTokensPerTicket;
-  const int32_t end = std::min(begin + kTokensPerTicket, range_.count);
   for (int32_t i = begin; i < end; ++i) {
     std::byte* h = pass_.At(pass_.workspace.h, i, 0, hidden);
     NormRow(x + size_t(range_.first + i) * hidden, h);
@@ -30,8 +21,8 @@ void NormOperator::NormRow(float* x, std::byte* out) const {
   const ModelConfig& c = pass_.config();
   const DType dtype = pass_.weights().dtype;
   if (!c.is_encoder()) {
-    pass_.kernels().RmsNorm(x, spec_.weight.data(), c.rms_norm_eps, c.hidden_size, out, dtype,
-                            pass_.piece_stride());
+    pass_.kernels().RmsNorm(x, spec_.weight.data(), c.decoder.rms_norm_eps, c.hidden_size, out,
+                            dtype, pass_.piece_stride());
     return;
   }
   void* const normed = spec_.replaces_x ? static_cast<void*>(x) : out;

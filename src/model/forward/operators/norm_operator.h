@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "model/forward/kv_blocks.h"
-#include "model/forward/operator.h"
-#include "model/forward/pass_state.h"
+#include "model/forward/operators/row_operator.h"
 
 namespace skein {
 
@@ -20,22 +19,20 @@ struct NormSpec {
 };
 
 // h = norm(x), by chunk; with int8 weights also the int8 rows.
-class NormOperator : public Operator {
+class NormOperator : public RowOperator {
  public:
   NormOperator(PassState& pass, const NormSpec& spec);
 
   std::string_view name() const override { return spec_.name; }
-  int32_t Begin(OperatorRange range) override;
-  void Run(int32_t ticket) override;
 
  private:
+  void RunRows(int32_t begin, int32_t end) override;
+
   // One row x [hidden] to `out`, a row of h.
   void NormRow(float* x, std::byte* out) const;
 
-  PassState& pass_;
   const NormSpec spec_;
   std::optional<KvBlocks> zeroes_;
-  OperatorRange range_;
 };
 
 }  // namespace skein

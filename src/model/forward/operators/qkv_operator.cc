@@ -93,7 +93,7 @@ void QkvOperator::StoreTokenHeads(const RowSpan& span, int32_t token, const Part
   const int32_t q_width = pass_.q_width();
   const int32_t position = pass_.layout.Position(span.row, token);
   const int32_t slot = position % kKvBlockTokens;
-  RotateCall call = {.eps = c.rms_norm_eps, .head_dim = c.head_dim, .dtype = layout.dtype};
+  RotateCall call = {.eps = c.decoder.rms_norm_eps, .head_dim = c.head_dim, .dtype = layout.dtype};
   if (rope_ != nullptr) {
     call.cos = rope_->cos(position);
     call.sin = rope_->sin(position);

@@ -97,8 +97,8 @@ class ForwardQkvTest : public ::testing::TestWithParam<std::tuple<const char*, c
     for (size_t i = 0; i < tokens.size(); ++i) {
       const auto position = static_cast<int32_t>(i);
       model.weights().EmbeddingRow(tokens[i], x.data());
-      context.kernels->RmsNorm(x.data(), layer.attn_norm.data(), c.rms_norm_eps, c.hidden_size,
-                               h.data(), layout.dtype, kRowPiece);
+      context.kernels->RmsNorm(x.data(), layer.attn_norm.data(), c.decoder.rms_norm_eps,
+                               c.hidden_size, h.data(), layout.dtype, kRowPiece);
       context.kernels->Gemm({.a = h.data(),
                              .lda = c.hidden_size,
                              .m = 1,
@@ -113,7 +113,7 @@ class ForwardQkvTest : public ::testing::TestWithParam<std::tuple<const char*, c
         std::byte* block = kv.data() + layout.Offset(0, position / kKvBlockTokens, head);
         context.kernels->Rotate({.x = k,
                                  .norm = weight(layer.k_norm),
-                                 .eps = c.rms_norm_eps,
+                                 .eps = c.decoder.rms_norm_eps,
                                  .cos = context.rope->cos(position),
                                  .sin = context.rope->sin(position),
                                  .num_heads = 1,

@@ -1,17 +1,8 @@
 #include "model/forward/operators/quantize_operator.h"
 
-#include <algorithm>
-
 namespace skein {
 
-int32_t QuantizeOperator::Begin(OperatorRange range) {
-  range_ = range;
-  return CeilDiv(range.count, kTokensPerTicket);
-}
-
-void QuantizeOperator::Run(int32_t ticket) {
-  const int32_t begin = ticket * kTokensPerTicket;
-  const int32_t end = std::min(begin + kTokensPerTicket, range_.count);
+void QuantizeOperator::RunRows(int32_t begin, int32_t end) {
   const int64_t row_bytes = from_.width * static_cast<int64_t>(pass_.t);
   const std::byte* rows =
       pass_.workspace.*from_.matrix + (from_.of_batch ? range_.first * row_bytes : 0);

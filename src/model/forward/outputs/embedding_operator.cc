@@ -1,8 +1,8 @@
-#include "model/forward/operators/embedding_operator.h"
+#include "model/forward/outputs/embedding_operator.h"
 
 #include <algorithm>
 
-#include "model/forward/operators/final_norm.h"
+#include "model/forward/outputs/final_norm.h"
 
 namespace skein {
 namespace {

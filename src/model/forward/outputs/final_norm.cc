@@ -1,4 +1,4 @@
-#include "model/forward/operators/final_norm.h"
+#include "model/forward/outputs/final_norm.h"
 
 namespace skein {
 
@@ -10,8 +10,8 @@ void FinalNormRow(const PassState& pass, int32_t token, void* out, DType dtype) 
     pass.kernels().LayerNorm(x, w.final_norm.data(), w.final_norm_bias.data(),
                              c.encoder.layer_norm_eps, c.hidden_size, out, dtype);
   } else {
-    pass.kernels().RmsNorm(x, w.final_norm.data(), c.rms_norm_eps, c.hidden_size, out, dtype,
-                           kRowPiece);
+    pass.kernels().RmsNorm(x, w.final_norm.data(), c.decoder.rms_norm_eps, c.hidden_size, out,
+                           dtype, kRowPiece);
   }
 }
 

@@ -1,19 +1,10 @@
-#include "model/forward/operators/head_operator.h"
-
-#include <algorithm>
+#include "model/forward/outputs/head_operator.h"
 
 namespace skein {
 
-int32_t HeadOperator::Begin(OperatorRange range) {
-  range_ = range;
-  return CeilDiv(range.count, kTokensPerTicket);
-}
-
-void HeadOperator::Run(int32_t ticket) {
+void HeadOperator::RunRows(int32_t begin, int32_t end) {
   const ModelWeights& w = pass_.weights();
   const int32_t hidden = w.config.hidden_size;
-  const int32_t begin = ticket * kTokensPerTicket;
-  const int32_t end = std::min(begin + kTokensPerTicket, range_.count);
   // The sums lie where the outputs will: those are not computed yet.
   GemmCall call = pass_.CallOn(w.head_dense, {&ForwardWorkspace::logit_h, hidden}, 0, begin);
   call.m = end - begin;

@@ -1,4 +1,4 @@
-#include "model/forward/operators/labels_operator.h"
+#include "model/forward/outputs/labels_operator.h"
 
 #include <algorithm>
 

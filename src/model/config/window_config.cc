@@ -1,0 +1,73 @@
+#include "model/config/window_config.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "model/config/config_fields.h"
+
+namespace skein {
+namespace {
+
+constexpr char kWindow[] = "sliding_window";
+
+// The window of every layer by the family's rule, where `layer_types` does not say.
+Result<std::vector<bool>> LayersOfRule(const JsonObject& json, const DecoderFamily& family,
+                                       const ModelConfig& config) {
+  std::vector<bool> layers(config.num_layers, true);
+  // In a mixture of experts all layers have the window.
+  if (family.window != WindowRule::kSwitched || config.num_experts > 0) return layers;
+  SKEIN_ASSIGN_OR_RETURN(const auto full_layers, json.Int("max_window_layers"));
+  // The default of both architectures is 28.
+  for (int32_t i = 0; i < config.num_layers; ++i) layers[i] = i >= full_layers.value_or(28);
+  return layers;
+}
+
+}  // namespace
+
+Result<std::optional<std::vector<bool>>> ReadLayerTypes(const JsonObject& json,
+                                                        int32_t num_layers) {
+  constexpr char kKey[] = "layer_types";
+  SKEIN_ASSIGN_OR_RETURN(const auto types, json.Strings(kKey));
+  if (!types) return std::optional<std::vector<bool>>();
+  if (std::ssize(*types) != num_layers) {
+    return json.Error(kKey, "has " + std::to_string(types->size()) + " entries; the model has " +
+                                std::to_string(num_layers) + " layers");
+  }
+  std::vector<bool> local;
+  for (const std::string& type : *types) {
+    if (type != "full_attention" && type != "sliding_attention") {
+      return Unsupported(
+          json, kKey,
+          "holds '" + type + "'; supported are 'full_attention' and 'sliding_attention'");
+    }
+    local.push_back(type == "sliding_attention");
+  }
+  return std::optional(std::move(local));
+}
+
+Status ReadWindow(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
+  if (family.window == WindowRule::kNone) return Status::Ok();
+  SKEIN_ASSIGN_OR_RETURN(auto layers, ReadLayerTypes(json, config->num_layers));
+  SKEIN_ASSIGN_OR_RETURN(auto window, ReadSize(json, kWindow, kMaxPosition));
+  if (family.window == WindowRule::kSwitched) {
+    SKEIN_ASSIGN_OR_RETURN(const bool has_window, ReadFlag(json, "use_sliding_window", false));
+    if (!has_window) window.reset();
+  } else if (!json.Contains(kWindow)) {
+    return json.Error(kWindow, "is missing (null where there is none)");
+  }
+  if (!window && layers && std::ranges::count(*layers, true) > 0) {
+    return json.Error("layer_types", "holds 'sliding_attention', but the model has no window");
+  }
+  if (!window || *window >= config->max_position) return Status::Ok();
+  if (!layers) {
+    SKEIN_ASSIGN_OR_RETURN(layers, LayersOfRule(json, family, *config));
+  }
+  if (std::ranges::count(*layers, true) == 0) return Status::Ok();
+  config->local.layers = *std::move(layers);
+  config->local.before = *window - 1;
+  config->local.rope = config->rope;
+  return Status::Ok();
+}
+
+}  // namespace skein

@@ -1,0 +1,112 @@
+#include "model/weights/decoder_loader.h"
+
+#include <cstring>
+
+namespace skein {
+
+Status DecoderLoader::Walk() {
+  for (int32_t i = 0; i < config_.num_layers; ++i) {
+    SKEIN_RETURN_IF_ERROR(WalkLayer(NamesOfDecoderLayer(config_, i), weights_.layers[i]));
+  }
+  SKEIN_RETURN_IF_ERROR(Norm(std::string(kDecoderNorm), config_.hidden_size, weights_.final_norm));
+  return WalkVocabulary();
+}
+
+Status DecoderLoader::WalkLayer(const DecoderLayerNames& names, LayerWeights& layer) {
+  const int32_t hidden = config_.hidden_size;
+  SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, hidden, layer.attn_norm));
+  SKEIN_RETURN_IF_ERROR(WalkAttention(names, layer));
+  SKEIN_RETURN_IF_ERROR(Norm(names.mlp_norm, hidden, layer.mlp_norm));
+  return names.experts.empty() ? WalkMlp(names, layer) : WalkExperts(names, layer);
+}
+
+Status DecoderLoader::WalkAttention(const DecoderLayerNames& names, LayerWeights& layer) {
+  const int32_t hidden = config_.hidden_size;
+  const int32_t q = config_.num_heads * config_.head_dim;
+  const int32_t kv = config_.num_kv_heads * config_.head_dim;
+  const std::vector<TensorPart> parts = {{names.q, 0, q}, {names.k, q, kv}, {names.v, q + kv, kv}};
+  SKEIN_RETURN_IF_ERROR(loader_.Matrix(parts, q + 2 * kv, hidden, layer.qkv));
+  if (config_.qkv_bias) SKEIN_RETURN_IF_ERROR(loader_.Bias(parts, q + 2 * kv, layer.qkv_bias));
+  SKEIN_RETURN_IF_ERROR(Norm(names.q_norm, config_.head_dim, layer.q_norm));
+  SKEIN_RETURN_IF_ERROR(Norm(names.k_norm, config_.head_dim, layer.k_norm));
+  const std::vector<TensorPart> o = {{names.o, 0, hidden}};
+  SKEIN_RETURN_IF_ERROR(loader_.Matrix(o, hidden, q, layer.o));
+  return config_.o_bias ? loader_.Bias(o, hidden, layer.o_bias) : Status::Ok();
+}
+
+Status DecoderLoader::WalkMlp(const DecoderLayerNames& names, LayerWeights& layer) {
+  const int32_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
+  const int32_t padded = config_.intermediate_padded();
+  const std::vector<TensorPart> gate_up = {{names.gate, 0, mlp}, {names.up, padded, mlp}};
+  SKEIN_RETURN_IF_ERROR(loader_.Matrix(gate_up, 2 * padded, hidden, layer.gate_up));
+  const std::vector<TensorPart> down = {{names.down, 0, hidden}};
+  SKEIN_RETURN_IF_ERROR(loader_.Matrix(down, hidden, mlp, layer.down));
+  if (!config_.mlp_bias) return Status::Ok();
+  SKEIN_RETURN_IF_ERROR(loader_.Bias(gate_up, 2 * padded, layer.gate_up_bias));
+  return loader_.Bias(down, hidden, layer.down_bias);
+}
+
+Status DecoderLoader::WalkExperts(const DecoderLayerNames& names, LayerWeights& layer) {
+  const int32_t hidden = config_.hidden_size, size = config_.expert_size;
+  const int32_t padded = config_.expert_padded();
+  SKEIN_RETURN_IF_ERROR(loader_.Matrix({{names.router, 0, config_.num_experts}},
+                                       config_.num_experts, hidden, layer.router));
+  layer.experts.resize(config_.num_experts);
+  for (int32_t i = 0; i < config_.num_experts; ++i) {
+    const std::string expert = names.experts + std::to_string(i) + ".";
+    ExpertWeights& weights = layer.experts[i];
+    SKEIN_RETURN_IF_ERROR(
+        loader_.Matrix({{expert + "gate_proj", 0, size}, {expert + "up_proj", padded, size}},
+                       2 * padded, hidden, weights.gate_up));
+    SKEIN_RETURN_IF_ERROR(
+        loader_.Matrix({{expert + "down_proj", 0, hidden}}, hidden, size, weights.down));
+  }
+  return Status::Ok();
+}
+
+Status DecoderLoader::WalkVocabulary() {
+  const int32_t vocab = config_.vocab_size, hidden = config_.hidden_size;
+  const std::string table = WeightName(kDecoderEmbedding);
+  if (config_.head != Head::kLanguageModel) {
+    SKEIN_RETURN_IF_ERROR(loader_.Embedding(table, &weights_));
+    return config_.head == Head::kClassifier ? WalkClassifier() : Status::Ok();
+  }
+  if (config_.tie_embeddings) {
+    // Some writers store the tied matrix twice.
+    loader_.Skip(WeightName(kDecoderOutput));
+    return loader_.Matrix({{std::string(kDecoderEmbedding), 0, vocab}}, vocab, hidden,
+                          weights_.output);
+  }
+  SKEIN_RETURN_IF_ERROR(loader_.Embedding(table, &weights_));
+  return loader_.Matrix({{std::string(kDecoderOutput), 0, vocab}}, vocab, hidden, weights_.output);
+}
+
+Status DecoderLoader::WalkClassifier() {
+  const int32_t hidden = config_.hidden_size, classes = config_.num_classes;
+  if (config_.decoder.reward_mlp) {
+    weights_.head_activation = Activation::kRelu;
+    SKEIN_RETURN_IF_ERROR(loader_.Linear({{"score.0", 0, hidden}}, hidden, hidden,
+                                         weights_.head_dense, weights_.head_dense_bias));
+    return loader_.Linear({{"score.2", 0, classes}}, classes, hidden, weights_.head_out,
+                          weights_.head_out_bias);
+  }
+  return loader_.Linear({{"score", 0, classes}}, classes, hidden, weights_.head_out,
+                        weights_.head_out_bias, loader_.files().Has("score.bias"));
+}
+
+Status DecoderLoader::Norm(const std::string& name, int32_t size, std::vector<float>& weight) {
+  if (name.empty()) return Status::Ok();
+  return loader_.Vector(WeightName(name), size, weight);
+}
+
+bool HasOwnOutputMatrix(const ModelFiles& files) {
+  const std::string matrix = WeightName(kDecoderOutput);
+  if (files.is_gguf() || !files.Has(matrix)) return false;
+  Result<TensorView> output = files.Find(matrix);
+  Result<TensorView> embedding = files.Find(WeightName(kDecoderEmbedding));
+  if (!output.ok() || !embedding.ok() || output->shape != embedding->shape) return false;
+  return output->dtype != embedding->dtype || output->bytes != embedding->bytes ||
+         std::memcmp(output->data, embedding->data, output->bytes) != 0;
+}
+
+}  // namespace skein

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "model/config/config.h"
+
+namespace skein {
+
+// The names of the tensors of a decoder's layer, without ".weight" and ".bias". A name that the
+// architecture lacks is empty.
+struct DecoderLayerNames {
+  std::string attn_norm, post_attn_norm, mlp_norm, post_mlp_norm;
+  std::string q, k, v;
+  std::string qkv;  // in place of these three: q, then k, then v
+  std::string q_norm, k_norm, o;
+  std::string gate, up;
+  std::string gate_up;  // in place of these two: gate, then up
+  std::string down;
+  std::string router, experts;  // of a mixture; expert i is experts + "i." + gate_proj, ...
+};
+DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer);
+
+inline constexpr std::string_view kDecoderEmbedding = "model.embed_tokens";
+inline constexpr std::string_view kDecoderNorm = "model.norm";
+inline constexpr std::string_view kDecoderOutput = "lm_head";
+
+// The name of the weight of a module: "model.norm.weight".
+inline std::string WeightName(std::string_view module) {
+  return std::string(module).append(".weight");
+}
+
+// Whether files hold this tensor although no pass of the decoder reads it.
+bool IsUnusedByDecoder(const ModelConfig& config, const std::string& name);
+
+}  // namespace skein

@@ -1,0 +1,91 @@
+#include "model/weights/encoder_loader.h"
+
+namespace skein {
+
+Status EncoderLoader::WalkBert() {
+  const EncoderNames names = NamesOfEncoder(config_);
+  const int32_t hidden = config_.hidden_size;
+  SKEIN_RETURN_IF_ERROR(loader_.Embedding(names.words + ".weight", &weights_));
+  SKEIN_RETURN_IF_ERROR(loader_.FloatTable(names.positions, config_.encoder.first_position,
+                                           config_.max_position, config_.hidden_size,
+                                           weights_.positions));
+  if (!names.segments.empty()) {
+    SKEIN_RETURN_IF_ERROR(loader_.FloatTable(names.segments, 0, config_.encoder.num_segments,
+                                             config_.hidden_size, weights_.segments));
+  }
+  std::string norm = names.norm;  // the norm of the layer's input
+  for (int32_t i = 0; i < config_.num_layers; ++i) {
+    LayerWeights& layer = weights_.layers[i];
+    const EncoderLayerNames layer_names = NamesOfEncoderLayer(config_, i);
+    SKEIN_RETURN_IF_ERROR(Norm(norm, layer.attn_norm, layer.attn_norm_bias));
+    SKEIN_RETURN_IF_ERROR(WalkBertLayer(layer_names, layer));
+    norm = layer_names.mlp_norm;
+  }
+  SKEIN_RETURN_IF_ERROR(Norm(norm, weights_.final_norm, weights_.final_norm_bias));
+  if (config_.head != Head::kClassifier) return Status::Ok();
+  weights_.head_activation = names.head_activation;
+  SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.head_dense, 0, hidden}}, hidden, hidden,
+                                       weights_.head_dense, weights_.head_dense_bias));
+  return loader_.Linear({{names.head_out, 0, config_.num_classes}}, config_.num_classes, hidden,
+                        weights_.head_out, weights_.head_out_bias);
+}
+
+Status EncoderLoader::WalkBertLayer(const EncoderLayerNames& names, LayerWeights& layer) {
+  const int32_t hidden = config_.hidden_size;
+  const int32_t mlp = config_.intermediate_size;
+  SKEIN_RETURN_IF_ERROR(loader_.Linear(
+      {{names.query, 0, hidden}, {names.key, hidden, hidden}, {names.value, 2 * hidden, hidden}},
+      3 * hidden, hidden, layer.qkv, layer.qkv_bias));
+  SKEIN_RETURN_IF_ERROR(
+      loader_.Linear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o, layer.o_bias));
+  SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, layer.mlp_norm, layer.mlp_norm_bias));
+  SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.up, 0, mlp}}, config_.intermediate_padded(), hidden,
+                                       layer.gate_up, layer.gate_up_bias));
+  return loader_.Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias);
+}
+
+Status EncoderLoader::WalkModernBert() {
+  const ModernBertNames names = NamesOfModernBert(config_);
+  const int32_t hidden = config_.hidden_size;
+  SKEIN_RETURN_IF_ERROR(loader_.Embedding(names.words + ".weight", &weights_));
+  for (int32_t i = 0; i < config_.num_layers; ++i) {
+    SKEIN_RETURN_IF_ERROR(
+        WalkModernBertLayer(NamesOfModernBertLayer(config_, i), weights_.layers[i]));
+  }
+  SKEIN_RETURN_IF_ERROR(Norm(names.final_norm, weights_.final_norm, weights_.final_norm_bias));
+  if (config_.head != Head::kClassifier) return Status::Ok();
+  weights_.head_activation = config_.encoder.head_activation;
+  SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.head_dense, 0, hidden}}, hidden, hidden,
+                                       weights_.head_dense, weights_.head_dense_bias,
+                                       config_.encoder.head_bias));
+  SKEIN_RETURN_IF_ERROR(Norm(names.head_norm, weights_.head_norm, weights_.head_norm_bias));
+  return loader_.Linear({{names.head_out, 0, config_.num_classes}}, config_.num_classes, hidden,
+                        weights_.head_out, weights_.head_out_bias);
+}
+
+Status EncoderLoader::WalkModernBertLayer(const ModernBertLayerNames& names, LayerWeights& layer) {
+  const int32_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
+  const int32_t padded = config_.intermediate_padded();
+  SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, layer.attn_norm, layer.attn_norm_bias));
+  SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.qkv, 0, 3 * hidden}}, 3 * hidden, hidden, layer.qkv,
+                                       layer.qkv_bias, config_.qkv_bias));
+  SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o,
+                                       layer.o_bias, config_.o_bias));
+  SKEIN_RETURN_IF_ERROR(Norm(names.mlp_norm, layer.mlp_norm, layer.mlp_norm_bias));
+  SKEIN_RETURN_IF_ERROR(loader_.Linear(
+      {{names.gate_up, 0, mlp, 0, 2 * mlp}, {names.gate_up, padded, mlp, mlp, 2 * mlp}}, 2 * padded,
+      hidden, layer.gate_up, layer.gate_up_bias, config_.mlp_bias));
+  return loader_.Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias,
+                        config_.mlp_bias);
+}
+
+// A norm without biases has zeros, which change no bit but the sign of a zero.
+Status EncoderLoader::Norm(const std::string& name, std::vector<float>& weight,
+                           std::vector<float>& bias) {
+  SKEIN_RETURN_IF_ERROR(loader_.Vector(name + ".weight", config_.hidden_size, weight));
+  if (config_.encoder.norm_bias) return loader_.Vector(name + ".bias", config_.hidden_size, bias);
+  bias.assign(config_.hidden_size, 0.0f);
+  return Status::Ok();
+}
+
+}  // namespace skein

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/weights/encoder_names.h"
+#include "model/weights/tensor_loader.h"
+
+namespace skein {
+
+// Fills the weights of an encoder.
+class EncoderLoader {
+ public:
+  // Both outlive it. The config is that of `weights`.
+  EncoderLoader(TensorLoader& loader, ModelWeights& weights)
+      : loader_(loader), config_(weights.config), weights_(weights) {}
+
+  // Asks the loader for every tensor, in the order of the computation.
+  Status Walk() { return config_.is_bert_family() ? WalkBert() : WalkModernBert(); }
+
+ private:
+  Status WalkBert();
+  Status WalkBertLayer(const EncoderLayerNames& names, LayerWeights& layer);
+  Status WalkModernBert();
+  Status WalkModernBertLayer(const ModernBertLayerNames& names, LayerWeights& layer);
+  Status Norm(const std::string& name, std::vector<float>& weight, std::vector<float>& bias);
+
+  TensorLoader& loader_;
+  const ModelConfig& config_;
+  ModelWeights& weights_;
+};
+
+}  // namespace skein

@@ -1,0 +1,227 @@
+#include "model/weights/tensor_loader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "model/weights/widen.h"
+
+namespace skein {
+namespace {
+
+int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
+
+// The format of each panel. The file must have all tensors in blocks that the kernels multiply, and
+// no panel may have rows of two tensors.
+std::optional<std::vector<BlockFormat>> FormatsInFile(const std::vector<RowSource>& sources,
+                                                      int32_t n, int32_t k) {
+  std::vector<std::optional<BlockFormat>> found(CeilDiv(n, kPanelCols));
+  for (const RowSource& source : sources) {
+    if (source.view.blocks == nullptr || source.row_begin % kPanelCols != 0) return std::nullopt;
+    const std::optional<BlockFormat> format = source.view.blocks->format;
+    if (!format || k % TraitsOf(*format).file_elements != 0) return std::nullopt;
+    const int32_t first = source.row_begin / kPanelCols;
+    for (int32_t i = 0; i < CeilDiv(source.num_rows, kPanelCols); ++i) {
+      if (found[first + i]) return std::nullopt;
+      found[first + i] = format;
+    }
+  }
+  std::vector<BlockFormat> formats;
+  for (const auto& format : found) formats.push_back(format.value_or(BlockFormat::kQ4_0));
+  return formats;
+}
+
+}  // namespace
+
+TensorLoader::TensorLoader(const ModelFiles& files, const QuantizationConfig& quantization,
+                           WeightTypes types, ThreadTeam& team, const LoadProgress& progress)
+    : files_(files),
+      quantization_(quantization),
+      dtype_(types.compute),
+      matrix_dtype_(types.matrices),
+      keep_blocks_(types.keep_blocks),
+      team_(team),
+      progress_(progress) {}
+
+Result<TensorView> TensorLoader::Find(const std::string& name, const std::vector<int64_t>& shape) {
+  known_.insert(name);
+  if (!files_.Has(name)) {
+    return Status(StatusCode::kInvalidArgument, "the model lacks the tensor " + name +
+                                                    ", expected of shape " + ShapeString(shape));
+  }
+  SKEIN_ASSIGN_OR_RETURN(TensorView view, files_.Find(name, shape));
+  if (checking_) bytes_total_ += static_cast<int64_t>(view.bytes);
+  return view;
+}
+
+Status TensorLoader::Vector(const std::string& name, int32_t size, std::vector<float>& out,
+                            float offset) {
+  SKEIN_ASSIGN_OR_RETURN(const TensorView view, Find(name, {size}));
+  if (checking_) return Status::Ok();
+  out.resize(size);
+  view.ReadRows(0, 1, out.data());
+  if (offset != 0) {
+    for (float& element : out) element += offset;
+  }
+  Report(view.bytes);
+  return Status::Ok();
+}
+
+Status TensorLoader::Bias(const std::vector<TensorPart>& parts, int32_t size,
+                          std::vector<float>& out) {
+  std::vector<float> all(size, 0.0f);
+  for (const TensorPart& part : parts) {
+    std::vector<float> one;
+    SKEIN_RETURN_IF_ERROR(Vector(part.name + ".bias", part.RowsOfTensor(), one));
+    if (checking_) continue;
+    std::copy_n(one.begin() + part.tensor_row, part.num_rows, all.begin() + part.row_begin);
+  }
+  if (!checking_) out = std::move(all);
+  return Status::Ok();
+}
+
+Status TensorLoader::Matrix(const std::vector<TensorPart>& parts, int32_t n, int32_t k,
+                            PackedWeight& out) {
+  SKEIN_ASSIGN_OR_RETURN(const std::vector<RowSource> sources, FindRows(parts, k));
+  if (keep_blocks_) {
+    auto formats = FormatsInFile(sources, n, k);
+    if (!formats) return PlainMatrix(parts, n, k, out);
+    matrix_dtype_ = DType::kBlocks;
+    return Fill(
+        sources, [&] { return PackedWeight(n, k, *std::move(formats)); }, out);
+  }
+  if (matrix_dtype_ != DType::kBlocks) return MatrixAs(matrix_dtype_, parts, n, k, out);
+  if (k % kBlockTerms != 0) return PlainMatrix(parts, n, k, out);
+  std::vector<BlockFormat> formats(CeilDiv(n, kPanelCols), BlockFormat::kQ4_0);
+  return Fill(
+      sources, [&] { return PackedWeight(n, k, std::move(formats)); }, out);
+}
+
+Status TensorLoader::PlainMatrix(const std::vector<TensorPart>& parts, int32_t n, int32_t k,
+                                 PackedWeight& out) {
+  return MatrixAs(dtype_, parts, n, k, out);
+}
+
+Status TensorLoader::MatrixAs(DType dtype, const std::vector<TensorPart>& parts, int32_t n,
+                              int32_t k, PackedWeight& out) {
+  SKEIN_ASSIGN_OR_RETURN(const std::vector<RowSource> sources, FindRows(parts, k));
+  return Fill(
+      sources, [&] { return PackedWeight(n, k, dtype); }, out);
+}
+
+Status TensorLoader::Linear(const std::vector<TensorPart>& parts, int32_t n, int32_t k,
+                            PackedWeight& weight, std::vector<float>& bias, bool has_bias) {
+  SKEIN_RETURN_IF_ERROR(PlainMatrix(parts, n, k, weight));
+  return has_bias ? Bias(parts, n, bias) : Status::Ok();
+}
+
+Status TensorLoader::FloatTable(const std::string& name, int32_t begin, int32_t count,
+                                int32_t width, std::vector<float>& out) {
+  SKEIN_ASSIGN_OR_RETURN(const TensorView view, Find(name + ".weight", {begin + count, width}));
+  if (checking_) return Status::Ok();
+  out.resize(size_t(count) * width);
+  view.ReadRows(begin, count, out.data());
+  Report(view.bytes);
+  return Status::Ok();
+}
+
+Result<std::vector<RowSource>> TensorLoader::FindRows(const std::vector<TensorPart>& parts,
+                                                      int32_t k) {
+  std::vector<RowSource> sources;
+  for (const TensorPart& part : parts) {
+    RowSource source = {{}, std::nullopt, part.row_begin, part.num_rows, part.tensor_row};
+    const auto names = QuantizedMatrix::TensorNames(files_, part.name, quantization_.method);
+    known_.insert(names.begin(), names.end());
+    if (names.empty()) {
+      const std::string name = part.name + ".weight";
+      known_.insert(name);
+      if (!files_.Has(name)) return Find(name, {part.RowsOfTensor(), k}).status();
+      SKEIN_ASSIGN_OR_RETURN(source.view, files_.Find(name, {part.RowsOfTensor(), k}));
+    } else {
+      SKEIN_ASSIGN_OR_RETURN(
+          source.quantized,
+          QuantizedMatrix::Open(files_, part.name, part.RowsOfTensor(), k, quantization_));
+    }
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
+template <typename Make>
+Status TensorLoader::Fill(const std::vector<RowSource>& sources, const Make& make,
+                          PackedWeight& out) {
+  if (checking_) {
+    for (const RowSource& source : sources) bytes_total_ += static_cast<int64_t>(source.bytes());
+    return Status::Ok();
+  }
+  out = make();
+  Pack(sources, out);
+  for (const RowSource& source : sources) {
+    ModelFiles::ReleasePages(source.view);
+    Report(source.bytes());
+  }
+  return Status::Ok();
+}
+
+// A ticket fills whole panels, from any number of tensors: no two threads share a panel.
+void TensorLoader::Pack(const std::vector<RowSource>& sources, PackedWeight& out) {
+  constexpr int32_t kRowsPerTicket = 4 * kPanelCols;
+  const auto pack_rows = [&](int ticket, int) {
+    const int32_t begin = ticket * kRowsPerTicket;
+    const int32_t end = std::min(begin + kRowsPerTicket, out.n());
+    for (const RowSource& source : sources) {
+      const int32_t first = std::max(begin, source.row_begin);
+      const int32_t last = std::min(end, source.row_begin + source.num_rows);
+      if (first < last) source.Pack(first, last - first, keep_blocks_, &out);
+    }
+  };
+  team_.Run(0, CeilDiv(out.n(), kRowsPerTicket), pack_rows);
+}
+
+Status TensorLoader::Embedding(const std::string& name, ModelWeights* weights) {
+  const ModelConfig& config = weights->config;
+  SKEIN_ASSIGN_OR_RETURN(const TensorView view,
+                         Find(name, {config.vocab_size, config.hidden_size}));
+  if (checking_) return Status::Ok();
+  if (keep_blocks_ && view.blocks != nullptr) {
+    weights->embedding = AlignedBuffer(view.bytes);
+    weights->embedding_blocks = view.blocks;
+    std::memcpy(weights->embedding.data(), view.data, view.bytes);
+  } else {
+    CopyEmbedding(view, weights);
+  }
+  ModelFiles::ReleasePages(view);
+  Report(view.bytes);
+  return Status::Ok();
+}
+
+void TensorLoader::CopyEmbedding(const TensorView& view, ModelWeights* weights) {
+  const size_t hidden = weights->config.hidden_size;
+  const int32_t vocab = weights->config.vocab_size;
+  weights->embedding = AlignedBuffer(vocab * hidden * SizeOf(dtype_));
+  const auto copy_row = [&](int row, int) {
+    std::byte* const to = weights->embedding.data() + row * hidden * SizeOf(dtype_);
+    if (view.dtype == dtype_) {
+      std::memcpy(to, view.Row(row), hidden * SizeOf(view.dtype));
+      return;
+    }
+    std::vector<float> wide(hidden);
+    view.ReadRows(row, 1, wide.data());
+    if (dtype_ == DType::kF32) {
+      std::memcpy(to, wide.data(), hidden * sizeof(float));
+      return;
+    }
+    for (size_t i = 0; i < hidden; ++i) {
+      const Bf16 rounded = ToBf16(wide[i]);
+      std::memcpy(to + 2 * i, &rounded, 2);
+    }
+  };
+  team_.Run(0, vocab, copy_row);
+}
+
+void TensorLoader::Report(size_t bytes) {
+  bytes_done_ += static_cast<int64_t>(bytes);
+  if (progress_) progress_(bytes_done_, bytes_total_);
+}
+
+}  // namespace skein

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "io/model_files.h"
+#include "kernels/packed_weight.h"
+#include "model/config/config.h"
+#include "model/weights/row_source.h"
+#include "model/weights/weights.h"
+
+namespace skein {
+
+// A part of a matrix: rows of a tensor from tensor_row on, which become rows from row_begin on.
+struct TensorPart {
+  std::string name;  // without ".weight" and ".bias"
+  int32_t row_begin = 0;
+  int32_t num_rows = 0;
+  int32_t tensor_row = 0;
+  int32_t tensor_rows = 0;  // 0: num_rows
+  int32_t RowsOfTensor() const { return tensor_rows > 0 ? tensor_rows : num_rows; }
+};
+
+// Finds tensors of a model by name and shape, and reads them. First it only checks that each tensor
+// is there, so that a faulty model is refused at once; outputs then stay empty. After StartReading
+// it reads. A tensor that is missing or has another shape is kInvalidArgument, with its name.
+class TensorLoader {
+ public:
+  // All references outlive the loader.
+  TensorLoader(const ModelFiles& files, const QuantizationConfig& quantization, WeightTypes types,
+               ThreadTeam& team, const LoadProgress& progress);
+
+  void StartReading() { checking_ = false; }
+  const ModelFiles& files() const { return files_; }
+  // The type of matrices: that asked for, or kBlocks if the file's blocks were kept.
+  DType matrix_dtype() const { return matrix_dtype_; }
+  // Whether a call named the tensor.
+  bool IsKnown(const std::string& name) const { return known_.contains(name); }
+  // Counts a tensor as known that is not read.
+  void Skip(const std::string& name) { known_.insert(name); }
+
+  // A vector [size], with `offset` added to each element.
+  Status Vector(const std::string& name, int32_t size, std::vector<float>& out, float offset = 0);
+  // The biases of the parts: out [size], zeros between the parts.
+  Status Bias(const std::vector<TensorPart>& parts, int32_t size, std::vector<float>& out);
+  // A matrix [n, k] of a layer, or the output's, in the type of matrices.
+  Status Matrix(const std::vector<TensorPart>& parts, int32_t n, int32_t k, PackedWeight& out);
+  // A matrix [n, k] in the compute type.
+  Status PlainMatrix(const std::vector<TensorPart>& parts, int32_t n, int32_t k, PackedWeight& out);
+  // A matrix [n, k] in the compute type and, if there are any, its biases.
+  Status Linear(const std::vector<TensorPart>& parts, int32_t n, int32_t k, PackedWeight& weight,
+                std::vector<float>& bias, bool has_bias = true);
+  // Rows [begin, begin + count) of a table of begin + count rows of `width` floats.
+  Status FloatTable(const std::string& name, int32_t begin, int32_t count, int32_t width,
+                    std::vector<float>& out);
+  // The embedding table [vocab, hidden], row by row, in the compute type or in the file's blocks.
+  Status Embedding(const std::string& name, ModelWeights* weights);
+
+ private:
+  Result<TensorView> Find(const std::string& name, const std::vector<int64_t>& shape);
+  Status MatrixAs(DType dtype, const std::vector<TensorPart>& parts, int32_t n, int32_t k,
+                  PackedWeight& out);
+  Result<std::vector<RowSource>> FindRows(const std::vector<TensorPart>& parts, int32_t k);
+  // Makes the matrix and packs the sources into it.
+  template <typename Make>
+  Status Fill(const std::vector<RowSource>& sources, const Make& make, PackedWeight& out);
+  void Pack(const std::vector<RowSource>& sources, PackedWeight& out);
+  void CopyEmbedding(const TensorView& view, ModelWeights* weights);
+  void Report(size_t bytes);
+
+  const ModelFiles& files_;
+  const QuantizationConfig& quantization_;
+  const DType dtype_;  // the compute type
+  DType matrix_dtype_;
+  const bool keep_blocks_;
+  ThreadTeam& team_;
+  const LoadProgress& progress_;
+  bool checking_ = true;
+  std::set<std::string> known_;
+  int64_t bytes_done_ = 0;
+  int64_t bytes_total_ = 0;
+};
+
+}  // namespace skein
