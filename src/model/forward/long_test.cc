@@ -22,9 +22,10 @@ using testing::Logits;
 // A model, a sequence of `length` tokens with its angles, and twice as many KV blocks as it needs.
 class LongModel {
  public:
-  LongModel(Isa isa, int threads, int32_t length)
-      : model_(SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
-               {.isa = isa,
+  LongModel(Isa isa, int threads, int32_t length, const std::string& name = "qwen3-bf16")
+      : model_(SKEIN_SOURCE_DIR "/tests/data/models/" + name,
+               {.dtype = "bf16",
+                .isa = isa,
                 .threads = threads,
                 .num_blocks = 2 * ((length + kKvBlockTokens - 1) / kKvBlockTokens)}),
         team_(1),
@@ -36,7 +37,7 @@ class LongModel {
 
   ForwardPass MakePass(int32_t max_tokens, bool share_attention = true) const {
     ForwardContext context = model_.context();
-    context.rope = &angles_;
+    context.rope = context.local_rope = &angles_;
     context.share_attention = share_attention;
     return ForwardPass(context, {.max_tokens = max_tokens, .max_logit_rows = 64});
   }
@@ -196,6 +197,48 @@ TEST_P(ForwardLongTest, FewRowsOnManyThreadsAreCutFiner) {
     for (int32_t r = 0; r < kRows; ++r) {
       EXPECT_TRUE(testing::SameBits(logits[r], on_one[r])) << threads << " threads, row " << r;
     }
+  }
+}
+
+// Windows that begin in one segment of keys and end in the next, in every layer and in some.
+TEST_P(ForwardLongTest, WindowsHaveTheSameBits) {
+  constexpr int32_t kLength = 2 * kKeysPerSegment + 60, kFirst = 2 * kKeysPerSegment - 100;
+  constexpr int32_t kOneByOne = kLength - 30;
+  for (const char* name : {"mistral-window", "qwen2-window"}) {
+    SCOPED_TRACE(name);
+    const LongModel model(GetParam(), 2, kLength, name);
+    ForwardPass pass = model.MakePass(kLength);
+    const std::vector<Logits> whole = model.Run(&pass, 0, kLength, Blocks(0, kLength));
+    ASSERT_EQ(whole.size(), size_t{kLength});
+    const std::vector<int32_t> blocks = Blocks(CeilDiv(kLength, kKvBlockTokens), kLength);
+    model.Run(&pass, 0, kFirst, blocks);
+    for (int32_t begin = kFirst, end = begin; begin < kLength; begin = end) {
+      end = begin < kOneByOne ? std::min(begin + 13, kOneByOne) : begin + 1;
+      const std::vector<Logits> logits = model.Run(&pass, begin, end, blocks);
+      for (int32_t i = begin; i < end; ++i) {
+        ASSERT_TRUE(testing::SameBits(logits[i - begin], whole[i])) << "position " << i;
+      }
+    }
+  }
+}
+
+// The tokens of a tile of a local layer lie together, so that their walk takes no longer than their
+// windows.
+TEST_P(ForwardLongTest, DistantTokensOfLocalLayersShareNoTile) {
+  constexpr int32_t kLength = 3000;
+  LongModel model(GetParam(), 1, kLength, "mistral-window");
+  ASSERT_TRUE(model.config().IsLocal(model.config().num_layers - 1));
+  ForwardPass pass = model.MakePass(kLength);
+  const std::vector<int32_t> blocks = Blocks(0, kLength);
+  const std::vector<Logits> whole = model.Run(&pass, 0, kLength, blocks);
+  const std::vector<int32_t> wanted = {3, 10, 2047, 2048, 2900};
+  int64_t all_calls = 0, num_calls = 0;
+  model.RunOutputs(&pass, {}, blocks, &all_calls);
+  const std::vector<Logits> logits = model.RunOutputs(&pass, wanted, blocks, &num_calls);
+  EXPECT_EQ(num_calls - all_calls, 3 * model.config().num_kv_heads);
+  ASSERT_EQ(logits.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_TRUE(testing::SameBits(logits[i], whole[wanted[i]])) << "position " << wanted[i];
   }
 }
 
