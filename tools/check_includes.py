@@ -15,6 +15,7 @@ ALLOWED = {
     "base": ["skein"],
     "text": ["skein", "base"],
     "io": ["base"],
+    "grammar": ["skein", "base"],
     "kernels": ["base"],
     "model": ["base", "io", "kernels"],
     "kv": ["base"],
@@ -22,7 +23,7 @@ ALLOWED = {
     "engine": ["skein", "base", "kv", "sched"],
     "runtime": ["skein", "base", "kernels", "model", "kv", "sched", "engine"],
     "sim": ["skein", "base", "kv", "sched", "engine"],
-    "server": ["skein", "base", "text"],
+    "server": ["skein", "base", "text", "grammar"],
     "apps": None,  # anything
     "bench": None,
 }

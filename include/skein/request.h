@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "skein/status.h"
 
 namespace skein {
+
+class TokenGrammar;  // skein/token_grammar.h
 
 using TokenId = int32_t;
 using RequestId = uint64_t;
@@ -22,8 +25,8 @@ using TimeUs = int64_t;
 inline constexpr float kMinRepetitionPenalty = 0x1p-7f;
 
 // The rule that draws the next token from the logits. It applies in this order: logit bias and
-// allowed ids, repetition, presence and frequency penalties, temperature, top-k, top-p, min-p,
-// draw.
+// allowed ids or grammar, repetition, presence and frequency penalties, temperature, top-k, top-p,
+// min-p, draw.
 struct SamplingParams {
   float temperature = 1.0f;         // [0, 2]; 0 is greedy: the largest logit, ties to the lowest id
   int32_t top_k = 0;                // keep the k largest; 0 keeps all
@@ -54,7 +57,11 @@ struct GenerateSpec {
   // one. min_tokens, stop_token_ids and allowed_token_ids must then be unset, and max_tokens must
   // suffice for each choice.
   std::vector<std::vector<TokenId>> choices;  // [0, kMaxChoices], each [1, max_tokens]
-  int32_t num_samples = 1;                    // n: independent continuations of one prompt
+  // If not null, the output is a text of this grammar, behind which a stop token ends it.
+  // stop_token_ids must hold the model's end tokens. min_tokens, allowed_token_ids and choices must
+  // be unset.
+  std::shared_ptr<const TokenGrammar> grammar;
+  int32_t num_samples = 1;  // n: independent continuations of one prompt
 };
 inline constexpr int32_t kMaxLabels = 1024;
 inline constexpr int32_t kMaxChoices = 255;

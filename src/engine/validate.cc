@@ -120,6 +120,19 @@ Status CheckChoices(const EngineLimits& limits, const Request& request) {
   return Status::Ok();
 }
 
+Status CheckGrammar(const GenerateSpec& generate) {
+  if (generate.grammar == nullptr) return Status::Ok();
+  if (generate.min_tokens > 0 || !generate.sampling.allowed_token_ids.empty() ||
+      !generate.choices.empty()) {
+    return Refuse("grammar",
+                  "a grammar allows neither min_tokens nor allowed_token_ids nor choices");
+  }
+  if (generate.stop_token_ids.empty()) {
+    return Refuse("grammar", "a grammar needs the model's end tokens in stop_token_ids");
+  }
+  return Status::Ok();
+}
+
 Status CheckGenerate(const EngineLimits& limits, const Request& request) {
   const GenerateSpec& generate = request.generate();
   SKEIN_RETURN_IF_ERROR(CheckSampling(generate.sampling, limits.vocab_size));
@@ -132,6 +145,7 @@ Status CheckGenerate(const EngineLimits& limits, const Request& request) {
     SKEIN_RETURN_IF_ERROR(CheckRange("logprobs", *generate.num_logprobs, 0, limits.max_logprobs));
   }
   SKEIN_RETURN_IF_ERROR(CheckNamedLogprobs(generate, limits.vocab_size));
+  SKEIN_RETURN_IF_ERROR(CheckGrammar(generate));
   return CheckChoices(limits, request);
 }
 

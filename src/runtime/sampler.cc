@@ -1,6 +1,7 @@
 #include "runtime/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -9,6 +10,7 @@
 #include "base/check.h"
 #include "base/fp_mode.h"
 #include "base/random.h"
+#include "skein/token_grammar.h"
 
 namespace skein {
 namespace {
@@ -33,7 +35,7 @@ bool MustMaskStops(const DrawSpec& spec) {
 bool ChangesLogits(const DrawSpec& spec) {
   const SamplingParams& p = spec.generate->sampling;
   return !p.logit_bias.empty() || !p.allowed_token_ids.empty() || !spec.generate->choices.empty() ||
-         HasPenalties(p) || MustMaskStops(spec);
+         spec.grammar != nullptr || HasPenalties(p) || MustMaskStops(spec);
 }
 
 // The first candidate whose value, with all before it, exceeds that share of the total. REQUIRES:
@@ -45,6 +47,30 @@ TokenId DrawOf(const CandidateSet& set, double random) {
   auto c = set.candidates().begin();
   for (double sum = c->value; sum <= target; sum += c->value) ++c;
   return c->id;
+}
+
+// Copies the logits whose bit is set; the other values become -inf. Returns the lowest such token.
+TokenId CopyMasked(std::span<const uint32_t> mask, std::span<const float> logits,
+                   std::span<float> values) {
+  const size_t vocab = logits.size();
+  std::optional<size_t> lowest;
+  for (size_t word = 0; word < mask.size(); ++word) {
+    const size_t begin = word * 32;
+    const size_t count = std::min<size_t>(32, vocab - begin);
+    const uint32_t bits = mask[word];
+    if (bits != 0 && !lowest) lowest = begin + std::countr_zero(bits);
+    if (bits == 0) {
+      std::fill_n(values.begin() + begin, count, kMinusInf);
+    } else if (bits == ~uint32_t{0}) {
+      std::copy_n(logits.begin() + begin, count, values.begin() + begin);
+    } else {
+      for (size_t i = 0; i < count; ++i) {
+        values[begin + i] = (bits >> i & 1) != 0 ? logits[begin + i] : kMinusInf;
+      }
+    }
+  }
+  SKEIN_CHECK(lowest && *lowest < vocab);
+  return static_cast<TokenId>(*lowest);
 }
 
 }  // namespace
@@ -98,25 +124,39 @@ bool Sampler::Logprob(TokenId token, int32_t num_top, const float* logits, int t
 TokenId Sampler::Pick(const DrawSpec& spec, const float* logits, Kernels::Largest largest,
                       Scratch& scratch) const {
   if (ChangesLogits(spec)) {
-    const std::span<const TokenId> allowed = ChangeLogits(spec, logits, scratch);
+    const std::optional<TokenId> lowest = ChangeLogits(spec, logits, scratch);
     logits = scratch.values.data();
     largest = kernels_->FindLargest(logits, vocab_, scratch.group_max.data());
-    if (largest.max == kMinusInf && !allowed.empty()) {
-      // The model gives every allowed token the probability zero.
-      return *std::ranges::min_element(allowed);
-    }
+    // The model may give every allowed token the probability zero.
+    if (largest.max == kMinusInf && lowest) return *lowest;
   }
   if (IsGreedy(spec.generate->sampling) || std::isinf(largest.max)) return largest.argmax;
   return DrawWeighted(spec, logits, largest.max, scratch);
 }
 
-std::span<const TokenId> Sampler::ChangeLogits(const DrawSpec& spec, const float* logits,
-                                               Scratch& scratch) const {
-  const std::span<const TokenId> allowed = AllowedIds(spec, scratch);
-  ApplyBias(spec.generate->sampling, allowed, logits, scratch);
+std::optional<TokenId> Sampler::ChangeLogits(const DrawSpec& spec, const float* logits,
+                                             Scratch& scratch) const {
+  const std::optional<TokenId> lowest = CopyAllowed(spec, logits, scratch);
+  for (const auto& [id, bias] : spec.generate->sampling.logit_bias) scratch.values[id] += bias;
   if (HasPenalties(spec.generate->sampling)) ApplyPenalties(spec, scratch);
   if (MustMaskStops(spec)) MaskStops(spec, scratch);
-  return allowed;
+  return lowest;
+}
+
+std::optional<TokenId> Sampler::CopyAllowed(const DrawSpec& spec, const float* logits,
+                                            Scratch& scratch) const {
+  std::vector<float>& values = scratch.values;
+  if (spec.grammar != nullptr) {
+    if (spec.grammar->FindNext(spec.history.subspan(spec.prompt_len), scratch.mask)) {
+      return CopyMasked(scratch.mask, std::span(logits, vocab_), values);
+    }
+  } else if (const std::span<const TokenId> allowed = AllowedIds(spec, scratch); !allowed.empty()) {
+    std::ranges::fill(values, kMinusInf);
+    for (const TokenId id : allowed) values[id] = logits[id];
+    return *std::ranges::min_element(allowed);
+  }
+  std::copy_n(logits, vocab_, values.begin());
+  return std::nullopt;
 }
 
 std::span<const TokenId> Sampler::AllowedIds(const DrawSpec& spec, Scratch& scratch) const {
@@ -128,17 +168,6 @@ std::span<const TokenId> Sampler::AllowedIds(const DrawSpec& spec, Scratch& scra
   }
   SKEIN_CHECK(!scratch.next_of_choices.empty());
   return scratch.next_of_choices;
-}
-
-void Sampler::ApplyBias(const SamplingParams& params, std::span<const TokenId> allowed,
-                        const float* logits, Scratch& scratch) const {
-  if (allowed.empty()) {
-    std::copy_n(logits, vocab_, scratch.values.begin());
-  } else {
-    std::fill(scratch.values.begin(), scratch.values.end(), kMinusInf);
-    for (const TokenId id : allowed) scratch.values[id] = logits[id];
-  }
-  for (const auto& [id, bias] : params.logit_bias) scratch.values[id] += bias;
 }
 
 void Sampler::ApplyPenalties(const DrawSpec& spec, Scratch& scratch) const {

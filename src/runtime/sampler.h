@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,7 +39,8 @@ class Sampler {
           group_max(NumRowGroups(vocab)),
           ordered_max(NumRowGroups(vocab)),
           group_sums(NumRowGroups(vocab)),
-          candidates(vocab) {
+          candidates(vocab),
+          mask((vocab + 31) / 32) {
       next_of_choices.reserve(kMaxChoices);
     }
     std::vector<float> values;       // [vocab]: logits after the parameters, then weights
@@ -49,18 +51,21 @@ class Sampler {
     std::vector<double> group_sums;  // of the weights
     CandidateSet candidates;
     std::vector<TokenId> next_of_choices;
+    std::vector<uint32_t> mask;  // [ceil(vocab / 32)]: the tokens that a grammar allows
   };
 
   // `largest` and scratch.group_max belong to `logits`. scratch.group_max is overwritten.
   TokenId Pick(const DrawSpec& spec, const float* logits, Kernels::Largest largest,
                Scratch& scratch) const;
-  // Writes the logits, changed by the parameters, to scratch.values. Returns the allowed tokens;
-  // empty: all.
-  std::span<const TokenId> ChangeLogits(const DrawSpec& spec, const float* logits,
-                                        Scratch& scratch) const;
+  // Writes the logits, changed by the parameters, to scratch.values. Returns the lowest allowed
+  // token; nullopt: all are allowed.
+  std::optional<TokenId> ChangeLogits(const DrawSpec& spec, const float* logits,
+                                      Scratch& scratch) const;
+  // Copies the logits of the allowed tokens to scratch.values and sets the others to -inf. Returns
+  // as above.
+  std::optional<TokenId> CopyAllowed(const DrawSpec& spec, const float* logits,
+                                     Scratch& scratch) const;
   std::span<const TokenId> AllowedIds(const DrawSpec& spec, Scratch& scratch) const;
-  void ApplyBias(const SamplingParams& params, std::span<const TokenId> allowed,
-                 const float* logits, Scratch& scratch) const;
   void ApplyPenalties(const DrawSpec& spec, Scratch& scratch) const;
   void MaskStops(const DrawSpec& spec, Scratch& scratch) const;
 

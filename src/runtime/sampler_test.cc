@@ -9,7 +9,11 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <span>
+#include <utility>
 #include <vector>
+
+#include "skein/token_grammar.h"
 
 namespace skein {
 namespace {
@@ -203,6 +207,58 @@ TEST_F(SamplerTest, OfImpossibleAllowedTokensOneOfThemComes) {
   EXPECT_EQ(Draw(generate, logits_, {5}, 1).token.token, 30);
   generate.sampling.temperature = 0;
   EXPECT_EQ(Draw(generate, logits_, {5}, 1).token.token, 30);
+}
+
+// A grammar of which each text is a permutation of its tokens.
+class PermutationState final : public GrammarState {
+ public:
+  explicit PermutationState(std::vector<TokenId> tokens) : tokens_(std::move(tokens)) {}
+  bool FindNext(std::span<const TokenId> output, std::span<uint32_t> mask) override {
+    std::ranges::fill(mask, 0);
+    bool any = false;
+    for (const TokenId id : tokens_) {
+      if (std::ranges::find(output, id) != output.end()) continue;
+      mask[id / 32] |= 1u << id % 32;
+      any = true;
+    }
+    return any;
+  }
+
+ private:
+  std::vector<TokenId> tokens_;
+};
+
+TEST_F(SamplerTest, AGrammarsTokensAloneCome) {
+  const std::vector<TokenId> tokens = {0, 31, 32, 99, 298, 299};
+  PermutationState state(tokens);
+  GenerateSpec same = WithTemperature(2.0f);
+  same.sampling.logit_bias = {{31, 1.5f}, {200, 90.0f}};
+  same.sampling.top_p = 0.9f;
+  same.sampling.presence_penalty = 0.5f;
+  for (size_t length = 0; length <= tokens.size(); ++length) {
+    std::vector<TokenId> history = {5, 7};
+    history.insert(history.end(), tokens.begin(), tokens.begin() + length);
+    // The same draw with the allowed tokens as a list; behind all of them every token may come.
+    same.sampling.allowed_token_ids = {tokens.begin() + length, tokens.end()};
+    GenerateSpec plain = same;
+    plain.sampling.allowed_token_ids.clear();
+    for (int seed = 0; seed < 200; ++seed) {
+      same.sampling.seed = plain.sampling.seed = seed;
+      DrawResult masked;
+      DrawSpec spec = {&plain, 0, history, 2};
+      spec.grammar = &state;
+      sampler_.Draw(spec, logits_.data(), 0, &masked);
+      EXPECT_EQ(masked.token.token, Draw(same, logits_, history, 2).token.token);
+    }
+  }
+  for (float& l : logits_) l = -kInf;
+  logits_[1] = 0;
+  const std::vector<TokenId> history = {5, 0};
+  DrawResult result;
+  DrawSpec spec = {&same, 0, history, 1};
+  spec.grammar = &state;
+  sampler_.Draw(spec, logits_.data(), 0, &result);
+  EXPECT_EQ(result.token.token, 31);
 }
 
 TEST_F(SamplerTest, ChoicesAreFollowedTokenByToken) {

@@ -116,6 +116,11 @@ std::unique_ptr<RequestRecord> MakeRecord(const SchedulerConfig& config, Request
   record->decodes_in_own_steps = StopsSteps(config) && request.slo_tpot_us.has_value();
   record->num_live = NumSamples(request);
   record->live.assign(record->num_live, true);
+  if (request.generates() && request.generate().grammar != nullptr) {
+    for (int32_t i = 0; i < record->num_live; ++i) {
+      record->grammar_states.push_back(request.generate().grammar->NewState());
+    }
+  }
   record->times.arrival_us = now_us;
   auto sequence = std::make_unique<Sequence>(
       record.get(), 0,

@@ -12,6 +12,8 @@
 
 namespace skein {
 
+class GrammarState;  // skein/token_grammar.h
+
 // One sample of one request while it is being computed: the request's id and the sample's number.
 using SequenceId = uint64_t;
 inline constexpr int32_t kMaxSamples = 1 << 16;  // of one request
@@ -39,6 +41,8 @@ struct DrawSpec {
   int32_t sample = 0;                // which of the request's samples
   std::span<const TokenId> history;  // prompt and output so far, for penalties and choices
   int32_t prompt_len = 0;            // history[0, prompt_len) is the prompt
+  // The sample's own, whose output is history from prompt_len on. Null: no grammar.
+  GrammarState* grammar = nullptr;
   // The position of the drawn token among the sample's outputs is history.size() - prompt_len.
 };
 

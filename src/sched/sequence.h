@@ -10,6 +10,7 @@
 #include "sched/plan.h"
 #include "sched/sequence_blocks.h"
 #include "skein/request.h"
+#include "skein/token_grammar.h"
 
 namespace skein {
 
@@ -92,6 +93,8 @@ struct RequestRecord {
   bool decodes_in_own_steps = false;
   int32_t decode_set_member = -1;  // its number in the decode set; -1: not there
   std::vector<bool> live;          // [num_samples]: not ended
+  // [num_samples] if the request has a grammar, else empty.
+  std::vector<std::unique_ptr<GrammarState>> grammar_states;
   int32_t num_live = 0;
   int32_t cached_tokens = 0;
   RequestTimes times;

@@ -29,16 +29,16 @@ void DrawFrom(Sequence* sequence, int32_t num_tokens) {
   sequence->draws.clear();
   if (num_tokens < sequence->num_remaining() || request.budget == 0) return;
   DrawSpec draw = {.generate = &request.request.generate(),
-                   .sample = sequence->sample,
                    .history = sequence->tokens,
                    .prompt_len = request.prompt_len};
-  if (request.forked) {
+  const auto add = [&](int32_t sample) {
+    draw.sample = sample;
+    if (!request.grammar_states.empty()) draw.grammar = request.grammar_states[sample].get();
     sequence->draws.push_back(draw);
-    return;
-  }
+  };
+  if (request.forked) return add(sequence->sample);
   for (size_t sample = 0; sample < request.live.size(); ++sample) {
-    draw.sample = static_cast<int32_t>(sample);
-    if (request.live[sample]) sequence->draws.push_back(draw);
+    if (request.live[sample]) add(static_cast<int32_t>(sample));
   }
 }
 

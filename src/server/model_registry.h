@@ -18,6 +18,8 @@
 
 namespace skein {
 
+class GrammarCompiler;  // grammar/grammar_compiler.h
+
 // The defaults for fields that a request lacks: the model's generation_config.json.
 struct GenerationDefaults {
   float temperature = 1.0f;
@@ -43,6 +45,7 @@ struct ModelEntry {
   Engine* engine = nullptr;
   const Tokenizer* tokenizer = nullptr;
   const ChatTemplate* chat_template = nullptr;  // null: chat is refused
+  std::shared_ptr<GrammarCompiler> grammars;    // null: constraints by a grammar are refused
   GenerationDefaults defaults;
   Json chat_template_kwargs = Json::object();  // each member gives way to the request's
   UserSpecialTokens user_special_tokens = UserSpecialTokens::kDefault;

@@ -16,9 +16,10 @@ bool Matches(std::string_view pattern, std::string_view path) {
 
 void Router::Add(Route route) { routes_.push_back(std::move(route)); }
 
-void Router::AddWork(std::string method, std::string path, Handler handler,
-                     RouteClass route_class) {
-  Add({std::move(method), std::move(path), Route::Kind::kWork, std::move(handler), route_class});
+void Router::AddWork(std::string method, std::string path, Handler handler, RouteClass route_class,
+                     bool (*is_heavy)(std::string_view body)) {
+  Add({std::move(method), std::move(path), Route::Kind::kWork, std::move(handler), route_class,
+       is_heavy});
 }
 
 void Router::AddOpen(std::string method, std::string path, Handler handler) {

@@ -36,6 +36,8 @@ struct Route {
   enum class Kind { kWork, kOpen } kind = Kind::kWork;
   Handler handler;
   RouteClass route_class = RouteClass::kOther;
+  // Whether a short body takes long, too, and so a worker thread. Null: none does.
+  bool (*is_heavy)(std::string_view body) = nullptr;
 };
 
 // Finds the route of a request. Immutable after the last Add.
@@ -43,7 +45,8 @@ class Router {
  public:
   void Add(Route route);
   void AddWork(std::string method, std::string path, Handler handler,
-               RouteClass route_class = RouteClass::kOther);
+               RouteClass route_class = RouteClass::kOther,
+               bool (*is_heavy)(std::string_view body) = nullptr);
   void AddOpen(std::string method, std::string path, Handler handler);
 
   // Null if there is none; *allowed_methods then lists those of the path (empty: no such path).

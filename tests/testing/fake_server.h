@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "server/generation/grammar_fields.h"
 #include "server/http/http_server.h"
 #include "testing/http_client.h"
 #include "testing/server_fakes.h"
@@ -67,6 +68,7 @@ class ServerTest : public ::testing::Test {
     entry.max_kv_tokens = max_kv_tokens_;
     entry.traits = traits_;
     entry.created_s = 7;
+    entry.grammars = MakeGrammarCompiler(&tokenizer_, kFakeVocabSize, entry.defaults.eos_token_ids);
     return entry;
   }
   ModelRegistry Registry() {

@@ -27,6 +27,7 @@
 #include "sched/record/recorder.h"
 #include "sched/record/trace_printer.h"
 #include "server/decisions/decision_prompt.h"
+#include "server/generation/grammar_fields.h"
 
 namespace skein {
 namespace {
@@ -194,6 +195,18 @@ class CpuModelHost final : public ModelHost {
   std::vector<ModelEntry> adapters_;
 };
 
+// The settings that do not depend on the model.
+Result<EngineConfig> EngineConfigOf(const ModelHostOptions& options) {
+  EngineConfig config = {.max_queued_requests = options.max_queued_requests,
+                         .max_wait_us = static_cast<TimeUs>(options.max_wait_s * 1e6),
+                         .max_logprobs = options.max_logprobs};
+  SKEIN_ASSIGN_OR_RETURN(config.scheduler, SchedulerOf(options));
+  if (!options.scheduling.stop_table.empty()) {
+    SKEIN_RETURN_IF_ERROR(ReadStopTable(options.scheduling.stop_table, &config.scheduler));
+  }
+  return config;
+}
+
 Status CpuModelHost::Init(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(model_dir_, FindModelDir(options.model));
   name_ = NameOfModel(options.model);
@@ -211,13 +224,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   }
   runtime.pooling = use.pooling;
   runtime.dense = use.dense;
-  EngineConfig config = {.max_queued_requests = options.max_queued_requests,
-                         .max_wait_us = static_cast<TimeUs>(options.max_wait_s * 1e6),
-                         .max_logprobs = options.max_logprobs};
-  SKEIN_ASSIGN_OR_RETURN(config.scheduler, SchedulerOf(options));
-  if (!options.scheduling.stop_table.empty()) {
-    SKEIN_RETURN_IF_ERROR(ReadStopTable(options.scheduling.stop_table, &config.scheduler));
-  }
+  SKEIN_ASSIGN_OR_RETURN(EngineConfig config, EngineConfigOf(options));
   NamedAdapters adapters(name_);
   SKEIN_RETURN_IF_ERROR(adapters.Init(options, model_dir_));
   for (const NamedAdapter& adapter : adapters.all()) runtime.adapters.push_back(adapter.dir);
@@ -246,6 +253,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   entry_.traits = use.traits;
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
+  entry_.grammars = MakeGrammarCompiler(entry_);
   SKEIN_ASSIGN_OR_RETURN(
       entry_.traits.decisions,
       LoadDecisionProfile({model_dir_, name_, runtime_->config().NumParameters(), use.traits,

@@ -151,7 +151,8 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
 }  // namespace
 
 void AddChatCompletionsRoute(Router* router) {
-  router->AddWork("POST", "/v1/chat/completions", Starting(&StartChat), RouteClass::kGenerate);
+  router->AddWork("POST", "/v1/chat/completions", Starting(&StartChat), RouteClass::kGenerate,
+                  &MayNeedGrammar);
 }
 
 }  // namespace skein

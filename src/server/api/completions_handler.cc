@@ -232,7 +232,8 @@ Status StartCompletion(const ServerContext& context, const HttpRequest& request,
 }  // namespace
 
 void AddCompletionsRoute(Router* router) {
-  router->AddWork("POST", "/v1/completions", Starting(&StartCompletion), RouteClass::kGenerate);
+  router->AddWork("POST", "/v1/completions", Starting(&StartCompletion), RouteClass::kGenerate,
+                  &MayNeedGrammar);
 }
 
 }  // namespace skein

@@ -200,7 +200,7 @@ TEST_F(CompletionsTest, BadFieldsAreNamed) {
        "prompt_logprob_start"},
       {R"("logprob_token_ids": [1, 1])", "logprob_token_ids"},
       {R"("logprob_token_ids": [257])", "logprob_token_ids"},
-      {R"("response_format": {"type": "json_object"})", "response_format"},
+      {R"("response_format": {"type": "json"})", "response_format.type"},
       {R"("min_tokens": 20)", "min_tokens"},
       {R"("slo_ttft_ms": 0)", "slo_ttft_ms"},
       {R"("prompt": 5)", "prompt"},

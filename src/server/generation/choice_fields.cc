@@ -28,14 +28,6 @@ ChoiceField FindTexts(FieldReader* reader) {
   }
   const Json* object = reader->Object("structured_outputs");
   if (object == nullptr) return {};
-  for (const char* kind : {"json", "json_object", "regex", "grammar", "structural_tag"}) {
-    const auto value = object->find(kind);
-    if (value == object->end() || value->is_null() || *value == false) continue;
-    const std::string name = std::string("structured_outputs.") + kind;
-    reader->Refuse(name, name + " is not supported by this version: only choice is",
-                   StatusCode::kUnsupported);
-    return {};
-  }
   return {"structured_outputs.choice", FieldReader(*object).Find("choice")};
 }
 

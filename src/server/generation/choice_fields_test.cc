@@ -129,9 +129,9 @@ TEST_F(ChoiceTest, MistakesAreNamed) {
       {R"("guided_choice": ["a"], "allowed_token_ids": [5])", "allowed_token_ids"},
       {R"("guided_choice": ["a", "seventeen letters"])", "max_tokens"},
       {R"("guided_choice": ["a"], "structured_outputs": {"choice": ["b"]})", "structured_outputs"},
-      {R"("guided_json": {"type": "string"})", "guided_json"},
+      {R"("guided_choice": ["a"], "guided_json": {"type": "string"})", "guided_json"},
       {R"("structured_outputs": {"choice": {}})", "structured_outputs.choice"},
-      {R"("structured_outputs": {"regex": "a+"})", "structured_outputs.regex"},
+      {R"("structured_outputs": {"choice": ["a"], "regex": "a+"})", "structured_outputs.regex"},
       {R"("structured_outputs": ["a"])", "structured_outputs"},
   };
   for (const auto& [field, param] : cases) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "server/generation/choice_fields.h"
+#include "server/generation/grammar_fields.h"
 #include "server/json/scheduling_fields.h"
 
 namespace skein {
@@ -195,8 +196,8 @@ void ReadNamedLogprobs(FieldReader* reader, const ModelEntry& model, GenerateSpe
   if (!ids.empty()) spec->num_logprobs = 0;
 }
 
-// Reads a constraint, which alone decides where the answer ends.
-void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
+// Reads the texts of which the answer is one, which alone decide where it ends.
+void ReadChoiceConstraint(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
   GenerateSpec& spec = fields->request.generate();
   spec.choices = ReadChoices(reader, model);
   if (spec.choices.empty()) return;
@@ -212,27 +213,47 @@ void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFiel
   }
 }
 
+// Reads the constraint of the answer, if there is one: texts or a grammar.
+void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
+  ReadChoiceConstraint(reader, model, fields);
+  const GrammarField field = ReadGrammarField(reader);
+  if (field.name.empty() || !reader->status().ok()) return;
+  if (!fields->request.generate().choices.empty()) {
+    return reader->Refuse(field.name, field.name + " is not allowed beside a choice of texts");
+  }
+  ConstrainBy(field, reader, model, fields);
+}
+
 // Refuses fields that change the answer: to ignore them would give a wrong one.
 void RefuseUnsupported(FieldReader* reader) {
-  for (const char* name : {"guided_json", "guided_regex", "guided_grammar", "use_beam_search",
-                           "logits_processors", "functions"}) {
+  for (const char* name : {"use_beam_search", "logits_processors", "functions"}) {
     const Json* value = reader->Find(name);
     if (value == nullptr || (value->is_boolean() && !value->get<bool>())) continue;
     reader->Refuse(name, fmt::format("{} is not supported by this version", name),
                    StatusCode::kUnsupported);
   }
-  if (const Json* format = reader->Object("response_format")) {
-    const auto type = FieldReader(*format).String("type");
-    if (type != "text") {
-      reader->Refuse("response_format",
-                     "response_format must be {\"type\": \"text\"}: other formats are not "
-                     "supported by this version",
-                     StatusCode::kUnsupported);
-    }
-  }
 }
 
 }  // namespace
+
+void ConstrainBy(const GrammarField& field, FieldReader* reader, const ModelEntry& model,
+                 GenerationFields* fields) {
+  GenerateSpec& spec = fields->request.generate();
+  const bool ignores_end = reader->Bool("ignore_eos").value_or(false);
+  for (const auto& [name, given] :
+       {std::pair{"min_tokens", spec.min_tokens > 0},
+        std::pair{"allowed_token_ids", !spec.sampling.allowed_token_ids.empty()},
+        std::pair{"ignore_eos", ignores_end}}) {
+    if (given) reader->Refuse(name, fmt::format("{} is not allowed beside {}", name, field.name));
+  }
+  if (!reader->status().ok()) return;
+  auto grammar = CompileGrammar(model, field);
+  if (grammar.ok()) {
+    spec.grammar = *std::move(grammar);
+  } else {
+    reader->Refuse(field.name, grammar.status().message(), grammar.status().code());
+  }
+}
 
 GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& model, uint64_t seed) {
   GenerationFields fields;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/generation/generation_session.h"
+#include "server/generation/grammar_fields.h"
 #include "server/json/field_reader.h"
 #include "server/model_registry.h"
 #include "skein/request.h"
@@ -32,6 +33,10 @@ struct GenerationFields {
 // Reads the fields. Errors, and fields that need missing features, go to reader->status(). `seed`
 // is used if the request names none.
 GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& model, uint64_t seed);
+
+// Constrains the answer by a grammar. Errors go to reader->status().
+void ConstrainBy(const GrammarField& field, FieldReader* reader, const ModelEntry& model,
+                 GenerationFields* fields);
 
 // The number of tokens of the longest answer that a constraint of the request allows; 0: no
 // constraint.

@@ -340,6 +340,7 @@ std::shared_ptr<void> HttpServer::Impl::OnRequest(std::shared_ptr<const HttpRequ
     return token;
   }
   const size_t body_bytes = request->body.size();
+  const bool is_heavy = route->is_heavy != nullptr && route->is_heavy(request->body);
   // The token ends with the connection.
   auto handle = [this, route, body_bytes, alive = std::weak_ptr<void>(token),
                  request = std::move(request), responder = std::move(responder)]() mutable {
@@ -347,7 +348,7 @@ std::shared_ptr<void> HttpServer::Impl::OnRequest(std::shared_ptr<const HttpRequ
     Handle(*route, std::move(request), responder);
     if (body_bytes >= kTrimBodyBytes) GiveMemoryBack();
   };
-  if (body_bytes <= kShortBodyBytes) {
+  if (body_bytes <= kShortBodyBytes && !is_heavy) {
     handle();
   } else {
     workers_->Post(

@@ -40,6 +40,7 @@ class FieldReader {
   // Records "`name` must be `allowed`, got `value`".
   void RefuseValue(const std::string& name, const std::string& allowed, const Json& value);
   const Status& status() const { return status_; }
+  const Json& object() const { return object_; }
 
  private:
   const Json& object_;

@@ -1,0 +1,87 @@
+#include "grammar/json_schema.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace skein {
+namespace {
+
+using Schema = nlohmann::ordered_json;
+
+// The members of a schema that hold schemas: one, by name, or in an array.
+constexpr std::array<std::string_view, 5> kSingle = {"items", "additionalProperties",
+                                                     "additionalItems", "unevaluatedItems",
+                                                     "unevaluatedProperties"};
+constexpr std::array<std::string_view, 4> kNamed = {"properties", "patternProperties", "$defs",
+                                                    "definitions"};
+constexpr std::array<std::string_view, 4> kLists = {"anyOf", "oneOf", "allOf", "prefixItems"};
+// Members beside which `properties` are not the whole of an object.
+constexpr std::array<std::string_view, 12> kOpening = {"additionalProperties",
+                                                       "patternProperties",
+                                                       "unevaluatedProperties",
+                                                       "$ref",
+                                                       "anyOf",
+                                                       "oneOf",
+                                                       "allOf",
+                                                       "if",
+                                                       "dependentSchemas",
+                                                       "propertyNames",
+                                                       "$dynamicRef",
+                                                       "not"};
+
+// Members that say what an array holds.
+constexpr std::array<std::string_view, 5> kItems = {"items", "prefixItems", "additionalItems",
+                                                    "unevaluatedItems", "$ref"};
+
+bool Is(const Schema& schema, const char* type) {
+  const auto found = schema.find("type");
+  if (found == schema.end()) return false;
+  return *found == type || (found->is_array() && std::ranges::find(*found, type) != found->end());
+}
+
+bool HasAny(const Schema& schema, auto names) {
+  return std::ranges::any_of(names, [&](std::string_view name) { return schema.contains(name); });
+}
+
+// Calls `visit` for each schema that `schema` holds directly.
+void ForEachInner(Schema& schema, const auto& visit) {
+  for (auto& [name, value] : schema.items()) {
+    const auto is = [&key = name](std::string_view other) { return other == key; };
+    if (std::ranges::any_of(kSingle, is) && !value.is_array()) {
+      visit(value);
+    } else if (std::ranges::any_of(kNamed, is) && value.is_object()) {
+      for (Schema& inner : value) visit(inner);
+    } else if ((std::ranges::any_of(kLists, is) || name == "items") && value.is_array()) {
+      for (Schema& inner : value) visit(inner);
+    }
+  }
+}
+
+bool Combines(Schema& schema) {
+  if (!schema.is_object()) return false;
+  const auto all_of = schema.find("allOf");
+  if (all_of != schema.end() && all_of->is_array() && all_of->size() > 1) return true;
+  bool found = false;
+  ForEachInner(schema, [&](Schema& inner) { found = found || Combines(inner); });
+  return found;
+}
+
+void Complete(Schema* schema) {
+  if (!schema->is_object()) return;
+  ForEachInner(*schema, [](Schema& inner) { Complete(&inner); });
+  const bool lists = schema->contains("properties");
+  if ((lists || Is(*schema, "object")) && !HasAny(*schema, kOpening)) {
+    (*schema)["additionalProperties"] = !lists;
+  }
+  if (Is(*schema, "array") && !HasAny(*schema, kItems)) (*schema)["items"] = Schema::object();
+}
+
+}  // namespace
+
+Schema CompleteSchema(Schema schema) {
+  if (!Combines(schema)) Complete(&schema);
+  return schema;
+}
+
+}  // namespace skein
