@@ -212,7 +212,7 @@ size_t GrammarCompiler::num_cached() const {
 // XGrammar is built with XGRAMMAR_LOG_CUSTOMIZE: these two receive its errors and its warnings.
 namespace xgrammar {
 
-void LogFatalImpl(const std::string& file, int lineno, const std::string& message);
+[[noreturn]] void LogFatalImpl(const std::string& file, int lineno, const std::string& message);
 void LogMessageImpl(const std::string& file, int lineno, int level, const std::string& message);
 
 [[noreturn]] void LogFatalImpl(const std::string&, int, const std::string& message) {

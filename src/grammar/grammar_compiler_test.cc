@@ -97,8 +97,8 @@ TEST_F(GrammarCompilerTest, BehindTheEndOnlyTheEndIsAllowed) {
 }
 
 TEST_F(GrammarCompilerTest, Rules) {
-  const auto ebnf = Compile(GrammarKind::kEbnf, R"(root ::= "(" root ")" | "x") ");
-      EXPECT_TRUE(Accepts(*ebnf, "((x))"));
+  const auto ebnf = Compile(GrammarKind::kEbnf, R"re(root ::= "(" root ")" | "x")re");
+  EXPECT_TRUE(Accepts(*ebnf, "((x))"));
   EXPECT_FALSE(Accepts(*ebnf, "((x)"));
   const auto lark = Compile(GrammarKind::kLark, "start: \"a\" WORD\nWORD: /[b-d]+/\n");
   EXPECT_TRUE(Accepts(*lark, "abcd"));
@@ -119,8 +119,7 @@ TEST_F(GrammarCompilerTest, MistakesSayWhatIsWrong) {
       {GrammarKind::kJsonSchema, R"({"type": "number of things"})", "number of things"},
       {GrammarKind::kJsonSchema, R"({"properties": 3})", "propert"},
       {GrammarKind::kJsonSchema, R"({"$ref": "#/$defs/None"})", "None"},
-      {GrammarKind::kJsonSchema, R"({"type": "string", "not": {"const": "a"}})", "not"},
-      {GrammarKind::kJsonSchema, R"({"type": "array", "uniqueItems": true})", "uniqueItems"},
+      {GrammarKind::kJsonSchema, R"({"type": "number", "multipleOf": 0.5})", "multipleOf"},
       {GrammarKind::kJsonSchema, "{", ""},
       {GrammarKind::kRegex, "(a", ""},
       {GrammarKind::kRegex, "(?=a)a", ""},
@@ -131,7 +130,8 @@ TEST_F(GrammarCompilerTest, MistakesSayWhatIsWrong) {
   };
   for (const auto& [kind, text, part] : kCases) {
     const auto grammar = compiler_.Compile({kind, text});
-    ASSERT_FALSE(grammar.ok()) << text;
+    EXPECT_FALSE(grammar.ok()) << text;
+    if (grammar.ok()) continue;
     EXPECT_EQ(grammar.status().code(), StatusCode::kInvalidArgument);
     EXPECT_NE(grammar.status().message().find(part), std::string::npos)
         << text << ": " << grammar.status().message();

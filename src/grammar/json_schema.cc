@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 
 namespace skein {
@@ -44,26 +45,39 @@ bool HasAny(const Schema& schema, auto names) {
   return std::ranges::any_of(names, [&](std::string_view name) { return schema.contains(name); });
 }
 
+// Keywords that XGrammar reads over without a word.
+constexpr std::array<std::string_view, 11> kIgnored = {"not",
+                                                       "if",
+                                                       "then",
+                                                       "else",
+                                                       "dependentRequired",
+                                                       "dependentSchemas",
+                                                       "contains",
+                                                       "minContains",
+                                                       "maxContains",
+                                                       "$dynamicRef",
+                                                       "uniqueItems"};
+
 // Calls `visit` for each schema that `schema` holds directly.
-void ForEachInner(Schema& schema, const auto& visit) {
+void ForEachInner(auto& schema, const auto& visit) {
   for (auto& [name, value] : schema.items()) {
     const auto is = [&key = name](std::string_view other) { return other == key; };
     if (std::ranges::any_of(kSingle, is) && !value.is_array()) {
       visit(value);
     } else if (std::ranges::any_of(kNamed, is) && value.is_object()) {
-      for (Schema& inner : value) visit(inner);
+      for (auto& inner : value) visit(inner);
     } else if ((std::ranges::any_of(kLists, is) || name == "items") && value.is_array()) {
-      for (Schema& inner : value) visit(inner);
+      for (auto& inner : value) visit(inner);
     }
   }
 }
 
-bool Combines(Schema& schema) {
+bool Combines(const Schema& schema) {
   if (!schema.is_object()) return false;
   const auto all_of = schema.find("allOf");
   if (all_of != schema.end() && all_of->is_array() && all_of->size() > 1) return true;
   bool found = false;
-  ForEachInner(schema, [&](Schema& inner) { found = found || Combines(inner); });
+  ForEachInner(schema, [&](const Schema& inner) { found = found || Combines(inner); });
   return found;
 }
 
@@ -82,6 +96,19 @@ void Complete(Schema* schema) {
 Schema CompleteSchema(Schema schema) {
   if (!Combines(schema)) Complete(&schema);
   return schema;
+}
+
+std::string IgnoredKeyword(const Schema& schema) {
+  if (!schema.is_object()) return {};
+  for (const std::string_view keyword : kIgnored) {
+    const auto found = schema.find(keyword);
+    if (found != schema.end() && *found != false) return std::string(keyword);
+  }
+  std::string ignored;
+  ForEachInner(schema, [&](const Schema& inner) {
+    if (ignored.empty()) ignored = IgnoredKeyword(inner);
+  });
+  return ignored;
 }
 
 }  // namespace skein

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace skein {
 
@@ -11,5 +12,9 @@ namespace skein {
 // is valid under the schema as given. Schemas that combine several others (allOf) stay as they are.
 // Cost: linear; recursion to the depth of the schema.
 nlohmann::ordered_json CompleteSchema(nlohmann::ordered_json schema);
+
+// The first keyword of a schema that a grammar would ignore, so that answers might break it; empty:
+// there is none.
+std::string IgnoredKeyword(const nlohmann::ordered_json& schema);
 
 }  // namespace skein

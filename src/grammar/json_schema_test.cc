@@ -28,6 +28,14 @@ TEST(JsonSchema, ObjectsThatListPropertiesAreClosed) {
   EXPECT_EQ(schema["$defs"]["d"]["additionalProperties"], false);
 }
 
+TEST(JsonSchema, KeywordsThatWouldBeIgnored) {
+  const auto ignored = [](const char* text) { return IgnoredKeyword(Schema::parse(text)); };
+  EXPECT_EQ(ignored(R"({"properties": {"a": {"not": {"const": 1}}}})"), "not");
+  EXPECT_EQ(ignored(R"({"items": {"anyOf": [{}, {"if": {}, "then": {}}]}})"), "if");
+  EXPECT_EQ(ignored(R"({"$defs": {"a": {"uniqueItems": true}}})"), "uniqueItems");
+  EXPECT_EQ(ignored(R"({"uniqueItems": false, "properties": {"not": {}}})"), "");
+}
+
 TEST(JsonSchema, CombinedSchemasStayAsTheyAre) {
   const char* const kCombined =
       R"({"properties": {"a": {"allOf": [{"$ref": "#/$defs/d"}, {"properties": {"b": {}}}]}},

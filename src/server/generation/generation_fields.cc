@@ -249,7 +249,7 @@ void ConstrainBy(const GrammarField& field, FieldReader* reader, const ModelEntr
   if (!reader->status().ok()) return;
   auto grammar = CompileGrammar(model, field);
   if (grammar.ok()) {
-    spec.grammar = *std::move(grammar);
+    spec.grammar = std::move(grammar).value();
   } else {
     reader->Refuse(field.name, grammar.status().message(), grammar.status().code());
   }

@@ -41,16 +41,17 @@ GrammarSource RulesSource(const std::string& text) {
 // Reads a schema that may be the text of one.
 std::optional<GrammarSource> ReadSchema(FieldReader* reader, const std::string& name,
                                         const Json& value) {
-  if (value.is_object() || value.is_boolean()) return SchemaSource(value);
-  if (value.is_string()) {
-    std::string why;
-    if (const auto parsed = ParseJson(value.get_ref<const std::string&>(), &why);
-        parsed && (parsed->is_object() || parsed->is_boolean())) {
-      return SchemaSource(*parsed);
-    }
+  std::optional<Json> schema = value;
+  if (value.is_string()) schema = ParseJson(value.get_ref<const std::string&>());
+  if (!schema || !(schema->is_object() || schema->is_boolean())) {
+    reader->RefuseValue(name, "a JSON schema: an object, or the text of one", value);
+    return std::nullopt;
   }
-  reader->RefuseValue(name, "a JSON schema: an object, or the text of one", value);
-  return std::nullopt;
+  if (const std::string ignored = IgnoredKeyword(*schema); !ignored.empty()) {
+    reader->Refuse(name, fmt::format("{} uses {}, which is not supported", name, ignored));
+    return std::nullopt;
+  }
+  return SchemaSource(*schema);
 }
 
 std::optional<GrammarSource> ReadText(FieldReader* reader, const std::string& name,
