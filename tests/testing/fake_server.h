@@ -68,7 +68,7 @@ class ServerTest : public ::testing::Test {
     entry.max_kv_tokens = max_kv_tokens_;
     entry.traits = traits_;
     entry.created_s = 7;
-    entry.grammars = MakeGrammarCompiler(&tokenizer_, kFakeVocabSize, entry.defaults.eos_token_ids);
+    entry.grammars = MakeGrammarCompiler(entry);
     return entry;
   }
   ModelRegistry Registry() {
