@@ -1,4 +1,4 @@
-// The cost of a grammar: compiling it, and its mask per token of an answer, in CPU time of one thread.
+// The cost of a grammar: compiling it, and its mask per token of an answer, in CPU time.
 // thread.
 //   grammar_bench DIR [OPTIONS]   DIR: a model directory with a tokenizer
 #include <benchmark/benchmark.h>
