@@ -11,6 +11,7 @@
 
 #include "server/decisions/baseline_cache.h"
 #include "server/json/json.h"
+#include "server/tools/tool_style.h"
 #include "skein/engine.h"
 #include "skein/model_traits.h"
 #include "text/chat_template.h"
@@ -45,6 +46,7 @@ struct ModelEntry {
   Engine* engine = nullptr;
   const Tokenizer* tokenizer = nullptr;
   const ChatTemplate* chat_template = nullptr;  // null: chat is refused
+  ToolFormat tools;                             // how chats show tools and call them
   std::shared_ptr<GrammarCompiler> grammars;    // null: constraints by a grammar are refused
   GenerationDefaults defaults;
   Json chat_template_kwargs = Json::object();  // each member gives way to the request's

@@ -63,6 +63,7 @@ class ServerTest : public ::testing::Test {
     entry.engine = &engine_;
     entry.tokenizer = &tokenizer_;
     entry.chat_template = chat_template_;
+    entry.tools = tools_;
     entry.defaults.eos_token_ids = {kFakeEos};
     entry.max_model_len = 4096;
     entry.max_kv_tokens = max_kv_tokens_;
@@ -89,6 +90,7 @@ class ServerTest : public ::testing::Test {
   }
 
   ModelTraits traits_;  // of the model, from Start on
+  ToolFormat tools_ = {.style = ToolStyle::kHermes, .in_template = true};
   int64_t max_kv_tokens_ = 0;
   ByteTokenizer tokenizer_;
   FakeTemplate template_;

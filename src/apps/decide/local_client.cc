@@ -45,6 +45,7 @@ Status LocalClient::Submit(const Json& body) {
     return Status(StatusCode::kInvalidArgument, "a request must be a JSON object");
   FieldReader reader(body);
   GenerationFields fields = ReadGenerationFields(&reader, *model_, /*seed=*/0);
+  Constrain(&reader, *model_, &fields);
   SKEIN_RETURN_IF_ERROR(reader.status());
   SKEIN_ASSIGN_OR_RETURN(std::vector<TokenId> ids, ReadPrompt(body, &reader));
   SKEIN_RETURN_IF_ERROR(FitPrompt(*model_, fields, "prompt", &ids));

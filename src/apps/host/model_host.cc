@@ -248,6 +248,8 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   entry_.engine = engine_.get();
   entry_.tokenizer = tokenizer_.get();
   entry_.chat_template = chat_template_.get();
+  if (chat_template_ != nullptr) entry_.tools = DetectToolFormat(*chat_template_);
+  entry_.tools.style = options.tool_style.value_or(entry_.tools.style);
   entry_.max_model_len = config.scheduler.max_model_len;
   entry_.max_kv_tokens = int64_t{config.scheduler.num_kv_blocks} * kBlockTokens;
   entry_.traits = use.traits;

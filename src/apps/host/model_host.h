@@ -15,6 +15,7 @@
 #include "model/pooling.h"
 #include "runtime/cpu_runtime.h"
 #include "server/model_registry.h"
+#include "server/tools/tool_style.h"
 #include "skein/config.h"
 #include "skein/decision_method.h"
 #include "skein/engine.h"
@@ -29,7 +30,8 @@ struct ModelHostOptions {
   ComputeChoice dtype = ComputeChoice::kAuto;
   Quantization quantization = Quantization::kAuto;
   SchedulingOptions scheduling;
-  std::string chat_template;  // a file; empty: the model's own
+  std::string chat_template;            // a file; empty: the model's own
+  std::optional<ToolStyle> tool_style;  // unset: as the chat template shows it
   RerankTemplate rerank_template = RerankTemplate::kAuto;
   std::optional<NamedReading> decision_reading;  // unset: that of the model's profile
   std::optional<PromptForm> decision_prompt;     // as above

@@ -33,6 +33,11 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
             "Weights of a decoder: auto (as in the file), none, int8 or int4");
   app->add_option("--chat-template", o->chat_template,
                   "A Jinja chat template file to use instead of the model's own");
+  app->add_option_function<std::string>(
+         "--tool-call-parser", [o](const std::string& name) { o->tool_style = ToolStyleOf(name); },
+         "The form in which the model calls tools: hermes, smollm, llama3_json, mistral or json. "
+         "Default: as its chat template shows it")
+      ->check(CLI::IsMember({"hermes", "smollm", "llama3_json", "mistral", "json"}));
   AddChoice(app, "--rerank-template", &o->rerank_template,
             "The text that a rerank puts query and document into: auto (Qwen3-Reranker's "
             "template for models named so), qwen3 (that template for this model) or none");

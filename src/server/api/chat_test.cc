@@ -84,9 +84,12 @@ TEST_F(ChatTest, WhatReachesTheTemplate) {
   const Answer parts = Post("/v1/chat/completions", R"({"messages": [{"role": "user", "content":
       [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]}],
       "chat_template_kwargs": {"mood": "glad"}, "add_generation_prompt": false,
-      "tools": [{"z": 1, "a": 1.0}]})");
+      "tools": [{"type": "function",
+                 "function": {"name": "f", "parameters": {"z": 1, "a": 1.0}}}]})");
   EXPECT_EQ(parts.status, 200) << parts.body;
-  EXPECT_EQ(PromptText(), "user: one\ntwo\n[{\"z\":1,\"a\":1.0}]\nglad\n");
+  EXPECT_EQ(PromptText(),
+            "user: one\ntwo\n[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":"
+            "{\"z\":1,\"a\":1.0}}}]\nglad\n");
 }
 
 // An agent's loop as the OpenAI client sends it: null for every member that a message lacks.

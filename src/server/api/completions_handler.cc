@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "server/generation/generation_call.h"
 #include "server/generation/logprobs_json.h"
+#include "server/generation/openai_format.h"
 #include "server/json/api_error.h"
 #include "server/json/request_body.h"
 #include "server/prompt_text.h"
@@ -19,13 +20,12 @@ namespace {
 constexpr int32_t kDefaultMaxTokens = 16;
 constexpr size_t kPromptsMax = 1024;
 
-class CompletionFormat final : public AnswerFormat {
+class CompletionFormat final : public OpenAiFormat {
  public:
   CompletionFormat(const ModelEntry* model, std::string id, bool echo,
                    const GenerationFields& fields)
-      : model_(model),
-        id_(std::move(id)),
-        created_s_(UnixSeconds()),
+      : OpenAiFormat(model->name(), std::move(id), fields),
+        model_(model),
         echo_(echo),
         logprobs_(fields.request.generate().num_logprobs),
         prompt_logprobs_(fields.prompt_logprobs),
@@ -33,14 +33,8 @@ class CompletionFormat final : public AnswerFormat {
         tokens_as_ids_(fields.return_tokens_as_token_ids),
         skip_special_tokens_(fields.text.skip_special_tokens) {}
 
-  Json Envelope(bool) const override {
-    Json json;
-    json["id"] = id_;
-    json["object"] = "text_completion";
-    json["created"] = created_s_;
-    json["model"] = model_->name();
-    return json;
-  }
+ protected:
+  const char* ObjectName(bool) const override { return "text_completion"; }
 
   Json Choice(ChoiceState* state) const override {
     Json json;
@@ -58,7 +52,7 @@ class CompletionFormat final : public AnswerFormat {
       json["prompt_logprobs"] = PromptLogprobsJson(*model_->tokenizer, state->prompt_ids->size(),
                                                    *state->prompt_logprobs, *prompt_logprobs_);
     }
-    json["finish_reason"] = FinishReasonJson(state->finish);
+    json["finish_reason"] = FinishReasonJson(*state);
     json["stop_reason"] = StopReasonJson(state->stop_reason);
     if (return_token_ids_) {
       if (!state->started) json["prompt_token_ids"] = *state->prompt_ids;
@@ -80,12 +74,8 @@ class CompletionFormat final : public AnswerFormat {
     state->tokens.clear();
   }
 
-  void Decorate(const std::vector<ChoiceState>&, Json*) const override {}
-
  private:
   const ModelEntry* model_;
-  std::string id_;
-  int64_t created_s_;
   bool echo_;
   std::optional<int32_t> logprobs_;
   std::optional<int32_t> prompt_logprobs_;
@@ -181,6 +171,7 @@ Status CheckCopies(const GenerateSpec& spec, size_t num_prompts) {
 CompletionInput ReadCompletion(FieldReader* reader, const ModelEntry& model, uint64_t seed) {
   CompletionInput input;
   input.fields = ReadGenerationFields(reader, model, seed);
+  Constrain(reader, model, &input.fields);
   GenerateSpec& spec = input.fields.request.generate();
   spec.max_tokens = input.fields.max_tokens.value_or(
       std::max(kDefaultMaxTokens, LongestChoice(input.fields.request)));

@@ -2,9 +2,45 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <utility>
+
+#include "server/json/api_error.h"
 
 namespace skein {
+
+HttpResponse AnswerFormat::StreamHead() const {
+  HttpResponse head;
+  head.content_type = "text/event-stream; charset=utf-8";
+  head.headers.emplace_back("Cache-Control", "no-cache");
+  head.headers.emplace_back("X-Accel-Buffering", "no");
+  return head;
+}
+
+HttpResponse AnswerFormat::Failure(const Status& status) const { return ErrorResponse(status); }
+
+std::string AnswerFormat::FailureEvents(const Status& status) const {
+  return Event(ErrorBody(status)) + "data: [DONE]\n\n";
+}
+
+ToolCallParser::Piece TakePiece(ChoiceState* state) {
+  std::string text = std::exchange(state->text, {});
+  if (!state->tools) return {std::move(text), {}};
+  ToolCallParser::Piece piece = state->tools->Push(text);
+  if (state->finish) {
+    ToolCallParser::Piece rest = state->tools->Finish();
+    piece.content += rest.content;
+    std::ranges::move(rest.calls, std::back_inserter(piece.calls));
+  }
+  return piece;
+}
+
+std::string Event(const Json& json, std::string_view name) {
+  const std::string first = name.empty() ? "" : fmt::format("event: {}\n", name);
+  return first + "data: " + DumpJson(json) + "\n\n";
+}
 
 Json UsageJson(const Usage& usage) {
   Json json;
@@ -15,9 +51,10 @@ Json UsageJson(const Usage& usage) {
   return json;
 }
 
-Json FinishReasonJson(const std::optional<FinishReason>& finish) {
-  if (!finish) return nullptr;
-  return *finish == FinishReason::kLength ? "length" : "stop";
+Json FinishReasonJson(const ChoiceState& state) {
+  if (!state.finish) return nullptr;
+  if (*state.finish == FinishReason::kLength) return "length";
+  return state.tools && state.tools->num_calls() > 0 ? "tool_calls" : "stop";
 }
 
 Json StopReasonJson(const StopReason& reason) {

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "server/generation/generation_session.h"
+#include "server/http/http_message.h"
 #include "server/json/json.h"
+#include "server/tools/tool_call_parser.h"
 
 namespace skein {
 
@@ -23,7 +26,8 @@ struct ChoiceState {
   const std::vector<PromptLogprob>* prompt_logprobs =
       nullptr;              // log-probabilities of the request's prompt
   int64_t text_offset = 0;  // characters of the answer before tokens[0]; kept by the format
-  bool started = false;     // a chunk of the choice has been written; kept by the format
+  std::optional<ToolCallParser> tools;  // finds calls in the text; nullopt: all of it is content
+  bool started = false;  // a chunk of the choice has been written; kept by the format
 };
 
 struct Usage {
@@ -32,23 +36,33 @@ struct Usage {
   int64_t cached_tokens = 0;
 };
 
-// The form of an answer on the wire. It is the only difference between completions and chat
-// completions. Used on one strand.
+// The form of an answer on the wire: the only difference between the dialects. Used on one strand.
 class AnswerFormat {
  public:
   virtual ~AnswerFormat() = default;
-  // Makes {id, object, created, model} of a whole answer or of a chunk.
-  virtual Json Envelope(bool chunk) const = 0;
-  // Makes the whole choice.
-  virtual Json Choice(ChoiceState* state) const = 0;
-  // Appends the choice objects of the chunks for the content of `state`; none if it is empty.
-  virtual void AppendChunks(ChoiceState* state, std::vector<Json>* chunks) const = 0;
-  // Adds members beside the choices of a whole answer.
-  virtual void Decorate(const std::vector<ChoiceState>& choices, Json* answer) const = 0;
+  // Makes the whole answer.
+  virtual Json Answer(std::vector<ChoiceState>* choices, const Usage& usage) = 0;
+  // Appends the events of a stream for the content of `state`, which it clears.
+  virtual void AppendEvents(ChoiceState* state, const std::function<Usage()>& usage,
+                            std::string* events) = 0;
+  // Appends the events behind the last choice's end.
+  virtual void AppendEnd(const Usage& usage, std::string* events) = 0;
+  // Makes the head of a stream; server-sent events unless overridden.
+  virtual HttpResponse StreamHead() const;
+  // Makes the answer of a request that fails, and the end of a stream that does.
+  virtual HttpResponse Failure(const Status& status) const;
+  virtual std::string FailureEvents(const Status& status) const;
 };
 
+// The new part of a chat's answer: takes the text of `state`, and parts it into content and calls.
+ToolCallParser::Piece TakePiece(ChoiceState* state);
+
+// One server-sent event; `name` may be empty.
+std::string Event(const Json& json, std::string_view name = {});
+
 Json UsageJson(const Usage& usage);
-Json FinishReasonJson(const std::optional<FinishReason>& finish);
+// "stop", "length" or "tool_calls"; null while the choice goes on.
+Json FinishReasonJson(const ChoiceState& state);
 Json StopReasonJson(const StopReason& reason);
 
 // Makes a unique id such as "cmpl-...", from 64 random bits.

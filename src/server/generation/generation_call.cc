@@ -14,8 +14,6 @@ namespace {
 constexpr size_t kLongAnswerEntries =
     2048;  // tokens in an answer that take some milliseconds to write
 
-std::string Event(const Json& json) { return "data: " + DumpJson(json) + "\n\n"; }
-
 }  // namespace
 
 GenerationCall::GenerationCall(Spec spec)
@@ -36,6 +34,7 @@ GenerationCall::GenerationCall(Spec spec)
       ChoiceState& choice = choices_[p * static_cast<size_t>(n) + static_cast<size_t>(i)];
       choice.index = static_cast<int32_t>(p) * n + i;
       choice.text = choice.echo = parts_.back().prompt.echo;
+      if (fields_.tools) choice.tools.emplace(fields_.tools->style, fields_.tools->names);
       choice.prompt_ids = &parts_.back().prompt.ids;
       choice.prompt_logprobs = &parts_.back().prompt_logprobs;
     }
@@ -58,7 +57,7 @@ void GenerationCall::Start() {
     if (!status.ok()) {
       mailbox_->Close();
       for (RequestId submitted : ids) model_->engine->Cancel(submitted);
-      responder_->Send(ErrorResponse(status));
+      responder_->Send(format_->Failure(status));
       return;
     }
     ids.push_back(id);
@@ -150,24 +149,8 @@ void GenerationCall::OnDelta(size_t prompt, ChoiceDelta delta, std::string* even
   choice.finish = delta.finish;
   choice.stop_reason = std::move(delta.stop_reason);
   if (!fields_.stream) return;
-  std::vector<Json> chunks;
-  format_->AppendChunks(&choice, &chunks);
-  for (Json& chunk : chunks) {
-    Json list = Json::array();
-    list.push_back(std::move(chunk));
-    AppendChunk(std::move(list), fields_.continuous_usage_stats, events);
-  }
-}
-
-void GenerationCall::AppendChunk(Json choices, bool with_usage, std::string* events) {
-  Json chunk = format_->Envelope(/*chunk=*/true);
-  chunk["choices"] = std::move(choices);
-  if (with_usage) {
-    chunk["usage"] = UsageJson(UsageNow());
-  } else if (fields_.include_usage) {
-    chunk["usage"] = nullptr;
-  }
-  *events += Event(chunk);
+  format_->AppendEvents(
+      &choice, [this] { return UsageNow(); }, events);
 }
 
 void GenerationCall::WriteEvents(std::string events) {
@@ -176,19 +159,14 @@ void GenerationCall::WriteEvents(std::string events) {
     // The stream starts with its first content: until then a failure still gets its own HTTP
     // status.
     streaming_ = true;
-    HttpResponse head;
-    head.content_type = "text/event-stream; charset=utf-8";
-    head.headers.emplace_back("Cache-Control", "no-cache");
-    head.headers.emplace_back("X-Accel-Buffering", "no");
-    responder_->BeginStream(std::move(head));
+    responder_->BeginStream(format_->StreamHead());
   }
   responder_->Write(std::move(events));
 }
 
 void GenerationCall::Complete(std::string* events) {
   if (fields_.stream) {
-    if (fields_.include_usage) AppendChunk(Json::array(), /*with_usage=*/true, events);
-    *events += "data: [DONE]\n\n";
+    format_->AppendEnd(UsageNow(), events);
     WriteEvents(std::move(*events));
     responder_->End();
     return Finish();
@@ -200,13 +178,8 @@ void GenerationCall::Complete(std::string* events) {
 
 // No other code touches the parts of the answer any more.
 void GenerationCall::SendAnswer() {
-  Json answer = format_->Envelope(/*chunk=*/false);
-  answer["choices"] = Json::array();
-  for (ChoiceState& choice : choices_) answer["choices"].push_back(format_->Choice(&choice));
-  answer["usage"] = UsageJson(UsageNow());
-  format_->Decorate(choices_, &answer);
   HttpResponse response;
-  response.body = DumpJson(answer);
+  response.body = DumpJson(format_->Answer(&choices_, UsageNow()));
   responder_->Send(std::move(response));
 }
 
@@ -234,10 +207,10 @@ void GenerationCall::OnAbort(AbortReason reason) {
 void GenerationCall::Fail(const Status& status) {
   CancelAll();
   if (streaming_) {
-    responder_->Write(Event(ErrorBody(status)) + "data: [DONE]\n\n");
+    responder_->Write(format_->FailureEvents(status));
     responder_->End();
   } else {
-    responder_->Send(ErrorResponse(status));
+    responder_->Send(format_->Failure(status));
   }
   Finish();
 }

@@ -61,7 +61,6 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   void OnOutput(OutputMailbox::Item item, std::string* events);
   void ObserveTimes(const OutputMailbox::Item& item, Part* part);
   void OnDelta(size_t prompt, ChoiceDelta delta, std::string* events);
-  void AppendChunk(Json choices, bool with_usage, std::string* events);
   void OnAbort(AbortReason reason);
   void Fail(const Status& status);
   void CancelAll();

@@ -216,12 +216,11 @@ void ReadChoiceConstraint(FieldReader* reader, const ModelEntry& model, Generati
 // Reads the constraint of the answer, if there is one: texts or a grammar.
 void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
   ReadChoiceConstraint(reader, model, fields);
-  const GrammarField field = ReadGrammarField(reader);
-  if (field.name.empty() || !reader->status().ok()) return;
-  if (!fields->request.generate().choices.empty()) {
-    return reader->Refuse(field.name, field.name + " is not allowed beside a choice of texts");
+  fields->constraint = ReadGrammarField(reader);
+  const std::string& name = fields->constraint.name;
+  if (!name.empty() && !fields->request.generate().choices.empty()) {
+    reader->Refuse(name, name + " is not allowed beside a choice of texts");
   }
-  ConstrainBy(field, reader, model, fields);
 }
 
 // Refuses fields that change the answer: to ignore them would give a wrong one.
@@ -236,8 +235,9 @@ void RefuseUnsupported(FieldReader* reader) {
 
 }  // namespace
 
-void ConstrainBy(const GrammarField& field, FieldReader* reader, const ModelEntry& model,
-                 GenerationFields* fields) {
+void Constrain(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
+  const GrammarField& field = fields->constraint;
+  if (field.name.empty()) return;
   GenerateSpec& spec = fields->request.generate();
   const bool ignores_end = reader->Bool("ignore_eos").value_or(false);
   for (const auto& [name, given] :

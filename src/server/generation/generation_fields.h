@@ -9,9 +9,16 @@
 #include "server/generation/grammar_fields.h"
 #include "server/json/field_reader.h"
 #include "server/model_registry.h"
+#include "server/tools/tool_style.h"
 #include "skein/request.h"
 
 namespace skein {
+
+// How calls of tools are found in an answer.
+struct ToolParsing {
+  ToolStyle style = ToolStyle::kHermes;
+  std::vector<std::string> names;  // of the functions
+};
 
 // The fields that completions and chat completions have in common.
 struct GenerationFields {
@@ -21,6 +28,8 @@ struct GenerationFields {
   bool stream = false;
   bool include_usage = false;           // stream_options
   bool continuous_usage_stats = false;  // stream_options
+  GrammarField constraint;              // not compiled yet
+  std::optional<ToolParsing> tools;     // nullopt: the answer has no calls
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   // The number of last tokens to keep; -1: those that fit before the answer.
@@ -34,9 +43,8 @@ struct GenerationFields {
 // is used if the request names none.
 GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& model, uint64_t seed);
 
-// Constrains the answer by a grammar. Errors go to reader->status().
-void ConstrainBy(const GrammarField& field, FieldReader* reader, const ModelEntry& model,
-                 GenerationFields* fields);
+// Compiles the constraint, if there is one. Errors go to reader->status().
+void Constrain(FieldReader* reader, const ModelEntry& model, GenerationFields* fields);
 
 // The number of tokens of the longest answer that a constraint of the request allows; 0: no
 // constraint.

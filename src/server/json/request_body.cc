@@ -9,6 +9,8 @@
 
 #include "server/json/scheduling_fields.h"
 #include "server/prompt_text.h"
+#include "server/tools/tool_fields.h"
+#include "server/tools/tool_messages.h"
 
 namespace skein {
 namespace {
@@ -99,29 +101,19 @@ Result<Json> ReadMessages(const ModelEntry& model, FieldReader* reader) {
   return result;
 }
 
-// Reads the tools, which reach the template. Fields that would force a tool call are refused.
-Status ReadTools(FieldReader* reader, Json* variables) {
-  for (const char* name : {"tool_choice", "function_call"}) {  // function_call is the older name
-    const Json* choice = reader->Find(name);
-    if (choice == nullptr || *choice == "auto" || *choice == "none") continue;
-    return Status(StatusCode::kUnsupported,
-                  fmt::format("{} must be \"auto\" or \"none\": a forced tool is not supported by "
-                              "this version",
-                              name),
-                  name);
-  }
+// Reads the tools and shows them to the model: by its template, or in the messages.
+Status ReadTools(const ModelEntry& model, FieldReader* reader, Json* variables) {
+  const ToolFields fields = ReadToolFields(reader);
+  if (!reader->status().ok()) return reader->status();
   // Templates are written for transformers, which always passes both members: None is not
   // undefined.
   (*variables)["tools"] = nullptr;
   if (!variables->contains("documents")) (*variables)["documents"] = nullptr;
-  const Json* tools = reader->Find("tools");
-  if (tools == nullptr) return Status::Ok();
-  if (!tools->is_array()) {
-    return Status(StatusCode::kInvalidArgument, "tools must be an array", "tools");
+  if (!model.tools.in_template) {
+    WriteTools(fields, model.tools.style, &(*variables)["messages"]);
+  } else if (fields.active()) {
+    (*variables)["tools"] = fields.tools;
   }
-  const Json* choice = reader->Find("tool_choice");
-  const bool wanted = choice == nullptr || *choice != "none";
-  if (wanted && !tools->empty()) (*variables)["tools"] = *tools;
   return Status::Ok();
 }
 
@@ -204,7 +196,7 @@ Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader) {
     for (const auto& [key, value] : kwargs->items()) variables[key] = value;
   }
   SKEIN_ASSIGN_OR_RETURN(variables["messages"], ReadMessages(model, reader));
-  SKEIN_RETURN_IF_ERROR(ReadTools(reader, &variables));
+  SKEIN_RETURN_IF_ERROR(ReadTools(model, reader, &variables));
   variables["add_generation_prompt"] = reader->Bool("add_generation_prompt").value_or(true);
   if (!reader->status().ok()) return reader->status();
   Result<std::string> text = model.chat_template->Render(variables);

@@ -1,0 +1,99 @@
+#include "server/generation/chat_call.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "server/json/request_body.h"
+
+namespace skein {
+namespace {
+
+// Reads logprobs (bool) together with top_logprobs (count).
+void ReadChatLogprobs(FieldReader* reader, const ModelEntry& model, GenerateSpec* spec) {
+  const bool logprobs = reader->Bool("logprobs").value_or(false);
+  const auto top = reader->Int("top_logprobs", 0, model.engine->Limits().max_logprobs);
+  if (top && *top > 0 && !logprobs) {
+    reader->Refuse("top_logprobs", "top_logprobs is allowed only with logprobs: true");
+  }
+  if (logprobs) spec->num_logprobs = static_cast<int32_t>(top.value_or(0));
+}
+
+// Has calls found in the answer. A forced call constrains it; beside tools that may be called, a
+// schema is one of two forms of the answer.
+void ReadTools(const ToolFields& tools, const ModelEntry& model, GenerationFields* fields) {
+  if (!tools.active()) return;
+  const ToolStyle style = model.tools.style;
+  fields->tools = ToolParsing{style, tools.Names()};
+  const auto mark = model.tokenizer->TokenToId(MarksOf(style).begin);
+  if (mark && model.tokenizer->IsSpecial(*mark)) fields->text.skip_special_tokens = false;
+  GrammarField& constraint = fields->constraint;
+  const bool forced = tools.choice == ToolFields::Choice::kRequired;
+  const bool has_schema =
+      !constraint.name.empty() && constraint.source.kind == GrammarKind::kJsonSchema;
+  if (!forced && !has_schema) return;
+  constraint.source =
+      CallGrammar(tools, style, *model.tokenizer, forced ? nullptr : &constraint.source);
+  if (forced) constraint.name = tools.choice_field;
+}
+
+}  // namespace
+
+Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body) {
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
+  ChatCall call;
+  GenerationFields& fields = call.spec.fields;
+  fields = ReadGenerationFields(&reader, *model, context.random_seed());
+  GenerateSpec& generate = fields.request.generate();
+  ReadChatLogprobs(&reader, *model, &generate);
+  if (reader.Bool("echo").value_or(false)) {
+    reader.Refuse("echo", "echo is allowed only in /v1/completions", StatusCode::kUnsupported);
+  }
+  call.tools = ReadToolFields(&reader);
+  // The template contains the model's special tokens already.
+  const bool add_special_tokens = reader.Bool("add_special_tokens").value_or(false);
+  if (reader.status().ok()) {
+    ReadTools(call.tools, *model, &fields);
+    Constrain(&reader, *model, &fields);
+  }
+  if (!reader.status().ok()) return reader.status();
+
+  const MonotonicClock clock;
+  const TimeUs begin_us = clock.NowUs();
+  SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model, &reader));
+  GenerationPrompt prompt;
+  const Status encoded =
+      EncodeChat(*model, text, add_special_tokens, MaxPromptTokens(*model, fields), &prompt.ids);
+  if (!encoded.ok()) return Status(encoded.code(), "messages: " + encoded.message(), "messages");
+  SKEIN_RETURN_IF_ERROR(FitPrompt(*model, fields, "messages", &prompt.ids));
+  call.spec.tokenize_us = clock.NowUs() - begin_us;
+
+  generate.max_tokens = fields.max_tokens.value_or(model->Room(prompt.ids.size()));
+  call.spec.prompts.push_back(std::move(prompt));
+  call.spec.model = model;
+  call.spec.metrics = context.metrics;
+  return call;
+}
+
+void StartChatCall(ChatCall call, std::unique_ptr<AnswerFormat> format,
+                   std::shared_ptr<Responder> responder) {
+  call.spec.format = std::move(format);
+  call.spec.responder = std::move(responder);
+  std::make_shared<GenerationCall>(std::move(call.spec))->Start();
+}
+
+std::string ToolCallId(uint64_t seed, int32_t choice, int32_t call, ToolStyle style) {
+  // SplitMix64's finalizer, so that ids of one answer look unlike each other.
+  uint64_t x = seed + 0x9E3779B97F4A7C15u *
+                          (static_cast<uint64_t>(choice) * 4096u + static_cast<uint64_t>(call) + 1);
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+  x ^= x >> 31;
+  if (style == ToolStyle::kMistral) return fmt::format("{:09x}", x & 0xFFFFFFFFFu);
+  return fmt::format("call_{:016x}", x);
+}
+
+}  // namespace skein
