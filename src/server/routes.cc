@@ -5,6 +5,9 @@ namespace skein {
 void AddRoutes(Router* router) {
   AddCompletionsRoute(router);
   AddChatCompletionsRoute(router);
+  AddAnthropicRoutes(router);
+  AddOllamaRoutes(router);
+  AddResponsesRoute(router);
   AddEmbeddingsRoutes(router);
   AddTeiRoutes(router);
   AddDecisionsRoute(router);

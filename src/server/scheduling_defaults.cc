@@ -117,14 +117,17 @@ Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json) {
 
 const ApiKey* FindApiKey(const std::vector<ApiKey>& keys, const HttpRequest& request) {
   constexpr std::string_view kBearer = "Bearer ";
-  const std::string_view header = request.Header("authorization");
-  if (header.size() <= kBearer.size() ||
-      !EqualsIgnoreCase(header.substr(0, kBearer.size()), kBearer)) {
-    return nullptr;
+  std::string_view given = request.Header("authorization");
+  if (given.size() > kBearer.size() &&
+      EqualsIgnoreCase(given.substr(0, kBearer.size()), kBearer)) {
+    given.remove_prefix(kBearer.size());
+  } else {
+    given = request.Header("x-api-key");  // Anthropic's clients
   }
+  if (given.empty()) return nullptr;
   const ApiKey* found = nullptr;
   for (const ApiKey& key : keys) {
-    if (SecretEquals(header.substr(kBearer.size()), key.key)) found = &key;
+    if (SecretEquals(given, key.key)) found = &key;
   }
   return found;
 }

@@ -34,6 +34,8 @@ struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
+  TimeUs ttft_us = 0;   // from the first request's arrival to its first token
+  TimeUs total_us = 0;  // to its end, as far as it is known
 };
 
 // The form of an answer on the wire: the only difference between the dialects. Used on one strand.

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "server/json/request_body.h"
+#include "server/prompt_text.h"
 
 namespace skein {
 namespace {
@@ -41,7 +42,8 @@ void ReadTools(const ToolFields& tools, const ModelEntry& model, GenerationField
 
 }  // namespace
 
-Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body) {
+Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body,
+                              const std::string* raw_prompt) {
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   ChatCall call;
@@ -63,10 +65,16 @@ Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body) {
 
   const MonotonicClock clock;
   const TimeUs begin_us = clock.NowUs();
-  SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model, &reader));
   GenerationPrompt prompt;
-  const Status encoded =
-      EncodeChat(*model, text, add_special_tokens, MaxPromptTokens(*model, fields), &prompt.ids);
+  const size_t tokens_max = MaxPromptTokens(*model, fields);
+  Status encoded;
+  if (raw_prompt != nullptr) {
+    encoded =
+        EncodeRawPrompt(*model, *raw_prompt, /*add_special_tokens=*/true, tokens_max, &prompt.ids);
+  } else {
+    SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model, &reader));
+    encoded = EncodeChat(*model, text, add_special_tokens, tokens_max, &prompt.ids);
+  }
   if (!encoded.ok()) return Status(encoded.code(), "messages: " + encoded.message(), "messages");
   SKEIN_RETURN_IF_ERROR(FitPrompt(*model, fields, "messages", &prompt.ids));
   call.spec.tokenize_us = clock.NowUs() - begin_us;

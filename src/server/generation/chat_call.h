@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "server/generation/generation_call.h"
@@ -17,8 +19,10 @@ struct ChatCall {
 };
 
 // Reads a body as /v1/chat/completions takes it; the other dialects' requests are turned into such
-// bodies. Errors name its fields.
-Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body);
+// bodies. Errors name its fields. A `raw_prompt`, if not null, is the prompt as it stands, instead
+// of the rendered messages.
+Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body,
+                              const std::string* raw_prompt = nullptr);
 
 void StartChatCall(ChatCall call, std::unique_ptr<AnswerFormat> format,
                    std::shared_ptr<Responder> responder);

@@ -232,6 +232,9 @@ void GenerationCall::Finish() {
 
 Usage GenerationCall::UsageNow() const {
   Usage usage;
+  const RequestTimes& times = parts_.front().times;
+  usage.ttft_us = std::max<TimeUs>(0, times.first_token_us - times.arrival_us);
+  usage.total_us = std::max(usage.ttft_us, times.finished_us - times.arrival_us);
   for (const Part& part : parts_) {
     usage.prompt_tokens += static_cast<int64_t>(part.prompt.ids.size());
     usage.completion_tokens += part.session.completion_tokens();
@@ -241,11 +244,13 @@ Usage GenerationCall::UsageNow() const {
 }
 
 Handler Starting(Status (*start)(const ServerContext&, const HttpRequest&,
-                                 std::shared_ptr<Responder>)) {
-  return [start](const ServerContext& context, std::shared_ptr<const HttpRequest> request,
-                 std::shared_ptr<Responder> responder) {
+                                 std::shared_ptr<Responder>),
+                 HttpResponse (*failure)(const Status&)) {
+  return [start, failure](const ServerContext& context, std::shared_ptr<const HttpRequest> request,
+                          std::shared_ptr<Responder> responder) {
     const Status status = start(context, *request, responder);
-    if (!status.ok()) responder->Send(ErrorResponse(status));
+    if (status.ok()) return;
+    responder->Send(failure != nullptr ? failure(status) : ErrorResponse(status));
   };
 }
 

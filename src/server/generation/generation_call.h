@@ -85,8 +85,10 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   bool finished_ = false;
 };
 
-// Makes a route's handler that starts a call. If `start` fails, its status is the answer.
+// Makes a route's handler that starts a call. If `start` fails, the answer is `failure` of its
+// status; null: ErrorResponse.
 Handler Starting(Status (*start)(const ServerContext&, const HttpRequest&,
-                                 std::shared_ptr<Responder>));
+                                 std::shared_ptr<Responder>),
+                 HttpResponse (*failure)(const Status&) = nullptr);
 
 }  // namespace skein

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "server/json/json.h"
+
+namespace skein {
+
+// Helpers that turn the requests of other dialects into bodies of /v1/chat/completions.
+
+// The text of `content`: null, a string, or an array whose parts are texts ("text", "input_text" or
+// "output_text"). Parts of other types are an error that names `param`.
+Result<std::string> TextOfContent(const Json& content, const std::string& param);
+
+// Moves the member `from` of `*body`, if there is one, to `to`, unless that is there.
+void MoveMember(const char* from, const char* to, Json* body);
+
+Status InvalidField(const std::string& param, const std::string& allowed);
+
+// The member `name` of an object if it is a string, else an empty text.
+std::string StringMember(const Json& object, const char* name);
+
+// A tool of the chat's form. `schema` may be null: no parameters.
+Json FunctionTool(const Json& name, const Json& description, const Json& schema);
+
+// A call of an assistant's message in the chat's form; `arguments` is an object or its text.
+Json FunctionCall(const std::string& id, const Json& name, const Json& arguments);
+
+// The arguments of a call as a value; the object {} if they are no JSON object (cut short).
+Json ArgumentsObject(const std::string& text);
+
+}  // namespace skein

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "server/router.h"
+
+namespace skein {
+
+// The two routes of Ollama that generate: /api/chat and /api/generate.
+Handler OllamaChat();
+Handler OllamaGenerate();
+
+// {"error": message}
+HttpResponse OllamaFailure(const Status& status);
+
+// Drops the tag ":latest" of the body's model if no model has it in its name.
+void DropLatestTag(const ModelRegistry& models, Json* body);
+
+// The time now as Ollama writes it (RFC 3339, UTC).
+std::string Rfc3339Now();
+
+}  // namespace skein
