@@ -35,6 +35,52 @@ def plain_rope(config):
     config["torch_dtype"] = config.pop("dtype")
 
 
+def old_gemma(config):
+    """Gemma 3's spelling before transformers 5; what the library takes for granted is left out."""
+    ropes = config.pop("rope_parameters")
+    local, scaling = ropes["sliding_attention"], ropes["full_attention"]
+    assert local["rope_type"] == "default"
+    config["rope_local_base_freq"] = local["rope_theta"]
+    config["rope_theta"] = scaling.pop("rope_theta")
+    config["rope_scaling"] = None if scaling["rope_type"] == "default" else scaling
+    config["sliding_window_pattern"] = 6
+    for key in ("layer_types", "attention_bias", "hidden_activation", "tie_word_embeddings", "rms_norm_eps"):
+        config.pop(key, None)
+    if "dtype" in config:
+        config["torch_dtype"] = config.pop("dtype")
+
+
+def multimodal(config):
+    text = config["text_config"]
+    old_gemma(text)
+    for key in ("bos_token_id", "pad_token_id", "query_pre_attn_scalar", "_sliding_window_pattern"):
+        text.pop(key, None)
+    config["torch_dtype"] = config.pop("dtype")
+
+
+def old_phi(config):
+    part = config["rope_parameters"].pop("partial_rotary_factor", None)
+    plain_rope(config)
+    if part is not None:
+        config["partial_rotary_factor"] = part
+    if config["rope_scaling"]:  # the original context stands beside it
+        config["rope_scaling"].pop("original_max_position_embeddings", None)
+        config["rope_scaling"]["type"] = config["rope_scaling"].pop("rope_type")
+
+
+def long_rope(**members):
+    return {"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0, 1.02, 1.1, 1.3, 1.7, 2.5],
+            "long_factor": [1.1, 1.6, 2.5, 6.0, 13.0, 31.0], "partial_rotary_factor": 0.75, **members}
+
+
+GEMMA_ROPES = {"sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+               "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}}
+# The square root of 96 is no number of few bits, so that its rounding shows.
+GEMMA = dict(hidden_size=96, intermediate_size=80, head_dim=16, num_key_value_heads=1, sliding_window=24,
+             query_pre_attn_scalar=24, rms_norm_eps=1e-6, tie_word_embeddings=True, rope_parameters=GEMMA_ROPES)
+VISION = dict(model_type="siglip_vision_model", hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+              num_attention_heads=2, image_size=28, patch_size=14)
+
 # name, class, config members, options: dtype, lengths, spell (how config.json is rewritten)
 MODELS = [
     ("mistral-window", "MistralForCausalLM",
@@ -44,15 +90,66 @@ MODELS = [
     ("qwen2-window", "Qwen2ForCausalLM",
      dict(use_sliding_window=True, sliding_window=40, max_window_layers=1, num_hidden_layers=3, tie_word_embeddings=True,
           rope_parameters=ROPE), dict(spell=plain_rope)),
+    ("gemma3", "Gemma3ForCausalLM", {**GEMMA, "num_hidden_layers": 7, "max_position_embeddings": 512},
+     dict(lengths=LONG, spell=old_gemma)),
+    ("gemma3-bf16", "Gemma3ForCausalLM",
+     {**GEMMA, "hidden_size": 64, "num_hidden_layers": 3, "head_dim": 32, "sliding_window": 40,
+      "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}, dict(dtype=BF16)),
+    ("gemma3-multimodal", "Gemma3ForConditionalGeneration",
+     dict(text_config={**BASE, **GEMMA, "num_hidden_layers": 6, "query_pre_attn_scalar": 256},
+          vision_config=VISION, mm_tokens_per_image=1, image_token_index=0, boi_token_index=1,
+          eoi_token_index=2, tie_word_embeddings=True), dict(spell=multimodal)),
+    ("phi3", "Phi3ForCausalLM", dict(sliding_window=40, intermediate_size=100, rope_parameters=ROPE), dict(spell=old_phi)),
+    ("phi3-bf16", "Phi3ForCausalLM",
+     dict(hidden_size=128, tie_word_embeddings=True, rope_parameters={**ROPE, "partial_rotary_factor": 0.5}),
+     dict(dtype=BF16)),
+    # Prompts beyond the original context, and a model whose context is the original one.
+    ("phi3-longrope", "Phi3ForCausalLM",
+     dict(original_max_position_embeddings=64, rope_parameters=long_rope()), dict(lengths=[70, 150], spell=old_phi)),
+    ("phi3-longrope-short", "Phi3ForCausalLM",
+     dict(original_max_position_embeddings=64, max_position_embeddings=64, rope_parameters=long_rope(factor=4.0)),
+     dict(lengths=[1, 7, 40])),
+    ("olmo2", "Olmo2ForCausalLM", dict(rope_parameters=ROPE), dict(spell=plain_rope)),
+    ("olmo2-bf16", "Olmo2ForCausalLM", dict(hidden_size=128, attention_bias=True, rope_parameters=ROPE), dict(dtype=BF16)),
+    ("olmo3", "Olmo3ForCausalLM",
+     dict(num_hidden_layers=4, sliding_window=24,
+          rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": 5e5},
+                           "full_attention": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 5e5,
+                                              "original_max_position_embeddings": 64}}), {}),
+    ("granite", "GraniteForCausalLM",
+     dict(embedding_multiplier=3.0, attention_multiplier=0.17, residual_multiplier=0.22, logits_scaling=0.6, mlp_bias=True,
+          rope_parameters=ROPE), dict(spell=plain_rope)),
+    ("granite-bf16", "GraniteForCausalLM",
+     dict(embedding_multiplier=0.6, attention_multiplier=0.3, residual_multiplier=0.7, logits_scaling=0.75,
+          tie_word_embeddings=True, rope_parameters=ROPE), dict(dtype=BF16)),
+    ("smollm3", "SmolLM3ForCausalLM",
+     dict(num_hidden_layers=4, tie_word_embeddings=True, no_rope_layers=[1, 0, 1, 0], rope_parameters=ROPE),
+     dict(spell=plain_rope)),
+    ("smollm3-bf16", "SmolLM3ForCausalLM",
+     dict(num_hidden_layers=4, tie_word_embeddings=True, rope_parameters=ROPE), dict(dtype=BF16)),
 ]
 
 
+class Body:
+    """A model with the config of its text part, for models.randomize."""
+
+    def __init__(self, model):
+        self.config, self.named_parameters = model.config.get_text_config(), model.named_parameters
+
+
 def randomize(model, generator):
-    models.randomize(model, generator)
-    if model.config.model_type.startswith("gemma"):  # its norms multiply by one more than their weight
-        for name, weight in model.named_parameters():
-            if "norm" in name:
-                weight.data.sub_(1)
+    models.randomize(Body(model), generator)
+    if not model.config.model_type.startswith("gemma"):
+        return
+    # Its norms multiply by one more than their weight. The scaled embedding would outweigh all layers; the last norm makes
+    # up for a smaller one.
+    for name, weight in model.named_parameters():
+        if "embed_tokens" in name:
+            weight.data.mul_(0.25)
+        elif name.endswith(("language_model.norm.weight", "model.norm.weight")):
+            weight.data.mul_(4).sub_(1)
+        elif "norm" in name:
+            weight.data.sub_(1)
 
 
 def load_double(folder, cls):
@@ -69,7 +166,7 @@ def load_double(folder, cls):
 def make_model(folder, cls_name, members, options, seed):
     dtype = options.get("dtype", F32)
     cls = getattr(transformers, cls_name)
-    config = cls.config_class(**{**BASE, **members})
+    config = cls.config_class(**(members if "text_config" in members else {**BASE, **members}))
     config.dtype = dtype
     model = cls(config).to(dtype)
     generator = torch.Generator().manual_seed(seed)

@@ -244,7 +244,7 @@ def greedy(model, prompt, count):
 def golden_prompt(model, length, count, min_gap, generator):
     """A random prompt whose greedy continuation has no close decision."""
     for _ in range(500):
-        prompt = torch.randint(3, model.config.vocab_size, (length,), generator=generator).tolist()
+        prompt = torch.randint(3, model.config.get_text_config().vocab_size, (length,), generator=generator).tolist()
         continuation, gap = greedy(model, prompt, count)
         if gap >= min_gap:
             break

@@ -18,6 +18,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize,
 from sentence_transformers.util import fullname
 from torch import nn
 
+import make_golden_decoders as decoders
 import make_golden_encoders as encoders
 import make_golden_models as models
 
@@ -26,12 +27,15 @@ LENGTHS = [1, 7, 40, 100]
 QWEN3 = dict(vocab_size=128, hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
              num_key_value_heads=2, head_dim=16, max_position_embeddings=256, rms_norm_eps=1e-5, bos_token_id=1,
              eos_token_id=2)
+# EmbeddingGemma: tokens see both sides; the window counts both.
+GEMMA = {**decoders.BASE, **decoders.GEMMA, "num_hidden_layers": 6, "use_bidirectional_attention": True}
 
 # name, class, config members, pooling, [(out features, activation, bias)], normalize
 MODELS = [
     ("bert-two-dense", "BertModel", {**encoders.SHAPE, **encoders.BERT, "num_hidden_layers": 1}, "mean",
      [(80, nn.Tanh(), True), (24, nn.Identity(), False)], True),
     ("qwen3-dense", "Qwen3Model", QWEN3, "lasttoken", [(40, nn.Identity(), True)], False),
+    ("embedding-gemma", "Gemma3TextModel", GEMMA, "mean", [(80, nn.Identity(), False), (24, nn.Identity(), False)], True),
 ]
 
 
@@ -40,11 +44,12 @@ def make_transformer(folder, name, members, generator):
     config = cls.config_class(**members)
     config.dtype = torch.float32
     model = cls(config)
-    (encoders if name.startswith("Bert") else models).randomize(model, generator)
+    kind = encoders if name.startswith("Bert") else decoders
+    kind.randomize(model, generator)
     model.save_pretrained(folder)
     if name.startswith("Bert"):
         return cls.from_pretrained(folder, attn_implementation="eager").eval().double()
-    return models.load_double(folder, cls)
+    return decoders.load_double(folder, cls)
 
 
 def make_modules(folder, hidden, pooling, dense, normalize, generator):
@@ -100,11 +105,13 @@ def main():
     parser = argparse.ArgumentParser()
     default = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "sentence"
     parser.add_argument("out", nargs="?", type=pathlib.Path, default=default)
-    out = parser.parse_args().out
+    parser.add_argument("--only", default="", help="the models whose names begin so")
+    args = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     for i, (name, *rest) in enumerate(MODELS):
-        make_model(out / name, *rest, SEED + i)
+        if name.startswith(args.only):
+            make_model(args.out / name, *rest, SEED + i)
 
 
 if __name__ == "__main__":

@@ -162,6 +162,24 @@ Result<std::optional<std::vector<int64_t>>> JsonObject::Ints(std::string_view ke
   return std::optional<std::vector<int64_t>>(std::move(numbers));
 }
 
+Result<std::optional<std::vector<double>>> JsonObject::Doubles(std::string_view key) const {
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<element> value, Find(key));
+  if (!value) return std::optional<std::vector<double>>();
+  simdjson::dom::array array;
+  if (value->get(array) != simdjson::SUCCESS) {
+    return Error(key, std::string("must be a list of numbers, is ") + TypeName(*value));
+  }
+  std::vector<double> numbers;
+  for (const element& item : array) {
+    double number = 0;
+    if (item.get(number) != simdjson::SUCCESS) {
+      return Error(key, std::string("must be a list of numbers, holds ") + TypeName(item));
+    }
+    numbers.push_back(number);
+  }
+  return std::optional<std::vector<double>>(std::move(numbers));
+}
+
 Result<JsonFile> JsonFile::Parse(std::string_view text, std::string name) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());

@@ -33,6 +33,7 @@ class JsonObject {
   Result<std::optional<std::vector<std::string>>> Strings(std::string_view key) const;
   // Reads one integer or a list of them.
   Result<std::optional<std::vector<int64_t>>> Ints(std::string_view key) const;
+  Result<std::optional<std::vector<double>>> Doubles(std::string_view key) const;
 
   bool empty() const { return object_.size() == 0; }
   const simdjson::dom::object& members() const { return object_; }

@@ -116,19 +116,21 @@ inline constexpr int32_t kRowGroup = 256;
 inline constexpr int32_t NumRowGroups(int32_t n) { return (n + kRowGroup - 1) / kRowGroup; }
 
 // The heads of one token of q or k. Each head is normed (as by RmsNorm, if there is a weight), its
-// pairs (i, i + head_dim / 2) are rotated (if there are angles), and the result is rounded.
+// pairs (i, i + rotary_dim / 2) are rotated (if there are angles), and the result is rounded.
 struct RotateCall {
   const float* x = nullptr;     // [num_heads, head_dim]
   const float* norm = nullptr;  // [head_dim] or null
   float eps = 0.0f;
-  const float* cos = nullptr;  // [head_dim / 2] or null, like sin
-  const float* sin = nullptr;  // [head_dim / 2]
+  const float* cos = nullptr;  // [rotary_dim / 2] or null, like sin
+  const float* sin = nullptr;  // [rotary_dim / 2]
   int32_t num_heads = 0;
   int32_t head_dim = 0;  // even, <= kMaxHeadDim
-  void* out = nullptr;   // [num_heads, head_dim] in dtype; not x
+  int32_t rotary_dim =
+      0;                // even, <= head_dim: elements from there on keep their angle; 0: head_dim
+  void* out = nullptr;  // [num_heads, head_dim] in dtype; not x
   DType dtype = DType::kF32;
   // The distance of pieces in out (kernels/row_tiles.h). Another than kRowPiece needs a head_dim
-  // that is a multiple of kRowPiece.
+  // and a rotary_dim that are multiples of kRowPiece.
   int64_t piece_stride = kRowPiece;
 };
 

@@ -75,7 +75,8 @@ TEST_P(RowwiseTest, RmsNormInPieces) {
 
 TEST_P(RowwiseTest, RotateInPieces) {
   constexpr int32_t kHeads = 3;
-  for (const int32_t head_dim : {32, 64, 96, 128}) {
+  for (const auto& [head_dim, rotary_dim] :
+       {std::pair{32, 0}, {64, 0}, {96, 0}, {128, 0}, {128, 96}, {64, 32}}) {
     const std::vector<float> x = Values(kHeads * head_dim), norm = Values(head_dim);
     const std::vector<float> cos = Values(head_dim / 2), sin = Values(head_dim / 2);
     std::vector<Bf16> row(kHeads * head_dim);
@@ -87,6 +88,7 @@ TEST_P(RowwiseTest, RotateInPieces) {
                        .sin = sin.data(),
                        .num_heads = kHeads,
                        .head_dim = head_dim,
+                       .rotary_dim = rotary_dim,
                        .out = row.data(),
                        .dtype = DType::kBf16};
     kernels_->Rotate(call);
@@ -151,15 +153,29 @@ TEST(ActivationTest, IsAccurate) {
 
 TEST_P(RowwiseTest, Rotate) {
   constexpr int32_t kHeads = 3;
-  for (int32_t head_dim : {2, 8, 20, 32, 64, 80, 96, 128}) {
+  // With 0, the whole head is rotated.
+  for (const auto& [head_dim, rotary_dim] : {std::pair{2, 0},
+                                             {8, 0},
+                                             {20, 0},
+                                             {32, 0},
+                                             {64, 0},
+                                             {80, 0},
+                                             {96, 0},
+                                             {128, 0},
+                                             {8, 2},
+                                             {20, 14},
+                                             {80, 40},
+                                             {96, 94},
+                                             {128, 96}}) {
     for (const auto& [normed, rotated] : {std::pair{false, true}, {true, true}, {false, false}}) {
       const std::vector<float> x = Values(kHeads * head_dim), norm = Values(head_dim);
       const std::vector<float> cos = Values(head_dim / 2), sin = Values(head_dim / 2);
+      const int32_t num_rotated = rotary_dim > 0 ? rotary_dim : head_dim;
       std::vector<float> expected = x;
       for (int32_t h = 0; h < kHeads; ++h) {
         const std::span head(&expected[h * head_dim], head_dim);
         if (normed) reference::RmsNorm(head, norm.data(), 1e-6f, head.data());
-        if (rotated) reference::Rope(head, cos.data(), sin.data());
+        if (rotated) reference::Rope(head.first(num_rotated), cos.data(), sin.data());
       }
       for (DType dtype : {DType::kF32, DType::kBf16}) {
         TypedArray out(x, dtype);
@@ -170,6 +186,7 @@ TEST_P(RowwiseTest, Rotate) {
                           .sin = rotated ? sin.data() : nullptr,
                           .num_heads = kHeads,
                           .head_dim = head_dim,
+                          .rotary_dim = rotary_dim,
                           .out = out.At(0),
                           .dtype = dtype});
         EXPECT_TRUE(SameBits(out.Values(), Rounded(expected, dtype))) << head_dim;

@@ -180,8 +180,8 @@ Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelWeights& 
 struct Ropes {
   Ropes(const ModelConfig& config, int32_t num_positions, ThreadTeam& team) {
     const auto make = [&](const RopeConfig& rope) {
-      return std::make_unique<RopeAngles>(MakeRopeTable(rope, config.head_dim), num_positions,
-                                          team);
+      return std::make_unique<RopeAngles>(MakeRopeTable(rope, config.head_dim, num_positions),
+                                          num_positions, team);
     };
     if (!config.is_bert_family()) global = make(config.rope);
     if (config.has_local_layers()) local = make(config.local.rope);

@@ -184,8 +184,9 @@ class LoadedModel {
         ChooseWeightTypes(QuantizationOf(options.quantization), dtype, config, files).value();
     weights_ = LoadWeights(files, config, types, team_, {}).value();
     const auto angles = [&](const RopeConfig& rope) {
-      return std::make_unique<RopeAngles>(MakeRopeTable(rope, config.head_dim),
-                                          std::min(config.max_position, 2048), team_);
+      const int32_t num_positions = std::min(config.max_position, 2048);
+      return std::make_unique<RopeAngles>(MakeRopeTable(rope, config.head_dim, num_positions),
+                                          num_positions, team_);
     };
     if (!config.is_bert_family()) rope_ = angles(config.rope);
     if (config.has_local_layers()) local_rope_ = angles(config.local.rope);

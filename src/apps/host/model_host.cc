@@ -238,7 +238,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.generates = use.traits.generates;
   config.embeds = use.traits.embeds;
   config.classifies = use.traits.classifies;
-  config.reads_whole_prompts = model_config.is_encoder() || use.pooling != Pooling::kLast;
+  config.reads_whole_prompts = model_config.bidirectional || use.pooling != Pooling::kLast;
   SKEIN_RETURN_IF_ERROR(ProfileIfNeeded(&config));
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));

@@ -193,11 +193,12 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   traits.embeds = config.head == Head::kNone || has_modules || pooling.has_value();
   if (!traits.embeds) return use;
   traits.embedding_size = config.hidden_size;
-  // Encoders are pooled as sentence-transformers does unless their files name a pooling.
+  // Bidirectional models are pooled as sentence-transformers does unless their files name a
+  // pooling.
   if (!pooling) {
     SKEIN_ASSIGN_OR_RETURN(pooling, LoadPooling(model_dir));
   }
-  use.pooling = pooling.value_or(config.is_encoder() ? Pooling::kMean : Pooling::kLast);
+  use.pooling = pooling.value_or(config.bidirectional ? Pooling::kMean : Pooling::kLast);
   traits.any_dimensions = qwen3 && ContainsIgnoringCase(name, "qwen3-embedding");
   if (has_modules) {
     SKEIN_ASSIGN_OR_RETURN(const Json modules, ReadJson(modules_path));

@@ -38,6 +38,8 @@ const char* NameOf(RopeType type) {
       return "llama3";
     case RopeType::kYarn:
       return "yarn";
+    case RopeType::kLong:
+      return "longrope";
   }
   return "";
 }

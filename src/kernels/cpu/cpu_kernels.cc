@@ -134,7 +134,10 @@ class CpuKernels final : public Kernels {
     SKEIN_CHECK(call.head_dim >= 2 && call.head_dim % 2 == 0 && call.head_dim <= kMaxHeadDim);
     SKEIN_CHECK(call.num_heads >= 1 && call.out != call.x && IsComputeType(call.dtype));
     SKEIN_CHECK(call.piece_stride == kRowPiece ||
-                (call.dtype == DType::kBf16 && call.head_dim % kRowPiece == 0));
+                (call.dtype == DType::kBf16 && call.head_dim % kRowPiece == 0 &&
+                 call.rotary_dim % kRowPiece == 0));
+    SKEIN_CHECK(call.rotary_dim >= 0 && call.rotary_dim % 2 == 0);
+    SKEIN_CHECK(call.rotary_dim <= call.head_dim);
     const ScopedFpMode fp_mode;
     ops_.rotate(call);
   }

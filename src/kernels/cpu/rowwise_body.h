@@ -90,9 +90,8 @@ void Activate(Activation activation, const float* x, int32_t n, void* out, DType
 
 // Rotates n <= 16 pairs from i on of the head at `offset`.
 template <class V, class LoadFn>
-inline void RotatePairs(const RotateCall& call, V scale, int64_t offset, int32_t i, int n,
-                        LoadFn load) {
-  const int32_t half = call.head_dim / 2;
+inline void RotatePairs(const RotateCall& call, V scale, int64_t offset, int32_t half, int32_t i,
+                        int n, LoadFn load) {
   V a = load(call.x + offset + i), b = load(call.x + offset + half + i);
   if (call.norm != nullptr) {
     a = a * scale * load(call.norm + i);
@@ -110,7 +109,8 @@ inline void RotatePairs(const RotateCall& call, V scale, int64_t offset, int32_t
 
 template <class V>
 void Rotate(const RotateCall& call) {
-  const int32_t half = call.head_dim / 2;
+  const int32_t rotary_dim = call.rotary_dim > 0 ? call.rotary_dim : call.head_dim;
+  const int32_t half = rotary_dim / 2;
   for (int32_t h = 0; h < call.num_heads; ++h) {
     const int64_t offset = int64_t{h} * call.head_dim;
     V scale = V::Set(0.0f);
@@ -119,11 +119,18 @@ void Rotate(const RotateCall& call) {
     }
     int32_t i = 0;
     for (; i + kLanes <= half; i += kLanes) {
-      RotatePairs(call, scale, offset, i, kLanes, [](const float* p) { return V::Load(p); });
+      RotatePairs(call, scale, offset, half, i, kLanes, [](const float* p) { return V::Load(p); });
     }
     if (i < half) {
       const int n = half - i;
-      RotatePairs(call, scale, offset, i, n, [n](const float* p) { return V::LoadFirst(p, n); });
+      RotatePairs(call, scale, offset, half, i, n,
+                  [n](const float* p) { return V::LoadFirst(p, n); });
+    }
+    for (i = rotary_dim; i < call.head_dim; i += kLanes) {
+      const int n = call.head_dim - i < kLanes ? call.head_dim - i : kLanes;
+      V x = V::LoadFirst(call.x + offset + i, n);
+      if (call.norm != nullptr) x = x * scale * V::LoadFirst(call.norm + i, n);
+      StoreAs(x, call.out, call.dtype, PieceIndex(offset + i, call.piece_stride), n);
     }
   }
 }

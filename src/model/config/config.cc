@@ -31,6 +31,13 @@ constexpr ArchitectureName kArchitectures[] = {
     {"Qwen2ForCausalLM", "qwen2", Architecture::kQwen2},
     {"Qwen3ForCausalLM", "qwen3", Architecture::kQwen3},
     {"Qwen3MoeForCausalLM", "qwen3_moe", Architecture::kQwen3Moe},
+    {"Gemma3ForCausalLM", "gemma3_text", Architecture::kGemma3},
+    {"Gemma3TextModel", "gemma3_text", Architecture::kGemma3, Head::kNone},
+    {"Phi3ForCausalLM", "phi3", Architecture::kPhi3},
+    {"Olmo2ForCausalLM", "olmo2", Architecture::kOlmo2},
+    {"Olmo3ForCausalLM", "olmo3", Architecture::kOlmo3},
+    {"GraniteForCausalLM", "granite", Architecture::kGranite},
+    {"SmolLM3ForCausalLM", "smollm3", Architecture::kSmolLm3},
     {"LlamaForSequenceClassification", "llama", Architecture::kLlama, Head::kClassifier},
     {"MistralForSequenceClassification", "mistral", Architecture::kMistral, Head::kClassifier},
     {"Qwen2ForSequenceClassification", "qwen2", Architecture::kQwen2, Head::kClassifier},
@@ -55,6 +62,8 @@ constexpr ArchitectureName kArchitectures[] = {
      Head::kClassifier},
     // The encoder alone, without the head that guesses masked tokens.
     {"ModernBertForMaskedLM", "modernbert", Architecture::kModernBert, Head::kNone},
+    // The text part alone: the members stand in text_config.
+    {"Gemma3ForConditionalGeneration", "gemma3", Architecture::kGemma3},
 };
 
 Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
@@ -124,7 +133,7 @@ Status ReadTokens(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto bos, ReadTokenIds(json, "bos_token_id", config->vocab_size));
   if (bos && !bos->empty()) config->bos_token_id = bos->front();
   SKEIN_ASSIGN_OR_RETURN(auto eos, ReadTokenIds(json, "eos_token_id", config->vocab_size));
-  config->eos_token_ids = std::move(eos).value_or(std::vector<int32_t>());
+  if (eos) config->eos_token_ids = *std::move(eos);
   return Status::Ok();
 }
 
@@ -147,15 +156,17 @@ Result<ModelConfig> ReadConfig(const JsonObject& json) {
     return Unsupported(json, "quantization_config",
                        "is there; quantized weights are supported for decoders only");
   }
-  if (config.architecture == Architecture::kModernBert) {
-    SKEIN_RETURN_IF_ERROR(ReadModernBertConfig(json, &config));
-    return config;
-  }
   if (config.is_encoder()) {
-    SKEIN_RETURN_IF_ERROR(ReadEncoderConfig(json, &config));
+    config.bidirectional = true;
+    const bool modern = config.architecture == Architecture::kModernBert;
+    SKEIN_RETURN_IF_ERROR(modern ? ReadModernBertConfig(json, &config)
+                                 : ReadEncoderConfig(json, &config));
     return config;
   }
-  SKEIN_RETURN_IF_ERROR(ReadDecoderConfig(json, &config));
+  // A multimodal model has the members of its text part in an object of their own.
+  SKEIN_ASSIGN_OR_RETURN(const auto text, json.Object("text_config"));
+  SKEIN_RETURN_IF_ERROR(ReadDecoderConfig(text.value_or(json), &config));
+  if (text) SKEIN_RETURN_IF_ERROR(ReadTokens(*text, &config));
   SKEIN_RETURN_IF_ERROR(ReadTokens(json, &config));
   return config;
 }

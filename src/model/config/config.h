@@ -19,6 +19,12 @@ enum class Architecture {
   kQwen2,
   kQwen3,
   kQwen3Moe,
+  kGemma3,
+  kPhi3,
+  kOlmo2,
+  kOlmo3,
+  kGranite,
+  kSmolLm3,
   kBert,  // encoders
   kRoberta,
   kXlmRoberta,
@@ -58,10 +64,24 @@ struct EncoderFields {
   std::string tensor_prefix;  // of the encoder's tensors in the files: "model." or nothing
 };
 
+// The places of a decoder's norms: before attention and the MLP, behind each of the two, before its
+// result is added to the residual, or both.
+enum class NormPlacement : uint8_t { kBefore, kAround, kBehind };
+
 // The fields of decoders: norms are RMSNorms, and a token sees those before it.
 struct DecoderFields {
   float rms_norm_eps = 0;
-  bool qk_norm = false;     // RMSNorm over each head of q and k, before rope
+  NormPlacement norms = NormPlacement::kBefore;
+  float norm_offset = 0;                // added to the gains in the files: Gemma's are less one
+  float embedding_scale = 1;            // of the tokens' embeddings
+  bool rounds_embedding_scale = false;  // to the compute type
+  double attention_scale = 0;           // of the scores; 0: 1 / sqrt(head_dim)
+  float residual_scale = 1;             // of the results of attention and the MLP
+  float logits_divisor = 1;
+  bool qk_norm = false;                // RMSNorm over each head of q and k, before rope
+  bool qk_norm_spans_heads = false;    // over all heads of q, or of k, instead
+  bool fused_projections = false;      // the files have q, k, v, and gate, up, as one matrix each
+  std::vector<bool> unrotated_layers;  // by layer: q and k have no rope; empty: all have it
   bool reward_mlp = false;  // a classifier's head is score.0, ReLU, score.2; else score alone
 };
 
@@ -84,6 +104,8 @@ struct ModelConfig {
   bool mlp_bias = false;  // biases of gate, up and down_proj
   RopeConfig rope;        // of global layers
   LocalLayers local;
+  // Whether a token of a global layer sees its whole row. Rows are then neither cut nor cached.
+  bool bidirectional = false;
 
   // Mixture of experts: in some layers a router chooses a few of many small MLPs for each token, in
   // place of one large MLP.
@@ -112,6 +134,14 @@ struct ModelConfig {
   bool is_bert_family() const { return is_encoder() && architecture != Architecture::kModernBert; }
   bool has_local_layers() const { return !local.layers.empty(); }
   bool IsLocal(int32_t layer) const { return has_local_layers() && local.layers[layer]; }
+  // Whether the results of attention and the MLP are changed before they are added to the residual.
+  bool has_branches() const {
+    return decoder.norms != NormPlacement::kBefore || decoder.residual_scale != 1;
+  }
+  // Whether q and k of a layer are rotated by their positions.
+  bool Rotates(int32_t layer) const {
+    return decoder.unrotated_layers.empty() || !decoder.unrotated_layers[layer];
+  }
   std::string ArchitectureName() const;  // with its head: "BertForSequenceClassification"
   int64_t NumParameters() const;
   // Bytes of K and V that one token takes in all layers.

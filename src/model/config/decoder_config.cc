@@ -1,7 +1,9 @@
 #include "model/config/decoder_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <utility>
 
 #include "model/config/config_fields.h"
 #include "model/config/decoder_family.h"
@@ -40,22 +42,35 @@ Status ReadHeadDim(const JsonObject& json, const DecoderFamily& family, ModelCon
   return Status::Ok();
 }
 
-Status ReadShape(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "vocab_size", kMaxWidth, &config->vocab_size));
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "hidden_size", kMaxWidth, &config->hidden_size));
-  SKEIN_RETURN_IF_ERROR(
-      RequireSize(json, "intermediate_size", kMaxWidth, &config->intermediate_size));
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "num_hidden_layers", kMaxLayers, &config->num_layers));
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "num_attention_heads", kMaxHeads, &config->num_heads));
-  SKEIN_RETURN_IF_ERROR(
-      RequireSize(json, "max_position_embeddings", kMaxPosition, &config->max_position));
+// A size, or what the family takes for it where it is absent.
+Status ReadOwnSize(const JsonObject& json, const DecoderFamily& family, const char* key,
+                   int64_t max, int32_t* out) {
+  const auto standard = DefaultOf(family, key);
+  if (!standard || json.Has(key)) return RequireSize(json, key, max, out);
+  *out = *standard;
+  return Status::Ok();
+}
 
-  SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, ReadSize(json, "num_key_value_heads", kMaxHeads));
-  // Null means one K and V per query head in every family.
-  if (!kv_heads && !json.Contains("num_key_value_heads") && !family.kv_heads_may_lack) {
-    return json.Error("num_key_value_heads", "is missing");
+Status ReadShape(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
+  const struct {
+    const char* key;
+    int64_t max;
+    int32_t* out;
+  } kSizes[] = {{"vocab_size", kMaxWidth, &config->vocab_size},
+                {"hidden_size", kMaxWidth, &config->hidden_size},
+                {"intermediate_size", kMaxWidth, &config->intermediate_size},
+                {"num_hidden_layers", kMaxLayers, &config->num_layers},
+                {"num_attention_heads", kMaxHeads, &config->num_heads},
+                {"max_position_embeddings", kMaxPosition, &config->max_position}};
+  for (const auto& size : kSizes) {
+    SKEIN_RETURN_IF_ERROR(ReadOwnSize(json, family, size.key, size.max, size.out));
   }
-  config->num_kv_heads = kv_heads.value_or(config->num_heads);
+  constexpr char kKvHeads[] = "num_key_value_heads";
+  // Null means one K and V per query head in every family.
+  config->num_kv_heads = config->num_heads;
+  if (json.Has(kKvHeads) || !(json.Contains(kKvHeads) || family.kv_heads_may_lack)) {
+    SKEIN_RETURN_IF_ERROR(ReadOwnSize(json, family, kKvHeads, kMaxHeads, &config->num_kv_heads));
+  }
   if (config->num_heads % config->num_kv_heads != 0) {
     return json.Error("num_key_value_heads",
                       "is " + std::to_string(config->num_kv_heads) + "; must divide the " +
@@ -64,21 +79,98 @@ Status ReadShape(const JsonObject& json, const DecoderFamily& family, ModelConfi
   return ReadHeadDim(json, family, config);
 }
 
-Status ReadVariants(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
-  SKEIN_ASSIGN_OR_RETURN(const auto activation, json.String("hidden_act"));
-  if (activation.value_or("silu") != "silu") {
-    return Unsupported(json, "hidden_act", "is '" + *activation + "'; only 'silu' is supported");
+// Reads the activation of the gate.
+Status ReadGate(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
+  if (family.is_gemma) {
+    config->activation = Activation::kGeluTanh;
+    constexpr char kKey[] = "hidden_activation";
+    return json.Has(kKey) ? ReadActivation(json, kKey, &config->activation) : Status::Ok();
   }
-  SKEIN_RETURN_IF_ERROR(ReadEpsilon(json, "rms_norm_eps", &config->decoder.rms_norm_eps));
-  // The default of all these families is an untied output matrix.
-  SKEIN_ASSIGN_OR_RETURN(config->tie_embeddings, ReadFlag(json, "tie_word_embeddings", false));
+  SKEIN_ASSIGN_OR_RETURN(const auto activation, json.String("hidden_act"));
+  if (activation.value_or("silu") == "silu") return Status::Ok();
+  return Unsupported(json, "hidden_act", "is '" + *activation + "'; only 'silu' is supported");
+}
+
+// Reads the members that only Gemma has.
+Status ReadGemma(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    if (json.Has(key)) return Unsupported(json, key, "is there; only null is supported");
+  }
+  DecoderFields& decoder = config->decoder;
+  decoder.norm_offset = 1;
+  decoder.embedding_scale = static_cast<float>(std::sqrt(double(config->hidden_size)));
+  decoder.rounds_embedding_scale = true;
+  int32_t scalar = 0;
+  SKEIN_RETURN_IF_ERROR(ReadOwnSize(json, family, "query_pre_attn_scalar", kMaxWidth, &scalar));
+  decoder.attention_scale = 1 / std::sqrt(double(scalar));
+  SKEIN_ASSIGN_OR_RETURN(config->bidirectional,
+                         ReadFlag(json, "use_bidirectional_attention", false));
+  if (config->bidirectional && config->head != Head::kNone) {
+    return Unsupported(json, "use_bidirectional_attention",
+                       "is true; that is supported for models without a head");
+  }
+  return Status::Ok();
+}
+
+// Reads a factor, which is 1 where it is absent.
+Result<double> ReadFactor(const JsonObject& json, const char* key) {
+  SKEIN_ASSIGN_OR_RETURN(const auto factor, json.Double(key));
+  if (factor && !(*factor >= 1e-6 && *factor <= 1e6)) {
+    return json.Error(key, "is " + std::to_string(*factor) + "; must be in [1e-6, 1e6]");
+  }
+  return factor.value_or(1);
+}
+
+// Reads Granite's factors.
+Status ReadMultipliers(const JsonObject& json, ModelConfig* config) {
+  DecoderFields& decoder = config->decoder;
+  SKEIN_ASSIGN_OR_RETURN(const double embedding, ReadFactor(json, "embedding_multiplier"));
+  SKEIN_ASSIGN_OR_RETURN(decoder.attention_scale, ReadFactor(json, "attention_multiplier"));
+  SKEIN_ASSIGN_OR_RETURN(const double residual, ReadFactor(json, "residual_multiplier"));
+  SKEIN_ASSIGN_OR_RETURN(const double logits, ReadFactor(json, "logits_scaling"));
+  decoder.embedding_scale = static_cast<float>(embedding);
+  decoder.residual_scale = static_cast<float>(residual);
+  decoder.logits_divisor = static_cast<float>(logits);
+  return Status::Ok();
+}
+
+// Reads SmolLM3's layers without rope: those with a 0 in `no_rope_layers`, else every fourth.
+Status ReadRotatedLayers(const JsonObject& json, ModelConfig* config) {
+  constexpr char kKey[] = "no_rope_layers";
+  SKEIN_ASSIGN_OR_RETURN(const auto rotated, json.Ints(kKey));
+  SKEIN_ASSIGN_OR_RETURN(const auto interval, ReadSize(json, "no_rope_layer_interval", kMaxLayers));
+  if (rotated && std::ssize(*rotated) < config->num_layers) {
+    return json.Error(kKey, "has " + std::to_string(rotated->size()) + " entries; the model has " +
+                                std::to_string(config->num_layers) + " layers");
+  }
+  for (int32_t i = 0; i < config->num_layers; ++i) {
+    const bool rotates = rotated ? (*rotated)[i] != 0 : (i + 1) % interval.value_or(4) != 0;
+    config->decoder.unrotated_layers.push_back(!rotates);
+  }
+  return Status::Ok();
+}
+
+Status ReadVariants(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
+  SKEIN_RETURN_IF_ERROR(ReadGate(json, family, config));
+  if (family.is_gemma && !json.Has("rms_norm_eps")) {
+    config->decoder.rms_norm_eps = 1e-6f;
+  } else {
+    SKEIN_RETURN_IF_ERROR(ReadEpsilon(json, "rms_norm_eps", &config->decoder.rms_norm_eps));
+  }
+  SKEIN_ASSIGN_OR_RETURN(config->tie_embeddings,
+                         ReadFlag(json, "tie_word_embeddings", family.tie_embeddings));
   SKEIN_ASSIGN_OR_RETURN(const bool attention_bias, ReadFlag(json, "attention_bias", false));
   SKEIN_ASSIGN_OR_RETURN(const bool mlp_bias, ReadFlag(json, "mlp_bias", false));
   config->o_bias = family.attention_bias && attention_bias;
   config->qkv_bias = family.qkv_bias || config->o_bias;
   config->mlp_bias = family.mlp_bias && mlp_bias;
   config->decoder.qk_norm = family.qk_norm;
-  return Status::Ok();
+  config->decoder.qk_norm_spans_heads = family.qk_norm_spans_heads;
+  config->decoder.fused_projections = family.fused_projections;
+  config->decoder.norms = family.norms;
+  if (family.is_gemma) return ReadGemma(json, family, config);
+  if (family.has_multipliers) return ReadMultipliers(json, config);
+  return family.may_not_rotate ? ReadRotatedLayers(json, config) : Status::Ok();
 }
 
 // Yarn's config states either the original context or the stretched one: the longer one holds.
@@ -87,6 +179,31 @@ void StretchContext(ModelConfig* config) {
   const double reached =
       std::min(config->rope.original_max_position * config->rope.factor, double{kMaxPosition});
   config->max_position = std::max(config->max_position, static_cast<int32_t>(reached));
+}
+
+// Reads the ropes of global and of local layers: `rope_parameters` may hold one for each type.
+Status ReadRopes(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
+  constexpr char kGlobal[] = "full_attention", kLocal[] = "sliding_attention";
+  SKEIN_ASSIGN_OR_RETURN(const auto all, json.Object("rope_parameters"));
+  if (!all || !all->Contains(kGlobal)) {
+    const RopeRules rules = {family.rope_theta, family.partial_rotation ? config->head_dim : 0};
+    SKEIN_ASSIGN_OR_RETURN(config->rope, ReadRopeConfig(json, config->max_position, rules));
+    config->local.rope = config->rope;
+    if (family.local_rope_is_plain) config->local.rope = {.theta = config->rope.theta};
+    if (family.local_rope_theta == 0) return Status::Ok();
+    config->local.rope = {.theta = family.local_rope_theta};
+    constexpr char kTheta[] = "rope_local_base_freq";
+    if (!json.Has(kTheta)) return Status::Ok();
+    SKEIN_ASSIGN_OR_RETURN(config->local.rope, ReadPlainRope(json, kTheta));
+    return Status::Ok();
+  }
+  for (const auto& [type, rope] :
+       {std::pair(kGlobal, &config->rope), std::pair(kLocal, &config->local.rope)}) {
+    SKEIN_ASSIGN_OR_RETURN(const auto parameters, all->Object(type));
+    if (!parameters) return all->Error(type, "is missing");
+    SKEIN_ASSIGN_OR_RETURN(*rope, ReadRopeParameters(*parameters, config->max_position));
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -103,8 +220,7 @@ Status ReadDecoderConfig(const JsonObject& json, ModelConfig* config) {
   } else if (config->head == Head::kClassifier) {
     SKEIN_ASSIGN_OR_RETURN(config->num_classes, ReadNumClasses(json));
   }
-  SKEIN_ASSIGN_OR_RETURN(config->rope,
-                         ReadRopeConfig(json, config->max_position, family.rope_theta));
+  SKEIN_RETURN_IF_ERROR(ReadRopes(json, family, config));
   StretchContext(config);
   return ReadWindow(json, family, config);
 }

@@ -8,6 +8,13 @@
 namespace skein {
 namespace {
 
+// Published configs of Gemma 3 leave these out where they have the library's values.
+constexpr SizeDefault kGemma3Sizes[] = {
+    {"vocab_size", 262208},     {"num_attention_heads", 8},
+    {"num_key_value_heads", 4}, {"max_position_embeddings", 131072},
+    {"sliding_window", 4096},   {"query_pre_attn_scalar", 256},
+};
+
 constexpr DecoderFamily kFamilies[] = {
     {.architecture = Architecture::kLlama,
      .attention_bias = true,
@@ -25,9 +32,60 @@ constexpr DecoderFamily kFamilies[] = {
      .attention_bias = true,
      .qk_norm = true,
      .window = WindowRule::kSwitched},
+    {.architecture = Architecture::kGemma3,
+     .attention_bias = true,
+     .qk_norm = true,
+     .norms = NormPlacement::kAround,
+     .is_gemma = true,
+     .tie_embeddings = true,
+     .window = WindowRule::kPattern,
+     .head_dim = 256,
+     .rope_theta = 1e6,
+     .local_rope_theta = 1e4,
+     .window_pattern = 6,
+     .defaults = kGemma3Sizes},
+    {.architecture = Architecture::kPhi3,
+     .fused_projections = true,
+     .partial_rotation = true,
+     .window = WindowRule::kEveryLayer,
+     .window_may_lack = true},
+    {.architecture = Architecture::kOlmo2,
+     .attention_bias = true,
+     .qk_norm = true,
+     .qk_norm_spans_heads = true,
+     .norms = NormPlacement::kBehind,
+     .kv_heads_may_lack = true},
+    {.architecture = Architecture::kOlmo3,
+     .attention_bias = true,
+     .qk_norm = true,
+     .qk_norm_spans_heads = true,
+     .norms = NormPlacement::kBehind,
+     .window = WindowRule::kPattern,
+     .kv_heads_may_lack = true,
+     .local_rope_is_plain = true,
+     .window_pattern = 4},
+    {.architecture = Architecture::kGranite,
+     .attention_bias = true,
+     .mlp_bias = true,
+     .has_multipliers = true,
+     .kv_heads_may_lack = true},
+    {.architecture = Architecture::kSmolLm3,
+     .attention_bias = true,
+     .mlp_bias = true,
+     .may_not_rotate = true,
+     .tie_embeddings = true,
+     .window = WindowRule::kSwitched,
+     .rope_theta = 2e6},
 };
 
 }  // namespace
+
+std::optional<int32_t> DefaultOf(const DecoderFamily& family, std::string_view key) {
+  for (const SizeDefault& entry : family.defaults) {
+    if (entry.key == key) return entry.value;
+  }
+  return std::nullopt;
+}
 
 const DecoderFamily& FamilyOf(Architecture architecture) {
   const auto* found = std::ranges::find(kFamilies, architecture, &DecoderFamily::architecture);

@@ -60,9 +60,21 @@ void ApplyYarn(const RopeConfig& rope, int32_t head_dim, std::vector<double>* in
   }
 }
 
+double LongAttentionFactor(const RopeConfig& rope) {
+  if (rope.attention_factor) return *rope.attention_factor;
+  if (rope.factor <= 1) return 1;
+  return std::sqrt(1 + std::log(rope.factor) / std::log(double(rope.original_max_position)));
+}
+
+void ApplyLong(const std::vector<double>& factors, std::vector<double>* inv_freq) {
+  SKEIN_CHECK(factors.size() == inv_freq->size());
+  for (size_t i = 0; i < factors.size(); ++i) (*inv_freq)[i] /= factors[i];
+}
+
 }  // namespace
 
-RopeTable MakeRopeTable(const RopeConfig& rope, int32_t head_dim) {
+RopeTable MakeRopeTable(const RopeConfig& rope, int32_t head_dim, int32_t num_positions) {
+  head_dim = RotaryDim(rope, head_dim);
   SKEIN_CHECK(head_dim > 0 && head_dim % 2 == 0);
   SKEIN_CHECK(rope.theta >= 1 && rope.factor >= 1);
   RopeTable table;
@@ -83,6 +95,11 @@ RopeTable MakeRopeTable(const RopeConfig& rope, int32_t head_dim) {
       SKEIN_CHECK(rope.original_max_position > 0 && rope.theta > 1);
       ApplyYarn(rope, head_dim, &table.inv_freq);
       table.attention_factor = YarnAttentionFactor(rope);
+      break;
+    case RopeType::kLong:
+      ApplyLong(num_positions > rope.original_max_position ? rope.long_factors : rope.short_factors,
+                &table.inv_freq);
+      table.attention_factor = LongAttentionFactor(rope);
       break;
   }
   return table;

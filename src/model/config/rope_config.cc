@@ -1,9 +1,11 @@
 #include "model/config/rope_config.h"
 
+#include <algorithm>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "model/config/config_fields.h"
 
@@ -35,7 +37,7 @@ Status ReadBeta(const JsonObject& object, const char* key, double* out) {
   return ReadNumber(object, key, kMinFactor, kMaxFactor, out);
 }
 
-Result<RopeType> ReadType(const JsonObject& object) {
+Result<RopeType> ReadType(const JsonObject& object, bool has_longrope) {
   SKEIN_ASSIGN_OR_RETURN(const std::optional<std::string> type, object.String("rope_type"));
   SKEIN_ASSIGN_OR_RETURN(const std::optional<std::string> old_type, object.String("type"));
   if (!type && !old_type) return object.Error("rope_type", "is missing");
@@ -47,8 +49,11 @@ Result<RopeType> ReadType(const JsonObject& object) {
   if (name == "linear") return RopeType::kLinear;
   if (name == "llama3") return RopeType::kLlama3;
   if (name == "yarn") return RopeType::kYarn;
+  if (name == "longrope" && has_longrope) return RopeType::kLong;
   return Unsupported(object, "rope_type",
-                     "is '" + name + "'; supported are default, linear, llama3 and yarn");
+                     "is '" + name +
+                         "'; supported are default, linear, llama3, yarn and, in Phi-3, "
+                         "longrope");
 }
 
 Status ReadOriginalMaxPosition(const JsonObject& object, std::optional<int32_t> fallback,
@@ -99,12 +104,12 @@ Status ReadYarn(const JsonObject& object, int32_t max_position, RopeConfig* rope
 
 // Theta stands in config.json itself or in rope_parameters; if in both, they must agree.
 Status ReadTheta(const JsonObject& config, const std::optional<JsonObject>& parameters,
-                 double default_theta, double* theta) {
+                 const RopeRules& rules, double* theta) {
   const bool inside = parameters && parameters->Has("rope_theta");
   const bool outside = config.Has("rope_theta");
   if (!inside && !outside) {
-    *theta = default_theta;
-    if (default_theta > 0) return Status::Ok();
+    *theta = rules.theta;
+    if (rules.theta > 0) return Status::Ok();
     return config.Error("rope_theta",
                         "is missing, and so is 'rope_parameters': the base of the rotary embedding "
                         "is not guessed for this model_type");
@@ -120,17 +125,60 @@ Status ReadTheta(const JsonObject& config, const std::optional<JsonObject>& para
   return Status::Ok();
 }
 
-Status RefusePartialRotation(const JsonObject& object) {
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<double> partial,
-                         object.Double("partial_rotary_factor"));
+// Reads the part of a head that is rotated: an even number of elements.
+Status ReadRotatedPart(const JsonObject& object, const RopeRules& rules, RopeConfig* rope) {
+  constexpr char kKey[] = "partial_rotary_factor";
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<double> partial, object.Double(kKey));
   if (!partial || *partial == 1.0) return Status::Ok();
-  return Unsupported(object, "partial_rotary_factor",
-                     "is " + std::to_string(*partial) + "; only 1 is supported");
+  if (rules.head_dim == 0) {
+    return Unsupported(object, kKey, "is " + std::to_string(*partial) + "; only 1 is supported");
+  }
+  rope->rotated_part = *partial;
+  const bool in_range = *partial > 0 && *partial <= 1;
+  const int32_t rotary_dim = in_range ? RotaryDim(*rope, rules.head_dim) : 0;
+  if (rotary_dim > 0 && rotary_dim % 2 == 0) return Status::Ok();
+  return object.Error(kKey, "is " + std::to_string(*partial) + "; it must rotate an even part of " +
+                                std::to_string(rules.head_dim) + " elements");
+}
+
+// The original context stands beside the scaling; the stretched one is that of the config.
+Status ReadLong(const JsonObject& config, const JsonObject& object, int32_t max_position,
+                const RopeRules& rules, RopeConfig* rope) {
+  const bool beside = config.Has("original_max_position_embeddings");
+  SKEIN_RETURN_IF_ERROR(ReadOriginalMaxPosition(beside ? config : object, max_position,
+                                                &rope->original_max_position));
+  if (rope->original_max_position < 2) {
+    return config.Error("original_max_position_embeddings", "must be above 1 with longrope");
+  }
+  rope->factor = double(max_position) / rope->original_max_position;
+  if (object.Has("factor")) {
+    SKEIN_RETURN_IF_ERROR(ReadNumber(object, "factor", 1, kMaxFactor, &rope->factor));
+  }
+  if (object.Has("attention_factor")) {
+    double factor = 0;
+    SKEIN_RETURN_IF_ERROR(ReadNumber(object, "attention_factor", 0, kMaxFactor, &factor));
+    rope->attention_factor = factor;
+  }
+  const auto size = static_cast<size_t>(RotaryDim(*rope, rules.head_dim) / 2);
+  for (const auto& [key, factors] : {std::pair("short_factor", &rope->short_factors),
+                                     std::pair("long_factor", &rope->long_factors)}) {
+    SKEIN_ASSIGN_OR_RETURN(auto read, object.Doubles(key));
+    if (!read) return object.Error(key, "is missing");
+    const bool usable = std::ranges::all_of(
+        *read, [](double factor) { return factor >= kMinFactor && factor <= kMaxFactor; });
+    if (read->size() != size || !usable) {
+      return object.Error(key, "must hold " + std::to_string(size) + " numbers in [1e-6, 1e6]");
+    }
+    *factors = *std::move(read);
+  }
+  return Status::Ok();
 }
 
 // Reads the type of a rope whose theta is known, and the type's numbers.
-Status ReadScaling(const JsonObject& object, int32_t max_position, RopeConfig* rope) {
-  SKEIN_ASSIGN_OR_RETURN(rope->type, ReadType(object));
+Status ReadScaling(const JsonObject& config, const JsonObject& object, int32_t max_position,
+                   const RopeRules& rules, RopeConfig* rope) {
+  SKEIN_ASSIGN_OR_RETURN(rope->type, ReadType(object, rules.head_dim > 0));
+  if (rope->type == RopeType::kLong) return ReadLong(config, object, max_position, rules, rope);
   if (rope->type != RopeType::kDefault) {
     SKEIN_RETURN_IF_ERROR(ReadNumber(object, "factor", 1, kMaxFactor, &rope->factor));
   }
@@ -147,7 +195,7 @@ bool HoldsThetaAlone(const JsonObject& parameters) {
 }  // namespace
 
 Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position,
-                                  double default_theta) {
+                                  const RopeRules& rules) {
   SKEIN_ASSIGN_OR_RETURN(std::optional<JsonObject> scaling, config.Object("rope_scaling"));
   if (scaling && scaling->empty()) scaling.reset();
   SKEIN_ASSIGN_OR_RETURN(const std::optional<JsonObject> parameters,
@@ -156,21 +204,21 @@ Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position
     return config.Error("rope_scaling", "and 'rope_parameters' are both there; keep one");
   }
   RopeConfig rope;
-  SKEIN_RETURN_IF_ERROR(ReadTheta(config, parameters, default_theta, &rope.theta));
+  SKEIN_RETURN_IF_ERROR(ReadTheta(config, parameters, rules, &rope.theta));
   const std::optional<JsonObject>& object = parameters ? parameters : scaling;
-  SKEIN_RETURN_IF_ERROR(RefusePartialRotation(config));
+  SKEIN_RETURN_IF_ERROR(ReadRotatedPart(config, rules, &rope));
   if (!object) return rope;
-  SKEIN_RETURN_IF_ERROR(RefusePartialRotation(*object));
+  SKEIN_RETURN_IF_ERROR(ReadRotatedPart(*object, rules, &rope));
   if (parameters && HoldsThetaAlone(*object)) return rope;
-  SKEIN_RETURN_IF_ERROR(ReadScaling(*object, max_position, &rope));
+  SKEIN_RETURN_IF_ERROR(ReadScaling(config, *object, max_position, rules, &rope));
   return rope;
 }
 
 Result<RopeConfig> ReadRopeParameters(const JsonObject& parameters, int32_t max_position) {
   SKEIN_ASSIGN_OR_RETURN(RopeConfig rope, ReadPlainRope(parameters, "rope_theta"));
-  SKEIN_RETURN_IF_ERROR(RefusePartialRotation(parameters));
+  SKEIN_RETURN_IF_ERROR(ReadRotatedPart(parameters, {}, &rope));
   if (HoldsThetaAlone(parameters)) return rope;
-  SKEIN_RETURN_IF_ERROR(ReadScaling(parameters, max_position, &rope));
+  SKEIN_RETURN_IF_ERROR(ReadScaling(parameters, parameters, max_position, {}, &rope));
   return rope;
 }
 

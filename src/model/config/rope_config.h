@@ -8,11 +8,16 @@
 
 namespace skein {
 
-// Reads `rope_theta` and `rope_scaling`, or the newer `rope_parameters`, from a config.json. A
-// config without theta has `default_theta`, or is kInvalidArgument if that is 0. An unknown kind of
-// scaling is kUnsupported, by name.
+// The rules of a family of models for its rope.
+struct RopeRules {
+  double theta = 0;      // where `rope_theta` is absent; 0: that is an error
+  int32_t head_dim = 0;  // with `partial_rotary_factor` and longrope (Phi-3); 0: without
+};
+
+// Reads `rope_theta` and `rope_scaling`, or the newer `rope_parameters`, from a config.json. An
+// unknown kind of scaling is kUnsupported, by name.
 Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position,
-                                  double default_theta = 0);
+                                  const RopeRules& rules = {});
 
 // Reads one object of `rope_parameters`, which holds its own `rope_theta`. Fails alike.
 Result<RopeConfig> ReadRopeParameters(const JsonObject& parameters, int32_t max_position);

@@ -11,10 +11,26 @@ namespace {
 
 constexpr char kWindow[] = "sliding_window";
 
-// The window of every layer by the family's rule, where `layer_types` does not say.
+// Every n-th layer is global.
+Result<std::vector<bool>> LayersOfPattern(const JsonObject& json, const DecoderFamily& family,
+                                          const ModelConfig& config) {
+  // Newer writers hide the member.
+  const char* key =
+      json.Has("_sliding_window_pattern") ? "_sliding_window_pattern" : "sliding_window_pattern";
+  SKEIN_ASSIGN_OR_RETURN(const auto pattern, ReadSize(json, key, kMaxLayers));
+  std::vector<bool> layers(config.num_layers);
+  for (int32_t i = 0; i < config.num_layers; ++i) {
+    layers[i] = (i + 1) % pattern.value_or(family.window_pattern) != 0;
+  }
+  return layers;
+}
+
+// Which layers have the window by the family's rule, where `layer_types` does not say.
 Result<std::vector<bool>> LayersOfRule(const JsonObject& json, const DecoderFamily& family,
                                        const ModelConfig& config) {
   std::vector<bool> layers(config.num_layers, true);
+  if (family.window == WindowRule::kPattern) return LayersOfPattern(json, family, config);
+  if (!config.decoder.unrotated_layers.empty()) return config.decoder.unrotated_layers;  // SmolLM3
   // In a mixture of experts all layers have the window.
   if (family.window != WindowRule::kSwitched || config.num_experts > 0) return layers;
   SKEIN_ASSIGN_OR_RETURN(const auto full_layers, json.Int("max_window_layers"));
@@ -54,19 +70,28 @@ Status ReadWindow(const JsonObject& json, const DecoderFamily& family, ModelConf
     SKEIN_ASSIGN_OR_RETURN(const bool has_window, ReadFlag(json, "use_sliding_window", false));
     if (!has_window) window.reset();
   } else if (!json.Contains(kWindow)) {
-    return json.Error(kWindow, "is missing (null where there is none)");
+    window = DefaultOf(family, kWindow);
+    if (!window && !family.window_may_lack)
+      return json.Error(kWindow, "is missing (null where there is none)");
   }
   if (!window && layers && std::ranges::count(*layers, true) > 0) {
     return json.Error("layer_types", "holds 'sliding_attention', but the model has no window");
   }
-  if (!window || *window >= config->max_position) return Status::Ok();
+  // A window to both sides states their sum.
+  if (window && config->bidirectional) window = *window / 2 + 1;
+  if (!window && family.window == WindowRule::kPattern) return json.Error(kWindow, "is null");
+  if (!window) return Status::Ok();
+  const bool hides_keys = *window < config->max_position;
+  // Local layers may have a rope of their own, however wide the window is.
+  const bool own_rope = family.local_rope_theta > 0 || family.local_rope_is_plain;
+  if (!hides_keys && !own_rope) return Status::Ok();
   if (!layers) {
     SKEIN_ASSIGN_OR_RETURN(layers, LayersOfRule(json, family, *config));
   }
   if (std::ranges::count(*layers, true) == 0) return Status::Ok();
   config->local.layers = *std::move(layers);
   config->local.before = *window - 1;
-  config->local.rope = config->rope;
+  config->local.after = config->bidirectional ? *window - 1 : 0;
   return Status::Ok();
 }
 

@@ -12,7 +12,7 @@ namespace skein {
 
 // Reads which layers of a decoder have a sliding window, and its size: `sliding_window`,
 // `layer_types` and the members of the family's rule. A window that hides no key within the context
-// is none. Fails as LoadModelConfig does.
+// is none, unless local layers have a rope of their own. Fails as LoadModelConfig does.
 Status ReadWindow(const JsonObject& json, const DecoderFamily& family, ModelConfig* config);
 
 // Reads `layer_types`, where it is there: whether each layer has a window. A type other than

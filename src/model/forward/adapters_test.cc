@@ -63,14 +63,15 @@ void WriteAdapter(const fs::path& dir, const Tensors& tensors, int32_t rank,
   config << "]}";
 }
 
-class AdaptersTest : public ::testing::TestWithParam<std::tuple<const char*, Isa>> {
+class AdaptersTest : public ::testing::TestWithParam<std::tuple<const char*, const char*, Isa>> {
  protected:
   void SetUp() override {
     dir_ = fs::temp_directory_path() /
            ("skein_adapters_" + std::to_string(getpid()) + "_" + std::to_string(random_()));
-    const auto& [dtype, isa] = GetParam();
+    const auto& [name, dtype, isa] = GetParam();
+    model_dir_ = std::string(SKEIN_SOURCE_DIR "/tests/data/models/") + name;
     model_ = std::make_unique<LoadedModel>(
-        kModelDir, LoadedModel::Options{.dtype = dtype, .isa = isa, .threads = 2});
+        model_dir_, LoadedModel::Options{.dtype = dtype, .isa = isa, .threads = 2});
     for (const std::vector<std::string>& modules :
          {kAllModules, {"v_proj"}, {"gate_proj", "down_proj"}}) {
       adapters_.push_back(Load(modules, 1));
@@ -88,7 +89,7 @@ class AdaptersTest : public ::testing::TestWithParam<std::tuple<const char*, Isa
       for (float& v : values) v = normal(random_);
       return std::pair(std::vector<int64_t>{rows, columns}, values);
     };
-    const ModelFiles files = ModelFiles::Open(kModelDir).value();
+    const ModelFiles files = ModelFiles::Open(model_dir_).value();
     Tensors tensors;
     for (const std::string& name : files.Names()) {
       const std::string path = name.substr(0, name.rfind('.'));
@@ -130,6 +131,7 @@ class AdaptersTest : public ::testing::TestWithParam<std::tuple<const char*, Isa
   std::mt19937_64 random_{7};
   fs::path dir_, adapter_dir_;
   std::unique_ptr<LoadedModel> model_;
+  std::string model_dir_;
   std::vector<LoraWeights> adapters_;
   std::vector<int32_t> tokens_;
 };
@@ -187,7 +189,7 @@ TEST_P(MergedAdapterTest, AnswersAreThoseOfTheMergedModel) {
   adapters_.clear();
   adapters_.push_back(Load(kAllModules, 0.25f));
   const LoraAdapter adapter = LoraAdapter::Open(adapter_dir_).value();
-  const ModelFiles files = ModelFiles::Open(kModelDir).value();
+  const ModelFiles files = ModelFiles::Open(model_dir_).value();
   Tensors merged;
   for (const std::string& name : files.Names()) {
     const TensorView view = files.Find(name).value();
@@ -198,9 +200,9 @@ TEST_P(MergedAdapterTest, AnswersAreThoseOfTheMergedModel) {
   }
   const fs::path merged_dir = dir_ / "merged";
   fs::create_directories(merged_dir);
-  fs::copy(fs::path(kModelDir) / "config.json", merged_dir / "config.json");
+  fs::copy(fs::path(model_dir_) / "config.json", merged_dir / "config.json");
   Write(merged_dir, merged);
-  LoadedModel merged_model(merged_dir, {.dtype = "f32", .isa = std::get<1>(GetParam())});
+  LoadedModel merged_model(merged_dir, {.dtype = "f32", .isa = std::get<2>(GetParam())});
   ForwardPass merged_pass(merged_model.context(), ForwardLimits{.max_tokens = 256});
   const std::vector<Logits> want =
       testing::RunAlone(&merged_pass, tokens_, 0, kLength, Blocks(0, kLength), model_->vocab());
@@ -234,11 +236,14 @@ TEST(LoraWeights, RefusesAMatrixThatTheModelLacks) {
   EXPECT_NE(weights.status().message().find("model.layers.99"), std::string::npos);
 }
 
+// Gemma's gate has another activation; OLMo 2 norms what a product gives.
+constexpr const char* kModels[] = {"llama-default", "gemma3", "olmo2"};
 INSTANTIATE_TEST_SUITE_P(Isas, MergedAdapterTest,
-                         ::testing::Combine(::testing::Values("f32"),
+                         ::testing::Combine(::testing::ValuesIn(kModels), ::testing::Values("f32"),
                                             ::testing::ValuesIn(testing::VectorIsas())));
 INSTANTIATE_TEST_SUITE_P(Isas, AdaptersTest,
-                         ::testing::Combine(::testing::Values("f32", "bf16"),
+                         ::testing::Combine(::testing::ValuesIn(kModels),
+                                            ::testing::Values("f32", "bf16"),
                                             ::testing::ValuesIn(testing::VectorIsas())));
 
 }  // namespace

@@ -20,7 +20,7 @@ struct ForwardFork {
 
 // Consecutive tokens of one sequence. The keys and values of its positions [0, begin) are in the
 // cache, or another row of the same pass (its parent) computes them; the row's block table then
-// begins with the parent's blocks. An encoder's row is a whole sequence: begin is 0.
+// begins with the parent's blocks. A row of a bidirectional model is a whole sequence: begin is 0.
 //
 // The table may end before the row does. The remaining keys and values then lie in memory of the
 // pass, one layer at a time, and are lost when the pass ends:

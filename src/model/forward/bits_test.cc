@@ -377,14 +377,14 @@ std::string BitsName(const ::testing::TestParamInfo<BitsParam>& param) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ForwardBitsTest,
-                         ::testing::Combine(::testing::Values("llama-linear", "qwen2-tied",
-                                                              "qwen3-bf16", "qwen3-moe",
-                                                              "mistral-window", "qwen2-window"),
-                                            ::testing::Values("f32", "bf16"),
-                                            ::testing::Values("none"),
-                                            ::testing::ValuesIn(testing::IsasHere())),
-                         BitsName);
+INSTANTIATE_TEST_SUITE_P(
+    Models, ForwardBitsTest,
+    ::testing::Combine(::testing::Values("llama-linear", "qwen2-tied", "qwen3-bf16", "qwen3-moe",
+                                         "mistral-window", "qwen2-window", "gemma3-bf16", "phi3",
+                                         "olmo2-bf16", "granite-bf16", "smollm3-bf16"),
+                       ::testing::Values("f32", "bf16"), ::testing::Values("none"),
+                       ::testing::ValuesIn(testing::IsasHere())),
+    BitsName);
 
 // Products of int8 and of blocks have the same bits on every instruction set.
 INSTANTIATE_TEST_SUITE_P(Int8, ForwardBitsTest,

@@ -38,7 +38,7 @@ void BatchLayout::CheckRow(const ForwardRow& row) const {
   const int32_t max_positions =
       context_.rope == nullptr ? config.max_position : context_.rope->num_positions();
   SKEIN_CHECK(row.begin >= 0 && row.begin + row.num_tokens <= max_positions);
-  SKEIN_CHECK(row.begin == 0 || !config.is_encoder());
+  SKEIN_CHECK(row.begin == 0 || !config.bidirectional);
   const size_t num_adapters = context_.adapters == nullptr ? 0 : context_.adapters->size();
   SKEIN_CHECK(row.adapter >= 0 && static_cast<size_t>(row.adapter) <= num_adapters);
   const bool forks = row.fork.num_tokens > 0;

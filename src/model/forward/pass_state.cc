@@ -22,7 +22,7 @@ bool UseRowTiles(const ForwardContext& context, const ForwardLimits& limits) {
   const Isa isa = context.kernels->isa();
   return NumericClassOf(isa, w.dtype) == NumericClass::kAmx && w.matrix_dtype == w.dtype &&
          !c.is_encoder() && c.num_experts == 0 && whole && c.hidden_size % kRowPiece == 0 &&
-         c.head_dim % kRowPiece == 0;
+         c.head_dim % kRowPiece == 0 && RotaryDim(c.rope, c.head_dim) % kRowPiece == 0;
 }
 
 }  // namespace
@@ -115,6 +115,15 @@ void PassState::AddLora(LoraProduct product, int32_t layer, int32_t first, int32
                     .out = static_cast<float*>(call.out) + i * call.ldo,
                     .ldo = call.ldo,
                     .out_begin = call.out_begin});
+  }
+}
+
+void PassState::Divide(const GemmCall& call, float divisor) {
+  if (divisor == 1) return;
+  const int32_t begin = call.n_begin - call.out_begin, end = call.n_end - call.out_begin;
+  for (int32_t i = 0; i < call.m; ++i) {
+    float* const row = static_cast<float*>(call.out) + i * call.ldo;
+    for (int32_t n = begin; n < end; ++n) row[n] /= divisor;
   }
 }
 

@@ -62,6 +62,8 @@ struct PassState {
   // m, the columns and the f32 output; its other members are ignored.
   void AddLora(LoraProduct product, int32_t layer, int32_t first, int32_t row,
                const GemmCall& call) const;
+  // Divides the f32 output of a product.
+  static void Divide(const GemmCall& call, float divisor);
   // Row i of the operator's range, [n], as int8: whole, or in blocks as the weights are.
   void Quantize(int64_t i, const std::byte* row, int32_t n);
 

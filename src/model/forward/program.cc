@@ -1,6 +1,7 @@
 #include "model/forward/program.h"
 
 #include "model/forward/operators/attention_operator.h"
+#include "model/forward/operators/branch_operator.h"
 #include "model/forward/operators/collect_operator.h"
 #include "model/forward/operators/embed_operator.h"
 #include "model/forward/operators/encoder_embed_operator.h"
@@ -11,6 +12,7 @@
 #include "model/forward/operators/linear_operator.h"
 #include "model/forward/operators/lora_operator.h"
 #include "model/forward/operators/norm_operator.h"
+#include "model/forward/operators/qkv_norm_operator.h"
 #include "model/forward/operators/qkv_operator.h"
 #include "model/forward/operators/quantize_operator.h"
 #include "model/forward/operators/up_operator.h"
@@ -44,7 +46,13 @@ void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
   list.ByChunk<NormOperator>(pass, NormSpec{"attn_norm", layer.attn_norm, layer.attn_norm_bias,
                                             &ForwardWorkspace::x, replaces_x, index});
   AddLora(pass, "lora_qkv", LoraProduct::kQkv, index, h, list);
-  list.ByChunk<QkvOperator>(pass, index);
+  if (pass.config().decoder.qk_norm_spans_heads) {
+    list.ByChunk<LinearOperator>(pass, LinearSpec{"qkv", layer.qkv, &layer.qkv_bias, h,
+                                                  LinearOutput::kQkv, index, LoraProduct::kQkv});
+    list.ByChunk<QkvNormOperator>(pass, index);
+  } else {
+    list.ByChunk<QkvOperator>(pass, index);
+  }
   if (pass.limits.chunk_outputs == ChunkOutputs::kCollected) {
     list.Whole<CollectOperator>(pass, CollectOperator::What::kQkv);
   }
@@ -55,9 +63,15 @@ void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
     list.ByChunk<QuantizeOperator>(pass, "quantize_attn", attn, pass.q_width());
   }
   AddLora(pass, "lora_o", LoraProduct::kOutput, index, attn, list);
+  const bool branches = pass.config().has_branches();
   list.ByChunk<LinearOperator>(
-      pass, LinearSpec{"o", layer.o, &layer.o_bias, attn, LinearOutput::kNewResidual, index,
+      pass, LinearSpec{"o", layer.o, &layer.o_bias, attn,
+                       branches ? LinearOutput::kBranch : LinearOutput::kNewResidual, index,
                        LoraProduct::kOutput});
+  if (branches) {
+    list.ByChunk<BranchOperator>(
+        pass, BranchSpec{"post_attn_norm", layer.post_attn_norm, &ForwardWorkspace::x});
+  }
 }
 
 // The second half of a layer: x = x + mlp(norm(x)).
@@ -83,9 +97,15 @@ void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
       list.ByChunk<QuantizeOperator>(pass, "quantize_act", act, pass.config().intermediate_size);
     }
     AddLora(pass, "lora_down", LoraProduct::kDown, index, act, list);
+    const bool branches = pass.config().has_branches();
     list.ByChunk<LinearOperator>(
-        pass, LinearSpec{"down", layer.down, &layer.down_bias, act, LinearOutput::kResidual, index,
+        pass, LinearSpec{"down", layer.down, &layer.down_bias, act,
+                         branches ? LinearOutput::kBranch : LinearOutput::kResidual, index,
                          LoraProduct::kDown});
+    if (branches) {
+      list.ByChunk<BranchOperator>(
+          pass, BranchSpec{"post_mlp_norm", layer.post_mlp_norm, &ForwardWorkspace::x_out});
+    }
   }
   if (pass.limits.chunk_outputs == ChunkOutputs::kCollected) {
     list.Whole<CollectOperator>(pass, CollectOperator::What::kResidual);
@@ -103,8 +123,12 @@ void AddOutputs(PassState& pass, ForwardProgram& program) {
 
   OperatorList& logits = program.of(OutputKind::kLogits);
   logits.Whole<OutputNormOperator>(pass, OutputKind::kLogits);
-  logits.Whole<LinearOperator>(pass,
-                               LinearSpec{"logits", w.output, nullptr, h, LinearOutput::kOutputs});
+  logits.Whole<LinearOperator>(pass, LinearSpec{.name = "logits",
+                                                .weight = w.output,
+                                                .bias = nullptr,
+                                                .in = h,
+                                                .output = LinearOutput::kOutputs,
+                                                .divisor = pass.config().decoder.logits_divisor});
 
   OperatorList& labels = program.of(OutputKind::kLabels);
   labels.Whole<OutputNormOperator>(pass, OutputKind::kLabels);

@@ -78,6 +78,10 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   x_out = in_place ? x : beside;
   h = carver.Take<std::byte>(chunk_rows * hidden * t);
   up = carver.Take<float>(config.is_bert_family() ? chunk * padded * sizeof(float) : 0);
+  const size_t kv_width = size_t(config.num_kv_heads) * config.head_dim;
+  const size_t qkv_width = config.decoder.qk_norm_spans_heads ? q_width + 2 * kv_width : 0;
+  const size_t sums_width = config.has_branches() ? std::max(hidden, qkv_width) : qkv_width;
+  sums = carver.Take<float>(chunk * sums_width * sizeof(float));
   act = carver.Take<std::byte>(chunk_rows * RoundUp(padded, kRowPiece) * t);
   const size_t slots = chunk * config.experts_per_token;
   router = carver.Take<float>(chunk * config.num_experts * sizeof(float));

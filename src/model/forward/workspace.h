@@ -68,8 +68,9 @@ struct ForwardWorkspace {
   std::byte* q = nullptr;     // t [max_tokens, num_heads * head_dim]: rotated, rounded
   std::byte* attn = nullptr;  // t [max_tokens, num_heads * head_dim]; in place: q
   float* up = nullptr;        // [chunk, intermediate_padded], for BERT's family
-  // t [chunk, intermediate_padded]. In tiles, the elements behind a row stay 0: nothing writes
-  // them.
+  // [chunk, the wider of hidden and qkv_width]: products that another operator finishes, where the
+  // model has such: that of q, k and v, or of a branch.
+  float* sums = nullptr;
   std::byte* act = nullptr;
   // For a mixture of experts; slots: chunk * experts_per_token (model/forward/expert_routes.h).
   float* router = nullptr;          // [chunk, num_experts]

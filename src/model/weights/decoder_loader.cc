@@ -16,19 +16,25 @@ Status DecoderLoader::WalkLayer(const DecoderLayerNames& names, LayerWeights& la
   const int32_t hidden = config_.hidden_size;
   SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, hidden, layer.attn_norm));
   SKEIN_RETURN_IF_ERROR(WalkAttention(names, layer));
+  SKEIN_RETURN_IF_ERROR(Norm(names.post_attn_norm, hidden, layer.post_attn_norm));
   SKEIN_RETURN_IF_ERROR(Norm(names.mlp_norm, hidden, layer.mlp_norm));
-  return names.experts.empty() ? WalkMlp(names, layer) : WalkExperts(names, layer);
+  SKEIN_RETURN_IF_ERROR(names.experts.empty() ? WalkMlp(names, layer) : WalkExperts(names, layer));
+  return Norm(names.post_mlp_norm, hidden, layer.post_mlp_norm);
 }
 
 Status DecoderLoader::WalkAttention(const DecoderLayerNames& names, LayerWeights& layer) {
   const int32_t hidden = config_.hidden_size;
   const int32_t q = config_.num_heads * config_.head_dim;
   const int32_t kv = config_.num_kv_heads * config_.head_dim;
-  const std::vector<TensorPart> parts = {{names.q, 0, q}, {names.k, q, kv}, {names.v, q + kv, kv}};
+  const std::vector<TensorPart> parts =
+      names.qkv.empty()
+          ? std::vector<TensorPart>{{names.q, 0, q}, {names.k, q, kv}, {names.v, q + kv, kv}}
+          : std::vector<TensorPart>{{names.qkv, 0, q + 2 * kv}};
   SKEIN_RETURN_IF_ERROR(loader_.Matrix(parts, q + 2 * kv, hidden, layer.qkv));
   if (config_.qkv_bias) SKEIN_RETURN_IF_ERROR(loader_.Bias(parts, q + 2 * kv, layer.qkv_bias));
-  SKEIN_RETURN_IF_ERROR(Norm(names.q_norm, config_.head_dim, layer.q_norm));
-  SKEIN_RETURN_IF_ERROR(Norm(names.k_norm, config_.head_dim, layer.k_norm));
+  const bool spans = config_.decoder.qk_norm_spans_heads;
+  SKEIN_RETURN_IF_ERROR(Norm(names.q_norm, spans ? q : config_.head_dim, layer.q_norm));
+  SKEIN_RETURN_IF_ERROR(Norm(names.k_norm, spans ? kv : config_.head_dim, layer.k_norm));
   const std::vector<TensorPart> o = {{names.o, 0, hidden}};
   SKEIN_RETURN_IF_ERROR(loader_.Matrix(o, hidden, q, layer.o));
   return config_.o_bias ? loader_.Bias(o, hidden, layer.o_bias) : Status::Ok();
@@ -37,7 +43,10 @@ Status DecoderLoader::WalkAttention(const DecoderLayerNames& names, LayerWeights
 Status DecoderLoader::WalkMlp(const DecoderLayerNames& names, LayerWeights& layer) {
   const int32_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
   const int32_t padded = config_.intermediate_padded();
-  const std::vector<TensorPart> gate_up = {{names.gate, 0, mlp}, {names.up, padded, mlp}};
+  const std::vector<TensorPart> gate_up =
+      names.gate_up.empty() ? std::vector<TensorPart>{{names.gate, 0, mlp}, {names.up, padded, mlp}}
+                            : std::vector<TensorPart>{{names.gate_up, 0, mlp, 0, 2 * mlp},
+                                                      {names.gate_up, padded, mlp, mlp, 2 * mlp}};
   SKEIN_RETURN_IF_ERROR(loader_.Matrix(gate_up, 2 * padded, hidden, layer.gate_up));
   const std::vector<TensorPart> down = {{names.down, 0, hidden}};
   SKEIN_RETURN_IF_ERROR(loader_.Matrix(down, hidden, mlp, layer.down));
@@ -96,7 +105,9 @@ Status DecoderLoader::WalkClassifier() {
 
 Status DecoderLoader::Norm(const std::string& name, int32_t size, std::vector<float>& weight) {
   if (name.empty()) return Status::Ok();
-  return loader_.Vector(WeightName(name), size, weight);
+  // A GGUF file holds the gains themselves.
+  const float offset = loader_.files().is_gguf() ? 0 : config_.decoder.norm_offset;
+  return loader_.Vector(WeightName(name), size, weight, offset);
 }
 
 bool HasOwnOutputMatrix(const ModelFiles& files) {

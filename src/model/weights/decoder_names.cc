@@ -6,11 +6,22 @@ DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer) 
   const std::string at = "model.layers." + std::to_string(layer) + ".";
   const std::string attn = at + "self_attn.", mlp = at + "mlp.";
   DecoderLayerNames names;
-  names.attn_norm = at + "input_layernorm";
-  names.mlp_norm = at + "post_attention_layernorm";
-  names.q = attn + "q_proj";
-  names.k = attn + "k_proj";
-  names.v = attn + "v_proj";
+  const NormPlacement norms = config.decoder.norms;
+  if (norms != NormPlacement::kBehind) names.attn_norm = at + "input_layernorm";
+  if (norms == NormPlacement::kBefore) {
+    names.mlp_norm = at + "post_attention_layernorm";
+  } else {
+    names.post_attn_norm = at + "post_attention_layernorm";
+    names.post_mlp_norm = at + "post_feedforward_layernorm";
+  }
+  if (norms == NormPlacement::kAround) names.mlp_norm = at + "pre_feedforward_layernorm";
+  if (config.decoder.fused_projections) {
+    names.qkv = attn + "qkv_proj";
+  } else {
+    names.q = attn + "q_proj";
+    names.k = attn + "k_proj";
+    names.v = attn + "v_proj";
+  }
   if (config.decoder.qk_norm) {
     names.q_norm = attn + "q_norm";
     names.k_norm = attn + "k_norm";
@@ -21,14 +32,22 @@ DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer) 
     names.router = mlp + "gate";
     names.experts = mlp + "experts.";
   }
-  names.gate = mlp + "gate_proj";
-  names.up = mlp + "up_proj";
+  if (config.decoder.fused_projections) {
+    names.gate_up = mlp + "gate_up_proj";
+  } else {
+    names.gate = mlp + "gate_proj";
+    names.up = mlp + "up_proj";
+  }
   return names;
 }
 
-bool IsUnusedByDecoder(const ModelConfig&, const std::string& name) {
+bool IsUnusedByDecoder(const ModelConfig& config, const std::string& name) {
   // Old checkpoints store the rotation's frequencies, which follow from the config.
-  return name.ends_with(".rotary_emb.inv_freq");
+  if (name.ends_with(".rotary_emb.inv_freq")) return true;
+  // The part of a multimodal model that reads images.
+  return config.architecture == Architecture::kGemma3 &&
+         (name.find("vision_tower.") != std::string::npos ||
+          name.find("multi_modal_projector.") != std::string::npos);
 }
 
 }  // namespace skein

@@ -28,16 +28,19 @@ std::array<Product, kNumLoraProducts> ProductsOf(const ModelConfig& config, int3
   const int32_t hidden = config.hidden_size, intermediate = config.intermediate_size;
   const int32_t q = config.num_heads * config.head_dim, kv = config.num_kv_heads * config.head_dim;
   const int32_t padded = config.intermediate_padded();
-  return {{{{{attn + "q_proj.weight", 0, q},
-             {attn + "k_proj.weight", q, kv},
-             {attn + "v_proj.weight", q + kv, kv}},
-            q + 2 * kv,
-            hidden},
+  const bool fused = config.decoder.fused_projections;
+  std::vector<Matrix> qkv = {{attn + "q_proj.weight", 0, q},
+                             {attn + "k_proj.weight", q, kv},
+                             {attn + "v_proj.weight", q + kv, kv}};
+  if (fused) qkv = {{attn + "qkv_proj.weight", 0, q + 2 * kv}};
+  std::vector<Matrix> gate_up = {{mlp + "gate_proj.weight", 0, intermediate},
+                                 {mlp + "up_proj.weight", padded, intermediate}};
+  // A change of both is one matrix only if no padding stands between them.
+  if (fused) gate_up.clear();
+  if (fused && padded == intermediate) gate_up = {{mlp + "gate_up_proj.weight", 0, 2 * padded}};
+  return {{{qkv, q + 2 * kv, hidden},
            {{{attn + "o_proj.weight", 0, hidden}}, hidden, q},
-           {{{mlp + "gate_proj.weight", 0, intermediate},
-             {mlp + "up_proj.weight", padded, intermediate}},
-            2 * padded,
-            hidden},
+           {gate_up, 2 * padded, hidden},
            {{{mlp + "down_proj.weight", 0, hidden}}, hidden, intermediate}}};
 }
 

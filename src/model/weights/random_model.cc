@@ -51,7 +51,7 @@ Distribution DistributionOf(const ModelTensor& tensor, const ModelConfig& config
   d.key = KeyOf(seed, tensor.name);
   switch (tensor.role) {
     case TensorRole::kNorm:
-      d.mean = 1;
+      d.mean = 1 - config.decoder.norm_offset;
       d.deviation = 0.05f;
       break;
     case TensorRole::kBias:

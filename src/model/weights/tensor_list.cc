@@ -19,17 +19,21 @@ void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>
   };
   const auto linear = [&](const std::string& name, int64_t out, int64_t in, bool bias,
                           TensorRole role) {
+    if (name.empty()) return;
     tensors->push_back({name + ".weight", {out, in}, role});
     if (bias) tensors->push_back({name + ".bias", {out}, TensorRole::kBias});
   };
   norm(names.attn_norm, hidden);
+  linear(names.qkv, q + 2 * kv, hidden, config.qkv_bias, TensorRole::kInput);
   linear(names.q, q, hidden, config.qkv_bias, TensorRole::kInput);
   linear(names.k, kv, hidden, config.qkv_bias, TensorRole::kInput);
   linear(names.v, kv, hidden, config.qkv_bias, TensorRole::kInput);
-  norm(names.q_norm, config.head_dim);
-  norm(names.k_norm, config.head_dim);
+  norm(names.q_norm, config.decoder.qk_norm_spans_heads ? q : config.head_dim);
+  norm(names.k_norm, config.decoder.qk_norm_spans_heads ? kv : config.head_dim);
   linear(names.o, hidden, q, config.o_bias, TensorRole::kOutput);
+  norm(names.post_attn_norm, hidden);
   norm(names.mlp_norm, hidden);
+  norm(names.post_mlp_norm, hidden);
   if (!names.experts.empty()) {
     linear(names.router, config.num_experts, hidden, false, TensorRole::kInput);
     for (int32_t i = 0; i < config.num_experts; ++i) {
@@ -40,6 +44,7 @@ void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>
     }
     return;
   }
+  linear(names.gate_up, 2 * mlp, hidden, config.mlp_bias, TensorRole::kInput);
   linear(names.gate, mlp, hidden, config.mlp_bias, TensorRole::kInput);
   linear(names.up, mlp, hidden, config.mlp_bias, TensorRole::kInput);
   linear(names.down, hidden, mlp, config.mlp_bias, TensorRole::kOutput);

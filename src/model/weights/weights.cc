@@ -114,7 +114,7 @@ size_t ModelWeights::bytes() const {
     for (const std::vector<float>* v :
          {&layer.attn_norm, &layer.attn_norm_bias, &layer.mlp_norm_bias, &layer.qkv_bias,
           &layer.q_norm, &layer.k_norm, &layer.o_bias, &layer.mlp_norm, &layer.gate_up_bias,
-          &layer.down_bias}) {
+          &layer.down_bias, &layer.post_attn_norm, &layer.post_mlp_norm}) {
       bytes += vector_bytes(*v);
     }
   }

@@ -32,11 +32,12 @@ struct LayerWeights {
   std::vector<float> attn_norm_bias;
   PackedWeight qkv;  // [(num_heads + 2 * num_kv_heads) * head_dim, hidden]: q, k, v
   std::vector<float> qkv_bias;
-  std::vector<float> q_norm;  // [head_dim]
-  std::vector<float> k_norm;  // [head_dim]
+  std::vector<float> q_norm;  // [head_dim], or [num_heads * head_dim]
+  std::vector<float> k_norm;  // [head_dim], or [num_kv_heads * head_dim]
   PackedWeight o;             // [hidden, num_heads * head_dim]
   std::vector<float> o_bias;
-  std::vector<float> mlp_norm;  // [hidden]
+  std::vector<float> post_attn_norm;  // [hidden]: of o's product
+  std::vector<float> mlp_norm;        // [hidden]
   std::vector<float> mlp_norm_bias;
   // [2 * intermediate_padded, hidden]: gate in rows [0, intermediate), up in rows
   // [intermediate_padded, intermediate_padded + intermediate), zeros between. BERT's family has no
@@ -45,6 +46,7 @@ struct LayerWeights {
   std::vector<float> gate_up_bias;
   PackedWeight down;  // [hidden, intermediate]
   std::vector<float> down_bias;
+  std::vector<float> post_mlp_norm;  // [hidden]: of down's product
 
   // The weights in place of gate_up and down, if the layer is a mixture of experts.
   PackedWeight router;                 // [num_experts, hidden]

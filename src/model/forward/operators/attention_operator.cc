@@ -5,13 +5,22 @@
 
 namespace skein {
 
+namespace {
+
+float ScaleOf(const ModelConfig& config) {
+  const double scale = config.decoder.attention_scale;
+  return static_cast<float>(scale > 0 ? scale : 1.0 / std::sqrt(double(config.head_dim)));
+}
+
+}  // namespace
+
 AttentionOperator::AttentionOperator(PassState& pass, int32_t layer)
     : pass_(pass),
       blocks_(pass, layer),
       local_(pass.config().IsLocal(layer) ? &pass.config().local : nullptr),
       tiles_(local_ == nullptr ? pass.tiles : pass.local_tiles),
       group_(pass.config().num_heads / pass.config().num_kv_heads),
-      scale_(static_cast<float>(1.0 / std::sqrt(double(pass.config().head_dim)))) {}
+      scale_(ScaleOf(pass.config())) {}
 
 int32_t AttentionOperator::Begin(OperatorRange) {
   tiles_.Update();
@@ -45,7 +54,7 @@ void AttentionOperator::Run(int32_t ticket) {
     for (int32_t active = span.first; active < span.first + span.count; ++active) {
       const int32_t position = pass_.layout.Position(span.row, pass_.layout.TokenAt(active));
       const int32_t num_keys =
-          c.is_encoder() ? pass_.batch.rows[span.row].num_tokens : position + 1;
+          c.bidirectional ? pass_.batch.rows[span.row].num_tokens : position + 1;
       const KeyWindow window = WindowOf(position);
       for (int32_t h = heads.first; h < heads.end; ++h) {
         const int64_t column = int64_t{h} * c.head_dim;

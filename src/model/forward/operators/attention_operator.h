@@ -7,8 +7,8 @@
 namespace skein {
 
 // attn = softmax(q · K^T * scale) · V. A ticket is one tile of rows for the query heads of one KV
-// head. Every token sees the keys up to its own position; an encoder's sees the whole row, or in
-// local layers the part of it around the token.
+// head. Every token sees the keys up to its own position, in a bidirectional model those of the
+// whole row; in local layers the ones of these that lie near it.
 class AttentionOperator : public Operator {
  public:
   AttentionOperator(PassState& pass, int32_t layer);

@@ -4,15 +4,17 @@
 
 namespace skein {
 
-// x = embedding rows of the tokens.
+// x = embedding rows of the tokens, times the model's scale.
 class EmbedOperator : public RowOperator {
  public:
-  explicit EmbedOperator(PassState& pass) : RowOperator(pass) {}
+  explicit EmbedOperator(PassState& pass);
 
   std::string_view name() const override { return "embed"; }
 
  private:
   void RunRows(int32_t begin, int32_t end) override;
+
+  const float scale_;
 };
 
 }  // namespace skein

@@ -62,7 +62,7 @@ void GateUpOperator::RunFused(const Part& part) {
 }
 
 // The bits of rows without an adapter are those of RunFused: a sum does not depend on the cut, and
-// SiluMul is the function that the fused product applies in all models that take adapters.
+// the functions are those that the fused product applies.
 void GateUpOperator::RunWithAdapters(const Part& part) {
   constexpr int32_t kCols = 256;                   // whole panels, and whole pieces of a row
   constexpr int32_t kRows = 4 * kRowTileRows;      // whole tiles
@@ -90,15 +90,21 @@ void GateUpOperator::Sums(const Part& part, int32_t up_begin, float* out, int64_
 }
 
 // Piece by piece, since the pieces of a row in tiles are apart.
-void GateUpOperator::StoreAct(const Part& part, const float* gate, const float* up,
-                              int64_t ld) const {
+void GateUpOperator::StoreAct(const Part& part, float* gate, const float* up, int64_t ld) const {
+  const Activation activation = pass_.config().activation;
+  const DType dtype = pass_.weights().dtype;
   for (int32_t i = 0; i < part.m; ++i) {
     for (int32_t col = part.col_begin, end = 0; col < part.col_end; col = end) {
       end = std::min(part.col_end, (col / kRowPiece + 1) * kRowPiece);
       const int64_t at = i * ld + (col - part.col_begin);
-      pass_.kernels().SiluMul(gate + at, up + at, end - col,
-                              pass_.At(pass_.workspace.act, part.row + i, col, pass_.act_width()),
-                              pass_.weights().dtype);
+      std::byte* const out = pass_.At(pass_.workspace.act, part.row + i, col, pass_.act_width());
+      if (activation == Activation::kSilu) {
+        pass_.kernels().SiluMul(gate + at, up + at, end - col, out, dtype);
+        continue;
+      }
+      pass_.kernels().Activate(activation, gate + at, end - col, gate + at, DType::kF32);
+      for (int64_t j = at; j < at + end - col; ++j) gate[j] *= up[j];
+      pass_.kernels().Convert(gate + at, end - col, out, dtype);
     }
   }
 }

@@ -29,8 +29,8 @@ class GateUpOperator : public Operator {
   void RunWithAdapters(const Part& part);
   // The sums of gate (up_begin 0) or up, with the adapters' changes, to out [m, ldo].
   void Sums(const Part& part, int32_t up_begin, float* out, int64_t ldo) const;
-  // act of a part from those sums.
-  void StoreAct(const Part& part, const float* gate, const float* up, int64_t ld) const;
+  // act of a part from those sums; those of gate are overwritten.
+  void StoreAct(const Part& part, float* gate, const float* up, int64_t ld) const;
 
   PassState& pass_;
   const int32_t index_;  // of the layer

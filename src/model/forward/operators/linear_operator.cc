@@ -31,23 +31,38 @@ void LinearOperator::CopyResidual(int32_t ticket) const {
   }
 }
 
+LinearOperator::Target LinearOperator::TargetOf() const {
+  const ForwardWorkspace& w = pass_.workspace;
+  const int64_t hidden = pass_.config().hidden_size;
+  switch (spec_.output) {
+    case LinearOutput::kOutputs:
+      return {pass_.Output(0), static_cast<int64_t>(w.output_width), false};
+    case LinearOutput::kBranch:
+      return {w.sums, hidden, false};
+    case LinearOutput::kQkv:
+      return {w.sums, pass_.qkv_width(), false};
+    case LinearOutput::kNewResidual:
+    case LinearOutput::kResidual:
+      break;
+  }
+  return {w.x_out + range_.first * hidden, hidden, true};
+}
+
 void LinearOperator::Run(int32_t ticket) {
   if (spec_.output == LinearOutput::kNewResidual) CopyResidual(ticket);
-  const bool to_outputs = spec_.output == LinearOutput::kOutputs;
   const int64_t row = cut_.row_begin(ticket);
   const int32_t col = cut_.col_begin(ticket);
-  const int64_t ldo =
-      to_outputs ? static_cast<int64_t>(pass_.workspace.output_width) : pass_.config().hidden_size;
-  float* const out = to_outputs ? pass_.Output(0) : pass_.workspace.x_out + range_.first * ldo;
+  const Target target = TargetOf();
   GemmCall call = pass_.CallOn(spec_.weight, spec_.in, range_.first, row);
   call.m = std::min(cut_.rows, range_.count - static_cast<int32_t>(row));
   call.n_begin = col;
   call.n_end = std::min(col + cut_.cols, spec_.weight.n());
   call.bias = bias();
-  call.add_to_out = !to_outputs;
-  call.out = out + row * ldo;
-  call.ldo = ldo;
+  call.add_to_out = target.adds;
+  call.out = target.out + row * target.ldo;
+  call.ldo = target.ldo;
   pass_.kernels().Gemm(call);
+  pass_.Divide(call, spec_.divisor);
   if (spec_.layer < 0) return;
   pass_.AddLora(spec_.product, spec_.layer, range_.first, static_cast<int32_t>(row), call);
 }

@@ -10,6 +10,8 @@ namespace skein {
 enum class LinearOutput : uint8_t {
   kNewResidual,  // x_out = x + product, rows of the batch
   kResidual,     // x_out += product, rows of the batch
+  kBranch,       // sums = product, rows of the range
+  kQkv,          // sums = product, rows of the range
   kOutputs,      // the outputs of the chunk = product
 };
 
@@ -21,6 +23,7 @@ struct LinearSpec {
   LinearOutput output = LinearOutput::kResidual;
   int32_t layer = -1;  // an adapter may change the product of a layer; -1: of none
   LoraProduct product = LoraProduct::kOutput;
+  float divisor = 1;  // of outputs
 };
 
 // A product with a weight matrix, plus its bias and the change of its rows' adapters.
@@ -36,6 +39,13 @@ class LinearOperator : public Operator {
   // Copies the ticket's part of x to x_out, unless the two are one.
   void CopyResidual(int32_t ticket) const;
   const float* bias() const;
+  // The place of row 0 of the range.
+  struct Target {
+    float* out;
+    int64_t ldo;
+    bool adds;
+  };
+  Target TargetOf() const;
 
   PassState& pass_;
   const LinearSpec spec_;

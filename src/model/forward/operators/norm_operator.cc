@@ -1,5 +1,7 @@
 #include "model/forward/operators/norm_operator.h"
 
+#include <algorithm>
+
 namespace skein {
 
 NormOperator::NormOperator(PassState& pass, const NormSpec& spec) : RowOperator(pass), spec_(spec) {
@@ -20,6 +22,13 @@ void NormOperator::RunRows(int32_t begin, int32_t end) {
 void NormOperator::NormRow(float* x, std::byte* out) const {
   const ModelConfig& c = pass_.config();
   const DType dtype = pass_.weights().dtype;
+  if (spec_.weight.empty()) {
+    for (int32_t begin = 0; begin < c.hidden_size; begin += kRowPiece) {
+      pass_.kernels().Convert(x + begin, std::min(kRowPiece, c.hidden_size - begin),
+                              out + PieceIndex(begin, pass_.piece_stride()) * pass_.t, dtype);
+    }
+    return;
+  }
   if (!c.is_encoder()) {
     pass_.kernels().RmsNorm(x, spec_.weight.data(), c.decoder.rms_norm_eps, c.hidden_size, out,
                             dtype, pass_.piece_stride());

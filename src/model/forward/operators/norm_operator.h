@@ -10,7 +10,7 @@ namespace skein {
 
 struct NormSpec {
   std::string_view name;
-  const std::vector<float>& weight;  // [hidden]
+  const std::vector<float>& weight;  // [hidden]; empty: h = x
   const std::vector<float>& bias;    // [hidden]; empty without LayerNorm
   float* ForwardWorkspace::*x;       // rows of the batch
   bool replaces_x = false;           // whether the normed row is the new residual; LayerNorm alone

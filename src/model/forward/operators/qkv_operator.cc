@@ -40,8 +40,7 @@ QkvOperator::QkvOperator(PassState& pass, int32_t layer)
     : pass_(pass),
       index_(layer),
       layer_(pass.weights().layers[layer]),
-      rope_(pass.config().IsLocal(layer) ? pass.context.local_rope : pass.context.rope),
-      blocks_(pass, layer),
+      heads_(pass, layer),
       cutter_(pass.Cutter(QkvShape(pass, layer_.qkv))) {}
 
 int32_t QkvOperator::Begin(OperatorRange range) {
@@ -69,59 +68,8 @@ void QkvOperator::Run(int32_t ticket) {
       call.ldo = (CeilDiv(part.col_end - col, kPanelCols) + 1) * kPanelCols;
       pass_.kernels().Gemm(call);
       pass_.AddLora(LoraProduct::kQkv, index_, range_.first, row, call);
-      StoreHeads(part, sums, call.ldo);
-    }
-  }
-}
-
-void QkvOperator::StoreHeads(const Part& part, const float* x, int64_t ld) const {
-  const int32_t first = range_.first + part.row_begin;
-  const int32_t end = range_.first + part.row_end;
-  const auto spans = pass_.layout.block_spans();
-  auto span = std::ranges::upper_bound(spans, first, {}, &RowSpan::first) - 1;
-  for (int32_t token = first; token < end; ++token, x += ld) {
-    if (token == span->first + span->count) ++span;
-    StoreTokenHeads(*span, token, part, x);
-  }
-}
-
-void QkvOperator::StoreTokenHeads(const RowSpan& span, int32_t token, const Part& part,
-                                  const float* x) const {
-  const ModelConfig& c = pass_.config();
-  const Kernels& kernels = pass_.kernels();
-  const KvLayout& layout = pass_.context.kv_layout;
-  const int32_t q_width = pass_.q_width();
-  const int32_t position = pass_.layout.Position(span.row, token);
-  const int32_t slot = position % kKvBlockTokens;
-  RotateCall call = {.eps = c.decoder.rms_norm_eps, .head_dim = c.head_dim, .dtype = layout.dtype};
-  if (rope_ != nullptr) {
-    call.cos = rope_->cos(position);
-    call.sin = rope_->sin(position);
-  }
-  if (part.col_begin < q_width) {
-    call.x = x;
-    call.norm = DataOrNull(layer_.q_norm);
-    call.num_heads = (std::min(part.col_end, q_width) - part.col_begin) / c.head_dim;
-    call.out = pass_.At(pass_.workspace.q_out, token, part.col_begin, q_width);
-    call.piece_stride = pass_.piece_stride();
-    kernels.Rotate(call);
-  }
-  call.piece_stride = kRowPiece;
-  call.norm = DataOrNull(layer_.k_norm);
-  call.num_heads = 1;
-  std::byte* const kv = blocks_.StoreBlock(span);
-  const int32_t kv_begin = std::max(part.col_begin, q_width);
-  for (int32_t col = kv_begin; col < part.col_end; col += c.head_dim) {
-    alignas(64) std::byte rounded[kMaxHeadDim * sizeof(float)];
-    const int32_t head = (col - q_width) / c.head_dim;  // of k, then of v
-    call.x = x + (col - part.col_begin);
-    if (head < c.num_kv_heads) {
-      call.out = rounded;
-      kernels.Rotate(call);
-      layout.StoreK(kv + head * layout.head_stride(), slot, rounded);
-    } else {
-      kernels.Convert(call.x, c.head_dim, rounded, layout.dtype);
-      layout.StoreV(kv + (head - c.num_kv_heads) * layout.head_stride(), slot, rounded);
+      heads_.Store({part.row_begin, part.row_end}, {part.col_begin, part.col_end}, range_.first,
+                   sums, call.ldo);
     }
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "model/forward/kv_blocks.h"
 #include "model/forward/operator.h"
+#include "model/forward/operators/head_store.h"
 #include "model/forward/pass_state.h"
 
 namespace skein {
@@ -22,15 +22,11 @@ class QkvOperator : public Operator {
   struct Part {
     int32_t row_begin, row_end, col_begin, col_end;
   };
-  // Stores the heads of a part from their sums x, with row stride ld.
-  void StoreHeads(const Part& part, const float* x, int64_t ld) const;
-  void StoreTokenHeads(const RowSpan& span, int32_t token, const Part& part, const float* x) const;
 
   PassState& pass_;
   const int32_t index_;  // of the layer
   const LayerWeights& layer_;
-  const RopeAngles* const rope_;  // null: positions are not rotated
-  const KvBlocks blocks_;
+  const HeadStore heads_;
   ProductCutter cutter_;
   ProductCut cut_;
   OperatorRange range_;

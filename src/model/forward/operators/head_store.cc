@@ -1,0 +1,78 @@
+#include "model/forward/operators/head_store.h"
+
+#include <algorithm>
+
+namespace skein {
+namespace {
+
+const RopeAngles* RopeOf(const PassState& pass, int32_t layer) {
+  if (!pass.config().Rotates(layer)) return nullptr;
+  return pass.config().IsLocal(layer) ? pass.context.local_rope : pass.context.rope;
+}
+
+}  // namespace
+
+HeadStore::HeadStore(PassState& pass, int32_t layer)
+    : pass_(pass),
+      layer_(pass.weights().layers[layer]),
+      rope_(RopeOf(pass, layer)),
+      rotary_dim_(RotaryDim(pass.config().rope, pass.config().head_dim)),
+      norms_(pass.config().decoder.qk_norm && !pass.config().decoder.qk_norm_spans_heads),
+      blocks_(pass, layer) {}
+
+void HeadStore::Store(const Bounds& rows, const Bounds& cols, int32_t first, const float* x,
+                      int64_t ld) const {
+  const int32_t begin = first + rows.begin, end = first + rows.end;
+  const auto spans = pass_.layout.block_spans();
+  auto span = std::ranges::upper_bound(spans, begin, {}, &RowSpan::first) - 1;
+  for (int32_t token = begin; token < end; ++token, x += ld) {
+    if (token == span->first + span->count) ++span;
+    StoreToken(*span, token, cols, x);
+  }
+}
+
+void HeadStore::StoreToken(const RowSpan& span, int32_t token, const Bounds& cols,
+                           const float* x) const {
+  const ModelConfig& c = pass_.config();
+  const Kernels& kernels = pass_.kernels();
+  const KvLayout& layout = pass_.context.kv_layout;
+  const int32_t q_width = pass_.q_width();
+  const int32_t position = pass_.layout.Position(span.row, token);
+  const int32_t slot = position % kKvBlockTokens;
+  RotateCall call = {.eps = c.decoder.rms_norm_eps,
+                     .head_dim = c.head_dim,
+                     .rotary_dim = rotary_dim_,
+                     .dtype = layout.dtype};
+  if (rope_ != nullptr) {
+    call.cos = rope_->cos(position);
+    call.sin = rope_->sin(position);
+  }
+  if (cols.begin < q_width) {
+    call.x = x;
+    call.norm = norms_ ? layer_.q_norm.data() : nullptr;
+    call.num_heads = (std::min(cols.end, q_width) - cols.begin) / c.head_dim;
+    call.out = pass_.At(pass_.workspace.q_out, token, cols.begin, q_width);
+    call.piece_stride = pass_.piece_stride();
+    kernels.Rotate(call);
+  }
+  call.piece_stride = kRowPiece;
+  call.norm = norms_ ? layer_.k_norm.data() : nullptr;
+  call.num_heads = 1;
+  std::byte* const kv = blocks_.StoreBlock(span);
+  const int32_t kv_begin = std::max(cols.begin, q_width);
+  for (int32_t col = kv_begin; col < cols.end; col += c.head_dim) {
+    alignas(64) std::byte rounded[kMaxHeadDim * sizeof(float)];
+    const int32_t head = (col - q_width) / c.head_dim;  // of k, then of v
+    call.x = x + (col - cols.begin);
+    if (head < c.num_kv_heads) {
+      call.out = rounded;
+      kernels.Rotate(call);
+      layout.StoreK(kv + head * layout.head_stride(), slot, rounded);
+    } else {
+      kernels.Convert(call.x, c.head_dim, rounded, layout.dtype);
+      layout.StoreV(kv + (head - c.num_kv_heads) * layout.head_stride(), slot, rounded);
+    }
+  }
+}
+
+}  // namespace skein
