@@ -18,6 +18,7 @@ import json
 import pathlib
 import shutil
 
+import safetensors.torch
 import torch
 import transformers
 from transformers import AutoModel, AutoModelForSequenceClassification
@@ -74,6 +75,10 @@ MODELS = [
      {**MODERN, "classifier_pooling": "cls", "num_labels": 1}),
     ("modernbert-masked-lm", "ModernBertForMaskedLM",
      {**MODERN, "intermediate_size": 48, "num_hidden_layers": 2}),
+    # Named by the head they were trained with, which is not read; the first with BERT's old names of tensors.
+    ("bert-masked-lm", "BertForMaskedLM", {**SHAPE, **BERT}),
+    ("xlm-roberta-masked-lm", "XLMRobertaForMaskedLM", {**SHAPE, **ROBERTA}),
+    ("distilbert-masked-lm", "DistilBertForMaskedLM", DISTIL),
 ]
 
 
@@ -122,6 +127,13 @@ def spell_as_published(folder):
     path.write_text(json.dumps({**config, **OLD_ROPES}, indent=2, sort_keys=True) + "\n")
 
 
+def use_old_names(folder):
+    path = folder / "model.safetensors"
+    tensors = {name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
+               for name, tensor in safetensors.torch.load_file(path).items()}
+    safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
+
+
 def give_double_ropes(model):
     """The frequencies, too, in float64."""
     body = getattr(model, "model", model)
@@ -141,6 +153,8 @@ def make_model(folder, name, members, seed):
     modern = model.config.model_type == "modernbert"
     if folder.name == "modernbert-old-spelling":
         spell_as_published(folder)
+    if folder.name == "bert-masked-lm":
+        use_old_names(folder)
     load = AutoModel if name.endswith("Model") else AutoModelForSequenceClassification
     if name.endswith("MaskedLM"):
         load = transformers.AutoModelForMaskedLM

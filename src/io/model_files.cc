@@ -51,6 +51,19 @@ std::string PlainName(const std::string& name, std::string_view prefix) {
 }  // namespace
 
 void ModelFiles::UsePlainNames() {
+  // BERT's first checkpoints have the names of TensorFlow.
+  for (const auto& [old_end, end] : {std::pair(".LayerNorm.gamma", ".LayerNorm.weight"),
+                                     std::pair(".LayerNorm.beta", ".LayerNorm.bias")}) {
+    std::vector<std::string> old_names;
+    for (const auto& entry : tensors_) {
+      if (entry.first.ends_with(old_end)) old_names.push_back(entry.first);
+    }
+    for (const std::string& name : old_names) {
+      const std::string stem = name.substr(0, name.size() - std::string_view(old_end).size());
+      tensors_.emplace(stem + end, tensors_.at(name));
+      tensors_.erase(name);
+    }
+  }
   if (Has(Joined(kPlainPrefix, kEmbedding))) return;
   const auto* const prefix =
       std::ranges::find_if(kPrefixes, [&](auto text) { return Has(Joined(text, kEmbedding)); });

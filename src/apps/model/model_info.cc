@@ -54,11 +54,11 @@ std::string Positions(const ModelConfig& config) {
   if (config.is_bert_family()) return "learned; every token sees every other";
   const std::string rope =
       fmt::format("rope {}, theta {}", NameOf(config.rope.type), config.rope.theta);
-  if (!config.is_encoder()) return rope;
+  if (!config.has_local_layers()) return rope;
   const auto num_local = std::ranges::count(config.local.layers, true);
-  return rope + fmt::format("; in {} of {} layers {}, {}, and tokens see {} to each side",
+  return rope + fmt::format("; in {} of {} layers {}, {}, and tokens see {} before and {} behind",
                             num_local, config.num_layers, NameOf(config.local.rope.type),
-                            config.local.rope.theta, config.local.before);
+                            config.local.rope.theta, config.local.before, config.local.after);
 }
 
 // The kinds of answers that the model gives.

@@ -61,6 +61,10 @@ constexpr ArchitectureName kArchitectures[] = {
     {"ModernBertForSequenceClassification", "modernbert", Architecture::kModernBert,
      Head::kClassifier},
     // The encoder alone, without the head that guesses masked tokens.
+    {"BertForMaskedLM", "bert", Architecture::kBert, Head::kNone},
+    {"RobertaForMaskedLM", "roberta", Architecture::kRoberta, Head::kNone},
+    {"XLMRobertaForMaskedLM", "xlm-roberta", Architecture::kXlmRoberta, Head::kNone},
+    {"DistilBertForMaskedLM", "distilbert", Architecture::kDistilBert, Head::kNone},
     {"ModernBertForMaskedLM", "modernbert", Architecture::kModernBert, Head::kNone},
     // The text part alone: the members stand in text_config.
     {"Gemma3ForConditionalGeneration", "gemma3", Architecture::kGemma3},
@@ -193,7 +197,7 @@ std::string ModelConfig::ArchitectureName() const {
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/config.json"));
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
-  if (config.architecture == Architecture::kModernBert) {
+  if (config.is_encoder() && config.head == Head::kNone) {
     SKEIN_RETURN_IF_ERROR(FindTensorPrefix(model_dir, &config));
   }
   SKEIN_ASSIGN_OR_RETURN(const std::optional<DType> dtype, ReadDType(file.root()));

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "io/model_files.h"
 #include "model/config/config_fields.h"
 
 namespace skein {
@@ -60,6 +61,19 @@ Status ReadPositions(const JsonObject& json, ModelConfig* config) {
 }
 
 }  // namespace
+
+Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config) {
+  Result<ModelFiles> files = ModelFiles::Open(model_dir);
+  if (files.status().code() == StatusCode::kNotFound) return Status::Ok();
+  SKEIN_RETURN_IF_ERROR(files.status());
+  for (const char* prefix : {"", "model.", "bert.", "roberta.", "distilbert."}) {
+    for (const char* words : {"embeddings.tok_embeddings", "embeddings.word_embeddings"}) {
+      const std::string name = std::string(prefix).append(words).append(".weight");
+      if (files->Has(name)) config->encoder.tensor_prefix = prefix;
+    }
+  }
+  return Status::Ok();
+}
 
 Status ReadActivation(const JsonObject& json, const char* key, Activation* out) {
   constexpr struct {

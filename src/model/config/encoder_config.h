@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "base/result.h"
 #include "io/json_file.h"
 #include "model/config/config.h"
@@ -9,6 +11,11 @@ namespace skein {
 // Reads a BERT-like encoder's config.json into *config, which already has the architecture. Fails
 // as LoadModelConfig does.
 Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config);
+
+// Sets tensor_prefix to the one that the files in `model_dir` have: the encoder's own name, if they
+// are those of a model with another head. Without files, or without the embedding among them, it
+// stays as the architecture has it.
+Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config);
 
 // Reads the name of an activation.
 Status ReadActivation(const JsonObject& json, const char* key, Activation* out);

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "io/model_files.h"
 #include "model/config/config_fields.h"
 #include "model/config/encoder_config.h"
 #include "model/config/rope_config.h"
@@ -121,18 +120,6 @@ Status ReadModernBertConfig(const JsonObject& json, ModelConfig* config) {
   if (config->head != Head::kClassifier) return Status::Ok();
   config->encoder.tensor_prefix = "model.";
   return ReadClassifier(json, config);
-}
-
-Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config) {
-  Result<ModelFiles> files = ModelFiles::Open(model_dir);
-  if (files.status().code() == StatusCode::kNotFound) return Status::Ok();
-  SKEIN_RETURN_IF_ERROR(files.status());
-  for (const char* prefix : {"", "model."}) {
-    if (files->Has(prefix + std::string("embeddings.tok_embeddings.weight"))) {
-      config->encoder.tensor_prefix = prefix;
-    }
-  }
-  return Status::Ok();
 }
 
 }  // namespace skein

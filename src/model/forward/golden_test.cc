@@ -56,7 +56,8 @@ double Tolerance(const ModelWeights& weights) {
   const double roundings = 9.0 * config.num_layers + 2;  // operators and residual additions
   const double hidden = config.hidden_size;
   const double unit = weights.dtype == DType::kF32 ? 0x1p-24 : 0x1p-9 / std::sqrt(hidden);
-  return 4 * 2 * unit * std::sqrt(roundings) * std::sqrt(hidden) * norm * row_norm;
+  return 4 * 2 * unit * std::sqrt(roundings) * std::sqrt(hidden) * norm * row_norm /
+         config.decoder.logits_divisor;
 }
 
 constexpr int32_t kMaxTokens = 512;

@@ -1,11 +1,13 @@
 #include "model/weights/encoder_names.h"
 
+#include <string_view>
+
 namespace skein {
 namespace {
 
 // The member that holds the encoder in a model with a head.
 std::string Prefix(const ModelConfig& config) {
-  if (config.head == Head::kNone) return "";
+  if (config.head == Head::kNone) return config.encoder.tensor_prefix;
   switch (config.architecture) {
     case Architecture::kBert:
       return "bert.";
@@ -86,11 +88,18 @@ ModernBertLayerNames NamesOfModernBertLayer(const ModelConfig& config, int32_t l
 }
 
 bool IsUnusedByEncoder(const ModelConfig& config, const std::string& name) {
-  // Old checkpoints store the positions 0, 1, 2, ... Only a classifier reads the pooler.
-  if (name.ends_with("embeddings.position_ids") || name.starts_with("pooler.")) return true;
-  // The head that guesses masked tokens.
-  return config.architecture == Architecture::kModernBert &&
-         (name.starts_with("head.") || name.starts_with("decoder."));
+  // Old checkpoints store the positions 0, 1, 2, ...
+  if (name.ends_with("embeddings.position_ids")) return true;
+  if (config.head == Head::kClassifier) return false;
+  // Only a classifier reads the pooler. The others are the heads that guess masked tokens.
+  const std::string pooler = config.encoder.tensor_prefix + "pooler.";
+  for (const std::string_view unused :
+       {std::string_view(pooler), std::string_view("pooler."), std::string_view("cls."),
+        std::string_view("lm_head."), std::string_view("vocab_"), std::string_view("head."),
+        std::string_view("decoder.")}) {
+    if (name.starts_with(unused)) return true;
+  }
+  return false;
 }
 
 }  // namespace skein
