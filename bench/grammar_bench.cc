@@ -72,9 +72,8 @@ void Mask(benchmark::State& state, const Tokenizer& tokenizer, const Case& test)
     }
     num_tokens += static_cast<int64_t>(ids.size()) + 1;
   }
-  state.counters["us_per_token"] =
-      benchmark::Counter(static_cast<double>(num_tokens) * 1e-6,
-                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_token"] = benchmark::Counter(
+      static_cast<double>(num_tokens), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 }  // namespace
@@ -94,6 +93,7 @@ int main(int argc, char** argv) {
     const skein::Tokenizer& tokens = **tokenizer;
     benchmark::RegisterBenchmark((std::string("compile/") + test.name).c_str(),
                                  [&](benchmark::State& s) { skein::Compile(s, tokens, test); })
+        ->MeasureProcessCPUTime()
         ->Unit(benchmark::kMillisecond);
     benchmark::RegisterBenchmark((std::string("mask/") + test.name).c_str(),
                                  [&](benchmark::State& s) { skein::Mask(s, tokens, test); })

@@ -37,6 +37,7 @@ struct ServeOptions {
   std::vector<std::string> slo_defaults;
   std::vector<std::string> served_model_names;
   std::string chat_template_kwargs;  // JSON
+  bool any_model_name = true;
   UserSpecialTokens user_special_tokens = UserSpecialTokens::kDefault;
   std::string log_level = "info";
   double shutdown_timeout_s = 30;
@@ -73,6 +74,7 @@ Result<ModelRegistry> MakeRegistry(const ServeOptions& options, Json kwargs,
   entry.created_s = static_cast<int64_t>(std::time(nullptr));
   entry.chat_template_kwargs = std::move(kwargs);
   ModelRegistry registry;
+  registry.set_accepts_any_name(options.any_model_name);
   registry.Add(entry);
   for (ModelEntry adapter : host.adapters()) {
     if (registry.Find(adapter.name()) != nullptr) {
@@ -201,6 +203,9 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
          "How special tokens in users' texts are read: plain (as text) or parse (as tokens); not "
          "set: plain in decisions and ranks, parse in chats and prompts")
       ->check(CLI::IsMember({"plain", "parse"}));
+  app->add_flag("--any-model-name,!--no-any-model-name", o->any_model_name,
+                "Answer requests for any model name while one model without adapters is served. "
+                "Default: on");
   app->add_option("--default-chat-template-kwargs", o->chat_template_kwargs,
                   "A JSON object of variables for the chat template");
   app->add_option("--ssl-keyfile", o->server.ssl_keyfile, "TLS: private key, PEM");

@@ -95,6 +95,16 @@ class CompiledTokenGrammar final : public TokenGrammar {
     return std::make_unique<MatcherState>(grammar_);
   }
   size_t num_bytes() const { return grammar_.MemorySizeBytes(); }
+  // Whether some token may begin an answer, an end token included.
+  bool CanBegin() const {
+    xgrammar::GrammarMatcher matcher(grammar_);
+    const int32_t vocab = grammar_.GetTokenizerInfo().GetVocabSize();
+    std::vector<uint32_t> mask(static_cast<size_t>(xgrammar::GetBitmaskSize(vocab)));
+    int64_t shape = 0;
+    DLTensor tensor = MaskTensor(mask, &shape);
+    return !matcher.FillNextTokenBitmask(&tensor) ||
+           std::ranges::any_of(mask, [](uint32_t bits) { return bits != 0; });
+  }
 
  private:
   xgrammar::CompiledGrammar grammar_;
@@ -169,6 +179,7 @@ Result<std::shared_ptr<const TokenGrammar>> GrammarCompiler::Compile(const Gramm
   std::string error;
   try {
     grammar = std::make_shared<CompiledTokenGrammar>(CompileText(&library_->compiler, source));
+    if (!grammar->CanBegin()) error = "no answer satisfies it";
   } catch (const std::exception& caught) {
     error = caught.what();
     if (error.empty()) error = "XGrammar cannot compile it";

@@ -124,6 +124,8 @@ TEST_F(GrammarCompilerTest, MistakesSayWhatIsWrong) {
       {GrammarKind::kRegex, "(a", ""},
       {GrammarKind::kRegex, "(?=a)a", ""},
       {GrammarKind::kEbnf, "root ::= other", "other"},
+      {GrammarKind::kEbnf, "root ::= root", "no answer"},
+      {GrammarKind::kJsonSchema, R"({"$ref": "#"})", "no answer"},
       {GrammarKind::kLark, "rule: \"a\"", "start"},
       {GrammarKind::kStructuralTag, R"({"type": "structural_tag", "format": {"type": "no"}})",
        "no"},

@@ -173,7 +173,7 @@ void AddPrediction(const ModelEntry& model, const EngineStats& stats, EngineFami
                       errors.counts, EngineStats::kErrorBounds, errors.sum, labels);
     for (const auto& [quantile, q] : {std::pair("0.5", 0.5), std::pair("0.95", 0.95)}) {
       auto more = labels;
-      more.push_back({"quantile", quantile});
+      more.push_back({"q", quantile});
       out->Add("skein_ttft_prediction_error_quantile", "Quantiles of those since the start.",
                MetricType::Gauge, ErrorQuantile(errors, q), std::move(more));
     }
@@ -190,7 +190,12 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
   engine.Gauge(
       "vllm:kv_cache_usage_perc", "Share of KV blocks in use by requests; 1 is all.",
       s.kv_blocks_total == 0 ? 0 : static_cast<double>(s.kv_blocks_used) / s.kv_blocks_total);
-  engine.Gauge("skein_kv_blocks_total", "KV blocks in the pool.", s.kv_blocks_total);
+  engine.Gauge("skein_kv_blocks", "KV blocks in the pool.", s.kv_blocks_total);
+  const int64_t block_tokens = s.kv_blocks_total > 0 ? model.max_kv_tokens / s.kv_blocks_total : 0;
+  out->Add("vllm:cache_config_info", "The KV cache.", MetricType::Gauge, 1,
+           {{"block_size", std::to_string(block_tokens)},
+            {"model_name", model.name()},
+            {"num_gpu_blocks", std::to_string(s.kv_blocks_total)}});
   engine.Gauge("skein_kv_blocks_cached", "KV blocks held by the prefix cache alone.",
                s.kv_blocks_cached);
   engine.Counter("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.",

@@ -40,6 +40,20 @@ const ModelEntry* ModelRegistry::Find(std::string_view name) const {
   return nullptr;
 }
 
+const ModelEntry* ModelRegistry::FindOrOnly(std::string_view name) const {
+  const ModelEntry* found = Find(name);
+  if (found != nullptr || !accepts_any_name_ || entries_.size() != 1) return found;
+  return &entries_.front();
+}
+
+std::string ModelRegistry::Names() const {
+  std::string names;
+  for (const ModelEntry& entry : entries_) {
+    for (const std::string& name : entry.names) names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
 const ModelEntry& ModelRegistry::ForDecisions(const ModelEntry& model) const {
   if (model.decision_adapter.empty()) return model;
   const ModelEntry* adapter = Find(model.decision_adapter);

@@ -81,9 +81,16 @@ class ModelRegistry {
   // Finds the entry that answers decisions asked of `model`, an entry of this registry.
   const ModelEntry& ForDecisions(const ModelEntry& model) const;
   const std::vector<ModelEntry>& entries() const { return entries_; }
+  // As Find, but any name finds the only entry after set_accepts_any_name(true). With adapters
+  // there are more: a wrong name may mean one of them.
+  const ModelEntry* FindOrOnly(std::string_view name) const;
+  void set_accepts_any_name(bool accepts) { accepts_any_name_ = accepts; }
+  // The names of all models, as errors list them.
+  std::string Names() const;
 
  private:
   std::vector<ModelEntry> entries_;
+  bool accepts_any_name_ = false;
 };
 
 }  // namespace skein

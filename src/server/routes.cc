@@ -7,6 +7,7 @@ void AddRoutes(Router* router) {
   AddChatCompletionsRoute(router);
   AddAnthropicRoutes(router);
   AddOllamaRoutes(router);
+  AddHuggingFaceRoutes(router);
   AddResponsesRoute(router);
   AddEmbeddingsRoutes(router);
   AddTeiRoutes(router);

@@ -10,6 +10,7 @@ void AddRoutes(Router* router);
 void AddCompletionsRoute(Router* router);      // /v1/completions
 void AddChatCompletionsRoute(Router* router);  // /v1/chat/completions
 void AddAnthropicRoutes(Router* router);       // /v1/messages, /v1/messages/count_tokens
+void AddHuggingFaceRoutes(Router* router);     // POST /, /info, /server_info, ...
 void AddOllamaRoutes(Router* router);          // /api/...
 void AddResponsesRoute(Router* router);        // /v1/responses
 void AddEmbeddingsRoutes(Router* router);      // /v1/embeddings, /pooling, /classify

@@ -8,6 +8,7 @@ from skein_server import SkeinServer, fetched
 @pytest.fixture(scope="session")
 def smollm2():
     with SkeinServer(fetched("smollm2"), "--served-model-name", "smollm2", "--decision-lora", "none",
+                     "--no-any-model-name",
                      "--max-model-len", 4096) as running:
         yield running
 

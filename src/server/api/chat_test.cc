@@ -219,7 +219,7 @@ TEST_F(ChatTest, Metrics) {
         "skein_slo_ttft_total{class=\"generate\",met=\"true\",model_name=\"fake\",slo_le=\"0.1\"} "
         "1\n",
         "skein_ttft_prediction_error_bucket{model_name=\"fake\",alone=\"true\",le=\"1\"} 2\n",
-        "skein_ttft_prediction_error_quantile{model_name=\"fake\",alone=\"true\",quantile=\"0.5\"} "
+        "skein_ttft_prediction_error_quantile{model_name=\"fake\",alone=\"true\",q=\"0.5\"} "
         "0.875\n",
         "skein_e2e_request_latency_seconds_count{class=\"oneshot\",model_name=\"fake\"} 1\n",
         "# TYPE vllm:prompt_tokens_total counter\n"}) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "server/api/tei_routes.h"
 #include "server/generation/generation_call.h"
 #include "server/json/request_body.h"
 #include "server/reads/pooling_call.h"
@@ -16,31 +17,6 @@ namespace {
 
 // The routes of text-embeddings-inference: bare arrays, no model names. Errors have the form of the
 // other routes.
-
-Status StartEmbed(const ServerContext& context, const HttpRequest& request,
-                  std::shared_ptr<Responder> responder) {
-  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
-  FieldReader reader(body);
-  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
-  InputOptions options = ReadInputOptions(&reader, *call.model);
-  ReadPromptName(&reader, *call.model, &options);
-  ReadEmbeddingFields(&reader, /*normalize_by_default=*/true, &call);
-  if (!reader.status().ok()) return reader.status();
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
-  SKEIN_ASSIGN_OR_RETURN(call.inputs,
-                         ReadTexts(*call.model, options, "inputs", reader.Find("inputs")));
-  call.tokenize_us = clock.NowUs() - begin_us;
-  FinishPooling(context, std::move(call), std::move(responder), [](const PooledResults& results) {
-    std::string answer = "[";
-    for (const std::vector<float>& vector : results.vectors) {
-      if (answer.size() > 1) answer += ',';
-      AppendFloats(vector, &answer);
-    }
-    return answer + "]";
-  });
-  return Status::Ok();
-}
 
 bool AreStrings(const Json& value, size_t min, size_t max) {
   return value.is_array() && value.size() >= min && value.size() <= max &&
@@ -108,8 +84,35 @@ Json Ranked(const ModelTraits& traits, const std::vector<float>& scores) {
   return list;
 }
 
-Status StartPredict(const ServerContext& context, const HttpRequest& request,
-                    std::shared_ptr<Responder> responder) {
+}  // namespace
+
+Status StartTeiEmbed(const ServerContext& context, const HttpRequest& request,
+                     std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
+  InputOptions options = ReadInputOptions(&reader, *call.model);
+  ReadPromptName(&reader, *call.model, &options);
+  ReadEmbeddingFields(&reader, /*normalize_by_default=*/true, &call);
+  if (!reader.status().ok()) return reader.status();
+  const MonotonicClock clock;
+  const TimeUs begin_us = clock.NowUs();
+  SKEIN_ASSIGN_OR_RETURN(call.inputs,
+                         ReadTexts(*call.model, options, "inputs", reader.Find("inputs")));
+  call.tokenize_us = clock.NowUs() - begin_us;
+  FinishPooling(context, std::move(call), std::move(responder), [](const PooledResults& results) {
+    std::string answer = "[";
+    for (const std::vector<float>& vector : results.vectors) {
+      if (answer.size() > 1) answer += ',';
+      AppendFloats(vector, &answer);
+    }
+    return answer + "]";
+  });
+  return Status::Ok();
+}
+
+Status StartTeiPredict(const ServerContext& context, const HttpRequest& request,
+                       std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginClassification(context, &reader));
@@ -135,8 +138,8 @@ Status StartPredict(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
-Status StartSimilarity(const ServerContext& context, const HttpRequest& request,
-                       std::shared_ptr<Responder> responder) {
+Status StartTeiSimilarity(const ServerContext& context, const HttpRequest& request,
+                          std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
@@ -185,12 +188,10 @@ Status StartSimilarity(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
-}  // namespace
-
 void AddTeiRoutes(Router* router) {
-  router->AddWork("POST", "/embed", Starting(&StartEmbed), RouteClass::kEmbed);
-  router->AddWork("POST", "/predict", Starting(&StartPredict), RouteClass::kEmbed);
-  router->AddWork("POST", "/similarity", Starting(&StartSimilarity), RouteClass::kEmbed);
+  router->AddWork("POST", "/embed", Starting(&StartTeiEmbed), RouteClass::kEmbed);
+  router->AddWork("POST", "/predict", Starting(&StartTeiPredict), RouteClass::kEmbed);
+  router->AddWork("POST", "/similarity", Starting(&StartTeiSimilarity), RouteClass::kEmbed);
 }
 
 }  // namespace skein

@@ -8,11 +8,43 @@
 namespace skein {
 namespace {
 
+constexpr size_t kInputsMax = 1024;  // of TEI's form
+
+// Answers TEI's `inputs`, a text or an array of them, with each one's tokens: [[{id, text, special,
+// start, stop}]], in code points of the text.
+Result<Json> TokenizeInputs(const ModelEntry& model, FieldReader* reader) {
+  EncodeOptions options;
+  options.add_special_tokens = reader->Bool("add_special_tokens").value_or(true);
+  options.with_offsets = true;
+  const std::vector<std::string> texts = reader->Strings("inputs", kInputsMax);
+  if (!reader->status().ok()) return reader->status();
+  Json answer = Json::array();
+  for (const std::string& text : texts) {
+    Encoding encoding;
+    const Status encoded = model.tokenizer->EncodeFull({text, {}}, options, &encoding);
+    if (!encoded.ok()) return Status(encoded.code(), "inputs: " + encoded.message(), "inputs");
+    Json tokens = Json::array();
+    for (size_t i = 0; i < encoding.ids.size(); ++i) {
+      const bool special = encoding.is_special[i] != 0;
+      Json token;
+      token["id"] = encoding.ids[i];
+      token["text"] = model.tokenizer->IdToToken(encoding.ids[i]);
+      token["special"] = special;
+      token["start"] = special ? Json(nullptr) : Json(encoding.offsets[i].begin);
+      token["stop"] = special ? Json(nullptr) : Json(encoding.offsets[i].end);
+      tokens.push_back(std::move(token));
+    }
+    answer.push_back(std::move(tokens));
+  }
+  return answer;
+}
+
 // Answers `prompt` or `messages` with {count, max_model_len, tokens, token_strs?}.
 Result<Json> Tokenize(const ServerContext& context, const HttpRequest& request) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
+  if (reader.Has("inputs")) return TokenizeInputs(*model, &reader);
   const bool is_chat = reader.Has("messages");
   const bool add_special_tokens = reader.Bool("add_special_tokens").value_or(!is_chat);
   const bool return_strings = reader.Bool("return_token_strs").value_or(false);

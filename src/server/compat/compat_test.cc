@@ -46,8 +46,11 @@ TEST_F(CompatTest, AStreamOfAnthropicsHasItsBlocks) {
       "messages": [{"role": "user", "content": "x"}]})");
   std::vector<std::string> types;
   std::string input;
-  for (const std::string& event : answer.Events()) {
-    const Json json = *ParseJson(event);
+  const std::string kData = "data: ";
+  for (size_t at = answer.body.find(kData); at != std::string::npos;
+       at = answer.body.find(kData, at + 1)) {
+    const size_t begin = at + kData.size();
+    const Json json = *ParseJson(answer.body.substr(begin, answer.body.find('\n', at) - begin));
     if (types.empty() || types.back() != json["type"]) types.push_back(json["type"]);
     if (json["type"] == "content_block_delta" && json["index"] == 1) {
       input += json["delta"]["partial_json"];

@@ -160,13 +160,15 @@ Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request)
 Result<const ModelEntry*> FindModel(const ModelRegistry& models, FieldReader* reader) {
   const std::string name = reader->String("model").value_or("");
   if (!reader->status().ok()) return reader->status();
-  const ModelEntry* model = models.Find(name);
+  const ModelEntry* model = models.FindOrOnly(name);
   if (model != nullptr) return model;
   if (name.empty()) {
-    return Status(StatusCode::kInvalidArgument, "model must name one of the served models",
-                  "model");
+    return Status(StatusCode::kInvalidArgument,
+                  "model must name one of the served models: " + models.Names(), "model");
   }
-  return Status(StatusCode::kNotFound, fmt::format("the model {} does not exist", name), "model");
+  return Status(StatusCode::kNotFound,
+                fmt::format("the model {} does not exist; served: {}", name, models.Names()),
+                "model");
 }
 
 Result<const ModelEntry*> FindDecisionModel(const ModelRegistry& models, FieldReader* reader) {

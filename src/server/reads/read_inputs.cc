@@ -138,9 +138,6 @@ Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& option
     whole.text = prompted;
   }
   ReadInput input;
-  if (text.text.empty() && !text.pair) {
-    return Status(StatusCode::kInvalidArgument, param + " is empty: it must have some text", param);
-  }
   if (!whole.pair) {
     Status encoded = Status::Ok();
     if (!options.truncation) {
@@ -150,6 +147,11 @@ Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& option
       encoded = model.tokenizer->Encode(whole.text, options.add_special_tokens, &input.ids);
     }
     if (!encoded.ok()) return refuse(encoded);
+    // An empty text has the special tokens alone. Not every model has any.
+    if (input.ids.empty()) {
+      return Status(StatusCode::kInvalidArgument, param + " is empty: it must have some text",
+                    param);
+    }
   }
   // A short text needs only its ids.
   const bool too_long = options.truncation && input.ids.size() > options.truncation->max_length;

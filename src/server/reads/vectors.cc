@@ -33,7 +33,8 @@ void Normalize(std::span<float> values) {
 double Cosine(std::span<const float> a, std::span<const float> b) {
   SKEIN_CHECK(a.size() == b.size());
   const double lengths = std::sqrt(SumOfProducts(a, a)) * std::sqrt(SumOfProducts(b, b));
-  return lengths == 0 ? 0 : SumOfProducts(a, b) / lengths;
+  // Rounding may exceed 1 by a few units in the last place.
+  return lengths == 0 ? 0 : std::clamp(SumOfProducts(a, b) / lengths, -1.0, 1.0);
 }
 
 std::vector<float> Activate(std::span<const float> values, Activation activation) {
