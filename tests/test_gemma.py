@@ -2,11 +2,15 @@
 import json
 import shutil
 
+import struct
+import subprocess
+
+import gguf
 import httpx
 import numpy
 import pytest
 
-from skein_server import ROOT, SkeinServer
+from skein_server import ROOT, SKEIN_BIN, SkeinServer
 
 DATA = ROOT / "tests/data"
 
@@ -71,3 +75,83 @@ def test_embeddings_are_those_of_sentence_transformers(tmp_path, dtype, toleranc
                 assert numpy.abs(numpy.array(item["embedding"]) - row["embedding"]).max() < tolerance
         alone = post(server, "/v1/embeddings", {"model": "embedding", "input": rows[-3]["text"]})
         assert alone["data"][0]["embedding"] == vectors[rows[-3]["text"], None]
+
+
+GGUF_NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+              "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+              "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+              "input_layernorm": "attn_norm", "post_attention_layernorm": "post_attention_norm",
+              "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"}
+
+
+def tensors_of(path):
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name != "__metadata__":
+            begin, end = entry["data_offsets"]
+            yield name, numpy.frombuffer(data[8 + size + begin:8 + size + end], "<f4").reshape(entry["shape"])
+
+
+def write_gguf(folder, path):
+    """The model as llama.cpp's converter writes it: norms with their one, SentencePiece's scores."""
+    config = json.loads((folder / "config.json").read_text())
+    writer = gguf.GGUFWriter(path, "gemma3")
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_sliding_window(config["sliding_window"])
+    rope = config["rope_parameters"]["full_attention"]
+    writer.add_rope_freq_base(rope["rope_theta"])
+    writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+    writer.add_rope_scaling_factor(rope["factor"])
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokens = {id: token for token, id in tokenizer["model"]["vocab"].items()}
+    tokens |= {token["id"]: token["content"] for token in tokenizer["added_tokens"]}
+    special = {token["id"] for token in tokenizer["added_tokens"] if token["special"]}
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([tokens[i] for i in range(len(tokens))])
+    writer.add_token_scores([-float(i) for i in range(len(tokens))])
+    writer.add_token_types([3 if i in special else 6 if tokens[i].startswith("<0x") else 1 for i in range(len(tokens))])
+    writer.add_bos_token_id(2)
+    writer.add_eos_token_id(1)
+    writer.add_eot_token_id(5)
+    writer.add_unk_token_id(3)
+    writer.add_add_space_prefix(False)
+    whole = {"model.embed_tokens": "token_embd", "model.norm": "output_norm"}
+    for name, values in tensors_of(folder / "model.safetensors"):
+        stem = name.removesuffix(".weight")
+        if stem not in whole:
+            _, _, layer, part = stem.split(".", 3)
+            stem = f"blk.{layer}.{GGUF_NAMES[part]}"
+        writer.add_tensor(whole.get(stem, stem) + ".weight", values + numpy.float32(1) if "norm" in name else values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def test_a_gguf_file_has_the_bits_of_the_directory(tmp_path):
+    folder, rows = make_model("chat", tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    config["query_pre_attn_scalar"] = config["head_dim"]  # what a file cannot say
+    (folder / "config.json").write_text(json.dumps(config))
+    file = write_gguf(folder, tmp_path / "gemma.gguf")
+    subprocess.run([SKEIN_BIN, "model", "convert", file, tmp_path / "converted", "--dtype", "f32"], check=True, timeout=60)
+    body = {"prompt": rows[2]["prompt_ids"], "max_tokens": 6, "temperature": 0, "logprobs": 2}
+    seen = []
+    for model in (folder, file, tmp_path / "converted"):
+        with SkeinServer(model, "--dtype", "f32") as server:
+            name = httpx.get(server.url + "/v1/models", timeout=60).json()["data"][0]["id"]
+            choice = post(server, "/v1/completions", {"model": name, **body})["choices"][0]
+            seen.append(choice["logprobs"]["token_logprobs"])
+    assert seen[0] == seen[1]
+    # The converted norms have lost and regained their one.
+    assert numpy.abs(numpy.array(seen[2]) - seen[0]).max() < 1e-4

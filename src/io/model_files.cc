@@ -151,7 +151,7 @@ Status ModelFiles::ReadGguf(GgufModel gguf) {
   SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, metadata.Int("llama.attention.head_count_kv"));
   for (const std::string& name : gguf_->Names()) {
     SKEIN_ASSIGN_OR_RETURN(const GgufTensor tensor, gguf_->Find(name));
-    const std::string weight = WeightOfGgufTensor(name);
+    const std::string weight = WeightOfGgufTensor(name, architecture.value_or(""));
     Entry entry = {.file = 0, .info = {}, .name_in_file = name};
     const bool is_q = weight.ends_with(".q_proj.weight");
     if (interleaves && (is_q || weight.ends_with(".k_proj.weight"))) {
@@ -185,7 +185,11 @@ std::vector<std::string> ModelFiles::Names() const {
 
 Result<TensorView> ModelFiles::Find(std::string_view name) const {
   const auto it = tensors_.find(name);
-  if (it == tensors_.end() && gguf_) return gguf_->Find(GgufTensorName(name)).status();
+  if (it == tensors_.end() && gguf_) {
+    SKEIN_ASSIGN_OR_RETURN(const auto architecture,
+                           gguf_->metadata().String("general.architecture"));
+    return gguf_->Find(GgufTensorName(name, architecture.value_or(""))).status();
+  }
   if (it == tensors_.end()) {
     return Status(StatusCode::kNotFound,
                   "the model's files have no tensor '" + std::string(name) + "'");

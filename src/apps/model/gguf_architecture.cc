@@ -14,10 +14,13 @@
 namespace skein {
 namespace {
 
+constexpr char kGemma3[] = "gemma3";
+
 constexpr GgufArchitecture kArchitectures[] = {
     {"llama", "LlamaForCausalLM", "llama"},
     {"qwen2", "Qwen2ForCausalLM", "qwen2"},
     {"qwen3", "Qwen3ForCausalLM", "qwen3"},
+    {kGemma3, "Gemma3ForCausalLM", "gemma3_text"},
 };
 
 // GGUF keeps f32 numbers. The shortest decimal form of one is what the original config said.
@@ -64,8 +67,9 @@ class Keys {
 };
 
 // Refuses what a file may ask for and the config of a plain decoder cannot say.
-Status CheckPlain(const Keys& keys) {
+Status CheckPlain(const Keys& keys, bool is_gemma) {
   for (const char* name : {"expert_count", "attention.sliding_window"}) {
+    if (is_gemma && name == std::string_view("attention.sliding_window")) continue;
     SKEIN_ASSIGN_OR_RETURN(const auto count, keys.Int(name));
     if (count.value_or(0) != 0) {
       return keys.Unsupported(name, "is " + std::to_string(*count) + "; only 0 is supported");
@@ -157,6 +161,25 @@ Status ReadHeadDim(const Keys& keys, Json* config) {
   return Status::Ok();
 }
 
+// The members that only Gemma 3 has. Every sixth layer is global, and local ones have the theta
+// 10,000: files do not say so.
+Status ReadGemma(const Keys& keys, Json* config) {
+  for (const char* name : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    SKEIN_ASSIGN_OR_RETURN(const auto cap, keys.Double(name));
+    if (cap.value_or(0) != 0) return keys.Unsupported(name, "is there; only 0 is supported");
+  }
+  SKEIN_RETURN_IF_ERROR(keys.Require("attention.sliding_window", "sliding_window", config));
+  (*config)["hidden_activation"] = "gelu_pytorch_tanh";
+  (*config)["sliding_window_pattern"] = 6;
+  (*config)["rope_local_base_freq"] = 10000.0;
+  // The scale of scores is the head's, but in the model of 27B parameters (62 layers).
+  const int64_t heads = (*config)["num_attention_heads"].get<int64_t>();
+  const bool of_27b = (*config)["num_hidden_layers"] == 62 && heads > 0;
+  (*config)["query_pre_attn_scalar"] =
+      of_27b ? Json((*config)["hidden_size"].get<int64_t>() / heads) : (*config)["head_dim"];
+  return Status::Ok();
+}
+
 Status ReadSpecialTokens(const GgufMetadata& metadata, Json* config) {
   const std::pair<const char*, const char*> kTokens[] = {
       {"tokenizer.ggml.bos_token_id", "bos_token_id"},
@@ -194,7 +217,8 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   SKEIN_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture,
                          FindGgufArchitecture(metadata));
   const Keys keys(metadata, architecture->name);
-  SKEIN_RETURN_IF_ERROR(CheckPlain(keys));
+  const bool is_gemma = architecture->name == std::string_view(kGemma3);
+  SKEIN_RETURN_IF_ERROR(CheckPlain(keys, is_gemma));
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor embedding, file.Find("token_embd.weight"));
 
   Json config;
@@ -209,12 +233,16 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   config["num_key_value_heads"] = kv_heads ? Json(*kv_heads) : Json(config["num_attention_heads"]);
   SKEIN_RETURN_IF_ERROR(ReadHeadDim(keys, &config));
   SKEIN_RETURN_IF_ERROR(keys.Require("context_length", "max_position_embeddings", &config));
-  config["hidden_act"] = "silu";
+  if (is_gemma) {
+    SKEIN_RETURN_IF_ERROR(ReadGemma(keys, &config));
+  } else {
+    config["hidden_act"] = "silu";
+  }
   SKEIN_ASSIGN_OR_RETURN(const auto eps, keys.Double("attention.layer_norm_rms_epsilon"));
   if (!eps) return keys.Error("attention.layer_norm_rms_epsilon", "is missing");
   config["rms_norm_eps"] = ShortestDecimal(*eps);
   SKEIN_ASSIGN_OR_RETURN(const auto theta, keys.Double("rope.freq_base"));
-  config["rope_theta"] = ShortestDecimal(theta.value_or(10000));
+  config["rope_theta"] = ShortestDecimal(theta.value_or(is_gemma ? 1e6 : 1e4));
   SKEIN_RETURN_IF_ERROR(ReadRopeScaling(file, keys, &config));
   config["attention_bias"] = false;
   config["mlp_bias"] = false;

@@ -31,6 +31,7 @@ Status Invalid(const std::string& message) { return Status(StatusCode::kInvalidA
 struct Source {
   TensorSpec spec;
   TensorView view;
+  float offset = 0;  // of the tensor's elements from the weight's
 };
 
 // Every weight with its tensor; a tensor that is no weight's is an error.
@@ -40,7 +41,8 @@ Result<std::vector<Source>> FindSources(const ModelFiles& files, const std::stri
   std::set<std::string, std::less<>> used = {"rope_freqs.weight"};  // it is in the config
   for (const ModelTensor& weight : ListTensors(config)) {
     SKEIN_ASSIGN_OR_RETURN(TensorView view, files.Find(weight.name, weight.shape));
-    sources.push_back({{weight.name, dtype, weight.shape}, std::move(view)});
+    const float offset = weight.role == TensorRole::kNorm ? config.decoder.norm_offset : 0;
+    sources.push_back({{weight.name, dtype, weight.shape}, std::move(view), offset});
     used.insert(weight.name);
   }
   for (const std::string& name : files.Names()) {
@@ -91,6 +93,9 @@ Status WriteWeights(const std::vector<Source>& sources, const LoraAdapter* adapt
       const int64_t num_rows = std::min(chunk_rows, source.view.num_rows() - row);
       values.resize(static_cast<size_t>(num_rows * row_elements));
       source.view.ReadRows(row, num_rows, values.data());
+      if (source.offset != 0) {
+        for (float& value : values) value -= source.offset;
+      }
       if (adapter != nullptr && adapter->Find(source.spec.name) != nullptr) {
         adapter->AddTo(source.spec.name, row, num_rows, values.data());
       }
