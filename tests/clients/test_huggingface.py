@@ -1,11 +1,12 @@
 """POST / and the routes about the model with huggingface_hub's InferenceClient."""
 import json
+import shutil
 import urllib.request
 
 import huggingface_hub
 import pytest
 
-from skein_server import SkeinServer, fetched
+from skein_server import ROOT, SkeinServer, fetched
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,23 @@ def test_embeddings(minilm):
     assert len(vector) == 384
     near, far = client.sentence_similarity("A cat sleeps.", other_sentences=["A cat is asleep.", "Stocks fell."])
     assert far < near <= 1
+
+
+def test_text_classification(tmp_path):
+    """A random classifier: its scores are those of /predict."""
+    data = ROOT / "tests/data"
+    golden = json.loads((data / "modernbert/classifier/golden.json").read_text())
+    model = shutil.copytree(data / "modernbert/classifier", tmp_path / "classifier")
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(data / "tokenizers" / golden["tokenizer"] / file, model)
+    with SkeinServer(model) as server:
+        classes = huggingface_hub.InferenceClient(server.url).text_classification("A text.")
+        request = urllib.request.Request(server.url + "/predict", json.dumps({"inputs": "A text."}).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            expected = json.loads(answer.read())
+    assert len(classes) > 1
+    assert [(entry.label, entry.score) for entry in classes] == [(entry["label"], entry["score"]) for entry in expected]
 
 
 def test_an_empty_text_has_an_embedding(minilm):
