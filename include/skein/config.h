@@ -108,8 +108,10 @@ struct EngineConfig {
   bool generates = true;
   bool embeds = false;
   bool classifies = false;
-  // Embeddings and classes need every hidden state of the prompt in one pass (mean or CLS pooling,
-  // encoders): such prompts are not cut, and take nothing from the prefix cache.
+  bool decides = false;     // DecideSpec
+  int32_t num_actions = 0;  // of a decision model
+  // Embeddings, classes and decisions need every hidden state of the prompt in one pass (mean or
+  // CLS pooling, encoders): such prompts are not cut, and take nothing from the prefix cache.
   bool reads_whole_prompts = false;
 };
 

@@ -23,6 +23,8 @@ struct EngineLimits {
   bool generates = true;  // GenerateSpec, LabelSpec, prompt log-probabilities
   bool embeds = false;
   bool classifies = false;
+  bool decides = false;     // DecideSpec
+  int32_t num_actions = 0;  // of a decision model
 };
 
 // Counts of relative errors up to each of EngineStats::kErrorBounds, and above.

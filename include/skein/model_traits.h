@@ -1,13 +1,27 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "skein/decision_method.h"
 
 namespace skein {
+
+// A decision model: a head reads a question's options at their markers, in one pass
+// (docs/decision-models.md).
+struct DecisionModelTraits {
+  std::string family;        // "laya"
+  int32_t max_len = 0;       // tokens of a question with its state; the rest of the state is cut
+  int32_t head_max_len = 0;  // tokens of the question's part
+  std::array<double, 3> temperature = {1, 1, 1};  // of a choice, a score and a yes or no
+  // By type and number of options ("choice:3-5"): these go before `temperature`.
+  std::map<std::string, double> temperature_by_options;
+  std::string cls_token, sep_token, mask_token;
+};
 
 // The abilities of a model, beside its size, according to its files. They decide which routes the
 // server offers; no computation needs them.
@@ -29,6 +43,9 @@ struct ModelTraits {
   bool classifies = false;
   std::vector<std::string> class_labels;  // [num_classes]
   bool multi_label = false;               // probabilities by sigmoid each, not by softmax
+
+  // DecideSpec.
+  std::optional<DecisionModelTraits> decision_model;
 
   // Pairs of texts go through the tokenizer's pair template (a cross-encoder).
   bool encodes_pairs = false;

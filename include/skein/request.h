@@ -81,8 +81,16 @@ struct EmbedSpec {};
 // sigmoid.
 struct ClassifySpec {};
 
+// The raw outputs of a decision model's head: the logit of each option [markers.size()], then the
+// logits of its actions [EngineLimits::num_actions].
+struct DecideSpec {
+  std::vector<int32_t> markers;  // positions of the options' markers, ascending; [1, kMaxLabels]
+  int32_t question_type = 0;     // [0, kNumQuestionTypes): the order of the model's types
+};
+inline constexpr int32_t kNumQuestionTypes = 3;
+
 // The output that a request asks for, beside prompt log-probabilities.
-using OutputSpec = std::variant<GenerateSpec, LabelSpec, EmbedSpec, ClassifySpec>;
+using OutputSpec = std::variant<GenerateSpec, LabelSpec, EmbedSpec, ClassifySpec, DecideSpec>;
 
 // The log-probabilities of the prompt's own tokens. They may accompany an output that reads logits
 // (GenerateSpec, LabelSpec).
@@ -155,10 +163,11 @@ struct OutputToken {
   std::vector<TokenLogprob> named_logprobs;
 };
 
-// The values that a LabelSpec, an EmbedSpec or a ClassifySpec asked for.
+// The values that a LabelSpec, an EmbedSpec, a ClassifySpec or a DecideSpec asked for.
 struct ReadValues {
-  std::vector<float> values;  // logits in the order of the labels; embedding; class outputs
-  float log_sum_exp = 0;      // if the LabelSpec asks for it: logprob = value - log_sum_exp
+  // Logits in the order of the labels; embedding; class outputs; options and actions.
+  std::vector<float> values;
+  float log_sum_exp = 0;  // if the LabelSpec asks for it: logprob = value - log_sum_exp
 };
 
 // One prompt token and the likely tokens in its place.

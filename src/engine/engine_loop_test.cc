@@ -342,6 +342,26 @@ TEST(EngineLoop, RefusesWhatTheModelCannotAnswer) {
   EXPECT_EQ(refusal(true, true, false, EmbedSpec{}), StatusCode::kOk);
   EXPECT_EQ(refusal(true, true, false, ClassifySpec{}), StatusCode::kUnsupported);
   EXPECT_EQ(refusal(false, false, true, ClassifySpec{}), StatusCode::kOk);
+  EXPECT_EQ(refusal(true, true, true, DecideSpec{.markers = {0}}), StatusCode::kUnsupported);
+}
+
+TEST(EngineLoop, ChecksTheMarkersOfADecision) {
+  Fixture fixture({}, [&](EngineConfig* config) {
+    config->generates = false;
+    config->decides = true;
+  });
+  const auto param = [&](DecideSpec decide) {
+    Request request = MakeRequest(4, 1);
+    request.output = std::move(decide);
+    RequestId id = 0;
+    return fixture.engine->Submit(request, fixture.answers.Callback(), &id).param();
+  };
+  EXPECT_EQ(param({.markers = {1, 3}, .question_type = 2}), "");
+  EXPECT_EQ(param({.markers = {}}), "markers");
+  EXPECT_EQ(param({.markers = {1, 1}}), "markers");
+  EXPECT_EQ(param({.markers = {-1}}), "markers");
+  EXPECT_EQ(param({.markers = {4}}), "markers");
+  EXPECT_EQ(param({.markers = {0}, .question_type = 3}), "question_type");
 }
 
 TEST(EngineLoop, RefusesChoicesAndNamedTokensThatContradict) {

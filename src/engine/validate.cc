@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <span>
 #include <utility>
@@ -176,14 +177,31 @@ Status CheckPromptLogprobs(const EngineLimits& limits, const Request& request) {
                             start, request.prompt.size()));
 }
 
+Status CheckDecide(const Request& request, const DecideSpec& decide) {
+  const auto& markers = decide.markers;
+  const auto count = std::ssize(markers);
+  if (count < 1 || count > kMaxLabels) {
+    return Refuse("markers",
+                  fmt::format("markers holds {} positions, must hold 1 to {}", count, kMaxLabels));
+  }
+  const bool ascending = std::ranges::adjacent_find(markers, std::greater_equal()) == markers.end();
+  if (!ascending || markers.front() < 0 || markers.back() >= std::ssize(request.prompt)) {
+    return Refuse("markers", "markers must be positions of the prompt, ascending");
+  }
+  return CheckRange("question_type", decide.question_type, 0, kNumQuestionTypes - 1);
+}
+
 // Whether the model has the requested output.
 Status CheckHead(const EngineLimits& limits, const OutputSpec& output) {
   const bool embeds = std::holds_alternative<EmbedSpec>(output);
   const bool classifies = std::holds_alternative<ClassifySpec>(output);
+  const bool decides = std::holds_alternative<DecideSpec>(output);
   const char* lacking = nullptr;
   if (embeds && !limits.embeds) lacking = "embeddings";
   if (classifies && !limits.classifies) lacking = "a classification head";
-  if (!embeds && !classifies && !limits.generates) lacking = "an output matrix over its tokens";
+  if (decides && !limits.decides) lacking = "a decision head";
+  if (!embeds && !classifies && !decides && !limits.generates)
+    lacking = "an output matrix over its tokens";
   if (lacking == nullptr) return Status::Ok();
   return {StatusCode::kUnsupported, fmt::format("the model does not have {}", lacking), "model"};
 }
@@ -199,6 +217,9 @@ Status ValidateRequest(const EngineLimits& limits, const Request& request) {
   }
   if (request.prompt_logprobs) SKEIN_RETURN_IF_ERROR(CheckPromptLogprobs(limits, request));
   if (request.generates()) return CheckGenerate(limits, request);
+  if (const auto* decide = std::get_if<DecideSpec>(&request.output)) {
+    return CheckDecide(request, *decide);
+  }
   const auto* labels = std::get_if<LabelSpec>(&request.output);
   return labels != nullptr ? CheckLabels(limits, *labels) : Status::Ok();
 }

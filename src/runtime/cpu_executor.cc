@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/decision_head.h"
 #include "runtime/memory_plan.h"
 
 namespace skein {
@@ -56,7 +57,7 @@ struct CpuExecutor::State {
   int next_job = 0;
   int end_job = 0;
   // The index of the read that each output of the pass belongs to, kind by kind.
-  std::vector<int32_t> label_reads, embedding_reads, class_reads;
+  std::vector<int32_t> label_reads, embedding_reads, class_reads, marker_reads, action_reads;
   bool done = false;
   StepResults results;  // keeps its memory from step to step
 };
@@ -115,6 +116,8 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
   state->label_reads.clear();
   state->embedding_reads.clear();
   state->class_reads.clear();
+  state->marker_reads.clear();
+  state->action_reads.clear();
   state->pass.batch().Clear();
   int32_t num_rows = 0, num_draws = 0, num_reads = 0, num_logprobs = 0;
   ForEachRow(plan, [&](const PlanRow& row) {
@@ -181,6 +184,15 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
   } else if (std::holds_alternative<EmbedSpec>(*row.read)) {
     batch.embedded_rows.push_back(row_index);
     state.embedding_reads.push_back(read);
+  } else if (const auto* decide = std::get_if<DecideSpec>(row.read)) {
+    batch.rows.back().question_type = decide->question_type;
+    for (const int32_t marker : decide->markers) {
+      batch.marker_tokens.push_back(first_token + marker);
+      state.marker_reads.push_back(read);
+    }
+    batch.action_rows.push_back(row_index);
+    state.action_reads.push_back(read);
+    state.results.reads[read].values.values.clear();
   } else {
     batch.classified_rows.push_back(row_index);
     state.class_reads.push_back(read);
@@ -296,16 +308,23 @@ void CpuExecutor::RunJob(State& state, int job, int thread) {
   }
 }
 
-// Takes labels, embeddings or classes that the pass has ready.
+// Takes labels, embeddings, classes, markers or actions that the pass has ready.
 void CpuExecutor::TakeOutputs(State& state) {
   const OutputChunk& chunk = state.pass.chunk();
   const ModelWeights& weights = *context_.weights;
   const bool embeds = chunk.kind == OutputKind::kEmbedding;
   for (int32_t i = 0; i < chunk.count; ++i) {
     const int32_t index = chunk.first + i;
-    const float* output = state.pass.output(i);
+    float* output = state.pass.output(i);
     ReadResult* result = nullptr;
-    if (chunk.kind == OutputKind::kLabels) {
+    if (chunk.kind == OutputKind::kMarkers) {
+      result = &state.results.reads[state.marker_reads[index]];
+      result->values.values.push_back(*output);
+    } else if (chunk.kind == OutputKind::kActions) {
+      result = &state.results.reads[state.action_reads[index]];
+      std::vector<float>& values = result->values.values;
+      AppendActionLogits(weights.decision, *context_.kernels, values, output, &values);
+    } else if (chunk.kind == OutputKind::kLabels) {
       result = &state.results.reads[state.label_reads[index]];
       result->values.values.clear();
       for (const int32_t label : state.pass.batch().label_outputs[index].labels) {

@@ -16,6 +16,8 @@
 namespace skein {
 namespace {
 
+static_assert(kNumQuestionTypes == kTypeEmbeddings);
+
 constexpr int32_t kMaxThreads = 1024;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -230,6 +232,10 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
   const std::vector<int32_t> prompt(tokens, 0);
   pass.batch().AddRow(prompt, 0, {}, config.head == Head::kLanguageModel);
   if (config.head == Head::kClassifier) pass.batch().classified_rows.push_back(0);
+  if (config.head == Head::kDecision) {
+    pass.batch().marker_tokens.push_back(0);
+    pass.batch().action_rows.push_back(0);
+  }
   if (config.head == Head::kNone) pass.batch().embedded_rows.push_back(0);
   pass.Begin();
   while (pass.Run(nullptr) != ForwardStatus::kDone) {
@@ -307,6 +313,8 @@ OutputSpec OutputOf(Head head) {
       return GenerateSpec{};
     case Head::kClassifier:
       return ClassifySpec{};
+    case Head::kDecision:
+      return DecideSpec{.markers = {0}};
     case Head::kNone:
       break;
   }

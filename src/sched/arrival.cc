@@ -19,8 +19,8 @@ int32_t BudgetOf(const SchedulerConfig& config, const Request& request) {
 
 // Whether its output needs every hidden state of the prompt in one pass.
 bool RunsWhole(const SchedulerConfig& config, const Request& request) {
-  return config.max_whole_prompt_len > 0 && (std::holds_alternative<EmbedSpec>(request.output) ||
-                                             std::holds_alternative<ClassifySpec>(request.output));
+  return config.max_whole_prompt_len > 0 && !request.generates() &&
+         !std::holds_alternative<LabelSpec>(request.output);
 }
 
 ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request) {

@@ -86,8 +86,8 @@ struct PlanRow {
   // one for each sample of the request. A decode row has one.
   std::span<const DrawSpec> draws;
   // The output that is read at the row's last position, or over all positions of the row for pooled
-  // embeddings. It is a LabelSpec, an EmbedSpec or a ClassifySpec. Null if the row reads nothing,
-  // as in a chunk that does not finish the prompt.
+  // embeddings. It is any spec but a GenerateSpec. Null if the row reads nothing, as in a chunk
+  // that does not finish the prompt.
   const OutputSpec* read = nullptr;
   PromptLogprobsRange prompt_logprobs;
   // The shared prefix that the first row of a sequence continues, computed in this step or before.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/host/decision_model_traits.h"
 #include "apps/host/decision_profile.h"
 #include "apps/host/generation_config.h"
 #include "apps/host/model_traits.h"
@@ -70,6 +71,15 @@ Result<SchedulerConfig> SchedulerOf(const ModelHostOptions& options) {
   config.prefix_caching = options.enable_prefix_caching && !options.no_enable_prefix_caching;
   config.force_decode_path = options.force_decode_path;
   return config;
+}
+
+// A decision model reads a question in one step, which must have room for the longest.
+void MakeRoomForQuestions(const ModelHostOptions& options, const ModelTraits& traits,
+                          CpuRuntimeOptions* runtime, SchedulerConfig* scheduler) {
+  if (!traits.decision_model || options.max_num_batched_tokens) return;
+  for (int32_t* tokens : {&runtime->max_num_batched_tokens, &scheduler->max_num_batched_tokens}) {
+    *tokens = std::max(*tokens, traits.decision_model->max_len);
+  }
 }
 
 // An adapter and the name that requests use for it.
@@ -177,6 +187,8 @@ class CpuModelHost final : public ModelHost {
  private:
   Status InitObservers(const ModelHostOptions& options, std::vector<SchedulerObserver*>* observers);
   Status ProfileIfNeeded(EngineConfig* config);
+  Status InitEntry(const ModelHostOptions& options, const ModelTraits& traits,
+                   const SchedulerConfig& scheduler);
   Status AddAdapterEntry(const NamedAdapter& adapter, const ModelHostOptions& options);
 
   std::string model_dir_, decision_dir_;
@@ -210,14 +222,21 @@ Result<EngineConfig> EngineConfigOf(const ModelHostOptions& options) {
 Status CpuModelHost::Init(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(model_dir_, FindModelDir(options.model));
   name_ = NameOfModel(options.model);
-  SKEIN_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Load(model_dir_));
-  SKEIN_ASSIGN_OR_RETURN(chat_template_, LoadChatTemplate(model_dir_, options.chat_template));
+  SKEIN_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Load(TokenizerDirOf(model_dir_)));
+  SKEIN_ASSIGN_OR_RETURN(chat_template_,
+                         LoadChatTemplate(TokenizerDirOf(model_dir_), options.chat_template));
 
   SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options));
   runtime.model_dir = model_dir_;
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
   SKEIN_ASSIGN_OR_RETURN(ModelUse use,
                          LoadModelTraits(model_dir_, name_, model_config, options.pooling));
+  if (use.traits.decision_model && (options.decision_reading || options.decision_prompt)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--decision-reading and --decision-prompt are for language models; the model is "
+                  "a " +
+                      model_config.ArchitectureName() + ", which answers with its head alone");
+  }
   SKEIN_RETURN_IF_ERROR(SetRerankTemplate(options.rerank_template, model_config, &use.traits));
   if (runtime.max_model_len == 0 && use.max_seq_length > 0) {
     runtime.max_model_len = std::min(use.max_seq_length, model_config.max_position);
@@ -225,6 +244,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   runtime.pooling = use.pooling;
   runtime.dense = use.dense;
   SKEIN_ASSIGN_OR_RETURN(EngineConfig config, EngineConfigOf(options));
+  MakeRoomForQuestions(options, use.traits, &runtime, &config.scheduler);
   NamedAdapters adapters(name_);
   SKEIN_RETURN_IF_ERROR(adapters.Init(options, model_dir_));
   for (const NamedAdapter& adapter : adapters.all()) runtime.adapters.push_back(adapter.dir);
@@ -238,29 +258,15 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.generates = use.traits.generates;
   config.embeds = use.traits.embeds;
   config.classifies = use.traits.classifies;
+  config.decides = use.traits.decision_model.has_value();
+  config.num_actions = model_config.decision.num_actions;
   config.reads_whole_prompts = model_config.bidirectional || use.pooling != Pooling::kLast;
   SKEIN_RETURN_IF_ERROR(ProfileIfNeeded(&config));
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
   SKEIN_ASSIGN_OR_RETURN(engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers));
 
-  entry_.names = {name_};
-  entry_.engine = engine_.get();
-  entry_.tokenizer = tokenizer_.get();
-  entry_.chat_template = chat_template_.get();
-  if (chat_template_ != nullptr) entry_.tools = DetectToolFormat(*chat_template_);
-  entry_.tools.style = options.tool_style.value_or(entry_.tools.style);
-  entry_.max_model_len = config.scheduler.max_model_len;
-  entry_.max_kv_tokens = int64_t{config.scheduler.num_kv_blocks} * kBlockTokens;
-  entry_.traits = use.traits;
-  SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
-                         LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
-  entry_.grammars = MakeGrammarCompiler(entry_);
-  SKEIN_ASSIGN_OR_RETURN(
-      entry_.traits.decisions,
-      LoadDecisionProfile({model_dir_, name_, runtime_->config().NumParameters(), use.traits,
-                           options.decision_reading, options.decision_prompt}));
-  entry_.traits.space_before_answer = WritesSpaceBeforeAnswer(entry_);
+  SKEIN_RETURN_IF_ERROR(InitEntry(options, use.traits, config.scheduler));
   for (const NamedAdapter& adapter : adapters.all()) {
     SKEIN_RETURN_IF_ERROR(AddAdapterEntry(adapter, options));
   }
@@ -272,6 +278,31 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
     decision_dir_ = adapter.dir;
     spdlog::info("the adapter {} answers decisions that are asked of {}", adapter.name, name_);
   }
+  return Status::Ok();
+}
+
+// All of the entry but what adapters change.
+Status CpuModelHost::InitEntry(const ModelHostOptions& options, const ModelTraits& traits,
+                               const SchedulerConfig& scheduler) {
+  entry_.names = {name_};
+  entry_.engine = engine_.get();
+  entry_.tokenizer = tokenizer_.get();
+  entry_.chat_template = chat_template_.get();
+  if (chat_template_ != nullptr) entry_.tools = DetectToolFormat(*chat_template_);
+  entry_.tools.style = options.tool_style.value_or(entry_.tools.style);
+  entry_.max_model_len = scheduler.max_model_len;
+  entry_.max_kv_tokens = int64_t{scheduler.num_kv_blocks} * kBlockTokens;
+  entry_.traits = traits;
+  SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
+                         LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
+  entry_.grammars = MakeGrammarCompiler(entry_);
+  if (!traits.decision_model) {
+    SKEIN_ASSIGN_OR_RETURN(
+        entry_.traits.decisions,
+        LoadDecisionProfile({model_dir_, name_, runtime_->config().NumParameters(), traits,
+                             options.decision_reading, options.decision_prompt}));
+  }
+  entry_.traits.space_before_answer = WritesSpaceBeforeAnswer(entry_);
   return Status::Ok();
 }
 

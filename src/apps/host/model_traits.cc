@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "apps/host/decision_model_traits.h"
 #include "apps/read_json.h"
 
 namespace skein {
@@ -131,6 +132,13 @@ Status ReadPrompts(const std::string& path, const Json& json, ModelTraits* trait
   return Status::Ok();
 }
 
+Status PoolsNothing(const ModelConfig& config, const std::string& answers) {
+  return Status(StatusCode::kInvalidArgument,
+                "--pooling asks for embeddings; the model is a " + config.ArchitectureName() +
+                    ", which gives " + answers,
+                "pooling");
+}
+
 Status ReadSequenceLimit(const std::string& path, const Json& json, int32_t* limit) {
   const auto lower = json.find("do_lower_case");
   if (lower != json.end() && *lower == true) {
@@ -169,6 +177,12 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
                                  const ModelConfig& config, std::optional<Pooling> pooling) {
   ModelUse use;
   ModelTraits& traits = use.traits;
+  if (config.head == Head::kDecision) {
+    if (pooling) return PoolsNothing(config, "decisions");
+    traits.generates = false;
+    SKEIN_ASSIGN_OR_RETURN(traits.decision_model, LoadDecisionModelTraits(model_dir));
+    return use;
+  }
   const std::string config_path = model_dir + "/config.json";
   SKEIN_ASSIGN_OR_RETURN(const Json config_json, ReadObjectIfThere(config_path));
   traits.generates = config.head == Head::kLanguageModel;
@@ -176,12 +190,7 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   traits.qwen3_reranker =
       qwen3 && config.head != Head::kNone && ContainsIgnoringCase(name, "reranker");
   if (config.head == Head::kClassifier) {
-    if (pooling) {
-      return Status(StatusCode::kInvalidArgument,
-                    "--pooling asks for embeddings; the model is a " + config.ArchitectureName() +
-                        ", which gives classes",
-                    "pooling");
-    }
+    if (pooling) return PoolsNothing(config, "classes");
     traits.classifies = true;
     traits.encodes_pairs = config.is_encoder();
     SKEIN_RETURN_IF_ERROR(ReadLabels(config_path, config_json, config, &traits));

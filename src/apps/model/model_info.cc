@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "apps/host/decision_model_traits.h"
 #include "base/json_numbers.h"
 #include "io/json_file.h"
 #include "io/model_files.h"
@@ -57,7 +58,7 @@ std::string Positions(const ModelConfig& config) {
   if (!config.has_local_layers()) return rope;
   const auto num_local = std::ranges::count(config.local.layers, true);
   return rope + fmt::format("; in {} of {} layers {}, {}, and tokens see {} before and {} behind",
-                            num_local, config.num_layers, NameOf(config.local.rope.type),
+                            num_local, config.num_base_layers(), NameOf(config.local.rope.type),
                             config.local.rope.theta, config.local.before, config.local.after);
 }
 
@@ -76,7 +77,36 @@ std::string Answers(const ModelTraits& traits) {
                     traits.class_labels.size() == 1 ? "score" : "classes",
                     traits.encodes_pairs ? " of texts or pairs" : ""));
   }
+  if (traits.decision_model) add("decisions: choice, score, noul");
   return text;
+}
+
+nlohmann::ordered_json DecisionModelJson(const DecisionModelTraits& traits) {
+  return {
+      {"family", traits.family},
+      {"question_types", {"choice", "score", "noul"}},
+      {"max_len", traits.max_len},
+      {"head_max_len", traits.head_max_len},
+      {"temperature", traits.temperature},
+      {"temperature_by_options", traits.temperature_by_options},
+  };
+}
+
+// The lines of a decision model.
+template <typename Line>
+void AddDecisionModel(const ModelConfig& config, const DecisionModelTraits& traits,
+                      const Line& line) {
+  line("decision model", fmt::format("{}: {} layers of a head behind {} of an encoder, {} actions",
+                                     traits.family, config.decision.num_layers,
+                                     config.num_base_layers(), config.decision.num_actions));
+  line("  limits", fmt::format("{} tokens of a question with its state, {} of the question",
+                               traits.max_len, traits.head_max_len));
+  std::string temperatures = fmt::format("choice {}, score {}, noul {}", traits.temperature[0],
+                                         traits.temperature[1], traits.temperature[2]);
+  for (const auto& [bucket, t] : traits.temperature_by_options) {
+    temperatures += fmt::format(", {} {}", bucket, t);
+  }
+  line("  temperatures", temperatures);
 }
 
 // Bytes of the weights: matrices that can be int8 have 1 byte per element and a scale per row, the
@@ -150,8 +180,9 @@ Result<ModelInfo> DescribeModel(const std::string& dir) {
   if (!info.config.is_encoder()) {
     info.int8_memory_bytes = MemoryBytes(info, Int8WeightBytes(info.config, info.compute_dtype));
   }
-  info.has_tokenizer = std::filesystem::exists(dir + "/tokenizer.json");
-  info.has_chat_template = HasChatTemplate(dir);
+  const std::string tokenizer_dir = TokenizerDirOf(dir);
+  info.has_tokenizer = std::filesystem::exists(tokenizer_dir + "/tokenizer.json");
+  info.has_chat_template = HasChatTemplate(tokenizer_dir);
   return info;
 }
 
@@ -176,6 +207,9 @@ nlohmann::ordered_json ToJson(const ModelInfo& info) {
       {"embedding_size", info.use.traits.embedding_size},
       {"classifies", info.use.traits.classifies},
       {"class_labels", info.use.traits.class_labels},
+      {"decision_model", info.use.traits.decision_model
+                             ? DecisionModelJson(*info.use.traits.decision_model)
+                             : nlohmann::ordered_json()},
       {"qwen3_reranker", info.use.traits.qwen3_reranker},
       {"file_dtype", NameOf(c.file_dtype)},
       {"eos_token_ids", c.eos_token_ids},
@@ -211,6 +245,7 @@ std::string ToText(const ModelInfo& info) {
                                                       : "of its own";
   line("vocabulary", fmt::format("{} tokens, output matrix {}", c.vocab_size, output));
   line("answers", Answers(info.use.traits));
+  if (info.use.traits.decision_model) AddDecisionModel(c, *info.use.traits.decision_model, line);
   line("context", fmt::format("{} tokens", c.max_position));
   line("parameters", fmt::format("{}", c.NumParameters()));
   for (const auto& [dtype, bytes] : info.weight_bytes_by_dtype) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/commands.h"
+#include "apps/host/decision_model_traits.h"
 #include "apps/model/model_cache.h"
 #include "text/tokenizer.h"
 
@@ -113,7 +114,8 @@ int RunTokenize(const TokenizeOptions& options) {
                                       ? Result<std::string>(options.model)
                                       : FindModelDir(options.model);
   Result<std::unique_ptr<Tokenizer>> tokenizer =
-      dir.ok() ? Tokenizer::Load(dir.value()) : Result<std::unique_ptr<Tokenizer>>(dir.status());
+      dir.ok() ? Tokenizer::Load(TokenizerDirOf(dir.value()))
+               : Result<std::unique_ptr<Tokenizer>>(dir.status());
   if (!tokenizer.ok()) {
     std::cerr << "skein tokenize: " << tokenizer.status().message() << "\n";
     return 1;

@@ -11,6 +11,7 @@
 #include "model/config/config_fields.h"
 #include "model/config/decoder_config.h"
 #include "model/config/encoder_config.h"
+#include "model/config/laya_config.h"
 #include "model/config/modernbert_config.h"
 #include "model/weights/tensor_list.h"
 
@@ -70,7 +71,27 @@ constexpr ArchitectureName kArchitectures[] = {
     {"Gemma3ForConditionalGeneration", "gemma3", Architecture::kGemma3},
 };
 
+// The encoder of a decision model, whose config may name no architecture, or that of a head which
+// the model lacks.
+Status ReadEncoderType(const JsonObject& json, ModelConfig* config) {
+  SKEIN_ASSIGN_OR_RETURN(const auto model_type, json.String("model_type"));
+  if (model_type != "modernbert") {
+    return Unsupported(json, "model_type",
+                       "is '" + model_type.value_or("") +
+                           "'; supported as the encoder of a decision model is modernbert");
+  }
+  config->architecture = Architecture::kModernBert;
+  config->head = Head::kNone;
+  return Status::Ok();
+}
+
 Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
+  SKEIN_ASSIGN_OR_RETURN(const auto format, json.String("format"));
+  if (format == "sysone") {
+    return Unsupported(json, "format",
+                       "is 'sysone'; supported among decision models is Laya "
+                       "(rl_agent_config.json)");
+  }
   SKEIN_ASSIGN_OR_RETURN(const auto names, json.Strings("architectures"));
   if (!names || names->empty()) return json.Error("architectures", "is missing");
   if (names->size() > 1) return json.Error("architectures", "must name one architecture");
@@ -152,9 +173,10 @@ Status ReadGenerationConfig(const std::string& model_dir, ModelConfig* config) {
 }
 
 // Reads everything but the dtype and what other files say.
-Result<ModelConfig> ReadConfig(const JsonObject& json) {
+Result<ModelConfig> ReadConfig(const JsonObject& json, bool of_decision_model = false) {
   ModelConfig config;
-  SKEIN_RETURN_IF_ERROR(ReadArchitecture(json, &config));
+  SKEIN_RETURN_IF_ERROR(of_decision_model ? ReadEncoderType(json, &config)
+                                          : ReadArchitecture(json, &config));
   SKEIN_ASSIGN_OR_RETURN(config.quantization, ReadQuantizationConfig(json));
   if (config.is_encoder() && config.quantization.method != QuantizationMethod::kNone) {
     return Unsupported(json, "quantization_config",
@@ -185,6 +207,7 @@ const char* NameOf(Architecture architecture) {
 }
 
 std::string ModelConfig::ArchitectureName() const {
+  if (head == Head::kDecision) return "Laya";
   for (const auto& entry : kArchitectures) {
     if (entry.architecture == architecture && entry.head == head &&
         entry.reward_mlp == decoder.reward_mlp) {
@@ -194,7 +217,22 @@ std::string ModelConfig::ArchitectureName() const {
   return "";
 }
 
+namespace {
+
+Result<ModelConfig> LoadLayaModelConfig(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const LayaConfig laya, LoadLayaConfig(model_dir));
+  SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/encoder/config.json"));
+  SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root(), true));
+  SKEIN_RETURN_IF_ERROR(AddLayaHead(laya, file.root(), &config));
+  // The config's dtype is the one in which the encoder was first published.
+  SKEIN_ASSIGN_OR_RETURN(config.file_dtype, DTypeOfWeights(model_dir, config));
+  return config;
+}
+
+}  // namespace
+
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
+  if (IsLayaDir(model_dir)) return LoadLayaModelConfig(model_dir);
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/config.json"));
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
   if (config.is_encoder() && config.head == Head::kNone) {
@@ -231,6 +269,11 @@ int64_t ModelConfig::NumParameters() const {
 
 int32_t ModelConfig::intermediate_padded() const {
   return (intermediate_size + kPanelCols - 1) / kPanelCols * kPanelCols;
+}
+
+int32_t ModelConfig::widest_intermediate_padded() const {
+  const int32_t head = (decision.intermediate_size + kPanelCols - 1) / kPanelCols * kPanelCols;
+  return std::max(intermediate_padded(), head);
 }
 
 int32_t ModelConfig::expert_padded() const {

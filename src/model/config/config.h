@@ -38,6 +38,7 @@ enum class Head {
   kNone,           // nothing: hidden states
   kLanguageModel,  // the output matrix over the vocabulary
   kClassifier,     // ForSequenceClassification: num_classes outputs
+  kDecision,       // a decision model's: a logit for each option, and logits of its actions
 };
 
 // Layers whose tokens see only the keys near them. All other layers are global.
@@ -85,6 +86,19 @@ struct DecoderFields {
   bool reward_mlp = false;  // a classifier's head is score.0, ReLU, score.2; else score alone
 };
 
+// The head of a decision model: transformer layers behind the encoder's, without rope and gate,
+// which normalize before; then a scorer at the options' markers, and one of actions.
+struct DecisionHeadFields {
+  int32_t num_layers = 0;                     // the last ones of ModelConfig::num_layers
+  int32_t intermediate_size = 0;              // of their MLPs
+  Activation activation = Activation::kRelu;  // of their MLPs
+  float layer_norm_eps = 1e-5f;
+  int32_t num_actions = 0;
+};
+inline constexpr int32_t kTypeEmbeddings = 3;  // types of questions: choice, score, noul
+// The width of the hidden layer of the actions' scorer.
+inline constexpr int32_t kActionWidth = 256;
+
 // The contents of a HuggingFace config.json. Shapes use the symbols of the documentation.
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
@@ -118,6 +132,7 @@ struct ModelConfig {
   Activation activation = Activation::kSilu;  // of the MLP, or of its gate
   DecoderFields decoder;
   EncoderFields encoder;
+  DecisionHeadFields decision;
 
   QuantizationConfig quantization;  // of the file's matrices
   DType file_dtype = DType::kBf16;  // torch_dtype / dtype; if absent, the embedding's own
@@ -126,7 +141,8 @@ struct ModelConfig {
 
   // intermediate_size rounded up to whole weight panels (kernels/packed_weight.h).
   int32_t intermediate_padded() const;
-  int32_t expert_padded() const;  // the same for expert_size
+  int32_t widest_intermediate_padded() const;  // of any layer
+  int32_t expert_padded() const;               // the same for expert_size
   bool HasExperts(int32_t layer) const { return num_experts > 0 && has_experts[layer]; }
   bool is_encoder() const { return architecture >= Architecture::kBert; }
   // BERT and its kin: a norm follows each residual addition, positions are learned, and the MLP has
@@ -134,13 +150,24 @@ struct ModelConfig {
   bool is_bert_family() const { return is_encoder() && architecture != Architecture::kModernBert; }
   bool has_local_layers() const { return !local.layers.empty(); }
   bool IsLocal(int32_t layer) const { return has_local_layers() && local.layers[layer]; }
+  int32_t num_base_layers() const { return num_layers - decision.num_layers; }
+  // Whether the layer is one of a decision model's head.
+  bool IsHeadLayer(int32_t layer) const { return layer >= num_base_layers(); }
+  // Whether the layer's MLP has a gate.
+  bool HasGate(int32_t layer) const { return !is_bert_family() && !IsHeadLayer(layer); }
+  // The epsilon of the LayerNorms of a layer; num_layers: of the last one.
+  float LayerNormEps(int32_t layer) const {
+    return decision.num_layers > 0 && IsHeadLayer(layer) ? decision.layer_norm_eps
+                                                         : encoder.layer_norm_eps;
+  }
   // Whether the results of attention and the MLP are changed before they are added to the residual.
   bool has_branches() const {
     return decoder.norms != NormPlacement::kBefore || decoder.residual_scale != 1;
   }
   // Whether q and k of a layer are rotated by their positions.
   bool Rotates(int32_t layer) const {
-    return decoder.unrotated_layers.empty() || !decoder.unrotated_layers[layer];
+    return !IsHeadLayer(layer) &&
+           (decoder.unrotated_layers.empty() || !decoder.unrotated_layers[layer]);
   }
   std::string ArchitectureName() const;  // with its head: "BertForSequenceClassification"
   int64_t NumParameters() const;
@@ -148,7 +175,8 @@ struct ModelConfig {
   int64_t KvBytesPerToken(DType dtype) const;
 };
 
-// Reads config.json and generation_config.json of a model directory. A feature that this engine
+// Reads config.json and generation_config.json of a model directory; of a Laya directory
+// encoder/config.json and rl_agent_config.json. A feature that this engine
 // would compute differently is kUnsupported, by name. A field that is missing, contradictory or out
 // of range is kInvalidArgument, by name. No field has a silent default.
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir);

@@ -36,6 +36,7 @@ struct ForwardRow {
   int32_t adapter = 0;  // in ForwardContext::adapters, from 1 on; 0: the base model
   // Encoders: the first position of the second segment.
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
+  int32_t question_type = 0;  // decision models: the row of the type embedding
 };
 
 // A few logits after one token. `labels` are rows of the output matrix.
@@ -62,6 +63,10 @@ struct ForwardBatch {
   // Indices into `rows`. The last token is classified, for an encoder the first token or the mean;
   // then, too, a row has no other output.
   std::vector<int32_t> classified_rows;
+  // Decision models: indices into `tokens` of the options' markers, row by row, each scored alone.
+  std::vector<int32_t> marker_tokens;
+  // Indices into `rows` of the rows whose first token's state is scored for the actions.
+  std::vector<int32_t> action_rows;
 
   int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
 
@@ -72,6 +77,8 @@ struct ForwardBatch {
     label_outputs.clear();
     embedded_rows.clear();
     classified_rows.clear();
+    marker_tokens.clear();
+    action_rows.clear();
   }
 
   // Appends a row. `wants_logits`: the logits after its last token are an output.

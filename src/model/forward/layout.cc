@@ -58,6 +58,8 @@ void BatchLayout::CheckOutputs() const {
   const ModelWeights& w = *context_.weights;
   SKEIN_CHECK(w.output.n() > 0 || (batch_.logit_tokens.empty() && batch_.label_outputs.empty()));
   SKEIN_CHECK(w.head_out.n() > 0 || batch_.classified_rows.empty());
+  const bool decides = w.config.head == Head::kDecision;
+  SKEIN_CHECK(decides || (batch_.marker_tokens.empty() && batch_.action_rows.empty()));
   for (const LabelOutput& output : batch_.label_outputs) {
     SKEIN_CHECK(!output.labels.empty());
     for (const int32_t label : output.labels) SKEIN_CHECK(label >= 0 && label < w.output.n());
@@ -121,6 +123,8 @@ void BatchLayout::MakeOutputs() {
   cut(OutputKind::kLabels, batch_.label_outputs.size());
   cut(OutputKind::kEmbedding, batch_.embedded_rows.size());
   cut(OutputKind::kClasses, batch_.classified_rows.size());
+  cut(OutputKind::kMarkers, batch_.marker_tokens.size());
+  cut(OutputKind::kActions, batch_.action_rows.size());
 }
 
 void BatchLayout::FindOutputTokens() {
@@ -138,6 +142,8 @@ void BatchLayout::FindOutputTokens() {
     }
   };
   add(OutputKind::kLabels, batch_.label_outputs.size());
+  add(OutputKind::kMarkers, batch_.marker_tokens.size());
+  add(OutputKind::kActions, batch_.action_rows.size());
   if (context_.weights->config.encoder.classifies_mean) {
     add_rows(batch_.classified_rows);
   } else {
@@ -187,6 +193,10 @@ int32_t BatchLayout::OutputToken(OutputKind kind, int32_t index) const {
       const bool first = context_.pooling == Pooling::kCls;
       return first ? batch_.rows[row].first_token : LastToken(row);
     }
+    case OutputKind::kMarkers:
+      return batch_.marker_tokens[index];
+    case OutputKind::kActions:
+      return batch_.rows[batch_.action_rows[index]].first_token;
     case OutputKind::kClasses:
       break;
   }

@@ -18,8 +18,8 @@ struct RowSpan {
   int32_t count = 0;
 };
 
-enum class OutputKind : uint8_t { kLogits, kLabels, kEmbedding, kClasses };
-inline constexpr int kNumOutputKinds = 4;
+enum class OutputKind : uint8_t { kLogits, kLabels, kEmbedding, kClasses, kMarkers, kActions };
+inline constexpr int kNumOutputKinds = 6;
 
 // Outputs of one kind that exist at a time: [first, first + count) of the batch's list of them.
 struct OutputChunk {

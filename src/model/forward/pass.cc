@@ -50,4 +50,9 @@ const float* ForwardPass::output(int32_t i) const {
   return state_.workspace.logits + i * state_.workspace.output_width;
 }
 
+float* ForwardPass::output(int32_t i) {
+  SKEIN_CHECK(i >= 0 && i < chunk().count && outputs_taken_);
+  return state_.workspace.logits + i * state_.workspace.output_width;
+}
+
 }  // namespace skein

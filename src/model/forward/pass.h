@@ -50,10 +50,11 @@ class ForwardPass {
   const float* logits(int32_t i) const { return output(i); }
 
   // After kLogits or kOutputs: what output() holds. output(i) is the i-th of the chunk: logits
-  // [vocab], logits of which only the labels' are valid, an embedding [embedding_size()] or classes
-  // [num_classes].
+  // [vocab], logits of which only the labels' are valid, an embedding [embedding_size()], classes
+  // [num_classes], a marker's logit [1], or the sums of the actions' hidden layer [kActionWidth].
   const OutputChunk& chunk() const { return state_.layout.outputs()[position().index]; }
   const float* output(int32_t i) const;
+  float* output(int32_t i);  // the caller may overwrite it
 
   const CursorPosition& position() const { return cursor_.position(); }
   // After kStopped: the operator at the cursor and the number of its tickets.

@@ -51,6 +51,9 @@ PassState::PassState(const ForwardContext& forward_context, const ForwardLimits&
   batch.label_outputs.reserve(tokens);
   batch.embedded_rows.reserve(tokens);
   batch.classified_rows.reserve(tokens);
+  const bool decides = config().head == Head::kDecision;
+  batch.marker_tokens.reserve(decides ? tokens : 0);
+  batch.action_rows.reserve(decides ? tokens : 0);
 }
 
 int32_t PassState::act_width() const {

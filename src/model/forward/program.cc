@@ -42,9 +42,21 @@ void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
   const LayerWeights& layer = pass.weights().layers[index];
   const Operand h = pass.NormedRows();
   const Operand attn = {&ForwardWorkspace::attn, pass.q_width(), true, pass.row_tiles};
-  const bool replaces_x = pass.config().is_bert_family() || NormsEmbedding(pass, index);
-  list.ByChunk<NormOperator>(pass, NormSpec{"attn_norm", layer.attn_norm, layer.attn_norm_bias,
-                                            &ForwardWorkspace::x, replaces_x, index});
+  const ModelConfig& config = pass.config();
+  const bool replaces_x = config.is_bert_family() || NormsEmbedding(pass, index);
+  if (config.decision.num_layers > 0 && index == config.num_base_layers()) {
+    const DecisionHeadWeights& head = pass.weights().decision;
+    list.ByChunk<NormOperator>(pass, NormSpec{.name = "head_input",
+                                              .weight = head.input_norm,
+                                              .bias = head.input_norm_bias,
+                                              .x = &ForwardWorkspace::x,
+                                              .replaces_x = true,
+                                              .eps = config.encoder.layer_norm_eps,
+                                              .type_embedding = &head.type_embedding});
+  }
+  list.ByChunk<NormOperator>(
+      pass, NormSpec{"attn_norm", layer.attn_norm, layer.attn_norm_bias, &ForwardWorkspace::x,
+                     replaces_x, config.LayerNormEps(index), index});
   AddLora(pass, "lora_qkv", LoraProduct::kQkv, index, h, list);
   if (pass.config().decoder.qk_norm_spans_heads) {
     list.ByChunk<LinearOperator>(pass, LinearSpec{"qkv", layer.qkv, &layer.qkv_bias, h,
@@ -57,7 +69,7 @@ void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
     list.Whole<CollectOperator>(pass, CollectOperator::What::kQkv);
   }
   list.Whole<ForkOperator>(pass, index);
-  if (index + 1 == pass.config().num_layers) list.Whole<GatherOperator>(pass);
+  if (index + 1 == config.num_layers) list.Whole<GatherOperator>(pass);
   list.Whole<AttentionOperator>(pass, index);
   if (pass.int8()) {
     list.ByChunk<QuantizeOperator>(pass, "quantize_attn", attn, pass.q_width());
@@ -78,23 +90,26 @@ void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
 void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
   const LayerWeights& layer = pass.weights().layers[index];
   const Operand h = pass.NormedRows();
-  const Operand act = {&ForwardWorkspace::act, pass.act_width(), false, pass.row_tiles};
+  const ModelConfig& config = pass.config();
+  const bool has_gate = config.HasGate(index);
+  const int64_t act_width = has_gate ? pass.act_width() : layer.gate_up.n();
+  const Operand act = {&ForwardWorkspace::act, act_width, false, pass.row_tiles};
   list.ByChunk<NormOperator>(
       pass, NormSpec{"mlp_norm", layer.mlp_norm, layer.mlp_norm_bias, &ForwardWorkspace::x_out,
-                     pass.config().is_bert_family()});
+                     config.is_bert_family(), config.LayerNormEps(index)});
   if (!layer.experts.empty()) {
     for (const ExpertStage stage : kExpertStages) {
       list.ByChunk<ExpertsOperator>(pass, layer, stage);
     }
   } else {
-    if (pass.config().is_bert_family()) {
-      list.ByChunk<UpOperator>(pass, layer);
+    if (!has_gate) {
+      list.ByChunk<UpOperator>(pass, index);
     } else {
       AddLora(pass, "lora_gate_up", LoraProduct::kGateUp, index, h, list);
       list.ByChunk<GateUpOperator>(pass, index);
     }
     if (pass.int8()) {
-      list.ByChunk<QuantizeOperator>(pass, "quantize_act", act, pass.config().intermediate_size);
+      list.ByChunk<QuantizeOperator>(pass, "quantize_act", act, config.intermediate_size);
     }
     AddLora(pass, "lora_down", LoraProduct::kDown, index, act, list);
     const bool branches = pass.config().has_branches();
@@ -115,6 +130,22 @@ void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
 void AddMean(PassState& pass, OutputKind kind, OperatorList& list) {
   list.Whole<EmbeddingOperator>(pass, EmbeddingStage::kNorm, kind);
   list.Whole<EmbeddingOperator>(pass, EmbeddingStage::kMean, kind);
+}
+
+// The scores of a decision model's options, and the hidden layer of its actions' scorer.
+void AddDecisionOutputs(PassState& pass, ForwardProgram& program) {
+  const ModelWeights& w = pass.weights();
+  const Operand h = {&ForwardWorkspace::logit_h, pass.config().hidden_size};
+  OperatorList& markers = program.of(OutputKind::kMarkers);
+  markers.Whole<OutputNormOperator>(pass, OutputKind::kMarkers);
+  markers.Whole<HeadOperator>(pass);
+  markers.Whole<LinearOperator>(
+      pass, LinearSpec{"markers", w.head_out, &w.head_out_bias, h, LinearOutput::kOutputs});
+  OperatorList& actions = program.of(OutputKind::kActions);
+  actions.Whole<OutputNormOperator>(pass, OutputKind::kActions);
+  actions.Whole<LinearOperator>(
+      pass, LinearSpec{"actions", w.decision.action_in, &w.decision.action_in_bias, h,
+                       LinearOutput::kOutputs});
 }
 
 void AddOutputs(PassState& pass, ForwardProgram& program) {
@@ -166,7 +197,8 @@ ForwardProgram MakeProgram(PassState& pass) {
     AddAttention(pass, i, program.layers[i]);
     AddMlp(pass, i, program.layers[i]);
   }
-  AddOutputs(pass, program);
+  pass.config().head == Head::kDecision ? AddDecisionOutputs(pass, program)
+                                        : AddOutputs(pass, program);
   return program;
 }
 

@@ -57,7 +57,7 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   const size_t tokens = limits.max_tokens, chunk = limits.chunk();
   const size_t hidden = config.hidden_size;
   const size_t q_width = size_t(config.num_heads) * config.head_dim;
-  const size_t padded = config.intermediate_padded();
+  const size_t padded = config.widest_intermediate_padded();
   const size_t t = SizeOf(dtype);
   const size_t x_bytes = tokens * hidden * sizeof(float);
   const size_t q_bytes = RoundUp(tokens, kRowTileRows) * q_width * t;
@@ -77,7 +77,8 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   auto* const beside = reinterpret_cast<float*>(collected ? own_kv_out : q);
   x_out = in_place ? x : beside;
   h = carver.Take<std::byte>(chunk_rows * hidden * t);
-  up = carver.Take<float>(config.is_bert_family() ? chunk * padded * sizeof(float) : 0);
+  const bool has_up = config.is_bert_family() || config.decision.num_layers > 0;
+  up = carver.Take<float>(has_up ? chunk * padded * sizeof(float) : 0);
   const size_t kv_width = size_t(config.num_kv_heads) * config.head_dim;
   const size_t qkv_width = config.decoder.qk_norm_spans_heads ? q_width + 2 * kv_width : 0;
   const size_t sums_width = config.has_branches() ? std::max(hidden, qkv_width) : qkv_width;
@@ -99,7 +100,8 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   const int32_t vocab = config.head == Head::kLanguageModel ? config.vocab_size : 0;
   const int32_t widest = std::max(config.hidden_size, limits.dense_width);
   head_width = widest;
-  output_width = std::max({vocab, widest, config.num_classes});
+  const int32_t actions = config.head == Head::kDecision ? kActionWidth : 0;
+  output_width = std::max({vocab, widest, config.num_classes, actions});
   logit_h = carver.Take<std::byte>(limits.max_logit_rows * head_width * t);
   logits = carver.Take<float>(limits.max_logit_rows * output_width * sizeof(float));
   *output_bytes = carver.total() - pass_bytes;

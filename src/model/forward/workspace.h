@@ -67,10 +67,12 @@ struct ForwardWorkspace {
   std::byte* h = nullptr;     // t [chunk, hidden]: after a norm
   std::byte* q = nullptr;     // t [max_tokens, num_heads * head_dim]: rotated, rounded
   std::byte* attn = nullptr;  // t [max_tokens, num_heads * head_dim]; in place: q
-  float* up = nullptr;        // [chunk, intermediate_padded], for BERT's family
+  float* up = nullptr;        // [chunk, intermediate_padded], for layers whose MLP has no gate
   // [chunk, the wider of hidden and qkv_width]: products that another operator finishes, where the
   // model has such: that of q, k and v, or of a branch.
   float* sums = nullptr;
+  // t [chunk, intermediate_padded], of the widest layer. In tiles, the elements behind a row stay
+  // 0: nothing writes them.
   std::byte* act = nullptr;
   // For a mixture of experts; slots: chunk * experts_per_token (model/forward/expert_routes.h).
   float* router = nullptr;          // [chunk, num_experts]
@@ -90,7 +92,7 @@ struct ForwardWorkspace {
   // t [max_logit_rows, head_width]; all outputs but embeddings use [max_logit_rows, hidden] of it.
   std::byte* logit_h = nullptr;
   float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind
-  size_t output_width = 0;  // the widest of vocab, head_width and num_classes
+  size_t output_width = 0;  // the widest of vocab, head_width and the heads' outputs
   size_t head_width = 0;    // the widest of hidden and the Dense modules after the pooling
 
  private:

@@ -48,7 +48,7 @@ Status EncoderLoader::WalkModernBert() {
   const ModernBertNames names = NamesOfModernBert(config_);
   const int32_t hidden = config_.hidden_size;
   SKEIN_RETURN_IF_ERROR(loader_.Embedding(names.words + ".weight", &weights_));
-  for (int32_t i = 0; i < config_.num_layers; ++i) {
+  for (int32_t i = 0; i < config_.num_base_layers(); ++i) {
     SKEIN_RETURN_IF_ERROR(
         WalkModernBertLayer(NamesOfModernBertLayer(config_, i), weights_.layers[i]));
   }

@@ -88,6 +88,10 @@ ModernBertLayerNames NamesOfModernBertLayer(const ModelConfig& config, int32_t l
 }
 
 bool IsUnusedByEncoder(const ModelConfig& config, const std::string& name) {
+  if (config.head == Head::kDecision) {
+    // The head's own tensors; its temperature is that of the config.
+    return !name.starts_with(config.encoder.tensor_prefix);
+  }
   // Old checkpoints store the positions 0, 1, 2, ...
   if (name.ends_with("embeddings.position_ids")) return true;
   if (config.head == Head::kClassifier) return false;

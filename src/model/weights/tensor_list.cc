@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "model/weights/decision_weights.h"
 #include "model/weights/decoder_names.h"
 #include "model/weights/encoder_names.h"
 
@@ -88,7 +89,7 @@ class EncoderLister {
     const int64_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
     const ModernBertNames names = NamesOfModernBert(config_);
     Table(names.words, config_.vocab_size);
-    for (int32_t i = 0; i < config_.num_layers; ++i) {
+    for (int32_t i = 0; i < config_.num_base_layers(); ++i) {
       const ModernBertLayerNames layer = NamesOfModernBertLayer(config_, i);
       Norm(layer.attn_norm, config_.encoder.norm_bias);
       Linear(layer.qkv, 3 * hidden, hidden, TensorRole::kInput, config_.qkv_bias);
@@ -98,6 +99,11 @@ class EncoderLister {
       Linear(layer.down, hidden, mlp, TensorRole::kOutput, config_.mlp_bias);
     }
     Norm(names.final_norm, config_.encoder.norm_bias);
+    if (config_.head == Head::kDecision) {
+      for (ModelTensor& tensor : ListDecisionTensors(config_)) {
+        tensors_.push_back(std::move(tensor));
+      }
+    }
     if (config_.head != Head::kClassifier) return;
     Linear(names.head_dense, hidden, hidden, TensorRole::kInput, config_.encoder.head_bias);
     Norm(names.head_norm, config_.encoder.norm_bias);

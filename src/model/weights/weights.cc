@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/weights/decision_weights.h"
 #include "model/weights/decoder_loader.h"
 #include "model/weights/encoder_loader.h"
 #include "model/weights/encoder_names.h"
@@ -96,10 +97,13 @@ void ModelWeights::EmbeddingRow(int32_t token, float* out) const {
 
 size_t ModelWeights::bytes() const {
   const auto vector_bytes = [](const std::vector<float>& v) { return v.size() * sizeof(float); };
-  size_t bytes = output.bytes() + embedding.size() + head_dense.bytes() + head_out.bytes();
+  size_t bytes = output.bytes() + embedding.size() + head_dense.bytes() + head_out.bytes() +
+                 decision.action_in.bytes();
   for (const std::vector<float>* v :
        {&final_norm, &final_norm_bias, &positions, &segments, &head_dense_bias, &head_norm,
-        &head_norm_bias, &head_out_bias}) {
+        &head_norm_bias, &head_out_bias, &decision.input_norm, &decision.input_norm_bias,
+        &decision.type_embedding, &decision.action_in_bias, &decision.action_features,
+        &decision.action_out, &decision.action_out_bias}) {
     bytes += vector_bytes(*v);
   }
   for (const DenseWeights& dense : embedding_dense) {
@@ -157,7 +161,14 @@ Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& con
   SKEIN_CHECK(types.compute == DType::kF32 || types.compute == DType::kBf16);
   SKEIN_CHECK(types.matrices == types.compute || types.matrices == DType::kInt8 ||
               types.matrices == DType::kBlocks);
-  return WeightsLoader(files, config, types, team, progress).Load();
+  if (config.head != Head::kDecision) {
+    return WeightsLoader(files, config, types, team, progress).Load();
+  }
+  SKEIN_RETURN_IF_ERROR(CheckDecisionTensors(files, config));
+  SKEIN_ASSIGN_OR_RETURN(ModelWeights weights,
+                         WeightsLoader(files, config, types, team, progress).Load());
+  SKEIN_RETURN_IF_ERROR(LoadDecisionHead(files, &weights));
+  return weights;
 }
 
 Result<ModelWeights> LoadWeights(const std::string& model_dir, const ModelConfig& config,

@@ -66,6 +66,26 @@ struct WeightTypes {
   bool keep_blocks = false;
 };
 
+// The head of a decision model, beside its layers and its scorer (ModelWeights::head_dense). The
+// actions' logits are
+//
+//   out · gelu(in · state + in_bias + features · f) + out_bias
+//
+// for the state of the first token and the features f of the options' logits
+// (model/decision_head.h).
+struct DecisionHeadWeights {
+  static constexpr int32_t kActionFeatures = 4;
+
+  std::vector<float> input_norm;  // [hidden]: the encoder's final norm
+  std::vector<float> input_norm_bias;
+  std::vector<float> type_embedding;   // [kTypeEmbeddings, hidden]
+  PackedWeight action_in;              // [kActionWidth, hidden]
+  std::vector<float> action_in_bias;   // [kActionWidth]
+  std::vector<float> action_features;  // [kActionWidth, kActionFeatures]
+  std::vector<float> action_out;       // [num_actions, kActionWidth]
+  std::vector<float> action_out_bias;  // [num_actions]
+};
+
 // The weights of a model in memory. Immutable once loaded.
 struct ModelWeights {
   ModelConfig config;
@@ -91,6 +111,10 @@ struct ModelWeights {
   Activation head_activation = Activation::kNone;
   PackedWeight head_out;  // [num_classes, hidden]
   std::vector<float> head_out_bias;
+
+  // For a decision model, whose scorer is a classifier's head with one output. final_norm is the
+  // scorer's.
+  DecisionHeadWeights decision;
 
   // For an embedding model: the modules after the pooling, in order. LoadWeights leaves it empty.
   std::vector<DenseWeights> embedding_dense;

@@ -9,6 +9,7 @@
 #include "server/decisions/decision_input.h"
 #include "server/decisions/decision_reads.h"
 #include "server/decisions/decision_requests.h"
+#include "server/decisions/head_reading.h"
 #include "server/generation/generation_call.h"
 #include "server/json/request_body.h"
 #include "server/reads/read_session.h"
@@ -179,7 +180,10 @@ Json AnswerJson(const Echo& echo, const MethodAnswer& read, bool diagnostics) {
     }
     json["probabilities"] = std::move(probabilities);
   }
-  if (diagnostics) json["diagnostics"] = DiagnosticsJson(answer, read.method);
+  if (diagnostics) {
+    json["diagnostics"] = read.action_probability ? HeadDiagnosticsJson(read.method)
+                                                  : DiagnosticsJson(answer, read.method);
+  }
   return json;
 }
 
@@ -200,7 +204,7 @@ Status StartDecisions(const ServerContext& context, const HttpRequest& request,
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindDecisionModel(*context.models, &reader));
   DecisionTask task;
-  task.options = ReadDecisionOptions(&reader);
+  task.options = ReadDecisionOptions(*model, &reader);
   const Json* questions = Objects(&reader, "questions", 1, kQuestionsMax, "questions");
   if (!reader.status().ok()) return reader.status();
   SKEIN_ASSIGN_OR_RETURN(task.input, DecisionInput(reader.Find("input"), "input"));

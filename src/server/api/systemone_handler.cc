@@ -9,7 +9,9 @@
 #include "server/decisions/decision_answer.h"
 #include "server/decisions/decision_reads.h"
 #include "server/decisions/decision_requests.h"
+#include "server/decisions/head_reading.h"
 #include "server/generation/generation_call.h"
+#include "server/json/python_json.h"
 #include "server/json/request_body.h"
 #include "server/reads/read_session.h"
 #include "server/routes.h"
@@ -42,15 +44,37 @@ Status ReadNoul(FieldReader* reader, DecisionQuestion* question) {
   return Status::Ok();
 }
 
+// Reads the names of a choice's options, all different.
+Status ReadNames(const Json& names, DecisionQuestion* question) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string field = fmt::format("criteria[{}]", i);
+    const std::string name = names[i].is_string() ? names[i].get<std::string>() : "";
+    const bool taken = std::ranges::find(question->options, name, &DecisionOption::name) !=
+                       question->options.end();
+    if (name.empty() || taken) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("{} must be a string that is not empty and differs from those "
+                                "before it, got {}",
+                                field, DumpJson(names[i])),
+                    field);
+    }
+    question->options.push_back({name, ""});
+  }
+  return Status::Ok();
+}
+
 Status ReadChoice(FieldReader* reader, DecisionQuestion* question) {
   question->kind = DecisionKind::kChoice;
-  const Json* criteria = reader->Object("criteria");
-  if (criteria == nullptr || criteria->empty() || criteria->size() > kChoicesMax) {
+  const Json* criteria = reader->Find("criteria");
+  if (criteria == nullptr || !criteria->is_structured() || criteria->empty() ||
+      criteria->size() > kChoicesMax) {
     reader->Refuse("criteria", fmt::format("criteria of a choice must be an object of 1 to {} "
-                                           "options, each with its description or null",
+                                           "options, each with its description or null, or an "
+                                           "array of their names",
                                            kChoicesMax));
     return reader->status();
   }
+  if (criteria->is_array()) return ReadNames(*criteria, question);
   for (const auto& [key, value] : criteria->items()) {
     if (key.empty()) {
       return Status(StatusCode::kInvalidArgument, "criteria must not have an empty name",
@@ -92,6 +116,12 @@ Result<DecisionQuestion> ReadQuestion(const Json& object) {
   if (question.instructions.empty()) {
     reader.Refuse("instructions", "instructions must be a string that is not empty");
   }
+  for (const char* name : {"labels", "option_order"}) {
+    if (reader.Has(name)) {
+      reader.Refuse(name, fmt::format("{} of a question is not supported", name),
+                    StatusCode::kUnsupported);
+    }
+  }
   SKEIN_RETURN_IF_ERROR(reader.status());
   if (type == "noul") {
     SKEIN_RETURN_IF_ERROR(ReadNoul(&reader, &question));
@@ -106,13 +136,14 @@ Result<DecisionQuestion> ReadQuestion(const Json& object) {
   return question;
 }
 
-Result<std::string> ReadState(const Json* state) {
+Result<std::string> ReadState(const ModelEntry& model, const Json* state) {
   if (state == nullptr || !(state->is_string() || state->is_structured()) || state->empty() ||
       *state == "") {
     return Status(StatusCode::kInvalidArgument,
                   "state must be a string, an object or an array that is not empty", "state");
   }
-  return state->is_string() ? state->get<std::string>() : DumpJson(*state);
+  if (state->is_string()) return state->get<std::string>();
+  return model.traits.decision_model ? DumpPythonJson(*state) : DumpJson(*state);
 }
 
 // Reads `answers` of an example: an object with the answer to each question, by its id. An answer
@@ -176,13 +207,23 @@ Json AnswerJson(const DecisionQuestion& question, const MethodAnswer& read, bool
   return json;
 }
 
+Json UsageJson(const ReadUsage& usage) {
+  Json json;
+  json["input_tokens"] = usage.input_tokens;
+  json["input_tokens_details"]["cached_tokens"] = usage.cached_tokens;
+  json["output_tokens"] = 0;
+  return json;
+}
+
 Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
                       std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindDecisionModel(*context.models, &reader));
   DecisionTask task;
-  task.options = ReadDecisionOptions(&reader);
+  task.options = ReadDecisionOptions(*model, &reader);
+  // Decision models answer in the form of their own server unless more is asked for.
+  if (model->traits.decision_model) task.options.diagnostics &= reader.Has("diagnostics");
   task.instructions = reader.String("instructions").value_or("");
   const Json* questions = reader.Object("questions");
   if (questions == nullptr || questions->empty() || questions->size() > kQuestionsMax) {
@@ -190,8 +231,10 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
                   fmt::format("questions must be an object of 1 to {} questions", kQuestionsMax));
   }
   if (!reader.status().ok()) return reader.status();
-  SKEIN_ASSIGN_OR_RETURN(task.input, ReadState(reader.Find("state")));
+  const Json* state = reader.Find("state");
+  SKEIN_ASSIGN_OR_RETURN(task.input, ReadState(*model, state));
   task.input_field = "state";
+  task.keeps_end = state->is_array();  // the last turns of a conversation
   std::vector<std::string> ids;
   for (const auto& [id, value] : questions->items()) {
     Result<DecisionQuestion> question = ReadQuestion(value);
@@ -204,27 +247,29 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
       task.examples,
       ReadExamples(
           &reader,
-          [](const Json& example) {
+          [model](const Json& example) {
             FieldReader fields(example);
-            return ReadState(fields.Has("state") ? fields.Find("state") : fields.Find("input"));
+            const char* field = fields.Has("state") ? "state" : "input";
+            return ReadState(*model, fields.Find(field));
           },
           [&](const Json& answers) { return ExampleAnswers(task.questions, ids, answers); }));
   const TimeUs begin_us = MonotonicClock().NowUs();
   SKEIN_ASSIGN_OR_RETURN(DecisionPlan plan, PlanDecisions(*model, task));
-  auto write = [model, ids = std::move(ids), task = std::move(task),
-                read = std::move(plan.answers)](const ReadResults& results) -> Result<Json> {
+  auto write = [model, ids = std::move(ids), task = std::move(task), read = std::move(plan.answers),
+                use = std::move(plan.head_usage)](const ReadResults& results) -> Result<Json> {
     const std::vector<MethodAnswer> answers = read(results);
     WarnOfSmallMass(*model, answers);
     Json answer;
     answer["model"] = model->name();
     answer["answers"] = Json::object();
     for (size_t i = 0; i < ids.size(); ++i) {
-      answer["answers"][ids[i]] =
-          AnswerJson(task.questions[i], answers[i], task.options.diagnostics);
+      const DecisionQuestion& question = task.questions[i];
+      const bool diagnostics = task.options.diagnostics;
+      answer["answers"][ids[i]] = use ? LayaAnswerJson(question, answers[i], diagnostics)
+                                      : AnswerJson(question, answers[i], diagnostics);
     }
-    answer["usage"]["input_tokens"] = results.usage.input_tokens;
-    answer["usage"]["input_tokens_details"]["cached_tokens"] = results.usage.cached_tokens;
-    answer["usage"]["output_tokens"] = 0;
+    answer["usage"] =
+        use ? LayaUsageJson(*use, results.usage.input_tokens, ids) : UsageJson(results.usage);
     return answer;
   };
   StartReads(context, model, std::move(responder), begin_us, std::move(plan.requests),

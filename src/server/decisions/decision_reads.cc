@@ -13,9 +13,11 @@
 #include "server/decisions/combined_reading.h"
 #include "server/decisions/decision_method_names.h"
 #include "server/decisions/decision_requests.h"
+#include "server/decisions/head_reading.h"
 #include "server/decisions/similarity_reading.h"
 #include "server/decisions/text_reading.h"
 #include "server/json/scheduling_fields.h"
+#include "server/reads/read_inputs.h"
 
 namespace skein {
 namespace {
@@ -172,8 +174,22 @@ DecisionMethod MethodOf(const DecisionMethod& profile, const MethodOverride& wan
   return method;
 }
 
-DecisionOptions ReadDecisionOptions(FieldReader* reader) {
+DecisionOptions ReadDecisionOptions(const ModelEntry& model, FieldReader* reader) {
   DecisionOptions options;
+  if (model.traits.decision_model) {
+    const auto budget = [&](const char* name) {
+      return static_cast<int32_t>(reader->Int(name, 1, model.max_model_len).value_or(0));
+    };
+    options.max_len = budget("max_len");
+    options.head_max_len = budget("head_max_len");
+    const auto most = static_cast<int32_t>(MaxTokens(model));
+    if (options.max_len > most) {
+      reader->Refuse("max_len", fmt::format("max_len is {}; the server reads at most {} tokens of "
+                                            "a question in one step (--max-num-batched-tokens "
+                                            "raises that)",
+                                            options.max_len, most));
+    }
+  }
   ReadScheduling(reader, &options.base);
   options.method = ReadMethodOverride(reader);
   options.diagnostics = reader->Bool("diagnostics").value_or(true);
@@ -186,6 +202,7 @@ DecisionOptions ReadDecisionOptions(FieldReader* reader) {
 }
 
 Result<DecisionPlan> PlanDecisions(const ModelEntry& model, const DecisionTask& task) {
+  if (model.traits.decision_model) return PlanHeadDecisions(model, task);
   SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "questions", task.questions.size()));
   DecisionPlan plan;
   std::vector<Part> parts;

@@ -34,8 +34,12 @@ struct DecisionOptions {
   MethodOverride method;
   bool diagnostics = true;      // tell how each answer came about
   bool exact_spelling = false;  // of words: an option's own text alone
+  // Decision models: the most tokens of a question with its state, and of the question's part. 0:
+  // the model's own.
+  int32_t max_len = 0;
+  int32_t head_max_len = 0;
 };
-DecisionOptions ReadDecisionOptions(FieldReader* reader);
+DecisionOptions ReadDecisionOptions(const ModelEntry& model, FieldReader* reader);
 
 // An input of `examples`, with the right option of each question.
 struct DecisionExample {
@@ -48,6 +52,7 @@ struct DecisionTask {
   std::string instructions;  // for all questions; may be empty
   std::string input;
   std::string input_field;  // where it came from, for messages
+  bool keeps_end = false;   // a decision model cuts the beginning of an input that is too long
   std::vector<DecisionQuestion> questions;
   std::vector<std::string> question_fields;  // [questions.size()], for messages
   std::vector<DecisionExample> examples;
@@ -57,6 +62,20 @@ struct DecisionTask {
 struct MethodAnswer {
   DecisionAnswer answer;
   DecisionMethod method;
+  // The probability of the first action, which is to answer; only of a decision model.
+  std::optional<double> action_probability;
+};
+
+// The use that a decision model made of an input.
+struct HeadUsage {
+  struct OfQuestion {
+    int64_t state_tokens_dropped = 0;
+    int64_t num_options = 0;
+    int64_t distinct_options = 0;
+    std::optional<int32_t> option_limit;  // tokens to which options were cut
+  };
+  int64_t state_tokens = 0;
+  std::vector<OfQuestion> questions;  // [task.questions.size()]
 };
 
 struct DecisionPlan {
@@ -64,6 +83,7 @@ struct DecisionPlan {
   std::vector<bool> charged;  // [requests.size()]: counted in the usage
   // The answers [task.questions.size()] that the outputs of `requests` say.
   std::function<std::vector<MethodAnswer>(const ReadResults& results)> answers;
+  std::optional<HeadUsage> head_usage;  // of a decision model
 };
 
 // The requests that read `task`'s answers. Errors name the question's field.

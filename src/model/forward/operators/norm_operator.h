@@ -14,8 +14,12 @@ struct NormSpec {
   const std::vector<float>& bias;    // [hidden]; empty without LayerNorm
   float* ForwardWorkspace::*x;       // rows of the batch
   bool replaces_x = false;           // whether the normed row is the new residual; LayerNorm alone
+  float eps = 0;                     // of LayerNorm
   // The layer whose KV blocks are zeroed where they begin among the rows of a ticket.
   std::optional<int32_t> zeroes_layer = {};
+  // [types, hidden]: what the normed row gets added, by its row's type of question. Null: nothing.
+  // All tokens are active then.
+  const std::vector<float>* type_embedding = nullptr;
 };
 
 // h = norm(x), by chunk; with int8 weights also the int8 rows.
@@ -29,7 +33,9 @@ class NormOperator : public RowOperator {
   void RunRows(int32_t begin, int32_t end) override;
 
   // One row x [hidden] to `out`, a row of h.
-  void NormRow(float* x, std::byte* out) const;
+  void NormRow(float* x, int32_t active, std::byte* out) const;
+  // Adds the embedding of its type to the normed row of a token.
+  void AddType(int32_t token, float* x) const;
 
   const NormSpec spec_;
   std::optional<KvBlocks> zeroes_;

@@ -4,11 +4,14 @@
 
 namespace skein {
 
-UpOperator::UpOperator(PassState& pass, const LayerWeights& layer)
+UpOperator::UpOperator(PassState& pass, int32_t layer)
     : pass_(pass),
-      layer_(layer),
-      cutter_(pass.Cutter(pass.Shape(pass.config().intermediate_padded(), layer.gate_up.k(),
-                                     layer.gate_up.dtype()))) {}
+      layer_(pass.weights().layers[layer]),
+      activation_(pass.config().IsHeadLayer(layer) ? pass.config().decision.activation
+                                                   : pass.config().activation),
+      cutter_(
+          pass.Cutter(pass.Shape(layer_.gate_up.n(), layer_.gate_up.k(), layer_.gate_up.dtype()))) {
+}
 
 int32_t UpOperator::Begin(OperatorRange range) {
   range_ = range;
@@ -17,15 +20,14 @@ int32_t UpOperator::Begin(OperatorRange range) {
 }
 
 void UpOperator::Run(int32_t ticket) {
-  const ModelConfig& c = pass_.config();
-  const int64_t padded = c.intermediate_padded();
+  const int64_t padded = layer_.gate_up.n();
   const int32_t row = cut_.row_begin(ticket);
   const int32_t col = cut_.col_begin(ticket);
-  const int32_t end = std::min(col + cut_.cols, c.intermediate_padded());
+  const int32_t end = std::min(col + cut_.cols, layer_.gate_up.n());
   const int32_t num_rows = std::min(cut_.rows, range_.count - row);
   float* const sums = pass_.workspace.up + row * padded;
   GemmCall call =
-      pass_.CallOn(layer_.gate_up, {&ForwardWorkspace::h, c.hidden_size}, range_.first, row);
+      pass_.CallOn(layer_.gate_up, {&ForwardWorkspace::h, layer_.gate_up.k()}, range_.first, row);
   call.m = num_rows;
   call.n_begin = col;
   call.n_end = end;
@@ -34,7 +36,7 @@ void UpOperator::Run(int32_t ticket) {
   call.ldo = padded;
   pass_.kernels().Gemm(call);
   for (int64_t i = 0; i < num_rows; ++i) {
-    pass_.kernels().Activate(c.activation, sums + i * padded + col, end - col,
+    pass_.kernels().Activate(activation_, sums + i * padded + col, end - col,
                              pass_.workspace.act + ((row + i) * padded + col) * pass_.t,
                              pass_.weights().dtype);
   }

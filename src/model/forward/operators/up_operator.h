@@ -8,7 +8,7 @@ namespace skein {
 // act = activation(h · Wup^T + b), by chunk: the first half of an MLP without a gate.
 class UpOperator : public Operator {
  public:
-  UpOperator(PassState& pass, const LayerWeights& layer);
+  UpOperator(PassState& pass, int32_t layer);
 
   std::string_view name() const override { return "up"; }
   int32_t Begin(OperatorRange range) override;
@@ -17,6 +17,7 @@ class UpOperator : public Operator {
  private:
   PassState& pass_;
   const LayerWeights& layer_;
+  const Activation activation_;
   ProductCutter cutter_;
   ProductCut cut_;
   OperatorRange range_;

@@ -8,7 +8,7 @@ void FinalNormRow(const PassState& pass, int32_t token, void* out, DType dtype) 
   const float* x = pass.workspace.x + int64_t{pass.layout.ActiveIndex(token)} * c.hidden_size;
   if (c.is_encoder()) {
     pass.kernels().LayerNorm(x, w.final_norm.data(), w.final_norm_bias.data(),
-                             c.encoder.layer_norm_eps, c.hidden_size, out, dtype);
+                             c.LayerNormEps(c.num_layers), c.hidden_size, out, dtype);
   } else {
     pass.kernels().RmsNorm(x, w.final_norm.data(), c.decoder.rms_norm_eps, c.hidden_size, out,
                            dtype, kRowPiece);

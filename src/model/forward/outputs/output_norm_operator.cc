@@ -9,6 +9,12 @@ void OutputNormOperator::RunRows(int32_t begin, int32_t end) {
   const bool classes = kind_ == OutputKind::kClasses;
   for (int32_t i = begin; i < end; ++i) {
     std::byte* h = pass_.workspace.logit_h + size_t(i) * hidden * pass_.t;
+    if (kind_ == OutputKind::kActions) {
+      const int32_t token = pass_.layout.OutputToken(kind_, range_.first + i);
+      const float* x = pass_.workspace.x + int64_t{pass_.layout.ActiveIndex(token)} * hidden;
+      pass_.kernels().Convert(x, hidden, h, pass_.weights().dtype);
+      continue;
+    }
     FinalNormRow(pass_, pass_.layout.OutputToken(kind_, range_.first + i), h,
                  pass_.weights().dtype);
     // A classifier's head is never int8.

@@ -5,8 +5,8 @@
 
 namespace skein {
 
-// h = norm(x) for the tokens of a chunk of logits, labels or classes; with int8 weights also the
-// int8 rows.
+// h = norm(x) for the tokens of a chunk of logits, labels, classes or markers; with int8 weights
+// also the int8 rows. The actions' h is x itself.
 class OutputNormOperator : public RowOperator {
  public:
   OutputNormOperator(PassState& pass, OutputKind kind) : RowOperator(pass), kind_(kind) {}

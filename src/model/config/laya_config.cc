@@ -1,0 +1,92 @@
+#include "model/config/laya_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string_view>
+
+#include "model/config/config_fields.h"
+
+namespace skein {
+namespace {
+
+constexpr char kConfigFile[] = "/rl_agent_config.json";
+constexpr int32_t kHeadDim = 64;
+constexpr int32_t kMlpFactor = 4;
+constexpr int64_t kMaxActions = 1024;
+
+double ClampTemperature(simdjson::dom::element value) {
+  constexpr double kMin = 0.5, kMax = 5;
+  double number = 0;
+  if (value.is_bool() || value.get(number) != simdjson::SUCCESS || !std::isfinite(number)) return 1;
+  return std::clamp(number, kMin, kMax);
+}
+
+Status ReadTemperatures(const JsonObject& json, LayaConfig* config) {
+  for (const auto& [key, value] : json.members()) {
+    if (key == "temperature") {
+      simdjson::dom::array list;
+      if (value.get(list) != simdjson::SUCCESS || list.size() != config->temperature.size()) {
+        return json.Error("temperature", "must be a list of 3 numbers: choice, score and noul");
+      }
+      std::ranges::transform(list, config->temperature.begin(), ClampTemperature);
+    } else if (key == "temperature_by_options" && !value.is_null()) {
+      simdjson::dom::object map;
+      if (value.get(map) != simdjson::SUCCESS) {
+        return json.Error("temperature_by_options", "must be an object of numbers");
+      }
+      for (const auto& [bucket, t] : map) {
+        config->temperature_by_options[std::string(bucket)] = ClampTemperature(t);
+      }
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+bool IsLayaDir(const std::string& model_dir) {
+  std::error_code error;
+  return std::filesystem::exists(model_dir + kConfigFile, error);
+}
+
+Result<LayaConfig> LoadLayaConfig(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + kConfigFile));
+  const JsonObject& json = file.root();
+  LayaConfig config;
+  if (!json.Has("encoder")) return json.Error("encoder", "is missing");
+  SKEIN_RETURN_IF_ERROR(RequireSize(json, "head_layers", kMaxLayers, &config.head_layers));
+  SKEIN_ASSIGN_OR_RETURN(const auto layout, json.String("option_layout"));
+  if (layout.value_or("sequential") != "sequential") {
+    return Unsupported(json, "option_layout", "is '" + *layout + "'; supported is 'sequential'");
+  }
+  SKEIN_ASSIGN_OR_RETURN(const auto costs, json.Object("act_costs"));
+  const int64_t num_actions = 1 + (costs ? static_cast<int64_t>(costs->members().size()) : 0);
+  if (num_actions > kMaxActions) return json.Error("act_costs", "has too many members");
+  config.num_actions = static_cast<int32_t>(num_actions);
+  SKEIN_ASSIGN_OR_RETURN(const auto max_len, ReadSize(json, "max_len", kMaxPosition));
+  SKEIN_ASSIGN_OR_RETURN(const auto head_max_len, ReadSize(json, "head_max_len", kMaxPosition));
+  config.max_len = max_len.value_or(config.max_len);
+  config.head_max_len = head_max_len.value_or(config.head_max_len);
+  SKEIN_RETURN_IF_ERROR(ReadTemperatures(json, &config));
+  return config;
+}
+
+Status AddLayaHead(const LayaConfig& laya, const JsonObject& encoder, ModelConfig* config) {
+  const int32_t heads = std::max(1, config->hidden_size / kHeadDim);
+  if (config->num_heads != heads) {
+    return Unsupported(encoder, "num_attention_heads",
+                       "is " + std::to_string(config->num_heads) + "; the decision head has " +
+                           std::to_string(heads) + " heads, and only as many are supported");
+  }
+  config->head = Head::kDecision;
+  config->decision.num_layers = laya.head_layers;
+  config->decision.intermediate_size = kMlpFactor * config->hidden_size;
+  config->decision.num_actions = laya.num_actions;
+  config->num_layers += laya.head_layers;
+  config->local.layers.resize(config->num_layers, false);
+  config->encoder.tensor_prefix = "encoder.";
+  return Status::Ok();
+}
+
+}  // namespace skein

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "model/weights/weights.h"
+
+namespace skein {
+
+// Appends the logits of a decision model's actions [num_actions] to `out`. `options`: the logits of
+// the question's options, at least one; they may be those in `out`. `sums` [kActionWidth]: in ·
+// state + in_bias, overwritten. The features are the largest probability of an option, its lead
+// over the next one, the entropy of all over that of as many equal ones (at least two), and the
+// number of options over 255.
+void AppendActionLogits(const DecisionHeadWeights& head, const Kernels& kernels,
+                        std::span<const float> options, float* sums, std::vector<float>* out);
+
+}  // namespace skein

@@ -1,0 +1,145 @@
+// A decision model against golden files of the package that writes such models
+// (tools/make_golden_laya.py), and its numeric contract: batches, chunks, threads, stops and
+// instruction sets change no bit.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "model/decision_head.h"
+#include "testing/loaded_model.h"
+
+namespace skein {
+namespace {
+
+using testing::LoadedModel;
+using Json = nlohmann::json;
+using Values = std::vector<float>;  // logits of the options, then of the actions
+
+constexpr char kLaya[] = SKEIN_SOURCE_DIR "/tests/data/laya";
+
+struct Question {
+  std::vector<int32_t> ids, markers;
+  int32_t type = 0;
+  std::vector<double> logits, actions;
+};
+
+// Every question of the golden file of at most `max_tokens` tokens.
+std::vector<Question> GoldenQuestions(size_t max_tokens) {
+  std::ifstream file(std::string(kLaya) + "/golden.json");
+  const Json golden = Json::parse(file);
+  const std::vector<std::string> types = {"choice", "score", "noul"};
+  std::vector<Question> questions;
+  for (const Json& row : golden["rows"]) {
+    for (const auto& [name, read] : row["questions"].items()) {
+      Question question = {read["ids"], read["markers"], 0, read["logits"], read["actions"]};
+      const auto type = row["body"]["questions"][name]["type"].get<std::string>();
+      question.type = static_cast<int32_t>(std::ranges::find(types, type) - types.begin());
+      if (question.ids.size() <= max_tokens) questions.push_back(std::move(question));
+    }
+  }
+  return questions;
+}
+
+// Runs the questions as one batch; `stop`: through every stop.
+std::vector<Values> Decide(const LoadedModel& model, const std::vector<Question>& questions,
+                           int32_t chunk_tokens = 0, std::atomic<bool>* stop = nullptr) {
+  ForwardLimits limits = {.max_tokens = 1, .max_logit_rows = 7, .chunk_tokens = chunk_tokens};
+  for (const Question& question : questions) {
+    const auto size = static_cast<int32_t>(question.ids.size());
+    limits.max_tokens += size;
+    limits.max_own_blocks += static_cast<int32_t>(testing::Blocks(0, size).size());
+  }
+  ForwardPass pass(model.context(), limits);
+  ForwardBatch& batch = pass.batch();
+  std::vector<size_t> row_of_marker;
+  for (size_t i = 0; i < questions.size(); ++i) {
+    const int32_t first = batch.num_tokens();
+    batch.AddRow(questions[i].ids, 0, {}, false);
+    batch.rows.back().question_type = questions[i].type;
+    for (const int32_t marker : questions[i].markers) {
+      batch.marker_tokens.push_back(first + marker);
+      row_of_marker.push_back(i);
+    }
+    batch.action_rows.push_back(static_cast<int32_t>(i));
+  }
+  std::vector<Values> values(questions.size());
+  pass.Begin();
+  for (ForwardStatus status = pass.Run(stop); status != ForwardStatus::kDone;
+       status = pass.Run(stop)) {
+    if (status == ForwardStatus::kStopped) {
+      stop->store(false);
+      continue;
+    }
+    for (int32_t i = 0; i < pass.chunk().count; ++i) {
+      const size_t index = pass.chunk().first + i;
+      if (pass.chunk().kind == OutputKind::kMarkers) {
+        values[row_of_marker[index]].push_back(*pass.output(i));
+        continue;
+      }
+      Values& own = values[index];
+      AppendActionLogits(model.weights().decision, *model.context().kernels, Values(own),
+                         pass.output(i), &own);
+    }
+  }
+  return values;
+}
+
+double WorstError(const std::string& dtype) {
+  const std::vector<Question> questions = GoldenQuestions(4096);
+  EXPECT_GT(questions.size(), 80u);
+  const LoadedModel model(kLaya, {.dtype = dtype});
+  double worst = 0;
+  for (const Question& question : questions) {
+    const Values values = Decide(model, {question}).at(0);
+    std::vector<double> expected = question.logits;
+    expected.insert(expected.end(), question.actions.begin(), question.actions.end());
+    EXPECT_EQ(values.size(), expected.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      worst = std::max(worst, std::abs(values[i] - expected[i]));
+    }
+  }
+  std::printf("%s: worst error %g\n", dtype.c_str(), worst);
+  return worst;
+}
+
+TEST(DecisionGoldenTest, F32) { EXPECT_LT(WorstError("f32"), 2e-5); }
+TEST(DecisionGoldenTest, Bf16) { EXPECT_LT(WorstError("bf16"), 0.3); }
+
+TEST(DecisionGoldenTest, BatchesChunksThreadsAndInstructionSetsChangeNoBit) {
+  const std::vector<Question> questions = GoldenQuestions(120);
+  ASSERT_GT(questions.size(), 60u);
+  for (const std::string dtype : {"f32", "bf16"}) {
+    std::vector<Values> alone;
+    const LoadedModel scalar(kLaya, {.dtype = dtype, .isa = Isa::kScalar});
+    for (const Question& question : questions) alone.push_back(Decide(scalar, {question}).at(0));
+    for (const Isa isa : testing::FmaIsas()) {
+      const LoadedModel threads(kLaya, {.dtype = dtype, .isa = isa, .threads = 3});
+      ASSERT_EQ(Decide(threads, questions), alone) << NameOf(isa);
+      ASSERT_EQ(Decide(threads, questions, 32), alone) << NameOf(isa);
+    }
+  }
+}
+
+TEST(DecisionGoldenTest, StopsChangeNoBit) {
+  std::vector<Question> questions = GoldenQuestions(60);
+  questions.resize(std::min<size_t>(questions.size(), 5));
+  LoadedModel model(kLaya, {.dtype = "bf16"});
+  const std::vector<Values> expected = Decide(model, questions);
+  const int64_t begin = model.kernels().num_calls();
+  Decide(model, questions);
+  const int64_t calls = model.kernels().num_calls() - begin;
+  ASSERT_GT(calls, 100);
+  for (int64_t after = 0; after < calls; after += 37) {
+    model.kernels().StopAfter(after);
+    ASSERT_EQ(Decide(model, questions, 0, &model.kernels().stop()), expected) << after;
+  }
+}
+
+}  // namespace
+}  // namespace skein

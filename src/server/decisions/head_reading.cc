@@ -1,0 +1,224 @@
+#include "server/decisions/head_reading.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "server/decisions/laya_sequence.h"
+#include "server/reads/read_session.h"
+
+namespace skein {
+namespace {
+
+// The model's number of a type of question.
+int32_t TypeOf(DecisionKind kind) {
+  switch (kind) {
+    case DecisionKind::kChoice:
+      return 0;
+    case DecisionKind::kScore:
+      return 1;
+    case DecisionKind::kPredicate:
+      break;
+  }
+  return 2;
+}
+
+double TemperatureOf(const DecisionModelTraits& traits, const DecisionQuestion& question) {
+  constexpr std::string_view kTypes[] = {"choice", "score", "noul"};
+  const size_t n = question.options.size();
+  const int32_t type = TypeOf(question.kind);
+  const char* size = n <= 2 ? "2" : n <= 5 ? "3-5" : n <= 10 ? "6-10" : "11+";
+  const auto found = traits.temperature_by_options.find(fmt::format("{}:{}", kTypes[type], size));
+  return found == traits.temperature_by_options.end() ? traits.temperature[type] : found->second;
+}
+
+Status NotTaken(const std::string& field, const char* why) {
+  return Status(StatusCode::kUnsupported,
+                fmt::format("{} is not taken by a decision model, {}", field, why), field);
+}
+
+// Refuses what such a model cannot be told.
+Status CheckTask(const DecisionTask& task) {
+  constexpr char kInQuestions[] = "which reads each question's own instructions and options";
+  constexpr char kHead[] = "which answers with its head alone";
+  if (!task.instructions.empty()) return NotTaken("instructions", kInQuestions);
+  if (!task.examples.empty()) return NotTaken("examples", kInQuestions);
+  if (task.options.method.reading) return NotTaken("reading", kHead);
+  if (task.options.method.prompt) return NotTaken("prompt", kHead);
+  for (size_t i = 0; i < task.questions.size(); ++i) {
+    if (!task.questions[i].cue.empty()) {
+      return NotTaken(task.question_fields[i] + ".cue", kInQuestions);
+    }
+  }
+  return Status::Ok();
+}
+
+// Splits the head's values of each question into its answer.
+std::vector<MethodAnswer> HeadAnswers(const std::vector<DecisionQuestion>& questions,
+                                      const std::vector<double>& temperatures,
+                                      const ReadResults& results) {
+  std::vector<MethodAnswer> answers;
+  for (size_t i = 0; i < questions.size(); ++i) {
+    const std::vector<float>& values = results.reads[i].values;
+    const size_t count = questions[i].options.size();
+    SKEIN_CHECK(values.size() > count);
+    std::vector<float> options(values.begin(), values.begin() + static_cast<int64_t>(count));
+    // The head's first option of a predicate is no.
+    if (questions[i].kind == DecisionKind::kPredicate) std::ranges::reverse(options);
+    MethodAnswer answer;
+    answer.method.temperature = temperatures[i];
+    answer.answer = AnswerOf(options, temperatures[i]);
+    answer.action_probability = AnswerOf(std::span(values).subspan(count), 1).probabilities.front();
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+// As Python's round(value, 4).
+double Rounded(double value) { return std::strtod(fmt::format("{:.4f}", value).c_str(), nullptr); }
+
+double EntropyConfidence(const std::vector<double>& probabilities) {
+  constexpr double kLeast = 1e-12;
+  if (probabilities.size() < 2) return 1;
+  double entropy = 0;
+  for (const double p : probabilities) entropy -= p * std::log(std::max(p, kLeast));
+  return std::clamp(1 - entropy / std::log(static_cast<double>(probabilities.size())), 0.0, 1.0);
+}
+
+// The confidence of the rounded probabilities of a choice or a score. The order of the operations
+// decides where the result is rounded next.
+double UsualConfidence(DecisionKind kind, const std::vector<double>& rounded) {
+  DecisionAnswer answer;
+  double sum = 0;
+  for (const double p : rounded) sum += p;
+  const auto n = static_cast<double>(rounded.size());
+  for (const double p : rounded) answer.probabilities.push_back(sum > 0 ? p / sum : 1 / n);
+  const auto most = std::ranges::max_element(answer.probabilities);
+  answer.mode = static_cast<size_t>(most - answer.probabilities.begin());
+  if (kind == DecisionKind::kScore) return ScoreConfidence(answer);
+  return n == 1 ? 1 : (*most - 1 / n) / (1 - 1 / n);
+}
+
+}  // namespace
+
+Result<DecisionPlan> PlanHeadDecisions(const ModelEntry& model, const DecisionTask& task) {
+  SKEIN_RETURN_IF_ERROR(CheckTask(task));
+  SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "questions", task.questions.size()));
+  const DecisionModelTraits& traits = *model.traits.decision_model;
+  const DecisionOptions& options = task.options;
+  const LayaBudgets budgets = {
+      options.max_len > 0 ? options.max_len : std::min(traits.max_len, model.max_model_len),
+      options.head_max_len > 0 ? options.head_max_len : traits.head_max_len};
+  SKEIN_ASSIGN_OR_RETURN(const LayaEncoder encoder, LayaEncoder::Make(model, budgets));
+  Result<std::vector<TokenId>> state = encoder.State(task.input);
+  if (!state.ok()) {
+    return Status(state.status().code(),
+                  fmt::format("{}: {}", task.input_field, state.status().message()),
+                  task.input_field);
+  }
+  DecisionPlan plan;
+  HeadUsage usage;
+  usage.state_tokens = std::ssize(*state);
+  std::vector<double> temperatures;
+  for (size_t i = 0; i < task.questions.size(); ++i) {
+    const DecisionQuestion& question = task.questions[i];
+    Result<LayaSequence> sequence = encoder.Sequence(question, *state, task.keeps_end);
+    if (!sequence.ok()) {
+      return Status(sequence.status().code(),
+                    fmt::format("{} {}", task.question_fields[i], sequence.status().message()),
+                    task.question_fields[i]);
+    }
+    Request request = options.base;
+    request.prompt = std::move(sequence->ids);
+    request.output = DecideSpec{std::move(sequence->markers), TypeOf(question.kind)};
+    plan.requests.push_back(std::move(request));
+    usage.questions.push_back({usage.state_tokens - sequence->state_tokens,
+                               std::ssize(question.options), sequence->distinct_options,
+                               sequence->option_limit});
+    const double wanted = options.method.temperature;
+    temperatures.push_back(wanted > 0 ? wanted : TemperatureOf(traits, question));
+  }
+  plan.head_usage = std::move(usage);
+  plan.answers = [questions = task.questions,
+                  temperatures = std::move(temperatures)](const ReadResults& results) {
+    return HeadAnswers(questions, temperatures, results);
+  };
+  return plan;
+}
+
+Json LayaAnswerJson(const DecisionQuestion& question, const MethodAnswer& read, bool diagnostics) {
+  const std::vector<double>& exact = read.answer.probabilities;
+  std::vector<double> rounded;
+  for (const double p : exact) rounded.push_back(Rounded(p));
+  const double most = *std::ranges::max_element(exact);
+  Json json;
+  if (question.kind == DecisionKind::kPredicate) {
+    json["type"] = "noul";
+    json["noul"] = rounded[0];
+    json["confidence"] = Rounded(most);
+  } else {
+    const bool choice = question.kind == DecisionKind::kChoice;
+    json["type"] = choice ? "choice" : "score";
+    json[choice ? "choice" : "score"] =
+        choice ? Json(question.options[read.answer.mode].name) : Json(Rounded(read.answer.mean));
+    Json legend = Json::object();
+    Json probabilities = Json::object();
+    for (size_t i = 0; i < question.options.size(); ++i) {
+      const std::string level = std::to_string(i);
+      probabilities[choice ? question.options[i].name : level] = rounded[i];
+      legend[level] = question.options[i].description;
+    }
+    if (!choice) json["legend"] = std::move(legend);
+    json["probabilities"] = std::move(probabilities);
+    json["confidence"] = Rounded(EntropyConfidence(exact));
+  }
+  json["answer_confidence"] = Rounded(most);
+  json["action"]["act_probability"] = Rounded(read.action_probability.value_or(0));
+  if (question.kind != DecisionKind::kPredicate) {
+    json["x_jev_confidence"] = Rounded(UsualConfidence(question.kind, rounded));
+  }
+  if (diagnostics) json["diagnostics"] = HeadDiagnosticsJson(read.method);
+  return json;
+}
+
+Json LayaUsageJson(const HeadUsage& usage, int64_t input_tokens,
+                   const std::vector<std::string>& ids) {
+  int64_t most_dropped = 0;
+  Json truncated = Json::array();
+  Json options = Json::object();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const HeadUsage::OfQuestion& question = usage.questions[i];
+    most_dropped = std::max(most_dropped, question.state_tokens_dropped);
+    if (question.state_tokens_dropped > 0) truncated.push_back(ids[i]);
+    if (question.distinct_options == question.num_options) continue;
+    Json& collapsed = options[ids[i]];
+    collapsed["total"] = question.num_options;
+    collapsed["distinct"] = question.distinct_options;
+    collapsed["tokens_per_option"] =
+        question.option_limit ? Json(*question.option_limit) : Json(nullptr);
+  }
+  Json json;
+  json["input_tokens"] = input_tokens;
+  json["output_tokens"] = 0;
+  json["state_tokens"] = usage.state_tokens;
+  json["state_tokens_dropped"] = most_dropped;
+  json["truncated"] = most_dropped > 0;
+  json["truncated_questions"] = std::move(truncated);
+  if (!options.empty()) json["options"] = std::move(options);
+  return json;
+}
+
+Json HeadDiagnosticsJson(const DecisionMethod& method) {
+  Json json;
+  json["reading"] = "head";
+  json["temperature"] = method.temperature;
+  return json;
+}
+
+}  // namespace skein

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "server/decisions/decision_question.h"
+#include "server/model_registry.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// The tokens of one question about a state, as Laya was taught to read them:
+//
+//   [CLS] type question: instructions [SEP] [MASK] option [MASK] option ... [SEP] state [SEP]
+//   |-------------------- at most about head_max_len ---------------------|
+//   |--------------------------------- at most max_len -----------------------------------|
+struct LayaSequence {
+  std::vector<TokenId> ids;
+  std::vector<int32_t> markers;  // the positions of [MASK], in the order of LayaOptions
+  int32_t state_tokens = 0;      // of the state, as far as there was room
+  int32_t distinct_options = 0;  // options that still differ after they were cut
+  std::optional<int32_t>
+      option_limit;  // tokens of an option if the budget cut them, marker included
+};
+
+struct LayaBudgets {
+  int32_t max_len = 0;
+  int32_t head_max_len = 0;
+};
+
+// The texts of a question's options in the model's order: a predicate's no comes first.
+std::vector<std::string> LayaOptions(const DecisionQuestion& question);
+
+// Encodes questions about one state. One thread; the model outlives it.
+class LayaEncoder {
+ public:
+  // kInvalidArgument if the tokenizer lacks a special token of the model. REQUIRES: a Laya model.
+  static Result<LayaEncoder> Make(const ModelEntry& model, const LayaBudgets& budgets);
+
+  // The tokens of a state, uncut. kInvalidArgument for invalid UTF-8.
+  Result<std::vector<TokenId>> State(std::string_view text) const;
+
+  // The sequence of a question. `keep_end`: where the state does not fit its beginning is cut.
+  // kInvalidArgument if not all markers fit into max_len; the message begins behind the field.
+  Result<LayaSequence> Sequence(const DecisionQuestion& question, std::span<const TokenId> state,
+                                bool keep_end) const;
+
+ private:
+  explicit LayaEncoder(const ModelEntry& model) : model_(&model) {}
+  Status Encode(std::string_view text, std::vector<TokenId>* ids) const;
+
+  const ModelEntry* model_;
+  LayaBudgets budgets_;
+  std::string_view mask_text_;
+  TokenId cls_ = 0, sep_ = 0, mask_ = 0;
+};
+
+}  // namespace skein

@@ -1,0 +1,212 @@
+"""A Laya decision model over HTTP, against the package `laya` and its server (tests/data/laya)."""
+import concurrent.futures
+import json
+import subprocess
+
+import httpx
+import pytest
+
+from skein_server import ROOT, SKEIN_BIN, SkeinServer
+
+MODEL = ROOT / "tests/data/laya"
+ROWS = json.loads((MODEL / "golden.json").read_text())["rows"]
+# Some golden questions are longer than the model's own max_len.
+EXACT = ["--dtype", "f32", "--max-num-batched-tokens", "2048"]
+
+
+def post(server, path, body):
+    return httpx.post(server.url + path, json=body, timeout=60)
+
+
+def answer_of(server, path, body):
+    answer = post(server, path, body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def as_decisions(body):
+    """The same questions in the form of /v1/decisions; None where that form cannot say them."""
+    questions = []
+    if not isinstance(body["state"], str):
+        return None
+    for name, question in body["questions"].items():
+        asked = {"name": name, "type": question["type"], "instructions": question["instructions"]}
+        criteria = question.get("criteria")
+        if question["type"] == "noul":
+            if criteria:
+                return None
+            asked["type"] = "predicate"
+        elif len(criteria) < 2:
+            return None
+        elif question["type"] == "choice":
+            items = criteria.items() if isinstance(criteria, dict) else [(value, None) for value in criteria]
+            asked["choices"] = [{"value": value, **({"description": text} if text else {})} for value, text in items]
+        else:
+            asked["levels"] = [{"label": text} for text in criteria]
+        questions.append(asked)
+    budgets = {key: body[key] for key in ("max_len", "head_max_len") if key in body}
+    return {"input": body["state"], "questions": questions, "diagnostics": False, **budgets}
+
+
+def probabilities(answer):
+    if answer["type"] == "predicate":
+        return [1 - answer["probability"], answer["probability"]]
+    return [entry["probability"] for entry in answer["probabilities"]]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with SkeinServer(MODEL, *EXACT) as running:
+        yield running
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: next(iter(row["questions"])))
+def test_answers_are_those_of_laya_serve(server, row):
+    answer = answer_of(server, "/v1/systemone", row["body"])
+    assert answer.pop("model") == "laya"
+    assert answer == row["answer"]
+
+
+def test_probabilities_are_those_of_laya(server):
+    asked = 0
+    for row in ROWS:
+        body = as_decisions(row["body"])
+        if body is None:
+            continue
+        for answer in answer_of(server, "/v1/decisions", body)["answers"]:
+            expected = row["questions"][answer["name"]]["probabilities"]
+            for p, q in zip(probabilities(answer), expected, strict=True):
+                assert abs(p - q) < 1e-5
+            asked += 1
+    assert asked > 70
+
+
+def test_bf16_is_near(tmp_path):
+    with SkeinServer(MODEL, "--dtype", "bf16") as server:
+        for row in ROWS[:2]:
+            answers = answer_of(server, "/v1/systemone", row["body"])["answers"]
+            for name, answer in row["answer"]["answers"].items():
+                assert abs(answers[name]["answer_confidence"] - answer["answer_confidence"]) < 0.1
+
+
+def test_bits_are_the_same_alone_under_load_and_after_a_restart(server):
+    bodies = [body for row in ROWS if (body := as_decisions(row["body"])) is not None]
+    alone = [answer_of(server, "/v1/decisions", body)["answers"] for body in bodies]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            beside = pool.map(lambda body: answer_of(server, "/v1/decisions", body)["answers"], bodies)
+            assert list(beside) == alone
+    # One question at a time.
+    for body, answers in zip(bodies, alone):
+        if len(body["questions"]) > 4:
+            continue
+        for question, answer in zip(body["questions"], answers):
+            assert answer_of(server, "/v1/decisions", {**body, "questions": [question]})["answers"] == [answer]
+    with SkeinServer(MODEL, *EXACT, "--threads", "1") as other:
+        assert [answer_of(other, "/v1/decisions", body)["answers"] for body in bodies] == alone
+
+
+SIMPLE = {"state": "It rains.", "questions": {"q": {"type": "noul", "instructions": "Is it wet?"}}}
+
+
+@pytest.mark.parametrize("change, param, word", [
+    ({"instructions": "Be brief."}, "instructions", "decision model"),
+    ({"examples": [{"state": "x", "answers": {"q": True}}]}, "examples", "decision model"),
+    ({"reading": "words"}, "reading", "decision model"),
+    ({"prompt": "chat"}, "prompt", "decision model"),
+    ({"max_len": 4000}, "max_len", "2048"),
+    ({"head_max_len": 0}, "head_max_len", "1"),
+    ({"max_len": 16, "questions": {"q": {"type": "choice", "instructions": "Which?", "criteria": ["a", "b", "c"]}}},
+     "questions.q", "max_len"),
+    ({"questions": {"q": {"type": "choice", "instructions": "Which?", "criteria": ["a", "a"]}}},
+     "questions.q.criteria[1]", "differs"),
+    ({"questions": {"q": {**SIMPLE["questions"]["q"], "option_order": [1, 0]}}}, "questions.q.option_order",
+     "not supported"),
+])
+def test_errors_name_the_field(server, change, param, word):
+    answer = post(server, "/v1/systemone", {**SIMPLE, **change})
+    assert answer.status_code == 400, answer.text
+    error = answer.json()["error"]
+    assert error["param"] == param
+    assert word in error["message"]
+
+
+def test_long_questions_are_refused_by_the_option_that_lets_them_in():
+    with SkeinServer(MODEL, "--dtype", "f32") as server:
+        answer = post(server, "/v1/systemone", {**SIMPLE, "max_len": 1000})
+        assert answer.status_code == 400
+        assert "--max-num-batched-tokens" in answer.json()["error"]["message"]
+        assert answer_of(server, "/v1/systemone", {**SIMPLE, "max_len": 500})
+
+
+def test_diagnostics_and_temperature_on_request(server):
+    plain = answer_of(server, "/v1/systemone", SIMPLE)["answers"]["q"]
+    assert "diagnostics" not in plain
+    told = answer_of(server, "/v1/systemone", {**SIMPLE, "diagnostics": True, "temperature": 50})["answers"]["q"]
+    assert told["diagnostics"] == {"reading": "head", "temperature": 50.0}
+    assert abs(told["noul"] - 0.5) < abs(plain["noul"] - 0.5)
+
+
+def test_other_routes_are_refused_by_name(server):
+    for path, body in [("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]}),
+                       ("/v1/completions", {"prompt": "hi", "max_tokens": 2}),
+                       ("/v1/embeddings", {"input": "hi"}), ("/classify", {"input": "hi"}),
+                       ("/rerank", {"query": "a", "documents": ["b"]})]:
+        answer = post(server, path, body)
+        assert 400 <= answer.status_code < 500, (path, answer.text)
+    card = httpx.get(server.url + "/v1/models").json()["data"][0]
+    assert card["architecture"]["output_modalities"] == ["decisions"]
+
+
+def run(*args, **options):
+    return subprocess.run([SKEIN_BIN, *map(str, args)], capture_output=True, text=True, timeout=60, **options)
+
+
+def test_model_info_tells_kind_limits_and_temperatures():
+    info = json.loads(run("model", "info", MODEL, "--json", "-").stdout)
+    assert info["decision_model"] == {
+        "family": "laya", "question_types": ["choice", "score", "noul"], "max_len": 256, "head_max_len": 96,
+        "temperature": [1.3, 0.8, 2.0],
+        "temperature_by_options": {"choice:11+": 0.5, "choice:2": 5.0, "score:3-5": 1.7}}
+    assert info["problems"] == []
+    text = run("model", "info", MODEL).stdout
+    assert "Laya" in text and "choice 1.3" in text
+
+
+def test_decide_answers_a_file(tmp_path):
+    row = ROWS[0]
+    (tmp_path / "questions.json").write_text(json.dumps({"questions": row["body"]["questions"]}))
+    lines = "".join(json.dumps(line["body"]["state"]) + "\n" for line in ROWS[:2])
+    (tmp_path / "in.jsonl").write_text(lines)
+    done = run("decide", MODEL, "--dtype", "f32", "--questions", tmp_path / "questions.json", "--input",
+               tmp_path / "in.jsonl")
+    assert done.returncode == 0, done.stderr
+    first = json.loads(done.stdout.splitlines()[0])
+    assert first["answers"] == row["answer"]["answers"]
+
+
+def broken(tmp_path, change):
+    """A model directory whose rl_agent_config.json is changed."""
+    for path in MODEL.iterdir():
+        if path.name != "rl_agent_config.json":
+            (tmp_path / path.name).symlink_to(path)
+    config = json.loads((MODEL / "rl_agent_config.json").read_text())
+    (tmp_path / "rl_agent_config.json").write_text(json.dumps({**config, **change}))
+    return run("model", "info", tmp_path)
+
+
+@pytest.mark.parametrize("change, word", [
+    ({"option_layout": "parallel"}, "option_layout"),
+    ({"head_layers": 0}, "head_layers"),
+    ({"temperature": [1.0]}, "temperature"),
+    ({"act_costs": {}}, "act_head.2.weight"),
+])
+def test_other_models_are_refused_by_name(tmp_path, change, word):
+    done = broken(tmp_path, change)
+    assert word in done.stderr + done.stdout
+
+
+def test_a_model_of_sysone_is_refused_by_name(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"format": "sysone", "sysone_version": "0.5.2"}))
+    done = run("model", "info", tmp_path)
+    assert done.returncode != 0 and "sysone" in done.stderr
