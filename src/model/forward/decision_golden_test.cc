@@ -29,8 +29,8 @@ struct Question {
   std::vector<double> logits, actions;
 };
 
-// Every question of the golden file of at most `max_tokens` tokens.
-std::vector<Question> GoldenQuestions(size_t max_tokens) {
+// The first questions of the golden file that have at most `max_tokens` tokens.
+std::vector<Question> GoldenQuestions(size_t max_tokens, size_t max_count) {
   std::ifstream file(std::string(kLaya) + "/golden.json");
   const Json golden = Json::parse(file);
   const std::vector<std::string> types = {"choice", "score", "noul"};
@@ -40,7 +40,9 @@ std::vector<Question> GoldenQuestions(size_t max_tokens) {
       Question question = {read["ids"], read["markers"], 0, read["logits"], read["actions"]};
       const auto type = row["body"]["questions"][name]["type"].get<std::string>();
       question.type = static_cast<int32_t>(std::ranges::find(types, type) - types.begin());
-      if (question.ids.size() <= max_tokens) questions.push_back(std::move(question));
+      if (question.ids.size() <= max_tokens && questions.size() < max_count) {
+        questions.push_back(std::move(question));
+      }
     }
   }
   return questions;
@@ -90,30 +92,49 @@ std::vector<Values> Decide(const LoadedModel& model, const std::vector<Question>
   return values;
 }
 
-double WorstError(const std::string& dtype) {
-  const std::vector<Question> questions = GoldenQuestions(4096);
+// The largest distances of options' and of actions' logits from the reference's.
+struct Errors {
+  double options = 0;
+  double actions = 0;
+};
+
+Errors WorstErrors(const std::string& dtype) {
+  const std::vector<Question> questions = GoldenQuestions(4096, 1000);
   EXPECT_GT(questions.size(), 80u);
   const LoadedModel model(kLaya, {.dtype = dtype});
-  double worst = 0;
+  Errors worst;
   for (const Question& question : questions) {
     const Values values = Decide(model, {question}).at(0);
-    std::vector<double> expected = question.logits;
-    expected.insert(expected.end(), question.actions.begin(), question.actions.end());
-    EXPECT_EQ(values.size(), expected.size());
+    const size_t count = question.logits.size();
+    EXPECT_EQ(values.size(), count + question.actions.size());
     for (size_t i = 0; i < values.size(); ++i) {
-      worst = std::max(worst, std::abs(values[i] - expected[i]));
+      const double expected = i < count ? question.logits[i] : question.actions[i - count];
+      double& error = i < count ? worst.options : worst.actions;
+      error = std::max(error, std::abs(values[i] - expected));
     }
   }
-  std::printf("%s: worst error %g\n", dtype.c_str(), worst);
+  std::printf("%s: worst error of options %g, of actions %g\n", dtype.c_str(), worst.options,
+              worst.actions);
   return worst;
 }
 
-TEST(DecisionGoldenTest, F32) { EXPECT_LT(WorstError("f32"), 2e-5); }
-TEST(DecisionGoldenTest, Bf16) { EXPECT_LT(WorstError("bf16"), 0.3); }
+// The reference computes in f32, too, and is itself up to 2.5e-5 from its results in f64: measured
+// once. Logits reach 12.
+TEST(DecisionGoldenTest, F32) {
+  const Errors errors = WorstErrors("f32");
+  EXPECT_LT(errors.options, 5e-5);
+  EXPECT_LT(errors.actions, 5e-5);
+}
+
+TEST(DecisionGoldenTest, Bf16) {
+  const Errors errors = WorstErrors("bf16");
+  EXPECT_LT(errors.options, 0.3);
+  EXPECT_LT(errors.actions, 0.4);
+}
 
 TEST(DecisionGoldenTest, BatchesChunksThreadsAndInstructionSetsChangeNoBit) {
-  const std::vector<Question> questions = GoldenQuestions(120);
-  ASSERT_GT(questions.size(), 60u);
+  const std::vector<Question> questions = GoldenQuestions(90, 16);
+  ASSERT_EQ(questions.size(), 16u);
   for (const std::string dtype : {"f32", "bf16"}) {
     std::vector<Values> alone;
     const LoadedModel scalar(kLaya, {.dtype = dtype, .isa = Isa::kScalar});
@@ -127,8 +148,7 @@ TEST(DecisionGoldenTest, BatchesChunksThreadsAndInstructionSetsChangeNoBit) {
 }
 
 TEST(DecisionGoldenTest, StopsChangeNoBit) {
-  std::vector<Question> questions = GoldenQuestions(60);
-  questions.resize(std::min<size_t>(questions.size(), 5));
+  const std::vector<Question> questions = GoldenQuestions(60, 5);
   LoadedModel model(kLaya, {.dtype = "bf16"});
   const std::vector<Values> expected = Decide(model, questions);
   const int64_t begin = model.kernels().num_calls();
