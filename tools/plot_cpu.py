@@ -14,7 +14,7 @@ import pages
 from charts import load_pyplot, save, table, target, target_of_all, targets_table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
-FORCED = ("avx512", "avx2")
+FORCED = ("avx512-bf16", "avx512", "avx2")
 EIGHT_BITS = ("llama-q8_0",)  # peers whose weights have as many
 PAGE = sys.argv[1] if len(sys.argv) > 1 and __name__ == "__main__" else "cpu"
 

@@ -32,6 +32,7 @@ inline constexpr auto kChoiceNames<Order> = std::to_array<ChoiceName<Order>>({
     {"s-edf", Order::kSlackEdf},
     {"lpm", Order::kLpm},
     {"dfs-weight", Order::kDfsWeight},
+    {"auto", Order::kAuto},
 });
 
 template <>
@@ -40,6 +41,7 @@ inline constexpr auto kChoiceNames<Batching> = std::to_array<ChoiceName<Batching
     {"saturate", Batching::kSaturate},
     {"budget", Batching::kBudget},
     {"slo-aware", Batching::kSloAware},
+    {"auto", Batching::kAuto},
 });
 
 template <>

@@ -58,6 +58,9 @@ enum class Order {
   // ones over tokens:
   kLpm,        // the longest cached prefix first
   kDfsWeight,  // depth first over the tree of cached prefixes, the heaviest branch first
+  // By deadline where a request names one, else the shortest remaining job of the client with the
+  // least work; no request waits for ever (sched/order/auto_order.h).
+  kAuto,
 };
 
 // How the operators of a pass use memory. Only the executor uses it: it changes no plan.
@@ -87,6 +90,9 @@ enum class Batching {
   // As many as the most urgent one's deadline allows, up to slo_batch_tokens
   // (sched/batching/slo_batch.h).
   kSloAware,
+  // kSloAware where the first prompt's deadline can still be met, else kSaturate
+  // (sched/batching/auto_batch.h).
+  kAuto,
 };
 
 // The granularity of a sharing that preempts, unless another is chosen.

@@ -77,13 +77,19 @@ double StepProfiler::MedianUs(std::span<const ProfileRow> rows, int runs) {
   return (us[(runs - 1) / 2] + us[runs / 2]) / 2;
 }
 
+// The default order is served without anyone's asking for predictions, so a server of it should not
+// start much later for them.
+constexpr TimeUs kShortProfileUs = 700'000;
+constexpr TimeUs kProfileUs = 4'000'000;
+
 CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config) {
   const bool whole = config.policies.retention != Retention::kAll;
   return {
       .max_step_tokens = std::max(config.max_num_batched_tokens, whole ? config.max_model_len : 0),
       .max_model_len = config.max_model_len,
       .cached = config.max_whole_prompt_len == 0,
-      .max_rows = config.kv_storage == KvStorage::kContiguous ? 1 : 2};
+      .max_rows = config.kv_storage == KvStorage::kContiguous ? 1 : 2,
+      .time_us = config.policies.order == Order::kAuto ? kShortProfileUs : kProfileUs};
 }
 
 std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,

@@ -125,6 +125,7 @@ void Completion::FinishPrompt(Sequence* sequence, const ResultSpans& results, Ti
   RequestRecord* request = sequence->request;
   request->forked = true;
   ranks_->Forget(sequence);
+  order_->OnPrompt(request->request, std::exchange(request->memo, {}), now_us);
   NotePrediction(*sequence, now_us);
   stats_->prompt_tokens += request->prompt_len;
   if (!request->request.generates()) return FinishRead(sequence, &results.reads[0], now_us);
@@ -317,7 +318,7 @@ void Completion::NoteEnd(RequestRecord* request, int32_t sample) {
   SKEIN_CHECK(request->live[sample]);
   request->live[sample] = false;
   if (--request->num_live > 0) return;
-  order_->OnEnd(request->request, request->num_charged);
+  order_->OnEnd(request->request, request->num_charged, request->memo);
   ranks_->Forget(request->sequences.front().get());
   decode_set_->Leave(request);
   decode_set_->ObserveEnd(*request);

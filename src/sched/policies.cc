@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "sched/batching/auto_batch.h"
 #include "sched/batching/simple_batching.h"
 #include "sched/batching/slo_batch.h"
 #include "sched/decode_set/dynamic_batch.h"
 #include "sched/decode_set/prefix_groups.h"
 #include "sched/decode_set/whole_batches.h"
+#include "sched/order/auto_order.h"
 #include "sched/order/jct_order.h"
 #include "sched/order/simple_orders.h"
 #include "sched/order/slack_order.h"
@@ -28,6 +30,14 @@ std::unique_ptr<OrderPolicy> ByJct(const Config& config, const CostModel* /*cost
 
 std::unique_ptr<OrderPolicy> BySlack(const Config& config, const CostModel* cost) {
   return std::make_unique<SlackOrder>(config, cost);
+}
+
+std::unique_ptr<OrderPolicy> ByAuto(const Config& /*config*/, const CostModel* cost) {
+  return std::make_unique<AutoOrder>(cost);
+}
+
+std::unique_ptr<BatchingPolicy> AutoBatch(const Config& /*config*/, const CostModel* cost) {
+  return std::make_unique<AutoBatching>(cost);
 }
 
 std::unique_ptr<BatchingPolicy> Saturate(const Config& /*config*/, const CostModel* cost) {
@@ -61,6 +71,7 @@ constexpr OrderEntry kOrders[] = {
     {Order::kSlackEdf, BySlack},
     {Order::kLpm, Plain<LongestPrefixOrder, OrderPolicy>},
     {Order::kDfsWeight, Plain<DepthFirstOrder, OrderPolicy>},
+    {Order::kAuto, ByAuto},
 };
 
 constexpr BatchingEntry kBatchings[] = {
@@ -68,6 +79,7 @@ constexpr BatchingEntry kBatchings[] = {
     {Batching::kSaturate, Saturate},
     {Batching::kBudget, Plain<BudgetBatching, BatchingPolicy>},
     {Batching::kSloAware, SloAware},
+    {Batching::kAuto, AutoBatch},
 };
 
 constexpr DecodeSetEntry kDecodeSets[] = {

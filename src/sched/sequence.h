@@ -60,6 +60,13 @@ struct Urgency {
   auto operator<=>(const Urgency&) const = default;
 };
 
+// The facts of a request that an order policy fixes at its arrival.
+struct OrderMemo {
+  int64_t num_tokens = 0;  // of the prompt that were missing; 0: the policy keeps nothing
+  double stretch = 0;      // wanted wait over the predicted time
+  TimeUs overdue_us = std::numeric_limits<TimeUs>::max();  // from then on it goes first
+};
+
 // A request inside the scheduler.
 struct RequestRecord {
   RequestId id = 0;
@@ -71,6 +78,7 @@ struct RequestRecord {
   TimeUs suspended_us = 0;  // of the step with its prompt that was dropped last, until it has ended
   int32_t num_missing = 0;  // tokens of the prompt to be computed, as the order last saw it
   int64_t num_charged = 0;  // Ranking::num_charged, until it is admitted
+  OrderMemo memo;           // Ranking::memo
   // The cost model's prediction for its prompt when it was first scheduled (0: no prediction), and
   // the number of that step.
   double predicted_us = 0;

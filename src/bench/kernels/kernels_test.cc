@@ -18,7 +18,8 @@ TEST(BenchLimitsTest, RooflineIsTheSlowerOfComputingAndReading) {
                                 .amx_int8_tflops = 8,
                                 .fma_f32_tflops = 2,
                                 .read_gbps = 10,
-                                .avx512_bf16_tflops = 1};
+                                .avx512_bf16_tflops = 1,
+                                .vector_int8_tflops = 4};
   const auto seconds = [&](Isa isa, DType dtype, double bytes) {
     return RooflineSeconds(limits, isa, dtype, 8e12, bytes);
   };
@@ -28,7 +29,9 @@ TEST(BenchLimitsTest, RooflineIsTheSlowerOfComputingAndReading) {
   EXPECT_DOUBLE_EQ(seconds(Isa::kAvx512Bf16, DType::kF32, 1e9), 4.0);
   EXPECT_DOUBLE_EQ(seconds(Isa::kAmx, DType::kBf16, 5e10), 5.0);
   EXPECT_DOUBLE_EQ(seconds(Isa::kAmx, DType::kInt8, 1e9), 1.0);
-  EXPECT_DOUBLE_EQ(seconds(Isa::kAvx2, DType::kInt8, 1e9), 0.1);  // its computing was not measured
+  EXPECT_DOUBLE_EQ(seconds(Isa::kAvx2, DType::kInt8, 1e9), 2.0);
+  const MachineLimits unmeasured = {.read_gbps = 10};
+  EXPECT_DOUBLE_EQ(RooflineSeconds(unmeasured, Isa::kAvx2, DType::kInt8, 8e12, 1e9), 0.1);
 }
 
 TEST(BenchLimitsTest, MeasuresEveryFigureOfThisMachine) {
@@ -42,10 +45,13 @@ TEST(BenchLimitsTest, MeasuresEveryFigureOfThisMachine) {
   EXPECT_EQ(limits.amx_int8_tflops > 0, amx);
   EXPECT_EQ(limits.avx512_bf16_tflops > 0, CpuHas(Isa::kAvx512Bf16));
   EXPECT_GT(limits.fma_f32_tflops, 0);
+  EXPECT_GT(limits.vector_int8_tflops, limits.fma_f32_tflops);
   EXPECT_GT(limits.read_gbps, 0);
   const MachineLimits now = meter.value()->Now(Isa::kAvx2, DType::kBf16);
   EXPECT_GT(now.compute_tflops(Isa::kAvx2, DType::kBf16), 0);
   EXPECT_GT(now.read_gbps, 0);
+  EXPECT_GT(meter.value()->Now(Isa::kAvx2, DType::kInt8).compute_tflops(Isa::kAvx2, DType::kInt8),
+            0);
 }
 
 // A run that is forced to AVX2 is compared with AVX2's peak, also on a machine with wider vectors.

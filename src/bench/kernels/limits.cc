@@ -21,8 +21,9 @@ constexpr int64_t kAmxSteps = 300'000;    // about 10 ms
 constexpr int64_t kFmaSteps = 2'500'000;  // about 10 ms
 
 constexpr double MachineLimits::*kFigures[] = {
-    &MachineLimits::amx_bf16_tflops, &MachineLimits::amx_int8_tflops,
-    &MachineLimits::fma_f32_tflops, &MachineLimits::read_gbps, &MachineLimits::avx512_bf16_tflops};
+    &MachineLimits::amx_bf16_tflops,    &MachineLimits::amx_int8_tflops,
+    &MachineLimits::fma_f32_tflops,     &MachineLimits::read_gbps,
+    &MachineLimits::avx512_bf16_tflops, &MachineLimits::vector_int8_tflops};
 
 // Seconds for `count` tickets on all threads.
 template <typename Fn>
@@ -90,6 +91,14 @@ double LimitMeter::AmxInt8Tflops() {
   return Tflops([&] { return RunAmxInt8Peak(operands_.data(), kAmxSteps / 4); });
 }
 
+double LimitMeter::VectorInt8Tflops(Isa isa) {
+  return Tflops([&] {
+    int32_t out[16];
+    const double operations = RunInt8Peak(isa, operands_.data(), kFmaSteps / 4, out);
+    return out[0] != 0 ? operations : 0;
+  });
+}
+
 double LimitMeter::FmaTflops(Isa isa) {
   return Tflops([&] {
     float out[16];
@@ -113,6 +122,8 @@ MachineLimits LimitMeter::Now(Isa isa, DType dtype) {
   MachineLimits limits;
   if (isa == Isa::kAvx512Bf16 && dtype == DType::kBf16) {
     limits.avx512_bf16_tflops = Avx512Bf16Tflops();
+  } else if (isa != Isa::kAmx && dtype == DType::kInt8) {
+    limits.vector_int8_tflops = VectorInt8Tflops(isa);
   } else if (isa != Isa::kAmx) {
     limits.fma_f32_tflops = FmaTflops(isa);
   } else if (dtype == DType::kInt8) {
@@ -147,7 +158,8 @@ MachineLimits MeasureLimits(LimitMeter& meter, Isa isa, int num_runs) {
                                .amx_int8_tflops = meter.AmxInt8Tflops(),
                                .fma_f32_tflops = meter.FmaTflops(isa),
                                .read_gbps = meter.ReadGbps(),
-                               .avx512_bf16_tflops = meter.Avx512Bf16Tflops()};
+                               .avx512_bf16_tflops = meter.Avx512Bf16Tflops(),
+                               .vector_int8_tflops = meter.VectorInt8Tflops(isa)};
     if (run > 0) limits.push_back(now);  // the first warms up
   }
   return MedianOf(limits);

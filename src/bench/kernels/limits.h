@@ -18,11 +18,14 @@ struct MachineLimits {
   double fma_f32_tflops = 0;   // with AVX2 where that is the instruction set, else the widest here
   double read_gbps = 0;        // reading memory that no cache holds
   double avx512_bf16_tflops = 0;  // 0 without AVX512-BF16
+  // Integers by vectors, as products of int8 on the instruction set have them: VNNI, or AVX2's
+  // three instructions.
+  double vector_int8_tflops = 0;
 
   // The peak of products with matrices of this type (kBf16 or kInt8) on this instruction set. The
-  // FMA class computes bf16 in f32. 0: not measured, as int8 without the matrix unit.
+  // FMA class computes bf16 in f32. 0: not measured.
   double compute_tflops(Isa isa, DType dtype) const {
-    if (dtype == DType::kInt8) return isa == Isa::kAmx ? amx_int8_tflops : 0;
+    if (dtype == DType::kInt8) return isa == Isa::kAmx ? amx_int8_tflops : vector_int8_tflops;
     if (isa == Isa::kAvx512Bf16 && dtype == DType::kBf16) return avx512_bf16_tflops;
     return isa == Isa::kAmx ? amx_bf16_tflops : fma_f32_tflops;
   }
@@ -36,10 +39,11 @@ class LimitMeter {
   // kUnsupported without AVX2. `team` outlives the meter.
   static Result<std::unique_ptr<LimitMeter>> Make(ThreadTeam* team);
 
-  double AmxBf16Tflops();     // 0 where there is no matrix unit
-  double Avx512Bf16Tflops();  // 0 without AVX512-BF16
-  double AmxInt8Tflops();     // 0 where there is no matrix unit
-  double FmaTflops(Isa isa);  // as MachineLimits says
+  double AmxBf16Tflops();            // 0 where there is no matrix unit
+  double Avx512Bf16Tflops();         // 0 without AVX512-BF16
+  double AmxInt8Tflops();            // 0 where there is no matrix unit
+  double VectorInt8Tflops(Isa isa);  // as MachineLimits says
+  double FmaTflops(Isa isa);         // as MachineLimits says
   double ReadGbps();
 
   // The limits that RooflineSeconds needs for weights of `dtype` on `isa`; the rest is 0.

@@ -33,6 +33,8 @@ Status RunLimitsBench(const LimitsBenchOptions& options) {
   }
   if (limits.amx_bf16_tflops > 0) fmt::print("AMX bf16 {:8.3f} TFLOP/s\n", limits.amx_bf16_tflops);
   if (limits.amx_int8_tflops > 0) fmt::print("AMX int8 {:8.3f} TOP/s\n", limits.amx_int8_tflops);
+  json["limits"]["vector_int8_tflops"] = limits.vector_int8_tflops;
+  fmt::print("vector int8 {:5.3f} TOP/s\n", limits.vector_int8_tflops);
   fmt::print("FMA f32  {:8.3f} TFLOP/s\n", limits.fma_f32_tflops);
   fmt::print("read     {:8.1f} GB/s\n", limits.read_gbps);
   return WriteBenchJson(options.json, json);

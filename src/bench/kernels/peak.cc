@@ -52,6 +52,53 @@ __attribute__((target("avx512f"))) double RunAvx512Peak(const float* operands, i
   return static_cast<double>(steps) * 16 * 2 * 16;
 }
 
+__attribute__((target("avx512f,avx512vnni"))) double RunVnniPeak(const std::byte* operands,
+                                                                 int64_t steps, int32_t* result) {
+  constexpr int kSums = 24;
+  const __m512i x = _mm512_loadu_si512(operands);
+  const __m512i even = _mm512_loadu_si512(operands + 64);
+  const __m512i odd = _mm512_loadu_si512(operands + 128);
+  __m512i sums[kSums];
+  // The sums differ, so that the compiler merges none.
+#pragma GCC unroll 24
+  for (int i = 0; i < kSums; ++i) sums[i] = _mm512_loadu_si512(operands + 64 * (i + 3));
+  for (int64_t s = 0; s < steps; ++s) {
+#pragma GCC unroll 24
+    for (int i = 0; i < kSums; ++i) {
+      sums[i] = _mm512_dpbusd_epi32(sums[i], x, i % 2 == 0 ? even : odd);
+    }
+  }
+#pragma GCC unroll 24
+  for (int i = 1; i < kSums; ++i) sums[0] = _mm512_add_epi32(sums[0], sums[i]);
+  _mm512_storeu_si512(result, sums[0]);
+  return static_cast<double>(steps) * kSums * 2 * 64;
+}
+
+// The instructions of a dot product of int8 without VNNI; the signs are those of one operand.
+__attribute__((target("avx2"))) double RunAvx2Int8Peak(const std::byte* operands, int64_t steps,
+                                                       int32_t* result) {
+  constexpr int kSums = 12;
+  const auto load = [operands](int i) __attribute__((target("avx2"))) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(operands + 32 * i));
+  };
+  const __m256i x = _mm256_abs_epi8(load(0)), ones = _mm256_set1_epi16(1);
+  __m256i sums[kSums];
+#pragma GCC unroll 16
+  for (int i = 0; i < kSums; ++i) sums[i] = load(i + 1);
+  for (int64_t s = 0; s < steps; ++s) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kSums; ++i) {
+      // The operand depends on the sum, so that no product is taken out of the loop.
+      const __m256i pairs = _mm256_maddubs_epi16(x, sums[i]);
+      sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs, ones));
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 1; i < kSums; ++i) sums[0] = _mm256_add_epi32(sums[0], sums[i]);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(result), sums[0]);
+  return static_cast<double>(steps) * kSums * 2 * 32;
+}
+
 __attribute__((target("avx2,fma"))) double RunAvx2Peak(const float* operands, int64_t steps,
                                                        float* result) {
   constexpr int kSums = 12;
@@ -99,6 +146,11 @@ __attribute__((target("avx512f,avx512bf16"))) double RunAvx512Bf16Peak(const std
   for (int i = 1; i < kSums; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
   _mm512_storeu_ps(result, sums[0]);
   return static_cast<double>(steps) * kSums * 2 * 32;
+}
+
+double RunInt8Peak(Isa isa, const std::byte* operands, int64_t steps, int32_t* result) {
+  const bool wide = isa != Isa::kAvx2 && CpuHas(Isa::kAvx512) && CpuHasVnni();
+  return wide ? RunVnniPeak(operands, steps, result) : RunAvx2Int8Peak(operands, steps, result);
 }
 
 double RunFmaPeak(Isa isa, const float* operands, int64_t steps, float* result) {

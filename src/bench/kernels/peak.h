@@ -22,6 +22,11 @@ double RunAmxInt8Peak(const std::byte* operands, int64_t steps);
 // REQUIRES: AVX512-BF16.
 double RunAvx512Bf16Peak(const std::byte* operands, int64_t steps, float* result);
 
+// `steps` times independent dot products of int8, of which each takes four products and their sum
+// to an int32: 24 vectors by VNNI, or 12 by AVX2 if `isa` is kAvx2 or there is no VNNI. Returns the
+// multiplications and additions. result: [16]. REQUIRES: AVX2.
+double RunInt8Peak(Isa isa, const std::byte* operands, int64_t steps, int32_t* result);
+
 // `steps` times independent FMAs of f32, operands [256], result [16]: 12 with AVX2's vectors if
 // `isa` is kAvx2, else 16 with the widest here. Returns the floating-point operations.
 // REQUIRES: AVX2.

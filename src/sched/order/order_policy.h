@@ -21,6 +21,7 @@ struct OrderView {
   int64_t num_tokens = 0;  // to be computed in all
   int32_t num_cached = 0;  // of these, computed or in the prefix cache
   StepRest step_rest;      // of the suspended step that computes its prompt
+  OrderMemo memo;          // as RankArrival returned it
 };
 
 // The rank of a request: the smaller goes first, ties by arrival.
@@ -30,6 +31,7 @@ struct Ranking {
   int64_t rank = 0;
   TimeUs until_us = kNever;  // from then on Rerank may return another rank
   int64_t num_charged = 0;   // tokens that the policy has charged to a client; OnEnd returns them
+  OrderMemo memo;            // of RankArrival
 };
 
 // The order of waiting requests of one priority. The scheduler asks for a rank when a request
@@ -38,9 +40,9 @@ struct Ranking {
 // Deterministic. Not thread-safe.
 class OrderPolicy {
  public:
-  // By deadline: ranks from this one on belong to requests that will miss theirs. No step makes way
-  // for them.
+  // By deadline: ranks from this one on belong to requests that will miss theirs.
   static constexpr int64_t kFirstLateRank = int64_t{1} << 61;
+  static constexpr int32_t kMaxShift = 16;  // by deadline: the largest priority that counts
 
   virtual ~OrderPolicy() = default;
 
@@ -58,6 +60,8 @@ class OrderPolicy {
   // Ranks stand for deadlines: a priority shifts the deadline and is no rank of its own. Ranks
   // follow the progress of prompts, and urgent requests go before started prompts.
   virtual bool ByDeadline() const { return false; }
+  // By deadline: no step makes way for requests with ranks from this one on.
+  virtual int64_t FirstPatientRank() const { return kFirstLateRank; }
   // Ranks depend on the cost model, so that a profile pays.
   virtual bool NeedsCosts() const { return false; }
 
@@ -71,8 +75,12 @@ class OrderPolicy {
 
   // A request of this rank has been admitted, with `num_tokens` to be computed.
   virtual void OnAdmit(int64_t /*rank*/, int64_t /*num_tokens*/) {}
-  // A request has ended; `num_unserved` of the tokens charged for it were not computed.
-  virtual void OnEnd(const Request& /*request*/, int64_t /*num_unserved*/) {}
+  // The prompt of a request has been computed.
+  virtual void OnPrompt(const Request& /*request*/, const OrderMemo& /*memo*/, TimeUs /*now_us*/) {}
+  // A request has ended; `num_unserved` of the tokens charged for it were not computed. `memo`:
+  // empty once OnPrompt has been called.
+  virtual void OnEnd(const Request& /*request*/, int64_t /*num_unserved*/,
+                     const OrderMemo& /*memo*/) {}
 };
 
 }  // namespace skein

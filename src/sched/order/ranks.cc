@@ -50,6 +50,7 @@ void Ranks::RankArrival(Sequence* sequence, TimeUs now_us) {
   record->urgency = {.priority = order_->ByDeadline() ? 0 : record->request.priority,
                      .rank = ranking.rank};
   record->num_charged = ranking.num_charged;
+  record->memo = ranking.memo;
   timers_.Set(sequence, ranking.until_us);
 }
 
@@ -146,7 +147,8 @@ OrderView Ranks::ViewOf(const Sequence& sequence, int32_t num_cached) const {
           .prompt_len = request.prompt_len,
           .num_tokens = std::ssize(sequence.tokens),
           .num_cached = num_cached,
-          .step_rest = request.step_rest};
+          .step_rest = request.step_rest,
+          .memo = request.memo};
 }
 
 bool Ranks::IsWatched(const Sequence& sequence) const {

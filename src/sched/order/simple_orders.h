@@ -19,7 +19,7 @@ class FairOrder final : public OrderPolicy {
   Ranking RankArrival(const OrderView& view, TimeUs now_us) override;
   bool LooksAtCache() const override { return true; }
   void OnAdmit(int64_t rank, int64_t num_tokens) override { queue_.Serve(rank, num_tokens); }
-  void OnEnd(const Request& request, int64_t num_unserved) override {
+  void OnEnd(const Request& request, int64_t num_unserved, const OrderMemo& /*memo*/) override {
     queue_.Leave(request, num_unserved);
   }
 

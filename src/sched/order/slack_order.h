@@ -32,7 +32,6 @@ namespace skein {
 class SlackOrder final : public OrderPolicy {
  public:
   static constexpr TimeUs kNever = Ranking::kNever;
-  static constexpr int32_t kMaxShift = 16;  // the largest priority that counts
 
   // `cost` outlives the order. REQUIRES: as MakeSchedulerConfig makes it.
   SlackOrder(const SchedulerConfig& config, const CostModel* cost);

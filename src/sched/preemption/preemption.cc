@@ -13,9 +13,6 @@ namespace {
 // wait for a boundary of the prefill, wake-ups, and more decodes than last time.
 constexpr int kIntervalMargin = 10;
 
-// Under an order by deadline, no request without slack goes before this key.
-constexpr SequenceKey kFirstLateKey = {{0, OrderPolicy::kFirstLateRank}, 0, 0};
-
 }  // namespace
 
 bool StopsSteps(const SchedulerConfig& config) {
@@ -49,7 +46,8 @@ bool Preemption::MakesWay(TimeUs now_us) const {
 // Under an order by deadline, the latest of the requests without slack goes first. No step makes
 // way for it: each new one would stop the one before it, and all of them come too late.
 bool Preemption::Yields(const SequenceKey& key) const {
-  return MoreUrgentWaits(order_->ByDeadline() ? std::min(key, kFirstLateKey) : key);
+  const SequenceKey first_patient = {{0, order_->FirstPatientRank()}, 0, 0};
+  return MoreUrgentWaits(order_->ByDeadline() ? std::min(key, first_patient) : key);
 }
 
 bool Preemption::DecodesAreDue(TimeUs now_us) const {

@@ -1,0 +1,59 @@
+#include "sched/batching/auto_batch.h"
+
+#include <vector>
+
+#include "testing/order_scan.h"
+
+namespace skein {
+namespace {
+
+using testing::MakeRequest;
+using testing::RunStep;
+
+constexpr CostFit kStepFit = {.step_us = 1000, .token_us = 10, .pair_us = 0.001, .row_us = 3};
+
+// The number of requests in the first step, where one of 96 tokens heads nine equal ones.
+size_t StepSize(TimeUs head_slo_us, const CostFit& fit = kStepFit) {
+  EngineConfig config;
+  config.scheduler.policies = FindPreset("auto")->policies;
+  config.vocab_size = 1000;
+  config.scheduler.max_model_len = 1024;
+  config.scheduler.num_kv_blocks = 2000;
+  config.scheduler.max_num_batched_tokens = 4096;
+  config.scheduler.prefix_caching = false;
+  config.scheduler.cost = fit;
+  Scheduler scheduler(MakeSchedulerConfig(config).value());
+  for (RequestId id = 0; id < 10; ++id) {
+    Request request = MakeRequest({std::string(3, static_cast<char>('a' + id)), 0});
+    if (id == 0 && head_slo_us > 0) request.slo_ttft_us = head_slo_us;
+    if (id > 0) request.priority = 1;
+    scheduler.Arrive(id, std::move(request), 0);
+  }
+  TimeUs now_us = 0;
+  return RunStep(&scheduler, &now_us, 1).size();
+}
+
+TEST(AutoBatch, WithoutADeadlineAStepKeepsTheDeviceBusy) {
+  EXPECT_EQ(SaturationTokens(kStepFit), 900);
+  EXPECT_EQ(StepSize(0), 9u);
+}
+
+TEST(AutoBatch, ADeadlineThatCanBeMetLimitsTheStep) {
+  const auto step_us = [](int64_t num_others) {
+    StepWork work = WorkOf(96, 0);
+    if (num_others > 0) work += WorkOf(96 * num_others, 0);
+    return static_cast<TimeUs>(PredictUs(kStepFit, work));
+  };
+  EXPECT_EQ(StepSize(step_us(0) + 2), 1u);
+  EXPECT_EQ(StepSize(step_us(3) + 2), 4u);
+  EXPECT_EQ(StepSize(10'000'000), 9u);
+}
+
+// A request that is late behind all others heads a step of its own part: nothing is gained by a
+// small one.
+TEST(AutoBatch, ALateHeadLimitsNothing) { EXPECT_EQ(StepSize(1), 9u); }
+
+TEST(AutoBatch, WithoutACostModelAPromptRunsAlone) { EXPECT_EQ(StepSize(0, {}), 1u); }
+
+}  // namespace
+}  // namespace skein

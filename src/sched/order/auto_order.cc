@@ -1,0 +1,83 @@
+#include "sched/order/auto_order.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace skein {
+namespace {
+
+// The bounds of the parts of the ranks. Times lie in (0, 2^60).
+constexpr int64_t kOverduePart = -(int64_t{1} << 62);
+constexpr int64_t kDuePart = int64_t{1} << 60;
+constexpr int64_t kLatePart = int64_t{1} << 62;
+constexpr double kLongestUs = 1e15;  // 31 years
+constexpr double kSpeedWindowUs = 10e6;
+constexpr int64_t kMiddleTokens = 1024;  // of a prompt of middle length
+
+TimeUs Bounded(double us) { return std::llround(std::min(us, kLongestUs)); }
+
+}  // namespace
+
+int64_t AutoOrder::FirstPatientRank() const { return kDuePart; }
+
+TimeUs AutoOrder::TimeOf(int64_t num_tokens, int64_t num_behind) const {
+  if (num_tokens <= 0) return 0;
+  if (!cost_->known()) return Bounded(1e6 * static_cast<double>(num_tokens) / kUnknownSpeed);
+  return Bounded(cost_->PredictUs(WorkOf(num_tokens, num_behind)));
+}
+
+TimeUs AutoOrder::TimeOfBacklog() const {
+  const double token_us = served_us_ > 0
+                              ? served_us_ / served_tokens_
+                              : static_cast<double>(TimeOf(kMiddleTokens, 0)) / kMiddleTokens;
+  return Bounded(static_cast<double>(backlog_.num_tokens()) * token_us);
+}
+
+Ranking AutoOrder::RankArrival(const OrderView& view, TimeUs now_us) {
+  const int64_t num_missing = std::max<int64_t>(1, view.num_tokens - view.num_cached);
+  if (backlog_.empty()) serves_since_us_ = now_us;
+  const TimeUs bound_us = Bounded(static_cast<double>(kMaxStretch * TimeOfBacklog())) + kMaxWaitUs;
+  const auto num_of_client = static_cast<double>(backlog_.Enter(view.request, num_missing));
+  OrderView own = view;
+  own.memo = {.num_tokens = num_missing,
+              .stretch = std::max(1 / kAging, num_of_client),
+              .overdue_us = now_us + bound_us};
+  Ranking ranking = *Rerank(own, now_us);
+  ranking.memo = own.memo;
+  return ranking;
+}
+
+std::optional<Ranking> AutoOrder::Rerank(const OrderView& view, TimeUs now_us) const {
+  const TimeUs overdue_us = view.memo.overdue_us;
+  if (now_us >= overdue_us) return Ranking{.rank = kOverduePart + overdue_us};
+  const int64_t num_behind = view.num_cached + view.step_rest.num_tokens;
+  const TimeUs remaining_us =
+      view.step_rest.left_us + TimeOf(view.num_tokens - num_behind, num_behind);
+  if (!view.request.slo_ttft_us) {
+    const double wait_us = view.memo.stretch * static_cast<double>(remaining_us);
+    const int32_t shift = std::clamp(view.request.priority, -kMaxShift, kMaxShift);
+    const TimeUs due_us = view.arrival_us + Bounded(std::ldexp(wait_us, shift));
+    return Ranking{.rank = kDuePart + due_us, .until_us = overdue_us};
+  }
+  const TimeUs late_us = view.deadline_us - remaining_us;
+  if (now_us < late_us) {
+    return Ranking{.rank = view.deadline_us, .until_us = std::min(late_us, overdue_us)};
+  }
+  return Ranking{.rank = kLatePart - view.deadline_us, .until_us = overdue_us};
+}
+
+void AutoOrder::OnPrompt(const Request& request, const OrderMemo& memo, TimeUs now_us) {
+  backlog_.Leave(request, memo.num_tokens);
+  served_tokens_ += static_cast<double>(memo.num_tokens);
+  served_us_ += static_cast<double>(now_us - serves_since_us_);
+  serves_since_us_ = now_us;
+  if (served_us_ < kSpeedWindowUs) return;
+  served_tokens_ /= 2;
+  served_us_ /= 2;
+}
+
+void AutoOrder::OnEnd(const Request& request, int64_t /*num_unserved*/, const OrderMemo& memo) {
+  if (memo.num_tokens > 0) backlog_.Leave(request, memo.num_tokens);
+}
+
+}  // namespace skein

@@ -1,0 +1,144 @@
+#include "sched/order/auto_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/random.h"
+#include "sched/order/jct_order.h"
+
+namespace skein {
+namespace {
+
+constexpr CostFit kOrderFit = {.step_us = 100, .token_us = 10, .pair_us = 0.01, .row_us = 3};
+
+SchedulerConfig AutoConfig() {
+  SchedulerConfig config;
+  config.policies = FindPreset("auto")->policies;
+  config.cost = kOrderFit;
+  return config;
+}
+
+// An order, and the requests that have arrived.
+class AutoOrderTest : public ::testing::Test {
+ protected:
+  OrderView Arrive(int32_t num_tokens, TimeUs now_us, TimeUs slo_us = 0,
+                   const std::string& user = "", int32_t priority = 0) {
+    requests_.push_back(std::make_unique<Request>());
+    Request& request = *requests_.back();
+    request.user = user;
+    request.priority = priority;
+    if (slo_us > 0) request.slo_ttft_us = slo_us;
+    OrderView view = {.request = request,
+                      .arrival_us = now_us,
+                      .deadline_us = now_us + slo_us,
+                      .prompt_len = num_tokens,
+                      .num_tokens = num_tokens};
+    view.memo = order_.RankArrival(view, now_us).memo;
+    return view;
+  }
+  int64_t RankOf(const OrderView& view, TimeUs now_us) const {
+    return order_.Rerank(view, now_us)->rank;
+  }
+  TimeUs TimeOf(int64_t num_tokens) const {
+    return std::llround(cost_.PredictUs(WorkOf(num_tokens, 0)));
+  }
+
+  const CostModel cost_{kOrderFit};
+  AutoOrder order_{&cost_};
+  std::vector<std::unique_ptr<Request>> requests_;
+};
+
+TEST_F(AutoOrderTest, PartsStandEndToEnd) {
+  const OrderView in_time = Arrive(100, 0, 1'000'000);
+  const OrderView due_first = Arrive(10, 0);
+  const OrderView late = Arrive(100'000, 0, 1'000);
+  EXPECT_LT(RankOf(in_time, 0), RankOf(due_first, 0));
+  EXPECT_LT(RankOf(due_first, 0), RankOf(late, 0));
+  // Once it cannot be met, a deadline is worth nothing.
+  const TimeUs late_us = 1'000'000 - TimeOf(100);
+  EXPECT_LT(RankOf(in_time, late_us - 1), OrderPolicy::kFirstLateRank);
+  EXPECT_GT(RankOf(in_time, late_us), RankOf(due_first, late_us));
+  // A request whose bound has passed goes first, late or not.
+  EXPECT_LT(RankOf(late, late.memo.overdue_us), RankOf(in_time, 0));
+  EXPECT_LT(RankOf(due_first, due_first.memo.overdue_us), RankOf(in_time, 0));
+}
+
+// Requests of different clients without deadlines: PrefillOnly's score with the predicted time.
+TEST_F(AutoOrderTest, WithoutDeadlinesTheShortestAgedJobGoesFirst) {
+  SchedulerConfig config = AutoConfig();
+  config.policies.order = Order::kSrjfCalibrated;
+  config.jct = {.by = Jct::kModel, .aging = AutoOrder::kAging};
+  const JctOrder jct(config);
+  Random random(5);
+  for (int pair = 0; pair < 2000; ++pair) {
+    const auto a_tokens = static_cast<int32_t>(random.Between(1, 4000));
+    const auto b_tokens = static_cast<int32_t>(random.Between(1, 4000));
+    const TimeUs b_us = random.Between(0, 500'000);
+    const OrderView a = Arrive(a_tokens, 0), b = Arrive(b_tokens, b_us);
+    const int64_t a_score = jct.RankOf(a_tokens, 0, 0), b_score = jct.RankOf(b_tokens, 0, b_us);
+    // The due time is rounded to microseconds, the score is not.
+    if (std::abs(a_score - b_score) < 200) continue;
+    EXPECT_EQ(RankOf(a, b_us) < RankOf(b, b_us), a_score < b_score);
+  }
+}
+
+TEST_F(AutoOrderTest, AClientsManyRequestsDoNotHoldUpAnothersOne) {
+  std::vector<OrderView> flood;
+  for (int i = 0; i < 200; ++i) flood.push_back(Arrive(200, 0, 0, "flood"));
+  // A tenth of them has been computed when another client comes.
+  const TimeUs now_us = 20 * TimeOf(200);
+  for (int i = 0; i < 20; ++i) order_.OnPrompt(flood[i].request, flood[i].memo, now_us);
+  const OrderView single = Arrive(200, now_us, 0, "single");
+  const auto before = std::ranges::count_if(flood.begin() + 20, flood.end(), [&](const auto& view) {
+    return RankOf(view, now_us) < RankOf(single, now_us);
+  });
+  EXPECT_LE(before, 21);  // the stretch of a lone request
+  // A computed prompt counts no more.
+  for (size_t i = 20; i < flood.size(); ++i) {
+    order_.OnPrompt(flood[i].request, flood[i].memo, now_us);
+  }
+  EXPECT_EQ(Arrive(200, now_us, 0, "flood").memo.stretch, 1 / AutoOrder::kAging);
+}
+
+TEST_F(AutoOrderTest, TheBoundIsThreeTimesTheWaitInLine) {
+  EXPECT_EQ(Arrive(2048, 0).memo.overdue_us, AutoOrder::kMaxWaitUs);
+  const TimeUs wait_us = 2 * TimeOf(1024);
+  EXPECT_EQ(Arrive(10, 500).memo.overdue_us, 500 + 3 * wait_us + AutoOrder::kMaxWaitUs);
+}
+
+TEST_F(AutoOrderTest, ACachedPrefixAndPriorityShortenTheDueTime) {
+  OrderView view = Arrive(1000, 0);
+  const int64_t rank = RankOf(view, 0);
+  view.num_cached = 900;
+  EXPECT_LT(RankOf(view, 0), rank);
+  EXPECT_LT(RankOf(Arrive(1000, 0, 0, "", -1), 0), rank);
+  EXPECT_GT(RankOf(Arrive(1000, 0, 0, "", 1), 0), rank);
+}
+
+// A rank holds exactly until its stated time.
+TEST_F(AutoOrderTest, RanksHoldUntilTheySay) {
+  for (const TimeUs slo_us : {0, 40'000, 90'000, 5'000'000}) {
+    const OrderView view = Arrive(4000, 0, slo_us);
+    Ranking ranking = *order_.Rerank(view, 0);
+    int num_changes = 0;
+    for (TimeUs now_us = 0; now_us <= 20'000'000; now_us += 1000) {
+      const TimeUs until_us = ranking.until_us;
+      if (until_us <= now_us) {
+        EXPECT_EQ(order_.Rerank(view, until_us - 1)->rank, ranking.rank);
+        const Ranking next = *order_.Rerank(view, until_us);
+        EXPECT_NE(next.rank, ranking.rank);
+        EXPECT_GT(next.until_us, until_us);
+        ranking = next;
+        ++num_changes;
+      }
+      EXPECT_EQ(order_.Rerank(view, now_us)->rank, ranking.rank) << now_us;
+    }
+    EXPECT_EQ(ranking.until_us, Ranking::kNever);
+    EXPECT_GE(num_changes, 1);
+  }
+}
+
+}  // namespace
+}  // namespace skein
