@@ -14,12 +14,12 @@ struct Preset {
 };
 
 inline constexpr Preset kPresets[] = {
-    {"prelude", {.order = Order::kFair, .forests = true}},
     {"auto",
      {.order = Order::kAuto,
       .batching = Batching::kAuto,
       .sharing = Sharing::kPreemptOp,
       .forests = true}},
+    {"prelude", {.order = Order::kFair, .forests = true}},
     {"chunked-fcfs", {}},
     {"paged-fcfs", {.sharing = Sharing::kWhole}},
     {"request-level", {.sharing = Sharing::kWhole, .decode_set = DecodeSet::kStatic}},

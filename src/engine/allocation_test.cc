@@ -22,6 +22,7 @@ namespace {
 
 EngineConfig SomeConfig() {
   EngineConfig config;
+  config.scheduler.policies = FindPreset("prelude")->policies;
   config.vocab_size = 100;
   config.scheduler.max_model_len = 400;
   config.scheduler.num_kv_blocks = 256;

@@ -10,6 +10,13 @@
 #include "base/random.h"
 
 namespace skein {
+namespace {
+
+// A user of the default order asked for no predictions, so its server starts nearly as early.
+constexpr TimeUs kShortProfileUs = 700'000;
+constexpr TimeUs kProfileUs = 4'000'000;
+
+}  // namespace
 
 StepProfiler::StepProfiler(Executor* executor, const Clock* clock, int32_t vocab_size,
                            int32_t num_kv_blocks, OutputSpec output, Retention retention)
@@ -76,11 +83,6 @@ double StepProfiler::MedianUs(std::span<const ProfileRow> rows, int runs) {
   std::ranges::sort(us);
   return (us[(runs - 1) / 2] + us[runs / 2]) / 2;
 }
-
-// The default order is served without anyone's asking for predictions, so a server of it should not
-// start much later for them.
-constexpr TimeUs kShortProfileUs = 700'000;
-constexpr TimeUs kProfileUs = 4'000'000;
 
 CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config) {
   const bool whole = config.policies.retention != Retention::kAll;

@@ -49,6 +49,7 @@ class ForestTest
       logits[RequestOf(row.sequence)] = Logits(values, values + model_.vocab());
     });
     EngineConfig config;
+    config.scheduler.policies = FindPreset("prelude")->policies;
     config.vocab_size = model_.vocab();
     config.scheduler.max_model_len = 200;
     config.scheduler.num_kv_blocks = kNumBlocks;

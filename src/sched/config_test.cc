@@ -33,12 +33,12 @@ TEST(Presets, DifferAndHaveDistinctNames) {
     EXPECT_EQ(FindPreset(alias.name), FindPreset(alias.preset));
   }
   EXPECT_EQ(FindPreset("best"), nullptr);
-  EXPECT_EQ(names.size(), 15u);
-  EXPECT_TRUE(ListOfPresets().starts_with("prelude, chunked-fcfs (vllm-fcfs, nano-vllm), "));
+  EXPECT_EQ(names.size(), 16u);
+  EXPECT_TRUE(ListOfPresets().starts_with("auto, prelude, chunked-fcfs (vllm-fcfs, nano-vllm), "));
 }
 
 TEST(Presets, TheDefaultIsThatOfAConfigurationThatNamesNone) {
-  EXPECT_EQ(kDefaultPreset, "prelude");
+  EXPECT_EQ(kDefaultPreset, "auto");
   EXPECT_EQ(SchedulerConfig().policies, FindPreset(kDefaultPreset)->policies);
 }
 

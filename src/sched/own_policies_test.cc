@@ -64,6 +64,7 @@ class OwnPolicies : public ::testing::Test {
  protected:
   OwnPolicies() {
     EngineConfig engine;
+    engine.scheduler.policies = {};
     engine.vocab_size = 1000;
     engine.scheduler.max_model_len = 1024;
     engine.scheduler.num_kv_blocks = 200;

@@ -20,6 +20,7 @@ using ::testing::HasSubstr;
 
 EngineConfig SmallConfig() {
   EngineConfig config;
+  config.scheduler.policies = FindPreset("prelude")->policies;
   config.vocab_size = 1000;
   config.scheduler.max_model_len = 1024;
   config.scheduler.num_kv_blocks = 256;

@@ -24,12 +24,14 @@ void AddPolicyOptions(CLI::App* app, SchedulingOptions* o) {
   const HelpGroup group(app, "Choices over the preset");
   AddChoice(app, "--order", &o->order,
             "The request that goes first: fcfs, fair, srjf or srjf-calibrated (shortest remaining "
-            "job), edf, d-edf or s-edf (by deadline), lpm (longest cached prefix) or dfs-weight "
-            "(depth first over the tree of cached prefixes); default: the preset's");
+            "job), edf, d-edf or s-edf (by deadline), lpm (longest cached prefix), dfs-weight "
+            "(depth first over the tree of cached prefixes) or auto (by deadline where there is "
+            "one, else srjf-calibrated, with a bound on each wait); default: the preset's");
   AddChoice(app, "--batching", &o->batching,
             "Prefill work of a step: single (one request), saturate (as many as keep the device "
-            "busy), budget (as many as fit) or slo-aware (as many as the first one's deadline "
-            "allows); default: the preset's");
+            "busy), budget (as many as fit), slo-aware (as many as the first one's deadline "
+            "allows) or auto (slo-aware where there is a deadline, else saturate); default: the "
+            "preset's");
   AddChoice(app, "--sharing", &o->sharing,
             "How prefill and decode share the device: whole, chunked, or preempt-op or "
             "preempt-layer (a running prefill makes way for more urgent work); default: the "
@@ -162,8 +164,9 @@ Result<Policies> PoliciesOf(const SchedulingOptions& o) {
 void AddPresetOption(CLI::App* app, const std::string& names, SchedulingOptions* o) {
   const HelpGroup group(app, "Scheduling");
   app->add_option(names, o->preset,
-                  "Preset of the scheduler: prelude (prefixes that requests share are computed "
-                  "once, fair between clients), prefill-only (long prompts in little memory), "
+                  "Preset of the scheduler: auto (deadlines where requests name them, else the "
+                  "shortest job, and no wait without a bound), prelude (fair between clients), "
+                  "prefill-only (long prompts in little memory), "
                   "flow-prefill (deadlines; a running prefill makes way), feather (requests that "
                   "share a prefix decode together) or another of docs/scheduling.md; in all " +
                       ListOfPresets())

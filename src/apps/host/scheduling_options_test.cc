@@ -30,7 +30,7 @@ std::string Refusal(const std::string& command_line) {
 
 TEST(SchedulingOptions, WithoutAnyTheDefaultPreset) {
   const SchedulerConfig config = ConfigBehind("").value();
-  EXPECT_EQ(config.policies, FindPreset("prelude")->policies);
+  EXPECT_EQ(config.policies, FindPreset("auto")->policies);
   EXPECT_EQ(config.preemption.max_suspended_us, 10'000'000);
 }
 
@@ -84,7 +84,7 @@ TEST(SchedulingOptions, AWrongValueIsNamedWithTheOptionAndWhatIsAllowed) {
   EXPECT_THAT(Refusal("--decode-set herd"), HasSubstr("static, fill, prefix-homogeneous, dynamic"));
   EXPECT_THAT(Refusal("--stop-rule often"), HasSubstr("never, heuristic, bandit, q-learning"));
   EXPECT_THAT(Refusal("--scheduling best"),
-              HasSubstr("--scheduling: is 'best', must be one of: prelude, chunked-fcfs"));
+              HasSubstr("--scheduling: is 'best', must be one of: auto, prelude"));
   EXPECT_THAT(Refusal("--max-suspended-ms 0"), HasSubstr("--max-suspended-ms"));
   EXPECT_EQ(Refusal("--decode-set prefix-homogeneous --stop-constants max-lost=64,exploration=-1"),
             "stop_constants: exploration is '-1', must be a number in [0, 100]");

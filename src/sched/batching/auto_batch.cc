@@ -7,10 +7,11 @@
 namespace skein {
 
 int64_t AutoBatching::MaxTokens(const StepSoFar& step) {
+  if (!cost_->known()) return kAny;
   const int64_t budget = SaturationTokens(cost_->fit());
   const int64_t num_left = budget - step.num_tokens;
   const auto head = std::ranges::find(step.prefills, nullptr, &StepRow::prefix);
-  if (head == step.prefills.end() || num_left < 1 || !cost_->known()) return num_left;
+  if (head == step.prefills.end() || num_left < 1) return num_left;
   const RequestRecord& request = *head->sequence->request;
   if (!request.request.slo_ttft_us) return num_left;
   StepWork own = WorkOf(head->num_tokens, head->begin());

@@ -53,7 +53,7 @@ TEST(AutoBatch, ADeadlineThatCanBeMetLimitsTheStep) {
 // small one.
 TEST(AutoBatch, ALateHeadLimitsNothing) { EXPECT_EQ(StepSize(1), 9u); }
 
-TEST(AutoBatch, WithoutACostModelAPromptRunsAlone) { EXPECT_EQ(StepSize(0, {}), 1u); }
+TEST(AutoBatch, WithoutACostModelTheTokenBudgetIsFilled) { EXPECT_EQ(StepSize(0, {}), 10u); }
 
 }  // namespace
 }  // namespace skein

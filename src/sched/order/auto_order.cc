@@ -12,7 +12,9 @@ constexpr int64_t kDuePart = int64_t{1} << 60;
 constexpr int64_t kLatePart = int64_t{1} << 62;
 constexpr double kLongestUs = 1e15;  // 31 years
 constexpr double kSpeedWindowUs = 10e6;
-constexpr int64_t kMiddleTokens = 1024;  // of a prompt of middle length
+// The speed begins as that of this many prompts of middle length.
+constexpr double kPriorPrompts = 8;
+constexpr int64_t kMiddleTokens = 1024;
 
 TimeUs Bounded(double us) { return std::llround(std::min(us, kLongestUs)); }
 
@@ -27,16 +29,15 @@ TimeUs AutoOrder::TimeOf(int64_t num_tokens, int64_t num_behind) const {
 }
 
 TimeUs AutoOrder::TimeOfBacklog() const {
-  const double token_us = served_us_ > 0
-                              ? served_us_ / served_tokens_
-                              : static_cast<double>(TimeOf(kMiddleTokens, 0)) / kMiddleTokens;
-  return Bounded(static_cast<double>(backlog_.num_tokens()) * token_us);
+  const double tokens = kPriorPrompts * kMiddleTokens + served_tokens_;
+  const double us = kPriorPrompts * static_cast<double>(TimeOf(kMiddleTokens, 0)) + served_us_;
+  return Bounded(static_cast<double>(backlog_.num_tokens()) * us / tokens);
 }
 
 Ranking AutoOrder::RankArrival(const OrderView& view, TimeUs now_us) {
   const int64_t num_missing = std::max<int64_t>(1, view.num_tokens - view.num_cached);
   if (backlog_.empty()) serves_since_us_ = now_us;
-  const TimeUs bound_us = Bounded(static_cast<double>(kMaxStretch * TimeOfBacklog())) + kMaxWaitUs;
+  const TimeUs bound_us = Bounded(kMaxStretch * static_cast<double>(TimeOfBacklog())) + kMaxWaitUs;
   const auto num_of_client = static_cast<double>(backlog_.Enter(view.request, num_missing));
   OrderView own = view;
   own.memo = {.num_tokens = num_missing,

@@ -27,14 +27,15 @@ namespace skein {
 //     kMaxStretch x (time of all prompts that were there when it arrived) + kMaxWaitUs
 //
 //   That time is its wait under first come, first served. Overdue requests go first, by the end of
-//   their bound. No load therefore starves a request.
+//   their bound. No load therefore starves a request. They may meet each other there, so that a
+//   wait can be somewhat longer than the bound.
 //
 // No step makes way for a request without a deadline. A rank changes with the cached share of a
 // prompt, at known times, and with a version of the cost model. Without a cost model, the device
 // counts as one of kUnknownSpeed tokens per second. Not thread-safe.
 class AutoOrder final : public OrderPolicy {
  public:
-  static constexpr int64_t kMaxStretch = 3;
+  static constexpr double kMaxStretch = 3;
   static constexpr TimeUs kMaxWaitUs = 2'000'000;
   static constexpr double kAging = 0.05;
   static constexpr double kUnknownSpeed = 5000;
@@ -55,8 +56,8 @@ class AutoOrder final : public OrderPolicy {
  private:
   // The predicted time of `num_tokens` behind `num_behind`.
   TimeUs TimeOf(int64_t num_tokens, int64_t num_behind) const;
-  // The time of the backlog at the speed of the latest prompts, decodes beside them included; until
-  // some have been computed, of prompts of middle length.
+  // The time of the backlog at the speed of the latest prompts, decodes beside them included. The
+  // cost model's speed counts like a few prompts before them.
   TimeUs TimeOfBacklog() const;
 
   const CostModel* const cost_;

@@ -7,24 +7,18 @@ namespace skein {
 int64_t ClientBacklog::Enter(const Request& request, int64_t num_tokens) {
   num_tokens_ += num_tokens;
   ++num_prompts_;
-  if (request.user.empty()) return 1;
-  Account& account = accounts_[request.user];
-  ++account.num_prompts;
-  const uint64_t group = request.group.id;
-  if (group == 0 || group != account.group) {
-    account.group = group;
-    account.group_number = account.num_prompts;
-  }
-  return account.group_number;
+  const std::optional<Client> client = ClientOf(request);
+  return client ? ++num_of_client_[*client] : 1;
 }
 
 void ClientBacklog::Leave(const Request& request, int64_t num_tokens) {
   num_tokens_ -= num_tokens;
   --num_prompts_;
-  if (request.user.empty()) return;
-  const auto found = accounts_.find(request.user);
-  SKEIN_CHECK(found != accounts_.end());
-  if (--found->second.num_prompts == 0) accounts_.erase(found);
+  const std::optional<Client> client = ClientOf(request);
+  if (!client) return;
+  const auto found = num_of_client_.find(*client);
+  SKEIN_CHECK(found != num_of_client_.end());
+  if (--found->second == 0) num_of_client_.erase(found);
 }
 
 }  // namespace skein

@@ -2,19 +2,17 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
 
+#include "sched/order/client.h"
 #include "skein/request.h"
 
 namespace skein {
 
-// The prompts that are not computed yet: their tokens in all, and their number for each client. A
-// client is Request::user; a request without one is a client of its own. Not thread-safe. O(log
-// clients).
+// The prompts that are not computed yet: their tokens in all, and their number for each client. Not
+// thread-safe. O(log clients).
 class ClientBacklog {
  public:
-  // Returns the number of the client's prompts, this one included. Members of a group are reads of
-  // one request of the server, so they share the number of the group's first.
+  // Returns the number of the client's prompts, this one included.
   int64_t Enter(const Request& request, int64_t num_tokens);
   // A prompt of `num_tokens` has been computed or given up.
   void Leave(const Request& request, int64_t num_tokens);
@@ -23,13 +21,7 @@ class ClientBacklog {
   bool empty() const { return num_prompts_ == 0; }
 
  private:
-  struct Account {
-    int64_t num_prompts = 0;
-    uint64_t group = 0;  // of the latest request; 0: none
-    int64_t group_number = 0;
-  };
-
-  std::map<std::string, Account> accounts_;  // of the users with prompts
+  std::map<Client, int64_t> num_of_client_;  // none is 0
   int64_t num_tokens_ = 0;
   int64_t num_prompts_ = 0;
 };

@@ -25,12 +25,13 @@ TEST(ClientBacklog, NumbersThePromptsOfEachClient) {
   EXPECT_EQ(backlog.num_tokens(), 75);
 }
 
-TEST(ClientBacklog, MembersOfAGroupShareTheNumberOfItsFirst) {
+TEST(ClientBacklog, AGroupWithoutAUserIsAClient) {
   ClientBacklog backlog;
-  EXPECT_EQ(backlog.Enter(OfClient("a", 7), 100), 1);
-  EXPECT_EQ(backlog.Enter(OfClient("a", 7), 20), 1);
-  EXPECT_EQ(backlog.Enter(OfClient("a", 8), 30), 3);
-  EXPECT_EQ(backlog.Enter(OfClient("a", 8), 30), 3);
+  EXPECT_EQ(backlog.Enter(OfClient("", 7), 100), 1);
+  EXPECT_EQ(backlog.Enter(OfClient("", 7), 20), 2);
+  EXPECT_EQ(backlog.Enter(OfClient("", 8), 30), 1);
+  EXPECT_EQ(backlog.Enter(OfClient("a", 7), 30), 1);
+  EXPECT_EQ(backlog.Enter(OfClient("a", 9), 30), 2);  // the user counts, not the group
 }
 
 TEST(ClientBacklog, ForgetsClientsWithoutPrompts) {

@@ -5,23 +5,14 @@
 #include "base/check.h"
 
 namespace skein {
-namespace {
-
-// A request without user and group is a client of its own and needs no account.
-bool HasAccount(const Request& request) { return !request.user.empty() || request.group.id != 0; }
-
-std::pair<std::string, uint64_t> ClientOf(const Request& request) {
-  return {request.user, request.user.empty() ? request.group.id : 0};
-}
-
-}  // namespace
 
 int64_t FairQueue::Enter(const Request& request, int64_t cost) {
-  if (!HasAccount(request)) {
+  const std::optional<Client> client = ClientOf(request);
+  if (!client) {
     ++num_alone_;
     return now_;
   }
-  Account& account = accounts_[ClientOf(request)];
+  Account& account = accounts_[*client];
   ++account.num_requests;
   const uint64_t group = request.group.id;
   if (group != 0 && account.group == group && account.finish - account.group_start < kGroupTokens) {
@@ -40,11 +31,12 @@ void FairQueue::Serve(int64_t start, int64_t cost) {
 }
 
 void FairQueue::Leave(const Request& request, int64_t unserved) {
-  if (!HasAccount(request)) {
+  const std::optional<Client> client = ClientOf(request);
+  if (!client) {
     --num_alone_;
     return;
   }
-  const auto found = accounts_.find(ClientOf(request));
+  const auto found = accounts_.find(*client);
   SKEIN_CHECK(found != accounts_.end());
   found->second.finish -= unserved;
   if (--found->second.num_requests == 0) accounts_.erase(found);

@@ -2,9 +2,8 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
-#include <utility>
 
+#include "sched/order/client.h"
 #include "skein/request.h"
 
 namespace skein {
@@ -40,7 +39,6 @@ class FairQueue {
   int64_t num_clients() const { return std::ssize(accounts_) + num_alone_; }
 
  private:
-  using Client = std::pair<std::string, uint64_t>;
   struct Account {
     int64_t finish = 0;
     int64_t num_requests = 0;

@@ -379,7 +379,7 @@ TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
 }
 
 TEST(SchedulerPreempt, StepsThatKeepStateByGranularity) {
-  EngineConfig config = {.scheduler = {.num_kv_blocks = 40, .max_model_len = 400}};
+  EngineConfig config = {.scheduler = {.policies = {}, .num_kv_blocks = 40, .max_model_len = 400}};
   Policies& policies = config.scheduler.policies;
   EXPECT_EQ(NumSteps(config.scheduler), 1);
   policies.sharing = Sharing::kPreemptLayer;

@@ -27,6 +27,7 @@ constexpr int32_t kVocab = 1000;
 
 EngineConfig SomeConfig() {
   EngineConfig config;
+  config.scheduler.policies = FindPreset("prelude")->policies;
   config.vocab_size = kVocab;
   config.scheduler.max_model_len = 4096;
   config.scheduler.num_kv_blocks = 1024;
@@ -403,14 +404,19 @@ TEST(Fairness, AFanOutDelaysNobodyByMoreThanAFewSteps) {
 }
 
 TEST(Fairness, TwoFanOutsShareTheSteps) {
-  Harness harness(SomeConfig());
-  ArriveGroup(&harness, 1, 200, 500, 100, "a");
-  ArriveGroup(&harness, 2, 200, 500, 100, "b");
-  for (int i = 0; i < 10; ++i) harness.Step();
-  int num_a = 0, num_b = 0;
-  for (const auto& [id, step] : harness.finished_in) ++(id < 200 ? num_a : num_b);
-  EXPECT_LE(std::abs(num_a - num_b), 25);
-  EXPECT_GT(num_b, 60);
+  for (const char* preset : {"auto", "prelude"}) {
+    SCOPED_TRACE(preset);
+    EngineConfig config = SomeConfig();
+    config.scheduler.policies = FindPreset(preset)->policies;
+    Harness harness(config);
+    ArriveGroup(&harness, 1, 200, 500, 100, "a");
+    ArriveGroup(&harness, 2, 200, 500, 100, "b");
+    for (int i = 0; i < 10; ++i) harness.Step();
+    int num_a = 0, num_b = 0;
+    for (const auto& [id, step] : harness.finished_in) ++(id < 200 ? num_a : num_b);
+    EXPECT_LE(std::abs(num_a - num_b), 25);
+    EXPECT_GT(num_b, 60);
+  }
 }
 
 TEST(Fairness, StrictPresetsKeepTheOrderOfArrival) {
