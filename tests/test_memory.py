@@ -45,7 +45,7 @@ def test_a_server_stays_within_its_memory(long_context, weights_kib, options, mi
 
 
 def test_a_longest_prompt_that_does_not_fit_is_refused(long_context):
-    command = [SKEIN_BIN, "serve", long_context, "--port", 0, *COMMON, "--memory", "8MiB", "--max-model-len", 60000]
+    command = [SKEIN_BIN, "serve", long_context, "--port", 0, *COMMON, "--memory", "8MiB", "--scheduling", "prelude", "--max-model-len", 60000]
     run = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
     assert run.returncode != 0
     said = run.stdout + run.stderr
