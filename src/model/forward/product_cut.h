@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <numeric>
 
+#include "base/ceil_div.h"
 #include "kernels/kv_layout.h"
 #include "kernels/packed_weight.h"
 
 namespace skein {
 
 inline constexpr int32_t kTokensPerTicket = 16;  // of operators that work token by token
-inline int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
 // How a product [m, n] = [m, k] · [n, k]^T is cut into tickets: chunks of rows by chunks of
 // columns. Consecutive tickets share their columns, so that their weights stay in a core's cache.
@@ -50,15 +50,13 @@ struct ProductShape {
 
 namespace cut_internal {
 
-inline int64_t CeilDiv64(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // On vectors: the weights of a ticket stay in the cache while its rows pass over them.
 inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut& cut) {
   // The widest register tile of the kernels: fewer columns leave accumulators idle.
   constexpr int64_t kTileCols = 4 * kPanelCols;
   constexpr int32_t kTicketsPerThread = 4;  // enough to balance the threads
   cut.rows = std::min(shape.m, kMaxVectorRows);
-  const int64_t row_chunks = CeilDiv64(shape.m, cut.rows);
+  const int64_t row_chunks = CeilDiv(shape.m, cut.rows);
   const int64_t terms = int64_t{shape.k} * (shape.swiglu ? 2 : 1);  // of a column
   const bool wide = shape.bf16_pairs && shape.m > kFewPairRows;
   const int64_t by_cache = std::max((wide ? kMaxPairWeightBytes : kMaxVectorWeightBytes) /
@@ -66,11 +64,11 @@ inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut
                                     kTileCols);
   const int64_t by_threads =
       int64_t{shape.n} * row_chunks / (int64_t{kTicketsPerThread} * num_threads);
-  const int64_t least = CeilDiv64(kMinVectorProducts, terms * cut.rows);
+  const int64_t least = CeilDiv(kMinVectorProducts, terms * cut.rows);
   const int64_t cols = std::max({std::min(by_cache, by_threads), least, int64_t{1}});
   const int64_t unit =
       std::lcm(cols > kTileCols / 2 ? kTileCols : kPanelCols, int64_t{shape.col_unit});
-  cut.cols = static_cast<int32_t>(CeilDiv64(cols, unit) * unit);
+  cut.cols = static_cast<int32_t>(CeilDiv(cols, unit) * unit);
 }
 
 // On the matrix unit: the rows of a ticket stay in the cache, in the kernel's own order, while the
@@ -96,9 +94,9 @@ inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, Product
   const int64_t by_threads =
       int64_t{shape.n} * row_chunks / (int64_t{kTicketsPerThread} * num_threads);
   const int64_t cols = std::max({std::min({kMaxTicketProducts / products, by_memory, by_threads}),
-                                 CeilDiv64(kMinProducts, products), int64_t{1}});
+                                 CeilDiv(kMinProducts, products), int64_t{1}});
   const int64_t unit = std::lcm(int64_t{2 * kPanelCols}, int64_t{shape.col_unit});
-  cut.cols = static_cast<int32_t>(CeilDiv64(cols, unit) * unit);
+  cut.cols = static_cast<int32_t>(CeilDiv(cols, unit) * unit);
 }
 
 }  // namespace cut_internal

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/ceil_div.h"
 #include "base/check.h"
 
 namespace skein {
@@ -57,8 +58,6 @@ constexpr std::array<float, 256> MakeFloat8Table() {
   return table;
 }
 constexpr std::array<float, 256> kFloat8Table = MakeFloat8Table();
-
-int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
 Status WrongShape(const std::string& name, const std::vector<int64_t>& shape,
                   const std::string& wanted) {

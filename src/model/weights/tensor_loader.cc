@@ -4,12 +4,11 @@
 #include <cstring>
 #include <utility>
 
+#include "base/ceil_div.h"
 #include "model/weights/widen.h"
 
 namespace skein {
 namespace {
-
-int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
 // The format of each panel. The file must have all tensors in blocks that the kernels multiply, and
 // no panel may have rows of two tensors.
