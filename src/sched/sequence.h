@@ -64,6 +64,7 @@ struct Urgency {
 struct OrderMemo {
   int64_t num_tokens = 0;  // of the prompt that were missing; 0: the policy keeps nothing
   double stretch = 0;      // wanted wait over the predicted time
+  TimeUs work_us = 0;      // the predicted time that counts; 0: the remaining time
   TimeUs overdue_us = std::numeric_limits<TimeUs>::max();  // from then on it goes first
 };
 

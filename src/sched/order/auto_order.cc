@@ -28,6 +28,11 @@ TimeUs AutoOrder::TimeOf(int64_t num_tokens, int64_t num_behind) const {
   return Bounded(cost_->PredictUs(WorkOf(num_tokens, num_behind)));
 }
 
+TimeUs AutoOrder::RemainingUs(const OrderView& view) const {
+  const int64_t num_behind = view.num_cached + view.step_rest.num_tokens;
+  return view.step_rest.left_us + TimeOf(view.num_tokens - num_behind, num_behind);
+}
+
 TimeUs AutoOrder::TimeOfBacklog() const {
   const double tokens = kPriorPrompts * kMiddleTokens + served_tokens_;
   const double us = kPriorPrompts * static_cast<double>(TimeOf(kMiddleTokens, 0)) + served_us_;
@@ -43,6 +48,13 @@ Ranking AutoOrder::RankArrival(const OrderView& view, TimeUs now_us) {
   own.memo = {.num_tokens = num_missing,
               .stretch = std::max(1 / kAging, num_of_client),
               .overdue_us = now_us + bound_us};
+  const uint64_t group = view.request.group.id;
+  if (group != 0 && group == last_group_) {
+    own.memo.work_us = group_work_us_;
+  } else {
+    last_group_ = group;
+    group_work_us_ = RemainingUs(own);
+  }
   Ranking ranking = *Rerank(own, now_us);
   ranking.memo = own.memo;
   return ranking;
@@ -51,11 +63,10 @@ Ranking AutoOrder::RankArrival(const OrderView& view, TimeUs now_us) {
 std::optional<Ranking> AutoOrder::Rerank(const OrderView& view, TimeUs now_us) const {
   const TimeUs overdue_us = view.memo.overdue_us;
   if (now_us >= overdue_us) return Ranking{.rank = kOverduePart + overdue_us};
-  const int64_t num_behind = view.num_cached + view.step_rest.num_tokens;
-  const TimeUs remaining_us =
-      view.step_rest.left_us + TimeOf(view.num_tokens - num_behind, num_behind);
+  const TimeUs remaining_us = RemainingUs(view);
   if (!view.request.slo_ttft_us) {
-    const double wait_us = view.memo.stretch * static_cast<double>(remaining_us);
+    const TimeUs work_us = view.memo.work_us > 0 ? view.memo.work_us : remaining_us;
+    const double wait_us = view.memo.stretch * static_cast<double>(work_us);
     const int32_t shift = std::clamp(view.request.priority, -kMaxShift, kMaxShift);
     const TimeUs due_us = view.arrival_us + Bounded(std::ldexp(wait_us, shift));
     return Ranking{.rank = kDuePart + due_us, .until_us = overdue_us};

@@ -20,7 +20,8 @@ namespace skein {
 // - Without a deadline: the due time is arrival + stretch x predicted remaining time. A stretch of
 //   1 / kAging is PrefillOnly's order (section 6; sched/order/jct_order.h). If the client has more
 //   prompts waiting than that, their number is the stretch. A client with a thousand requests
-//   therefore does not hold up one with a single request.
+//   therefore does not hold up one with a single request. The reads of one request of the server
+//   are a group, and their answer needs all of them: they count the time of the group's first.
 // - Late: the deadline cannot be met any more.
 // - Overdue: the request has waited longer than
 //
@@ -56,12 +57,15 @@ class AutoOrder final : public OrderPolicy {
  private:
   // The predicted time of `num_tokens` behind `num_behind`.
   TimeUs TimeOf(int64_t num_tokens, int64_t num_behind) const;
+  TimeUs RemainingUs(const OrderView& view) const;
   // The time of the backlog at the speed of the latest prompts, decodes beside them included. The
   // cost model's speed counts like a few prompts before them.
   TimeUs TimeOfBacklog() const;
 
   const CostModel* const cost_;
   ClientBacklog backlog_;
+  uint64_t last_group_ = 0;   // of the latest arrival
+  TimeUs group_work_us_ = 0;  // predicted time of its first member
   // The latest prompts: their tokens, and the time for which any prompt was there.
   double served_tokens_ = 0, served_us_ = 0;
   TimeUs serves_since_us_ = 0;  // the last prompt was computed, or the first of a backlog arrived

@@ -24,9 +24,10 @@ SchedulerConfig AutoConfig() {
 class AutoOrderTest : public ::testing::Test {
  protected:
   OrderView Arrive(int32_t num_tokens, TimeUs now_us, TimeUs slo_us = 0,
-                   const std::string& user = "", int32_t priority = 0) {
+                   const std::string& user = "", int32_t priority = 0, uint64_t group = 0) {
     requests_.push_back(std::make_unique<Request>());
     Request& request = *requests_.back();
+    request.group.id = group;
     request.user = user;
     request.priority = priority;
     if (slo_us > 0) request.slo_ttft_us = slo_us;
@@ -100,6 +101,18 @@ TEST_F(AutoOrderTest, AClientsManyRequestsDoNotHoldUpAnothersOne) {
     order_.OnPrompt(flood[i].request, flood[i].memo, now_us);
   }
   EXPECT_EQ(Arrive(200, now_us, 0, "flood").memo.stretch, 1 / AutoOrder::kAging);
+}
+
+// A short and a long question of each decision: no decision waits for the short ones of all others.
+TEST_F(AutoOrderTest, TheReadsOfOneRequestStandTogether) {
+  std::vector<OrderView> reads;
+  for (uint64_t group = 1; group <= 10; ++group) {
+    const auto now_us = static_cast<TimeUs>(group);
+    reads.push_back(Arrive(100, now_us, 0, "", 0, group));
+    reads.push_back(Arrive(300, now_us, 0, "", 0, group));
+  }
+  EXPECT_TRUE(
+      std::ranges::is_sorted(reads, {}, [&](const auto& read) { return RankOf(read, 20); }));
 }
 
 TEST_F(AutoOrderTest, TheBoundIsAMultipleOfTheWaitInLine) {
