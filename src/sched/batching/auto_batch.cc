@@ -5,10 +5,16 @@
 #include "sched/batching/slo_batch.h"
 
 namespace skein {
+namespace {
+
+// In a step of so many times SaturationTokens, the constant cost is a twentieth of its time.
+constexpr int64_t kSaturations = 2;
+
+}  // namespace
 
 int64_t AutoBatching::MaxTokens(const StepSoFar& step) {
   if (!cost_->known()) return kAny;
-  const int64_t budget = SaturationTokens(cost_->fit());
+  const int64_t budget = kSaturations * SaturationTokens(cost_->fit());
   const int64_t num_left = budget - step.num_tokens;
   const auto head = std::ranges::find(step.prefills, nullptr, &StepRow::prefix);
   if (head == step.prefills.end() || num_left < 1) return num_left;
