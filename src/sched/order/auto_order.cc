@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sched/order/jct_order.h"
+
 namespace skein {
 namespace {
 
@@ -24,13 +26,13 @@ int64_t AutoOrder::FirstPatientRank() const { return kDuePart; }
 
 TimeUs AutoOrder::TimeOf(int64_t num_tokens, int64_t num_behind) const {
   if (num_tokens <= 0) return 0;
-  if (!cost_->known()) return Bounded(1e6 * static_cast<double>(num_tokens) / kUnknownSpeed);
+  if (!cost_->known())
+    return Bounded(1e6 * static_cast<double>(num_tokens) / JctOrder::kUnknownSpeed);
   return Bounded(cost_->PredictUs(WorkOf(num_tokens, num_behind)));
 }
 
 TimeUs AutoOrder::RemainingUs(const OrderView& view) const {
-  const int64_t num_behind = view.num_cached + view.step_rest.num_tokens;
-  return view.step_rest.left_us + TimeOf(view.num_tokens - num_behind, num_behind);
+  return view.step_rest.left_us + TimeOf(view.num_missing(), view.num_behind());
 }
 
 TimeUs AutoOrder::TimeOfBacklog() const {

@@ -33,13 +33,12 @@ namespace skein {
 //
 // No step makes way for a request without a deadline. A rank changes with the cached share of a
 // prompt, at known times, and with a version of the cost model. Without a cost model, the device
-// counts as one of kUnknownSpeed tokens per second. Not thread-safe.
+// counts as one of JctOrder::kUnknownSpeed tokens per second. Not thread-safe.
 class AutoOrder final : public OrderPolicy {
  public:
   static constexpr double kMaxStretch = 3;
   static constexpr TimeUs kMaxWaitUs = 2'000'000;
   static constexpr double kAging = 0.05;
-  static constexpr double kUnknownSpeed = 5000;
 
   // `cost` outlives the order.
   explicit AutoOrder(const CostModel* cost) : cost_(cost) {}

@@ -22,6 +22,10 @@ struct OrderView {
   int32_t num_cached = 0;  // of these, computed or in the prefix cache
   StepRest step_rest;      // of the suspended step that computes its prompt
   OrderMemo memo;          // as RankArrival returned it
+
+  // Tokens that are computed, cached or in the suspended step, and the others.
+  int64_t num_behind() const { return num_cached + step_rest.num_tokens; }
+  int64_t num_missing() const { return num_tokens - num_behind(); }
 };
 
 // The rank of a request: the smaller goes first, ties by arrival.

@@ -45,11 +45,9 @@ Ranking SlackOrder::RankOf(TimeUs deadline_us, TimeUs remaining_us, TimeUs now_u
 }
 
 std::optional<Ranking> SlackOrder::Rerank(const OrderView& view, TimeUs now_us) const {
-  const int64_t num_behind = view.num_cached + view.step_rest.num_tokens;
-  const int64_t num_missing = view.num_tokens - num_behind;
   TimeUs remaining_us = view.step_rest.left_us;
-  if (num_missing > 0) {
-    remaining_us += std::llround(cost_->PredictUs(WorkOf(num_missing, num_behind)));
+  if (view.num_missing() > 0) {
+    remaining_us += std::llround(cost_->PredictUs(WorkOf(view.num_missing(), view.num_behind())));
   }
   return RankOf(view.deadline_us, remaining_us, now_us);
 }
