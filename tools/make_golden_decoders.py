@@ -6,9 +6,7 @@
 Writes OUT_DIR/NAME/ like tools/make_golden_models.py, whose format and float64 arithmetic it shares; OUT_DIR/README.md lists
 the models. A config is written as published files spell it, where that differs from what the library writes today.
 """
-import argparse
 import json
-import pathlib
 import shutil
 
 import torch
@@ -191,18 +189,5 @@ def make_model(folder, cls_name, members, options, seed):
           f"std of log-probabilities {spread:.2f}, closest decision {golden['min_top2_gap']}")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    default = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "models"
-    parser.add_argument("out", nargs="?", type=pathlib.Path, default=default)
-    parser.add_argument("--only", default="", help="the models whose names begin so")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    for i, (name, *rest) in enumerate(MODELS):
-        if name.startswith(args.only):
-            make_model(args.out / name, *rest, SEED + i)
-
-
 if __name__ == "__main__":
-    main()
+    models.make_all(MODELS, make_model, "models", SEED)

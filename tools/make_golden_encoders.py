@@ -13,9 +13,7 @@ its prompts
 
 ModernBERT's code asks for float32 here and there; it is given float64 instead.
 """
-import argparse
 import json
-import pathlib
 import shutil
 
 import safetensors.torch
@@ -172,18 +170,5 @@ def make_model(folder, name, members, seed):
     print(folder.name)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    default = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "encoders"
-    parser.add_argument("out", nargs="?", type=pathlib.Path, default=default)
-    parser.add_argument("--only", default="", help="the models whose names begin so")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    for i, (name, cls, members) in enumerate(MODELS):
-        if name.startswith(args.only):
-            make_model(args.out / name, cls, members, SEED + i)
-
-
 if __name__ == "__main__":
-    main()
+    models.make_all(MODELS, make_model, "encoders", SEED)

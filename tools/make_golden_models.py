@@ -337,6 +337,20 @@ def make_ropes(path):
     print(f"{path.name}: {len(tables)} tables")
 
 
+def make_all(models, make_model, folder, seed):
+    """The command line of a script with a list of models: each as make_model(its folder, ..., its seed) writes it."""
+    parser = argparse.ArgumentParser()
+    default = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / folder
+    parser.add_argument("out", nargs="?", type=pathlib.Path, default=default)
+    parser.add_argument("--only", default="", help="the models whose names begin so")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    for i, (name, *rest) in enumerate(models):
+        if name.startswith(args.only):
+            make_model(args.out / name, *rest, seed + i)
+
+
 def main():
     parser = argparse.ArgumentParser()
     default = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data"

@@ -9,7 +9,6 @@ modernbert-style. golden.json names the tokenizer and holds, for each of its inp
 `pair`), the token ids and the `embedding` or the `outputs` of the head, computed from the files as
 written, loaded again, in float64.
 """
-import argparse
 import json
 import pathlib
 import shutil
@@ -93,15 +92,5 @@ def make_model(folder, cls, tokenizer_name, members, seed):
     print(folder.name, [len(row["ids"]) for row in rows])
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("out", nargs="?", type=pathlib.Path, default=DATA / "modernbert")
-    out = parser.parse_args().out
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    for i, (name, *rest) in enumerate(MODELS):
-        make_model(out / name, *rest, SEED + i)
-
-
 if __name__ == "__main__":
-    main()
+    models.make_all(MODELS, make_model, "modernbert", SEED)

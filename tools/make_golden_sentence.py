@@ -7,9 +7,7 @@ Writes OUT_DIR/NAME/: a transformer in HuggingFace layout, 1_Pooling, 2_Dense, .
 saves them, and golden.json: for each of its prompts `ids` and the `embedding`, computed from the files as written,
 loaded again, in float64.
 """
-import argparse
 import json
-import pathlib
 import shutil
 
 import torch
@@ -101,18 +99,5 @@ def make_model(folder, cls, members, pooling, dense, normalize, seed):
     print(folder.name, len(prompts[0]["embedding"]))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    default = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "sentence"
-    parser.add_argument("out", nargs="?", type=pathlib.Path, default=default)
-    parser.add_argument("--only", default="", help="the models whose names begin so")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    for i, (name, *rest) in enumerate(MODELS):
-        if name.startswith(args.only):
-            make_model(args.out / name, *rest, SEED + i)
-
-
 if __name__ == "__main__":
-    main()
+    models.make_all(MODELS, make_model, "sentence", SEED)

@@ -8,8 +8,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "server/generation/grammar_fields.h"
 #include "server/http/http_server.h"
@@ -71,6 +73,23 @@ class ServerTest : public ::testing::Test {
     entry.created_s = 7;
     entry.grammars = MakeGrammarCompiler(entry);
     return entry;
+  }
+  // Whether the last request's grammar allows these bytes one after the other, and then the end.
+  bool Accepts(std::string_view text) const {
+    const auto grammar = engine_.last_request().generate().grammar;
+    if (grammar == nullptr) return false;
+    const auto state = grammar->NewState();
+    std::vector<TokenId> output;
+    std::vector<uint32_t> mask((kFakeVocabSize + 31) / 32);
+    const auto allows = [&](TokenId id) {
+      return !state->FindNext(output, mask) || (mask[static_cast<size_t>(id) / 32] >> id % 32 & 1);
+    };
+    for (const char c : text) {
+      const auto id = static_cast<TokenId>(static_cast<unsigned char>(c));
+      if (!allows(id)) return false;
+      output.push_back(id);
+    }
+    return allows(kFakeEos);
   }
   ModelRegistry Registry() {
     ModelRegistry registry;

@@ -88,25 +88,30 @@ class ForwardLongTest : public ::testing::TestWithParam<Isa> {
   void SetUp() override {
     if (!MakeKernels(GetParam()).ok()) GTEST_SKIP() << "not on this machine";
   }
+
+  // Computes the whole sequence, in tiles of 64 rows and of fewer. Then, after `first` tokens,
+  // chunks that never fill a tile of either size; from `one_by_one` on single tokens.
+  static void ExpectTheBitsOfTheWhole(const LongModel& model, int32_t length, int32_t first,
+                                      int32_t one_by_one) {
+    ForwardPass pass = model.MakePass(length);
+    const std::vector<Logits> whole = model.Run(&pass, 0, length, Blocks(0, length));
+    ASSERT_EQ(std::ssize(whole), length);
+    const std::vector<int32_t> blocks = Blocks(CeilDiv(length, kKvBlockTokens), length);
+    model.Run(&pass, 0, first, blocks);
+    for (int32_t begin = first, end = begin; begin < length; begin = end) {
+      end = begin < one_by_one ? std::min(begin + 13, one_by_one) : begin + 1;
+      const std::vector<Logits> logits = model.Run(&pass, begin, end, blocks);
+      for (int32_t i = begin; i < end; ++i) {
+        ASSERT_TRUE(testing::SameBits(logits[i - begin], whole[i])) << "position " << i;
+      }
+    }
+  }
 };
 
 TEST_P(ForwardLongTest, SmallerTilesHaveTheSameBits) {
   constexpr int32_t kLength = 6400, kFirst = 6100, kOneByOne = 6385;
   const LongModel model(GetParam(), 2, kLength);
-  ForwardPass pass = model.MakePass(kLength);
-  // The whole sequence, in tiles of 64 rows and of fewer. Then, after kFirst tokens, chunks that
-  // never fill a tile of either size; at the end single tokens.
-  const std::vector<Logits> whole = model.Run(&pass, 0, kLength, Blocks(0, kLength));
-  ASSERT_EQ(whole.size(), size_t{kLength});
-  const std::vector<int32_t> blocks = Blocks(kLength / kKvBlockTokens, kLength);
-  model.Run(&pass, 0, kFirst, blocks);
-  for (int32_t begin = kFirst, end = begin; begin < kLength; begin = end) {
-    end = begin < kOneByOne ? std::min(begin + 13, kOneByOne) : begin + 1;
-    const std::vector<Logits> logits = model.Run(&pass, begin, end, blocks);
-    for (int32_t i = begin; i < end; ++i) {
-      ASSERT_TRUE(testing::SameBits(logits[i - begin], whole[i])) << "position " << i;
-    }
-  }
+  ExpectTheBitsOfTheWhole(model, kLength, kFirst, kOneByOne);
 }
 
 // Decode rows of one sequence at several positions. Their tables share all blocks but the last few;
@@ -207,18 +212,7 @@ TEST_P(ForwardLongTest, WindowsHaveTheSameBits) {
   for (const char* name : {"mistral-window", "qwen2-window"}) {
     SCOPED_TRACE(name);
     const LongModel model(GetParam(), 2, kLength, name);
-    ForwardPass pass = model.MakePass(kLength);
-    const std::vector<Logits> whole = model.Run(&pass, 0, kLength, Blocks(0, kLength));
-    ASSERT_EQ(whole.size(), size_t{kLength});
-    const std::vector<int32_t> blocks = Blocks(CeilDiv(kLength, kKvBlockTokens), kLength);
-    model.Run(&pass, 0, kFirst, blocks);
-    for (int32_t begin = kFirst, end = begin; begin < kLength; begin = end) {
-      end = begin < kOneByOne ? std::min(begin + 13, kOneByOne) : begin + 1;
-      const std::vector<Logits> logits = model.Run(&pass, begin, end, blocks);
-      for (int32_t i = begin; i < end; ++i) {
-        ASSERT_TRUE(testing::SameBits(logits[i - begin], whole[i])) << "position " << i;
-      }
-    }
+    ExpectTheBitsOfTheWhole(model, kLength, kFirst, kOneByOne);
   }
 }
 

@@ -20,23 +20,6 @@ class ToolsTest : public ServerTest {
                                             (fields.empty() ? "" : ", " + fields) + "}");
   }
   std::string PromptText() const { return tokenizer_.Decode(engine_.last_request().prompt, true); }
-
-  // Whether the last request's grammar allows the text.
-  bool Accepts(std::string_view text) {
-    const auto grammar = engine_.last_request().generate().grammar;
-    if (grammar == nullptr) return false;
-    const auto state = grammar->NewState();
-    std::vector<TokenId> output;
-    std::vector<uint32_t> mask((kFakeVocabSize + 31) / 32);
-    const auto allows = [&](TokenId id) {
-      return !state->FindNext(output, mask) || (mask[static_cast<size_t>(id) / 32] >> id % 32 & 1);
-    };
-    for (const char c : text) {
-      if (!allows(static_cast<unsigned char>(c))) return false;
-      output.push_back(static_cast<unsigned char>(c));
-    }
-    return allows(kFakeEos);
-  }
 };
 
 constexpr char kCalls[] =
