@@ -1,10 +1,8 @@
 """Every way to run a model gives the same bits: scores over HTTP, compared without a tolerance."""
 import concurrent.futures
 import json
-import os
 import random
 import sys
-import tempfile
 import urllib.request
 
 import pytest
@@ -14,10 +12,11 @@ sys.path.insert(0, str(ROOT / "tools"))
 import default_model_data as data  # noqa: E402
 
 MODEL = ROOT / "models/default"
+KV_FILE = "KV_FILE"  # stands for a file of the test
 CHOICES = [
     ["--scheduling", "prefill-only"], ["--scheduling", "prefill-only", "--memory", "64MiB"],
     ["--scheduling", "prefill-only", "--kv-cache-memory", "2MiB"],
-    ["--kv-cache-memory", "64MiB", "--kv-cache-file", f"{tempfile.gettempdir()}/skein-kv-{os.getpid()}"],
+    ["--kv-cache-memory", "64MiB", "--kv-cache-file", KV_FILE],
     ["--scheduling", "feather"], ["--scheduling", "request-level"], ["--scheduling", "chunked-fcfs"],
     ["--scheduling", "flow-prefill"], ["--scheduling", "layer-level"],
     ["--execution", "hybrid", "--retention", "none"], ["--order", "srjf", "--batching", "single"],
@@ -53,7 +52,8 @@ def expected():
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: " ".join(map(str, choice)))
-def test_a_choice_of_how_to_run_changes_no_bit(expected, choice):
+def test_a_choice_of_how_to_run_changes_no_bit(expected, choice, tmp_path):
+    choice = [tmp_path / "kv" if argument == KV_FILE else argument for argument in choice]
     assert answers(*choice) == expected["none"]
     for quantization in ("int8", "int4"):
         assert answers("--quantization", quantization, *choice) == expected[quantization]

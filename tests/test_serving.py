@@ -104,7 +104,7 @@ def test_sigterm_drains_running_work(stories):
 
 
 def test_what_outlasts_the_shutdown_ends_with_an_error(stories):
-    with SkeinServer(stories, "--shutdown-timeout", "0.1", "--max-num-seqs", "1") as server:
+    with SkeinServer(stories, "--shutdown-timeout", "0.1", "--max-num-seqs", "1", "--max-wait", "0") as server:
         answers = {}
 
         def ask(stream):

@@ -28,7 +28,7 @@ std::string FileBytes(const std::string& header, size_t data_bytes) {
   return file;
 }
 
-Result<SafetensorsHeader> Parse(const std::string& file) {
+Result<SafetensorsHeader> ParseFile(const std::string& file) {
   return ParseSafetensorsHeader(std::as_bytes(std::span(file)), file.size(), "f");
 }
 
@@ -45,7 +45,7 @@ const char kGood[] = R"({"__metadata__":{"format":"pt"},"b":{"dtype":"F32","shap
 
 TEST(SafetensorsHeader, ReadsWhatIsThere) {
   const std::string file = FileBytes(kGood, 28);
-  const Result<SafetensorsHeader> header = Parse(file);
+  const Result<SafetensorsHeader> header = ParseFile(file);
   ASSERT_TRUE(header.ok()) << header.status().message();
   ASSERT_EQ(header.value().tensors.size(), 4u);
   const uint64_t data = header.value().data_begin;
@@ -60,15 +60,15 @@ TEST(SafetensorsHeader, ReadsWhatIsThere) {
   EXPECT_TRUE(header.value().tensors.at("i").shape.empty());
 }
 
-TEST(SafetensorsHeader, EmptyFileOfTensors) { EXPECT_TRUE(Parse(FileBytes("{}", 0)).ok()); }
+TEST(SafetensorsHeader, EmptyFileOfTensors) { EXPECT_TRUE(ParseFile(FileBytes("{}", 0)).ok()); }
 
 // A false file, and a word of the message that must name the error.
-struct Case {
+struct RefusedHeader {
   std::string file, word;
 };
 
-void ExpectRefused(const Case& c) {
-  const Result<SafetensorsHeader> header = Parse(c.file);
+void ExpectRefused(const RefusedHeader& c) {
+  const Result<SafetensorsHeader> header = ParseFile(c.file);
   ASSERT_FALSE(header.ok()) << c.word << ": " << c.file.substr(8, 200);
   EXPECT_THAT(header.status().message(), HasSubstr(c.word));
 }
@@ -84,7 +84,7 @@ TEST(SafetensorsHeader, RefusesLies) {
   const auto one = [](const std::string& entry, size_t bytes) {
     return FileBytes(R"({"t":)" + entry + "}", bytes);
   };
-  const Case cases[] = {
+  const RefusedHeader cases[] = {
       {"", "too short"},
       {"1234567", "too short"},
       {FileBytes("", 0), "begin with '{'"},
@@ -123,11 +123,11 @@ TEST(SafetensorsHeader, RefusesLies) {
       {one(Entry("U8", "4294967296,4294967296", "0,0"), 0), "does not fill"},
       {one(Entry("U8", "9223372036854775808,0", "0,0"), 0), "dimension"},
   };
-  for (const Case& c : cases) ExpectRefused(c);
+  for (const RefusedHeader& c : cases) ExpectRefused(c);
 }
 
 TEST(SafetensorsHeader, RefusesEntriesThatDoNotFitTogether) {
-  const Case cases[] = {
+  const RefusedHeader cases[] = {
       {FileBytes(R"({"a":)" + Entry("U8", "4", "0,4") + R"(,"b":)" + Entry("U8", "4", "2,6") + "}",
                  6),
        "inside another"},
@@ -144,7 +144,7 @@ TEST(SafetensorsHeader, RefusesEntriesThatDoNotFitTogether) {
       {FileBytes(R"({"__metadata__":[]})", 0), "__metadata__"},
       {FileBytes("{\"a\":" + std::string(100000, '[') + "}", 0), "not valid JSON"},
   };
-  for (const Case& c : cases) ExpectRefused(c);
+  for (const RefusedHeader& c : cases) ExpectRefused(c);
 }
 
 // Checks that accepted tensors lie within the file and cover it exactly once.

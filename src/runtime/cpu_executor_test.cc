@@ -20,7 +20,7 @@ using testing::LoadedModel;
 using testing::Logits;
 
 // A request's tokens and parameters, with plan rows made by hand.
-struct Sequence {
+struct ExecutedSequence {
   std::vector<TokenId> tokens;
   std::vector<BlockId> blocks;
   GenerateSpec generate;
@@ -64,8 +64,8 @@ class CpuExecutorTest : public ::testing::Test {
     return layout;
   }
 
-  Sequence NewSequence(int32_t num_tokens, int32_t first_block) {
-    Sequence sequence;
+  ExecutedSequence NewSequence(int32_t num_tokens, int32_t first_block) {
+    ExecutedSequence sequence;
     while (static_cast<int32_t>(sequence.tokens.size()) < num_tokens) {
       sequence.tokens.push_back(static_cast<TokenId>(random_() % model_.vocab()));
     }
@@ -107,7 +107,7 @@ void ExpectSame(const DrawResult& a, const DrawResult& b) {
 }
 
 TEST_F(CpuExecutorTest, ResultsComeInPlanOrderWhateverTheLogitChunks) {
-  std::vector<Sequence> sequences;
+  std::vector<ExecutedSequence> sequences;
   std::vector<DrawResult> alone;
   for (int i = 0; i < 10; ++i) {
     sequences.push_back(NewSequence(1 + static_cast<int32_t>(random_() % 20), 4 * i));
@@ -132,7 +132,7 @@ TEST_F(CpuExecutorTest, ResultsComeInPlanOrderWhateverTheLogitChunks) {
 }
 
 TEST_F(CpuExecutorTest, ARowWithoutDrawsOnlyFillsTheCache) {
-  Sequence whole = NewSequence(70, 0);
+  ExecutedSequence whole = NewSequence(70, 0);
   const DrawResult expected = Run(OneShotPlan{{whole.Whole()}}).at(0);
   whole.blocks = Blocks(10, 70);
   EXPECT_TRUE(Run(MixedPlan{{}, {whole.Row(0, 33, 0)}, {}}).empty());
@@ -141,7 +141,7 @@ TEST_F(CpuExecutorTest, ARowWithoutDrawsOnlyFillsTheCache) {
 }
 
 TEST_F(CpuExecutorTest, SamplesOfOneRowDrawApart) {
-  Sequence sequence = NewSequence(9, 0);
+  ExecutedSequence sequence = NewSequence(9, 0);
   sequence.generate.sampling.temperature = 2.0f;  // nearly flat: 64 draws are not all equal
   const int32_t n = 64;
   const std::vector<DrawResult> results = Run(OneShotPlan{{sequence.Row(0, 9, n)}});
@@ -153,9 +153,9 @@ TEST_F(CpuExecutorTest, SamplesOfOneRowDrawApart) {
 }
 
 TEST_F(CpuExecutorTest, CopiedBlocksContinueAsTheOriginalsDo) {
-  Sequence parent = NewSequence(41, 0);
+  ExecutedSequence parent = NewSequence(41, 0);
   Run(OneShotPlan{{parent.Row(0, 40, 1)}});
-  Sequence child = parent;
+  ExecutedSequence child = parent;
   child.blocks = {parent.blocks[0], 50};  // the full block is shared, the tail is copied
   DecodePlan decode;
   decode.copies = {{parent.blocks[1], 50}};
@@ -168,14 +168,14 @@ TEST_F(CpuExecutorTest, CopiedBlocksContinueAsTheOriginalsDo) {
 }
 
 TEST_F(CpuExecutorTest, AStopAfterAnyKernelCallChangesNothing) {
-  std::vector<Sequence> sequences;
+  std::vector<ExecutedSequence> sequences;
   OneShotPlan plan;
   for (int i = 0; i < 4; ++i) {
     sequences.push_back(NewSequence(2 + i, 4 * i));
     sequences.back().generate.sampling.top_k = 40;
   }
-  for (Sequence& sequence : sequences) plan.rows.push_back(sequence.Whole());
-  Sequence other = NewSequence(5, 100);
+  for (ExecutedSequence& sequence : sequences) plan.rows.push_back(sequence.Whole());
+  ExecutedSequence other = NewSequence(5, 100);
   const StepPlan other_plan = OneShotPlan{{other.Whole()}};
   const DrawResult other_expected = Run(other_plan).at(0);
   testing::StoppingKernels& kernels = model_.kernels();
@@ -204,10 +204,10 @@ TEST_F(CpuExecutorTest, AStopAfterAnyKernelCallChangesNothing) {
 
 // Debug builds do this everywhere. It changes no bit, and no task stops without a signal.
 TEST_F(CpuExecutorTest, StopsAtRandomTicketsGoUnnoticed) {
-  std::vector<Sequence> sequences;
+  std::vector<ExecutedSequence> sequences;
   OneShotPlan plan;
   for (int i = 0; i < 4; ++i) sequences.push_back(NewSequence(20 + i, 4 * i));
-  for (Sequence& sequence : sequences) plan.rows.push_back(sequence.Whole());
+  for (ExecutedSequence& sequence : sequences) plan.rows.push_back(sequence.Whole());
   const std::vector<DrawResult> expected = Run(plan);
   context_.team->StopAtRandom(seed_);
   for (int i = 0; i < 20; ++i) {
@@ -227,7 +227,7 @@ TEST_F(CpuExecutorTest, StopsAtRandomTicketsGoUnnoticed) {
 
 // Each call is stopped as early as possible: after its first ticket.
 TEST_F(CpuExecutorTest, TasksStopWhereTheGranularitySays) {
-  Sequence sequence = NewSequence(60, 0);
+  ExecutedSequence sequence = NewSequence(60, 0);
   const StepPlan plan = OneShotPlan{{sequence.Whole()}};
   const DrawResult expected = Run(plan).at(0);
   const auto num_stops = [&](Granularity granularity) {
@@ -252,7 +252,7 @@ TEST_F(CpuExecutorTest, TasksStopWhereTheGranularitySays) {
 }
 
 TEST_F(CpuExecutorTest, ATaskGivenUpHalfWayLeavesNoTrace) {
-  Sequence sequence = NewSequence(30, 0);
+  ExecutedSequence sequence = NewSequence(30, 0);
   const StepPlan plan = OneShotPlan{{sequence.Whole()}};
   const DrawResult expected = Run(plan).at(0);
   for (int i = 0; i < 5; ++i) {
@@ -268,9 +268,9 @@ TEST_F(CpuExecutorTest, ATaskGivenUpHalfWayLeavesNoTrace) {
 }
 
 TEST_F(CpuExecutorTest, DecodesAloneRunInASmallStateBesideStoppedTasks) {
-  Sequence chat = NewSequence(41, 4);
+  ExecutedSequence chat = NewSequence(41, 4);
   const DrawResult token = Run(OneShotPlan{{chat.Whole()}}).at(0);
-  Sequence prompt = NewSequence(60, 0);
+  ExecutedSequence prompt = NewSequence(60, 0);
   const StepPlan prefill = OneShotPlan{{prompt.Whole()}};
   const DrawResult expected = Run(prefill).at(0);
 
@@ -299,10 +299,10 @@ class CpuExecutorThreadsTest : public CpuExecutorTest {
 };
 
 TEST_F(CpuExecutorThreadsTest, ManyDrawsOnManyThreads) {
-  std::vector<Sequence> sequences;
+  std::vector<ExecutedSequence> sequences;
   for (int i = 0; i < 30; ++i) sequences.push_back(NewSequence(4, 2 * i));
   OneShotPlan plan;
-  for (Sequence& sequence : sequences) plan.rows.push_back(sequence.Whole());
+  for (ExecutedSequence& sequence : sequences) plan.rows.push_back(sequence.Whole());
   const std::vector<DrawResult> together = Run(plan);
   ASSERT_EQ(together.size(), 30u);
   for (int i = 0; i < 30; ++i) {
@@ -314,12 +314,12 @@ TEST_F(CpuExecutorThreadsTest, ManyDrawsOnManyThreads) {
 // All read one prefix in the pool and write blocks of their own.
 TEST_F(CpuExecutorThreadsTest, SuspendedTasksGoOnBetweenOthers) {
   constexpr int kPlans = 24;
-  Sequence prefix = NewSequence(64, 0);
+  ExecutedSequence prefix = NewSequence(64, 0);
   Run(OneShotPlan{{prefix.Row(0, 64, 0)}});
-  std::vector<Sequence> sequences;
+  std::vector<ExecutedSequence> sequences;
   for (int i = 0; i < 2 * kPlans; ++i) {
     sequences.push_back(NewSequence(64 + 1 + static_cast<int32_t>(random_() % 60), 2 + 2 * i));
-    Sequence& sequence = sequences.back();
+    ExecutedSequence& sequence = sequences.back();
     std::copy_n(prefix.tokens.begin(), 64, sequence.tokens.begin());
     sequence.blocks = {0, 1, 2 + 2 * i, 3 + 2 * i};
   }

@@ -131,11 +131,11 @@ TEST(CpuRuntimeTest, SplitsALimitOnMemory) {
 }
 
 // The result of a request: for each sample, tokens and their log-probabilities.
-struct Answer {
+struct Reply {
   std::vector<std::vector<TokenId>> tokens;
   std::vector<std::vector<float>> logprobs;
 
-  friend bool operator==(const Answer&, const Answer&) = default;
+  friend bool operator==(const Reply&, const Reply&) = default;
 };
 
 // A running engine on a model. Submits all requests at once and waits for the answers.
@@ -153,8 +153,8 @@ class EngineUnderTest {
                                            std::vector<SchedulerObserver*>{});
   }
 
-  std::vector<Answer> Ask(const std::vector<Request>& requests) {
-    std::vector<Answer> answers(requests.size());
+  std::vector<Reply> Ask(const std::vector<Request>& requests) {
+    std::vector<Reply> answers(requests.size());
     size_t num_open = 0;
     for (size_t i = 0; i < requests.size(); ++i) {
       const int32_t n = requests[i].generate().num_samples;
@@ -242,7 +242,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
                                    .max_num_batched_tokens = 256,
                                    .max_num_seqs = 4,
                                    .num_kv_blocks = 64};
-  std::vector<Answer> alone;
+  std::vector<Reply> alone;
   std::vector<Request> requests;
   {
     EngineConfig config;
@@ -253,7 +253,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
       alone.push_back(engine.Ask({request}).at(0));
       Request one = request;
       one.generate().num_samples = 1;
-      const Answer answer = engine.Ask({one}).at(0);  // several samples begin with the single one
+      const Reply answer = engine.Ask({one}).at(0);  // several samples begin with the single one
       EXPECT_EQ(answer.tokens[0], alone.back().tokens[0]);
       EXPECT_EQ(answer.logprobs[0], alone.back().logprobs[0]);
     }
@@ -282,7 +282,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
     config.scheduler.force_decode_path = load.force_decode_path;
     EngineUnderTest engine(options, config);
     for (int round = 0; round < 2; ++round) {  // the second round finds a filled cache
-      const std::vector<Answer> together = engine.Ask(requests);
+      const std::vector<Reply> together = engine.Ask(requests);
       ASSERT_EQ(together.size(), alone.size());
       for (size_t i = 0; i < together.size(); ++i) {
         ASSERT_EQ(together[i].tokens, alone[i].tokens) << "request " << i << ", round " << round;
@@ -316,7 +316,7 @@ TEST_P(AnyLoadTest, ContiguousStorageGivesTheSameAnswers) {
   EngineUnderTest paged(options, {});
   std::vector<Request> requests = RandomRequests(seed, 24, paged.engine().Limits().vocab_size);
   for (Request& request : requests) request.generate().num_samples = 1;
-  const std::vector<Answer> expected = paged.Ask(requests);
+  const std::vector<Reply> expected = paged.Ask(requests);
   options.max_num_seqs = 1;
   options.kv_storage = KvStorage::kContiguous;
   for (const auto& [preset, budget] :
@@ -373,7 +373,7 @@ TEST(CpuRuntimeTest, PinnedThreadsGiveTheSameAnswers) {
       .model_dir = kModelDir, .threads = 1, .max_model_len = 128, .max_num_seqs = 4};
   EngineUnderTest free(options, {});
   const std::vector<Request> requests = RandomRequests(1, 8, free.engine().Limits().vocab_size);
-  const std::vector<Answer> expected = free.Ask(requests);
+  const std::vector<Reply> expected = free.Ask(requests);
   options.pin_threads = true;
   EngineUnderTest pinned(options, {});
   EXPECT_EQ(pinned.Ask(requests), expected);
@@ -408,7 +408,7 @@ TEST(CpuRuntimeTest, Stories260KGeneratesTheGoldenTokens) {
     requests.push_back(std::move(request));
   }
   EngineUnderTest engine({.model_dir = dir, .threads = 2, .max_num_batched_tokens = 64}, {});
-  const std::vector<Answer> answers = engine.Ask(requests);
+  const std::vector<Reply> answers = engine.Ask(requests);
   ASSERT_EQ(answers.size(), expected.size());
   for (size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(answers[i].tokens[0], expected[i]);
 }

@@ -28,7 +28,7 @@ std::unique_ptr<CpuRuntime> Load(int32_t num_blocks, int32_t threads, KvStorage 
 }
 
 // One sequence, advanced by hand.
-struct Sequence {
+struct PortSequence {
   std::vector<TokenId> tokens;
   GenerateSpec generate;
 
@@ -47,8 +47,8 @@ struct Sequence {
   }
 };
 
-Sequence NewSequence() {
-  Sequence sequence;
+PortSequence NewSequence() {
+  PortSequence sequence;
   for (int32_t i = 0; i < kPromptTokens; ++i) sequence.tokens.push_back((7 * i + i * i) % 100);
   sequence.generate.sampling.temperature = 1;
   sequence.generate.sampling.seed = 5;
@@ -75,11 +75,11 @@ TEST_P(KvPortTest, DecodingGoesOnElsewhereWithTheSameBits) {
   std::vector<BlockId> there = {3, 0, 4, 1};
   if (GetParam() == KvStorage::kContiguous) std::iota(there.begin(), there.end(), 0);
   // An earlier owner of the blocks left its data in them.
-  Sequence other = NewSequence();
+  PortSequence other = NewSequence();
   std::ranges::reverse(other.tokens);
   other.Draw(*decode, 0, there);
 
-  Sequence stays = NewSequence(), moves = NewSequence();
+  PortSequence stays = NewSequence(), moves = NewSequence();
   ExpectSame(stays.Draw(*prefill, 0, here), moves.Draw(*prefill, 0, here));
   ASSERT_EQ(prefill->kv_port().port_bytes(), decode->kv_port().port_bytes());
   std::vector<std::byte> wire(prefill->kv_port().port_bytes());

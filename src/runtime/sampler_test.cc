@@ -18,7 +18,7 @@
 namespace skein {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // The definition of SamplingParams, written naively: sorted, in double.
 std::vector<double> ReferenceDistribution(const DrawSpec& spec, const std::vector<float>& logits) {
@@ -28,7 +28,7 @@ std::vector<double> ReferenceDistribution(const DrawSpec& spec, const std::vecto
   if (!p.allowed_token_ids.empty()) {
     for (int32_t id = 0; id < vocab; ++id) {
       const auto& a = p.allowed_token_ids;
-      if (std::find(a.begin(), a.end(), id) == a.end()) l[id] = -kInf;
+      if (std::find(a.begin(), a.end(), id) == a.end()) l[id] = -kInfinity;
     }
   }
   if (!spec.generate->choices.empty()) {
@@ -39,7 +39,7 @@ std::vector<double> ReferenceDistribution(const DrawSpec& spec, const std::vecto
       const std::vector<TokenId> head(choice.begin(), choice.begin() + output.size());
       if (head == output) may_come[choice[output.size()]] = true;
     }
-    for (int32_t id = 0; id < vocab; ++id) l[id] = may_come[id] ? l[id] : -kInf;
+    for (int32_t id = 0; id < vocab; ++id) l[id] = may_come[id] ? l[id] : -kInfinity;
   }
   for (const auto& [id, bias] : p.logit_bias) l[id] += bias;
   std::map<TokenId, int> seen, output;
@@ -52,7 +52,7 @@ std::vector<double> ReferenceDistribution(const DrawSpec& spec, const std::vecto
   }
   for (const auto& [id, n] : output) l[id] -= p.presence_penalty + n * p.frequency_penalty;
   if (static_cast<int32_t>(spec.history.size()) - spec.prompt_len < spec.generate->min_tokens) {
-    for (const TokenId id : spec.generate->stop_token_ids) l[id] = -kInf;
+    for (const TokenId id : spec.generate->stop_token_ids) l[id] = -kInfinity;
   }
   std::vector<int32_t> order(vocab);
   std::iota(order.begin(), order.end(), 0);
@@ -251,7 +251,7 @@ TEST_F(SamplerTest, AGrammarsTokensAloneCome) {
       EXPECT_EQ(masked.token.token, Draw(same, logits_, history, 2).token.token);
     }
   }
-  for (float& l : logits_) l = -kInf;
+  for (float& l : logits_) l = -kInfinity;
   logits_[1] = 0;
   const std::vector<TokenId> history = {5, 0};
   DrawResult result;
@@ -272,7 +272,7 @@ TEST_F(SamplerTest, ChoicesAreFollowedTokenByToken) {
   generate.sampling.logit_bias = {{250, -5.0f}};
   ExpectFits(generate, {3, 3, 99}, 1);
   // An impossible token is still better than one outside every choice.
-  for (float& l : logits_) l = -kInf;
+  for (float& l : logits_) l = -kInfinity;
   logits_[0] = 1;
   EXPECT_EQ(Draw(generate, logits_, {5, 3}, 1).token.token, 7);
   generate.sampling.temperature = 0;
@@ -389,7 +389,7 @@ TEST_F(SamplerTest, TheMostLikelyAreThoseOfAWholeSort) {
   std::vector<float> logits(kVocab);
   for (const uint32_t distinct : {2u, 20u, 1u << 20}) {
     for (float& l : logits) l = static_cast<float>(random() % distinct) - 3;
-    logits[random() % kVocab] = -kInf;
+    logits[random() % kVocab] = -kInfinity;
     std::vector<TokenId> order(kVocab);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
@@ -411,14 +411,14 @@ TEST_F(SamplerTest, TheMostLikelyAreThoseOfAWholeSort) {
 }
 
 TEST_F(SamplerTest, LogitsThatAreNotFiniteAreReported) {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInf}) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInfinity}) {
     std::vector<float> logits = logits_;
     logits[123] = bad;
     EXPECT_FALSE(Draw(WithTemperature(0), logits).finite);
     EXPECT_FALSE(Draw(WithTemperature(1), logits).finite);
   }
-  EXPECT_FALSE(Draw(WithTemperature(1), std::vector<float>(kVocab, -kInf)).finite);
-  std::vector<float> logits(kVocab, -kInf);
+  EXPECT_FALSE(Draw(WithTemperature(1), std::vector<float>(kVocab, -kInfinity)).finite);
+  std::vector<float> logits(kVocab, -kInfinity);
   logits[9] = -3;
   const DrawResult result = Draw(WithTemperature(1), logits);
   EXPECT_TRUE(result.finite);

@@ -15,7 +15,7 @@ using Members = std::map<std::string, std::string>;
 
 // A config.json in the spelling of published files with `changes` applied; an empty value removes
 // the member.
-std::string Config(const Members& changes) {
+std::string ModernBertJson(const Members& changes) {
   Members members = {{"architectures", R"(["ModernBertModel"])"},
                      {"model_type", R"("modernbert")"},
                      {"torch_dtype", R"("float32")"},
@@ -42,7 +42,9 @@ std::string Config(const Members& changes) {
   return text + "}";
 }
 
-ModelConfig Good(const Members& changes) { return ParseModelConfig(Config(changes)).value(); }
+ModelConfig Good(const Members& changes) {
+  return ParseModelConfig(ModernBertJson(changes)).value();
+}
 
 TEST(ModernBertConfigTest, PublishedSpelling) {
   const ModelConfig config = Good({});
@@ -100,7 +102,7 @@ TEST(ModernBertConfigTest, Heads) {
 
 TEST(ModernBertConfigTest, RefusesByName) {
   const auto error = [](const Members& changes) {
-    const auto config = ParseModelConfig(Config(changes));
+    const auto config = ParseModelConfig(ModernBertJson(changes));
     return config.ok() ? "accepted" : config.status().message();
   };
   EXPECT_THAT(error({{"hidden_activation", R"("mish")"}}), HasSubstr("'hidden_activation' is"));

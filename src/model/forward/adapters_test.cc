@@ -31,7 +31,7 @@ using testing::LoadedModel;
 using testing::Logits;
 
 const char kModelDir[] = SKEIN_SOURCE_DIR "/tests/data/models/llama-default";
-constexpr int32_t kLength = 45;  // of a sequence: more than a tile, less than two blocks
+constexpr int32_t kAdapterTokens = 45;  // of a sequence: more than a tile, less than two blocks
 constexpr int32_t kRank = 5;
 
 using Tensors = std::map<std::string, std::pair<std::vector<int64_t>, std::vector<float>>>;
@@ -76,7 +76,7 @@ class AdaptersTest : public ::testing::TestWithParam<std::tuple<const char*, con
          {kAllModules, {"v_proj"}, {"gate_proj", "down_proj"}}) {
       adapters_.push_back(Load(modules, 1));
     }
-    tokens_.resize(kLength);
+    tokens_.resize(kAdapterTokens);
     for (int32_t& token : tokens_) token = static_cast<int32_t>(random_() % model_->vocab());
   }
   void TearDown() override { fs::remove_all(dir_); }
@@ -116,7 +116,7 @@ class AdaptersTest : public ::testing::TestWithParam<std::tuple<const char*, con
                             int32_t first_block = 0) {
     ForwardBatch& batch = pass.batch();
     batch.Clear();
-    const std::vector<int32_t> blocks = Blocks(first_block, kLength);
+    const std::vector<int32_t> blocks = Blocks(first_block, kAdapterTokens);
     batch.AddRow(std::span(tokens_).subspan(begin, end - begin), begin, blocks, false);
     batch.rows.back().adapter = adapter;
     for (int32_t i = 0; i < end - begin; ++i) batch.logit_tokens.push_back(i);
@@ -140,7 +140,7 @@ TEST_P(AdaptersTest, RowsOfOneBatchHaveTheBitsOfEachAlone) {
   const auto pass = Pass();
   std::vector<std::vector<Logits>> alone;
   for (int32_t adapter = 0; adapter <= 3; ++adapter) {
-    alone.push_back(Alone(*pass, adapter, 0, kLength));
+    alone.push_back(Alone(*pass, adapter, 0, kAdapterTokens));
     for (int32_t other = 0; other < adapter; ++other) {
       EXPECT_FALSE(testing::SameBits(alone[other].back(), alone[adapter].back()));
     }
@@ -148,29 +148,29 @@ TEST_P(AdaptersTest, RowsOfOneBatchHaveTheBitsOfEachAlone) {
   ForwardBatch& batch = pass->batch();
   batch.Clear();
   std::vector<std::vector<int32_t>> blocks;
-  for (int32_t i = 0; i < 5; ++i) blocks.push_back(Blocks(10 + 2 * i, kLength));
+  for (int32_t i = 0; i < 5; ++i) blocks.push_back(Blocks(10 + 2 * i, kAdapterTokens));
   for (int32_t i = 0; i < 5; ++i) {
     const int32_t first = batch.num_tokens();
     batch.AddRow(tokens_, 0, blocks[i], false);
     batch.rows.back().adapter = (i * 3) % 4;
-    for (int32_t t = 0; t < kLength; ++t) batch.logit_tokens.push_back(first + t);
+    for (int32_t t = 0; t < kAdapterTokens; ++t) batch.logit_tokens.push_back(first + t);
   }
   const std::vector<Logits> all = testing::RunPass(pass.get(), model_->vocab());
   for (int32_t i = 0; i < 5; ++i) {
-    const auto begin = all.begin() + i * kLength;
-    ExpectSame({begin, begin + kLength}, alone[(i * 3) % 4]);
+    const auto begin = all.begin() + i * kAdapterTokens;
+    ExpectSame({begin, begin + kAdapterTokens}, alone[(i * 3) % 4]);
   }
 }
 
 TEST_P(AdaptersTest, ChunksHaveTheSameBits) {
   const auto pass = Pass();
   const auto hybrid = Pass(/*chunk_tokens=*/16);
-  const std::vector<Logits> whole = Alone(*pass, 1, 0, kLength);
-  ExpectSame(Alone(*hybrid, 1, 0, kLength), whole);
+  const std::vector<Logits> whole = Alone(*pass, 1, 0, kAdapterTokens);
+  ExpectSame(Alone(*hybrid, 1, 0, kAdapterTokens), whole);
   std::vector<Logits> cut;
-  for (int32_t begin = 0; begin < kLength; begin += 13) {
+  for (int32_t begin = 0; begin < kAdapterTokens; begin += 13) {
     const std::vector<Logits> part =
-        Alone(*pass, 1, begin, std::min(begin + 13, kLength), /*first_block=*/20);
+        Alone(*pass, 1, begin, std::min(begin + 13, kAdapterTokens), /*first_block=*/20);
     cut.insert(cut.end(), part.begin(), part.end());
   }
   ExpectSame(cut, whole);
@@ -179,7 +179,7 @@ TEST_P(AdaptersTest, ChunksHaveTheSameBits) {
 TEST_P(AdaptersTest, AnAdapterOfZerosChangesNoBit) {
   adapters_.push_back(Load(kAllModules, 0));
   const auto pass = Pass();
-  ExpectSame(Alone(*pass, 4, 0, kLength), Alone(*pass, 0, 0, kLength));
+  ExpectSame(Alone(*pass, 4, 0, kAdapterTokens), Alone(*pass, 0, 0, kAdapterTokens));
 }
 
 // In f32 alone, since merged weights of bf16 are rounded.
@@ -204,13 +204,13 @@ TEST_P(MergedAdapterTest, AnswersAreThoseOfTheMergedModel) {
   Write(merged_dir, merged);
   LoadedModel merged_model(merged_dir, {.dtype = "f32", .isa = std::get<2>(GetParam())});
   ForwardPass merged_pass(merged_model.context(), ForwardLimits{.max_tokens = 256});
-  const std::vector<Logits> want =
-      testing::RunAlone(&merged_pass, tokens_, 0, kLength, Blocks(0, kLength), model_->vocab());
+  const std::vector<Logits> want = testing::RunAlone(&merged_pass, tokens_, 0, kAdapterTokens,
+                                                     Blocks(0, kAdapterTokens), model_->vocab());
   const auto pass = Pass();
-  const std::vector<Logits> got = Alone(*pass, 1, 0, kLength);
-  const std::vector<Logits> base = Alone(*pass, 0, 0, kLength);
+  const std::vector<Logits> got = Alone(*pass, 1, 0, kAdapterTokens);
+  const std::vector<Logits> base = Alone(*pass, 0, 0, kAdapterTokens);
   double error = 0, change = 0, size = 0;
-  for (int32_t i = 0; i < kLength; ++i) {
+  for (int32_t i = 0; i < kAdapterTokens; ++i) {
     for (int32_t v = 0; v < model_->vocab(); ++v) {
       error = std::max(error, std::abs(double{got[i][v]} - want[i][v]));
       change = std::max(change, std::abs(double{got[i][v]} - base[i][v]));

@@ -22,8 +22,8 @@ using testing::Blocks;
 using testing::LoadedModel;
 using testing::Logits;
 
-constexpr int32_t kMaxTokens = 768;
-constexpr int32_t kLength =
+constexpr int32_t kMaxBitsTokens = 768;
+constexpr int32_t kBitsTokens =
     100;  // of the sequence that is compared: four blocks, two steps of keys
 
 const char kDataDir[] = SKEIN_SOURCE_DIR "/tests/data/models/";
@@ -37,9 +37,9 @@ class ForwardBitsTest
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
     model_ = Load(1);
     pass_ = NewPass(*model_);
-    tokens_ = RandomTokens(kLength);
-    reference_ =
-        testing::RunAlone(pass_.get(), tokens_, 0, kLength, Blocks(0, kLength), model_->vocab());
+    tokens_ = RandomTokens(kBitsTokens);
+    reference_ = testing::RunAlone(pass_.get(), tokens_, 0, kBitsTokens, Blocks(0, kBitsTokens),
+                                   model_->vocab());
   }
 
   std::unique_ptr<LoadedModel> Load(int threads) const {
@@ -53,7 +53,7 @@ class ForwardBitsTest
   }
   static std::unique_ptr<ForwardPass> NewPass(const LoadedModel& model) {
     return std::make_unique<ForwardPass>(
-        model.context(), ForwardLimits{.max_tokens = kMaxTokens, .max_logit_rows = 24});
+        model.context(), ForwardLimits{.max_tokens = kMaxBitsTokens, .max_logit_rows = 24});
   }
 
   std::vector<int32_t> RandomTokens(int32_t n) {
@@ -71,8 +71,8 @@ class ForwardBitsTest
   }
 
   void ExpectChunkedIsReference(int32_t chunk, int32_t begin, const std::vector<int32_t>& blocks) {
-    for (int32_t i = begin; i < kLength; i += chunk) {
-      const int32_t end = std::min(i + chunk, kLength);
+    for (int32_t i = begin; i < kBitsTokens; i += chunk) {
+      const int32_t end = std::min(i + chunk, kBitsTokens);
       const auto logits = testing::RunAlone(pass_.get(), tokens_, i, end, blocks, model_->vocab());
       ASSERT_EQ(logits.size(), size_t(end - i));
       ExpectReference(logits, i);
@@ -99,7 +99,7 @@ TEST_P(ForwardBitsTest, ChunksOfAnySize) {
   for (const int32_t chunk : {1, 7, 32, 64}) {
     SCOPED_TRACE("chunk " + std::to_string(chunk));
     // Descending ids: the order of blocks does not matter.
-    std::vector<int32_t> blocks = Blocks(20 + chunk, kLength);
+    std::vector<int32_t> blocks = Blocks(20 + chunk, kBitsTokens);
     std::reverse(blocks.begin(), blocks.end());
     ExpectChunkedIsReference(chunk, 0, blocks);
   }
@@ -107,19 +107,19 @@ TEST_P(ForwardBitsTest, ChunksOfAnySize) {
 
 TEST_P(ForwardBitsTest, CachedPrefix) {
   for (const int32_t cached_blocks : {1, 2, 3}) {
-    std::vector<int32_t> blocks = Blocks(100, kLength);
-    const std::vector<int32_t> reference_blocks = Blocks(0, kLength);
+    std::vector<int32_t> blocks = Blocks(100, kBitsTokens);
+    const std::vector<int32_t> reference_blocks = Blocks(0, kBitsTokens);
     std::copy_n(reference_blocks.begin(), cached_blocks, blocks.begin());
-    ExpectChunkedIsReference(kLength, cached_blocks * kKvBlockTokens, blocks);
+    ExpectChunkedIsReference(kBitsTokens, cached_blocks * kKvBlockTokens, blocks);
   }
 }
 
 // The sequence in a batch of 32 others, in two chunks split at random; prefills and decodes mixed.
 TEST_P(ForwardBitsTest, BatchOf32) {
   constexpr int32_t kRows = 32;
-  const int32_t cut = 1 + static_cast<int32_t>(random_() % (kLength - 1));
-  const std::vector<int32_t> own_blocks = Blocks(8, kLength);
-  const int32_t bounds[] = {0, cut, kLength};
+  const int32_t cut = 1 + static_cast<int32_t>(random_() % (kBitsTokens - 1));
+  const std::vector<int32_t> own_blocks = Blocks(8, kBitsTokens);
+  const int32_t bounds[] = {0, cut, kBitsTokens};
   std::vector<std::vector<int32_t>> tokens(kRows), blocks(kRows);
   for (int32_t r = 0; r < kRows; ++r) {
     tokens[r] = RandomTokens(2 + static_cast<int32_t>(random_() % 20));
@@ -144,7 +144,7 @@ TEST_P(ForwardBitsTest, BatchOf32) {
         batch.AddRow(row, step == 0 ? 0 : split, blocks[r], false);
       }
     }
-    ASSERT_LE(batch.num_tokens(), kMaxTokens);
+    ASSERT_LE(batch.num_tokens(), kMaxBitsTokens);
     for (int32_t i = bounds[step]; i < bounds[step + 1]; ++i) {
       batch.logit_tokens.push_back(first + i - bounds[step]);
     }
@@ -167,8 +167,8 @@ TEST_P(ForwardBitsTest, DecodeRowsWithBlocksInCommon) {
   for (int32_t r = 0; r < kRows; ++r) {
     // Row r decodes at positions[r]; every fourth row shares no block.
     const int32_t shared = r % 4 == 0 ? 0 : kPrefix;
-    positions[r] = kPrefix + static_cast<int32_t>(random_() % (kLength - kPrefix));
-    blocks[r] = Blocks(16 + 4 * r, kLength);
+    positions[r] = kPrefix + static_cast<int32_t>(random_() % (kBitsTokens - kPrefix));
+    blocks[r] = Blocks(16 + 4 * r, kBitsTokens);
     std::copy_n(prefix.begin(), shared / kKvBlockTokens, blocks[r].begin());
     if (positions[r] == shared) continue;
     pass_->batch().Clear();
@@ -191,7 +191,7 @@ TEST_P(ForwardBitsTest, DecodeRowsWithBlocksInCommon) {
 // The sequence as a child of a parent row, computed in the same pass or in the one before, beside
 // other children. The prefix ends at every position within a block, and at others.
 TEST_P(ForwardBitsTest, ForestsOfOnePass) {
-  std::vector<int32_t> cuts = {1, 63, 64, 65, kLength - 1};
+  std::vector<int32_t> cuts = {1, 63, 64, 65, kBitsTokens - 1};
   for (int32_t cut = kKvBlockTokens; cut < 2 * kKvBlockTokens; ++cut) cuts.push_back(cut);
   for (const int32_t cut : cuts) {
     SCOPED_TRACE("cut " + std::to_string(cut));
@@ -222,7 +222,7 @@ TEST_P(ForwardBitsTest, ForestsOfOnePass) {
       batch.rows.back().fork = {parent_blocks[num_shared], cut % kKvBlockTokens};
     }
     const auto logits = testing::RunPass(pass_.get(), model_->vocab());
-    ASSERT_EQ(logits.size(), size_t(kLength - cut));
+    ASSERT_EQ(logits.size(), size_t(kBitsTokens - cut));
     ExpectReference(logits, cut);
   }
 }
@@ -236,16 +236,16 @@ TEST_P(ForwardBitsTest, RowsCutInsideABlock) {
   for (int32_t run = 0; run < 5; ++run) {
     const int32_t first = 10 + 12 * run;
     const std::vector<int32_t> blocks_before = Blocks(first, 77),
-                               blocks = Blocks(first + 3, kLength),
+                               blocks = Blocks(first + 3, kBitsTokens),
                                blocks_after = Blocks(first + 7, 123);
     ForwardBatch& batch = pass->batch();
     batch.Clear();
     batch.AddRow(before, 0, blocks_before, false);
     batch.AddRow(tokens_, 0, blocks, false);
     batch.AddRow(after, 0, blocks_after, false);
-    for (int32_t i = 0; i < kLength; ++i) batch.logit_tokens.push_back(77 + i);
+    for (int32_t i = 0; i < kBitsTokens; ++i) batch.logit_tokens.push_back(77 + i);
     const auto logits = testing::RunPass(pass.get(), model->vocab());
-    ASSERT_EQ(logits.size(), size_t{kLength});
+    ASSERT_EQ(logits.size(), size_t{kBitsTokens});
     ExpectReference(logits, 0);
   }
 }
@@ -254,8 +254,9 @@ TEST_P(ForwardBitsTest, AnyNumberOfThreads) {
   for (const int threads : {2, 5}) {
     const auto model = Load(threads);
     const auto pass = NewPass(*model);
-    ExpectReference(
-        testing::RunAlone(pass.get(), tokens_, 0, kLength, Blocks(0, kLength), model->vocab()), 0);
+    ExpectReference(testing::RunAlone(pass.get(), tokens_, 0, kBitsTokens, Blocks(0, kBitsTokens),
+                                      model->vocab()),
+                    0);
   }
 }
 
@@ -268,7 +269,8 @@ TEST_P(ForwardBitsTest, EveryInstructionSetOfTheClass) {
                           {.dtype = dtype, .quantization = quantization, .isa = other});
   const auto pass = NewPass(model);
   ExpectReference(
-      testing::RunAlone(pass.get(), tokens_, 0, kLength, Blocks(0, kLength), model.vocab()), 0);
+      testing::RunAlone(pass.get(), tokens_, 0, kBitsTokens, Blocks(0, kBitsTokens), model.vocab()),
+      0);
 }
 
 // Puts tokens [0, length) of the sequence in the batch, with logits after each.
@@ -286,14 +288,14 @@ void TakeLogits(const ForwardPass& pass, int32_t vocab, std::vector<Logits>* all
 }
 
 TEST_P(ForwardBitsTest, OneRunThatStopsAtEveryTicket) {
-  const std::vector<int32_t> blocks = Blocks(30, kLength);
-  FillBatch(pass_.get(), tokens_, kLength, blocks);
+  const std::vector<int32_t> blocks = Blocks(30, kBitsTokens);
+  FillBatch(pass_.get(), tokens_, kBitsTokens, blocks);
   pass_->Begin();
   std::atomic<bool>& stop = model_->kernels().stop();
   std::vector<Logits> all;
   int num_stops = 0;
   ForwardStatus status = ForwardStatus::kStopped;
-  while (all.size() < size_t{kLength}) {
+  while (all.size() < size_t{kBitsTokens}) {
     // A stop before the next ticket makes no progress. A stop after its first kernel call makes the
     // progress of one ticket.
     const CursorPosition before = pass_->position();
@@ -351,18 +353,18 @@ TEST_P(ForwardBitsTest, OneStopAtEachKernelCallWithAnotherPassBetween) {
 TEST_P(ForwardBitsTest, ATeamThatStopsAtRandom) {
   model_->context().team->StopAtRandom(seed_);
   const std::atomic<bool> never = false;
-  const std::vector<int32_t> blocks = Blocks(30, kLength);
+  const std::vector<int32_t> blocks = Blocks(30, kBitsTokens);
   int num_stops = 0;
   // Stops are rare in a pass with few lists, so passes run until there were enough, within reason.
   for (int run = 0; run < 5 || (num_stops <= 5 && run < 100); ++run) {
-    FillBatch(pass_.get(), tokens_, kLength, blocks);
+    FillBatch(pass_.get(), tokens_, kBitsTokens, blocks);
     pass_->Begin();
     std::vector<Logits> all;
     for (ForwardStatus status; (status = pass_->Run(&never)) != ForwardStatus::kDone;) {
       if (status == ForwardStatus::kLogits) TakeLogits(*pass_, model_->vocab(), &all);
       num_stops += status == ForwardStatus::kStopped;
     }
-    ASSERT_EQ(all.size(), size_t{kLength});
+    ASSERT_EQ(all.size(), size_t{kBitsTokens});
     ExpectReference(all, 0);
   }
   EXPECT_GT(num_stops, 5);

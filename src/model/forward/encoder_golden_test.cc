@@ -21,7 +21,7 @@ using testing::LoadedModel;
 using Json = nlohmann::json;
 using Rows = std::vector<std::vector<float>>;
 
-constexpr int32_t kMaxTokens = 700;  // all prompts of a golden file
+constexpr int32_t kMaxGoldenTokens = 700;  // all prompts of a golden file
 
 struct Prompt {
   std::vector<int32_t> ids;
@@ -42,7 +42,7 @@ Rows Encode(const LoadedModel& model, const std::vector<Prompt>& prompts,
             std::optional<Pooling> pooling) {
   ForwardContext context = model.context();
   context.pooling = pooling.value_or(Pooling::kCls);
-  ForwardPass pass(context, {.max_tokens = kMaxTokens, .max_logit_rows = 3});
+  ForwardPass pass(context, {.max_tokens = kMaxGoldenTokens, .max_logit_rows = 3});
   ForwardBatch& batch = pass.batch();
   std::vector<std::vector<int32_t>> blocks;
   int32_t block = 0;
@@ -166,14 +166,14 @@ TEST(MiniLmTest, CosineToTheReference) {
   }
 }
 
-std::string NameOfDir(const ::testing::TestParamInfo<std::string>& param) {
+std::string NameOfEncoder(const ::testing::TestParamInfo<std::string>& param) {
   std::string name = std::filesystem::path(param.param).filename();
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Encoders, EncoderGoldenTest, ::testing::ValuesIn(EncoderDirs()),
-                         NameOfDir);
+                         NameOfEncoder);
 
 }  // namespace
 }  // namespace skein

@@ -60,18 +60,18 @@ double Tolerance(const ModelWeights& weights) {
          config.decoder.logits_divisor;
 }
 
-constexpr int32_t kMaxTokens = 512;
+constexpr int32_t kMaxStepTokens = 512;
 
 class GoldenRun {
  public:
   GoldenRun(const std::string& dir, const std::string& dtype)
       : model_(dir, {.dtype = dtype}),
-        pass_(model_.context(), {.max_tokens = kMaxTokens, .max_logit_rows = 64}),
+        pass_(model_.context(), {.max_tokens = kMaxStepTokens, .max_logit_rows = 64}),
         tolerance_(Tolerance(model_.weights())) {}
 
   // Runs a prompt and keeps its log-probabilities.
   void Prompt(const std::vector<int32_t>& ids) {
-    blocks_ = testing::Blocks(0, kMaxTokens);
+    blocks_ = testing::Blocks(0, kMaxStepTokens);
     std::reverse(blocks_.begin(), blocks_.end());
     logits_ = testing::RunAlone(&pass_, ids, 0, static_cast<int32_t>(ids.size()), blocks_,
                                 model_.vocab());
@@ -162,7 +162,7 @@ std::vector<std::string> Dirs16Bit() {
   return dirs;
 }
 
-std::string NameOfDir(const ::testing::TestParamInfo<std::string>& param) {
+std::string NameOfModel(const ::testing::TestParamInfo<std::string>& param) {
   std::string name = std::filesystem::path(param.param).filename();
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
@@ -171,12 +171,12 @@ std::string NameOfDir(const ::testing::TestParamInfo<std::string>& param) {
 class ComputedInF32Test : public ::testing::TestWithParam<std::string> {};
 TEST_P(ComputedInF32Test, AgreesWithGolden) { ExpectGolden(GetParam(), "f32"); }
 INSTANTIATE_TEST_SUITE_P(GoldenModels, ComputedInF32Test,
-                         ::testing::ValuesIn(testing::GoldenModelDirs()), NameOfDir);
+                         ::testing::ValuesIn(testing::GoldenModelDirs()), NameOfModel);
 
 class ComputedInBf16Test : public ::testing::TestWithParam<std::string> {};
 TEST_P(ComputedInBf16Test, AgreesWithGolden) { ExpectGolden(GetParam(), "auto"); }
 INSTANTIATE_TEST_SUITE_P(GoldenModels, ComputedInBf16Test, ::testing::ValuesIn(Dirs16Bit()),
-                         NameOfDir);
+                         NameOfModel);
 
 }  // namespace
 }  // namespace skein

@@ -27,12 +27,12 @@ using testing::LoadedModel;
 using testing::Logits;
 using testing::SameBits;
 
-constexpr int32_t kMaxTokens = 512;
+constexpr int32_t kMaxWantedTokens = 512;
 constexpr int32_t kPositions = 512;
-constexpr int32_t kLength = 150;  // of the longest row
+constexpr int32_t kLongestRow = 150;  // of the longest row
 
 // Tokens [begin, size) of a sequence whose earlier part is in the cache.
-struct Row {
+struct WantedRow {
   std::vector<int32_t> tokens;
   int32_t begin = 0;
   std::vector<int32_t> blocks;  // of the whole sequence
@@ -87,17 +87,17 @@ class OutputTokensTest
   }
 
   // Rows with some, the last, all or none of their tokens as output tokens.
-  std::vector<Row> MakeRows() {
-    std::vector<Row> rows;
+  std::vector<WantedRow> MakeRows() {
+    std::vector<WantedRow> rows;
     int32_t next_block = 16;
-    const auto add = [&](int32_t size, int32_t begin) -> Row& {
+    const auto add = [&](int32_t size, int32_t begin) -> WantedRow& {
       rows.push_back({RandomTokens(size), begin, Blocks(next_block, size), {}});
       next_block += static_cast<int32_t>(rows.back().blocks.size());
       return rows.back();
     };
     add(90, 0);
-    Row& some = add(kLength, 0);
-    for (int32_t i = 0; i < kLength; ++i) {
+    WantedRow& some = add(kLongestRow, 0);
+    for (int32_t i = 0; i < kLongestRow; ++i) {
       if (random_() % 4 == 0) some.wanted.push_back(i);
     }
     add(1, 0).wanted = {0};
@@ -108,15 +108,15 @@ class OutputTokensTest
   }
 
   // The logits after each token of a row, in one pass of its own.
-  std::vector<Logits> Reference(const Row& row) const {
+  std::vector<Logits> Reference(const WantedRow& row) const {
     const auto size = static_cast<int32_t>(row.tokens.size());
-    ForwardPass pass(model_->context(), {.max_tokens = kMaxTokens, .max_logit_rows = 24});
+    ForwardPass pass(model_->context(), {.max_tokens = kMaxWantedTokens, .max_logit_rows = 24});
     return testing::RunAlone(&pass, row.tokens, 0, size, Blocks(0, size), model_->vocab());
   }
 
-  std::vector<Logits> Expected(const std::vector<Row>& rows) const {
+  std::vector<Logits> Expected(const std::vector<WantedRow>& rows) const {
     std::vector<Logits> expected;
-    for (const Row& row : rows) {
+    for (const WantedRow& row : rows) {
       const std::vector<Logits> all = Reference(row);
       for (const int32_t position : row.wanted) expected.push_back(all[position]);
     }
@@ -135,10 +135,10 @@ class OutputTokensTest
 
   // Computes each row's prefix in a pass without outputs, and forgets everything else in the rows'
   // blocks.
-  static void ComputePrefixes(const Decoder& model, const std::vector<Row>& rows) {
-    for (const Row& row : rows) Forget(model.context(), row.blocks);
-    ForwardPass pass(model.context(), {.max_tokens = kMaxTokens});
-    for (const Row& row : rows) {
+  static void ComputePrefixes(const Decoder& model, const std::vector<WantedRow>& rows) {
+    for (const WantedRow& row : rows) Forget(model.context(), row.blocks);
+    ForwardPass pass(model.context(), {.max_tokens = kMaxWantedTokens});
+    for (const WantedRow& row : rows) {
       if (row.begin == 0) continue;
       pass.batch().AddRow(std::span(row.tokens).first(row.begin), 0, row.blocks, false);
     }
@@ -146,10 +146,10 @@ class OutputTokensTest
   }
 
   // Lays the rows end to end. The pool keeps all of their keys and values, or only the prefix.
-  static void Fill(ForwardPass* pass, const std::vector<Row>& rows, bool keep) {
+  static void Fill(ForwardPass* pass, const std::vector<WantedRow>& rows, bool keep) {
     ForwardBatch& batch = pass->batch();
     batch.Clear();
-    for (const Row& row : rows) {
+    for (const WantedRow& row : rows) {
       const size_t before = (row.begin + kKvBlockTokens - 1) / kKvBlockTokens;
       const int32_t first = batch.num_tokens();
       batch.AddRow(std::span(row.tokens).subspan(row.begin), row.begin,
@@ -161,7 +161,7 @@ class OutputTokensTest
   }
 
   static ForwardLimits Limits(int32_t chunk, ChunkOutputs outputs) {
-    return {.max_tokens = kMaxTokens,
+    return {.max_tokens = kMaxWantedTokens,
             .max_logit_rows = 24,
             .chunk_tokens = chunk,
             .max_own_blocks = 40,
@@ -210,7 +210,7 @@ class OutputTokensTest
 };
 
 TEST_P(OutputTokensTest, HaveTheBitsOfAPassWithOutputsOfAllTokens) {
-  const std::vector<Row> rows = MakeRows();
+  const std::vector<WantedRow> rows = MakeRows();
   const std::vector<Logits> expected = Expected(rows);
   ASSERT_GE(expected.size(), 8u);
   for (const int threads : {1, 2}) {
@@ -233,25 +233,25 @@ TEST_P(OutputTokensTest, HaveTheBitsOfAPassWithOutputsOfAllTokens) {
 // Steps before the last one of a prompt have no outputs. Their keys and values are those of a pass
 // in which every token has one, bit for bit, also in the last layer.
 TEST_P(OutputTokensTest, StepsWithoutOutputsStoreTheSameKeysAndValues) {
-  const Row row = {RandomTokens(kLength), 0, {}, {}};
+  const WantedRow row = {RandomTokens(kLongestRow), 0, {}, {}};
   const std::vector<Logits> reference = Reference(row);
   const ForwardContext context = model_->context();
   const KvLayout& layout = context.kv_layout;
-  ForwardPass pass(context, {.max_tokens = kMaxTokens, .chunk_tokens = 48});
-  const std::vector<int32_t> blocks = Blocks(20, kLength);
-  for (const int32_t step : {1, 20, 32, 77, kLength}) {
+  ForwardPass pass(context, {.max_tokens = kMaxWantedTokens, .chunk_tokens = 48});
+  const std::vector<int32_t> blocks = Blocks(20, kLongestRow);
+  for (const int32_t step : {1, 20, 32, 77, kLongestRow}) {
     SCOPED_TRACE("steps of " + std::to_string(step));
     Forget(context, blocks);
     std::vector<Logits> logits;
-    for (int32_t begin = 0; begin < kLength; begin += step) {
-      const int32_t end = std::min(begin + step, kLength);
+    for (int32_t begin = 0; begin < kLongestRow; begin += step) {
+      const int32_t end = std::min(begin + step, kLongestRow);
       pass.batch().Clear();
       pass.batch().AddRow(std::span(row.tokens).subspan(begin, end - begin), begin, blocks,
-                          end == kLength);
+                          end == kLongestRow);
       logits = testing::RunPass(&pass, model_->vocab());
     }
     ASSERT_EQ(logits.size(), 1u);
-    EXPECT_TRUE(SameBits(logits[0], reference[kLength - 1]));
+    EXPECT_TRUE(SameBits(logits[0], reference[kLongestRow - 1]));
     for (int32_t layer = 0; layer < layout.num_layers; ++layer) {
       for (size_t i = 0; i < blocks.size(); ++i) {
         const auto block = static_cast<int32_t>(i);
@@ -267,11 +267,11 @@ TEST_P(OutputTokensTest, StepsWithoutOutputsStoreTheSameKeysAndValues) {
 // A pass without outputs ends inside the last layer, where the layer's outputs may still be
 // elsewhere. Later passes are not affected.
 TEST_P(OutputTokensTest, APassAfterOneWithoutOutputsIsAsGoodAsNew) {
-  const std::vector<Row> rows = MakeRows();
+  const std::vector<WantedRow> rows = MakeRows();
   const std::vector<Logits> expected = Expected(rows);
   ASSERT_GE(expected.size(), 8u);
-  std::vector<Row> unread = rows;
-  for (Row& row : unread) row.wanted.clear();
+  std::vector<WantedRow> unread = rows;
+  for (WantedRow& row : unread) row.wanted.clear();
   for (const ChunkOutputs outputs : kAllOutputs) {
     for (const int32_t chunk : {0, 32}) {
       for (const bool keep : {true, false}) {
@@ -295,9 +295,9 @@ TEST_P(OutputTokensTest, TheLastLayersAttentionIsOfOutputTokens) {
     GTEST_SKIP() << "tiles of local layers hold tokens that lie together (long_test.cc)";
   }
   const ModelConfig& c = model_->config();
-  const std::vector<int32_t> tokens = RandomTokens(kLength);
-  const std::vector<int32_t> blocks = Blocks(20, kLength);
-  ForwardPass pass(model_->context(), {.max_tokens = kMaxTokens, .max_logit_rows = 24});
+  const std::vector<int32_t> tokens = RandomTokens(kLongestRow);
+  const std::vector<int32_t> blocks = Blocks(20, kLongestRow);
+  ForwardPass pass(model_->context(), {.max_tokens = kMaxWantedTokens, .max_logit_rows = 24});
   const auto calls = [&](const std::vector<int32_t>& wanted) {
     pass.batch().Clear();
     pass.batch().AddRow(tokens, 0, blocks, false);
@@ -306,25 +306,25 @@ TEST_P(OutputTokensTest, TheLastLayersAttentionIsOfOutputTokens) {
     EXPECT_EQ(testing::RunPass(&pass, model_->vocab()).size(), wanted.size());
     return model_->kernels().num_attention_calls() - before;
   };
-  std::vector<int32_t> all(kLength);
+  std::vector<int32_t> all(kLongestRow);
   std::iota(all.begin(), all.end(), 0);
   const int64_t tile_tokens = kMaxQueryRows / (c.num_heads / c.num_kv_heads);
-  const int64_t num_tiles = (kLength + tile_tokens - 1) / tile_tokens;
+  const int64_t num_tiles = (kLongestRow + tile_tokens - 1) / tile_tokens;
   const int64_t before_last = num_tiles * c.num_kv_heads * (c.num_layers - 1);
   EXPECT_EQ(calls(all), num_tiles * c.num_kv_heads * c.num_layers);
-  EXPECT_EQ(calls({kLength - 1}), before_last + c.num_kv_heads);
+  EXPECT_EQ(calls({kLongestRow - 1}), before_last + c.num_kv_heads);
   EXPECT_EQ(calls({3, 50, 51, 120}), before_last + c.num_kv_heads);  // one tile skips positions
   EXPECT_EQ(calls({}), before_last);
 }
 
 // Goes on from the end of every kernel call, with every granularity.
 TEST_P(OutputTokensTest, AStopAnywhereChangesNothing) {
-  std::vector<Row> rows;
+  std::vector<WantedRow> rows;
   rows.push_back({RandomTokens(20), 0, Blocks(20, 20), {7, 19}});
   rows.push_back({RandomTokens(3), 0, Blocks(24, 3), {}});
   rows.push_back({RandomTokens(2), 0, Blocks(28, 2), {0, 1}});
   const std::vector<Logits> expected = Expected(rows);
-  const std::vector<Row> others = {{RandomTokens(6), 0, Blocks(30, 6), {2}}};
+  const std::vector<WantedRow> others = {{RandomTokens(6), 0, Blocks(30, 6), {2}}};
   const std::vector<Logits> others_expected = Expected(others);
   testing::StoppingKernels& kernels = model_->kernels();
   for (const ChunkOutputs outputs : kAllOutputs) {
@@ -427,10 +427,10 @@ TEST_P(OutputTokensTest, RowsOfOnePrefixShareATile) {
   const ModelConfig& c = model_->config();
   const int32_t shared =
       KeysPerStep(model_->kernels().isa(), model_->context().kv_layout.dtype) + kKvBlockTokens;
-  std::vector<Row> rows;
+  std::vector<WantedRow> rows;
   const std::vector<int32_t> prefix = RandomTokens(shared);
   for (int32_t r = 0; r < kRows; ++r) {
-    Row& row = rows.emplace_back();
+    WantedRow& row = rows.emplace_back();
     row.tokens = prefix;
     for (const int32_t token : RandomTokens(kNew)) row.tokens.push_back(token);
     row.begin = shared;
@@ -440,7 +440,7 @@ TEST_P(OutputTokensTest, RowsOfOnePrefixShareATile) {
   }
   const std::vector<Logits> expected = Expected(rows);
   ComputePrefixes(*model_, {rows[0]});
-  ForwardPass pass(model_->context(), {.max_tokens = kMaxTokens});
+  ForwardPass pass(model_->context(), {.max_tokens = kMaxWantedTokens});
   Fill(&pass, rows, true);
   const int64_t before = model_->kernels().num_attention_calls();
   ASSERT_NO_FATAL_FAILURE(ExpectSame(testing::RunPass(&pass, model_->vocab()), expected));

@@ -32,13 +32,13 @@ using testing::Blocks;
 using testing::LoadedModel;
 using testing::Logits;
 
-constexpr int32_t kLength = 600;
-constexpr int32_t kLengthBlocks = (kLength + kKvBlockTokens - 1) / kKvBlockTokens;
+constexpr int32_t kSweepTokens = 600;
+constexpr int32_t kLengthBlocks = (kSweepTokens + kKvBlockTokens - 1) / kKvBlockTokens;
 constexpr int32_t kMaxRows = 64;  // of a batch
 constexpr int32_t kStrangerTokens = 64;
 constexpr int32_t kStrangerBlock = (1 + kMaxRows) * kLengthBlocks;  // behind the blocks of all rows
 constexpr int32_t kNumBlocks = kStrangerBlock + kStrangerTokens / kKvBlockTokens;
-static_assert(kLength > 2 * kKeysPerAmxStep);
+static_assert(kSweepTokens > 2 * kKeysPerAmxStep);
 
 struct SweepCase {
   const char* dtype;
@@ -58,13 +58,13 @@ class SweepModel {
                 .threads = threads,
                 .num_blocks = num_blocks}),
         team_(1),
-        angles_(MakeRopeTable(config().rope, config().head_dim), kLength, team_) {}
+        angles_(MakeRopeTable(config().rope, config().head_dim), kSweepTokens, team_) {}
 
   std::unique_ptr<ForwardPass> NewPass() const {
     ForwardContext context = model_.context();
     context.rope = &angles_;
     return std::make_unique<ForwardPass>(
-        context, ForwardLimits{.max_tokens = kLength, .max_logit_rows = 64});
+        context, ForwardLimits{.max_tokens = kSweepTokens, .max_logit_rows = 64});
   }
   const ModelConfig& config() const { return model_.config(); }
   testing::StoppingKernels& kernels() { return model_.kernels(); }
@@ -82,14 +82,14 @@ class ForwardSweepTest : public ::testing::TestWithParam<SweepCase> {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
     const SweepModel alone(GetParam(), 1, kLengthBlocks);
     vocab_ = alone.config().vocab_size;
-    tokens_ = RandomTokens(kLength);
-    reference_ =
-        testing::RunAlone(alone.NewPass().get(), tokens_, 0, kLength, Blocks(0, kLength), vocab_);
-    ASSERT_EQ(reference_.size(), size_t{kLength});
+    tokens_ = RandomTokens(kSweepTokens);
+    reference_ = testing::RunAlone(alone.NewPass().get(), tokens_, 0, kSweepTokens,
+                                   Blocks(0, kSweepTokens), vocab_);
+    ASSERT_EQ(reference_.size(), size_t{kSweepTokens});
     // The compared values are meaningful.
     ASSERT_TRUE(std::all_of(reference_.back().begin(), reference_.back().end(),
                             [](float l) { return std::isfinite(l); }));
-    ASSERT_FALSE(testing::SameBits(reference_[kLength - 2], reference_[kLength - 1]));
+    ASSERT_FALSE(testing::SameBits(reference_[kSweepTokens - 2], reference_[kSweepTokens - 1]));
     model_ = std::make_unique<SweepModel>(GetParam(), GetParam().threads, kNumBlocks);
     pass_ = model_->NewPass();
   }
@@ -125,25 +125,25 @@ class ForwardSweepTest : public ::testing::TestWithParam<SweepCase> {
 
 TEST_P(ForwardSweepTest, ChunksOfAnySize) {
   int32_t first_block = 0;
-  for (const int32_t chunk : {kLength, 512, 64, 7, 1}) {
+  for (const int32_t chunk : {kSweepTokens, 512, 64, 7, 1}) {
     SCOPED_TRACE("chunk " + std::to_string(chunk));
-    std::vector<int32_t> blocks = Blocks(first_block, kLength);
+    std::vector<int32_t> blocks = Blocks(first_block, kSweepTokens);
     std::reverse(blocks.begin(), blocks.end());
     first_block += kLengthBlocks;
-    for (int32_t begin = 0; begin < kLength; begin += chunk) {
-      ASSERT_NO_FATAL_FAILURE(RunAndCompare(begin, std::min(begin + chunk, kLength), blocks));
+    for (int32_t begin = 0; begin < kSweepTokens; begin += chunk) {
+      ASSERT_NO_FATAL_FAILURE(RunAndCompare(begin, std::min(begin + chunk, kSweepTokens), blocks));
     }
   }
 }
 
 TEST_P(ForwardSweepTest, CachedPrefixOfEveryNumberOfBlocks) {
-  const std::vector<int32_t> cached = Blocks(0, kLength);
-  ASSERT_NO_FATAL_FAILURE(RunAndCompare(0, kLength, cached));
+  const std::vector<int32_t> cached = Blocks(0, kSweepTokens);
+  ASSERT_NO_FATAL_FAILURE(RunAndCompare(0, kSweepTokens, cached));
   for (int32_t num_cached = 1; num_cached < kLengthBlocks; ++num_cached) {
     SCOPED_TRACE(std::to_string(num_cached) + " blocks");
-    std::vector<int32_t> blocks = Blocks(num_cached * kLengthBlocks, kLength);
+    std::vector<int32_t> blocks = Blocks(num_cached * kLengthBlocks, kSweepTokens);
     std::copy_n(cached.begin(), num_cached, blocks.begin());
-    ASSERT_NO_FATAL_FAILURE(RunAndCompare(num_cached * kKvBlockTokens, kLength, blocks));
+    ASSERT_NO_FATAL_FAILURE(RunAndCompare(num_cached * kKvBlockTokens, kSweepTokens, blocks));
   }
 }
 
@@ -156,17 +156,17 @@ TEST_P(ForwardSweepTest, DecodeBatchesOfManySizes) {
   };
   std::vector<int32_t> batch_sizes = {2, 3, 4, 8, 16, 17, 31, 32, 33, 48, kMaxRows};
   const auto num_steps = static_cast<int32_t>(batch_sizes.size());
-  const std::vector<int32_t> common = Blocks(0, kLength);
-  ASSERT_NO_FATAL_FAILURE(RunAndCompare(0, kLength, common));
+  const std::vector<int32_t> common = Blocks(0, kSweepTokens);
+  ASSERT_NO_FATAL_FAILURE(RunAndCompare(0, kSweepTokens, common));
   std::vector<Row> rows(kMaxRows);
   for (int32_t r = 0; r < kMaxRows; ++r) {
     // Blocks in common with other rows: none, one attention step, two steps, or all whole blocks.
     const int32_t position =
         kKvBlockTokens +
-        static_cast<int32_t>(random_() % (kLength - kKvBlockTokens - num_steps + 1));
+        static_cast<int32_t>(random_() % (kSweepTokens - kKvBlockTokens - num_steps + 1));
     const int32_t whole = position / kKvBlockTokens * kKvBlockTokens;
     const int32_t shared = std::min(r % 4 == 3 ? whole : r % 4 * kKeysPerAmxStep, whole);
-    rows[r] = {position, Blocks((1 + r) * kLengthBlocks, kLength)};
+    rows[r] = {position, Blocks((1 + r) * kLengthBlocks, kSweepTokens)};
     std::copy_n(common.begin(), shared / kKvBlockTokens, rows[r].blocks.begin());
     if (shared == position) continue;
     ASSERT_NO_FATAL_FAILURE(RunAndCompare(shared, position, rows[r].blocks));
@@ -201,13 +201,13 @@ TEST_P(ForwardSweepTest, DecodeBatchesOfManySizes) {
 // tickets. Each time another sequence's pass runs in between.
 TEST_P(ForwardSweepTest, ResumedAtEveryTicket) {
   constexpr int32_t kChunk = 200, kFew = 3;
-  const std::vector<int32_t> blocks = Blocks(0, kLength);
+  const std::vector<int32_t> blocks = Blocks(0, kSweepTokens);
   const std::vector<int32_t> other_blocks = Blocks(kLengthBlocks, kFew);
   const std::vector<int32_t> other_tokens = RandomTokens(kFew);
   const std::unique_ptr<ForwardPass> other = model_->NewPass();
   std::atomic<bool>& stop = model_->kernels().stop();
   int32_t num_stops = 0;
-  for (int32_t begin = 0; begin < kLength; begin += kChunk) {
+  for (int32_t begin = 0; begin < kSweepTokens; begin += kChunk) {
     ForwardBatch& batch = pass_->batch();
     batch.Clear();
     batch.AddRow(std::span(tokens_).subspan(begin, kChunk), begin, blocks, false);
@@ -232,7 +232,7 @@ TEST_P(ForwardSweepTest, ResumedAtEveryTicket) {
     ASSERT_NO_FATAL_FAILURE(ExpectReference(all, begin, kChunk));
   }
   // At least one stop after each of the seven operators of a layer that call kernels.
-  EXPECT_GE(num_stops, kLength / kChunk * 7 * model_->config().num_layers);
+  EXPECT_GE(num_stops, kSweepTokens / kChunk * 7 * model_->config().num_layers);
 }
 
 INSTANTIATE_TEST_SUITE_P(
