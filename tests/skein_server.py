@@ -78,10 +78,10 @@ class SkeinServer:
         self.process.kill()
         raise RuntimeError("never healthy: " + "".join(self.log))
 
-    def stop(self, timeout_s=30):
-        """SIGTERM; returns the exit status."""
+    def stop(self, timeout_s=30, by=signal.SIGTERM):
+        """Sends the signal; returns the exit status."""
         if self.exit_status is None:
-            self.process.send_signal(signal.SIGTERM)
+            self.process.send_signal(by)
             try:
                 self.exit_status = self.process.wait(timeout_s)
             except subprocess.TimeoutExpired:

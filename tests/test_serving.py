@@ -1,6 +1,7 @@
 """What a server must hold over its life: no growth, nothing lost at its end."""
 import asyncio
 import pathlib
+import signal
 import subprocess
 import threading
 import time
@@ -77,7 +78,8 @@ def test_a_language_model_embeds_where_the_pooling_is_given(stories):
     assert vectors["last"] != vectors["mean"]
 
 
-def test_sigterm_drains_running_work(stories):
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_drains_running_work(stories, by):
     # One at a time, so that some wait while the first runs.
     with SkeinServer(stories, "--max-num-seqs", 1) as server:
         answers = []
@@ -96,7 +98,7 @@ def test_sigterm_drains_running_work(stories):
         while len(answers) + server.metric("vllm:num_requests_running") + server.metric(
                 "vllm:num_requests_waiting") < 4:
             assert time.monotonic() < deadline
-        assert server.stop() == 0
+        assert server.stop(by=by) == 0
         for thread in threads:
             thread.join()
         assert [a.status_code for a in answers] == [200] * 4

@@ -121,7 +121,7 @@ void Announce(const std::string& line) {
 
 Status Serve(const ServeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const BlockedSignals signals({SIGTERM, SIGINT});
+  const BlockedSignals signals({SIGTERM, SIGINT, SIGHUP});
   signal(SIGPIPE, SIG_IGN);
   // Long bodies get pages of their own, which go back to the system with them.
   mallopt(M_MMAP_THRESHOLD, kOwnPagesBytes);
@@ -175,7 +175,11 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
                   "Bearer token that requests for work must carry; empty: none");
   app->add_option("--api-keys", o->api_keys_file,
                   "A JSON file of further such keys, each with defaults of its own for "
-                  "slo_ttft_ms, slo_tpot_ms and priority (docs/slo.md)");
+                  "slo_ttft_ms, slo_tpot_ms and priority (docs/slo.md) and limits "
+                  "(docs/security.md)");
+  app->add_option("--audit-log", o->server.audit_log,
+                  "A file that gets a JSON line for each request for work, without its contents "
+                  "(docs/security.md)");
   app->add_option("--slo-defaults", o->slo_defaults,
                   "Defaults of a class of routes (generate, decide, rank, embed), such as "
                   "decide:ttft=250,priority=-1; a key's own go first")

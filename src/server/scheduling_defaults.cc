@@ -13,6 +13,7 @@
 namespace skein {
 namespace {
 
+constexpr int64_t kKeyLimitMax = 1'000'000;
 constexpr std::array<std::pair<std::string_view, RouteClass>, 4> kClasses = {
     {{"generate", RouteClass::kGenerate},
      {"decide", RouteClass::kDecide},
@@ -104,7 +105,12 @@ Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json) {
     if (!(*array)[i].is_object()) return refuse(fmt::format("[{}] must be an object", i));
     FieldReader reader((*array)[i]);
     ApiKey key = {.key = reader.String("key").value_or("")};
+    key.name = reader.String("name").value_or("");
     key.defaults = ReadSchedulingDefaults(&reader);
+    key.requests_per_minute =
+        static_cast<int32_t>(reader.Int("requests_per_minute", 1, kKeyLimitMax).value_or(0));
+    key.max_parallel_requests =
+        static_cast<int32_t>(reader.Int("max_parallel_requests", 1, kKeyLimitMax).value_or(0));
     if (!reader.status().ok()) return refuse(fmt::format("[{}].{}", i, reader.status().message()));
     if (key.key.empty()) return refuse(fmt::format("[{}].key must be given and not empty", i));
     for (const ApiKey& other : keys) {
@@ -118,8 +124,7 @@ Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json) {
 const ApiKey* FindApiKey(const std::vector<ApiKey>& keys, const HttpRequest& request) {
   constexpr std::string_view kBearer = "Bearer ";
   std::string_view given = request.Header("authorization");
-  if (given.size() > kBearer.size() &&
-      EqualsIgnoreCase(given.substr(0, kBearer.size()), kBearer)) {
+  if (given.size() > kBearer.size() && EqualsIgnoreCase(given.substr(0, kBearer.size()), kBearer)) {
     given.remove_prefix(kBearer.size());
   } else {
     given = request.Header("x-api-key");  // Anthropic's clients

@@ -32,10 +32,13 @@ struct SchedulingDefaults {
 };
 using RouteDefaults = std::map<RouteClass, SchedulingDefaults>;
 
-// A key of the API and the scheduling fields of its requests.
+// A key of the API, the scheduling fields of its requests and its limits.
 struct ApiKey {
-  std::string key;  // not empty
+  std::string key;   // not empty
+  std::string name;  // in the audit log; may be empty
   SchedulingDefaults defaults;
+  int32_t requests_per_minute = 0;    // 0: any number
+  int32_t max_parallel_requests = 0;  // 0: any number
 };
 
 // Reads "decide:ttft=250,tpot=50,priority=-1", one text per class (generate, decide, rank, embed),
@@ -43,8 +46,9 @@ struct ApiKey {
 // text.
 Result<RouteDefaults> ParseRouteDefaults(const std::vector<std::string>& texts);
 
-// Reads [{"key": "...", "slo_ttft_ms": 250, "slo_tpot_ms": 50, "priority": -1}, ...]; all but the
-// key may be left out. Errors name the entry's number and the member, never a key.
+// Reads [{"key": "...", "name": "...", "slo_ttft_ms": 250, "slo_tpot_ms": 50, "priority": -1,
+// "requests_per_minute": 60, "max_parallel_requests": 4}, ...]; all but the key may be left out.
+// Errors name the entry's number and the member, never a key.
 Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json);
 
 // The entry whose key the request's Authorization header carries, or null. The time does not depend

@@ -21,6 +21,7 @@ struct ServerConfig {
   RouteDefaults route_defaults;  // of scheduling fields; those of a key precede them
   std::string ssl_certfile;      // PEM; set together with ssl_keyfile for TLS
   std::string ssl_keyfile;
+  std::string audit_log;  // a file, see audit_log.h; empty: none
   // CORS, and which web pages may ask for work. "*" allows all, empty none. kAutomaticOrigins: all
   // if there are keys, else pages of this machine. A page of the server itself always may.
   std::vector<std::string> allowed_origins = {kAutomaticOrigins};

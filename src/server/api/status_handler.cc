@@ -17,6 +17,14 @@ void Health(const ServerContext& context, std::shared_ptr<const HttpRequest>,
   responder->Send(std::move(response));
 }
 
+// Liveness: the process answers. While it loads or drains, it must not be restarted for that.
+void Live(const ServerContext&, std::shared_ptr<const HttpRequest>,
+          std::shared_ptr<Responder> responder) {
+  HttpResponse response;
+  response.body = R"({"status":"alive"})";
+  responder->Send(std::move(response));
+}
+
 void Version(const ServerContext&, std::shared_ptr<const HttpRequest>,
              std::shared_ptr<Responder> responder) {
   HttpResponse response;
@@ -37,6 +45,8 @@ void ShowMetrics(const ServerContext& context, std::shared_ptr<const HttpRequest
 
 void AddStatusRoutes(Router* router) {
   router->AddOpen("GET", "/health", Health);
+  router->AddOpen("GET", "/readyz", Health);
+  router->AddOpen("GET", "/livez", Live);
   router->AddOpen("GET", "/ping", Health);
   router->AddOpen("POST", "/ping", Health);
   router->AddOpen("GET", "/version", Version);

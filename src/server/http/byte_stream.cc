@@ -66,25 +66,4 @@ std::unique_ptr<ByteStream> MakeByteStream(Socket socket, Strand strand, asio::s
                                                                *tls);
 }
 
-Result<std::unique_ptr<asio::ssl::context>> LoadTlsContext(const std::string& certfile,
-                                                           const std::string& keyfile) {
-  auto context = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
-  SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
-  error_code error;
-  context->use_certificate_chain_file(certfile, error);
-  if (error) {
-    return Status(StatusCode::kInvalidArgument,
-                  "cannot read a PEM certificate from " + certfile + ": " + error.message(),
-                  "ssl-certfile");
-  }
-  context->use_private_key_file(keyfile, asio::ssl::context::pem, error);
-  if (error || SSL_CTX_check_private_key(context->native_handle()) != 1) {
-    return Status(StatusCode::kInvalidArgument,
-                  "cannot read a PEM key that fits the certificate from " + keyfile +
-                      (error ? ": " + error.message() : ""),
-                  "ssl-keyfile");
-  }
-  return context;
-}
-
 }  // namespace skein

@@ -9,8 +9,6 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
-
 namespace skein {
 
 using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
@@ -30,13 +28,9 @@ class ByteStream {
   virtual const Strand& strand() const = 0;
 };
 
-// `socket` must run on `strand`. A null `tls` means plain TCP; otherwise `tls` must outlive the
-// stream.
+// `socket` must run on `strand`. A null `tls` means plain TCP; the stream keeps what it
+// needs of another.
 std::unique_ptr<ByteStream> MakeByteStream(boost::asio::ip::tcp::socket socket, Strand strand,
                                            boost::asio::ssl::context* tls);
-
-// Makes a server context (TLS 1.2 or later) from PEM files; errors name the file.
-Result<std::unique_ptr<boost::asio::ssl::context>> LoadTlsContext(const std::string& certfile,
-                                                                  const std::string& keyfile);
 
 }  // namespace skein

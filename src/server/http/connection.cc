@@ -134,9 +134,10 @@ class Connection::Exchange final : public Responder,
   std::shared_ptr<void> token_;
 };
 
-Connection::Connection(std::unique_ptr<ByteStream> stream, const ServerConfig* config,
-                       ConnectionOwner* owner)
+Connection::Connection(std::unique_ptr<ByteStream> stream, std::string address,
+                       const ServerConfig* config, ConnectionOwner* owner)
     : stream_(std::move(stream)),
+      address_(std::move(address)),
       config_(config),
       owner_(owner),
       read_timer_(stream_->strand()),
@@ -358,6 +359,7 @@ std::shared_ptr<HttpRequest> Connection::Head(const Parser::value_type& message)
   if (request->request_id.empty() || request->request_id.size() > kRequestIdBytesMax) {
     request->request_id = owner_->MakeRequestId();
   }
+  request->address = address_;
   request->from_reserve = reserve_;
   request->method = std::string(message.method_string());
   request->path = PathOf(std::string_view(message.target()));

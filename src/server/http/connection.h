@@ -51,7 +51,7 @@ class ConnectionOwner {
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   // `config` and `owner` must outlive the connection.
-  Connection(std::unique_ptr<ByteStream> stream, const ServerConfig* config,
+  Connection(std::unique_ptr<ByteStream> stream, std::string address, const ServerConfig* config,
              ConnectionOwner* owner);
 
   void Start();
@@ -110,6 +110,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
 
   std::unique_ptr<ByteStream> stream_;
+  const std::string address_;  // of the peer
   const ServerConfig* config_;
   ConnectionOwner* owner_;
   State state_ = State::kHandshake;

@@ -17,6 +17,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::string request_id;                         // the client's x-request-id, else generated
+  std::string address;                            // of the peer, without its port
   bool from_reserve = false;                      // its connection may not ask for work
   std::shared_ptr<BodyBudget::Share> body_share;  // what `body` takes of the budget; null: nothing
 

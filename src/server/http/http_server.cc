@@ -25,8 +25,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "server/http/audit_log.h"
 #include "server/http/caller_policy.h"
 #include "server/http/connection.h"
+#include "server/http/key_limits.h"
+#include "server/http/tls_files.h"
 #include "server/http/work_queue.h"
 #include "server/json/api_error.h"
 #include "server/metrics.h"
@@ -104,6 +108,11 @@ class HttpServer::Impl final : public ConnectionOwner {
   void ForEachConnection(void (Connection::*member)());
   void Handle(const Route& route, std::shared_ptr<const HttpRequest> request,
               const std::shared_ptr<Responder>& responder);
+  std::shared_ptr<AuditEntry> MakeAuditEntry(const HttpRequest& request) const;
+  // Writes the request's line when the returned object is released; *responder is wrapped.
+  std::shared_ptr<void> BeginAudit(const HttpRequest& request,
+                                   std::shared_ptr<Responder>* responder,
+                                   std::shared_ptr<void> token);
   std::optional<HttpResponse> RefusalOf(const HttpRequest& request) const;
   bool KeyFits(const HttpRequest& request) const;
   uint64_t NextRandom();
@@ -119,9 +128,11 @@ class HttpServer::Impl final : public ConnectionOwner {
   std::shared_ptr<std::atomic<int32_t>> num_active_;  // shared: tokens may outlive the server
   std::atomic<uint64_t> random_state_;
 
-  std::unique_ptr<boost::asio::ssl::context> tls_;
-  std::vector<IoThread> io_threads_;  // at least one; the first also accepts
-  size_t next_io_thread_ = 0;         // that gets a connection; of accept_strand_
+  KeyLimits key_limits_;
+  std::shared_ptr<AuditLog> audit_log_;  // null: none
+  std::unique_ptr<TlsFiles> tls_;        // null: plain TCP; of accept_strand_
+  std::vector<IoThread> io_threads_;     // at least one; the first also accepts
+  size_t next_io_thread_ = 0;            // that gets a connection; of accept_strand_
   Strand accept_strand_;
   Tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_retry_timer_;
@@ -143,6 +154,7 @@ HttpServer::Impl::Impl(ServerConfig config)
       body_budget_(config_.max_buffered_body_bytes),
       num_active_(std::make_shared<std::atomic<int32_t>>(0)),
       random_state_(TrueRandom()),
+      key_limits_(config_.api_keys),
       io_threads_(std::max(1, config_.num_io_threads)),
       accept_strand_(asio::make_strand(io_threads_.front().io.get_executor())),
       acceptor_(accept_strand_),
@@ -160,7 +172,10 @@ Result<uint16_t> HttpServer::Impl::Start() {
                   config_.ssl_certfile.empty() ? "ssl-certfile" : "ssl-keyfile");
   }
   if (!config_.ssl_certfile.empty()) {
-    SKEIN_ASSIGN_OR_RETURN(tls_, LoadTlsContext(config_.ssl_certfile, config_.ssl_keyfile));
+    SKEIN_ASSIGN_OR_RETURN(tls_, TlsFiles::Load(config_.ssl_certfile, config_.ssl_keyfile));
+  }
+  if (!config_.audit_log.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(audit_log_, AuditLog::Open(config_.audit_log));
   }
   SKEIN_RETURN_IF_ERROR(Bind());
   error_code error;
@@ -236,8 +251,9 @@ void HttpServer::Impl::OnAccepted(error_code error, Tcp::socket socket, Strand s
   }
   error_code unknown;
   const std::string address = socket.remote_endpoint(unknown).address().to_string();
+  asio::ssl::context* tls = tls_ ? tls_->Context(MonotonicClock().NowUs()) : nullptr;
   auto connection = std::make_shared<Connection>(
-      MakeByteStream(std::move(socket), std::move(strand), tls_.get()), &config_, this);
+      MakeByteStream(std::move(socket), std::move(strand), tls), address, &config_, this);
   {
     std::lock_guard lock(connections_mutex_);
     if (!accepting_) return;
@@ -335,9 +351,21 @@ std::shared_ptr<void> HttpServer::Impl::OnRequest(std::shared_ptr<const HttpRequ
   // The request is counted before the state is read: a drain either sees the request or refuses it.
   num_active_->fetch_add(1);
   std::shared_ptr<void> token(nullptr, [count = num_active_](void*) { count->fetch_sub(1); });
+  if (audit_log_ != nullptr) token = BeginAudit(*request, &responder, std::move(token));
   if (auto refusal = RefusalOf(*request)) {
     responder->Send(*std::move(refusal));
     return token;
+  }
+  if (const ApiKey* key = FindApiKey(config_.api_keys, *request)) {
+    auto permit = key_limits_.Admit(static_cast<size_t>(key - config_.api_keys.data()),
+                                    MonotonicClock().NowUs());
+    if (!permit.ok()) {
+      responder->Send(ErrorResponse(permit.status()));
+      return token;
+    }
+    // Both end with the answer.
+    token = std::shared_ptr<void>(
+        nullptr, [token = std::move(token), permit = std::move(permit).value()](void*) {});
   }
   const size_t body_bytes = request->body.size();
   const bool is_heavy = route->is_heavy != nullptr && route->is_heavy(request->body);
@@ -358,6 +386,31 @@ std::shared_ptr<void> HttpServer::Impl::OnRequest(std::shared_ptr<const HttpRequ
   return token;
 }
 
+std::shared_ptr<AuditEntry> HttpServer::Impl::MakeAuditEntry(const HttpRequest& request) const {
+  auto entry = std::make_shared<AuditEntry>();
+  entry->request_id = request.request_id;
+  if (const ApiKey* key = FindApiKey(config_.api_keys, request)) {
+    entry->key =
+        key->name.empty() ? "#" + std::to_string(key - config_.api_keys.data()) : key->name;
+  }
+  entry->address = request.address;
+  entry->method = request.method;
+  entry->path = request.path;
+  entry->request_bytes = request.body.size();
+  entry->begin_us = MonotonicClock().NowUs();
+  return entry;
+}
+
+std::shared_ptr<void> HttpServer::Impl::BeginAudit(const HttpRequest& request,
+                                                   std::shared_ptr<Responder>* responder,
+                                                   std::shared_ptr<void> token) {
+  auto entry = MakeAuditEntry(request);
+  *responder = Audited(std::move(*responder), entry);
+  return std::shared_ptr<void>(nullptr, [entry, log = audit_log_, token = std::move(token)](void*) {
+    log->Write(*entry, MonotonicClock().NowUs());
+  });
+}
+
 void HttpServer::Impl::Handle(const Route& route, std::shared_ptr<const HttpRequest> request,
                               const std::shared_ptr<Responder>& responder) {
   ServerContext context = context_;
@@ -376,7 +429,15 @@ std::optional<HttpResponse> HttpServer::Impl::RefuseHead(const HttpRequest& head
   std::string allowed;
   const Route* route = router_.Find(head.method, head.path, &allowed);
   if (route == nullptr || route->kind == Route::Kind::kOpen) return std::nullopt;
-  return RefusalOf(head);
+  auto refusal = RefusalOf(head);
+  if (refusal && audit_log_ != nullptr) {
+    const auto entry = MakeAuditEntry(head);
+    entry->status = refusal->status;
+    entry->response_bytes = refusal->body.size();
+    entry->complete = true;
+    audit_log_->Write(*entry, entry->begin_us);
+  }
+  return refusal;
 }
 
 std::optional<HttpResponse> HttpServer::Impl::RefusalOf(const HttpRequest& request) const {

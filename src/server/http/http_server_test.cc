@@ -26,7 +26,8 @@ void ExpectError(const Answer& answer, int status, const std::string& type) {
 
 TEST_F(HttpServerTest, LoadingThenServingThenDraining) {
   Start({}, /*set_models=*/false);
-  for (const char* path : {"/health", "/ping"}) {
+  EXPECT_EQ(Get("/livez").status, 200);
+  for (const char* path : {"/health", "/readyz", "/ping"}) {
     const Answer answer = Get(path);
     ExpectError(answer, 503, "unavailable_error");
     EXPECT_EQ(answer.json()["error"]["message"], "Loading model");
@@ -38,6 +39,7 @@ TEST_F(HttpServerTest, LoadingThenServingThenDraining) {
   server_->SetModels(Registry());
   EXPECT_EQ(Get("/health").status, 200);
   EXPECT_EQ(Get("/ping").status, 200);
+  EXPECT_EQ(Get("/readyz").status, 200);
   EXPECT_EQ(Get("/version").json()["version"], SKEIN_VERSION);
   EXPECT_EQ(Complete("").status, 200);
 
@@ -47,6 +49,8 @@ TEST_F(HttpServerTest, LoadingThenServingThenDraining) {
   ASSERT_TRUE(Eventually([&] { return engine_.num_running() == 1; }));
   server_->BeginDrain();
   EXPECT_EQ(Get("/health").status, 503);
+  EXPECT_EQ(Get("/readyz").status, 503);
+  EXPECT_EQ(Get("/livez").status, 200);
   ExpectError(Complete(""), 503, "unavailable_error");
   EXPECT_NE(Get("/metrics").body.find("vllm:num_requests_running"), std::string::npos);
   EXPECT_FALSE(server_->Drained());

@@ -10,11 +10,14 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
+#include "server/http/tls_files.h"
 #include "testing/fake_server.h"
 #include "testing/read_answer.h"
 
@@ -30,6 +33,12 @@ class Certificate {
   Certificate() {
     dir_ = ::testing::TempDir() + "skein_tls_" + std::to_string(getpid());
     std::filesystem::create_directories(dir_);
+    Make();
+  }
+  ~Certificate() { std::filesystem::remove_all(dir_); }
+
+  // A new key and certificate in place of those before.
+  void Make() {
     EVP_PKEY* key = EVP_EC_gen("P-256");
     X509* x509 = X509_new();
     ASN1_INTEGER_set(X509_get_serialNumber(x509), 1);
@@ -49,15 +58,47 @@ class Certificate {
     std::fclose(file);
     X509_free(x509);
     EVP_PKEY_free(key);
+    SetTime(certfile());
+    SetTime(keyfile());
   }
-  ~Certificate() { std::filesystem::remove_all(dir_); }
+  void Spoil() {
+    std::ofstream(certfile()) << "no certificate";
+    SetTime(certfile());
+  }
 
   std::string certfile() const { return dir_ + "/cert.pem"; }
   std::string keyfile() const { return dir_ + "/key.pem"; }
 
  private:
+  // A time of its own for each change: the clock of the file system is coarse.
+  void SetTime(const std::string& path) {
+    time_ += std::chrono::seconds(1);
+    std::filesystem::last_write_time(path, time_);
+  }
+
   std::string dir_;
+  std::filesystem::file_time_type time_ = std::filesystem::file_time_type::clock::now();
 };
+
+TEST(TlsFiles, AreReadAgainWhenTheyChange) {
+  constexpr int64_t kSecondUs = 1'000'000;
+  Certificate certificate;
+  auto files = TlsFiles::Load(certificate.certfile(), certificate.keyfile());
+  ASSERT_TRUE(files.ok());
+  const auto certificate_at = [&](int64_t now_us) {
+    const X509* x509 = SSL_CTX_get0_certificate(files.value()->Context(now_us)->native_handle());
+    return std::string(reinterpret_cast<const char*>(X509_get0_pubkey_bitstr(x509)->data), 65);
+  };
+  const std::string first = certificate_at(10 * kSecondUs);
+  certificate.Make();
+  EXPECT_EQ(certificate_at(10 * kSecondUs + kSecondUs / 2), first);  // looked a moment ago
+  const std::string second = certificate_at(12 * kSecondUs);
+  EXPECT_NE(second, first);
+  certificate.Spoil();
+  EXPECT_EQ(certificate_at(14 * kSecondUs), second);
+  certificate.Make();
+  EXPECT_NE(certificate_at(16 * kSecondUs), second);
+}
 
 class TlsTest : public ServerTest {
  protected:
