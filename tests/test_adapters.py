@@ -1,6 +1,7 @@
 """LoRA adapters: `skein serve --lora NAME=DIR` with a model of ../shared and adapters made here."""
 import concurrent.futures
 import json
+import re
 import subprocess
 
 import httpx
@@ -86,3 +87,20 @@ def test_an_adapter_that_cannot_be_served_is_named(stories, lora, message):
     run = subprocess.run([SKEIN_BIN, "serve", str(stories), "--port", "0", "--lora", lora],
                          capture_output=True, text=True, timeout=60)
     assert run.returncode == 1 and message in run.stderr, run.stderr
+
+
+def test_adapters_with_requests_are_told(stories, adapters):
+    options = [o for name, folder in adapters.items() for o in ("--lora", f"{name}={folder}")]
+    with SkeinServer(stories, *options) as server:
+        def told():
+            (name,) = [name for name in server.metrics() if name.startswith("vllm:lora_requests_info{")]
+            return dict(re.findall(r'(\w+)="([^"]*)"', name))
+
+        assert told() == {"max_lora": "2", "model_name": stories.name, "running_lora_adapters": "",
+                          "waiting_lora_adapters": ""}
+        body = {"model": "two", "prompt": "Once", "max_tokens": 400, "ignore_eos": True, "stream": True}
+        with httpx.stream("POST", f"{server.url}/v1/completions", json=body, timeout=60) as stream:
+            next(stream.iter_lines())
+            assert told()["running_lora_adapters"] == "two"
+    with SkeinServer(stories) as server:
+        assert not [name for name in server.metrics() if name.startswith("vllm:lora_requests_info")]

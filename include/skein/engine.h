@@ -38,6 +38,9 @@ struct EngineStats {
   // Gauges.
   int32_t num_requests_waiting = 0;
   int32_t num_requests_running = 0;
+  // Bit i: the adapter i + 1 has a request that runs, or one that waits; of the first 64 adapters.
+  uint64_t running_adapters = 0;
+  uint64_t waiting_adapters = 0;
   int32_t kv_blocks_total = 0;
   int32_t kv_blocks_used = 0;    // referenced by a request
   int32_t kv_blocks_cached = 0;  // held by the prefix cache alone; evictable

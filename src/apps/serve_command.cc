@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -35,6 +36,7 @@ struct ServeOptions {
   std::string api_key;
   std::string api_keys_file;
   std::vector<std::string> slo_defaults;
+  std::vector<std::string> objectives;  // NAME=PRIORITY
   std::vector<std::string> served_model_names;
   std::string chat_template_kwargs;  // JSON
   bool any_model_name = true;
@@ -61,6 +63,18 @@ Result<ServerConfig> MakeServerConfig(const ServeOptions& options) {
   if (!options.api_keys_file.empty()) {
     SKEIN_ASSIGN_OR_RETURN(const std::string json, ReadFile(options.api_keys_file));
     SKEIN_ASSIGN_OR_RETURN(server.api_keys, ParseApiKeys(json));
+  }
+  for (const std::string& text : options.objectives) {
+    const size_t equals = text.find('=');
+    int32_t priority = 0;
+    const char* const end = text.data() + text.size();
+    const bool is_pair = equals != std::string::npos && equals > 0;
+    const auto read = std::from_chars(text.data() + (is_pair ? equals + 1 : 0), end, priority);
+    if (!is_pair || read.ec != std::errc() || read.ptr != end) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--objectives must be NAME=PRIORITY, the priority an integer, got " + text);
+    }
+    server.objectives[text.substr(0, equals)] = priority;
   }
   if (!options.api_key.empty()) server.api_keys.push_back({.key = options.api_key});
   return server;
@@ -171,19 +185,21 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
   const HelpGroup group(app, "Server");
   app->add_option("--host", o->server.host, "Address to listen on")->capture_default_str();
   app->add_option("--port", o->server.port, "Port; 0: any free one")->capture_default_str();
-  app->add_option("--api-key", o->api_key,
-                  "Bearer token that requests for work must carry; empty: none");
-  app->add_option("--api-keys", o->api_keys_file,
-                  "A JSON file of further such keys, each with defaults of its own for "
-                  "slo_ttft_ms, slo_tpot_ms and priority (docs/slo.md) and limits "
-                  "(docs/security.md)");
-  app->add_option("--audit-log", o->server.audit_log,
-                  "A file that gets a JSON line for each request for work, without its contents "
-                  "(docs/security.md)");
   app->add_option("--slo-defaults", o->slo_defaults,
                   "Defaults of a class of routes (generate, decide, rank, embed), such as "
                   "decide:ttft=250,priority=-1; a key's own go first")
       ->expected(1, 4);
+  app->add_option("--objectives", o->objectives,
+                  "Priorities of the objectives that a gateway names in the header "
+                  "x-llm-d-inference-objective, as NAME=PRIORITY; lower runs first (docs/slo.md)")
+      ->expected(1, 64);
+  app->add_option("--batch-dir", o->server.batch_dir,
+                  "A directory for /v1/files and /v1/batches, which is made if it is not there; "
+                  "batches go on after a restart. Not set: there are no such routes");
+  app->add_option("--max-batch-bytes", o->server.max_batch_bytes,
+                  "Bytes that the files there may have together; further uploads get 413")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 50))
+      ->capture_default_str();
   app->add_option(
          "--served-model-name", o->served_model_names,
          "Names that requests may use for the model, also separated by commas; the first is "
@@ -212,6 +228,23 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
                 "Default: on");
   app->add_option("--default-chat-template-kwargs", o->chat_template_kwargs,
                   "A JSON object of variables for the chat template");
+  app->add_option("--log-level", o->log_level,
+                  "trace, debug, info, warning, error, critical or off")
+      ->capture_default_str();
+}
+
+// Callers that may use the server.
+void AddAccessOptions(CLI::App* app, ServeOptions* o) {
+  const HelpGroup group(app, "Access");
+  app->add_option("--api-key", o->api_key,
+                  "Bearer token that requests for work must carry; empty: none");
+  app->add_option("--api-keys", o->api_keys_file,
+                  "A JSON file of further such keys, each with defaults of its own for "
+                  "slo_ttft_ms, slo_tpot_ms and priority (docs/slo.md) and limits "
+                  "(docs/security.md)");
+  app->add_option("--audit-log", o->server.audit_log,
+                  "A file that gets a JSON line for each request for work, without its contents "
+                  "(docs/security.md)");
   app->add_option("--ssl-keyfile", o->server.ssl_keyfile, "TLS: private key, PEM");
   app->add_option("--ssl-certfile", o->server.ssl_certfile, "TLS: certificate chain, PEM");
   app->add_option("--allowed-origins", o->server.allowed_origins,
@@ -225,9 +258,6 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
                   "set: those of the loopback if --host is one and there are no keys, else all")
       ->expected(1, 64)
       ->delimiter(',');
-  app->add_option("--log-level", o->log_level,
-                  "trace, debug, info, warning, error, critical or off")
-      ->capture_default_str();
 }
 
 void AddServerLimits(CLI::App* app, ServeOptions* o) {
@@ -286,6 +316,7 @@ void AddServeCommand(CLI::App* app, int* exit_status) {
   AddModelHostOptions(command, &options->model);
   command->get_option("MODEL")->required(false);
   AddServerOptions(command, options.get());
+  AddAccessOptions(command, options.get());
   AddServerLimits(command, options.get());
   NameEnvironment(command);
   ShowFirst(command,

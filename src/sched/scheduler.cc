@@ -265,6 +265,7 @@ EngineStats Scheduler::Stats() const {
   EngineStats stats = stats_;
   stats.num_requests_running = table_.NumRunningRequests();
   stats.num_requests_waiting = table_.NumLiveRequests() - stats.num_requests_running;
+  table_.AddAdapters(&stats);
   stats.kv_blocks_total = blocks_.num_blocks();
   stats.kv_blocks_used = blocks_.num_referenced();
   stats.kv_blocks_cached = blocks_.num_cached();

@@ -2,6 +2,7 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <chrono>
 #include <iterator>
 #include <limits>
 #include <sstream>
@@ -253,6 +254,33 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
   AddPrediction(model, s, out);
 }
 
+// Adds which adapters of the base model `entry` have requests, as vLLM tells load balancers. The
+// value is the time, so that the latest of several is known.
+void AddAdapters(const ModelEntry& base, const ModelRegistry& models, EngineFamilies* out) {
+  const EngineStats stats = base.engine->Stats();
+  int32_t num_adapters = 0;
+  std::string running, waiting;
+  for (const ModelEntry& entry : models.entries()) {
+    if (entry.engine != base.engine || entry.adapter_id == 0) continue;
+    ++num_adapters;
+    if (entry.adapter_id > 64) continue;
+    const uint64_t bit = uint64_t{1} << (entry.adapter_id - 1);
+    const auto add = [&](uint64_t set, std::string* names) {
+      if ((set & bit) != 0) *names += (names->empty() ? "" : ",") + entry.name();
+    };
+    add(stats.running_adapters, &running);
+    add(stats.waiting_adapters, &waiting);
+  }
+  if (num_adapters == 0) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  out->Add("vllm:lora_requests_info", "Adapters with requests that run or wait; Unix time.",
+           MetricType::Gauge, std::chrono::duration<double>(now).count(),
+           {{"max_lora", std::to_string(num_adapters)},
+            {"model_name", base.name()},
+            {"running_lora_adapters", running},
+            {"waiting_lora_adapters", waiting}});
+}
+
 const char* ReasonName(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:
@@ -385,7 +413,10 @@ void Metrics::CountSlo(prometheus::Family<prometheus::Counter>* family, const Mo
 std::string Metrics::Render(const ModelRegistry& models) const {
   std::vector<MetricFamily> families = registry_.Collect();
   EngineFamilies engine;
-  for (const ModelEntry& entry : models.entries()) AddEngine(entry, &engine);
+  for (const ModelEntry& entry : models.entries()) {
+    AddEngine(entry, &engine);
+    if (entry.adapter_id == 0) AddAdapters(entry, models, &engine);
+  }
   std::vector<MetricFamily> more = engine.Take();
   families.insert(families.end(), std::make_move_iterator(more.begin()),
                   std::make_move_iterator(more.end()));

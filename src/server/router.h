@@ -14,6 +14,8 @@
 
 namespace skein {
 
+class BatchService;  // server/batches/batch_service.h
+
 // The objects that handlers may use. Thread-safe; lives as long as any handler runs.
 struct ServerContext {
   const ServerConfig* config = nullptr;
@@ -22,6 +24,7 @@ struct ServerContext {
   bool serving = true;                    // false while models load and while the server drains
   std::function<uint64_t()> random_seed;  // the seed of requests that name none
   RouteClass route_class = RouteClass::kOther;  // the class of the request's route
+  BatchService* batches = nullptr;              // null: there are none
 };
 
 using Handler =

@@ -11,6 +11,7 @@ void AddRoutes(Router* router) {
   AddResponsesRoute(router);
   AddEmbeddingsRoutes(router);
   AddTeiRoutes(router);
+  AddBatchRoutes(router);
   AddDecisionsRoute(router);
   AddSystemOneRoute(router);
   AddScoreRoutes(router);

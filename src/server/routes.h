@@ -15,6 +15,7 @@ void AddOllamaRoutes(Router* router);          // /api/...
 void AddResponsesRoute(Router* router);        // /v1/responses
 void AddEmbeddingsRoutes(Router* router);      // /v1/embeddings, /pooling, /classify
 void AddTeiRoutes(Router* router);             // /embed, /predict, /similarity
+void AddBatchRoutes(Router* router);           // /v1/files, /v1/batches
 void AddDecisionsRoute(Router* router);        // /v1/decisions
 void AddSystemOneRoute(Router* router);        // /v1/systemone
 void AddScoreRoutes(Router* router);           // /v1/score, /score, /generative_scoring

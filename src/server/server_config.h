@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,11 @@ struct ServerConfig {
   // The keys that may ask for work. Empty: any caller may.
   std::vector<ApiKey> api_keys;
   RouteDefaults route_defaults;  // of scheduling fields; those of a key precede them
+  // The priorities of the objectives that a gateway names in the head (docs/slo.md).
+  std::map<std::string, int32_t, std::less<>> objectives;
+  // The directory of /v1/files and /v1/batches; empty: there are no such routes.
+  std::string batch_dir;
+  int64_t max_batch_bytes = int64_t{10} << 30;  // of all files there; 413
   std::string ssl_certfile;      // PEM; set together with ssl_keyfile for TLS
   std::string ssl_keyfile;
   std::string audit_log;  // a file, see audit_log.h; empty: none

@@ -1,5 +1,7 @@
 """POST / and the routes about the model with huggingface_hub's InferenceClient."""
 import json
+import math
+import pathlib
 import shutil
 import urllib.request
 
@@ -47,21 +49,61 @@ def test_embeddings(minilm):
     assert far < near <= 1
 
 
-def test_text_classification(tmp_path):
-    """A random classifier: its scores are those of /predict."""
+def write_classifier(folder):
+    """A random classifier."""
     data = ROOT / "tests/data"
     golden = json.loads((data / "modernbert/classifier/golden.json").read_text())
-    model = shutil.copytree(data / "modernbert/classifier", tmp_path / "classifier")
+    model = pathlib.Path(shutil.copytree(data / "modernbert/classifier", folder / "classifier"))
     for file in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(data / "tokenizers" / golden["tokenizer"] / file, model)
-    with SkeinServer(model) as server:
+    return model
+
+
+def post(server, path, body):
+    request = urllib.request.Request(server.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read())
+
+
+def test_text_classification(tmp_path):
+    """The scores are those of /predict."""
+    with SkeinServer(write_classifier(tmp_path)) as server:
         classes = huggingface_hub.InferenceClient(server.url).text_classification("A text.")
-        request = urllib.request.Request(server.url + "/predict", json.dumps({"inputs": "A text."}).encode(),
-                                         {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            expected = json.loads(answer.read())
+        expected = post(server, "/predict", {"inputs": "A text."})
     assert len(classes) > 1
     assert [(entry.label, entry.score) for entry in classes] == [(entry["label"], entry["score"]) for entry in expected]
+
+
+def test_zero_shot_classification(smollm2):
+    client = huggingface_hub.InferenceClient(smollm2.url)
+    labels = ["sports", "cooking"]
+    ranked = client.zero_shot_classification("The striker scored twice and the team won the match.", labels)
+    assert [entry.label for entry in ranked] == labels
+    assert sum(entry.score for entry in ranked) == pytest.approx(1)
+    each = client.zero_shot_classification("The striker scored twice.", labels, multi_label=True,
+                                           hypothesis_template="The text is about {}.")
+    assert {entry.label for entry in each} == set(labels) and all(0 < entry.score < 1 for entry in each)
+
+
+def test_zero_shot_classification_by_entailment(tmp_path):
+    """A random head with the classes of an entailment model: its scores are those of its own outputs."""
+    model = write_classifier(tmp_path)
+    config = json.loads((model / "config.json").read_text())
+    names = ["entailment", *(f"other {i}" for i in range(len(config["id2label"]) - 1))]
+    config["id2label"] = {str(i): name for i, name in enumerate(names)}
+    config["label2id"] = {name: i for i, name in enumerate(names)}
+    (model / "config.json").write_text(json.dumps(config))
+    text, labels = "A text about cats.", ["cats", "dogs", "fish"]
+    with SkeinServer(model) as server:
+        ranked = huggingface_hub.InferenceClient(server.url).zero_shot_classification(text, labels)
+        logits = {}
+        for label in labels:
+            body = {"inputs": [text, f"This example is {label}."], "raw_scores": True}
+            outputs = post(server, "/predict", body)
+            (logits[label],) = [entry["score"] for entry in outputs if entry["label"] == "entailment"]
+    total = sum(math.exp(logit) for logit in logits.values())
+    assert {entry.label: entry.score for entry in ranked} == pytest.approx(
+        {label: math.exp(logit) / total for label, logit in logits.items()}, rel=1e-6)
 
 
 def test_an_empty_text_has_an_embedding(minilm):

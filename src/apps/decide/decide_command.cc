@@ -15,12 +15,12 @@
 #include "apps/commands.h"
 #include "apps/decide/answer_file.h"
 #include "apps/decide/decide_lines.h"
-#include "apps/decide/local_routes.h"
 #include "apps/host/help.h"
 #include "apps/host/model_choices.h"
 #include "apps/host/model_host.h"
 #include "apps/read_file.h"
 #include "server/decisions/decision_method_names.h"
+#include "server/local_routes.h"
 
 namespace skein {
 namespace {

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <memory>
 
-#include "apps/decide/local_routes.h"
 #include "apps/host/help.h"
 #include "apps/host/model_host.h"
 #include "bench/bench_command.h"
@@ -18,6 +17,7 @@
 #include "bench/quality/quality.h"
 #include "bench/quality/quality_report.h"
 #include "server/decisions/decision_method_names.h"
+#include "server/local_routes.h"
 
 namespace skein {
 namespace {

@@ -9,7 +9,19 @@ namespace skein {
 void RequestTable::Add(std::unique_ptr<RequestRecord> request) {
   ++num_arrivals_;
   const RequestId id = request->id;
+  if (int32_t* num_live = NumLiveOf(*request)) ++*num_live;
   SKEIN_CHECK(requests_.emplace(id, std::move(request)).second);
+}
+
+int32_t* RequestTable::NumLiveOf(const RequestRecord& request) {
+  const int32_t adapter = request.request.adapter_id;
+  if (adapter < 1 || adapter > kAdaptersShown) return nullptr;
+  return &num_live_of_adapter_[static_cast<size_t>(adapter - 1)];
+}
+
+void RequestTable::NoteEnded(RequestId id) {
+  ended_.push_back(id);
+  if (int32_t* num_live = NumLiveOf(*requests_.at(id))) --*num_live;
 }
 
 RequestRecord* RequestTable::Find(RequestId id) {
@@ -50,6 +62,23 @@ int32_t RequestTable::NumRunningRequests() const {
     last = sequence->request;
   }
   return count;
+}
+
+void RequestTable::AddAdapters(EngineStats* stats) const {
+  std::array<int32_t, kAdaptersShown> num_running{};
+  const RequestRecord* last = nullptr;
+  for (const Sequence* sequence : running_) {
+    const int32_t adapter = sequence->request->request.adapter_id;
+    if (sequence->request != last && adapter >= 1 && adapter <= kAdaptersShown) {
+      ++num_running[static_cast<size_t>(adapter - 1)];
+    }
+    last = sequence->request;
+  }
+  for (size_t i = 0; i < num_running.size(); ++i) {
+    const uint64_t bit = uint64_t{1} << i;
+    if (num_running[i] > 0) stats->running_adapters |= bit;
+    if (num_live_of_adapter_[i] > num_running[i]) stats->waiting_adapters |= bit;
+  }
 }
 
 void RequestTable::CheckIntegrity() const {

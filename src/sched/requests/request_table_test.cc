@@ -54,6 +54,41 @@ TEST_F(RequestTableTest, SamplesOfARequestCountOnce) {
   EXPECT_EQ(table_.NumLiveRequests(), 2);
 }
 
+TEST_F(RequestTableTest, AdaptersRunAndWait) {
+  const auto bits = [this] {
+    EngineStats stats;
+    table_.AddAdapters(&stats);
+    return std::pair(stats.running_adapters, stats.waiting_adapters);
+  };
+  Add(1, 0);
+  EXPECT_EQ(bits(), std::pair(uint64_t{0}, uint64_t{0}));
+  const auto add = [this](RequestId id, int32_t adapter, int32_t num_running) {
+    auto record = std::make_unique<RequestRecord>();
+    record->id = id;
+    record->arrival = table_.num_arrivals();
+    record->request.adapter_id = adapter;
+    RequestRecord* request = record.get();
+    for (int32_t i = 0; i < num_running; ++i) {
+      record->sequences.push_back(std::make_unique<Sequence>(request, i, PrefixScope{}));
+      record->sequences.back()->state = SequenceState::kDecoding;
+    }
+    table_.Add(std::move(record));
+    for (const auto& sequence : request->sequences) table_.InsertRunning(sequence.get());
+    return request;
+  };
+  RequestRecord* running = add(2, 1, 2);
+  add(3, 64, 0);
+  add(4, 65, 1);  // none of the adapters that are shown
+  EXPECT_EQ(bits(), std::pair(uint64_t{1}, uint64_t{1} << 63));
+  add(5, 1, 0);
+  EXPECT_EQ(bits(), std::pair(uint64_t{1}, uint64_t{1} << 63 | 1));
+  for (const auto& sequence : running->sequences) sequence->state = SequenceState::kFinished;
+  table_.NoteEnded(2);
+  table_.EraseEndedRunning();
+  table_.NoteEnded(3);
+  EXPECT_EQ(bits(), std::pair(uint64_t{0}, uint64_t{1}));
+}
+
 TEST_F(RequestTableTest, ARequestIsForgottenOnceItIsInNoStep) {
   RequestRecord* request = Add(4, 0);
   First(request)->in_step = true;

@@ -6,6 +6,7 @@
 
 #include "server/api/tei_routes.h"
 #include "server/compat/compat_body.h"
+#include "server/compat/zero_shot.h"
 #include "server/generation/chat_call.h"
 #include "server/json/api_error.h"
 #include "server/json/request_body.h"
@@ -153,6 +154,9 @@ Status StartTask(const ServerContext& context, const HttpRequest& request,
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
   const auto inputs = body.find("inputs");
   if (inputs == body.end()) return InvalidField("inputs", "given");
+  if (!Given(Given(body, "parameters"), "candidate_labels").is_null()) {
+    return StartZeroShot(context, *model, body, std::move(responder));
+  }
   if (inputs->is_object()) return StartTeiSimilarity(context, request, std::move(responder));
   if (model->traits.classifies) {
     // One text has a list of scores in a list, as a batch has.

@@ -45,7 +45,7 @@ Status AppendItem(const Json& item, const std::string& param, Json* messages) {
   return Status::Ok();
 }
 
-Status ReadInput(Json* body) {
+Status ReadResponseInput(Json* body) {
   Json messages = Json::array();
   if (const std::string text = StringMember(*body, "instructions"); !text.empty()) {
     messages.push_back({{"role", "system"}, {"content", text}});
@@ -311,7 +311,7 @@ Status StartResponse(const ServerContext& context, const HttpRequest& request,
   SKEIN_ASSIGN_OR_RETURN(const Json given, ParseBody(context, request));
   SKEIN_RETURN_IF_ERROR(RefuseState(given));
   Json body = given;
-  SKEIN_RETURN_IF_ERROR(ReadInput(&body));
+  SKEIN_RETURN_IF_ERROR(ReadResponseInput(&body));
   SKEIN_RETURN_IF_ERROR(ReadToolsAndFormat(&body));
   MoveMember("max_output_tokens", "max_tokens", &body);
   for (const char* name : {"n", "top_logprobs", "stream_options"}) body.erase(name);

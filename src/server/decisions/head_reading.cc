@@ -30,11 +30,12 @@ int32_t TypeOf(DecisionKind kind) {
 }
 
 double TemperatureOf(const DecisionModelTraits& traits, const DecisionQuestion& question) {
-  constexpr std::string_view kTypes[] = {"choice", "score", "noul"};
+  constexpr std::string_view kTypeNames[] = {"choice", "score", "noul"};
   const size_t n = question.options.size();
   const int32_t type = TypeOf(question.kind);
   const char* size = n <= 2 ? "2" : n <= 5 ? "3-5" : n <= 10 ? "6-10" : "11+";
-  const auto found = traits.temperature_by_options.find(fmt::format("{}:{}", kTypes[type], size));
+  const auto found =
+      traits.temperature_by_options.find(fmt::format("{}:{}", kTypeNames[type], size));
   return found == traits.temperature_by_options.end() ? traits.temperature[type] : found->second;
 }
 

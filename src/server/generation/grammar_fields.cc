@@ -48,7 +48,10 @@ std::optional<GrammarSource> ReadSchema(FieldReader* reader, const std::string& 
     return std::nullopt;
   }
   if (const std::string ignored = IgnoredKeyword(*schema); !ignored.empty()) {
-    reader->Refuse(name, fmt::format("{} uses {}, which is not supported", name, ignored));
+    const char* hint = ignored == "uniqueItems"
+                           ? ": a grammar does not remember the items; drop it and check the answer"
+                           : "";
+    reader->Refuse(name, fmt::format("{} uses {}, which is not supported{}", name, ignored, hint));
     return std::nullopt;
   }
   return SchemaSource(*schema);

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "server/batches/batch_service.h"
 #include "server/http/audit_log.h"
 #include "server/http/caller_policy.h"
 #include "server/http/connection.h"
@@ -75,7 +76,9 @@ class HttpServer::Impl final : public ConnectionOwner {
   Result<uint16_t> Start();
   void SetModels(ModelRegistry models);
   void BeginDrain();
-  int32_t num_active_requests() const { return *num_active_; }
+  int32_t num_active_requests() const {
+    return *num_active_ + (batches_ != nullptr ? batches_->num_running() : 0);
+  }
   void Abort();
   void Stop();
 
@@ -127,6 +130,7 @@ class HttpServer::Impl final : public ConnectionOwner {
   std::atomic<State> state_{State::kLoading};
   std::shared_ptr<std::atomic<int32_t>> num_active_;  // shared: tokens may outlive the server
   std::atomic<uint64_t> random_state_;
+  std::unique_ptr<BatchService> batches_;  // null: without a directory
 
   KeyLimits key_limits_;
   std::shared_ptr<AuditLog> audit_log_;  // null: none
@@ -177,6 +181,11 @@ Result<uint16_t> HttpServer::Impl::Start() {
   if (!config_.audit_log.empty()) {
     SKEIN_ASSIGN_OR_RETURN(audit_log_, AuditLog::Open(config_.audit_log));
   }
+  if (!config_.batch_dir.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(batches_,
+                           BatchService::Open(config_.batch_dir, config_.max_batch_bytes));
+    context_.batches = batches_.get();
+  }
   SKEIN_RETURN_IF_ERROR(Bind());
   error_code error;
   const uint16_t port = acceptor_.local_endpoint(error).port();
@@ -223,6 +232,9 @@ Status HttpServer::Impl::Bind() {
 void HttpServer::Impl::SetModels(ModelRegistry models) {
   models_ = std::move(models);
   metrics_.SetModels(models_);
+  if (batches_ != nullptr) {
+    batches_->Start(models_, [count = num_active_] { return count->load(); });
+  }
   models_set_ = true;
   State loading = State::kLoading;
   state_.compare_exchange_strong(loading, State::kServing);
@@ -503,11 +515,13 @@ uint64_t HttpServer::Impl::NextRandom() {
 
 void HttpServer::Impl::BeginDrain() {
   state_ = State::kDraining;
+  if (batches_ != nullptr) batches_->BeginDrain();
   ForEachConnection(&Connection::CloseWhenIdle);
 }
 
 void HttpServer::Impl::Abort() {
   BeginDrain();
+  if (batches_ != nullptr) batches_->Abort();
   ForEachConnection(&Connection::BeginShutdown);
 }
 
@@ -527,6 +541,7 @@ void HttpServer::Impl::Stop() {
   ForEachConnection(&Connection::CloseNow);
   // Workers end first: their last posts to connections are then queued and run to their end below.
   workers_->Stop();
+  if (batches_ != nullptr) batches_->Stop();
   for (IoThread& io_thread : io_threads_) {
     io_thread.work.reset();
     io_thread.thread.join();

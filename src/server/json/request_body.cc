@@ -117,14 +117,18 @@ Status ReadTools(const ModelEntry& model, FieldReader* reader, Json* variables) 
   return Status::Ok();
 }
 
+bool Lacks(const Json& body, const char* field) {
+  const auto found = body.find(field);
+  return found == body.end() || found->is_null();
+}
+
 // Adds the field timeout_ms if the client says in the head how long it waits: as the OpenAI clients
 // do (seconds), or as Envoy does for its callers. Values that are no such times are ignored, since
 // other programs wrote them for others.
 void AddTimeout(const HttpRequest& request, Json* body) {
   constexpr std::pair<std::string_view, double> kHeaders[] = {
       {"x-stainless-read-timeout", 1000.0}, {"x-envoy-expected-rq-timeout-ms", 1.0}};
-  const auto found = body->find("timeout_ms");
-  if (found != body->end() && !found->is_null()) return;
+  if (!Lacks(*body, "timeout_ms")) return;
   for (const auto& [name, ms] : kHeaders) {
     const std::string_view text = request.Header(name);
     double value = 0;
@@ -134,6 +138,42 @@ void AddTimeout(const HttpRequest& request, Json* body) {
     if (!(value > 0 && value <= kSloMsMax)) continue;
     (*body)["timeout_ms"] = value;
     return;
+  }
+}
+
+// Adds what a gateway says in the head about a request whose body does not say it: deadlines, whose
+// share of the server it takes, and the name of its objective. llm-d has had several spellings.
+void AddGatewayFields(const ServerConfig& config, const HttpRequest& request, Json* body) {
+  struct Name {
+    std::string_view header;
+    const char* field;
+  };
+  constexpr Name kDeadlines[] = {{"x-llm-d-slo-ttft-ms", "slo_ttft_ms"},
+                                 {"x-slo-ttft-ms", "slo_ttft_ms"},
+                                 {"x-llm-d-slo-tpot-ms", "slo_tpot_ms"},
+                                 {"x-slo-tpot-ms", "slo_tpot_ms"}};
+  for (const auto& [header, field] : kDeadlines) {
+    const std::string_view text = request.Header(header);
+    double ms = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
+    const bool is_number = error == std::errc() && end == text.data() + text.size();
+    if (is_number && ms > 0 && ms <= kSloMsMax && Lacks(*body, field)) (*body)[field] = ms;
+  }
+  constexpr std::string_view kUsers[] = {"x-llm-d-inference-fairness-id",
+                                         "x-gateway-inference-fairness-id"};
+  for (const std::string_view header : kUsers) {
+    const std::string_view text = request.Header(header);
+    if (!text.empty() && text.size() <= kUserBytesMax && Lacks(*body, "user")) {
+      (*body)["user"] = std::string(text);
+    }
+  }
+  constexpr std::string_view kObjectives[] = {"x-llm-d-inference-objective",
+                                              "x-gateway-inference-objective"};
+  for (const std::string_view header : kObjectives) {
+    const auto found = config.objectives.find(request.Header(header));
+    if (found != config.objectives.end() && Lacks(*body, "priority")) {
+      (*body)["priority"] = found->second;
+    }
   }
 }
 
@@ -148,6 +188,7 @@ Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request)
   if (!body->is_object()) {
     return Status(StatusCode::kInvalidArgument, "the body must be a JSON object");
   }
+  AddGatewayFields(*context.config, request, &*body);
   const ApiKey* key = FindApiKey(context.config->api_keys, request);
   const auto route = context.config->route_defaults.find(context.route_class);
   AddSchedulingDefaults(key != nullptr ? &key->defaults : nullptr,

@@ -13,8 +13,9 @@
 
 namespace skein {
 
-// Parses the request's JSON object and adds missing scheduling fields from the defaults of its key
-// and its route; kInvalidArgument for any other body.
+// Parses the request's JSON object and adds missing scheduling fields: from its head, from the
+// defaults of its key and from those of its route, in this order. kInvalidArgument for any other
+// body.
 Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request);
 
 // Finds the model that `model` names; kNotFound (param "model") if there is none. The field may be

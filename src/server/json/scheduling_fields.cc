@@ -10,8 +10,6 @@
 namespace skein {
 namespace {
 
-constexpr size_t kUserBytesMax = 1024;
-
 // Converts to at least one microsecond: a deadline above 0 stays above 0.
 TimeUs Microseconds(double ms) {
   return std::max<TimeUs>(1, static_cast<TimeUs>(std::floor(ms * 1000)));

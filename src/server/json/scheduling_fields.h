@@ -7,6 +7,7 @@
 namespace skein {
 
 inline constexpr double kSloMsMax = 86'400'000;  // a day
+inline constexpr size_t kUserBytesMax = 1024;
 
 // Reads the fields of every route with work: priority, user, cache_salt, slo_ttft_ms, slo_tpot_ms,
 // timeout_ms.

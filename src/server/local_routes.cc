@@ -1,6 +1,7 @@
-#include "apps/decide/local_routes.h"
+#include "server/local_routes.h"
 
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "server/routes.h"
@@ -8,31 +9,49 @@
 namespace skein {
 
 // Runs on the routes' thread, as a connection's does on its strand.
-class LocalRoutes::LocalResponder final : public Responder {
+class LocalRoutes::LocalResponder final : public Responder,
+                                          public std::enable_shared_from_this<LocalResponder> {
  public:
   LocalResponder(LocalRoutes* routes, std::function<void(HttpResponse)> done)
       : routes_(routes), done_(std::move(done)) {}
 
   void Send(HttpResponse response) override {
-    routes_->Enqueue([done = done_, response = std::move(response)] { done(response); });
+    routes_->Enqueue([self = shared_from_this(), response = std::move(response)]() mutable {
+      self->routes_->open_.erase(self.get());
+      self->on_abort_ = nullptr;
+      self->done_(std::move(response));
+    });
   }
   void BeginStream(HttpResponse) override { SKEIN_CHECK(false); }
   void Write(std::string) override { SKEIN_CHECK(false); }
   void End() override { SKEIN_CHECK(false); }
-  void OnAbort(std::function<void(AbortReason)>) override {}  // nobody hangs up
+  void OnAbort(std::function<void(AbortReason)> callback) override {
+    routes_->Enqueue([self = shared_from_this(), callback = std::move(callback)]() mutable {
+      if (!self->routes_->open_.contains(self.get())) return;  // it has been answered
+      if (self->aborted_) return callback(AbortReason::kShutdown);
+      self->on_abort_ = std::move(callback);
+    });
+  }
   void Post(std::function<void()> task) override { routes_->Enqueue(std::move(task)); }
   void PostWork(std::function<void()> task) override { Post(std::move(task)); }
+  // On the routes' thread.
+  void Abort() {
+    aborted_ = true;
+    if (on_abort_) std::exchange(on_abort_, nullptr)(AbortReason::kShutdown);
+  }
 
  private:
   LocalRoutes* const routes_;
   const std::function<void(HttpResponse)> done_;
+  std::function<void(AbortReason)> on_abort_;
+  bool aborted_ = false;
 };
 
-LocalRoutes::LocalRoutes(ModelRegistry models) : models_(std::move(models)) {
+LocalRoutes::LocalRoutes(ModelRegistry models, std::function<uint64_t()> random_seed)
+    : models_(std::move(models)) {
   metrics_.SetModels(models_);
   AddRoutes(&router_);
-  // A route's own random numbers are the same in every run.
-  context_ = {&config_, &models_, &metrics_, true, [] { return uint64_t{0}; }};
+  context_ = {&config_, &models_, &metrics_, true, std::move(random_seed)};
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -57,7 +76,23 @@ void LocalRoutes::Post(const std::string& path, std::string body,
   request->body = std::move(body);
   auto responder = std::make_shared<LocalResponder>(this, std::move(done));
   Enqueue([this, route, request = std::move(request), responder = std::move(responder)] {
+    open_.emplace(responder.get(), responder);
     route->handler(context_, request, responder);
+  });
+}
+
+bool LocalRoutes::Has(const std::string& path) const {
+  std::string allowed;
+  return router_.Find("POST", path, &allowed) != nullptr;
+}
+
+void LocalRoutes::Abort() {
+  Enqueue([this] {
+    std::vector<std::shared_ptr<LocalResponder>> open;
+    for (const auto& [key, responder] : open_) {
+      if (auto alive = responder.lock()) open.push_back(std::move(alive));
+    }
+    for (const auto& responder : open) responder->Abort();
   });
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_map>
 
 #include "server/http/http_message.h"
 #include "server/metrics.h"
@@ -17,19 +19,26 @@
 namespace skein {
 
 // The server's routes in this process, without HTTP: the same handlers, one thread for all of them.
-// Answers that come in pieces (streams) are not supported.
+// Answers that come in pieces (streams) are not supported: a body must not ask for one.
 class LocalRoutes {
  public:
-  // The models' pointees outlive this.
-  explicit LocalRoutes(ModelRegistry models);
+  // The models' pointees outlive this. `random_seed` gives the seeds of requests that name none,
+  // and the ids of answers; without it all are those of the seed 0.
+  explicit LocalRoutes(
+      ModelRegistry models, std::function<uint64_t()> random_seed = [] { return uint64_t{0}; });
   // REQUIRES: every Post has been answered.
   ~LocalRoutes();
   LocalRoutes(const LocalRoutes&) = delete;
   LocalRoutes& operator=(const LocalRoutes&) = delete;
 
+  // Whether there is a route POST `path`.
+  bool Has(const std::string& path) const;
   // Hands a request to the handler of POST `path`, which must exist; `done` gets the answer on the
   // routes' thread. Any thread.
   void Post(const std::string& path, std::string body, std::function<void(HttpResponse)> done);
+  // Ends the requests that run now; each is answered soon, with an error unless it was complete.
+  // Any thread.
+  void Abort();
 
  private:
   class LocalResponder;
@@ -47,6 +56,8 @@ class LocalRoutes {
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;  // guarded by mutex_
   bool stop_ = false;                        // guarded by mutex_
+  // The requests that have not been answered; used by the routes' thread alone.
+  std::unordered_map<LocalResponder*, std::weak_ptr<LocalResponder>> open_;
   std::thread thread_;
 };
 
