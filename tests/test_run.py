@@ -10,8 +10,9 @@ import signal
 import subprocess
 import time
 
-import numpy as np
 import pytest
+
+from safetensors_file import read_safetensors, widened, write_safetensors
 from skein_server import ROOT, SKEIN_BIN
 
 MODEL = ROOT / "models/default"
@@ -44,12 +45,8 @@ def no_template(tmp_path_factory):
 def half(tmp_path_factory):
     """The default model in f16, which is loaded with a warning."""
     model = pathlib.Path(shutil.copytree(MODEL, tmp_path_factory.mktemp("models") / "half"))
-    data = (model / "model.safetensors").read_bytes()
-    begin = 8 + int.from_bytes(data[:8], "little")
-    bits = np.frombuffer(data[begin:], "<u2").astype(np.uint32) << 16
-    header = data[8:begin].replace(b'"BF16"', b'"F16"')
-    (model / "model.safetensors").write_bytes(
-        len(header).to_bytes(8, "little") + header + bits.view(np.float32).astype("<f2").tobytes())
+    tensors = read_safetensors(model / "model.safetensors")
+    write_safetensors(model / "model.safetensors", {name: widened(array).astype("<f2") for name, array in tensors.items()})
     config = json.loads((model / "config.json").read_text())
     (model / "config.json").write_text(json.dumps(config | {"torch_dtype": "float16"}))
     return model

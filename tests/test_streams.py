@@ -1,12 +1,11 @@
 """Standard output carries the answers alone; logs and warnings go to standard error."""
 import json
 import shutil
-import struct
 import subprocess
 
-import numpy
 import pytest
 
+from safetensors_file import read_safetensors, widened, write_safetensors
 from skein_server import ROOT, SKEIN_BIN
 
 DEFAULT = ROOT / "models/default"
@@ -18,24 +17,8 @@ def f16_model(tmp_path_factory):
     """The default model with its weights in f16, which every command warns of."""
     folder = tmp_path_factory.mktemp("f16") / "model"
     shutil.copytree(DEFAULT, folder)
-    data = (DEFAULT / "model.safetensors").read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header, body, out = json.loads(data[8:8 + size]), data[8 + size:], b""
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        raw = body[begin:end]
-        if entry["dtype"] == "BF16":
-            values = (numpy.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4")
-        else:
-            assert entry["dtype"] == "F32"
-            values = numpy.frombuffer(raw, "<f4")
-        raw = values.astype("<f2").tobytes()
-        header[name] = {"dtype": "F16", "shape": entry["shape"], "data_offsets": [len(out), len(out) + len(raw)]}
-        out += raw
-    text = json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + out)
+    tensors = read_safetensors(DEFAULT / "model.safetensors")
+    write_safetensors(folder / "model.safetensors", {name: widened(array).astype("<f2") for name, array in tensors.items()})
     config = json.loads((folder / "config.json").read_text())
     config["torch_dtype"] = "float16"
     (folder / "config.json").write_text(json.dumps(config))

@@ -43,6 +43,8 @@ class ModelFiles {
   const TensorInfo& Info(std::string_view name) const;
   // Whether the weights are those of a GGUF file, which may have 4 to 8 bits.
   bool is_gguf() const { return gguf_.has_value(); }
+  // The GGUF file; REQUIRES: is_gguf().
+  const GgufModel& gguf() const { return *gguf_; }
 
   // Tells the system that the pages wholly within `view` will not be read again soon and may be
   // dropped. A later read takes them from the file again. Thread-safe.

@@ -1,11 +1,6 @@
 #include "io/safetensors_writer.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "io/safetensors_header.h"
@@ -22,22 +17,6 @@ const char* FormatName(DType dtype) {
 
 int64_t Bytes(const TensorSpec& spec) {
   return spec.num_elements() * static_cast<int64_t>(SizeOf(spec.dtype));
-}
-
-Status Failed(const std::string& what, const std::string& path) {
-  return Status(StatusCode::kUnavailable,
-                "cannot " + what + " " + path + ": " + std::strerror(errno));
-}
-
-Status WriteAll(int fd, int64_t offset, std::span<const std::byte> bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t count = pwrite(fd, bytes.data(), bytes.size(), offset);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return Failed("write", path);
-    bytes = bytes.subspan(static_cast<size_t>(count));
-    offset += count;
-  }
-  return Status::Ok();
 }
 
 std::string ShardName(size_t shard, size_t num_shards) {
@@ -62,25 +41,25 @@ Result<SafetensorsWriter> SafetensorsWriter::Create(const std::string& dir,
   SafetensorsWriter writer;
   writer.tensors_ = std::move(tensors);
   const int64_t total_bytes = writer.Plan(max_shard_bytes);
-  for (size_t shard = 0; shard < writer.shards_.size(); ++shard) {
-    SKEIN_RETURN_IF_ERROR(
-        writer.CreateShard(shard, dir + "/" + ShardName(shard, writer.shards_.size())));
+  const size_t num_shards = writer.places_.empty() ? 1 : writer.places_.back().shard + 1;
+  for (size_t shard = 0; shard < num_shards; ++shard) {
+    SKEIN_RETURN_IF_ERROR(writer.CreateShard(shard, dir + "/" + ShardName(shard, num_shards)));
   }
-  if (writer.shards_.size() > 1) SKEIN_RETURN_IF_ERROR(writer.WriteIndex(dir, total_bytes));
+  if (num_shards > 1) SKEIN_RETURN_IF_ERROR(writer.WriteIndex(dir, total_bytes));
   return writer;
 }
 
 // Fills shards in the order of the tensors; returns the bytes of all tensors.
 int64_t SafetensorsWriter::Plan(int64_t max_shard_bytes) {
-  shards_.resize(1);
+  size_t shard = 0;
   int64_t in_shard = 0, total = 0;
   for (const TensorSpec& spec : tensors_) {
     const int64_t bytes = Bytes(spec);
     if (in_shard > 0 && in_shard + bytes > max_shard_bytes) {
-      shards_.emplace_back();
+      ++shard;
       in_shard = 0;
     }
-    places_.push_back({shards_.size() - 1, in_shard});
+    places_.push_back({shard, in_shard});
     in_shard += bytes;
     total += bytes;
   }
@@ -104,16 +83,12 @@ Status SafetensorsWriter::CreateShard(size_t shard, const std::string& path) {
     if (place.shard == shard) place.begin += data_begin;
   }
 
-  // The file is always new: a file that is mapped elsewhere must not change under its reader.
-  if (unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("replace", path);
-  shards_[shard].path = path;
-  shards_[shard].fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  const int fd = shards_[shard].fd;
-  if (fd < 0) return Failed("create", path);
-  if (ftruncate(fd, data_begin + data_bytes) != 0) return Failed("extend", path);
+  SKEIN_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, data_begin + data_bytes));
   const uint64_t length = header.size();
-  SKEIN_RETURN_IF_ERROR(WriteAll(fd, 0, std::as_bytes(std::span(&length, 1)), path));
-  return WriteAll(fd, 8, std::as_bytes(std::span(header)), path);
+  SKEIN_RETURN_IF_ERROR(file.Write(0, std::as_bytes(std::span(&length, 1))));
+  SKEIN_RETURN_IF_ERROR(file.Write(8, std::as_bytes(std::span(header))));
+  shards_.push_back(std::move(file));
+  return Status::Ok();
 }
 
 Status SafetensorsWriter::WriteIndex(const std::string& dir, int64_t total_bytes) const {
@@ -130,40 +105,22 @@ Status SafetensorsWriter::Write(size_t index, int64_t offset,
                                 std::span<const std::byte> bytes) const {
   SKEIN_CHECK(index < tensors_.size());
   SKEIN_CHECK(offset >= 0 && offset + static_cast<int64_t>(bytes.size()) <= Bytes(tensors_[index]));
-  const Shard& shard = shards_[places_[index].shard];
-  return WriteAll(shard.fd, places_[index].begin + offset, bytes, shard.path);
+  return shards_[places_[index].shard].Write(places_[index].begin + offset, bytes);
 }
 
 Status SafetensorsWriter::Close() {
   Status status;
-  for (Shard& shard : shards_) {
-    const int fd = std::exchange(shard.fd, -1);
-    if (fd >= 0 && close(fd) != 0 && status.ok()) status = Failed("close", shard.path);
+  for (OutputFile& shard : shards_) {
+    Status closed = shard.Close();
+    if (status.ok()) status = std::move(closed);
   }
   return status;
 }
 
-SafetensorsWriter::~SafetensorsWriter() { (void)Close(); }
-
-SafetensorsWriter::SafetensorsWriter(SafetensorsWriter&& other) noexcept
-    : tensors_(std::move(other.tensors_)),
-      places_(std::move(other.places_)),
-      shards_(std::exchange(other.shards_, {})) {}
-
-SafetensorsWriter& SafetensorsWriter::operator=(SafetensorsWriter&& other) noexcept {
-  std::swap(tensors_, other.tensors_);
-  std::swap(places_, other.places_);
-  std::swap(shards_, other.shards_);
-  return *this;
-}
-
 Status WriteFile(const std::string& path, std::string_view text) {
-  if (unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("replace", path);
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) return Failed("create", path);
-  const Status status = WriteAll(fd, 0, std::as_bytes(std::span(text)), path);
-  if (close(fd) != 0 && status.ok()) return Failed("close", path);
-  return status;
+  SKEIN_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, 0));
+  SKEIN_RETURN_IF_ERROR(file.Write(0, std::as_bytes(std::span(text))));
+  return file.Close();
 }
 
 }  // namespace skein

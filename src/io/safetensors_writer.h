@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/output_file.h"
 #include "base/result.h"
 
 namespace skein {
@@ -28,9 +29,6 @@ class SafetensorsWriter {
   // Creates the files, replaces files of the same names, and writes headers and index.
   static Result<SafetensorsWriter> Create(const std::string& dir, std::vector<TensorSpec> tensors,
                                           int64_t max_shard_bytes);
-  ~SafetensorsWriter();
-  SafetensorsWriter(SafetensorsWriter&& other) noexcept;
-  SafetensorsWriter& operator=(SafetensorsWriter&& other) noexcept;
 
   const std::vector<TensorSpec>& tensors() const { return tensors_; }
   size_t num_shards() const { return shards_.size(); }
@@ -42,10 +40,6 @@ class SafetensorsWriter {
   Status Close();
 
  private:
-  struct Shard {
-    std::string path;
-    int fd = -1;
-  };
   struct Place {
     size_t shard = 0;
     int64_t begin = 0;  // in the shard's data, later in its file
@@ -57,7 +51,7 @@ class SafetensorsWriter {
 
   std::vector<TensorSpec> tensors_;
   std::vector<Place> places_;  // [tensors_.size()]
-  std::vector<Shard> shards_;
+  std::vector<OutputFile> shards_;
 };
 
 // Creates or replaces a file.

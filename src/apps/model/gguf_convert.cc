@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "apps/model/adapter_fit.h"
 #include "apps/model/gguf_architecture.h"
 #include "apps/model/gguf_tokenizer.h"
 #include "apps/model/output_dir.h"
@@ -52,23 +52,6 @@ Result<std::vector<Source>> FindSources(const ModelFiles& files, const std::stri
     }
   }
   return sources;
-}
-
-Status CheckAdapterFits(const LoraAdapter& adapter, const std::vector<Source>& sources,
-                        const std::string& dir) {
-  std::map<std::string_view, const TensorSpec*> specs;
-  for (const Source& source : sources) specs[source.spec.name] = &source.spec;
-  for (const auto& [weight, shape] : adapter.Weights()) {
-    const auto it = specs.find(weight);
-    if (it == specs.end()) {
-      return Invalid(dir + " changes '" + weight + "', which the model does not have");
-    }
-    if (it->second->shape != shape) {
-      return Invalid(dir + " changes '" + weight + "' of shape " + ShapeString(shape) +
-                     "; the model's is " + ShapeString(it->second->shape));
-    }
-  }
-  return Status::Ok();
 }
 
 Status WriteWeights(const std::vector<Source>& sources, const LoraAdapter* adapter,
@@ -167,15 +150,15 @@ Status WriteGgufDescription(const std::string& file, const std::string& dir) {
 
 Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options) {
   SKEIN_CHECK(options.dtype == DType::kBf16 || options.dtype == DType::kF32);
-  SKEIN_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(options.file));
-  SKEIN_ASSIGN_OR_RETURN(Description description, Describe(file, options.dtype));
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::OpenGguf(options.file));
+  SKEIN_ASSIGN_OR_RETURN(Description description, Describe(files.gguf(), options.dtype));
   SKEIN_ASSIGN_OR_RETURN(const std::vector<Source> sources,
                          FindSources(files, options.file, description.config, options.dtype));
   std::optional<LoraAdapter> adapter;
   if (!options.adapter_dir.empty()) {
     SKEIN_ASSIGN_OR_RETURN(adapter, LoraAdapter::Open(options.adapter_dir));
-    SKEIN_RETURN_IF_ERROR(CheckAdapterFits(*adapter, sources, options.adapter_dir));
+    SKEIN_RETURN_IF_ERROR(
+        CheckAdapterFits(*adapter, ListTensors(description.config), options.adapter_dir));
     if (adapter->decision_temperature()) {
       description.config_json["decision_temperature"] = *adapter->decision_temperature();
     }
