@@ -5,43 +5,223 @@
 #include <cstring>
 #include <limits>
 
-#include "base/block_format.h"
 #include "base/check.h"
 #include "base/dtype.h"
 
 namespace skein {
+namespace {
 
-void QuantizeQ4Row(std::span<const float> x, std::byte* out) {
-  constexpr int32_t kCandidates = 9;  // scales that put the largest element at 7 to 9 steps
-  SKEIN_CHECK(x.size() % kBlockTerms == 0);
-  for (; !x.empty(); x = x.subspan(kBlockTerms), out += 18) {
-    const auto block = x.first(kBlockTerms);
-    const float extreme = *std::ranges::max_element(
-        block, [](float a, float b) { return std::abs(a) < std::abs(b); });
-    if (!std::ranges::all_of(block, [](float e) { return std::isfinite(e); })) {
-      const F16 half = ToF16(std::numeric_limits<float>::quiet_NaN());
-      std::memcpy(out, &half, sizeof(half));
-      std::fill_n(out + 2, 16, std::byte{0});
-      continue;
+constexpr int32_t kParts = kSuperElements / kBlockTerms;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+using Terms = std::span<const float, kBlockTerms>;
+
+bool AllFinite(std::span<const float> x) {
+  return std::ranges::all_of(x, [](float e) { return std::isfinite(e); });
+}
+
+// The nearest integer, ties to even, of a number below 2^22: the sum leaves no bits behind it.
+float Nearest(float x) {
+  constexpr float kMagic = 0x1.8p23f;
+  return (x + kMagic) - kMagic;
+}
+
+float InverseOf(float scale) { return scale == 0.0f ? 0.0f : 1.0f / scale; }
+
+void PutHalf(F16 half, std::byte* out) { std::memcpy(out, &half.bits, sizeof(half.bits)); }
+
+// A block whose first two bytes, its scale, make it NaN.
+void PutNan(int32_t bytes, std::byte* out) {
+  PutHalf(ToF16(std::numeric_limits<float>::quiet_NaN()), out);
+  std::fill(out + 2, out + bytes, std::byte{0});
+}
+
+// The scale is the largest magnitude over 127.
+void QuantizeQ8(Terms x, std::byte* out) {
+  float largest = 0.0f;
+  for (const float e : x) largest = std::max(largest, std::abs(e));
+  const F16 half = ToF16(largest / 127.0f);
+  const float inverse = InverseOf(ToFloat(half));
+  PutHalf(half, out);
+  for (int32_t i = 0; i < kBlockTerms; ++i) {
+    const float q = Nearest(std::clamp(x[i] * inverse, -127.0f, 127.0f));
+    out[2 + i] = static_cast<std::byte>(static_cast<int8_t>(q));
+  }
+}
+
+// The largest element takes 7 to 9 of the steps, which reach from -8 to 7: of nine such scales the
+// one with the least squared error.
+void QuantizeQ4(Terms x, std::byte* out) {
+  constexpr int32_t kCandidates = 9;
+  const float extreme =
+      *std::ranges::max_element(x, [](float a, float b) { return std::abs(a) < std::abs(b); });
+  float best_error = kInfinity;
+  for (int32_t candidate = 0; candidate < kCandidates; ++candidate) {
+    // The largest element takes the sign that has 8.
+    const float steps = 7.0f + 0.25f * static_cast<float>(candidate);
+    const F16 half = ToF16(extreme / -steps);
+    const float scale = ToFloat(half), inverse = InverseOf(scale);
+    uint8_t u[kBlockTerms];
+    float error = 0.0f;
+    for (int32_t i = 0; i < kBlockTerms; ++i) {
+      const float q = Nearest(std::clamp(x[i] * inverse, -8.0f, 7.0f));
+      const float miss = x[i] - scale * q;
+      error += miss * miss;
+      u[i] = static_cast<uint8_t>(q + 8.0f);
     }
-    float best_error = std::numeric_limits<float>::infinity();
-    for (int32_t candidate = 0; candidate < kCandidates; ++candidate) {
-      // The steps reach from -8 to 7: the largest element takes the sign that has 8.
-      const float steps = 7.0f + 0.25f * static_cast<float>(candidate);
-      const F16 half = ToF16(extreme / -steps);
-      const float scale = ToFloat(half), inverse = scale == 0.0f ? 0.0f : 1.0f / scale;
-      uint8_t u[kBlockTerms];
-      float error = 0.0f;
-      for (int32_t i = 0; i < kBlockTerms; ++i) {
-        const float q = std::clamp(std::nearbyint(block[i] * inverse), -8.0f, 7.0f);
-        const float miss = block[i] - scale * q;
-        error += miss * miss;
-        u[i] = static_cast<uint8_t>(q + 8.0f);
-      }
-      if (candidate > 0 && !(error < best_error)) continue;
+    if (candidate > 0 && !(error < best_error)) continue;
+    best_error = error;
+    PutHalf(half, out);
+    for (int32_t i = 0; i < 16; ++i) out[2 + i] = static_cast<std::byte>(u[i] | u[i + 16] << 4);
+  }
+}
+
+// 32 elements as scale * u - minimum with u in [0, 15]; neither number is negative.
+struct Line {
+  float scale = 0.0f, minimum = 0.0f;
+};
+
+// Rounds to the nearest u [kBlockTerms]; returns the squared error.
+float RoundToLine(Terms x, const Line& line, float* u) {
+  const float inverse = InverseOf(line.scale);
+  float error = 0.0f;
+  for (int32_t i = 0; i < kBlockTerms; ++i) {
+    u[i] = Nearest(std::clamp((x[i] + line.minimum) * inverse, 0.0f, 15.0f));
+    const float miss = x[i] - (line.scale * u[i] - line.minimum);
+    error += miss * miss;
+  }
+  return error;
+}
+
+// The line of least squares through the points (u, x), its minimum not below 0; `line` itself where
+// the points have no line that rises.
+Line LeastSquares(Terms x, const float* u, const Line& line) {
+  float sum_u = 0, sum_uu = 0, sum_x = 0, sum_ux = 0;
+  for (int32_t i = 0; i < kBlockTerms; ++i) {
+    sum_u += u[i];
+    sum_uu += u[i] * u[i];
+    sum_x += x[i];
+    sum_ux += u[i] * x[i];
+  }
+  constexpr float kCount = kBlockTerms;
+  const float determinant = kCount * sum_uu - sum_u * sum_u;
+  if (determinant <= 0.0f) return line;
+  Line found;
+  found.scale = (kCount * sum_ux - sum_u * sum_x) / determinant;
+  found.minimum = (found.scale * sum_u - sum_x) / kCount;
+  if (found.minimum < 0.0f) found = {sum_ux / sum_uu, 0.0f};
+  return found.scale > 0.0f ? found : line;
+}
+
+// The best line of nine: each cuts the range into 13 to 17 steps, takes the nearest u, and then the
+// line of least squares through them.
+Line BestLine(Terms x) {
+  constexpr int32_t kCandidates = 9;
+  const auto [least, largest] = std::ranges::minmax(x);
+  const float minimum = std::max(0.0f, -least), range = largest + minimum;
+  Line best = {0.0f, minimum};
+  float u[kBlockTerms];
+  float best_error = RoundToLine(x, best, u);
+  if (!(range > 0.0f)) return best;
+  for (int32_t candidate = 0; candidate < kCandidates; ++candidate) {
+    const Line cut = {range / (13.0f + 0.5f * static_cast<float>(candidate)), minimum};
+    RoundToLine(x, cut, u);
+    const Line fit = LeastSquares(x, u, cut);
+    const float error = RoundToLine(x, fit, u);
+    if (!(error < best_error)) continue;
+    best_error = error;
+    best = fit;
+  }
+  return best;
+}
+
+// The best of the lines of 32 elements whose scale and minimum are integers times d and dmin: the
+// nearest to `line` and its neighbours.
+struct IntegerLine {
+  int32_t scale = 0, minimum = 0;  // in [0, 63]
+  float u[kBlockTerms];
+};
+IntegerLine BestIntegerLine(Terms x, const Line& line, float d, float dmin) {
+  const auto nearest = [](float value, float unit) {
+    return static_cast<int32_t>(Nearest(std::min(value * InverseOf(unit), 63.0f)));
+  };
+  const int32_t scale = nearest(line.scale, d), minimum = nearest(line.minimum, dmin);
+  IntegerLine best;
+  float best_error = kInfinity;
+  for (const int32_t s : {scale, scale - 1, scale + 1}) {
+    for (const int32_t m : {minimum, minimum - 1, minimum + 1}) {
+      if (std::min(s, m) < 0 || std::max(s, m) > 63) continue;
+      IntegerLine found = {s, m, {}};
+      const Line rounded = {d * static_cast<float>(s), dmin * static_cast<float>(m)};
+      const float error = RoundToLine(x, rounded, found.u);
+      if (best_error < kInfinity && !(error < best_error)) continue;
       best_error = error;
-      std::memcpy(out, &half, sizeof(half));
-      for (int32_t i = 0; i < 16; ++i) out[2 + i] = static_cast<std::byte>(u[i] | u[i + 16] << 4);
+      best = found;
+    }
+  }
+  return best;
+}
+
+// d and dmin put the largest scale and the largest minimum of the eight lines at 63.
+void QuantizeQ4K(std::span<const float> x, std::byte* out) {
+  Line lines[kParts];
+  float scale = 0.0f, minimum = 0.0f;
+  for (int32_t part = 0; part < kParts; ++part) {
+    lines[part] = BestLine(x.subspan(kBlockTerms * part).first<kBlockTerms>());
+    scale = std::max(scale, lines[part].scale);
+    minimum = std::max(minimum, lines[part].minimum);
+  }
+  const F16 d = ToF16(scale / 63.0f), dmin = ToF16(minimum / 63.0f);
+  PutHalf(d, out);
+  PutHalf(dmin, out + 2);
+  std::byte *bits = out + 4, *nibbles = out + 16;
+  std::fill(bits, nibbles, std::byte{0});
+  uint8_t u[kSuperElements];
+  for (int32_t part = 0; part < kParts; ++part) {
+    const IntegerLine line = BestIntegerLine(x.subspan(kBlockTerms * part).first<kBlockTerms>(),
+                                             lines[part], ToFloat(d), ToFloat(dmin));
+    for (int32_t i = 0; i < kBlockTerms; ++i) {
+      u[kBlockTerms * part + i] = static_cast<uint8_t>(line.u[i]);
+    }
+    // The inverse of ReadFileBlock's six bits.
+    const int32_t at = part % 4;
+    if (part < 4) {
+      bits[at] |= static_cast<std::byte>(line.scale);
+      bits[at + 4] |= static_cast<std::byte>(line.minimum);
+    } else {
+      bits[at] |= static_cast<std::byte>(line.scale >> 4 << 6);
+      bits[at + 4] |= static_cast<std::byte>(line.minimum >> 4 << 6);
+      bits[at + 8] = static_cast<std::byte>((line.scale & 15) | (line.minimum & 15) << 4);
+    }
+  }
+  for (int32_t i = 0; i < kSuperElements / 2; ++i) {
+    const int32_t at = i / 32 * 64 + i % 32;
+    nibbles[i] = static_cast<std::byte>(u[at] | u[at + 32] << 4);
+  }
+}
+
+}  // namespace
+
+bool CanQuantize(BlockFormat format) {
+  return format == BlockFormat::kQ8_0 || format == BlockFormat::kQ4_0 ||
+         format == BlockFormat::kQ4K;
+}
+
+void QuantizeBlocks(BlockFormat format, std::span<const float> x, std::byte* out) {
+  SKEIN_CHECK(CanQuantize(format));
+  const BlockTraits& traits = TraitsOf(format);
+  const auto elements = static_cast<size_t>(traits.file_elements);
+  SKEIN_CHECK(x.size() % elements == 0);
+  for (; !x.empty(); x = x.subspan(elements), out += traits.file_bytes) {
+    const auto block = x.first(elements);
+    if (!AllFinite(block)) {
+      PutNan(traits.file_bytes, out);
+    } else if (format == BlockFormat::kQ4K) {
+      QuantizeQ4K(block, out);
+    } else if (format == BlockFormat::kQ8_0) {
+      QuantizeQ8(block.first<kBlockTerms>(), out);
+    } else {
+      QuantizeQ4(block.first<kBlockTerms>(), out);
     }
   }
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/gguf_writer.h"
 #include "testing/gguf_builder.h"
 
 namespace skein {
@@ -237,6 +238,67 @@ TEST(GgufFile, RowsOfATensor) {
   EXPECT_EQ(file.Find("u").status().code(), StatusCode::kNotFound);
   std::filesystem::remove(path);
   EXPECT_EQ(GgufFile::Open(path.string()).status().code(), StatusCode::kNotFound);
+}
+
+TEST(GgufWriter, WritesWhatTheReaderReads) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("skein_writer_" + std::to_string(getpid())))
+          .string();
+  GgufEntries entries;
+  entries.Text("general.architecture", "llama");
+  entries.U32("u32", 0xffffffff);
+  entries.F32("f32", -0.5f);
+  entries.Bool("flag", true);
+  entries.Texts("texts", std::vector<std::string>{"a", "", "\xff"});
+  entries.I32s("i32s", std::vector<int32_t>{-1, 2});
+  entries.F32s("f32s", std::vector<float>{0.25f});
+  const GgufType* q8 = FindGgufType(kQ8_0);
+  {
+    Result<GgufWriter> writer =
+        GgufWriter::Create(path, entries, {{"x", q8, {2, 32}}, {"y", FindGgufType(kF32), {3}}});
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    const std::string x(68, 'x'), y(12, 'y');
+    EXPECT_TRUE(writer->Write(1, 0, std::as_bytes(std::span(y))).ok());
+    EXPECT_TRUE(writer->Write(0, 34, std::as_bytes(std::span(x).subspan(34))).ok());
+    EXPECT_TRUE(writer->Write(0, 0, std::as_bytes(std::span(x).first(34))).ok());
+    EXPECT_FALSE(std::filesystem::exists(path));
+    EXPECT_TRUE(writer->Close().ok());
+    EXPECT_EQ(static_cast<int64_t>(std::filesystem::file_size(path)), writer->file_bytes());
+  }
+  const Result<GgufFile> file = GgufFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const GgufMetadata& metadata = file.value().metadata();
+  EXPECT_EQ(metadata.size(), 7u);
+  EXPECT_EQ(metadata.Int("u32").value(), 0xffffffff);
+  EXPECT_EQ(metadata.Double("f32").value(), -0.5);
+  EXPECT_EQ(metadata.Bool("flag").value(), true);
+  EXPECT_THAT(*metadata.Strings("texts").value(), ElementsAre("a", "", "\xff"));
+  EXPECT_THAT(*metadata.Ints("i32s").value(), ElementsAre(-1, 2));
+  EXPECT_THAT(*metadata.Doubles("f32s").value(), ElementsAre(0.25));
+  const GgufTensor x = file.value().Find("x").value();
+  EXPECT_EQ(x.type, q8);
+  EXPECT_THAT(x.shape, ElementsAre(2, 32));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(x.data), 68), std::string(68, 'x'));
+  const GgufTensor y = file.value().Find("y").value();
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(y.data), 12), std::string(12, 'y'));
+  std::filesystem::remove(path);
+}
+
+TEST(GgufWriter, AnUnfinishedFileGoes) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("skein_unfinished_" + std::to_string(getpid())))
+          .string();
+  std::string unfinished;
+  {
+    const Result<GgufWriter> writer = GgufWriter::Create(path, {}, {});
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    unfinished = writer.value().unfinished_path();
+    EXPECT_TRUE(std::filesystem::exists(unfinished));
+  }
+  EXPECT_FALSE(std::filesystem::exists(unfinished));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_THAT(GgufWriter::Create("/nowhere/x", {}, {}).status().message(),
+              HasSubstr("/nowhere/x.part"));
 }
 
 }  // namespace

@@ -189,16 +189,20 @@ Status ReadSpecialTokens(const GgufMetadata& metadata, Json* config) {
     SKEIN_ASSIGN_OR_RETURN(const auto id, metadata.Int(key));
     if (id) (*config)[member] = *id;
   }
-  // The end of a turn, where that is not the end of a text.
-  SKEIN_ASSIGN_OR_RETURN(const auto end_of_turn, metadata.Int("tokenizer.ggml.eot_token_id"));
-  if (end_of_turn && config->contains("eos_token_id") &&
-      (*config)["eos_token_id"] != *end_of_turn) {
-    (*config)["eos_token_id"] = Json::array({(*config)["eos_token_id"], *end_of_turn});
+  if (!config->contains("eos_token_id")) return Status::Ok();
+  // The ends of a turn and of a message, where these are not the end of a text.
+  Json ends = Json::array({(*config)["eos_token_id"]});
+  for (const char* key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
+    SKEIN_ASSIGN_OR_RETURN(const auto id, metadata.Int(key));
+    if (id && std::ranges::find(ends, Json(*id)) == ends.end()) ends.push_back(*id);
   }
+  if (ends.size() > 1) (*config)["eos_token_id"] = std::move(ends);
   return Status::Ok();
 }
 
 }  // namespace
+
+std::span<const GgufArchitecture> GgufArchitectures() { return kArchitectures; }
 
 Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadata) {
   constexpr char kKey[] = "general.architecture";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "base/dtype.h"
@@ -15,6 +16,9 @@ struct GgufArchitecture {
   const char* hugging_face;  // the architecture of a config.json
   const char* model_type;    // its model_type
 };
+
+// All architectures that are known.
+std::span<const GgufArchitecture> GgufArchitectures();
 
 // The architecture that the file names; kUnsupported, by name, if it is not known.
 Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadata);

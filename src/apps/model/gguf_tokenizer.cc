@@ -47,15 +47,7 @@ Json WordCuts(const char* digits) {
                 ByteLevel(false));
 }
 
-// A tokenizer.ggml.pre: what becomes of a text before the merges.
-struct PreTokenizer {
-  const char* name;
-  Json (*cuts)();               // as tokenizer.json says them
-  bool composes = false;        // the text is normalized to NFC
-  bool ignores_merges = false;  // a piece that is a token is one, whatever the merges say
-  bool adds_bos = false;        // unless the file says otherwise
-};
-constexpr PreTokenizer kPreTokenizers[] = {
+constexpr GgufPreTokenizer kPreTokenizers[] = {
     {"gpt-2", [] { return ByteLevel(true); }},
     {"llama-bpe", [] { return WordCuts("\\p{N}{1,3}"); }, false, true, true},
     {"qwen2", [] { return WordCuts("\\p{N}"); }, true},
@@ -65,14 +57,11 @@ constexpr PreTokenizer kPreTokenizers[] = {
      }},
 };
 
-// tokenizer.ggml.token_type
-enum TokenType : int64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
-
-Result<const PreTokenizer*> FindPreTokenizer(const GgufMetadata& metadata) {
+Result<const GgufPreTokenizer*> FindPreTokenizer(const GgufMetadata& metadata) {
   SKEIN_ASSIGN_OR_RETURN(const auto pre, metadata.String(kPreKey));
   if (!pre) return metadata.Error(kPreKey, "is missing");
   std::string known;
-  for (const PreTokenizer& entry : kPreTokenizers) {
+  for (const GgufPreTokenizer& entry : kPreTokenizers) {
     if (*pre == entry.name) return &entry;
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
@@ -108,16 +97,16 @@ Result<Json> AddedTokens(const GgufMetadata& metadata,
   Json added = Json::array();
   for (size_t id = 0; id < tokens.size(); ++id) {
     const int64_t type = (*types)[id];
-    if (type < kNormal || type > kByte) {
+    if (type < kGgufNormal || type > kGgufByte) {
       return metadata.Unsupported(kTypesKey, "holds " + std::to_string(type) + " for token " +
                                                  std::to_string(id) + "; supported are 1 to 6");
     }
-    if (type == kNormal || type == kUnused || type == kByte) continue;
+    if (type == kGgufNormal || type == kGgufUnused || type == kGgufByte) continue;
     Json token;
     token["id"] = id;
     token["content"] = tokens[id];
     for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized"}) token[flag] = false;
-    token["special"] = type != kUserDefined;
+    token["special"] = type != kGgufUserDefined;
     added.push_back(std::move(token));
   }
   return added;
@@ -142,41 +131,16 @@ Json BpeModel(const std::vector<std::string_view>& tokens) {
   return model;
 }
 
-// The merges of a SentencePiece model: every pair of tokens that together are a token, the best
-// score first; among equal ones the order of the tokens, then of the pairs' ids.
-Result<Json> MergesOfScores(const GgufMetadata& metadata,
-                            const std::vector<std::string_view>& tokens) {
+Result<Json> ReadMergesOfScores(const GgufMetadata& metadata,
+                                const std::vector<std::string_view>& tokens) {
   SKEIN_ASSIGN_OR_RETURN(const auto scores, metadata.Doubles(kScoresKey));
   if (!scores) return metadata.Error(kScoresKey, "is missing");
   if (scores->size() != tokens.size()) {
     return metadata.Error(kScoresKey, "has " + std::to_string(scores->size()) + " elements, but " +
                                           kTokensKey + " has " + std::to_string(tokens.size()));
   }
-  std::unordered_map<std::string_view, size_t> id_of;
-  for (size_t id = 0; id < tokens.size(); ++id) id_of.emplace(tokens[id], id);
-  struct Merge {
-    size_t whole, left, right;
-  };
-  std::vector<Merge> merges;
-  for (size_t id = 0; id < tokens.size(); ++id) {
-    const auto first = merges.size();
-    for (size_t cut = 1; cut < tokens[id].size(); ++cut) {
-      const auto left = id_of.find(tokens[id].substr(0, cut));
-      const auto right = id_of.find(tokens[id].substr(cut));
-      if (left != id_of.end() && right != id_of.end()) {
-        merges.push_back({id, left->second, right->second});
-      }
-    }
-    std::sort(merges.begin() + static_cast<std::ptrdiff_t>(first), merges.end(),
-              [](const Merge& a, const Merge& b) {
-                return std::pair(a.left, a.right) < std::pair(b.left, b.right);
-              });
-  }
-  std::ranges::stable_sort(merges, [&scores](const Merge& a, const Merge& b) {
-    return (*scores)[a.whole] > (*scores)[b.whole];
-  });
   Json json = Json::array();
-  for (const Merge& merge : merges) {
+  for (const GgufMerge& merge : MergesOfScores(tokens, *scores)) {
     json.push_back(Json::array({tokens[merge.left], tokens[merge.right]}));
   }
   return json;
@@ -253,7 +217,7 @@ Result<Json> PostProcessor(const GgufMetadata& metadata,
 // Byte-level BPE (tokenizer.ggml.model "gpt2").
 Status ReadByteLevel(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens,
                      Json* json) {
-  SKEIN_ASSIGN_OR_RETURN(const PreTokenizer* const pre, FindPreTokenizer(metadata));
+  SKEIN_ASSIGN_OR_RETURN(const GgufPreTokenizer* const pre, FindPreTokenizer(metadata));
   if (pre->composes) (*json)["normalizer"] = {{"type", "NFC"}};
   (*json)["pre_tokenizer"] = pre->cuts();
   SKEIN_ASSIGN_OR_RETURN((*json)["post_processor"], PostProcessor(metadata, tokens, pre->adds_bos));
@@ -293,11 +257,39 @@ Status ReadSentencePiece(const GgufMetadata& metadata, const std::vector<std::st
   SKEIN_ASSIGN_OR_RETURN(const auto unknown,
                          TokenOf(metadata, "tokenizer.ggml.unknown_token_id", tokens));
   if (unknown) model["unk_token"] = *unknown;
-  SKEIN_ASSIGN_OR_RETURN(model["merges"], MergesOfScores(metadata, tokens));
+  SKEIN_ASSIGN_OR_RETURN(model["merges"], ReadMergesOfScores(metadata, tokens));
   return Status::Ok();
 }
 
 }  // namespace
+
+std::span<const GgufPreTokenizer> GgufPreTokenizers() { return kPreTokenizers; }
+
+std::vector<GgufMerge> MergesOfScores(std::span<const std::string_view> tokens,
+                                      std::span<const double> scores) {
+  SKEIN_CHECK(scores.size() == tokens.size());
+  std::unordered_map<std::string_view, size_t> id_of;
+  for (size_t id = 0; id < tokens.size(); ++id) id_of.emplace(tokens[id], id);
+  std::vector<GgufMerge> merges;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    const auto first = merges.size();
+    for (size_t cut = 1; cut < tokens[id].size(); ++cut) {
+      const auto left = id_of.find(tokens[id].substr(0, cut));
+      const auto right = id_of.find(tokens[id].substr(cut));
+      if (left != id_of.end() && right != id_of.end()) {
+        merges.push_back({id, left->second, right->second});
+      }
+    }
+    std::sort(merges.begin() + static_cast<std::ptrdiff_t>(first), merges.end(),
+              [](const GgufMerge& a, const GgufMerge& b) {
+                return std::pair(a.left, a.right) < std::pair(b.left, b.right);
+              });
+  }
+  std::ranges::stable_sort(merges, [&scores](const GgufMerge& a, const GgufMerge& b) {
+    return scores[a.whole] > scores[b.whole];
+  });
+  return merges;
+}
 
 Result<GgufTokenizerFiles> ReadGgufTokenizer(const GgufMetadata& metadata) {
   SKEIN_ASSIGN_OR_RETURN(const auto kind, metadata.String(kModelKey));

@@ -12,6 +12,7 @@
 #include "apps/model/gguf_convert.h"
 #include "apps/read_file.h"
 #include "io/model_dir.h"
+#include "io/safetensors_writer.h"
 
 namespace skein {
 namespace {

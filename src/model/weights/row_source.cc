@@ -30,7 +30,7 @@ void RowSource::Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeigh
   }
   std::vector<std::byte> blocks(k / kBlockTerms * TraitsOf(BlockFormat::kQ4_0).file_bytes);
   for (int32_t i = 0; i < count; ++i) {
-    QuantizeQ4Row(std::span(wide).subspan(size_t(i) * k, k), blocks.data());
+    QuantizeBlocks(BlockFormat::kQ4_0, std::span(wide).subspan(size_t(i) * k, k), blocks.data());
     out->PackBlocks(first + i, 1, blocks.data(), BlockFormat::kQ4_0);
   }
 }

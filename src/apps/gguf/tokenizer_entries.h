@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "io/gguf_writer.h"
+#include "model/config/config.h"
+
+namespace skein {
+
+// Adds the tokenizer of a model's directory and its chat template: tokenizer.*. Byte-level BPE
+// becomes "gpt2" with the name of its pre-tokenizer; BPE of SentencePiece becomes "llama", with
+// scores that give the same merges. Rows of the vocabulary without a token get unused ones.
+// kUnsupported names the part of tokenizer.json that GGUF cannot say.
+Status AddTokenizerEntries(const std::string& dir, const ModelConfig& config, GgufEntries* entries);
+
+}  // namespace skein

@@ -1,0 +1,108 @@
+"""Skein and llama.cpp as servers of one GGUF file, with the same calls: scripts/bench_gguf and scripts/check_gguf."""
+import json
+import math
+import os
+import pathlib
+import subprocess
+import urllib.request
+
+from serving import Server
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PORT = 8741
+TOP = 20
+CHAT = ["What is the capital of France?", "Name a color.", "Who wrote Hamlet?", "Is water wet?", "Say hello.", "What is 2 + 2?",
+        "Write one line of a poem.", "How are you?"]
+
+
+def post(url, body):
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=600) as response:
+        return json.load(response)
+
+
+class Skein:
+    """`skein serve FILE` with options; `isa` forces an instruction set."""
+
+    def __init__(self, file, slots, options=(), isa=None):
+        self.isa = isa
+        self.server = Server(file, PORT, "--served-model-name", "m", "--max-logprobs", TOP, "--no-enable-prefix-caching",
+                             "--max-num-seqs", slots, *options)
+
+    def __enter__(self):
+        if self.isa:
+            os.environ["SKEIN_FORCE_ISA"] = self.isa
+        try:
+            self.server.__enter__()
+        finally:
+            os.environ.pop("SKEIN_FORCE_ISA", None)
+        self.load_s = self.server.ready_s
+        return self
+
+    def __exit__(self, *exc):
+        self.server.__exit__(*exc)
+
+    def resident_mib(self):
+        with open(f"/proc/{self.server.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    def generate(self, prompt, tokens):
+        return post(self.server.url + "/v1/completions", {"model": "m", "prompt": prompt, "max_tokens": tokens, "temperature": 0,
+                                                          "ignore_eos": True, "return_token_ids": True})["choices"][0]["token_ids"]
+
+    def log_probabilities(self, prompt):
+        """Of the most probable next tokens, by id."""
+        answer = post(self.server.url + "/v1/completions", {"model": "m", "prompt": prompt, "max_tokens": 1, "temperature": 0,
+                                                            "logprobs": TOP, "return_tokens_as_token_ids": True})
+        return {int(name.split(":")[1]): value for name, value in answer["choices"][0]["logprobs"]["top_logprobs"][0].items()}
+
+    def tokens(self, text):
+        return post(self.server.url + "/tokenize", {"model": "m", "prompt": text, "add_special_tokens": False})["tokens"]
+
+
+class Llama:
+    """llama.cpp in a process of its own (tools/llama_server.py)."""
+
+    def __init__(self, python, file, slots):
+        self.command = [python, ROOT / "tools/llama_server.py", str(file), str(slots), str(os.cpu_count())]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        found = self.answer()
+        self.url, self.load_s = found["url"], found["load_s"]
+        return self
+
+    def __exit__(self, *exc):
+        self.process.stdin.close()
+        self.process.wait(60)
+
+    def answer(self):
+        for line in self.process.stdout:
+            if line.startswith('{"url"'):
+                return json.loads(line)
+        raise RuntimeError("llama.cpp did not start: " + " ".join(map(str, self.command)))
+
+    def resident_mib(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.answer()["resident_mib"]
+
+    def generate(self, prompt, tokens):
+        return post(self.url + "/completion", {"prompt": prompt, "n_predict": tokens, "temperature": 0, "ignore_eos": True,
+                                               "cache_prompt": False, "return_tokens": True})["tokens"]
+
+    def tokens(self, text):
+        return post(self.url + "/tokenize", {"content": text, "add_special": False, "parse_special": True})["tokens"]
+
+    def log_probabilities(self, prompt):
+        answer = post(self.url + "/completion", {"prompt": prompt, "n_predict": 1, "temperature": 0, "n_probs": 200, "cache_prompt": False})
+        return {entry["id"]: entry["logprob"] for entry in answer["completion_probabilities"][0]["top_logprobs"]}
+
+
+def agreement(reference, expected, found):
+    """Greedy tokens that agree, and by how much the reference preferred its own at the first that does not."""
+    same = next((i for i, (a, b) in enumerate(zip(expected["tokens"], found)) if a != b), len(expected["tokens"]))
+    if same == len(expected["tokens"]):
+        return same, None
+    top = reference.log_probabilities(expected["prompt"] + expected["tokens"][:same])
+    return same, top[expected["tokens"][same]] - top.get(found[same], -math.inf)
