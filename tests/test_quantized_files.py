@@ -1,38 +1,20 @@
-"""Quantized checkpoints (GPTQ, AWQ, compressed-tensors, FP8): each has the bits of a plain model of the same numbers."""
+"""Quantized checkpoints (GPTQ, AWQ, compressed-tensors, FP8): widened they have the bits of a plain model of the same
+numbers, packed those of a GGUF file of the same blocks."""
 import json
 import shutil
-import struct
 import subprocess
 import urllib.request
 
+import gguf
 import numpy
 import pytest
 
+from safetensors_file import read_safetensors, write_safetensors
 from skein_server import SKEIN_BIN, SkeinServer
+from test_gguf import NAMES, finish
 
 GROUP = 32
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]  # the column of each nibble of a word
-
-
-def read_tensors(path):
-    data = path.read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + length])
-    header.pop("__metadata__", None)
-    return {name: numpy.frombuffer(data[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]],
-                                   numpy.float32).reshape(entry["shape"]) for name, entry in header.items()}
-
-
-def write_tensors(path, tensors):
-    """tensors: name -> array; uint8 is FP8."""
-    names = {"float32": "F32", "float16": "F16", "int32": "I32", "int64": "I64", "int8": "I8", "uint8": "F8_E4M3"}
-    header, data = {}, b""
-    for name, array in tensors.items():
-        raw = numpy.ascontiguousarray(array).tobytes()
-        header[name] = {"dtype": names[array.dtype.name], "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 def packed(values, bits, axis):
@@ -46,26 +28,49 @@ def packed(values, bits, axis):
 
 
 def grouped(random, n, k, bits, symmetric=False):
-    """(q [n, k], zeros [n, groups], scales [n, groups] in f16)."""
+    """(q [n, k], zeros [n, groups], scales [n, groups]). Zeros times scales are numbers of f16."""
     groups = k // GROUP
     q = random.integers(0, 2 ** bits, (n, k))
     zeros = numpy.full((n, groups), 2 ** (bits - 1)) if symmetric else random.integers(1, 2 ** bits, (n, groups))
-    return q, zeros, (random.random((n, groups)) * 0.01 + 0.001).astype(numpy.float16)
+    return q, zeros, (random.integers(1, 16, (n, groups)) / 2 ** (7 + bits)).astype(numpy.float16)
+
+
+class Scheme:
+    """A matrix as a checkpoint stores it (name -> array), its numbers, and the same in GGUF's blocks, if there are any."""
+
+    def __init__(self, name, tensors, wide, kind=None, blocks=None):
+        self.tensors = {f"{name}.{part}": array for part, array in tensors.items()}
+        self.wide, self.kind, self.blocks = wide, kind, blocks
 
 
 def widened(q, zeros, scales, group_of):
     return ((q - zeros[:, group_of]).astype(numpy.float32) * scales.astype(numpy.float32)[:, group_of])
 
 
-def gptq(random, name, n, k, bits=4, version=1, reordered=False):
-    q, zeros, scales = grouped(random, n, k, bits)
+def in_blocks(q, zeros, scales, bits):
+    """(type, rows [n, bytes]): Q8_0, or Q4_0 where all zeros are 8, else Q4_1."""
+    n, k = q.shape
+    blocks = q.reshape(n, k // GROUP, GROUP)
+    d = scales.astype(numpy.float16)[..., None].view(numpy.uint8)
+    if bits == 8:
+        return "Q8_0", numpy.concatenate([d, (blocks - 128).astype(numpy.int8).view(numpy.uint8)], axis=-1).reshape(n, -1)
+    nibbles = (blocks[..., :16] | blocks[..., 16:] << 4).astype(numpy.uint8)
+    if (zeros == 8).all():
+        return "Q4_0", numpy.concatenate([d, nibbles], axis=-1).reshape(n, -1)
+    minimums = (-zeros * scales.astype(numpy.float64)).astype(numpy.float16)
+    return "Q4_1", numpy.concatenate([d, minimums[..., None].view(numpy.uint8), nibbles], axis=-1).reshape(n, -1)
+
+
+def gptq(random, name, n, k, bits=4, version=1, reordered=False, symmetric=False):
+    q, zeros, scales = grouped(random, n, k, bits, symmetric)
     group_of = numpy.arange(k) // GROUP
     if reordered:
         group_of = random.permutation(group_of)
     tensors = {"qweight": packed(q.T, bits, 0), "qzeros": packed(zeros.T - (version == 1), bits, 1), "scales": scales.T}
-    if reordered:
+    if version == 1:  # many files have it, in order or not
         tensors["g_idx"] = group_of.astype(numpy.int32)
-    return {f"{name}.{part}": array for part, array in tensors.items()}, widened(q, zeros, scales, group_of)
+    stays = not reordered and (bits == 4 or symmetric)
+    return Scheme(name, tensors, widened(q, zeros, scales, group_of), *(in_blocks(q, zeros, scales, bits) if stays else ()))
 
 
 def awq(random, name, n, k):
@@ -74,22 +79,26 @@ def awq(random, name, n, k):
     def words(array):  # [rows, n] -> [rows, n / 8]
         return packed(array.reshape(array.shape[0], -1, 8)[..., AWQ_ORDER].reshape(array.shape), 4, 1)
 
-    return ({f"{name}.qweight": words(q.T), f"{name}.qzeros": words(zeros.T), f"{name}.scales": scales.T},
-            widened(q, zeros, scales, numpy.arange(k) // GROUP))
+    return Scheme(name, {"qweight": words(q.T), "qzeros": words(zeros.T), "scales": scales.T},
+                  widened(q, zeros, scales, numpy.arange(k) // GROUP), *in_blocks(q, zeros, scales, 4))
 
 
-def pack_quantized(random, name, n, k, symmetric, bits=4):
+def pack_quantized(random, name, n, k, symmetric, bits=4, halves=True):
     q, zeros, scales = grouped(random, n, k, bits, symmetric)
+    if not halves:
+        scales = scales.astype(numpy.float32) * numpy.float32(1.0001)
     tensors = {"weight_packed": packed(q, bits, 1), "weight_scale": scales, "weight_shape": numpy.array([n, k])}
     if not symmetric:
         tensors["weight_zero_point"] = packed(zeros, bits, 0)
-    return {f"{name}.{part}": array for part, array in tensors.items()}, widened(q, zeros, scales, numpy.arange(k) // GROUP)
+    return Scheme(name, tensors, widened(q, zeros, scales, numpy.arange(k) // GROUP),
+                  *(in_blocks(q, zeros, scales, bits) if halves else ()))
 
 
 def int_quantized(random, name, n, k):
     q = random.integers(-128, 128, (n, k)).astype(numpy.int8)
-    scales = (random.random((n, 1)) * 0.001).astype(numpy.float32)
-    return {f"{name}.weight": q, f"{name}.weight_scale": scales}, q.astype(numpy.float32) * scales
+    scales = (random.integers(1, 16, (n, 1)) / 2 ** 15).astype(numpy.float32)
+    blocks = in_blocks(q.astype(numpy.int64) + 128, None, numpy.repeat(scales, k // GROUP, 1), 8)
+    return Scheme(name, {"weight": q, "weight_scale": scales}, q.astype(numpy.float32) * scales, *blocks)
 
 
 def float8(bits):
@@ -103,9 +112,9 @@ def fp8(random, name, n, k, scale):
     if scale == "blocks":
         scales = (random.random((-(-n // 32), -(-k // 48))) * 1e-3).astype(numpy.float32)
         wide = numpy.repeat(numpy.repeat(scales, 32, 0)[:n], 48, 1)[:, :k]
-        return {f"{name}.weight": bits, f"{name}.weight_scale_inv": scales}, float8(bits) * wide
+        return Scheme(name, {"weight": bits, "weight_scale_inv": scales}, float8(bits) * wide)
     scales = {"tensor": numpy.array(3e-4, numpy.float32), "rows": (random.random((n, 1)) * 1e-3).astype(numpy.float32)}[scale]
-    return {f"{name}.weight": bits, f"{name}.weight_scale": scales}, float8(bits) * scales
+    return Scheme(name, {"weight": bits, "weight_scale": scales}, float8(bits) * scales)
 
 
 def compressed(format, bits, kind="int"):
@@ -115,11 +124,14 @@ def compressed(format, bits, kind="int"):
 
 CASES = {
     "gptq": ({"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False}, lambda *a: gptq(*a)),
+    "gptq, symmetric": ({"quant_method": "gptq", "bits": 4, "desc_act": False}, lambda *a: gptq(*a, symmetric=True)),
+    "gptq, 8 bits, symmetric": ({"quant_method": "gptq", "bits": 8, "desc_act": False}, lambda *a: gptq(*a, bits=8, symmetric=True)),
     "gptq, 8 bits, reordered": ({"quant_method": "gptq", "bits": 8, "desc_act": True}, lambda *a: gptq(*a, bits=8, reordered=True)),
     "gptq_v2": ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "gptq_v2"}, lambda *a: gptq(*a, version=2)),
     "awq": ({"quant_method": "awq", "bits": 4, "version": "gemm", "zero_point": True}, awq),
     "pack-quantized": (compressed("pack-quantized", 4), lambda *a: pack_quantized(*a, symmetric=True)),
     "pack-quantized with zeros": (compressed("pack-quantized", 4), lambda *a: pack_quantized(*a, symmetric=False)),
+    "pack-quantized, f32 scales": (compressed("pack-quantized", 4), lambda *a: pack_quantized(*a, symmetric=True, halves=False)),
     "pack-quantized, 8 bits": (compressed("pack-quantized", 8), lambda *a: pack_quantized(*a, symmetric=True, bits=8)),
     "int-quantized": (compressed("int-quantized", 8), int_quantized),
     "float-quantized, rows": (compressed("float-quantized", 8, "float"), lambda *a: fp8(*a, "rows")),
@@ -131,45 +143,112 @@ CASES = {
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     model = tmp_path_factory.mktemp("models") / "base"
-    subprocess.run([SKEIN_BIN, "model", "init", "--shape", "tiny-llama", "--dtype", "f32", model], check=True, capture_output=True)
+    subprocess.run([SKEIN_BIN, "model", "init", "--shape", "tiny-mistral", "--dtype", "f32", model], check=True, capture_output=True)
     return model
 
 
 def quantize(base, folder, quantization, scheme):
-    """Two directories of the same numbers: (quantized, plain). The first layer of the quantized one stays plain, too."""
+    """Two directories of the same numbers, and what the first stores (weight -> Scheme). Its first layer stays plain."""
     random = numpy.random.default_rng(11)
     directories = folder / "quantized", folder / "plain"
     for directory in directories:
         shutil.copytree(base, directory)
-    stored, plain = {}, {}
-    for name, array in read_tensors(base / "model.safetensors").items():
+    stored, plain, schemes = {}, {}, {}
+    for name, array in read_safetensors(base / "model.safetensors").items():
         if array.ndim == 2 and ".layers." in name and ".layers.0." not in name:
-            tensors, plain[name] = scheme(random, name.removesuffix(".weight"), *array.shape)
-            stored |= tensors
+            made = schemes[name] = scheme(random, name.removesuffix(".weight"), *array.shape)
+            plain[name] = made.wide
+            stored |= made.tensors
         else:
             stored[name] = plain[name] = array
-    write_tensors(directories[0] / "model.safetensors", stored)
-    write_tensors(directories[1] / "model.safetensors", plain)
+    write_safetensors(directories[0] / "model.safetensors", stored)
+    write_safetensors(directories[1] / "model.safetensors", plain)
     config = json.loads((base / "config.json").read_text())
     (directories[0] / "config.json").write_text(json.dumps(config | {"quantization_config": quantization}))
-    return directories
+    return *directories, schemes
+
+
+def as_gguf(path, plain, schemes):
+    """The plain directory as a GGUF file whose matrices are these blocks, else f32."""
+    config = json.loads((plain / "config.json").read_text())
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_rope_freq_base(config.get("rope_theta") or config["rope_parameters"]["rope_theta"])
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(["<", ">", "<>", *(f"<{i}>" for i in range(3, config["vocab_size"]))])
+    writer.add_token_types([1] * config["vocab_size"])
+    writer.add_token_merges(["< >"])
+    whole = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight", "lm_head.weight": "output.weight"}
+    for weight, array in read_safetensors(plain / "model.safetensors").items():
+        name = whole.get(weight)
+        if not name:
+            _, _, layer, part = weight.removesuffix(".weight").split(".", 3)
+            name = f"blk.{layer}.{NAMES.get(part) or {'input_layernorm': 'attn_norm', 'post_attention_layernorm': 'ffn_norm'}[part]}.weight"
+        scheme = schemes.get(weight)
+        rows = scheme.blocks if scheme else array
+        for part, heads in (("attn_q", "num_attention_heads"), ("attn_k", "num_key_value_heads")):
+            if name.endswith(part + ".weight"):
+                rows = rows.reshape(config[heads], 2, rows.shape[0] // config[heads] // 2, -1).swapaxes(1, 2).reshape(rows.shape)
+        rows = numpy.ascontiguousarray(rows)
+        if scheme:
+            writer.add_tensor(name, rows, raw_dtype=gguf.GGMLQuantizationType[scheme.kind])
+        else:
+            writer.add_tensor(name, rows)
+    finish(writer)
+    return path
 
 
 def log_probabilities(model, *args):
+    """(of a prompt's tokens, what the server said)."""
     with SkeinServer(model, "--served-model-name", "m", *args) as server:
         body = json.dumps({"model": "m", "prompt": list(range(3, 40)), "max_tokens": 1, "temperature": 0, "prompt_logprobs": 3}).encode()
         request = urllib.request.Request(server.url + "/v1/completions", body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=60) as response:
-            return json.load(response)["choices"][0]["prompt_logprobs"]
+            found = json.load(response)["choices"][0]["prompt_logprobs"]
+    return [{token: entry["logprob"] for token, entry in position.items()} for position in found[1:]], "".join(server.log)
+
+
+@pytest.fixture(scope="module", name="of_base")
+def answers_of_base(base):
+    return {dtype: log_probabilities(base, "--dtype", dtype)[0] for dtype in ("f32", "bf16")}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_quantized_checkpoint_has_the_bits_of_its_numbers(base, tmp_path, name):
-    quantized, plain = quantize(base, tmp_path, *CASES[name])
+def test_a_widened_checkpoint_has_the_bits_of_its_numbers(base, of_base, tmp_path, name):
+    quantized, plain, _ = quantize(base, tmp_path, *CASES[name])
     for dtype in ("f32", "bf16"):
-        found = log_probabilities(quantized, "--dtype", dtype)
-        assert found == log_probabilities(plain, "--dtype", dtype)
-        assert len(found) == 37 and found != log_probabilities(base, "--dtype", dtype)
+        found, log = log_probabilities(quantized, "--dtype", dtype, "--quantization", "none")
+        assert found == log_probabilities(plain, "--dtype", dtype)[0]
+        assert len(found) == 36 and found != of_base[dtype]
+        assert "are widened to" not in log
+
+
+WIDENED = {"gptq, 8 bits, reordered": "its columns are in the order of their importance (desc_act)",
+           "pack-quantized, f32 scales": "is not a number of f16",
+           "float-quantized, rows": "FP8 has no integers", "fp8, tensors": "FP8 has no integers", "fp8, blocks": "FP8 has no integers"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_checkpoint_stays_packed_where_blocks_hold_its_numbers(base, tmp_path, name):
+    quantized, plain, schemes = quantize(base, tmp_path, *CASES[name])
+    stays = all(scheme.kind for scheme in schemes.values())
+    assert stays == (name not in WIDENED)
+    found, log = log_probabilities(quantized, "--dtype", "bf16")
+    wide, _ = log_probabilities(plain, "--dtype", "bf16")
+    if stays:
+        assert "are widened to" not in log
+        assert found != wide  # activations are rounded to int8
+        assert found == log_probabilities(as_gguf(tmp_path / "model.gguf", plain, schemes), "--dtype", "bf16")[0]
+    else:
+        assert found == wide
+        assert "14 of 14 quantized matrices are widened to bf16: " in log and WIDENED[name] in log
 
 
 REFUSED = {
@@ -185,6 +264,6 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_supported_is_refused_by_name(base, tmp_path, name):
     quantization, like, words = REFUSED[name]
-    quantized, _ = quantize(base, tmp_path, quantization, CASES[like][1])
+    quantized, _, _ = quantize(base, tmp_path, quantization, CASES[like][1])
     run = subprocess.run([SKEIN_BIN, "run", quantized, "--prompt", "x"], capture_output=True, text=True, timeout=60)
     assert run.returncode == 1 and words in run.stderr, run.stderr

@@ -127,6 +127,10 @@ FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
     case BlockFormat::kIq4Xs:
       ReadIq4Xs(bytes, &block);
       break;
+    case BlockFormat::kInt4:
+      block.minimums[0] = ByteAt(bytes, 2);
+      ReadNibbles(bytes + 3, block.u);
+      break;
   }
   return block;
 }
@@ -146,6 +150,10 @@ BlockTerms TermsOf(BlockFormat format, const FileBlock& block, int32_t part) {
       [[fallthrough]];
     case BlockScales::kHalf:
       terms.scales[0] = terms.scales[1] = d;
+      break;
+    case BlockScales::kHalfZero:
+      terms.scales[0] = terms.scales[1] = d;
+      terms.minimum = -d * static_cast<float>(block.minimums[0]);
       break;
     case BlockScales::kSuperMinimum:
       terms.scales[0] = terms.scales[1] = d * static_cast<float>(block.scales[part]);

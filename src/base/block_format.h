@@ -10,7 +10,8 @@ namespace skein {
 inline constexpr int32_t kBlockTerms = 32;
 
 // The formats in which a matrix of blocks keeps its values, under GGUF's names. Q6_K, Q4_K, Q5_K
-// and IQ4_XS have blocks of 256, the others of 32 elements.
+// and IQ4_XS have blocks of 256, the others of 32 elements. INT4 is none of GGUF's: it holds groups
+// of GPTQ and AWQ, whose zero points are integers.
 enum class BlockFormat : uint8_t {
   kQ4_0,
   kQ4_1,
@@ -22,12 +23,14 @@ enum class BlockFormat : uint8_t {
   kQ6K,
   kIq4Nl,
   kIq4Xs,
+  kInt4,
 };
 
 // The scales of a block.
 enum class BlockScales : uint8_t {
   kHalf,          // d of 32 elements
   kHalfMinimum,   // d and a minimum of 32 elements
+  kHalfZero,      // d and a zero point of 32 elements: the minimum is -(d * zero), which is exact
   kSuperMinimum,  // d and dmin of 256; integers that multiply them for each 32
   kSuperHalves,   // d of 256; an integer that multiplies it for each 16
   kSuper,         // d of 256; an integer that multiplies it for each 32
@@ -45,7 +48,8 @@ struct BlockTraits {
   int32_t file_bytes;
 
   bool has_minimum() const {
-    return scales == BlockScales::kHalfMinimum || scales == BlockScales::kSuperMinimum;
+    return scales == BlockScales::kHalfMinimum || scales == BlockScales::kHalfZero ||
+           scales == BlockScales::kSuperMinimum;
   }
 };
 
@@ -61,6 +65,7 @@ inline constexpr BlockTraits kBlockTraits[] = {
     {"Q6_K", BlockScales::kSuperHalves, 6, 32, false, 256, 210},
     {"IQ4_NL", BlockScales::kHalf, 4, 0, true, 32, 18},
     {"IQ4_XS", BlockScales::kSuper, 4, 0, true, 256, 136},
+    {"INT4", BlockScales::kHalfZero, 4, 0, false, 32, 19},
 };
 
 constexpr const BlockTraits& TraitsOf(BlockFormat format) {
@@ -78,7 +83,7 @@ inline constexpr int32_t kSuperElements = 256;
 struct FileBlock {
   uint8_t u[kSuperElements];
   uint16_t d, dmin;                 // of the block; dmin is the minimum of a block of 32
-  uint8_t scales[16], minimums[8];  // of 32 elements each; in Q6_K scales of 16
+  uint8_t scales[16], minimums[8];  // of 32 elements each; in Q6_K scales of 16, in INT4 the zero
 };
 
 // Reads one block of traits.file_bytes, of any alignment.

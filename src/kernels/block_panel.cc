@@ -19,6 +19,8 @@ int32_t ScaleUnitBytes(BlockScales scales) {
       return 2 * kColumns;
     case BlockScales::kHalfMinimum:
       return 4 * kColumns;
+    case BlockScales::kHalfZero:
+      return 3 * kColumns;
     case BlockScales::kSuperMinimum:
       return 4 * kColumns + kBlocksOfSuper * 2 * kColumns;
     case BlockScales::kSuperHalves:
@@ -87,6 +89,10 @@ void PutScales(BlockScales kind, const FileBlock& block, std::byte* unit, int32_
   std::byte* rest = unit + 2 * kColumns;
   if (kind == BlockScales::kHalf) return;
   if (kind == BlockScales::kHalfMinimum) return put_half(rest, block.dmin);
+  if (kind == BlockScales::kHalfZero) {
+    rest[column] = static_cast<std::byte>(block.minimums[0]);
+    return;
+  }
   if (kind == BlockScales::kSuperMinimum) {
     put_half(rest, block.dmin);
     rest += 2 * kColumns;
@@ -109,6 +115,10 @@ void GetScales(BlockScales kind, const std::byte* unit, int32_t column, int32_t 
   if (kind == BlockScales::kHalf) return;
   if (kind == BlockScales::kHalfMinimum) {
     out->dmin = HalfAt(rest + 2 * column);
+    return;
+  }
+  if (kind == BlockScales::kHalfZero) {
+    out->minimums[0] = ByteAt(rest, column);
     return;
   }
   if (kind == BlockScales::kSuperMinimum) {

@@ -21,10 +21,10 @@ using testing::RandomValues;
 using testing::Range;
 using testing::SameBits;
 
-constexpr BlockFormat kFormats[] = {BlockFormat::kQ4_0, BlockFormat::kQ4_1, BlockFormat::kQ5_0,
-                                    BlockFormat::kQ5_1, BlockFormat::kQ8_0, BlockFormat::kQ4K,
-                                    BlockFormat::kQ5K,  BlockFormat::kQ6K,  BlockFormat::kIq4Nl,
-                                    BlockFormat::kIq4Xs};
+constexpr BlockFormat kFormats[] = {BlockFormat::kQ4_0,  BlockFormat::kQ4_1, BlockFormat::kQ5_0,
+                                    BlockFormat::kQ5_1,  BlockFormat::kQ8_0, BlockFormat::kQ4K,
+                                    BlockFormat::kQ5K,   BlockFormat::kQ6K,  BlockFormat::kIq4Nl,
+                                    BlockFormat::kIq4Xs, BlockFormat::kInt4};
 
 class GemmBlocksTest : public ::testing::TestWithParam<Isa> {
  protected:

@@ -112,6 +112,15 @@ inline void LoadScales(BlockScales kind, const std::byte* panel, int32_t first, 
     }
     return;
   }
+  if (kind == BlockScales::kHalfZero) {
+    for (int32_t b = 0; b < count; ++b) {
+      const std::byte* p = panel + (first + b) * int64_t{48};
+      const V d = V::LoadHalves(p);
+      d.Store(out->scales[b][0]);
+      ((V::Set(0.0f) - d) * V::LoadBytes(p + 32)).Store(out->minimums[b]);
+    }
+    return;
+  }
   const int64_t head = kind == BlockScales::kSuperMinimum ? 64 : 32;
   const int64_t row = kind == BlockScales::kSuper ? 16 : 32;
   const std::byte* p = panel + first / kBlocksPerChunk * (head + kBlocksPerChunk * row);
@@ -244,6 +253,7 @@ inline void BlockPanelSums(const GemmCall& call, int32_t index, int32_t row_begi
       return BlockPanelSumsOf<V, B, FourBits<B>, false, false>(call, panel, row_begin, num_rows, c);
     case BlockFormat::kQ4_1:
     case BlockFormat::kQ4K:
+    case BlockFormat::kInt4:
       return BlockPanelSumsOf<V, B, FourBits<B>, false, true>(call, panel, row_begin, num_rows, c);
     case BlockFormat::kQ5_0:
       return BlockPanelSumsOf<V, B, FiveBits<B>, false, false>(call, panel, row_begin, num_rows, c);

@@ -9,6 +9,7 @@
 
 #include "base/ceil_div.h"
 #include "base/check.h"
+#include "base/dtype.h"
 
 namespace skein {
 namespace {
@@ -129,6 +130,7 @@ Result<QuantizedMatrix> QuantizedMatrix::Open(const ModelFiles& files, const std
   for (const std::string& part : TensorNames(files, name, config.method)) {
     matrix.bytes_ += files.Info(part).end - files.Info(part).begin;
   }
+  matrix.ChooseFormat();
   return matrix;
 }
 
@@ -237,7 +239,49 @@ Status QuantizedMatrix::ReadGroups(const ModelFiles& files, const std::string& n
                                                       std::to_string(scale_columns_) + " groups");
     }
   }
+  // Many files say that the columns are in order.
+  bool in_order = true;
+  for (int32_t i = 0; i < k_; ++i) in_order = in_order && groups_[i] == i / group_size_;
+  if (in_order) groups_.clear();
   return Status::Ok();
+}
+
+// A block has an f16 scale, and one group. Q4_0 and Q8_0 have no zero point but the middle.
+void QuantizedMatrix::ChooseFormat() {
+  if (config_.method == Method::kFloat8) {
+    widened_because_ = "FP8 has no integers";
+  } else if (!groups_.empty()) {
+    widened_because_ = "its columns are in the order of their importance (desc_act)";
+  } else if (k_ % kBlockTerms != 0 || group_size_ % kBlockTerms != 0) {
+    widened_because_ = "its groups have " + std::to_string(group_size_) +
+                       " columns, no multiple of " + std::to_string(kBlockTerms);
+  } else {
+    for (const float scale : scales_) {
+      if (ToFloat(ToF16(scale)) == scale) continue;
+      widened_because_ = "its scale " + std::to_string(scale) + " is not a number of f16";
+      return;
+    }
+    const int32_t middle = config_.method == Method::kInteger ? 0 : 1 << (config_.bits - 1);
+    bool has_middle = true;
+    for (int32_t row = 0; row < n_; ++row) {
+      for (int32_t group = 0; group < scale_columns_; ++group) {
+        has_middle = has_middle && Zero(row, group) == middle;
+      }
+    }
+    if (config_.bits == 4) {
+      format_ = has_middle ? BlockFormat::kQ4_0 : BlockFormat::kInt4;
+    } else if (has_middle) {
+      format_ = BlockFormat::kQ8_0;
+    } else {
+      widened_because_ = "its 8 bits have zero points other than 128";
+    }
+  }
+}
+
+float QuantizedMatrix::Scale(int32_t row, int32_t group) const {
+  const int32_t rows_of_scale = config_.block_rows > 0 ? config_.block_rows : 1;
+  const int32_t scale_row = scale_rows_ == 1 ? 0 : row / rows_of_scale;
+  return scales_[static_cast<size_t>(scale_row) * scale_columns_ + group];
 }
 
 int32_t QuantizedMatrix::Zero(int32_t row, int32_t group) const {
@@ -280,16 +324,36 @@ int32_t QuantizedMatrix::Integer(int32_t row, int32_t i) const {
 void QuantizedMatrix::ReadRows(int32_t first_row, int32_t num_rows, float* out) const {
   SKEIN_CHECK(first_row >= 0 && num_rows >= 0 && num_rows <= n_ - first_row);
   const bool is_float = config_.method == Method::kFloat8;
-  const int32_t rows_of_scale = config_.block_rows > 0 ? config_.block_rows : 1;
   for (int32_t row = first_row; row < first_row + num_rows; ++row, out += k_) {
-    const int32_t scale_row = scale_rows_ == 1 ? 0 : row / rows_of_scale;
-    const float* scales = &scales_[static_cast<size_t>(scale_row) * scale_columns_];
     for (int32_t i = 0; i < k_; ++i) {
       const int32_t group = groups_.empty() ? i / group_size_ : groups_[static_cast<size_t>(i)];
       const float element =
           is_float ? kFloat8Table[std::to_integer<uint8_t>(elements_[int64_t{row} * k_ + i])]
                    : static_cast<float>(Integer(row, i) - Zero(row, group));
-      out[i] = element * scales[group];
+      out[i] = element * Scale(row, group);
+    }
+  }
+}
+
+void QuantizedMatrix::ReadBlocks(int32_t first_row, int32_t num_rows, std::byte* out) const {
+  SKEIN_CHECK(format_ && first_row >= 0 && num_rows >= 0 && num_rows <= n_ - first_row);
+  const bool signed_bytes = config_.method == Method::kInteger;
+  for (int32_t row = first_row; row < first_row + num_rows; ++row) {
+    for (int32_t i = 0; i < k_; i += kBlockTerms) {
+      const int32_t group = i / group_size_;
+      const F16 scale = ToF16(Scale(row, group));
+      std::memcpy(out, &scale.bits, sizeof(scale.bits));
+      out += sizeof(scale.bits);
+      if (*format_ == BlockFormat::kQ8_0) {
+        for (int32_t e = i; e < i + kBlockTerms; ++e) {
+          *out++ = static_cast<std::byte>(Integer(row, e) - (signed_bytes ? 0 : 128));
+        }
+        continue;
+      }
+      if (*format_ == BlockFormat::kInt4) *out++ = static_cast<std::byte>(Zero(row, group));
+      for (int32_t e = i; e < i + kBlockTerms / 2; ++e) {
+        *out++ = static_cast<std::byte>(Integer(row, e) | Integer(row, e + kBlockTerms / 2) << 4);
+      }
     }
   }
 }

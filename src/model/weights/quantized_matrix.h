@@ -5,14 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "base/block_format.h"
 #include "base/result.h"
 #include "io/model_files.h"
 #include "model/config/quantization_config.h"
 
 namespace skein {
 
-// A matrix [n, k] of a quantized checkpoint, widened row by row. An element is (q - zero) * scale:
-// the difference is exact, the product is rounded to f32. Reading is thread-safe.
+// A matrix [n, k] of a quantized checkpoint, read row by row, widened or as blocks. An element is
+// (q - zero) * scale: the difference is exact, the product is rounded to f32. Reading is
+// thread-safe.
 class QuantizedMatrix {
  public:
   // The tensors that hold the matrix `name` ("model.layers.0.mlp.up_proj"); empty if the file has
@@ -28,6 +30,13 @@ class QuantizedMatrix {
   size_t bytes() const { return bytes_; }
   // Widens rows [first_row, first_row + num_rows) to `out`: [num_rows, k].
   void ReadRows(int32_t first_row, int32_t num_rows, float* out) const;
+
+  // The format whose blocks hold the numbers exactly: Q4_0, INT4 or Q8_0. nullopt: none does.
+  const std::optional<BlockFormat>& format() const { return format_; }
+  // Why no format does: "its groups have 24 columns, no multiple of 32".
+  const std::string& widened_because() const { return widened_because_; }
+  // Writes rows [first_row, first_row + num_rows) as blocks of format(). REQUIRES: it has one.
+  void ReadBlocks(int32_t first_row, int32_t num_rows, std::byte* out) const;
 
  private:
   // Integers of 4 or 8 bits in a tensor of int32 words.
@@ -48,7 +57,9 @@ class QuantizedMatrix {
   // Scales of any shape as [rows, columns]: a tensor's, a row's, a group's or a block's.
   Status ReadScales(const ModelFiles& files, const std::string& name, bool transposed);
   Status ReadGroups(const ModelFiles& files, const std::string& name);
+  void ChooseFormat();
 
+  float Scale(int32_t row, int32_t group) const;
   int32_t Zero(int32_t row, int32_t group) const;
   int32_t Integer(int32_t row, int32_t i) const;  // q of kGptq, kAwq, kPacked and kInteger
 
@@ -61,6 +72,8 @@ class QuantizedMatrix {
   std::vector<float> scales_;  // [scale_rows, scale_columns], in order of rows and groups of k
   int32_t scale_rows_ = 1, scale_columns_ = 1;
   std::vector<int32_t> groups_;  // [k] where columns were quantized in another order; else empty
+  std::optional<BlockFormat> format_;
+  std::string widened_because_;
 };
 
 }  // namespace skein

@@ -15,9 +15,15 @@ void RowSource::Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeigh
     return out->PackRows(first, count, view.Row(row), view.dtype);
   }
   if (out->dtype() == DType::kBlocks && keep_blocks) {
-    const BlockFormat format = *view.blocks->format;
-    for (int32_t i = 0; i < count; ++i) out->PackBlocks(first + i, 1, view.Row(row + i), format);
-    return;
+    const BlockFormat kept = *format();
+    if (!quantized) {
+      for (int32_t i = 0; i < count; ++i) out->PackBlocks(first + i, 1, view.Row(row + i), kept);
+      return;
+    }
+    const BlockTraits& traits = TraitsOf(kept);
+    std::vector<std::byte> blocks(size_t(count) * (k / traits.file_elements) * traits.file_bytes);
+    quantized->ReadBlocks(row, count, blocks.data());
+    return out->PackBlocks(first, count, blocks.data(), kept);
   }
   std::vector<float> wide(size_t(count) * k);
   if (quantized) {

@@ -19,6 +19,11 @@ struct RowSource {
   int32_t num_rows = 0;
   int32_t tensor_row = 0;
 
+  // The format of its blocks in memory, if they may stay packed.
+  std::optional<BlockFormat> format() const {
+    if (quantized) return quantized->format();
+    return view.blocks != nullptr ? view.blocks->format : std::nullopt;
+  }
   // The bytes in the file.
   size_t bytes() const { return quantized ? quantized->bytes() : view.bytes; }
 

@@ -10,14 +10,14 @@
 namespace skein {
 namespace {
 
-// The format of each panel. The file must have all tensors in blocks that the kernels multiply, and
-// no panel may have rows of two tensors.
-std::optional<std::vector<BlockFormat>> FormatsInFile(const std::vector<RowSource>& sources,
-                                                      int32_t n, int32_t k) {
+// The format of each panel. All tensors must have blocks that the kernels multiply, and no panel
+// may have rows of two tensors.
+std::optional<std::vector<BlockFormat>> KeptFormats(const std::vector<RowSource>& sources,
+                                                    int32_t n, int32_t k) {
   std::vector<std::optional<BlockFormat>> found(CeilDiv(n, kPanelCols));
   for (const RowSource& source : sources) {
-    if (source.view.blocks == nullptr || source.row_begin % kPanelCols != 0) return std::nullopt;
-    const std::optional<BlockFormat> format = source.view.blocks->format;
+    if (source.row_begin % kPanelCols != 0) return std::nullopt;
+    const std::optional<BlockFormat> format = source.format();
     if (!format || k % TraitsOf(*format).file_elements != 0) return std::nullopt;
     const int32_t first = source.row_begin / kPanelCols;
     for (int32_t i = 0; i < CeilDiv(source.num_rows, kPanelCols); ++i) {
@@ -83,7 +83,8 @@ Status TensorLoader::Matrix(const std::vector<TensorPart>& parts, int32_t n, int
                             PackedWeight& out) {
   SKEIN_ASSIGN_OR_RETURN(const std::vector<RowSource> sources, FindRows(parts, k));
   if (keep_blocks_) {
-    auto formats = FormatsInFile(sources, n, k);
+    auto formats = KeptFormats(sources, n, k);
+    CountQuantized(sources, !formats);
     if (!formats) return PlainMatrix(parts, n, k, out);
     matrix_dtype_ = DType::kBlocks;
     return Fill(
@@ -94,6 +95,17 @@ Status TensorLoader::Matrix(const std::vector<TensorPart>& parts, int32_t n, int
   std::vector<BlockFormat> formats(CeilDiv(n, kPanelCols), BlockFormat::kQ4_0);
   return Fill(
       sources, [&] { return PackedWeight(n, k, std::move(formats)); }, out);
+}
+
+void TensorLoader::CountQuantized(const std::vector<RowSource>& sources, bool widened) {
+  if (checking_) return;
+  for (const RowSource& source : sources) {
+    if (!source.quantized) continue;
+    ++widening_.num_quantized;
+    if (!widened) continue;
+    ++widening_.num_widened;
+    if (widening_.because.empty()) widening_.because = source.quantized->widened_because();
+  }
 }
 
 Status TensorLoader::PlainMatrix(const std::vector<TensorPart>& parts, int32_t n, int32_t k,

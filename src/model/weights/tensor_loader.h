@@ -40,6 +40,12 @@ class TensorLoader {
   const ModelFiles& files() const { return files_; }
   // The type of matrices: that asked for, or kBlocks if the file's blocks were kept.
   DType matrix_dtype() const { return matrix_dtype_; }
+  // The fate of a quantized checkpoint's matrices that may stay packed.
+  struct Widening {
+    int64_t num_quantized = 0, num_widened = 0;
+    std::string because;  // of one of them; empty: parts of a matrix share panels
+  };
+  const Widening& widening() const { return widening_; }
   // Whether a call named the tensor.
   bool IsKnown(const std::string& name) const { return known_.contains(name); }
   // Counts a tensor as known that is not read.
@@ -71,6 +77,7 @@ class TensorLoader {
   template <typename Make>
   Status Fill(const std::vector<RowSource>& sources, const Make& make, PackedWeight& out);
   void Pack(const std::vector<RowSource>& sources, PackedWeight& out);
+  void CountQuantized(const std::vector<RowSource>& sources, bool widened);
   void CopyEmbedding(const TensorView& view, ModelWeights* weights);
   void Report(size_t bytes);
 
@@ -83,6 +90,7 @@ class TensorLoader {
   const LoadProgress& progress_;
   bool checking_ = true;
   std::set<std::string> known_;
+  Widening widening_;
   int64_t bytes_done_ = 0;
   int64_t bytes_total_ = 0;
 };

@@ -11,7 +11,7 @@ enum class ComputeChoice {
 
 // The weights that are asked for.
 enum class Quantization {
-  kAuto,  // blocks of a GGUF file as they are, all else in the compute type
+  kAuto,  // blocks of a GGUF file and integers of a checkpoint packed, all else in the compute type
   kNone,  // the compute type
   kInt8,
   kInt4,

@@ -42,6 +42,7 @@ class WeightsLoader {
     WarnOfStrangers();
     loader_.StartReading();
     SKEIN_RETURN_IF_ERROR(Walk());
+    TellOfWidening();
     weights_.matrix_dtype = loader_.matrix_dtype();
     return std::move(weights_);
   }
@@ -52,6 +53,14 @@ class WeightsLoader {
     weights_.layers.resize(weights_.config.num_layers);
     if (weights_.config.is_encoder()) return EncoderLoader(loader_, weights_).Walk();
     return DecoderLoader(loader_, weights_).Walk();
+  }
+
+  void TellOfWidening() const {
+    const TensorLoader::Widening& widening = loader_.widening();
+    if (widening.num_widened == 0) return;
+    spdlog::warn("{} of {} quantized matrices are widened to {}: {}", widening.num_widened,
+                 widening.num_quantized, NameOf(weights_.dtype),
+                 widening.because.empty() ? "their rows share panels of 16" : widening.because);
   }
 
   void WarnOfStrangers() const {
@@ -139,7 +148,13 @@ Result<WeightTypes> ChooseWeightTypes(Quantization choice, DType compute, const 
   WeightTypes types = compute;
   const bool dense_decoder = !config.is_encoder() && config.num_experts == 0;
   if (choice == Quantization::kNone || choice == Quantization::kAuto) {
-    types.keep_blocks = choice == Quantization::kAuto && files.is_gguf() && dense_decoder;
+    const bool is_quantized = config.quantization.method != QuantizationMethod::kNone;
+    const bool keeps = choice == Quantization::kAuto && (files.is_gguf() || is_quantized);
+    types.keep_blocks = keeps && dense_decoder;
+    if (keeps && !dense_decoder) {
+      spdlog::warn("the quantized matrices are widened to {}: they stay packed in dense decoders",
+                   NameOf(compute));
+    }
     return types;
   }
   const bool int8 = choice == Quantization::kInt8;

@@ -61,8 +61,8 @@ struct WeightTypes {
 
   DType compute;   // kF32 or kBf16
   DType matrices;  // the layers' and the output's matrices: `compute`, kInt8, or kBlocks: Q4_0
-  // Matrices that the file has in blocks stay so, where their shapes allow; `matrices` is the type
-  // of the others.
+  // Matrices that the file has in blocks, or in integers that blocks hold exactly, stay so where
+  // their shapes allow; `matrices` is the type of the others.
   bool keep_blocks = false;
 };
 
