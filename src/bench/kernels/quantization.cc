@@ -60,9 +60,10 @@ double LogSumExp(std::span<const float> logits) {
   return max + std::log(sum);
 }
 
-// Adds one position to the report, whose means are sums until the end.
+// Adds one position to the report, whose means are sums until the end. `next` is the token behind
+// it; none behind the last.
 void AddPosition(std::span<const float> plain, std::span<const float> quantized,
-                 QuantizationReport* report) {
+                 std::optional<int32_t> next, QuantizationReport* report) {
   const double plain_sum = LogSumExp(plain);
   const double quantized_sum = LogSumExp(quantized);
   double kl = 0, differences = 0, expected = 0;
@@ -82,15 +83,25 @@ void AddPosition(std::span<const float> plain, std::span<const float> quantized,
   const bool same = std::ranges::max_element(plain) - plain.begin() ==
                     std::ranges::max_element(quantized) - quantized.begin();
   report->top1_agreement += same ? 1 : 0;
+  if (next) {
+    report->perplexity += plain_sum - plain[*next];
+    report->quantized_perplexity += quantized_sum - quantized[*next];
+  }
   ++report->num_positions;
 }
 
-void Compare(OneSequence* plain, OneSequence* quantized, QuantizationReport* report) {
+void Compare(std::span<const int32_t> tokens, OneSequence* plain, OneSequence* quantized,
+             QuantizationReport* report) {
   const size_t vocab = plain->weights().config.vocab_size;
+  plain->Begin(tokens);
+  quantized->Begin(tokens);
+  size_t end = 0;  // of the tokens that are done
   while (plain->Next()) {
     SKEIN_CHECK(quantized->Next());
     for (int32_t i = 0; i < plain->pass().num_logit_rows(); ++i) {
-      AddPosition({plain->pass().logits(i), vocab}, {quantized->pass().logits(i), vocab}, report);
+      ++end;
+      AddPosition({plain->pass().logits(i), vocab}, {quantized->pass().logits(i), vocab},
+                  end < tokens.size() ? std::optional(tokens[end]) : std::nullopt, report);
     }
   }
   SKEIN_CHECK(!quantized->Next());
@@ -103,8 +114,18 @@ Result<QuantizationReport> CompareQuantization(const QuantizationOptions& option
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));
   const DType compute = ChooseComputeType(options.dtype, config.file_dtype);
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(options.model_dir));
-  SKEIN_ASSIGN_OR_RETURN(const WeightTypes types,
-                         ChooseWeightTypes(options.quantization, compute, config, files));
+  const std::string& other_dir =
+      options.quantized_dir.empty() ? options.model_dir : options.quantized_dir;
+  SKEIN_ASSIGN_OR_RETURN(const ModelConfig other_config, LoadModelConfig(other_dir));
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles other_files, ModelFiles::Open(other_dir));
+  SKEIN_ASSIGN_OR_RETURN(const WeightTypes types, ChooseWeightTypes(options.quantization, compute,
+                                                                    other_config, other_files));
+  if (other_config.vocab_size != config.vocab_size) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the models have " + std::to_string(config.vocab_size) + " and " +
+                      std::to_string(other_config.vocab_size) + " tokens; they must have the same",
+                  "quantized");
+  }
   if (config.is_encoder() || config.head != Head::kLanguageModel) {
     return Status(StatusCode::kUnsupported, "only models that predict tokens can be compared; " +
                                                 options.model_dir + " has no output matrix");
@@ -114,20 +135,25 @@ Result<QuantizationReport> CompareQuantization(const QuantizationOptions& option
   ThreadTeam team(ThreadsOrAll(options.threads));
   size_t longest = 1;
   for (const std::vector<int32_t>& tokens : sequences) longest = std::max(longest, tokens.size());
-  const auto load = [&](WeightTypes wanted) -> Result<std::unique_ptr<OneSequence>> {
-    SKEIN_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(files, config, wanted, team, {}));
+  const auto load = [&](const ModelFiles& from, const ModelConfig& model,
+                        WeightTypes wanted) -> Result<std::unique_ptr<OneSequence>> {
+    SKEIN_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(from, model, wanted, team, {}));
     return std::make_unique<OneSequence>(std::move(weights), *kernels, team,
                                          static_cast<int32_t>(longest));
   };
-  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<OneSequence> plain, load(compute));
-  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<OneSequence> quantized, load(types));
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<OneSequence> plain, load(files, config, compute));
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<OneSequence> quantized,
+                         load(other_files, other_config, types));
   QuantizationReport report;
   for (const std::vector<int32_t>& tokens : sequences) {
-    plain->Begin(tokens);
-    quantized->Begin(tokens);
-    Compare(plain.get(), quantized.get(), &report);
+    Compare(tokens, plain.get(), quantized.get(), &report);
   }
   const auto positions = static_cast<double>(std::max<int64_t>(report.num_positions, 1));
+  const auto predicted =
+      std::max(positions - static_cast<double>(sequences.size()), 1.0);  // all but the last ones
+  for (double* sum : {&report.perplexity, &report.quantized_perplexity}) {
+    *sum = std::exp(*sum / predicted);
+  }
   for (double* sum : {&report.mean_difference, &report.expected_difference, &report.mean_kl,
                       &report.top1_agreement}) {
     *sum /= positions;

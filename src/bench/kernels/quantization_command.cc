@@ -21,6 +21,7 @@ namespace {
 struct QuantizationCommandOptions {
   QuantizationOptions compare;
   std::string model;
+  std::string quantized;
   std::string text;
   std::string json;
   int32_t sequence_tokens = 128;
@@ -55,6 +56,9 @@ Result<std::vector<std::vector<int32_t>>> Sequences(const QuantizationCommandOpt
 
 Status RunQuantizationCommand(QuantizationCommandOptions options) {
   SKEIN_ASSIGN_OR_RETURN(options.compare.model_dir, FindModelDir(options.model));
+  if (!options.quantized.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(options.compare.quantized_dir, FindModelDir(options.quantized));
+  }
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.compare.model_dir));
   if (options.sequence_tokens > config.max_position) {
     return Status(StatusCode::kInvalidArgument,
@@ -75,13 +79,18 @@ Status RunQuantizationCommand(QuantizationCommandOptions options) {
   fmt::print("  weighted by probability    {:>12.5f}\n", r.expected_difference);
   fmt::print("KL divergence                {:>12.6f} nats on average, at most {:.5f}\n", r.mean_kl,
              r.max_kl);
+  fmt::print("perplexity                   {:>12.3f}, quantized {:.3f}\n", r.perplexity,
+             r.quantized_perplexity);
   fmt::print("same most probable token     {:>12.4f}\n", r.top1_agreement);
   Json json;
   json["date"] = BenchDate();
   json["model"] = options.model;
   json["text"] = options.text.empty() ? Json() : Json(options.text);
   json["quantization"] = NameOf(options.compare.quantization);
+  json["quantized_model"] = options.quantized.empty() ? Json() : Json(options.quantized);
   json["positions"] = r.num_positions;
+  json["perplexity"] = r.perplexity;
+  json["quantized_perplexity"] = r.quantized_perplexity;
   json["weight_bytes"] = r.weight_bytes;
   json["quantized_weight_bytes"] = r.quantized_weight_bytes;
   json["mean_difference"] = r.mean_difference;
@@ -101,6 +110,8 @@ void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status) {
       "quantization",
       "How far int8 rows and weights of few bits move a model's probabilities from its own");
   AddModelDirOption(app, &options->model);
+  app->add_option("--quantized", options->quantized,
+                  "Another model, such as a GGUF file of it, that has the quantized weights");
   app->add_option("--text", options->text, "A file of text to read; without it, random tokens");
   app->add_option("--sequence-tokens", options->sequence_tokens, "The text is cut into so many")
       ->check(CLI::Range(1, 1 << 20))

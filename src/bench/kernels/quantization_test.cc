@@ -24,6 +24,22 @@ TEST(CompareQuantizationTest, AModelDoesNotDifferFromItself) {
   EXPECT_NEAR(report.value().mean_kl, 0, 1e-12);
   EXPECT_EQ(report.value().top1_agreement, 1);
   EXPECT_EQ(report.value().weight_bytes, report.value().quantized_weight_bytes);
+  // No text means anything to random weights: each token is about as probable as any other.
+  EXPECT_GT(report.value().perplexity, 64);
+  EXPECT_EQ(report.value().perplexity, report.value().quantized_perplexity);
+}
+
+TEST(CompareQuantizationTest, AnotherModelMayHaveTheQuantizedWeights) {
+  QuantizationOptions options = {.model_dir = std::string(kModels) + "qwen3",
+                                 .quantized_dir = std::string(kModels) + "qwen3-tied",
+                                 .quantization = Quantization::kNone};
+  const auto report = CompareQuantization(options, Sequences());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_GT(report.value().mean_kl, 0.001);
+  EXPECT_NE(report.value().perplexity, report.value().quantized_perplexity);
+  options.quantized_dir = std::string(kModels) + "llama-linear";
+  EXPECT_EQ(CompareQuantization(options, Sequences()).status().message(),
+            "the models have 128 and 101 tokens; they must have the same");
 }
 
 TEST(CompareQuantizationTest, Int8DiffersALittle) {
