@@ -66,6 +66,14 @@ def old_phi(config):
         config["rope_scaling"]["type"] = config["rope_scaling"].pop("rope_type")
 
 
+def published_qwen35(config):
+    """The members of published files that the library knows no longer; an interval in place of the layers' types."""
+    del config["layer_types"]
+    config.update(full_attention_interval=4, attn_output_gate=True, mamba_ssm_dtype="float32", mlp_only_layers=[],
+                  mtp_num_hidden_layers=1)
+    config["rope_parameters"].update(mrope_interleaved=True, mrope_section=[2, 1, 1])
+
+
 def long_rope(**members):
     return {"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0, 1.02, 1.1, 1.3, 1.7, 2.5],
             "long_factor": [1.1, 1.6, 2.5, 6.0, 13.0, 31.0], "partial_rotary_factor": 0.75, **members}
@@ -78,6 +86,12 @@ GEMMA = dict(hidden_size=96, intermediate_size=80, head_dim=16, num_key_value_he
              query_pre_attn_scalar=24, rms_norm_eps=1e-6, tie_word_embeddings=True, rope_parameters=GEMMA_ROPES)
 VISION = dict(model_type="siglip_vision_model", hidden_size=16, intermediate_size=16, num_hidden_layers=1,
               num_attention_heads=2, image_size=28, patch_size=14)
+
+QWEN35 = dict(num_hidden_layers=4, head_dim=32, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16,
+              linear_value_head_dim=32, rms_norm_eps=1e-6,
+              rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25})
+QWEN35_VISION = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=64, patch_size=14,
+                     num_position_embeddings=4)
 
 # name, class, config members, options: dtype, lengths, spell (how config.json is rewritten)
 MODELS = [
@@ -125,6 +139,16 @@ MODELS = [
      dict(spell=plain_rope)),
     ("smollm3-bf16", "SmolLM3ForCausalLM",
      dict(num_hidden_layers=4, tie_word_embeddings=True, rope_parameters=ROPE), dict(dtype=BF16)),
+    # Windows of the convolution and states beyond a chunk of the reference's scan, 64 tokens.
+    ("qwen3.5", "Qwen3_5ForCausalLM", {**QWEN35, "max_position_embeddings": 512},
+     dict(lengths=[1, 2, 3, 7, 40, 300], spell=published_qwen35)),
+    ("qwen3.5-bf16", "Qwen3_5ForCausalLM",
+     {**QWEN35, "hidden_size": 128, "tie_word_embeddings": True, "linear_num_key_heads": 1, "linear_num_value_heads": 2,
+      "linear_key_head_dim": 32, "linear_value_head_dim": 64, "num_hidden_layers": 3,
+      "layer_types": ["linear_attention", "full_attention", "linear_attention"]}, dict(dtype=BF16)),
+    ("qwen3.5-multimodal", "Qwen3_5ForConditionalGeneration",
+     dict(text_config={**BASE, **QWEN35}, vision_config=QWEN35_VISION, image_token_id=0, video_token_id=1,
+          vision_start_token_id=2, vision_end_token_id=3, tie_word_embeddings=False), {}),
 ]
 
 
@@ -137,6 +161,12 @@ class Body:
 
 def randomize(model, generator):
     models.randomize(Body(model), generator)
+    if model.config.model_type.startswith("qwen3_5"):
+        for name, weight in model.named_parameters():
+            if "norm" in name and not name.endswith("linear_attn.norm.weight"):
+                weight.data.sub_(1)  # these norms multiply by one more than their weight
+            elif name.endswith("A_log"):
+                weight.data.sub_(2)  # states last for some ten tokens
     if not model.config.model_type.startswith("gemma"):
         return
     # Its norms multiply by one more than their weight. The scaled embedding would outweigh all layers; the last norm makes

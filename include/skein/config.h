@@ -79,6 +79,7 @@ struct SchedulerConfig {
   CostFit cost;  // of the device, from a profile run
 
   int32_t num_kv_blocks = 0;              // blocks of 32 tokens
+  int32_t num_states = 0;                 // of a model with linear layers; 0: it has none
   int32_t max_model_len = 0;              // tokens: prompt and output together
   int32_t max_num_seqs = 64;              // samples decoded at once
   int32_t max_num_batched_tokens = 2048;  // tokens computed in one step; >= max_num_seqs

@@ -53,7 +53,8 @@ double StepProfiler::MeasureUs(std::span<const ProfileRow> rows) {
     plan.rows.push_back({.sequence = MakeSequenceId(i, 0),
                          .begin = rows[i].cached_tokens,
                          .tokens = std::span(row_tokens).subspan(rows[i].cached_tokens),
-                         .block_table = table});
+                         .block_table = table,
+                         .state = OwnState(*executor_, i, rows[i].cached_tokens)});
     if (std::holds_alternative<GenerateSpec>(output_)) {
       plan.rows.back().draws = std::span(draws).subspan(i, 1);
     } else {

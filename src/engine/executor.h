@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "sched/plan.h"
@@ -20,6 +21,9 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
+  // The slots for states that rows name (RowState); 0: rows have no states.
+  virtual int32_t num_states() const { return 0; }
+
   // Sets up a task; runs no operator. `plan` must outlive the task.
   virtual std::unique_ptr<Task> Begin(const StepPlan& plan) = 0;
 
@@ -30,5 +34,13 @@ class Executor {
   // REQUIRES: the task is done. Valid until the task is destroyed.
   virtual const StepResults& Results(const Task& task) const = 0;
 };
+
+// The states of a row that begins at `begin`, of a sequence that keeps its state in slot `slot`
+// (the remainder, where there are fewer): for plans that are made by hand.
+inline RowState OwnState(const Executor& executor, int64_t slot, int32_t begin) {
+  if (executor.num_states() == 0) return {};
+  const auto state = static_cast<StateId>(slot % executor.num_states());
+  return {.from = begin > 0 ? state : kNoState, .to = state};
+}
 
 }  // namespace skein

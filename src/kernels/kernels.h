@@ -134,6 +134,43 @@ struct RotateCall {
   int64_t piece_stride = kRowPiece;
 };
 
+// A causal convolution of width 4 over each of n columns, and SiLU, over consecutive tokens of one
+// sequence:
+//
+//   x[t, i] = silu(sum over j in [0, 4) of weight[j, i] * x[t - 3 + j, i]), of the old x
+struct ConvCall {
+  float* x = nullptr;  // [num_tokens, n], row stride ldx elements, in place
+  int64_t ldx = 0;
+  int32_t num_tokens = 0;
+  int32_t n = 0;
+  const float* weight = nullptr;  // [4, n], row stride ldw elements
+  int64_t ldw = 0;
+  float* state = nullptr;  // [3, n]: the old x of the three tokens before; then of the last three
+};
+inline constexpr int32_t kConvWidth = 4;
+
+// The gated delta rule over consecutive tokens of one sequence, for kDeltaCols columns of the state
+// of one head (Yang et al. 2024, "Gated Delta Networks", equation 10). Token by token:
+//
+//   u = beta * (v - decay * state^T k)
+//   state = decay * state + k u^T
+//   v = state^T q
+//
+// Token t's operands are row t of its pointers, all with row stride ld.
+struct DeltaCall {
+  float* state = nullptr;        // [k_dim, kDeltaCols], in place
+  const float* q = nullptr;      // [num_tokens, k_dim]
+  const float* k = nullptr;      // [num_tokens, k_dim]
+  float* v = nullptr;            // [num_tokens, kDeltaCols], in place
+  const float* decay = nullptr;  // [num_tokens, 1]
+  const float* beta = nullptr;   // [num_tokens, 1]
+  int64_t ld = 0;
+  int32_t num_tokens = 0;
+  int32_t k_dim = 0;  // a multiple of 4
+};
+inline constexpr int32_t kDeltaCols = 32;
+inline constexpr int32_t kMaxDeltaDim = 256;  // bounds k_dim: a caller's state is on its stack
+
 // The numeric operations on one thread. Each call is at most one ticket. The caller cuts an
 // operator into rows, columns and heads, never along a sum, so the bits do not depend on the cut.
 // Thread-safe: no state. Each call sets the floating-point mode (base/fp_mode.h) while it runs.
@@ -166,6 +203,12 @@ class Kernels {
   // out[i] = silu(gate[i]) * up[i], out in out_dtype.
   virtual void SiluMul(const float* gate, const float* up, int32_t n, void* out,
                        DType out_dtype) const = 0;
+
+  // x[i] = x[i] * sigmoid(gate[i]), rounded; x [n] of dtype kF32 or kBf16.
+  virtual void SigmoidMul(const float* gate, int32_t n, void* x, DType dtype) const = 0;
+
+  virtual void Conv(const ConvCall& call) const = 0;
+  virtual void Delta(const DeltaCall& call) const = 0;
 
   // Rounds x [n] to the given type.
   virtual void Convert(const float* x, int32_t n, void* out, DType out_dtype) const = 0;

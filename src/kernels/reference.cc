@@ -394,6 +394,52 @@ void SiluMul(std::span<const float> gate, const float* up, float* out) {
   }
 }
 
+void SigmoidMul(std::span<const float> gate, float* x) {
+  const ScopedFpMode fp_mode;
+  for (size_t i = 0; i < gate.size(); ++i) x[i] = x[i] * (1.0f / (1.0f + Exp(0.0f - gate[i])));
+}
+
+void Conv(const ConvCall& call) {
+  const ScopedFpMode fp_mode;
+  for (int32_t i = 0; i < call.n; ++i) {
+    std::vector<float> old;
+    for (int32_t j = 0; j < 3; ++j) old.push_back(call.state[j * call.n + i]);
+    for (int32_t t = 0; t < call.num_tokens; ++t) {
+      float& x = call.x[t * call.ldx + i];
+      old.push_back(x);
+      float sum = old[t] * call.weight[i];
+      for (int32_t j = 1; j < 4; ++j)
+        sum = std::fma(old[t + j], call.weight[j * call.ldw + i], sum);
+      x = Activate(Activation::kSilu, sum);
+    }
+    for (int32_t j = 0; j < 3; ++j) call.state[j * call.n + i] = old[call.num_tokens + j];
+  }
+}
+
+void Delta(const DeltaCall& call) {
+  const ScopedFpMode fp_mode;
+  for (int64_t t = 0; t < call.num_tokens; ++t) {
+    const float *q = call.q + t * call.ld, *k = call.k + t * call.ld;
+    const float decay = call.decay[t * call.ld], beta = call.beta[t * call.ld];
+    for (int32_t c = 0; c < kDeltaCols; ++c) {
+      float* const v = call.v + t * call.ld + c;
+      float sums[4] = {};
+      for (int32_t i = 0; i < call.k_dim; ++i) {
+        sums[i % 4] = std::fma(k[i], call.state[i * kDeltaCols + c], sums[i % 4]);
+      }
+      const float old = decay * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+      const float u = (*v - old) * beta;
+      std::fill_n(sums, 4, 0.0f);
+      for (int32_t i = 0; i < call.k_dim; ++i) {
+        float& s = call.state[i * kDeltaCols + c];
+        s = std::fma(k[i], u, decay * s);
+        sums[i % 4] = std::fma(q[i], s, sums[i % 4]);
+      }
+      *v = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    }
+  }
+}
+
 Kernels::Largest FindLargest(std::span<const float> x) {
   const ScopedFpMode fp_mode;
   Kernels::Largest result = {-kInfinity, 0, true};

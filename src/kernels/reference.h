@@ -51,6 +51,10 @@ void LayerNorm(std::span<const float> x, const float* weight, const float* bias,
 float Activate(Activation activation, float x);
 void Rope(std::span<float> x, const float* cos, const float* sin);
 void SiluMul(std::span<const float> gate, const float* up, float* out);
+void SigmoidMul(std::span<const float> gate, float* x);
+// As Kernels::Conv and Kernels::Delta.
+void Conv(const ConvCall& call);
+void Delta(const DeltaCall& call);
 Kernels::Largest FindLargest(std::span<const float> x);
 float LogSumExp(std::span<const float> x, float max);
 // weights [n]; group_sums [NumRowGroups(n)].

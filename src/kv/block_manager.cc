@@ -15,8 +15,11 @@ PrefixKey KeyOf(const PrefixHashes& hashes, std::span<const int32_t> tokens, int
 
 }  // namespace
 
-BlockManager::BlockManager(int32_t num_blocks, bool prefix_caching)
-    : pool_(num_blocks), index_(num_blocks), prefix_caching_(prefix_caching) {
+BlockManager::BlockManager(int32_t num_blocks, bool prefix_caching, int32_t num_states)
+    : pool_(num_blocks),
+      index_(num_blocks),
+      states_(num_states, num_blocks),
+      prefix_caching_(prefix_caching) {
   if (!prefix_caching) return;
   published_.reserve(num_blocks);
   evicted_.reserve(num_blocks);
@@ -33,6 +36,7 @@ BlockId BlockManager::Allocate() {
     if (evicted == kNoBlock) return kNoBlock;
     evicted_.push_back(index_.hash(evicted));
     index_.Erase(evicted);
+    states_.Forget(evicted);
   }
   return pool_.Take();
 }
@@ -43,6 +47,7 @@ BlockManager::Prefix BlockManager::FindPrefix(const PrefixHashes& hashes,
   Prefix prefix;
   if (!prefix_caching_) return prefix;
   SKEIN_CHECK(hashes.num_blocks() >= max_blocks);
+  Prefix usable;  // up to the last block that a sequence may start behind
   BlockId parent = kNoBlock;
   for (int32_t i = 0; i < max_blocks; ++i) {
     const BlockId block = index_.Find(KeyOf(hashes, tokens, i, parent));
@@ -51,8 +56,11 @@ BlockManager::Prefix BlockManager::FindPrefix(const PrefixHashes& hashes,
     ++prefix.num_blocks;
     if (pool_.ref_count(block) == 0) ++prefix.num_unreferenced;
     parent = block;
+    if (!states_.enabled() || states_.Find(block) != kNoState) usable = prefix;
   }
-  return prefix;
+  if (blocks != nullptr) blocks->resize(blocks->size() - prefix.num_blocks + usable.num_blocks);
+  usable.num_present = prefix.num_blocks;
+  return usable;
 }
 
 int32_t BlockManager::NumPresent(const PrefixHashes& hashes, int32_t max_blocks) const {
@@ -91,8 +99,10 @@ void BlockManager::Release(std::span<const BlockId> blocks) {
 void BlockManager::CheckIntegrity() const {
   pool_.CheckIntegrity();
   index_.CheckIntegrity();
+  states_.CheckIntegrity();
   for (BlockId block = 0; block < num_blocks(); ++block) {
     SKEIN_CHECK(pool_.kept(block) == index_.Contains(block));
+    SKEIN_CHECK(states_.Find(block) == kNoState || index_.Contains(block));
     if (!index_.Contains(block) || index_.parent(block) == kNoBlock) continue;
     // A sequence that references a block references its parent, too.
     SKEIN_CHECK(pool_.ref_count(index_.parent(block)) >= pool_.ref_count(block));

@@ -7,6 +7,7 @@
 #include "kv/block_pool.h"
 #include "kv/prefix_hashes.h"
 #include "kv/prefix_index.h"
+#include "kv/state_pool.h"
 
 namespace skein {
 
@@ -16,8 +17,9 @@ namespace skein {
 // thread-safe.
 class BlockManager {
  public:
-  // Without prefix caching no block is ever found or published. REQUIRES: num_blocks >= 1.
-  BlockManager(int32_t num_blocks, bool prefix_caching);
+  // Without prefix caching no block is ever found or published. With `num_states` above 0 a prefix
+  // is found only up to a block with a snapshot of its state. REQUIRES: num_blocks >= 1.
+  BlockManager(int32_t num_blocks, bool prefix_caching, int32_t num_states = 0);
 
   int32_t num_blocks() const { return pool_.num_blocks(); }
   int32_t num_referenced() const { return pool_.num_referenced(); }
@@ -28,12 +30,16 @@ class BlockManager {
   bool prefix_caching() const { return prefix_caching_; }
   int32_t ref_count(BlockId block) const { return pool_.ref_count(block); }
 
+  StatePool& states() { return states_; }
+  const StatePool& states() const { return states_; }
+
   // A block with one reference, or kNoBlock when all are referenced.
   BlockId Allocate();
 
   struct Prefix {
     int32_t num_blocks = 0;
     int32_t num_unreferenced = 0;  // those of them that an attachment takes from num_available
+    int32_t num_present = 0;       // blocks that are cached, with or without a snapshot behind
   };
   // Finds the longest cached prefix of `tokens`, at most `max_blocks`, and appends it to `*blocks`
   // (may be null). The blocks are not yet referenced: call Ref for each before the next Allocate.
@@ -74,6 +80,7 @@ class BlockManager {
  private:
   BlockPool pool_;
   PrefixIndex index_;
+  StatePool states_;
   bool prefix_caching_;
   std::vector<uint64_t> published_;
   std::vector<uint64_t> evicted_;

@@ -25,6 +25,16 @@ void ForEachRow(const StepPlan& plan, const Fn& fn) {
   }
 }
 
+static_assert(kNoState == ForwardState::kNone);
+
+ForwardState StateOf(const RowState& row) {
+  ForwardState state = {.from = row.from, .to = row.to};
+  for (size_t i = 0; i < row.snapshots.size(); ++i) {
+    state.snapshots[i] = {row.snapshots[i].state, row.snapshots[i].at};
+  }
+  return state;
+}
+
 std::span<const BlockCopy> CopiesOf(const StepPlan& plan) {
   if (const auto* mixed = std::get_if<MixedPlan>(&plan)) return mixed->copies;
   if (const auto* decode = std::get_if<DecodePlan>(&plan)) return decode->copies;
@@ -142,6 +152,7 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
   const int32_t first_token = batch.num_tokens();
   batch.AddRow(row.tokens, row.begin, kv_->BlocksOf(row.block_table), false);
   batch.rows.back().fork = {row.fork.from, row.fork.num_tokens};
+  batch.rows.back().state = StateOf(row.state);
   batch.rows.back().adapter = row.adapter_id;
   batch.rows.back().second_segment_begin = row.second_segment_begin;
   const auto row_index = static_cast<int32_t>(batch.rows.size()) - 1;

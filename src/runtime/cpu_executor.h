@@ -36,6 +36,7 @@ class CpuExecutor final : public Executor {
               int32_t num_decodes = 0);
   ~CpuExecutor() override;
 
+  int32_t num_states() const override { return context_.state_layout.num_slots; }
   std::unique_ptr<Task> Begin(const StepPlan& plan) override;
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;

@@ -42,6 +42,7 @@ Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config)
   SKEIN_RETURN_IF_ERROR(at_least("max_num_seqs", options.max_num_seqs, 1));
   SKEIN_RETURN_IF_ERROR(at_least("kv_cache_bytes", options.kv_cache_bytes, 0));
   SKEIN_RETURN_IF_ERROR(at_least("num_kv_blocks", options.num_kv_blocks, 0));
+  SKEIN_RETURN_IF_ERROR(at_least("num_states", options.num_states, 0));
   SKEIN_RETURN_IF_ERROR(at_least("memory_bytes", options.memory_bytes, 0));
   SKEIN_RETURN_IF_ERROR(at_least("chunk_tokens", options.chunk_tokens, 0));
   SKEIN_RETURN_IF_ERROR(at_least("num_steps", options.num_steps, 1));
@@ -111,6 +112,15 @@ struct KvPlan {
   int64_t step_bytes = 0;  // if all memory is limited
 };
 
+int32_t NumStates(const CpuRuntimeOptions& options, const ModelConfig& config) {
+  if (!config.has_linear_layers()) return 0;
+  return options.num_states > 0 ? options.num_states : StatesFor(config, options.max_num_seqs);
+}
+
+int64_t StateBytesOf(const CpuRuntimeOptions& options, const ModelConfig& config) {
+  return NumStates(options, config) * config.StateBytes();
+}
+
 Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& config,
                       int64_t block_bytes) {
   const int32_t wanted_len =
@@ -129,7 +139,8 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
       SKEIN_RETURN_IF_ERROR(
           CheckMemory("kv_cache_bytes", options.kv_cache_bytes, options.kv_cache_bytes));
     }
-    const int64_t bytes = given ? options.kv_cache_bytes : FreeMemoryBytes() / 2;
+    const int64_t left = FreeMemoryBytes() - StateBytesOf(options, config);
+    const int64_t bytes = given ? options.kv_cache_bytes : std::max<int64_t>(left, 0) / 2;
     num_blocks = bytes / block_bytes;
     // Contiguous memory holds one sequence, whatever the options say.
     if (!given || options.kv_storage == KvStorage::kContiguous) {
@@ -223,7 +234,7 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
                                 .max_logit_rows = 1,
                                 .chunk_tokens = kChunk,
                                 .max_own_blocks = BlocksFor(tokens)};
-  const KvLayout no_blocks = {weights.dtype, config.num_layers, 0, config.num_kv_heads,
+  const KvLayout no_blocks = {weights.dtype, config.num_kv_layers(), 0, config.num_kv_heads,
                               config.head_dim};
   ForwardContext context = {&weights, &kernels, ropes.global.get(), no_blocks, nullptr,
                             &team,    pooling};
@@ -255,14 +266,17 @@ class CpuRuntimeImpl final : public CpuRuntime {
         weights_(std::move(weights)),
         adapters_(std::move(adapters)),
         ropes_(weights_.config, plan.max_model_len, *team_),
-        kv_({weights_.dtype, weights_.config.num_layers, plan.num_blocks,
+        kv_({weights_.dtype, weights_.config.num_kv_layers(), plan.num_blocks,
              weights_.config.num_kv_heads, weights_.config.head_dim,
              options.kv_storage == KvStorage::kContiguous},
             std::move(kv_buffer)),
-        executor_({&weights_, kernels_.get(), ropes_.global.get(), kv_.layout(), kv_.data(),
-                   team_.get(), options.pooling, options.share_attention,
-                   adapters_.empty() ? nullptr : &adapters_, ropes_.local.get()},
-                  limits, &kv_, StatesOf(options.num_steps, options.max_num_seqs).num_decodes),
+        state_layout_(weights_.config, NumStates(options, weights_.config)),
+        states_(state_layout_.total_bytes(), HugePages::kInside),
+        executor_(
+            {&weights_, kernels_.get(), ropes_.global.get(), kv_.layout(), kv_.data(), team_.get(),
+             options.pooling, options.share_attention, adapters_.empty() ? nullptr : &adapters_,
+             ropes_.local.get(), state_layout_, reinterpret_cast<float*>(states_.data())},
+            limits, &kv_, StatesOf(options.num_steps, options.max_num_seqs).num_decodes),
         max_model_len_(plan.max_model_len),
         planned_bytes_(plan.step_bytes) {
     executor_.set_granularity(options.granularity);
@@ -277,6 +291,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
   Isa isa() const override { return kernels_->isa(); }
   int32_t num_threads() const override { return team_->num_threads(); }
   int32_t num_kv_blocks() const override { return kv_.layout().num_blocks; }
+  int32_t num_states() const override { return state_layout_.num_slots; }
   int32_t max_model_len() const override { return max_model_len_; }
 
   MemoryReport Memory() const override {
@@ -287,6 +302,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
         .kv_bytes = static_cast<int64_t>(kv_.bytes()),
         .kv_block_bytes =
             static_cast<int64_t>(kv_.layout().block_bytes()) * kv_.layout().num_layers,
+        .state_bytes = static_cast<int64_t>(states_.size()),
         .rope_bytes = ropes_.bytes(),
         .activation_bytes = static_cast<int64_t>(executor_.activation_bytes()),
         .planned_bytes = planned_bytes_,
@@ -300,6 +316,8 @@ class CpuRuntimeImpl final : public CpuRuntime {
   std::vector<LoraWeights> adapters_;
   Ropes ropes_;
   KvMemory kv_;
+  const StateLayout state_layout_;
+  AlignedBuffer states_;
   CpuExecutor executor_;
   int32_t max_model_len_;
   int64_t planned_bytes_;
@@ -338,7 +356,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
 
   SKEIN_ASSIGN_OR_RETURN(std::vector<LoraWeights> adapters,
                          LoadAdapters(options.adapters, config, dtype));
-  const KvLayout one_block{dtype, config.num_layers, 1, config.num_kv_heads, config.head_dim};
+  const KvLayout one_block{dtype, config.num_kv_layers(), 1, config.num_kv_heads, config.head_dim};
   const auto block_bytes = static_cast<int64_t>(one_block.total_bytes());
   if (options.kv_cache_bytes > 0 || options.num_kv_blocks > 0) {
     SKEIN_RETURN_IF_ERROR(PlanKv(options, config, block_bytes).status());  // before the slow part
@@ -353,12 +371,14 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     weights.embedding_dense.push_back(std::move(dense));
   }
   if (options.weights_loaded) options.weights_loaded();
+  const int64_t state_bytes = StateBytesOf(options, config);
+  SKEIN_RETURN_IF_ERROR(CheckMemory("max_num_seqs", options.max_num_seqs, state_bytes));
   // The plan follows the loading of the weights: the memory that is free then is available.
   KvPlan plan;
   if (options.memory_bytes > 0) {
     const int threads = team->num_threads();
     const int64_t fixed_bytes =
-        SamplerBytes(config, threads, config.head == Head::kLanguageModel) +
+        state_bytes + SamplerBytes(config, threads, config.head == Head::kLanguageModel) +
         std::max(FixedBytes(threads), ProfileOverhead(weights, *kernels, options.pooling, *team));
     SKEIN_ASSIGN_OR_RETURN(plan, PlanMemory(options, weights, WidestRank(adapters), fixed_bytes));
   } else {

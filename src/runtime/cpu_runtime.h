@@ -44,6 +44,7 @@ struct CpuRuntimeOptions {
   // max_model_len, in at most half of the free memory.
   int64_t kv_cache_bytes = 0;
   int32_t num_kv_blocks = 0;
+  int32_t num_states = 0;  // slots for states, of a model with linear layers; 0: StatesFor
   // A file at this path holds the KV memory (AlignedBuffer::InFile). kv_cache_bytes gives its size,
   // which may exceed the memory of the machine.
   std::string kv_cache_file;
@@ -68,6 +69,7 @@ struct MemoryReport {
   int64_t weight_bytes = 0;
   int64_t kv_bytes = 0;        // reserved; pages are taken at the first write
   int64_t kv_block_bytes = 0;  // one block of all layers
+  int64_t state_bytes = 0;     // of all slots for states; pages are taken as those
   int64_t rope_bytes = 0;
   int64_t activation_bytes = 0;  // of the most steps that were alive at once
   int64_t planned_bytes = 0;     // if memory is limited: the most that the largest step takes
@@ -95,6 +97,7 @@ class CpuRuntime {
   virtual Isa isa() const = 0;
   virtual int32_t num_threads() const = 0;
   virtual int32_t num_kv_blocks() const = 0;
+  virtual int32_t num_states() const = 0;  // 0: the model has no linear layers
   virtual int32_t max_model_len() const = 0;
   virtual MemoryReport Memory() const = 0;
 };

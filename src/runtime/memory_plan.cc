@@ -29,7 +29,7 @@ constexpr PrefillMode kModes[] = {
 constexpr int64_t kListBytesPerToken = 16;
 
 int64_t BlockBytes(const ModelConfig& config, DType dtype) {
-  const KvLayout block = {dtype, config.num_layers, 1, config.num_kv_heads, config.head_dim};
+  const KvLayout block = {dtype, config.num_kv_layers(), 1, config.num_kv_heads, config.head_dim};
   return static_cast<int64_t>(block.total_bytes());
 }
 
@@ -91,6 +91,11 @@ int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimi
 int64_t FixedBytes(int num_threads) {
   constexpr int64_t kUncounted = int64_t{1} << 20;  // pages of code, the allocator, tables
   return kUncounted + num_threads * kThreadStackBytes;
+}
+
+int32_t StatesFor(const ModelConfig& config, int32_t max_num_seqs) {
+  constexpr int32_t kCutPrompts = 8;
+  return config.has_linear_layers() ? 2 * max_num_seqs + kCutPrompts : 0;
 }
 
 int64_t SamplerBytes(const ModelConfig& config, int num_threads, bool draws) {

@@ -58,6 +58,10 @@ inline constexpr int64_t kThreadStackBytes = int64_t{1536} << 10;
 // are not counted one by one. A runtime may measure them too; the larger number counts.
 int64_t FixedBytes(int num_threads);
 
+// The slots for states of a model with linear layers: those of max_num_seqs sequences, as many
+// snapshots, and a few for prompts that are cut. 0 for other models.
+int32_t StatesFor(const ModelConfig& config, int32_t max_num_seqs);
+
 // Bytes of the sampler's tables for all threads. `draws`: whether tokens are drawn, not only read.
 int64_t SamplerBytes(const ModelConfig& config, int num_threads, bool draws);
 

@@ -176,8 +176,40 @@ bool Admission::AttachBlocks(Sequence* sequence) {
   return true;
 }
 
+// Decode-class requests keep a state from their first row on, others where the prompt is cut.
+bool Admission::BeginRow(Sequence* sequence, int32_t num_tokens) {
+  const bool keeps = !sequence->oneshot() || num_tokens < sequence->num_remaining();
+  return sequence->blocks.BeginRow(blocks_, sequence->num_computed, num_tokens, keeps);
+}
+
+bool Admission::ReclaimState(const SequenceKey& key, const SharedPrefix* except,
+                             std::span<const StepRow> planned) {
+  if (prefixes_->Reclaim(except)) return true;
+  const auto is_free = [&](const Sequence* s) {
+    return s->oneshot() && s->state == SequenceState::kPrefilling && !s->in_step &&
+           key < s->key() && std::ranges::find(planned, s, &StepRow::sequence) == planned.end();
+  };
+  const std::vector<Sequence*>& running = table_->running();
+  const auto youngest = std::find_if(running.rbegin(), running.rend(), is_free);
+  if (youngest == running.rend()) return false;
+  Preempt(*youngest);
+  return true;
+}
+
+bool Admission::AttachForRows(Sequence* sequence) {
+  if (sequence->oneshot() || !blocks_->states().enabled()) return AttachBlocks(sequence);
+  const bool shares = sequence->shared_prefix != nullptr;  // and so starts from a state in use
+  if (shares && blocks_->states().num_available() == 0) return false;
+  if (!AttachBlocks(sequence)) return false;
+  if (sequence->blocks.TakeState(blocks_)) return true;
+  SKEIN_CHECK(!shares);
+  sequence->blocks.Release(blocks_);
+  sequence->num_computed = 0;
+  return false;
+}
+
 bool Admission::Admit(Sequence* sequence) {
-  while (!AttachBlocks(sequence)) {
+  while (!AttachForRows(sequence)) {
     // The own prefix goes last: without it the request needs no more blocks than it does alone.
     if (!prefixes_->Reclaim(sequence->shared_prefix) && !prefixes_->Reclaim(nullptr)) return false;
   }
@@ -275,6 +307,18 @@ void Admission::EndBatch() {
   decode_set_->OnBatchEnd();
 }
 
+void Admission::CheckStates() const {
+  const StatePool& states = blocks_->states();
+  std::vector<int32_t> references(states.num_states());
+  prefixes_->CountStates(references);
+  for (const auto& [id, request] : table_->requests()) {
+    for (const auto& sequence : request->sequences) sequence->blocks.CountStates(references);
+  }
+  for (StateId state = 0; state < states.num_states(); ++state) {
+    SKEIN_CHECK(references[state] == states.ref_count(state));
+  }
+}
+
 void Admission::CheckIntegrity() const {
   int32_t num_slots = num_idle_slots_;
   std::vector<int32_t> references(blocks_->num_blocks());
@@ -285,6 +329,7 @@ void Admission::CheckIntegrity() const {
       num_slots += sequence->num_slots;
     }
   }
+  if (blocks_->states().enabled()) CheckStates();
   SKEIN_CHECK(num_slots == slots_used_ && slots_used_ <= config_.max_num_seqs);
   for (BlockId block = 0; block < blocks_->num_blocks(); ++block) {
     SKEIN_CHECK(references[block] == blocks_->ref_count(block));

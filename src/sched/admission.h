@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "kv/recent_prefixes.h"
 #include "sched/context.h"
 #include "sched/order/ranks.h"
 #include "sched/prefix/shared_prefixes.h"
+#include "sched/step.h"
 
 namespace skein {
 
@@ -58,6 +60,16 @@ class Admission {
 
   // Gives a waiting sequence slots and blocks. Returns false if there are not enough blocks.
   bool Admit(Sequence* sequence);
+  // Prepares a row of `num_tokens` tokens that is to be computed next. False: no state is available
+  // for its end.
+  bool BeginRow(Sequence* sequence, int32_t num_tokens);
+  // Frees a state for a row of a sequence or prefix with this key: gives up a shared prefix but
+  // `except`, or a younger prompt that is partly computed and has no row in `planned`. False: there
+  // is neither.
+  bool ReclaimState(const SequenceKey& key, const SharedPrefix* except,
+                    std::span<const StepRow> planned);
+  // The row will not be computed. False: the sequence must begin anew (Preempt).
+  bool AbandonRow(Sequence* sequence) { return sequence->blocks.AbandonRow(blocks_); }
   // Gives a decode the block of its next token, if need be that of a younger sequence. Returns
   // false if it is the youngest itself, and then waits.
   bool FindDecodeBlock(Sequence* sequence);
@@ -82,6 +94,8 @@ class Admission {
   bool ReclaimOneShot();
   SequenceBlocks::Hold HoldOf(const Sequence& sequence) const;
   bool AttachBlocks(Sequence* sequence);
+  bool AttachForRows(Sequence* sequence);  // the same with the state that a Decode request needs
+  void CheckStates() const;
   void NoteAdmission(Sequence* sequence);
   void NoteFirstAdmission(Sequence* sequence);
 

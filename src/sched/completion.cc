@@ -101,6 +101,7 @@ void Completion::CompleteRow(const StepRow& row, const ResultSpans& results, Tim
   if (!request->whole) {  // else no other request may attach the blocks
     sequence->blocks.Publish(blocks_, sequence->tokens, sequence->num_computed);
   }
+  sequence->blocks.FinishRow(blocks_);
   EmitPromptLogprobs(sequence, results.prompt_logprobs);
   if (sequence->num_remaining() > 0) {
     request->step_rest = {};

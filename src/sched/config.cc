@@ -61,6 +61,10 @@ Status CheckDecodeSet(const SchedulerConfig& config) {
 
 Status CheckLimits(const SchedulerConfig& config) {
   SKEIN_RETURN_IF_ERROR(CheckRange("num_kv_blocks", config.num_kv_blocks, 1, kMax));
+  if (config.num_states != 0) {
+    // A row may start from one state and end in another.
+    SKEIN_RETURN_IF_ERROR(CheckRange("num_states", config.num_states, 2, kMax));
+  }
   SKEIN_RETURN_IF_ERROR(CheckRange("max_model_len", config.max_model_len, 2, kMax));
   SKEIN_RETURN_IF_ERROR(CheckRange("num_adapters", config.num_adapters, 1, kMax));
   SKEIN_RETURN_IF_ERROR(CheckRange("max_num_seqs", config.max_num_seqs, 1, kMaxSamples));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "kv/block_pool.h"
+#include "kv/state_pool.h"
 #include "skein/request.h"
 
 namespace skein {
@@ -63,6 +65,19 @@ struct RowFork {
   int32_t num_tokens = 0;  // below kBlockTokens; 0: no fork
 };
 
+// The states of a row in the linear layers of a model that has such. The row starts from the state
+// after the tokens before it, and leaves the one after its last token.
+struct RowState {
+  StateId from = kNoState;  // kNoState: the row begins its sequence
+  StateId to = kNoState;    // may be `from`; kNoState: the state is not kept
+  // The state after the tokens before position `at`, within the row, is kept here, too.
+  struct Snapshot {
+    StateId state = kNoState;
+    int32_t at = 0;
+  };
+  std::array<Snapshot, 2> snapshots = {};  // those that there are come first, in order
+};
+
 // Consecutive tokens of one sequence, computed in one step:
 //
 //   0            begin         begin + tokens.size()
@@ -94,6 +109,7 @@ struct PlanRow {
   // Else 0.
   SequenceId parent = 0;
   RowFork fork = {};
+  RowState state = {};
   int32_t adapter_id = 0;  // Request::adapter_id
   // Models with segments: the position at which the second one begins.
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();

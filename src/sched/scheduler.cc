@@ -13,7 +13,7 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserve
                      const PolicyLists& lists)
     : config_(config),
       observers_(std::move(observers)),
-      blocks_(config.num_kv_blocks, config.prefix_caching),
+      blocks_(config.num_kv_blocks, config.prefix_caching, config.num_states),
       cost_(config.cost),
       policies_(MakePolicies(config_, &cost_, lists)),
       context_{.config = &config_,

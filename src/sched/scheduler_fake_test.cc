@@ -108,6 +108,10 @@ EngineConfig RandomConfig(Random* random) {
   config.reads_whole_prompts =
       random->OneIn(3) && config.scheduler.max_num_batched_tokens > config.scheduler.max_num_seqs;
   if (random->OneIn(4)) config.scheduler.max_prefix_wait_us = 0;
+  if (random->OneIn(3)) {
+    const int64_t most = random->OneIn(2) ? 4 : 3 * config.scheduler.max_num_seqs + 8;
+    config.scheduler.num_states = static_cast<int32_t>(random->Between(2, most));
+  }
   const Retention retentions[] = {policies.retention, policies.retention, Retention::kPrefix,
                                   Retention::kNone, Retention::kValue};
   const int64_t retention = random->Between(0, 4);
@@ -423,6 +427,7 @@ TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
     const StepBounds bounds = StepBoundsOf(scheduler.policies.retention, scheduler.max_model_len,
                                            scheduler.max_num_batched_tokens);
     world.options = {.num_kv_blocks = world.config.scheduler.num_kv_blocks,
+                     .num_states = world.config.scheduler.num_states,
                      .vocab_size = world.config.vocab_size,
                      .poison_token = world.random.OneIn(3) ? 49 : -1,
                      .preempt_every = static_cast<int32_t>(world.random.Between(0, 3)),

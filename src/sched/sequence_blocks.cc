@@ -44,6 +44,15 @@ int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> t
   for (const BlockId block : blocks_) manager->Ref(block);
   for (int32_t i = 0; i < num_missing; ++i) blocks_.push_back(manager->Allocate());
   num_published_ = prefix.num_blocks;
+  if (manager->states().enabled() && manager->prefix_caching()) {
+    if (prefix.num_blocks > 0) {
+      const StateId snapshot = manager->states().Find(blocks_[prefix.num_blocks - 1]);
+      states_.StartFrom(&manager->states(), snapshot);
+    }
+    // Another prompt began alike, and this one may come again or go on.
+    if (prefix.num_present > prefix.num_blocks) WantSnapshot(prefix.num_present * kBlockTokens);
+    WantSnapshot(max_cached / kBlockTokens * kBlockTokens);
+  }
   return prefix.num_blocks * kBlockTokens;
 }
 
@@ -59,6 +68,9 @@ bool SequenceBlocks::AttachTo(BlockManager* manager, const SequenceBlocks& paren
   for (int32_t i = 0; i < num_own; ++i) blocks_.push_back(manager->Allocate());
   num_published_ = std::min(parent.num_published_, num_full);
   publishable_ = parent.publishable_;
+  if (manager->states().enabled()) {
+    states_.StartFrom(&manager->states(), parent.states_.own());
+  }
   return true;
 }
 
@@ -85,13 +97,17 @@ void SequenceBlocks::Publish(BlockManager* manager, std::span<const TokenId> tok
   }
 }
 
-bool SequenceBlocks::ForkFrom(BlockManager* manager, const SequenceBlocks& parent,
-                              int64_t num_computed) {
+bool SequenceBlocks::ForkFrom(BlockManager* manager, SequenceBlocks& parent, int64_t num_computed) {
   SKEIN_CHECK(blocks_.empty());
+  StatePool* const pool = &manager->states();
+  if (pool->enabled() && !states_.ForkFrom(pool, &parent.states_)) return false;
   const int64_t num_full = num_computed / kBlockTokens;
   if (num_computed % kBlockTokens != 0) {
     const BlockId tail = manager->Allocate();
-    if (tail == kNoBlock) return false;
+    if (tail == kNoBlock) {
+      if (pool->enabled()) states_.Release(pool);
+      return false;
+    }
     copy_ = {.from = parent.blocks_[num_full], .to = tail};
     manager->Ref(copy_.from);
   }
@@ -112,9 +128,31 @@ void SequenceBlocks::FinishCopy(BlockManager* manager) {
 void SequenceBlocks::Release(BlockManager* manager) {
   FinishCopy(manager);
   manager->Release(blocks_);
+  if (manager->states().enabled()) states_.Release(&manager->states());
   blocks_.clear();
   num_published_ = 0;
   publishable_ = true;
+}
+
+bool SequenceBlocks::TakeState(BlockManager* manager) {
+  return !manager->states().enabled() || states_.TakeOwn(&manager->states());
+}
+
+bool SequenceBlocks::BeginRow(BlockManager* manager, int32_t begin, int32_t num_tokens,
+                              bool keeps_state) {
+  if (!manager->states().enabled()) return true;
+  if (keeps_state && !TakeState(manager)) return false;
+  states_.BeginRow(&manager->states(), begin, num_tokens);
+  return true;
+}
+
+void SequenceBlocks::FinishRow(BlockManager* manager) {
+  if (!manager->states().enabled()) return;
+  states_.FinishRow(&manager->states(), std::span(blocks_).first(num_published_));
+}
+
+bool SequenceBlocks::AbandonRow(BlockManager* manager) {
+  return !manager->states().enabled() || states_.AbandonRow(&manager->states());
 }
 
 void SequenceBlocks::CountReferences(std::span<int32_t> counts) const {

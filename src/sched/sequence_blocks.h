@@ -7,6 +7,7 @@
 
 #include "kv/block_manager.h"
 #include "sched/plan.h"
+#include "sched/sequence_states.h"
 
 namespace skein {
 
@@ -16,7 +17,8 @@ namespace skein {
 //   |-- in the prefix cache --|-- computed, own --|-- allocated, not computed --|
 //
 // A partly computed block belongs to this sequence alone, except for the source of a pending copy.
-// So a row never writes a block that another row reads. Not thread-safe.
+// So a row never writes a block that another row reads. In a model with linear layers it also holds
+// the sequence's states: a cached prefix ends at a block with a snapshot. Not thread-safe.
 class SequenceBlocks {
  public:
   explicit SequenceBlocks(PrefixScope scope) : hashes_(scope) {}
@@ -72,18 +74,30 @@ class SequenceBlocks {
   // Takes over the parent's first `num_computed` tokens. Full blocks are shared; a partial last one
   // is to be copied (see pending_copy). False, having changed nothing, when no block is available.
   // REQUIRES: no blocks; the parent's blocks are published as far as they are full.
-  bool ForkFrom(BlockManager* manager, const SequenceBlocks& parent, int64_t num_computed);
+  bool ForkFrom(BlockManager* manager, SequenceBlocks& parent, int64_t num_computed);
   bool has_pending_copy() const { return copy_.from != kNoBlock; }
   // The copy that must be made before this sequence is computed further. Its source stays
   // referenced until FinishCopy or Release.
   const BlockCopy& pending_copy() const { return copy_; }
   void FinishCopy(BlockManager* manager);
 
-  // Gives all blocks back. The hashes stay.
+  // The states of the next row, where the model has any. `keeps_state`: of a row whose last state
+  // is needed. False when no state is available for it.
+  bool BeginRow(BlockManager* manager, int32_t begin, int32_t num_tokens, bool keeps_state);
+  const RowState& row_state() const { return states_.row(); }
+  // The row is computed and its blocks are published, or it is given up (SequenceStates).
+  void FinishRow(BlockManager* manager);
+  bool AbandonRow(BlockManager* manager);
+  // As SequenceStates::TakeOwn and WantSnapshot; nothing in a model without states.
+  bool TakeState(BlockManager* manager);
+  void WantSnapshot(int32_t num_tokens) { states_.WantSnapshot(num_tokens); }
+
+  // Gives all blocks and states back. The hashes stay.
   void Release(BlockManager* manager);
 
   // Adds 1 to counts[b] for every reference to block b.
   void CountReferences(std::span<int32_t> counts) const;
+  void CountStates(std::span<int32_t> counts) const { states_.CountReferences(counts); }
 
  private:
   PrefixHashes hashes_;
@@ -91,6 +105,7 @@ class SequenceBlocks {
   int32_t num_published_ = 0;
   bool publishable_ = true;  // false after a hash collision
   BlockCopy copy_ = {kNoBlock, kNoBlock};
+  SequenceStates states_;
 };
 
 }  // namespace skein

@@ -62,6 +62,7 @@ void StepBuilder::AddDecodes(bool all) {
     if (sequence->state != SequenceState::kDecoding || sequence->in_step) continue;
     if (!all && sequence->request->decodes_in_own_steps) continue;
     if (!admission_->FindDecodeBlock(sequence)) continue;
+    SKEIN_CHECK(admission_->BeginRow(sequence, 1));  // it has a state of its own
     step_.decodes.push_back({sequence, 1});
     --tokens_left_;
   }
@@ -99,7 +100,7 @@ void StepBuilder::AddStartedPrompts() {
     if (bound_ && !(sequence->key() < *bound_)) break;
     if (PrefersUrgentToStarted() && !admission_->preempted_in_round()) AddWaiting(sequence->key());
     if (!step_.prefills.empty() && !batching_->TakesMoreStarted()) break;
-    AddChunk(sequence);
+    if (!GaveUpState(*sequence)) AddChunk(sequence);
   }
 }
 
@@ -247,7 +248,7 @@ StepBuilder::Added StepBuilder::AddHead(Sequence* head) {
           admission_->DiscardsKv(*head) ? 0 : BlocksFor(std::ssize(head->tokens));
       prefixes_->Form(head, num_blocks, [this] { return admission_->DecodeReserve(); });
     }
-    if (head->shared_prefix != nullptr && !AddSharedPrefix(head->shared_prefix)) {
+    if (head->shared_prefix != nullptr && !AddSharedPrefix(head->shared_prefix, head->key())) {
       return Added::kNoTokens;
     }
     if (tokens_left_ == 0) return Added::kNoTokens;
@@ -284,8 +285,25 @@ bool StepBuilder::AddChunk(Sequence* sequence) {
   const bool split = num_tokens < sequence->num_remaining();
   if (config_.policies.sharing != Sharing::kChunked && split && !step_.prefills.empty())
     return false;
+  if (!BeginRow(sequence, num_tokens)) return false;
   step_.prefills.push_back({.sequence = sequence, .num_tokens = num_tokens});
   tokens_left_ -= num_tokens;
+  return true;
+}
+
+// It waits again, or has been admitted again and has its row.
+bool StepBuilder::GaveUpState(const Sequence& started) const {
+  if (!blocks_->states().enabled()) return false;
+  return started.state != SequenceState::kPrefilling ||
+         std::ranges::find(step_.prefills, &started, &StepRow::sequence) != step_.prefills.end();
+}
+
+bool StepBuilder::BeginRow(Sequence* sequence, int32_t num_tokens) {
+  while (!admission_->BeginRow(sequence, num_tokens)) {
+    if (!admission_->ReclaimState(sequence->key(), sequence->shared_prefix, step_.prefills)) {
+      return false;
+    }
+  }
   return true;
 }
 
@@ -297,6 +315,7 @@ bool StepBuilder::AddWholePrompt(Sequence* sequence) {
   // (HasRoomFor).
   const bool fits = num_remaining <= tokens_left_ && num_own <= own_blocks_left_;
   if (!step_.prefills.empty() && !fits) return false;
+  if (!BeginRow(sequence, num_remaining)) return false;
   step_.prefills.push_back({.sequence = sequence, .num_tokens = num_remaining});
   tokens_left_ = std::max(0, tokens_left_ - num_remaining);
   own_blocks_left_ -= num_own;
@@ -304,7 +323,7 @@ bool StepBuilder::AddWholePrompt(Sequence* sequence) {
 }
 
 // Adds as much of the prefix as the step has room for. Returns true if members may follow.
-bool StepBuilder::AddSharedPrefix(SharedPrefix* prefix) {
+bool StepBuilder::AddSharedPrefix(SharedPrefix* prefix, const SequenceKey& key) {
   if (prefix->ready()) return true;
   const int32_t num_left = prefix->length() - prefix->num_computed;
   const int32_t num_tokens = std::min(num_left, tokens_left_);
@@ -312,6 +331,9 @@ bool StepBuilder::AddSharedPrefix(SharedPrefix* prefix) {
   const bool split = num_tokens < num_left;
   if (config_.policies.sharing != Sharing::kChunked && split && !step_.prefills.empty())
     return false;
+  while (!prefixes_->BeginRow(prefix, num_tokens)) {
+    if (!admission_->ReclaimState(key, prefix, step_.prefills)) return false;
+  }
   prefix->in_step = true;
   prefix->num_planned = num_tokens;
   tokens_left_ -= num_tokens;

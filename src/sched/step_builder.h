@@ -49,7 +49,12 @@ class StepBuilder {
   Added AddHead(Sequence* head);
   bool AddChunk(Sequence* sequence);
   bool AddWholePrompt(Sequence* sequence);
-  bool AddSharedPrefix(SharedPrefix* prefix);
+  // `key`: of the member whose turn it is.
+  bool AddSharedPrefix(SharedPrefix* prefix, const SequenceKey& key);
+  // As Admission::BeginRow; younger prompts give up their states, if need be.
+  bool BeginRow(Sequence* sequence, int32_t num_tokens);
+  // Whether a prompt that had started before this round did so in it.
+  bool GaveUpState(const Sequence& started) const;
 
   Sequence* NextWaiting(bool want_oneshot, bool want_decode,
                         const std::optional<SequenceKey>& bound);

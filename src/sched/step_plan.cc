@@ -50,6 +50,7 @@ PlanRow MakePrefixRow(const StepRow& row) {
           .begin = row.begin(),
           .tokens = row.tokens().subspan(row.begin(), row.num_tokens),
           .block_table = table.first(num_blocks),
+          .state = row.blocks().row_state(),
           .adapter_id = row.blocks().hashes().scope().adapter_id};
 }
 
@@ -75,6 +76,7 @@ PlanRow MakeRow(const StepRow& row) {
     const int32_t block = plan_row.begin / kBlockTokens;
     if (tail > 0) plan_row.fork = {prefix->blocks.table()[block], tail};
   }
+  plan_row.state = sequence->blocks.row_state();
   plan_row.adapter_id = sequence->request->request.adapter_id;
   plan_row.second_segment_begin =
       sequence->request->request.second_segment_begin.value_or(std::numeric_limits<int32_t>::max());

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -81,6 +82,7 @@ PromptLogprob LogprobOf(uint64_t history, int32_t position, TokenId token, int32
 
 FakeExecutor::FakeExecutor(const Options& options) : options_(options) {
   slots_.resize(size_t{kBlockTokens} * options.num_kv_blocks);
+  states_.resize(options.num_states);
 }
 
 std::vector<TokenId> FakeExecutor::Expected(const Options& options, const Request& request,
@@ -136,6 +138,8 @@ TaskStatus FakeExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
     CheckRows(first, second);
     if (const auto* decode = std::get_if<DecodePlan>(state.plan)) Copy(decode->copies);
     if (const auto* mixed = std::get_if<MixedPlan>(state.plan)) Copy(mixed->copies);
+    TakeStarts(first);
+    TakeStarts(second);
     state.prepared = true;
     const bool decodes = std::holds_alternative<DecodePlan>(*state.plan);
     const int64_t us = options_.step_us + (decodes ? 0 : options_.prefill_us);
@@ -164,6 +168,7 @@ const StepResults& FakeExecutor::Results(const Task& task) const {
 void FakeExecutor::CheckRows(const std::vector<PlanRow>& rows,
                              const std::vector<PlanRow>& more) const {
   std::map<BlockId, SequenceId> written;
+  std::map<StateId, SequenceId> written_states;
   std::set<SequenceId> sequences;
   int64_t num_tokens = 0, num_own_blocks = 0;
   for (const std::vector<PlanRow>* part : {&rows, &more}) {
@@ -179,6 +184,7 @@ void FakeExecutor::CheckRows(const std::vector<PlanRow>& rows,
       SKEIN_CHECK(std::ssize(row.block_table) <= BlocksFor(end));
       SKEIN_CHECK(std::ssize(row.block_table) == BlocksFor(end) || options_.discards_kv);
       CheckFork(row);
+      CheckStates(row, &written_states);
       for (int32_t i = 0; i < std::ssize(row.block_table); ++i) {
         const BlockId block = row.block_table[i];
         SKEIN_CHECK(block >= 0 && block < options_.num_kv_blocks);
@@ -203,6 +209,48 @@ void FakeExecutor::CheckRows(const std::vector<PlanRow>& rows,
       for (int32_t i = 0; i < row.begin / kBlockTokens; ++i) check(row.block_table[i]);
       if (row.fork.num_tokens > 0) check(row.fork.from);
     }
+  }
+}
+
+// Rows come in the order in which they are computed: a row may start from the end of its parent,
+// and from no other state that an earlier row writes.
+void FakeExecutor::CheckStates(const PlanRow& row, std::map<StateId, SequenceId>* written) const {
+  if (options_.num_states == 0) return;
+  const RowState& state = row.state;
+  SKEIN_CHECK(state.from < options_.num_states && state.to < options_.num_states);
+  SKEIN_CHECK((state.from == kNoState) == (row.begin == 0));
+  if (const auto writer = written->find(state.from); writer != written->end()) {
+    SKEIN_CHECK(row.parent != 0 && writer->second == row.parent);
+  }
+  const auto write = [&](StateId to) {
+    SKEIN_CHECK(to == kNoState || written->emplace(to, row.sequence).second);
+  };
+  write(state.to);
+  for (const RowState::Snapshot& snapshot : state.snapshots) write(snapshot.state);
+}
+
+// A step that stops may have computed some layers: what its rows overwrite is lost.
+void FakeExecutor::TakeStarts(const std::vector<PlanRow>& rows) {
+  for (const PlanRow& row : rows) {
+    const RowState& state = row.state;
+    if (state.from == kNoState || state.from != state.to) continue;
+    starts_[row.sequence] = std::exchange(states_[state.from], 0);
+  }
+}
+
+void FakeExecutor::CheckStart(const PlanRow& row, uint64_t history) {
+  if (options_.num_states == 0 || row.begin == 0) return;
+  const auto start = starts_.find(row.sequence);
+  const bool overwrites = row.state.from == row.state.to;
+  SKEIN_CHECK((overwrites ? start->second : states_[row.state.from]) == history);
+}
+
+void FakeExecutor::WriteStates(const PlanRow& row, int32_t num_tokens, uint64_t history) {
+  if (options_.num_states == 0) return;
+  const auto end = row.begin + static_cast<int32_t>(row.tokens.size());
+  if (num_tokens == end && row.state.to != kNoState) states_[row.state.to] = history;
+  for (const RowState::Snapshot& snapshot : row.state.snapshots) {
+    if (snapshot.state != kNoState && snapshot.at == num_tokens) states_[snapshot.state] = history;
   }
 }
 
@@ -276,10 +324,12 @@ void FakeExecutor::ComputeRow(const PlanRow& row, StepResults* results) {
     history = Append(history, slot.token);
     SKEIN_CHECK(slot.history == history);  // written, and by a sequence with this very beginning
   }
+  CheckStart(row, history);
   auto end = row.begin;
   for (const TokenId token : row.tokens) {
     history = Append(history, token);
     At(row, end++) = {token, history};
+    WriteStates(row, end, history);
   }
   for (const DrawSpec& draw : row.draws) {
     SKEIN_CHECK(std::ssize(draw.history) == end && draw.prompt_len <= end);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -13,13 +14,15 @@ namespace skein {
 // An executor without a model, for tests. The next token is a function of the tokens before it and
 // of (seed, sample), what is read and log-probabilities one of the tokens before them, computed
 // from a shadow of the KV memory: every slot remembers its token and the hash of all tokens up to
-// it, so a plan that reads a wrong, stale or unwritten block changes the answer. It also aborts on
+// it, so a plan that reads a wrong, stale or unwritten block changes the answer. The same holds for
+// states, of which a step destroys those that it overwrites as soon as it runs. It also aborts on
 // plans that no device could run: a row that reads what another row of the step writes (its parent
 // apart), history that differs from what the blocks hold, copies that overlap.
 class FakeExecutor final : public Executor {
  public:
   struct Options {
     int32_t num_kv_blocks = 0;
+    int32_t num_states = 0;  // RowState; 0: rows have none
     int32_t vocab_size = 0;
     TokenId poison_token = -1;  // a draw right after this token is not finite
     // Every so many operators Resume returns kPreempted, once each; 0: only when told to.
@@ -34,6 +37,7 @@ class FakeExecutor final : public Executor {
 
   explicit FakeExecutor(const Options& options);
 
+  int32_t num_states() const override { return options_.num_states; }
   std::unique_ptr<Task> Begin(const StepPlan& plan) override;
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;
@@ -57,15 +61,21 @@ class FakeExecutor final : public Executor {
 
   void CheckRows(const std::vector<PlanRow>& rows, const std::vector<PlanRow>& more) const;
   void CheckFork(const PlanRow& row) const;
+  void CheckStates(const PlanRow& row, std::map<StateId, SequenceId>* written) const;
+  void TakeStarts(const std::vector<PlanRow>& rows);
   void Copy(const std::vector<BlockCopy>& copies);
   void ComputeRow(const PlanRow& row, StepResults* results);
+  void CheckStart(const PlanRow& row, uint64_t history);
+  void WriteStates(const PlanRow& row, int32_t num_tokens, uint64_t history);
   void ReadRow(const PlanRow& row, StepResults* results);
   void PromptLogprobsOfRow(const PlanRow& row, StepResults* results);
   Slot& At(const PlanRow& row, int32_t position);
 
   Options options_;
-  std::vector<Slot> slots_;      // [num_kv_blocks][kBlockTokens]
-  std::vector<Slot> own_slots_;  // of the row at hand, behind what its block table covers
+  std::vector<Slot> slots_;       // [num_kv_blocks][kBlockTokens]
+  std::vector<uint64_t> states_;  // [num_states]: the history of the tokens behind it; 0: none
+  std::map<SequenceId, uint64_t> starts_;  // that rows in flight overwrite
+  std::vector<Slot> own_slots_;            // of the row at hand, behind what its block table covers
   int64_t num_steps_ = 0;
   int64_t num_operators_ = 0;
 };

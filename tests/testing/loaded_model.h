@@ -76,6 +76,18 @@ class StoppingKernels final : public Kernels {
     kernels_->SiluMul(gate, up, n, out, out_dtype);
     Count();
   }
+  void SigmoidMul(const float* gate, int32_t n, void* x, DType dtype) const override {
+    kernels_->SigmoidMul(gate, n, x, dtype);
+    Count();
+  }
+  void Conv(const ConvCall& call) const override {
+    kernels_->Conv(call);
+    Count();
+  }
+  void Delta(const DeltaCall& call) const override {
+    kernels_->Delta(call);
+    Count();
+  }
   void Convert(const float* x, int32_t n, void* out, DType out_dtype) const override {
     kernels_->Convert(x, n, out, out_dtype);
     Count();
@@ -169,8 +181,8 @@ struct LoadOptions {
   int32_t num_blocks = 64;
 };
 
-// Weights, kernels, threads and KV memory, which at first is full of NaNs: a key or value that
-// nobody wrote must not reach a result.
+// Weights, kernels, threads, KV memory and states, which at first are full of NaNs: a key or value
+// that nobody wrote must not reach a result.
 class LoadedModel {
  public:
   using Options = LoadOptions;
@@ -194,9 +206,13 @@ class LoadedModel {
         &weights_,
         &kernels_,
         rope_.get(),
-        {dtype, config.num_layers, options.num_blocks, config.num_kv_heads, config.head_dim},
+        {dtype, config.num_kv_layers(), options.num_blocks, config.num_kv_heads, config.head_dim},
         nullptr,
         &team_};
+    context_.state_layout = StateLayout(config, options.num_blocks);
+    states_ = AlignedBuffer(context_.state_layout.total_bytes());
+    std::memset(states_.data(), 0xff, states_.size());
+    context_.states = reinterpret_cast<float*>(states_.data());
     kv_ = AlignedBuffer(context_.kv_layout.total_bytes());
     std::memset(kv_.data(), 0xff, kv_.size());
     context_.kv = kv_.data();
@@ -216,7 +232,7 @@ class LoadedModel {
   StoppingKernels kernels_;
   ModelWeights weights_;
   std::unique_ptr<RopeAngles> rope_, local_rope_;
-  AlignedBuffer kv_;
+  AlignedBuffer kv_, states_;
   ForwardContext context_;
 };
 
@@ -227,9 +243,22 @@ inline std::vector<int32_t> Blocks(int32_t first, int32_t num_tokens) {
   return blocks;
 }
 
+// Gives each row without one a state in the slot with the number of its first block: for models
+// with linear layers.
+inline void SetStates(ForwardBatch* batch) {
+  for (ForwardRow& row : batch->rows) {
+    const ForwardState& state = row.state;
+    const bool is_set = state.to != ForwardState::kNone || state.from != ForwardState::kNone;
+    if (is_set || row.block_table.empty()) continue;
+    row.state.to = row.block_table[0];
+    if (row.begin > 0) row.state.from = row.state.to;
+  }
+}
+
 // Runs the pass that pass->batch() describes, through every stop; the wanted logits in order.
 inline std::vector<Logits> RunPass(ForwardPass* pass, int32_t vocab,
                                    std::atomic<bool>* stop = nullptr, int* num_stops = nullptr) {
+  SetStates(&pass->batch());
   pass->Begin();
   std::vector<Logits> all;
   for (;;) {

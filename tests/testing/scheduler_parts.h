@@ -43,7 +43,7 @@ inline Request PromptOf(int32_t num_tokens, int32_t max_tokens, TokenId content)
 struct SchedulerParts {
   explicit SchedulerParts(const SchedulerConfig& its_config = PartsConfig())
       : config(its_config),
-        blocks(config.num_kv_blocks, config.prefix_caching),
+        blocks(config.num_kv_blocks, config.prefix_caching, config.num_states),
         cost(config.cost),
         policies(MakePolicies(config, &cost, BuiltInPolicies())),
         context{.config = &config,

@@ -255,6 +255,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.vocab_size = runtime_->config().vocab_size;
   config.scheduler.max_model_len = runtime_->max_model_len();
   config.scheduler.num_kv_blocks = runtime_->num_kv_blocks();
+  config.scheduler.num_states = runtime_->num_states();
   config.generates = use.traits.generates;
   config.embeds = use.traits.embeds;
   config.classifies = use.traits.classifies;

@@ -60,7 +60,8 @@ double MilRun::Run(int32_t num_tokens) {
     const auto num_blocks = std::min(std::ssize(blocks_), std::ptrdiff_t{BlocksFor(end)});
     PlanRow row = {.begin = begin,
                    .tokens = std::span(tokens_).subspan(begin, end - begin),
-                   .block_table = std::span(blocks_).first(num_blocks)};
+                   .block_table = std::span(blocks_).first(num_blocks),
+                   .state = OwnState(runtime_->executor(), 0, begin)};
     if (end == num_tokens) row.read = &read_;
     const StepPlan plan = mode_.in_steps ? StepPlan(MixedPlan{.prefills = {row}})
                                          : StepPlan(OneShotPlan{.rows = {row}});

@@ -127,11 +127,12 @@ int64_t Int8WeightBytes(const ModelConfig& config, DType compute) {
   return bytes;
 }
 
-// Weights and the KV of one full context. A config may claim one that no memory holds.
+// Weights, the KV of one full context and its state. A config may claim one that no memory holds.
 int64_t MemoryBytes(const ModelInfo& info, int64_t weight_bytes) {
   int64_t bytes = 0;
   if (__builtin_mul_overflow(info.kv_bytes_per_token, int64_t{info.config.max_position}, &bytes) ||
-      __builtin_add_overflow(bytes, weight_bytes, &bytes)) {
+      __builtin_add_overflow(bytes, weight_bytes, &bytes) ||
+      __builtin_add_overflow(bytes, info.config.StateBytes(), &bytes)) {
     return std::numeric_limits<int64_t>::max();
   }
   return bytes;
@@ -218,6 +219,8 @@ nlohmann::ordered_json ToJson(const ModelInfo& info) {
       {"weight_bytes_by_dtype", info.weight_bytes_by_dtype},
       {"compute_dtype", NameOf(info.compute_dtype)},
       {"kv_bytes_per_token", info.kv_bytes_per_token},
+      {"linear_layers", c.num_linear_layers()},
+      {"state_bytes", c.StateBytes()},
       {"memory_bytes", info.memory_bytes},
       {"int8_memory_bytes", info.int8_memory_bytes},
       {"has_tokenizer", info.has_tokenizer},
@@ -239,6 +242,12 @@ std::string ToText(const ModelInfo& info) {
        fmt::format("{}, {} wide, MLP {} wide", c.num_layers, c.hidden_size, c.intermediate_size));
   line("attention", fmt::format("{} heads of {}, {} of keys and values", c.num_heads, c.head_dim,
                                 c.num_kv_heads));
+  if (c.has_linear_layers()) {
+    const LinearLayers& linear = c.decoder.linear;
+    line("linear layers",
+         fmt::format("{}, {} heads of {} x {}, state of a sequence {}", c.num_linear_layers(),
+                     linear.num_v_heads, linear.k_dim, linear.v_dim, Size(c.StateBytes())));
+  }
   line("positions", Positions(c));
   const char* output = c.head != Head::kLanguageModel ? "none"
                        : c.tie_embeddings             ? "tied to the embedding"

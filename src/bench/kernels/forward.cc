@@ -102,7 +102,8 @@ DecodePoint ForwardBench::Decode(int32_t batch, int32_t context, int32_t steps,
     sequences.push_back(MakeSequence(i, context + steps + 1, context + steps + 1));
     OneShotPlan fill;
     fill.rows.push_back({.tokens = std::span(sequences[i].tokens).first(context),
-                         .block_table = sequences[i].blocks});
+                         .block_table = sequences[i].blocks,
+                         .state = OwnState(runtime_->executor(), i, 0)});
     TimeStep(fill);
   }
   GenerateSpec greedy;
@@ -121,7 +122,8 @@ DecodePoint ForwardBench::Decode(int32_t batch, int32_t context, int32_t steps,
       plan.rows.push_back({.begin = position,
                            .tokens = std::span(sequences[i].tokens).subspan(position, 1),
                            .block_table = sequences[i].blocks,
-                           .draws = {&draws[i], 1}});
+                           .draws = {&draws[i], 1},
+                           .state = OwnState(runtime_->executor(), i, position)});
     }
     seconds.push_back(TimeStep(plan));
     if (on_step) on_step(step, seconds.back());

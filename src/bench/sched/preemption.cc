@@ -188,7 +188,8 @@ class PreemptionBench {
       const int32_t end = std::min(n, first + step);
       PlanRow row = {.begin = first,
                      .tokens = std::span(tokens_).subspan(first, end - first),
-                     .block_table = std::span(blocks_).first(BlocksFor(end))};
+                     .block_table = std::span(blocks_).first(BlocksFor(end)),
+                     .state = OwnState(runtime_->executor(), 0, first)};
       if (end == n) row.draws = {&draw_, 1};
       RunStep(MixedPlan{.prefills = {row}}, signaller);
     }

@@ -35,6 +35,7 @@ RerankBench::RerankBench(CpuRuntime* runtime, int32_t batch_tokens, uint64_t see
   config.vocab_size = runtime->config().vocab_size;
   config.scheduler.max_model_len = runtime->max_model_len();
   config.scheduler.num_kv_blocks = runtime->num_kv_blocks();
+  config.scheduler.num_states = runtime->num_states();
   config.scheduler.max_num_batched_tokens = batch_tokens;
   config.scheduler.max_num_seqs = std::min(config.scheduler.max_num_seqs, batch_tokens);
   engine_ = MakeEngine(config, &runtime->executor(), &clock_).value();

@@ -149,6 +149,25 @@ class CpuKernels final : public Kernels {
     ops_.silu_mul(gate, up, n, out, out_dtype);
   }
 
+  void SigmoidMul(const float* gate, int32_t n, void* x, DType dtype) const override {
+    SKEIN_CHECK(n >= 1 && IsComputeType(dtype));
+    const ScopedFpMode fp_mode;
+    ops_.sigmoid_mul(gate, n, x, dtype);
+  }
+
+  void Conv(const ConvCall& call) const override {
+    SKEIN_CHECK(call.num_tokens >= 1 && call.n >= 1 && call.ldx >= call.n && call.ldw >= call.n);
+    const ScopedFpMode fp_mode;
+    ops_.conv(call);
+  }
+
+  void Delta(const DeltaCall& call) const override {
+    SKEIN_CHECK(call.num_tokens >= 1 && call.ld >= kDeltaCols && call.ld >= call.k_dim);
+    SKEIN_CHECK(call.k_dim >= 4 && call.k_dim % 4 == 0 && call.k_dim <= kMaxDeltaDim);
+    const ScopedFpMode fp_mode;
+    ops_.delta(call);
+  }
+
   void Convert(const float* x, int32_t n, void* out, DType out_dtype) const override {
     SKEIN_CHECK(n >= 1 && IsComputeType(out_dtype));
     const ScopedFpMode fp_mode;

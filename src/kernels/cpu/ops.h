@@ -39,6 +39,9 @@ struct CpuOps {
   void (*activate)(Activation activation, const float* x, int32_t n, void* out, DType out_dtype);
   void (*rotate)(const RotateCall& call);
   void (*silu_mul)(const float* gate, const float* up, int32_t n, void* out, DType out_dtype);
+  void (*sigmoid_mul)(const float* gate, int32_t n, void* x, DType dtype);
+  void (*conv)(const ConvCall& call);
+  void (*delta)(const DeltaCall& call);
   void (*convert)(const float* x, int32_t n, void* out, DType out_dtype);
   float (*quantize)(const void* x, DType dtype, int32_t n, int8_t* out);
   void (*quantize_blocks)(const void* x, DType dtype, int32_t n, int8_t* out, RowBlock* blocks);

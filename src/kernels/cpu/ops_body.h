@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cpu/attention_body.h"
+#include "kernels/cpu/delta_body.h"
 #include "kernels/cpu/draw_body.h"
 #include "kernels/cpu/gemm_body.h"
 #include "kernels/cpu/ops.h"
@@ -20,6 +21,9 @@ inline constexpr CpuOps kOpsOf = {
     .activate = Activate<V>,
     .rotate = Rotate<V>,
     .silu_mul = SiluMul<V>,
+    .sigmoid_mul = SigmoidMul<V>,
+    .conv = Conv<V>,
+    .delta = Delta<V>,
     .convert = Convert<V>,
     .quantize = Quantize<V>,
     .quantize_blocks = QuantizeBlocks<V>,

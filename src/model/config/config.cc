@@ -39,6 +39,8 @@ constexpr ArchitectureName kArchitectures[] = {
     {"Olmo3ForCausalLM", "olmo3", Architecture::kOlmo3},
     {"GraniteForCausalLM", "granite", Architecture::kGranite},
     {"SmolLM3ForCausalLM", "smollm3", Architecture::kSmolLm3},
+    {"Qwen3_5ForCausalLM", "qwen3_5_text", Architecture::kQwen35},
+    {"Qwen3_5TextModel", "qwen3_5_text", Architecture::kQwen35, Head::kNone},
     {"LlamaForSequenceClassification", "llama", Architecture::kLlama, Head::kClassifier},
     {"MistralForSequenceClassification", "mistral", Architecture::kMistral, Head::kClassifier},
     {"Qwen2ForSequenceClassification", "qwen2", Architecture::kQwen2, Head::kClassifier},
@@ -69,6 +71,7 @@ constexpr ArchitectureName kArchitectures[] = {
     {"ModernBertForMaskedLM", "modernbert", Architecture::kModernBert, Head::kNone},
     // The text part alone: the members stand in text_config.
     {"Gemma3ForConditionalGeneration", "gemma3", Architecture::kGemma3},
+    {"Qwen3_5ForConditionalGeneration", "qwen3_5", Architecture::kQwen35},
 };
 
 // The encoder of a decision model, whose config may name no architecture, or that of a head which
@@ -128,6 +131,14 @@ Result<std::optional<DType>> ReadDType(const JsonObject& json) {
   if (*name == "bfloat16") return std::optional<DType>(DType::kBf16);
   if (*name == "float16") return std::optional<DType>(DType::kF16);
   return Unsupported(json, key, "is '" + *name + "'; supported are float32, bfloat16 and float16");
+}
+
+// That of the model, or else of its text part.
+Result<std::optional<DType>> ReadAnyDType(const JsonObject& json) {
+  SKEIN_ASSIGN_OR_RETURN(const auto dtype, ReadDType(json));
+  if (dtype) return dtype;
+  SKEIN_ASSIGN_OR_RETURN(const auto text, json.Object("text_config"));
+  return text ? ReadDType(*text) : dtype;
 }
 
 Result<DType> DTypeOfWeights(const std::string& model_dir, const ModelConfig& config) {
@@ -193,6 +204,10 @@ Result<ModelConfig> ReadConfig(const JsonObject& json, bool of_decision_model = 
   SKEIN_ASSIGN_OR_RETURN(const auto text, json.Object("text_config"));
   SKEIN_RETURN_IF_ERROR(ReadDecoderConfig(text.value_or(json), &config));
   if (text) SKEIN_RETURN_IF_ERROR(ReadTokens(*text, &config));
+  constexpr char kTie[] = "tie_word_embeddings";
+  if (text && !text->Has(kTie)) {
+    SKEIN_ASSIGN_OR_RETURN(config.tie_embeddings, ReadFlag(json, kTie, config.tie_embeddings));
+  }
   SKEIN_RETURN_IF_ERROR(ReadTokens(json, &config));
   return config;
 }
@@ -238,7 +253,7 @@ Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   if (config.is_encoder() && config.head == Head::kNone) {
     SKEIN_RETURN_IF_ERROR(FindTensorPrefix(model_dir, &config));
   }
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<DType> dtype, ReadDType(file.root()));
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<DType> dtype, ReadAnyDType(file.root()));
   if (dtype) {
     config.file_dtype = *dtype;
   } else {
@@ -251,7 +266,7 @@ Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
 Result<ModelConfig> ParseModelConfig(const std::string& config_json) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Parse(config_json, "config.json"));
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
-  SKEIN_ASSIGN_OR_RETURN(const std::optional<DType> dtype, ReadDType(file.root()));
+  SKEIN_ASSIGN_OR_RETURN(const std::optional<DType> dtype, ReadAnyDType(file.root()));
   if (!dtype) return file.root().Error("torch_dtype", "is missing");
   config.file_dtype = *dtype;
   return config;
@@ -281,7 +296,21 @@ int32_t ModelConfig::expert_padded() const {
 }
 
 int64_t ModelConfig::KvBytesPerToken(DType dtype) const {
-  return int64_t{2} * num_layers * num_kv_heads * head_dim * static_cast<int64_t>(SizeOf(dtype));
+  return int64_t{2} * num_kv_layers() * num_kv_heads * head_dim *
+         static_cast<int64_t>(SizeOf(dtype));
+}
+
+int32_t ModelConfig::KvLayer(int32_t layer) const {
+  if (!has_linear_layers()) return layer;
+  return static_cast<int32_t>(
+      std::count(decoder.linear.layers.begin(), decoder.linear.layers.begin() + layer, false));
+}
+
+int64_t ModelConfig::StateBytes() const {
+  const LinearLayers& linear = decoder.linear;
+  const int64_t conv = int64_t{kConvWidth - 1} * linear.conv_width();
+  const int64_t delta = int64_t{linear.num_v_heads} * linear.k_dim * linear.v_dim;
+  return num_linear_layers() * (conv + delta) * static_cast<int64_t>(sizeof(float));
 }
 
 }  // namespace skein

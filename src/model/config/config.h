@@ -25,6 +25,7 @@ enum class Architecture {
   kOlmo3,
   kGranite,
   kSmolLm3,
+  kQwen35,
   kBert,  // encoders
   kRoberta,
   kXlmRoberta,
@@ -48,6 +49,22 @@ struct LocalLayers {
   RopeConfig rope;                // of these layers
 
   int32_t window() const { return before + after + 1; }
+};
+
+// Layers of gated linear attention (Gated DeltaNet), which keep a state of fixed size in place of
+// keys and values. All other layers attend to every token before.
+struct LinearLayers {
+  std::vector<bool> layers;  // by layer; empty: no layer is linear
+  int32_t num_k_heads = 0;   // heads of q and k; divides num_v_heads
+  int32_t num_v_heads = 0;
+  int32_t k_dim = 0;  // of a head of q or k; a multiple of 4
+  int32_t v_dim = 0;  // of a head of v; a multiple of kDeltaCols
+
+  int32_t k_width() const { return num_k_heads * k_dim; }
+  int32_t v_width() const { return num_v_heads * v_dim; }
+  int32_t conv_width() const { return 2 * k_width() + v_width(); }  // q, k, v
+  // The product of a layer's input: q, k, v, z, b, a.
+  int32_t width() const { return conv_width() + v_width() + 2 * num_v_heads; }
 };
 
 // The fields of encoders: norms are LayerNorms, and every token sees every other, unless its layer
@@ -84,6 +101,10 @@ struct DecoderFields {
   bool fused_projections = false;      // the files have q, k, v, and gate, up, as one matrix each
   std::vector<bool> unrotated_layers;  // by layer: q and k have no rope; empty: all have it
   bool reward_mlp = false;  // a classifier's head is score.0, ReLU, score.2; else score alone
+  // The result of attention is multiplied by sigmoid(gate), and q_proj has the rows of each head's
+  // gate behind those of its q.
+  bool attention_gate = false;
+  LinearLayers linear;
 };
 
 // The head of a decision model: transformer layers behind the encoder's, without rope and gate,
@@ -150,6 +171,12 @@ struct ModelConfig {
   bool is_bert_family() const { return is_encoder() && architecture != Architecture::kModernBert; }
   bool has_local_layers() const { return !local.layers.empty(); }
   bool IsLocal(int32_t layer) const { return has_local_layers() && local.layers[layer]; }
+  bool has_linear_layers() const { return !decoder.linear.layers.empty(); }
+  bool IsLinear(int32_t layer) const { return has_linear_layers() && decoder.linear.layers[layer]; }
+  // The layers with keys and values: all but linear ones; the number of those before `layer`.
+  int32_t num_kv_layers() const { return KvLayer(num_layers); }
+  int32_t KvLayer(int32_t layer) const;
+  int32_t num_linear_layers() const { return num_layers - num_kv_layers(); }
   int32_t num_base_layers() const { return num_layers - decision.num_layers; }
   // Whether the layer is one of a decision model's head.
   bool IsHeadLayer(int32_t layer) const { return layer >= num_base_layers(); }
@@ -173,6 +200,8 @@ struct ModelConfig {
   int64_t NumParameters() const;
   // Bytes of K and V that one token takes in all layers.
   int64_t KvBytesPerToken(DType dtype) const;
+  // Bytes of the state of one sequence in all linear layers, in f32.
+  int64_t StateBytes() const;
 };
 
 // Reads config.json and generation_config.json of a model directory; of a Laya directory

@@ -8,6 +8,7 @@
 #include "model/config/config_fields.h"
 #include "model/config/decoder_family.h"
 #include "model/config/encoder_config.h"
+#include "model/config/linear_config.h"
 #include "model/config/moe_config.h"
 #include "model/config/rope_config.h"
 #include "model/config/window_config.h"
@@ -186,7 +187,8 @@ Status ReadRopes(const JsonObject& json, const DecoderFamily& family, ModelConfi
   constexpr char kGlobal[] = "full_attention", kLocal[] = "sliding_attention";
   SKEIN_ASSIGN_OR_RETURN(const auto all, json.Object("rope_parameters"));
   if (!all || !all->Contains(kGlobal)) {
-    const RopeRules rules = {family.rope_theta, family.partial_rotation ? config->head_dim : 0};
+    const RopeRules rules = {family.rope_theta, family.partial_rotation ? config->head_dim : 0,
+                             family.rotated_part};
     SKEIN_ASSIGN_OR_RETURN(config->rope, ReadRopeConfig(json, config->max_position, rules));
     config->local.rope = config->rope;
     if (family.local_rope_is_plain) config->local.rope = {.theta = config->rope.theta};
@@ -212,6 +214,7 @@ Status ReadDecoderConfig(const JsonObject& json, ModelConfig* config) {
   const DecoderFamily& family = FamilyOf(config->architecture);
   SKEIN_RETURN_IF_ERROR(ReadShape(json, family, config));
   SKEIN_RETURN_IF_ERROR(ReadVariants(json, family, config));
+  if (family.has_linear_layers) SKEIN_RETURN_IF_ERROR(ReadLinearLayers(json, family, config));
   if (config->architecture == Architecture::kQwen3Moe) {
     SKEIN_RETURN_IF_ERROR(ReadMoeConfig(json, config));
   }

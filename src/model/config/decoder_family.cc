@@ -15,6 +15,14 @@ constexpr SizeDefault kGemma3Sizes[] = {
     {"sliding_window", 4096},   {"query_pre_attn_scalar", 256},
 };
 
+// The library's sizes of Qwen3.5.
+constexpr SizeDefault kQwen35Sizes[] = {
+    {"vocab_size", 248320},         {"hidden_size", 4096},          {"intermediate_size", 12288},
+    {"num_hidden_layers", 32},      {"num_attention_heads", 16},    {"num_key_value_heads", 4},
+    {"linear_key_head_dim", 128},   {"linear_value_head_dim", 128}, {"linear_num_key_heads", 16},
+    {"linear_num_value_heads", 32}, {"linear_conv_kernel_dim", 4},  {"full_attention_interval", 4},
+};
+
 constexpr DecoderFamily kFamilies[] = {
     {.architecture = Architecture::kLlama,
      .attention_bias = true,
@@ -76,6 +84,13 @@ constexpr DecoderFamily kFamilies[] = {
      .tie_embeddings = true,
      .window = WindowRule::kSwitched,
      .rope_theta = 2e6},
+    {.architecture = Architecture::kQwen35,
+     .qk_norm = true,
+     .partial_rotation = true,
+     .head_dim = 256,
+     .has_linear_layers = true,
+     .rotated_part = 0.25,
+     .defaults = kQwen35Sizes},
 };
 
 }  // namespace

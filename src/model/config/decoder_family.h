@@ -49,6 +49,8 @@ struct DecoderFamily {
                                      // the rope of global ones
   bool local_rope_is_plain = false;  // that rope without its scaling
   bool window_may_lack = false;      // without `sliding_window` there is none
+  bool has_linear_layers = false;    // Qwen3.5: `layer_types`, gates of attention, gains less one
+  double rotated_part = 1;           // where `partial_rotary_factor` is absent
   int32_t window_pattern = 0;        // where `sliding_window_pattern` is absent
   std::span<const SizeDefault> defaults = {};  // of other members
 };

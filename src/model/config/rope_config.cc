@@ -129,7 +129,11 @@ Status ReadTheta(const JsonObject& config, const std::optional<JsonObject>& para
 Status ReadRotatedPart(const JsonObject& object, const RopeRules& rules, RopeConfig* rope) {
   constexpr char kKey[] = "partial_rotary_factor";
   SKEIN_ASSIGN_OR_RETURN(const std::optional<double> partial, object.Double(kKey));
-  if (!partial || *partial == 1.0) return Status::Ok();
+  if (!partial) return Status::Ok();
+  if (*partial == 1.0) {
+    rope->rotated_part = 1;
+    return Status::Ok();
+  }
   if (rules.head_dim == 0) {
     return Unsupported(object, kKey, "is " + std::to_string(*partial) + "; only 1 is supported");
   }
@@ -139,6 +143,15 @@ Status ReadRotatedPart(const JsonObject& object, const RopeRules& rules, RopeCon
   if (rotary_dim > 0 && rotary_dim % 2 == 0) return Status::Ok();
   return object.Error(kKey, "is " + std::to_string(*partial) + "; it must rotate an even part of " +
                                 std::to_string(rules.head_dim) + " elements");
+}
+
+// The family's own part, where the config states none.
+Status CheckRotatedPart(const JsonObject& config, const RopeRules& rules, const RopeConfig& rope) {
+  if (rules.head_dim == 0) return Status::Ok();
+  const int32_t rotary_dim = RotaryDim(rope, rules.head_dim);
+  if (rotary_dim > 0 && rotary_dim % 2 == 0) return Status::Ok();
+  return config.Error(
+      "head_dim", "is " + std::to_string(rules.head_dim) + ", of which no even part is rotated");
 }
 
 // The original context stands beside the scaling; the stretched one is that of the config.
@@ -204,11 +217,13 @@ Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position
     return config.Error("rope_scaling", "and 'rope_parameters' are both there; keep one");
   }
   RopeConfig rope;
+  rope.rotated_part = rules.rotated_part;
   SKEIN_RETURN_IF_ERROR(ReadTheta(config, parameters, rules, &rope.theta));
   const std::optional<JsonObject>& object = parameters ? parameters : scaling;
   SKEIN_RETURN_IF_ERROR(ReadRotatedPart(config, rules, &rope));
+  if (object) SKEIN_RETURN_IF_ERROR(ReadRotatedPart(*object, rules, &rope));
+  SKEIN_RETURN_IF_ERROR(CheckRotatedPart(config, rules, rope));
   if (!object) return rope;
-  SKEIN_RETURN_IF_ERROR(ReadRotatedPart(*object, rules, &rope));
   if (parameters && HoldsThetaAlone(*object)) return rope;
   SKEIN_RETURN_IF_ERROR(ReadScaling(config, *object, max_position, rules, &rope));
   return rope;

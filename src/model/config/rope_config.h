@@ -10,8 +10,9 @@ namespace skein {
 
 // The rules of a family of models for its rope.
 struct RopeRules {
-  double theta = 0;      // where `rope_theta` is absent; 0: that is an error
-  int32_t head_dim = 0;  // with `partial_rotary_factor` and longrope (Phi-3); 0: without
+  double theta = 0;         // where `rope_theta` is absent; 0: that is an error
+  int32_t head_dim = 0;     // with `partial_rotary_factor` and longrope (Phi-3); 0: without
+  double rotated_part = 1;  // where `partial_rotary_factor` is absent
 };
 
 // Reads `rope_theta` and `rope_scaling`, or the newer `rope_parameters`, from a config.json. An

@@ -51,6 +51,22 @@ std::string ScalingJson(const ModelShape& shape) {
          std::to_string(shape.llama3_original_max_position) + ", \"rope_type\": \"llama3\"}";
 }
 
+void AddQwen35(const ModelShape& shape, Members* members) {
+  Members& m = *members;
+  m["model_type"] = Quoted("qwen3_5_text");
+  m["attention_bias"] = "false";
+  m["attn_output_gate"] = "true";
+  m["full_attention_interval"] = "4";
+  m["linear_conv_kernel_dim"] = "4";
+  m["linear_key_head_dim"] = m["linear_value_head_dim"] = std::to_string(shape.linear_head_dim);
+  m["linear_num_key_heads"] = std::to_string(shape.linear_k_heads);
+  m["linear_num_value_heads"] = std::to_string(shape.linear_v_heads);
+  m["mamba_ssm_dtype"] = Quoted("float32");
+  m["rope_parameters"] = "{\"partial_rotary_factor\": 0.25, \"rope_theta\": " + m["rope_theta"] +
+                         ", \"rope_type\": \"default\"}";
+  m.erase("rope_theta");
+}
+
 void AddFamily(const ModelShape& shape, Members* members) {
   Members& m = *members;
   switch (shape.architecture) {
@@ -91,6 +107,9 @@ void AddFamily(const ModelShape& shape, Members* members) {
       m["num_experts_per_tok"] = std::to_string(shape.experts_per_token);
       m["output_router_logits"] = "false";
       m["router_aux_loss_coef"] = "0.001";
+      break;
+    case Architecture::kQwen35:
+      AddQwen35(shape, members);
       break;
     default:  // encoders: AddEncoder
       break;
@@ -148,6 +167,41 @@ std::vector<ModelShape> EncoderShapes() {
   return shapes;
 }
 
+std::vector<ModelShape> LinearShapes() {
+  struct Shape {
+    const char* name;
+    int32_t hidden_size, intermediate_size, num_layers, num_heads, num_kv_heads, head_dim;
+    int32_t linear_k_heads, linear_v_heads, linear_head_dim, vocab_size, max_position;
+    double rope_theta;
+    SpecialTokens tokens;
+  };
+  const SpecialTokens qwen = {248044, {248046, 248044}};
+  std::vector<ModelShape> shapes;
+  for (const Shape& s :
+       {Shape{"tiny-qwen3.5", 128, 384, 4, 4, 2, 32, 2, 4, 32, 0, 2048, 1e4, {0, {0}}},
+        Shape{"qwen3.5-0.8b", 1024, 3584, 24, 8, 2, 256, 16, 16, 128, 248320, 262144, 1e7, qwen},
+        Shape{"qwen3.5-4b", 2560, 9216, 32, 16, 4, 256, 16, 32, 128, 248320, 262144, 1e7, qwen}}) {
+    shapes.push_back({.name = s.name,
+                      .architecture = Architecture::kQwen35,
+                      .hidden_size = s.hidden_size,
+                      .intermediate_size = s.intermediate_size,
+                      .num_layers = s.num_layers,
+                      .num_heads = s.num_heads,
+                      .num_kv_heads = s.num_kv_heads,
+                      .head_dim = s.head_dim,
+                      .vocab_size = s.vocab_size,
+                      .max_position = s.max_position,
+                      .rope_theta = s.rope_theta,
+                      .rms_norm_eps = 1e-6,
+                      .tie_embeddings = true,
+                      .tokens = s.tokens,
+                      .linear_k_heads = s.linear_k_heads,
+                      .linear_v_heads = s.linear_v_heads,
+                      .linear_head_dim = s.linear_head_dim});
+  }
+  return shapes;
+}
+
 std::vector<ModelShape> DecoderShapes() {
   using A = Architecture;
   const SpecialTokens qwen = {151643, {151645, 151643}};
@@ -200,6 +254,7 @@ std::vector<ModelShape> DecoderShapes() {
 std::span<const ModelShape> ModelShapes() {
   static const std::vector<ModelShape> kShapes = [] {
     std::vector<ModelShape> shapes = DecoderShapes();
+    for (ModelShape& shape : LinearShapes()) shapes.push_back(std::move(shape));
     for (ModelShape& shape : EncoderShapes()) shapes.push_back(std::move(shape));
     return shapes;
   }();

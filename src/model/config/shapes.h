@@ -31,6 +31,8 @@ struct ModelShape {
   SpecialTokens tokens;
   // For a mixture of experts.
   int32_t num_experts = 0, experts_per_token = 0, expert_size = 0;
+  // For Qwen3.5, every fourth layer of which attends.
+  int32_t linear_k_heads = 0, linear_v_heads = 0, linear_head_dim = 0;
   // For ModernBERT, whose rope_theta is that of global layers and rms_norm_eps that of LayerNorm.
   double local_rope_theta = 0;
   int32_t local_attention = 0;  // tokens of the window of local layers

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -16,6 +17,23 @@ namespace skein {
 struct ForwardFork {
   int32_t from = 0;        // the block with the tail in its first slots; not the row's own
   int32_t num_tokens = 0;  // slots, below kKvBlockTokens; 0: no fork
+};
+
+// The slots of a row's states in linear layers (StateLayout). The row starts from the state after
+// the tokens before it, in `from`, which may be `to`. A row that starts from the end of another row
+// of the same pass comes after it. The state after its last token goes to `to`.
+struct ForwardState {
+  static constexpr int32_t kNone = -1;
+
+  // The state after the tokens before position `at` also goes to `slot`.
+  struct Snapshot {
+    int32_t slot = kNone;  // neither `from` nor `to`
+    int32_t at = 0;        // in (begin, begin + num_tokens]; ascending
+  };
+
+  int32_t from = kNone;                    // none: the row begins its sequence
+  int32_t to = kNone;                      // none: the state is not kept
+  std::array<Snapshot, 2> snapshots = {};  // those that there are come first
 };
 
 // Consecutive tokens of one sequence. The keys and values of its positions [0, begin) are in the
@@ -36,6 +54,7 @@ struct ForwardRow {
   int32_t adapter = 0;  // in ForwardContext::adapters, from 1 on; 0: the base model
   // Encoders: the first position of the second segment.
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
+  ForwardState state = {};
   int32_t question_type = 0;  // decision models: the row of the type embedding
 };
 

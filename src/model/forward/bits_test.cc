@@ -105,7 +105,9 @@ TEST_P(ForwardBitsTest, ChunksOfAnySize) {
   }
 }
 
+// The tests where rows share blocks are, for a model with states, in linear/states_test.cc.
 TEST_P(ForwardBitsTest, CachedPrefix) {
+  if (model_->config().has_linear_layers()) GTEST_SKIP() << "has states";
   for (const int32_t cached_blocks : {1, 2, 3}) {
     std::vector<int32_t> blocks = Blocks(100, kBitsTokens);
     const std::vector<int32_t> reference_blocks = Blocks(0, kBitsTokens);
@@ -157,6 +159,7 @@ TEST_P(ForwardBitsTest, BatchOf32) {
 // Decode rows at several positions of the sequence in one batch. Most share two blocks, too few for
 // joint tiles in bf16 on AMX; long_test.cc shares more.
 TEST_P(ForwardBitsTest, DecodeRowsWithBlocksInCommon) {
+  if (model_->config().has_linear_layers()) GTEST_SKIP() << "has states";
   constexpr int32_t kRows = 24, kPrefix = 64;
   pass_->batch().Clear();
   const std::vector<int32_t> prefix = Blocks(8, kPrefix);
@@ -191,6 +194,7 @@ TEST_P(ForwardBitsTest, DecodeRowsWithBlocksInCommon) {
 // The sequence as a child of a parent row, computed in the same pass or in the one before, beside
 // other children. The prefix ends at every position within a block, and at others.
 TEST_P(ForwardBitsTest, ForestsOfOnePass) {
+  if (model_->config().has_linear_layers()) GTEST_SKIP() << "has states";
   std::vector<int32_t> cuts = {1, 63, 64, 65, kBitsTokens - 1};
   for (int32_t cut = kKvBlockTokens; cut < 2 * kKvBlockTokens; ++cut) cuts.push_back(cut);
   for (const int32_t cut : cuts) {
@@ -375,7 +379,7 @@ using BitsParam = ForwardBitsTest::ParamType;
 std::string BitsName(const ::testing::TestParamInfo<BitsParam>& param) {
   const auto& [model, dtype, quantization, isa] = param.param;
   std::string name = std::string(model) + "_" + dtype + "_" + quantization + "_" + NameOf(isa);
-  std::replace(name.begin(), name.end(), '-', '_');
+  for (const char c : {'-', '.'}) std::replace(name.begin(), name.end(), c, '_');
   return name;
 }
 
@@ -386,23 +390,24 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(testing::IsasHere())),
     BitsName);
 
-// Windows, norms in other places, scales, partial rotation. The scalar code takes long and is
-// compared with in any case.
+// Windows, norms in other places, scales, partial rotation, states. The scalar code takes long and
+// is compared with in any case.
 INSTANTIATE_TEST_SUITE_P(
     Architectures, ForwardBitsTest,
     ::testing::Combine(::testing::Values("mistral-window", "qwen2-window", "gemma3-bf16", "phi3",
-                                         "phi3-bf16", "olmo2-bf16", "granite-bf16", "smollm3-bf16"),
+                                         "phi3-bf16", "olmo2-bf16", "granite-bf16", "smollm3-bf16",
+                                         "qwen3.5", "qwen3.5-bf16"),
                        ::testing::Values("f32", "bf16"), ::testing::Values("none"),
                        ::testing::ValuesIn(testing::VectorIsas())),
     BitsName);
 
 // Products of int8 and of blocks have the same bits on every instruction set.
-INSTANTIATE_TEST_SUITE_P(Int8, ForwardBitsTest,
-                         ::testing::Combine(::testing::Values("qwen2-tied", "qwen3-bf16"),
-                                            ::testing::Values("f32", "bf16"),
-                                            ::testing::Values("int8", "int4"),
-                                            ::testing::ValuesIn(testing::IsasHere())),
-                         BitsName);
+INSTANTIATE_TEST_SUITE_P(
+    Int8, ForwardBitsTest,
+    ::testing::Combine(::testing::Values("qwen2-tied", "qwen3-bf16", "qwen3.5-bf16"),
+                       ::testing::Values("f32", "bf16"), ::testing::Values("int8", "int4"),
+                       ::testing::ValuesIn(testing::IsasHere())),
+    BitsName);
 
 }  // namespace
 }  // namespace skein

@@ -7,6 +7,7 @@
 #include "kernels/kernels.h"
 #include "kernels/kv_layout.h"
 #include "model/forward/rope_angles.h"
+#include "model/forward/state_layout.h"
 #include "model/pooling.h"
 #include "model/weights/lora_weights.h"
 #include "model/weights/weights.h"
@@ -28,6 +29,8 @@ struct ForwardContext {
   // Row i of a batch has adapter ForwardRow::adapter, which counts from 1. Null: there are none.
   const std::vector<LoraWeights>* adapters = nullptr;
   const RopeAngles* local_rope = nullptr;  // of local layers; null: there are none
+  StateLayout state_layout;                // of linear layers
+  float* states = nullptr;                 // [state_layout.total_bytes()]
 };
 
 }  // namespace skein

@@ -10,7 +10,9 @@ namespace skein {
 // The KV blocks of one layer: those of the cache and the pass's own.
 class KvBlocks {
  public:
-  KvBlocks(const PassState& pass, int32_t layer) : pass_(pass), layer_(layer) {}
+  // REQUIRES: the layer is not linear.
+  KvBlocks(const PassState& pass, int32_t layer)
+      : pass_(pass), layer_(pass.config().KvLayer(layer)) {}
 
   // The part of the cache's block 0 that belongs to `kv_head`.
   const std::byte* Cache(int32_t kv_head) const;
@@ -30,7 +32,7 @@ class KvBlocks {
   std::byte* Block(int32_t block, std::byte* own) const;
 
   const PassState& pass_;
-  const int32_t layer_;
+  const int32_t layer_;  // among those with keys and values
 };
 
 }  // namespace skein

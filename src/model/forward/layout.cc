@@ -41,6 +41,7 @@ void BatchLayout::CheckRow(const ForwardRow& row) const {
   SKEIN_CHECK(row.begin == 0 || !config.bidirectional);
   const size_t num_adapters = context_.adapters == nullptr ? 0 : context_.adapters->size();
   SKEIN_CHECK(row.adapter >= 0 && static_cast<size_t>(row.adapter) <= num_adapters);
+  if (config.has_linear_layers()) CheckState(row);
   const bool forks = row.fork.num_tokens > 0;
   const int32_t needed = forks ? row.begin / kKvBlockTokens : CeilDiv(row.begin, kKvBlockTokens);
   SKEIN_CHECK(std::ssize(row.block_table) >= needed);
@@ -52,6 +53,23 @@ void BatchLayout::CheckRow(const ForwardRow& row) const {
   SKEIN_CHECK(row.fork.from >= 0 && row.fork.from < context_.kv_layout.num_blocks);
   const size_t to = row.begin / kKvBlockTokens;
   SKEIN_CHECK(to >= row.block_table.size() || row.block_table[to] != row.fork.from);
+}
+
+void BatchLayout::CheckState(const ForwardRow& row) const {
+  const ForwardState& state = row.state;
+  const auto is_slot = [&](int32_t slot) {
+    return slot >= 0 && slot < context_.state_layout.num_slots;
+  };
+  SKEIN_CHECK(row.begin == 0 ? state.from == ForwardState::kNone : is_slot(state.from));
+  SKEIN_CHECK(state.to == ForwardState::kNone || is_slot(state.to));
+  int32_t after = row.begin;
+  for (const ForwardState::Snapshot& snapshot : state.snapshots) {
+    if (snapshot.slot == ForwardState::kNone) break;
+    SKEIN_CHECK(is_slot(snapshot.slot) && snapshot.slot != state.from);
+    SKEIN_CHECK(snapshot.slot != state.to && snapshot.at > after);
+    SKEIN_CHECK(snapshot.at <= row.begin + row.num_tokens);
+    after = snapshot.at;
+  }
 }
 
 void BatchLayout::CheckOutputs() const {

@@ -77,6 +77,7 @@ class BatchLayout {
 
  private:
   void CheckRow(const ForwardRow& row) const;
+  void CheckState(const ForwardRow& row) const;
   void CheckOutputs() const;
   void MakeTables();
   void MakeBlockSpans();

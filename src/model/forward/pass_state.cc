@@ -22,7 +22,8 @@ bool UseRowTiles(const ForwardContext& context, const ForwardLimits& limits) {
   const Isa isa = context.kernels->isa();
   return NumericClassOf(isa, w.dtype) == NumericClass::kAmx && w.matrix_dtype == w.dtype &&
          !c.is_encoder() && c.num_experts == 0 && whole && c.hidden_size % kRowPiece == 0 &&
-         c.head_dim % kRowPiece == 0 && RotaryDim(c.rope, c.head_dim) % kRowPiece == 0;
+         c.head_dim % kRowPiece == 0 && RotaryDim(c.rope, c.head_dim) % kRowPiece == 0 &&
+         c.decoder.linear.v_width() % kRowPiece == 0;
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ PassState::PassState(const ForwardContext& forward_context, const ForwardLimits&
   SKEIN_CHECK(limits.max_tokens >= 1 && limits.max_logit_rows >= 1 && limits.max_own_blocks >= 0);
   const KvLayout& kv = context.kv_layout;
   SKEIN_CHECK(limits.max_own_blocks == 0 || !kv.contiguous);
-  SKEIN_CHECK(kv.dtype == weights().dtype && kv.num_layers == config().num_layers);
+  SKEIN_CHECK(kv.dtype == weights().dtype && kv.num_layers == config().num_kv_layers());
   SKEIN_CHECK(kv.num_kv_heads == config().num_kv_heads && kv.head_dim == config().head_dim);
   const size_t tokens = limits.max_tokens;
   batch.tokens.reserve(tokens);

@@ -36,6 +36,10 @@ struct PassState {
   bool int8() const { return limits.int8; }
   int32_t q_width() const { return config().num_heads * config().head_dim; }
   int32_t qkv_width() const { return q_width() + 2 * config().num_kv_heads * config().head_dim; }
+  // The width of a row of attn in a layer.
+  int32_t attn_width(int32_t layer) const {
+    return config().IsLinear(layer) ? config().decoder.linear.v_width() : q_width();
+  }
   // The width of a row of act.
   int32_t act_width() const;
 

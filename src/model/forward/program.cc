@@ -1,5 +1,10 @@
 #include "model/forward/program.h"
 
+#include "model/forward/linear/conv_operator.h"
+#include "model/forward/linear/delta_gates_operator.h"
+#include "model/forward/linear/delta_operator.h"
+#include "model/forward/linear/gated_norm_operator.h"
+#include "model/forward/operators/attention_gate_operator.h"
 #include "model/forward/operators/attention_operator.h"
 #include "model/forward/operators/branch_operator.h"
 #include "model/forward/operators/collect_operator.h"
@@ -37,26 +42,10 @@ bool NormsEmbedding(const PassState& pass, int32_t index) {
   return pass.config().is_encoder() && index == 0;
 }
 
-// The first half of a layer: x = x + attention(norm(x)).
+// q, k and v of a layer that attends, and its attention.
 void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
   const LayerWeights& layer = pass.weights().layers[index];
   const Operand h = pass.NormedRows();
-  const Operand attn = {&ForwardWorkspace::attn, pass.q_width(), true, pass.row_tiles};
-  const ModelConfig& config = pass.config();
-  const bool replaces_x = config.is_bert_family() || NormsEmbedding(pass, index);
-  if (config.decision.num_layers > 0 && index == config.num_base_layers()) {
-    const DecisionHeadWeights& head = pass.weights().decision;
-    list.ByChunk<NormOperator>(pass, NormSpec{.name = "head_input",
-                                              .weight = head.input_norm,
-                                              .bias = head.input_norm_bias,
-                                              .x = &ForwardWorkspace::x,
-                                              .replaces_x = true,
-                                              .eps = config.encoder.layer_norm_eps,
-                                              .type_embedding = &head.type_embedding});
-  }
-  list.ByChunk<NormOperator>(
-      pass, NormSpec{"attn_norm", layer.attn_norm, layer.attn_norm_bias, &ForwardWorkspace::x,
-                     replaces_x, config.LayerNormEps(index), index});
   AddLora(pass, "lora_qkv", LoraProduct::kQkv, index, h, list);
   if (pass.config().decoder.qk_norm_spans_heads) {
     list.ByChunk<LinearOperator>(pass, LinearSpec{"qkv", layer.qkv, &layer.qkv_bias, h,
@@ -69,11 +58,53 @@ void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
     list.Whole<CollectOperator>(pass, CollectOperator::What::kQkv);
   }
   list.Whole<ForkOperator>(pass, index);
-  if (index + 1 == config.num_layers) list.Whole<GatherOperator>(pass);
+  if (index + 1 == pass.config().num_layers) list.Whole<GatherOperator>(pass);
   list.Whole<AttentionOperator>(pass, index);
-  if (pass.int8()) {
-    list.ByChunk<QuantizeOperator>(pass, "quantize_attn", attn, pass.q_width());
+  if (!pass.config().decoder.attention_gate) return;
+  // The normed rows are made again: those of other chunks are gone.
+  list.ByChunk<NormOperator>(pass, NormSpec{.name = "gate_norm",
+                                            .weight = layer.attn_norm,
+                                            .bias = layer.attn_norm_bias,
+                                            .x = &ForwardWorkspace::x});
+  list.ByChunk<LinearOperator>(
+      pass, LinearSpec{"attn_gate", layer.attn_gate, nullptr, h, LinearOutput::kSums});
+  list.ByChunk<AttentionGateOperator>(pass);
+}
+
+// In its place in a linear layer.
+void AddLinearAttention(PassState& pass, int32_t index, OperatorList& list) {
+  list.ByChunk<LinearOperator>(pass, LinearSpec{"linear_in", pass.weights().layers[index].linear.in,
+                                                nullptr, pass.NormedRows(), LinearOutput::kSums});
+  list.ByChunk<DeltaGatesOperator>(pass, index);
+  list.ByChunk<ConvOperator>(pass, index);
+  list.ByChunk<DeltaOperator>(pass, index);
+  list.ByChunk<GatedNormOperator>(pass, index);
+}
+
+// The first half of a layer: x = x + attention(norm(x)).
+void AddMixer(PassState& pass, int32_t index, OperatorList& list) {
+  const LayerWeights& layer = pass.weights().layers[index];
+  const int32_t width = pass.attn_width(index);
+  const Operand attn = {&ForwardWorkspace::attn, width, true, pass.row_tiles};
+  const ModelConfig& config = pass.config();
+  const bool is_linear = config.IsLinear(index);
+  const bool replaces_x = config.is_bert_family() || NormsEmbedding(pass, index);
+  if (config.decision.num_layers > 0 && index == config.num_base_layers()) {
+    const DecisionHeadWeights& head = pass.weights().decision;
+    list.ByChunk<NormOperator>(pass, NormSpec{.name = "head_input",
+                                              .weight = head.input_norm,
+                                              .bias = head.input_norm_bias,
+                                              .x = &ForwardWorkspace::x,
+                                              .replaces_x = true,
+                                              .eps = config.encoder.layer_norm_eps,
+                                              .type_embedding = &head.type_embedding});
   }
+  NormSpec norm = {"attn_norm",          layer.attn_norm, layer.attn_norm_bias,
+                   &ForwardWorkspace::x, replaces_x,      config.LayerNormEps(index)};
+  if (!is_linear) norm.zeroes_layer = index;
+  list.ByChunk<NormOperator>(pass, norm);
+  is_linear ? AddLinearAttention(pass, index, list) : AddAttention(pass, index, list);
+  if (pass.int8()) list.ByChunk<QuantizeOperator>(pass, "quantize_attn", attn, width);
   AddLora(pass, "lora_o", LoraProduct::kOutput, index, attn, list);
   const bool branches = pass.config().has_branches();
   list.ByChunk<LinearOperator>(
@@ -194,7 +225,7 @@ ForwardProgram MakeProgram(PassState& pass) {
   }
   program.layers.resize(pass.config().num_layers);
   for (int32_t i = 0; i < pass.config().num_layers; ++i) {
-    AddAttention(pass, i, program.layers[i]);
+    AddMixer(pass, i, program.layers[i]);
     AddMlp(pass, i, program.layers[i]);
   }
   pass.config().head == Head::kDecision ? AddDecisionOutputs(pass, program)

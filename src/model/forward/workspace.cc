@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/row_tiles.h"
+#include "model/forward/state_layout.h"
 
 namespace skein {
 namespace {
@@ -60,7 +61,8 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   const size_t padded = config.widest_intermediate_padded();
   const size_t t = SizeOf(dtype);
   const size_t x_bytes = tokens * hidden * sizeof(float);
-  const size_t q_bytes = RoundUp(tokens, kRowTileRows) * q_width * t;
+  const size_t attn_width = std::max(q_width, size_t(config.decoder.linear.v_width()));
+  const size_t q_bytes = RoundUp(tokens, kRowTileRows) * attn_width * t;
   const size_t chunk_rows = RoundUp(chunk, kRowTileRows);
   const KvLayout own = {dtype, 1, limits.max_own_blocks, config.num_kv_heads, config.head_dim};
   own_kv_bytes = own.layer_bytes();
@@ -81,17 +83,19 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   up = carver.Take<float>(has_up ? chunk * padded * sizeof(float) : 0);
   const size_t kv_width = size_t(config.num_kv_heads) * config.head_dim;
   const size_t qkv_width = config.decoder.qk_norm_spans_heads ? q_width + 2 * kv_width : 0;
-  const size_t sums_width = config.has_branches() ? std::max(hidden, qkv_width) : qkv_width;
+  const size_t linear_width =
+      config.has_linear_layers() ? std::max(size_t(config.decoder.linear.width()), q_width) : 0;
+  const size_t sums_width = std::max({config.has_branches() ? hidden : 0, qkv_width, linear_width});
   sums = carver.Take<float>(chunk * sums_width * sizeof(float));
+  own_state = carver.Take<float>(StateLayout(config, 0).layer_floats() * sizeof(float));
   act = carver.Take<std::byte>(chunk_rows * RoundUp(padded, kRowPiece) * t);
   const size_t slots = chunk * config.experts_per_token;
-  router = carver.Take<float>(chunk * config.num_experts * sizeof(float));
-  router_exp = carver.Take<float>(chunk * config.num_experts * sizeof(float));
+  router = carver.Take<float>(2 * chunk * config.num_experts * sizeof(float));
   expert_in = carver.Take<std::byte>(slots * hidden * t);
   expert_act = carver.Take<std::byte>(slots * config.expert_padded() * t);
   expert_out = carver.Take<float>(slots * hidden * sizeof(float));
   const size_t rows = limits.int8 ? std::max(chunk, size_t(limits.max_logit_rows)) : 0;
-  const size_t widest_row = std::max({hidden, q_width, padded});
+  const size_t widest_row = std::max({hidden, attn_width, padded});
   quantized.values = carver.Take<int8_t>(rows * widest_row);
   quantized.scales = carver.Take<float>(rows * sizeof(float));
   quantized.blocks = carver.Take<RowBlock>(rows * (widest_row / kBlockTerms) * sizeof(RowBlock));

@@ -63,20 +63,22 @@ struct ForwardWorkspace {
 
   AlignedBuffer memory;
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
-  float* x = nullptr;         // [max_tokens, hidden]: the residual stream
-  std::byte* h = nullptr;     // t [chunk, hidden]: after a norm
-  std::byte* q = nullptr;     // t [max_tokens, num_heads * head_dim]: rotated, rounded
-  std::byte* attn = nullptr;  // t [max_tokens, num_heads * head_dim]; in place: q
-  float* up = nullptr;        // [chunk, intermediate_padded], for layers whose MLP has no gate
-  // [chunk, the wider of hidden and qkv_width]: products that another operator finishes, where the
-  // model has such: that of q, k and v, or of a branch.
+  float* x = nullptr;      // [max_tokens, hidden]: the residual stream
+  std::byte* h = nullptr;  // t [chunk, hidden]: after a norm
+  std::byte* q = nullptr;  // t [max_tokens, num_heads * head_dim]: rotated, rounded
+  // t [max_tokens, num_heads * head_dim], of a linear layer [max_tokens, v_width]; in place: q
+  std::byte* attn = nullptr;
+  // [StateLayout::layer_floats()]: the state of a row whose own is not kept, between two chunks.
+  float* own_state = nullptr;
+  float* up = nullptr;  // [chunk, intermediate_padded], for layers whose MLP has no gate
+  // [chunk, the widest product that other operators finish], where the model has such: that of q, k
+  // and v, of a branch, of a linear layer's input, or of the gates of attention.
   float* sums = nullptr;
   // t [chunk, intermediate_padded], of the widest layer. In tiles, the elements behind a row stay
   // 0: nothing writes them.
   std::byte* act = nullptr;
   // For a mixture of experts; slots: chunk * experts_per_token (model/forward/expert_routes.h).
-  float* router = nullptr;          // [chunk, num_experts]
-  float* router_exp = nullptr;      // [chunk, num_experts]
+  float* router = nullptr;          // [2, chunk, num_experts]: logits, and room for as many
   std::byte* expert_in = nullptr;   // t [slots, hidden]
   std::byte* expert_act = nullptr;  // t [slots, expert_padded]
   float* expert_out = nullptr;      // [slots, hidden]

@@ -15,22 +15,42 @@ Status DecoderLoader::Walk() {
 Status DecoderLoader::WalkLayer(const DecoderLayerNames& names, LayerWeights& layer) {
   const int32_t hidden = config_.hidden_size;
   SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, hidden, layer.attn_norm));
-  SKEIN_RETURN_IF_ERROR(WalkAttention(names, layer));
+  SKEIN_RETURN_IF_ERROR(names.linear_qkv.empty() ? WalkAttention(names, layer)
+                                                 : WalkLinear(names, layer));
   SKEIN_RETURN_IF_ERROR(Norm(names.post_attn_norm, hidden, layer.post_attn_norm));
   SKEIN_RETURN_IF_ERROR(Norm(names.mlp_norm, hidden, layer.mlp_norm));
   SKEIN_RETURN_IF_ERROR(names.experts.empty() ? WalkMlp(names, layer) : WalkExperts(names, layer));
   return Norm(names.post_mlp_norm, hidden, layer.post_mlp_norm);
 }
 
+std::vector<TensorPart> DecoderLoader::PartsOfQkv(const DecoderLayerNames& names,
+                                                  std::vector<TensorPart>* gate) const {
+  const int32_t head = config_.head_dim;
+  const int32_t q = config_.num_heads * head, kv = config_.num_kv_heads * head;
+  if (!names.qkv.empty()) return {{names.qkv, 0, q + 2 * kv}};
+  std::vector<TensorPart> parts;
+  if (gate == nullptr) {
+    parts.push_back({names.q, 0, q});
+  } else {
+    for (int32_t row = 0; row < q; row += head) {
+      parts.push_back({names.q, row, head, 2 * row, 2 * q});
+      gate->push_back({names.q, row, head, 2 * row + head, 2 * q});
+    }
+  }
+  parts.push_back({names.k, q, kv});
+  parts.push_back({names.v, q + kv, kv});
+  return parts;
+}
+
 Status DecoderLoader::WalkAttention(const DecoderLayerNames& names, LayerWeights& layer) {
   const int32_t hidden = config_.hidden_size;
   const int32_t q = config_.num_heads * config_.head_dim;
   const int32_t kv = config_.num_kv_heads * config_.head_dim;
-  const std::vector<TensorPart> parts =
-      names.qkv.empty()
-          ? std::vector<TensorPart>{{names.q, 0, q}, {names.k, q, kv}, {names.v, q + kv, kv}}
-          : std::vector<TensorPart>{{names.qkv, 0, q + 2 * kv}};
+  const bool gated = config_.decoder.attention_gate;
+  std::vector<TensorPart> gate;
+  const std::vector<TensorPart> parts = PartsOfQkv(names, gated ? &gate : nullptr);
   SKEIN_RETURN_IF_ERROR(loader_.Matrix(parts, q + 2 * kv, hidden, layer.qkv));
+  if (gated) SKEIN_RETURN_IF_ERROR(loader_.Matrix(gate, q, hidden, layer.attn_gate));
   if (config_.qkv_bias) SKEIN_RETURN_IF_ERROR(loader_.Bias(parts, q + 2 * kv, layer.qkv_bias));
   const bool spans = config_.decoder.qk_norm_spans_heads;
   SKEIN_RETURN_IF_ERROR(Norm(names.q_norm, spans ? q : config_.head_dim, layer.q_norm));
@@ -38,6 +58,28 @@ Status DecoderLoader::WalkAttention(const DecoderLayerNames& names, LayerWeights
   const std::vector<TensorPart> o = {{names.o, 0, hidden}};
   SKEIN_RETURN_IF_ERROR(loader_.Matrix(o, hidden, q, layer.o));
   return config_.o_bias ? loader_.Bias(o, hidden, layer.o_bias) : Status::Ok();
+}
+
+Status DecoderLoader::WalkLinear(const DecoderLayerNames& names, LayerWeights& layer) {
+  const LinearLayers& shape = config_.decoder.linear;
+  const int32_t hidden = config_.hidden_size, heads = shape.num_v_heads;
+  const int32_t conv = shape.conv_width(), z_end = conv + shape.v_width();
+  LinearWeights& linear = layer.linear;
+  SKEIN_RETURN_IF_ERROR(loader_.Matrix({{names.linear_qkv, 0, conv},
+                                        {names.linear_z, conv, shape.v_width()},
+                                        {names.linear_b, z_end, heads},
+                                        {names.linear_a, z_end + heads, heads}},
+                                       shape.width(), hidden, linear.in));
+  std::vector<float> taps;  // [conv_width, kConvWidth]
+  SKEIN_RETURN_IF_ERROR(loader_.Tensor(names.conv, {conv, 1, kConvWidth}, taps));
+  linear.conv.resize(taps.size());
+  for (size_t i = 0; i < taps.size(); ++i) {
+    linear.conv[i % kConvWidth * conv + i / kConvWidth] = taps[i];
+  }
+  SKEIN_RETURN_IF_ERROR(loader_.Vector(names.a_log, heads, linear.a_log));
+  SKEIN_RETURN_IF_ERROR(loader_.Vector(names.dt_bias, heads, linear.dt_bias));
+  SKEIN_RETURN_IF_ERROR(loader_.Vector(WeightName(names.linear_norm), shape.v_dim, linear.norm));
+  return loader_.Matrix({{names.o, 0, hidden}}, hidden, shape.v_width(), layer.o);
 }
 
 Status DecoderLoader::WalkMlp(const DecoderLayerNames& names, LayerWeights& layer) {

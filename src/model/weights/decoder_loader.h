@@ -21,6 +21,10 @@ class DecoderLoader {
  private:
   Status WalkLayer(const DecoderLayerNames& names, LayerWeights& layer);
   Status WalkAttention(const DecoderLayerNames& names, LayerWeights& layer);
+  Status WalkLinear(const DecoderLayerNames& names, LayerWeights& layer);
+  // The parts of q, k and v; with `gate` not null q without the gates, which are the parts of that.
+  std::vector<TensorPart> PartsOfQkv(const DecoderLayerNames& names,
+                                     std::vector<TensorPart>* gate) const;
   Status WalkMlp(const DecoderLayerNames& names, LayerWeights& layer);
   Status WalkExperts(const DecoderLayerNames& names, LayerWeights& layer);
   Status WalkVocabulary();

@@ -2,9 +2,42 @@
 
 namespace skein {
 
+namespace {
+
+void NameLinear(const std::string& layer, DecoderLayerNames* names) {
+  const std::string linear = layer + "linear_attn.";
+  names->linear_qkv = linear + "in_proj_qkv";
+  names->linear_z = linear + "in_proj_z";
+  names->linear_b = linear + "in_proj_b";
+  names->linear_a = linear + "in_proj_a";
+  names->conv = linear + "conv1d.weight";
+  names->a_log = linear + "A_log";
+  names->dt_bias = linear + "dt_bias";
+  names->linear_norm = linear + "norm";
+  names->o = linear + "out_proj";
+}
+
+void NameAttention(const ModelConfig& config, const std::string& layer, DecoderLayerNames* names) {
+  const std::string attn = layer + "self_attn.";
+  if (config.decoder.fused_projections) {
+    names->qkv = attn + "qkv_proj";
+  } else {
+    names->q = attn + "q_proj";
+    names->k = attn + "k_proj";
+    names->v = attn + "v_proj";
+  }
+  if (config.decoder.qk_norm) {
+    names->q_norm = attn + "q_norm";
+    names->k_norm = attn + "k_norm";
+  }
+  names->o = attn + "o_proj";
+}
+
+}  // namespace
+
 DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer) {
   const std::string at = "model.layers." + std::to_string(layer) + ".";
-  const std::string attn = at + "self_attn.", mlp = at + "mlp.";
+  const std::string mlp = at + "mlp.";
   DecoderLayerNames names;
   const NormPlacement norms = config.decoder.norms;
   if (norms != NormPlacement::kBehind) names.attn_norm = at + "input_layernorm";
@@ -15,18 +48,11 @@ DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer) 
     names.post_mlp_norm = at + "post_feedforward_layernorm";
   }
   if (norms == NormPlacement::kAround) names.mlp_norm = at + "pre_feedforward_layernorm";
-  if (config.decoder.fused_projections) {
-    names.qkv = attn + "qkv_proj";
+  if (config.IsLinear(layer)) {
+    NameLinear(at, &names);
   } else {
-    names.q = attn + "q_proj";
-    names.k = attn + "k_proj";
-    names.v = attn + "v_proj";
+    NameAttention(config, at, &names);
   }
-  if (config.decoder.qk_norm) {
-    names.q_norm = attn + "q_norm";
-    names.k_norm = attn + "k_norm";
-  }
-  names.o = attn + "o_proj";
   names.down = mlp + "down_proj";
   if (config.HasExperts(layer)) {
     names.router = mlp + "gate";
@@ -44,6 +70,10 @@ DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer) 
 bool IsUnusedByDecoder(const ModelConfig& config, const std::string& name) {
   // Old checkpoints store the rotation's frequencies, which follow from the config.
   if (name.ends_with(".rotary_emb.inv_freq")) return true;
+  // The layers that guess further tokens, and the part that reads images.
+  if (config.architecture == Architecture::kQwen35) {
+    return name.starts_with("mtp.") || name.find("visual.") != std::string::npos;
+  }
   // The part of a multimodal model that reads images.
   return config.architecture == Architecture::kGemma3 &&
          (name.find("vision_tower.") != std::string::npos ||

@@ -18,6 +18,8 @@ struct DecoderLayerNames {
   std::string gate, up;
   std::string gate_up;  // in place of these two: gate, then up
   std::string down;
+  // A linear layer has these in place of q, k, v and o. conv, a_log and dt_bias are whole names.
+  std::string linear_qkv, linear_z, linear_b, linear_a, conv, a_log, dt_bias, linear_norm;
   std::string router, experts;  // of a mixture; expert i is experts + "i." + gate_proj, ...
 };
 DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer);

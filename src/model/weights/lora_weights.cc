@@ -121,10 +121,10 @@ size_t LoraWeights::bytes() const {
 
 Result<LoraWeights> LoadLoraWeights(const LoraAdapter& adapter, const ModelConfig& config,
                                     DType compute) {
-  if (config.is_encoder() || config.num_experts > 0) {
+  if (config.is_encoder() || config.num_experts > 0 || config.has_linear_layers()) {
     return Status(StatusCode::kUnsupported,
                   "an adapter for " + config.ArchitectureName() +
-                      ": adapters are served for decoders without experts");
+                      ": adapters are served for decoders without experts and linear attention");
   }
   LoraWeights weights;
   weights.layers.resize(config.num_layers);

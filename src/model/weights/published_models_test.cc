@@ -59,6 +59,10 @@ Json ScaledDown(Json config) {
   SetIfThere(config, "num_experts_per_tok", 2);
   SetIfThere(config, "max_position_embeddings", kContext);
   SetIfThere(config, "original_max_position_embeddings", kContext / 2);
+  SetIfThere(config, "linear_num_key_heads", 2);
+  SetIfThere(config, "linear_num_value_heads", 4);
+  SetIfThere(config, "linear_key_head_dim", kHeadDim);
+  SetIfThere(config, "linear_value_head_dim", 32);
   CutIfThere(config, "layer_types", kLayers);
   CutIfThere(config, "no_rope_layers", kLayers);
   const double part = config.value("partial_rotary_factor", 1.0);

@@ -57,6 +57,17 @@ Distribution DistributionOf(const ModelTensor& tensor, const ModelConfig& config
     case TensorRole::kBias:
       d.deviation = 0.05f;
       break;
+    case TensorRole::kPlainNorm:
+      d.mean = 1;
+      d.deviation = 0.05f;
+      break;
+    case TensorRole::kConv:
+      d.deviation = 0.5f;  // 1 / sqrt(kConvWidth)
+      break;
+    case TensorRole::kDecay:
+      d.mean = -1;  // states fade by a fifth to a half with each token
+      d.deviation = 0.5f;
+      break;
     case TensorRole::kEmbedding:
     case TensorRole::kInput:
     case TensorRole::kOutput: {

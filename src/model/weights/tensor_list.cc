@@ -10,6 +10,24 @@
 namespace skein {
 namespace {
 
+// The tensors of a linear layer but its norms of the residual and its output's matrix.
+void AddLinear(const ModelConfig& config, const DecoderLayerNames& names,
+               std::vector<ModelTensor>* tensors) {
+  const LinearLayers& linear = config.decoder.linear;
+  const int64_t hidden = config.hidden_size, heads = linear.num_v_heads;
+  const auto input = [&](const std::string& name, int64_t rows) {
+    tensors->push_back({WeightName(name), {rows, hidden}, TensorRole::kInput});
+  };
+  input(names.linear_qkv, linear.conv_width());
+  input(names.linear_z, linear.v_width());
+  input(names.linear_b, heads);
+  input(names.linear_a, heads);
+  tensors->push_back({names.conv, {linear.conv_width(), 1, kConvWidth}, TensorRole::kConv});
+  tensors->push_back({names.a_log, {heads}, TensorRole::kDecay});
+  tensors->push_back({names.dt_bias, {heads}, TensorRole::kBias});
+  tensors->push_back({WeightName(names.linear_norm), {linear.v_dim}, TensorRole::kPlainNorm});
+}
+
 void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>* tensors) {
   const DecoderLayerNames names = NamesOfDecoderLayer(config, layer);
   const int64_t hidden = config.hidden_size, mlp = config.intermediate_size;
@@ -25,13 +43,17 @@ void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>
     if (bias) tensors->push_back({name + ".bias", {out}, TensorRole::kBias});
   };
   norm(names.attn_norm, hidden);
+  if (config.IsLinear(layer)) AddLinear(config, names, tensors);
   linear(names.qkv, q + 2 * kv, hidden, config.qkv_bias, TensorRole::kInput);
-  linear(names.q, q, hidden, config.qkv_bias, TensorRole::kInput);
+  // The gate has as many rows as q.
+  linear(names.q, config.decoder.attention_gate ? 2 * q : q, hidden, config.qkv_bias,
+         TensorRole::kInput);
   linear(names.k, kv, hidden, config.qkv_bias, TensorRole::kInput);
   linear(names.v, kv, hidden, config.qkv_bias, TensorRole::kInput);
   norm(names.q_norm, config.decoder.qk_norm_spans_heads ? q : config.head_dim);
   norm(names.k_norm, config.decoder.qk_norm_spans_heads ? kv : config.head_dim);
-  linear(names.o, hidden, q, config.o_bias, TensorRole::kOutput);
+  linear(names.o, hidden, config.IsLinear(layer) ? config.decoder.linear.v_width() : q,
+         config.o_bias, TensorRole::kOutput);
   norm(names.post_attn_norm, hidden);
   norm(names.mlp_norm, hidden);
   norm(names.post_mlp_norm, hidden);

@@ -15,6 +15,10 @@ enum class TensorRole {
   kBias,
   kInput,   // [out, in]: reads the normalized residual or the activations
   kOutput,  // adds to the residual: o_proj, down_proj
+  // Linear layers.
+  kConv,       // [conv_width, 1, kConvWidth]
+  kDecay,      // A_log
+  kPlainNorm,  // gains of an RMSNorm that the files never have less one
 };
 
 struct ModelTensor {

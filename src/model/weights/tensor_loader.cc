@@ -55,13 +55,19 @@ Result<TensorView> TensorLoader::Find(const std::string& name, const std::vector
 
 Status TensorLoader::Vector(const std::string& name, int32_t size, std::vector<float>& out,
                             float offset) {
-  SKEIN_ASSIGN_OR_RETURN(const TensorView view, Find(name, {size}));
-  if (checking_) return Status::Ok();
-  out.resize(size);
-  view.ReadRows(0, 1, out.data());
+  SKEIN_RETURN_IF_ERROR(Tensor(name, {size}, out));
   if (offset != 0) {
     for (float& element : out) element += offset;
   }
+  return Status::Ok();
+}
+
+Status TensorLoader::Tensor(const std::string& name, const std::vector<int64_t>& shape,
+                            std::vector<float>& out) {
+  SKEIN_ASSIGN_OR_RETURN(const TensorView view, Find(name, shape));
+  if (checking_) return Status::Ok();
+  out.resize(static_cast<size_t>(view.num_rows() * view.row_elements()));
+  view.ReadRows(0, view.num_rows(), out.data());
   Report(view.bytes);
   return Status::Ok();
 }

@@ -53,6 +53,9 @@ class TensorLoader {
 
   // A vector [size], with `offset` added to each element.
   Status Vector(const std::string& name, int32_t size, std::vector<float>& out, float offset = 0);
+  // A tensor of this shape, row by row.
+  Status Tensor(const std::string& name, const std::vector<int64_t>& shape,
+                std::vector<float>& out);
   // The biases of the parts: out [size], zeros between the parts.
   Status Bias(const std::vector<TensorPart>& parts, int32_t size, std::vector<float>& out);
   // A matrix [n, k] of a layer, or the output's, in the type of matrices.

@@ -120,14 +120,15 @@ size_t ModelWeights::bytes() const {
   }
   for (const LayerWeights& layer : layers) {
     bytes += layer.qkv.bytes() + layer.o.bytes() + layer.gate_up.bytes() + layer.down.bytes();
-    bytes += layer.router.bytes();
+    bytes += layer.router.bytes() + layer.attn_gate.bytes() + layer.linear.in.bytes();
     for (const ExpertWeights& expert : layer.experts) {
       bytes += expert.gate_up.bytes() + expert.down.bytes();
     }
     for (const std::vector<float>* v :
          {&layer.attn_norm, &layer.attn_norm_bias, &layer.mlp_norm_bias, &layer.qkv_bias,
           &layer.q_norm, &layer.k_norm, &layer.o_bias, &layer.mlp_norm, &layer.gate_up_bias,
-          &layer.down_bias, &layer.post_attn_norm, &layer.post_mlp_norm}) {
+          &layer.down_bias, &layer.post_attn_norm, &layer.post_mlp_norm, &layer.linear.conv,
+          &layer.linear.a_log, &layer.linear.dt_bias, &layer.linear.norm}) {
       bytes += vector_bytes(*v);
     }
   }

@@ -22,6 +22,15 @@ struct ExpertWeights {
   PackedWeight down;     // [hidden, expert_size]
 };
 
+// The part of a linear layer in place of q, k and v (LinearLayers).
+struct LinearWeights {
+  PackedWeight in;             // [width, hidden]: q, k, v, z, b, a
+  std::vector<float> conv;     // [kConvWidth, conv_width]: of q, k, v
+  std::vector<float> a_log;    // [num_v_heads]
+  std::vector<float> dt_bias;  // [num_v_heads]
+  std::vector<float> norm;     // [v_dim]: of each head's result
+};
+
 // One layer. A bias or norm that the model lacks is empty.
 //
 // BERT's family normalizes after each residual addition. So its attn_norm is the last norm of the
@@ -34,7 +43,9 @@ struct LayerWeights {
   std::vector<float> qkv_bias;
   std::vector<float> q_norm;  // [head_dim], or [num_heads * head_dim]
   std::vector<float> k_norm;  // [head_dim], or [num_kv_heads * head_dim]
-  PackedWeight o;             // [hidden, num_heads * head_dim]
+  PackedWeight attn_gate;     // [num_heads * head_dim, hidden]; empty: there is none
+  LinearWeights linear;       // of a linear layer, which has no qkv
+  PackedWeight o;             // [hidden, num_heads * head_dim]; linear: [hidden, v_width]
   std::vector<float> o_bias;
   std::vector<float> post_attn_norm;  // [hidden]: of o's product
   std::vector<float> mlp_norm;        // [hidden]

@@ -135,22 +135,32 @@ void SuspendedSteps::Undo(const Step& step, std::span<const StepRow> current) {
   }
   prefixes_->Mark(steps_, current);
   ranks_->ReleaseInRound(step);
-  // Members of its prefixes, in this step or admitted for a later one. They continue tokens that
-  // the step was to compute.
-  std::vector<Sequence*> members;
+  // The sequences that begin anew: members of its prefixes, in this step or admitted for a later
+  // one, which continue tokens that the step was to compute; and those whose state was overwritten.
+  std::vector<Sequence*> begin_anew;
+  std::vector<SharedPrefix*> prefixes;
   for (const StepRow& row : step.prefills) {
     if (row.prefix == nullptr || row.prefix->ready()) continue;
-    std::ranges::copy_if(row.prefix->members, std::back_inserter(members), [](const Sequence* s) {
-      return s->holds_shared_prefix && s->state == SequenceState::kPrefilling;
-    });
+    prefixes.push_back(row.prefix);
+    std::ranges::copy_if(row.prefix->members, std::back_inserter(begin_anew),
+                         [](const Sequence* s) {
+                           return s->holds_shared_prefix && s->state == SequenceState::kPrefilling;
+                         });
   }
   for (const auto* rows : {&step.prefills, &step.decodes}) {
     for (const StepRow& row : *rows) {
-      if (row.prefix != nullptr || !HasEnded(row.sequence->state)) continue;
-      admission_->ReleaseBlocks(row.sequence);
+      if (row.prefix != nullptr) continue;
+      if (HasEnded(row.sequence->state)) {
+        admission_->ReleaseBlocks(row.sequence);
+      } else if (!admission_->AbandonRow(row.sequence)) {
+        begin_anew.push_back(row.sequence);
+      }
     }
   }
-  for (Sequence* sequence : members) admission_->Preempt(sequence);
+  for (Sequence* sequence : begin_anew) {
+    if (IsRunning(sequence->state)) admission_->Preempt(sequence);
+  }
+  for (SharedPrefix* prefix : prefixes) prefixes_->Abandon(prefix);
 }
 
 void SuspendedSteps::CheckIntegrity(const Step& current) const {

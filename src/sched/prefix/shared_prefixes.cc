@@ -67,6 +67,7 @@ void SharedPrefixes::Form(Sequence* head, int32_t num_blocks,
       prefix->blocks.Attach(blocks_, prefix->tokens, family.prefix_len - 1,
                             {BlocksFor(family.prefix_len)}, reserve() + own_blocks);
   if (prefix->num_cached < 0) return;
+  prefix->blocks.WantSnapshot(family.prefix_len / kBlockTokens * kBlockTokens);
   prefix->num_computed = prefix->num_cached;
   prefix->id = MakeSequenceId(next_id_++, 0);
   Join(head, prefix.get());
@@ -110,11 +111,16 @@ void SharedPrefixes::Leave(Sequence* sequence) {
   if (prefix->members.empty() && !prefix->in_step) Sweep();
 }
 
+bool SharedPrefixes::BeginRow(SharedPrefix* prefix, int32_t num_tokens) {
+  return prefix->blocks.BeginRow(blocks_, prefix->num_computed, num_tokens, true);
+}
+
 void SharedPrefixes::Complete(const StepRow& row) {
   SharedPrefix* prefix = row.prefix;
   prefix->num_computed += row.num_tokens;
   prefix->num_planned = 0;
   prefix->blocks.Publish(blocks_, prefix->tokens, prefix->num_computed);
+  prefix->blocks.FinishRow(blocks_);
 }
 
 void SharedPrefixes::Mark(std::span<const Step> suspended, std::span<const StepRow> current) {
@@ -149,6 +155,12 @@ bool SharedPrefixes::Reclaim(const SharedPrefix* except) {
   return false;
 }
 
+void SharedPrefixes::Abandon(SharedPrefix* prefix) {
+  const auto is_it = [prefix](const std::unique_ptr<SharedPrefix>& p) { return p.get() == prefix; };
+  if (std::ranges::none_of(prefixes_, is_it)) return;  // it went with its last member
+  if (!prefix->blocks.AbandonRow(blocks_)) GiveUp(prefix);
+}
+
 void SharedPrefixes::GiveUp(SharedPrefix* prefix) {
   prefix->blocks.Release(blocks_);
   while (!prefix->members.empty()) {
@@ -174,6 +186,10 @@ int32_t SharedPrefixes::NumReclaimableBlocks() const {
     if (IsReclaimable(*prefix)) num_blocks += static_cast<int32_t>(prefix->blocks.table().size());
   }
   return num_blocks;
+}
+
+void SharedPrefixes::CountStates(std::span<int32_t> counts) const {
+  for (const auto& prefix : prefixes_) prefix->blocks.CountStates(counts);
 }
 
 void SharedPrefixes::CountReferences(std::span<int32_t> counts) const {

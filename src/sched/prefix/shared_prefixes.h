@@ -31,10 +31,15 @@ class SharedPrefixes {
   // Takes the sequence off its prefix, if it has one; a prefix without members goes.
   void Leave(Sequence* sequence);
 
+  // Prepares a row of the prefix's next `num_tokens` tokens. False: no state is available for it.
+  bool BeginRow(SharedPrefix* prefix, int32_t num_tokens);
   // The row's tokens of a prefix are computed.
   void Complete(const StepRow& row);
   // Notes which prefixes the suspended steps and the rows `current` depend on.
   void Mark(std::span<const Step> suspended, std::span<const StepRow> current);
+  // The next row's tokens will not be computed. The prefix, which may be gone, is given up if its
+  // state is lost. REQUIRES: no step depends on it, and no member holds its blocks.
+  void Abandon(SharedPrefix* prefix);
   // Forgets prefixes that nothing depends on.
   void Sweep();
 
@@ -46,6 +51,7 @@ class SharedPrefixes {
   int32_t NumReclaimableBlocks() const;
 
   void CountReferences(std::span<int32_t> counts) const;
+  void CountStates(std::span<int32_t> counts) const;
   void CheckIntegrity() const;
 
  private:

@@ -63,8 +63,9 @@ void ExpertsOperator::Route(int32_t begin, int32_t end) {
   call.out = w.router + begin * num_experts;
   call.ldo = c.num_experts;
   pass_.kernels().Gemm(call);
+  float* const scratch = w.router + pass_.limits.chunk() * num_experts;
   for (int32_t i = begin; i < end; ++i) {
-    pass_.expert_routes.Choose(i, w.router + i * num_experts, w.router_exp + i * num_experts,
+    pass_.expert_routes.Choose(i, w.router + i * num_experts, scratch + i * num_experts,
                                pass_.kernels());
   }
 }

@@ -6,7 +6,7 @@
 namespace skein {
 namespace {
 
-constexpr size_t kTicketBytes = size_t{1} << 20;
+constexpr size_t kGatherTicketBytes = size_t{1} << 20;
 
 }  // namespace
 
@@ -16,7 +16,8 @@ int32_t GatherOperator::Begin(OperatorRange) {
   // No tickets where every active row lies where it belongs.
   if (n == 0 || pass_.layout.TokenAt(n - 1) == n - 1) return num_tickets_ = 0;
   const size_t row_bytes = pass_.config().hidden_size * sizeof(float) + pass_.q_width() * pass_.t;
-  const auto wide = static_cast<int32_t>((n * row_bytes + kTicketBytes - 1) / kTicketBytes);
+  const auto wide =
+      static_cast<int32_t>((n * row_bytes + kGatherTicketBytes - 1) / kGatherTicketBytes);
   return num_tickets_ = std::min(wide, CeilDiv(pass_.q_width(), kRowPiece));
 }
 

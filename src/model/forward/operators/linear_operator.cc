@@ -41,6 +41,8 @@ LinearOperator::Target LinearOperator::TargetOf() const {
       return {w.sums, hidden, false};
     case LinearOutput::kQkv:
       return {w.sums, pass_.qkv_width(), false};
+    case LinearOutput::kSums:
+      return {w.sums, spec_.weight.n(), false};
     case LinearOutput::kNewResidual:
     case LinearOutput::kResidual:
       break;

@@ -12,6 +12,7 @@ enum class LinearOutput : uint8_t {
   kResidual,     // x_out += product, rows of the batch
   kBranch,       // sums = product, rows of the range
   kQkv,          // sums = product, rows of the range
+  kSums,         // sums = product, rows of the range, whatever its width
   kOutputs,      // the outputs of the chunk = product
 };
 

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kv/block_pool.h"
+
+namespace skein {
+
+// A slot for the state of one sequence in the linear layers of a model.
+using StateId = int32_t;
+inline constexpr StateId kNoState = -1;
+
+// The states of running sequences, and snapshots: states after the last token of a cached KV block,
+// from which other sequences with this prefix start. A state has references like a block, and a
+// snapshot without one stays until another state takes its slot, the least recently used first.
+// Integers only. Not thread-safe. Every call is O(1).
+class StatePool {
+ public:
+  // No states: the model has no linear layers.
+  StatePool(int32_t num_states, int32_t num_blocks);
+
+  int32_t num_states() const { return pool_ ? pool_->num_blocks() : 0; }
+  bool enabled() const { return pool_.has_value(); }
+  int32_t num_snapshots() const { return pool_ ? pool_->num_cached() : 0; }
+  // The number of states that Take can give, at the cost of snapshots.
+  int32_t num_available() const { return pool_ ? pool_->num_free() + pool_->num_cached() : 0; }
+  int32_t ref_count(StateId state) const { return pool_->ref_count(state); }
+
+  // A state with one reference, or kNoState when all are referenced.
+  StateId Take();
+  void Ref(StateId state) { pool_->Ref(state); }
+  void Unref(StateId state) { pool_->Unref(state); }
+
+  // The snapshot at the end of a block, or kNoState.
+  StateId Find(BlockId block) const { return pool_ ? snapshots_[block] : kNoState; }
+  // Makes a state the snapshot of a block, unless that has one. REQUIRES: the state is referenced.
+  void Keep(BlockId block, StateId state);
+  // The block's content is gone.
+  void Forget(BlockId block);
+
+  // Aborts unless snapshots and their blocks name each other. O(states + blocks).
+  void CheckIntegrity() const;
+
+ private:
+  std::optional<BlockPool> pool_;   // its blocks are states
+  std::vector<StateId> snapshots_;  // [num_blocks]
+  std::vector<BlockId> blocks_;     // [num_states]: whose snapshot it is; kNoBlock: of none
+};
+
+}  // namespace skein

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "base/result.h"
+#include "io/json_file.h"
+#include "model/config/config.h"
+#include "model/config/decoder_family.h"
+
+namespace skein {
+
+// Reads which layers are linear, the shapes of these, and the gate of the others: `layer_types` or
+// `full_attention_interval`, `linear_*`, `attn_output_gate`. A shape that the kernels lack is
+// kUnsupported, by name.
+Status ReadLinearLayers(const JsonObject& json, const DecoderFamily& family, ModelConfig* config);
+
+}  // namespace skein

@@ -1,0 +1,116 @@
+// Configs with linear layers: what is read, what is taken for granted, what is refused by name.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "model/config/config.h"
+
+namespace skein {
+namespace {
+
+nlohmann::json LinearTextConfig() {
+  return {{"architectures", {"Qwen3_5ForCausalLM"}},
+          {"model_type", "qwen3_5_text"},
+          {"dtype", "bfloat16"},
+          {"hidden_size", 64},
+          {"intermediate_size", 96},
+          {"num_hidden_layers", 6},
+          {"num_attention_heads", 4},
+          {"num_key_value_heads", 2},
+          {"vocab_size", 100},
+          {"max_position_embeddings", 512},
+          {"rms_norm_eps", 1e-6},
+          {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 1e7}}}};
+}
+
+ModelConfig ReadLinearModel(const nlohmann::json& json) {
+  return ParseModelConfig(json.dump()).value();
+}
+
+// The member that the refusal names.
+std::string RefusedMember(const nlohmann::json& json, StatusCode code = StatusCode::kUnsupported) {
+  const Result<ModelConfig> config = ParseModelConfig(json.dump());
+  if (config.ok()) return "nothing";
+  EXPECT_EQ(config.status().code(), code) << config.status().message();
+  return config.status().param();
+}
+
+TEST(LinearConfig, TakesTheLibrarysDefaults) {
+  const ModelConfig config = ReadLinearModel(LinearTextConfig());
+  const LinearLayers& linear = config.decoder.linear;
+  EXPECT_EQ(linear.layers, (std::vector<bool>{true, true, true, false, true, true}));
+  EXPECT_EQ(linear.num_k_heads, 16);
+  EXPECT_EQ(linear.num_v_heads, 32);
+  EXPECT_EQ(linear.k_dim, 128);
+  EXPECT_EQ(linear.conv_width(), 2 * 16 * 128 + 32 * 128);
+  EXPECT_EQ(config.head_dim, 256);
+  EXPECT_EQ(RotaryDim(config.rope, config.head_dim), 64);
+  EXPECT_EQ(config.decoder.norm_offset, 1);
+  EXPECT_EQ(config.num_kv_layers(), 1);
+  EXPECT_EQ(config.KvLayer(4), 1);
+  EXPECT_EQ(config.KvBytesPerToken(DType::kBf16), 2 * 2 * 256 * 2);
+  EXPECT_EQ(config.StateBytes(), 5 * (32 * 128 * 128 + 3 * 8192) * 4);
+}
+
+TEST(LinearConfig, ReadsTheTextPartOfAMultimodalModel) {
+  nlohmann::json text = LinearTextConfig();
+  text.erase("architectures");
+  const nlohmann::json json = {{"architectures", {"Qwen3_5ForConditionalGeneration"}},
+                               {"model_type", "qwen3_5"},
+                               {"tie_word_embeddings", true},
+                               {"text_config", text}};
+  const ModelConfig config = ReadLinearModel(json);
+  EXPECT_EQ(config.architecture, Architecture::kQwen35);
+  EXPECT_EQ(config.file_dtype, DType::kBf16);
+  EXPECT_TRUE(config.tie_embeddings);
+}
+
+TEST(LinearConfig, ReadsOwnShapes) {
+  nlohmann::json json = LinearTextConfig();
+  json["layer_types"] = {"full_attention",   "linear_attention", "linear_attention",
+                         "linear_attention", "full_attention",   "linear_attention"};
+  json["linear_num_key_heads"] = 2;
+  json["linear_num_value_heads"] = 6;
+  json["linear_key_head_dim"] = 20;
+  json["linear_value_head_dim"] = 96;
+  json["rope_parameters"]["partial_rotary_factor"] = 1.0;
+  const ModelConfig config = ReadLinearModel(json);
+  EXPECT_EQ(config.num_kv_layers(), 2);
+  EXPECT_EQ(config.decoder.linear.width(), 2 * 40 + 2 * 576 + 2 * 6);
+  EXPECT_EQ(RotaryDim(config.rope, config.head_dim), 256);
+}
+
+TEST(LinearConfig, RefusesByName) {
+  for (const auto& [key, value] :
+       {std::pair<const char*, nlohmann::json>("attn_output_gate", false),
+        {"attention_bias", true},
+        {"linear_conv_kernel_dim", 3},
+        {"linear_key_head_dim", 130},
+        {"linear_key_head_dim", 512},
+        {"linear_value_head_dim", 48},
+        {"hidden_act", "gelu"}}) {
+    nlohmann::json json = LinearTextConfig();
+    json[key] = value;
+    EXPECT_EQ(RefusedMember(json), key) << value;
+  }
+  nlohmann::json json = LinearTextConfig();
+  json["layer_types"] = {"full_attention", "sliding_attention", "full_attention",
+                         "full_attention", "full_attention",    "full_attention"};
+  EXPECT_EQ(RefusedMember(json), "layer_types");
+  json["layer_types"] = {"full_attention"};
+  EXPECT_EQ(RefusedMember(json, StatusCode::kInvalidArgument), "layer_types");
+  json = LinearTextConfig();
+  json["full_attention_interval"] = 7;
+  EXPECT_EQ(RefusedMember(json), "layer_types");
+  json = LinearTextConfig();
+  json["linear_num_value_heads"] = 24;
+  EXPECT_EQ(RefusedMember(json, StatusCode::kInvalidArgument), "linear_num_value_heads");
+  json = LinearTextConfig();
+  json["architectures"] = {"Qwen3_5MoeForCausalLM"};
+  EXPECT_EQ(RefusedMember(json), "architectures");
+}
+
+}  // namespace
+}  // namespace skein
