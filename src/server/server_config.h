@@ -26,7 +26,7 @@ struct ServerConfig {
   // The directory of /v1/files and /v1/batches; empty: there are no such routes.
   std::string batch_dir;
   int64_t max_batch_bytes = int64_t{10} << 30;  // of all files there; 413
-  std::string ssl_certfile;      // PEM; set together with ssl_keyfile for TLS
+  std::string ssl_certfile;                     // PEM; set together with ssl_keyfile for TLS
   std::string ssl_keyfile;
   std::string audit_log;  // a file, see audit_log.h; empty: none
   // CORS, and which web pages may ask for work. "*" allows all, empty none. kAutomaticOrigins: all
