@@ -12,7 +12,7 @@ TREE = {"requests": 200, "tokens": 300, "groups": 5, "suffix_tokens": 20, "batch
 OPERATIONS = {"hash_ns": 5.0, "insert_ns": 290.0, "add_ns": 4000.0, "finish_ns": 200.0, "find_best_ns": 70.0}
 SCHED = {"date": "20260101-000000", "tree": TREE | OPERATIONS, "chunks": [{"construction": "chained", "chunk_tokens": 1} | OPERATIONS],
          "overhead": [{"policy": policy, "prefix_tokens": tokens, "waiting": 500, "us_per_round": us * tokens / 1000}
-                      for tokens in (1000, 20000) for policy, us in (("lpm", 45.0), ("dfs-weight", 30.0), ("prefix-homogeneous", 0.1), ("prefix-homogeneous-radix", 35.0))],
+                      for tokens in (1000, 5000, 20000) for policy, us in (("lpm", 45.0), ("dfs-weight", 30.0), ("prefix-homogeneous", 0.1), ("prefix-homogeneous-radix", 35.0))],
          "rounds": [{"order": "fcfs", "waiting": 10, "us_per_round": 1.0, "p99_us": 2.0}]}
 
 
@@ -52,15 +52,34 @@ def served(model, load, systems, folder, outputs, concurrency=None):
                      for name in systems} for output in outputs}
 
 
-def simulated(self, number, system, load, reads, device, model, slots, runs, extra, constants, last):
+def simulated(self, number, system, load, reads, device, model, slots, runs, extra, constants, last, steps):
     """What Simulator.run would find."""
-    speed = 97.0 if "bandit" in system and "10000" in system else 100.0
+    assert script_rounds == self.rounds
+    shipped = system == ["--preset", "feather"]
+    speed = 97.0 if shipped and reads == "once" else 100.0
     if "request-level" in system and slots <= 100:  # pure batches
         speed = {"each": 101.0, "cached": 120.0 if load[1][-1]["max_tokens"] > 5 else 80.0, "once": 50.0}[reads]
     report = {"tokens_per_s": speed, "median_tpot_ms": 10.0, "p95_ttft_ms": 100.0, "mean_ttft_ms": 50.0, "mean_decode_batch": 5.0, "decode_steps": 9,
               "kv_bytes_asked_per_step": 2e9, "kv_bytes_unique_per_step": 1e9, "num_preemptions": 0, "prefix_groups_overdue": 3, "prefix_groups_stops": 1, "wall_s": 1.0, "hits": 0.5,
-              "classes": {f"{rate} requests/s": {"median_tpot_ms": 1.0, "p95_ttft_ms": 2.0} for rate in (5, 10, 20)}}
+              "curve": [[1.0, 5.0, 90.0], [2.0, 5.0, 110.0]], "classes": {f"{rate} requests/s": {"median_tpot_ms": 1.0, "p95_ttft_ms": 2.0} for rate in (5, 10, 20)}}
     return [report] * runs
+
+
+# Of the prefix of 5,000 tokens, and of first come, first served.
+script_rounds = {"lpm": 225.0, "dfs-weight": 150.0, "prefix-homogeneous": 0.5, "prefix-homogeneous-radix": 175.0, "fcfs": 1.0}
+
+
+def test_a_round_takes_what_was_measured_for_its_rule(script):
+    took = {name: script.round_us(system, script_rounds) for name, system in script.SYSTEMS.items()}
+    assert (took["lpm"], took["dfs-weight"], took["fill (FCFS)"]) == (225, 150, 1)
+    assert took["feather"] == took["prefix-homogeneous never"] == 0
+
+
+def test_a_curve_has_the_steps_that_decode(script, tmp_path):
+    lines = ["0.5 0 100"] + [f"{1 + i / 100:.2f} {10 + i % 2} 0" for i in range(100)]
+    (tmp_path / "steps.txt").write_text("\n".join(lines))
+    (one, other) = script.curve_of(tmp_path / "steps.txt")
+    assert one == [1.49, 10.5, round(525 / 1.49, 1)] and other == [1.99, 10.5, 1050.0]
 
 
 def test_rounds_stand_beside_what_is_published(script, tmp_path):
@@ -113,7 +132,7 @@ def test_a_section_alone_keeps_the_others(script, monkeypatch, tmp_path):
 
 def test_what_is_simulated_has_its_place(script, monkeypatch, tmp_path):
     monkeypatch.setattr(script.Simulator, "run", simulated)
-    (found,) = script.simulated(True, tmp_path)
+    (found,) = script.simulated(True, tmp_path, {"sched": {"found": SCHED}})
     text = page(script, tmp_path, simulated=found)
     for name in script.SYSTEMS:
         for reads in ("each", "cached", "once"):
@@ -122,9 +141,12 @@ def test_what_is_simulated_has_its_place(script, monkeypatch, tmp_path):
     assert "| each | 5 | about 20 | 1.01 | 1.01 |" in text
     assert "| cached | 100 | about 20 | 0.80 | 1.20 |" in text
     assert "| once | none | about 20 | 0.50 | 0.50 |" in text
-    assert "| preset `feather` as shipped (bandit, 10 s) | 4 | 0.970 | bounded, cached | 0.97 | default, once | 4 | **missed** |" in text
-    assert "| bounded | once | bandit | 10 | 97 | 0.970 | 3 | 0.1 | 5 | 1.00 |" in text
-    assert "| default | cached | fill |  | 100 | 1.000 | 3 | 0.1 | 5 | 1.00 |" in text
+    assert "| 5 | once | 100, 0.1 | 100, 0.1 | 100, 0.1 | 97, 0.1 | 0.97, 1.00 |" in text
+    assert "`feather` misses at: groups 5, once (0.97, 1.00);" in text
+    assert "| cold 100 | once | feather | 10 | 3 | 100 | 1.00 | 3 | 0.1 | 5 | 1.00 |" in text
+    assert "| default | cached | fill (FCFS) |  |  | 100 | 1.00 | 3 | 0.1 | 5 | 1.00 |" in text
+    assert "| default, RTX 6000 Ada, feather / fill | 4 (vLLM-FCFS) | 1.00 | 1.00 | 0.97 | 0.97 | **missed** |" in text
+    assert "feather / the best other rule, whole run: 1.00 (target 0.95): reached." in text
 
 
 def test_data_of_an_earlier_form_are_not_shown(script, tmp_path):

@@ -10,6 +10,7 @@ DEVICE = {"name": "a small device", "tflops": {"bf16": 0.5}, "bandwidth_gbps": 2
           "matmul_efficiency": [[1, 0.2], [256, 0.8]], "attention_efficiency": [[1, 0.2]]}
 VOCAB = 512  # of the prompts' tokens
 HOMOGENEOUS = ("--scheduling", "feather", "--max-num-seqs", 8, "--stop-constants", "max-loss=1")  # decides from the first batch on
+BANDIT = ("--stop-rule", "bandit")
 
 
 def skein(*args):
@@ -30,7 +31,8 @@ def learned(folder, workload, table, *options):
     """What the table holds after a simulation with it."""
     device = folder / "device.json"
     device.write_text(json.dumps(DEVICE))
-    skein("sim", "--device", device, "--model", MODEL, "--workload", workload, "--vocab", VOCAB, *HOMOGENEOUS, "--stop-table", table, *options)
+    skein("sim", "--device", device, "--model", MODEL, "--workload", workload, "--vocab", VOCAB, *HOMOGENEOUS,
+          *(() if "--stop-rule" in options else BANDIT), "--stop-table", table, *options)
     return json.loads(table.read_text())
 
 
@@ -47,7 +49,7 @@ def test_a_server_continues_from_its_table(tmp_path, workload):
     table = tmp_path / "table.json"
     before = {"policy": "bandit", "batches": 10**6, "decisions": 10**7, "best_reward": 1.0, "states": []}
     table.write_text(json.dumps(before))
-    with SkeinServer(MODEL, *HOMOGENEOUS, "--stop-table", table) as server:
+    with SkeinServer(MODEL, *HOMOGENEOUS, *BANDIT, "--stop-table", table) as server:
         skein("bench", "serve", "--url", server.url, "--workload", workload, "--vocab", VOCAB, "--ignore-eos", "--concurrency", 24)
         assert server.stop() == 0
     after = json.loads(table.read_text())

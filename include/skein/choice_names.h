@@ -102,6 +102,7 @@ inline constexpr auto kChoiceNames<StopRule> = std::to_array<ChoiceName<StopRule
     {"heuristic", StopRule::kHeuristic},
     {"bandit", StopRule::kBandit},
     {"q-learning", StopRule::kQLearning},
+    {"model", StopRule::kModel},
 });
 
 template <>

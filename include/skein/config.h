@@ -17,6 +17,24 @@ struct CostFit {
   bool operator==(const CostFit&) const = default;
 };
 
+// Microseconds that a step of decodes takes, by the keys and values that it reads:
+//
+//   step_us + row_us x (rows - free_rows) +
+//   token_us x max(arithmetic_share x asked, unique + missed)
+//
+// `asked` tokens are those that the rows attend to, `unique` the different ones among them. A cache
+// of `cache_tokens` supplies asked - unique tokens, as far as the different ones fit it; the others
+// are `missed`. Rows up to free_rows cost nothing. All zero: not known.
+struct DecodeFit {
+  double step_us = 0;
+  double row_us = 0;
+  double free_rows = 0;
+  double token_us = 0;
+  double arithmetic_share = 0;
+  double cache_tokens = 0;
+  bool operator==(const DecodeFit&) const = default;
+};
+
 // How keys and values are kept.
 enum class KvStorage {
   kPaged,       // in blocks of 32 tokens that sequences share and exchange
@@ -76,7 +94,8 @@ struct SchedulerConfig {
   // With `forests`: how long a request may wait for another that is computing their common prefix,
   // from the first time it could have run. 0: it never waits.
   TimeUs max_prefix_wait_us = 200'000;
-  CostFit cost;  // of the device, from a profile run
+  CostFit cost;           // of the device, from a profile run
+  DecodeFit decode_cost;  // the same for decodes that share prefixes
 
   int32_t num_kv_blocks = 0;              // blocks of 32 tokens
   int32_t num_states = 0;                 // of a model with linear layers; 0: it has none

@@ -11,7 +11,13 @@ struct StopTable;  // sched/decode_set/stop_table.h
 
 // When the decode set `prefix-homogeneous` stops adding requests to a batch
 // (sched/decode_set/stop_policy.h).
-enum class StopRule { kNever, kHeuristic, kBandit, kQLearning };
+enum class StopRule {
+  kNever,
+  kHeuristic,
+  kBandit,
+  kQLearning,
+  kModel,  // by predicted throughput (sched/decode_set/group_turns.h)
+};
 // Whether it keeps a StopTable.
 constexpr bool Learns(StopRule rule) {
   return rule == StopRule::kBandit || rule == StopRule::kQLearning;
@@ -20,7 +26,7 @@ constexpr bool Learns(StopRule rule) {
 // The constants of the stop rules. The paper gives none; these are ours. The tests of the learned
 // rules show the ranges in which they work and the effects beyond.
 struct StopOptions {
-  StopRule rule = StopRule::kBandit;
+  StopRule rule = StopRule::kModel;
   // bandit, q-learning: false uses the learned table and learns nothing. A question gets the answer
   // with the greater value, yes if either value is unknown.
   bool learn = true;
@@ -30,6 +36,10 @@ struct StopOptions {
   // room for costs that rewards do not see, within the 2 % that `prefix-homogeneous` may lose to
   // `fill`.
   double max_loss = 0.01;
+
+  // model: the predicted gain in tokens per second, as a share, from which on batches are stopped.
+  // Half of it ends that. The fit is off by some percent.
+  double min_gain = 0.3;
 
   // heuristic: a further request is always worth the loss of this many tokens of the shared prefix.
   // A question of this length beside documents is cheap...
@@ -65,9 +75,12 @@ struct StopOptions {
 // The decode set `prefix-homogeneous`.
 struct PrefixGroupOptions {
   StopOptions stop;
-  // A request that has waited this long is overdue: it is next, regardless of its prefix and of the
-  // stop rule. At least 1.
+  // A request is overdue if it has waited this long and if `max_wait_stretch` times as many
+  // requests have joined since its arrival as waited before it. It is then next, regardless of its
+  // prefix and of the stop rule. First come, first served has a stretch of 1. max_wait_us is at
+  // least 1, max_wait_stretch in [0, 1000]; 0: the time alone counts.
   TimeUs max_wait_us = 10'000'000;
+  int32_t max_wait_stretch = 3;
   int32_t blocks_per_chunk = 1;
   // The table that a learning stop rule continues from; null: nothing. Its rule is that of `stop`.
   std::shared_ptr<const StopTable> learned;

@@ -62,12 +62,54 @@ double StepProfiler::MeasureUs(std::span<const ProfileRow> rows) {
     }
   }
   SKEIN_CHECK(next_block <= num_kv_blocks_);
-  const StepPlan step = std::move(plan);
+  return RunUs(StepPlan(std::move(plan)));
+}
+
+double StepProfiler::RunUs(const StepPlan& step) {
   const std::atomic<bool> never{false};
   const TimeUs begin_us = clock_->NowUs();
   const std::unique_ptr<Task> task = executor_->Begin(step);
   SKEIN_CHECK(executor_->Resume(*task, never) == TaskStatus::kDone);
   return std::max(1.0, static_cast<double>(clock_->NowUs() - begin_us));
+}
+
+int64_t NumBlocksOf(const ProfileDecodes& decodes) {
+  const int64_t own = BlocksFor(decodes.own_tokens);
+  return decodes.num_groups * (decodes.shared_tokens / kBlockTokens + own * decodes.rows_per_group);
+}
+
+double StepProfiler::MeasureDecodesUs(const ProfileDecodes& decodes) {
+  SKEIN_CHECK(draws() && NumBlocksOf(decodes) <= num_kv_blocks_);
+  SKEIN_CHECK(decodes.shared_tokens % kBlockTokens == 0 && decodes.own_tokens >= 1);
+  GenerateSpec greedy;
+  greedy.sampling.temperature = 0;
+  const int32_t length = decodes.shared_tokens + decodes.own_tokens;
+  const int32_t num_rows = decodes.num_groups * decodes.rows_per_group;
+  const std::vector<TokenId> tokens(length, vocab_size_ / 2);
+  const DrawSpec draw{.generate = &greedy, .history = tokens, .prompt_len = length};
+  std::vector<std::vector<BlockId>> blocks(num_rows);
+  DecodePlan plan;
+  BlockId next_block = 0;
+  for (int32_t i = 0; i < num_rows; ++i) {
+    std::vector<BlockId>& table = blocks[i];
+    const int32_t num_shared = decodes.shared_tokens / kBlockTokens;
+    table.resize(BlocksFor(length));
+    const bool first = i % decodes.rows_per_group == 0;
+    if (first) {
+      std::iota(table.begin(), table.begin() + num_shared, next_block);
+      next_block += num_shared;
+    } else {
+      std::copy_n(blocks[i - 1].begin(), num_shared, table.begin());
+    }
+    std::iota(table.begin() + num_shared, table.end(), next_block);
+    next_block += static_cast<BlockId>(std::ssize(table)) - num_shared;
+    plan.rows.push_back({.sequence = MakeSequenceId(i, 0),
+                         .begin = length - 1,
+                         .tokens = std::span(tokens).last(1),
+                         .block_table = table,
+                         .draws = std::span(&draw, 1)});
+  }
+  return RunUs(StepPlan(std::move(plan)));
 }
 
 double StepProfiler::LeastUs(std::span<const ProfileRow> rows, int runs) {

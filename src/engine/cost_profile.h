@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -16,6 +17,16 @@ struct ProfileRow {
   int32_t new_tokens = 1;
   int32_t cached_tokens = 0;
 };
+
+// Decodes in groups that share a prefix.
+struct ProfileDecodes {
+  int32_t num_groups = 1;
+  int32_t rows_per_group = 1;
+  int32_t shared_tokens = 0;  // of each group; whole blocks
+  int32_t own_tokens = 1;     // of each row, its new one included
+};
+// The blocks that they take.
+int64_t NumBlocksOf(const ProfileDecodes& decodes);
 
 // Times steps directly on an executor, before an engine starts. Tokens are arbitrary; the contents
 // of blocks from 0 on are overwritten.
@@ -34,10 +45,18 @@ class StepProfiler {
   double LeastUs(std::span<const ProfileRow> rows, int runs);
   double MedianUs(std::span<const ProfileRow> rows, int runs);  // `runs` > 0
 
+  // Microseconds of one step of decodes alone, once. REQUIRES: the profiler's rows draw; the rows
+  // fit the executor's step, and NumBlocksOf the blocks; shared_tokens is a multiple of
+  // kBlockTokens, own_tokens and the numbers are at least 1.
+  double MeasureDecodesUs(const ProfileDecodes& decodes);
+
   int32_t num_kv_blocks() const { return num_kv_blocks_; }
+  bool draws() const { return std::holds_alternative<GenerateSpec>(output_); }
   bool retains_all() const { return retention_ == Retention::kAll; }
 
  private:
+  double RunUs(const StepPlan& step);
+
   Executor* const executor_;
   const Clock* const clock_;
   const int32_t vocab_size_;

@@ -53,6 +53,7 @@ void ChunkedHashTree::Add(Handle request) {
   SKEIN_CHECK(entry.in_tree && !entry.active);
   heaps().Erase(&nodes_[entry.node].heap, ~request);
   entry.active = true;
+  active_levels_ += entry.hashes.num_chunks;
   Account(entry.node, -1, 1);
   if (num_active() == 1) {
     LowerSharedEnd();
@@ -64,6 +65,7 @@ void ChunkedHashTree::Add(Handle request) {
 void ChunkedHashTree::Finish(Handle request) {
   const Entry& entry = requests_[request];
   SKEIN_CHECK(entry.in_tree && entry.active);
+  active_levels_ -= entry.hashes.num_chunks;
   Account(entry.node, 0, -1);
   if (num_active() == 0) {
     RaiseSharedEnd();
@@ -140,6 +142,8 @@ void ChunkedHashTree::Account(int32_t node, int32_t waiting, int32_t active) {
     it.num_waiting += waiting;
     it.num_active += active;
     if (IsActive(node) != was_active) {
+      const int32_t num_levels = it.end - nodes_[it.parent].end;
+      working_set_ += was_active ? -num_levels : num_levels;
       UnlinkChild(node);
       LinkChild(node);
     }
@@ -418,16 +422,19 @@ void ChunkedHashTree::GrowSlots(size_t num_slots) {
 void ChunkedHashTree::CheckIntegrity() const {
   std::vector<bool> free(nodes_.size());
   for (const int32_t node : free_nodes_) free[node] = true;
-  int64_t num_indexed = 0, num_frontier = 0, frontier_size = 0;
+  int64_t num_indexed = 0, num_frontier = 0, frontier_size = 0, working_set = 0;
   for (const int32_t node : slots_) num_indexed += node != kNone;
   SKEIN_CHECK(num_indexed == num_nodes() - 1);
   for (int32_t node = 0; node < std::ssize(nodes_); ++node) {
     if (free[node]) continue;
     CheckNode(node);
     num_frontier += nodes_[node].where == Heap::kFrontier;
+    if (node == kRoot || !IsActive(node)) continue;
+    working_set += nodes_[node].end - nodes_[nodes_[node].parent].end;
   }
   CheckHeap(frontier_, kNone, &frontier_size);
   SKEIN_CHECK(frontier_size == num_frontier);
+  SKEIN_CHECK(working_set == working_set_);
   SKEIN_CHECK(std::ssize(requests_) - std::ssize(free_requests_) == num_waiting() + num_active());
   SKEIN_CHECK(num_nodes() <= 2 * (num_waiting() + num_active()) + 1);
 }

@@ -150,6 +150,7 @@ class ChunkedHashTree {
 
   // Items of heaps are nodes by their index and requests by its complement.
   friend class PairingHeaps<ChunkedHashTree>;
+  friend class TreeGroups;
   HeapItem<Key>& ItemOf(int32_t item) {
     return item >= 0 ? nodes_[item].item : requests_[~item].item;
   }
@@ -198,6 +199,8 @@ class ChunkedHashTree {
   std::vector<int32_t> slots_;
   int32_t frontier_ = kNoItem;
   int32_t shared_end_ = kRoot;
+  int64_t working_set_ = 0;    // its levels
+  int64_t active_levels_ = 0;  // of all active vectors, summed
   bool best_is_known_ = false;
   std::optional<Candidate> best_;
 };

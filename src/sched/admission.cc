@@ -58,9 +58,8 @@ bool Admission::CouldBegin(const Sequence& sequence) const {
 }
 
 bool Admission::GoesByOrder(const Sequence& first) const {
-  if (!decode_set_->Chooses() || first.oneshot() || first.state == SequenceState::kPreempted) {
-    return true;
-  }
+  if (!decode_set_->Chooses() || decode_set_->FollowsOrder()) return true;
+  if (first.oneshot() || first.state == SequenceState::kPreempted) return true;
   return order_->ByDeadline() && first.request->request.slo_ttft_us.has_value();
 }
 

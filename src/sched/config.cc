@@ -52,6 +52,7 @@ Status CheckDecodeSet(const SchedulerConfig& config) {
   }
   const PrefixGroupOptions& groups = config.prefix_groups;
   SKEIN_RETURN_IF_ERROR(CheckRange("stop_max_wait_us", groups.max_wait_us, 1, kMaxTimeUs));
+  SKEIN_RETURN_IF_ERROR(CheckRange("stop_max_wait_stretch", groups.max_wait_stretch, 0, 1000));
   if (groups.learned == nullptr) return Status::Ok();
   SKEIN_RETURN_IF_ERROR(CheckStopRuleLearns(config));
   if (groups.learned->rule == groups.stop.rule) return Status::Ok();

@@ -53,7 +53,12 @@ std::unique_ptr<DecodeSetPolicy> Static(const Config& config, const CostModel* /
 }
 
 std::unique_ptr<DecodeSetPolicy> ByPrefix(const Config& config, const CostModel* /*cost*/) {
-  return std::make_unique<PrefixGroups>(config.prefix_groups, config.prefix_groups.learned.get());
+  const bool by_order = config.policies.order == Order::kAuto;
+  const DecodeLimits limits{.max_rows = config.max_num_seqs,
+                            .max_kv_tokens = int64_t{config.num_kv_blocks} * kBlockTokens};
+  return std::make_unique<PrefixGroups>(config.prefix_groups, config.prefix_groups.learned.get(),
+                                        nullptr,
+                                        DecodeDevice{config.decode_cost, limits, by_order});
 }
 
 std::unique_ptr<DecodeSetPolicy> Dynamic(const Config& config, const CostModel* /*cost*/) {
@@ -106,6 +111,11 @@ PolicyObjects MakePolicies(const SchedulerConfig& config, const CostModel* cost,
   return {.order = Make(lists.orders, config.policies.order, config, cost),
           .batching = Make(lists.batchings, config.policies.batching, config, cost),
           .decode_set = Make(lists.decode_sets, config.policies.decode_set, config, cost)};
+}
+
+bool NeedsDecodeCosts(const SchedulerConfig& config, const PolicyLists& lists) {
+  const CostModel cost(config.cost);
+  return MakePolicies(config, &cost, lists).decode_set->NeedsDecodeCosts();
 }
 
 bool NeedsCosts(const SchedulerConfig& config, const PolicyLists& lists) {

@@ -45,4 +45,7 @@ PolicyObjects MakePolicies(const SchedulerConfig& config, const CostModel* cost,
 // Whether a scheduler with this configuration decides better with a fit of the costs.
 bool NeedsCosts(const SchedulerConfig& config, const PolicyLists& lists = BuiltInPolicies());
 
+// Whether it decides better with a fit of the costs of decodes that share prefixes.
+bool NeedsDecodeCosts(const SchedulerConfig& config, const PolicyLists& lists = BuiltInPolicies());
+
 }  // namespace skein

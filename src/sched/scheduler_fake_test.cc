@@ -78,8 +78,11 @@ EngineConfig RandomConfig(Random* random) {
     }
   }
   if (policies.decode_set == DecodeSet::kPrefixHomogeneous) {
-    scheduler.prefix_groups.stop.rule = static_cast<StopRule>(random->Between(0, 3));
+    scheduler.prefix_groups.stop.rule = static_cast<StopRule>(random->Between(0, 4));
   }
+  // Steps of a device whose cache holds a few tokens, so that turns pay.
+  if (random->OneIn(2)) scheduler.decode_cost = {.step_us = 50, .token_us = 5, .cache_tokens = 60};
+  scheduler.prefix_groups.max_wait_stretch = static_cast<int32_t>(random->Between(0, 3));
   scheduler.prefix_groups.max_wait_us = 1000 * (random->OneIn(2) ? 10'000 : random->Between(1, 9));
   if (random->OneIn(2)) {
     policies.order = static_cast<Order>(random->Between(0, 6));  // all but the cache-aware ones

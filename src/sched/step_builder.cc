@@ -113,7 +113,7 @@ void StepBuilder::AddWaiting(const std::optional<SequenceKey>& bound) {
     if (head == nullptr) return;
     // A choice of the decode set does not count: the requests before it in the order have not been
     // considered.
-    if (!decode_set_->Chooses() || head->oneshot()) walked_to_ = head->key();
+    if (!SetChooses() || head->oneshot()) walked_to_ = head->key();
     if (SkipsClass(head, &want_oneshot, &want_decode)) continue;
     switch (AddHead(head)) {
       case Added::kYes:
@@ -194,7 +194,7 @@ Sequence* StepBuilder::NextThatFits(int64_t max_tokens, bool want_oneshot, bool 
   const auto max_fitting = static_cast<int32_t>(std::min<int64_t>(max_tokens, tokens_left_));
   if (max_fitting < 1) return nullptr;
   const WaitingSets& waiting = table_->waiting();
-  const bool chooses = decode_set_->Chooses();
+  const bool chooses = SetChooses();
   Sequence* next = waiting.NextFitting(walked_to_ ? &*walked_to_ : nullptr, max_fitting,
                                        want_oneshot, want_decode && !chooses);
   if (!chooses) return next;

@@ -67,6 +67,7 @@ class StepBuilder {
   bool IsCompatible(const Sequence& sequence) const;
   // Whether urgent requests that wait go before prompts that have started.
   bool PrefersUrgentToStarted() const;
+  bool SetChooses() const { return decode_set_->Chooses() && !decode_set_->FollowsOrder(); }
   const StepRow* LeaderOf(const Sequence& head, int32_t num_cached) const;
   bool IsWorthWaiting(const StepRow& leader, const Sequence& head, int32_t num_cached) const;
   bool WaitsForPrefix(Sequence* head);

@@ -42,7 +42,7 @@ std::unique_ptr<Task> SimExecutor::Begin(const StepPlan& plan) {
   auto task = std::make_unique<SimTask>();
   const KvReads reads = CountKvReads(DecodesOf(plan));
   kv_reads_.Add(reads);
-  task->duration_us = std::max<TimeUs>(1, std::llround(cost_.StepUs(plan, reads)));
+  task->duration_us = round_us_ + std::max<TimeUs>(1, std::llround(cost_.StepUs(plan, reads)));
   const auto add = [&](const std::vector<PlanRow>& rows) {
     for (const PlanRow& row : rows) AddResults(row, &task->results);
   };

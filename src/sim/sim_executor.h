@@ -27,6 +27,8 @@ class SimExecutor final : public Executor {
   // Sets the boundaries at which tasks stop; by default there are none. They are evenly spaced in
   // time: kOperatorsPerLayer in a layer, or tickets at most kTicketUs apart.
   void set_granularity(Granularity granularity) { granularity_ = granularity; }
+  // Sets the time of a scheduling round, which each step begins with; by default 0.
+  void set_round_us(TimeUs round_us) { round_us_ = round_us; }
   // Sets the time of the signal that stops a running task at its next boundary; kNever: none.
   void set_next_signal(TimeUs at_us) { next_signal_us_ = at_us; }
 
@@ -46,6 +48,7 @@ class SimExecutor final : public Executor {
   KvReadTotals kv_reads_;
   Granularity granularity_ = Granularity::kNone;
   TimeUs next_signal_us_ = kNever;
+  TimeUs round_us_ = 0;
 };
 
 }  // namespace skein

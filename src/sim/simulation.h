@@ -29,7 +29,8 @@ struct SimOutcome {
 };
 
 // Runs a load through the engine's core with its real scheduler, on a virtual clock. `executor`
-// moves the clock by the time of each step; scheduling takes no time. An arrival during a step is
+// moves the clock by the time of each step, in which scheduling takes the time of
+// SimExecutor::set_round_us. An arrival during a step is
 // seen at its end or, with preemption, at its next boundary, as in the engine's loop.
 // `on_output(index, output)` gets the answers of request number `index`; `on_refused(index,
 // status)` the status of a request that does not fit. Deterministic.

@@ -31,6 +31,7 @@ inline EngineConfig ConfigOf(DecodeSet decode_set, StopRule stop = StopRule::kBa
   config.scheduler.max_num_seqs = 8;
   config.scheduler.max_num_batched_tokens = 2048;
   config.scheduler.prefix_groups.max_wait_us = 3'600'000'000;
+  config.scheduler.prefix_groups.max_wait_stretch = 0;
   return config;
 }
 

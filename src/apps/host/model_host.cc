@@ -21,6 +21,7 @@
 #include "apps/sim/stop_table_writer.h"
 #include "base/byte_size.h"
 #include "engine/cost_profile.h"
+#include "engine/decode_profile.h"
 #include "engine/engine_loop.h"
 #include "runtime/cpu_runtime.h"
 #include "sched/config.h"
@@ -330,10 +331,15 @@ Status CpuModelHost::AddAdapterEntry(const NamedAdapter& adapter, const ModelHos
 // Times a few steps where a policy, or how decodes run beside prompts, depends on what steps take.
 Status CpuModelHost::ProfileIfNeeded(EngineConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
-  if (!NeedsCosts(scheduler)) return Status::Ok();
   StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, scheduler.num_kv_blocks,
                         OutputOf(runtime_->config().head), scheduler.policies.retention);
-  config->scheduler.cost = FitCosts(ProfileCosts(profiler, clock_, ProfileLimitsOf(scheduler)));
+  if (NeedsCosts(scheduler)) {
+    config->scheduler.cost = FitCosts(ProfileCosts(profiler, clock_, ProfileLimitsOf(scheduler)));
+  }
+  if (NeedsDecodeCosts(scheduler) && scheduler.kv_storage == KvStorage::kPaged) {
+    config->scheduler.decode_cost =
+        FitDecodes(ProfileSharedDecodes(profiler, clock_, DecodeProfileLimitsOf(scheduler)));
+  }
   return Status::Ok();
 }
 

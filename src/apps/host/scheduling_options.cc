@@ -102,27 +102,31 @@ void AddDeadlineOptions(CLI::App* app, DeadlineConfig* deadlines) {
 
 void AddPrefixGroupOptions(CLI::App* app, SchedulingOptions* o) {
   const HelpGroup group(app, "Decode set prefix-homogeneous");
-  AddChoice(app, "--stop-rule", &o->stop_rule,
-            "The rule by which prefix-homogeneous stops adding: never, heuristic (knows nothing of "
-            "throughput: "
-            "if a full batch pays more than a pure one it loses much of fill's), bandit (default) "
-            "or q-learning");
+  AddChoice(
+      app, "--stop-rule", &o->stop_rule,
+      "The rule by which prefix-homogeneous stops adding: model (default: by predicted "
+      "throughput, from a profile at the start), never, heuristic (knows nothing of "
+      "throughput: if a full batch pays more than a pure one it loses much of fill's), bandit "
+      "or q-learning");
   app->add_option("--stop-table", o->stop_table,
                   "The knowledge of a learning --stop-rule: read from this file if there is one, "
                   "written there at the end (see skein policy show)");
   app->add_option(
       "--stop-constants", o->stop_constants,
       "Constants of --stop-rule, name=value,...: max-lost, small-batch, "
-      "max-lost-small, max-lost-peers, max-loss, exploration, alpha, gamma, "
-      "epsilon-start, epsilon-decay, epsilon-floor, learn. If prefixes outnumber "
-      "the cache, max-loss=1 may gain; elsewhere it may lose, as docs/results/feather.md "
-      "shows");
+      "max-lost-small, max-lost-peers, max-loss, min-gain, exploration, alpha, gamma, "
+      "epsilon-start, epsilon-decay, epsilon-floor, learn (include/skein/stop_options.h)");
   app->add_option("--stop-seed", o->config.prefix_groups.stop.seed,
                   "Seed of q-learning's random decisions; the other rules draw nothing")
       ->capture_default_str();
   AddMilliseconds(app, "--stop-max-wait-ms", &o->config.prefix_groups.max_wait_us, 1,
                   "A request that has waited so long is next, whatever it shares and whatever "
-                  "--stop-rule says");
+                  "--stop-rule says, if --stop-max-wait-stretch is exceeded too");
+  app->add_option("--stop-max-wait-stretch", o->config.prefix_groups.max_wait_stretch,
+                  "and if so many times as many requests have joined since its arrival as waited "
+                  "before it (first come, first served: 1); 0: the time alone counts")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
 }
 
 std::string CheckPreset(const std::string& name) {

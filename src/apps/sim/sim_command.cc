@@ -15,6 +15,7 @@
 #include "apps/host/scheduling_options.h"
 #include "apps/sim/sim_calibrate.h"
 #include "apps/sim/sim_replay.h"
+#include "apps/sim/step_log.h"
 #include "apps/sim/stop_table_writer.h"
 #include "base/byte_size.h"
 #include "bench/bench_command.h"
@@ -39,6 +40,7 @@ struct ReplayCommand {
   std::string workload;
   std::string kv_cache_memory;
   std::string json;
+  std::string steps;
   std::vector<std::string> goodput;
   std::optional<int32_t> max_num_batched_tokens;  // unset: UsualBatchedTokens
   int64_t max_requests = 0;
@@ -143,6 +145,19 @@ Result<int> RunReplay(ReplayCommand command) {
   }
   if (config->max_model_len == 0) config->max_model_len = shape.max_position;
   config->prefix_caching = !command.no_prefix_caching;
+  std::optional<StepLog> step_log;
+  if (!command.steps.empty()) {
+    if (replay.replicas > 1) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("replicas is {}, must be 1 with steps", replay.replicas),
+                    "replicas");
+    }
+    replay.observers.push_back(&step_log.emplace(command.steps));
+    if (!step_log->good()) {
+      return Status(StatusCode::kInvalidArgument, "steps: " + command.steps + " cannot be written",
+                    "steps");
+    }
+  }
   std::optional<StopTableWriter> table_writer;
   if (!stop_table.empty()) {
     SKEIN_RETURN_IF_ERROR(ReadStopTable(stop_table, config));
@@ -244,6 +259,10 @@ void AddDeviceOptions(CLI::App* app, ReplayCommand* c) {
   AddChoice(app, "--kv-reads", &c->replay.kv_reading,
             "How decode rows read what they share: each for itself (each), so, but from the "
             "device's cache (cached, an upper bound), or once for all (once)");
+  app->add_option("--round-us", c->replay.round_us,
+                  "Microseconds of scheduling before each step, as `skein bench sched` measures")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->capture_default_str();
   app->add_option("--tp", c->replay.parallelism.tensor, "Devices that share each operator")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
@@ -275,6 +294,10 @@ void AddWorkloadOptions(CLI::App* app, ReplayCommand* c) {
       ->capture_default_str();
   app->add_option("--goodput", c->goodput, "Deadlines in ms: ttft:250 tpot:50 e2el:1000");
   app->add_option("--json", c->json, "Write the results to this file");
+  app->add_option(
+      "--steps", c->steps,
+      "Write a line for each step to this file: its end in seconds, its decodes and its "
+      "tokens of prompts; needs --replicas 1");
 }
 
 }  // namespace

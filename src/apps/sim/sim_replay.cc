@@ -14,6 +14,7 @@
 #include "apps/sim/sim_calibrate.h"
 #include "base/json_numbers.h"
 #include "engine/cost_profile.h"
+#include "engine/decode_profile.h"
 #include "model/config/config.h"
 #include "runtime/memory_plan.h"
 #include "sim/sim_executor.h"
@@ -97,6 +98,7 @@ class ReplicaRun {
 
   SimOutcome Run(const StepCost& cost, const SchedulerConfig& config) {
     SimExecutor executor(cost, &clock_, options_.tokens.vocab);
+    executor.set_round_us(options_.round_us);
     Simulation simulation(config, &executor, &clock_, options_.observers, options_.policies);
     const int32_t share = (options_.concurrency + options_.replicas - 1) / options_.replicas;
     const SimOutcome outcome = simulation.Run(
@@ -177,6 +179,17 @@ CostFit Profile(const StepCost& cost, const SchedulerConfig& config, int32_t voc
   return FitCosts(ProfileCosts(profiler, clock, limits));
 }
 
+DecodeFit ProfileDecodesOf(const StepCost& cost, const SchedulerConfig& config,
+                           int32_t vocab_size) {
+  VirtualClock clock;
+  SimExecutor executor(cost, &clock, vocab_size);
+  StepProfiler profiler(&executor, &clock, vocab_size, config.num_kv_blocks, GenerateSpec{},
+                        config.policies.retention);
+  DecodeProfileLimits limits = DecodeProfileLimitsOf(config);
+  limits.time_us = 600'000'000;
+  return FitDecodes(ProfileSharedDecodes(profiler, clock, limits));
+}
+
 }  // namespace
 
 void ReplayTotals::Add(const EngineStats& stats) {
@@ -232,6 +245,9 @@ Result<ReplayOutcome> Replay(const DeviceDescription& device, const SimModelShap
   engine.scheduler.num_kv_blocks = outcome.num_kv_blocks;
   SKEIN_ASSIGN_OR_RETURN(SchedulerConfig config, MakeSchedulerConfig(engine));
   engine.scheduler.cost = Profile(cost, config, engine.vocab_size);
+  if (NeedsDecodeCosts(config)) {
+    engine.scheduler.decode_cost = ProfileDecodesOf(cost, config, engine.vocab_size);
+  }
   SKEIN_ASSIGN_OR_RETURN(config, MakeSchedulerConfig(engine));
   outcome.records.resize(workload.size());
   for (std::vector<size_t>& part : Divide(workload, options.replicas)) {

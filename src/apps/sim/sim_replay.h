@@ -26,6 +26,7 @@ struct ReplayOptions {
   int32_t concurrency = 0;
   TokenRange tokens;
   KvReading kv_reading = KvReading::kEachRow;
+  TimeUs round_us = 0;                        // of scheduling, at the beginning of each step
   std::vector<SchedulerObserver*> observers;  // of every replica; outlive the replay
   PolicyLists policies = BuiltInPolicies();
 };

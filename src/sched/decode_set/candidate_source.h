@@ -38,6 +38,9 @@ class CandidateSource {
   virtual int32_t num_active() const = 0;
   // Tokens that all of the batch share, as far as the source knows.
   virtual int64_t shared_tokens() const = 0;
+  // The tree that the source compares prefixes by, with the tokens of a level; null: another way.
+  virtual const ChunkedHashTree* tree() const { return nullptr; }
+  virtual int32_t level_tokens() const { return 0; }
   virtual void CheckIntegrity() const {}
 };
 
@@ -57,6 +60,8 @@ class HashTreeSource final : public CandidateSource {
   int32_t num_waiting() const override { return tree_.num_waiting(); }
   int32_t num_active() const override { return tree_.num_active(); }
   int64_t shared_tokens() const override;
+  const ChunkedHashTree* tree() const override { return &tree_; }
+  int32_t level_tokens() const override { return chunk_tokens(); }
   void CheckIntegrity() const override { tree_.CheckIntegrity(); }
 
  private:

@@ -40,6 +40,13 @@ class DecodeSetPolicy {
   //                                            |
   //                                            +------> no: closed until EndRound
   virtual bool Chooses() const { return false; }
+  // At present the order chooses nevertheless. Does not change within a step's planning unless
+  // Candidate is called.
+  virtual bool FollowsOrder() const { return false; }
+  // Rerank is called, too, when the cached share of a waiting prompt changes.
+  virtual bool FollowsCache() const { return false; }
+  // Choices depend on SchedulerConfig::decode_cost, so that a profile pays.
+  virtual bool NeedsDecodeCosts() const { return false; }
   // A request begins to wait. REQUIRES: its prompt is hashed; `sequence` stays until Leave.
   virtual void Enter(Sequence* /*sequence*/, TimeUs /*now_us*/) {}
   // The rank of a request, waiting or not, has changed.

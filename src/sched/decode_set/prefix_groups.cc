@@ -8,13 +8,17 @@
 namespace skein {
 
 PrefixGroups::PrefixGroups(const PrefixGroupOptions& options, const StopTable* learned,
-                           std::unique_ptr<CandidateSource> source)
+                           std::unique_ptr<CandidateSource> source, const DecodeDevice& device)
     : options_(options),
+      by_order_(device.by_order),
+      max_rows_(device.limits.max_rows),
       policy_(MakeStopPolicy(options.stop, learned)),
       source_(source != nullptr ? std::move(source)
                                 : std::make_unique<HashTreeSource>(options.blocks_per_chunk)) {
   SKEIN_CHECK(options.max_wait_us >= 1);
   aside_.reserve(kMaxPassedOver);
+  if (options.stop.rule != StopRule::kModel || source_->tree() == nullptr) return;
+  turns_.emplace(options.stop, device.fit, device.limits, source_->tree(), source_->level_tokens());
 }
 
 void PrefixGroups::Enter(Sequence* sequence, TimeUs now_us) {
@@ -29,10 +33,18 @@ void PrefixGroups::Enter(Sequence* sequence, TimeUs now_us) {
     member = free_members_.back();
     free_members_.pop_back();
   }
-  members_[member] = {.sequence = sequence, .entered_us = now_us};
+  const int64_t num_allowed = int64_t{options_.max_wait_stretch} * (num_waiting() + max_rows_);
+  members_[member] = {.sequence = sequence,
+                      .entered_us = now_us,
+                      .overdue_at = static_cast<int64_t>(counters_.joined) +
+                                    (options_.max_wait_stretch > 0 ? num_allowed : 0)};
   request->decode_set_member = member;
+  if (turns_) turns_->load().NoteArrival(request->prompt_len, request->budget, now_us);
   LinkWaiting(member);
   Plant(member);
+  if (FollowsOrder() && ConsidersTurns(/*closed=*/false)) {
+    DecideTurns(/*joinable=*/true, /*urgent=*/false, now_us);
+  }
 }
 
 void PrefixGroups::Rerank(const RequestRecord& request) {
@@ -53,9 +65,13 @@ void PrefixGroups::Join(RequestRecord* request, TimeUs now_us) {
   }
   ++counters_.joined;
   counters_.overdue += IsOverdue(member, now_us);
+  mean_wait_us_ += (now_us - member.entered_us - mean_wait_us_) / kWaitWindow;
   UnlinkWaiting(number);
   source_->Add(member.handle);
   member.active = true;
+  member.joined_step = num_decode_steps_;
+  sums_.prompt_tokens += request->prompt_len;
+  sums_.joined_steps += num_decode_steps_;
   if (choice_ && choice_->member != number) Unchoose();
   choice_.reset();
 }
@@ -68,7 +84,12 @@ void PrefixGroups::Leave(RequestRecord* request) {
   } else {
     Uproot(number);
   }
-  if (!members_[number].active) UnlinkWaiting(number);
+  if (members_[number].active) {
+    sums_.prompt_tokens -= request->prompt_len;
+    sums_.joined_steps -= members_[number].joined_step;
+  } else {
+    UnlinkWaiting(number);
+  }
   members_[number] = {};
   request->decode_set_member = kNone;
   free_members_.push_back(number);
@@ -105,6 +126,13 @@ bool PrefixGroups::Approves(TimeUs now_us) {
   Choose(now_us);
   SKEIN_CHECK(choice_->member != kNone && !closed_);
   if (choice_->overdue || choice_->approved) return true;
+  const bool refused =
+      IsClosed(members_[choice_->member]) || (turns_ && turns_->IsFull(num_active()));
+  if (refused && num_active() > 0) {
+    closed_ = true;
+    ++counters_.stops;
+    return false;
+  }
   choice_->approved = policy_->ShouldAdd(source_->QuestionOf(members_[choice_->member].handle));
   if (!choice_->approved) {
     closed_ = true;
@@ -120,13 +148,31 @@ void PrefixGroups::EndRound() {
   aside_.clear();
   closed_ = false;
   least_urgent_ = kLeastPriority;
+  ++round_;
+  // Turns are for requests that wait for each other.
+  if (turns_ && turns_->restricts() && num_waiting() == 0) turns_->OpenAll();
 }
 
 void PrefixGroups::ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens,
                                TimeUs duration_us) {
-  if (num_decodes == 0 || num_prefill_tokens > num_decodes || duration_us <= 0) return;
+  if (num_decodes == 0) return;
+  if (turns_ && num_prefill_tokens == 0 && duration_us > 0) {
+    turns_->ObserveStep(static_cast<int32_t>(num_decodes), BatchNow(),
+                        static_cast<double>(duration_us));
+  }
+  ++num_decode_steps_;
+  if (num_prefill_tokens > num_decodes || duration_us <= 0) return;
   policy_->Reward(static_cast<double>(num_decodes + num_prefill_tokens) * 1e6 /
                   static_cast<double>(duration_us));
+}
+
+void PrefixGroups::ObserveEnd(const RequestRecord& request) {
+  if (!turns_ || request.execution_class != ExecutionClass::kDecode) return;
+  if (request.sequences.empty()) return;
+  // The last token is not kept.
+  const auto num_tokens = static_cast<int32_t>(request.sequences.front()->tokens.size()) + 1;
+  turns_->load().NoteEnd(std::clamp(num_tokens - request.prompt_len, 0, request.budget),
+                         request.budget);
 }
 
 void PrefixGroups::AddStats(EngineStats* stats) const {
@@ -138,9 +184,55 @@ void PrefixGroups::AddStats(EngineStats* stats) const {
 
 CandidateSource::Rank PrefixGroups::RankOf(const Member& member) const {
   const RequestRecord& request = *member.sequence->request;
-  return {.priority = request.urgency.priority,
-          .rank = request.urgency.rank,
+  const int64_t num_cached = std::max(0, request.prompt_len - request.num_missing);
+  return {.priority = 2 * request.urgency.priority + (member.closed ? 1 : 0),
+          .rank = request.urgency.rank != 0 ? request.urgency.rank : -num_cached,
           .arrival = request.arrival};
+}
+
+GroupTurns::Batch PrefixGroups::BatchNow() const {
+  return {.prompt_tokens = sums_.prompt_tokens,
+          .output_tokens = num_active() * num_decode_steps_ - sums_.joined_steps};
+}
+
+// Whether it is time for a decision; `closed`: the best candidate has no turn.
+bool PrefixGroups::ConsidersTurns(bool closed) const {
+  if (!turns_ || lines_.size() != 1 || num_waiting() == 0) return false;
+  const bool often = closed || !turns_->restricts();
+  // While requests pile up each round counts.
+  const bool grows = !turns_->restricts() && num_waiting() + num_active() > grown_to_;
+  const bool stands_still = closed && num_active() == 0;
+  return grows || stands_still || round_ >= next_decision_ + (often ? 0 : kLongDecisionRounds);
+}
+
+// Returns whether the requests that may join are others than before.
+bool PrefixGroups::DecideTurns(bool joinable, bool urgent, TimeUs now_us) {
+  next_decision_ = round_ + kDecisionRounds;
+  grown_to_ = (num_waiting() + num_active()) * 5 / 4;
+  if (!turns_->Decide(BatchNow(), joinable, urgent, now_us)) return false;
+  for (const CandidateSource::Handle handle : turns_->Opened()) {
+    members_[member_of_[handle]].turn = turns_->turn();
+  }
+  for (const Line& line : lines_) {
+    for (int32_t i = line.first; i != kNone; i = members_[i].next) {
+      const Member& member = members_[i];
+      if (member.handle == kNone || member.closed == IsClosed(member)) continue;
+      Uproot(i);
+      Insert(i);
+    }
+  }
+  return true;
+}
+
+// The member that best joins. The requests with a turn go first.
+std::optional<int32_t> PrefixGroups::FindBest(TimeUs now_us) {
+  std::optional<CandidateSource::Handle> found = source_->FindBest();
+  if (!found) return std::nullopt;
+  const bool closed = IsClosed(members_[member_of_[*found]]);
+  if (ConsidersTurns(closed) && DecideTurns(!closed, /*urgent=*/false, now_us)) {
+    found = source_->FindBest();
+  }
+  return member_of_[*found];
 }
 
 // Chooses the best candidate. An overdue request of its priority goes before it. None is chosen if
@@ -148,12 +240,17 @@ CandidateSource::Rank PrefixGroups::RankOf(const Member& member) const {
 const PrefixGroups::Choice& PrefixGroups::Choose(TimeUs now_us) {
   if (choice_) return *choice_;
   choice_ = Choice{};
-  const std::optional<CandidateSource::Handle> found = source_->FindBest();
+  const std::optional<int32_t> found = FindBest(now_us);
+  choice_ = Choice{};  // a turn may have begun
   if (!found) return *choice_;
-  const int32_t best = member_of_[*found];
+  const int32_t best = *found;
   const int32_t priority = PriorityOf(members_[best]);
   if (priority > least_urgent_) return *choice_;
   const int32_t overdue = FirstOverdue(priority, now_us);
+  if (overdue != kNone && IsClosed(members_[overdue])) {
+    DecideTurns(/*joinable=*/false, /*urgent=*/true, now_us);
+    choice_ = Choice{};
+  }
   choice_->overdue = overdue != kNone;
   choice_->member = choice_->overdue ? overdue : best;
   return *choice_;
@@ -178,9 +275,21 @@ int32_t PrefixGroups::FirstOverdue(int32_t priority, TimeUs now_us) const {
   return kNone;
 }
 
-// Puts a member into the source, waiting.
+// Puts a member into the source, waiting. It has the turn of its group.
 void PrefixGroups::Plant(int32_t number) {
+  Insert(number);
   Member& member = members_[number];
+  if (!member.closed) return;
+  const auto peer = turns_->PeerOf(member.handle);
+  if (!peer || members_[member_of_[*peer]].turn != turns_->turn()) return;
+  member.turn = turns_->turn();
+  Uproot(number);
+  Insert(number);
+}
+
+void PrefixGroups::Insert(int32_t number) {
+  Member& member = members_[number];
+  member.closed = IsClosed(member);
   member.handle = source_->Insert(*member.sequence, RankOf(member));
   if (member.handle >= std::ssize(member_of_)) member_of_.resize(member.handle + 1);
   member_of_[member.handle] = number;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -9,10 +10,18 @@
 #include "sched/config.h"
 #include "sched/decode_set/candidate_source.h"
 #include "sched/decode_set/decode_set_policy.h"
+#include "sched/decode_set/group_turns.h"
 #include "sched/decode_set/stop_policy.h"
 #include "sched/sequence.h"
 
 namespace skein {
+
+// The facts that the stop rule `model` needs.
+struct DecodeDevice {
+  DecodeFit fit;
+  DecodeLimits limits;
+  bool by_order = false;  // the order chooses while no group has a turn
+};
 
 // The decode set `prefix-homogeneous`: it builds prefix-homogeneous batches. Decode-class requests
 // wait in a chunked hash tree. The tree gives the best candidate for the batch, and the stop policy
@@ -39,6 +48,13 @@ namespace skein {
 // A request also waits while a row of this step computes its missing prefix. That wait lasts no
 // longer than the row's prompt. Requests of any priority may pass it meanwhile.
 //
+// With the stop rule `model` some groups may have a turn (sched/decode_set/group_turns.h). The
+// candidates are then requests of these groups first. Another one is refused, unless it is overdue,
+// which begins a turn of its group. No turns are given while requests of several priorities wait.
+//
+// Candidates that are equal to the tree go by the order. If only arrival decides there, the one
+// with the longest cached prefix goes first.
+//
 // A request counts as in the batch from Join to Leave, also while it is preempted, since it is the
 // first to come back. The order ranks equal candidates and reports changes (Rerank).
 //
@@ -50,11 +66,16 @@ namespace skein {
 class PrefixGroups final : public DecodeSetPolicy {
  public:
   // `learned`: the table that the policy continues from, or null.
-  // `source`: finds candidates; null: a HashTreeSource.
+  // `source`: finds candidates; null: a HashTreeSource. The rule `model` needs that one and a fit
+  // of the device; without them it never stops.
   explicit PrefixGroups(const PrefixGroupOptions& options, const StopTable* learned = nullptr,
-                        std::unique_ptr<CandidateSource> source = nullptr);
+                        std::unique_ptr<CandidateSource> source = nullptr,
+                        const DecodeDevice& device = {});
 
   bool Chooses() const override { return true; }
+  bool FollowsOrder() const override { return by_order_ && !(turns_ && turns_->restricts()); }
+  bool FollowsCache() const override { return true; }
+  bool NeedsDecodeCosts() const override { return turns_.has_value(); }
   void Enter(Sequence* sequence, TimeUs now_us) override;
   void Rerank(const RequestRecord& request) override;
   void Join(RequestRecord* request, TimeUs now_us) override;
@@ -69,6 +90,7 @@ class PrefixGroups final : public DecodeSetPolicy {
   bool Approves(TimeUs now_us) override;
   void EndRound() override;
   void ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens, TimeUs duration_us) override;
+  void ObserveEnd(const RequestRecord& request) override;
   void AddStats(EngineStats* stats) const override;
   const StopTable* learned() const override { return policy_->table(); }
   void CheckIntegrity() const override;
@@ -94,12 +116,20 @@ class PrefixGroups final : public DecodeSetPolicy {
   // a cold prefix of their group let another group begin in the same step. Each costs a removal and
   // an insertion.
   static constexpr size_t kMaxPassedOver = 64;
+  // Rounds between two decisions about turns, and between two while their requests join.
+  static constexpr int64_t kDecisionRounds = 4;
+  static constexpr int64_t kLongDecisionRounds = 64;
+  static constexpr int64_t kWaitWindow = 32;  // requests
 
   struct Member {
     Sequence* sequence = nullptr;
     CandidateSource::Handle handle = kNone;  // kNone: passed over in this round
     TimeUs entered_us = 0;
-    int32_t prev = kNone;  // in the line of its priority
+    int64_t overdue_at = 0;   // the number of joins from which on it is overdue, if it waited
+    int64_t joined_step = 0;  // decode steps before it joined
+    uint32_t turn = 0;        // the latest of its group
+    bool closed = false;      // in the source behind those that may join
+    int32_t prev = kNone;     // in the line of its priority
     int32_t next = kNone;
     bool active = false;
   };
@@ -117,7 +147,21 @@ class PrefixGroups final : public DecodeSetPolicy {
     bool approved = false;
   };
 
+  // Sums over the batch.
+  struct Sums {
+    int64_t prompt_tokens = 0;
+    int64_t joined_steps = 0;
+  };
+
   void Plant(int32_t member);
+  void Insert(int32_t member);
+  bool IsClosed(const Member& member) const {
+    return turns_ && turns_->restricts() && member.turn != turns_->turn();
+  }
+  GroupTurns::Batch BatchNow() const;
+  bool ConsidersTurns(bool closed) const;
+  bool DecideTurns(bool joinable, bool urgent, TimeUs now_us);
+  std::optional<int32_t> FindBest(TimeUs now_us);
   void Uproot(int32_t member);
   int32_t PriorityOf(const Member& member) const {
     return member.sequence->request->urgency.priority;
@@ -125,7 +169,9 @@ class PrefixGroups final : public DecodeSetPolicy {
   void LinkWaiting(int32_t member);
   void UnlinkWaiting(int32_t member);
   bool IsOverdue(const Member& member, TimeUs now_us) const {
-    return now_us - member.entered_us >= options_.max_wait_us;
+    const TimeUs usual_us = options_.max_wait_stretch * mean_wait_us_;
+    return now_us - member.entered_us >= std::max(options_.max_wait_us, usual_us) &&
+           static_cast<int64_t>(counters_.joined) >= member.overdue_at;
   }
   int32_t FirstOverdue(int32_t priority, TimeUs now_us) const;
   const Choice& Choose(TimeUs now_us);
@@ -133,8 +179,11 @@ class PrefixGroups final : public DecodeSetPolicy {
   CandidateSource::Rank RankOf(const Member& member) const;
 
   const PrefixGroupOptions options_;
+  const bool by_order_;
+  const int32_t max_rows_;
   const std::unique_ptr<StopPolicy> policy_;
   const std::unique_ptr<CandidateSource> source_;
+  std::optional<GroupTurns> turns_;  // of the stop rule `model`
   std::vector<Member> members_;
   std::vector<int32_t> free_members_;
   std::vector<int32_t> member_of_;  // by handle
@@ -144,6 +193,12 @@ class PrefixGroups final : public DecodeSetPolicy {
   bool closed_ = false;                    // for this round
   int32_t least_urgent_ = kLeastPriority;  // the least urgent priority that may be chosen in this
                                            // round
+  TimeUs mean_wait_us_ = 0;                // of the latest requests that joined
+  Sums sums_;
+  int64_t num_decode_steps_ = 0;
+  int64_t round_ = 0;
+  int64_t next_decision_ = 0;  // round
+  int32_t grown_to_ = 0;       // requests; a decision is due before if there are more
   Counters counters_;
 };
 

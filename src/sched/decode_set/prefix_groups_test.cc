@@ -23,6 +23,7 @@ class PrefixGroupsTest : public ::testing::Test {
     options.stop.rule = rule;
     options.stop.max_loss = 1;
     options.max_wait_us = max_wait_us;
+    options.max_wait_stretch = 0;
     groups_ = std::make_unique<PrefixGroups>(options);
   }
 
@@ -38,6 +39,7 @@ class PrefixGroupsTest : public ::testing::Test {
     sequence->tokens.resize(sequence->tokens.size() + size_t{kBlockTokens} * num_own,
                             1000 + static_cast<TokenId>(requests_.size()));
     request->prompt_len = static_cast<int32_t>(sequence->tokens.size());
+    request->num_missing = request->prompt_len;
     sequence->blocks.Hash(sequence->tokens);
     request->sequences.push_back(std::move(sequence));
     requests_.push_back(std::move(request));

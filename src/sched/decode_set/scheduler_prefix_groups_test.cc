@@ -47,10 +47,10 @@ TEST(SchedulerPrefixGroups, BatchesAreOfOneGroupWhereFillMixesThem) {
   }
 }
 
-// Both groups would bring the same number of chunks to an empty batch. The order decides, here by
-// cached tokens.
+// Both groups would bring the same number of chunks to an empty batch. The order decides by cached
+// tokens, and where arrival alone would decide, so does the set.
 TEST(SchedulerPrefixGroups, TheOrderBreaksTies) {
-  const std::map<Order, int> firsts = {{Order::kFcfs, 1}, {Order::kSrjf, 2}, {Order::kLpm, 2}};
+  const std::map<Order, int> firsts = {{Order::kFcfs, 2}, {Order::kSrjf, 2}, {Order::kLpm, 2}};
   for (const auto& [order, first] : firsts) {
     EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
     config.scheduler.policies.order = order;

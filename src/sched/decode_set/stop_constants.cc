@@ -33,12 +33,13 @@ constexpr Constant MakeConstant(std::string_view name, double low, double high) 
 }
 
 constexpr double kMaxTokens = 1 << 30;
-constexpr std::array<Constant, 12> kConstants = {
+constexpr std::array<Constant, 13> kConstants = {
     MakeConstant<&StopOptions::max_lost_tokens>("max-lost", 0, kMaxTokens),
     MakeConstant<&StopOptions::small_batch>("small-batch", 0, kMaxTokens),
     MakeConstant<&StopOptions::max_lost_tokens_small>("max-lost-small", 0, kMaxTokens),
     MakeConstant<&StopOptions::max_lost_tokens_peers>("max-lost-peers", 0, kMaxTokens),
     MakeConstant<&StopOptions::max_loss>("max-loss", 0, 1),
+    MakeConstant<&StopOptions::min_gain>("min-gain", 0, 10),
     MakeConstant<&StopOptions::exploration>("exploration", 0, 100),
     MakeConstant<&StopOptions::alpha>("alpha", 0, 1),
     MakeConstant<&StopOptions::gamma>("gamma", 0, 1),

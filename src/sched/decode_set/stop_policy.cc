@@ -221,6 +221,7 @@ void StopAccount::Observe(double reward, bool stopped) {
 std::unique_ptr<StopPolicy> MakeStopPolicy(const StopOptions& options, const StopTable* learned) {
   switch (options.rule) {
     case StopRule::kNever:
+    case StopRule::kModel:  // GroupTurns decides
       return std::make_unique<NeverStop>();
     case StopRule::kHeuristic:
       return std::make_unique<HeuristicStop>(options);

@@ -538,12 +538,12 @@ TEST(StopTable, RefusesWhatIsNoTable) {
 }
 
 TEST(StopRule, NamesAndBack) {
-  for (const StopRule rule :
-       {StopRule::kNever, StopRule::kHeuristic, StopRule::kBandit, StopRule::kQLearning}) {
+  for (const StopRule rule : {StopRule::kNever, StopRule::kHeuristic, StopRule::kBandit,
+                              StopRule::kQLearning, StopRule::kModel}) {
     EXPECT_EQ(ChoiceOf<StopRule>(NameOf(rule)), rule);
   }
   EXPECT_EQ(ChoiceOf<StopRule>("often"), std::nullopt);
-  EXPECT_EQ(ListOfChoices<StopRule>(), "never, heuristic, bandit, q-learning");
+  EXPECT_EQ(ListOfChoices<StopRule>(), "never, heuristic, bandit, q-learning, model");
 }
 
 TEST(StopConstants, AreSetByName) {

@@ -15,7 +15,8 @@ Ranks::Ranks(const SchedulerContext& context)
       table_(context.table),
       order_(context.order),
       decode_set_(context.decode_set),
-      calibrates_(context.order->FollowsCache() || context.batching->SkipsToFit()) {}
+      calibrates_(context.order->FollowsCache() || context.batching->SkipsToFit() ||
+                  context.decode_set->FollowsCache()) {}
 
 void Ranks::BeginRound(TimeUs now_us) {
   round_us_ = now_us;
@@ -207,7 +208,7 @@ void Ranks::SetRank(RequestRecord* request, int64_t rank, int32_t num_missing) {
       table_->waiting().Insert(sequence);
     }
   }
-  if (rank != rank_before) decode_set_->Rerank(*request);
+  if (rank != rank_before || decode_set_->FollowsCache()) decode_set_->Rerank(*request);
 }
 
 // Moves the sequence to its current position in the order. `num_cached` tokens of its prompt are

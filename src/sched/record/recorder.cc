@@ -95,6 +95,11 @@ std::string ChoiceMembers(const SchedulerConfig& config) {
       config.deadlines.slo_batch_tokens);
 }
 
+std::string DecodeCost(const DecodeFit& fit) {
+  return fmt::format("{},{},{},{},{},{}", fit.step_us, fit.row_us, fit.free_rows, fit.token_us,
+                     fit.arithmetic_share, fit.cache_tokens);
+}
+
 // The learned table as JSON on one line.
 std::string Learned(const SchedulerConfig& config) {
   if (config.prefix_groups.learned == nullptr) return "null";
@@ -112,7 +117,8 @@ void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
                        R"("force_decode_path":{},"forests":{},"max_prefix_wait_us":{},)"
                        R"("contiguous_kv":{},"dynamic_step_us":{},)"
                        R"("stop_rule":"{}","stop_constants":"{}",)"
-                       R"("stop_seed":{},"stop_max_wait_us":{},"stop_table":{}}})",
+                       R"("stop_seed":{},"stop_max_wait_us":{},"stop_max_wait_stretch":{},)"
+                       R"("decode_cost":[{}],"stop_table":{}}})",
                        ChoiceMembers(config), config.num_kv_blocks, config.max_model_len,
                        config.max_num_seqs, config.max_num_batched_tokens, config.num_adapters,
                        config.prefix_caching, config.max_whole_prompt_len, config.force_decode_path,
@@ -120,7 +126,8 @@ void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
                        config.kv_storage == KvStorage::kContiguous, config.dynamic_step_us,
                        NameOf(config.prefix_groups.stop.rule),
                        StopConstants(config.prefix_groups.stop), config.prefix_groups.stop.seed,
-                       config.prefix_groups.max_wait_us, Learned(config))
+                       config.prefix_groups.max_wait_us, config.prefix_groups.max_wait_stretch,
+                       DecodeCost(config.decode_cost), Learned(config))
         << '\n';
 }
 

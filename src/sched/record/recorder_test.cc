@@ -149,7 +149,7 @@ StopOptions StopOptionsOf(const json& event) {
 }
 
 SchedulerConfig ConfigOf(const json& event) {
-  const json& cost = event["cost"];
+  const json &cost = event["cost"], &decode = event["decode_cost"];
   return {.policies = {.order = Named<Order>(event["order"]),
                        .batching = Named<Batching>(event["batching"]),
                        .sharing = Named<Sharing>(event["sharing"]),
@@ -167,10 +167,13 @@ SchedulerConfig ConfigOf(const json& event) {
           .deadlines = {.default_slo_us = event["default_slo_us"],
                         .max_late_us = event["max_late_us"],
                         .slo_batch_tokens = event["slo_batch_tokens"]},
-          .prefix_groups = {.stop = StopOptionsOf(event), .max_wait_us = event["stop_max_wait_us"]},
+          .prefix_groups = {.stop = StopOptionsOf(event),
+                            .max_wait_us = event["stop_max_wait_us"],
+                            .max_wait_stretch = event["stop_max_wait_stretch"]},
           .dynamic_step_us = event["dynamic_step_us"],
           .max_prefix_wait_us = event["max_prefix_wait_us"],
           .cost = {cost[0], cost[1], cost[2], cost[3]},
+          .decode_cost = {decode[0], decode[1], decode[2], decode[3], decode[4], decode[5]},
           .num_kv_blocks = event["num_kv_blocks"],
           .max_model_len = event["max_model_len"],
           .max_num_seqs = event["max_num_seqs"],

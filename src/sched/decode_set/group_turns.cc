@@ -1,0 +1,241 @@
+#include "sched/decode_set/group_turns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace skein {
+namespace {
+
+// Fewer requests say little about the groups of a load.
+constexpr int32_t kLeastRequests = 16;
+// A group that lowers the predicted throughput may be followed by others that raise it.
+constexpr int kMaxWorse = 3;
+// Shares of the possible rows that a turn may be limited to.
+constexpr std::array<double, 8> kRowShares = {1, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1};
+constexpr double kFactorRate = 1.0 / 16;
+constexpr int32_t kLeastObserved = 8;
+constexpr double kReturnRate = 1.0 / 4096;  // for each step of the other way
+// The longest predicted wait in turns, over the one with all.
+constexpr double kMaxWaitShare = 0.5;
+// With all, requests wait at least so long where turns begin.
+constexpr double kLeastWaitS = 5;
+// The gain in the batch's rate from which on the next turn begins. Its requests stay longer than
+// those of the turn before, which will leave a batch of fewer groups.
+constexpr double kNextTurnGain = 1.15;
+// A smaller batch has to be better by this factor, since its predictions are further off.
+constexpr double kFewerRows = 1.03;
+
+}  // namespace
+
+GroupTurns::GroupTurns(const StopOptions& options, const DecodeFit& fit, const DecodeLimits& limits,
+                       const ChunkedHashTree* tree, int32_t chunk_tokens)
+    : options_(options),
+      fit_(fit),
+      limits_(limits),
+      tree_(tree),
+      chunk_tokens_(chunk_tokens),
+      groups_(tree) {}
+
+// Shared levels are whole blocks, so they say how many of the batch's tokens are the same.
+DecodeWork GroupTurns::WorkOf(int32_t num_decodes, const Batch& batch) const {
+  const int32_t num_active = tree_->num_active();
+  if (num_active == 0 || num_decodes == 0) return {};
+  const double share = static_cast<double>(num_decodes) / num_active;  // others prefill
+  const double asked = share * static_cast<double>(batch.prompt_tokens + batch.output_tokens);
+  const double again =
+      share *
+      static_cast<double>((groups_.active_levels() - groups_.working_set()) * chunk_tokens_);
+  return {static_cast<double>(num_decodes), asked, std::max(1.0, asked - again)};
+}
+
+double GroupTurns::FactorOf(Way way) const {
+  const Factor &own = factors_[way], &other = factors_[1 - way];
+  const bool known = own.num_observed >= kLeastObserved || other.num_observed < kLeastObserved;
+  return std::exp((known ? own : other).log_mean);
+}
+
+double GroupTurns::RateOf(const DecodeWork& work, Way way) const {
+  if (work.num_rows < 1) return 0;
+  return 1e6 * work.num_rows / (PredictUs(fit_, work) * FactorOf(way));
+}
+
+void GroupTurns::ObserveStep(int32_t num_decodes, const Batch& batch, double us) {
+  if (fit_ == DecodeFit{}) return;
+  const DecodeWork work = WorkOf(num_decodes, batch);
+  if (work.num_rows < 1) return;
+  const double most = std::log(kMaxFactor);
+  const double log_ratio = std::clamp(std::log(us / PredictUs(fit_, work)), -most, most);
+  Factor& factor = factors_[restricts_ ? kTurns : kAll];
+  const double rate = std::max(kFactorRate, 1.0 / ++factor.num_observed);
+  factor.log_mean += rate * (log_ratio - factor.log_mean);
+  Factor& other = factors_[restricts_ ? kAll : kTurns];
+  other.log_mean += kReturnRate * (factor.log_mean - other.log_mean);
+}
+
+// A batch of at most `max_rows` requests of the mix, in proportion.
+GroupTurns::Forecast GroupTurns::ForecastOf(const Mix& mix, double max_rows) const {
+  const double kv_rows = (static_cast<double>(limits_.max_kv_tokens) - mix.prefix_tokens) /
+                         std::max(1.0, own_tokens_ + chunk_tokens_);
+  double rows = std::min({mix.num_requests, max_rows, kv_rows});
+  rows = std::max(1.0, std::floor(rows));
+  const double own = rows * own_tokens_;
+  const double asked = rows * mix.asked_tokens / std::max(1.0, mix.num_requests) + own;
+  const DecodeWork work{rows, asked, std::min(asked, mix.prefix_tokens + own)};
+  return {static_cast<int32_t>(rows), RateOf(work, kTurns)};
+}
+
+GroupTurns::Forecast GroupTurns::BestOf(const Mix& mix, double max_rows) const {
+  Forecast best;
+  for (const double share : kRowShares) {
+    const double rows = std::min(mix.num_requests, max_rows) * share;
+    const Forecast one = ForecastOf(mix, rows);
+    if (one.rate > best.rate * (best.num_rows > 0 ? kFewerRows : 1)) best = one;
+  }
+  return best;
+}
+
+void GroupTurns::Add(const TreeGroup& group, Mix* mix) {
+  const double count = growth_ * (group.num_waiting + group.num_active);
+  mix->num_requests += count;
+  mix->prefix_tokens += static_cast<double>(groups_.AddToUnion(group)) * chunk_tokens_;
+  mix->asked_tokens += count * group.depth * chunk_tokens_;
+}
+
+// The batch that forms if all may join: of all groups while slots are free, else of those in the
+// batch and of others that fill the slots.
+GroupTurns::Forecast GroupTurns::ForecastAll(std::span<const TreeGroup> groups) {
+  const bool free = tree_->num_active() + tree_->num_waiting() <= limits_.max_rows;
+  chosen_.assign(groups.begin(), groups.end());
+  std::ranges::stable_sort(chosen_, std::greater{}, &TreeGroup::num_active);
+  Mix mix;
+  groups_.BeginUnion();
+  for (const TreeGroup& group : chosen_) {
+    const bool full = !free && mix.num_requests >= limits_.max_rows;
+    if (full && group.num_active == 0) break;
+    Mix more = mix;
+    Add(group, &more);
+    const double rows = std::min<double>(more.num_requests, limits_.max_rows);
+    const double kv_tokens = more.prefix_tokens + rows * (own_tokens_ + chunk_tokens_);
+    if (mix.num_requests > 0 && kv_tokens > static_cast<double>(limits_.max_kv_tokens)) break;
+    mix = more;
+  }
+  Forecast all = ForecastOf(mix, limits_.max_rows);
+  // If all may join, prefixes that do not fit the memory together are evicted and computed again.
+  double prefix_tokens = 0;
+  groups_.BeginUnion();
+  for (const TreeGroup& group : groups) {
+    prefix_tokens += static_cast<double>(groups_.AddToUnion(group)) * chunk_tokens_;
+  }
+  all.rate *= std::min(1.0, static_cast<double>(limits_.max_kv_tokens) / prefix_tokens);
+  all.rate *= FactorOf(kTurns) / FactorOf(kAll);
+  return all;
+}
+
+// Orders `chosen_` and sets the number of groups of the best turn.
+GroupTurns::Forecast GroupTurns::ChooseTurn(std::span<const TreeGroup> groups) {
+  chosen_.clear();
+  for (const TreeGroup& group : groups) {
+    if (group.num_waiting > 0) chosen_.push_back(group);
+  }
+  const auto oldest = std::ranges::min_element(chosen_, {}, &TreeGroup::first_arrival);
+  std::iter_swap(chosen_.begin(), oldest);
+  std::ranges::sort(chosen_.begin() + 1, chosen_.end(), [](const auto& a, const auto& b) {
+    if (a.num_waiting != b.num_waiting) return a.num_waiting > b.num_waiting;
+    return a.first_arrival < b.first_arrival;
+  });
+  Forecast best;
+  Mix mix;
+  int num_worse = 0;
+  num_chosen_ = 1;
+  groups_.BeginUnion();
+  for (size_t i = 0; i < chosen_.size() && num_worse < kMaxWorse; ++i) {
+    Add(chosen_[i], &mix);
+    const Forecast one = BestOf(mix, limits_.max_rows);
+    if (one.rate > best.rate) {
+      best = one;
+      num_chosen_ = i + 1;
+      num_worse = 0;
+    } else {
+      ++num_worse;
+    }
+  }
+  return best;
+}
+
+// Whether turns gain enough and the requests wait no longer: those that are there, and those that
+// arrive while one is served.
+bool GroupTurns::BeginsTurns(const Forecast& all, const Forecast& turn, double num_requests) const {
+  if (num_requests < kLeastRequests || turn.rate < (1 + options_.min_gain) * all.rate) return false;
+  const double outputs = load_.output_tokens();
+  const double total = growth_ * num_requests;
+  const double wait_all = std::max(0.0, total - all.num_rows) * outputs / all.rate;
+  const double wait_turns = std::max(0.0, total - turn.num_rows) * outputs / turn.rate;
+  return wait_all >= kLeastWaitS && wait_turns <= kMaxWaitShare * wait_all;
+}
+
+// Whether the turn's requests raise the rate of the batch as it is.
+bool GroupTurns::TakesNextTurn(const Batch& batch, const Forecast& turn) const {
+  const int32_t num_active = tree_->num_active();
+  if (num_active == 0) return true;
+  const DecodeWork now = WorkOf(num_active, batch);
+  double rows = 0, asked = 0, prefix = 0;
+  for (size_t i = 0; i < num_chosen_; ++i) {
+    rows += chosen_[i].num_waiting;
+    asked += static_cast<double>(chosen_[i].num_waiting) * chosen_[i].depth * chunk_tokens_;
+    if (chosen_[i].num_active == 0) prefix += static_cast<double>(chosen_[i].depth) * chunk_tokens_;
+  }
+  const double room = std::max(1.0, static_cast<double>(limits_.max_rows - num_active));
+  const double share = std::min({1.0, room / rows, turn.num_rows / rows});
+  rows *= share;
+  asked = asked * share + rows * own_tokens_;
+  const double unique = std::min(asked, prefix + rows * own_tokens_);
+  const DecodeWork with{now.num_rows + rows, now.asked + asked, now.unique + unique};
+  return RateOf(with, kTurns) >= kNextTurnGain * RateOf(now, kTurns);
+}
+
+bool GroupTurns::Begin(const Forecast& turn) {
+  restricts_ = true;
+  ++turn_;
+  turn_rows_ = std::max(1, turn.num_rows);
+  opened_.clear();
+  for (size_t i = 0; i < num_chosen_; ++i) {
+    groups_.AppendRequests(chosen_[i], &opened_);
+  }
+  return true;
+}
+
+void GroupTurns::OpenAll() {
+  restricts_ = false;
+  opened_.clear();
+}
+
+bool GroupTurns::Decide(const Batch& batch, bool joinable, bool urgent, TimeUs now_us) {
+  if (fit_ == DecodeFit{} || limits_.max_rows < 2) return false;
+  const std::span<const TreeGroup> groups = groups_.List();
+  const double num_requests = tree_->num_waiting() + tree_->num_active();
+  double depth = 0;
+  for (const TreeGroup& group : groups) {
+    depth += static_cast<double>(group.depth) * (group.num_waiting + group.num_active);
+  }
+  const double outputs = load_.output_tokens();
+  own_tokens_ =
+      std::max(1.0, load_.prompt_tokens() - depth / num_requests * chunk_tokens_) + outputs / 2;
+  growth_ = 1;
+  const Forecast present = ForecastAll(groups);
+  if (present.rate <= 0) return false;
+  const double service_s = outputs * present.num_rows / present.rate;
+  growth_ = (num_requests + load_.ArrivalsPerS(now_us) * service_s) / num_requests;
+  const Forecast all = ForecastAll(groups);
+  const Forecast turn = ChooseTurn(groups);
+  if (!restricts_) return BeginsTurns(all, turn, num_requests) && Begin(turn);
+  if (turn.rate < (1 + options_.min_gain / 2) * all.rate) {
+    OpenAll();
+    return true;
+  }
+  if (urgent) return Begin(turn);
+  if (joinable) return false;
+  return TakesNextTurn(batch, turn) && Begin(turn);
+}
+
+}  // namespace skein

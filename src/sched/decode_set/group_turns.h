@@ -1,0 +1,134 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kv/tree_groups.h"
+#include "sched/decode_cost.h"
+#include "sched/decode_set/load_estimate.h"
+#include "skein/stop_options.h"
+
+namespace skein {
+
+// The limits that decode batches of the server have.
+struct DecodeLimits {
+  int32_t max_rows = 1;
+  int64_t max_kv_tokens = 0;  // of all requests together
+};
+
+// The model-based stop rule of the decode set `prefix-homogeneous`. It predicts the throughput of a
+// batch with every further group, and of one without, from the cost of steps by shared and own
+// tokens (sched/decode_cost.h). So it need not try either. There are two ways to serve:
+//
+//   all     every request may join
+//   turns   some groups have a turn: their requests may join, the others wait for a later turn.
+//           A turn may limit the rows of the batch, too.
+//
+//             gain, and no longer waits                    the groups of the turn have joined
+//   all  ------------------------------------>  turns  -----------------------------------> next
+//   turn
+//        <------------------------------------         (once that lowers the batch's rate no more)
+//                 half of the gain is gone,
+//                 or nobody waits
+//
+// The groups of a turn are those of the request that has waited longest, and those with the most
+// waiting requests as long as each raises the predicted throughput. Predictions count the requests
+// that will arrive while one is served, at the rate of the latest arrivals. Turns begin only if the
+// requests would wait anyway, since some groups wait for the others: by the predictions no longer
+// than with all.
+//
+// Measured steps correct the predictions by a factor for each of the two ways, within
+// [1 / kMaxFactor, kMaxFactor]. A way without measurements has the factor of the other, since a
+// step tells about both what is common to them. The factor of the way that is not taken slowly
+// returns to the other's, so that it is tried again. Without a fit all may join. Deterministic: no
+// random numbers. Not thread-safe.
+class GroupTurns {
+ public:
+  static constexpr double kMaxFactor = 4;
+
+  // `tree` outlives this. A level of the tree has `chunk_tokens`.
+  GroupTurns(const StopOptions& options, const DecodeFit& fit, const DecodeLimits& limits,
+             const ChunkedHashTree* tree, int32_t chunk_tokens);
+
+  // The facts of the batch that the tree does not know.
+  struct Batch {
+    int64_t prompt_tokens = 0;  // of its requests
+    int64_t output_tokens = 0;  // so far
+  };
+
+  LoadEstimate& load() { return load_; }
+  // A step of `num_decodes` decodes and no prompt took `us`.
+  void ObserveStep(int32_t num_decodes, const Batch& batch, double us);
+
+  // Whether only the requests of the present turn may join.
+  bool restricts() const { return restricts_; }
+  // The number of the present turn.
+  uint32_t turn() const { return turn_; }
+  // Whether the batch has all rows of the turn.
+  bool IsFull(int32_t num_active) const { return restricts_ && num_active >= turn_rows_; }
+
+  // Decides anew. `joinable`: a waiting request may join without it. `urgent`: the request that has
+  // waited longest must have a turn now. Returns whether the turn or the way has changed; Opened
+  // then returns the requests of the turn's groups. REQUIRES: a request waits. O(requests).
+  bool Decide(const Batch& batch, bool joinable, bool urgent, TimeUs now_us);
+  std::span<const ChunkedHashTree::Handle> Opened() const { return opened_; }
+  // All may join: another rule needs it.
+  void OpenAll();
+  std::optional<ChunkedHashTree::Handle> PeerOf(ChunkedHashTree::Handle request) const {
+    return groups_.PeerOf(request);
+  }
+
+ private:
+  enum Way { kAll = 0, kTurns = 1 };
+
+  // A batch of some groups. `rate` is its predicted throughput in tokens per second.
+  struct Forecast {
+    int32_t num_rows = 0;
+    double rate = 0;
+  };
+  // The groups of a batch, summed.
+  struct Mix {
+    double num_requests = 0;
+    double prefix_tokens = 0;  // the different ones
+    double asked_tokens = 0;   // of prefixes, by request
+  };
+
+  DecodeWork WorkOf(int32_t num_decodes, const Batch& batch) const;
+  double RateOf(const DecodeWork& work, Way way) const;
+  double FactorOf(Way way) const;
+  Forecast ForecastOf(const Mix& mix, double max_rows) const;
+  Forecast BestOf(const Mix& mix, double max_rows) const;
+  void Add(const TreeGroup& group, Mix* mix);
+  Forecast ForecastAll(std::span<const TreeGroup> groups);
+  Forecast ChooseTurn(std::span<const TreeGroup> groups);
+  bool BeginsTurns(const Forecast& all, const Forecast& turn, double num_requests) const;
+  bool TakesNextTurn(const Batch& batch, const Forecast& turn) const;
+  bool Begin(const Forecast& turn);
+
+  const StopOptions options_;
+  const DecodeFit fit_;
+  const DecodeLimits limits_;
+  const ChunkedHashTree* const tree_;
+  const int32_t chunk_tokens_;
+  TreeGroups groups_;
+  LoadEstimate load_;
+  struct Factor {
+    double log_mean = 0;
+    int32_t num_observed = 0;
+  };
+  std::array<Factor, 2> factors_;  // by Way
+  bool restricts_ = false;
+  uint32_t turn_ = 0;
+  int32_t turn_rows_ = 0;
+  // The state of a decision.
+  double growth_ = 1;      // requests with those to come, over those that are there
+  double own_tokens_ = 0;  // of a row, beyond its prefix
+  std::vector<TreeGroup> chosen_;
+  size_t num_chosen_ = 0;
+  std::vector<ChunkedHashTree::Handle> opened_;
+};
+
+}  // namespace skein

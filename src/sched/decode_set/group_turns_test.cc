@@ -1,0 +1,137 @@
+#include "sched/decode_set/group_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <list>
+#include <map>
+#include <set>
+#include <vector>
+
+namespace skein {
+namespace {
+
+using Handle = ChunkedHashTree::Handle;
+
+constexpr int32_t kChunk = 32;
+constexpr int32_t kShared = 160;  // chunks
+constexpr int32_t kOutputs = 100;
+
+// A GPU whose cache holds four prefixes of that length, and one that reads shared tokens once.
+constexpr DecodeFit kCached = {
+    .step_us = 17'000, .token_us = 0.16, .arithmetic_share = 0.08, .cache_tokens = 24'000};
+constexpr DecodeFit kOnce = {.step_us = 17'000,
+                             .row_us = 20,
+                             .token_us = 0.16,
+                             .arithmetic_share = 0.001,
+                             .cache_tokens = 1e9};
+
+class GroupTurnsTest : public ::testing::Test {
+ protected:
+  void Make(const DecodeFit& fit, int32_t max_rows = 500) {
+    turns_.emplace(StopOptions{}, fit, DecodeLimits{max_rows, 10'000'000}, &tree_, kChunk);
+  }
+
+  void Arrive(int group, TimeUs now_us) {
+    std::vector<uint64_t> hashes;
+    for (int i = 0; i < kShared; ++i) hashes.push_back(1000 * (group + 1) + i);
+    hashes.push_back(1'000'000 + vectors_.size());
+    vectors_.push_back(std::move(hashes));
+    const Handle handle = tree_.Insert(ViewOf(vectors_.back()), {.arrival = vectors_.size()});
+    group_of_[handle] = group;
+    turns_->load().NoteArrival(kShared * kChunk + 20, kOutputs, now_us);
+  }
+  void Join(Handle handle) {
+    tree_.Add(handle);
+    batch_.prompt_tokens += kShared * kChunk + 20;
+  }
+  std::set<int> OpenedGroups() const {
+    std::set<int> groups;
+    for (const Handle handle : turns_->Opened()) groups.insert(group_of_.at(handle));
+    return groups;
+  }
+
+  std::list<std::vector<uint64_t>> vectors_;
+  std::map<Handle, int> group_of_;
+  ChunkedHashTree tree_{ChunkedHashTree::Choice::kLeastPrefixLoss};
+  std::optional<GroupTurns> turns_;
+  GroupTurns::Batch batch_;
+};
+
+TEST_F(GroupTurnsTest, BeginWhereTheCacheRewardsPurity) {
+  Make(kCached);
+  for (int i = 0; i < 800; ++i) Arrive(i % 8, i * 1000);
+  EXPECT_TRUE(turns_->Decide(batch_, true, false, 800'000));
+  EXPECT_TRUE(turns_->restricts());
+  EXPECT_LE(OpenedGroups().size(), 3u);
+  EXPECT_TRUE(OpenedGroups().contains(0));  // the request that has waited longest
+}
+
+TEST_F(GroupTurnsTest, DoNotBeginWhereNothingIsToBeGained) {
+  for (const DecodeFit& fit : {kOnce, DecodeFit{}}) {
+    Make(fit);
+    for (int i = 0; i < 800; ++i) Arrive(i % 8, i * 1000);
+    EXPECT_FALSE(turns_->Decide(batch_, true, false, 800'000));
+    EXPECT_FALSE(turns_->restricts());
+  }
+}
+
+// Nobody waits where all find a slot and few arrive, so a turn would only make requests wait.
+TEST_F(GroupTurnsTest, DoNotBeginAtALowRate) {
+  Make(kCached);
+  for (int i = 0; i < 40; ++i) Arrive(i % 8, i * 1'000'000);
+  EXPECT_FALSE(turns_->Decide(batch_, true, false, 40'000'000));
+}
+
+TEST_F(GroupTurnsTest, TheNextTurnBeginsWhenTheBatchHasShrunk) {
+  Make(kCached);
+  for (int i = 0; i < 800; ++i) Arrive(i % 8, i * 1000);
+  ASSERT_TRUE(turns_->Decide(batch_, true, false, 800'000));
+  const std::set<int> first = OpenedGroups();
+  const uint32_t turn = turns_->turn();
+  std::vector<Handle> joined;
+  for (const Handle handle : turns_->Opened()) joined.push_back(handle);
+  for (const Handle handle : joined) Join(handle);
+  EXPECT_FALSE(turns_->Decide(batch_, false, false, 900'000));  // the batch is large and pure
+  EXPECT_TRUE(turns_->restricts());
+  while (joined.size() > 2) {
+    tree_.Finish(joined.back());
+    batch_.prompt_tokens -= kShared * kChunk + 20;
+    joined.pop_back();
+  }
+  EXPECT_TRUE(turns_->Decide(batch_, false, false, 30'000'000));
+  EXPECT_EQ(turns_->turn(), turn + 1);
+  for (const int group : OpenedGroups()) EXPECT_FALSE(first.contains(group));
+}
+
+TEST_F(GroupTurnsTest, AnUrgentRequestBeginsATurnAtOnce) {
+  Make(kCached);
+  for (int i = 0; i < 800; ++i) Arrive(i % 8, i * 1000);
+  ASSERT_TRUE(turns_->Decide(batch_, true, false, 800'000));
+  for (const Handle handle :
+       std::vector<Handle>(turns_->Opened().begin(), turns_->Opened().end())) {
+    Join(handle);
+  }
+  EXPECT_TRUE(turns_->Decide(batch_, false, true, 900'000));
+}
+
+// The device gets slower than predicted in turns only: measured steps end them.
+TEST_F(GroupTurnsTest, EndWhenMeasuredStepsShowNoGain) {
+  Make(kCached);
+  for (int i = 0; i < 800; ++i) Arrive(i % 8, i * 1000);
+  for (int i = 0; i < 16; ++i) turns_->ObserveStep(1, batch_, 17'000);  // as predicted, with all
+  ASSERT_TRUE(turns_->Decide(batch_, true, false, 800'000));
+  for (const Handle handle :
+       std::vector<Handle>(turns_->Opened().begin(), turns_->Opened().end())) {
+    Join(handle);
+  }
+  int num_steps = 0;
+  while (turns_->restricts() && num_steps < 1000) {
+    turns_->ObserveStep(tree_.num_active(), batch_, 400'000);
+    turns_->Decide(batch_, false, false, 900'000);
+    ++num_steps;
+  }
+  EXPECT_LE(num_steps, 20);  // of 1,000 batches: 2 %
+}
+
+}  // namespace
+}  // namespace skein
