@@ -105,6 +105,7 @@ struct Row {
   const Sequence* sequence;
   int32_t num_keys;
   KeyWindow window = {};
+  std::vector<uint32_t> visible = {};  // AttentionRow::visible; empty: null
 };
 
 class AttentionTest : public ::testing::TestWithParam<Isa> {
@@ -146,13 +147,14 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
     std::vector<AttentionRow> tile;
     std::vector<float> expected(rows.size() * d);
     for (size_t r = 0; r < rows.size(); ++r) {
-      const auto& [sequence, num_keys, window] = rows[r];
+      const auto& [sequence, num_keys, window, bits] = rows[r];
+      const uint32_t* const visible = bits.empty() ? nullptr : bits.data();
       const std::vector<int32_t>& table = tables[sequence];
       tile.push_back({in_place ? out.At(r * d) : q.At(r * d), out.At(r * d), num_keys,
-                      static_cast<int32_t>(table.size()), table.data(), window});
+                      static_cast<int32_t>(table.size()), table.data(), window, visible});
       reference::Attention(NumericClassOf(GetParam(), layout.dtype),
                            {&q_values[r * d], sequence->k.data(), sequence->v.data(), num_keys, d,
-                            scale, layout.dtype, window},
+                            scale, layout.dtype, window, visible},
                            &expected[r * d]);
     }
     kernels_->Attention({.rows = tile,
@@ -295,6 +297,60 @@ TEST_P(AttentionTest, RandomWindowsEqualTheReference) {
       rows[r] = {second ? &other : &s, keys, {begin, begin + random_.Integer(1, keys)}};
     }
     EXPECT_TRUE(Check(memory, rows, i % 3 == 0 ? 32.0f : 1.0f)) << "case " << i;
+  }
+}
+
+// Rows that do not see some keys of their window: single ones, whole blocks, steps and segments.
+TEST_P(AttentionTest, HiddenKeysEqualTheReference) {
+  for (int i = 0; i < 48; ++i) {
+    const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
+    const int32_t max_keys = random_.Integer(2, i % 8 < 4 ? 600 : 5000);
+    PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, max_keys);
+    const Sequence s = memory.Make(max_keys);
+    std::vector<Row> rows(random_.Integer(1, i % 3 ? 16 : kMaxQueryRows));
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const int32_t keys = random_.Integer(1, max_keys), first = random_.Integer(0, keys - 1);
+      rows[r] = {&s, keys, {first, keys + random_.Integer(0, 3)}};
+      if (r % 4 == 3) continue;
+      std::vector<uint32_t>& visible = rows[r].visible;
+      visible.assign((keys + 31) / 32, 0);
+      const auto see = [&](int32_t key) { visible[key / 32] |= 1u << (key % 32); };
+      see(first);
+      // Runs of keys with gaps between them, which may be longer than a segment.
+      for (int32_t key = first; key < keys;) {
+        const int32_t end = std::min(keys, key + random_.Integer(1, 1 << random_.Integer(0, 9)));
+        for (; key < end; ++key) see(key);
+        key += random_.Integer(1, 1 << random_.Integer(0, 12));
+      }
+    }
+    EXPECT_TRUE(Check(memory, rows, i % 3 == 0 ? 32.0f : 1.0f)) << "case " << i;
+  }
+}
+
+// Bits that hide nothing change nothing.
+TEST_P(AttentionTest, VisibleBitsOfAllKeysAreNone) {
+  for (DType dtype : {DType::kF32, DType::kBf16}) {
+    constexpr int32_t kDim = 16, kKeys = 2400;
+    PagedMemory memory = Memory(dtype, kDim, kKeys);
+    const Sequence s = memory.Make(kKeys);
+    const TypedArray q(random_.Floats(kDim, dtype, Range::kPlain), dtype);
+    const auto attend = [&](const std::vector<uint32_t>& bits) {
+      TypedArray out(std::vector<float>(kDim), dtype);
+      const AttentionRow row = {q.At(0),
+                                out.At(0),
+                                kKeys,
+                                static_cast<int32_t>(s.block_table.size()),
+                                s.block_table.data(),
+                                {},
+                                bits.empty() ? nullptr : bits.data()};
+      kernels_->Attention(
+          {.rows = {&row, 1}, .kv = memory.kv(), .layout = &memory.layout, .scale = 0.25f});
+      return out.Values();
+    };
+    std::vector<uint32_t> bits(kKeys / 32, ~0u);
+    EXPECT_TRUE(SameBits(attend(bits), attend({})));
+    bits[40] = ~2u;
+    EXPECT_FALSE(SameBits(attend(bits), attend({})));
   }
 }
 

@@ -86,6 +86,9 @@ struct AttentionRow {
   int32_t num_blocks = 0;                // of the block table; covers num_keys
   const int32_t* block_table = nullptr;  // of its sequence: ids of KV blocks
   KeyWindow window = {};                 // holds at least one key that exists
+  // A bit of every key, 32 in a word from the lowest bit on: 0 hides a key of the window. The bits
+  // of the keys outside are 0. The window begins with a visible key. Null: no key is hidden.
+  const uint32_t* visible = nullptr;  // [num_keys / 32, rounded up]
 };
 
 // Keys of one step of the attention walk.

@@ -72,12 +72,24 @@ struct State {
   std::vector<float> acc;  // [head_dim]
 };
 
-// Adds the visible keys [begin, end) of one step to `state`.
+bool Sees(const AttentionInput& in, int32_t key) {
+  return in.visible == nullptr || (in.visible[key / 32] >> (key % 32) & 1) != 0;
+}
+
+bool SeesAny(const AttentionInput& in, int32_t begin, int32_t end) {
+  for (int32_t key = begin; key < end; ++key) {
+    if (Sees(in, key)) return true;
+  }
+  return false;
+}
+
+// Adds the keys [begin, end) of one step, as far as they are visible, to `state`.
 void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
   std::vector<float> p;
   float max = state.max;
   for (int32_t key = begin; key < end; ++key) {
-    p.push_back(DotFma(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim) * in.scale);
+    const float score = DotFma(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim) * in.scale;
+    p.push_back(Sees(in, key) ? score : -kInfinity);
     if (p.back() > max) max = p.back();
   }
   Lanes lanes = {};
@@ -94,6 +106,8 @@ void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state)
     const int32_t blocks_end = (end + kKvBlockTokens - 1) / kKvBlockTokens * kKvBlockTokens;
     for (int32_t key = begin / kKvBlockTokens * kKvBlockTokens;
          key < std::min(blocks_end, in.num_keys); ++key) {
+      const int32_t block = key / kKvBlockTokens * kKvBlockTokens;
+      if (!SeesAny(in, block, std::min(block + kKvBlockTokens, in.num_keys))) continue;
       const float weight = key < begin || key >= end ? 0.0f : p[key - begin];
       acc = std::fma(weight, in.v[int64_t{key} * in.head_dim + d], acc);
     }
@@ -128,11 +142,13 @@ void StepPower(const AttentionInput& in, int32_t begin, int32_t end, State& stat
   std::vector<float> p(n, 0.0f), v(n);
   float max = state.max;
   for (int32_t j = hidden; j < n; ++j) {
+    if (!Sees(in, step + j)) continue;
     p[j] = product(0.0f, in.q, in.k + (step + int64_t{j}) * in.head_dim, in.head_dim);
     const float up = std::ceil(p[j] * scale);
     if (up > max) max = up;
   }
   for (int32_t j = hidden; j < n; ++j) {
+    if (!Sees(in, step + j)) continue;
     p[j] = Rounded(PowerOfTwo(std::fma(p[j], scale, -max)), in.dtype);
   }
   for (float& lane : state.sum) lane = Moved(lane, state.max, max);
@@ -284,7 +300,9 @@ void Attention(NumericClass numeric_class, const AttentionInput& in, float* out)
     part.acc.assign(in.head_dim, 0.0f);
     for (int32_t step = segment; step < segment + kKeysPerSegment; step += step_keys) {
       const int32_t step_begin = std::max(step, first), step_end = std::min(step + step_keys, end);
-      if (step_begin < step_end) step_of(in, step_begin, step_end, part);
+      if (step_begin < step_end && SeesAny(in, step_begin, step_end)) {
+        step_of(in, step_begin, step_end, part);
+      }
     }
     if (total.acc.empty()) {
       total = part;

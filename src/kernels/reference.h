@@ -40,7 +40,8 @@ struct AttentionInput {
   int32_t head_dim;
   float scale;
   DType dtype;
-  KeyWindow window = {};  // of the keys, which all exist
+  KeyWindow window = {};              // of the keys, which all exist
+  const uint32_t* visible = nullptr;  // AttentionRow::visible
 };
 void Attention(NumericClass numeric_class, const AttentionInput& input, float* out);
 

@@ -88,12 +88,21 @@ class AttentionWalk {
 
   void Step(const Rows& rows, int32_t step) {
     if (rows.keys.end <= step || rows.keys.begin >= step + kKeysPerStep) return;
+    if (!SeesAny(rows, step)) return;
     Scores(rows, step);
     Softmax(rows, step);
     for (int32_t key = step; key < step + kKeysPerStep && key < rows.keys.end;
          key += kKvBlockTokens) {
       AddValues(rows, step, key);
     }
+  }
+
+  bool SeesAny(const Rows& rows, int32_t step) const {
+    for (int32_t r = rows.begin; r < rows.end; ++r) {
+      const KeyRange visible = Visible(r, step);
+      if (visible.begin < visible.end) return true;
+    }
+    return false;
   }
 
   // p_[r][j] = q[r] . k[step + j], not yet scaled. Keys that a row does not see are never used.
@@ -113,15 +122,22 @@ class AttentionWalk {
                             groups, num_groups, args_.head_dim, p + (begin - step), kKeysPerStep);
   }
 
-  // Replaces lanes outside [begin, end) by `fill`. They may hold anything, NaN included.
-  static V Keep(V v, int begin, int end, float fill) {
-    if (begin <= 0 && end >= 16) return v;
-    alignas(64) float lanes[16];
-    v.Store(lanes);
+  // A bit of each of the 16 keys from `j` on that the row sees; `visible` is of the step.
+  uint32_t LanesAt(int32_t row, const KeyRange& visible, int32_t step, int32_t j) const {
+    uint32_t lanes = 0xffff;
+    if (visible.begin > j) lanes &= ~0u << (visible.begin - j);
+    if (visible.end < j + 16) lanes &= (1u << (visible.end - j)) - 1;
+    return lanes & (VisibleBits<V>(args_.rows[row], step + j) >> ((step + j) % kKvBlockTokens));
+  }
+  // Replaces the lanes that are not in `lanes` by `fill`. They may hold anything, NaN included.
+  static V Keep(V v, uint32_t lanes, float fill) {
+    if (lanes == 0xffff) return v;
+    alignas(64) float values[16];
+    v.Store(values);
     for (int i = 0; i < 16; ++i) {
-      if (i < begin || i >= end) lanes[i] = fill;
+      if ((lanes >> i & 1) == 0) values[i] = fill;
     }
-    return V::Load(lanes);
+    return V::Load(values);
   }
 
   // Updates the rows' maxima by this step's scores and turns p_ into weights relative to them.
@@ -135,8 +151,7 @@ class AttentionWalk {
       float* p = p_ + r * kKeysPerStep;
       V max = V::Set(new_max[r]);
       for (int32_t j = visible.begin / 16 * 16; j < visible.end; j += 16) {
-        const V s =
-            Keep(V::Load(p + j) * scale, visible.begin - j, visible.end - j, -__builtin_inff());
+        const V s = Keep(V::Load(p + j) * scale, LanesAt(r, visible, step, j), -__builtin_inff());
         s.Store(p + j);
         max = Max(s, max);
       }
@@ -199,6 +214,7 @@ class AttentionWalk {
   int32_t TermsOfBlock(int32_t row, int32_t key) const {
     const KeyRange visible = VisibleKeys<V>(args_.rows[row]);
     if (visible.end <= key || visible.begin >= key + kKvBlockTokens) return 0;
+    if (VisibleBits<V>(args_.rows[row], key) == 0) return 0;
     const int32_t left = args_.rows[row].num_keys - key;
     return left > kKvBlockTokens ? kKvBlockTokens : left;
   }

@@ -169,7 +169,8 @@ class PowerWalk {
     int32_t begin = kKeysPerAmxStep, end = 0;
     for (int32_t r = row; r < row + rows; ++r) {
       const KeyRange visible = Visible(r, step);
-      item.whole = item.whole && visible.begin == 0 && visible.end == kKeysPerAmxStep;
+      item.whole = item.whole && visible.begin == 0 && visible.end == kKeysPerAmxStep &&
+                   args_.rows[r].visible == nullptr;
       if (visible.begin >= visible.end) continue;
       begin = visible.begin < begin ? visible.begin : begin;
       end = visible.end > end ? visible.end : end;
@@ -198,7 +199,8 @@ class PowerWalk {
   __mmask32 MaskOf(const Item& item, int32_t block, int32_t r) const {
     const KeyRange visible = Visible(item.row + r, item.step);
     const int32_t key = (item.first_block + block) * kKvBlockTokens;
-    return FirstKeys(visible.end - key) & ~FirstKeys(visible.begin - key);
+    const __mmask32 range = FirstKeys(visible.end - key) & ~FirstKeys(visible.begin - key);
+    return range == 0 ? range : range & VisibleBits<Vec>(args_.rows[item.row + r], item.step + key);
   }
   static __mmask32 FirstKeys(int32_t count) {
     return count >= kKvBlockTokens ? ~0u : count <= 0 ? 0 : (1u << count) - 1;

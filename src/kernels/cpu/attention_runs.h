@@ -16,12 +16,26 @@ inline KeyRange VisibleKeys(const AttentionRow& row) {
   return {row.window.first, row.window.end < row.num_keys ? row.window.end : row.num_keys};
 }
 
-// The same within a step of kStepKeys keys, relative to the step; begin >= end: none.
+// The bits of the block of keys at `key`, a multiple of kKvBlockTokens below row.num_keys.
+template <class V>
+inline uint32_t VisibleBits(const AttentionRow& row, int32_t key) {
+  static_assert(kKvBlockTokens == 32);
+  return row.visible == nullptr ? ~0u : row.visible[key / kKvBlockTokens];
+}
+
+// The same within a step of kStepKeys keys, relative to the step; begin >= end: none. The range may
+// hold hidden keys, but not only such.
 template <class V, int32_t kStepKeys>
 inline KeyRange VisibleInStep(const AttentionRow& row, int32_t step) {
   const KeyRange keys = VisibleKeys<V>(row);
-  return {keys.begin > step ? keys.begin - step : 0,
-          keys.end < step + kStepKeys ? keys.end - step : kStepKeys};
+  const KeyRange range = {keys.begin > step ? keys.begin - step : 0,
+                          keys.end < step + kStepKeys ? keys.end - step : kStepKeys};
+  if (row.visible == nullptr) return range;
+  for (int32_t key = range.begin / kKvBlockTokens * kKvBlockTokens; key < range.end;
+       key += kKvBlockTokens) {
+    if (VisibleBits<V>(row, step + key) != 0) return range;
+  }
+  return {0, 0};
 }
 
 // The least range that holds the visible keys of all rows.

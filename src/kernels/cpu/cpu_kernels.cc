@@ -90,6 +90,8 @@ class CpuKernels final : public Kernels {
       SKEIN_CHECK(row.num_keys >= 1 && row.num_keys <= row.num_blocks * kKvBlockTokens);
       SKEIN_CHECK(row.window.first >= 0 && row.window.first < row.num_keys);
       SKEIN_CHECK(row.window.first < row.window.end);
+      const int32_t first = row.window.first;
+      SKEIN_CHECK(row.visible == nullptr || (row.visible[first / 32] >> (first % 32) & 1) != 0);
     }
     const AttentionArgs args = {
         .rows = call.rows.data(),
