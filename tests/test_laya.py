@@ -6,52 +6,13 @@ import subprocess
 import httpx
 import pytest
 
+from decision_bodies import answer_of, as_decisions, assert_equal_within, post, probabilities
 from skein_server import ROOT, SKEIN_BIN, SkeinServer
 
 MODEL = ROOT / "tests/data/laya"
 ROWS = json.loads((MODEL / "golden.json").read_text())["rows"]
 # Some golden questions are longer than the model's own max_len.
 EXACT = ["--dtype", "f32", "--max-num-batched-tokens", "2048"]
-
-
-def post(server, path, body):
-    return httpx.post(server.url + path, json=body, timeout=60)
-
-
-def answer_of(server, path, body):
-    answer = post(server, path, body)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def as_decisions(body):
-    """The same questions in the form of /v1/decisions; None where that form cannot say them."""
-    questions = []
-    if not isinstance(body["state"], str):
-        return None
-    for name, question in body["questions"].items():
-        asked = {"name": name, "type": question["type"], "instructions": question["instructions"]}
-        criteria = question.get("criteria")
-        if question["type"] == "noul":
-            if criteria:
-                return None
-            asked["type"] = "predicate"
-        elif len(criteria) < 2:
-            return None
-        elif question["type"] == "choice":
-            items = criteria.items() if isinstance(criteria, dict) else [(value, None) for value in criteria]
-            asked["choices"] = [{"value": value, **({"description": text} if text else {})} for value, text in items]
-        else:
-            asked["levels"] = [{"label": text} for text in criteria]
-        questions.append(asked)
-    budgets = {key: body[key] for key in ("max_len", "head_max_len") if key in body}
-    return {"input": body["state"], "questions": questions, "diagnostics": False, **budgets}
-
-
-def probabilities(answer):
-    if answer["type"] == "predicate":
-        return [1 - answer["probability"], answer["probability"]]
-    return [entry["probability"] for entry in answer["probabilities"]]
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +26,18 @@ def test_answers_are_those_of_laya_serve(server, row):
     answer = answer_of(server, "/v1/systemone", row["body"])
     assert answer.pop("model") == "laya"
     assert answer == row["answer"]
+
+
+def test_options_side_by_side_are_read_as_by_laya():
+    folder = MODEL.parent / "laya-parallel"
+    rows = json.loads((folder / "golden.json").read_text())["rows"]
+    assert len(rows) >= 4
+    with SkeinServer(folder, *EXACT) as running:
+        for row in rows:
+            answer = answer_of(running, "/v1/systemone", row["body"])
+            assert answer.pop("model") == "laya-parallel"
+            # The fourth decimal of a value may hang on the order of a sum.
+            assert_equal_within(answer, row["answer"], 1.01e-4)
 
 
 def test_probabilities_are_those_of_laya(server):
@@ -165,7 +138,8 @@ def run(*args, **options):
 def test_model_info_tells_kind_limits_and_temperatures():
     info = json.loads(run("model", "info", MODEL, "--json", "-").stdout)
     assert info["decision_model"] == {
-        "family": "laya", "question_types": ["choice", "score", "noul"], "max_len": 256, "head_max_len": 96,
+        "family": "laya", "question_types": ["choice", "score", "noul"], "option_layout": "sequential",
+        "max_len": 256, "head_max_len": 96,
         "temperature": [1.3, 0.8, 2.0],
         "temperature_by_options": {"choice:11+": 0.5, "choice:2": 5.0, "score:3-5": 1.7}}
     assert info["problems"] == []
@@ -196,7 +170,7 @@ def broken(tmp_path, change):
 
 
 @pytest.mark.parametrize("change, word", [
-    ({"option_layout": "parallel"}, "option_layout"),
+    ({"option_layout": "diagonal"}, "option_layout"),
     ({"head_layers": 0}, "head_layers"),
     ({"temperature": [1.0]}, "temperature"),
     ({"act_costs": {}}, "act_head.2.weight"),
@@ -204,9 +178,3 @@ def broken(tmp_path, change):
 def test_other_models_are_refused_by_name(tmp_path, change, word):
     done = broken(tmp_path, change)
     assert word in done.stderr + done.stdout
-
-
-def test_a_model_of_sysone_is_refused_by_name(tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"format": "sysone", "sysone_version": "0.5.2"}))
-    done = run("model", "info", tmp_path)
-    assert done.returncode != 0 and "sysone" in done.stderr

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Make a tiny random Laya model, and record what the reference encodes, computes and answers.
 
-    .venv-dev/bin/python tools/make_golden_laya.py [OUT_DIR]   (default: tests/data/laya)
+    .venv-dev/bin/python tools/make_golden_laya.py [OUT_DIR] [--parallel]   (default: tests/data/laya)
 
 Needs the package `laya` beside torch, transformers, fastapi and httpx. Writes OUT_DIR in the layout
 of `laya.train` (weights in float16) with golden.json. The tokenizer is
@@ -21,16 +21,18 @@ import itertools
 import json
 import math
 import pathlib
-import random
 import shutil
 import warnings
 
 import fastapi.testclient
+import laya
 import torch
 import transformers
 from laya import agent as laya_agent
 from laya import common, serve, train
 from laya.router import Router
+
+from decision_requests import CHOICE, LETTER, NOUL, SCORE, STATE, TOLD_NOUL, bounds_of, options, text
 
 SEED = 47
 DATA = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data"
@@ -44,30 +46,6 @@ CONFIG = {"encoder": "tiny", "head_layers": 2, "act_costs": {"escalate": 0.2, "a
 # Wide enough that probabilities differ.
 SCALE = 1.5
 SERVED_OPTIONS = serve.MAX_CHOICE_OPTIONS
-
-WORDS = "the long way home was more than two hours by water and it rained all night over river town".split()
-
-
-def text(seed, count):
-    pick = random.Random(seed)
-    return " ".join(pick.choice(WORDS) for _ in range(count)).capitalize() + "."
-
-
-CHOICE = {"type": "choice", "instructions": "What does the writer want?",
-          "criteria": {"refund": "money back", "repair": None, "advice": "a question about use"}}
-SCORE = {"type": "score", "instructions": "How urgent is it?",
-         "criteria": ["can wait", "this week", "today", "at once"]}
-NOUL = {"type": "noul", "instructions": "The writer is angry."}
-TOLD_NOUL = {"type": "noul", "instructions": "Is it about travel?",
-             "criteria": {"true": "a trip, a road or a ship", "false": "anything else"}}
-LETTER = "Where is the book? I was home by two and it rained all night. Give me back my money!"
-STATE = {"name": "Ünïcode Straße", "amount": 12.50, "count": 3, "tiny": 1.5e-7, "large": 1e16, "whole": 2.0,
-         "paid": True, "note": None, "tags": ["a", "b\n\"c\"", []], "more": {"x": {}, "дом": "東京 🚢"}}
-
-
-def options(count, words):
-    return {"%s %d" % (WORDS[i % len(WORDS)], i): (text(i, words) if words else None) for i in range(count)}
-
 
 REQUESTS = [
     {"state": LETTER, "questions": {"want": CHOICE, "urgency": SCORE, "angry": NOUL, "travel": TOLD_NOUL}},
@@ -145,10 +123,25 @@ def read(agent, body):
         kind, count = common.QTYPES[questions[name]["type"]], len(item["markers"])
         scale = agent.temperature_by_options.get(common.temp_bucket(kind, count), agent.temperature[kind])
         logits = logits[0, :count].double()
-        answers[name] = {"ids": item["ids"], "markers": item["markers"], "logits": logits.tolist(),
+        bounds = {"option_bounds": bounds_of(item["layout"]["option_ids"])} if "layout" in item else {}
+        answers[name] = {**bounds, "ids": item["ids"], "markers": item["markers"], "logits": logits.tolist(),
                          "actions": actions[0].tolist(),
                          "probabilities": torch.softmax(logits / scale, -1).tolist()}
     return answers
+
+
+def answer_alone(agent, body):
+    """The package's reading of a request's questions, without its server."""
+    return read(agent, {key: body[key] for key in ("state", "questions")})
+
+
+def link_model(folder):
+    """The same weights, with options side by side."""
+    folder.mkdir(parents=True)
+    for name in ("encoder", "tokenizer", "model.safetensors"):
+        (folder / name).symlink_to(pathlib.Path("..") / "laya" / name)
+    config = json.loads((DATA / "laya" / "rl_agent_config.json").read_text())
+    (folder / "rl_agent_config.json").write_text(json.dumps({**config, "option_layout": "parallel"}) + "\n")
 
 
 def answer(agent, client, body):
@@ -168,29 +161,44 @@ def rounds_clearly(questions):
                for question in questions.values() for p in question["probabilities"])
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("out", nargs="?", type=pathlib.Path, default=DATA / "laya")
-    out = parser.parse_args().out
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    warnings.simplefilter("ignore")
-    for seed in itertools.count(SEED):
-        shutil.rmtree(out, ignore_errors=True)
-        make_model(out, seed)
-        agent = laya_agent.Agent(str(out), device="cpu")
-        reads = [read(agent, body) for body in REQUESTS]
-        if all(map(rounds_clearly, reads)):
-            break
+def has_winners(questions):
+    """Whether no two options share the first place: side by side, options of equal tokens have equal states."""
+    firsts = [sorted(question["probabilities"])[-2:] for question in questions.values()]
+    return all(len(first) < 2 or first[1] - first[0] > 1e-4 for first in firsts)
+
+
+def write(out, agent, requests, reads, seed):
     client = fastapi.testclient.TestClient(serve.create_app(Router(models={"tiny": str(out)}, device="cpu")))
     rows = [{"body": body, "questions": questions, "answer": answer(agent, client, body)}
-            for body, questions in zip(REQUESTS, reads)]
-    import laya
+            for body, questions in zip(requests, reads)]
     golden = {"laya": laya.__version__, "torch": torch.__version__, "transformers": transformers.__version__,
               "seed": seed, "rows": rows}
     (out / "golden.json").write_text(json.dumps(golden, ensure_ascii=False) + "\n")
     for row in rows:
         print({name: len(q["ids"]) for name, q in list(row["questions"].items())[:3]}, row["answer"]["usage"])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", nargs="?", type=pathlib.Path)
+    parser.add_argument("--parallel", action="store_true",
+                        help="the weights of tests/data/laya, with options side by side (default: tests/data/laya-parallel)")
+    args = parser.parse_args()
+    out = args.out or DATA / ("laya-parallel" if args.parallel else "laya")
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    warnings.simplefilter("ignore")
+    for seed in itertools.count(SEED):
+        shutil.rmtree(out, ignore_errors=True)
+        link_model(out) if args.parallel else make_model(out, seed)
+        agent = laya_agent.Agent(str(out), device="cpu")
+        pairs = [(body, read(agent, body)) for body in REQUESTS]
+        if args.parallel:  # the weights are given: some requests must go
+            pairs = [(body, questions) for body, questions in pairs
+                     if rounds_clearly(questions) and has_winners(questions)]
+        if all(rounds_clearly(questions) for _, questions in pairs):
+            break
+    write(out, agent, [body for body, _ in pairs], [questions for _, questions in pairs], seed)
 
 
 if __name__ == "__main__":

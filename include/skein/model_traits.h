@@ -11,16 +11,34 @@
 
 namespace skein {
 
+// The prompt and the limits of a model of the package sysone. Words in braces are replaced:
+// {instructions}, {label}, {description}, {index}, {level}.
+struct SysoneTraits {
+  std::string base;       // the base model's type: "modernbert"
+  std::string base_dir;   // where its weights and its tokenizer lie
+  bool encoder = false;   // the order of the parts; else a decoder's
+  std::string bos_token;  // of a decoder that begins with it, else empty
+  int32_t max_state_tokens = 0;
+  int32_t max_option_tokens = 0;
+  std::array<std::string, 3> task_lines;  // of a choice, a score and a noul
+  std::string question;
+  std::string choice_option, score_option;
+  std::array<std::string, 2> noul_labels;  // no, yes
+};
+
 // A decision model: a head reads a question's options at their markers, in one pass
 // (docs/decision-models.md).
 struct DecisionModelTraits {
-  std::string family;        // "laya"
+  std::string family;        // "laya" or "sysone"
   int32_t max_len = 0;       // tokens of a question with its state; the rest of the state is cut
-  int32_t head_max_len = 0;  // tokens of the question's part
+  int32_t usual_len = 0;     // the tokens that a step has room for, unless an option says more
+  int32_t head_max_len = 0;  // Laya: tokens of the question's part
+  bool parallel = false;     // options are read side by side and do not see each other
   std::array<double, 3> temperature = {1, 1, 1};  // of a choice, a score and a yes or no
   // By type and number of options ("choice:3-5"): these go before `temperature`.
   std::map<std::string, double> temperature_by_options;
   std::string cls_token, sep_token, mask_token;
+  std::optional<SysoneTraits> sysone;  // of that family
 };
 
 // The abilities of a model, beside its size, according to its files. They decide which routes the

@@ -86,6 +86,10 @@ struct ClassifySpec {};
 struct DecideSpec {
   std::vector<int32_t> markers;  // positions of the options' markers, ascending; [1, kMaxLabels]
   int32_t question_type = 0;     // [0, kNumQuestionTypes): the order of the model's types
+  int32_t summary = 0;           // the position that is read for the question as a whole
+  // If not empty, options are read side by side and do not see each other: option i is the tokens
+  // [option_bounds[i], option_bounds[i + 1]), ascending, behind the first token.
+  std::vector<int32_t> option_bounds = {};
 };
 inline constexpr int32_t kNumQuestionTypes = 3;
 

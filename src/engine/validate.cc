@@ -188,6 +188,15 @@ Status CheckDecide(const Request& request, const DecideSpec& decide) {
   if (!ascending || markers.front() < 0 || markers.back() >= std::ssize(request.prompt)) {
     return Refuse("markers", "markers must be positions of the prompt, ascending");
   }
+  SKEIN_RETURN_IF_ERROR(
+      CheckRange("summary", decide.summary, 0, static_cast<double>(request.prompt.size()) - 1));
+  const auto& bounds = decide.option_bounds;
+  if (!bounds.empty() &&
+      (bounds.size() < 2 || bounds.front() < 1 || bounds.back() > std::ssize(request.prompt) ||
+       std::ranges::adjacent_find(bounds, std::greater_equal()) != bounds.end())) {
+    return Refuse("option_bounds",
+                  "option_bounds must be positions of the prompt behind the first, ascending");
+  }
   return CheckRange("question_type", decide.question_type, 0, kNumQuestionTypes - 1);
 }
 

@@ -55,7 +55,8 @@ std::vector<std::string> HubCacheDirs() {
 }
 
 Result<std::string> ResolveModelDir(const std::string& model,
-                                    const std::vector<std::string>& cache_dirs) {
+                                    const std::vector<std::string>& cache_dirs,
+                                    const std::string& revision) {
   if (IsDirectory(model)) return model;
   const std::string folder = CacheFolder(model);
   if (folder.empty()) {
@@ -66,16 +67,21 @@ Result<std::string> ResolveModelDir(const std::string& model,
     const std::string root = cache + "/" + folder;
     looked += "\n  " + root;
     if (!IsDirectory(root)) continue;
-    const Result<std::string> ref = ReadFile(root + "/refs/main", kMaxRefBytes);
-    if (!ref.ok()) {
-      looked += ": " + ref.status().message();
-      continue;
+    std::string wanted = revision;
+    if (revision.empty()) {
+      const Result<std::string> ref = ReadFile(root + "/refs/main", kMaxRefBytes);
+      if (!ref.ok()) {
+        looked += ": " + ref.status().message();
+        continue;
+      }
+      wanted = ref.value();
+      wanted.erase(wanted.find_last_not_of(" \r\n") + 1);
     }
-    std::string revision = ref.value();
-    revision.erase(revision.find_last_not_of(" \r\n") + 1);
-    const std::string snapshot = root + "/snapshots/" + revision;
-    if (IsPlainName(revision) && IsDirectory(snapshot)) return snapshot;
-    looked += ": refs/main names the revision '" + revision + "', which is not in snapshots";
+    const std::string snapshot = root + "/snapshots/" + wanted;
+    if (IsPlainName(wanted) && IsDirectory(snapshot)) return snapshot;
+    looked += revision.empty() ? ": refs/main names the revision '" : ": the revision '";
+    looked +=
+        wanted + (revision.empty() ? "', which is not in snapshots" : "' is not in snapshots");
   }
   return Status(StatusCode::kNotFound,
                 "no directory '" + model + "', and no such model in the local HuggingFace cache " +

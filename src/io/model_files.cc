@@ -176,6 +176,50 @@ Status ModelFiles::ReadGguf(GgufModel gguf) {
   return Status::Ok();
 }
 
+Status ModelFiles::CheckShape(const std::string& name, const std::vector<int64_t>& shape,
+                              const std::string& where) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) {
+    return Status(StatusCode::kInvalidArgument,
+                  where + " is not part of the base model, which has no '" + name + "'");
+  }
+  if (found->second.info.shape == shape) return Status::Ok();
+  return Status(StatusCode::kInvalidArgument, where + " has shape " + ShapeString(shape) +
+                                                  "; the base model's is " +
+                                                  ShapeString(found->second.info.shape));
+}
+
+Status ModelFiles::Replace(SafetensorsFile file, const std::string& prefix) {
+  for (const auto& [name, info] : file.header().tensors) {
+    SKEIN_RETURN_IF_ERROR(
+        CheckShape(prefix + name, info.shape, file.path() + ": tensor '" + name + "'"));
+  }
+  return Add(std::move(file), prefix);
+}
+
+Status ModelFiles::Add(SafetensorsFile file, const std::string& prefix) {
+  if (gguf_) {
+    return Status(StatusCode::kUnsupported,
+                  file.path() + ": the base model is a GGUF file; supported is safetensors");
+  }
+  for (const auto& [name, info] : file.header().tensors) {
+    tensors_[prefix + name] = {files_.size(), info, name};
+  }
+  files_.push_back(std::move(file));
+  return Status::Ok();
+}
+
+Status ModelFiles::Change(LoraAdapter adapter, const std::string& prefix) {
+  for (const auto& [weight, shape] : adapter.Weights()) {
+    SKEIN_RETURN_IF_ERROR(CheckShape(prefix + weight, shape, "the adapter's '" + weight + "'"));
+  }
+  adapter_ = std::make_shared<const LoraAdapter>(std::move(adapter));
+  for (const auto& [weight, shape] : adapter_->Weights()) {
+    tensors_.at(prefix + weight).name_in_adapter = weight;
+  }
+  return Status::Ok();
+}
+
 std::vector<std::string> ModelFiles::Names() const {
   std::vector<std::string> names;
   names.reserve(tensors_.size());
@@ -195,7 +239,14 @@ Result<TensorView> ModelFiles::Find(std::string_view name) const {
                   "the model's files have no tensor '" + std::string(name) + "'");
   }
   const Entry& entry = it->second;
-  if (!gguf_) return files_[entry.file].Find(entry.name_in_file);
+  if (!gguf_) {
+    SKEIN_ASSIGN_OR_RETURN(TensorView view, files_[entry.file].Find(entry.name_in_file));
+    if (!entry.name_in_adapter.empty()) {
+      view.adapter = adapter_.get();
+      view.weight = entry.name_in_adapter;
+    }
+    return view;
+  }
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor tensor, gguf_->Find(entry.name_in_file));
   TensorView view = {*entry.info.dtype, tensor.shape, tensor.data,
                      static_cast<size_t>(entry.info.end)};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "base/result.h"
 #include "io/gguf_model.h"
+#include "io/lora_adapter.h"
 #include "io/safetensors.h"
 #include "io/tensor_view.h"
 
@@ -29,6 +31,15 @@ class ModelFiles {
   static Result<ModelFiles> Open(const std::string& model_dir);
   // The weights of a GGUF file, or of one whose first part it is.
   static Result<ModelFiles> OpenGguf(const std::string& path);
+
+  // Puts the tensors of a file in place of those of the same name behind `prefix`. kInvalidArgument
+  // for one that is not there, or has another shape.
+  Status Replace(SafetensorsFile file, const std::string& prefix);
+  // Adds the tensors of a file under their names behind `prefix`.
+  Status Add(SafetensorsFile file, const std::string& prefix);
+  // Adds the changes of an adapter to the weights of the same name behind `prefix`. As Replace. At
+  // most one adapter.
+  Status Change(LoraAdapter adapter, const std::string& prefix);
 
   // Names of all tensors, sorted. A tensor of a GGUF file that is no weight keeps its own.
   std::vector<std::string> Names() const;
@@ -56,15 +67,20 @@ class ModelFiles {
     TensorInfo info;
     std::string name_in_file;
     int64_t interleaved_head_rows = 0;
+    std::string name_in_adapter = {};  // empty: the adapter does not change it
   };
 
   ModelFiles() = default;
   Status OpenShards(const std::string& model_dir, const std::string& index_path);
   Status ReadGguf(GgufModel gguf);
   void UsePlainNames();
+  // `where`: the tensor of this shape that changes tensor `name`, for messages.
+  Status CheckShape(const std::string& name, const std::vector<int64_t>& shape,
+                    const std::string& where) const;
 
   std::vector<SafetensorsFile> files_;
   std::optional<GgufModel> gguf_;
+  std::shared_ptr<const LoraAdapter> adapter_;  // views point to it
   std::map<std::string, Entry, std::less<>> tensors_;
 };
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "io/lora_adapter.h"
 
 namespace skein {
 namespace {
@@ -43,13 +44,15 @@ const std::byte* TensorView::Row(int64_t row) const {
 
 void TensorView::ReadRows(int64_t first_row, int64_t count, float* out) const {
   SKEIN_CHECK(first_row >= 0 && count >= 0 && count <= num_rows() - first_row);
-  for (int64_t row = first_row; row < first_row + count; ++row, out += row_elements()) {
+  float* to = out;
+  for (int64_t row = first_row; row < first_row + count; ++row, to += row_elements()) {
     if (blocks == nullptr) {
-      Widen(Row(row), dtype, row_elements(), out);
+      Widen(Row(row), dtype, row_elements(), to);
     } else {
-      blocks->dequantize(Row(row), row_elements() / blocks->block_elements, out);
+      blocks->dequantize(Row(row), row_elements() / blocks->block_elements, to);
     }
   }
+  if (adapter != nullptr) adapter->AddTo(weight, first_row, count, out);
 }
 
 }  // namespace skein

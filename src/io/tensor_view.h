@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
 #include "io/gguf_types.h"
 
 namespace skein {
+
+class LoraAdapter;
 
 // A tensor of a mapped file, row-major; a row is the last dimension.
 struct TensorView {
@@ -19,6 +22,9 @@ struct TensorView {
   // Above 0: the file's rows are interleaved in heads of so many rows, as GGUF keeps the q and k of
   // the Llama family. The functions below take and give the rows of the model.
   int64_t interleaved_head_rows = 0;
+  // If not null, the adapter's change of `weight` is added to the rows that ReadRows gives.
+  const LoraAdapter* adapter = nullptr;
+  std::string_view weight;  // in the adapter
 
   int64_t row_elements() const { return shape.back(); }
   int64_t num_rows() const;

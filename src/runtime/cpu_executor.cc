@@ -67,7 +67,8 @@ struct CpuExecutor::State {
   int next_job = 0;
   int end_job = 0;
   // The index of the read that each output of the pass belongs to, kind by kind.
-  std::vector<int32_t> label_reads, embedding_reads, class_reads, marker_reads, action_reads;
+  std::vector<int32_t> label_reads, embedding_reads, class_reads, marker_reads, action_reads,
+      question_reads;
   bool done = false;
   StepResults results;  // keeps its memory from step to step
 };
@@ -128,6 +129,7 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
   state->class_reads.clear();
   state->marker_reads.clear();
   state->action_reads.clear();
+  state->question_reads.clear();
   state->pass.batch().Clear();
   int32_t num_rows = 0, num_draws = 0, num_reads = 0, num_logprobs = 0;
   ForEachRow(plan, [&](const PlanRow& row) {
@@ -197,13 +199,21 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
     state.embedding_reads.push_back(read);
   } else if (const auto* decide = std::get_if<DecideSpec>(row.read)) {
     batch.rows.back().question_type = decide->question_type;
+    batch.rows.back().option_bounds = decide->option_bounds;
+    state.results.reads[read].values.values.clear();
+    const auto first_marker = static_cast<int32_t>(batch.marker_tokens.size());
     for (const int32_t marker : decide->markers) {
       batch.marker_tokens.push_back(first_token + marker);
       state.marker_reads.push_back(read);
     }
-    batch.action_rows.push_back(row_index);
-    state.action_reads.push_back(read);
-    state.results.reads[read].values.values.clear();
+    if (context_.weights->config.decision.is_compact()) {
+      const auto count = static_cast<int32_t>(decide->markers.size());
+      batch.decided_rows.push_back({row_index, first_marker, count, first_token + decide->summary});
+      state.question_reads.push_back(read);
+    } else {
+      batch.action_rows.push_back(row_index);
+      state.action_reads.push_back(read);
+    }
   } else {
     batch.classified_rows.push_back(row_index);
     state.class_reads.push_back(read);
@@ -335,6 +345,10 @@ void CpuExecutor::TakeOutputs(State& state) {
       result = &state.results.reads[state.action_reads[index]];
       std::vector<float>& values = result->values.values;
       AppendActionLogits(weights.decision, *context_.kernels, values, output, &values);
+    } else if (chunk.kind == OutputKind::kQuestions) {
+      result = &state.results.reads[state.question_reads[index]];
+      const int32_t count = state.pass.batch().decided_rows[index].num_markers;
+      result->values.values.assign(output, output + count);
     } else if (chunk.kind == OutputKind::kLabels) {
       result = &state.results.reads[state.label_reads[index]];
       result->values.values.clear();

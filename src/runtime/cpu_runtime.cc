@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/thread_team.h"
 #include "model/forward/pass.h"
+#include "model/weights/model_weight_files.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/free_memory.h"
 #include "runtime/kv_memory.h"
@@ -245,7 +246,11 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
   if (config.head == Head::kClassifier) pass.batch().classified_rows.push_back(0);
   if (config.head == Head::kDecision) {
     pass.batch().marker_tokens.push_back(0);
-    pass.batch().action_rows.push_back(0);
+    if (config.decision.is_compact()) {
+      pass.batch().decided_rows.push_back({.num_markers = 1});
+    } else {
+      pass.batch().action_rows.push_back(0);
+    }
   }
   if (config.head == Head::kNone) pass.batch().embedded_rows.push_back(0);
   pass.Begin();
@@ -343,7 +348,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));
   SKEIN_RETURN_IF_ERROR(CheckOptions(options, config));
   const DType dtype = ChooseComputeType(options.dtype, config.file_dtype);
-  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(options.model_dir));
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, OpenModelFiles(options.model_dir));
   SKEIN_ASSIGN_OR_RETURN(const WeightTypes types,
                          ChooseWeightTypes(options.quantization, dtype, config, files));
   Isa isa = Isa::kScalar;

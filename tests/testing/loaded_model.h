@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "model/forward/pass.h"
+#include "model/weights/model_weight_files.h"
 #include "testing/weight_names.h"
 
 namespace skein::testing {
@@ -179,6 +180,7 @@ struct LoadOptions {
   Isa isa = SelectIsa().value();
   int threads = 1;
   int32_t num_blocks = 64;
+  bool rounds_states = true;  // DecisionHeadFields::rounds_states
 };
 
 // Weights, kernels, threads, KV memory and states, which at first are full of NaNs: a key or value
@@ -191,10 +193,11 @@ class LoadedModel {
       : team_(options.threads), kernels_(MakeKernels(options.isa).value()) {
     const ModelConfig config = LoadModelConfig(dir).value();
     const DType dtype = ChooseComputeType(ComputeChoiceOf(options.dtype), config.file_dtype);
-    const ModelFiles files = ModelFiles::Open(dir).value();
+    const ModelFiles files = OpenModelFiles(dir).value();
     const WeightTypes types =
         ChooseWeightTypes(QuantizationOf(options.quantization), dtype, config, files).value();
     weights_ = LoadWeights(files, config, types, team_, {}).value();
+    weights_.config.decision.rounds_states = options.rounds_states;
     const auto angles = [&](const RopeConfig& rope) {
       const int32_t num_positions = std::min(config.max_position, 2048);
       return std::make_unique<RopeAngles>(MakeRopeTable(rope, config.head_dim, num_positions),

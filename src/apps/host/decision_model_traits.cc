@@ -1,9 +1,13 @@
 #include "apps/host/decision_model_traits.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "apps/read_json.h"
 #include "model/config/laya_config.h"
+#include "model/config/sysone_config.h"
 
 namespace skein {
 namespace {
@@ -16,17 +20,10 @@ std::string TokenOf(const Json& json, const char* name) {
   return token.is_string() ? token.get<std::string>() : "";
 }
 
-}  // namespace
+// The members of a tokenizer's configuration and what they name.
+using NamedTokens = std::vector<std::pair<const char*, std::string*>>;
 
-Result<DecisionModelTraits> LoadDecisionModelTraits(const std::string& model_dir) {
-  SKEIN_ASSIGN_OR_RETURN(const LayaConfig config, LoadLayaConfig(model_dir));
-  DecisionModelTraits traits;
-  traits.family = "laya";
-  traits.max_len = config.max_len;
-  traits.head_max_len = config.head_max_len;
-  traits.temperature = config.temperature;
-  traits.temperature_by_options = config.temperature_by_options;
-  const std::string dir = TokenizerDirOf(model_dir);
+Status ReadSpecialTokens(const std::string& dir, const NamedTokens& tokens) {
   const std::string path = dir + "/tokenizer_config.json";
   const std::string map_path = dir + "/special_tokens_map.json";
   SKEIN_ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
@@ -38,9 +35,7 @@ Result<DecisionModelTraits> LoadDecisionModelTraits(const std::string& model_dir
     return Status(StatusCode::kUnsupported,
                   path + ": 'truncation_side' is 'left'; options are cut on the right");
   }
-  for (const auto& [name, token] :
-       {std::pair("cls_token", &traits.cls_token), std::pair("sep_token", &traits.sep_token),
-        std::pair("mask_token", &traits.mask_token)}) {
+  for (const auto& [name, token] : tokens) {
     *token = TokenOf(json, name);
     if (token->empty()) *token = TokenOf(map, name);
     if (token->empty()) {
@@ -48,11 +43,72 @@ Result<DecisionModelTraits> LoadDecisionModelTraits(const std::string& model_dir
                     path + ": '" + name + "' is missing; decisions are encoded with it");
     }
   }
+  return Status::Ok();
+}
+
+Result<DecisionModelTraits> LayaTraits(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const LayaConfig config, LoadLayaConfig(model_dir));
+  DecisionModelTraits traits;
+  traits.family = "laya";
+  traits.max_len = traits.usual_len = config.max_len;
+  traits.head_max_len = config.head_max_len;
+  traits.parallel = config.parallel;
+  traits.temperature = config.temperature;
+  traits.temperature_by_options = config.temperature_by_options;
+  SKEIN_RETURN_IF_ERROR(
+      ReadSpecialTokens(TokenizerDirOf(model_dir), {{"cls_token", &traits.cls_token},
+                                                    {"sep_token", &traits.sep_token},
+                                                    {"mask_token", &traits.mask_token}}));
   return traits;
 }
 
+// The tokens of a question beside its state for which a step has room.
+constexpr int32_t kUsualQuestionTokens = 1024;
+
+Result<DecisionModelTraits> SysoneModelTraits(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const SysoneConfig config, LoadSysoneConfig(model_dir));
+  DecisionModelTraits traits;
+  traits.family = "sysone";
+  traits.max_len = config.max_len;
+  traits.usual_len = std::min(config.max_len, config.max_state_tokens + kUsualQuestionTokens);
+  traits.parallel = config.parallel;
+  traits.temperature = config.temperature;
+  traits.temperature_by_options = config.temperature_by_options;
+  SysoneTraits& sysone = traits.sysone.emplace();
+  sysone.base = config.architecture;
+  sysone.base_dir = config.base_dir;
+  sysone.encoder = config.is_encoder();
+  sysone.max_state_tokens = config.max_state_tokens;
+  sysone.max_option_tokens = config.max_option_tokens;
+  sysone.task_lines = config.prompt.task_lines;
+  sysone.question = config.prompt.question;
+  sysone.choice_option = config.prompt.choice_option;
+  sysone.score_option = config.prompt.score_option;
+  sysone.noul_labels = config.prompt.noul_labels;
+  NamedTokens tokens;
+  if (sysone.encoder) {
+    const bool euro = config.architecture == "eurobert";
+    tokens = {{euro ? "bos_token" : "cls_token", &traits.cls_token},
+              {euro ? "eos_token" : "sep_token", &traits.sep_token},
+              {"mask_token", &traits.mask_token}};
+  } else if (config.architecture != "qwen3") {
+    tokens = {{"bos_token", &sysone.bos_token}};
+  }
+  SKEIN_RETURN_IF_ERROR(ReadSpecialTokens(config.base_dir, tokens));
+  return traits;
+}
+
+}  // namespace
+
+Result<DecisionModelTraits> LoadDecisionModelTraits(const std::string& model_dir) {
+  return IsSysoneDir(model_dir) ? SysoneModelTraits(model_dir) : LayaTraits(model_dir);
+}
+
 std::string TokenizerDirOf(const std::string& model_dir) {
-  return IsLayaDir(model_dir) ? model_dir + "/tokenizer" : model_dir;
+  if (IsLayaDir(model_dir)) return model_dir + "/tokenizer";
+  if (!IsSysoneDir(model_dir)) return model_dir;
+  Result<SysoneConfig> config = LoadSysoneConfig(model_dir);
+  return config.ok() ? config->base_dir : model_dir;
 }
 
 }  // namespace skein

@@ -79,7 +79,7 @@ void MakeRoomForQuestions(const ModelHostOptions& options, const ModelTraits& tr
                           CpuRuntimeOptions* runtime, SchedulerConfig* scheduler) {
   if (!traits.decision_model || options.max_num_batched_tokens) return;
   for (int32_t* tokens : {&runtime->max_num_batched_tokens, &scheduler->max_num_batched_tokens}) {
-    *tokens = std::max(*tokens, traits.decision_model->max_len);
+    *tokens = std::max(*tokens, traits.decision_model->usual_len);
   }
 }
 
@@ -223,13 +223,13 @@ Result<EngineConfig> EngineConfigOf(const ModelHostOptions& options) {
 Status CpuModelHost::Init(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(model_dir_, FindModelDir(options.model));
   name_ = NameOfModel(options.model);
+  SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
   SKEIN_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Load(TokenizerDirOf(model_dir_)));
   SKEIN_ASSIGN_OR_RETURN(chat_template_,
                          LoadChatTemplate(TokenizerDirOf(model_dir_), options.chat_template));
 
   SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options));
   runtime.model_dir = model_dir_;
-  SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
   SKEIN_ASSIGN_OR_RETURN(ModelUse use,
                          LoadModelTraits(model_dir_, name_, model_config, options.pooling));
   if (use.traits.decision_model && (options.decision_reading || options.decision_prompt)) {
@@ -262,7 +262,8 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.classifies = use.traits.classifies;
   config.decides = use.traits.decision_model.has_value();
   config.num_actions = model_config.decision.num_actions;
-  config.reads_whole_prompts = model_config.bidirectional || use.pooling != Pooling::kLast;
+  config.reads_whole_prompts = model_config.bidirectional || use.pooling != Pooling::kLast ||
+                               use.traits.decision_model.has_value();
   SKEIN_RETURN_IF_ERROR(ProfileIfNeeded(&config));
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));

@@ -11,6 +11,7 @@
 #include "io/json_file.h"
 #include "io/model_files.h"
 #include "model/weights/decoder_loader.h"
+#include "model/weights/model_weight_files.h"
 #include "model/weights/quantized_matrix.h"
 #include "model/weights/tensor_list.h"
 
@@ -82,25 +83,47 @@ std::string Answers(const ModelTraits& traits) {
 }
 
 nlohmann::ordered_json DecisionModelJson(const DecisionModelTraits& traits) {
-  return {
+  nlohmann::ordered_json json = {
       {"family", traits.family},
       {"question_types", {"choice", "score", "noul"}},
+      {"option_layout", traits.parallel ? "parallel" : "sequential"},
       {"max_len", traits.max_len},
-      {"head_max_len", traits.head_max_len},
-      {"temperature", traits.temperature},
-      {"temperature_by_options", traits.temperature_by_options},
   };
+  if (traits.sysone) {
+    json["base"] = traits.sysone->base;
+    json["base_dir"] = traits.sysone->base_dir;
+    json["max_state_tokens"] = traits.sysone->max_state_tokens;
+    json["max_option_tokens"] = traits.sysone->max_option_tokens;
+  } else {
+    json["head_max_len"] = traits.head_max_len;
+  }
+  json["temperature"] = traits.temperature;
+  json["temperature_by_options"] = traits.temperature_by_options;
+  return json;
 }
 
 // The lines of a decision model.
 template <typename Line>
 void AddDecisionModel(const ModelConfig& config, const DecisionModelTraits& traits,
                       const Line& line) {
-  line("decision model", fmt::format("{}: {} layers of a head behind {} of an encoder, {} actions",
-                                     traits.family, config.decision.num_layers,
-                                     config.num_base_layers(), config.decision.num_actions));
-  line("  limits", fmt::format("{} tokens of a question with its state, {} of the question",
-                               traits.max_len, traits.head_max_len));
+  const DecisionHeadFields& head = config.decision;
+  if (traits.sysone) {
+    line("decision model", fmt::format("{}: {} layers of a head, {} wide, behind {} of {}",
+                                       traits.family, head.compact_layers, head.compact_width,
+                                       config.num_layers, traits.sysone->base));
+    line("  base", traits.sysone->base_dir);
+    line("  limits",
+         fmt::format("{} tokens of a state, {} of an option, {} of a question with its state",
+                     traits.sysone->max_state_tokens, traits.sysone->max_option_tokens,
+                     traits.max_len));
+  } else {
+    line("decision model",
+         fmt::format("{}: {} layers of a head behind {} of an encoder, {} actions", traits.family,
+                     head.num_layers, config.num_base_layers(), head.num_actions));
+    line("  limits", fmt::format("{} tokens of a question with its state, {} of the question",
+                                 traits.max_len, traits.head_max_len));
+  }
+  line("  options", traits.parallel ? "side by side: their order has no effect" : "in their order");
   std::string temperatures = fmt::format("choice {}, score {}, noul {}", traits.temperature[0],
                                          traits.temperature[1], traits.temperature[2]);
   for (const auto& [bucket, t] : traits.temperature_by_options) {
@@ -161,7 +184,7 @@ Result<ModelInfo> DescribeModel(const std::string& dir) {
   SKEIN_ASSIGN_OR_RETURN(info.config, LoadModelConfig(dir));
   const std::string path = std::filesystem::absolute(dir).lexically_normal().string();
   SKEIN_ASSIGN_OR_RETURN(info.use, LoadModelTraits(dir, path, info.config));
-  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(dir));
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, OpenModelFiles(dir));
   if (HasOwnOutputMatrix(files)) info.config.tie_embeddings = false;
   for (const std::string& name : files.Names()) {
     const TensorInfo& tensor = files.Info(name);

@@ -13,6 +13,7 @@
 #include "model/config/encoder_config.h"
 #include "model/config/laya_config.h"
 #include "model/config/modernbert_config.h"
+#include "model/config/sysone_config.h"
 #include "model/weights/tensor_list.h"
 
 namespace skein {
@@ -74,27 +75,25 @@ constexpr ArchitectureName kArchitectures[] = {
     {"Qwen3_5ForConditionalGeneration", "qwen3_5", Architecture::kQwen35},
 };
 
-// The encoder of a decision model, whose config may name no architecture, or that of a head which
-// the model lacks.
-Status ReadEncoderType(const JsonObject& json, ModelConfig* config) {
+// The base of a decision model, whose config may name no architecture, or that of a head which the
+// model lacks. `wanted`: the type that the decision model names.
+Status ReadBaseType(const JsonObject& json, const std::string& wanted, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto model_type, json.String("model_type"));
-  if (model_type != "modernbert") {
+  if (model_type != wanted) {
     return Unsupported(json, "model_type",
                        "is '" + model_type.value_or("") +
-                           "'; supported as the encoder of a decision model is modernbert");
+                           "'; supported as the base of this decision model is " + wanted);
   }
-  config->architecture = Architecture::kModernBert;
+  const auto* const found =
+      std::ranges::find(kArchitectures, wanted, &ArchitectureName::model_type);
+  // EuroBERT is Llama whose tokens see the whole text.
+  config->architecture =
+      found == std::end(kArchitectures) ? Architecture::kLlama : found->architecture;
   config->head = Head::kNone;
   return Status::Ok();
 }
 
 Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
-  SKEIN_ASSIGN_OR_RETURN(const auto format, json.String("format"));
-  if (format == "sysone") {
-    return Unsupported(json, "format",
-                       "is 'sysone'; supported among decision models is Laya "
-                       "(rl_agent_config.json)");
-  }
   SKEIN_ASSIGN_OR_RETURN(const auto names, json.Strings("architectures"));
   if (!names || names->empty()) return json.Error("architectures", "is missing");
   if (names->size() > 1) return json.Error("architectures", "must name one architecture");
@@ -183,11 +182,12 @@ Status ReadGenerationConfig(const std::string& model_dir, ModelConfig* config) {
   return Status::Ok();
 }
 
-// Reads everything but the dtype and what other files say.
-Result<ModelConfig> ReadConfig(const JsonObject& json, bool of_decision_model = false) {
+// Reads everything but the dtype and what other files say. `base_type`: the model_type of the base
+// of a decision model; null for any other model.
+Result<ModelConfig> ReadConfig(const JsonObject& json, const std::string* base_type = nullptr) {
   ModelConfig config;
-  SKEIN_RETURN_IF_ERROR(of_decision_model ? ReadEncoderType(json, &config)
-                                          : ReadArchitecture(json, &config));
+  SKEIN_RETURN_IF_ERROR(base_type != nullptr ? ReadBaseType(json, *base_type, &config)
+                                             : ReadArchitecture(json, &config));
   SKEIN_ASSIGN_OR_RETURN(config.quantization, ReadQuantizationConfig(json));
   if (config.is_encoder() && config.quantization.method != QuantizationMethod::kNone) {
     return Unsupported(json, "quantization_config",
@@ -222,7 +222,7 @@ const char* NameOf(Architecture architecture) {
 }
 
 std::string ModelConfig::ArchitectureName() const {
-  if (head == Head::kDecision) return "Laya";
+  if (head == Head::kDecision) return decision.is_compact() ? "sysone" : "Laya";
   for (const auto& entry : kArchitectures) {
     if (entry.architecture == architecture && entry.head == head &&
         entry.reward_mlp == decoder.reward_mlp) {
@@ -237,10 +237,21 @@ namespace {
 Result<ModelConfig> LoadLayaModelConfig(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const LayaConfig laya, LoadLayaConfig(model_dir));
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/encoder/config.json"));
-  SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root(), true));
+  const std::string base_type = "modernbert";
+  SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root(), &base_type));
   SKEIN_RETURN_IF_ERROR(AddLayaHead(laya, file.root(), &config));
   // The config's dtype is the one in which the encoder was first published.
   SKEIN_ASSIGN_OR_RETURN(config.file_dtype, DTypeOfWeights(model_dir, config));
+  return config;
+}
+
+Result<ModelConfig> LoadSysoneModelConfig(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const SysoneConfig sysone, LoadSysoneConfig(model_dir));
+  SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(sysone.base_dir + "/config.json"));
+  SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root(), &sysone.architecture));
+  if (config.is_encoder()) SKEIN_RETURN_IF_ERROR(FindTensorPrefix(sysone.base_dir, &config));
+  SKEIN_RETURN_IF_ERROR(AddSysoneHead(sysone, file.root(), &config));
+  SKEIN_ASSIGN_OR_RETURN(config.file_dtype, DTypeOfWeights(sysone.base_dir, config));
   return config;
 }
 
@@ -248,6 +259,7 @@ Result<ModelConfig> LoadLayaModelConfig(const std::string& model_dir) {
 
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   if (IsLayaDir(model_dir)) return LoadLayaModelConfig(model_dir);
+  if (IsSysoneDir(model_dir)) return LoadSysoneModelConfig(model_dir);
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/config.json"));
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
   if (config.is_encoder() && config.head == Head::kNone) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -108,13 +109,25 @@ struct DecoderFields {
 };
 
 // The head of a decision model: transformer layers behind the encoder's, without rope and gate,
-// which normalize before; then a scorer at the options' markers, and one of actions.
+// which normalize before; then a scorer at the options' markers, and one of actions. Or a compact
+// head.
 struct DecisionHeadFields {
   int32_t num_layers = 0;                     // the last ones of ModelConfig::num_layers
   int32_t intermediate_size = 0;              // of their MLPs
   Activation activation = Activation::kRelu;  // of their MLPs
   float layer_norm_eps = 1e-5f;
   int32_t num_actions = 0;
+
+  // A compact head instead (model/weights/compact_head_weights.h): transformer layers over the
+  // states of a question's markers alone, of a width of their own.
+  int32_t compact_width = 0;  // 0: the head is not compact
+  int32_t compact_layers = 0;
+  int32_t compact_heads = 0;
+  // The states that it reads are rounded to bf16, as in training. Tests do without it.
+  bool rounds_states = true;
+  int32_t num_type_rows = 0;              // of the type embedding in the file
+  std::array<int32_t, 3> type_rows = {};  // those of a choice, a score and a noul
+  bool is_compact() const { return compact_width > 0; }
 };
 inline constexpr int32_t kTypeEmbeddings = 3;  // types of questions: choice, score, noul
 // The width of the hidden layer of the actions' scorer.
@@ -205,7 +218,8 @@ struct ModelConfig {
 };
 
 // Reads config.json and generation_config.json of a model directory; of a Laya directory
-// encoder/config.json and rl_agent_config.json. A feature that this engine
+// encoder/config.json and rl_agent_config.json; of a sysone directory its config.json and that of
+// the base model. A feature that this engine
 // would compute differently is kUnsupported, by name. A field that is missing, contradictory or out
 // of range is kInvalidArgument, by name. No field has a silent default.
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir);

@@ -57,9 +57,11 @@ Result<LayaConfig> LoadLayaConfig(const std::string& model_dir) {
   if (!json.Has("encoder")) return json.Error("encoder", "is missing");
   SKEIN_RETURN_IF_ERROR(RequireSize(json, "head_layers", kMaxLayers, &config.head_layers));
   SKEIN_ASSIGN_OR_RETURN(const auto layout, json.String("option_layout"));
-  if (layout.value_or("sequential") != "sequential") {
-    return Unsupported(json, "option_layout", "is '" + *layout + "'; supported is 'sequential'");
+  if (layout && *layout != "sequential" && *layout != "parallel") {
+    return Unsupported(json, "option_layout",
+                       "is '" + *layout + "'; supported are 'sequential' and 'parallel'");
   }
+  config.parallel = layout == "parallel";
   SKEIN_ASSIGN_OR_RETURN(const auto costs, json.Object("act_costs"));
   const int64_t num_actions = 1 + (costs ? static_cast<int64_t>(costs->members().size()) : 0);
   if (num_actions > kMaxActions) return json.Error("act_costs", "has too many members");

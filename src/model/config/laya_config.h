@@ -15,6 +15,7 @@ namespace skein {
 struct LayaConfig {
   int32_t head_layers = 0;
   int32_t num_actions = 1;
+  bool parallel = false;                          // options are read side by side
   int32_t max_len = 512;                          // tokens of a question with its state
   int32_t head_max_len = 192;                     // tokens of the question's part
   std::array<double, 3> temperature = {1, 1, 1};  // choice, score, noul

@@ -56,7 +56,21 @@ struct ForwardRow {
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
   ForwardState state = {};
   int32_t question_type = 0;  // decision models: the row of the type embedding
+  // Decision models that read a question's options side by side: option i is the tokens
+  // [option_bounds[i], option_bounds[i + 1]) of the row. All options begin at the same position,
+  // the tokens behind them at the one behind the longest, and no option sees another. Empty: tokens
+  // lie and see as those of any row. A row with options begins at 0.
+  std::span<const int32_t> option_bounds = {};
 };
+
+// A question that a compact head answers from the states of its markers and of its summary token.
+struct DecidedRow {
+  int32_t row = 0;            // index into the rows
+  int32_t first_marker = 0;   // of ForwardBatch::marker_tokens
+  int32_t num_markers = 0;    // >= 1, at most kMaxMarkers
+  int32_t summary_token = 0;  // index into the batch's tokens
+};
+inline constexpr int32_t kMaxMarkers = 1024;
 
 // A few logits after one token. `labels` are rows of the output matrix.
 struct LabelOutput {
@@ -82,8 +96,10 @@ struct ForwardBatch {
   // Indices into `rows`. The last token is classified, for an encoder the first token or the mean;
   // then, too, a row has no other output.
   std::vector<int32_t> classified_rows;
-  // Decision models: indices into `tokens` of the options' markers, row by row, each scored alone.
+  // Decision models: indices into `tokens` of the options' markers, row by row, each scored alone
+  // unless the head is compact.
   std::vector<int32_t> marker_tokens;
+  std::vector<DecidedRow> decided_rows;  // of a compact head
   // Indices into `rows` of the rows whose first token's state is scored for the actions.
   std::vector<int32_t> action_rows;
 
@@ -97,6 +113,7 @@ struct ForwardBatch {
     embedded_rows.clear();
     classified_rows.clear();
     marker_tokens.clear();
+    decided_rows.clear();
     action_rows.clear();
   }
 

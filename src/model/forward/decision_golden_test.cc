@@ -22,22 +22,27 @@ using Json = nlohmann::json;
 using Values = std::vector<float>;  // logits of the options, then of the actions
 
 constexpr char kLaya[] = SKEIN_SOURCE_DIR "/tests/data/laya";
+constexpr char kLayaParallel[] = SKEIN_SOURCE_DIR "/tests/data/laya-parallel";
 
 struct Question {
   std::vector<int32_t> ids, markers;
   int32_t type = 0;
   std::vector<double> logits, actions;
+  std::vector<int32_t> option_bounds;  // of options side by side
 };
 
 // The first questions of the golden file that have at most `max_tokens` tokens.
-std::vector<Question> GoldenQuestions(size_t max_tokens, size_t max_count) {
-  std::ifstream file(std::string(kLaya) + "/golden.json");
+std::vector<Question> GoldenQuestions(size_t max_tokens, size_t max_count,
+                                      const std::string& dir = kLaya) {
+  std::ifstream file(dir + "/golden.json");
   const Json golden = Json::parse(file);
   const std::vector<std::string> types = {"choice", "score", "noul"};
   std::vector<Question> questions;
   for (const Json& row : golden["rows"]) {
     for (const auto& [name, read] : row["questions"].items()) {
-      Question question = {read["ids"], read["markers"], 0, read["logits"], read["actions"]};
+      Question question = {read["ids"], read["markers"], 0, read["logits"], read["actions"], {}};
+      if (read.contains("option_bounds"))
+        question.option_bounds = read["option_bounds"].get<std::vector<int32_t>>();
       const auto type = row["body"]["questions"][name]["type"].get<std::string>();
       question.type = static_cast<int32_t>(std::ranges::find(types, type) - types.begin());
       if (question.ids.size() <= max_tokens && questions.size() < max_count) {
@@ -64,6 +69,7 @@ std::vector<Values> Decide(const LoadedModel& model, const std::vector<Question>
     const int32_t first = batch.num_tokens();
     batch.AddRow(questions[i].ids, 0, {}, false);
     batch.rows.back().question_type = questions[i].type;
+    batch.rows.back().option_bounds = questions[i].option_bounds;
     for (const int32_t marker : questions[i].markers) {
       batch.marker_tokens.push_back(first + marker);
       row_of_marker.push_back(i);
@@ -98,10 +104,10 @@ struct Errors {
   double actions = 0;
 };
 
-Errors WorstErrors(const std::string& dtype) {
-  const std::vector<Question> questions = GoldenQuestions(4096, 1000);
-  EXPECT_GT(questions.size(), 80u);
-  const LoadedModel model(kLaya, {.dtype = dtype});
+Errors WorstErrors(const std::string& dtype, const std::string& dir = kLaya) {
+  const std::vector<Question> questions = GoldenQuestions(4096, 1000, dir);
+  EXPECT_GT(questions.size(), dir == kLaya ? 80u : 8u);
+  const LoadedModel model(dir, {.dtype = dtype});
   Errors worst;
   for (const Question& question : questions) {
     const Values values = Decide(model, {question}).at(0);
@@ -124,6 +130,19 @@ TEST(DecisionGoldenTest, F32) {
   const Errors errors = WorstErrors("f32");
   EXPECT_LT(errors.options, 5e-5);
   EXPECT_LT(errors.actions, 5e-5);
+}
+
+// The same weights with options side by side.
+TEST(DecisionGoldenTest, ParallelOptions) {
+  const Errors errors = WorstErrors("f32", kLayaParallel);
+  EXPECT_LT(errors.options, 5e-5);
+  EXPECT_LT(errors.actions, 5e-5);
+  const std::vector<Question> questions = GoldenQuestions(120, 8, kLayaParallel);
+  const LoadedModel model(kLayaParallel, {.dtype = "bf16", .threads = 2});
+  const std::vector<Values> together = Decide(model, questions, 32);
+  for (size_t i = 0; i < questions.size(); ++i) {
+    ASSERT_EQ(Decide(model, {questions[i]}).at(0), together[i]);
+  }
 }
 
 TEST(DecisionGoldenTest, Bf16) {

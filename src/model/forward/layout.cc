@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "model/forward/operators/option_places.h"
 #include "model/forward/product_cut.h"
 
 namespace skein {
@@ -16,6 +17,7 @@ BatchLayout::BatchLayout(const ForwardContext& context, const ForwardLimits& lim
   own_table_begin_.reserve(tokens);
   output_tokens_.reserve(tokens);
   if (context.adapters != nullptr) adapters_.reserve(tokens);
+  if (context.weights->config.head == Head::kDecision) rope_positions_.reserve(tokens);
 }
 
 void BatchLayout::Assign() {
@@ -31,6 +33,7 @@ void BatchLayout::Assign() {
   MakeOutputs();
   FindOutputTokens();
   FindAdapters();
+  FindRopePositions();
 }
 
 void BatchLayout::CheckRow(const ForwardRow& row) const {
@@ -38,7 +41,11 @@ void BatchLayout::CheckRow(const ForwardRow& row) const {
   const int32_t max_positions =
       context_.rope == nullptr ? config.max_position : context_.rope->num_positions();
   SKEIN_CHECK(row.begin >= 0 && row.begin + row.num_tokens <= max_positions);
-  SKEIN_CHECK(row.begin == 0 || !config.bidirectional);
+  SKEIN_CHECK(row.begin == 0 || !(config.bidirectional || config.head == Head::kDecision));
+  const std::span<const int32_t> bounds = row.option_bounds;
+  SKEIN_CHECK(bounds.empty() ||
+              (bounds.size() >= 2 && bounds.front() >= 1 && bounds.back() <= row.num_tokens &&
+               std::ranges::is_sorted(bounds)));
   const size_t num_adapters = context_.adapters == nullptr ? 0 : context_.adapters->size();
   SKEIN_CHECK(row.adapter >= 0 && static_cast<size_t>(row.adapter) <= num_adapters);
   if (config.has_linear_layers()) CheckState(row);
@@ -78,6 +85,12 @@ void BatchLayout::CheckOutputs() const {
   SKEIN_CHECK(w.head_out.n() > 0 || batch_.classified_rows.empty());
   const bool decides = w.config.head == Head::kDecision;
   SKEIN_CHECK(decides || (batch_.marker_tokens.empty() && batch_.action_rows.empty()));
+  const bool compact = w.config.decision.is_compact();
+  SKEIN_CHECK(compact ? batch_.action_rows.empty() : batch_.decided_rows.empty());
+  for (const DecidedRow& row : batch_.decided_rows) {
+    SKEIN_CHECK(row.num_markers >= 1 && row.num_markers <= kMaxMarkers);
+    SKEIN_CHECK(size_t(row.first_marker) + row.num_markers <= batch_.marker_tokens.size());
+  }
   for (const LabelOutput& output : batch_.label_outputs) {
     SKEIN_CHECK(!output.labels.empty());
     for (const int32_t label : output.labels) SKEIN_CHECK(label >= 0 && label < w.output.n());
@@ -141,8 +154,25 @@ void BatchLayout::MakeOutputs() {
   cut(OutputKind::kLabels, batch_.label_outputs.size());
   cut(OutputKind::kEmbedding, batch_.embedded_rows.size());
   cut(OutputKind::kClasses, batch_.classified_rows.size());
+  if (context_.weights->config.decision.is_compact()) return CutQuestions();
   cut(OutputKind::kMarkers, batch_.marker_tokens.size());
   cut(OutputKind::kActions, batch_.action_rows.size());
+}
+
+// A chunk of questions has room in the head's workspace.
+void BatchLayout::CutQuestions() {
+  const int32_t rows_max = CompactRowsMax(limits_);
+  int32_t rows = rows_max;  // of the chunk so far
+  for (int32_t i = 0; i < static_cast<int32_t>(batch_.decided_rows.size()); ++i) {
+    const int32_t more = batch_.decided_rows[i].num_markers + kCompactExtraRows;
+    SKEIN_CHECK(more <= rows_max);
+    if (rows + more > rows_max || outputs_.back().count == limits_.max_logit_rows) {
+      outputs_.push_back({OutputKind::kQuestions, i, 0});
+      rows = 0;
+    }
+    ++outputs_.back().count;
+    rows += more;
+  }
 }
 
 void BatchLayout::FindOutputTokens() {
@@ -162,6 +192,7 @@ void BatchLayout::FindOutputTokens() {
   add(OutputKind::kLabels, batch_.label_outputs.size());
   add(OutputKind::kMarkers, batch_.marker_tokens.size());
   add(OutputKind::kActions, batch_.action_rows.size());
+  add(OutputKind::kQuestions, batch_.decided_rows.size());
   if (context_.weights->config.encoder.classifies_mean) {
     add_rows(batch_.classified_rows);
   } else {
@@ -185,6 +216,18 @@ void BatchLayout::FindAdapters() {
   if (std::ranges::none_of(batch_.rows, is_adapted)) return;
   for (const ForwardRow& row : batch_.rows) {
     adapters_.insert(adapters_.end(), row.num_tokens, row.adapter);
+  }
+}
+
+void BatchLayout::FindRopePositions() {
+  rope_positions_.clear();
+  const auto is_parallel = [](const ForwardRow& row) { return !row.option_bounds.empty(); };
+  if (std::ranges::none_of(batch_.rows, is_parallel)) return;
+  for (const ForwardRow& row : batch_.rows) {
+    const OptionPlaces places(row.option_bounds, row.num_tokens);
+    for (int32_t i = 0; i < row.num_tokens; ++i) {
+      rope_positions_.push_back(row.begin + places.PositionOf(i));
+    }
   }
 }
 
@@ -215,6 +258,8 @@ int32_t BatchLayout::OutputToken(OutputKind kind, int32_t index) const {
       return batch_.marker_tokens[index];
     case OutputKind::kActions:
       return batch_.rows[batch_.action_rows[index]].first_token;
+    case OutputKind::kQuestions:
+      return batch_.decided_rows[index].summary_token;
     case OutputKind::kClasses:
       break;
   }

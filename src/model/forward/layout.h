@@ -18,8 +18,16 @@ struct RowSpan {
   int32_t count = 0;
 };
 
-enum class OutputKind : uint8_t { kLogits, kLabels, kEmbedding, kClasses, kMarkers, kActions };
-inline constexpr int kNumOutputKinds = 6;
+enum class OutputKind : uint8_t {
+  kLogits,
+  kLabels,
+  kEmbedding,
+  kClasses,
+  kMarkers,
+  kActions,
+  kQuestions,  // of a compact head
+};
+inline constexpr int kNumOutputKinds = 7;
 
 // Outputs of one kind that exist at a time: [first, first + count) of the batch's list of them.
 struct OutputChunk {
@@ -52,9 +60,13 @@ class BatchLayout {
   std::span<const RowSpan> block_spans() const { return block_spans_; }
   // Rows with a fork.
   std::span<const int32_t> forks() const { return forks_; }
-  // The position of a token of `row` in its sequence.
+  // The place of a token of `row` in its sequence, which is where its key and value lie.
   int32_t Position(int32_t row, int32_t token) const {
     return batch_.rows[row].begin + token - batch_.rows[row].first_token;
+  }
+  // The position by which its q and k are rotated: Position, unless options lie side by side.
+  int32_t RopePosition(int32_t row, int32_t token) const {
+    return rope_positions_.empty() ? Position(row, token) : rope_positions_[token];
   }
 
   int32_t num_active() const {
@@ -72,7 +84,8 @@ class BatchLayout {
   void KeepOutputTokens();
 
   std::span<const OutputChunk> outputs() const { return outputs_; }
-  // The token that output `index` of a kind is read from. Not for outputs read from a mean.
+  // The token that output `index` of a kind is read from: of a question its summary. Not for
+  // outputs read from a mean.
   int32_t OutputToken(OutputKind kind, int32_t index) const;
 
  private:
@@ -84,6 +97,8 @@ class BatchLayout {
   void MakeOutputs();
   void FindOutputTokens();
   void FindAdapters();
+  void FindRopePositions();
+  void CutQuestions();
   int32_t LastToken(int32_t row) const;
 
   const ForwardContext& context_;
@@ -100,7 +115,8 @@ class BatchLayout {
   std::vector<int32_t> output_tokens_;  // ascending, distinct
   bool only_outputs_ = false;           // whether only output_tokens_ are active
   std::vector<OutputChunk> outputs_;
-  std::vector<int32_t> adapters_;  // [num_tokens]; empty if every row has the base model
+  std::vector<int32_t> adapters_;        // [num_tokens]; empty if every row has the base model
+  std::vector<int32_t> rope_positions_;  // [num_tokens]; empty: Position gives them
 };
 
 }  // namespace skein

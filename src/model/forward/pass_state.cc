@@ -55,6 +55,7 @@ PassState::PassState(const ForwardContext& forward_context, const ForwardLimits&
   const bool decides = config().head == Head::kDecision;
   batch.marker_tokens.reserve(decides ? tokens : 0);
   batch.action_rows.reserve(decides ? tokens : 0);
+  batch.decided_rows.reserve(decides ? tokens : 0);
 }
 
 int32_t PassState::act_width() const {

@@ -21,6 +21,7 @@
 #include "model/forward/operators/qkv_operator.h"
 #include "model/forward/operators/quantize_operator.h"
 #include "model/forward/operators/up_operator.h"
+#include "model/forward/outputs/compact_head_operator.h"
 #include "model/forward/outputs/embedding_operator.h"
 #include "model/forward/outputs/head_operator.h"
 #include "model/forward/outputs/labels_operator.h"
@@ -163,8 +164,28 @@ void AddMean(PassState& pass, OutputKind kind, OperatorList& list) {
   list.Whole<EmbeddingOperator>(pass, EmbeddingStage::kMean, kind);
 }
 
+// The logits of questions by a compact head.
+void AddCompactHead(PassState& pass, OperatorList& list) {
+  using enum CompactStage;
+  for (const CompactStage stage : {kRead, kIn, kInputNorm}) {
+    list.Whole<CompactHeadOperator>(pass, stage);
+  }
+  for (int32_t i = 0; i < pass.config().decision.compact_layers; ++i) {
+    for (const CompactStage stage :
+         {kAttnNorm, kQkv, kStore, kAttend, kOut, kMlpNorm, kUp, kGelu, kDown}) {
+      list.Whole<CompactHeadOperator>(pass, stage, i);
+    }
+  }
+  for (const CompactStage stage : {kFinalNorm, kSummary, kOption, kScore}) {
+    list.Whole<CompactHeadOperator>(pass, stage);
+  }
+}
+
 // The scores of a decision model's options, and the hidden layer of its actions' scorer.
 void AddDecisionOutputs(PassState& pass, ForwardProgram& program) {
+  if (pass.config().decision.is_compact()) {
+    return AddCompactHead(pass, program.of(OutputKind::kQuestions));
+  }
   const ModelWeights& w = pass.weights();
   const Operand h = {&ForwardWorkspace::logit_h, pass.config().hidden_size};
   OperatorList& markers = program.of(OutputKind::kMarkers);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/row_tiles.h"
+#include "model/forward/batch.h"
 #include "model/forward/state_layout.h"
 
 namespace skein {
@@ -30,6 +31,17 @@ class Carver {
 };
 
 }  // namespace
+
+int32_t CompactRowsMax(const ForwardLimits& limits) {
+  return std::min(limits.max_tokens, kMaxMarkers) + kCompactExtraRows;
+}
+
+KvLayout CompactKvLayout(const ModelConfig& config, const ForwardLimits& limits) {
+  const int32_t rows = CompactRowsMax(limits), heads = config.decision.compact_heads;
+  // A question fills all but its last block, and takes three rows at least.
+  const int32_t blocks = rows / kKvBlockTokens + std::min(limits.max_logit_rows, rows / 3) + 1;
+  return {DType::kF32, 1, blocks, heads, config.decision.compact_width / heads};
+}
 
 ForwardWorkspace::ForwardWorkspace(const ModelConfig& config, DType dtype,
                                    const ForwardLimits& limits)
@@ -65,7 +77,7 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   const size_t q_bytes = RoundUp(tokens, kRowTileRows) * attn_width * t;
   const size_t chunk_rows = RoundUp(chunk, kRowTileRows);
   const KvLayout own = {dtype, 1, limits.max_own_blocks, config.num_kv_heads, config.head_dim};
-  own_kv_bytes = own.layer_bytes();
+  const size_t own_kv_bytes = own.layer_bytes();
   chunk_outputs = limits.chunk_outputs;
   const bool in_place = chunk_outputs == ChunkOutputs::kInPlace;
   const bool collected = chunk_outputs == ChunkOutputs::kCollected;
@@ -105,9 +117,17 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   const int32_t widest = std::max(config.hidden_size, limits.dense_width);
   head_width = widest;
   const int32_t actions = config.head == Head::kDecision ? kActionWidth : 0;
-  output_width = std::max({vocab, widest, config.num_classes, actions});
+  const int32_t options = config.decision.is_compact() ? CompactRowsMax(limits) : 0;
+  output_width = std::max({vocab, widest, config.num_classes, actions, options});
   logit_h = carver.Take<std::byte>(limits.max_logit_rows * head_width * t);
   logits = carver.Take<float>(limits.max_logit_rows * output_width * sizeof(float));
+  const size_t head_rows = options, head_row_bytes = config.decision.compact_width * sizeof(float);
+  compact.states = carver.Take<float>(head_rows * hidden * sizeof(float));
+  compact.x = carver.Take<float>(head_rows * head_row_bytes);
+  compact.h = carver.Take<float>(head_rows * head_row_bytes);
+  compact.wide = carver.Take<float>(4 * head_rows * head_row_bytes);
+  compact.kv =
+      carver.Take<std::byte>(head_rows == 0 ? 0 : CompactKvLayout(config, limits).total_bytes());
   *output_bytes = carver.total() - pass_bytes;
   return carver.total();
 }

@@ -40,6 +40,22 @@ struct ForwardLimits {
   }
 };
 
+// The rows of a compact head beside those of the options: the question's type and the summary.
+inline constexpr int32_t kCompactExtraRows = 2;
+// The most rows of a compact head that exist at a time: those of the longest question.
+int32_t CompactRowsMax(const ForwardLimits& limits);
+
+// The activations of a compact head, in f32. width: config.decision.compact_width.
+struct CompactHeadRows {
+  float* states = nullptr;  // [rows, hidden]: what the head reads
+  float* x = nullptr;       // [rows, width]: the residual stream
+  float* h = nullptr;       // [rows, width]: after a norm
+  float* wide = nullptr;    // [rows, 4 * width]: q, k and v, the MLP's, or the two projections
+  std::byte* kv = nullptr;  // blocks of one layer (CompactKvLayout)
+};
+// Keys and values of a chunk's questions, each of which begins a block.
+KvLayout CompactKvLayout(const ModelConfig& config, const ForwardLimits& limits);
+
 // Rows of int8 that multiply weights of int8 or of blocks. width: the widest of hidden, q and
 // intermediate.
 struct QuantizedRows {
@@ -83,7 +99,6 @@ struct ForwardWorkspace {
   std::byte* expert_act = nullptr;  // t [slots, expert_padded]
   float* expert_out = nullptr;      // [slots, hidden]
   std::byte* own_kv = nullptr;      // blocks [max_own_blocks] of one layer (KvLayout)
-  size_t own_kv_bytes = 0;
   // The outputs of chunks: x, q and own_kv themselves, unless outputs are collected or, for x, not
   // in place.
   float* x_out = nullptr;
@@ -94,6 +109,7 @@ struct ForwardWorkspace {
   // t [max_logit_rows, head_width]; all outputs but embeddings use [max_logit_rows, hidden] of it.
   std::byte* logit_h = nullptr;
   float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind
+  CompactHeadRows compact;
   size_t output_width = 0;  // the widest of vocab, head_width and the heads' outputs
   size_t head_width = 0;    // the widest of hidden and the Dense modules after the pooling
 

@@ -89,6 +89,7 @@ class HeadReader {
 }  // namespace
 
 std::vector<ModelTensor> ListDecisionTensors(const ModelConfig& config) {
+  if (config.decision.is_compact()) return ListCompactHeadTensors(config);
   const int64_t hidden = config.hidden_size, mlp = config.decision.intermediate_size;
   std::vector<ModelTensor> tensors;
   const auto linear = [&](const std::string& prefix, int64_t n, int64_t k,
@@ -129,7 +130,9 @@ Status CheckDecisionTensors(const ModelFiles& files, const ModelConfig& config) 
 }
 
 Status LoadDecisionHead(const ModelFiles& files, ModelWeights* weights) {
-  return HeadReader(files, weights).Read();
+  if (!weights->config.decision.is_compact()) return HeadReader(files, weights).Read();
+  SKEIN_ASSIGN_OR_RETURN(weights->compact_head, LoadCompactHead(files, weights->config));
+  return Status::Ok();
 }
 
 }  // namespace skein

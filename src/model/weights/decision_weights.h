@@ -17,7 +17,8 @@ std::vector<ModelTensor> ListDecisionTensors(const ModelConfig& config);
 // kInvalidArgument, with its name, for a tensor of the head that is missing or of another shape.
 Status CheckDecisionTensors(const ModelFiles& files, const ModelConfig& config);
 
-// Adds the head to the weights of the encoder, whose final norm becomes that of the head's input.
+// Adds the head to the weights of the encoder, whose final norm becomes that of the head's input;
+// of a compact head it stays.
 // REQUIRES: CheckDecisionTensors.
 Status LoadDecisionHead(const ModelFiles& files, ModelWeights* weights);
 

@@ -88,6 +88,7 @@ ModernBertLayerNames NamesOfModernBertLayer(const ModelConfig& config, int32_t l
 }
 
 bool IsUnusedByEncoder(const ModelConfig& config, const std::string& name) {
+  if (config.decision.is_compact()) return true;  // the base model's other layers and heads
   if (config.head == Head::kDecision) {
     // The head's own tensors; its temperature is that of the config.
     return !name.starts_with(config.encoder.tensor_prefix);

@@ -9,7 +9,7 @@ namespace skein {
 
 void RowSource::Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeight* out) const {
   const int32_t k = out->k(), row = tensor_row + first - row_begin;
-  const bool as_is = !quantized && view.interleaved_head_rows == 0 &&
+  const bool as_is = !quantized && view.interleaved_head_rows == 0 && view.adapter == nullptr &&
                      (view.dtype == DType::kF32 || view.dtype == DType::kBf16);
   if (out->dtype() != DType::kBlocks && as_is) {
     return out->PackRows(first, count, view.Row(row), view.dtype);

@@ -167,6 +167,8 @@ std::vector<ModelTensor> ListTensors(const ModelConfig& config) {
       tensors.push_back({name + ".weight", {sizes[layer / 2], hidden}, TensorRole::kInput});
       tensors.push_back({name + ".bias", {sizes[layer / 2]}, TensorRole::kBias});
     }
+  } else if (config.head == Head::kDecision) {
+    for (ModelTensor& tensor : ListDecisionTensors(config)) tensors.push_back(std::move(tensor));
   } else if (config.head == Head::kClassifier) {
     tensors.push_back({"score.weight", {config.num_classes, hidden}, TensorRole::kInput});
   }

@@ -11,6 +11,7 @@
 #include "model/weights/decoder_loader.h"
 #include "model/weights/encoder_loader.h"
 #include "model/weights/encoder_names.h"
+#include "model/weights/model_weight_files.h"
 #include "model/weights/tensor_loader.h"
 #include "model/weights/widen.h"
 
@@ -107,7 +108,7 @@ void ModelWeights::EmbeddingRow(int32_t token, float* out) const {
 size_t ModelWeights::bytes() const {
   const auto vector_bytes = [](const std::vector<float>& v) { return v.size() * sizeof(float); };
   size_t bytes = output.bytes() + embedding.size() + head_dense.bytes() + head_out.bytes() +
-                 decision.action_in.bytes();
+                 decision.action_in.bytes() + compact_head.bytes();
   for (const std::vector<float>* v :
        {&final_norm, &final_norm_bias, &positions, &segments, &head_dense_bias, &head_norm,
         &head_norm_bias, &head_out_bias, &decision.input_norm, &decision.input_norm_bias,
@@ -190,7 +191,7 @@ Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& con
 Result<ModelWeights> LoadWeights(const std::string& model_dir, const ModelConfig& config,
                                  WeightTypes types, ThreadTeam& team,
                                  const LoadProgress& progress) {
-  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, OpenModelFiles(model_dir));
   return LoadWeights(files, config, types, team, progress);
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/packed_weight.h"
 #include "model/config/config.h"
 #include "model/dense_module.h"
+#include "model/weights/compact_head_weights.h"
 #include "model/weights/weight_choices.h"
 
 namespace skein {
@@ -126,6 +127,7 @@ struct ModelWeights {
   // For a decision model, whose scorer is a classifier's head with one output. final_norm is the
   // scorer's.
   DecisionHeadWeights decision;
+  CompactHeadWeights compact_head;  // instead of it
 
   // For an embedding model: the modules after the pooling, in order. LoadWeights leaves it empty.
   std::vector<DenseWeights> embedding_dense;

@@ -9,7 +9,7 @@
 #include "server/decisions/decision_input.h"
 #include "server/decisions/decision_reads.h"
 #include "server/decisions/decision_requests.h"
-#include "server/decisions/head_reading.h"
+#include "server/decisions/heads/head_reading.h"
 #include "server/generation/generation_call.h"
 #include "server/json/request_body.h"
 #include "server/reads/read_session.h"
@@ -94,6 +94,17 @@ Status ReadLevels(const Json& object, DecisionQuestion* question, Echo* echo) {
   return Status::Ok();
 }
 
+// Reads the descriptions of a predicate's answers, which is Skein's own.
+Status ReadCriteria(const Json& object, DecisionQuestion* question) {
+  FieldReader reader(object);
+  const Json* criteria = reader.Object("criteria");
+  if (criteria == nullptr) return reader.status();
+  FieldReader texts(*criteria);
+  question->options[0].description = texts.String("true").value_or("");
+  question->options[1].description = texts.String("false").value_or("");
+  return Within("criteria", texts.status());
+}
+
 // Reads one element of `questions`; errors are relative to it.
 Status ReadQuestion(const Json& object, DecisionQuestion* question, Echo* echo) {
   FieldReader reader(object);
@@ -118,7 +129,7 @@ Status ReadQuestion(const Json& object, DecisionQuestion* question, Echo* echo) 
     return ReadLevels(object, question, echo);
   }
   question->options = {{"yes", ""}, {"no", ""}};
-  return Status::Ok();
+  return ReadCriteria(object, question);
 }
 
 // Finds the option that an example's answer names. `path` is its name in messages.
@@ -181,8 +192,8 @@ Json AnswerJson(const Echo& echo, const MethodAnswer& read, bool diagnostics) {
     json["probabilities"] = std::move(probabilities);
   }
   if (diagnostics) {
-    json["diagnostics"] = read.action_probability ? HeadDiagnosticsJson(read.method)
-                                                  : DiagnosticsJson(answer, read.method);
+    json["diagnostics"] =
+        read.by_head ? HeadDiagnosticsJson(read.method) : DiagnosticsJson(answer, read.method);
   }
   return json;
 }

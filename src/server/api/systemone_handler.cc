@@ -9,7 +9,7 @@
 #include "server/decisions/decision_answer.h"
 #include "server/decisions/decision_reads.h"
 #include "server/decisions/decision_requests.h"
-#include "server/decisions/head_reading.h"
+#include "server/decisions/heads/head_reading.h"
 #include "server/generation/generation_call.h"
 #include "server/json/python_json.h"
 #include "server/json/request_body.h"
@@ -207,6 +207,43 @@ Json AnswerJson(const DecisionQuestion& question, const MethodAnswer& read, bool
   return json;
 }
 
+// A threshold: a number from 0 to 1, null for none, or an object with it as `threshold`.
+Result<std::optional<double>> ReadThreshold(const Json& value, const std::string& field) {
+  const Json& plain = value.is_object() ? value.value("threshold", Json()) : value;
+  if (plain.is_null()) return std::optional<double>();
+  if (plain.is_number() && plain >= 0 && plain <= 1) return std::optional(plain.get<double>());
+  return Status(
+      StatusCode::kInvalidArgument,
+      fmt::format("{} must be a number from 0 to 1 or null, got {}", field, DumpJson(value)),
+      field);
+}
+
+const char* TypeNameOf(DecisionKind kind) {
+  return kind == DecisionKind::kChoice ? "choice" : kind == DecisionKind::kScore ? "score" : "noul";
+}
+
+// Reads `abstain`: the probability below which an answer is marked as abstained, for all questions,
+// or an object of such by a question's id, else by its type.
+Result<std::vector<std::optional<double>>> ReadAbstain(
+    const Json* abstain, const std::vector<std::string>& ids,
+    const std::vector<DecisionQuestion>& questions) {
+  std::vector<std::optional<double>> thresholds(ids.size());
+  if (abstain == nullptr || abstain->is_null()) return thresholds;
+  if (!abstain->is_object()) {
+    SKEIN_ASSIGN_OR_RETURN(const auto threshold, ReadThreshold(*abstain, "abstain"));
+    std::ranges::fill(thresholds, threshold);
+    return thresholds;
+  }
+  for (const auto& [key, value] : abstain->items()) {
+    SKEIN_ASSIGN_OR_RETURN(const auto threshold, ReadThreshold(value, "abstain." + key));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const bool by_type = key == TypeNameOf(questions[i].kind) && !abstain->contains(ids[i]);
+      if (key == ids[i] || by_type) thresholds[i] = threshold;
+    }
+  }
+  return thresholds;
+}
+
 Json UsageJson(const ReadUsage& usage) {
   Json json;
   json["input_tokens"] = usage.input_tokens;
@@ -214,6 +251,41 @@ Json UsageJson(const ReadUsage& usage) {
   json["output_tokens"] = 0;
   return json;
 }
+
+// The parts of an answer beside what was read.
+struct Form {
+  // An answer in the model's form; with a threshold it says whether it lies below.
+  Json OneAnswer(size_t i, const MethodAnswer& read) const {
+    const auto& head = model->traits.decision_model;
+    Json json = head ? HeadAnswerJson(*head, questions[i], read, diagnostics)
+                     : AnswerJson(questions[i], read, diagnostics);
+    if (thresholds[i]) {
+      json["abstained"] = *std::ranges::max_element(read.answer.probabilities) < *thresholds[i];
+    }
+    return json;
+  }
+
+  Json Write(const std::vector<MethodAnswer>& answers, const ReadUsage& usage) const {
+    WarnOfSmallMass(*model, answers);
+    Json json;
+    if (!request_id.empty()) json["id"] = request_id;
+    json["model"] = model->name();
+    json["answers"] = Json::object();
+    for (size_t i = 0; i < ids.size(); ++i) json["answers"][ids[i]] = OneAnswer(i, answers[i]);
+    json["usage"] = head_usage ? HeadUsageJson(*model->traits.decision_model, *head_usage,
+                                               usage.input_tokens, ids)
+                               : UsageJson(usage);
+    return json;
+  }
+
+  const ModelEntry* model = nullptr;
+  std::vector<std::string> ids;
+  std::vector<DecisionQuestion> questions;
+  std::vector<std::optional<double>> thresholds;  // [questions]
+  bool diagnostics = false;
+  std::optional<HeadUsage> head_usage;  // of a decision model
+  std::string request_id = {};          // empty: not told
+};
 
 Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
                       std::shared_ptr<Responder> responder) {
@@ -255,22 +327,18 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
           [&](const Json& answers) { return ExampleAnswers(task.questions, ids, answers); }));
   const TimeUs begin_us = MonotonicClock().NowUs();
   SKEIN_ASSIGN_OR_RETURN(DecisionPlan plan, PlanDecisions(*model, task));
-  auto write = [model, ids = std::move(ids), task = std::move(task), read = std::move(plan.answers),
-                use = std::move(plan.head_usage)](const ReadResults& results) -> Result<Json> {
-    const std::vector<MethodAnswer> answers = read(results);
-    WarnOfSmallMass(*model, answers);
-    Json answer;
-    answer["model"] = model->name();
-    answer["answers"] = Json::object();
-    for (size_t i = 0; i < ids.size(); ++i) {
-      const DecisionQuestion& question = task.questions[i];
-      const bool diagnostics = task.options.diagnostics;
-      answer["answers"][ids[i]] = use ? LayaAnswerJson(question, answers[i], diagnostics)
-                                      : AnswerJson(question, answers[i], diagnostics);
-    }
-    answer["usage"] =
-        use ? LayaUsageJson(*use, results.usage.input_tokens, ids) : UsageJson(results.usage);
-    return answer;
+  SKEIN_ASSIGN_OR_RETURN(auto thresholds, ReadAbstain(reader.Find("abstain"), ids, task.questions));
+  const auto& head = model->traits.decision_model;
+  Form form = {model,
+               std::move(ids),
+               std::move(task.questions),
+               std::move(thresholds),
+               task.options.diagnostics,
+               std::move(plan.head_usage)};
+  if (head && head->sysone) form.request_id = request.request_id;
+  auto write = [form = std::move(form),
+                read = std::move(plan.answers)](const ReadResults& results) -> Result<Json> {
+    return form.Write(read(results), results.usage);
   };
   StartReads(context, model, std::move(responder), begin_us, std::move(plan.requests),
              std::move(write), std::move(plan.charged));

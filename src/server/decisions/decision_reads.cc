@@ -13,7 +13,7 @@
 #include "server/decisions/combined_reading.h"
 #include "server/decisions/decision_method_names.h"
 #include "server/decisions/decision_requests.h"
-#include "server/decisions/head_reading.h"
+#include "server/decisions/heads/head_reading.h"
 #include "server/decisions/similarity_reading.h"
 #include "server/decisions/text_reading.h"
 #include "server/json/scheduling_fields.h"
@@ -176,7 +176,7 @@ DecisionMethod MethodOf(const DecisionMethod& profile, const MethodOverride& wan
 
 DecisionOptions ReadDecisionOptions(const ModelEntry& model, FieldReader* reader) {
   DecisionOptions options;
-  if (model.traits.decision_model) {
+  if (model.traits.decision_model && !model.traits.decision_model->sysone) {
     const auto budget = [&](const char* name) {
       return static_cast<int32_t>(reader->Int(name, 1, model.max_model_len).value_or(0));
     };

@@ -34,7 +34,7 @@ struct DecisionOptions {
   MethodOverride method;
   bool diagnostics = true;      // tell how each answer came about
   bool exact_spelling = false;  // of words: an option's own text alone
-  // Decision models: the most tokens of a question with its state, and of the question's part. 0:
+  // Laya models: the most tokens of a question with its state, and of the question's part. 0:
   // the model's own.
   int32_t max_len = 0;
   int32_t head_max_len = 0;
@@ -62,7 +62,8 @@ struct DecisionTask {
 struct MethodAnswer {
   DecisionAnswer answer;
   DecisionMethod method;
-  // The probability of the first action, which is to answer; only of a decision model.
+  bool by_head = false;  // of a decision model
+  // The probability of the first action, which is to answer; only of a Laya model.
   std::optional<double> action_probability;
 };
 

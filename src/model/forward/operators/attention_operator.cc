@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
+
 namespace skein {
 
 namespace {
@@ -20,7 +22,8 @@ AttentionOperator::AttentionOperator(PassState& pass, int32_t layer)
       local_(pass.config().IsLocal(layer) ? &pass.config().local : nullptr),
       tiles_(local_ == nullptr ? pass.tiles : pass.local_tiles),
       group_(pass.config().num_heads / pass.config().num_kv_heads),
-      scale_(ScaleOf(pass.config())) {}
+      scale_(ScaleOf(pass.config())),
+      hides_options_(!pass.config().IsHeadLayer(layer)) {}
 
 int32_t AttentionOperator::Begin(OperatorRange) {
   tiles_.Update();
@@ -42,20 +45,44 @@ KeyWindow AttentionOperator::WindowOf(int32_t position) const {
   return {std::max(position - local_->before, 0), position + local_->after + 1};
 }
 
+const uint32_t* AttentionOperator::FindVisible(const OptionPlaces& places, int32_t position,
+                                               uint32_t* words, KeyWindow* window) const {
+  const bool hides = places.FindVisible(position, pass_.config().bidirectional, local_, words,
+                                        &window->first, &window->end);
+  return hides ? words : nullptr;
+}
+
 void AttentionOperator::Run(int32_t ticket) {
+  constexpr int32_t kWords = 8 << 10;  // of visible keys, of the tokens of a call
   const ModelConfig& c = pass_.config();
   const AttentionTile& tile = tiles_.tiles()[ticket % tiles_.tiles().size()];
   const Heads heads = HeadsOf(ticket);
   const int32_t q_width = pass_.q_width();
   AttentionRow rows[kMaxQueryRows];
+  uint32_t words[kWords];
   size_t num_rows = 0;
+  int32_t num_words = 0;
   for (const RowSpan& span : tiles_.spans().subspan(tile.first_span, tile.num_spans)) {
     const std::span<const int32_t> table = pass_.layout.Table(span.row);
+    const ForwardRow& row = pass_.batch.rows[span.row];
+    const bool has_options = hides_options_ && !row.option_bounds.empty();
+    const OptionPlaces places(row.option_bounds, row.num_tokens);
+    const int32_t row_words = has_options ? CeilDiv(row.num_tokens, 32) : 0;
+    SKEIN_CHECK(row_words <= kWords);
     for (int32_t active = span.first; active < span.first + span.count; ++active) {
       const int32_t position = pass_.layout.Position(span.row, pass_.layout.TokenAt(active));
-      const int32_t num_keys =
-          c.bidirectional ? pass_.batch.rows[span.row].num_tokens : position + 1;
-      const KeyWindow window = WindowOf(position);
+      const int32_t num_keys = c.bidirectional ? row.num_tokens : position + 1;
+      KeyWindow window = WindowOf(position);
+      const uint32_t* visible = nullptr;
+      if (has_options) {
+        if (num_words + row_words > kWords) {
+          Attend(heads, {rows, num_rows});
+          num_rows = 0;
+          num_words = 0;
+        }
+        visible = FindVisible(places, position, words + num_words, &window);
+        if (visible != nullptr) num_words += row_words;
+      }
       for (int32_t h = heads.first; h < heads.end; ++h) {
         const int64_t column = int64_t{h} * c.head_dim;
         rows[num_rows++] = {pass_.At(pass_.workspace.q, active, column, q_width),
@@ -63,13 +90,18 @@ void AttentionOperator::Run(int32_t ticket) {
                             num_keys,
                             static_cast<int32_t>(table.size()),
                             table.data(),
-                            window};
+                            window,
+                            visible};
       }
     }
   }
+  Attend(heads, {rows, num_rows});
+}
+
+void AttentionOperator::Attend(const Heads& heads, std::span<const AttentionRow> rows) const {
   const KvLayout& layout = pass_.context.kv_layout;
   pass_.kernels().Attention({
-      .rows = {rows, num_rows},
+      .rows = rows,
       .kv = blocks_.Cache(heads.kv_head),
       .own_kv = pass_.workspace.own_kv + heads.kv_head * layout.head_bytes(),
       .layout = &layout,

@@ -44,8 +44,9 @@ void HeadStore::StoreToken(const RowSpan& span, int32_t token, const Bounds& col
                      .rotary_dim = rotary_dim_,
                      .dtype = layout.dtype};
   if (rope_ != nullptr) {
-    call.cos = rope_->cos(position);
-    call.sin = rope_->sin(position);
+    const int32_t rope_position = pass_.layout.RopePosition(span.row, token);
+    call.cos = rope_->cos(rope_position);
+    call.sin = rope_->sin(rope_position);
   }
   if (cols.begin < q_width) {
     call.x = x;

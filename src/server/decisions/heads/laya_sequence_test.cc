@@ -23,7 +23,7 @@ Json ReadJson(const std::string& path) {
 
 class LayaSequenceTest : public DecisionServerTest {
  protected:
-  void StartLaya(UserSpecialTokens special = UserSpecialTokens::kDefault) {
+  void StartLaya(UserSpecialTokens special = UserSpecialTokens::kDefault, bool parallel = false) {
     StartModel([&](ModelEntry* entry) {
       entry->user_special_tokens = special;
       entry->names = {"laya"};
@@ -35,6 +35,7 @@ class LayaSequenceTest : public DecisionServerTest {
           .family = "laya",
           .max_len = 256,
           .head_max_len = 96,
+          .parallel = parallel,
           .temperature = {1.3, 0.8, 2.0},
           .temperature_by_options = {{"choice:11+", 0.5}, {"score:3-5", 1.7}, {"choice:2", 5}},
           .cls_token = "[CLS]",
@@ -42,6 +43,8 @@ class LayaSequenceTest : public DecisionServerTest {
           .mask_token = "[MASK]"};
     });
   }
+
+  void ExpectPackage(const std::string& dir);
 
   // How many [SEP] the model reads if the state holds one.
   int64_t NumSeparators() {
@@ -56,9 +59,9 @@ class LayaSequenceTest : public DecisionServerTest {
   std::unique_ptr<Tokenizer> tokenizer_ = Tokenizer::Load(std::string(kDir) + "/tokenizer").value();
 };
 
-TEST_F(LayaSequenceTest, TokensMarkersAndAnswersAreThoseOfThePackage) {
-  StartLaya();
-  const Json golden = ReadJson(std::string(kDir) + "/golden.json");
+// The requests of a golden file give its tokens, its places and, with its logits, its answers.
+void LayaSequenceTest::ExpectPackage(const std::string& dir) {
+  const Json golden = ReadJson(dir + "/golden.json");
   std::map<std::vector<TokenId>, std::vector<float>> values;
   engine_.set_reader([&values](const Request& request) {
     ReadValues read;
@@ -81,12 +84,24 @@ TEST_F(LayaSequenceTest, TokensMarkersAndAnswersAreThoseOfThePackage) {
       EXPECT_EQ(request.prompt, question["ids"].get<std::vector<TokenId>>()) << name;
       const auto& decide = std::get<DecideSpec>(request.output);
       EXPECT_EQ(decide.markers, question["markers"].get<std::vector<int32_t>>()) << name;
+      const Json bounds = question.value("option_bounds", Json::array());
+      EXPECT_EQ(decide.option_bounds, bounds.get<std::vector<int32_t>>()) << name;
     }
     Json json = answer.json();
     EXPECT_EQ(json["model"], "laya");
     json.erase("model");
     EXPECT_EQ(json, row["answer"]) << json.dump() << "\n" << row["answer"].dump();
   }
+}
+
+TEST_F(LayaSequenceTest, TokensMarkersAndAnswersAreThoseOfThePackage) {
+  StartLaya();
+  ExpectPackage(kDir);
+}
+
+TEST_F(LayaSequenceTest, OptionsSideBySideAreThoseOfThePackage) {
+  StartLaya(UserSpecialTokens::kDefault, true);
+  ExpectPackage(std::string(kDir) + "-parallel");
 }
 
 TEST_F(LayaSequenceTest, SpecialTokensOfUsersAreTokens) {

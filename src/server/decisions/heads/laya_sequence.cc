@@ -1,9 +1,8 @@
-#include "server/decisions/laya_sequence.h"
+#include "server/decisions/heads/laya_sequence.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace skein {
@@ -24,10 +23,6 @@ std::string_view TypeName(DecisionKind kind) {
       break;
   }
   return "noul";
-}
-
-std::string Labelled(const std::string& label, const std::string& description) {
-  return description.empty() ? label : label + ": " + description;
 }
 
 std::string WithoutMarks(std::string_view text, std::string_view mark) {
@@ -56,10 +51,10 @@ std::vector<std::string> LayaOptions(const DecisionQuestion& question) {
   for (size_t i = 0; i < question.options.size(); ++i) {
     const DecisionOption& option = question.options[i];
     if (question.kind == DecisionKind::kChoice) {
-      texts.push_back(Labelled(option.name, option.description));
+      texts.push_back(LabelledText(option.name, option.description));
     } else {
       const std::string text =
-          option.name.empty() ? option.description : Labelled(option.name, option.description);
+          option.name.empty() ? option.description : LabelledText(option.name, option.description);
       texts.push_back(fmt::format("level {}: {}", i, text));
     }
   }
@@ -75,23 +70,13 @@ Result<LayaEncoder> LayaEncoder::Make(const ModelEntry& model, const LayaBudgets
                                                             {&traits.sep_token, &encoder.sep_},
                                                             {&traits.mask_token, &encoder.mask_}};
   for (const auto& [text, id] : tokens) {
-    const std::optional<TokenId> found = model.tokenizer->TokenToId(*text);
-    if (!found) {
-      return Status(StatusCode::kInvalidArgument,
-                    fmt::format("the tokenizer of {} has no token '{}'", model.name(), *text),
-                    "model");
-    }
-    *id = *found;
+    SKEIN_ASSIGN_OR_RETURN(*id, FindSpecialToken(model, *text));
   }
   return encoder;
 }
 
 Status LayaEncoder::Encode(std::string_view text, std::vector<TokenId>* ids) const {
-  const std::string plain = WithoutMarks(text, mask_text_);
-  if (model_->user_special_tokens != UserSpecialTokens::kPlain) {
-    return model_->tokenizer->Encode(plain, false, ids);
-  }
-  return model_->tokenizer->EncodeWith(plain, {.all = true}, false, ids);
+  return EncodeForHead(*model_, WithoutMarks(text, mask_text_), ids);
 }
 
 Result<std::vector<TokenId>> LayaEncoder::State(std::string_view text) const {
@@ -100,7 +85,7 @@ Result<std::vector<TokenId>> LayaEncoder::State(std::string_view text) const {
   return ids;
 }
 
-Result<LayaSequence> LayaEncoder::Sequence(const DecisionQuestion& question,
+Result<HeadSequence> LayaEncoder::Sequence(const DecisionQuestion& question,
                                            std::span<const TokenId> state, bool keep_end) const {
   std::vector<TokenId> head;
   SKEIN_RETURN_IF_ERROR(Encode(
@@ -117,7 +102,7 @@ Result<LayaSequence> LayaEncoder::Sequence(const DecisionQuestion& question,
     for (const auto& option : options) tokens -= std::ssize(option);
     return tokens;
   };
-  LayaSequence sequence;
+  HeadSequence sequence;
   if (left() < kInstructionTokens) {
     const int64_t share =
         std::max<int64_t>(budgets_.head_max_len - kInstructionTokens, 0) / std::ssize(options);
@@ -136,6 +121,10 @@ Result<LayaSequence> LayaEncoder::Sequence(const DecisionQuestion& question,
     sequence.markers.push_back(static_cast<int32_t>(ids.size()));
     ids.insert(ids.end(), option.begin(), option.end());
   }
+  if (model_->traits.decision_model->parallel) {
+    sequence.option_bounds = sequence.markers;
+    sequence.option_bounds.push_back(static_cast<int32_t>(ids.size()));
+  }
   ids.push_back(sep_);
   if (sequence.markers.back() >= budgets_.max_len) {
     const auto fits = std::ranges::lower_bound(sequence.markers, budgets_.max_len);
@@ -152,8 +141,12 @@ Result<LayaSequence> LayaEncoder::Sequence(const DecisionQuestion& question,
   ids.insert(ids.end(), kept.begin(), kept.end());
   ids.push_back(sep_);
   ids.resize(std::min(ids.size(), static_cast<size_t>(budgets_.max_len)));
+  if (!sequence.option_bounds.empty()) {
+    int32_t& end = sequence.option_bounds.back();
+    end = std::min(end, static_cast<int32_t>(ids.size()));
+  }
   sequence.state_tokens = static_cast<int32_t>(count);
-  sequence.distinct_options = static_cast<int32_t>(std::set(options.begin(), options.end()).size());
+  sequence.distinct_options = CountDistinct(options);
   return sequence;
 }
 

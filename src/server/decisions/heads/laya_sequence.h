@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,24 +8,11 @@
 
 #include "base/result.h"
 #include "server/decisions/decision_question.h"
+#include "server/decisions/heads/head_sequence.h"
 #include "server/model_registry.h"
 #include "skein/request.h"
 
 namespace skein {
-
-// The tokens of one question about a state, as Laya was taught to read them:
-//
-//   [CLS] type question: instructions [SEP] [MASK] option [MASK] option ... [SEP] state [SEP]
-//   |-------------------- at most about head_max_len ---------------------|
-//   |--------------------------------- at most max_len -----------------------------------|
-struct LayaSequence {
-  std::vector<TokenId> ids;
-  std::vector<int32_t> markers;  // the positions of [MASK], in the order of LayaOptions
-  int32_t state_tokens = 0;      // of the state, as far as there was room
-  int32_t distinct_options = 0;  // options that still differ after they were cut
-  std::optional<int32_t>
-      option_limit;  // tokens of an option if the budget cut them, marker included
-};
 
 struct LayaBudgets {
   int32_t max_len = 0;
@@ -36,7 +22,14 @@ struct LayaBudgets {
 // The texts of a question's options in the model's order: a predicate's no comes first.
 std::vector<std::string> LayaOptions(const DecisionQuestion& question);
 
-// Encodes questions about one state. One thread; the model outlives it.
+// Encodes questions about one state as Laya was taught to read them:
+//
+//   [CLS] type question: instructions [SEP] [MASK] option [MASK] option ... [SEP] state [SEP]
+//   |-------------------- at most about head_max_len ---------------------|
+//   |--------------------------------- at most max_len -----------------------------------|
+//
+// It reads the options at [MASK], and the question as a whole at [CLS]. One thread; the model
+// outlives it.
 class LayaEncoder {
  public:
   // kInvalidArgument if the tokenizer lacks a special token of the model. REQUIRES: a Laya model.
@@ -47,7 +40,7 @@ class LayaEncoder {
 
   // The sequence of a question. `keep_end`: where the state does not fit its beginning is cut.
   // kInvalidArgument if not all markers fit into max_len; the message begins behind the field.
-  Result<LayaSequence> Sequence(const DecisionQuestion& question, std::span<const TokenId> state,
+  Result<HeadSequence> Sequence(const DecisionQuestion& question, std::span<const TokenId> state,
                                 bool keep_end) const;
 
  private:

@@ -1,16 +1,20 @@
-#include "server/decisions/head_reading.h"
+#include "server/decisions/heads/head_reading.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
-#include "server/decisions/laya_sequence.h"
+#include "server/decisions/heads/head_sequence.h"
+#include "server/decisions/heads/laya_sequence.h"
+#include "server/decisions/heads/sysone_sequence.h"
+#include "server/reads/read_inputs.h"
 #include "server/reads/read_session.h"
 
 namespace skein {
@@ -60,6 +64,46 @@ Status CheckTask(const DecisionTask& task) {
   return Status::Ok();
 }
 
+// The encoder of a model's family.
+struct HeadEncoder {
+  std::function<Result<std::vector<TokenId>>(std::string_view text)> state;
+  std::function<Result<HeadSequence>(const DecisionQuestion& question,
+                                     std::span<const TokenId> state)>
+      sequence;
+};
+
+Result<HeadEncoder> EncoderOf(const ModelEntry& model, const DecisionTask& task) {
+  const DecisionModelTraits& traits = *model.traits.decision_model;
+  if (traits.sysone) {
+    SKEIN_ASSIGN_OR_RETURN(const SysoneEncoder encoder, SysoneEncoder::Make(model));
+    return HeadEncoder{[encoder](std::string_view text) { return encoder.State(text); },
+                       [encoder](const DecisionQuestion& question, std::span<const TokenId> state) {
+                         return encoder.Sequence(question, state);
+                       }};
+  }
+  const DecisionOptions& options = task.options;
+  const LayaBudgets budgets = {
+      options.max_len > 0 ? options.max_len : std::min(traits.max_len, model.max_model_len),
+      options.head_max_len > 0 ? options.head_max_len : traits.head_max_len};
+  SKEIN_ASSIGN_OR_RETURN(const LayaEncoder encoder, LayaEncoder::Make(model, budgets));
+  return HeadEncoder{[encoder](std::string_view text) { return encoder.State(text); },
+                     [encoder, keeps_end = task.keeps_end](const DecisionQuestion& question,
+                                                           std::span<const TokenId> state) {
+                       return encoder.Sequence(question, state, keeps_end);
+                     }};
+}
+
+// A question runs in one step.
+Status CheckFitsStep(const ModelEntry& model, const std::string& field, size_t num_tokens) {
+  const size_t most = MaxTokens(model);
+  if (num_tokens <= most) return Status::Ok();
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("{} takes {} tokens with its state; the server reads at most {} tokens "
+                            "of a question in one step (--max-num-batched-tokens raises that)",
+                            field, num_tokens, most),
+                field);
+}
+
 // Splits the head's values of each question into its answer.
 std::vector<MethodAnswer> HeadAnswers(const std::vector<DecisionQuestion>& questions,
                                       const std::vector<double>& temperatures,
@@ -68,14 +112,16 @@ std::vector<MethodAnswer> HeadAnswers(const std::vector<DecisionQuestion>& quest
   for (size_t i = 0; i < questions.size(); ++i) {
     const std::vector<float>& values = results.reads[i].values;
     const size_t count = questions[i].options.size();
-    SKEIN_CHECK(values.size() > count);
+    SKEIN_CHECK(values.size() >= count);
     std::vector<float> options(values.begin(), values.begin() + static_cast<int64_t>(count));
     // The head's first option of a predicate is no.
     if (questions[i].kind == DecisionKind::kPredicate) std::ranges::reverse(options);
     MethodAnswer answer;
+    answer.by_head = true;
     answer.method.temperature = temperatures[i];
     answer.answer = AnswerOf(options, temperatures[i]);
-    answer.action_probability = AnswerOf(std::span(values).subspan(count), 1).probabilities.front();
+    const auto actions = std::span(values).subspan(count);
+    if (!actions.empty()) answer.action_probability = AnswerOf(actions, 1).probabilities.front();
     answers.push_back(std::move(answer));
   }
   return answers;
@@ -112,12 +158,8 @@ Result<DecisionPlan> PlanHeadDecisions(const ModelEntry& model, const DecisionTa
   SKEIN_RETURN_IF_ERROR(CheckTask(task));
   SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "questions", task.questions.size()));
   const DecisionModelTraits& traits = *model.traits.decision_model;
-  const DecisionOptions& options = task.options;
-  const LayaBudgets budgets = {
-      options.max_len > 0 ? options.max_len : std::min(traits.max_len, model.max_model_len),
-      options.head_max_len > 0 ? options.head_max_len : traits.head_max_len};
-  SKEIN_ASSIGN_OR_RETURN(const LayaEncoder encoder, LayaEncoder::Make(model, budgets));
-  Result<std::vector<TokenId>> state = encoder.State(task.input);
+  SKEIN_ASSIGN_OR_RETURN(const HeadEncoder encoder, EncoderOf(model, task));
+  Result<std::vector<TokenId>> state = encoder.state(task.input);
   if (!state.ok()) {
     return Status(state.status().code(),
                   fmt::format("{}: {}", task.input_field, state.status().message()),
@@ -129,20 +171,22 @@ Result<DecisionPlan> PlanHeadDecisions(const ModelEntry& model, const DecisionTa
   std::vector<double> temperatures;
   for (size_t i = 0; i < task.questions.size(); ++i) {
     const DecisionQuestion& question = task.questions[i];
-    Result<LayaSequence> sequence = encoder.Sequence(question, *state, task.keeps_end);
+    const std::string& field = task.question_fields[i];
+    Result<HeadSequence> sequence = encoder.sequence(question, *state);
     if (!sequence.ok()) {
       return Status(sequence.status().code(),
-                    fmt::format("{} {}", task.question_fields[i], sequence.status().message()),
-                    task.question_fields[i]);
+                    fmt::format("{} {}", field, sequence.status().message()), field);
     }
-    Request request = options.base;
+    SKEIN_RETURN_IF_ERROR(CheckFitsStep(model, field, sequence->ids.size()));
+    Request request = task.options.base;
     request.prompt = std::move(sequence->ids);
-    request.output = DecideSpec{std::move(sequence->markers), TypeOf(question.kind)};
+    request.output = DecideSpec{std::move(sequence->markers), TypeOf(question.kind),
+                                sequence->summary, std::move(sequence->option_bounds)};
     plan.requests.push_back(std::move(request));
     usage.questions.push_back({usage.state_tokens - sequence->state_tokens,
                                std::ssize(question.options), sequence->distinct_options,
                                sequence->option_limit});
-    const double wanted = options.method.temperature;
+    const double wanted = task.options.method.temperature;
     temperatures.push_back(wanted > 0 ? wanted : TemperatureOf(traits, question));
   }
   plan.head_usage = std::move(usage);
@@ -153,7 +197,9 @@ Result<DecisionPlan> PlanHeadDecisions(const ModelEntry& model, const DecisionTa
   return plan;
 }
 
-Json LayaAnswerJson(const DecisionQuestion& question, const MethodAnswer& read, bool diagnostics) {
+Json HeadAnswerJson(const DecisionModelTraits& traits, const DecisionQuestion& question,
+                    const MethodAnswer& read, bool diagnostics) {
+  const bool laya = !traits.sysone;
   const std::vector<double>& exact = read.answer.probabilities;
   std::vector<double> rounded;
   for (const double p : exact) rounded.push_back(Rounded(p));
@@ -162,7 +208,12 @@ Json LayaAnswerJson(const DecisionQuestion& question, const MethodAnswer& read, 
   if (question.kind == DecisionKind::kPredicate) {
     json["type"] = "noul";
     json["noul"] = rounded[0];
-    json["confidence"] = Rounded(most);
+    if (laya) {
+      json["confidence"] = Rounded(most);
+    } else {
+      json["probabilities"]["false"] = rounded[1];
+      json["probabilities"]["true"] = rounded[0];
+    }
   } else {
     const bool choice = question.kind == DecisionKind::kChoice;
     json["type"] = choice ? "choice" : "score";
@@ -177,19 +228,25 @@ Json LayaAnswerJson(const DecisionQuestion& question, const MethodAnswer& read, 
     }
     if (!choice) json["legend"] = std::move(legend);
     json["probabilities"] = std::move(probabilities);
-    json["confidence"] = Rounded(EntropyConfidence(exact));
+    const double confidence = laya     ? EntropyConfidence(exact)
+                              : choice ? ChoiceConfidence(read.answer)
+                                       : ScoreConfidence(read.answer);
+    json["confidence"] = Rounded(confidence);
   }
   json["answer_confidence"] = Rounded(most);
-  json["action"]["act_probability"] = Rounded(read.action_probability.value_or(0));
-  if (question.kind != DecisionKind::kPredicate) {
-    json["x_jev_confidence"] = Rounded(UsualConfidence(question.kind, rounded));
+  if (laya) {
+    json["action"]["act_probability"] = Rounded(read.action_probability.value_or(0));
+    if (question.kind != DecisionKind::kPredicate) {
+      json["x_jev_confidence"] = Rounded(UsualConfidence(question.kind, rounded));
+    }
   }
   if (diagnostics) json["diagnostics"] = HeadDiagnosticsJson(read.method);
   return json;
 }
 
-Json LayaUsageJson(const HeadUsage& usage, int64_t input_tokens,
+Json HeadUsageJson(const DecisionModelTraits& traits, const HeadUsage& usage, int64_t input_tokens,
                    const std::vector<std::string>& ids) {
+  if (traits.sysone) return {{"input_tokens", input_tokens}, {"output_tokens", 0}};
   int64_t most_dropped = 0;
   Json truncated = Json::array();
   Json options = Json::object();

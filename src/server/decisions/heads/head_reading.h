@@ -17,11 +17,12 @@ namespace skein {
 // not take. REQUIRES: model.traits.decision_model.
 Result<DecisionPlan> PlanHeadDecisions(const ModelEntry& model, const DecisionTask& task);
 
-// An answer and the usage in the form of Laya's own server, with four decimals. `ids`: the
-// questions' names. The answer's `confidence` is one less the entropy over that of equal
-// probabilities, and `x_jev_confidence` the confidence of other models.
-Json LayaAnswerJson(const DecisionQuestion& question, const MethodAnswer& read, bool diagnostics);
-Json LayaUsageJson(const HeadUsage& usage, int64_t input_tokens,
+// An answer and the usage in the form of the model's own server, with four decimals. `ids`: the
+// questions' names. Laya's `confidence` is one less the entropy over that of equal probabilities,
+// and its `x_jev_confidence` the confidence of other models.
+Json HeadAnswerJson(const DecisionModelTraits& traits, const DecisionQuestion& question,
+                    const MethodAnswer& read, bool diagnostics);
+Json HeadUsageJson(const DecisionModelTraits& traits, const HeadUsage& usage, int64_t input_tokens,
                    const std::vector<std::string>& ids);
 
 // {reading: "head", temperature}.

@@ -1,0 +1,48 @@
+#include "model/weights/model_weight_files.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "io/lora_adapter.h"
+#include "io/safetensors.h"
+#include "model/config/config.h"
+#include "model/config/sysone_config.h"
+#include "model/weights/compact_head_weights.h"
+
+namespace skein {
+namespace {
+
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+Result<ModelFiles> OpenSysone(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const SysoneConfig sysone, LoadSysoneConfig(model_dir));
+  SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(model_dir));
+  SKEIN_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::Open(sysone.base_dir));
+  // The names of the package are those of the base without a head.
+  const std::string prefix = config.is_encoder() ? config.encoder.tensor_prefix : "model.";
+  const std::string trained = model_dir + "/backbone.safetensors";
+  if (Exists(trained)) {
+    SKEIN_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(trained));
+    SKEIN_RETURN_IF_ERROR(files.Replace(std::move(file), prefix));
+  }
+  const std::string adapter_dir = model_dir + "/adapter";
+  if (Exists(adapter_dir)) {
+    SKEIN_ASSIGN_OR_RETURN(LoraAdapter adapter, LoraAdapter::Open(adapter_dir));
+    SKEIN_RETURN_IF_ERROR(files.Change(std::move(adapter), prefix));
+  }
+  SKEIN_ASSIGN_OR_RETURN(SafetensorsFile head,
+                         SafetensorsFile::Open(model_dir + "/head.safetensors"));
+  SKEIN_RETURN_IF_ERROR(files.Add(std::move(head), kCompactHeadPrefix));
+  return files;
+}
+
+}  // namespace
+
+Result<ModelFiles> OpenModelFiles(const std::string& model_dir) {
+  return IsSysoneDir(model_dir) ? OpenSysone(model_dir) : ModelFiles::Open(model_dir);
+}
+
+}  // namespace skein

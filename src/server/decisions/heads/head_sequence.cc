@@ -1,0 +1,31 @@
+#include "server/decisions/heads/head_sequence.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <set>
+
+namespace skein {
+
+Result<TokenId> FindSpecialToken(const ModelEntry& model, std::string_view text) {
+  const std::optional<TokenId> found = model.tokenizer->TokenToId(text);
+  if (found) return *found;
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("the tokenizer of {} has no token '{}'", model.name(), text), "model");
+}
+
+Status EncodeForHead(const ModelEntry& model, std::string_view text, std::vector<TokenId>* ids) {
+  if (model.user_special_tokens != UserSpecialTokens::kPlain) {
+    return model.tokenizer->Encode(text, false, ids);
+  }
+  return model.tokenizer->EncodeWith(text, {.all = true}, false, ids);
+}
+
+int32_t CountDistinct(const std::vector<std::vector<TokenId>>& options) {
+  return static_cast<int32_t>(std::set(options.begin(), options.end()).size());
+}
+
+std::string LabelledText(const std::string& label, const std::string& description) {
+  return description.empty() ? label : label + ": " + description;
+}
+
+}  // namespace skein
