@@ -15,6 +15,7 @@
 #include "bench/bench_command.h"
 #include "bench/quality/decision_profile_file.h"
 #include "bench/quality/quality.h"
+#include "bench/quality/quality_compare.h"
 #include "bench/quality/quality_report.h"
 #include "server/decisions/decision_method_names.h"
 #include "server/local_routes.h"
@@ -31,6 +32,7 @@ struct QualityBenchOptions {
   std::string methods;
   std::string json;
   std::string plot;
+  std::vector<std::string> beside;
   QualityLoad load;
   int32_t limit = 0;
   bool no_flips = false;
@@ -160,12 +162,41 @@ Status WriteProfile(const DecisionProfile& profile, const ModelHost& host) {
   return Status::Ok();
 }
 
+void TellProfile(const Json& profile) {
+  fmt::print(
+      "\nThe best methods, calibrated on all items; a type that was not measured stays as it was:"
+      "\n{}\n",
+      profile.dump(2));
+}
+
+// Refuses what a decision model does not take: it has one way to be asked, and its own
+// temperatures.
+Status CheckDecisionModel(const QualityBenchOptions& options, const ModelTraits& traits) {
+  if (!traits.decision_model) return Status::Ok();
+  const char* option = options.write                   ? "--write"
+                       : !options.methods.empty()      ? "--methods"
+                       : options.load.num_examples > 0 ? "--examples"
+                                                       : nullptr;
+  if (option == nullptr) return Status::Ok();
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("{} is for language models; the model is a decision model, which "
+                            "answers with its head alone",
+                            option),
+                option);
+}
+
 Status RunQualityBench(const QualityBenchOptions& options) {
   spdlog::set_level(spdlog::level::err);  // small label masses stand in the table
   SKEIN_ASSIGN_OR_RETURN(const MethodFilter filter, ParseMethodFilter(options.methods));
   const std::string path = DataPath(options);
   SKEIN_ASSIGN_OR_RETURN(const std::vector<QualityItem> items, LoadItems(options, path));
+  std::vector<Json> beside;
+  for (const std::string& file : options.beside) {
+    SKEIN_ASSIGN_OR_RETURN(Json result, LoadQualityResult(file));
+    beside.push_back(std::move(result));
+  }
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
+  SKEIN_RETURN_IF_ERROR(CheckDecisionModel(options, host->entry().traits));
   const DecisionProfile former = host->decision_entry().traits.decisions;
   SKEIN_ASSIGN_OR_RETURN(const QualityResults results, Measure(options, items, filter, host.get()));
   host->Shutdown(kShutdownUs);
@@ -175,17 +206,17 @@ Status RunQualityBench(const QualityBenchOptions& options) {
   TellFlatMethods(results);
   const DecisionProfile profile = ChosenProfile(results, former);
   const Json profile_json = DecisionProfileJson(profile);
-  fmt::print(
-      "\nThe best methods, calibrated on all items; a type that was not measured "
-      "stays "
-      "as it was:\n{}\n",
-      profile_json.dump(2));
+  if (!host->entry().traits.decision_model) TellProfile(profile_json);
   Json json = {{"date", BenchDate()},
                {"model_id", host->decision_entry().name()},
                {"data", path},
                {"examples", options.load.num_examples},
                {"profile", profile_json}};
   json.update(QualityJson(items, results));
+  if (!beside.empty()) {
+    beside.insert(beside.begin(), json);
+    fmt::print("{}", CompareTables(beside));
+  }
   SKEIN_RETURN_IF_ERROR(WriteBenchJson(options.json, json));
   SKEIN_RETURN_IF_ERROR(WritePlot(options.plot, results));
   if (!options.write) return Status::Ok();
@@ -199,9 +230,10 @@ Status RunQualityBench(const QualityBenchOptions& options) {
 
 void AddBenchQualityCommand(CLI::App* bench, int* exit_status) {
   auto options = std::make_shared<QualityBenchOptions>();
-  CLI::App* app = bench->add_subcommand("quality",
-                                        "Measure how often a model's decisions are right, by "
-                                        "reading and prompt, and choose the best");
+  CLI::App* app =
+      bench->add_subcommand("quality",
+                            "Measure how often a model's decisions are right; of a "
+                            "language model by reading and prompt, and choose the best");
   AddModelHostOptions(app, &options->model);
   app->add_option(
       "--data", options->data,
@@ -226,9 +258,11 @@ void AddBenchQualityCommand(CLI::App* bench, int* exit_status) {
                 "Write the best methods where the server reads them: skein.decisions.json beside "
                 "the model, or the user's own configuration");
   app->add_option("--plot", options->plot, "Write a reliability plot of the best methods, as SVG");
+  app->add_option("--beside", options->beside,
+                  "Results of other models, as --json wrote them: a table shows all side by side");
   AddJsonOption(app, &options->json);
   ShowFirst(app, {"--data", "--methods", "--examples", "--limit", "--window", "--no-flips",
-                  "--write", "--plot", "--json", "--threads"});
+                  "--write", "--plot", "--beside", "--json"});
   RunOnBench(app, options, exit_status, RunQualityBench);
 }
 

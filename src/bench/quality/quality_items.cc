@@ -11,6 +11,7 @@
 #include "apps/read_file.h"
 #include "apps/read_json.h"
 #include "base/check.h"
+#include "bench/quality/labelled_rows.h"
 #include "server/json/field_reader.h"
 
 namespace skein {
@@ -130,19 +131,43 @@ Status ReadRelevance(const Json& line, QualityItem* item) {
   return Status::Ok();
 }
 
-Result<QualityItem> ParseItem(const std::string& line, size_t number) {
+Result<QualityItem> ReadItem(const Json& json, size_t number) {
+  QualityItem item;
+  FieldReader reader(json);
+  item.id = reader.String("id").value_or(fmt::format("line-{}", number));
+  item.task = reader.String("task").value_or("all");
+  SKEIN_RETURN_IF_ERROR(reader.status());
+  SKEIN_RETURN_IF_ERROR(reader.Has("query") ? ReadRelevance(json, &item)
+                                            : ReadQuestion(json, &item));
+  return item;
+}
+
+// The items of a line: one, or those of a row.
+Result<std::vector<QualityItem>> ParseItems(const std::string& line, size_t number) {
   std::string why;
   const std::optional<Json> json = ParseJson(line, &why);
   if (!json) return Status(StatusCode::kInvalidArgument, "not JSON: " + why);
   if (!json->is_object()) return Status(StatusCode::kInvalidArgument, "must be a JSON object");
-  QualityItem item;
-  FieldReader reader(*json);
-  item.id = reader.String("id").value_or(fmt::format("line-{}", number));
-  item.task = reader.String("task").value_or("all");
-  SKEIN_RETURN_IF_ERROR(reader.status());
-  SKEIN_RETURN_IF_ERROR(reader.Has("query") ? ReadRelevance(*json, &item)
-                                            : ReadQuestion(*json, &item));
-  return item;
+  std::vector<Json> objects = {*json};
+  if (IsLabelledRow(*json)) {
+    SKEIN_ASSIGN_OR_RETURN(objects, ItemsOfRow(*json, number));
+  }
+  std::vector<QualityItem> items;
+  for (const Json& object : objects) {
+    SKEIN_ASSIGN_OR_RETURN(QualityItem item, ReadItem(object, number));
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+Status CheckItems(const std::vector<QualityItem>& items, std::set<std::string>* ids,
+                  std::map<std::string, QualityType>* type_of) {
+  for (const QualityItem& item : items) {
+    if (!ids->insert(item.id).second) return FieldError("id", "unlike all before it");
+    if (type_of->emplace(item.task, item.type).first->second == item.type) continue;
+    return FieldError("task", fmt::format("of one type: \"{}\" was of another before", item.task));
+  }
+  return Status::Ok();
 }
 
 // The items of each task by their hashes.
@@ -197,19 +222,14 @@ Result<std::vector<QualityItem>> ParseQualityItems(const std::string& text,
   std::string line;
   for (size_t number = 1; std::getline(lines, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    Result<QualityItem> item = ParseItem(line, number);
-    Status status = item.status();
-    if (status.ok() && !ids.insert(item->id).second)
-      status = FieldError("id", "unlike all before it");
-    if (status.ok() && type_of.emplace(item->task, item->type).first->second != item->type) {
-      status =
-          FieldError("task", fmt::format("of one type: \"{}\" was of another before", item->task));
-    }
+    Result<std::vector<QualityItem>> parsed = ParseItems(line, number);
+    Status status = parsed.status();
+    if (status.ok()) status = CheckItems(*parsed, &ids, &type_of);
     if (!status.ok()) {
       return Status(status.code(), fmt::format("{}:{}: {}", name, number, status.message()),
                     status.param());
     }
-    items.push_back(std::move(item).value());
+    for (QualityItem& item : *parsed) items.push_back(std::move(item));
   }
   if (items.empty()) return Status(StatusCode::kInvalidArgument, name + " has no items");
   SplitInHalves(&items);

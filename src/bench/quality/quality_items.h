@@ -36,9 +36,10 @@ struct QualityItem {
   std::vector<size_t> relevant;  // ascending, at least one
 };
 
-// Reads JSON lines; empty lines are skipped. Each task is split in halves by a hash of the ids, the
-// same in every run: the odd and the even of the hashes' order, so that they differ by at most one
-// item. kInvalidArgument names `name`, the line and the field.
+// Reads JSON lines, each an item or a row with the items of its questions
+// (bench/quality/labelled_rows.h); empty lines are skipped. Each task is split in halves by a hash
+// of the ids, the same in every run: the odd and the even of the hashes' order, so that they differ
+// by at most one item. kInvalidArgument names `name`, the line and the field.
 Result<std::vector<QualityItem>> ParseQualityItems(const std::string& text,
                                                    const std::string& name);
 // Reads a file; kNotFound if it cannot be read.

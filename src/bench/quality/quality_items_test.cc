@@ -41,6 +41,59 @@ TEST(QualityItemsTest, EachTypeHasItsLabels) {
   EXPECT_EQ(items[3].relevant, (std::vector<size_t>{0, 1}));
 }
 
+// A row as decision models are trained on: an item for each question that has an answer.
+TEST(QualityItemsTest, RowsOfQuestionsAreItems) {
+  const std::vector<QualityItem> items = Parsed(
+      R"({"state": {"text": "ä", "n": 1}, "questions": {)"
+      R"("want": {"type": "choice", "instructions": "w?", "criteria": {"a": "first", "b": null}}, )"
+      R"("level": {"type": "score", "instructions": "l?", "criteria": ["low", "high"]}, )"
+      R"("angry": {"type": "noul", "instructions": "n?", "criteria": {"true": "is"}}, )"
+      R"("none": {"type": "noul", "instructions": "?"}}, )"
+      R"("expected": {"want": "b", "level": 1, "angry": false}})"
+      "\n"
+      R"({"state": "x", "questions": {"want": {"type": "choice", "instructions": "w?", )"
+      R"("criteria": ["a", "b"]}, "level": {"type": "score", "instructions": "l?", )"
+      R"("criteria": ["low", "high"], "label": "high"}}, )"
+      R"("gold": {"want": {"probabilities": {"a": 0.7, "b": 0.3}}}})");
+  ASSERT_EQ(items.size(), 5u);
+  EXPECT_EQ(items[0].id, "line-1/want");
+  EXPECT_EQ(items[0].task, "want");
+  EXPECT_EQ(items[0].input, R"({"text": "ä", "n": 1})");
+  EXPECT_EQ(items[0].question["choices"][0]["description"], "first");
+  EXPECT_FALSE(items[0].question["choices"][1].contains("description"));
+  EXPECT_EQ(items[0].answer, 1u);
+  EXPECT_EQ(items[1].question["levels"][1]["label"], "high");
+  EXPECT_EQ(items[1].answer, 1u);
+  EXPECT_EQ(items[2].type, QualityType::kPredicate);
+  EXPECT_EQ(items[2].question["criteria"]["true"], "is");
+  EXPECT_EQ(items[2].labels[items[2].answer], "false");
+  EXPECT_EQ(items[3].id, "line-2/want");
+  EXPECT_EQ(items[3].answer, 0u);
+  EXPECT_EQ(items[4].answer, 1u);
+}
+
+TEST(QualityItemsTest, WrongRowsNameTheField) {
+  const std::string head = R"({"state": "x", "questions": )";
+  const std::string noul = R"({"q": {"type": "noul", "instructions": "?"}})";
+  const std::map<std::string, std::string> wrong = {
+      {head + "[]}", "f:1: questions must be an object"},
+      {head + R"({"q": 1}})", "f:1: questions.q must be an object"},
+      {head + R"({"q": {"type": "x", "instructions": "?"}}})", "f:1: questions.q.type must be"},
+      {head + R"({"q": {"type": "choice", "instructions": "?"}}})",
+       "f:1: questions.q.criteria must be"},
+      {head + noul + "}", "f:1: expected must be an object"},
+      {head + noul + R"(, "expected": {"q": "perhaps"}})", "f:1: expected.q must be"},
+      {head + noul + R"(, "gold": {"q": 0.5}})", "f:1: gold.q must be"},
+      {head +
+           R"({"q": {"type": "score", "instructions": "?", "criteria": ["a", "b"], "label": 2}}})",
+       "f:1: questions.q.label must be"}};
+  for (const auto& [text, message] : wrong) {
+    const auto items = ParseQualityItems(text, "f");
+    ASSERT_FALSE(items.ok()) << text;
+    EXPECT_EQ(items.status().message().substr(0, message.size()), message);
+  }
+}
+
 TEST(QualityItemsTest, ErrorsNameFileLineAndField) {
   const std::string head = R"({"id": "a", "task": "t", "input": "x", "question": )";
   const std::map<std::string, std::string> wrong = {

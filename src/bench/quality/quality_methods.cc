@@ -51,7 +51,7 @@ std::vector<DecisionMethod> RelevanceMethods() {
 }  // namespace
 
 std::string QualityMethod::name() const {
-  if (own) return "own";
+  if (own) return by_head ? "head" : "own";
   return ReadingName(method) + "/" + std::string(NameOf(method.prompt));
 }
 
@@ -59,6 +59,12 @@ std::vector<QualityMethod> QualityMethodsFor(const ModelTraits& traits, bool has
                                              QualityType type) {
   std::vector<QualityMethod> methods;
   const bool relevance = type == QualityType::kRelevance;
+  if (traits.decision_model) {
+    if (relevance) return {};
+    QualityMethod head;
+    head.own = head.by_head = true;
+    return {head};
+  }
   if (relevance && (traits.embeds || traits.classifies || traits.qwen3_reranker)) {
     QualityMethod own;
     own.own = true;

@@ -14,12 +14,13 @@ namespace skein {
 // One way to ask a model: a reading and a prompt.
 struct QualityMethod {
   DecisionMethod method;  // at temperature 1
-  // Relevance of a model with a way of its own (an embedding, a cross-encoder, a trained reranker):
-  // the request says neither reading nor prompt.
+  // A model with a way of its own: a decision model, or of relevance an embedding, a cross-encoder
+  // or a trained reranker. The request says neither reading nor prompt.
   bool own = false;
+  bool by_head = false;       // a decision model's, at its own temperatures
   bool probabilities = true;  // false: its scores are cosines
 
-  std::string name() const;  // "words+calibrated/cue", "own"
+  std::string name() const;  // "words+calibrated/cue", "head", "own"
 };
 
 // The methods that fit a model and a type of question, in the order in which they are told.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 
@@ -37,6 +38,44 @@ struct LabelScores {
 };
 
 }  // namespace
+
+Confusion ConfusionOf(std::span<const JudgedItem> items) {
+  std::map<std::string, size_t> places;
+  for (const JudgedItem& item : items) {
+    for (const std::string& label : item.labels) places.emplace(label, 0);
+  }
+  Confusion confusion;
+  for (auto& [label, place] : places) {
+    place = confusion.labels.size();
+    confusion.labels.push_back(label);
+  }
+  confusion.counts.assign(places.size(), std::vector<int64_t>(places.size()));
+  for (const JudgedItem& item : items) {
+    ++confusion.counts[places.at(item.labels[item.answer])][places.at(item.labels[ModeOf(item)])];
+  }
+  return confusion;
+}
+
+AnswerThreshold ThresholdFor(std::span<const JudgedItem> items, double target) {
+  std::vector<std::pair<double, bool>> judged;  // the highest probability, and whether it is right
+  for (const JudgedItem& item : items) {
+    const size_t mode = ModeOf(item);
+    judged.emplace_back(item.probabilities[mode], mode == item.answer);
+  }
+  std::ranges::sort(judged, std::greater());
+  AnswerThreshold best = {.target = target};
+  int64_t right = 0;
+  for (size_t i = 0; i < judged.size(); ++i) {
+    right += judged[i].second ? 1 : 0;
+    // A threshold answers all items of its probability.
+    if (i + 1 < judged.size() && judged[i + 1].first == judged[i].first) continue;
+    const auto count = static_cast<double>(i + 1);
+    const double accuracy = static_cast<double>(right) / count;
+    if (accuracy < target) continue;
+    best = {target, judged[i].first, count / static_cast<double>(judged.size()), accuracy};
+  }
+  return best;
+}
 
 double AccuracyOf(std::span<const JudgedItem> items) {
   return MeanOf(items, [](const JudgedItem& item) { return ModeOf(item) == item.answer ? 1 : 0; });

@@ -48,6 +48,23 @@ std::vector<ReliabilityBin> ReliabilityOf(std::span<const JudgedItem> items);
 // Mean of |accuracy - confidence| of the bins, weighted by their counts (Guo et al. 2017, ECE).
 double CalibrationErrorOf(std::span<const JudgedItem> items);
 
+// How often an item of one label was given another. The labels are those of all items, sorted.
+struct Confusion {
+  std::vector<std::string> labels;
+  std::vector<std::vector<int64_t>> counts;  // [right label][most likely label]
+};
+Confusion ConfusionOf(std::span<const JudgedItem> items);
+
+// The least highest probability at which the answers reach an accuracy, if those below are left
+// out.
+struct AnswerThreshold {
+  double target = 0;                // of the accuracy
+  std::optional<double> threshold;  // unset: no answers reach it
+  double coverage = 0;              // share of the items that are answered
+  double accuracy = 0;              // of those
+};
+AnswerThreshold ThresholdFor(std::span<const JudgedItem> items, double target);
+
 // A change of log-probabilities z: (z + offset of the first) / temperature, normalised again.
 struct PlattScale {
   double temperature = 1;  // > 0

@@ -35,6 +35,34 @@ TEST(QualityMetricsTest, FiguresByHand) {
   EXPECT_DOUBLE_EQ(CalibrationErrorOf({}), 0);
 }
 
+TEST(QualityMetricsTest, ConfusionCountsRightByGivenLabels) {
+  std::vector<JudgedItem> items = {Judged({0.8, 0.2}, 0), Judged({0.6, 0.4}, 1),
+                                   Judged({0.1, 0.9}, 1), Judged({0.1, 0.2, 0.7}, 0)};
+  std::swap(items[2].labels[0], items[2].labels[1]);  // right is "a", given is "a"
+  const Confusion confusion = ConfusionOf(items);
+  EXPECT_EQ(confusion.labels, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(confusion.counts, (std::vector<std::vector<int64_t>>{{2, 0, 1}, {1, 0, 0}, {0, 0, 0}}));
+  EXPECT_TRUE(ConfusionOf({}).labels.empty());
+}
+
+TEST(QualityMetricsTest, ThresholdsReachTheirAccuracy) {
+  // Right at 0.9, 0.8 and 0.6, wrong at 0.7 and 0.6.
+  const std::vector<JudgedItem> items = {Judged({0.9, 0.1}, 0), Judged({0.8, 0.2}, 0),
+                                         Judged({0.7, 0.3}, 1), Judged({0.6, 0.4}, 0),
+                                         Judged({0.6, 0.4}, 1)};
+  const AnswerThreshold all = ThresholdFor(items, 0.6);
+  EXPECT_DOUBLE_EQ(all.threshold.value(), 0.6);
+  EXPECT_DOUBLE_EQ(all.coverage, 1);
+  EXPECT_DOUBLE_EQ(all.accuracy, 0.6);
+  // Three of four right answers would need one of the two items at 0.6 alone.
+  const AnswerThreshold most = ThresholdFor(items, 0.75);
+  EXPECT_DOUBLE_EQ(most.threshold.value(), 0.8);
+  EXPECT_DOUBLE_EQ(most.coverage, 0.4);
+  EXPECT_DOUBLE_EQ(most.accuracy, 1);
+  EXPECT_FALSE(ThresholdFor({items.data() + 2, 1}, 0.5).threshold.has_value());
+  EXPECT_FALSE(ThresholdFor({}, 0.5).threshold.has_value());
+}
+
 TEST(QualityMetricsTest, MeanAbsoluteErrorOfLevels) {
   const std::vector<JudgedItem> items = {Judged({0.5, 0, 0.5}, 0), Judged({0, 0, 1}, 2)};
   EXPECT_DOUBLE_EQ(MeanAbsoluteErrorOf(items), 0.5);

@@ -70,6 +70,48 @@ std::string Row(const QualityRun& run, const QualitySummary& summary, bool chose
   return row + "\n";
 }
 
+constexpr size_t kMostConfusedLabels = 12;  // of a table that a terminal can show
+
+std::string ConfusionTable(const std::string& task, const Confusion& confusion) {
+  if (confusion.labels.size() > kMostConfusedLabels) {
+    return fmt::format("\n  {}: {} labels; --json has the table\n", task, confusion.labels.size());
+  }
+  const auto cut = [](const std::string& label) { return label.substr(0, 11); };
+  std::string text = fmt::format("\n  {:<22}", task + ", right:");
+  for (const std::string& label : confusion.labels) text += fmt::format("{:>12}", cut(label));
+  for (size_t i = 0; i < confusion.labels.size(); ++i) {
+    text += fmt::format("\n  {:<22}", cut(confusion.labels[i]));
+    for (const int64_t count : confusion.counts[i]) text += fmt::format("{:>12}", count);
+  }
+  return text + "\n";
+}
+
+// The confusion and the thresholds of the chosen methods.
+std::string ServedTables(const QualityResults& results) {
+  std::string confusions, thresholds;
+  for (const size_t i : results.chosen) {
+    const QualitySummary& summary = results.summaries[i];
+    for (const auto& [task, confusion] : summary.confusions) {
+      confusions += ConfusionTable(task, confusion);
+    }
+    for (const AnswerThreshold& t : summary.thresholds) {
+      thresholds += t.threshold ? fmt::format("  {:<12}{:>9.2f}{:>12.4f}{:>10.3f}{:>10.3f}\n",
+                                              NameOf(results.runs[i].type), t.target, *t.threshold,
+                                              t.coverage, t.accuracy)
+                                : fmt::format("  {:<12}{:>9.2f}{:>12}\n",
+                                              NameOf(results.runs[i].type), t.target, "none");
+    }
+  }
+  std::string text;
+  if (!confusions.empty()) text += "\nright answers by row, given ones by column\n" + confusions;
+  if (!thresholds.empty()) {
+    text += fmt::format("\n  {:<12}{:>9}{:>12}{:>10}{:>10}\n", "type", "wanted", "threshold",
+                        "answered", "right") +
+            thresholds;
+  }
+  return text;
+}
+
 // The first refusal of each run that has one.
 std::string Refusals(const std::vector<QualityItem>& items, const QualityResults& results) {
   std::string text;
@@ -122,6 +164,25 @@ Json BinsJson(const std::vector<ReliabilityBin>& bins) {
     json.push_back({{"count", bin.count},
                     {"mean_confidence", bin.mean_confidence},
                     {"accuracy", bin.accuracy}});
+  }
+  return json;
+}
+
+Json ConfusionsJson(const QualitySummary& summary) {
+  Json json = Json::object();
+  for (const auto& [task, confusion] : summary.confusions) {
+    json[task] = {{"labels", confusion.labels}, {"counts", confusion.counts}};
+  }
+  return json;
+}
+
+Json ThresholdsJson(const QualitySummary& summary) {
+  Json json = Json::array();
+  for (const AnswerThreshold& threshold : summary.thresholds) {
+    json.push_back({{"target_accuracy", threshold.target},
+                    {"threshold", OptionalJson(threshold.threshold)},
+                    {"coverage", threshold.coverage},
+                    {"accuracy", threshold.accuracy}});
   }
   return json;
 }
@@ -195,7 +256,7 @@ std::string QualityTables(const std::vector<QualityItem>& items, const QualityRe
                           Pair(f.calibration_error, f.calibration_error_calibrated));
     }
   }
-  return text + Refusals(items, results);
+  return text + ServedTables(results) + Refusals(items, results);
 }
 
 Json QualityJson(const std::vector<QualityItem>& items, const QualityResults& results) {
@@ -216,7 +277,9 @@ Json QualityJson(const std::vector<QualityItem>& items, const QualityResults& re
                   {"figures", FiguresJson(summary.figures)},
                   {"tasks", Json::object()},
                   {"bins", BinsJson(summary.bins)},
-                  {"bins_calibrated", BinsJson(summary.bins_calibrated)}};
+                  {"bins_calibrated", BinsJson(summary.bins_calibrated)},
+                  {"confusion", ConfusionsJson(summary)},
+                  {"thresholds", ThresholdsJson(summary)}};
     for (const auto& [task, figures] : summary.tasks) entry["tasks"][task] = FiguresJson(figures);
     entry["answers"] = AnswersJson(items, run);
     json["methods"].push_back(std::move(entry));

@@ -177,6 +177,31 @@ double ValueOf(const QualityFigures& figures) {
   return figures.mrr.value_or(figures.accuracy_calibrated.value_or(figures.accuracy));
 }
 
+// The judgements of some answers as the server gives them once the calibration is kept. A decision
+// model has temperatures of its own.
+std::vector<JudgedItem> ServedOf(const std::vector<QualityItem>& items, const QualityRun& run,
+                                 const std::vector<size_t>& places, const PlattScale& calibration) {
+  std::vector<JudgedItem> judged = JudgedOf(items, run, places).raw;
+  if (run.method.own) return judged;
+  for (JudgedItem& item : judged) item.probabilities = Calibrated(item.probabilities, calibration);
+  return judged;
+}
+
+void AddServed(const std::vector<QualityItem>& items, const QualityRun& run,
+               QualitySummary* summary) {
+  if (run.type == QualityType::kRelevance || !run.method.probabilities) return;
+  const std::vector<JudgedItem> all =
+      ServedOf(items, run, Answered(items, run, nullptr), summary->calibration);
+  for (const double target : kAccuracyTargets) {
+    summary->thresholds.push_back(ThresholdFor(all, target));
+  }
+  for (const auto& [task, figures] : summary->tasks) {
+    const std::vector<size_t> places = Answered(items, run, &task);
+    summary->confusions.emplace_back(
+        task, ConfusionOf(ServedOf(items, run, places, summary->calibration)));
+  }
+}
+
 }  // namespace
 
 QualitySummary Summarize(const std::vector<QualityItem>& items, const QualityRun& run) {
@@ -201,6 +226,7 @@ QualitySummary Summarize(const std::vector<QualityItem>& items, const QualityRun
     summary.tasks.back().second.refused = RefusedOf(items, run, &task);
   }
   AverageOverTasks(&summary);
+  AddServed(items, run, &summary);
   return summary;
 }
 

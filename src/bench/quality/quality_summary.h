@@ -44,7 +44,12 @@ struct QualitySummary {
   PlattScale calibration;                       // fitted on all items
   std::array<PlattScale, 2> half_calibrations;  // fitted on one half each
   std::vector<ReliabilityBin> bins, bins_calibrated;
+  std::vector<std::pair<std::string, Confusion>> confusions;  // by task; none of relevance
+  // By kAccuracyTargets, of the probabilities as they are served: at `calibration`, of a decision
+  // model as they are. None of relevance and of scores that are no probabilities.
+  std::vector<AnswerThreshold> thresholds;
 };
+inline constexpr double kAccuracyTargets[] = {0.8, 0.9, 0.95, 0.99};
 
 QualitySummary Summarize(const std::vector<QualityItem>& items, const QualityRun& run);
 
