@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "engine/cost_profile.h"
-#include "sched/decode_cost.h"
+#include "sched/decode_set/decode_cost.h"
 
 namespace skein {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kv/tree_groups.h"
-#include "sched/decode_cost.h"
+#include "sched/decode_set/decode_cost.h"
 #include "sched/decode_set/load_estimate.h"
 #include "skein/stop_options.h"
 
@@ -21,7 +21,7 @@ struct DecodeLimits {
 
 // The model-based stop rule of the decode set `prefix-homogeneous`. It predicts the throughput of a
 // batch with every further group, and of one without, from the cost of steps by shared and own
-// tokens (sched/decode_cost.h). So it need not try either. There are two ways to serve:
+// tokens (sched/decode_set/decode_cost.h). So it need not try either. There are two ways to serve:
 //
 //   all     every request may join
 //   turns   some groups have a turn: their requests may join, the others wait for a later turn.

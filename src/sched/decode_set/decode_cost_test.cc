@@ -1,4 +1,4 @@
-#include "sched/decode_cost.h"
+#include "sched/decode_set/decode_cost.h"
 
 #include <gtest/gtest.h>
 
