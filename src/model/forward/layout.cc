@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "model/forward/operators/option_places.h"
+#include "model/forward/outputs/option_places.h"
 #include "model/forward/product_cut.h"
 
 namespace skein {

@@ -2,7 +2,7 @@
 
 #include "model/forward/kv_blocks.h"
 #include "model/forward/operator.h"
-#include "model/forward/operators/option_places.h"
+#include "model/forward/outputs/option_places.h"
 #include "model/forward/pass_state.h"
 
 namespace skein {

@@ -1,4 +1,4 @@
-#include "model/forward/operators/option_places.h"
+#include "model/forward/outputs/option_places.h"
 
 #include <gtest/gtest.h>
 
