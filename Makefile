@@ -5,13 +5,15 @@
 #   make bench                            build and run the benchmarks
 #   make check-san                        every C++ test under the sanitizers, and a mixed load
 #   make check-isa                        every test on each weaker instruction set that is here
+#   make wheel                            the Python package, into build/dist
+#   make check-clients                    the Python package's tests
 #   make format, make tidy, make clean
 
 MODEL ?=
 PRESET ?= release
 BUILD = build/$(PRESET)
 
-.PHONY: setup configure build serve test bench check-san check-isa format tidy clean
+.PHONY: setup configure build serve test bench check-san check-isa wheel check-clients format tidy clean
 
 setup:
 	@scripts/setup
@@ -41,6 +43,14 @@ check-san: setup
 check-isa: build
 	@scripts/setup tests
 	@scripts/check_isa
+
+wheel: setup
+	@scripts/setup tests
+	@scripts/wheel
+
+check-clients: build
+	@scripts/setup tests
+	@scripts/check_clients
 
 format:
 	@scripts/setup lint

@@ -1,0 +1,26 @@
+"""Skein in this process: decisions, scores, classes, embeddings and text from one loaded model.
+
+    import skein
+    llm = skein.LLM("smollm2")
+    answer, = llm.decide("The parcel came late.", ["Is the customer content?"])
+    answer.probability
+
+`LLM` has the names and results of vLLM's `LLM`, and `encode`, `predict` and `rank` those of
+sentence-transformers. `AsyncLLM` has the same methods as coroutines. Answers have the bits of the
+server's.
+"""
+import os
+import pathlib
+
+# The decision profiles and adapters of known models, which the package brings along.
+os.environ.setdefault("SKEIN_DATA_DIR", str(pathlib.Path(__file__).parent / "models"))
+
+from ._skein import __version__
+from .llm import LLM, AsyncLLM, RequestError
+from .results import (ClassificationOutput, ClassificationRequestOutput, CompletionOutput, Decision,
+                      EmbeddingOutput, EmbeddingRequestOutput, Logprob, RequestOutput, SamplingParams,
+                      ScoringOutput, ScoringRequestOutput)
+
+__all__ = ["LLM", "AsyncLLM", "ClassificationOutput", "ClassificationRequestOutput", "CompletionOutput",
+           "Decision", "EmbeddingOutput", "EmbeddingRequestOutput", "Logprob", "RequestError",
+           "RequestOutput", "SamplingParams", "ScoringOutput", "ScoringRequestOutput", "__version__"]

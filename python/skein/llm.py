@@ -1,0 +1,487 @@
+"""LLM and AsyncLLM: the server's routes of a model in this process."""
+from __future__ import annotations
+
+import asyncio
+import base64
+import dataclasses
+import functools
+import itertools
+import json
+import queue
+import weakref
+from typing import Any, Callable
+
+import numpy
+
+from ._skein import LocalModel
+from .results import (ClassificationOutput, ClassificationRequestOutput, CompletionOutput, Decision,
+                      EmbeddingOutput, EmbeddingRequestOutput, Logprob, RequestOutput, SamplingParams,
+                      ScoringOutput, ScoringRequestOutput)
+
+CHUNK = 32  # texts in one request: progress counts these
+TOKEN_PREFIX = "token_id:"
+
+
+class RequestError(ValueError):
+    """A request that was refused or failed. `index`: of the input; `param`: the field by its name in the
+    HTTP interface; `status`: the HTTP status that the server would answer with."""
+
+    def __init__(self, index: int, status: int, error: dict):
+        super().__init__(error.get("message", f"status {status}"))
+        self.index, self.status, self.param = index, status, error.get("param")
+
+
+@dataclasses.dataclass
+class Call:
+    """A request. `weight`: the reads or samples that it asks for; `index`: of its first input."""
+    path: str
+    body: dict
+    weight: int = 1
+    index: int = 0
+
+
+@dataclasses.dataclass
+class Work:
+    calls: list
+    collect: Callable[[list], Any]  # from the answers, in the order of the calls
+
+
+def option_arguments(options: dict) -> list:
+    """Options of `skein serve` from keyword arguments: max_model_len=4096 is --max-model-len 4096."""
+    arguments = []
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is None:
+            continue
+        for item in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(item, bool):
+                if item:
+                    arguments.append(option)
+                elif name == "enable_prefix_caching":
+                    arguments.append("--no-enable-prefix-caching")
+                else:
+                    raise ValueError(f"{name} must not be False: leave it out")
+            else:
+                arguments += [option, str(item)]
+    return arguments
+
+
+def plain(value):
+    """`value` for JSON: arrays of NumPy become lists."""
+    if isinstance(value, numpy.ndarray):
+        return value.tolist()
+    if isinstance(value, numpy.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be sent")
+
+
+def is_ids(value) -> bool:
+    if isinstance(value, numpy.ndarray):
+        return value.ndim == 1 and value.dtype.kind in "iu"
+    return isinstance(value, (list, tuple)) and len(value) > 0 and not isinstance(value[0], (str, list, tuple, dict,
+                                                                                             numpy.ndarray))
+
+
+def prompt_of(value):
+    """A text or token ids, from either or from a dict of vLLM's form."""
+    if isinstance(value, dict):
+        return value["prompt_token_ids"] if "prompt_token_ids" in value else value["prompt"]
+    return value
+
+
+def listed(value) -> tuple:
+    """(inputs, whether it was one alone): a text, token ids or a dict is one."""
+    if isinstance(value, (str, dict)) or is_ids(value):
+        return [prompt_of(value)], True
+    return [prompt_of(item) for item in value], False
+
+
+def chunks(items):
+    return [(begin, items[begin:begin + CHUNK]) for begin in range(0, len(items), CHUNK)]
+
+
+def named_logprobs(named: dict, num_top: int) -> dict:
+    """{token id: Logprob} of {"token_id:7": -0.1, ...}, whose first entries are the likeliest."""
+    return {int(name[len(TOKEN_PREFIX):]): Logprob(value, place + 1 if place < num_top else None)
+            for place, (name, value) in enumerate(named.items())}
+
+
+def prompt_logprobs(positions):
+    return positions and [position and {int(token): Logprob(**entry) for token, entry in position.items()}
+                          for position in positions]
+
+
+class Model:
+    """The loaded model, and how its requests are planned. LLM and AsyncLLM run the plans."""
+
+    def __init__(self, model: str, **options):
+        """Loads a model: a directory, a GGUF file or a known name, and the options of `skein serve` by
+        their names (dtype, quantization, threads, max_model_len, kv_cache_memory, lora, ...)."""
+        self._local = LocalModel([str(model), *option_arguments(options)])
+        self._info = self._local.info()
+        self._ids = itertools.count()
+        # It also runs before the interpreter ends, which the model's threads call.
+        self._finalizer = weakref.finalize(self, self._local.close)
+
+    @property
+    def info(self) -> dict:
+        """What the model is and can do: name, max_model_len, generates, embeds, classifies, ..."""
+        return dict(self._info)
+
+    def close(self):
+        """Frees the model. Running requests fail."""
+        self._finalizer()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # --- Plans -----------------------------------------------------------------------------------
+
+    def _parameters(self, params, count: int) -> list:
+        if params is None or isinstance(params, (SamplingParams, dict)):
+            params = [params] * count
+        if len(params) != count:
+            raise ValueError(f"there are {len(params)} sampling_params for {count} prompts")
+        fields = []
+        for given in params:
+            given = SamplingParams() if given is None else given
+            given = dict(given) if isinstance(given, dict) else given.fields()
+            # Without a bound an answer may fill the context.
+            given.setdefault("max_tokens", self._info["max_model_len"])
+            fields.append(given)
+        return fields
+
+    def _generate(self, prompts, sampling_params=None, *, adapter=None) -> Work:
+        """Continues texts or token ids; one RequestOutput for each. `sampling_params`: one for all or one for
+        each. `adapter`: the name of a LoRA adapter."""
+        prompts, _ = listed(prompts)
+        calls = []
+        for index, (prompt, fields) in enumerate(zip(prompts, self._parameters(sampling_params, len(prompts)))):
+            body = {**fields, "prompt": prompt, "return_token_ids": True, "return_tokens_as_token_ids": True}
+            if adapter is not None:
+                body["model"] = adapter
+            calls.append(Call("/v1/completions", body, fields.get("n") or 1, index))
+
+        def output(call, answer):
+            prompt = call.body["prompt"]
+            choices = answer["choices"]
+            return RequestOutput(
+                self._next_id(), prompt if isinstance(prompt, str) else None, choices[0]["prompt_token_ids"],
+                [self._completion(choice, call.body.get("logprobs")) for choice in choices],
+                prompt_logprobs(choices[0].get("prompt_logprobs")), cached_tokens(answer))
+        return Work(calls, lambda answers: [output(*pair) for pair in zip(calls, answers)])
+
+    @staticmethod
+    def _completion(choice, num_logprobs):
+        logprobs = choice.get("logprobs")
+        told = logprobs and [named_logprobs(named, num_logprobs) for named in logprobs["top_logprobs"]]
+        return CompletionOutput(choice["index"], choice["text"], choice["token_ids"],
+                                sum(logprobs["token_logprobs"]) if logprobs else None, told,
+                                choice["finish_reason"], choice.get("stop_reason"))
+
+    def _chat(self, messages, sampling_params=None, *, tools=None, chat_template_kwargs=None,
+              add_generation_prompt=True, adapter=None) -> Work:
+        """Answers one chat (a list of messages) or several; one RequestOutput for each."""
+        chats = [messages] if messages and isinstance(messages[0], dict) else list(messages)
+        calls = []
+        for index, (chat, fields) in enumerate(zip(chats, self._parameters(sampling_params, len(chats)))):
+            num_logprobs = fields.pop("logprobs", None)
+            body = {**fields, "messages": chat, "return_token_ids": True, "return_tokens_as_token_ids": True,
+                    "add_generation_prompt": add_generation_prompt}
+            if num_logprobs is not None:
+                body |= {"logprobs": True, "top_logprobs": num_logprobs}
+            for name, value in (("tools", tools), ("chat_template_kwargs", chat_template_kwargs), ("model", adapter)):
+                if value is not None:
+                    body[name] = value
+            calls.append(Call("/v1/chat/completions", body, fields.get("n") or 1, index))
+
+        def output(call, answer):
+            return RequestOutput(self._next_id(), None, answer["prompt_token_ids"],
+                                 [self._message(choice, call.body.get("top_logprobs"))
+                                  for choice in answer["choices"]],
+                                 prompt_logprobs(answer.get("prompt_logprobs")), cached_tokens(answer))
+        return Work(calls, lambda answers: [output(*pair) for pair in zip(calls, answers)])
+
+    @staticmethod
+    def _message(choice, num_logprobs):
+        content = (choice.get("logprobs") or {}).get("content")
+        told = content and [named_logprobs({entry["token"]: entry["logprob"]
+                                            for entry in [*token["top_logprobs"], token]}, num_logprobs)
+                            for token in content]
+        message = choice["message"]
+        return CompletionOutput(choice["index"], message["content"] or "", choice["token_ids"],
+                                sum(token["logprob"] for token in content) if content else None, told,
+                                choice["finish_reason"], choice.get("stop_reason"), message.get("tool_calls"))
+
+    def _vectors(self, texts, fields) -> list:
+        return [Call("/v1/embeddings", {**fields, "input": part, "encoding_format": "base64"}, len(part), begin)
+                for begin, part in chunks(texts)]
+
+    @staticmethod
+    def _matrix(answers) -> numpy.ndarray:
+        """[texts, dimensions], float32; the rows of one answer are copied once."""
+        rows = [numpy.frombuffer(base64.b64decode(entry["embedding"]), numpy.dtype("<f4"))
+                for answer in answers for entry in answer["data"]]
+        return numpy.stack(rows) if rows else numpy.empty((0, 0), numpy.float32)
+
+    def _embed(self, prompts, *, dimensions=None, normalize=None, prompt_name=None,
+               truncate_prompt_tokens=None) -> Work:
+        """Embeds texts or token ids; one EmbeddingRequestOutput for each."""
+        texts, _ = listed(prompts)
+        fields = given(dimensions=dimensions, normalize=normalize, prompt_name=prompt_name,
+                       truncate_prompt_tokens=truncate_prompt_tokens)
+        return Work(self._vectors(texts, fields),
+                    lambda answers: [EmbeddingRequestOutput(self._next_id(), EmbeddingOutput(row))
+                                     for row in self._matrix(answers)])
+
+    def _encode(self, sentences, *, prompt_name=None, normalize_embeddings=False, truncate_dim=None) -> Work:
+        """Embeds as SentenceTransformer.encode does: an array [sentences, dimensions] of float32, or
+        [dimensions] for one text. Longer texts lose their end."""
+        texts, alone = listed(sentences)
+        fields = given(prompt_name=prompt_name, dimensions=truncate_dim, truncate_prompt_tokens=-1,
+                       normalize=True if normalize_embeddings else None)
+
+        def collect(answers):
+            matrix = self._matrix(answers)
+            return matrix[0] if alone else matrix
+        return Work(self._vectors(texts, fields), collect)
+
+    def _classify(self, prompts, *, use_activation=None, truncate_prompt_tokens=None) -> Work:
+        """Classifies texts or token ids; one ClassificationRequestOutput for each."""
+        texts, _ = listed(prompts)
+        fields = given(use_activation=use_activation, truncate_prompt_tokens=truncate_prompt_tokens)
+        calls = [Call("/classify", {**fields, "input": part}, len(part), begin) for begin, part in chunks(texts)]
+
+        def collect(answers):
+            return [ClassificationRequestOutput(
+                self._next_id(), ClassificationOutput(numpy.array(entry["probs"], numpy.float32), entry["label"]))
+                for answer in answers for entry in answer["data"]]
+        return Work(calls, collect)
+
+    def _scores(self, queries, documents, fields) -> list:
+        queries = [queries] if isinstance(queries, str) else list(queries)
+        documents = [documents] if isinstance(documents, str) else list(documents)
+        if len(queries) not in (1, len(documents)):
+            raise ValueError(f"there are {len(queries)} queries for {len(documents)} documents: "
+                             "give one, or as many")
+        calls = []
+        for begin, part in chunks(documents):
+            own = queries if len(queries) == 1 else queries[begin:begin + len(part)]
+            calls.append(Call("/v1/score", {**fields, "queries": own, "documents": part}, 2 * len(part), begin))
+        return calls
+
+    def _score(self, data_1, data_2, *, truncate_prompt_tokens=None, instruction=None) -> Work:
+        """Scores pairs, 1:N or N:N; one ScoringRequestOutput for each document."""
+        fields = given(truncate_prompt_tokens=truncate_prompt_tokens, instruction=instruction)
+        return Work(self._scores(data_1, data_2, fields),
+                    lambda answers: [ScoringRequestOutput(self._next_id(), ScoringOutput(entry["score"]))
+                                     for answer in answers for entry in answer["data"]])
+
+    def _predict(self, pairs) -> Work:
+        """Scores pairs as CrossEncoder.predict does: an array [pairs] of float32, or one number for one pair.
+        Longer pairs lose their end."""
+        alone = len(pairs) == 2 and isinstance(pairs[0], str)
+        pairs = [pairs] if alone else list(pairs)
+        fields = {"truncate_prompt_tokens": -1}
+
+        def collect(answers):
+            scores = numpy.array([entry["score"] for answer in answers for entry in answer["data"]], numpy.float32)
+            return scores[0] if alone else scores
+        return Work(self._scores([a for a, _ in pairs], [b for _, b in pairs], fields), collect)
+
+    def _rerank(self, query, documents, *, top_n=None, instruction=None) -> Work:
+        """Ranks documents for a query: [{"index", "relevance_score", "document": {"text"}}], best first."""
+        documents = list(documents)
+        fields = given(top_n=top_n, instruction=instruction)
+        call = Call("/rerank", {**fields, "query": query, "documents": documents}, 2 * len(documents))
+        return Work([call], lambda answers: answers[0]["results"])
+
+    def _rank(self, query, documents, *, top_k=None, return_documents=False) -> Work:
+        """Ranks as CrossEncoder.rank does: [{"corpus_id", "score", "text"}], best first."""
+        work = self._rerank(query, documents, top_n=top_k)
+        work.calls[0].body["truncate_prompt_tokens"] = -1
+
+        def collect(answers):
+            ranked = [{"corpus_id": entry["index"], "score": numpy.float32(entry["relevance_score"])}
+                      for entry in answers[0]["results"]]
+            for entry in ranked if return_documents else []:
+                entry["text"] = documents[entry["corpus_id"]]
+            return ranked
+        return Work(work.calls, collect)
+
+    def _decide(self, inputs, questions, **fields) -> Work:
+        """Answers questions about one input or several: a list of Decision, or one for each input. A question
+        is a text (yes or no) or one of /v1/decisions; `fields` are further fields of that route."""
+        alone = isinstance(inputs, str)
+        questions = [{"type": "predicate", "instructions": question} if isinstance(question, str) else question
+                     for question in questions]
+        calls = [Call("/v1/decisions", {**fields, "input": text, "questions": questions}, len(questions), index)
+                 for index, text in enumerate([inputs] if alone else inputs)]
+
+        def collect(answers):
+            decisions = [[Decision(**answer) for answer in answered["answers"]] for answered in answers]
+            return decisions[0] if alone else decisions
+        return Work(calls, collect)
+
+    # --- Running ---------------------------------------------------------------------------------
+
+    def _next_id(self) -> str:
+        return str(next(self._ids))
+
+    def _post(self, call: Call, done: Callable[[int, bytes], None]):
+        self._local.post(call.path, json.dumps(call.body, default=plain).encode(), done)
+
+    @property
+    def _most(self) -> int:
+        """The weight of calls that may wait in the engine's queue."""
+        return max(1, self._info["max_queued_requests"] // 2)
+
+
+def given(**fields) -> dict:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def cached_tokens(answer) -> int:
+    return ((answer.get("usage") or {}).get("prompt_tokens_details") or {}).get("cached_tokens", 0)
+
+
+def parsed(call: Call, status: int, body: bytes) -> dict:
+    answer = json.loads(body)
+    if status == 200:
+        return answer
+    raise RequestError(call.index, status, answer.get("error") or {})
+
+
+def progress_bar(total: int, wanted: bool):
+    if wanted and total > 1:
+        try:
+            from tqdm.auto import tqdm
+            return tqdm(total=total)
+        except ImportError:
+            pass
+    return None
+
+
+def run(model: Model, calls: list, use_tqdm: bool) -> list:
+    """The answers to `calls`. The first error ends it, once what runs has ended."""
+    answers: list = [None] * len(calls)
+    arrived: queue.SimpleQueue = queue.SimpleQueue()
+    bar = progress_bar(len(calls), use_tqdm)
+    running, begun, weight, error = 0, 0, 0, None
+    try:
+        while running or (begun < len(calls) and error is None):
+            if begun < len(calls) and error is None and (
+                    running == 0 or weight + calls[begun].weight <= model._most):
+                model._post(calls[begun], functools.partial(lambda place, *answer: arrived.put((place, *answer)), begun))
+                weight += calls[begun].weight
+                running += 1
+                begun += 1
+                continue
+            place, status, body = arrived.get()
+            running -= 1
+            weight -= calls[place].weight
+            try:
+                answers[place] = parsed(calls[place], status, body)
+            except RequestError as refused:
+                error = error or refused
+            if bar is not None:
+                bar.update()
+    except BaseException:  # an interrupt: nobody reads the answers any more
+        model._local.abort()
+        raise
+    finally:
+        if bar is not None:
+            bar.close()
+    if error is not None:
+        raise error
+    return answers
+
+
+async def run_async(model: Model, calls: list, use_tqdm: bool) -> list:
+    """As run, in an event loop, whose other tasks go on."""
+    loop = asyncio.get_running_loop()
+    arrived: asyncio.Queue = asyncio.Queue()
+
+    def deliver(*answer):
+        try:
+            loop.call_soon_threadsafe(arrived.put_nowait, answer)
+        except RuntimeError:  # the loop is closed: nobody waits
+            pass
+
+    answers: list = [None] * len(calls)
+    bar = progress_bar(len(calls), use_tqdm)
+    running, begun, weight, error = 0, 0, 0, None
+    try:
+        while running or (begun < len(calls) and error is None):
+            if begun < len(calls) and error is None and (
+                    running == 0 or weight + calls[begun].weight <= model._most):
+                model._post(calls[begun], functools.partial(deliver, begun))
+                weight += calls[begun].weight
+                running += 1
+                begun += 1
+                continue
+            place, status, body = await arrived.get()
+            running -= 1
+            weight -= calls[place].weight
+            try:
+                answers[place] = parsed(calls[place], status, body)
+            except RequestError as refused:
+                error = error or refused
+            if bar is not None:
+                bar.update()
+    finally:
+        if bar is not None:
+            bar.close()
+    if error is not None:
+        raise error
+    return answers
+
+
+def _sync(plan, shows_progress=False):
+    @functools.wraps(plan)
+    def method(self, *args, use_tqdm=shows_progress, **kwargs):
+        work = plan(self, *args, **kwargs)
+        return work.collect(run(self, work.calls, use_tqdm))
+    method.__name__ = plan.__name__[1:]
+    return method
+
+
+def _coroutine(plan):
+    @functools.wraps(plan)
+    async def method(self, *args, use_tqdm=False, **kwargs):
+        work = plan(self, *args, **kwargs)
+        return work.collect(await run_async(self, work.calls, use_tqdm))
+    method.__name__ = plan.__name__[1:]
+    return method
+
+
+class LLM(Model):
+    """A model in this process. `use_tqdm` shows progress where tqdm is installed. Methods may be called
+    from several threads; their requests then run together, as those of a server's clients do."""
+    generate = _sync(Model._generate, shows_progress=True)
+    chat = _sync(Model._chat, shows_progress=True)
+    embed = _sync(Model._embed, shows_progress=True)
+    encode = _sync(Model._encode)
+    classify = _sync(Model._classify, shows_progress=True)
+    score = _sync(Model._score, shows_progress=True)
+    predict = _sync(Model._predict)
+    rerank = _sync(Model._rerank)
+    rank = _sync(Model._rank)
+    decide = _sync(Model._decide)
+
+
+class AsyncLLM(Model):
+    """The same methods as coroutines. Loading blocks."""
+    generate = _coroutine(Model._generate)
+    chat = _coroutine(Model._chat)
+    embed = _coroutine(Model._embed)
+    encode = _coroutine(Model._encode)
+    classify = _coroutine(Model._classify)
+    score = _coroutine(Model._score)
+    predict = _coroutine(Model._predict)
+    rerank = _coroutine(Model._rerank)
+    rank = _coroutine(Model._rank)
+    decide = _coroutine(Model._decide)
