@@ -126,6 +126,7 @@ TEST_F(PolicyCommandTest, TheTableIsReplacedWhenTheNewOneIsWhole) {
 TEST_F(PolicyCommandTest, ATableIsReadWhereARuleLearns) {
   SchedulerConfig config;
   config.policies = FindPreset("feather")->policies;
+  config.prefix_groups.stop.rule = StopRule::kBandit;
   EXPECT_TRUE(ReadStopTable(file_, &config).ok());  // the first run
   EXPECT_EQ(config.prefix_groups.learned, nullptr);
   EXPECT_EQ(Write(), "");

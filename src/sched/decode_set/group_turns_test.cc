@@ -91,8 +91,6 @@ TEST_F(GroupTurnsTest, TheNextTurnBeginsWhenTheBatchHasShrunk) {
   std::vector<Handle> joined;
   for (const Handle handle : turns_->Opened()) joined.push_back(handle);
   for (const Handle handle : joined) Join(handle);
-  EXPECT_FALSE(turns_->Decide(batch_, false, false, 900'000));  // the batch is large and pure
-  EXPECT_TRUE(turns_->restricts());
   while (joined.size() > 2) {
     tree_.Finish(joined.back());
     batch_.prompt_tokens -= kShared * kChunk + 20;
