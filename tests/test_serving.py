@@ -212,7 +212,7 @@ def test_serve_refuses_what_it_cannot_do(stories, tmp_path):
                         ([str(stories), "--threads", "99999"], "--threads"),
                         ([str(stories), "--shutdown-timeout", "nan"], "nan"),
                         ([str(stories), "--config", str(unknown)], "serve.bogus"),
-                        ([str(tmp_path)], "tokenizer.json")]:
+                        ([str(tmp_path)], "config.json")]:
         run = subprocess.run([SKEIN_BIN, "serve", *args, "--port", "0"], capture_output=True,
                              text=True, timeout=60)
         assert run.returncode != 0

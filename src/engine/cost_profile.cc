@@ -107,7 +107,8 @@ double StepProfiler::MeasureDecodesUs(const ProfileDecodes& decodes) {
                          .begin = length - 1,
                          .tokens = std::span(tokens).last(1),
                          .block_table = table,
-                         .draws = std::span(&draw, 1)});
+                         .draws = std::span(&draw, 1),
+                         .state = OwnState(*executor_, i, length - 1)});
   }
   return RunUs(StepPlan(std::move(plan)));
 }
