@@ -98,7 +98,8 @@ def test_adapters_with_requests_are_told(stories, adapters):
 
         assert told() == {"max_lora": "2", "model_name": stories.name, "running_lora_adapters": "",
                           "waiting_lora_adapters": ""}
-        body = {"model": "two", "prompt": "Once", "max_tokens": 400, "ignore_eos": True, "stream": True}
+        # Work for longer than the metrics take.
+        body = {"model": "two", "prompt": ["Once"] * 300, "max_tokens": 400, "ignore_eos": True, "stream": True}
         with httpx.stream("POST", f"{server.url}/v1/completions", json=body, timeout=60) as stream:
             next(stream.iter_lines())
             assert told()["running_lora_adapters"] == "two"
