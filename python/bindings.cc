@@ -1,6 +1,6 @@
-// The Python module skein._skein: a loaded model and the server's routes in this process. What a
-// request may say and what it is answered is the routes' matter; skein/llm.py gives it the form of
-// vLLM and sentence-transformers.
+// The Python module skein._skein: a loaded model and the server's routes in this process. The
+// routes define requests and answers; skein/llm.py gives them the form of vLLM and
+// sentence-transformers.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>

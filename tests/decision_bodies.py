@@ -1,4 +1,6 @@
 """Requests to decision models in both forms, and what tests read from their answers."""
+import concurrent.futures
+
 import httpx
 
 
@@ -53,3 +55,19 @@ def assert_equal_within(answer, expected, margin):
         assert abs(answer - expected) <= margin
     else:
         assert answer == expected
+
+
+def assert_same_alone_and_under_load(server, bodies, rounds):
+    """Compares answers of /v1/decisions without a tolerance: each request alone, beside the others, and question by
+    question. Returns those of the requests alone."""
+    alone = [answer_of(server, "/v1/decisions", body)["answers"] for body in bodies]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for _ in range(rounds):
+            beside = pool.map(lambda body: answer_of(server, "/v1/decisions", body)["answers"], bodies)
+            assert list(beside) == alone
+    for body, answers in zip(bodies, alone):
+        if len(body["questions"]) > 4:
+            continue
+        for question, answer in zip(body["questions"], answers):
+            assert answer_of(server, "/v1/decisions", {**body, "questions": [question]})["answers"] == [answer]
+    return alone

@@ -1,12 +1,12 @@
 """A Laya decision model over HTTP, against the package `laya` and its server (tests/data/laya)."""
-import concurrent.futures
 import json
 import subprocess
 
 import httpx
 import pytest
 
-from decision_bodies import answer_of, as_decisions, assert_equal_within, post, probabilities
+from decision_bodies import (answer_of, as_decisions, assert_equal_within,
+                             assert_same_alone_and_under_load, post, probabilities)
 from skein_server import ROOT, SKEIN_BIN, SkeinServer
 
 MODEL = ROOT / "tests/data/laya"
@@ -64,17 +64,7 @@ def test_bf16_is_near(tmp_path):
 
 def test_bits_are_the_same_alone_under_load_and_after_a_restart(server):
     bodies = [body for row in ROWS if (body := as_decisions(row["body"])) is not None]
-    alone = [answer_of(server, "/v1/decisions", body)["answers"] for body in bodies]
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for _ in range(3):
-            beside = pool.map(lambda body: answer_of(server, "/v1/decisions", body)["answers"], bodies)
-            assert list(beside) == alone
-    # One question at a time.
-    for body, answers in zip(bodies, alone):
-        if len(body["questions"]) > 4:
-            continue
-        for question, answer in zip(body["questions"], answers):
-            assert answer_of(server, "/v1/decisions", {**body, "questions": [question]})["answers"] == [answer]
+    alone = assert_same_alone_and_under_load(server, bodies, 3)
     with SkeinServer(MODEL, *EXACT, "--threads", "1") as other:
         assert [answer_of(other, "/v1/decisions", body)["answers"] for body in bodies] == alone
 

@@ -1,12 +1,12 @@
 """Decision models of the package `sysone` over HTTP, against the package and its server (tests/data/sysone)."""
-import concurrent.futures
 import json
 import math
 import subprocess
 
 import pytest
 
-from decision_bodies import answer_of, as_decisions, assert_equal_within, post, probabilities
+from decision_bodies import (answer_of, as_decisions, assert_equal_within,
+                             assert_same_alone_and_under_load, post, probabilities)
 from skein_server import ROOT, SKEIN_BIN, SkeinServer
 
 MODELS = {path.name: path for path in sorted((ROOT / "tests/data/sysone").iterdir()) if path.is_dir()}
@@ -84,16 +84,7 @@ def test_bf16_is_near(name):
 def test_bits_are_the_same_alone_under_load_and_after_a_restart(name):
     bodies = [body for row in rows_of(name) if (body := as_decisions(row["body"])) is not None]
     with SkeinServer(MODELS[name], *EXACT) as server:
-        alone = [answer_of(server, "/v1/decisions", body)["answers"] for body in bodies]
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            for _ in range(2):
-                beside = pool.map(lambda body: answer_of(server, "/v1/decisions", body)["answers"], bodies)
-                assert list(beside) == alone
-        for body, answers in zip(bodies, alone):
-            if len(body["questions"]) > 4:
-                continue
-            for question, answer in zip(body["questions"], answers):
-                assert answer_of(server, "/v1/decisions", {**body, "questions": [question]})["answers"] == [answer]
+        alone = assert_same_alone_and_under_load(server, bodies, 2)
     with SkeinServer(MODELS[name], *EXACT, "--threads", "1") as other:
         assert [answer_of(other, "/v1/decisions", body)["answers"] for body in bodies] == alone
 
