@@ -20,23 +20,10 @@
 namespace skein {
 namespace {
 
-// The model's number of a type of question.
-int32_t TypeOf(DecisionKind kind) {
-  switch (kind) {
-    case DecisionKind::kChoice:
-      return 0;
-    case DecisionKind::kScore:
-      return 1;
-    case DecisionKind::kPredicate:
-      break;
-  }
-  return 2;
-}
-
 double TemperatureOf(const DecisionModelTraits& traits, const DecisionQuestion& question) {
   constexpr std::string_view kTypeNames[] = {"choice", "score", "noul"};
   const size_t n = question.options.size();
-  const int32_t type = TypeOf(question.kind);
+  const int32_t type = TypeIndex(question.kind);
   const char* size = n <= 2 ? "2" : n <= 5 ? "3-5" : n <= 10 ? "6-10" : "11+";
   const auto found =
       traits.temperature_by_options.find(fmt::format("{}:{}", kTypeNames[type], size));
@@ -180,7 +167,7 @@ Result<DecisionPlan> PlanHeadDecisions(const ModelEntry& model, const DecisionTa
     SKEIN_RETURN_IF_ERROR(CheckFitsStep(model, field, sequence->ids.size()));
     Request request = task.options.base;
     request.prompt = std::move(sequence->ids);
-    request.output = DecideSpec{std::move(sequence->markers), TypeOf(question.kind),
+    request.output = DecideSpec{std::move(sequence->markers), TypeIndex(question.kind),
                                 sequence->summary, std::move(sequence->option_bounds)};
     plan.requests.push_back(std::move(request));
     usage.questions.push_back({usage.state_tokens - sequence->state_tokens,

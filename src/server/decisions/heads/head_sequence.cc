@@ -6,6 +6,18 @@
 
 namespace skein {
 
+int32_t TypeIndex(DecisionKind kind) {
+  switch (kind) {
+    case DecisionKind::kChoice:
+      return 0;
+    case DecisionKind::kScore:
+      return 1;
+    case DecisionKind::kPredicate:
+      break;
+  }
+  return 2;
+}
+
 Result<TokenId> FindSpecialToken(const ModelEntry& model, std::string_view text) {
   const std::optional<TokenId> found = model.tokenizer->TokenToId(text);
   if (found) return *found;

@@ -24,6 +24,9 @@ struct HeadSequence {
       option_limit;  // tokens of an option if the budget cut them, marker included
 };
 
+// The number that decision models have for a type of question: choice 0, score 1, predicate 2.
+int32_t TypeIndex(DecisionKind kind);
+
 // A special token of a model. kInvalidArgument if its tokenizer does not have it.
 Result<TokenId> FindSpecialToken(const ModelEntry& model, std::string_view text);
 

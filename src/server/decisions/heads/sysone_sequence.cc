@@ -13,18 +13,6 @@ constexpr std::string_view kOptionOpen = "<option>", kOptionClose = "</option>",
                            kAnswerCue = "The answer is:";
 constexpr std::string_view kGap = "\n\n", kNewline = "\n";
 
-size_t TypeIndex(DecisionKind kind) {
-  switch (kind) {
-    case DecisionKind::kChoice:
-      return 0;
-    case DecisionKind::kScore:
-      return 1;
-    case DecisionKind::kPredicate:
-      break;
-  }
-  return 2;
-}
-
 // The text with its words in braces replaced. LoadSysoneConfig has checked them.
 std::string Filled(std::string_view text,
                    std::initializer_list<std::pair<std::string_view, std::string_view>> words) {
