@@ -42,7 +42,7 @@ struct PlainRow {
   }
 
   // The sum of the kept weights, by id.
-  double KeptSum(const std::vector<bool>& kept) const {
+  double KeptSum(const std::vector<uint8_t>& kept) const {
     double sum = 0;
     for (size_t id = 0; id < kept.size(); ++id) sum += kept[id] ? double{weights[id]} : 0.0;
     return sum;
@@ -67,7 +67,7 @@ struct PlainRow {
     const ScopedFpMode fp_mode;
     if (p.top_k <= 0 && p.top_p >= 1 && p.min_p <= 0) return DrawOfAll(random);
     const size_t n = weights.size();
-    std::vector<bool> kept(n, true);
+    std::vector<uint8_t> kept(n, true);
     double total = std::accumulate(group_sums.begin(), group_sums.end(), 0.0);
     if (p.top_k > 0) {
       for (size_t i = p.top_k; i < n; ++i) kept[by_logit[i]] = false;

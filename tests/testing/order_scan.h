@@ -134,9 +134,12 @@ struct Waiting {
 // The whole queue, each scored: the least first, of equal ones the earliest.
 template <typename Score>
 std::vector<RequestId> Scan(const std::map<RequestId, Waiting>& waiting, const Score& score) {
+  using Value = decltype(score(waiting.begin()->second));
+  std::vector<std::pair<Value, RequestId>> scored;
+  for (const auto& [id, request] : waiting) scored.emplace_back(score(request), id);
+  std::ranges::stable_sort(scored, {}, &std::pair<Value, RequestId>::first);
   std::vector<RequestId> order;
-  for (const auto& [id, request] : waiting) order.push_back(id);
-  std::ranges::stable_sort(order, {}, [&](RequestId id) { return score(waiting.at(id)); });
+  for (const auto& [value, id] : scored) order.push_back(id);
   return order;
 }
 

@@ -5,13 +5,14 @@
 
 #include "apps/host/decision_profile.h"
 #include "apps/read_file.h"
+#include "apps/source_dir.h"
 
 namespace skein {
 namespace {
 
 std::string DataDir() {
   const char* dir = std::getenv("SKEIN_DATA_DIR");
-  return dir != nullptr && *dir != '\0' ? dir : SKEIN_SOURCE_DIR "/models";
+  return dir != nullptr && *dir != '\0' ? dir : SourceDir() + "/models";
 }
 
 KnownModel SmolLm2() {

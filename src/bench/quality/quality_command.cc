@@ -12,6 +12,7 @@
 
 #include "apps/host/help.h"
 #include "apps/host/model_host.h"
+#include "apps/source_dir.h"
 #include "bench/bench_command.h"
 #include "bench/quality/decision_profile_file.h"
 #include "bench/quality/quality.h"
@@ -42,7 +43,7 @@ struct QualityBenchOptions {
 std::string DataPath(const QualityBenchOptions& options) {
   if (!options.data.empty()) return options.data;
   const char* path = std::getenv(kDataVariable);
-  return path != nullptr && *path != '\0' ? path : SKEIN_SOURCE_DIR "/bench/quality/items.jsonl";
+  return path != nullptr && *path != '\0' ? path : SourceDir() + "/bench/quality/items.jsonl";
 }
 
 Result<std::vector<QualityItem>> LoadItems(const QualityBenchOptions& options,

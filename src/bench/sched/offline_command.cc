@@ -8,6 +8,7 @@
 
 #include "apps/host/help.h"
 #include "apps/host/model_host.h"
+#include "apps/source_dir.h"
 #include "bench/bench_command.h"
 #include "bench/sched/offline.h"
 
@@ -22,7 +23,7 @@ constexpr const char* kScenarios[] = {
 struct OfflineBenchOptions {
   ModelHostOptions model;
   std::string scenario = "all";
-  std::string scenario_dir = SKEIN_SOURCE_DIR "/bench/scenarios";
+  std::string scenario_dir = SourceDir() + "/bench/scenarios";
   std::string json;
   int32_t max_requests = 0;
   double time_limit_s = 0;

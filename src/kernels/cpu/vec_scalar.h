@@ -178,9 +178,14 @@ inline Vec operator/(Vec a, const Vec& b) {
   for (int i = 0; i < 16; ++i) a.lane[i] /= b.lane[i];
   return a;
 }
+// c[i] = a[i] * b[i] + c[i], rounded once, for 16 lanes. Portable code asks the C library for each
+// lane; a processor with the instruction runs a version with it: tests on this vector then end
+// sooner.
+void FmaLanes(const float* a, const float* b, float* c);
+
 // a * b + c, rounded once.
 inline Vec Fma(const Vec& a, const Vec& b, Vec c) {
-  for (int i = 0; i < 16; ++i) c.lane[i] = __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]);
+  FmaLanes(a.lane, b.lane, c.lane);
   return c;
 }
 // Per lane: a > b ? x : y (y where either is NaN).
