@@ -75,7 +75,11 @@ struct LabelSpec {
 
 // The model's raw embedding: the pooled hidden state after the model's own further layers. The
 // caller normalizes it and cuts it to fewer dimensions.
-struct EmbedSpec {};
+struct EmbedSpec {
+  // Instead, the hidden states of all tokens behind the final norm, one after the other; only for
+  // models that read prompts whole (EngineLimits::max_whole_prompt_len).
+  bool all_tokens = false;
+};
 
 // The raw outputs of the model's classification or reward head [num_classes], before softmax or
 // sigmoid.

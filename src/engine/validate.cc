@@ -202,11 +202,15 @@ Status CheckDecide(const Request& request, const DecideSpec& decide) {
 
 // Whether the model has the requested output.
 Status CheckHead(const EngineLimits& limits, const OutputSpec& output) {
-  const bool embeds = std::holds_alternative<EmbedSpec>(output);
+  const auto* embed = std::get_if<EmbedSpec>(&output);
+  const bool embeds = embed != nullptr;
   const bool classifies = std::holds_alternative<ClassifySpec>(output);
   const bool decides = std::holds_alternative<DecideSpec>(output);
   const char* lacking = nullptr;
   if (embeds && !limits.embeds) lacking = "embeddings";
+  if (embeds && embed->all_tokens && limits.max_whole_prompt_len == 0) {
+    lacking = "embeddings of single tokens: it does not read prompts whole";
+  }
   if (classifies && !limits.classifies) lacking = "a classification head";
   if (decides && !limits.decides) lacking = "a decision head";
   if (!embeds && !classifies && !decides && !limits.generates)

@@ -68,7 +68,7 @@ struct CpuExecutor::State {
   int end_job = 0;
   // The index of the read that each output of the pass belongs to, kind by kind.
   std::vector<int32_t> label_reads, embedding_reads, class_reads, marker_reads, action_reads,
-      question_reads;
+      question_reads, state_reads;
   bool done = false;
   StepResults results;  // keeps its memory from step to step
 };
@@ -130,6 +130,7 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
   state->marker_reads.clear();
   state->action_reads.clear();
   state->question_reads.clear();
+  state->state_reads.clear();
   state->pass.batch().Clear();
   int32_t num_rows = 0, num_draws = 0, num_reads = 0, num_logprobs = 0;
   ForEachRow(plan, [&](const PlanRow& row) {
@@ -148,6 +149,13 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
   return std::make_unique<CpuTask>(&pool, std::move(state));
 }
 
+// Returns the number of the row of logits. `seen`: what the observer is told; null: nothing.
+int32_t CpuExecutor::AddLogits(int32_t token, const PlanRow* seen, State& state) {
+  state.pass.batch().logit_tokens.push_back(token);
+  state.logit_rows.push_back(seen);
+  return static_cast<int32_t>(state.logit_rows.size()) - 1;
+}
+
 // Adds a row to the pass, and the jobs of its logits.
 void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
   ForwardBatch& batch = state.pass.batch();
@@ -157,13 +165,7 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
   batch.rows.back().state = StateOf(row.state);
   batch.rows.back().adapter = row.adapter_id;
   batch.rows.back().second_segment_begin = row.second_segment_begin;
-  const auto row_index = static_cast<int32_t>(batch.rows.size()) - 1;
   const int32_t last_token = batch.num_tokens() - 1;
-  const auto add_logits = [&](int32_t token, const PlanRow* seen) {
-    batch.logit_tokens.push_back(token);
-    state.logit_rows.push_back(seen);
-    return static_cast<int32_t>(state.logit_rows.size()) - 1;
-  };
   const PromptLogprobsRange& range = row.prompt_logprobs;
   if (!range.tokens.empty()) {
     const auto count = static_cast<int32_t>(range.tokens.size());
@@ -171,7 +173,7 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
     for (int32_t i = 0; i < count; ++i) {
       // The token before position p predicts it.
       const int32_t token = first_token + range.begin + i - 1 - row.begin;
-      state.jobs.push_back({.logit_row = add_logits(token, nullptr),
+      state.jobs.push_back({.logit_row = AddLogits(token, nullptr, state),
                             .result = counts->logprobs,
                             .logprobs = &range,
                             .logprob = i});
@@ -179,24 +181,41 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
     ++counts->logprobs;
   }
   if (!row.draws.empty()) {
-    const int32_t logit_row = add_logits(last_token, &row);
+    const int32_t logit_row = AddLogits(last_token, &row, state);
     for (const DrawSpec& draw : row.draws) {
       state.jobs.push_back({.logit_row = logit_row, .result = counts->draws++, .draw = &draw});
     }
   }
-  if (row.read == nullptr) return;
-  const int32_t read = counts->reads++;
+  if (row.read != nullptr) AddRead(row, counts->reads++, state);
+}
+
+// Adds the output that the last row of the pass is read for: result number `read`.
+void CpuExecutor::AddRead(const PlanRow& row, int32_t read, State& state) {
+  ForwardBatch& batch = state.pass.batch();
+  const auto row_index = static_cast<int32_t>(batch.rows.size()) - 1;
+  const int32_t first_token = batch.rows.back().first_token;
+  const int32_t last_token = batch.num_tokens() - 1;
   if (const auto* labels = std::get_if<LabelSpec>(row.read)) {
     if (labels->want_log_sum_exp) {
       state.jobs.push_back(
-          {.logit_row = add_logits(last_token, &row), .result = read, .labels = labels});
+          {.logit_row = AddLogits(last_token, &row, state), .result = read, .labels = labels});
     } else {
       batch.label_outputs.push_back({last_token, labels->tokens});
       state.label_reads.push_back(read);
     }
-  } else if (std::holds_alternative<EmbedSpec>(*row.read)) {
-    batch.embedded_rows.push_back(row_index);
-    state.embedding_reads.push_back(read);
+  } else if (const auto* embed = std::get_if<EmbedSpec>(row.read)) {
+    if (embed->all_tokens) {
+      std::vector<float>& values = state.results.reads[read].values.values;
+      values.clear();
+      values.reserve(row.tokens.size() * context_.weights->config.hidden_size);
+      for (int32_t token = first_token; token <= last_token; ++token) {
+        batch.state_tokens.push_back(token);
+        state.state_reads.push_back(read);
+      }
+    } else {
+      batch.embedded_rows.push_back(row_index);
+      state.embedding_reads.push_back(read);
+    }
   } else if (const auto* decide = std::get_if<DecideSpec>(row.read)) {
     batch.rows.back().question_type = decide->question_type;
     batch.rows.back().option_bounds = decide->option_bounds;
@@ -329,7 +348,7 @@ void CpuExecutor::RunJob(State& state, int job, int thread) {
   }
 }
 
-// Takes labels, embeddings, classes, markers or actions that the pass has ready.
+// Takes outputs other than logits that the pass has ready.
 void CpuExecutor::TakeOutputs(State& state) {
   const OutputChunk& chunk = state.pass.chunk();
   const ModelWeights& weights = *context_.weights;
@@ -355,6 +374,13 @@ void CpuExecutor::TakeOutputs(State& state) {
       for (const int32_t label : state.pass.batch().label_outputs[index].labels) {
         result->values.values.push_back(output[label]);
       }
+    } else if (chunk.kind == OutputKind::kStates) {
+      result = &state.results.reads[state.state_reads[index]];
+      auto& values = result->values.values;
+      values.insert(values.end(), output, output + weights.config.hidden_size);
+      const bool ends = index + 1 == std::ssize(state.state_reads) ||
+                        state.state_reads[index + 1] != state.state_reads[index];
+      if (!ends) continue;
     } else {
       const auto& reads = embeds ? state.embedding_reads : state.class_reads;
       result = &state.results.reads[reads[index]];

@@ -68,6 +68,8 @@ class CpuExecutor final : public Executor {
   };
 
   void AddRow(const PlanRow& row, RowCounts* counts, State& state);
+  void AddRead(const PlanRow& row, int32_t read, State& state);
+  static int32_t AddLogits(int32_t token, const PlanRow* seen, State& state);
   StopAt stop_at() const;
   int RunTickets(int first, int end, const ThreadTeam::TicketFn& fn,
                  const std::atomic<bool>& preempt);

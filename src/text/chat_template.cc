@@ -66,9 +66,10 @@ jinja::Value ToValue(const Json& json, int depth, jinja::RenderState* state) {
 
 class JinjaChatTemplate final : public ChatTemplate {
  public:
-  JinjaChatTemplate(jinja::Body body, std::unique_ptr<const jinja::Body> tool_body,
-                    Json special_tokens)
-      : body_(std::move(body)),
+  JinjaChatTemplate(std::string source, jinja::Body body,
+                    std::unique_ptr<const jinja::Body> tool_body, Json special_tokens)
+      : source_(std::move(source)),
+        body_(std::move(body)),
         tool_body_(std::move(tool_body)),
         special_tokens_(std::move(special_tokens)) {}
 
@@ -93,7 +94,10 @@ class JinjaChatTemplate final : public ChatTemplate {
                            &state);
   }
 
+  std::string source() const override { return source_; }
+
  private:
+  const std::string source_;
   const jinja::Body body_;
   const std::unique_ptr<const jinja::Body> tool_body_;  // for requests with tools; may be null
   const Json special_tokens_;
@@ -185,7 +189,7 @@ Result<Sources> SourcesOf(const Json& config, const std::string& path) {
 Result<std::unique_ptr<ChatTemplate>> ChatTemplate::Parse(std::string_view source) {
   SKEIN_ASSIGN_OR_RETURN(jinja::Body body, ParseSource(source));
   return std::unique_ptr<ChatTemplate>(
-      new JinjaChatTemplate(std::move(body), nullptr, Json::object()));
+      new JinjaChatTemplate(std::string(source), std::move(body), nullptr, Json::object()));
 }
 
 Result<std::unique_ptr<ChatTemplate>> ChatTemplate::Load(const std::string& model_dir) {
@@ -213,8 +217,8 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::Load(const std::string& mode
     SKEIN_ASSIGN_OR_RETURN(jinja::Body parsed, ParseSource(*sources.with_tools));
     tool_body = std::make_unique<const jinja::Body>(std::move(parsed));
   }
-  return std::unique_ptr<ChatTemplate>(
-      new JinjaChatTemplate(std::move(body), std::move(tool_body), SpecialTokens(config)));
+  return std::unique_ptr<ChatTemplate>(new JinjaChatTemplate(
+      *std::move(sources.plain), std::move(body), std::move(tool_body), SpecialTokens(config)));
 }
 
 }  // namespace skein

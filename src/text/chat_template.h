@@ -29,6 +29,9 @@ class ChatTemplate {
   // the template. raise_exception and every runtime error give kInvalidArgument with the template's
   // message.
   virtual Result<std::string> Render(const Json& variables) const = 0;
+
+  // The template's text, for requests without tools.
+  virtual std::string source() const { return {}; }
 };
 
 }  // namespace skein

@@ -65,6 +65,9 @@ def test_lines_are_answered_as_the_routes_answer(batch_server):
         (error,) = results(client, batch.error_file_id).values()
         assert error["response"]["body"]["error"]["param"] == "max_tokens"
         assert [entry.id for entry in client.batches.list()] == [batch.id]
+        again = wait(client, begin(client, [completion(0)]))
+        # Pages of one entry: the client goes on behind the last.
+        assert [entry.id for entry in client.batches.list(limit=1)] == [again.id, batch.id]
         purposes = {file.id: file.purpose for file in client.files.list()}
         assert purposes[batch.output_file_id] == "batch_output"
         assert client.files.delete(batch.input_file_id).deleted

@@ -3,6 +3,7 @@ import json
 import math
 import pathlib
 import shutil
+import urllib.error
 import urllib.request
 
 import huggingface_hub
@@ -129,4 +130,27 @@ def test_the_model_is_described(smollm2, minilm):
     assert get(minilm, "/info")["model_pipeline_tag"] == "feature-extraction"
     assert get(smollm2, "/model_info")["is_generation"] is True
     assert get(smollm2, "/server_info")["context_length"] == 4096
-    assert get(smollm2, "/tokenizer_info")["eos_token"] == "<|im_end|>"
+    info = get(smollm2, "/tokenizer_info")
+    assert info["eos_token"] == "<|im_end|>" and "add_generation_prompt" in info["chat_template"]
+    assert get(minilm, "/tokenizer_info")["chat_template"] is None
+
+
+def test_the_vectors_of_all_tokens(minilm):
+    """Their mean, made as long as 1, is the text's vector."""
+    texts = ["Tokens here", "A longer text than the other one."]
+    for text, tokens in zip(texts, post(minilm, "/embed_all", {"inputs": texts})):
+        (count,) = (len(entry) for entry in post(minilm, "/tokenize", {"inputs": text}))
+        assert len(tokens) == count and all(len(vector) == 384 for vector in tokens)
+        mean = [sum(column) / count for column in zip(*tokens)]
+        length = math.sqrt(sum(value * value for value in mean))
+        (pooled,) = post(minilm, "/embed", {"inputs": text})
+        assert [value / length for value in mean] == pytest.approx(pooled, abs=2e-7)
+    with pytest.raises(urllib.error.HTTPError) as error:
+        post(minilm, "/embed_all", {"inputs": []})
+    assert error.value.code == 400
+
+
+def test_a_language_model_has_no_vectors_of_tokens(smollm2):
+    with pytest.raises(urllib.error.HTTPError) as error:
+        post(smollm2, "/embed_all", {"inputs": "A text."})
+    assert error.value.code == 400

@@ -102,6 +102,7 @@ struct ForwardBatch {
   std::vector<DecidedRow> decided_rows;  // of a compact head
   // Indices into `rows` of the rows whose first token's state is scored for the actions.
   std::vector<int32_t> action_rows;
+  std::vector<int32_t> state_tokens;  // indices into `tokens`; their rows have no other output
 
   int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
 
@@ -115,6 +116,7 @@ struct ForwardBatch {
     marker_tokens.clear();
     decided_rows.clear();
     action_rows.clear();
+    state_tokens.clear();
   }
 
   // Appends a row. `wants_logits`: the logits after its last token are an output.

@@ -154,6 +154,7 @@ void BatchLayout::MakeOutputs() {
   cut(OutputKind::kLabels, batch_.label_outputs.size());
   cut(OutputKind::kEmbedding, batch_.embedded_rows.size());
   cut(OutputKind::kClasses, batch_.classified_rows.size());
+  cut(OutputKind::kStates, batch_.state_tokens.size());
   if (context_.weights->config.decision.is_compact()) return CutQuestions();
   cut(OutputKind::kMarkers, batch_.marker_tokens.size());
   cut(OutputKind::kActions, batch_.action_rows.size());
@@ -193,6 +194,7 @@ void BatchLayout::FindOutputTokens() {
   add(OutputKind::kMarkers, batch_.marker_tokens.size());
   add(OutputKind::kActions, batch_.action_rows.size());
   add(OutputKind::kQuestions, batch_.decided_rows.size());
+  add(OutputKind::kStates, batch_.state_tokens.size());
   if (context_.weights->config.encoder.classifies_mean) {
     add_rows(batch_.classified_rows);
   } else {
@@ -256,6 +258,8 @@ int32_t BatchLayout::OutputToken(OutputKind kind, int32_t index) const {
     }
     case OutputKind::kMarkers:
       return batch_.marker_tokens[index];
+    case OutputKind::kStates:
+      return batch_.state_tokens[index];
     case OutputKind::kActions:
       return batch_.rows[batch_.action_rows[index]].first_token;
     case OutputKind::kQuestions:

@@ -26,8 +26,9 @@ enum class OutputKind : uint8_t {
   kMarkers,
   kActions,
   kQuestions,  // of a compact head
+  kStates,     // hidden states of single tokens
 };
-inline constexpr int kNumOutputKinds = 7;
+inline constexpr int kNumOutputKinds = 8;
 
 // Outputs of one kind that exist at a time: [first, first + count) of the batch's list of them.
 struct OutputChunk {

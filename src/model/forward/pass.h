@@ -51,8 +51,8 @@ class ForwardPass {
 
   // After kLogits or kOutputs: what output() holds. output(i) is the i-th of the chunk: logits
   // [vocab], logits of which only the labels' are valid, an embedding [embedding_size()], classes
-  // [num_classes], a marker's logit [1], the sums of the actions' hidden layer [kActionWidth], or
-  // the logits of a question's options [num_markers].
+  // [num_classes], a marker's logit [1], the sums of the actions' hidden layer [kActionWidth], the
+  // logits of a question's options [num_markers], or a hidden state [hidden].
   const OutputChunk& chunk() const { return state_.layout.outputs()[position().index]; }
   const float* output(int32_t i) const;
   float* output(int32_t i);  // the caller may overwrite it

@@ -224,6 +224,9 @@ void AddOutputs(PassState& pass, ForwardProgram& program) {
     embedding.Whole<EmbeddingOperator>(pass, EmbeddingStage::kToken, OutputKind::kEmbedding);
   }
 
+  program.of(OutputKind::kStates)
+      .Whole<EmbeddingOperator>(pass, EmbeddingStage::kToken, OutputKind::kStates);
+
   OperatorList& classes = program.of(OutputKind::kClasses);
   if (pass.config().encoder.classifies_mean) {
     AddMean(pass, OutputKind::kClasses, classes);

@@ -18,7 +18,12 @@ namespace {
 
 // The format of the answer.
 struct RankFormat {
-  bool tei = false;  // a list of {index, text?, score}
+  enum class Kind {
+    kCohere,  // {id, model, usage, results: [{index, document: {text}?, relevance_score}]}
+    kTei,     // [{index, text?, score}]
+    kSglang,  // [{index, document?, score, meta_info}]
+  };
+  Kind kind = Kind::kCohere;
   bool return_texts = false;
   size_t top_n = 0;
 };
@@ -39,9 +44,14 @@ Json RankedJson(const RankFormat& format, const std::vector<double>& scores,
     if (list.size() == format.top_n) break;
     Json entry;
     entry["index"] = index;
-    if (format.return_texts && format.tei) entry["text"] = documents[index];
-    if (format.return_texts && !format.tei) entry["document"]["text"] = documents[index];
-    entry[format.tei ? "score" : "relevance_score"] = scores[index];
+    const bool is_cohere = format.kind == RankFormat::Kind::kCohere;
+    if (format.return_texts) {
+      Json& text = is_cohere ? entry["document"]["text"]
+                             : entry[format.kind == RankFormat::Kind::kTei ? "text" : "document"];
+      text = documents[index];
+    }
+    entry[is_cohere ? "relevance_score" : "score"] = scores[index];
+    if (format.kind == RankFormat::Kind::kSglang) entry["meta_info"] = nullptr;
     list.push_back(std::move(entry));
   }
   return list;
@@ -50,15 +60,19 @@ Json RankedJson(const RankFormat& format, const std::vector<double>& scores,
 RankFormat ReadFormat(FieldReader* reader, const ModelEntry& model, bool return_texts,
                       PairTask* task) {
   RankFormat format;
-  format.tei = reader->Has("texts");
+  // The requests of SGLang's router have an id of theirs, which may be null.
+  if (reader->object().contains("rid")) format.kind = RankFormat::Kind::kSglang;
+  if (reader->Has("texts")) format.kind = RankFormat::Kind::kTei;
   const size_t all = std::numeric_limits<size_t>::max();
-  if (format.tei) {
+  if (format.kind == RankFormat::Kind::kTei) {
     format.return_texts = reader->Bool("return_text").value_or(false);
     format.top_n = all;
     if (reader->Bool("truncate").value_or(false)) task->max_prompt_tokens = MaxPairTokens(model);
   } else {
     format.return_texts = reader->Bool("return_documents").value_or(return_texts);
-    const auto top_n = reader->Int("top_n", 0, std::numeric_limits<int32_t>::max()).value_or(0);
+    const bool is_sglang = format.kind == RankFormat::Kind::kSglang && reader->Has("top_k");
+    const char* const field = is_sglang ? "top_k" : "top_n";
+    const auto top_n = reader->Int(field, 0, std::numeric_limits<int32_t>::max()).value_or(0);
     format.top_n = top_n == 0 ? all : static_cast<size_t>(top_n);
   }
   task->raw_scores = reader->Bool("raw_scores").value_or(false);
@@ -76,7 +90,7 @@ Status StartRerank(const ServerContext& context, const HttpRequest& request,
   const RankFormat format =
       ReadFormat(&reader, *model, /*return_texts=*/request.path != "/v2/rerank", &task);
   task.query_field = "query";
-  task.document_field = format.tei ? "texts" : "documents";
+  task.document_field = format.kind == RankFormat::Kind::kTei ? "texts" : "documents";
   const auto query = reader.String("query");
   if (!query || query->empty()) {
     reader.Refuse("query", "query must be a string that is not empty");
@@ -90,7 +104,7 @@ Status StartRerank(const ServerContext& context, const HttpRequest& request,
                 scores = std::move(reads.scores),
                 documents = std::move(task.documents)](const ReadResults& results) -> Result<Json> {
     Json list = RankedJson(format, scores(results), documents);
-    if (format.tei) return list;
+    if (format.kind != RankFormat::Kind::kCohere) return list;
     Json answer;
     answer["id"] = id;
     answer["model"] = model->name();

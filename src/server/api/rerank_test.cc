@@ -103,6 +103,28 @@ TEST_F(RerankTest, TeiForm) {
   EXPECT_DOUBLE_EQ(plain[0]["score"].get<double>(), Logistic(raw[0]["score"].get<double>()));
 }
 
+// smg asks in SGLang's form and takes a bare array. Without a model's name it says "unknown".
+TEST_F(RerankTest, SglangForm) {
+  StartModel([](ModelEntry* entry) { entry->traits.qwen3_reranker = true; });
+  PreferManyX();
+  const auto post = [&](const std::string& more) {
+    return Post("/v1/rerank", R"({"query": "q", "documents": ["a", "bx"], "model": "unknown", )"
+                              R"("rid": null, "user": null)" +
+                                  more + "}")
+        .json();
+  };
+  const Json whole = post(R"(, "return_documents": true)");
+  ASSERT_TRUE(whole.is_array()) << whole;
+  ASSERT_EQ(whole.size(), 2u);
+  EXPECT_EQ(whole[0]["index"], 1);
+  EXPECT_EQ(whole[0]["document"], "bx");
+  EXPECT_TRUE(whole[0]["score"].is_number());
+  EXPECT_TRUE(whole[0]["meta_info"].is_null());
+  const Json first = post(R"(, "return_documents": false, "top_k": 1)");
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_FALSE(first[0].contains("document"));
+}
+
 TEST_F(RerankTest, TruncationTakesTheDocumentsEnd) {
   StartModel([](ModelEntry* entry) { entry->max_model_len = 130; });
   const std::string text(100, 'd');

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/clock.h"
@@ -17,6 +18,8 @@ namespace {
 
 // The routes of text-embeddings-inference: bare arrays, no model names. Errors have the form of the
 // other routes.
+
+constexpr size_t kEmbedAllFloatsMax = size_t{8} << 20;  // of an answer, some 100 MB of text
 
 bool AreStrings(const Json& value, size_t min, size_t max) {
   return value.is_array() && value.size() >= min && value.size() <= max &&
@@ -111,6 +114,50 @@ Status StartTeiEmbed(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
+// The vectors of all tokens of each text, special tokens among them: neither pooled nor normalized.
+Status StartTeiEmbedAll(const ServerContext& context, const HttpRequest& request,
+                        std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
+  call.request.output = EmbedSpec{.all_tokens = true};
+  InputOptions options = ReadInputOptions(&reader, *call.model);
+  ReadPromptName(&reader, *call.model, &options);
+  if (!reader.status().ok()) return reader.status();
+  const MonotonicClock clock;
+  const TimeUs begin_us = clock.NowUs();
+  SKEIN_ASSIGN_OR_RETURN(call.inputs,
+                         ReadTexts(*call.model, options, "inputs", reader.Find("inputs")));
+  call.tokenize_us = clock.NowUs() - begin_us;
+  std::vector<size_t> num_tokens;
+  for (const ReadInput& input : call.inputs.inputs) num_tokens.push_back(input.ids.size());
+  const size_t total = std::accumulate(num_tokens.begin(), num_tokens.end(), size_t{0});
+  const size_t total_max =
+      kEmbedAllFloatsMax / static_cast<size_t>(std::max(1, call.model->traits.embedding_size));
+  if (total > total_max) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("inputs have {} tokens together, must have at most {}", total, total_max),
+        "inputs");
+  }
+  FinishPooling(context, std::move(call), std::move(responder),
+                [num_tokens = std::move(num_tokens)](const PooledResults& results) {
+                  std::string answer = "[";
+                  for (size_t i = 0; i < results.vectors.size(); ++i) {
+                    answer += i > 0 ? ",[" : "[";
+                    const std::span<const float> values(results.vectors[i]);
+                    const size_t width = values.size() / num_tokens[i];
+                    for (size_t token = 0; token < num_tokens[i]; ++token) {
+                      if (token > 0) answer += ',';
+                      AppendFloats(values.subspan(token * width, width), &answer);
+                    }
+                    answer += ']';
+                  }
+                  return answer + "]";
+                });
+  return Status::Ok();
+}
+
 Status StartTeiPredict(const ServerContext& context, const HttpRequest& request,
                        std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
@@ -190,6 +237,7 @@ Status StartTeiSimilarity(const ServerContext& context, const HttpRequest& reque
 
 void AddTeiRoutes(Router* router) {
   router->AddWork("POST", "/embed", Starting(&StartTeiEmbed), RouteClass::kEmbed);
+  router->AddWork("POST", "/embed_all", Starting(&StartTeiEmbedAll), RouteClass::kEmbed);
   router->AddWork("POST", "/predict", Starting(&StartTeiPredict), RouteClass::kEmbed);
   router->AddWork("POST", "/similarity", Starting(&StartTeiSimilarity), RouteClass::kEmbed);
 }

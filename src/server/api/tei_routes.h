@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// The starts of the routes /embed, /predict and /similarity of text-embeddings-inference, which
+// The starts of the routes /embed, /predict and /similarity of text-embeddings-inference that
 // POST / shares.
 Status StartTeiEmbed(const ServerContext& context, const HttpRequest& request,
                      std::shared_ptr<Responder> responder);

@@ -47,6 +47,23 @@ TEST_F(TeiTest, Embed) {
   EXPECT_EQ(Post("/embed", "{\"inputs\": \"" + longer + "\"}").status, 400);
 }
 
+TEST_F(TeiTest, EmbedAllAnswersTheVectorOfEachToken) {
+  engine_.set_reader([](const Request& request) {
+    EXPECT_TRUE(std::get<EmbedSpec>(request.output).all_tokens);
+    ReadValues read;
+    for (const TokenId id : request.prompt) {
+      read.values.push_back(static_cast<float>(id - '0'));
+      read.values.push_back(-1);
+    }
+    return read;
+  });
+  Start();
+  EXPECT_EQ(Ask("/embed_all", R"({"inputs": "34"})"), "[[[3,-1],[4,-1]]]");
+  EXPECT_EQ(Ask("/embed_all", R"({"inputs": ["3", "120"]})"), "[[[3,-1]],[[1,-1],[2,-1],[0,-1]]]");
+  EXPECT_EQ(Ask("/embed_all", R"({"inputs": "5", "prompt_name": "query"})"), "[[[4,-1],[5,-1]]]");
+  EXPECT_EQ(Post("/embed_all", "{}").json()["error"]["param"], "inputs");
+}
+
 TEST_F(TeiTest, Predict) {
   Start();
   EXPECT_EQ(Ask("/predict", R"({"inputs": "12", "raw_scores": true})"),

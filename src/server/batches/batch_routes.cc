@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <charconv>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "server/batches/batch_service.h"
 #include "server/batches/multipart.h"
@@ -29,6 +32,45 @@ Status Send(const Result<Json>& json, Responder* responder) {
   return Status::Ok();
 }
 
+// The entries of a list that a request asks for: `limit` of them behind the one with the id
+// `after`. `order` asc: the oldest first. `entries`: the latest first.
+Result<Json> Page(const HttpRequest& request, std::vector<Json> entries, int limit, int max_limit) {
+  if (const auto order = request.Parameter("order")) {
+    if (*order != "asc" && *order != "desc") {
+      return Status(StatusCode::kInvalidArgument, "order must be asc or desc, got " + *order,
+                    "order");
+    }
+    if (*order == "asc") std::ranges::reverse(entries);
+  }
+  if (const auto text = request.Parameter("limit")) {
+    const char* const end = text->data() + text->size();
+    const auto read = std::from_chars(text->data(), end, limit);
+    if (read.ec != std::errc() || read.ptr != end || limit < 1 || limit > max_limit) {
+      return Status(StatusCode::kInvalidArgument,
+                    "limit must be from 1 to " + std::to_string(max_limit) + ", got " + *text,
+                    "limit");
+    }
+  }
+  auto begin = entries.begin();
+  if (const auto after = request.Parameter("after")) {
+    begin = std::ranges::find_if(entries, [&](const Json& entry) { return entry["id"] == *after; });
+    if (begin == entries.end()) {
+      return Status(StatusCode::kInvalidArgument,
+                    "after must be the id of an entry of this list, got " + *after, "after");
+    }
+    ++begin;
+  }
+  const auto end = begin + std::min<std::ptrdiff_t>(limit, entries.end() - begin);
+  Json list;
+  list["object"] = "list";
+  list["data"] = Json::array();
+  list["first_id"] = begin == end ? Json(nullptr) : (*begin)["id"];
+  list["last_id"] = begin == end ? Json(nullptr) : (*(end - 1))["id"];
+  list["has_more"] = end != entries.end();
+  for (auto entry = begin; entry != end; ++entry) list["data"].push_back(std::move(*entry));
+  return list;
+}
+
 // --- /v1/files -----------------------------------------------------------------------------------
 
 Status StartUpload(const ServerContext& context, const HttpRequest& request,
@@ -54,18 +96,16 @@ Status StartUpload(const ServerContext& context, const HttpRequest& request,
   return Send(FileJson(stored), responder.get());
 }
 
-Status ListFiles(const ServerContext& context, const HttpRequest&,
+Status ListFiles(const ServerContext& context, const HttpRequest& request,
                  std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(BatchService * service, ServiceOf(context));
-  const std::vector<StoredFile> files = service->files().List();
-  Json list;
-  list["object"] = "list";
-  list["data"] = Json::array();
-  for (const StoredFile& file : files) list["data"].push_back(FileJson(file));
-  list["first_id"] = files.empty() ? Json(nullptr) : Json(files.front().id);
-  list["last_id"] = files.empty() ? Json(nullptr) : Json(files.back().id);
-  list["has_more"] = false;
-  return Send(list, responder.get());
+  const auto purpose = request.Parameter("purpose");
+  std::vector<Json> files;
+  for (const StoredFile& file : service->files().List()) {
+    if (!purpose || file.purpose == *purpose) files.push_back(FileJson(file));
+  }
+  constexpr int kMax = FileStore::kFilesMax;
+  return Send(Page(request, std::move(files), kMax, kMax), responder.get());
 }
 
 // /v1/files/ID tells of the file, /v1/files/ID/content gives it.
@@ -108,10 +148,10 @@ Status CreateBatch(const ServerContext& context, const HttpRequest& request,
   return Send(service->Create(body), responder.get());
 }
 
-Status ListBatches(const ServerContext& context, const HttpRequest&,
+Status ListBatches(const ServerContext& context, const HttpRequest& request,
                    std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(BatchService * service, ServiceOf(context));
-  return Send(service->List(), responder.get());
+  return Send(Page(request, service->List(), 20, 100), responder.get());
 }
 
 Status ShowBatch(const ServerContext& context, const HttpRequest& request,

@@ -210,18 +210,13 @@ Result<Json> BatchService::Cancel(const std::string& id) {
   return BatchJson(batch);
 }
 
-Json BatchService::List() const {
+std::vector<Json> BatchService::List() const {
   std::vector<const BatchRecord*> order;
   const std::lock_guard lock(mutex_);
   for (const auto& [id, batch] : batches_) order.push_back(&batch);
   std::ranges::sort(order, std::ranges::greater(), &BatchRecord::order);
-  Json list;
-  list["object"] = "list";
-  list["data"] = Json::array();
-  for (const BatchRecord* batch : order) list["data"].push_back(BatchJson(*batch));
-  list["first_id"] = order.empty() ? Json(nullptr) : Json(order.front()->id);
-  list["last_id"] = order.empty() ? Json(nullptr) : Json(order.back()->id);
-  list["has_more"] = false;
+  std::vector<Json> list;
+  for (const BatchRecord* batch : order) list.push_back(BatchJson(*batch));
   return list;
 }
 

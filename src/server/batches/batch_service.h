@@ -63,7 +63,7 @@ class BatchService {
   Result<Json> Create(const Json& body);
   Result<Json> Find(const std::string& id) const;
   Result<Json> Cancel(const std::string& id);
-  Json List() const;  // the latest first
+  std::vector<Json> List() const;  // the latest first
 
  private:
   struct Answered {

@@ -251,6 +251,39 @@ TEST_F(BatchesTest, ACancelledBatchKeepsItsAnswers) {
   EXPECT_EQ(Get("/v1/batches").json()["data"].size(), 2U);
 }
 
+TEST_F(BatchesTest, ListsComeInPages) {
+  StartHere();
+  std::vector<std::string> ids;
+  for (int i = 0; i < 5; ++i) ids.insert(ids.begin(), Begin(CompletionLines(1)));
+  const auto ids_of = [&](const std::string& query) {
+    const Json list = Get("/v1/batches" + query).json();
+    std::vector<std::string> listed;
+    for (const Json& entry : list["data"]) listed.push_back(entry["id"]);
+    EXPECT_EQ(list["first_id"], listed.empty() ? Json(nullptr) : Json(listed.front()));
+    EXPECT_EQ(list["last_id"], listed.empty() ? Json(nullptr) : Json(listed.back()));
+    EXPECT_EQ(list["has_more"], query.find("limit=2") != query.npos);
+    return listed;
+  };
+  const auto from = [&](size_t begin, size_t end) {
+    return std::vector<std::string>(ids.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    ids.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+  EXPECT_EQ(ids_of(""), ids);
+  EXPECT_EQ(ids_of("?limit=2"), from(0, 2));
+  EXPECT_EQ(ids_of("?limit=2&after=" + ids[1]), from(2, 4));
+  EXPECT_EQ(ids_of("?after=" + ids[3] + "&limit=10"), from(4, 5));
+  EXPECT_EQ(ids_of("?after=" + ids[4]), from(5, 5));
+  for (const char* wrong : {"limit=0", "limit=101", "limit=2x", "after=batch_none", "order=up"}) {
+    const Answer answer = Get(std::string("/v1/batches?") + wrong);
+    EXPECT_EQ(answer.status, 400) << wrong;
+    EXPECT_TRUE(std::string(wrong).starts_with(answer.json()["error"]["param"].get<std::string>()));
+  }
+  const Json files = Get("/v1/files?purpose=batch&order=asc&limit=3").json();
+  ASSERT_EQ(files["data"].size(), 3U);
+  EXPECT_EQ(files["has_more"], true);
+  EXPECT_EQ(Get("/v1/files?purpose=fine-tune").json()["data"].size(), 0U);
+}
+
 TEST_F(BatchesTest, AWrongInputFailsWithTheLine) {
   StartHere();
   const std::string lines = RequestLine("a", "{}") + RequestLine("a", "{}") + "no JSON\n" +

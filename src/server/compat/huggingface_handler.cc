@@ -237,7 +237,7 @@ void ShowServerInfo(const ServerContext& context, std::shared_ptr<const HttpRequ
   SendInfo(info, responder.get());
 }
 
-// The tokenizer's special tokens, as vLLM tells them.
+// The tokenizer's special tokens and the chat template, as vLLM tells them.
 void ShowTokenizerInfo(const ServerContext& context, std::shared_ptr<const HttpRequest>,
                        std::shared_ptr<Responder> responder) {
   const ModelEntry& model = FirstModel(context);
@@ -251,6 +251,8 @@ void ShowTokenizerInfo(const ServerContext& context, std::shared_ptr<const HttpR
   info["bos_token"] = text(tokenizer.bos_id());
   info["eos_token"] = text(tokenizer.eos_id());
   info["pad_token"] = text(tokenizer.pad_id());
+  const std::string source = model.chat_template != nullptr ? model.chat_template->source() : "";
+  info["chat_template"] = source.empty() ? Json(nullptr) : Json(source);
   SendInfo(info, responder.get());
 }
 

@@ -22,13 +22,6 @@ constexpr int64_t kReserveTimeoutUs = 2'000'000;  // to the end of the head
 constexpr size_t kRequestIdBytesMax = 128;
 constexpr size_t kFreeBodyBytes = 64 << 10;  // of each body; the budget pays for longer ones
 
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // The path of a request target, without query, percent-decoded.
 std::string PathOf(std::string_view target) {
   target = target.substr(0, target.find('?'));
@@ -36,17 +29,7 @@ std::string PathOf(std::string_view target) {
     const size_t path = target.find('/', scheme + 3);  // behind the host in a proxy's form
     target = path != target.npos ? target.substr(path) : "/";
   }
-  std::string path;
-  for (size_t i = 0; i < target.size(); ++i) {
-    if (target[i] == '%' && i + 2 < target.size() && HexValue(target[i + 1]) >= 0 &&
-        HexValue(target[i + 2]) >= 0) {
-      path += static_cast<char>(HexValue(target[i + 1]) * 16 + HexValue(target[i + 2]));
-      i += 2;
-    } else {
-      path += target[i];
-    }
-  }
-  return path;
+  return PercentDecoded(target);
 }
 
 std::string HexSize(size_t size) {
@@ -362,7 +345,11 @@ std::shared_ptr<HttpRequest> Connection::Head(const Parser::value_type& message)
   request->address = address_;
   request->from_reserve = reserve_;
   request->method = std::string(message.method_string());
-  request->path = PathOf(std::string_view(message.target()));
+  const std::string_view target(message.target());
+  request->path = PathOf(target);
+  if (const size_t mark = target.find('?'); mark != target.npos) {
+    request->query = target.substr(mark + 1);
+  }
   return request;
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,7 +14,8 @@ namespace skein {
 
 struct HttpRequest {
   std::string method;
-  std::string path;  // percent-decoded, without the query
+  std::string path;   // percent-decoded, without the query
+  std::string query;  // behind the question mark, as it came
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::string request_id;                         // the client's x-request-id, else generated
@@ -23,6 +25,8 @@ struct HttpRequest {
 
   // The first header of this name, compared without case; empty if none.
   std::string_view Header(std::string_view name) const;
+  // The first value of `name` in the query, percent-decoded; nullopt if there is none.
+  std::optional<std::string> Parameter(std::string_view name) const;
 };
 
 struct HttpResponse {
@@ -58,6 +62,9 @@ class Responder {
   // Runs `task` on another thread than the callbacks, if it would delay other connections.
   virtual void PostWork(std::function<void()> task) = 0;
 };
+
+// `text` with each %XX as its byte.
+std::string PercentDecoded(std::string_view text);
 
 // Compares without case.
 bool EqualsIgnoreCase(std::string_view a, std::string_view b);

@@ -489,7 +489,7 @@ std::string HttpServer::Impl::CommonHeaders(const HttpRequest& request) {
   headers += "Access-Control-Expose-Headers: x-request-id\r\n";
   if (request.method == "OPTIONS") {
     const std::string_view wanted = request.Header("access-control-request-headers");
-    headers += "Access-Control-Allow-Methods: GET, POST, OPTIONS\r\n";
+    headers += "Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\n";
     headers += "Access-Control-Allow-Headers: " +
                (wanted.empty() ? std::string("*") : std::string(wanted)) + "\r\n";
     headers += "Access-Control-Max-Age: 600\r\n";

@@ -147,6 +147,7 @@ TEST_F(HttpServerTest, CrossOriginRequests) {
   EXPECT_EQ(preflight.status, 204);
   EXPECT_EQ(preflight.Field("Access-Control-Allow-Origin"), "https://good.example");
   EXPECT_EQ(preflight.Field("Access-Control-Allow-Headers"), "authorization");
+  EXPECT_EQ(preflight.Field("Access-Control-Allow-Methods"), "GET, POST, DELETE, OPTIONS");
   EXPECT_EQ(
       Get("/health", {{"Origin", "https://bad.example"}}).Field("Access-Control-Allow-Origin"), "");
   EXPECT_EQ(Get("/nothing", good).Field("Access-Control-Allow-Origin"), "https://good.example");

@@ -15,6 +15,8 @@
 namespace skein {
 namespace {
 
+constexpr char kUnnamed[] = "unknown";  // smg's name for the model of a request without one
+
 // Joins text parts; refuses other parts.
 Result<std::string> TextOfParts(const Json& parts, const std::string& param) {
   std::string text;
@@ -202,6 +204,7 @@ Result<const ModelEntry*> FindModel(const ModelRegistry& models, FieldReader* re
   const std::string name = reader->String("model").value_or("");
   if (!reader->status().ok()) return reader->status();
   const ModelEntry* model = models.FindOrOnly(name);
+  if (model == nullptr && name == kUnnamed) model = models.FindOrOnly("");
   if (model != nullptr) return model;
   if (name.empty()) {
     return Status(StatusCode::kInvalidArgument,

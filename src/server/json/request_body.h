@@ -19,7 +19,7 @@ namespace skein {
 Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request);
 
 // Finds the model that `model` names; kNotFound (param "model") if there is none. The field may be
-// absent if only one model is served.
+// absent, or "unknown", if only one model is served.
 Result<const ModelEntry*> FindModel(const ModelRegistry& models, FieldReader* reader);
 
 // The same for a request for decisions: the named model's decision adapter, if it has one.

@@ -80,9 +80,9 @@ void EmbeddingOperator::Run(int32_t ticket) {
     return Mean(ticket / MeanTicketsPerRow(), begin,
                 std::min(begin + kMeanCols, pass_.config().hidden_size));
   }
-  const int32_t token = pass_.layout.OutputToken(OutputKind::kEmbedding, range_.first + ticket);
+  const int32_t token = pass_.layout.OutputToken(kind_, range_.first + ticket);
   FinalNormRow(pass_, token, pass_.Output(ticket), DType::kF32);
-  Dense(ticket);
+  if (kind_ == OutputKind::kEmbedding) Dense(ticket);
 }
 
 // In place: no later operator reads the residual stream of these tokens.

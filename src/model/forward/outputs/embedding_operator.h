@@ -12,7 +12,7 @@ namespace skein {
 // kToken. With pooling by the mean there are two, kNorm and kMean. Classes that are read from the
 // mean have these two, as well.
 enum class EmbeddingStage : uint8_t {
-  kToken,  // the norm of one token, through the Dense modules
+  kToken,  // the norm of one token; an embedding goes through the Dense modules
   kNorm,   // the norms of all tokens, in place
   kMean,   // their mean, some columns in a ticket; then the Dense modules, or h of the classes
 };
@@ -20,7 +20,7 @@ enum class EmbeddingStage : uint8_t {
 // One stage of the pooling of a chunk of rows.
 class EmbeddingOperator : public Operator {
  public:
-  // kind: kEmbedding or kClasses.
+  // kind: kEmbedding or kClasses; with kToken, kStates too.
   EmbeddingOperator(PassState& pass, EmbeddingStage stage, OutputKind kind);
 
   std::string_view name() const override;
