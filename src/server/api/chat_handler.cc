@@ -5,6 +5,7 @@
 #include "server/generation/chat_call.h"
 #include "server/generation/logprobs_json.h"
 #include "server/generation/openai_format.h"
+#include "server/generation/rendered_request.h"
 #include "server/json/request_body.h"
 #include "server/routes.h"
 
@@ -127,11 +128,26 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
+// The prompt of a chat as the engine would get it; nothing is computed.
+Status RenderChatRequest(const ServerContext& context, const HttpRequest& request,
+                         std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  SKEIN_ASSIGN_OR_RETURN(const ChatCall call, ReadChatCall(context, body));
+  HttpResponse response;
+  response.body =
+      DumpJson(RenderedRequest(*call.spec.model, call.spec.fields, call.spec.prompts.front().ids,
+                               MakeAnswerId("chatcmpl", context.random_seed())));
+  responder->Send(std::move(response));
+  return Status::Ok();
+}
+
 }  // namespace
 
 void AddChatCompletionsRoute(Router* router) {
   router->AddWork("POST", "/v1/chat/completions", Starting(&StartChat), RouteClass::kGenerate,
                   &MayNeedGrammar);
+  router->AddWork("POST", "/v1/chat/completions/render", Starting(&RenderChatRequest),
+                  RouteClass::kOther, &MayNeedGrammar);
 }
 
 }  // namespace skein

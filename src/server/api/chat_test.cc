@@ -27,6 +27,26 @@ TEST_F(ChatTest, WholeAnswer) {
   EXPECT_EQ(engine_.last_request().generate().max_tokens, 4096 - 20);
 }
 
+TEST_F(ChatTest, RenderTellsThePromptAndComputesNothing) {
+  Start();
+  const Json chat = Post("/v1/chat/completions/render",
+                         R"({"messages": [{"role": "user", "content": "Hi"}], "temperature": 0.5})")
+                        .json();
+  const auto ids = chat["token_ids"].get<std::vector<TokenId>>();
+  EXPECT_EQ(tokenizer_.Decode(ids, true), "user: Hi\nassistant: ");
+  EXPECT_EQ(chat["sampling_params"]["temperature"], 0.5);
+  EXPECT_EQ(chat["sampling_params"]["max_tokens"], 4096 - 20);
+  EXPECT_EQ(chat["model"], "fake");
+  const Json texts =
+      Post("/v1/completions/render", R"({"prompt": ["ab", "c"], "max_tokens": 7})").json();
+  ASSERT_EQ(texts.size(), 2u);
+  EXPECT_EQ(texts[0]["token_ids"].dump(), "[97,98]");
+  EXPECT_EQ(texts[1]["token_ids"].dump(), "[99]");
+  EXPECT_EQ(texts[1]["sampling_params"]["max_tokens"], 7);
+  EXPECT_EQ(Post("/v1/completions/render", "{}").json()["error"]["param"], "prompt");
+  EXPECT_TRUE(engine_.last_request().prompt.empty());
+}
+
 // An answer without a limit from the client goes as far as the context or the cache allows.
 TEST_F(ChatTest, AnAnswerFitsTheCache) {
   max_kv_tokens_ = 64;

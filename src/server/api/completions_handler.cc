@@ -9,6 +9,7 @@
 #include "server/generation/generation_call.h"
 #include "server/generation/logprobs_json.h"
 #include "server/generation/openai_format.h"
+#include "server/generation/rendered_request.h"
 #include "server/json/api_error.h"
 #include "server/json/request_body.h"
 #include "server/prompt_text.h"
@@ -220,10 +221,32 @@ Status StartCompletion(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
+// The prompts of a request as the engine would get them, one entry each; nothing is computed.
+Status RenderCompletion(const ServerContext& context, const HttpRequest& request,
+                        std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
+  const CompletionInput input = ReadCompletion(&reader, *model, context.random_seed());
+  if (!reader.status().ok()) return reader.status();
+  SKEIN_ASSIGN_OR_RETURN(const auto prompts, ReadPrompts(*model, input, &reader));
+  Json answer = Json::array();
+  for (const GenerationPrompt& prompt : prompts) {
+    answer.push_back(RenderedRequest(*model, input.fields, prompt.ids,
+                                     MakeAnswerId("cmpl", context.random_seed())));
+  }
+  HttpResponse response;
+  response.body = DumpJson(answer);
+  responder->Send(std::move(response));
+  return Status::Ok();
+}
+
 }  // namespace
 
 void AddCompletionsRoute(Router* router) {
   router->AddWork("POST", "/v1/completions", Starting(&StartCompletion), RouteClass::kGenerate,
+                  &MayNeedGrammar);
+  router->AddWork("POST", "/v1/completions/render", Starting(&RenderCompletion), RouteClass::kOther,
                   &MayNeedGrammar);
 }
 
