@@ -2,9 +2,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "skein/engine_view.h"
 #include "skein/request.h"
 #include "skein/status.h"
 
@@ -17,7 +19,7 @@ struct EngineLimits {
   int32_t max_logprobs = 0;
   int32_t max_queued_requests = 0;
   // The tokens of a prompt whose output needs all its hidden states in one pass (mean pooling,
-  // encoders).
+  // encoders). 0: prompts are not read whole.
   int32_t max_whole_prompt_len = 0;
   // The outputs of the model.
   bool generates = true;  // GenerateSpec, LabelSpec, prompt log-probabilities
@@ -132,6 +134,12 @@ class Engine {
 
   virtual EngineLimits Limits() const = 0;
   virtual EngineStats Stats() const = 0;
+  // Hands the state of the scheduler to `done`, on the engine's thread, as soon as the running step
+  // ends or can be stopped; `done` must not block. Fails with kUnsupported if the engine has no
+  // scheduler, kUnavailable after the shutdown, and kResourceExhausted if too many wait for it.
+  virtual Status View(std::function<void(EngineView)> /*done*/) {
+    return {StatusCode::kUnsupported, "this engine has no scheduler to look into"};
+  }
 };
 
 }  // namespace skein

@@ -60,6 +60,7 @@ class EngineCore {
   bool IsQueued(RequestId id) { return scheduler_.IsQueued(id); }
   int64_t num_queued_tokens() const { return scheduler_.num_queued_tokens(); }
   EngineStats Stats() const;
+  EngineView View() const { return scheduler_.View(clock_->NowUs()); }
   // `set` is called before a step runs or goes on, with the time at which the step should be
   // stopped for a scheduling round. kNever: there is none. Without this call no function is set.
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();

@@ -12,6 +12,8 @@
 namespace skein {
 namespace {
 
+constexpr int32_t kViewRequestsMax = 16;
+
 // The bound on queued events. Arrivals are at most max_queued_requests. Each live request is
 // cancelled at most once, and each of its samples at most once. Running requests hold a block, a
 // slot or a token of the step, or wait to get those back.
@@ -20,7 +22,8 @@ size_t MaxEvents(const EngineConfig& config) {
   const SchedulerConfig& limits = config.scheduler;
   const auto running = static_cast<size_t>(limits.num_kv_blocks) + limits.max_num_seqs +
                        limits.max_num_batched_tokens;
-  return queued + (queued + 2 * running) * (1 + static_cast<size_t>(limits.max_num_seqs));
+  return queued + (queued + 2 * running) * (1 + static_cast<size_t>(limits.max_num_seqs)) +
+         kViewRequestsMax;
 }
 
 // The most urgent deadline of a group becomes that of all.
@@ -209,6 +212,19 @@ EngineStats EngineLoop::Stats() const {
   return stats;
 }
 
+Status EngineLoop::View(std::function<void(EngineView)> done) {
+  const std::lock_guard lock(mutex_);
+  if (queue_.num_views == kViewRequestsMax) {
+    return {StatusCode::kResourceExhausted, "too many wait for a view of the scheduler"};
+  }
+  if (!events_.TryPush(ViewRequest{std::move(done)})) {
+    return {StatusCode::kUnavailable, "the engine was shut down"};
+  }
+  ++queue_.num_views;
+  RaiseSignal();
+  return Status::Ok();
+}
+
 bool EngineLoop::Drain(int64_t timeout_us) {
   std::unique_lock lock(mutex_);
   accepting_ = false;
@@ -264,6 +280,10 @@ void EngineLoop::HandleEvents() {
                    arrival->arrival_us);
       continue;
     }
+    if (const auto* view = std::get_if<ViewRequest>(&event)) {
+      AnswerView(*view);
+      continue;
+    }
     const auto& cancellation = std::get<Cancellation>(event);
     if (cancellation.sample < 0) {
       core_.Cancel(cancellation.id);
@@ -275,6 +295,14 @@ void EngineLoop::HandleEvents() {
   core_.AddSchedulerTime(clock_->NowUs() - begin_us);
   Publish(num_arrivals, num_tokens);
   core_.Dispatch();
+}
+
+void EngineLoop::AnswerView(const ViewRequest& request) {
+  {
+    const std::lock_guard lock(mutex_);
+    --queue_.num_views;
+  }
+  request.done(core_.View());
 }
 
 void EngineLoop::NotePatience(const Arrival& arrival) {

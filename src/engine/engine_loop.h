@@ -53,6 +53,7 @@ class EngineLoop final : public Engine {
   void CancelSample(RequestId id, int32_t sample) override;
   EngineLimits Limits() const override { return limits_; }
   EngineStats Stats() const override;
+  Status View(std::function<void(EngineView)> done) override;
 
   // Refuses requests from now on and waits, at most `timeout_us`, until all are finished. True if
   // they are. Not on the engine's thread.
@@ -72,7 +73,10 @@ class EngineLoop final : public Engine {
     RequestId id = 0;
     int32_t sample = -1;  // all
   };
-  using Event = std::variant<Arrival, Cancellation>;
+  struct ViewRequest {
+    std::function<void(EngineView)> done;
+  };
+  using Event = std::variant<Arrival, Cancellation, ViewRequest>;
 
   // The state of a live request that other threads need.
   struct LiveRequest {
@@ -94,6 +98,7 @@ class EngineLoop final : public Engine {
     int64_t tokens_arriving = 0;
     int32_t num = 0;  // in the scheduler's queue
     int64_t tokens = 0;
+    int32_t num_views = 0;  // ViewRequests in events_
     WaitEstimate wait;
   };
 
@@ -107,6 +112,7 @@ class EngineLoop final : public Engine {
                  std::vector<RequestId>* ids);
   void Run();
   void HandleEvents();
+  void AnswerView(const ViewRequest& request);
   void RunStep();
   void RaiseSignal();
   void Acknowledge();

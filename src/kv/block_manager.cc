@@ -1,5 +1,9 @@
 #include "kv/block_manager.h"
 
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
 #include "base/check.h"
 
 namespace skein {
@@ -35,6 +39,7 @@ BlockId BlockManager::Allocate() {
     const BlockId evicted = pool_.EvictOldest();
     if (evicted == kNoBlock) return kNoBlock;
     evicted_.push_back(index_.hash(evicted));
+    if (listener_ != nullptr) listener_->OnRemoved(index_.hash(evicted));
     index_.Erase(evicted);
     states_.Forget(evicted);
   }
@@ -84,12 +89,63 @@ bool BlockManager::Publish(const PrefixHashes& hashes, std::span<const int32_t> 
     if (!index_.Insert(key, blocks[i])) return false;
     pool_.Keep(blocks[i]);
     published_.push_back(key.hash);
+    if (listener_ != nullptr) {
+      const bool is_first = key.parent == kNoBlock;
+      listener_->OnStored(key, is_first ? std::nullopt : std::optional(index_.hash(key.parent)));
+    }
   } else if (present != blocks[i]) {
     pool_.Ref(present);
     pool_.Unref(blocks[i]);
     blocks[i] = present;
   }
   return true;
+}
+
+std::vector<BlockManager::Run> BlockManager::Runs() const {
+  const auto count = static_cast<size_t>(num_blocks());
+  std::vector<int32_t> num_children(count), run_of(count, -1);
+  for (BlockId block = 0; block < num_blocks(); ++block) {
+    if (index_.Contains(block) && index_.parent(block) != kNoBlock) {
+      ++num_children[index_.parent(block)];
+    }
+  }
+  std::vector<Run> runs;
+  std::vector<int32_t> sizes;  // [runs], with the runs behind each
+  std::vector<BlockId> path;
+  for (BlockId first = 0; first < num_blocks(); ++first) {
+    for (BlockId at = first; at != kNoBlock && index_.Contains(at) && run_of[at] < 0;
+         at = index_.parent(at)) {
+      path.push_back(at);
+    }
+    for (; !path.empty(); path.pop_back()) {
+      const BlockId block = path.back(), parent = index_.parent(block);
+      const bool goes_on =
+          parent != kNoBlock && num_children[parent] == 1 && ref_count(parent) == ref_count(block);
+      if (!goes_on) runs.push_back({parent == kNoBlock ? -1 : run_of[parent], 0, ref_count(block)});
+      run_of[block] = goes_on ? run_of[parent] : static_cast<int32_t>(runs.size()) - 1;
+      ++runs[run_of[block]].num_blocks;
+    }
+  }
+  for (const Run& run : runs) sizes.push_back(run.num_blocks);
+  for (size_t i = runs.size(); i-- > 0;) {
+    if (runs[i].parent >= 0) sizes[runs[i].parent] += sizes[i];
+  }
+  // A parent has no fewer references than its children, and more blocks behind it.
+  std::vector<int32_t> order(runs.size()), place(runs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
+    if (runs[a].num_sequences != runs[b].num_sequences) {
+      return runs[a].num_sequences > runs[b].num_sequences;
+    }
+    return sizes[a] > sizes[b];
+  });
+  for (size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<int32_t>(i);
+  std::vector<Run> sorted;
+  for (const int32_t i : order) {
+    sorted.push_back(runs[i]);
+    if (runs[i].parent >= 0) sorted.back().parent = place[runs[i].parent];
+  }
+  return sorted;
 }
 
 void BlockManager::Release(std::span<const BlockId> blocks) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "kv/block_listener.h"
 #include "kv/block_pool.h"
 #include "kv/prefix_hashes.h"
 #include "kv/prefix_index.h"
@@ -29,6 +30,9 @@ class BlockManager {
   int32_t num_available() const { return pool_.num_free() + pool_.num_cached(); }
   bool prefix_caching() const { return prefix_caching_; }
   int32_t ref_count(BlockId block) const { return pool_.ref_count(block); }
+
+  // `listener` hears of published and evicted blocks from now on; null: nobody does.
+  void set_listener(BlockListener* listener) { listener_ = listener; }
 
   StatePool& states() { return states_; }
   const StatePool& states() const { return states_; }
@@ -71,6 +75,16 @@ class BlockManager {
   Changes changes() const { return {published_, evicted_}; }
   void ForgetChanges();
 
+  // Consecutive published blocks without a branch in between, all referenced by as many sequences.
+  struct Run {
+    int32_t parent = -1;  // index of the run before it; -1: there is none
+    int32_t num_blocks = 0;
+    int32_t num_sequences = 0;
+  };
+  // The runs, each behind its parent; those that more sequences reference come first, then those
+  // with more blocks behind them. O(num_blocks log num_blocks).
+  std::vector<Run> Runs() const;
+
   // Drops a sequence's references, the last block's first.
   void Release(std::span<const BlockId> blocks);
 
@@ -84,6 +98,7 @@ class BlockManager {
   bool prefix_caching_;
   std::vector<uint64_t> published_;
   std::vector<uint64_t> evicted_;
+  BlockListener* listener_ = nullptr;
 };
 
 }  // namespace skein

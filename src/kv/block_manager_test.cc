@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
@@ -63,6 +64,74 @@ TEST(BlockManager, PublishingTwiceKeepsOne) {
   EXPECT_EQ(first->blocks, second->blocks);
   EXPECT_EQ(manager.num_referenced(), 2);
   manager.CheckIntegrity();
+}
+
+// Writes down what it hears: +own<parent for a stored block, -own for a removed one. Blocks are
+// named by their token: here each holds one token 32 times.
+class Heard final : public BlockListener {
+ public:
+  void OnStored(const PrefixKey& key, std::optional<uint64_t> parent_hash) override {
+    ASSERT_EQ(key.tokens.size(), size_t{kBlockTokens});
+    names_[key.hash] = std::to_string(key.tokens.front());
+    text += " +" + names_[key.hash];
+    if (parent_hash) text += "<" + names_.at(*parent_hash);
+  }
+  void OnRemoved(uint64_t hash) override { text += " -" + names_.at(hash); }
+
+  std::string text;
+
+ private:
+  std::map<uint64_t, std::string> names_;
+};
+
+// Blocks of 32 tokens, each token once in `tokens`.
+std::vector<int32_t> BlocksOf(const std::vector<int32_t>& tokens) {
+  std::vector<int32_t> all;
+  for (const int32_t token : tokens) all.insert(all.end(), kBlockTokens, token);
+  return all;
+}
+
+TEST(BlockManager, ListenersHearWhatIsStoredAndRemoved) {
+  BlockManager manager(4, true);
+  Heard heard;
+  manager.set_listener(&heard);
+  auto first = Start(&manager, BlocksOf({1, 2}));
+  PublishAll(&manager, &*first);
+  auto second = Start(&manager, BlocksOf({1, 3}));
+  PublishAll(&manager, &*second);
+  EXPECT_EQ(heard.text, " +1 +2<1 +3<1");
+  manager.Release(first->blocks);
+  manager.Release(second->blocks);
+  ASSERT_TRUE(Start(&manager, BlocksOf({7, 8, 9})));
+  EXPECT_EQ(heard.text, " +1 +2<1 +3<1 -2 -3");
+  ASSERT_TRUE(Start(&manager, BlocksOf({4})));
+  EXPECT_EQ(heard.text, " +1 +2<1 +3<1 -2 -3 -1");
+}
+
+TEST(BlockManager, RunsAreTheTreeOfPrefixes) {
+  BlockManager manager(16, true);
+  EXPECT_TRUE(manager.Runs().empty());
+  auto first = Start(&manager, BlocksOf({1, 2, 3, 4}));
+  PublishAll(&manager, &*first);
+  auto second = Start(&manager, BlocksOf({1, 2, 5}));
+  PublishAll(&manager, &*second);
+  auto third = Start(&manager, BlocksOf({6}));
+  PublishAll(&manager, &*third);
+  manager.Release(third->blocks);
+  const auto text = [&] {
+    std::string runs;
+    for (const BlockManager::Run& run : manager.Runs()) {
+      runs += " " + std::to_string(run.parent) + ":" + std::to_string(run.num_blocks) + "x" +
+              std::to_string(run.num_sequences);
+    }
+    return runs;
+  };
+  EXPECT_EQ(text(), " -1:2x2 0:2x1 0:1x1 -1:1x0");
+  // The part of a chain that a sequence still references is a run of its own.
+  manager.Release(first->blocks);
+  EXPECT_EQ(text(), " -1:2x1 0:1x1 0:2x0 -1:1x0");
+  manager.Release(second->blocks);
+  EXPECT_EQ(text(), " -1:2x0 0:2x0 0:1x0 -1:1x0");
 }
 
 TEST(BlockManager, EvictsTheLastBlockOfTheOldestSequenceFirst) {

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "sched/arrival.h"
+#include "sched/requests/request_views.h"
 #include "sched/step_plan.h"
 
 namespace skein {
@@ -33,7 +34,14 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserve
       completion_(context_, &ranks_, &prefixes_, &admission_),
       hashes_prompts_(config.prefix_caching || config.policies.forests ||
                       policies_.decode_set->Chooses()) {
-  for (SchedulerObserver* observer : observers_) observer->OnStart(config_);
+  BlockListener* listener = nullptr;
+  for (SchedulerObserver* observer : observers_) {
+    observer->OnStart(config_);
+    if (observer->block_listener() == nullptr) continue;
+    SKEIN_CHECK(listener == nullptr);
+    listener = observer->block_listener();
+  }
+  blocks_.set_listener(listener);
 }
 
 Scheduler::~Scheduler() {
@@ -271,6 +279,21 @@ EngineStats Scheduler::Stats() const {
   stats.kv_blocks_cached = blocks_.num_cached();
   policies_.decode_set->AddStats(&stats);
   return stats;
+}
+
+EngineView Scheduler::View(TimeUs now_us) const {
+  EngineView view;
+  AddRequestViews(table_, suspended_.steps(), now_us, &view);
+  const std::vector<BlockManager::Run> runs = blocks_.Runs();
+  view.num_prefixes = static_cast<int32_t>(runs.size());
+  for (size_t i = 0; i < std::min(runs.size(), EngineView::kPrefixesMax); ++i) {
+    view.prefixes.push_back({runs[i].parent, runs[i].num_blocks, runs[i].num_sequences});
+  }
+  view.block_tokens = kBlockTokens;
+  view.num_blocks = blocks_.num_blocks();
+  view.num_used_blocks = blocks_.num_referenced();
+  view.num_cached_blocks = blocks_.num_cached();
+  return view;
 }
 
 void Scheduler::CheckIntegrity() const {

@@ -108,6 +108,8 @@ class Scheduler {
   bool IsQueued(RequestId id);
   // Counters of steps, tokens and requests, and the gauges. Times and rounds are the engine's.
   EngineStats Stats() const;
+  // The requests and the prefix cache, for people. O(requests + blocks, sorted).
+  EngineView View(TimeUs now_us) const;
 
   // Aborts unless all structures agree. O(blocks + sequences).
   void CheckIntegrity() const;

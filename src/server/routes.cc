@@ -19,6 +19,7 @@ void AddRoutes(Router* router) {
   AddTokenizeRoutes(router);
   AddModelsRoutes(router);
   AddStatusRoutes(router);
+  AddSchedulerRoute(router);
   AddPageRoute(router);
 }
 

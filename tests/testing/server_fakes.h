@@ -195,7 +195,15 @@ class FakeEngine final : public Engine {
     return stats;
   }
 
+  Status View(std::function<void(EngineView)> done) override {
+    done(Get(view_));
+    return Status::Ok();
+  }
+
   // Set before requests that should see them.
+  void set_view(EngineView view) {
+    Set([&] { view_ = std::move(view); });
+  }
   void set_reply(std::string reply) {
     Set([&] { reply_ = std::move(reply); });
   }
@@ -381,6 +389,7 @@ class FakeEngine final : public Engine {
     }
     return read;
   };
+  EngineView view_;
   std::string reply_ = "Hello, world";
   int32_t lag_ = 0;
   std::chrono::milliseconds delay_{0};

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kv/block_listener.h"
 #include "sched/config.h"
 #include "sched/decode_set/stop_table.h"
 #include "sched/plan.h"
@@ -17,6 +18,8 @@ class SchedulerObserver {
   virtual ~SchedulerObserver() = default;
 
   virtual void OnStart(const SchedulerConfig& /*config*/) {}
+  // Not null: it hears of the prefix cache's blocks. At most one observer has a listener.
+  virtual BlockListener* block_listener() { return nullptr; }
   virtual void OnArrive(RequestId /*id*/, const Request& /*request*/, TimeUs /*now_us*/) {}
   // `sample` < 0: all of the request.
   virtual void OnCancel(RequestId /*id*/, int32_t /*sample*/, TimeUs /*now_us*/) {}

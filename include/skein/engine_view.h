@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "skein/request.h"
+
+namespace skein {
+
+// A request as the scheduler sees it.
+struct RequestView {
+  enum class State {
+    kWaiting,
+    kRunning,    // it has been admitted: it holds KV blocks, or its rows are in the step
+    kSuspended,  // the step with its prompt was stopped for more urgent work
+  };
+
+  RequestId id = 0;
+  State state = State::kWaiting;
+  bool oneshot = false;  // one pass over the prompt; else it decodes
+  int32_t priority = 0;
+  int32_t adapter_id = 0;
+  int32_t num_samples = 1;
+  int32_t prompt_tokens = 0;
+  int32_t cached_tokens = 0;       // of the prompt, taken from the prefix cache
+  int32_t computed_tokens = 0;     // with keys and values, of prompt and output
+  int32_t output_tokens = 0;       // of the sample that has the most
+  TimeUs age_us = 0;               // since its arrival
+  std::optional<TimeUs> slack_us;  // until its first token is due; unset: no deadline, or it is out
+};
+
+// Consecutive blocks of the prefix cache that the same number of sequences reference, without a
+// branch in between.
+struct PrefixView {
+  int32_t parent = -1;  // index of the run before it; -1: it begins the prompts
+  int32_t num_blocks = 0;
+  int32_t num_sequences = 0;  // that reference it now; 0: cached
+};
+
+// The state of an engine at one moment. The lists are bounded: the counts beside them are not.
+struct EngineView {
+  static constexpr size_t kRequestsMax = 200;
+  static constexpr size_t kPrefixesMax = 200;
+
+  std::vector<RequestView> requests;  // running ones first, then suspended ones, then by urgency
+  int32_t num_running = 0;
+  int32_t num_suspended = 0;
+  int32_t num_waiting = 0;
+  std::vector<PrefixView> prefixes;  // each behind its parent; the most used and largest first
+  int32_t num_prefixes = 0;
+  int32_t block_tokens = 0;
+  int32_t num_blocks = 0;
+  int32_t num_used_blocks = 0;    // referenced by a sequence
+  int32_t num_cached_blocks = 0;  // held by the prefix cache alone
+};
+
+}  // namespace skein

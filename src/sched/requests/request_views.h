@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "sched/requests/request_table.h"
+#include "sched/step.h"
+#include "skein/engine_view.h"
+
+namespace skein {
+
+// Fills the requests of `view` and their counts. O(requests, sorted).
+void AddRequestViews(const RequestTable& table, const std::vector<Step>& suspended, TimeUs now_us,
+                     EngineView* view);
+
+}  // namespace skein
