@@ -19,6 +19,7 @@
 #include "apps/host/model_host.h"
 #include "apps/model/model_cache.h"
 #include "apps/read_file.h"
+#include "apps/serve/kv_event_publisher.h"
 #include "server/http/http_server.h"
 #include "server/json/json.h"
 
@@ -37,6 +38,7 @@ struct ServeOptions {
   std::string api_keys_file;
   std::vector<std::string> slo_defaults;
   std::vector<std::string> objectives;  // NAME=PRIORITY
+  std::string kv_events;                // JSON
   std::vector<std::string> served_model_names;
   std::string chat_template_kwargs;  // JSON
   bool any_model_name = true;
@@ -133,6 +135,22 @@ void Announce(const std::string& line) {
   std::fflush(stdout);
 }
 
+// Null if the events are not asked for.
+Result<std::unique_ptr<KvEventPublisher>> MakePublisher(const ServeOptions& options) {
+  std::unique_ptr<KvEventPublisher> publisher;
+  if (options.kv_events.empty()) return publisher;
+  SKEIN_ASSIGN_OR_RETURN(std::optional<KvEventConfig> config,
+                         ParseKvEventConfig(options.kv_events));
+  if (!config) return publisher;
+  for (const std::string& adapter : options.model.adapters) {
+    config->adapters.push_back(adapter.substr(0, adapter.find('=')));
+  }
+  SKEIN_ASSIGN_OR_RETURN(publisher, KvEventPublisher::Open(*std::move(config)));
+  spdlog::info("KV events at {}, replays at {}", publisher->endpoint(),
+               publisher->replay_endpoint().empty() ? "none" : publisher->replay_endpoint());
+  return publisher;
+}
+
 Status Serve(const ServeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const BlockedSignals signals({SIGTERM, SIGINT, SIGHUP});
@@ -146,8 +164,11 @@ Status Serve(const ServeOptions& options) {
   const std::string url = UrlOf(options.server, port);
   Announce("loading " + options.model.model + " on " + url);
 
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<KvEventPublisher> publisher, MakePublisher(options));
+  ModelHostOptions model = options.model;
+  model.observer = publisher.get();
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host,
-                         LoadUnlessStopped(options.model, signals, /*exit_status=*/0));
+                         LoadUnlessStopped(model, signals, /*exit_status=*/0));
   SKEIN_ASSIGN_OR_RETURN(ModelRegistry registry, MakeRegistry(options, std::move(kwargs), *host));
   const std::string name = registry.entries().front().name();
   server.SetModels(std::move(registry));
@@ -193,6 +214,10 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
                   "Priorities of the objectives that a gateway names in the header "
                   "x-llm-d-inference-objective, as NAME=PRIORITY; lower runs first (docs/slo.md)")
       ->expected(1, 64);
+  app->add_option("--kv-events-config", o->kv_events,
+                  "JSON as vLLM takes it: {\"enable_kv_cache_events\": true, \"endpoint\": "
+                  "\"tcp://*:5557\", \"topic\": \"kv@POD@MODEL\"} publishes the blocks that enter "
+                  "and leave the prefix cache over ZeroMQ, tokens included (docs/clients.md)");
   app->add_option("--batch-dir", o->server.batch_dir,
                   "A directory for /v1/files and /v1/batches, which is made if it is not there; "
                   "batches go on after a restart. Not set: there are no such routes");

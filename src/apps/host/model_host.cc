@@ -361,6 +361,7 @@ Status CpuModelHost::InitObservers(const ModelHostOptions& options,
     trace_printer_.emplace(&std::cerr);
     observers->push_back(&*trace_printer_);
   }
+  if (options.observer != nullptr) observers->push_back(options.observer);
   return Status::Ok();
 }
 

@@ -24,6 +24,8 @@
 
 namespace skein {
 
+class SchedulerObserver;  // sched/record/observer.h
+
 // The options by which a model is loaded and an engine built around it. 0: choose.
 struct ModelHostOptions {
   std::string model;  // what FindModelDir takes
@@ -40,8 +42,9 @@ struct ModelHostOptions {
   // Another, as NAME=DIR or DIR, that also answers the decisions asked of the model; empty: the
   // one that comes along with a known model; "none": no adapter does.
   std::string decision_adapter;
-  std::string record;  // a file for the scheduler's events
-  bool trace = false;  // one line per scheduler iteration on stderr
+  std::string record;                     // a file for the scheduler's events
+  SchedulerObserver* observer = nullptr;  // another observer of those; outlives the host
+  bool trace = false;                     // one line per scheduler iteration on stderr
   int32_t threads = 0;
   bool pin_threads = false;
   int32_t max_model_len = 0;
