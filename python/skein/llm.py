@@ -117,7 +117,7 @@ class Model:
     def __init__(self, model: str, **options):
         """Loads a model: a directory, a GGUF file or a known name, and the options of `skein serve` by
         their names (dtype, quantization, threads, max_model_len, kv_cache_memory, lora, ...)."""
-        self._local = LocalModel([str(model), *option_arguments(options)])
+        self._local = LocalModel(str(model), option_arguments(options))
         self._info = self._local.info()
         self._ids = itertools.count()
         # It also runs before the interpreter ends, which the model's threads call.
@@ -365,22 +365,24 @@ def progress_bar(total: int, wanted: bool):
     return None
 
 
-def run(model: Model, calls: list, use_tqdm: bool) -> list:
-    """The answers to `calls`. The first error ends it, once what runs has ended."""
+def posting(model: Model, calls: list, use_tqdm: bool, deliver: Callable[[tuple], None]):
+    """Posts `calls`, as many at once as the engine's queue takes. It yields while it waits and is sent each
+    answer that `deliver` got, on another thread. Returns the answers in the order of the calls. The first
+    error is raised once what runs has ended."""
     answers: list = [None] * len(calls)
-    arrived: queue.SimpleQueue = queue.SimpleQueue()
     bar = progress_bar(len(calls), use_tqdm)
     running, begun, weight, error = 0, 0, 0, None
     try:
-        while running or (begun < len(calls) and error is None):
-            if begun < len(calls) and error is None and (
+        while True:
+            while begun < len(calls) and error is None and (
                     running == 0 or weight + calls[begun].weight <= model._most):
-                model._post(calls[begun], functools.partial(lambda place, *answer: arrived.put((place, *answer)), begun))
+                model._post(calls[begun], lambda *answer, place=begun: deliver((place, *answer)))
                 weight += calls[begun].weight
                 running += 1
                 begun += 1
-                continue
-            place, status, body = arrived.get()
+            if running == 0:
+                break
+            place, status, body = yield
             running -= 1
             weight -= calls[place].weight
             try:
@@ -389,9 +391,6 @@ def run(model: Model, calls: list, use_tqdm: bool) -> list:
                 error = error or refused
             if bar is not None:
                 bar.update()
-    except BaseException:  # an interrupt: nobody reads the answers any more
-        model._local.abort()
-        raise
     finally:
         if bar is not None:
             bar.close()
@@ -400,44 +399,41 @@ def run(model: Model, calls: list, use_tqdm: bool) -> list:
     return answers
 
 
+def run(model: Model, calls: list, use_tqdm: bool) -> list:
+    """The answers to `calls`."""
+    arrived: queue.SimpleQueue = queue.SimpleQueue()
+    steps = posting(model, calls, use_tqdm, arrived.put)
+    try:
+        next(steps)
+        while True:
+            steps.send(arrived.get())
+    except StopIteration as end:
+        return end.value
+    except RequestError:
+        raise
+    except BaseException:  # an interrupt: nobody reads the answers any more
+        model._local.abort()
+        raise
+
+
 async def run_async(model: Model, calls: list, use_tqdm: bool) -> list:
-    """As run, in an event loop, whose other tasks go on."""
+    """As run, in an event loop, whose other tasks go on. What runs for a cancelled task runs to its end."""
     loop = asyncio.get_running_loop()
     arrived: asyncio.Queue = asyncio.Queue()
 
-    def deliver(*answer):
+    def deliver(answer):
         try:
             loop.call_soon_threadsafe(arrived.put_nowait, answer)
         except RuntimeError:  # the loop is closed: nobody waits
             pass
 
-    answers: list = [None] * len(calls)
-    bar = progress_bar(len(calls), use_tqdm)
-    running, begun, weight, error = 0, 0, 0, None
+    steps = posting(model, calls, use_tqdm, deliver)
     try:
-        while running or (begun < len(calls) and error is None):
-            if begun < len(calls) and error is None and (
-                    running == 0 or weight + calls[begun].weight <= model._most):
-                model._post(calls[begun], functools.partial(deliver, begun))
-                weight += calls[begun].weight
-                running += 1
-                begun += 1
-                continue
-            place, status, body = await arrived.get()
-            running -= 1
-            weight -= calls[place].weight
-            try:
-                answers[place] = parsed(calls[place], status, body)
-            except RequestError as refused:
-                error = error or refused
-            if bar is not None:
-                bar.update()
-    finally:
-        if bar is not None:
-            bar.close()
-    if error is not None:
-        raise error
-    return answers
+        next(steps)
+        while True:
+            steps.send(await arrived.get())
+    except StopIteration as end:
+        return end.value
 
 
 def _sync(plan, shows_progress=False):
