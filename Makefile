@@ -6,7 +6,7 @@
 #   make check-san                        every C++ test under the sanitizers, and a mixed load
 #   make check-isa                        every test on each weaker instruction set that is here
 #   make wheel                            the Python package, into build/dist
-#   make check-clients                    the Python package's tests
+#   make check-clients                    the Python package's tests, and those of heavy clients
 #   make format, make tidy, make clean
 
 MODEL ?=
