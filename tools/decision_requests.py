@@ -1,4 +1,5 @@
-"""Texts and questions from which the golden makers of decision models make their requests, and a helper of both."""
+"""Texts and questions from which the golden makers of decision models make their requests, and their helpers."""
+import os
 import random
 
 WORDS = "the long way home was more than two hours by water and it rained all night over river town".split()
@@ -30,3 +31,16 @@ def bounds_of(option_ids):
     count = max(option_ids)
     begins = [option_ids.index(slot + 1) for slot in range(count)]
     return begins + [len(option_ids) - option_ids[::-1].index(count)]
+
+
+def link_same_tokenizers(data):
+    """Replaces each tokenizer.json of the models in `data` that another model has, too, by a link to that one."""
+    first = {}
+    for folder in ("laya", "sysone", "kev", "trained"):
+        for path in sorted((data / folder).rglob("tokenizer.json")):
+            if path.is_symlink():
+                continue
+            kept = first.setdefault(path.read_bytes(), path)
+            if kept != path:
+                path.unlink()
+                path.symlink_to(os.path.relpath(kept, path.parent))

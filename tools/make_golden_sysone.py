@@ -39,7 +39,7 @@ from sysone import features, serve
 from sysone.calibration import temperature
 from sysone.questions import QUESTION_TYPES
 
-from decision_requests import CHOICE, LETTER, NOUL, SCORE, STATE, TOLD_NOUL, bounds_of, options, text
+from decision_requests import CHOICE, LETTER, NOUL, SCORE, STATE, TOLD_NOUL, bounds_of, link_same_tokenizers, options, text
 
 SEED = 61
 DATA = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data"
@@ -258,6 +258,8 @@ def main():
         questions = [q for row in rows for q in row["questions"].values()]
         print(name, len(questions), "questions; longest", max(len(q["ids"]) for q in questions), "tokens; with slack:",
               sum(q["slack"] > 0 for q in questions), "largest", max(q["slack"] for q in questions))
+    if out == DATA / "sysone":
+        link_same_tokenizers(DATA)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ import sysone
 from laya import agent as laya_agent
 from laya import train as laya_train
 
-from decision_requests import WORDS
+from decision_requests import WORDS, link_same_tokenizers
 from make_golden_laya import answer_alone
 from make_golden_sysone import DATA, ENCODER_TOKENS, load, read, strip
 
@@ -132,6 +132,8 @@ def main():
                  training, held_out, tuning="lora", num_layers="all", lora_layers="all", lora_targets="all",
                  backbone_lr=5e-3, epochs=30, n_iter_no_change=30)
     train_laya(out / "laya", training, held_out)
+    if out == DATA / "trained":
+        link_same_tokenizers(DATA)
 
 
 if __name__ == "__main__":
