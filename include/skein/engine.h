@@ -21,6 +21,8 @@ struct EngineLimits {
   // The tokens of a prompt whose output needs all its hidden states in one pass (mean pooling,
   // encoders). 0: prompts are not read whole.
   int32_t max_whole_prompt_len = 0;
+  // The tokens of any other prompt from the first that a DecideSpec reads on.
+  int32_t max_tail_len = 0;
   // The outputs of the model.
   bool generates = true;  // GenerateSpec, LabelSpec, prompt log-probabilities
   bool embeds = false;

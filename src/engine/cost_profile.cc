@@ -35,6 +35,7 @@ double StepProfiler::MeasureUs(std::span<const ProfileRow> rows) {
   std::vector<std::vector<TokenId>> tokens;
   std::vector<std::vector<BlockId>> blocks;
   std::vector<DrawSpec> draws(rows.size());
+  std::vector<OutputSpec> reads(rows.size(), output_);
   OneShotPlan plan;
   BlockId next_block = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -58,7 +59,11 @@ double StepProfiler::MeasureUs(std::span<const ProfileRow> rows) {
     if (std::holds_alternative<GenerateSpec>(output_)) {
       plan.rows.back().draws = std::span(draws).subspan(i, 1);
     } else {
-      plan.rows.back().read = &output_;
+      if (auto* decide = std::get_if<DecideSpec>(&reads[i])) {
+        decide->markers = {rows[i].cached_tokens};
+        decide->summary = rows[i].cached_tokens;
+      }
+      plan.rows.back().read = &reads[i];
     }
   }
   SKEIN_CHECK(next_block <= num_kv_blocks_);

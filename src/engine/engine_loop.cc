@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "engine/validate.h"
+#include "sched/config.h"
 
 namespace skein {
 namespace {
@@ -69,6 +70,7 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
               .max_logprobs = config.max_logprobs,
               .max_queued_requests = config.max_queued_requests,
               .max_whole_prompt_len = scheduler_config.max_whole_prompt_len,
+              .max_tail_len = MaxTailLen(scheduler_config),
               .generates = config.generates,
               .embeds = config.embeds,
               .classifies = config.classifies,

@@ -159,7 +159,7 @@ int32_t CpuExecutor::AddLogits(int32_t token, const PlanRow* seen, State& state)
 // Adds a row to the pass, and the jobs of its logits.
 void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
   ForwardBatch& batch = state.pass.batch();
-  const int32_t first_token = batch.num_tokens();
+  const int32_t origin = batch.num_tokens() - row.begin;  // the token of position 0
   batch.AddRow(row.tokens, row.begin, kv_->BlocksOf(row.block_table), false);
   batch.rows.back().fork = {row.fork.from, row.fork.num_tokens};
   batch.rows.back().state = StateOf(row.state);
@@ -172,7 +172,7 @@ void CpuExecutor::AddRow(const PlanRow& row, RowCounts* counts, State& state) {
     state.results.prompt_logprobs[counts->logprobs].logprobs.resize(count);
     for (int32_t i = 0; i < count; ++i) {
       // The token before position p predicts it.
-      const int32_t token = first_token + range.begin + i - 1 - row.begin;
+      const int32_t token = origin + range.begin + i - 1;
       state.jobs.push_back({.logit_row = AddLogits(token, nullptr, state),
                             .result = counts->logprobs,
                             .logprobs = &range,
@@ -222,12 +222,12 @@ void CpuExecutor::AddRead(const PlanRow& row, int32_t read, State& state) {
     state.results.reads[read].values.values.clear();
     const auto first_marker = static_cast<int32_t>(batch.marker_tokens.size());
     for (const int32_t marker : decide->markers) {
-      batch.marker_tokens.push_back(first_token + marker);
+      batch.marker_tokens.push_back(origin + marker);
       state.marker_reads.push_back(read);
     }
     if (context_.weights->config.decision.is_compact()) {
       const auto count = static_cast<int32_t>(decide->markers.size());
-      batch.decided_rows.push_back({row_index, first_marker, count, first_token + decide->summary});
+      batch.decided_rows.push_back({row_index, first_marker, count, origin + decide->summary});
       state.question_reads.push_back(read);
     } else {
       batch.action_rows.push_back(row_index);

@@ -23,6 +23,14 @@ bool RunsWhole(const SchedulerConfig& config, const Request& request) {
          !std::holds_alternative<LabelSpec>(request.output);
 }
 
+// The last tokens of the prompt that run in one row: those from the first that a decision reads.
+int32_t TailOf(const Request& request) {
+  const auto* decide = std::get_if<DecideSpec>(&request.output);
+  if (decide == nullptr || decide->markers.empty()) return 1;
+  const int32_t first = std::min(decide->markers.front(), decide->summary);
+  return static_cast<int32_t>(request.prompt.size()) - first;
+}
+
 ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request) {
   return BudgetOf(config, request) <= 1 && !config.force_decode_path ? ExecutionClass::kOneShot
                                                                      : ExecutionClass::kDecode;
@@ -47,6 +55,13 @@ Status CheckPromptLength(const SchedulerConfig& config, const Request& request) 
                                      "prompt in one step, which takes at most {} tokens "
                                      "(max_num_batched_tokens raises that)",
                                      prompt_len, config.max_whole_prompt_len));
+  }
+  if (!RunsWhole(config, request) && TailOf(request) > MaxTailLen(config)) {
+    return RefuseRequest("prompt",
+                         fmt::format("the part of the prompt that a decision reads has {} tokens; "
+                                     "one step takes at most {} (max_num_batched_tokens raises "
+                                     "that)",
+                                     TailOf(request), MaxTailLen(config)));
   }
   if (!request.generates()) {
     if (prompt_len >= 1 && prompt_len <= config.max_model_len) return Status::Ok();
@@ -110,6 +125,7 @@ std::unique_ptr<RequestRecord> MakeRecord(const SchedulerConfig& config, Request
   record->budget = BudgetOf(config, request);
   record->execution_class = ClassOf(config, request);
   record->whole = RunsWhole(config, request);
+  record->tail_len = record->whole ? 1 : TailOf(request);
   record->next_prompt_logprob = FirstPromptLogprob(request);
   record->shares_prefix =
       !record->whole && (!request.prompt_logprobs || record->next_prompt_logprob > 1);

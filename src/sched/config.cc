@@ -130,6 +130,12 @@ int32_t ExpressBlocks(const SchedulerConfig& config) {
                   config.num_kv_blocks / kExpressShare);
 }
 
+int32_t MaxTailLen(const SchedulerConfig& config) {
+  const bool any_length = config.policies.retention != Retention::kAll && !config.force_decode_path;
+  return any_length ? config.max_model_len
+                    : std::min(config.max_num_batched_tokens, config.max_model_len);
+}
+
 int32_t UsualBatchedTokens(const SchedulerConfig& config, int32_t usual) {
   return std::max({usual, config.max_num_seqs, config.policies.chunk_tokens});
 }

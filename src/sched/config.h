@@ -22,6 +22,10 @@ int32_t NumSteps(const SchedulerConfig& config);
 // Blocks that prompts leave free for preempting requests while others run; 0 where none preempts.
 int32_t ExpressBlocks(const SchedulerConfig& config);
 
+// The most tokens of a prompt between the first that a decision reads and the last: they run in one
+// row.
+int32_t MaxTailLen(const SchedulerConfig& config);
+
 // The default token budget of a step: the largest of `usual`, max_num_seqs and the chunk.
 int32_t UsualBatchedTokens(const SchedulerConfig& config, int32_t usual);
 

@@ -92,6 +92,7 @@ struct RequestRecord {
   bool scheduled = false;  // ever admitted
   bool forked = false;     // the prompt is computed; each sample has a sequence of its own
   bool whole = false;      // the prompt must be computed in one row
+  int32_t tail_len = 1;    // so must the last tokens of the prompt
   // Another request may compute a part of its prefix. False if it needs the hidden states of that
   // part.
   bool shares_prefix = true;
@@ -144,13 +145,13 @@ struct Sequence {
   SequenceKey key() const { return {request->urgency, request->arrival, sample}; }
   bool oneshot() const { return request->execution_class == ExecutionClass::kOneShot; }
   int32_t num_remaining() const { return static_cast<int32_t>(tokens.size()) - num_computed; }
-  // The most tokens that may come from the prefix cache. The last token is always computed. So is
-  // the token before the next log-probability of the prompt that is to be delivered.
+  // The most tokens that may come from the prefix cache. The tail is always computed. So is the
+  // token before the next log-probability of the prompt that is to be delivered.
   int32_t max_cached_tokens() const {
     if (request->whole) return 0;
-    const auto all_but_last = static_cast<int32_t>(tokens.size()) - 1;
+    const auto all_but_tail = static_cast<int32_t>(tokens.size()) - request->tail_len;
     const int32_t next = request->next_prompt_logprob;
-    return next < request->prompt_len ? next - 1 : all_but_last;
+    return next < request->prompt_len ? next - 1 : all_but_tail;
   }
   // The tokens that another request may compute for it, and the token behind them.
   std::span<const TokenId> shareable() const {

@@ -281,14 +281,25 @@ bool StepBuilder::IsCompatible(const Sequence& sequence) const {
 bool StepBuilder::AddChunk(Sequence* sequence) {
   if (tokens_left_ == 0 || !IsCompatible(*sequence)) return false;
   if (admission_->RunsInOneStep(*sequence)) return AddWholePrompt(sequence);
-  const int32_t num_tokens = std::min(sequence->num_remaining(), tokens_left_);
+  const int32_t num_tokens = ChunkOf(*sequence);
+  if (num_tokens == 0) return false;
   const bool split = num_tokens < sequence->num_remaining();
   if (config_.policies.sharing != Sharing::kChunked && split && !step_.prefills.empty())
     return false;
   if (!BeginRow(sequence, num_tokens)) return false;
   step_.prefills.push_back({.sequence = sequence, .num_tokens = num_tokens});
-  tokens_left_ -= num_tokens;
+  tokens_left_ = std::max(0, tokens_left_ - num_tokens);
   return true;
+}
+
+// The tokens of a prompt that the step takes; 0: it takes none. The prompt's tail is not cut: it
+// waits for a step that has room, and a step without other prompts has.
+int32_t StepBuilder::ChunkOf(const Sequence& sequence) const {
+  const int32_t num_remaining = sequence.num_remaining();
+  const int32_t tail_len = std::min(sequence.request->tail_len, num_remaining);
+  if (num_remaining <= tokens_left_) return num_remaining;
+  if (num_remaining > tail_len) return std::min(tokens_left_, num_remaining - tail_len);
+  return step_.prefills.empty() ? num_remaining : 0;
 }
 
 // It waits again, or has been admitted again and has its row.

@@ -48,6 +48,7 @@ class StepBuilder {
   bool SkipsClass(Sequence* head, bool* want_oneshot, bool* want_decode);
   Added AddHead(Sequence* head);
   bool AddChunk(Sequence* sequence);
+  int32_t ChunkOf(const Sequence& sequence) const;
   bool AddWholePrompt(Sequence* sequence);
   // `key`: of the member whose turn it is.
   bool AddSharedPrefix(SharedPrefix* prefix, const SequenceKey& key);

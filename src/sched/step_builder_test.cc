@@ -80,6 +80,50 @@ TEST(StepBuilder, WithoutChunksAPromptThatFollowsIsNotSplit) {
   EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(first, 100)));
 }
 
+Request DecisionOf(int32_t num_tokens, int32_t first_read, TokenId content) {
+  Request request = PromptOf(num_tokens, 0, content);
+  request.output = DecideSpec{.markers = {first_read}, .summary = num_tokens - 1};
+  return request;
+}
+
+TEST(StepBuilder, ThePartThatADecisionReadsIsNotCut) {
+  SchedulerParts parts;
+  Sequence* decision = parts.Arrive(DecisionOf(150, 120, 1));
+  EXPECT_EQ(decision->max_cached_tokens(), 120);
+  parts.BeginRound();
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(decision, 120)));
+  parts.BeginStep();
+  parts.EndStep({});
+  // It goes on even where the step is meant to be shorter.
+  parts.BeginRound();
+  parts.builder.LimitTokens(10);
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(decision, 30)));
+}
+
+TEST(StepBuilder, ThePartThatADecisionReadsWaitsForAStepWithRoom) {
+  SchedulerParts parts;
+  Sequence* first = parts.Arrive(100);
+  Sequence* decision = parts.Arrive(DecisionOf(60, 10, 2));
+  parts.BeginRound();
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(first, 100), Pair(decision, 10)));
+  parts.BeginStep();
+  parts.EndStep({7});
+  parts.BeginRound();
+  parts.builder.AddPrompts();
+  EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(decision, 50)));
+}
+
+TEST(StepBuilder, APartThatNoStepHasRoomForIsRefused) {
+  const SchedulerConfig config = PartsConfig();
+  EXPECT_TRUE(CheckFits(config, DecisionOf(200, 72, 1)).ok());
+  const Status refused = CheckFits(config, DecisionOf(200, 71, 1));
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(refused.message().find("129 tokens"), std::string::npos) << refused.message();
+}
+
 TEST(StepBuilder, NoPromptBehindTheBoundJoins) {
   SchedulerParts parts;
   Sequence* before = parts.Arrive(10);

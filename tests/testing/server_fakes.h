@@ -98,6 +98,8 @@ class ByteTokenizer : public Tokenizer {
   };
 };
 
+inline constexpr int32_t kFakeMaxTailLen = 8192;
+
 // Answers each request with `reply` (bytes as tokens, then the end token) over and over until the
 // budget is used up, one token of every request per round, on a thread of its own.
 class FakeEngine final : public Engine {
@@ -162,10 +164,13 @@ class FakeEngine final : public Engine {
     changed_.notify_all();
   }
   EngineLimits Limits() const override {
-    return {kFakeVocabSize,       /*max_model_len=*/max_model_len_,
+    return {kFakeVocabSize,
+            /*max_model_len=*/max_model_len_,
             /*max_num_seqs=*/8,
-            /*max_logprobs=*/5,   queue_limit_,
-            max_whole_prompt_len_};
+            /*max_logprobs=*/5,
+            queue_limit_,
+            max_whole_prompt_len_,
+            /*max_tail_len=*/kFakeMaxTailLen};
   }
   EngineStats Stats() const override {
     std::lock_guard lock(mutex_);

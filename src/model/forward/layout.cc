@@ -41,8 +41,8 @@ void BatchLayout::CheckRow(const ForwardRow& row) const {
   const int32_t max_positions =
       context_.rope == nullptr ? config.max_position : context_.rope->num_positions();
   SKEIN_CHECK(row.begin >= 0 && row.begin + row.num_tokens <= max_positions);
-  SKEIN_CHECK(row.begin == 0 || !(config.bidirectional || config.head == Head::kDecision));
   const std::span<const int32_t> bounds = row.option_bounds;
+  SKEIN_CHECK(row.begin == 0 || (!config.bidirectional && bounds.empty()));
   SKEIN_CHECK(bounds.empty() ||
               (bounds.size() >= 2 && bounds.front() >= 1 && bounds.back() <= row.num_tokens &&
                std::ranges::is_sorted(bounds)));
