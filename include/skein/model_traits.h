@@ -26,10 +26,16 @@ struct SysoneTraits {
   std::array<std::string, 2> noul_labels;  // no, yes
 };
 
+// A model of the Kev family.
+struct KevTraits {
+  std::string base;      // the decoder's architecture: "Qwen3_5ForConditionalGeneration"
+  std::string base_dir;  // where its config and its tokenizer lie
+};
+
 // A decision model: a head reads a question's options at their markers, in one pass
 // (docs/decision-models.md).
 struct DecisionModelTraits {
-  std::string family;        // "laya" or "sysone"
+  std::string family;        // "laya", "sysone" or "kev"
   int32_t max_len = 0;       // tokens of a question with its state; the rest of the state is cut
   int32_t usual_len = 0;     // the tokens that a step has room for, unless an option says more
   int32_t head_max_len = 0;  // Laya: tokens of the question's part
@@ -39,6 +45,9 @@ struct DecisionModelTraits {
   std::map<std::string, double> temperature_by_options;
   std::string cls_token, sep_token, mask_token;
   std::optional<SysoneTraits> sysone;  // of that family
+  std::optional<KevTraits> kev;        // of that family
+
+  bool is_laya() const { return !sysone && !kev; }
 };
 
 // The abilities of a model, beside its size, according to its files. They decide which routes the

@@ -18,6 +18,10 @@ class SafetensorsFile {
  public:
   // Fails as MappedFile::Open and ParseSafetensorsHeader do.
   static Result<SafetensorsFile> Open(const std::string& path);
+  // A file of another format, whose tensors its reader has found and checked: of
+  // io/torch/torch_file.h.
+  SafetensorsFile(MappedFile file, SafetensorsHeader header)
+      : file_(std::move(file)), header_(std::move(header)) {}
 
   const SafetensorsHeader& header() const { return header_; }
   const std::string& path() const { return file_.path(); }
@@ -31,9 +35,6 @@ class SafetensorsFile {
   Result<TensorView> Find(std::string_view name) const;
 
  private:
-  SafetensorsFile(MappedFile file, SafetensorsHeader header)
-      : file_(std::move(file)), header_(std::move(header)) {}
-
   MappedFile file_;
   SafetensorsHeader header_;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/read_json.h"
+#include "model/config/kev_config.h"
 #include "model/config/laya_config.h"
 #include "model/config/sysone_config.h"
 
@@ -98,16 +99,37 @@ Result<DecisionModelTraits> SysoneModelTraits(const std::string& model_dir) {
   return traits;
 }
 
+// The tokens of a question's options for which a step has room: 255 options of eight.
+constexpr int32_t kUsualOptionTokens = 2048;
+
+Result<DecisionModelTraits> KevModelTraits(const std::string& model_dir,
+                                           const ModelConfig& config) {
+  SKEIN_ASSIGN_OR_RETURN(const KevConfig kev, LoadKevConfig(model_dir));
+  DecisionModelTraits traits;
+  traits.family = "kev";
+  traits.max_len = config.max_position;
+  traits.usual_len = std::min(config.max_position, kUsualOptionTokens);
+  traits.temperature.fill(kev.temperature);
+  traits.kev = {NameOf(config.architecture), kev.base_dir};
+  return traits;
+}
+
 }  // namespace
 
-Result<DecisionModelTraits> LoadDecisionModelTraits(const std::string& model_dir) {
-  return IsSysoneDir(model_dir) ? SysoneModelTraits(model_dir) : LayaTraits(model_dir);
+Result<DecisionModelTraits> LoadDecisionModelTraits(const std::string& model_dir,
+                                                    const ModelConfig& config) {
+  if (IsSysoneDir(model_dir)) return SysoneModelTraits(model_dir);
+  return IsKevDir(model_dir) ? KevModelTraits(model_dir, config) : LayaTraits(model_dir);
 }
 
 std::string TokenizerDirOf(const std::string& model_dir) {
   if (IsLayaDir(model_dir)) return model_dir + "/tokenizer";
-  if (!IsSysoneDir(model_dir)) return model_dir;
-  Result<SysoneConfig> config = LoadSysoneConfig(model_dir);
+  if (IsSysoneDir(model_dir)) {
+    Result<SysoneConfig> config = LoadSysoneConfig(model_dir);
+    return config.ok() ? config->base_dir : model_dir;
+  }
+  if (!IsKevDir(model_dir)) return model_dir;
+  Result<KevConfig> config = LoadKevConfig(model_dir);
   return config.ok() ? config->base_dir : model_dir;
 }
 

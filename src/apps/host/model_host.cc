@@ -74,7 +74,8 @@ Result<SchedulerConfig> SchedulerOf(const ModelHostOptions& options) {
   return config;
 }
 
-// A decision model reads a question in one step, which must have room for the longest.
+// A decision model reads a question, or its options, in one step, which must have room for the
+// longest.
 void MakeRoomForQuestions(const ModelHostOptions& options, const ModelTraits& traits,
                           CpuRuntimeOptions* runtime, SchedulerConfig* scheduler) {
   if (!traits.decision_model || options.max_num_batched_tokens) return;
@@ -263,7 +264,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.decides = use.traits.decision_model.has_value();
   config.num_actions = model_config.decision.num_actions;
   config.reads_whole_prompts = model_config.bidirectional || use.pooling != Pooling::kLast ||
-                               use.traits.decision_model.has_value();
+                               (use.traits.decision_model && !use.traits.decision_model->kev);
   SKEIN_RETURN_IF_ERROR(ProfileIfNeeded(&config));
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));

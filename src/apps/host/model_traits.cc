@@ -180,7 +180,7 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   if (config.head == Head::kDecision) {
     if (pooling) return PoolsNothing(config, "decisions");
     traits.generates = false;
-    SKEIN_ASSIGN_OR_RETURN(traits.decision_model, LoadDecisionModelTraits(model_dir));
+    SKEIN_ASSIGN_OR_RETURN(traits.decision_model, LoadDecisionModelTraits(model_dir, config));
     return use;
   }
   const std::string config_path = model_dir + "/config.json";

@@ -202,12 +202,33 @@ Status ReadSpecialTokens(const GgufMetadata& metadata, Json* config) {
 
 }  // namespace
 
+namespace {
+
+// Decision models in GGUF files of llama.cpp. Their answers need a head or a prompt of their own,
+// which the reader of files does not have: as a language model they would answer otherwise.
+Status CheckNoDecisionModel(const GgufMetadata& metadata, std::string_view architecture) {
+  const std::string key = std::string(architecture) + ".decision.type";
+  SKEIN_ASSIGN_OR_RETURN(const auto type, metadata.String(key));
+  if (!type) return Status::Ok();
+  const bool has_directory = *type == "kev" || *type == "laya" || *type == "julia-1";
+  return metadata.Unsupported(
+      key, "is '" + std::string(*type) + "', a decision model; " +
+               (has_directory
+                    ? "serve the directory from which the file was made, as its trainer wrote it "
+                      "(docs/decision-models.md)"
+                    : "supported are the directories of Laya, sysone and Kev models "
+                      "(docs/decision-models.md), and decisions of any language model"));
+}
+
+}  // namespace
+
 std::span<const GgufArchitecture> GgufArchitectures() { return kArchitectures; }
 
 Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadata) {
   constexpr char kKey[] = "general.architecture";
   SKEIN_ASSIGN_OR_RETURN(const auto name, metadata.String(kKey));
   if (!name) return metadata.Error(kKey, "is missing");
+  SKEIN_RETURN_IF_ERROR(CheckNoDecisionModel(metadata, *name));
   std::string known;
   for (const GgufArchitecture& architecture : kArchitectures) {
     if (*name == architecture.name) return &architecture;

@@ -20,7 +20,8 @@ struct GgufArchitecture {
 // All architectures that are known.
 std::span<const GgufArchitecture> GgufArchitectures();
 
-// The architecture that the file names; kUnsupported, by name, if it is not known.
+// The architecture that the file names; kUnsupported, by name, if it is not known, and for a
+// decision model, which a file does not hold in a form that can be read.
 Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadata);
 
 // The config.json of the file's model, with weights of `dtype`. Errors name the metadata key.

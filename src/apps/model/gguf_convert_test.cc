@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::skein::testing::GgufBuilder;
 using ::skein::testing::TinyGguf;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -204,6 +205,11 @@ TEST_F(GgufConvertTest, Bf16IsRoundedOnce) {
 
 TEST_F(GgufConvertTest, RefusesByName) {
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->architecture = "gemma9"; }), HasSubstr("'gemma9'"));
+  for (const char* type : {"kev", "laya", "clef", "lfm2-d1"}) {
+    EXPECT_THAT(Refusal([&](TinyGguf* g) { g->builder.Text("llama.decision.type", type); }),
+                AllOf(HasSubstr("'llama.decision.type'"), HasSubstr("'" + std::string(type) + "'"),
+                      HasSubstr("decision-models.md")));
+  }
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->tokenizer = "bert"; }), HasSubstr("'bert'"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->pre = "tekken"; }),
               HasSubstr("'tekken'; supported are gpt-2, llama-bpe, qwen2, smollm"));

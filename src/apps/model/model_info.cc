@@ -94,6 +94,10 @@ nlohmann::ordered_json DecisionModelJson(const DecisionModelTraits& traits) {
     json["base_dir"] = traits.sysone->base_dir;
     json["max_state_tokens"] = traits.sysone->max_state_tokens;
     json["max_option_tokens"] = traits.sysone->max_option_tokens;
+  } else if (traits.kev) {
+    json["base"] = traits.kev->base;
+    json["base_dir"] = traits.kev->base_dir;
+    json["max_option_tokens_of_question"] = traits.usual_len;
   } else {
     json["head_max_len"] = traits.head_max_len;
   }
@@ -116,6 +120,13 @@ void AddDecisionModel(const ModelConfig& config, const DecisionModelTraits& trai
          fmt::format("{} tokens of a state, {} of an option, {} of a question with its state",
                      traits.sysone->max_state_tokens, traits.sysone->max_option_tokens,
                      traits.max_len));
+  } else if (traits.kev) {
+    line("decision model",
+         fmt::format("{}: a pointer head, {} wide, behind {} layers of {}", traits.family,
+                     head.compact_width, config.num_layers, traits.kev->base));
+    line("  base", traits.kev->base_dir);
+    line("  limits", fmt::format("{} tokens of a question with its state, {} of its options",
+                                 traits.max_len, traits.usual_len));
   } else {
     line("decision model",
          fmt::format("{}: {} layers of a head behind {} of an encoder, {} actions", traits.family,

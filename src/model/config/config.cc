@@ -11,6 +11,7 @@
 #include "model/config/config_fields.h"
 #include "model/config/decoder_config.h"
 #include "model/config/encoder_config.h"
+#include "model/config/kev_config.h"
 #include "model/config/laya_config.h"
 #include "model/config/modernbert_config.h"
 #include "model/config/sysone_config.h"
@@ -222,7 +223,9 @@ const char* NameOf(Architecture architecture) {
 }
 
 std::string ModelConfig::ArchitectureName() const {
-  if (head == Head::kDecision) return decision.is_compact() ? "sysone" : "Laya";
+  if (head == Head::kDecision) {
+    return decision.is_pointer ? "Kev" : decision.is_compact() ? "sysone" : "Laya";
+  }
   for (const auto& entry : kArchitectures) {
     if (entry.architecture == architecture && entry.head == head &&
         entry.reward_mlp == decoder.reward_mlp) {
@@ -255,11 +258,21 @@ Result<ModelConfig> LoadSysoneModelConfig(const std::string& model_dir) {
   return config;
 }
 
+Result<ModelConfig> LoadKevModelConfig(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const KevConfig kev, LoadKevConfig(model_dir));
+  SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(kev.base_dir + "/config.json"));
+  SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
+  SKEIN_RETURN_IF_ERROR(AddKevHead(kev, &config));
+  SKEIN_ASSIGN_OR_RETURN(config.file_dtype, DTypeOfWeights(kev.base_dir, config));
+  return config;
+}
+
 }  // namespace
 
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   if (IsLayaDir(model_dir)) return LoadLayaModelConfig(model_dir);
   if (IsSysoneDir(model_dir)) return LoadSysoneModelConfig(model_dir);
+  if (IsKevDir(model_dir)) return LoadKevModelConfig(model_dir);
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/config.json"));
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
   if (config.is_encoder() && config.head == Head::kNone) {

@@ -123,6 +123,8 @@ struct DecisionHeadFields {
   int32_t compact_width = 0;  // 0: the head is not compact
   int32_t compact_layers = 0;
   int32_t compact_heads = 0;
+  // It has the two projections alone, which read the states themselves: a pointer head.
+  bool is_pointer = false;
   // The states that it reads are rounded to bf16, as in training. Tests do without it.
   bool rounds_states = true;
   int32_t num_type_rows = 0;              // of the type embedding in the file
@@ -219,9 +221,9 @@ struct ModelConfig {
 
 // Reads config.json and generation_config.json of a model directory; of a Laya directory
 // encoder/config.json and rl_agent_config.json; of a sysone directory its config.json and that of
-// the base model. A feature that this engine
-// would compute differently is kUnsupported, by name. A field that is missing, contradictory or out
-// of range is kInvalidArgument, by name. No field has a silent default.
+// the base model; of a Kev directory head.pt and the config of its decoder. A feature that this
+// engine would compute differently is kUnsupported, by name. A field that is missing, contradictory
+// or out of range is kInvalidArgument, by name. No field has a silent default.
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir);
 
 // Parses the text of a config.json alone, which must then name the dtype.

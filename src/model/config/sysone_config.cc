@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "io/model_dir.h"
 #include "kernels/kv_layout.h"
+#include "model/config/base_model.h"
 #include "model/config/config_fields.h"
 
 namespace skein {
@@ -167,16 +166,7 @@ Result<std::string> FindBase(const std::string& model_dir, const JsonObject& jso
   SKEIN_ASSIGN_OR_RETURN(const JsonObject base, RequireObject(json, "base_model"));
   SKEIN_ASSIGN_OR_RETURN(const std::string name, RequireString(base, "name"));
   SKEIN_ASSIGN_OR_RETURN(const auto revision, base.String("revision"));
-  const std::string own = model_dir + "/base";
-  std::error_code error;
-  if (std::filesystem::is_directory(own, error)) return own;
-  Result<std::string> found = ResolveModelDir(name, HubCacheDirs(), revision.value_or(""));
-  if (found.ok()) return found;
-  return Status(StatusCode::kNotFound,
-                json.where() + ": the base model '" + name +
-                    "' is not here: put it, or a link to " + "it, into " + own + ". " +
-                    found.status().message(),
-                "model");
+  return FindBaseModel(model_dir, name, revision.value_or(""), json.where());
 }
 
 // Heads of 64, or wider ones where the width is no multiple of as many.

@@ -167,6 +167,12 @@ void AddMean(PassState& pass, OutputKind kind, OperatorList& list) {
 // The logits of questions by a compact head.
 void AddCompactHead(PassState& pass, OperatorList& list) {
   using enum CompactStage;
+  if (pass.config().decision.is_pointer) {
+    for (const CompactStage stage : {kRead, kSummary, kOption, kScore}) {
+      list.Whole<CompactHeadOperator>(pass, stage);
+    }
+    return;
+  }
   for (const CompactStage stage : {kRead, kIn, kInputNorm}) {
     list.Whole<CompactHeadOperator>(pass, stage);
   }

@@ -122,12 +122,12 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   logit_h = carver.Take<std::byte>(limits.max_logit_rows * head_width * t);
   logits = carver.Take<float>(limits.max_logit_rows * output_width * sizeof(float));
   const size_t head_rows = options, head_row_bytes = config.decision.compact_width * sizeof(float);
+  const bool attends = head_rows > 0 && !config.decision.is_pointer;
   compact.states = carver.Take<float>(head_rows * hidden * sizeof(float));
   compact.x = carver.Take<float>(head_rows * head_row_bytes);
   compact.h = carver.Take<float>(head_rows * head_row_bytes);
   compact.wide = carver.Take<float>(4 * head_rows * head_row_bytes);
-  compact.kv =
-      carver.Take<std::byte>(head_rows == 0 ? 0 : CompactKvLayout(config, limits).total_bytes());
+  compact.kv = carver.Take<std::byte>(attends ? CompactKvLayout(config, limits).total_bytes() : 0);
   *output_bytes = carver.total() - pass_bytes;
   return carver.total();
 }

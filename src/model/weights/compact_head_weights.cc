@@ -10,6 +10,10 @@ namespace {
 
 constexpr int64_t kCompactMlpFactor = 4;
 
+// The projections of a pointer head.
+constexpr char kPointerSummary[] = "kev.head.q.";
+constexpr char kPointerOption[] = "kev.head.k.";
+
 std::string CompactLayerPrefix(int32_t index) {
   return std::string(kCompactHeadPrefix) + "blocks.layers." + std::to_string(index) + ".";
 }
@@ -21,6 +25,11 @@ class CompactHeadReader {
 
   Result<CompactHeadWeights> Read() {
     CompactHeadWeights head;
+    if (config_.decision.is_pointer) {
+      SKEIN_RETURN_IF_ERROR(Linear(kPointerSummary, &head.summary));
+      SKEIN_RETURN_IF_ERROR(Linear(kPointerOption, &head.option));
+      return head;
+    }
     const std::string at = kCompactHeadPrefix;
     SKEIN_RETURN_IF_ERROR(Linear(at + "input_proj.", &head.in));
     SKEIN_RETURN_IF_ERROR(ReadTypes(at + "type_embedding.weight", &head.type_embedding));
@@ -96,6 +105,11 @@ std::vector<ModelTensor> ListCompactHeadTensors(const ModelConfig& config) {
     tensors.push_back({prefix + "weight", {width}, TensorRole::kNorm});
     tensors.push_back({prefix + "bias", {width}, TensorRole::kBias});
   };
+  if (config.decision.is_pointer) {
+    linear(kPointerSummary, width, hidden, TensorRole::kInput);
+    linear(kPointerOption, width, hidden, TensorRole::kInput);
+    return tensors;
+  }
   const std::string at = kCompactHeadPrefix;
   linear(at + "input_proj.", width, hidden, TensorRole::kInput);
   tensors.push_back({at + "type_embedding.weight",

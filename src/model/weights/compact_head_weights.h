@@ -36,6 +36,9 @@ struct CompactHeadLayer {
 // over x and y = norm(x), the logit of option i is
 //
 //   (summary · y_summary) · (option · y_i) / sqrt(width)
+//
+// A pointer head (ModelConfig::decision.is_pointer) has `summary` and `option` alone, [width,
+// hidden]; the states stand for y.
 struct CompactHeadWeights {
   BiasedWeight in;                    // [width, hidden]
   std::vector<float> type_embedding;  // [kTypeEmbeddings, width]: choice, score, noul
@@ -46,8 +49,9 @@ struct CompactHeadWeights {
   size_t bytes() const;
 };
 
-// The prefix of the head's tensors in the files of a model (model/weights/sysone_files.h).
+// The prefixes of the head's tensors in the files of a model (model/weights/model_weight_files.h).
 inline constexpr char kCompactHeadPrefix[] = "sysone_head.";
+inline constexpr char kKevHeadPrefix[] = "kev.";
 
 // The tensors of the head, in the order of the computation.
 std::vector<ModelTensor> ListCompactHeadTensors(const ModelConfig& config);

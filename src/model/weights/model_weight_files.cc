@@ -5,7 +5,9 @@
 
 #include "io/lora_adapter.h"
 #include "io/safetensors.h"
+#include "io/torch/torch_file.h"
 #include "model/config/config.h"
+#include "model/config/kev_config.h"
 #include "model/config/sysone_config.h"
 #include "model/weights/compact_head_weights.h"
 
@@ -39,10 +41,24 @@ Result<ModelFiles> OpenSysone(const std::string& model_dir) {
   return files;
 }
 
+Result<ModelFiles> OpenKev(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const KevConfig kev, LoadKevConfig(model_dir));
+  SKEIN_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::Open(kev.base_dir));
+  if (kev.has_adapter) {
+    // Trained on the decoder without its output matrix.
+    SKEIN_ASSIGN_OR_RETURN(LoraAdapter adapter, LoraAdapter::Open(model_dir));
+    SKEIN_RETURN_IF_ERROR(files.Change(std::move(adapter), "model."));
+  }
+  SKEIN_ASSIGN_OR_RETURN(TorchFile head, OpenTorchFile(model_dir + "/" + kKevHeadFile));
+  SKEIN_RETURN_IF_ERROR(files.Add(std::move(head.tensors), kKevHeadPrefix));
+  return files;
+}
+
 }  // namespace
 
 Result<ModelFiles> OpenModelFiles(const std::string& model_dir) {
-  return IsSysoneDir(model_dir) ? OpenSysone(model_dir) : ModelFiles::Open(model_dir);
+  if (IsSysoneDir(model_dir)) return OpenSysone(model_dir);
+  return IsKevDir(model_dir) ? OpenKev(model_dir) : ModelFiles::Open(model_dir);
 }
 
 }  // namespace skein

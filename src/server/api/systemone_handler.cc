@@ -10,6 +10,8 @@
 #include "server/decisions/decision_reads.h"
 #include "server/decisions/decision_requests.h"
 #include "server/decisions/heads/head_reading.h"
+#include "server/decisions/heads/kev_answer.h"
+#include "server/decisions/heads/kev_sequence.h"
 #include "server/generation/generation_call.h"
 #include "server/json/python_json.h"
 #include "server/json/request_body.h"
@@ -19,15 +21,22 @@
 namespace skein {
 namespace {
 
+// The texts of a question: strings, or any JSON for a model that reads it (`any_json`).
+struct QuestionTexts {
+  bool any_json = false;
+};
+
 // Reads a description: a string or null.
-Result<std::string> Description(const std::string& field, const Json& value) {
+Result<std::string> Description(const QuestionTexts& texts, const std::string& field,
+                                const Json& value) {
   if (value.is_null()) return std::string();
   if (value.is_string()) return value.get<std::string>();
+  if (texts.any_json) return KevText(value);
   return Status(StatusCode::kInvalidArgument,
                 fmt::format("{} must be a string or null, got {}", field, DumpJson(value)), field);
 }
 
-Status ReadNoul(FieldReader* reader, DecisionQuestion* question) {
+Status ReadNoul(const QuestionTexts& texts, FieldReader* reader, DecisionQuestion* question) {
   question->options = {{"yes", ""}, {"no", ""}};
   const Json* criteria = reader->Object("criteria");
   if (criteria == nullptr) return reader->status();
@@ -39,7 +48,7 @@ Status ReadNoul(FieldReader* reader, DecisionQuestion* question) {
           "criteria");
     }
     SKEIN_ASSIGN_OR_RETURN(question->options[key == "true" ? 0 : 1].description,
-                           Description("criteria." + key, value));
+                           Description(texts, "criteria." + key, value));
   }
   return Status::Ok();
 }
@@ -63,7 +72,7 @@ Status ReadNames(const Json& names, DecisionQuestion* question) {
   return Status::Ok();
 }
 
-Status ReadChoice(FieldReader* reader, DecisionQuestion* question) {
+Status ReadChoice(const QuestionTexts& texts, FieldReader* reader, DecisionQuestion* question) {
   question->kind = DecisionKind::kChoice;
   const Json* criteria = reader->Find("criteria");
   if (criteria == nullptr || !criteria->is_structured() || criteria->empty() ||
@@ -80,13 +89,13 @@ Status ReadChoice(FieldReader* reader, DecisionQuestion* question) {
       return Status(StatusCode::kInvalidArgument, "criteria must not have an empty name",
                     "criteria");
     }
-    SKEIN_ASSIGN_OR_RETURN(std::string description, Description("criteria." + key, value));
+    SKEIN_ASSIGN_OR_RETURN(std::string description, Description(texts, "criteria." + key, value));
     question->options.push_back({key, std::move(description)});
   }
   return Status::Ok();
 }
 
-Status ReadScore(FieldReader* reader, DecisionQuestion* question) {
+Status ReadScore(const QuestionTexts& texts, FieldReader* reader, DecisionQuestion* question) {
   question->kind = DecisionKind::kScore;
   const Json* criteria = reader->Find("criteria");
   if (criteria == nullptr || !criteria->is_array() || criteria->empty() ||
@@ -98,20 +107,25 @@ Status ReadScore(FieldReader* reader, DecisionQuestion* question) {
   }
   for (size_t i = 0; i < criteria->size(); ++i) {
     const std::string field = fmt::format("criteria[{}]", i);
-    SKEIN_ASSIGN_OR_RETURN(std::string description, Description(field, (*criteria)[i]));
+    SKEIN_ASSIGN_OR_RETURN(std::string description, Description(texts, field, (*criteria)[i]));
     question->options.push_back({"", std::move(description)});
   }
   return Status::Ok();
 }
 
 // Reads one member of `questions`; errors are relative to it.
-Result<DecisionQuestion> ReadQuestion(const Json& object) {
+Result<DecisionQuestion> ReadQuestion(const QuestionTexts& texts, const Json& object) {
   if (!object.is_object())
     return Status(StatusCode::kInvalidArgument, "type must be given", "type");
   FieldReader reader(object);
   const std::string type = reader.String("type").value_or("");
   DecisionQuestion question;
-  question.instructions = reader.String("instructions").value_or("");
+  const Json* instructions = reader.Find("instructions");
+  if (texts.any_json && instructions != nullptr) {
+    question.instructions = KevText(*instructions);
+  } else {
+    question.instructions = reader.String("instructions").value_or("");
+  }
   question.cue = reader.String("cue").value_or("");
   if (question.instructions.empty()) {
     reader.Refuse("instructions", "instructions must be a string that is not empty");
@@ -124,11 +138,11 @@ Result<DecisionQuestion> ReadQuestion(const Json& object) {
   }
   SKEIN_RETURN_IF_ERROR(reader.status());
   if (type == "noul") {
-    SKEIN_RETURN_IF_ERROR(ReadNoul(&reader, &question));
+    SKEIN_RETURN_IF_ERROR(ReadNoul(texts, &reader, &question));
   } else if (type == "choice") {
-    SKEIN_RETURN_IF_ERROR(ReadChoice(&reader, &question));
+    SKEIN_RETURN_IF_ERROR(ReadChoice(texts, &reader, &question));
   } else if (type == "score") {
-    SKEIN_RETURN_IF_ERROR(ReadScore(&reader, &question));
+    SKEIN_RETURN_IF_ERROR(ReadScore(texts, &reader, &question));
   } else {
     reader.RefuseValue("type", "\"noul\", \"choice\" or \"score\"", Json(type));
     return reader.status();
@@ -143,7 +157,8 @@ Result<std::string> ReadState(const ModelEntry& model, const Json* state) {
                   "state must be a string, an object or an array that is not empty", "state");
   }
   if (state->is_string()) return state->get<std::string>();
-  return model.traits.decision_model ? DumpPythonJson(*state) : DumpJson(*state);
+  if (!model.traits.decision_model) return DumpJson(*state);
+  return model.traits.decision_model->kev ? KevText(*state) : DumpPythonJson(*state);
 }
 
 // Reads `answers` of an example: an object with the answer to each question, by its id. An answer
@@ -275,7 +290,17 @@ struct Form {
     json["usage"] = head_usage ? HeadUsageJson(*model->traits.decision_model, *head_usage,
                                                usage.input_tokens, ids)
                                : UsageJson(usage);
+    if (head_usage && model->traits.decision_model->kev) {
+      json["usage"]["output_tokens"] = OutputTokens(answers);
+    }
     return json;
+  }
+
+  // The tokens of the answers without Skein's own members.
+  int64_t OutputTokens(const std::vector<MethodAnswer>& answers) const {
+    Json plain = Json::object();
+    for (size_t i = 0; i < ids.size(); ++i) plain[ids[i]] = KevAnswerJson(questions[i], answers[i]);
+    return KevOutputTokens(*model->tokenizer, plain);
   }
 
   const ModelEntry* model = nullptr;
@@ -308,8 +333,10 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
   task.input_field = "state";
   task.keeps_end = state->is_array();  // the last turns of a conversation
   std::vector<std::string> ids;
+  const auto& head = model->traits.decision_model;
+  const QuestionTexts texts = {.any_json = head && head->kev};
   for (const auto& [id, value] : questions->items()) {
-    Result<DecisionQuestion> question = ReadQuestion(value);
+    Result<DecisionQuestion> question = ReadQuestion(texts, value);
     task.question_fields.push_back("questions." + id);
     if (!question.ok()) return Within(task.question_fields.back(), question.status());
     task.questions.push_back(std::move(question).value());
@@ -328,7 +355,6 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
   const TimeUs begin_us = MonotonicClock().NowUs();
   SKEIN_ASSIGN_OR_RETURN(DecisionPlan plan, PlanDecisions(*model, task));
   SKEIN_ASSIGN_OR_RETURN(auto thresholds, ReadAbstain(reader.Find("abstain"), ids, task.questions));
-  const auto& head = model->traits.decision_model;
   Form form = {model,
                std::move(ids),
                std::move(task.questions),

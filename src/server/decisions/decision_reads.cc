@@ -176,7 +176,7 @@ DecisionMethod MethodOf(const DecisionMethod& profile, const MethodOverride& wan
 
 DecisionOptions ReadDecisionOptions(const ModelEntry& model, FieldReader* reader) {
   DecisionOptions options;
-  if (model.traits.decision_model && !model.traits.decision_model->sysone) {
+  if (model.traits.decision_model && model.traits.decision_model->is_laya()) {
     const auto budget = [&](const char* name) {
       return static_cast<int32_t>(reader->Int(name, 1, model.max_model_len).value_or(0));
     };

@@ -6,8 +6,11 @@
 
 namespace skein {
 
-// JSON as Python's json.dumps writes it with ensure_ascii off: a space behind each comma and colon,
-// and Python's spelling of real numbers. Models are trained on texts of this form.
-std::string DumpPythonJson(const Json& value);
+// The characters beyond ASCII: as they are (ensure_ascii off), or escaped.
+enum class PythonJsonChars { kAll, kAscii };
+
+// JSON as Python's json.dumps writes it: a space behind each comma and colon, and Python's spelling
+// of real numbers. Models are trained on texts of this form.
+std::string DumpPythonJson(const Json& value, PythonJsonChars chars = PythonJsonChars::kAll);
 
 }  // namespace skein

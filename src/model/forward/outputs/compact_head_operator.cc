@@ -109,6 +109,7 @@ CompactHeadOperator::Product CompactHeadOperator::ProductOf() const {
   const CompactHeadRows& rows = pass_.workspace.compact;
   const int64_t w = width();
   const BiasedWeight* const weight = WeightOf(weights(), stage_, layer_);
+  const float* const projected = pass_.config().decision.is_pointer ? rows.states : rows.h;
   switch (stage_) {
     case CompactStage::kIn:
       return {weight, rows.states, rows.x, w, false};
@@ -119,9 +120,9 @@ CompactHeadOperator::Product CompactHeadOperator::ProductOf() const {
     case CompactStage::kDown:
       return {weight, rows.wide, rows.x, w, true};
     case CompactStage::kSummary:
-      return {weight, rows.h, rows.wide, kProjections * w, false};
+      return {weight, projected, rows.wide, kProjections * w, false};
     case CompactStage::kOption:
-      return {weight, rows.h, rows.wide + w, kProjections * w, false};
+      return {weight, projected, rows.wide + w, kProjections * w, false};
     default:
       return {weight, rows.h, rows.x, w, true};  // kOut
   }

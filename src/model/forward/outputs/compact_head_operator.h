@@ -12,7 +12,7 @@
 namespace skein {
 
 // The steps of a compact head (model/weights/compact_head_weights.h), in their order. Those from
-// kAttnNorm to kDown are of a layer.
+// kAttnNorm to kDown are of a layer. A pointer head has kRead, kSummary, kOption and kScore.
 enum class CompactStage : uint8_t {
   kRead,  // the normed states of markers and summary, rounded to bf16 as their trainer does
   kIn,

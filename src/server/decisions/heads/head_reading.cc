@@ -12,6 +12,8 @@
 
 #include "base/check.h"
 #include "server/decisions/heads/head_sequence.h"
+#include "server/decisions/heads/kev_answer.h"
+#include "server/decisions/heads/kev_sequence.h"
 #include "server/decisions/heads/laya_sequence.h"
 #include "server/decisions/heads/sysone_sequence.h"
 #include "server/reads/read_inputs.h"
@@ -21,13 +23,9 @@ namespace skein {
 namespace {
 
 double TemperatureOf(const DecisionModelTraits& traits, const DecisionQuestion& question) {
-  constexpr std::string_view kTypeNames[] = {"choice", "score", "noul"};
-  const size_t n = question.options.size();
-  const int32_t type = TypeIndex(question.kind);
-  const char* size = n <= 2 ? "2" : n <= 5 ? "3-5" : n <= 10 ? "6-10" : "11+";
-  const auto found =
-      traits.temperature_by_options.find(fmt::format("{}:{}", kTypeNames[type], size));
-  return found == traits.temperature_by_options.end() ? traits.temperature[type] : found->second;
+  const auto found = traits.temperature_by_options.find(OptionBucket(question));
+  return found == traits.temperature_by_options.end() ? traits.temperature[TypeIndex(question.kind)]
+                                                      : found->second;
 }
 
 Status NotTaken(const std::string& field, const char* why) {
@@ -68,6 +66,13 @@ Result<HeadEncoder> EncoderOf(const ModelEntry& model, const DecisionTask& task)
                          return encoder.Sequence(question, state);
                        }};
   }
+  if (traits.kev) {
+    SKEIN_ASSIGN_OR_RETURN(const KevEncoder encoder, KevEncoder::Make(model));
+    return HeadEncoder{[encoder](std::string_view text) { return encoder.State(text); },
+                       [encoder](const DecisionQuestion& question, std::span<const TokenId> state) {
+                         return encoder.Sequence(question, state);
+                       }};
+  }
   const DecisionOptions& options = task.options;
   const LayaBudgets budgets = {
       options.max_len > 0 ? options.max_len : std::min(traits.max_len, model.max_model_len),
@@ -80,14 +85,33 @@ Result<HeadEncoder> EncoderOf(const ModelEntry& model, const DecisionTask& task)
                      }};
 }
 
-// A question runs in one step.
-Status CheckFitsStep(const ModelEntry& model, const std::string& field, size_t num_tokens) {
-  const size_t most = MaxTokens(model);
-  if (num_tokens <= most) return Status::Ok();
+// A question runs in one step, or its options do.
+Status CheckFitsStep(const ModelEntry& model, const std::string& field,
+                     const HeadSequence& sequence) {
+  const auto num_tokens = std::ssize(sequence.ids);
+  const auto most = static_cast<int64_t>(MaxTokens(model));
+  const EngineLimits limits = model.engine->Limits();
+  if (limits.max_whole_prompt_len > 0) {
+    if (num_tokens <= most) return Status::Ok();
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} takes {} tokens with its state; the server reads at most {} "
+                              "tokens of a question in one step (--max-num-batched-tokens raises "
+                              "that)",
+                              field, num_tokens, most),
+                  field);
+  }
+  if (num_tokens > most) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} takes {} tokens with its state; the model reads at most {}",
+                              field, num_tokens, most),
+                  field);
+  }
+  const int64_t options = num_tokens - sequence.markers.front();
+  if (options <= limits.max_tail_len) return Status::Ok();
   return Status(StatusCode::kInvalidArgument,
-                fmt::format("{} takes {} tokens with its state; the server reads at most {} tokens "
-                            "of a question in one step (--max-num-batched-tokens raises that)",
-                            field, num_tokens, most),
+                fmt::format("{} has options of {} tokens; the server reads at most {} tokens of "
+                            "options in one step (--max-num-batched-tokens raises that)",
+                            field, options, limits.max_tail_len),
                 field);
 }
 
@@ -164,8 +188,9 @@ Result<DecisionPlan> PlanHeadDecisions(const ModelEntry& model, const DecisionTa
       return Status(sequence.status().code(),
                     fmt::format("{} {}", field, sequence.status().message()), field);
     }
-    SKEIN_RETURN_IF_ERROR(CheckFitsStep(model, field, sequence->ids.size()));
+    SKEIN_RETURN_IF_ERROR(CheckFitsStep(model, field, *sequence));
     Request request = task.options.base;
+    request.group.parent_prefix_len = sequence->num_shared;
     request.prompt = std::move(sequence->ids);
     request.output = DecideSpec{std::move(sequence->markers), TypeIndex(question.kind),
                                 sequence->summary, std::move(sequence->option_bounds)};
@@ -186,7 +211,12 @@ Result<DecisionPlan> PlanHeadDecisions(const ModelEntry& model, const DecisionTa
 
 Json HeadAnswerJson(const DecisionModelTraits& traits, const DecisionQuestion& question,
                     const MethodAnswer& read, bool diagnostics) {
-  const bool laya = !traits.sysone;
+  if (traits.kev) {
+    Json json = KevAnswerJson(question, read);
+    if (diagnostics) json["diagnostics"] = HeadDiagnosticsJson(read.method);
+    return json;
+  }
+  const bool laya = traits.is_laya();
   const std::vector<double>& exact = read.answer.probabilities;
   std::vector<double> rounded;
   for (const double p : exact) rounded.push_back(Rounded(p));
@@ -233,7 +263,7 @@ Json HeadAnswerJson(const DecisionModelTraits& traits, const DecisionQuestion& q
 
 Json HeadUsageJson(const DecisionModelTraits& traits, const HeadUsage& usage, int64_t input_tokens,
                    const std::vector<std::string>& ids) {
-  if (traits.sysone) return {{"input_tokens", input_tokens}, {"output_tokens", 0}};
+  if (!traits.is_laya()) return {{"input_tokens", input_tokens}, {"output_tokens", 0}};
   int64_t most_dropped = 0;
   Json truncated = Json::array();
   Json options = Json::object();

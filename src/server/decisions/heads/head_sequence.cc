@@ -18,6 +18,13 @@ int32_t TypeIndex(DecisionKind kind) {
   return 2;
 }
 
+std::string OptionBucket(const DecisionQuestion& question) {
+  constexpr std::string_view kTypeNames[] = {"choice", "score", "noul"};
+  const size_t n = question.options.size();
+  const char* size = n <= 2 ? "2" : n <= 5 ? "3-5" : n <= 10 ? "6-10" : "11+";
+  return fmt::format("{}:{}", kTypeNames[TypeIndex(question.kind)], size);
+}
+
 Result<TokenId> FindSpecialToken(const ModelEntry& model, std::string_view text) {
   const std::optional<TokenId> found = model.tokenizer->TokenToId(text);
   if (found) return *found;

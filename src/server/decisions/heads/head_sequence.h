@@ -18,6 +18,7 @@ struct HeadSequence {
   std::vector<int32_t> markers;  // the positions that are read, in the model's order of options
   std::vector<int32_t> option_bounds;  // DecideSpec::option_bounds
   int32_t summary = 0;                 // DecideSpec::summary
+  int32_t num_shared = 0;              // tokens at the head that all questions on a state share
   int32_t state_tokens = 0;            // of the state, as far as there was room
   int32_t distinct_options = 0;        // options that still differ after they were cut
   std::optional<int32_t>
@@ -26,6 +27,10 @@ struct HeadSequence {
 
 // The number that decision models have for a type of question: choice 0, score 1, predicate 2.
 int32_t TypeIndex(DecisionKind kind);
+
+// The type and the number of options of a question, as decision models keep temperatures and
+// thresholds by them: "choice:3-5".
+std::string OptionBucket(const DecisionQuestion& question);
 
 // A special token of a model. kInvalidArgument if its tokenizer does not have it.
 Result<TokenId> FindSpecialToken(const ModelEntry& model, std::string_view text);
