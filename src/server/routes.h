@@ -17,7 +17,7 @@ void AddEmbeddingsRoutes(Router* router);      // /v1/embeddings, /pooling, /cla
 void AddTeiRoutes(Router* router);             // /embed, /embed_all, /predict, /similarity
 void AddBatchRoutes(Router* router);           // /v1/files, /v1/batches
 void AddDecisionsRoute(Router* router);        // /v1/decisions
-void AddSystemOneRoute(Router* router);        // /v1/systemone
+void AddSystemOneRoute(Router* router);        // /v1/systemone, /api/alpha/decisions
 void AddScoreRoutes(Router* router);           // /v1/score, /score, /generative_scoring
 void AddRerankRoutes(Router* router);          // /rerank, /v1/rerank, /v2/rerank
 void AddTokenizeRoutes(Router* router);        // /tokenize, /detokenize

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "server/api/systemone_request.h"
 #include "server/decisions/decision_answer.h"
 #include "server/decisions/decision_input.h"
 #include "server/decisions/decision_reads.h"
@@ -213,6 +214,10 @@ Status StartDecisions(const ServerContext& context, const HttpRequest& request,
                       std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
+  // OpenRouter's clients send System One's form to a route of this name.
+  if (reader.Has("state") && !reader.Has("input")) {
+    return StartSystemOne(context, request, std::move(responder));
+  }
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindDecisionModel(*context.models, &reader));
   DecisionTask task;
   task.options = ReadDecisionOptions(*model, &reader);

@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "server/api/systemone_request.h"
 #include "server/decisions/decision_answer.h"
 #include "server/decisions/decision_reads.h"
 #include "server/decisions/decision_requests.h"
 #include "server/decisions/heads/head_reading.h"
+#include "server/decisions/heads/head_sequence.h"
 #include "server/decisions/heads/kev_answer.h"
 #include "server/decisions/heads/kev_sequence.h"
 #include "server/generation/generation_call.h"
@@ -41,13 +43,14 @@ Status ReadNoul(const QuestionTexts& texts, FieldReader* reader, DecisionQuestio
   const Json* criteria = reader->Object("criteria");
   if (criteria == nullptr) return reader->status();
   for (const auto& [key, value] : criteria->items()) {
-    if (key != "true" && key != "false") {
+    const bool yes = key == "true" || key == "yes";
+    if (!yes && key != "false" && key != "no") {
       return Status(
           StatusCode::kInvalidArgument,
           fmt::format("criteria of a noul may have the members true and false, not {}", key),
           "criteria");
     }
-    SKEIN_ASSIGN_OR_RETURN(question->options[key == "true" ? 0 : 1].description,
+    SKEIN_ASSIGN_OR_RETURN(question->options[yes ? 0 : 1].description,
                            Description(texts, "criteria." + key, value));
   }
   return Status::Ok();
@@ -259,6 +262,27 @@ Result<std::vector<std::optional<double>>> ReadAbstain(
   return thresholds;
 }
 
+// Reads `min_confidence`, laya's: the probability below which an answer is marked, for all
+// questions, or an object of such by type and number of options ("choice:3-5") with a `default`.
+Result<std::vector<std::optional<double>>> ReadMinConfidence(
+    const Json* wanted, const std::vector<DecisionQuestion>& questions) {
+  constexpr char kField[] = "min_confidence", kDefault[] = "default";
+  std::vector<std::optional<double>> thresholds(questions.size());
+  if (wanted == nullptr || wanted->is_null()) return thresholds;
+  if (!wanted->is_object()) {
+    SKEIN_ASSIGN_OR_RETURN(const auto threshold, ReadThreshold(*wanted, kField));
+    std::ranges::fill(thresholds, threshold);
+    return thresholds;
+  }
+  for (size_t i = 0; i < questions.size(); ++i) {
+    const std::string bucket = OptionBucket(questions[i]);
+    const std::string key = wanted->contains(bucket) ? bucket : kDefault;
+    SKEIN_ASSIGN_OR_RETURN(thresholds[i], ReadThreshold(wanted->value(key, Json(0.0)),
+                                                        std::string(kField) + "." + key));
+  }
+  return thresholds;
+}
+
 Json UsageJson(const ReadUsage& usage) {
   Json json;
   json["input_tokens"] = usage.input_tokens;
@@ -276,6 +300,13 @@ struct Form {
                      : AnswerJson(questions[i], read, diagnostics);
     if (thresholds[i]) {
       json["abstained"] = *std::ranges::max_element(read.answer.probabilities) < *thresholds[i];
+    }
+    if (min_confidence[i]) {
+      const double most = *std::ranges::max_element(read.answer.probabilities);
+      const bool low = json.value("answer_confidence", most) < *min_confidence[i];
+      if (low) json["low_confidence"] = true;
+      json["abstention"] = low ? "abstained" : "passed";
+      json["abstention_threshold"] = *min_confidence[i];
     }
     return json;
   }
@@ -306,11 +337,25 @@ struct Form {
   const ModelEntry* model = nullptr;
   std::vector<std::string> ids;
   std::vector<DecisionQuestion> questions;
-  std::vector<std::optional<double>> thresholds;  // [questions]
+  std::vector<std::optional<double>> thresholds;      // [questions]: `abstain`
+  std::vector<std::optional<double>> min_confidence;  // [questions]
   bool diagnostics = false;
   std::optional<HeadUsage> head_usage;  // of a decision model
   std::string request_id = {};          // empty: not told
 };
+
+// Refuses what the model would have to see or hear.
+Status CheckTextAlone(FieldReader* reader) {
+  for (const char* name : {"images", "files", "videos", "content"}) {
+    const Json* value = reader->Find(name);
+    if (value == nullptr || value->empty()) continue;
+    reader->Refuse(name, fmt::format("{} is not supported: a state is text or JSON", name),
+                   StatusCode::kUnsupported);
+  }
+  return reader->status();
+}
+
+}  // namespace
 
 Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
                       std::shared_ptr<Responder> responder) {
@@ -327,7 +372,7 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
     reader.Refuse("questions",
                   fmt::format("questions must be an object of 1 to {} questions", kQuestionsMax));
   }
-  if (!reader.status().ok()) return reader.status();
+  SKEIN_RETURN_IF_ERROR(CheckTextAlone(&reader));
   const Json* state = reader.Find("state");
   SKEIN_ASSIGN_OR_RETURN(task.input, ReadState(*model, state));
   task.input_field = "state";
@@ -355,10 +400,13 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
   const TimeUs begin_us = MonotonicClock().NowUs();
   SKEIN_ASSIGN_OR_RETURN(DecisionPlan plan, PlanDecisions(*model, task));
   SKEIN_ASSIGN_OR_RETURN(auto thresholds, ReadAbstain(reader.Find("abstain"), ids, task.questions));
+  SKEIN_ASSIGN_OR_RETURN(auto min_confidence,
+                         ReadMinConfidence(reader.Find("min_confidence"), task.questions));
   Form form = {model,
                std::move(ids),
                std::move(task.questions),
                std::move(thresholds),
+               std::move(min_confidence),
                task.options.diagnostics,
                std::move(plan.head_usage)};
   if (head && head->sysone) form.request_id = request.request_id;
@@ -371,10 +419,10 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
-}  // namespace
-
 void AddSystemOneRoute(Router* router) {
-  router->AddWork("POST", "/v1/systemone", Starting(&StartSystemOne), RouteClass::kDecide);
+  for (const char* path : {"/v1/systemone", "/api/alpha/decisions"}) {
+    router->AddWork("POST", path, Starting(&StartSystemOne), RouteClass::kDecide);
+  }
 }
 
 }  // namespace skein

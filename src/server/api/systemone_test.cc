@@ -57,6 +57,60 @@ TEST_F(SystemOneTest, WholeAnswer) {
   EXPECT_GT(json["usage"]["input_tokens"].get<int>(), 0);
 }
 
+// OpenRouter's clients post the same body, with members of their own, to routes of other names.
+TEST_F(SystemOneTest, OtherRoutesTakeTheSameForm) {
+  StartModel();
+  const std::string body =
+      R"({"model": "jev-latest", "state": {"t": 31}, "provider": {"order": ["x"]},
+      "questions": {"hot": {"type": "noul", "instructions": "Is it hot?",
+                            "criteria": {"yes": "over 30 C", "no": "below"}}}})";
+  const Answer expected = Post("/v1/systemone", body);
+  ASSERT_EQ(expected.status, 200) << expected.body;
+  EXPECT_NE(PromptText(0).find("yes: over 30 C"), std::string::npos);
+  for (const char* path : {"/v1/decisions", "/api/alpha/decisions"}) {
+    const Answer answer = Post(path, body);
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(answer.json()["answers"], expected.json()["answers"]);
+  }
+}
+
+TEST_F(SystemOneTest, AnswersOfLittleConfidenceAreMarked) {
+  StartModel();
+  const std::string questions = R"({"hot": {"type": "noul", "instructions": "Is it hot?"},
+      "what": {"type": "choice", "instructions": "What?", "criteria": ["a", "b", "c"]}})";
+  const auto marks = [&](const std::string& min_confidence) {
+    const Answer answer = Ask(questions, "\"x\"", ", \"min_confidence\": " + min_confidence);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json()["answers"];
+  };
+  // The fake's probabilities are 0.73 and 0.67.
+  Json answers = marks("0.7");
+  EXPECT_EQ(answers["hot"]["abstention"], "passed");
+  EXPECT_FALSE(answers["hot"].contains("low_confidence"));
+  EXPECT_EQ(answers["what"]["abstention"], "abstained");
+  EXPECT_EQ(answers["what"]["low_confidence"], true);
+  EXPECT_EQ(answers["what"]["abstention_threshold"], 0.7);
+  answers = marks(R"({"choice:3-5": 0.5, "default": 0.9})");
+  EXPECT_EQ(answers["hot"]["abstention"], "abstained");
+  EXPECT_EQ(answers["what"]["abstention_threshold"], 0.5);
+  EXPECT_EQ(marks("null")["hot"].contains("abstention"), false);
+  const std::string good = R"({"a": {"type": "noul", "instructions": "x"}})";
+  ExpectRefused(Ask(good, "\"x\"", R"(, "min_confidence": 2)"), "min_confidence", "0 to 1");
+  ExpectRefused(Ask(good, "\"x\"", R"(, "min_confidence": {"noul:2": -1})"),
+                "min_confidence.noul:2", "0 to 1");
+}
+
+TEST_F(SystemOneTest, PicturesAreRefused) {
+  StartModel();
+  const std::string good = R"({"a": {"type": "noul", "instructions": "x"}})";
+  for (const char* field : {"images", "files", "videos", "content"}) {
+    ExpectRefused(
+        Ask(good, "\"x\"", std::string(", \"") + field + R"(": ["data:image/png;base64,AA"])"),
+        field, "not supported");
+    EXPECT_EQ(Ask(good, "\"x\"", std::string(", \"") + field + R"(": [])").status, 200);
+  }
+}
+
 TEST_F(SystemOneTest, OneOptionIsCertain) {
   StartModel();
   const Json answers = Ask(R"({

@@ -16,9 +16,9 @@
 namespace skein {
 namespace {
 
-constexpr std::array<std::string_view, 6> kEndpoints = {"/v1/chat/completions", "/v1/completions",
-                                                        "/v1/embeddings",       "/v1/responses",
-                                                        "/v1/decisions",        "/v1/rerank"};
+constexpr std::array<std::string_view, 7> kEndpoints = {
+    "/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses",
+    "/v1/decisions",        "/v1/systemone",   "/v1/rerank"};
 constexpr size_t kLineErrorsMax = 20;
 constexpr size_t kCustomIdBytesMax = 512;
 
