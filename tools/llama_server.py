@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Serves a GGUF file by llama.cpp (the package xllamacpp) until standard input ends, for comparisons.
 
-    VENV/bin/python tools/llama_server.py FILE [SLOTS] [THREADS]
+    VENV/bin/python tools/llama_server.py FILE [SLOTS] [THREADS] [CONTEXT]
 
+With CONTEXT so many tokens, of all slots together, and steps of up to 2,048: a decision model reads a question's options in one.
 Prints one line of JSON once it answers: {"url", "load_s", "resident_mib"}: the seconds until the model was loaded, and
 what memory the process has taken since then. A line on standard input is answered by another such line.
 """
@@ -20,11 +21,14 @@ def resident_mib():
 def main():
     import xllamacpp
 
-    slots, threads = (int(argument) for argument in [*sys.argv[2:4], "1", "2"][:2])
+    given = [int(argument) for argument in sys.argv[2:]]
+    slots, threads, context = (given + [1, 2, 0][len(given):])
     parameters = xllamacpp.CommonParams()
     parameters.model.path = sys.argv[1]
     parameters.n_parallel = slots
-    parameters.n_ctx = 4096 * max(1, slots // 4)
+    parameters.n_ctx = context or 4096 * max(1, slots // 4)
+    if context:
+        parameters.n_batch = parameters.n_ubatch = min(context, 2048)
     parameters.kv_unified = True
     parameters.port = 0
     parameters.verbosity = 0
