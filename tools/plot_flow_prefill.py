@@ -191,7 +191,8 @@ def deadline_cells(row):
 def attainment_cells(row):
     """The columns ATTAINMENT: what share met its deadline, of all and of each class, and how many a second did."""
     shares = [f"{100 * row['classes'][name]:.0f}" if name in row["classes"] else "" for name in CLASSES]
-    return [f"{100 * row['slo_attainment']:.0f}", *shares, f"{row['in_time_per_s']:.2f}"]
+    interval = f" ({' to '.join(f'{100 * edge:.0f}' for edge in row['interval'])})" if "interval" in row else ""
+    return [f"{100 * row['slo_attainment']:.0f}{interval}", *shares, f"{row['in_time_per_s']:.2f}"]
 
 
 def budget_lines(found):
@@ -215,6 +216,14 @@ def held_and_missed(rows, capacity):
         held = max((rate for rate, value in points.items() if value >= GOOD and rate <= 1.001 * capacity), default=None)
         edges[system] = held, min((rate for rate, value in points.items() if value < GOOD and (held is None or rate > held)), default=None)
     return edges
+
+
+def interpolated(rows, system, held, missed, capacity):
+    """The rate at which the share in time crosses 90 %, on the line between the two; None where either is not known."""
+    if held is None or missed is None:
+        return None
+    points = {row["rate"]: row["slo_attainment"] for row in rows if row["system"] == system}
+    return min(capacity, held + (missed - held) * (points[held] - GOOD) / (points[held] - points[missed]))
 
 
 def real_verdict(edges, base, target):
@@ -246,13 +255,15 @@ def rates_section(here):
     edges, curves = held_and_missed(found, capacity), {}
     for row in found:
         curves.setdefault(row["system"], []).append([row["rate"], row["slo_attainment"]])
-    good = [[name, f"{held:.2f}" if held else f"below {missed:.2f}", *(ratio(held, edges[base][0]) for base in BASES)] for name, (held, missed) in edges.items()]
+    between = {name: interpolated(found, name, held, missed, capacity) for name, (held, missed) in edges.items()}
+    good = [[name, f"{held:.2f}" if held else f"below {missed:.2f}", f"{between[name]:.2f}" if between[name] else "", *(ratio(held, edges[base][0]) for base in BASES)] for name, (held, missed) in edges.items()]
     return ["### Attainment over the rate", "", "In-time req/s: requests per second that met their deadline at that load; the goodput is in the table below. Rounds and commands are per request:",
             "rounds of the scheduler that an arrival or a completion caused, those that a timer or a cancellation caused, and its commands to the executor (submit, preempt,", "resume). Published: about two rounds per request, fewer commands.", "",
             *table(["system", "rate", *ATTAINMENT, "TTFT p99 ms", "prediction p95 error %", "rounds", "other rounds", "commands", "stolen %"], rows),
             "Stolen: the share of both cores' time that the host of this virtual machine gave to others meanwhile.", "",
             f"The highest of these rates with 90 % in time; {capacity:.2f} req/s are computed at most. Lower ones were run only for systems that had not reached that share, higher ones for those that had:", "",
-            *table(["system", "goodput req/s", *OVER], good),
+            *table(["system", "goodput req/s", "interpolated", *OVER], good),
+            "Interpolated: where the line from that rate's share in time to the next one's crosses 90 %.",
             "Targets: " + "; ".join(real_verdict(edges, base, target) for base, target in TARGETS.items()) + ".",
             "The goodput lies between a rate that held and the next that did not, hence the bounds.",
             *backlog_lines(here), "A system may hold at a rate and miss at a lower one: the machine's speed moves between runs, and each is one run.", "",
