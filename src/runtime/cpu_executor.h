@@ -60,16 +60,6 @@ class CpuExecutor final : public Executor {
     size_t num_states = 0;
   };
 
-  // For each kind, the number of results of the rows before.
-  struct RowCounts {
-    int32_t draws = 0;
-    int32_t reads = 0;
-    int32_t logprobs = 0;
-  };
-
-  void AddRow(const PlanRow& row, RowCounts* counts, State& state);
-  void AddRead(const PlanRow& row, int32_t read, State& state);
-  static int32_t AddLogits(int32_t token, const PlanRow* seen, State& state);
   StopAt stop_at() const;
   int RunTickets(int first, int end, const ThreadTeam::TicketFn& fn,
                  const std::atomic<bool>& preempt);
@@ -77,10 +67,8 @@ class CpuExecutor final : public Executor {
   bool RunToStop(State& state, const std::atomic<bool>& preempt);
   bool RunCopies(State& state, const std::atomic<bool>& preempt);
   bool RunJobs(State& state, const std::atomic<bool>& preempt);
-  void RunJob(State& state, int job, int thread);
   void BeginJobs(State& state);
   void TakeOutputs(State& state);
-  static void Finish(State& state);
 
   const ForwardContext context_;
   KvMemory* const kv_;
