@@ -22,6 +22,7 @@ ALLOWED = {
     "sched": ["skein", "base", "kv"],
     "engine": ["skein", "base", "kv", "sched"],
     "runtime": ["skein", "base", "kernels", "model", "kv", "sched", "engine"],
+    "cuda": ["skein", "base", "kernels", "model", "kv", "sched", "engine", "runtime"],
     "sim": ["skein", "base", "kv", "sched", "engine"],
     "server": ["skein", "base", "text", "grammar"],
     "apps": None,  # anything

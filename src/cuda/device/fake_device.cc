@@ -1,0 +1,102 @@
+#include "cuda/device/fake_device.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/check.h"
+#include "cuda/kernels/emulated_kernels.h"
+
+namespace skein::cuda {
+namespace {
+
+constexpr std::align_val_t kAlignment{256};
+
+}  // namespace
+
+FakeDevice::~FakeDevice() { SKEIN_CHECK(allocated_.empty()); }
+
+DeviceMemory FakeDevice::Memory() {
+  return {options_.memory_bytes - bytes_in_use_, options_.memory_bytes};
+}
+
+Result<void*> FakeDevice::Allocate(size_t bytes) {
+  const int64_t free_bytes = Memory().free_bytes;
+  if (static_cast<int64_t>(bytes) > free_bytes) {
+    return Status(StatusCode::kResourceExhausted,
+                  "the device has " + std::to_string(free_bytes) + " of " +
+                      std::to_string(options_.memory_bytes) + " bytes free; " +
+                      std::to_string(bytes) + " are needed");
+  }
+  void* memory = ::operator new(bytes, kAlignment);
+  std::memset(memory, 0, bytes);
+  allocated_.emplace(memory, bytes);
+  bytes_in_use_ += static_cast<int64_t>(bytes);
+  return memory;
+}
+
+void FakeDevice::Free(void* memory) {
+  while (!commands_.empty()) RunNext();  // as a driver does
+  const auto found = allocated_.find(memory);
+  SKEIN_CHECK(found != allocated_.end());
+  bytes_in_use_ -= static_cast<int64_t>(found->second);
+  allocated_.erase(found);
+  ::operator delete(memory, kAlignment);
+}
+
+Result<void*> FakeDevice::AllocateHost(size_t bytes) { return ::operator new(bytes, kAlignment); }
+
+void FakeDevice::FreeHost(void* memory) {
+  while (!commands_.empty()) RunNext();
+  ::operator delete(memory, kAlignment);
+}
+
+void FakeDevice::CopyToDevice(void* to, const void* from, size_t bytes) {
+  ++num_copies_;
+  commands_.emplace_back(Copy{to, from, bytes});
+}
+
+void FakeDevice::CopyToHost(void* to, const void* from, size_t bytes) {
+  ++num_copies_;
+  commands_.emplace_back(Copy{to, from, bytes});
+}
+
+void FakeDevice::Run(const Launch& launch) {
+  ++num_launches_;
+  commands_.emplace_back(launch);
+}
+
+int64_t FakeDevice::Mark() {
+  commands_.emplace_back(++num_marks_);
+  return num_marks_;
+}
+
+Status FakeDevice::Wait(int64_t mark) {
+  SKEIN_CHECK(mark <= num_marks_);
+  while (num_marks_passed_ < mark) RunNext();
+  return status_;
+}
+
+void FakeDevice::RunNext() {
+  const Command command = std::move(commands_.front());
+  commands_.pop_front();
+  if (const auto* mark = std::get_if<int64_t>(&command)) {
+    num_marks_passed_ = *mark;
+    return;
+  }
+  if (!status_.ok()) return;
+  if (const auto* copy = std::get_if<Copy>(&command)) {
+    std::memcpy(copy->to, copy->from, copy->bytes);
+    return;
+  }
+  if (num_launches_done_ == options_.launches_until_lost) {
+    status_ = Status(StatusCode::kUnavailable, "the device is lost");
+    return;
+  }
+  ++num_launches_done_;
+  const Status status = RunEmulated(std::get<Launch>(command), emulator_);
+  if (!status.ok())
+    status_ = Status(StatusCode::kUnavailable, "a kernel failed: " + status.message());
+}
+
+}  // namespace skein::cuda

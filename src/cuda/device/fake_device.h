@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "cuda/device/device.h"
+#include "cuda/emulator/emulator.h"
+
+namespace skein::cuda {
+
+// A device in the host's memory, whose kernels run on the Emulator. A command runs as late as it
+// may: when a Wait needs it. So a caller that reads too early, or reuses memory too early, computes
+// something else. Slow: for tests, and for serving tiny models without a GPU.
+class FakeDevice final : public Device {
+ public:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+  struct Options {
+    int64_t memory_bytes = int64_t{256} << 20;
+    int64_t launches_until_lost = kNever;  // the device is lost in the launch after these
+    TurnOrder order;
+  };
+
+  FakeDevice() : FakeDevice(Options{}) {}
+  explicit FakeDevice(const Options& options) : options_(options), emulator_(options.order) {}
+  ~FakeDevice() override;
+
+  const std::string& name() const override { return name_; }
+  DeviceMemory Memory() override;
+  Result<void*> Allocate(size_t bytes) override;
+  void Free(void* memory) override;
+  Result<void*> AllocateHost(size_t bytes) override;
+  void FreeHost(void* memory) override;
+  void CopyToDevice(void* to, const void* from, size_t bytes) override;
+  void CopyToHost(void* to, const void* from, size_t bytes) override;
+  void Run(const Launch& launch) override;
+  int64_t Mark() override;
+  Status Wait(int64_t mark) override;
+
+  // Launches given, and those that have run.
+  int64_t num_launches() const { return num_launches_; }
+  int64_t num_launches_done() const { return num_launches_done_; }
+  int64_t num_copies() const { return num_copies_; }
+  int64_t bytes_in_use() const { return bytes_in_use_; }
+
+ private:
+  struct Copy {
+    void* to;
+    const void* from;
+    size_t bytes;
+  };
+  using Command = std::variant<Copy, Launch, int64_t>;  // a mark
+
+  void RunNext();
+
+  const Options options_;
+  const std::string name_ = "emulated";
+  Emulator emulator_;
+  std::deque<Command> commands_;
+  std::map<void*, size_t> allocated_;  // of the device
+  int64_t bytes_in_use_ = 0;
+  int64_t num_marks_ = 0;
+  int64_t num_marks_passed_ = 0;
+  int64_t num_launches_ = 0;
+  int64_t num_launches_done_ = 0;
+  int64_t num_copies_ = 0;
+  Status status_;  // of the device
+};
+
+}  // namespace skein::cuda

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "cuda/kernels/kernel_id.h"
+
+namespace skein::cuda {
+
+inline constexpr int kWarpThreads = 32;
+inline constexpr int kMaxBlockThreads = 1024;
+
+struct Dim3 {
+  uint32_t x = 1, y = 1, z = 1;
+};
+
+// The shape of a launch. A block has one dimension of whole warps.
+struct LaunchShape {
+  Dim3 grid;
+  uint32_t threads = kWarpThreads;
+  uint32_t shared_bytes = 0;
+};
+
+// A launch of a kernel: a value, which a device can run, record or drop.
+struct Launch {
+  static constexpr size_t kMaxArgBytes = 192;
+
+  template <typename Args>
+  Launch(KernelId id, const LaunchShape& launch_shape, const Args& kernel_args)
+      : kernel(id), shape(launch_shape) {
+    static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= kMaxArgBytes);
+    std::memcpy(args.data(), &kernel_args, sizeof(Args));
+  }
+
+  KernelId kernel;
+  LaunchShape shape;
+  alignas(16) std::array<std::byte, kMaxArgBytes> args = {};
+};
+
+}  // namespace skein::cuda

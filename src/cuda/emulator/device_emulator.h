@@ -1,0 +1,124 @@
+#pragma once
+
+// The words of CUDA C++ that the kernels use, for a compiler of the host: each thread of a launch
+// is a fiber of the Emulator. Included by cuda/kernels/dialect.h alone, at the top of a source.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "base/check.h"
+#include "cuda/emulator/emulator.h"
+
+#define SKEIN_KERNEL_SIDE on_host
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define threadIdx (::skein::cuda::ThreadIndex())
+#define blockIdx (::skein::cuda::Emulator::Current().block_index())
+
+namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
+
+inline Dim3 ThreadIndex() { return {Emulator::Current().thread_index(), 0, 0}; }
+
+inline void __syncthreads() { Emulator::Current().WaitForBlock(); }
+
+// A value of the lane `lane`.
+template <typename T>
+T __shfl_sync(uint32_t mask, T value, int lane) {
+  SKEIN_CHECK(mask == 0xffffffffu);
+  const std::byte* messages = Emulator::Current().MeetWarp("__shfl_sync", &value, sizeof(T));
+  std::memcpy(&value, messages + (lane & 31) * Emulator::kMaxMessageBytes, sizeof(T));
+  return value;
+}
+
+template <typename T>
+T __shfl_xor_sync(uint32_t mask, T value, int bits) {
+  SKEIN_CHECK(mask == 0xffffffffu);
+  const int lane = static_cast<int>(ThreadIndex().x) & 31;
+  const std::byte* messages = Emulator::Current().MeetWarp("__shfl_xor_sync", &value, sizeof(T));
+  std::memcpy(&value, messages + (lane ^ bits) * Emulator::kMaxMessageBytes, sizeof(T));
+  return value;
+}
+
+// The shared memory of the block, in the type that the kernel lays over it.
+template <typename T>
+T& SharedMemory() {
+  return *reinterpret_cast<T*>(Emulator::Current().shared_memory(sizeof(T)));
+}
+
+// cp.async.cg.shared.global, 16 bytes; zeros unless `exists`. Both addresses are multiples of 16.
+inline void CopyAsync16(void* shared, const void* global, bool exists) {
+  Emulator::Current().Copy16(shared, exists ? global : nullptr);
+}
+inline void CommitCopies() { Emulator::Current().CommitCopies(); }
+// Waits until at most kPending of the committed groups of this thread are under way.
+template <int kPending>
+void WaitForCopies() {
+  Emulator::Current().WaitForCopies(kPending);
+}
+
+// The operands of mma.m16n8: 16 rows of a and 8 columns of b, each of 8 words of 32 bits. A lane
+// has words quad and quad + 4 of rows group and group + 8, and of column group, where group = lane
+// / 4 and quad = lane % 4. Its sums are those of columns 2 quad and 2 quad + 1, of both rows.
+struct MmaWords {
+  explicit MmaWords(const char* operation, const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    const uint32_t message[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+    messages = Emulator::Current().MeetWarp(operation, message, sizeof(message));
+  }
+  uint32_t Read(int lane, int index) const {
+    uint32_t word;
+    std::memcpy(&word, messages + lane * Emulator::kMaxMessageBytes + index * 4, 4);
+    return word;
+  }
+  uint32_t A(int row, int word) const {
+    return Read(row % 8 * 4 + word % 4, word / 4 * 2 + row / 8);
+  }
+  uint32_t B(int column, int word) const { return Read(column * 4 + word % 4, 4 + word / 4); }
+
+  const std::byte* messages;
+};
+
+// Calls add(sum, word of a, word of b) for each word of each of the lane's four sums.
+template <typename Sum, typename Add>
+void MultiplyWords(const char* operation, Sum (&c)[4], const uint32_t (&a)[4],
+                   const uint32_t (&b)[2], const Add& add) {
+  const MmaWords words(operation, a, b);
+  const int lane = static_cast<int>(ThreadIndex().x) & 31;
+  for (int i = 0; i < 4; ++i) {
+    const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+    for (int word = 0; word < 8; ++word) add(c[i], words.A(row, word), words.B(column, word));
+  }
+}
+
+inline float __uint_as_float(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+inline uint32_t __float_as_uint(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  return bits;
+}
+
+// mma.m16n8k16, bf16: a word is two terms. The hardware states no order of its 16 terms and no
+// rounding between them; here they are a chain of fused operations in the order of k.
+inline void MmaBf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  MultiplyWords("mma.bf16", c, a, b, [](float& sum, uint32_t x, uint32_t y) {
+    sum = fmaf(__uint_as_float(x << 16), __uint_as_float(y << 16), sum);
+    sum = fmaf(__uint_as_float(x & 0xffff0000u), __uint_as_float(y & 0xffff0000u), sum);
+  });
+}
+
+// mma.m16n8k32, int8: a word is four terms, sums are exact.
+inline void MmaInt8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  MultiplyWords("mma.s8", c, a, b, [](int32_t& sum, uint32_t x, uint32_t y) {
+    for (int shift = 0; shift < 32; shift += 8) {
+      sum += static_cast<int8_t>(x >> shift) * static_cast<int8_t>(y >> shift);
+    }
+  });
+}
+
+}  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE

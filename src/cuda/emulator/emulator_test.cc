@@ -1,0 +1,212 @@
+#include "cuda/emulator/emulator.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "cuda/kernels/dialect.h"
+#include "cuda/kernels/products.h"
+#include "testing/cuda_launch.h"
+
+namespace skein::cuda {
+namespace {
+
+using testing::RandomValues;
+using testing::TurnOrders;
+
+TEST(Emulator, ThreadsOfAllBlocksRunOnce) {
+  std::vector<int> seen(2 * 3 * 4 * 64);
+  Emulator emulator;
+  ASSERT_TRUE(emulator
+                  .Run({{2, 3, 4}, 64, 0},
+                       [&] {
+                         const Dim3 block = blockIdx;
+                         ++seen[((block.z * 3 + block.y) * 2 + block.x) * 64 + threadIdx.x];
+                       })
+                  .ok());
+  EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
+}
+
+// Each thread reads what its neighbour wrote; `with_barrier` makes that right.
+std::vector<int> Rotate(TurnOrder order, bool with_barrier) {
+  struct Shared {
+    int values[64];
+  };
+  std::vector<int> out(64);
+  Emulator emulator(order);
+  EXPECT_TRUE(emulator
+                  .Run({{}, 64, sizeof(Shared)},
+                       [&] {
+                         Shared& shared = SharedMemory<Shared>();
+                         const int i = static_cast<int>(threadIdx.x);
+                         shared.values[i] = i;
+                         if (with_barrier) __syncthreads();
+                         out[i] = shared.values[(i + 1) % 64];
+                       })
+                  .ok());
+  return out;
+}
+
+TEST(Emulator, OrdersOfTurnsFindAMissingBarrier) {
+  const std::vector<int> expected = Rotate({}, true);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(expected[i], (i + 1) % 64);
+  int num_others = 0;
+  for (const TurnOrder& order : TurnOrders()) {
+    EXPECT_EQ(Rotate(order, true), expected);
+    num_others += Rotate(order, false) != expected;
+  }
+  EXPECT_EQ(num_others, static_cast<int>(TurnOrders().size()));
+  // One order alone does not see it: every thread but the last reads before the write.
+  EXPECT_NE(Rotate({}, false), Rotate({TurnOrder::Kind::kReverse}, false));
+}
+
+// Two copies under way; the first is used. `pending` is how many the wait leaves under way.
+template <int kPending>
+float FirstOfTwoCopies(TurnOrder order) {
+  struct Shared {
+    alignas(16) float values[2][4];
+  };
+  alignas(16) static const float kSource[4] = {1, 2, 3, 4};
+  float result = 0;
+  Emulator emulator(order);
+  EXPECT_TRUE(emulator
+                  .Run({{}, 32, sizeof(Shared)},
+                       [&] {
+                         Shared& shared = SharedMemory<Shared>();
+                         if (threadIdx.x == 0) {
+                           CopyAsync16(shared.values[0], kSource, true);
+                           CommitCopies();
+                           CopyAsync16(shared.values[1], kSource, false);
+                           CommitCopies();
+                           WaitForCopies<kPending>();
+                           result = shared.values[0][1];
+                         }
+                       })
+                  .ok());
+  return result;
+}
+
+TEST(Emulator, LateCopiesFindAMissingWait) {
+  EXPECT_EQ(FirstOfTwoCopies<1>({}), 2.0f);
+  EXPECT_EQ(FirstOfTwoCopies<0>({}), 2.0f);
+  EXPECT_TRUE(std::isnan(FirstOfTwoCopies<2>({})));
+  EXPECT_EQ(FirstOfTwoCopies<2>({.early_copies = true}), 2.0f);
+}
+
+TEST(Emulator, ThreadsThatNeverMeetAreAnError) {
+  Emulator emulator;
+  const auto run = [&](const std::function<void()>& thread) {
+    const Status status = emulator.Run({{2}, 64, 0}, thread);
+    EXPECT_EQ(status.code(), StatusCode::kInternal);
+    return status.message();
+  };
+  EXPECT_EQ(run([] {
+              if (threadIdx.x != 40) __syncthreads();
+            }),
+            "block (0, 0, 0): thread 0 waits forever at a barrier of its block");
+  EXPECT_EQ(run([] {
+              if (blockIdx.x == 1 && threadIdx.x == 33) __shfl_sync(kAllLanes, 1, 0);
+            }),
+            "block (1, 0, 0): thread 33 waits forever in __shfl_sync");
+  EXPECT_EQ(run([] {
+              if (threadIdx.x % 32 == 31) {
+                __shfl_xor_sync(kAllLanes, 1, 1);
+              } else {
+                __shfl_sync(kAllLanes, 1, 0);
+              }
+            }),
+            "block (0, 0, 0): lanes of a warp meet in __shfl_sync and __shfl_xor_sync");
+  // The emulator is as good as new.
+  EXPECT_TRUE(emulator.Run({{2}, 64, 0}, [] { __syncthreads(); }).ok());
+}
+
+TEST(Emulator, SharedMemoryBeginsAsNaN) {
+  struct Shared {
+    float value;
+  };
+  Emulator emulator;
+  ASSERT_TRUE(emulator
+                  .Run({{3}, 32, sizeof(Shared)},
+                       [] {
+                         Shared& shared = SharedMemory<Shared>();
+                         EXPECT_TRUE(std::isnan(shared.value));
+                         __syncthreads();
+                         shared.value = 1;
+                       })
+                  .ok());
+}
+
+// One warp multiplies a [16, words] by b [8, words], laid out by the definition of the fragments.
+template <typename T>
+std::vector<typename Product<T>::Sum> Multiply(const std::vector<uint32_t>& a,
+                                               const std::vector<uint32_t>& b, TurnOrder order) {
+  std::vector<typename Product<T>::Sum> out(16 * 8);
+  const int words = static_cast<int>(a.size()) / 16;
+  Emulator emulator(order);
+  EXPECT_TRUE(emulator
+                  .Run({{}, 32, 0},
+                       [&] {
+                         const Lane lane;
+                         typename Product<T>::Sum c[4] = {};
+                         for (int word = lane.quad; word < words; word += kMmaWords) {
+                           const auto at = [&](const std::vector<uint32_t>& matrix, int row,
+                                               int column) { return matrix[row * words + column]; };
+                           Product<T>::Add(
+                               c,
+                               {at(a, lane.group, word), at(a, lane.group + 8, word),
+                                at(a, lane.group, word + 4), at(a, lane.group + 8, word + 4)},
+                               {at(b, lane.group, word), at(b, lane.group, word + 4)});
+                         }
+                         for (int i = 0; i < 4; ++i) {
+                           out[(lane.group + i / 2 * 8) * 8 + lane.quad * 2 + i % 2] = c[i];
+                         }
+                       })
+                  .ok());
+  return out;
+}
+
+TEST(Emulator, ProductsAreChainsInTheOrderOfK) {
+  RandomValues random;
+  constexpr int kWords = 24;
+  const std::vector<float> a = random.Floats(16 * kWords, DType::kF32, testing::Range::kPlain);
+  const std::vector<float> b = random.Floats(8 * kWords, DType::kF32, testing::Range::kPlain);
+  const auto words_of = [](const std::vector<float>& values) {
+    std::vector<uint32_t> words;
+    for (const float x : values) words.push_back(std::bit_cast<uint32_t>(x));
+    return words;
+  };
+  const auto f32 = Multiply<float>(words_of(a), words_of(b), {});
+  const auto bf16 = Multiply<Bf16>(words_of(a), words_of(b), {});
+  const auto int8 = Multiply<int8_t>(words_of(a), words_of(b), {});
+  for (int row = 0; row < 16; ++row) {
+    for (int column = 0; column < 8; ++column) {
+      float f32_sum = 0, bf16_sum = 0;
+      int32_t int8_sum = 0;
+      for (int i = 0; i < kWords; ++i) {
+        const float x = a[row * kWords + i], y = b[column * kWords + i];
+        f32_sum = std::fma(x, y, f32_sum);
+        const auto x_bits = std::bit_cast<uint32_t>(x), y_bits = std::bit_cast<uint32_t>(y);
+        for (const int shift : {0, 16}) {
+          bf16_sum = std::fma(ToFloat(Bf16{static_cast<uint16_t>(x_bits >> shift)}),
+                              ToFloat(Bf16{static_cast<uint16_t>(y_bits >> shift)}), bf16_sum);
+        }
+        for (int shift = 0; shift < 32; shift += 8) {
+          int8_sum += int8_t(x_bits >> shift) * int8_t(y_bits >> shift);
+        }
+      }
+      const int at = row * 8 + column;
+      EXPECT_TRUE(testing::SameBits(f32[at], f32_sum)) << row << " " << column;
+      EXPECT_TRUE(testing::SameBits(bf16[at], bf16_sum)) << row << " " << column;
+      EXPECT_EQ(int8[at], int8_sum) << row << " " << column;
+    }
+  }
+  for (const TurnOrder& order : TurnOrders()) {
+    EXPECT_EQ(Multiply<int8_t>(words_of(a), words_of(b), order), int8);
+    EXPECT_EQ(Multiply<float>(words_of(a), words_of(b), order), f32);
+  }
+}
+
+}  // namespace
+}  // namespace skein::cuda

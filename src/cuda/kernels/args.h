@@ -1,0 +1,152 @@
+#pragma once
+
+// The arguments of the kernels. Pointers are addresses of the device. "T": the compute type, f32 or
+// bf16. Matrices of T whose rows are multiplied with weights have padded rows: PaddedWidth
+// elements, zeros behind the last.
+
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "kernels/kv_layout.h"
+
+namespace skein::cuda {
+
+// The width of a row that multiplies weights: that of the weights' own rows (PackedWeight).
+inline int64_t PaddedWidth(int64_t width, DType dtype) {
+  const int64_t step = dtype == DType::kInt8 ? 64 : 32;
+  return (width + step - 1) / step * step;
+}
+
+// x[i] = the embedding of tokens[i], times scale.
+struct EmbedArgs {
+  const int32_t* tokens = nullptr;  // [num_tokens]
+  const void* table = nullptr;      // T [vocab, hidden], or the panels of a PackedWeight
+  const float* scales = nullptr;    // [vocab], of int8 panels
+  int32_t num_tokens = 0;
+  int32_t hidden = 0;
+  int32_t words = 0;  // words of 32 bits of a padded row of panels
+  float scale = 1.0f;
+  float* x = nullptr;  // [num_tokens, hidden]
+};
+
+// out[i] = the RMSNorm of x[rows[i]].
+struct RmsNormArgs {
+  const float* x = nullptr;       // [*, width]
+  const int32_t* rows = nullptr;  // [num_rows]; null: 0, 1, ...
+  const float* weight = nullptr;  // [width]
+  int32_t num_rows = 0;
+  int32_t width = 0;
+  float eps = 0.0f;
+  void* out = nullptr;  // T [num_rows, ldo]
+  int64_t ldo = 0;
+};
+
+// Rounds rows of T to int8 (docs/numerics.md, "Int8").
+struct QuantizeArgs {
+  const void* x = nullptr;  // T [num_rows, ldx]
+  int64_t ldx = 0;
+  int32_t num_rows = 0;
+  int32_t width = 0;
+  int8_t* out = nullptr;  // [num_rows, ldo]
+  int64_t ldo = 0;
+  float* scales = nullptr;  // [num_rows]
+};
+
+// A layer's KV memory: blocks of the pool, then blocks that belong to the pass alone.
+struct KvPointers {
+  uint8_t* pool = nullptr;
+  uint8_t* own = nullptr;  // block ids from num_pool_blocks on
+  int32_t num_pool_blocks = 0;
+  int64_t block_bytes = 0;  // of a layer: all heads
+  int64_t head_bytes = 0;   // K, then V
+};
+
+// Norms and rotates the heads of each token, rounds them, and stores q in a matrix and k and v in
+// the token's slot of its KV block.
+struct StoreHeadsArgs {
+  const float* qkv = nullptr;     // [num_tokens, (num_heads + 2 num_kv_heads) * head_dim]
+  const float* q_norm = nullptr;  // [head_dim] or null
+  const float* k_norm = nullptr;
+  float eps = 0.0f;
+  const float* cos = nullptr;  // [positions, rotary_dim / 2]; null: no rotation
+  const float* sin = nullptr;
+  const int32_t* positions = nullptr;  // [num_tokens]
+  const int32_t* blocks = nullptr;     // [num_tokens]: the block of each token's position
+  int32_t num_tokens = 0;
+  int32_t num_heads = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t rotary_dim = 0;
+  void* q = nullptr;  // T [num_tokens, ldq]
+  int64_t ldq = 0;
+  KvPointers kv;
+};
+
+// Copies the first `slots` slots of a block to another, of all heads of a layer.
+struct SlotCopy {
+  int32_t from = 0, to = 0;
+  int32_t slots = 0;  // kKvBlockTokens: the whole block
+};
+struct CopySlotsArgs {
+  const SlotCopy* copies = nullptr;  // [num_copies]
+  int32_t num_copies = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim_padded = 0;
+  int32_t num_layers = 1;
+  int64_t layer_bytes = 0;  // from a layer's pool to the next one's
+  KvPointers kv;            // of the first layer
+};
+
+// Sixteen query rows of one sequence, under each KV head. Row r of a sequence is token r / group
+// and query head r % group of the KV head, where group = num_heads / num_kv_heads.
+struct AttentionTile {
+  int32_t first_token = 0;  // of the sequence's tokens in the batch
+  int32_t num_tokens = 0;   // of these
+  int32_t begin = 0;        // the position of the first
+  int32_t table = 0;        // where its block table begins in `tables`
+  int32_t first_row = 0;    // a multiple of kAttentionRows
+};
+inline constexpr int32_t kAttentionRows = 16;
+
+// The attention walk (docs/numerics.md, "Attention"), segment by segment. `out` is written directly
+// where there is one segment, else by MergeSegments from the partial sums.
+struct AttentionArgs {
+  const AttentionTile* tiles = nullptr;  // [num_tiles]
+  const int32_t* tables = nullptr;       // block ids
+  int32_t num_tiles = 0;
+  int32_t num_segments = 0;  // of the longest row
+  int32_t num_heads = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t head_dim_padded = 0;
+  float scale = 1.0f;
+  const void* q = nullptr;  // T [tokens, ldq]
+  int64_t ldq = 0;
+  void* out = nullptr;  // T [tokens, ldo]
+  int64_t ldo = 0;
+  // [segments, tiles, kv heads, kAttentionRows, 2 + head_dim]: maximum, sum, weighted values.
+  float* partial = nullptr;
+  KvPointers kv;
+};
+
+// kStore: out = sum; kAdd: out = out + sum; kGated: out = silu(sum) * sum of up, rounded.
+enum class GemmOutput : uint8_t { kStore, kAdd, kGated };
+
+// The sums are a · w^T [+ bias], with the panels of a PackedWeight.
+struct GemmArgs {
+  const void* a = nullptr;  // rows of w's type [m, lda words of 32 bits]
+  int64_t lda = 0;
+  const float* a_scales = nullptr;  // [m], of int8 rows
+  const void* w = nullptr;          // [n / 16 panels][words][16 columns] words
+  const float* w_scales = nullptr;  // [n], of int8
+  const float* bias = nullptr;      // [n] or null
+  const int32_t* panels = nullptr;  // [columns / 16] the panels to multiply; null: 0, 1, ...
+  int32_t m = 0;
+  int32_t columns = 0;   // of the output
+  int32_t words = 0;     // of a row, a multiple of 16
+  int32_t up_panel = 0;  // gated: the panel of up that belongs to gate's panel 0
+  void* out = nullptr;   // [m, ldo]: f32, gated: T
+  int64_t ldo = 0;
+};
+
+}  // namespace skein::cuda

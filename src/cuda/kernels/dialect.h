@@ -1,0 +1,61 @@
+#pragma once
+
+// The language of the kernels: CUDA C++, restricted to what an emulator on the host also has.
+// nvcc compiles a kernel for GPUs, any other compiler compiles it for the Emulator. The words are
+// threadIdx.x, blockIdx, __syncthreads, __shfl_sync, __shfl_xor_sync and the functions below.
+// Blocks have one dimension; shared memory is one struct of plain values, by SharedMemory<T>().
+//
+// Arithmetic is that of docs/numerics.md: no contraction (fmaf is explicit), denormals flushed,
+// divisions and roots rounded correctly. The flags of nvcc say so (cmake in the root).
+//
+// A program may hold both: the namespace keeps their symbols apart.
+
+#ifdef __CUDACC__
+
+#include <cstdint>
+
+#define SKEIN_KERNEL_SIDE on_device
+
+namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
+
+template <typename T>
+__device__ __forceinline__ T& SharedMemory() {
+  extern __shared__ __align__(16) unsigned char skein_shared_memory[];
+  return *reinterpret_cast<T*>(skein_shared_memory);
+}
+
+__device__ __forceinline__ void CopyAsync16(void* shared, const void* global, bool exists) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  const int bytes = exists ? 16 : 0;  // the rest of the 16 bytes become zeros
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address), "l"(global),
+               "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void CommitCopies() {
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
+template <int kPending>
+__device__ __forceinline__ void WaitForCopies() {
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
+}
+
+__device__ __forceinline__ void MmaBf16(float (&c)[4], const uint32_t (&a)[4],
+                                        const uint32_t (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+__device__ __forceinline__ void MmaInt8(int32_t (&c)[4], const uint32_t (&a)[4],
+                                        const uint32_t (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+}  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE
+
+#else
+#include "cuda/emulator/device_emulator.h"  // IWYU pragma: export
+#endif

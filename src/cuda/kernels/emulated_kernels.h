@@ -1,0 +1,13 @@
+#pragma once
+
+#include "base/result.h"
+#include "cuda/device/launch.h"
+#include "cuda/emulator/emulator.h"
+
+namespace skein::cuda {
+
+// Runs a launch on the host. Addresses in its arguments are the host's. Fails as Emulator::Run
+// does.
+Status RunEmulated(const Launch& launch, Emulator& emulator);
+
+}  // namespace skein::cuda

@@ -1,0 +1,192 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "cuda/kernels/launches.h"
+#include "kernels/packed_weight.h"
+#include "kernels/reference.h"
+#include "testing/cuda_launch.h"
+
+namespace skein::cuda {
+namespace {
+
+using testing::ExpectSameInAnyOrder;
+using testing::RandomValues;
+using testing::Range;
+using testing::SameBits;
+using testing::TypedArray;
+
+// A random product, as the device holds it.
+struct Operands {
+  Operands(RandomValues& random, DType compute_type, DType matrix_type, int32_t m, int32_t n,
+           int32_t k)
+      : compute(compute_type),
+        matrix(matrix_type),
+        shape{m, n, k},
+        a(random.Floats(size_t(m) * k, compute, Range::kPlain)),
+        w(random.Floats(size_t(n) * k, compute, Range::kPlain)),
+        bias(random.Floats(n, DType::kF32, Range::kPlain)),
+        out(random.Floats(size_t(m) * (n + 3), DType::kF32, Range::kPlain)),
+        packed(n, k, matrix),
+        lda(PaddedWidth(k, matrix)) {
+    packed.PackRows(0, n, TypedArray(w, compute).data(), compute);
+    std::vector<float> padded(size_t(m) * lda);
+    for (int32_t i = 0; i < m; ++i) std::copy_n(&a[size_t(i) * k], k, &padded[size_t(i) * lda]);
+    rows.emplace(padded, compute);
+    if (matrix == DType::kInt8) {
+      quantized.resize(size_t(m) * lda);
+      scales.resize(m);
+      testing::RunOnce(QuantizeLaunch(compute, {.x = rows->data(),
+                                                .ldx = lda,
+                                                .num_rows = m,
+                                                .width = k,
+                                                .out = quantized.data(),
+                                                .ldo = lda,
+                                                .scales = scales.data()}));
+    }
+    args = {.a = matrix == DType::kInt8 ? static_cast<const void*>(quantized.data()) : rows->data(),
+            .lda = static_cast<int64_t>(lda * SizeOf(matrix) / 4),
+            .a_scales = scales.data(),
+            .w = packed.panel(0),
+            .w_scales = packed.scales(),
+            .bias = bias.data(),
+            .m = m,
+            .columns = n,
+            .words = static_cast<int32_t>(packed.k_padded() * SizeOf(matrix) / 4),
+            .out = out.data(),
+            .ldo = n + 3};
+  }
+
+  // out = [out +] (a · w^T + bias), by the definition.
+  void Expect(bool add, std::vector<float>* result) const {
+    const auto gemm = [&](float* to) {
+      matrix == DType::kInt8
+          ? reference::GemmInt8(shape, a.data(), w.data(), bias.data(), add, to)
+          : reference::Gemm(NumericClass::kFma, shape, a.data(), w.data(), bias.data(), add, to);
+    };
+    std::vector<float> dense(size_t(shape.m) * shape.n);
+    for (int32_t i = 0; i < shape.m; ++i) {
+      std::copy_n(&(*result)[size_t(i) * (shape.n + 3)], shape.n, &dense[size_t(i) * shape.n]);
+    }
+    gemm(dense.data());
+    for (int32_t i = 0; i < shape.m; ++i) {
+      std::copy_n(&dense[size_t(i) * shape.n], shape.n, &(*result)[size_t(i) * (shape.n + 3)]);
+    }
+  }
+
+  DType compute, matrix;
+  reference::GemmShape shape;
+  std::vector<float> a, w, bias, out;
+  PackedWeight packed;
+  int64_t lda;
+  std::optional<TypedArray> rows;
+  std::vector<int8_t> quantized;
+  std::vector<float> scales;
+  GemmArgs args;
+};
+
+struct Types {
+  DType compute, matrix;
+};
+constexpr Types kTypes[] = {{DType::kF32, DType::kF32},
+                            {DType::kBf16, DType::kBf16},
+                            {DType::kF32, DType::kInt8},
+                            {DType::kBf16, DType::kInt8}};
+
+// Rows below and above kFewRows, so that both tiles run; widths that fill no tile.
+TEST(Gemm, HasTheBitsOfTheFmaClass) {
+  RandomValues random;
+  for (const Types& types : kTypes) {
+    for (const bool add : {false, true}) {
+      for (const int32_t m : {1, 16, random.Integer(2, 40), kFewRows + random.Integer(1, 80)}) {
+        const int32_t n = random.Integer(1, 150), k = random.Integer(1, 200);
+        Operands operands(random, types.compute, types.matrix, m, n, k);
+        std::vector<float> expected = operands.out;
+        operands.Expect(add, &expected);
+        const GemmOutput output = add ? GemmOutput::kAdd : GemmOutput::kStore;
+        ExpectSameInAnyOrder(GemmLaunch(types.matrix, output, DType::kF32, operands.args),
+                             std::span(operands.out));
+        EXPECT_TRUE(SameBits(operands.out, expected))
+            << NameOf(types.matrix) << " " << m << " " << n << " " << k << " " << add;
+      }
+    }
+  }
+}
+
+TEST(Gemm, ARowHasTheSameBitsWhateverItsTileAndItsCompany) {
+  RandomValues random;
+  for (const Types& types : kTypes) {
+    const int32_t n = 70, k = 130, many = kFewRows + 30;
+    Operands all(random, types.compute, types.matrix, many, n, k);
+    testing::RunOnce(GemmLaunch(types.matrix, GemmOutput::kStore, DType::kF32, all.args));
+    for (const int32_t row : {0, 17, many - 1}) {
+      std::vector<float> alone(n);
+      GemmArgs args = all.args;
+      args.a = static_cast<const std::byte*>(args.a) + row * args.lda * 4;
+      args.a_scales = types.matrix == DType::kInt8 ? args.a_scales + row : nullptr;
+      args.m = 1;
+      args.out = alone.data();
+      testing::RunOnce(GemmLaunch(types.matrix, GemmOutput::kStore, DType::kF32, args));
+      const float* in_company = &all.out[size_t(row) * (n + 3)];
+      EXPECT_TRUE(SameBits(alone, std::vector<float>(in_company, in_company + n))) << row;
+    }
+  }
+}
+
+TEST(Gemm, GatedProductsAreSwiGlu) {
+  RandomValues random;
+  for (const Types& types : kTypes) {
+    for (const int32_t m : {3, kFewRows + 5}) {
+      const int32_t width = random.Integer(1, 90), padded = (width + 15) / 16 * 16;
+      const int32_t k = random.Integer(20, 100);
+      Operands operands(random, types.compute, types.matrix, m, 2 * padded, k);
+      std::vector<float> sums(size_t(m) * (2 * padded + 3));
+      operands.Expect(false, &sums);
+      const int64_t ldo = PaddedWidth(width, types.compute);
+      std::vector<float> expected(m * ldo, 9.0f);
+      for (int32_t i = 0; i < m; ++i) {
+        const float* row = &sums[size_t(i) * (2 * padded + 3)];
+        reference::SiluMul({row, size_t(width)}, row + padded, &expected[i * ldo]);
+      }
+      TypedArray out(std::vector<float>(m * ldo, 9.0f), types.compute);
+      GemmArgs args = operands.args;
+      args.columns = width;
+      args.up_panel = padded / 16;
+      args.out = out.At(0);
+      args.ldo = ldo;
+      ExpectSameInAnyOrder(
+          GemmLaunch(types.matrix, GemmOutput::kGated, types.compute, args),
+          std::span(static_cast<std::byte*>(out.At(0)), m * ldo * SizeOf(types.compute)));
+      EXPECT_TRUE(SameBits(out.Values(), TypedArray(expected, types.compute).Values()))
+          << NameOf(types.matrix) << " " << m << " " << width << " " << k;
+    }
+  }
+}
+
+TEST(Gemm, ListedPanelsHaveTheBitsOfAll) {
+  RandomValues random;
+  for (const Types& types : kTypes) {
+    const int32_t n = 150, m = 5;
+    Operands operands(random, types.compute, types.matrix, m, n, 64);
+    operands.args.bias = nullptr;
+    testing::RunOnce(GemmLaunch(types.matrix, GemmOutput::kStore, DType::kF32, operands.args));
+    const std::vector<int32_t> panels = {7, 0, 9};
+    std::vector<float> listed(m * 48);
+    GemmArgs args = operands.args;
+    args.panels = panels.data();
+    args.columns = 48;
+    args.out = listed.data();
+    args.ldo = 48;
+    testing::RunOnce(GemmLaunch(types.matrix, GemmOutput::kStore, DType::kF32, args));
+    for (int32_t row = 0; row < m; ++row) {
+      for (int32_t i = 0; i < 48; ++i) {
+        const int32_t column = panels[i / 16] * 16 + i % 16;
+        if (column >= n) continue;
+        EXPECT_TRUE(SameBits(listed[row * 48 + i], operands.out[row * (n + 3) + column]));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skein::cuda

@@ -1,0 +1,145 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "cuda/kernels/launches.h"
+#include "kernels/reference.h"
+#include "testing/cuda_launch.h"
+
+namespace skein::cuda {
+namespace {
+
+using testing::ExpectSameInAnyOrder;
+using testing::RandomValues;
+using testing::Range;
+using testing::SameBits;
+using testing::TypedArray;
+
+KvPointers PointersTo(std::vector<std::byte>& memory, const KvLayout& layout,
+                      int32_t num_pool_blocks) {
+  auto* pool = reinterpret_cast<uint8_t*>(memory.data());
+  const auto block_bytes = static_cast<int64_t>(layout.block_bytes());
+  return {.pool = pool,
+          .own = pool + num_pool_blocks * block_bytes,
+          .num_pool_blocks = num_pool_blocks,
+          .block_bytes = block_bytes,
+          .head_bytes = static_cast<int64_t>(layout.head_bytes())};
+}
+
+struct Case {
+  DType dtype;
+  int32_t num_heads, num_kv_heads, head_dim, rotary_dim;
+  bool norms;
+};
+constexpr Case kCases[] = {
+    {DType::kBf16, 4, 2, 32, 32, true}, {DType::kBf16, 3, 1, 24, 12, false},
+    {DType::kBf16, 2, 1, 8, 8, true},   {DType::kBf16, 2, 2, 16, 0, false},
+    {DType::kF32, 5, 1, 20, 20, true},  {DType::kF32, 4, 2, 64, 32, false},
+};
+
+// The heads of one token by the definitions: normed, rotated, rounded.
+std::vector<float> Heads(const Case& c, std::vector<float> x, const std::vector<float>& q_norm,
+                         const std::vector<float>& k_norm, const float* cos, const float* sin) {
+  for (int32_t head = 0; head < c.num_heads + c.num_kv_heads; ++head) {
+    const std::span<float> values(&x[head * c.head_dim], c.head_dim);
+    const std::vector<float>& norm = head < c.num_heads ? q_norm : k_norm;
+    if (c.norms) reference::RmsNorm(values, norm.data(), 1e-5f, values.data());
+    if (c.rotary_dim > 0) reference::Rope(values.first(c.rotary_dim), cos, sin);
+  }
+  return TypedArray(x, c.dtype).Values();
+}
+
+TEST(StoreHeads, HasTheProcessorsBitsInTheProcessorsOrder) {
+  RandomValues random;
+  for (const Case& c : kCases) {
+    const int32_t num_tokens = 23, num_blocks = 6, heads = c.num_heads + 2 * c.num_kv_heads;
+    const KvLayout layout = {c.dtype, 1, num_blocks, c.num_kv_heads, c.head_dim};
+    const int32_t width = heads * c.head_dim;
+    const std::vector<float> qkv = random.Floats(num_tokens * width, DType::kF32, Range::kPlain);
+    const std::vector<float> q_norm = random.Floats(c.head_dim, DType::kF32, Range::kPlain);
+    const std::vector<float> k_norm = random.Floats(c.head_dim, DType::kF32, Range::kPlain);
+    const int32_t half = c.rotary_dim / 2, positions = 200;
+    const std::vector<float> cos = random.Floats(positions * half + 1, DType::kF32, Range::kPlain);
+    const std::vector<float> sin = random.Floats(positions * half + 1, DType::kF32, Range::kPlain);
+    const int32_t first = random.Integer(0, 31), last_block = num_blocks - 1;
+    std::vector<int32_t> at, blocks;
+    for (int32_t i = 0; i < num_tokens; ++i) {
+      at.push_back(first + i + 64);
+      blocks.push_back(at.back() < 96 ? 2 : last_block);  // the latter belongs to the pass
+    }
+    std::vector<std::byte> memory(layout.total_bytes(), std::byte{0x7e});
+    std::vector<std::byte> expected_memory = memory;
+    const int32_t ldq = c.num_heads * c.head_dim + 6;
+    TypedArray q(std::vector<float>(num_tokens * ldq, 2.0f), c.dtype);
+    std::vector<float> expected_q(num_tokens * ldq, 2.0f);
+    const Launch launch = StoreHeadsLaunch(c.dtype, {.qkv = qkv.data(),
+                                                     .q_norm = c.norms ? q_norm.data() : nullptr,
+                                                     .k_norm = c.norms ? k_norm.data() : nullptr,
+                                                     .eps = 1e-5f,
+                                                     .cos = c.rotary_dim > 0 ? cos.data() : nullptr,
+                                                     .sin = c.rotary_dim > 0 ? sin.data() : nullptr,
+                                                     .positions = at.data(),
+                                                     .blocks = blocks.data(),
+                                                     .num_tokens = num_tokens,
+                                                     .num_heads = c.num_heads,
+                                                     .num_kv_heads = c.num_kv_heads,
+                                                     .head_dim = c.head_dim,
+                                                     .rotary_dim = c.rotary_dim,
+                                                     .q = q.At(0),
+                                                     .ldq = ldq,
+                                                     .kv = PointersTo(memory, layout, last_block)});
+    ExpectSameInAnyOrder(launch, std::span(memory));
+    for (int32_t i = 0; i < num_tokens; ++i) {
+      const auto begin = qkv.begin() + i * width;
+      const std::vector<float> values =
+          Heads(c, {begin, begin + width}, q_norm, k_norm, &cos[at[i] * half], &sin[at[i] * half]);
+      std::copy_n(values.begin(), c.num_heads * c.head_dim, &expected_q[i * ldq]);
+      const TypedArray typed(values, c.dtype);
+      for (int32_t head = 0; head < c.num_kv_heads; ++head) {
+        std::byte* base = expected_memory.data() + layout.Offset(0, blocks[i], head);
+        const int32_t slot = at[i] % kKvBlockTokens, k = c.num_heads + head;
+        // Zeros behind the head: the products read them.
+        std::vector<float> key(layout.head_dim_padded(), 0.0f);
+        std::copy_n(&values[k * c.head_dim], c.head_dim, key.begin());
+        KvLayout padded = layout;
+        padded.head_dim = layout.head_dim_padded();
+        padded.StoreK(base, slot, TypedArray(key, c.dtype).data());
+        layout.StoreV(base, slot, typed.At((k + c.num_kv_heads) * c.head_dim));
+      }
+    }
+    EXPECT_TRUE(SameBits(q.Values(), expected_q)) << NameOf(c.dtype) << " " << c.head_dim;
+    EXPECT_TRUE(memory == expected_memory) << NameOf(c.dtype) << " " << c.head_dim;
+  }
+}
+
+TEST(CopySlots, CopiesWhatTheProcessorDoes) {
+  RandomValues random;
+  for (const DType dtype : {DType::kF32, DType::kBf16}) {
+    const KvLayout layout = {dtype, 3, 5, 2, 24};
+    std::vector<std::byte> memory(layout.total_bytes());
+    for (std::byte& b : memory) b = static_cast<std::byte>(random.Integer(0, 255));
+    std::vector<std::byte> expected = memory;
+    const std::vector<SlotCopy> copies = {{0, 3, random.Integer(1, 31)}, {1, 4, kKvBlockTokens}};
+    for (const SlotCopy& copy : copies) {
+      for (int32_t layer = 0; layer < 3; ++layer) {
+        for (int32_t head = 0; head < 2; ++head) {
+          layout.CopySlots(expected.data() + layout.Offset(layer, copy.from, head),
+                           expected.data() + layout.Offset(layer, copy.to, head), copy.slots);
+        }
+      }
+    }
+    ExpectSameInAnyOrder(
+        CopySlotsLaunch(dtype, {.copies = copies.data(),
+                                .num_copies = 2,
+                                .num_kv_heads = 2,
+                                .head_dim_padded = layout.head_dim_padded(),
+                                .num_layers = 3,
+                                .layer_bytes = static_cast<int64_t>(layout.layer_bytes()),
+                                .kv = PointersTo(memory, layout, layout.num_blocks)}),
+        std::span(memory));
+    EXPECT_TRUE(memory == expected) << NameOf(dtype);
+  }
+}
+
+}  // namespace
+}  // namespace skein::cuda

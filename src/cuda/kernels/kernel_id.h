@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+
+namespace skein::cuda {
+
+// Every kernel in every type (kernel_table.h holds the functions).
+enum class KernelId : uint8_t {
+  kEmbedF32,
+  kEmbedBf16,
+  kEmbedPanelsF32,
+  kEmbedPanelsBf16,
+  kEmbedPanelsInt8,
+  kRmsNormF32,
+  kRmsNormBf16,
+  kQuantizeF32,
+  kQuantizeBf16,
+  kStoreHeadsF32,
+  kStoreHeadsBf16,
+  kCopySlotsF32,
+  kCopySlotsBf16,
+  kAttentionF32,
+  kAttentionBf16Head64,
+  kAttentionBf16Head128,
+  kMergeSegmentsF32,
+  kMergeSegmentsBf16,
+  // Products: rows of a tile, type of the operands, output.
+  kGemm16F32Store,
+  kGemm16F32Add,
+  kGemm16F32Gated,
+  kGemm16Bf16Store,
+  kGemm16Bf16Add,
+  kGemm16Bf16Gated,
+  kGemm16Int8Store,
+  kGemm16Int8Add,
+  kGemm16Int8GatedF32,
+  kGemm16Int8GatedBf16,
+  kGemm128F32Store,
+  kGemm128F32Add,
+  kGemm128F32Gated,
+  kGemm128Bf16Store,
+  kGemm128Bf16Add,
+  kGemm128Bf16Gated,
+  kGemm128Int8Store,
+  kGemm128Int8Add,
+  kGemm128Int8GatedF32,
+  kGemm128Int8GatedBf16,
+};
+inline constexpr int kNumKernels = static_cast<int>(KernelId::kGemm128Int8GatedBf16) + 1;
+
+}  // namespace skein::cuda

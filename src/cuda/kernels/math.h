@@ -1,0 +1,72 @@
+#pragma once
+
+// Functions of one value, of a row and of a tile that several kernels use. The bits are those of
+// docs/numerics.md, as on the processor.
+
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "cuda/kernels/dialect.h"
+
+namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
+
+inline constexpr uint32_t kAllLanes = 0xffffffffu;
+inline constexpr int kRowLanes = 16;  // lanes of a sum along a row
+inline constexpr float kMinusInfinity = -__builtin_inff();
+
+__device__ __forceinline__ float Widen(float x) { return x; }
+__device__ __forceinline__ float Widen(Bf16 x) {
+  return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
+}
+
+__device__ __forceinline__ uint32_t RoundToBf16(float x) {
+  const uint32_t bits = __float_as_uint(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return (bits >> 16) | 0x40u;
+  return (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+}
+__device__ __forceinline__ void Round(float x, float* out) { *out = x; }
+__device__ __forceinline__ void Round(float x, Bf16* out) {
+  out->bits = static_cast<uint16_t>(RoundToBf16(x));
+}
+
+// e^x. Results below the smallest normal number are 0.
+__device__ __forceinline__ float Exp(float x) {
+  if (x != x) return x;
+  if (x < -0x1.5d589ep+6f) return 0.0f;
+  if (x > 0x1.62e42ep+6f) return __builtin_inff();
+  // 2^n * e^r with n = round(x / ln 2). Adding 1.5 * 2^23 rounds to an integer in the low bits.
+  const float magic = 0x1.8p23f;
+  const float shifted = fmaf(x, 0x1.715476p+0f, magic);
+  const float n = shifted - magic;
+  float r = fmaf(n, -0x1.62e4p-1f, x);
+  r = fmaf(n, -0x1.7f7d1cp-20f, r);
+  float y = 0x1.6a2430p-10f;
+  y = fmaf(y, r, 0x1.1239e4p-7f);
+  y = fmaf(y, r, 0x1.5558f2p-5f);
+  y = fmaf(y, r, 0x1.555492p-3f);
+  y = fmaf(y, r, 0x1.fffffcp-2f);
+  y = fmaf(y, r, 1.0f);
+  y = fmaf(y, r, 1.0f);
+  return __uint_as_float(__float_as_uint(y) + (__float_as_uint(shifted) << 23));
+}
+
+__device__ __forceinline__ float Silu(float x) { return x / (1.0f + Exp(0.0f - x)); }
+
+// The sum over the 16 lanes of a row, in the order of SumOfLanes; every lane gets it. Both halves
+// of a warp take part.
+__device__ __forceinline__ float SumOfRowLanes(float lane) {
+  for (int distance = kRowLanes / 2; distance > 0; distance /= 2) {
+    lane = lane + __shfl_xor_sync(kAllLanes, lane, distance);
+  }
+  return lane;
+}
+
+__device__ __forceinline__ float MaxOfRowLanes(float lane) {
+  for (int distance = kRowLanes / 2; distance > 0; distance /= 2) {
+    const float other = __shfl_xor_sync(kAllLanes, lane, distance);
+    lane = other > lane ? other : lane;
+  }
+  return lane;
+}
+
+}  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE
