@@ -1,5 +1,6 @@
 # The commands of this project. Each sets up what it needs on a bare Debian 12 (scripts/setup).
 #
+#   make build [CUDA=1]                   build everything; with CUDA=1 the kernels for GPUs, too
 #   make serve [MODEL=DIR] [ARGS='...']   build and start the server on 127.0.0.1:8000
 #   make test                             build and run every test
 #   make bench                            build and run the benchmarks
@@ -19,7 +20,7 @@ setup:
 	@scripts/setup
 
 configure: setup
-	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
+	@test -f $(BUILD)/build.ninja -a -z "$(CUDA)" || cmake --preset $(PRESET) $(if $(CUDA),-DSKEIN_CUDA=ON)
 
 build: configure
 	@cmake --build $(BUILD)

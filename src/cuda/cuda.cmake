@@ -1,0 +1,44 @@
+# The kernels for GPUs, and the device that runs them (SKEIN_CUDA). Sources for the host are compiled
+# as all others; nvcc compiles device_kernels.cu.
+
+find_program(NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin REQUIRED)
+get_filename_component(CUDA_ROOT ${NVCC} REALPATH)
+get_filename_component(CUDA_ROOT ${CUDA_ROOT} DIRECTORY)
+get_filename_component(CUDA_ROOT ${CUDA_ROOT} DIRECTORY)
+find_path(CUDART_INCLUDE cuda_runtime_api.h HINTS ${CUDA_ROOT}/include
+          ${CUDA_ROOT}/targets/x86_64-linux/include REQUIRED)
+find_library(CUDART_LIBRARY cudart_static HINTS ${CUDA_ROOT}/lib64 ${CUDA_ROOT}/lib
+             ${CUDA_ROOT}/targets/x86_64-linux/lib REQUIRED)
+
+# GPUs newer than these three compile the PTX of compute_80 themselves.
+#
+# Arithmetic is that of docs/numerics.md: no contraction, denormals flushed, correct division and
+# roots. ptxas reports registers and spills, which tools/ptxas_table.py checks.
+set(kernels ${CMAKE_SOURCE_DIR}/src/cuda/kernels)
+set(object ${CMAKE_BINARY_DIR}/device_kernels.o)
+set(report ${CMAKE_BINARY_DIR}/device_kernels.ptxas)
+file(GLOB headers CONFIGURE_DEPENDS ${kernels}/*.h ${CMAKE_SOURCE_DIR}/src/base/dtype.h
+     ${CMAKE_SOURCE_DIR}/src/kernels/kv_layout.h)
+add_custom_command(
+  OUTPUT ${object} ${report}
+  COMMAND ${CMAKE_SOURCE_DIR}/tools/ptxas_table.py --compile ${report} -- ${NVCC} -std=c++20 -O3
+          --expt-relaxed-constexpr --fmad=false -ftz=true -prec-div=true -prec-sqrt=true
+          -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_89,code=sm_89
+          -gencode arch=compute_90a,code=sm_90a -Xptxas -v -ccbin ${CMAKE_CXX_COMPILER}
+          -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include -Xcompiler -fPIC
+          -c ${kernels}/device_kernels.cu -o ${object}
+  DEPENDS ${kernels}/device_kernels.cu ${headers}
+  COMMENT "Compiling the kernels for sm_80, sm_89 and sm_90a"
+  VERBATIM)
+set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+
+get_target_property(sources skein_cuda SOURCES)
+list(FILTER sources EXCLUDE REGEX "/no_cuda_device\\.cc$")
+set_target_properties(skein_cuda PROPERTIES SOURCES "${sources}")
+target_sources(skein_cuda PRIVATE ${CMAKE_SOURCE_DIR}/src/cuda/device/cuda_device.cc ${object})
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/cuda/device/cuda_device.cc PROPERTIES
+                            COMPILE_OPTIONS "-isystem;${CUDART_INCLUDE}"
+                            SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+target_link_libraries(skein_cuda PUBLIC ${CUDART_LIBRARY} rt dl)
+add_test(NAME cuda_registers
+         COMMAND ${CMAKE_SOURCE_DIR}/tools/ptxas_table.py --check ${report})

@@ -1,0 +1,159 @@
+#include "cuda/device/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/kernels/device_kernels.h"
+
+namespace skein::cuda {
+namespace {
+
+Status ErrorOf(const char* call, cudaError_t error) {
+  return Status(StatusCode::kUnavailable, std::string(call) + ": " + cudaGetErrorName(error) +
+                                              ", " + cudaGetErrorString(error));
+}
+
+class CudaDevice final : public Device {
+ public:
+  ~CudaDevice() override {
+    for (const Event& event : events_) cudaEventDestroy(event.event);
+    for (const cudaEvent_t event : free_events_) cudaEventDestroy(event);
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+
+  Status Open(int index) {
+    int count = 0;
+    Check("cudaGetDeviceCount", cudaGetDeviceCount(&count));
+    if (!status_.ok()) return status_;
+    if (index >= count) {
+      return Status(StatusCode::kUnavailable, "there is no GPU " + std::to_string(index) +
+                                                  "; this machine has " + std::to_string(count));
+    }
+    cudaDeviceProp properties = {};
+    Check("cudaSetDevice", cudaSetDevice(index));
+    Check("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, index));
+    Check("cudaStreamCreate", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    name_ = properties.name;
+    const int32_t max_shared = static_cast<int32_t>(properties.sharedMemPerBlockOptin);
+    // The default is 48 KiB.
+    for (int id = 0; id < kNumKernels && status_.ok(); ++id) {
+      const void* kernel = DeviceKernel(static_cast<KernelId>(id));
+      cudaFuncAttributes attributes = {};
+      Check("cudaFuncGetAttributes", cudaFuncGetAttributes(&attributes, kernel));
+      Check("cudaFuncSetAttribute",
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 max_shared - static_cast<int32_t>(attributes.sharedSizeBytes)));
+    }
+    return status_;
+  }
+
+  const std::string& name() const override { return name_; }
+
+  DeviceMemory Memory() override {
+    size_t free_bytes = 0, total_bytes = 0;
+    Check("cudaMemGetInfo", cudaMemGetInfo(&free_bytes, &total_bytes));
+    return {static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
+  }
+
+  Result<void*> Allocate(size_t bytes) override {
+    void* memory = nullptr;
+    const cudaError_t error = cudaMalloc(&memory, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // this error is not sticky
+      const DeviceMemory left = Memory();
+      return Status(StatusCode::kResourceExhausted,
+                    "the device has " + std::to_string(left.free_bytes) + " of " +
+                        std::to_string(left.total_bytes) + " bytes free; " + std::to_string(bytes) +
+                        " are needed");
+    }
+    Check("cudaMalloc", error);
+    Check("cudaMemsetAsync", cudaMemsetAsync(memory, 0, bytes, stream_));
+    if (!status_.ok()) return status_;
+    return memory;
+  }
+  void Free(void* memory) override { cudaFree(memory); }
+
+  Result<void*> AllocateHost(size_t bytes) override {
+    void* memory = nullptr;
+    Check("cudaMallocHost", cudaMallocHost(&memory, bytes));
+    if (!status_.ok()) return status_;
+    return memory;
+  }
+  void FreeHost(void* memory) override {
+    cudaStreamSynchronize(stream_);
+    cudaFreeHost(memory);
+  }
+
+  void CopyToDevice(void* to, const void* from, size_t bytes) override {
+    if (!status_.ok()) return;
+    Check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
+  }
+  void CopyToHost(void* to, const void* from, size_t bytes) override {
+    if (!status_.ok()) return;
+    Check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_));
+  }
+
+  void Run(const Launch& launch) override {
+    if (!status_.ok()) return;
+    void* args[] = {const_cast<std::byte*>(launch.args.data())};
+    const Dim3& grid = launch.shape.grid;
+    Check("cudaLaunchKernel",
+          cudaLaunchKernel(DeviceKernel(launch.kernel), dim3(grid.x, grid.y, grid.z),
+                           dim3(launch.shape.threads), args, launch.shape.shared_bytes, stream_));
+  }
+
+  int64_t Mark() override {
+    cudaEvent_t event = nullptr;
+    if (!free_events_.empty()) {
+      event = free_events_.back();
+      free_events_.pop_back();
+    } else {
+      Check("cudaEventCreate", cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    }
+    if (status_.ok()) Check("cudaEventRecord", cudaEventRecord(event, stream_));
+    events_.push_back({++num_marks_, event});
+    return num_marks_;
+  }
+
+  Status Wait(int64_t mark) override {
+    while (!events_.empty() && events_.front().mark <= mark) {
+      const Event event = events_.front();
+      events_.pop_front();
+      if (event.event == nullptr) continue;
+      if (status_.ok()) Check("cudaEventSynchronize", cudaEventSynchronize(event.event));
+      free_events_.push_back(event.event);
+    }
+    return status_;
+  }
+
+ private:
+  struct Event {
+    int64_t mark = 0;
+    cudaEvent_t event = nullptr;
+  };
+
+  void Check(const char* call, cudaError_t error) {
+    if (error != cudaSuccess && status_.ok()) status_ = ErrorOf(call, error);
+  }
+
+  std::string name_;
+  cudaStream_t stream_ = nullptr;
+  std::deque<Event> events_;
+  std::vector<cudaEvent_t> free_events_;
+  int64_t num_marks_ = 0;
+  Status status_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> OpenCudaDevice(int index) {
+  auto device = std::make_unique<CudaDevice>();
+  SKEIN_RETURN_IF_ERROR(device->Open(index));
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+}  // namespace skein::cuda

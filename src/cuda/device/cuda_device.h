@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "cuda/device/device.h"
+
+namespace skein::cuda {
+
+// The GPU with number `index`, through the CUDA runtime. kUnsupported: this program was built
+// without CUDA; kUnavailable: there is no such GPU, or no driver for it.
+Result<std::unique_ptr<Device>> OpenCudaDevice(int index);
+
+}  // namespace skein::cuda

@@ -1,0 +1,10 @@
+#include "cuda/device/cuda_device.h"
+
+namespace skein::cuda {
+
+Result<std::unique_ptr<Device>> OpenCudaDevice(int) {
+  return Status(StatusCode::kUnsupported,
+                "this program was built without CUDA; `make build CUDA=1` builds one with it");
+}
+
+}  // namespace skein::cuda
