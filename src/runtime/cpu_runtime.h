@@ -18,6 +18,7 @@
 #include "model/pooling.h"
 #include "model/weights/weight_choices.h"
 #include "model/weights/weights.h"
+#include "runtime/runtime.h"
 #include "sched/config.h"
 #include "skein/config.h"
 #include "skein/request.h"
@@ -64,42 +65,21 @@ struct CpuRuntimeOptions {
   std::function<void()> weights_loaded;  // called before other memory is taken
 };
 
-// The use of memory.
-struct MemoryReport {
-  int64_t weight_bytes = 0;
-  int64_t kv_bytes = 0;        // reserved; pages are taken at the first write
-  int64_t kv_block_bytes = 0;  // one block of all layers
-  int64_t state_bytes = 0;     // of all slots for states; pages are taken as those
-  int64_t rope_bytes = 0;
-  int64_t activation_bytes = 0;  // of the most steps that were alive at once
-  int64_t planned_bytes = 0;     // if memory is limited: the most that the largest step takes
-};
-
 // The output that a model with this head gives.
 OutputSpec OutputOf(Head head);
 
-// A model in memory, ready to run plans. Every Task is destroyed before it.
-class CpuRuntime {
+// A model in memory, ready to run plans on the processor.
+class CpuRuntime : public Runtime {
  public:
   // Fails as LoadModelConfig, LoadWeights and SelectIsa do. kInvalidArgument names an option that
   // is out of range, that asks for more memory than is free, or that (kv_cache_bytes, memory_bytes)
   // cannot hold one sequence of max_model_len.
   static Result<std::unique_ptr<CpuRuntime>> Load(const CpuRuntimeOptions& options);
-  virtual ~CpuRuntime() = default;
 
-  virtual Executor& executor() = 0;
-  virtual KvPort& kv_port() = 0;  // access to the executor's blocks
-  // As CpuExecutor::set_granularity.
-  virtual void set_granularity(Granularity granularity) = 0;
-  virtual const ModelConfig& config() const = 0;
   virtual DType dtype() const = 0;         // compute type
   virtual DType matrix_dtype() const = 0;  // the type of the layers' and the output's matrices
   virtual Isa isa() const = 0;
   virtual int32_t num_threads() const = 0;
-  virtual int32_t num_kv_blocks() const = 0;
-  virtual int32_t num_states() const = 0;  // 0: the model has no linear layers
-  virtual int32_t max_model_len() const = 0;
-  virtual MemoryReport Memory() const = 0;
 };
 
 }  // namespace skein

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "runtime/cpu_runtime.h"
+
 namespace skein {
 namespace {
 

@@ -1,0 +1,185 @@
+#include "cuda/executor/cuda_executor.h"
+
+#include <spdlog/spdlog.h>
+
+#include <deque>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "runtime/step_outputs.h"
+
+namespace skein::cuda {
+
+struct CudaExecutor::State {
+  State(const CudaContext& context, std::unique_ptr<CudaPass> cuda_pass, Sampler* sampler)
+      : pass(std::move(cuda_pass)),
+        outputs(context.model.weights, context.model.kernels, sampler) {}
+
+  std::unique_ptr<CudaPass> pass;
+  StepOutputs outputs;
+  bool outputs_coming = false;  // on their way to the host
+  int32_t first_logit_row = 0;  // of the chunk at hand
+  std::deque<int64_t> marks;    // behind the operators that may not have finished
+};
+
+class CudaExecutor::CudaTask final : public Task {
+ public:
+  CudaTask(StatePool* pool, std::unique_ptr<State> begun) : state(std::move(begun)), pool_(pool) {}
+  ~CudaTask() override { pool_->free.push_back(std::move(state)); }
+
+  std::unique_ptr<State> state;
+
+ private:
+  StatePool* pool_;
+};
+
+CudaExecutor::CudaExecutor(const CudaContext& context)
+    : context_(context),
+      sampler_(context.model.kernels, context.model.weights->config.vocab_size,
+               context.model.team->num_threads()) {}
+
+Result<std::unique_ptr<CudaExecutor>> CudaExecutor::Make(const CudaContext& context,
+                                                         const ForwardLimits& limits,
+                                                         const StepStates& states) {
+  std::unique_ptr<CudaExecutor> executor(new CudaExecutor(context));
+  for (int32_t i = 0; i < states.num_steps; ++i) {
+    SKEIN_RETURN_IF_ERROR(executor->AddState(limits, &executor->states_));
+  }
+  if (states.num_decodes > 0) {
+    SKEIN_RETURN_IF_ERROR(
+        executor->AddState(DecodeLimits(limits, states.num_decodes), &executor->decode_states_));
+  }
+  return executor;
+}
+
+CudaExecutor::~CudaExecutor() {
+  for (const StatePool* pool : {&states_, &decode_states_}) {
+    SKEIN_CHECK(pool->free.size() == pool->num_states);
+  }
+}
+
+Status CudaExecutor::AddState(const ForwardLimits& limits, StatePool* pool) {
+  SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<CudaPass> pass, CudaPass::Make(context_, limits));
+  activation_bytes_ += pass->activation_bytes();
+  pool->free.push_back(std::make_unique<State>(context_, std::move(pass), &sampler_));
+  ++pool->num_states;
+  return Status::Ok();
+}
+
+std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
+  const bool apart = decode_states_.num_states > 0 && std::holds_alternative<DecodePlan>(plan);
+  StatePool& pool = apart ? decode_states_ : states_;
+  SKEIN_CHECK(!pool.free.empty());
+  std::unique_ptr<State> state = std::move(pool.free.back());
+  pool.free.pop_back();
+  // A task that was given up may have left operators behind.
+  Lose(WaitForOperators(*state));
+  state->outputs_coming = false;
+  ForwardBatch& batch = state->pass->batch();
+  batch.Clear();
+  state->outputs.Begin(plan);
+  ForEachRow(plan,
+             [&](const PlanRow& row) { state->outputs.AddRow(row, row.block_table, &batch); });
+  Lose(state->pass->Begin(CopiesOf(plan)));
+  return std::make_unique<CudaTask>(&pool, std::move(state));
+}
+
+TaskStatus CudaExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
+  State& state = *static_cast<CudaTask&>(task).state;
+  bool stopped = false;
+  if (device_status_.ok()) Lose(Run(state, preempt, &stopped));
+  if (!device_status_.ok()) state.outputs.Fail();
+  return stopped && device_status_.ok() ? TaskStatus::kPreempted : TaskStatus::kDone;
+}
+
+bool CudaExecutor::StopsHere(const State& state) const {
+  switch (granularity_) {
+    case Granularity::kOpTile:
+    case Granularity::kOp:
+      return true;
+    case Granularity::kLayer:
+      return state.pass->AtListBegin();
+    case Granularity::kChunk:
+    case Granularity::kNone:
+      break;
+  }
+  return false;
+}
+
+// Runs to the end of the task, or to a stop.
+Status CudaExecutor::Run(State& state, const std::atomic<bool>& preempt, bool* stopped) {
+  Device& device = *context_.device;
+  *stopped = true;
+  while (!state.outputs.done()) {
+    if (!RunJobs(state, preempt)) return Status::Ok();
+    if (StopsHere(state) && preempt.load(std::memory_order_relaxed)) {
+      return WaitForOperators(state);  // then the device is free for other work
+    }
+    if (state.outputs_coming) {
+      SKEIN_RETURN_IF_ERROR(WaitForOperators(state));
+      TakeOutputs(state);
+      continue;
+    }
+    const PassStatus status = state.pass->Step();
+    if (status == PassStatus::kDone) {
+      SKEIN_RETURN_IF_ERROR(WaitForOperators(state));
+      state.outputs.Finish();
+      break;
+    }
+    state.outputs_coming = status == PassStatus::kOutputs;
+    state.marks.push_back(device.Mark());
+    if (std::ssize(state.marks) < kOperatorsAhead) continue;
+    SKEIN_RETURN_IF_ERROR(device.Wait(state.marks.front()));
+    state.marks.pop_front();
+  }
+  *stopped = false;
+  return Status::Ok();
+}
+
+Status CudaExecutor::WaitForOperators(State& state) {
+  if (state.marks.empty()) return Status::Ok();
+  const int64_t last = state.marks.back();
+  state.marks.clear();
+  return context_.device->Wait(last);
+}
+
+// The draws and reads of the logits that are on the host. Returns whether all are done.
+bool CudaExecutor::RunJobs(State& state, const std::atomic<bool>& preempt) {
+  StepOutputs& outputs = state.outputs;
+  if (outputs.next_job() == outputs.end_job()) return true;
+  const auto run = [&](int job, int thread) {
+    outputs.RunJob(job, state.pass->output(outputs.logit_row_of(job) - state.first_logit_row),
+                   thread);
+  };
+  outputs.set_next_job(context_.model.team->Run(outputs.next_job(), outputs.end_job(), run,
+                                                StopsHere(state) ? &preempt : nullptr));
+  return outputs.next_job() == outputs.end_job();
+}
+
+void CudaExecutor::TakeOutputs(State& state) {
+  state.outputs_coming = false;
+  state.pass->TakeOutputs();
+  const OutputChunk& chunk = state.pass->chunk();
+  if (chunk.kind == OutputKind::kLogits) {
+    state.first_logit_row = chunk.first;
+    return state.outputs.TakeLogits(chunk.first + chunk.count);
+  }
+  for (int32_t i = 0; i < chunk.count; ++i) {
+    state.outputs.Take(chunk.kind, chunk.first + i, state.pass->batch(), state.pass->output(i));
+  }
+}
+
+void CudaExecutor::Lose(const Status& status) {
+  if (status.ok() || !device_status_.ok()) return;
+  device_status_ = status;
+  spdlog::error("the device {} is lost: {}", context_.device->name(), status.message());
+}
+
+const StepResults& CudaExecutor::Results(const Task& task) const {
+  const State& state = *static_cast<const CudaTask&>(task).state;
+  SKEIN_CHECK(state.outputs.done());
+  return state.outputs.results();
+}
+
+}  // namespace skein::cuda

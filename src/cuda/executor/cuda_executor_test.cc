@@ -1,0 +1,408 @@
+#include "cuda/executor/cuda_executor.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/cpu_executor.h"
+#include "runtime/kv_memory.h"
+#include "testing/cuda_model.h"
+
+namespace skein::cuda {
+namespace {
+
+using testing::Blocks;
+using testing::CudaModel;
+using testing::LoadedModel;
+
+constexpr int32_t kNumBlocks = 96;
+constexpr ForwardLimits kLimits = {.max_tokens = 160, .max_logit_rows = 3, .max_own_blocks = 12};
+
+class Random {
+ public:
+  int32_t Integer(int32_t min, int32_t max) {
+    return std::uniform_int_distribution<int32_t>(min, max)(random_);
+  }
+
+ private:
+  std::mt19937 random_{20260731};
+};
+
+std::string ModelDir(const std::string& name) {
+  return SKEIN_SOURCE_DIR "/tests/data/models/" + name;
+}
+
+// Passes every call on to a fake device, and calls `before` before each launch.
+class WatchedDevice final : public Device {
+ public:
+  explicit WatchedDevice(const FakeDevice::Options& options = {}) : fake_(options) {}
+
+  FakeDevice& fake() { return fake_; }
+  void set_before_launch(std::function<void()> before) { before_ = std::move(before); }
+
+  const std::string& name() const override { return fake_.name(); }
+  DeviceMemory Memory() override { return fake_.Memory(); }
+  Result<void*> Allocate(size_t bytes) override { return fake_.Allocate(bytes); }
+  void Free(void* memory) override { fake_.Free(memory); }
+  Result<void*> AllocateHost(size_t bytes) override { return fake_.AllocateHost(bytes); }
+  void FreeHost(void* memory) override { fake_.FreeHost(memory); }
+  void CopyToDevice(void* to, const void* from, size_t bytes) override {
+    fake_.CopyToDevice(to, from, bytes);
+  }
+  void CopyToHost(void* to, const void* from, size_t bytes) override {
+    fake_.CopyToHost(to, from, bytes);
+  }
+  void Run(const Launch& launch) override {
+    if (before_) before_();
+    fake_.Run(launch);
+  }
+  int64_t Mark() override { return fake_.Mark(); }
+  Status Wait(int64_t mark) override { return fake_.Wait(mark); }
+
+ private:
+  FakeDevice fake_;
+  std::function<void()> before_;
+};
+
+// A model on the processor, in the class whose order of sums the emulated device has, and on a fake
+// device.
+struct Both {
+  explicit Both(const std::string& dir, const std::string& quantization = "auto",
+                const FakeDevice::Options& options = {}, const StepStates& states = {})
+      : model(dir, {.quantization = quantization,
+                    .isa = testing::FmaIsas().back(),
+                    .threads = 1,
+                    .num_blocks = 4}),
+        kv(LayoutOf(model)),
+        device(options),
+        cuda(&device, model, kNumBlocks, kLimits, states) {
+    std::memset(kv.data(), 0xff, kv.bytes());
+    ForwardContext context = model.context();
+    context.kv_layout = kv.layout();
+    context.kv = kv.data();
+    cpu = std::make_unique<CpuExecutor>(context, kLimits, &kv);
+  }
+
+  static KvLayout LayoutOf(const LoadedModel& model) {
+    KvLayout layout = model.context().kv_layout;
+    layout.num_blocks = kNumBlocks;
+    return layout;
+  }
+
+  LoadedModel model;
+  KvMemory kv;
+  WatchedDevice device;
+  CudaModel cuda;
+  std::unique_ptr<CpuExecutor> cpu;
+};
+
+StepResults RunPlan(Executor& executor, const StepPlan& plan) {
+  const std::atomic<bool> preempt{false};
+  const auto task = executor.Begin(plan);
+  EXPECT_EQ(executor.Resume(*task, preempt), TaskStatus::kDone);
+  return executor.Results(*task);
+}
+
+void ExpectSameLogprob(const TokenLogprob& a, const TokenLogprob& b) {
+  EXPECT_EQ(a.token, b.token);
+  EXPECT_EQ(a.logprob, b.logprob);
+  EXPECT_EQ(a.rank, b.rank);
+}
+
+void ExpectSame(const StepResults& a, const StepResults& b) {
+  ASSERT_EQ(a.draws.size(), b.draws.size());
+  for (size_t i = 0; i < a.draws.size(); ++i) {
+    EXPECT_TRUE(a.draws[i].finite && b.draws[i].finite);
+    EXPECT_EQ(a.draws[i].token.token, b.draws[i].token.token);
+    ExpectSameLogprob(a.draws[i].token.chosen, b.draws[i].token.chosen);
+    ASSERT_EQ(a.draws[i].token.top_logprobs.size(), b.draws[i].token.top_logprobs.size());
+    for (size_t k = 0; k < a.draws[i].token.top_logprobs.size(); ++k) {
+      ExpectSameLogprob(a.draws[i].token.top_logprobs[k], b.draws[i].token.top_logprobs[k]);
+    }
+  }
+  ASSERT_EQ(a.reads.size(), b.reads.size());
+  for (size_t i = 0; i < a.reads.size(); ++i) {
+    EXPECT_TRUE(a.reads[i].finite && b.reads[i].finite);
+    EXPECT_EQ(a.reads[i].values.values, b.reads[i].values.values);
+    EXPECT_EQ(a.reads[i].values.log_sum_exp, b.reads[i].values.log_sum_exp);
+  }
+  ASSERT_EQ(a.prompt_logprobs.size(), b.prompt_logprobs.size());
+  for (size_t i = 0; i < a.prompt_logprobs.size(); ++i) {
+    ASSERT_EQ(a.prompt_logprobs[i].logprobs.size(), b.prompt_logprobs[i].logprobs.size());
+    for (size_t k = 0; k < a.prompt_logprobs[i].logprobs.size(); ++k) {
+      ExpectSameLogprob(a.prompt_logprobs[i].logprobs[k].chosen,
+                        b.prompt_logprobs[i].logprobs[k].chosen);
+    }
+  }
+}
+
+// A request's tokens and parameters, with plan rows made by hand.
+struct Sequence {
+  Sequence(Random& random, int32_t vocab, int32_t num_tokens, int32_t first_block)
+      : blocks(Blocks(first_block, num_tokens + 1)) {
+    for (int32_t i = 0; i < num_tokens; ++i) tokens.push_back(random.Integer(0, vocab - 1));
+    generate.sampling.seed = static_cast<uint64_t>(random.Integer(0, 1 << 30));
+    generate.num_logprobs = 4;
+  }
+
+  PlanRow Row(int32_t begin, int32_t end, bool draws_token) {
+    draws.clear();
+    if (draws_token) draws.push_back({&generate, 0, tokens, size()});
+    return {0, begin, std::span(tokens).subspan(begin, end - begin), blocks, draws};
+  }
+  PlanRow Whole() { return Row(0, size(), true); }
+  int32_t size() const { return static_cast<int32_t>(tokens.size()); }
+
+  std::vector<TokenId> tokens;
+  std::vector<BlockId> blocks;
+  GenerateSpec generate;
+  std::vector<DrawSpec> draws;
+};
+
+std::vector<std::string> ComputedModels() {
+  std::vector<std::string> dirs;
+  for (const std::string& dir : testing::GoldenModelDirs()) {
+    const LoadedModel model(dir);
+    if (CheckDeviceComputes(model.weights()).ok()) dirs.push_back(dir);
+  }
+  return dirs;
+}
+
+// Prompts, log-probabilities of prompts, labels, chunks and decodes, on each model.
+void ExpectTheProcessorsBits(Both& both, Random& random) {
+  const int32_t vocab = both.model.vocab();
+  Sequence a(random, vocab, random.Integer(33, 60), 0), b(random, vocab, 1, 10);
+  Sequence c(random, vocab, random.Integer(40, 60), 20), d(random, vocab, 20, 30);
+  const auto expect_same = [&](const StepPlan& plan) {
+    ExpectSame(RunPlan(both.cuda.executor(), plan), RunPlan(*both.cpu, plan));
+  };
+  PlanRow with_logprobs = a.Whole();
+  with_logprobs.prompt_logprobs = {5, std::span(a.tokens).subspan(5), 2};
+  const OutputSpec labels = LabelSpec{.tokens = {3, 90, 17, 91}};
+  const OutputSpec labels_with_sum = LabelSpec{.tokens = {1, 2}, .want_log_sum_exp = true};
+  PlanRow read = d.Row(0, d.size(), false);
+  read.read = &labels;
+  expect_same(OneShotPlan{{with_logprobs, b.Whole(), read}});
+  expect_same(MixedPlan{{}, {c.Row(0, 21, false)}, {}});
+  MixedPlan mixed{{}, {c.Row(21, c.size(), true)}, {a.Row(a.size() - 1, a.size(), true)}};
+  PlanRow second_read = d.Row(5, d.size(), false);
+  second_read.read = &labels_with_sum;
+  mixed.prefills.push_back(second_read);
+  expect_same(mixed);
+  expect_same(DecodePlan{{}, {a.Row(a.size() - 1, a.size(), true), b.Row(0, 1, true)}});
+}
+
+TEST(CudaExecutor, EveryDenseDecoderHasTheProcessorsBits) {
+  Random random;
+  const std::vector<std::string> dirs = ComputedModels();
+  EXPECT_GE(dirs.size(), 15u);
+  for (const std::string& dir : dirs) {
+    SCOPED_TRACE(dir);
+    Both both(dir);
+    ExpectTheProcessorsBits(both, random);
+  }
+}
+
+TEST(CudaExecutor, Int8HasTheProcessorsBits) {
+  Random random;
+  for (const char* name : {"qwen3-bf16", "qwen3", "llama-biases"}) {
+    SCOPED_TRACE(name);
+    Both both(ModelDir(name), "int8");
+    ExpectTheProcessorsBits(both, random);
+  }
+}
+
+TEST(CudaExecutor, TheOrderOfTurnsChangesNothing) {
+  for (const TurnOrder& order :
+       {TurnOrder{TurnOrder::Kind::kReverse, 0, true}, TurnOrder{TurnOrder::Kind::kShuffled, 5}}) {
+    Random random;
+    Both both(ModelDir("qwen3-bf16"), "auto", {.order = order});
+    ExpectTheProcessorsBits(both, random);
+  }
+}
+
+class CudaExecutorTest : public ::testing::Test {
+ protected:
+  StepResults RunOnDevice(const StepPlan& plan) { return RunPlan(both_.cuda.executor(), plan); }
+  Sequence NewSequence(int32_t num_tokens, int32_t first_block) {
+    return {random_, both_.model.vocab(), num_tokens, first_block};
+  }
+
+  Random random_;
+  Both both_{ModelDir("qwen3-bf16"), "auto", {}, {.num_steps = 2, .num_decodes = 4}};
+};
+
+// Whole, in chunks, behind a cached prefix, in company, and through memory of the pass.
+TEST_F(CudaExecutorTest, ARequestHasTheSameBitsUnderAnyLoad) {
+  Sequence sequence = NewSequence(75, 0);
+  const StepResults alone = RunOnDevice(OneShotPlan{{sequence.Whole()}});
+  sequence.blocks = Blocks(4, 76);
+  RunOnDevice(MixedPlan{{}, {sequence.Row(0, 10, false)}, {}});
+  RunOnDevice(MixedPlan{{}, {sequence.Row(10, 64, false)}, {}});
+  ExpectSame(RunOnDevice(MixedPlan{{}, {sequence.Row(64, 75, true)}, {}}), alone);
+  Sequence other = NewSequence(64, 20);
+  std::vector<PlanRow> rows = {other.Whole(), sequence.Row(64, 75, true)};
+  StepResults together = RunOnDevice(OneShotPlan{rows});
+  together.draws.erase(together.draws.begin());
+  ExpectSame(together, alone);
+  ExpectSame(RunOnDevice(DecodePlan{{}, {sequence.Row(74, 75, true)}}), alone);
+  sequence.blocks = {30};  // keys and values behind the first block belong to the pass
+  ExpectSame(RunOnDevice(OneShotPlan{{sequence.Whole()}}), alone);
+}
+
+// A parent and two children in one step; the second forks inside a block.
+TEST_F(CudaExecutorTest, ForestsAndCopiesHaveTheSameBits) {
+  Sequence first = NewSequence(50, 0), second = NewSequence(60, 10);
+  std::copy_n(first.tokens.begin(), 41, second.tokens.begin());
+  const StepResults alone = RunOnDevice(OneShotPlan{{first.Whole(), second.Whole()}});
+  Sequence parent = first;
+  parent.blocks = Blocks(20, 41);
+  first.blocks = {20, 30};
+  second.blocks = {20, 31};
+  std::vector<PlanRow> rows = {parent.Row(0, 41, false), first.Row(41, 50, true),
+                               second.Row(41, 60, true)};
+  rows[1].fork = rows[2].fork = {21, 9};
+  ExpectSame(RunOnDevice(OneShotPlan{rows}), alone);
+
+  Sequence copied = first;
+  copied.blocks = {20, 40};
+  DecodePlan decode{{{30, 40}}, {first.Row(49, 50, true), copied.Row(49, 50, true)}};
+  StepResults results = RunOnDevice(decode);
+  EXPECT_EQ(results.draws[0].token.chosen.logprob, alone.draws[0].token.chosen.logprob);
+  EXPECT_EQ(results.draws[1].token.chosen.logprob, alone.draws[0].token.chosen.logprob);
+}
+
+TEST_F(CudaExecutorTest, BlocksGoToTheProcessorAndBack) {
+  Sequence sequence = NewSequence(41, 0);
+  RunOnDevice(OneShotPlan{{sequence.Row(0, 40, false)}});
+  std::vector<std::byte> bytes(both_.cuda.kv().port_bytes());
+  ASSERT_EQ(bytes.size(), both_.kv.port_bytes());
+  for (const BlockId block : sequence.blocks) {
+    both_.cuda.kv().ExportBlock(block, bytes);
+    both_.kv.ImportBlock(block + 7, bytes);
+  }
+  Sequence moved = sequence;
+  moved.blocks = Blocks(7, 41);
+  const StepPlan on_cpu = DecodePlan{{}, {moved.Row(40, 41, true)}};
+  const StepPlan on_device = DecodePlan{{}, {sequence.Row(40, 41, true)}};
+  ExpectSame(RunPlan(*both_.cpu, on_cpu), RunOnDevice(on_device));
+}
+
+// A signal at any launch: the task stops within the operators that the device has, and goes on
+// without a change, with another task in between.
+TEST_F(CudaExecutorTest, ATaskStopsWithinAFewOperatorsOfTheSignal) {
+  constexpr int64_t kLaunchesOfAnOperator = 2;
+  Sequence sequence = NewSequence(20, 0), other = NewSequence(5, 10);
+  const StepPlan plan = OneShotPlan{{sequence.Whole()}};
+  const StepPlan other_plan = OneShotPlan{{other.Whole()}};
+  const StepResults expected = RunOnDevice(plan), other_expected = RunOnDevice(other_plan);
+  FakeDevice& fake = both_.device.fake();
+  std::atomic<bool> preempt{false};
+  int64_t launches_left = 0, ahead_at_signal = 0;
+  both_.device.set_before_launch([&] {
+    const int64_t ahead = fake.num_launches() - fake.num_launches_done();
+    EXPECT_LE(ahead, CudaExecutor::kOperatorsAhead * kLaunchesOfAnOperator);
+    if (launches_left-- == 0) {
+      preempt = true;
+      ahead_at_signal = ahead;
+    }
+  });
+  const int64_t before = fake.num_launches();
+  launches_left = -1;
+  RunOnDevice(plan);
+  const int64_t num_launches = fake.num_launches() - before;
+  ASSERT_GT(num_launches, 18);
+  for (int64_t k = 0; k < num_launches; ++k) {
+    preempt = false;
+    const int64_t first = fake.num_launches();
+    const auto task = both_.cuda.executor().Begin(plan);
+    launches_left = k;
+    if (both_.cuda.executor().Resume(*task, preempt) == TaskStatus::kPreempted) {
+      EXPECT_LE(fake.num_launches() - first - k, kLaunchesOfAnOperator);
+      EXPECT_EQ(fake.num_launches(), fake.num_launches_done());  // the device is free
+      launches_left = -1;
+      preempt = false;
+      ExpectSame(RunOnDevice(other_plan), other_expected);
+      EXPECT_EQ(both_.cuda.executor().Resume(*task, preempt), TaskStatus::kDone);
+    } else {
+      EXPECT_GE(k, num_launches - 1);  // nothing of the task was left to stop
+    }
+    ExpectSame(both_.cuda.executor().Results(*task), expected);
+  }
+}
+
+TEST_F(CudaExecutorTest, TasksStopWhereTheGranularitySays) {
+  Sequence sequence = NewSequence(20, 0);
+  const StepPlan plan = OneShotPlan{{sequence.Whole()}};
+  const auto num_stops = [&](Granularity granularity) {
+    both_.cuda.executor().set_granularity(granularity);
+    std::atomic<bool> preempt{false};
+    both_.device.set_before_launch([&] { preempt = true; });
+    const auto task = both_.cuda.executor().Begin(plan);
+    int stops = 0;
+    while (both_.cuda.executor().Resume(*task, preempt) == TaskStatus::kPreempted) {
+      preempt = false;
+      ++stops;
+    }
+    return stops;
+  };
+  const int32_t num_layers = both_.model.config().num_layers;
+  EXPECT_GE(num_stops(Granularity::kLayer), num_layers);
+  EXPECT_LE(num_stops(Granularity::kLayer), num_layers + 2);
+  EXPECT_GT(num_stops(Granularity::kOp), 6 * num_layers);
+  EXPECT_EQ(num_stops(Granularity::kNone), 0);
+}
+
+TEST_F(CudaExecutorTest, ATaskGivenUpHalfWayLeavesNoTrace) {
+  Sequence sequence = NewSequence(30, 0);
+  const StepPlan plan = OneShotPlan{{sequence.Whole()}};
+  const StepResults expected = RunOnDevice(plan);
+  std::atomic<bool> preempt{false};
+  for (int64_t k = 1; k < 18; k += 4) {
+    int64_t launches_left = k;
+    both_.device.set_before_launch([&] { preempt = launches_left-- == 0; });
+    const auto task = both_.cuda.executor().Begin(plan);
+    EXPECT_EQ(both_.cuda.executor().Resume(*task, preempt), TaskStatus::kPreempted);
+  }
+  both_.device.set_before_launch({});
+  ExpectSame(RunOnDevice(plan), expected);
+}
+
+TEST(CudaExecutor, ALostDeviceFailsItsRequestsAlone) {
+  Random random;
+  Both both(ModelDir("qwen3-bf16"), "auto", {.launches_until_lost = 7});
+  Sequence sequence(random, both.model.vocab(), 9, 0);
+  const OutputSpec labels = LabelSpec{.tokens = {3}};
+  PlanRow read = sequence.Whole();
+  read.read = &labels;
+  for (int i = 0; i < 2; ++i) {
+    const StepResults results = RunPlan(both.cuda.executor(), OneShotPlan{{read}});
+    EXPECT_FALSE(results.draws.at(0).finite);
+    EXPECT_FALSE(results.reads.at(0).finite);
+  }
+  EXPECT_EQ(both.cuda.executor().device_status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(RunPlan(*both.cpu, OneShotPlan{{read}}).draws.at(0).finite);
+}
+
+TEST(CudaExecutor, OtherModelsAreRefusedByName) {
+  std::map<std::string, std::string> fields;
+  for (const char* name :
+       {"gemma3", "granite", "mistral-window", "olmo2", "qwen3-moe", "qwen3.5"}) {
+    const LoadedModel model(ModelDir(name));
+    const Status status = CheckDeviceComputes(model.weights());
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << name;
+    fields[name] = status.param();
+  }
+  EXPECT_EQ(fields["mistral-window"], "sliding_window");
+  EXPECT_EQ(fields["qwen3-moe"], "num_experts");
+  EXPECT_EQ(fields["qwen3.5"], "layer_types");
+}
+
+}  // namespace
+}  // namespace skein::cuda

@@ -1,0 +1,172 @@
+#include "cuda/executor/cuda_runtime.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/thread_team.h"
+#include "cuda/executor/cuda_executor.h"
+#include "cuda/executor/device_kv.h"
+#include "kernels/kernels.h"
+#include "model/weights/model_weight_files.h"
+#include "runtime/memory_plan.h"
+
+namespace skein::cuda {
+namespace {
+
+// A share of the memory that is free in the end; the rest is the driver's.
+constexpr int64_t kKvTenths = 9;
+
+Status Invalid(const std::string& field, const std::string& message) {
+  return Status(StatusCode::kInvalidArgument, field + " " + message, field);
+}
+
+class CudaRuntime final : public Runtime {
+ public:
+  CudaRuntime(std::unique_ptr<Device> device, int threads, std::unique_ptr<Kernels> kernels)
+      : device_(std::move(device)), team_(threads), kernels_(std::move(kernels)) {}
+
+  Status Load(const CudaRuntimeOptions& options, const ModelConfig& config);
+
+  Executor& executor() override { return *executor_; }
+  KvPort& kv_port() override { return *kv_; }
+  void set_granularity(Granularity granularity) override {
+    executor_->set_granularity(granularity);
+  }
+  const ModelConfig& config() const override { return weights_.config; }
+  int32_t num_kv_blocks() const override { return kv_->layout().num_blocks; }
+  int32_t num_states() const override { return 0; }
+  int32_t max_model_len() const override { return max_model_len_; }
+  MemoryReport Memory() const override {
+    return {.weight_bytes = on_device_->bytes,
+            .kv_bytes = static_cast<int64_t>(kv_->bytes()),
+            .kv_block_bytes = static_cast<int64_t>(kv_->port_bytes()),
+            .rope_bytes = static_cast<int64_t>(rope_->bytes()),
+            .activation_bytes = executor_->activation_bytes()};
+  }
+
+ private:
+  Status LoadModel(const CudaRuntimeOptions& options, const ModelConfig& config);
+  Status MakeRope(int32_t num_positions);
+  // The KV blocks that the options and what is free allow.
+  Result<int32_t> PlanBlocks(const CudaRuntimeOptions& options, int64_t activation_bytes,
+                             int64_t block_bytes);
+
+  std::unique_ptr<Device> device_;
+  ThreadTeam team_;
+  std::unique_ptr<Kernels> kernels_;
+  ModelWeights weights_;  // without its layers, which are on the device
+  std::unique_ptr<DeviceWeights> on_device_;
+  std::unique_ptr<RopeAngles> rope_;
+  Buffer cos_, sin_;
+  std::unique_ptr<DeviceKv> kv_;
+  std::unique_ptr<CudaExecutor> executor_;
+  int32_t max_model_len_ = 0;
+};
+
+Status CudaRuntime::LoadModel(const CudaRuntimeOptions& options, const ModelConfig& config) {
+  const DType dtype = ChooseComputeType(options.dtype, config.file_dtype);
+  SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, OpenModelFiles(options.model_dir));
+  SKEIN_ASSIGN_OR_RETURN(const WeightTypes types,
+                         ChooseWeightTypes(options.quantization, dtype, config, files));
+  SKEIN_ASSIGN_OR_RETURN(weights_, LoadWeights(files, config, types, team_, options.progress));
+  SKEIN_RETURN_IF_ERROR(CheckDeviceComputes(weights_));
+  SKEIN_ASSIGN_OR_RETURN(on_device_, DeviceWeights::Upload(weights_, device_.get()));
+  weights_.layers.clear();
+  weights_.layers.shrink_to_fit();
+  return Status::Ok();
+}
+
+Status CudaRuntime::MakeRope(int32_t num_positions) {
+  const ModelConfig& c = weights_.config;
+  rope_ = std::make_unique<RopeAngles>(MakeRopeTable(c.rope, c.head_dim, num_positions),
+                                       num_positions, team_);
+  const size_t bytes = rope_->bytes() / 2;
+  SKEIN_ASSIGN_OR_RETURN(cos_, Buffer::Make(device_.get(), Buffer::Place::kDevice, bytes));
+  SKEIN_ASSIGN_OR_RETURN(sin_, Buffer::Make(device_.get(), Buffer::Place::kDevice, bytes));
+  device_->CopyToDevice(cos_.as<void>(), rope_->cos(0), bytes);
+  device_->CopyToDevice(sin_.as<void>(), rope_->sin(0), bytes);
+  return device_->WaitForAll();
+}
+
+Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options, int64_t activation_bytes,
+                                        int64_t block_bytes) {
+  const int64_t left = std::max<int64_t>(0, device_->Memory().free_bytes - activation_bytes);
+  int64_t blocks = options.num_kv_blocks;
+  if (blocks == 0) {
+    const int64_t bytes =
+        options.kv_cache_bytes > 0 ? options.kv_cache_bytes : left * kKvTenths / 10;
+    blocks = std::min<int64_t>(bytes / block_bytes, std::numeric_limits<int32_t>::max());
+  }
+  if (blocks < 1 || blocks > left / block_bytes) {
+    return Status(StatusCode::kResourceExhausted,
+                  "the KV memory would have " + std::to_string(blocks) + " blocks of " +
+                      std::to_string(block_bytes) + " bytes; " + std::to_string(left) +
+                      " bytes are free on the device beside weights and activations",
+                  options.num_kv_blocks > 0 ? "num_kv_blocks" : "kv_cache_bytes");
+  }
+  return static_cast<int32_t>(blocks);
+}
+
+Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& config) {
+  SKEIN_RETURN_IF_ERROR(LoadModel(options, config));
+  const int32_t wanted_len =
+      options.max_model_len > 0 ? options.max_model_len : config.max_position;
+  const StepBounds bounds =
+      StepBoundsOf(options.retention, wanted_len, options.max_num_batched_tokens);
+  const ForwardLimits limits = {
+      .max_tokens = bounds.max_tokens,
+      .max_logit_rows = std::min(options.max_num_batched_tokens, ForwardLimits{}.max_logit_rows),
+      .max_own_blocks = bounds.max_own_blocks};
+  const StepStates states = StatesOf(options.num_steps, options.max_num_seqs);
+  SKEIN_RETURN_IF_ERROR(MakeRope(wanted_len));
+  KvLayout layout = {weights_.dtype, config.num_kv_layers(), 0, config.num_kv_heads,
+                     config.head_dim};
+  CudaContext context = {.device = device_.get(), .weights = on_device_.get()};
+  context.model = {&weights_, kernels_.get(), rope_.get(), layout, nullptr, &team_};
+  context.cos = cos_.as<float>();
+  context.sin = sin_.as<float>();
+  // The activations' size is known when they are there: they come and go once before the blocks.
+  int64_t activation_bytes = 0;
+  {
+    SKEIN_ASSIGN_OR_RETURN(const auto trial, CudaExecutor::Make(context, limits, states));
+    activation_bytes = trial->activation_bytes();
+  }
+  layout.num_blocks = 1;
+  SKEIN_ASSIGN_OR_RETURN(layout.num_blocks, PlanBlocks(options, activation_bytes,
+                                                       static_cast<int64_t>(layout.total_bytes())));
+  SKEIN_ASSIGN_OR_RETURN(kv_, DeviceKv::Make(layout, device_.get()));
+  context.kv = kv_->data();
+  context.model.kv_layout = layout;
+  SKEIN_ASSIGN_OR_RETURN(executor_, CudaExecutor::Make(context, limits, states));
+  executor_->set_granularity(options.granularity);
+  const int64_t kept =
+      options.retention == Retention::kAll ? int64_t{layout.num_blocks} * kBlockTokens : wanted_len;
+  if (options.max_model_len > kept) {
+    return Invalid("max_model_len", "is " + std::to_string(wanted_len) + "; the KV memory holds " +
+                                        std::to_string(kept) + " tokens");
+  }
+  max_model_len_ = static_cast<int32_t>(std::min<int64_t>(wanted_len, kept));
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& options,
+                                                 std::unique_ptr<Device> device) {
+  SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));
+  if (options.max_model_len > config.max_position) {
+    return Invalid("max_model_len", "is " + std::to_string(options.max_model_len) +
+                                        "; the model reaches to " +
+                                        std::to_string(config.max_position));
+  }
+  // The draws' bits do not depend on the instruction set.
+  SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
+  SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<Kernels> kernels, MakeKernels(isa));
+  auto runtime = std::make_unique<CudaRuntime>(std::move(device), ThreadsOrAll(options.threads),
+                                               std::move(kernels));
+  SKEIN_RETURN_IF_ERROR(runtime->Load(options, config));
+  return std::unique_ptr<Runtime>(std::move(runtime));
+}
+
+}  // namespace skein::cuda

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "cuda/device/device.h"
+#include "model/weights/weight_choices.h"
+#include "model/weights/weights.h"
+#include "runtime/runtime.h"
+#include "sched/config.h"
+#include "skein/config.h"
+
+namespace skein::cuda {
+
+// The options of a model on a GPU. 0: choose.
+struct CudaRuntimeOptions {
+  std::string model_dir;
+  ComputeChoice dtype = ComputeChoice::kAuto;
+  Quantization quantization = Quantization::kAuto;
+  int32_t threads = 0;        // of the host: they load the weights, and draw
+  int32_t max_model_len = 0;  // 0: the longest that the model and the KV memory allow
+  int32_t max_num_batched_tokens = 512;
+  int32_t max_num_seqs = 16;
+  int64_t kv_cache_bytes = 0;  // at most one of these two is set; neither: nine tenths of what is
+  int32_t num_kv_blocks = 0;   // free beside weights and activations
+  Retention retention = Retention::kAll;
+  Granularity granularity = Granularity::kOpTile;  // where steps stop
+  int32_t num_steps = 1;                           // as CpuRuntimeOptions::num_steps
+  LoadProgress progress;
+};
+
+// Loads a model onto `device`. Fails as LoadModelConfig, LoadWeights and CheckDeviceComputes do.
+// kInvalidArgument names an option that is out of range; kResourceExhausted: the device has no room
+// for weights, activations, or the KV memory that is asked for.
+Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& options,
+                                                 std::unique_ptr<Device> device);
+
+}  // namespace skein::cuda

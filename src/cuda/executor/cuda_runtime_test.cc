@@ -1,0 +1,147 @@
+#include "cuda/executor/cuda_runtime.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/device/cuda_device.h"
+#include "cuda/device/fake_device.h"
+#include "runtime/cpu_runtime.h"
+#include "testing/loaded_model.h"
+
+namespace skein::cuda {
+namespace {
+
+constexpr char kModelDir[] = SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16";
+
+Result<std::unique_ptr<Runtime>> Load(const CudaRuntimeOptions& options,
+                                      const FakeDevice::Options& device = {}) {
+  return LoadCudaRuntime(options, std::make_unique<FakeDevice>(device));
+}
+
+DrawResult Draw(Runtime& runtime, const std::vector<TokenId>& tokens) {
+  const GenerateSpec generate = {.num_logprobs = 5};
+  const std::vector<BlockId> blocks = testing::Blocks(0, static_cast<int32_t>(tokens.size()));
+  const std::vector<DrawSpec> draws = {{&generate, 0, tokens, static_cast<int32_t>(tokens.size())}};
+  const StepPlan plan = OneShotPlan{{{0, 0, tokens, blocks, draws}}};
+  const std::atomic<bool> never{false};
+  const auto task = runtime.executor().Begin(plan);
+  EXPECT_EQ(runtime.executor().Resume(*task, never), TaskStatus::kDone);
+  return runtime.executor().Results(*task).draws.at(0);
+}
+
+void ExpectSame(const DrawResult& a, const DrawResult& b) {
+  EXPECT_TRUE(a.finite && b.finite);
+  ASSERT_EQ(a.token.top_logprobs.size(), b.token.top_logprobs.size());
+  for (size_t i = 0; i < a.token.top_logprobs.size(); ++i) {
+    EXPECT_EQ(a.token.top_logprobs[i].token, b.token.top_logprobs[i].token);
+    EXPECT_EQ(a.token.top_logprobs[i].logprob, b.token.top_logprobs[i].logprob);
+  }
+}
+
+std::vector<TokenId> Tokens(int32_t count) {
+  std::vector<TokenId> tokens;
+  for (int32_t i = 0; i < count; ++i) tokens.push_back((i * 37 + 11) % 128);
+  return tokens;
+}
+
+// A copy of the model that reaches further. Its directory goes with it.
+class LongModel {
+ public:
+  explicit LongModel(const std::string& max_position)
+      : dir_(std::filesystem::path(::testing::TempDir()) / "skein-cuda-long") {
+    std::filesystem::remove_all(dir_);
+    std::filesystem::copy(kModelDir, dir_);
+    std::ifstream in(std::string(kModelDir) + "/config.json");
+    std::stringstream text;
+    text << in.rdbuf();
+    std::string config = text.str();
+    const std::string field = "\"max_position_embeddings\": 256";
+    const size_t at = config.find(field);
+    EXPECT_NE(at, std::string::npos);
+    config.replace(at, field.size(), "\"max_position_embeddings\": " + max_position);
+    std::ofstream(dir_ / "config.json") << config;
+  }
+  ~LongModel() { std::filesystem::remove_all(dir_); }
+
+  std::string dir() const { return dir_.string(); }
+
+ private:
+  std::filesystem::path dir_;
+};
+
+TEST(CudaRuntime, HasTheBitsOfTheProcessorsFmaClass) {
+  const auto cuda =
+      Load({.model_dir = kModelDir, .threads = 1, .max_model_len = 128, .num_kv_blocks = 16});
+  ASSERT_TRUE(cuda.ok()) << cuda.status().message();
+  const auto cpu = CpuRuntime::Load({.model_dir = kModelDir,
+                                     .threads = 1,
+                                     .isa = testing::FmaIsas().back(),
+                                     .max_model_len = 128,
+                                     .num_kv_blocks = 16});
+  ASSERT_TRUE(cpu.ok()) << cpu.status().message();
+  ExpectSame(Draw(*cuda.value(), Tokens(100)), Draw(*cpu.value(), Tokens(100)));
+  const MemoryReport memory = cuda.value()->Memory();
+  EXPECT_EQ(memory.kv_block_bytes, cpu.value()->Memory().kv_block_bytes);
+  EXPECT_GT(memory.weight_bytes, 0);
+  EXPECT_EQ(cuda.value()->max_model_len(), 128);
+}
+
+// Two segments of the attention walk, merged.
+TEST(CudaRuntime, LongPromptsHaveTheBitsToo) {
+  const LongModel model("2300");
+  const auto cuda = Load({.model_dir = model.dir(),
+                          .threads = 1,
+                          .max_num_batched_tokens = 2300,
+                          .num_kv_blocks = 80});
+  ASSERT_TRUE(cuda.ok()) << cuda.status().message();
+  const auto cpu = CpuRuntime::Load({.model_dir = model.dir(),
+                                     .threads = 1,
+                                     .isa = testing::FmaIsas().back(),
+                                     .max_num_batched_tokens = 2300,
+                                     .num_kv_blocks = 80});
+  ASSERT_TRUE(cpu.ok()) << cpu.status().message();
+  ExpectSame(Draw(*cuda.value(), Tokens(2100)), Draw(*cpu.value(), Tokens(2100)));
+}
+
+TEST(CudaRuntime, ADeviceWithoutRoomIsAnError) {
+  const auto error = [](const CudaRuntimeOptions& options, int64_t memory_bytes) {
+    const auto runtime = Load(options, {.memory_bytes = memory_bytes});
+    EXPECT_FALSE(runtime.ok());
+    return runtime.ok() ? Status::Ok() : runtime.status();
+  };
+  // No room for the weights; for the activations; for the blocks.
+  const Status weights = error({.model_dir = kModelDir}, 1000);
+  EXPECT_EQ(weights.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(weights.message(), ::testing::HasSubstr("of 1000 bytes free"));
+  const Status activations = error({.model_dir = kModelDir}, 400'000);
+  EXPECT_EQ(activations.code(), StatusCode::kResourceExhausted);
+  const Status blocks = error({.model_dir = kModelDir, .num_kv_blocks = 100'000}, 64 << 20);
+  EXPECT_EQ(blocks.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(blocks.param(), "num_kv_blocks");
+  const Status too_long = error({.model_dir = kModelDir, .max_model_len = 300}, 64 << 20);
+  EXPECT_EQ(too_long.param(), "max_model_len");
+  const Status too_few =
+      error({.model_dir = kModelDir, .max_model_len = 200, .num_kv_blocks = 3}, 64 << 20);
+  EXPECT_EQ(too_few.param(), "max_model_len");
+}
+
+TEST(CudaRuntime, WithoutCudaOrAGpuTheRealDeviceIsAnError) {
+  const auto device = OpenCudaDevice(0);
+  if (device.ok()) GTEST_SKIP() << "there is a GPU here: " << device.value()->name();
+  EXPECT_THAT(static_cast<int>(device.status().code()),
+              ::testing::AnyOf(static_cast<int>(StatusCode::kUnsupported),
+                               static_cast<int>(StatusCode::kUnavailable)));
+  EXPECT_FALSE(device.status().message().empty());
+}
+
+}  // namespace
+}  // namespace skein::cuda

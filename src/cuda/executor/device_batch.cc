@@ -1,0 +1,120 @@
+#include "cuda/executor/device_batch.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernels/packed_weight.h"
+
+namespace skein::cuda {
+namespace {
+
+constexpr int32_t kTileWords = sizeof(AttentionTile) / sizeof(int32_t);
+static_assert(kTileWords == 5 && sizeof(SlotCopy) == 3 * sizeof(int32_t));
+
+int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
+                           std::span<const BlockCopy> copies) {
+  words_.clear();
+  AddTokens(batch, layout);
+  AddTiles(batch);
+  copies_ = words_.size();
+  num_copies_ = static_cast<int32_t>(copies.size());
+  for (const BlockCopy& copy : copies) {
+    words_.insert(words_.end(), {copy.from, copy.to, kKvBlockTokens});
+  }
+  forks_ = words_.size();
+  num_forks_ = static_cast<int32_t>(layout.forks().size());
+  for (const int32_t index : layout.forks()) {
+    const ForwardRow& row = batch.rows[index];
+    words_.insert(words_.end(), {row.fork.from, layout.Table(index)[row.begin / kKvBlockTokens],
+                                 row.fork.num_tokens});
+  }
+  AddOutputs(batch, layout);
+  return Copy();
+}
+
+void DeviceBatch::AddTokens(const ForwardBatch& batch, const BatchLayout& layout) {
+  tokens_ = words_.size();
+  words_.insert(words_.end(), batch.tokens.begin(), batch.tokens.end());
+  const auto for_each_token = [&](const auto& fn) {
+    for (int32_t index = 0; index < static_cast<int32_t>(batch.rows.size()); ++index) {
+      const ForwardRow& row = batch.rows[index];
+      for (int32_t i = 0; i < row.num_tokens; ++i) fn(index, row.begin + i);
+    }
+  };
+  positions_ = words_.size();
+  for_each_token([&](int32_t, int32_t position) { words_.push_back(position); });
+  blocks_ = words_.size();
+  for_each_token([&](int32_t row, int32_t position) {
+    words_.push_back(layout.Table(row)[position / kKvBlockTokens]);
+  });
+  tables_ = words_.size();
+  table_begins_.clear();
+  for (int32_t index = 0; index < static_cast<int32_t>(batch.rows.size()); ++index) {
+    table_begins_.push_back(static_cast<int32_t>(words_.size() - tables_));
+    const std::span<const int32_t> table = layout.Table(index);
+    words_.insert(words_.end(), table.begin(), table.end());
+  }
+}
+
+void DeviceBatch::AddTiles(const ForwardBatch& batch) {
+  tiles_ = words_.size();
+  num_tiles_ = 0;
+  num_segments_ = 1;
+  for (size_t i = 0; i < batch.rows.size(); ++i) {
+    const ForwardRow& row = batch.rows[i];
+    for (int32_t first = 0; first < row.num_tokens * group_size_; first += kAttentionRows) {
+      words_.insert(words_.end(),
+                    {row.first_token, row.num_tokens, row.begin, table_begins_[i], first});
+      ++num_tiles_;
+    }
+    num_segments_ = std::max(num_segments_, CeilDiv(row.begin + row.num_tokens, kKeysPerSegment));
+  }
+}
+
+void DeviceBatch::AddOutputs(const ForwardBatch& batch, const BatchLayout& layout) {
+  outputs_.clear();
+  output_words_.clear();
+  for (const OutputChunk& chunk : layout.outputs()) {
+    output_words_.push_back(words_.size());
+    for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
+      words_.push_back(layout.OutputToken(chunk.kind, i));
+    }
+    Outputs outputs;
+    if (chunk.kind == OutputKind::kLabels) {
+      for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
+        for (const int32_t label : batch.label_outputs[i].labels) {
+          outputs.panel_ids.push_back(label / kPanelCols);
+        }
+      }
+      std::ranges::sort(outputs.panel_ids);
+      const auto surplus = std::ranges::unique(outputs.panel_ids);
+      outputs.panel_ids.erase(surplus.begin(), surplus.end());
+    }
+    output_words_.push_back(words_.size());
+    words_.insert(words_.end(), outputs.panel_ids.begin(), outputs.panel_ids.end());
+    outputs_.push_back(std::move(outputs));
+  }
+}
+
+Status DeviceBatch::Copy() {
+  const size_t bytes = words_.size() * sizeof(int32_t);
+  if (bytes > on_host_.bytes()) {
+    const size_t room = std::bit_ceil(bytes);
+    SKEIN_ASSIGN_OR_RETURN(on_device_, Buffer::Make(device_, Buffer::Place::kDevice, room));
+    SKEIN_ASSIGN_OR_RETURN(on_host_, Buffer::Make(device_, Buffer::Place::kHost, room));
+  }
+  std::memcpy(on_host_.as<int32_t>(), words_.data(), bytes);
+  device_->CopyToDevice(on_device_.as<int32_t>(), on_host_.as<int32_t>(), bytes);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    outputs_[i].tokens = On<int32_t>(output_words_[2 * i]);
+    outputs_[i].panels = On<int32_t>(output_words_[2 * i + 1]);
+  }
+  return Status::Ok();
+}
+
+}  // namespace skein::cuda

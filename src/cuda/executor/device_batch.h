@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "cuda/device/device.h"
+#include "cuda/kernels/args.h"
+#include "model/forward/layout.h"
+#include "sched/plan.h"
+
+namespace skein::cuda {
+
+// The integers that the kernels of one pass read: made on the host, copied to the device at once.
+// Pointers are addresses of the device.
+class DeviceBatch {
+ public:
+  // The outputs of a chunk: the tokens that they are read from, and the panels that hold their
+  // labels.
+  struct Outputs {
+    const int32_t* tokens = nullptr;  // [chunk.count]
+    const int32_t* panels = nullptr;  // [num_panels]; labels only
+    std::vector<int32_t> panel_ids;   // the same on the host, ascending
+  };
+
+  DeviceBatch(Device* device, int32_t group_size) : device_(device), group_size_(group_size) {}
+
+  // Makes the integers of a laid out batch and starts their copy. The copy before has passed. Fails
+  // as Device::Allocate does.
+  Status Assign(const ForwardBatch& batch, const BatchLayout& layout,
+                std::span<const BlockCopy> copies);
+
+  const int32_t* tokens() const { return On<int32_t>(tokens_); }
+  const int32_t* positions() const { return On<int32_t>(positions_); }
+  const int32_t* blocks() const { return On<int32_t>(blocks_); }
+  const int32_t* tables() const { return On<int32_t>(tables_); }
+  const AttentionTile* tiles() const { return On<AttentionTile>(tiles_); }
+  int32_t num_tiles() const { return num_tiles_; }
+  int32_t num_segments() const { return num_segments_; }
+  const SlotCopy* forks() const { return On<SlotCopy>(forks_); }
+  int32_t num_forks() const { return num_forks_; }
+  const SlotCopy* copies() const { return On<SlotCopy>(copies_); }
+  int32_t num_copies() const { return num_copies_; }
+  const Outputs& outputs(int32_t chunk) const { return outputs_[chunk]; }
+
+ private:
+  template <typename T>
+  const T* On(size_t word) const {
+    return reinterpret_cast<const T*>(on_device_.as<int32_t>() + word);
+  }
+  void AddTokens(const ForwardBatch& batch, const BatchLayout& layout);
+  void AddTiles(const ForwardBatch& batch);
+  void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout);
+  Status Copy();
+
+  Device* const device_;
+  const int32_t group_size_;
+  std::vector<int32_t> words_;
+  std::vector<int32_t> table_begins_;  // by row, in `tables`
+  Buffer on_host_, on_device_;
+  size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0, tiles_ = 0;  // in words_
+  size_t forks_ = 0, copies_ = 0;
+  int32_t num_tiles_ = 0, num_segments_ = 1, num_forks_ = 0, num_copies_ = 0;
+  std::vector<Outputs> outputs_;
+  std::vector<size_t> output_words_;  // of tokens and panels, by chunk
+};
+
+}  // namespace skein::cuda

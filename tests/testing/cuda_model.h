@@ -1,0 +1,59 @@
+#pragma once
+
+// A loaded model on a fake device, beside the same model on the processor.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "cuda/device/fake_device.h"
+#include "cuda/executor/cuda_executor.h"
+#include "cuda/executor/device_kv.h"
+#include "testing/loaded_model.h"
+
+namespace skein::testing {
+
+class CudaModel {
+ public:
+  // `device` and `model` outlive it.
+  CudaModel(cuda::Device* device, const LoadedModel& model, int32_t num_blocks,
+            const ForwardLimits& limits, const StepStates& states = {}) {
+    const ModelConfig& config = model.config();
+    EXPECT_TRUE(cuda::CheckDeviceComputes(model.weights()).ok());
+    weights_ = cuda::DeviceWeights::Upload(model.weights(), device).value();
+    KvLayout layout = model.context().kv_layout;
+    layout.num_blocks = num_blocks;
+    kv_ = cuda::DeviceKv::Make(layout, device).value();
+    // A newly assigned block holds the data of its last owner.
+    const std::vector<std::byte> stale(kv_->port_bytes(), std::byte{0xff});
+    for (int32_t block = 0; block < num_blocks; ++block) kv_->ImportBlock(block, stale);
+    const RopeAngles& rope = *model.context().rope;
+    const size_t bytes = rope.bytes() / 2;
+    cos_ = cuda::Buffer::Make(device, cuda::Buffer::Place::kDevice, bytes).value();
+    sin_ = cuda::Buffer::Make(device, cuda::Buffer::Place::kDevice, bytes).value();
+    device->CopyToDevice(cos_.as<void>(), rope.cos(0), bytes);
+    device->CopyToDevice(sin_.as<void>(), rope.sin(0), bytes);
+    EXPECT_TRUE(device->WaitForAll().ok());
+    cuda::CudaContext context = {.device = device, .weights = weights_.get()};
+    context.model = model.context();
+    context.model.kv = nullptr;
+    context.model.kv_layout = layout;
+    context.kv = kv_->data();
+    context.cos = cos_.as<float>();
+    context.sin = sin_.as<float>();
+    EXPECT_GT(config.vocab_size, 0);
+    executor_ = cuda::CudaExecutor::Make(context, limits, states).value();
+  }
+
+  cuda::CudaExecutor& executor() { return *executor_; }
+  cuda::DeviceKv& kv() { return *kv_; }
+
+ private:
+  std::unique_ptr<cuda::DeviceWeights> weights_;
+  std::unique_ptr<cuda::DeviceKv> kv_;
+  cuda::Buffer cos_, sin_;
+  std::unique_ptr<cuda::CudaExecutor> executor_;
+};
+
+}  // namespace skein::testing
