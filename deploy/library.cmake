@@ -2,7 +2,7 @@
 # the static libraries, a CMake package and a pkg-config file (docs/library.md).
 include(CMakePackageConfigHelpers)
 set(libraries skein_base skein_text skein_io skein_grammar skein_kernels skein_model skein_kv
-              skein_sched skein_engine skein_runtime skein_server skein_host xgrammar)
+              skein_sched skein_engine skein_runtime skein_cuda skein_server skein_host xgrammar)
 set_target_properties(xgrammar PROPERTIES OUTPUT_NAME skein_xgrammar EXPORT_NAME skein_xgrammar)
 
 add_library(skein_library INTERFACE)

@@ -74,6 +74,7 @@ void AddBenchCommand(CLI::App* app, int* exit_status) {
   AddBenchRerankCommand(bench, exit_status);
   AddBenchQualityCommand(bench, exit_status);
   AddBenchSchedCommand(bench, exit_status);
+  AddBenchGpuCommand(bench, exit_status);
   AddBenchJctCommand(bench, exit_status);
   AddBenchBudgetCommand(bench, exit_status);
 }

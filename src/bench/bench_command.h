@@ -27,6 +27,7 @@ void AddBenchKernelsCommand(CLI::App* bench, int* exit_status);
 void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status);
 void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status);
 void AddBenchSchedCommand(CLI::App* bench, int* exit_status);
+void AddBenchGpuCommand(CLI::App* bench, int* exit_status);
 
 // Options that benchmarks share, spelled alike in all.
 void AddModelDirOption(CLI::App* app, std::string* model);  // MODEL, required

@@ -20,6 +20,9 @@
 #include "apps/read_file.h"
 #include "apps/sim/stop_table_writer.h"
 #include "base/byte_size.h"
+#include "cuda/device/cuda_device.h"
+#include "cuda/device/fake_device.h"
+#include "cuda/executor/cuda_runtime.h"
 #include "engine/cost_profile.h"
 #include "engine/decode_profile.h"
 #include "engine/engine_loop.h"
@@ -199,7 +202,7 @@ class CpuModelHost final : public ModelHost {
   MonotonicClock clock_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<ChatTemplate> chat_template_;
-  std::unique_ptr<CpuRuntime> runtime_;
+  std::unique_ptr<Runtime> runtime_;
   std::ofstream record_file_;
   std::optional<SchedulerRecorder> recorder_;
   std::optional<StopTableWriter> table_writer_;
@@ -208,6 +211,51 @@ class CpuModelHost final : public ModelHost {
   ModelEntry entry_;
   std::vector<ModelEntry> adapters_;
 };
+
+// kUnsupported for an option that only the processor has.
+Status CheckCudaHas(const CpuRuntimeOptions& options) {
+  const auto refuse = [](const std::string& option) {
+    return Status(StatusCode::kUnsupported,
+                  option + " is for --device cpu; the device cuda does not have it yet", option);
+  };
+  if (!options.adapters.empty()) return refuse("--lora");
+  if (options.memory_bytes > 0) return refuse("--memory");
+  if (!options.kv_cache_file.empty()) return refuse("--kv-cache-file");
+  if (options.kv_storage != KvStorage::kPaged) return refuse("--kv-storage contiguous");
+  if (options.pooling != Pooling::kLast) return refuse("--pooling");
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
+                                             const CpuRuntimeOptions& options) {
+  if (device == DeviceChoice::kCpu) {
+    SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<CpuRuntime> runtime, CpuRuntime::Load(options));
+    return std::unique_ptr<Runtime>(std::move(runtime));
+  }
+  SKEIN_RETURN_IF_ERROR(CheckCudaHas(options));
+  std::unique_ptr<cuda::Device> opened;
+  if (device == DeviceChoice::kCudaEmulated) {
+    spdlog::warn("an emulated GPU computes: slow, and for trials alone");
+    opened = std::make_unique<cuda::FakeDevice>();
+  } else {
+    SKEIN_ASSIGN_OR_RETURN(opened, cuda::OpenCudaDevice(0));
+    spdlog::warn("the kernels for {} have never run on a GPU before this release (docs/gpu.md)",
+                 opened->name());
+  }
+  return cuda::LoadCudaRuntime({.model_dir = options.model_dir,
+                                .dtype = options.dtype,
+                                .quantization = options.quantization,
+                                .threads = options.threads,
+                                .max_model_len = options.max_model_len,
+                                .max_num_batched_tokens = options.max_num_batched_tokens,
+                                .max_num_seqs = options.max_num_seqs,
+                                .kv_cache_bytes = options.kv_cache_bytes,
+                                .retention = options.retention,
+                                .granularity = options.granularity,
+                                .num_steps = options.num_steps,
+                                .progress = options.progress},
+                               std::move(opened));
+}
 
 // The settings that do not depend on the model.
 Result<EngineConfig> EngineConfigOf(const ModelHostOptions& options) {
@@ -252,7 +300,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   for (const NamedAdapter& adapter : adapters.all()) runtime.adapters.push_back(adapter.dir);
   config.scheduler.num_adapters = 1 + static_cast<int32_t>(adapters.all().size());
   if (options.show_progress) runtime.progress = ShowProgress(name_);
-  SKEIN_ASSIGN_OR_RETURN(runtime_, CpuRuntime::Load(runtime));
+  SKEIN_ASSIGN_OR_RETURN(runtime_, LoadRuntime(options.device, runtime));
 
   config.vocab_size = runtime_->config().vocab_size;
   config.scheduler.max_model_len = runtime_->max_model_len();

@@ -26,9 +26,13 @@ namespace skein {
 
 class SchedulerObserver;  // sched/record/observer.h
 
+// The device that computes. The emulated GPU is for trials without one, and slow.
+enum class DeviceChoice : uint8_t { kCpu, kCuda, kCudaEmulated };
+
 // The options by which a model is loaded and an engine built around it. 0: choose.
 struct ModelHostOptions {
   std::string model;  // what FindModelDir takes
+  DeviceChoice device = DeviceChoice::kCpu;
   ComputeChoice dtype = ComputeChoice::kAuto;
   Quantization quantization = Quantization::kAuto;
   SchedulingOptions scheduling;

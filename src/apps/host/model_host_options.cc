@@ -10,6 +10,12 @@ template <>
 inline constexpr auto kChoiceNames<Pooling> = std::to_array<ChoiceName<Pooling>>(
     {{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls}});
 
+template <>
+inline constexpr auto kChoiceNames<DeviceChoice> =
+    std::to_array<ChoiceName<DeviceChoice>>({{"cpu", DeviceChoice::kCpu},
+                                             {"cuda", DeviceChoice::kCuda},
+                                             {"cuda-emulated", DeviceChoice::kCudaEmulated}});
+
 namespace {
 
 constexpr int kThreadsMax = 1024;
@@ -28,6 +34,10 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
          "local HuggingFace cache")
       ->required();
   const HelpGroup group(app, "Model");
+  AddChoice(app, "--device", &o->device,
+            "The device that computes: cpu, cuda (an NVIDIA GPU, in a program built with CUDA=1; "
+            "never run on one so far) or cuda-emulated (its kernels on the processor, for trials "
+            "with tiny models); docs/gpu.md");
   AddChoice(app, "--dtype", &o->dtype, "Compute type: auto, bf16 or f32");
   AddChoice(app, "--quantization", &o->quantization,
             "Weights of a decoder: auto (as in the file), none, int8 or int4");

@@ -58,7 +58,7 @@ struct ForwardBench::Sequence {
   std::vector<BlockId> blocks;
 };
 
-ForwardBench::ForwardBench(CpuRuntime* runtime, uint64_t seed) : runtime_(runtime), seed_(seed) {}
+ForwardBench::ForwardBench(Runtime* runtime, uint64_t seed) : runtime_(runtime), seed_(seed) {}
 
 // Sequence number `index`, with blocks of its own for `room` tokens.
 ForwardBench::Sequence ForwardBench::MakeSequence(int32_t index, int32_t num_tokens,

@@ -7,7 +7,8 @@
 #include "base/result.h"
 #include "engine/executor.h"
 #include "model/config/config.h"
-#include "runtime/cpu_runtime.h"
+#include "model/weights/weights.h"
+#include "runtime/runtime.h"
 
 namespace skein {
 
@@ -40,7 +41,7 @@ struct DecodePoint {
 class ForwardBench {
  public:
   // `runtime` outlives this.
-  ForwardBench(CpuRuntime* runtime, uint64_t seed);
+  ForwardBench(Runtime* runtime, uint64_t seed);
 
   // Seconds of one whole prompt in one pass, to its first (greedy) token. REQUIRES: the prompt fits
   // a step and the KV memory.
@@ -58,7 +59,7 @@ class ForwardBench {
   Sequence MakeSequence(int32_t index, int32_t num_tokens, int32_t room) const;
   double TimeStep(const StepPlan& plan);
 
-  CpuRuntime* const runtime_;
+  Runtime* const runtime_;
   const uint64_t seed_;
 };
 

@@ -1,0 +1,298 @@
+#include "bench/gpu/gpu_cases.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <span>
+#include <utility>
+
+#include "cuda/kernels/launches.h"
+#include "kernels/packed_weight.h"
+
+namespace skein {
+namespace {
+
+using cuda::Buffer;
+using cuda::Device;
+
+// Memory of a device with given contents, and random numbers that are the same for every device.
+class Operands {
+ public:
+  Operands(Device& device, uint64_t seed) : device_(device), random_(seed) {}
+
+  std::vector<float> Random(size_t count) {
+    std::normal_distribution<float> normal;
+    std::vector<float> values(count);
+    for (float& x : values) x = normal(random_);
+    return values;
+  }
+  static std::vector<Bf16> Rounded(const std::vector<float>& values) {
+    std::vector<Bf16> rounded;
+    for (const float x : values) rounded.push_back(ToBf16(x));
+    return rounded;
+  }
+
+  // The address of a copy of `values` on the device; null where it has no room.
+  template <typename T>
+  T* Put(const std::vector<T>& values) {
+    T* memory = static_cast<T*>(Make(values.size() * sizeof(T)));
+    if (memory == nullptr) return nullptr;
+    device_.CopyToDevice(memory, values.data(), values.size() * sizeof(T));
+    (void)device_.WaitForAll().ok();  // an error stays with the device
+    return memory;
+  }
+  // The same of the panels of a matrix.
+  const void* Put(const PackedWeight& w) {
+    const auto* data = reinterpret_cast<const uint8_t*>(w.panel(0));
+    const size_t rows = (w.n() + kPanelCols - 1) / kPanelCols * kPanelCols;
+    return Put(std::vector<uint8_t>(data, data + rows * w.k_padded() * SizeOf(w.dtype())));
+  }
+  void* Make(size_t bytes) {
+    Result<Buffer> buffer = Buffer::Make(&device_, Buffer::Place::kDevice, bytes);
+    if (!buffer.ok()) {
+      status_ = buffer.status();
+      return nullptr;
+    }
+    buffers_.push_back(std::move(*buffer));
+    return buffers_.back().as<void>();
+  }
+
+  // Runs a launch, and returns `count` elements from `out`.
+  template <typename T>
+  Result<std::vector<float>> Run(const cuda::Launch& launch, const T* out, size_t count) {
+    SKEIN_RETURN_IF_ERROR(status_);
+    std::vector<T> values(count);
+    device_.Run(launch);
+    device_.CopyToHost(values.data(), out, count * sizeof(T));
+    SKEIN_RETURN_IF_ERROR(device_.WaitForAll());
+    std::vector<float> widened;
+    for (const T x : values) {
+      if constexpr (std::is_same_v<T, Bf16>) {
+        widened.push_back(ToFloat(x));
+      } else {
+        widened.push_back(static_cast<float>(x));
+      }
+    }
+    return widened;
+  }
+
+ private:
+  Device& device_;
+  std::mt19937_64 random_;
+  std::vector<Buffer> buffers_;
+  Status status_;
+};
+
+Result<std::vector<float>> RunNorm(Device& device, uint64_t seed) {
+  constexpr int32_t kRows = 20, kWidth = 1000;
+  Operands operands(device, seed);
+  auto* out = static_cast<float*>(operands.Make(kRows * kWidth * sizeof(float)));
+  return operands.Run(
+      cuda::RmsNormLaunch(DType::kF32, {.x = operands.Put(operands.Random(kRows * kWidth)),
+                                        .weight = operands.Put(operands.Random(kWidth)),
+                                        .num_rows = kRows,
+                                        .width = kWidth,
+                                        .eps = 1e-6f,
+                                        .out = out,
+                                        .ldo = kWidth}),
+      out, kRows * kWidth);
+}
+
+Result<std::vector<float>> RunQuantize(Device& device, uint64_t seed) {
+  constexpr int32_t kRows = 20, kWidth = 192;
+  Operands operands(device, seed);
+  auto* out = static_cast<int8_t*>(operands.Make(kRows * kWidth));
+  return operands.Run(
+      cuda::QuantizeLaunch(DType::kF32,
+                           {.x = operands.Put(operands.Random(kRows * kWidth)),
+                            .ldx = kWidth,
+                            .num_rows = kRows,
+                            .width = kWidth,
+                            .out = out,
+                            .ldo = kWidth,
+                            .scales = static_cast<float*>(operands.Make(kRows * sizeof(float)))}),
+      out, kRows * kWidth);
+}
+
+// Gated, so that SiLU and its exponential take part. kRows of 70 take the large tile.
+template <typename T, int32_t kRows>
+Result<std::vector<float>> RunGemm(Device& device, uint64_t seed) {
+  constexpr bool kInt8 = std::is_same_v<T, int8_t>, kIsBf16 = std::is_same_v<T, Bf16>;
+  constexpr DType kType = kInt8 ? DType::kInt8 : kIsBf16 ? DType::kBf16 : DType::kF32;
+  constexpr int32_t kColumns = 72, kPadded = 80, kTerms = 256;
+  Operands operands(device, seed);
+  const std::vector<float> w = operands.Random(2 * kPadded * kTerms);
+  PackedWeight packed(2 * kPadded, kTerms, kType);
+  packed.PackRows(0, 2 * kPadded, w.data(), DType::kF32);
+  const std::vector<float> a = operands.Random(kRows * kTerms);
+  std::vector<T> rows;
+  for (const float x : a) {
+    if constexpr (kInt8) rows.push_back(static_cast<int8_t>(x * 30));
+    if constexpr (kIsBf16) rows.push_back(ToBf16(x));
+    if constexpr (std::is_same_v<T, float>) rows.push_back(x);
+  }
+  std::vector<float> w_scales;
+  if (kInt8) w_scales.assign(packed.scales(), packed.scales() + 2 * kPadded);
+  using Out = std::conditional_t<kIsBf16, Bf16, float>;
+  auto* out = static_cast<Out*>(operands.Make(kRows * kColumns * sizeof(Out)));
+  return operands.Run(
+      cuda::GemmLaunch(kType, cuda::GemmOutput::kGated, kIsBf16 ? DType::kBf16 : DType::kF32,
+                       {.a = operands.Put(rows),
+                        .lda = kTerms * static_cast<int64_t>(sizeof(T)) / 4,
+                        .a_scales = operands.Put(std::vector<float>(kRows, 0.01f)),
+                        .w = operands.Put(packed),
+                        .w_scales = kInt8 ? operands.Put(w_scales) : nullptr,
+                        .m = kRows,
+                        .columns = kColumns,
+                        .words = kTerms * static_cast<int32_t>(sizeof(T)) / 4,
+                        .up_panel = kPadded / kPanelCols,
+                        .out = out,
+                        .ldo = kColumns}),
+      out, kRows * kColumns);
+}
+
+// One sequence: 40 tokens behind 100 in the cache, two query heads on one KV head.
+template <typename T>
+Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
+  constexpr DType kType = std::is_same_v<T, Bf16> ? DType::kBf16 : DType::kF32;
+  constexpr int32_t kBegin = 100, kTokens = 40, kHeads = 2, kDim = 64, kBlocks = 5;
+  const KvLayout layout = {kType, 1, kBlocks, 1, kDim};
+  Operands operands(device, seed);
+  const auto typed = [&](size_t count) {
+    const std::vector<float> values = operands.Random(count);
+    if constexpr (std::is_same_v<T, Bf16>) return Operands::Rounded(values);
+    if constexpr (std::is_same_v<T, float>) return values;
+  };
+  std::vector<int32_t> tiles;
+  for (int32_t row = 0; row < kTokens * kHeads; row += cuda::kAttentionRows) {
+    tiles.insert(tiles.end(), {0, kTokens, kBegin, 0, row});
+  }
+  auto* out = static_cast<T*>(operands.Make(kTokens * kHeads * kDim * sizeof(T)));
+  const auto* on_device = operands.Put(tiles);
+  auto* kv = operands.Put(typed(layout.total_bytes() / sizeof(T)));
+  return operands.Run(cuda::AttentionLaunch(
+                          kType, {.tiles = reinterpret_cast<const cuda::AttentionTile*>(on_device),
+                                  .tables = operands.Put(std::vector<int32_t>{3, 0, 4, 1, 2}),
+                                  .num_tiles = static_cast<int32_t>(tiles.size() / 5),
+                                  .num_segments = 1,
+                                  .num_heads = kHeads,
+                                  .num_kv_heads = 1,
+                                  .head_dim = kDim,
+                                  .head_dim_padded = kDim,
+                                  .scale = 0.125f,
+                                  .q = operands.Put(typed(kTokens * kHeads * kDim)),
+                                  .ldq = kHeads * kDim,
+                                  .out = out,
+                                  .ldo = kHeads * kDim,
+                                  .kv = {.pool = reinterpret_cast<uint8_t*>(kv),
+                                         .num_pool_blocks = kBlocks,
+                                         .block_bytes = static_cast<int64_t>(layout.block_bytes()),
+                                         .head_bytes = static_cast<int64_t>(layout.head_bytes())}}),
+                      out, kTokens * kHeads * kDim);
+}
+
+// Norms, rotates and stores the heads of a few tokens: the blocks that come of it.
+Result<std::vector<float>> RunStoreHeads(Device& device, uint64_t seed) {
+  constexpr int32_t kTokens = 20, kHeads = 4, kDim = 64, kHalf = kDim / 2;
+  const KvLayout layout = {DType::kBf16, 1, 1, 1, kDim};
+  Operands operands(device, seed);
+  std::vector<int32_t> positions, blocks(kTokens, 0);
+  for (int32_t i = 0; i < kTokens; ++i) positions.push_back(i + 3);
+  const size_t elements = layout.total_bytes() / sizeof(Bf16);
+  auto* memory = static_cast<Bf16*>(operands.Make(layout.total_bytes()));
+  return operands.Run(
+      cuda::StoreHeadsLaunch(DType::kBf16,
+                             {.qkv = operands.Put(operands.Random(kTokens * (kHeads + 2) * kDim)),
+                              .q_norm = operands.Put(operands.Random(kDim)),
+                              .k_norm = operands.Put(operands.Random(kDim)),
+                              .eps = 1e-6f,
+                              .cos = operands.Put(operands.Random((kTokens + 3) * kHalf)),
+                              .sin = operands.Put(operands.Random((kTokens + 3) * kHalf)),
+                              .positions = operands.Put(positions),
+                              .blocks = operands.Put(blocks),
+                              .num_tokens = kTokens,
+                              .num_heads = kHeads,
+                              .num_kv_heads = 1,
+                              .head_dim = kDim,
+                              .rotary_dim = kDim,
+                              .q = operands.Make(kTokens * kHeads * kDim * sizeof(Bf16)),
+                              .ldq = kHeads * kDim,
+                              .kv = {.pool = reinterpret_cast<uint8_t*>(memory),
+                                     .num_pool_blocks = 1,
+                                     .block_bytes = static_cast<int64_t>(layout.block_bytes()),
+                                     .head_bytes = static_cast<int64_t>(layout.head_bytes())}}),
+      memory, elements);
+}
+
+}  // namespace
+
+const std::vector<GpuCase>& GpuCases() {
+  static const std::vector<GpuCase> cases = {
+      {"rms_norm f32", true, RunNorm},
+      {"quantize int8", true, RunQuantize},
+      {"store_heads bf16", true, RunStoreHeads},
+      {"gemm f32, 5 rows", true, RunGemm<float, 5>},
+      {"gemm f32, 70 rows", true, RunGemm<float, 70>},
+      {"gemm int8, 5 rows", true, RunGemm<int8_t, 5>},
+      {"gemm int8, 70 rows", true, RunGemm<int8_t, 70>},
+      {"gemm bf16, 5 rows", false, RunGemm<Bf16, 5>},
+      {"gemm bf16, 70 rows", false, RunGemm<Bf16, 70>},
+      {"attention f32", true, RunAttention<float>},
+      {"attention bf16", false, RunAttention<Bf16>},
+  };
+  return cases;
+}
+
+double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  if (a.size() != b.size()) return kNaN;
+  double largest = 0, difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) != std::isnan(b[i])) return kNaN;
+    if (std::isnan(a[i]) || a[i] == b[i]) continue;
+    difference = std::max(difference, std::abs(double{a[i]} - b[i]));
+  }
+  for (const float x : b) {
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(double{x}));
+  }
+  return difference == 0 ? 0 : difference / largest;
+}
+
+Result<double> TimeGemm(Device& device, const GemmShape& shape, int32_t repetitions) {
+  constexpr int64_t kBytesMax = int64_t{1} << 30;
+  const int64_t k = cuda::PaddedWidth(shape.k, DType::kBf16);
+  const int64_t panels = (shape.n + kPanelCols - 1) / kPanelCols;
+  const int64_t matrix_bytes = panels * kPanelCols * k * static_cast<int64_t>(sizeof(Bf16));
+  const int64_t room = std::min(kBytesMax, device.Memory().free_bytes / 2);
+  const int64_t copies = std::clamp<int64_t>(room / matrix_bytes, 1, repetitions);
+  Operands operands(device, /*seed=*/1);
+  auto* w = static_cast<uint8_t*>(operands.Make(copies * matrix_bytes));  // zeros take as long
+  const void* a = operands.Make(shape.m * k * sizeof(Bf16));
+  void* out = operands.Make(int64_t{shape.m} * shape.n * static_cast<int64_t>(sizeof(float)));
+  if (w == nullptr || a == nullptr || out == nullptr) {
+    return Status(StatusCode::kResourceExhausted, "the device has no room for a product of " +
+                                                      std::to_string(matrix_bytes) + " bytes");
+  }
+  const auto run = [&](int64_t copy) {
+    device.Run(cuda::GemmLaunch(DType::kBf16, cuda::GemmOutput::kStore, DType::kBf16,
+                                {.a = a,
+                                 .lda = k / 2,
+                                 .w = w + copy % copies * matrix_bytes,
+                                 .m = shape.m,
+                                 .columns = shape.n,
+                                 .words = static_cast<int32_t>(k / 2),
+                                 .out = out,
+                                 .ldo = shape.n}));
+  };
+  run(0);  // warms up
+  SKEIN_RETURN_IF_ERROR(device.WaitForAll());
+  const auto begin = std::chrono::steady_clock::now();
+  for (int32_t i = 0; i < repetitions; ++i) run(i);
+  SKEIN_RETURN_IF_ERROR(device.WaitForAll());
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  return seconds.count() / repetitions;
+}
+
+}  // namespace skein

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Predicted times of the CUDA executor: bytes and operations of each launch against a GPU's limits.
+
+    tools/gpu_roofline.py           the tables of docs/results/gpu.md
+
+A launch takes the longer of its bytes at the memory's speed and its operations at the tensor cores', both times
+a share that kernels of this kind are assumed to reach, and at least one launch. Nothing here was measured.
+"""
+
+# (name, TFLOP/s of dense bf16, TB/s): the makers' data sheets.
+GPUS = [("A100 80GB", 312.0, 2.04), ("H200", 989.0, 4.8)]
+COMPUTE_SHARE = 0.45  # mma.sync without wgmma
+MEMORY_SHARE = 0.75
+LAUNCH_US = 3.0       # without CUDA graphs
+
+# (name, layers, hidden, heads, KV heads, head_dim, intermediate, vocab)
+MODELS = [("Qwen3-0.6B", 28, 1024, 16, 8, 128, 3072, 151936), ("Qwen3-4B", 36, 2560, 32, 8, 128, 9728, 151936),
+          ("Qwen3-8B", 36, 4096, 32, 8, 128, 12288, 151936)]
+
+
+def product(m, n, k):
+    """(operations, bytes) of a product of bf16 with f32 outputs."""
+    return 2 * m * n * k, 2 * n * k + 2 * m * k + 4 * m * n
+
+
+def launches(model, rows, tokens, context):
+    """(operations, bytes) of each launch of a pass over `rows` sequences of `tokens` new tokens each."""
+    _, layers, hidden, heads, kv_heads, dim, mlp, vocab = model
+    m, q, kv = rows * tokens, heads * dim, kv_heads * dim
+    keys = m * (context + (tokens + 1) / 2)
+    norm = (0, 6 * m * hidden)
+    layer = [norm, product(m, q + 2 * kv, hidden), (0, 6 * m * (q + 2 * kv)),
+             (4 * keys * q, 4 * kv * rows * (context + tokens) + 4 * m * q), product(m, hidden, q), norm,
+             product(m, 2 * mlp, hidden), product(m, hidden, mlp)]
+    return [(0, 6 * m * hidden)] + layer * layers + [norm, product(rows, vocab, hidden)]
+
+
+def seconds(gpu, model, rows, tokens, context):
+    _, tflops, tbps = gpu
+    return sum(max(operations / (tflops * 1e12 * COMPUTE_SHARE), moved / (tbps * 1e12 * MEMORY_SHARE), LAUNCH_US * 1e-6)
+               for operations, moved in launches(model, rows, tokens, context))
+
+
+def main():
+    print("| model | work | " + " | ".join(name for name, _, _ in GPUS) + " |\n|---|---|" + "---|" * len(GPUS))
+    for model in MODELS:
+        for rows, tokens, context in [(1, 128, 0), (1, 512, 0), (1, 2048, 0), (1, 1, 512), (4, 1, 128), (64, 1, 512)]:
+            work = f"TTFT, {tokens} tokens" if tokens > 1 else f"TPOT, {rows} behind {context} tokens"
+            times = [f"{seconds(gpu, model, rows, tokens, context) * 1e3:.2f} ms" for gpu in GPUS]
+            print(f"| {model[0]} | {work} | " + " | ".join(times) + " |")
+
+
+if __name__ == "__main__":
+    main()
