@@ -1,6 +1,7 @@
 # find_package(skein): the target skein::skein.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
+find_dependency(Boost COMPONENTS context)
 find_dependency(OpenSSL)
 find_dependency(simdjson)
 find_dependency(spdlog)
