@@ -63,6 +63,11 @@ struct EngineStats {
   uint64_t requests_decode = 0;
   uint64_t decode_slots_taken = 0;   // assigned slots of the decode set: OneShot takes none
   uint64_t wasted_decode_slots = 0;  // slot-steps held by finished requests (request level)
+  // A prefill instance's requests that its decode peer took, those of them that ran here in the
+  // end, and KV blocks that were sent.
+  uint64_t requests_handed_over = 0;
+  uint64_t requests_taken_back = 0;
+  uint64_t handover_blocks = 0;
   // Decode set `prefix-homogeneous`: requests that joined the batch, those of them that had waited
   // too long, and rounds in which the stop rule let no (further) request join.
   uint64_t prefix_groups_joined = 0;

@@ -33,6 +33,7 @@ constexpr std::chrono::seconds kAbortAnswerTime(2);  // for clients that do not 
 
 struct ServeOptions {
   ModelHostOptions model;
+  std::string role;  // empty: prompts and decodes
   ServerConfig server;
   std::string api_key;
   std::string api_keys_file;
@@ -129,6 +130,23 @@ std::string UrlOf(const ServerConfig& server, uint16_t port) {
   return scheme + server.host + ":" + std::to_string(port);
 }
 
+// The role and its address belong together.
+Status CheckRole(const ServeOptions& options) {
+  const HandoverOptions& handover = options.model.handover;
+  const struct {
+    const char *role, *option;
+    const std::string& address;
+  } roles[] = {{"prefill", "--decode-peer", handover.decode_peer},
+               {"decode", "--handover-listen", handover.listen}};
+  for (const auto& [role, option, address] : roles) {
+    if ((options.role == role) == !address.empty()) continue;
+    return {StatusCode::kInvalidArgument,
+            options.role == role ? std::string("--role ") + role + " needs " + option + " HOST:PORT"
+                                 : std::string(option) + " needs --role " + role};
+  }
+  return Status::Ok();
+}
+
 // A line on standard output, for people and for programs that wait for it.
 void Announce(const std::string& line) {
   std::printf("%s\n", line.c_str());
@@ -157,6 +175,7 @@ Status Serve(const ServeOptions& options) {
   signal(SIGPIPE, SIG_IGN);
   // Long bodies get pages of their own, which go back to the system with them.
   mallopt(M_MMAP_THRESHOLD, kOwnPagesBytes);
+  SKEIN_RETURN_IF_ERROR(CheckRole(options));
   SKEIN_ASSIGN_OR_RETURN(Json kwargs, ReadTemplateKwargs(options));
   SKEIN_ASSIGN_OR_RETURN(ServerConfig config, MakeServerConfig(options));
   HttpServer server(std::move(config));
@@ -258,6 +277,23 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
       ->capture_default_str();
 }
 
+// Two processes that share the work: one computes prompts, the other decodes.
+void AddHandoverOptions(CLI::App* app, ServeOptions* o) {
+  const HelpGroup group(app, "Prefill and decode apart");
+  app->add_option("--role", o->role,
+                  "prefill: clients talk to this server, which computes their prompts and has "
+                  "--decode-peer go on, as long as that is there; decode: it takes prompts on "
+                  "--handover-listen. Not set: both in one (docs/scheduling.md)")
+      ->check(CLI::IsMember({"prefill", "decode"}));
+  app->add_option("--decode-peer", o->model.handover.decode_peer,
+                  "HOST:PORT of the server with --role decode, which has the same model")
+      ->type_name("ADDRESS");
+  app->add_option("--handover-listen", o->model.handover.listen,
+                  "HOST:PORT on which prompts are taken over, without keys or encryption: an "
+                  "address of this machine or of a trusted network; port 0: any free one")
+      ->type_name("ADDRESS");
+}
+
 // Callers that may use the server.
 void AddAccessOptions(CLI::App* app, ServeOptions* o) {
   const HelpGroup group(app, "Access");
@@ -342,6 +378,7 @@ void AddServeCommand(CLI::App* app, int* exit_status) {
   command->get_option("MODEL")->required(false);
   AddServerOptions(command, options.get());
   AddAccessOptions(command, options.get());
+  AddHandoverOptions(command, options.get());
   AddServerLimits(command, options.get());
   NameEnvironment(command);
   ShowFirst(command,

@@ -51,6 +51,11 @@ class EngineCore {
   bool Step(const std::atomic<bool>& preempt, const std::function<bool()>& between);
   void FailAll(const Status& status);
 
+  // As Scheduler::VisitBlocks.
+  void VisitBlocks(const std::function<void(BlockManager*)>& visit) {
+    scheduler_.VisitBlocks(visit);
+  }
+
   // Passes the outputs since the last call to the callbacks.
   void Dispatch();
 

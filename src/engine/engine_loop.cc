@@ -24,7 +24,7 @@ size_t MaxEvents(const EngineConfig& config) {
   const auto running = static_cast<size_t>(limits.num_kv_blocks) + limits.max_num_seqs +
                        limits.max_num_batched_tokens;
   return queued + (queued + 2 * running) * (1 + static_cast<size_t>(limits.max_num_seqs)) +
-         kViewRequestsMax;
+         kViewRequestsMax + EngineLoop::kMaxVisits;
 }
 
 // The most urgent deadline of a group becomes that of all.
@@ -188,6 +188,15 @@ void EngineLoop::PushCancellation(RequestId id, int32_t sample) {
   RaiseSignal();
 }
 
+bool EngineLoop::VisitBlocks(std::function<void(BlockManager*)> visit) {
+  if (++num_visits_ <= kMaxVisits && events_.TryPush(BlockVisit{std::move(visit)})) {
+    RaiseSignal();
+    return true;
+  }
+  --num_visits_;
+  return false;
+}
+
 // Called after an event has been put into the queue, or when the alarm rings.
 void EngineLoop::RaiseSignal() {
   if (!Preempts(scheduler_config_.policies.sharing)) return;
@@ -284,6 +293,11 @@ void EngineLoop::HandleEvents() {
     }
     if (const auto* view = std::get_if<ViewRequest>(&event)) {
       AnswerView(*view);
+        continue;
+      }
+    if (const auto* visit = std::get_if<BlockVisit>(&event)) {
+      --num_visits_;
+      core_.VisitBlocks(visit->visit);
       continue;
     }
     const auto& cancellation = std::get<Cancellation>(event);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -55,6 +56,14 @@ class EngineLoop final : public Engine {
   EngineStats Stats() const override;
   Status View(std::function<void(EngineView)> done) override;
 
+  // Whether Submit would take the request if nothing else waited.
+  Status Check(const Request& request) const;
+
+  // Calls `visit` on the engine's thread, as Scheduler::VisitBlocks. False if kMaxVisits wait
+  // already or the engine is shut down: `visit` is then never called.
+  static constexpr int32_t kMaxVisits = 1024;
+  bool VisitBlocks(std::function<void(BlockManager*)> visit);
+
   // Refuses requests from now on and waits, at most `timeout_us`, until all are finished. True if
   // they are. Not on the engine's thread.
   bool Drain(int64_t timeout_us);
@@ -76,7 +85,10 @@ class EngineLoop final : public Engine {
   struct ViewRequest {
     std::function<void(EngineView)> done;
   };
-  using Event = std::variant<Arrival, Cancellation, ViewRequest>;
+  struct BlockVisit {
+    std::function<void(BlockManager*)> visit;
+  };
+  using Event = std::variant<Arrival, Cancellation, ViewRequest, BlockVisit>;
 
   // The state of a live request that other threads need.
   struct LiveRequest {
@@ -102,7 +114,6 @@ class EngineLoop final : public Engine {
     WaitEstimate wait;
   };
 
-  Status Check(const Request& request) const;
   // Refuses requests that would wait too long, or beyond the queue's limit.
   Status CheckQueue(const std::vector<Request>& requests) const;
   void NotePatience(const Arrival& arrival);
@@ -127,9 +138,10 @@ class EngineLoop final : public Engine {
   const Clock* const clock_;
 
   BoundedQueue<Event> events_;
-  std::atomic<bool> quit_{false};     // leave a running step for good
-  std::atomic<bool> preempt_{false};  // the running step is to stop at the next boundary
-  std::atomic<TimeUs> signal_us_{0};  // time of the signal; 0: none is raised
+  std::atomic<bool> quit_{false};       // leave a running step for good
+  std::atomic<bool> preempt_{false};    // the running step is to stop at the next boundary
+  std::atomic<TimeUs> signal_us_{0};    // time of the signal; 0: none is raised
+  std::atomic<int32_t> num_visits_{0};  // in events_
 
   // Used by the engine's thread only.
   EngineCore core_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -99,6 +100,10 @@ class Scheduler {
   // changes, a bounded wait ends, or a suspended step reaches its bound. It can also be the time to
   // stop a prefill for a decode's next token.
   std::optional<TimeUs> NextRoundUs() const;
+
+  // Calls `visit` with the KV blocks and the prefix cache. It may read, cache and evict prefixes,
+  // and leaves no reference behind. Between rounds, also while a step is in flight or suspended.
+  void VisitBlocks(const std::function<void(BlockManager*)>& visit) { visit(&blocks_); }
 
   bool empty() const { return table_.empty(); }
   // Requests that have never been scheduled.

@@ -127,7 +127,17 @@ struct EngineMetrics {
 };
 
 // Adds the rounds of the scheduler, their orders to the executor, and their times.
+void AddHandover(const EngineStats& s, const EngineMetrics& engine) {
+  engine.Counter("skein_handed_over_total", "Requests that went to the decode peer.",
+                 Count(s.requests_handed_over));
+  engine.Counter("skein_taken_back_total", "Those of them that were decoded here in the end.",
+                 Count(s.requests_taken_back));
+  engine.Counter("skein_handover_blocks_total", "KV blocks that were sent to the decode peer.",
+                 Count(s.handover_blocks));
+}
+
 void AddScheduling(const EngineStats& s, const EngineMetrics& engine) {
+  AddHandover(s, engine);
   constexpr char kRounds[] = "skein_scheduler_rounds_total";
   constexpr char kRoundsHelp[] = "Scheduling rounds, by cause.";
   engine.CounterBy(kRounds, kRoundsHelp, "cause", "arrival", Count(s.rounds_arrival));

@@ -168,7 +168,7 @@ class CpuModelHost final : public ModelHost {
 
   Status Init(const ModelHostOptions& options);
 
-  Engine& engine() override { return *engine_; }
+  Engine& engine() override { return *entry_.engine; }
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
   const ChatTemplate* chat_template() const override { return chat_template_.get(); }
   const Clock& clock() const override { return clock_; }
@@ -186,12 +186,15 @@ class CpuModelHost final : public ModelHost {
   void Shutdown(TimeUs timeout_us) override {
     if (engine_ == nullptr) return;
     engine_->Drain(timeout_us);
+    if (handover_ != nullptr) handover_->Stop();
     engine_->Shutdown();
   }
 
  private:
   Status InitObservers(const ModelHostOptions& options, std::vector<SchedulerObserver*>* observers);
   Status ProfileIfNeeded(EngineConfig* config);
+  Status InitHandover(const ModelHostOptions& options, const EngineConfig& config,
+                      const NamedAdapters& adapters);
   Status InitEntry(const ModelHostOptions& options, const ModelTraits& traits,
                    const SchedulerConfig& scheduler);
   Status AddAdapterEntry(const NamedAdapter& adapter, const ModelHostOptions& options);
@@ -208,6 +211,7 @@ class CpuModelHost final : public ModelHost {
   std::optional<StopTableWriter> table_writer_;
   std::optional<TracePrinter> trace_printer_;
   std::unique_ptr<EngineLoop> engine_;  // after what it uses
+  std::unique_ptr<HandoverHost> handover_;
   ModelEntry entry_;
   std::vector<ModelEntry> adapters_;
 };
@@ -317,6 +321,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
   SKEIN_ASSIGN_OR_RETURN(engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers));
+  SKEIN_RETURN_IF_ERROR(InitHandover(options, config, adapters));
 
   SKEIN_RETURN_IF_ERROR(InitEntry(options, use.traits, config.scheduler));
   for (const NamedAdapter& adapter : adapters.all()) {
@@ -338,6 +343,7 @@ Status CpuModelHost::InitEntry(const ModelHostOptions& options, const ModelTrait
                                const SchedulerConfig& scheduler) {
   entry_.names = {name_};
   entry_.engine = engine_.get();
+  if (handover_ != nullptr && handover_->engine() != nullptr) entry_.engine = handover_->engine();
   entry_.tokenizer = tokenizer_.get();
   entry_.chat_template = chat_template_.get();
   if (chat_template_ != nullptr) entry_.tools = DetectToolFormat(*chat_template_);
@@ -390,6 +396,20 @@ Status CpuModelHost::ProfileIfNeeded(EngineConfig* config) {
     config->scheduler.decode_cost =
         FitDecodes(ProfileSharedDecodes(profiler, clock_, DecodeProfileLimitsOf(scheduler)));
   }
+  return Status::Ok();
+}
+
+Status CpuModelHost::InitHandover(const ModelHostOptions& options, const EngineConfig& config,
+                                  const NamedAdapters& adapters) {
+  if (!options.handover.any()) return Status::Ok();
+  SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(config));
+  SKEIN_RETURN_IF_ERROR(HandoverHost::Check(scheduler, *runtime_, !options.record.empty()));
+  HandoverHost::Parts parts{.runtime = runtime_.get(),
+                            .engine = engine_.get(),
+                            .clock = &clock_,
+                            .model_dir = model_dir_};
+  for (const NamedAdapter& adapter : adapters.all()) parts.adapter_dirs.push_back(adapter.dir);
+  SKEIN_ASSIGN_OR_RETURN(handover_, HandoverHost::Make(options.handover, parts));
   return Status::Ok();
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/host/handover_host.h"
 #include "apps/host/model_traits.h"
 #include "apps/host/scheduling_options.h"
 #include "base/clock.h"
@@ -46,6 +47,7 @@ struct ModelHostOptions {
   // Another, as NAME=DIR or DIR, that also answers the decisions asked of the model; empty: the
   // one that comes along with a known model; "none": no adapter does.
   std::string decision_adapter;
+  HandoverOptions handover;
   std::string record;                     // a file for the scheduler's events
   SchedulerObserver* observer = nullptr;  // another observer of those; outlives the host
   bool trace = false;                     // one line per scheduler iteration on stderr

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/handover/messages.h"
+
+namespace skein {
+
+// One connection between a prefill and a decode instance: frames in both directions. All members
+// run on the thread of the socket's io_context. Keeps itself alive while an operation is under way.
+class FrameChannel : public std::enable_shared_from_this<FrameChannel> {
+ public:
+  struct Events {
+    // A message without its head. The next one is read once ReadNext is called.
+    std::function<void(WireBytes)> received;
+    // The connection is closed, once; `reason` says why, for people.
+    std::function<void(const std::string& reason)> closed;
+  };
+
+  // A frame that would make more than `max_queued_bytes` wait to be sent closes the connection.
+  FrameChannel(boost::asio::ip::tcp::socket socket, size_t max_queued_bytes);
+
+  void set_events(Events events) { events_ = std::move(events); }
+  void ReadNext();
+  void Write(WireBytes frame);
+  void Close(const std::string& reason);
+  size_t queued_bytes() const { return queued_bytes_; }
+
+ private:
+  void ReadBody(size_t num_bytes);
+  void WriteFirst();
+
+  boost::asio::ip::tcp::socket socket_;
+  const size_t max_queued_bytes_;
+  Events events_;
+  std::array<std::byte, kFrameHeadBytes> head_{};
+  WireBytes body_;
+  std::deque<WireBytes> queue_;  // the first is being sent
+  size_t queued_bytes_ = 0;
+  bool closed_ = false;
+};
+
+// An address, as HOST:PORT.
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+};
+// Fails with kInvalidArgument; `option` names the text in the message. [::1]:80 is an IPv6 address.
+Result<HostPort> ParseHostPort(const std::string& option, const std::string& text);
+
+}  // namespace skein

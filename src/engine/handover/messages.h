@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/handover/wire.h"
+#include "kv/prefix_hashes.h"
+#include "skein/request.h"
+
+namespace skein {
+
+// The messages of a hand-over: a prefill instance sends a prompt's KV blocks and the request to a
+// decode instance, which answers with outputs. A frame is
+//
+//   | magic (4 bytes) | length of the message (4) | kind (1) | fields |
+//
+//   prefill instance                               decode instance
+//        Hello  ----------------------------------------->   both check the other's
+//               <-----------------------------------------   Hello
+//        BlockRun ... StartCall, CancelCall  ------------>
+//               <-------------------------  CallOutput ..., CallRefusal, Alive
+//
+// Parsing is a pure function of the bytes. It takes no memory beyond a small multiple of them, and
+// refuses what it does not know. The values of a request are checked by Engine::Submit.
+
+inline constexpr uint32_t kHandoverVersion = 1;
+inline constexpr size_t kFrameHeadBytes = 8;
+inline constexpr size_t kMaxFrameBytes = size_t{256} << 20;
+
+// The facts that must be equal for the same bits.
+struct Hello {
+  uint32_t version = kHandoverVersion;
+  uint64_t block_bytes = 0;  // KvPort::port_bytes
+  std::string model;         // names weights, compute type and instruction class
+  bool operator==(const Hello&) const = default;
+};
+
+// Full KV blocks of a prompt, one after the other: [number of blocks][block_bytes].
+struct BlockRun {
+  PrefixScope scope;
+  int32_t first_block = 0;
+  std::vector<TokenId> tokens;      // from the prompt's first to the last block's end
+  std::span<const std::byte> data;  // in the frame
+};
+
+// The request runs from its beginning: its first tokens are drawn again.
+struct StartCall {
+  uint64_t call = 0;  // names it on this connection
+  Request request;    // generates, without a grammar, choices and prompt log-probabilities
+};
+
+struct CancelCall {
+  uint64_t call = 0;
+  int32_t sample = -1;  // all
+};
+
+struct CallOutput {
+  uint64_t call = 0;
+  RequestOutput output;  // without prompt_logprobs, read and times
+};
+
+// The decode instance does not take the request.
+struct CallRefusal {
+  uint64_t call = 0;
+  Status status;
+};
+
+// The decode instance is there. It says so several times a second.
+struct Alive {};
+
+using HandoverMessage =
+    std::variant<Hello, BlockRun, StartCall, CancelCall, CallOutput, CallRefusal, Alive>;
+
+// The frame of a message. REQUIRES: it has at most kMaxFrameBytes.
+WireBytes FrameOf(const HandoverMessage& message);
+
+// The length of the message behind this head. Fails with kInvalidArgument if these are not the
+// first bytes of a frame, or the frame is too long.
+Result<size_t> ParseFrameHead(std::span<const std::byte, kFrameHeadBytes> head);
+
+// The message of a frame, without the head. `block_bytes` is that of the own Hello. BlockRun::data
+// lies in `bytes`. Fails with kInvalidArgument, naming the field.
+Result<HandoverMessage> ParseMessage(std::span<const std::byte> bytes, uint64_t block_bytes);
+
+}  // namespace skein
