@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <set>
 #include <thread>
@@ -83,6 +84,16 @@ PromptLogprob LogprobOf(uint64_t history, int32_t position, TokenId token, int32
 FakeExecutor::FakeExecutor(const Options& options) : options_(options) {
   slots_.resize(size_t{kBlockTokens} * options.num_kv_blocks);
   states_.resize(options.num_states);
+}
+
+void FakeExecutor::ExportBlock(BlockId block, std::span<std::byte> out) const {
+  SKEIN_CHECK(block >= 0 && block < options_.num_kv_blocks && out.size() == port_bytes());
+  std::memcpy(out.data(), &slots_[size_t{kBlockTokens} * block], port_bytes());
+}
+
+void FakeExecutor::ImportBlock(BlockId block, std::span<const std::byte> in) {
+  SKEIN_CHECK(block >= 0 && block < options_.num_kv_blocks && in.size() == port_bytes());
+  std::memcpy(&slots_[size_t{kBlockTokens} * block], in.data(), port_bytes());
 }
 
 std::vector<TokenId> FakeExecutor::Expected(const Options& options, const Request& request,

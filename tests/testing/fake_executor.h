@@ -1,12 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/executor.h"
+#include "engine/kv_port.h"
 #include "skein/request.h"
 
 namespace skein {
@@ -18,7 +21,7 @@ namespace skein {
 // states, of which a step destroys those that it overwrites as soon as it runs. It also aborts on
 // plans that no device could run: a row that reads what another row of the step writes (its parent
 // apart), history that differs from what the blocks hold, copies that overlap.
-class FakeExecutor final : public Executor {
+class FakeExecutor final : public Executor, public KvPort {
  public:
   struct Options {
     int32_t num_kv_blocks = 0;
@@ -41,6 +44,10 @@ class FakeExecutor final : public Executor {
   std::unique_ptr<Task> Begin(const StepPlan& plan) override;
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;
+
+  size_t port_bytes() const override { return kBlockTokens * sizeof(Slot); }
+  void ExportBlock(BlockId block, std::span<std::byte> out) const override;
+  void ImportBlock(BlockId block, std::span<const std::byte> in) override;
 
   int64_t num_steps() const { return num_steps_; }
 
