@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace skein {
 namespace {
@@ -41,7 +42,7 @@ bool Is(const Schema& schema, const char* type) {
   return *found == type || (found->is_array() && std::ranges::find(*found, type) != found->end());
 }
 
-bool HasAny(const Schema& schema, auto names) {
+bool HasAny(const Schema& schema, const auto& names) {
   return std::ranges::any_of(names, [&](std::string_view name) { return schema.contains(name); });
 }
 
@@ -57,6 +58,22 @@ constexpr std::array<std::string_view, 11> kIgnored = {"not",
                                                        "maxContains",
                                                        "$dynamicRef",
                                                        "uniqueItems"};
+
+// Members that say which types a schema without `type` is about, and those with which it is about
+// others, too.
+struct TypedKeywords {
+  const char* type;
+  std::vector<std::string_view> keywords;
+};
+const TypedKeywords kTyped[] = {
+    {"string", {"minLength", "maxLength", "pattern"}},
+    {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
+    {"array", {"items", "prefixItems", "minItems", "maxItems", "unevaluatedItems"}},
+    {"object",
+     {"properties", "required", "minProperties", "maxProperties", "patternProperties",
+      "propertyNames", "additionalProperties", "unevaluatedProperties"}}};
+constexpr std::array<std::string_view, 8> kOtherwiseTyped = {
+    "type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf", "$dynamicRef"};
 
 // Calls `visit` for each schema that `schema` holds directly.
 void ForEachInner(auto& schema, const auto& visit) {
@@ -81,8 +98,20 @@ bool Combines(const Schema& schema) {
   return found;
 }
 
+// XGrammar ignores these keywords in a schema without a type.
+void AddImpliedTypes(Schema* schema) {
+  if (HasAny(*schema, kOtherwiseTyped)) return;
+  std::vector<std::string> types;
+  for (const TypedKeywords& typed : kTyped) {
+    if (HasAny(*schema, typed.keywords)) types.emplace_back(typed.type);
+  }
+  if (types.size() == 1) (*schema)["type"] = types.front();
+  if (types.size() > 1) (*schema)["type"] = types;
+}
+
 void Complete(Schema* schema) {
   if (!schema->is_object()) return;
+  AddImpliedTypes(schema);
   ForEachInner(*schema, [](Schema& inner) { Complete(&inner); });
   const bool lists = schema->contains("properties");
   if ((lists || Is(*schema, "object")) && !HasAny(*schema, kOpening)) {
@@ -102,7 +131,8 @@ std::string IgnoredKeyword(const Schema& schema) {
   if (!schema.is_object()) return {};
   for (const std::string_view keyword : kIgnored) {
     const auto found = schema.find(keyword);
-    if (found != schema.end() && *found != false) return std::string(keyword);
+    const bool asks_nothing = keyword == "uniqueItems" && found != schema.end() && *found == false;
+    if (found != schema.end() && !asks_nothing) return std::string(keyword);
   }
   std::string ignored;
   ForEachInner(schema, [&](const Schema& inner) {

@@ -28,12 +28,25 @@ TEST(JsonSchema, ObjectsThatListPropertiesAreClosed) {
   EXPECT_EQ(schema["$defs"]["d"]["additionalProperties"], false);
 }
 
+TEST(JsonSchema, ASchemaWithoutTypeHasThoseOfItsKeywords) {
+  EXPECT_EQ(Completed(R"({"minLength": 2})")["type"], "string");
+  EXPECT_EQ(Completed(R"({"properties": {"a": {"minimum": 0}}})")["properties"]["a"]["type"],
+            "number");
+  EXPECT_EQ(Completed(R"({"required": ["a"]})")["type"], "object");
+  EXPECT_EQ(Completed(R"({"maxItems": 3, "pattern": "a"})")["type"], Schema({"string", "array"}));
+  EXPECT_EQ(Completed(R"({"type": "integer", "pattern": "a"})")["type"], "integer");
+  for (const char* text : {"{}", R"({"const": 1, "minimum": 0})", R"({"description": "any"})"}) {
+    EXPECT_FALSE(Completed(text).contains("type")) << text;
+  }
+}
+
 TEST(JsonSchema, KeywordsThatWouldBeIgnored) {
   const auto ignored = [](const char* text) { return IgnoredKeyword(Schema::parse(text)); };
   EXPECT_EQ(ignored(R"({"properties": {"a": {"not": {"const": 1}}}})"), "not");
   EXPECT_EQ(ignored(R"({"items": {"anyOf": [{}, {"if": {}, "then": {}}]}})"), "if");
   EXPECT_EQ(ignored(R"({"$defs": {"a": {"uniqueItems": true}}})"), "uniqueItems");
   EXPECT_EQ(ignored(R"({"uniqueItems": false, "properties": {"not": {}}})"), "");
+  EXPECT_EQ(ignored(R"({"contains": false})"), "contains");
 }
 
 TEST(JsonSchema, CombinedSchemasStayAsTheyAre) {
