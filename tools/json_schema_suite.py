@@ -18,6 +18,7 @@ import collections
 import json
 import pathlib
 import random
+import re
 import signal
 import statistics
 import subprocess
@@ -44,7 +45,7 @@ def maskbench_cases(folder, sample):
     for path in paths:
         entry = json.loads(path.read_text())
         tests = [(test["data"], test["valid"]) for test in entry.get("tests", [])]
-        yield path.stem.split("---")[0], entry["schema"], tests
+        yield re.sub(r"(_\d+|---.*)$", "", path.stem), entry["schema"], tests
 
 
 def in_schema_order(value, schema):
