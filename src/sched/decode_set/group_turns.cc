@@ -14,10 +14,9 @@ constexpr int kMaxWorse = 3;
 // Shares of the possible rows that a turn may be limited to.
 constexpr std::array<double, 8> kRowShares = {1, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1};
 constexpr double kFactorRate = 1.0 / 16;
+constexpr double kPromptRequests = 128;  // that a measured time of prompts counts
 constexpr int32_t kLeastObserved = 8;
 constexpr double kReturnRate = 1.0 / 4096;  // for each step of the other way
-// The longest predicted wait in turns, over the one with all.
-constexpr double kMaxWaitShare = 0.5;
 // With all, requests wait at least so long where turns begin.
 constexpr double kLeastWaitS = 5;
 // The gain in the batch's rate from which on the next turn begins. Its requests stay longer than
@@ -73,6 +72,19 @@ void GroupTurns::ObserveStep(int32_t num_decodes, const Batch& batch, double us)
   other.log_mean += kReturnRate * (factor.log_mean - other.log_mean);
 }
 
+void GroupTurns::ObservePrompts(int32_t num_decodes, const Batch& batch, int64_t num_joined,
+                                double us) {
+  if (fit_ == DecodeFit{}) return;
+  const DecodeWork work = WorkOf(num_decodes, batch);
+  const double decode_us =
+      work.num_rows < 1 ? 0 : PredictUs(fit_, work) * FactorOf(restricts_ ? kTurns : kAll);
+  prompts_.us += std::max(0.0, us - decode_us);
+  prompts_.num_requests += static_cast<double>(num_joined);
+  if (prompts_.num_requests < kPromptRequests) return;
+  prompts_.us /= 2;
+  prompts_.num_requests /= 2;
+}
+
 // A batch of at most `max_rows` requests of the mix, in proportion.
 GroupTurns::Forecast GroupTurns::ForecastOf(const Mix& mix, double max_rows) const {
   const double kv_rows = (static_cast<double>(limits_.max_kv_tokens) - mix.prefix_tokens) /
@@ -82,7 +94,9 @@ GroupTurns::Forecast GroupTurns::ForecastOf(const Mix& mix, double max_rows) con
   const double own = rows * own_tokens_;
   const double asked = rows * mix.asked_tokens / std::max(1.0, mix.num_requests) + own;
   const DecodeWork work{rows, asked, std::min(asked, mix.prefix_tokens + own)};
-  return {static_cast<int32_t>(rows), RateOf(work, kTurns)};
+  const double outputs = std::max(1.0, load_.output_tokens());
+  const double decode_s = outputs / RateOf(work, kTurns);  // of a request's share of the batch
+  return {static_cast<int32_t>(rows), outputs / (decode_s + prompts_.PerRequestS())};
 }
 
 GroupTurns::Forecast GroupTurns::BestOf(const Mix& mix, double max_rows) const {
@@ -171,7 +185,7 @@ bool GroupTurns::BeginsTurns(const Forecast& all, const Forecast& turn, double n
   const double total = growth_ * num_requests;
   const double wait_all = std::max(0.0, total - all.num_rows) * outputs / all.rate;
   const double wait_turns = std::max(0.0, total - turn.num_rows) * outputs / turn.rate;
-  return wait_all >= kLeastWaitS && wait_turns <= kMaxWaitShare * wait_all;
+  return wait_all >= kLeastWaitS && wait_turns <= wait_all;
 }
 
 // Whether the turn's requests raise the rate of the batch as it is.

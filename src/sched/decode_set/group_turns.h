@@ -36,9 +36,9 @@ struct DecodeLimits {
 //
 // The groups of a turn are those of the request that has waited longest, and those with the most
 // waiting requests as long as each raises the predicted throughput. Predictions count the requests
-// that will arrive while one is served, at the rate of the latest arrivals. Turns begin only if the
-// requests would wait anyway, since some groups wait for the others: by the predictions no longer
-// than with all.
+// that will arrive while one is served, at the rate of the latest arrivals, and the measured time
+// of a request's prompt, which is the same in both ways. Turns begin only if the requests would
+// wait anyway, since some groups wait for the others: by the predictions no longer than with all.
 //
 // Measured steps correct the predictions by a factor for each of the two ways, within
 // [1 / kMaxFactor, kMaxFactor]. A way without measurements has the factor of the other, since a
@@ -60,8 +60,18 @@ class GroupTurns {
   };
 
   LoadEstimate& load() { return load_; }
+  const LoadEstimate& load() const { return load_; }
+  const DecodeLimits& limits() const { return limits_; }
+  // The KV tokens that a batch holds, prefixes once.
+  double UsedTokens(const Batch& batch) const {
+    return static_cast<double>(batch.prompt_tokens + batch.output_tokens -
+                               (groups_.active_levels() - groups_.working_set()) * chunk_tokens_);
+  }
   // A step of `num_decodes` decodes and no prompt took `us`.
   void ObserveStep(int32_t num_decodes, const Batch& batch, double us);
+
+  // A step with prompts in it took `us`; `num_joined` requests have joined since the last call.
+  void ObservePrompts(int32_t num_decodes, const Batch& batch, int64_t num_joined, double us);
 
   // Whether only the requests of the present turn may join.
   bool restricts() const { return restricts_; }
@@ -120,6 +130,13 @@ class GroupTurns {
     int32_t num_observed = 0;
   };
   std::array<Factor, 2> factors_;  // by Way
+  // The time of prompts, of the latest requests that joined.
+  struct PromptTime {
+    double us = 0;
+    double num_requests = 0;
+    double PerRequestS() const { return num_requests < 1 ? 0 : 1e-6 * us / num_requests; }
+  };
+  PromptTime prompts_;
   bool restricts_ = false;
   uint32_t turn_ = 0;
   int32_t turn_rows_ = 0;

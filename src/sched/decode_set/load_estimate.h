@@ -20,6 +20,7 @@ class LoadEstimate {
   double prompt_tokens() const { return prompt_tokens_; }
   // The expected output of a request.
   double output_tokens() const { return budget_ * output_share_; }
+  double output_share() const { return output_share_; }  // of its budget
 
  private:
   static constexpr int64_t kWindow = 32;

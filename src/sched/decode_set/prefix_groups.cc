@@ -126,9 +126,11 @@ bool PrefixGroups::Approves(TimeUs now_us) {
   Choose(now_us);
   SKEIN_CHECK(choice_->member != kNone && !closed_);
   if (choice_->overdue || choice_->approved) return true;
+  const Member& member = members_[choice_->member];
   const bool refused =
-      IsClosed(members_[choice_->member]) || (turns_ && turns_->IsFull(num_active()));
-  if (refused && num_active() > 0) {
+      num_active() > 0 &&
+      (IsClosed(member) || (turns_ && turns_->IsFull(num_active())) || !HasRoomToGrow(member));
+  if (refused) {
     closed_ = true;
     ++counters_.stops;
     return false;
@@ -155,6 +157,12 @@ void PrefixGroups::EndRound() {
 
 void PrefixGroups::ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens,
                                TimeUs duration_us) {
+  if (turns_ && num_prefill_tokens > 0 && duration_us > 0) {
+    const auto joined = static_cast<int64_t>(counters_.joined);
+    turns_->ObservePrompts(static_cast<int32_t>(num_decodes), BatchNow(), joined - observed_joins_,
+                           static_cast<double>(duration_us));
+    observed_joins_ = joined;
+  }
   if (num_decodes == 0) return;
   if (turns_ && num_prefill_tokens == 0 && duration_us > 0) {
     turns_->ObserveStep(static_cast<int32_t>(num_decodes), BatchNow(),
@@ -193,6 +201,30 @@ CandidateSource::Rank PrefixGroups::RankOf(const Member& member) const {
 GroupTurns::Batch PrefixGroups::BatchNow() const {
   return {.prompt_tokens = sums_.prompt_tokens,
           .output_tokens = num_active() * num_decode_steps_ - sums_.joined_steps};
+}
+
+// Whether the answers of the batch and of this request, as long as those before, fit the memory.
+bool PrefixGroups::HasRoomToGrow(const Member& candidate) {
+  if (!turns_) return true;
+  const double share = turns_->load().output_share();
+  const auto most = static_cast<double>(turns_->limits().max_kv_tokens);
+  const RequestRecord& request = *candidate.sequence->request;
+  const ChunkedHashTree::Candidate effect = source_->tree()->Evaluate(candidate.handle);
+  const auto own = static_cast<double>((effect.num_missing + 1) * source_->level_tokens());
+  const double outputs = share * request.budget;
+  const double used = turns_->UsedTokens(BatchNow()) + own;
+  if (used + outputs + turns_->load().output_tokens() * num_active() <= most) return true;
+  growing_.assign(1, {outputs, own});
+  for (const Member& member : members_) {
+    if (!member.active) continue;
+    const RequestRecord& other = *member.sequence->request;
+    const auto done = static_cast<double>(num_decode_steps_ - member.joined_step);
+    const double expected = share * other.budget;
+    const double left = expected > done ? expected - done : (other.budget - done) / 2;
+    const auto tail = static_cast<double>(other.prompt_len % source_->level_tokens());
+    growing_.push_back({std::max(1.0, left), tail + done});
+  }
+  return PeakTokens(used, growing_) <= most;
 }
 
 // Whether it is time for a decision; `closed`: the best candidate has no turn.

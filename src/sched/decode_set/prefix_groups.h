@@ -11,6 +11,7 @@
 #include "sched/decode_set/candidate_source.h"
 #include "sched/decode_set/decode_set_policy.h"
 #include "sched/decode_set/group_turns.h"
+#include "sched/decode_set/memory_forecast.h"
 #include "sched/decode_set/stop_policy.h"
 #include "sched/sequence.h"
 
@@ -51,6 +52,8 @@ struct DecodeDevice {
 // With the stop rule `model` some groups may have a turn (sched/decode_set/group_turns.h). The
 // candidates are then requests of these groups first. Another one is refused, unless it is overdue,
 // which begins a turn of its group. No turns are given while requests of several priorities wait.
+// The rule also refuses a request if the batch's answers, by their expected lengths, would outgrow
+// the memory: requests would be preempted and computed again (sched/decode_set/memory_forecast.h).
 //
 // Candidates that are equal to the tree go by the order. If only arrival decides there, the one
 // with the longest cached prefix goes first.
@@ -159,6 +162,7 @@ class PrefixGroups final : public DecodeSetPolicy {
     return turns_ && turns_->restricts() && member.turn != turns_->turn();
   }
   GroupTurns::Batch BatchNow() const;
+  bool HasRoomToGrow(const Member& candidate);
   bool ConsidersTurns(bool closed) const;
   bool DecideTurns(bool joinable, bool urgent, TimeUs now_us);
   std::optional<int32_t> FindBest(TimeUs now_us);
@@ -200,6 +204,8 @@ class PrefixGroups final : public DecodeSetPolicy {
   int64_t next_decision_ = 0;  // round
   int32_t grown_to_ = 0;       // requests; a decision is due before if there are more
   Counters counters_;
+  int64_t observed_joins_ = 0;           // counters_.joined at the latest step with prompts
+  std::vector<GrowingRequest> growing_;  // scratch
 };
 
 }  // namespace skein
