@@ -32,6 +32,7 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserve
       suspended_(context_, &ranks_, &prefixes_, &admission_),
       preemption_(context_, &ranks_, &admission_, &suspended_, &step_),
       completion_(context_, &ranks_, &prefixes_, &admission_),
+      predictor_(&cost_),
       hashes_prompts_(config.prefix_caching || config.policies.forests ||
                       policies_.decode_set->Chooses()) {
   BlockListener* listener = nullptr;
@@ -158,7 +159,10 @@ const StepPlan* Scheduler::BeginStep(TimeUs now_us) {
   step_.plan = WritePlan(&step_);
   step_.state = StepState::kInFlight;
   step_.id = step_id_ = num_steps_++;
-  if (cost_.known()) step_.work = WorkOf(*step_.plan);
+  if (cost_.known()) {
+    step_.work = WorkOf(*step_.plan);
+    predictor_.NotePlanned(step_);
+  }
   CountStep();
   completion_.NotePlanned(step_);
   ranks_.Hold(step_);
@@ -227,6 +231,7 @@ void Scheduler::ObserveStep(TimeUs now_us) {
     cost_.ObserveKind(kind, step_.work, static_cast<double>(ran_us));
     const bool renewed =
         !step_.prefills.empty() && cost_.Observe(step_.work, static_cast<double>(ran_us));
+    predictor_.Observe(step_, static_cast<double>(ran_us));  // the rest, beside what they correct
     if (renewed) ranks_.AdoptCosts(now_us);
   }
   policies_.decode_set->ObserveStep(std::ssize(step_.decodes), step_.NumPrefillTokens(), ran_us);

@@ -15,6 +15,7 @@
 #include "sched/order/ranks.h"
 #include "sched/plan.h"
 #include "sched/policies.h"
+#include "sched/prediction/ttft_predictor.h"
 #include "sched/preemption/preemption.h"
 #include "sched/preemption/suspended_steps.h"
 #include "sched/prefix/shared_prefixes.h"
@@ -146,6 +147,7 @@ class Scheduler {
   SuspendedSteps suspended_;
   Preemption preemption_;
   Completion completion_;
+  TtftPredictor predictor_;
   const bool hashes_prompts_;
   int64_t step_id_ = 0;    // of the step that Plan returned last
   int64_t num_steps_ = 0;  // steps that have started

@@ -273,10 +273,10 @@ TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
   };
   EXPECT_NEAR(stats.ttft_error_alone.sum, 0.2, 1e-9);
   EXPECT_EQ(stats.ttft_error_alone.counts[place(0.199)], 1u);
-  // After the first request the device counts as 1.25 times slower than the fit: 250 us were
-  // predicted for both.
-  EXPECT_NEAR(stats.ttft_error_shared.sum, 2 * 0.375, 1e-9);
-  EXPECT_EQ(stats.ttft_error_shared.counts[place(0.375)], 2u);
+  // After the first request the device counts as 1.25 times slower than the fit: 500 us were
+  // predicted for the step of both.
+  EXPECT_NEAR(stats.ttft_error_shared.sum, 2 * 0.25, 1e-9);
+  EXPECT_EQ(stats.ttft_error_shared.counts[place(0.249)], 2u);
 }
 
 // The device is slower than its profile, by much or by too little for a new version of the cost
