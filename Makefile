@@ -5,6 +5,7 @@
 #   make test                             build and run every test
 #   make bench                            build and run the benchmarks
 #   make check-san                        every C++ test under the sanitizers, and a mixed load
+#   make fuzz [MINUTES=10]                every harness of fuzz/ under libFuzzer
 #   make check-isa                        every test on each weaker instruction set that is here
 #   make wheel                            the Python package, into build/dist
 #   make check-clients                    the Python package's tests, and those of heavy clients
@@ -12,9 +13,10 @@
 
 MODEL ?=
 PRESET ?= release
+MINUTES ?= 10
 BUILD = build/$(PRESET)
 
-.PHONY: setup configure build serve test bench check-san check-isa wheel check-clients format tidy clean
+.PHONY: setup configure build serve test bench check-san fuzz check-isa wheel check-clients format tidy clean
 
 setup:
 	@scripts/setup
@@ -39,7 +41,13 @@ bench: build
 
 check-san: setup
 	@scripts/setup tests
-	@scripts/check_san
+	@.venv/bin/python scripts/check_san
+
+fuzz: setup
+	@scripts/setup fuzz
+	@cmake --preset fuzz >/dev/null
+	@cmake --build build/fuzz --target fuzzers
+	@scripts/fuzz --minutes $(MINUTES)
 
 check-isa: build
 	@scripts/setup tests

@@ -4,7 +4,7 @@
     python3 tools/check_style.py [REPOSITORY]
     python3 tools/check_style.py --exceptions [REPOSITORY]    the exceptions, with what they allow
 
-Sources are the .h, .cc, .inc and .cu files of include/, src/, bench/ and tests/.
+Sources are the .h, .cc, .inc and .cu files of include/, src/, bench/, fuzz/ and tests/.
 - Files have at most 600 lines, lines at most 100 columns, functions at most 70 lines.
 - Headers start with `#pragma once` and open no namespace to their readers.
 - Nothing is left as a note to do later.
@@ -34,7 +34,7 @@ MAX_FUNCTION_LINES = 70
 MAX_MEMBERS = 25
 MAX_METHODS = 40
 MAX_FOLDER_FILES = 40
-FOLDERS = ("include", "src", "bench", "tests")
+FOLDERS = ("include", "src", "bench", "fuzz", "tests")
 ROOMS = ("include", "src", "tests/testing")
 SUFFIXES = (".h", ".cc", ".inc", ".cu")
 PAGES = ("*.md", "docs/**/*.md", "bench/**/*.md", "devices/*.md", "models/*/*.md")

@@ -237,6 +237,21 @@ void SplitSpecialIds(TokenizerParts* parts) {
   }
 }
 
+// The post-processor adds no token that there is not.
+Status CheckSpecialIds(const TokenizerParts& parts) {
+  const TokenId max_id = std::max(parts.model_max_id(), parts.added_tokens.max_id());
+  for (const bool is_pair : {false, true}) {
+    for (const PostProcessor::Part& part : parts.post_processor.Layout(is_pair)) {
+      for (const TokenId id : part.ids) {
+        if (id >= 0 && id <= max_id) continue;
+        return JsonError("tokenizer.json", "'post_processor' adds the token " + std::to_string(id) +
+                                               ", must be one of 0 to " + std::to_string(max_id));
+      }
+    }
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<TokenizerParts> LoadTokenizerParts(const std::string& model_dir) {
@@ -284,6 +299,7 @@ Result<TokenizerParts> LoadTokenizerParts(const std::string& model_dir) {
                        {},
                        {},
                        {}};
+  SKEIN_RETURN_IF_ERROR(CheckSpecialIds(parts));
   SplitSpecialIds(&parts);
   SKEIN_RETURN_IF_ERROR(ReadConfig(config_path, &parts));
   return parts;

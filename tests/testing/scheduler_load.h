@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+namespace skein::testing {
+
+// Events of a load's scheduler.
+struct LoadCounts {
+  int64_t preemptions = 0;    // recomputations because blocks ran out
+  int64_t shared_tokens = 0;  // taken from a shared prefix
+  int64_t prefix_waits = 0;
+  int64_t suspended = 0, dropped = 0;  // steps
+};
+
+enum class Faults {
+  kNone,
+  kInjected,  // the device is lost with the step that runs, and the clock jumps
+};
+
+// Runs the scheduler against FakeExecutor, step by step on one thread: a random configuration and
+// `num_requests` random requests, which arrive, share prefixes, run out of blocks and are cancelled
+// at random points. Expects (gtest) that every structure agrees after each event, that every
+// request has the answer it has alone, and that all blocks are free at the end. Everything follows
+// from `seed`: it replays a run.
+LoadCounts RunRandomLoad(uint64_t seed, int32_t num_requests, Faults faults = Faults::kNone);
+
+}  // namespace skein::testing
