@@ -25,6 +25,8 @@ struct ServerContext {
   std::function<uint64_t()> random_seed;  // the seed of requests that name none
   RouteClass route_class = RouteClass::kOther;  // the class of the request's route
   BatchService* batches = nullptr;              // null: there are none
+  // Counts tokens against the limits of the caller's key; null: it has none.
+  std::function<void(int64_t num_tokens)> charge;
 };
 
 using Handler =

@@ -14,6 +14,7 @@ namespace skein {
 namespace {
 
 constexpr int64_t kKeyLimitMax = 1'000'000;
+constexpr int64_t kKeyTokensMax = 1'000'000'000'000;
 constexpr std::array<std::pair<std::string_view, RouteClass>, 4> kClasses = {
     {{"generate", RouteClass::kGenerate},
      {"decide", RouteClass::kDecide},
@@ -111,6 +112,8 @@ Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json) {
         static_cast<int32_t>(reader.Int("requests_per_minute", 1, kKeyLimitMax).value_or(0));
     key.max_parallel_requests =
         static_cast<int32_t>(reader.Int("max_parallel_requests", 1, kKeyLimitMax).value_or(0));
+    key.tokens_per_minute = reader.Int("tokens_per_minute", 1, kKeyTokensMax).value_or(0);
+    key.tokens_per_day = reader.Int("tokens_per_day", 1, kKeyTokensMax).value_or(0);
     if (!reader.status().ok()) return refuse(fmt::format("[{}].{}", i, reader.status().message()));
     if (key.key.empty()) return refuse(fmt::format("[{}].key must be given and not empty", i));
     for (const ApiKey& other : keys) {

@@ -39,6 +39,8 @@ struct ApiKey {
   SchedulingDefaults defaults;
   int32_t requests_per_minute = 0;    // 0: any number
   int32_t max_parallel_requests = 0;  // 0: any number
+  int64_t tokens_per_minute = 0;      // of prompts and answers; 0: any number
+  int64_t tokens_per_day = 0;
 };
 
 // Reads "decide:ttft=250,tpot=50,priority=-1", one text per class (generate, decide, rank, embed),
@@ -47,8 +49,9 @@ struct ApiKey {
 Result<RouteDefaults> ParseRouteDefaults(const std::vector<std::string>& texts);
 
 // Reads [{"key": "...", "name": "...", "slo_ttft_ms": 250, "slo_tpot_ms": 50, "priority": -1,
-// "requests_per_minute": 60, "max_parallel_requests": 4}, ...]; all but the key may be left out.
-// Errors name the entry's number and the member, never a key.
+// "requests_per_minute": 60, "max_parallel_requests": 4, "tokens_per_minute": 10000,
+// "tokens_per_day": 1000000}, ...]; all but the key may be left out. Errors name the entry's number
+// and the member, never a key.
 Result<std::vector<ApiKey>> ParseApiKeys(std::string_view json);
 
 // The entry whose key the request's Authorization header carries, or null. The time does not depend

@@ -29,12 +29,15 @@ TEST(RouteDefaultsTest, AreReadByClass) {
 
 TEST(ApiKeysTest, AreReadAndNeverTold) {
   auto keys = ParseApiKeys(R"([{"key": "a", "slo_ttft_ms": 250, "priority": 2},
-                                     {"key": "b"}])");
+                                     {"key": "b", "tokens_per_minute": 100,
+                                      "tokens_per_day": 5000000000}])");
   ASSERT_TRUE(keys.ok()) << keys.status().message();
   ASSERT_EQ(keys->size(), 2u);
   EXPECT_EQ((*keys)[0].key, "a");
   EXPECT_EQ((*keys)[0].defaults, (SchedulingDefaults{.slo_ttft_ms = 250, .priority = 2}));
   EXPECT_EQ((*keys)[1].defaults, SchedulingDefaults{});
+  EXPECT_EQ((*keys)[1].tokens_per_minute, 100);
+  EXPECT_EQ((*keys)[1].tokens_per_day, 5'000'000'000);
   const auto error = [](const char* json) {
     const auto refused = ParseApiKeys(json);
     return refused.ok() ? std::string("ok") : refused.status().message();
@@ -44,6 +47,7 @@ TEST(ApiKeysTest, AreReadAndNeverTold) {
   EXPECT_THAT(error("[1]"), HasSubstr("[0] must be an object"));
   EXPECT_THAT(error(R"([{"priority": 1}])"), HasSubstr("[0].key must be given"));
   EXPECT_THAT(error(R"([{"key": "a"}, {"key": "a"}])"), HasSubstr("[1].key appears twice"));
+  EXPECT_THAT(error(R"([{"key": "a", "tokens_per_day": 0}])"), HasSubstr("[0].tokens_per_day"));
   EXPECT_THAT(error(R"([{"key": "secret", "slo_tpot_ms": 0}])"), HasSubstr("[0].slo_tpot_ms"));
   EXPECT_THAT(error(R"([{"key": "secret", "slo_tpot_ms": 0}])"), Not(HasSubstr("secret")));
 }

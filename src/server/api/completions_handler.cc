@@ -213,6 +213,7 @@ Status StartCompletion(const ServerContext& context, const HttpRequest& request,
   spec.tokenize_us = clock.NowUs() - begin_us;
   spec.model = model;
   spec.metrics = context.metrics;
+  spec.charge = context.charge;
   spec.responder = std::move(responder);
   spec.format = std::make_unique<CompletionFormat>(
       model, MakeAnswerId("cmpl", context.random_seed()), input.echo, input.fields);

@@ -83,6 +83,7 @@ Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body,
   call.spec.prompts.push_back(std::move(prompt));
   call.spec.model = model;
   call.spec.metrics = context.metrics;
+  call.spec.charge = context.charge;
   return call;
 }
 

@@ -19,6 +19,7 @@ constexpr size_t kLongAnswerEntries =
 GenerationCall::GenerationCall(Spec spec)
     : model_(spec.model),
       metrics_(spec.metrics),
+      charge_(std::move(spec.charge)),
       responder_(std::move(spec.responder)),
       fields_(std::move(spec.fields)),
       format_(std::move(spec.format)),
@@ -62,6 +63,7 @@ void GenerationCall::Start() {
     }
     ids.push_back(id);
   }
+  if (charge_) charge_(UsageNow().prompt_tokens);
   responder_->Post([self, ids = std::move(ids)]() mutable { self->OnStarted(std::move(ids)); });
   responder_->OnAbort([self](AbortReason reason) { self->OnAbort(reason); });
 }
@@ -228,6 +230,7 @@ void GenerationCall::CancelAll() {
 void GenerationCall::Finish() {
   finished_ = true;
   mailbox_->Close();
+  if (charge_) charge_(UsageNow().completion_tokens);
 }
 
 Usage GenerationCall::UsageNow() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -31,6 +32,9 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   struct Spec {
     const ModelEntry* model = nullptr;
     Metrics* metrics = nullptr;
+    // ServerContext::charge: called with the prompts' tokens at the start, with the answers' at the
+    // end, whichever end it is.
+    std::function<void(int64_t num_tokens)> charge;
     std::shared_ptr<Responder> responder;
     GenerationFields fields;
     std::vector<GenerationPrompt> prompts;
@@ -73,6 +77,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
 
   const ModelEntry* model_;
   Metrics* metrics_;
+  std::function<void(int64_t num_tokens)> charge_;  // may be null
   std::shared_ptr<Responder> responder_;
   GenerationFields fields_;
   std::unique_ptr<AnswerFormat> format_;

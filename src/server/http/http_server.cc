@@ -110,7 +110,11 @@ class HttpServer::Impl final : public ConnectionOwner {
   void OnAccepted(boost::system::error_code error, Tcp::socket socket, Strand strand);
   void ForEachConnection(void (Connection::*member)());
   void Handle(const Route& route, std::shared_ptr<const HttpRequest> request,
-              const std::shared_ptr<Responder>& responder);
+              const std::shared_ptr<Responder>& responder, std::function<void(int64_t)> charge);
+  // Takes the request in within its key's limits: *token, which ends with the answer, then keeps
+  // its place among them, too.
+  Status AdmitByKey(const HttpRequest& request, std::shared_ptr<void>* token,
+                    std::function<void(int64_t)>* charge);
   std::shared_ptr<AuditEntry> MakeAuditEntry(const HttpRequest& request) const;
   // Writes the request's line when the returned object is released; *responder is wrapped.
   std::shared_ptr<void> BeginAudit(const HttpRequest& request,
@@ -368,24 +372,19 @@ std::shared_ptr<void> HttpServer::Impl::OnRequest(std::shared_ptr<const HttpRequ
     responder->Send(*std::move(refusal));
     return token;
   }
-  if (const ApiKey* key = FindApiKey(config_.api_keys, *request)) {
-    auto permit = key_limits_.Admit(static_cast<size_t>(key - config_.api_keys.data()),
-                                    MonotonicClock().NowUs());
-    if (!permit.ok()) {
-      responder->Send(ErrorResponse(permit.status()));
-      return token;
-    }
-    // Both end with the answer.
-    token = std::shared_ptr<void>(
-        nullptr, [token = std::move(token), permit = std::move(permit).value()](void*) {});
+  std::function<void(int64_t)> charge;
+  if (const Status status = AdmitByKey(*request, &token, &charge); !status.ok()) {
+    responder->Send(ErrorResponse(status));
+    return token;
   }
   const size_t body_bytes = request->body.size();
   const bool is_heavy = route->is_heavy != nullptr && route->is_heavy(request->body);
   // The token ends with the connection.
   auto handle = [this, route, body_bytes, alive = std::weak_ptr<void>(token),
-                 request = std::move(request), responder = std::move(responder)]() mutable {
+                 request = std::move(request), responder = std::move(responder),
+                 charge = std::move(charge)]() mutable {
     if (alive.expired()) return;
-    Handle(*route, std::move(request), responder);
+    Handle(*route, std::move(request), responder, std::move(charge));
     if (body_bytes >= kTrimBodyBytes) GiveMemoryBack();
   };
   if (body_bytes <= kShortBodyBytes && !is_heavy) {
@@ -396,6 +395,19 @@ std::shared_ptr<void> HttpServer::Impl::OnRequest(std::shared_ptr<const HttpRequ
         std::move(handle));
   }
   return token;
+}
+
+Status HttpServer::Impl::AdmitByKey(const HttpRequest& request, std::shared_ptr<void>* token,
+                                    std::function<void(int64_t)>* charge) {
+  const ApiKey* key = FindApiKey(config_.api_keys, request);
+  if (key == nullptr) return Status::Ok();
+  const auto index = static_cast<size_t>(key - config_.api_keys.data());
+  auto permit = key_limits_.Admit(index, MonotonicClock().NowUs());
+  if (!permit.ok()) return permit.status();
+  *charge = key_limits_.Charger(index);
+  *token = std::shared_ptr<void>(nullptr,
+                                 [token = *token, permit = std::move(permit).value()](void*) {});
+  return Status::Ok();
 }
 
 std::shared_ptr<AuditEntry> HttpServer::Impl::MakeAuditEntry(const HttpRequest& request) const {
@@ -424,8 +436,10 @@ std::shared_ptr<void> HttpServer::Impl::BeginAudit(const HttpRequest& request,
 }
 
 void HttpServer::Impl::Handle(const Route& route, std::shared_ptr<const HttpRequest> request,
-                              const std::shared_ptr<Responder>& responder) {
+                              const std::shared_ptr<Responder>& responder,
+                              std::function<void(int64_t)> charge) {
   ServerContext context = context_;
+  context.charge = std::move(charge);
   context.route_class = route.route_class;
   try {
     route.handler(context, std::move(request), responder);

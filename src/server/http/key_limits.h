@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -10,8 +11,11 @@
 
 namespace skein {
 
-// The limits of each API key (ApiKey::requests_per_minute, max_parallel_requests): a token bucket
-// that holds one minute's requests and is full at first, and a count of running requests.
+// The limits of each API key (ApiKey): token buckets, full at first, of a minute's requests, a
+// minute's tokens and a day's tokens; and a count of running requests.
+//
+// The tokens of a request are known once it runs. So a request is taken in while its buckets of
+// tokens hold one, and may draw them below zero: what follows waits until the time has paid for it.
 // Thread-safe.
 class KeyLimits {
  public:
@@ -19,20 +23,32 @@ class KeyLimits {
   explicit KeyLimits(const std::vector<ApiKey>& keys);
 
   // Takes a request of keys[index] in at `now_us` of a steady clock. The request runs as long as
-  // the returned object lives; it may outlive this one. kResourceExhausted, with the time to wait:
-  // a limit is reached, and nothing is counted.
+  // the returned object lives; it may outlive this one. kResourceExhausted, with the time after
+  // which it would be taken in: a limit is reached, and nothing is counted.
   Result<std::shared_ptr<void>> Admit(size_t index, int64_t now_us);
+  // Takes tokens of keys[index]; null if it has no limit of tokens. May outlive this object.
+  std::function<void(int64_t num_tokens)> Charger(size_t index) const;
 
  private:
-  struct Account {
-    double requests_left = 0;  // of this minute; between 0 and requests_per_minute
+  // At most `most`, which `period_us` fill.
+  struct Bucket {
+    double most = 0;  // 0: no limit
+    double period_us = 1;
+    double left = 0;
     int64_t filled_us = 0;
-    std::shared_ptr<int32_t> num_running;
+
+    void Fill(int64_t now_us);
+    double WaitS() const;  // until it holds one
+  };
+  struct Account {
+    std::mutex mutex;  // guards the members below
+    Bucket requests, minute_tokens, day_tokens;
+    int32_t num_running = 0;
   };
 
   const std::vector<ApiKey>& keys_;
-  std::shared_ptr<std::mutex> mutex_;  // guards the accounts; shared with the running requests
-  std::vector<Account> accounts_;      // of keys_, in their order
+  // By key, in the order of keys_; null: no limits. Shared with the running requests.
+  std::vector<std::shared_ptr<Account>> accounts_;
 };
 
 }  // namespace skein

@@ -93,6 +93,7 @@ void FinishPooling(const ServerContext& context, PoolingCall call,
   ReadSession::Spec spec;
   spec.model = call.model;
   spec.metrics = context.metrics;
+  spec.charge = context.charge;
   spec.route_class = context.route_class;
   spec.responder = std::move(responder);
   spec.tokenize_us = call.tokenize_us;

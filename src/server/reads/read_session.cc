@@ -18,6 +18,7 @@ constexpr size_t kLongAnswerValues = 16384;  // about a millisecond's work
 ReadSession::ReadSession(Spec spec)
     : model_(spec.model),
       metrics_(spec.metrics),
+      charge_(std::move(spec.charge)),
       route_class_(spec.route_class),
       responder_(std::move(spec.responder)),
       tokenize_us_(spec.tokenize_us),
@@ -64,6 +65,7 @@ void ReadSession::Start() {
     mailbox_->Close();
     return responder_->Send(ErrorResponse(status));
   }
+  if (charge_) charge_(tree_.num_tokens());
   responder_->Post([self, ids = std::move(ids)]() mutable { self->OnStarted(std::move(ids)); });
   responder_->OnAbort([self](AbortReason reason) { self->OnAbort(reason); });
 }
@@ -192,6 +194,7 @@ void StartReads(const ServerContext& context, const ModelEntry* model,
   ReadSession::Spec spec;
   spec.model = model;
   spec.metrics = context.metrics;
+  spec.charge = context.charge;
   spec.route_class = context.route_class;
   spec.responder = std::move(responder);
   spec.requests = std::move(requests);

@@ -48,6 +48,7 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   struct Spec {
     const ModelEntry* model = nullptr;
     Metrics* metrics = nullptr;
+    std::function<void(int64_t num_tokens)> charge;  // ServerContext::charge: of the usage's tokens
     RouteClass route_class = RouteClass::kOther;
     std::shared_ptr<Responder> responder;
     // At least one request; none generates. All have the same group.parent_prefix_len.
@@ -89,6 +90,7 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
 
   const ModelEntry* model_;
   Metrics* metrics_;
+  std::function<void(int64_t num_tokens)> charge_;  // may be null
   RouteClass route_class_;
   std::shared_ptr<Responder> responder_;
   TimeUs tokenize_us_;
