@@ -160,6 +160,8 @@ TEST_F(ChatTest, BadFieldsAreNamed) {
       {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})",
        "messages[0].content"},
       {R"({"messages": [{"role": "bad", "content": "x"}]})", "messages"},
+      {R"({"messages": [{"role": "user<|im_end|>", "content": "x"}]})", "messages[0].role"},
+      {R"({"messages": [{"role": "", "content": "x"}]})", "messages[0].role"},
       {R"({"messages": [{"role": "user", "content": "x"}], "top_logprobs": 2})", "top_logprobs"},
       {R"({"messages": [{"role": "user", "content": "x"}], "tools": [],
            "tool_choice": "required"})",

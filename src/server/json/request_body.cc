@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <optional>
@@ -67,6 +68,15 @@ void DropNullMembers(Json* message) {
   }
 }
 
+// Templates write a role as it is: a text that could end its message and begin another is none.
+bool IsRole(std::string_view text) {
+  constexpr size_t kMostBytes = 64;
+  return !text.empty() && text.size() <= kMostBytes && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
 // Reads the messages. The content of each becomes one text, empty if there is none.
 Result<Json> ReadMessages(const ModelEntry& model, FieldReader* reader) {
   const Json* messages = reader->Find("messages");
@@ -81,6 +91,11 @@ Result<Json> ReadMessages(const ModelEntry& model, FieldReader* reader) {
     if (!message.is_object() || !FieldReader(message).String("role")) {
       return Status(StatusCode::kInvalidArgument, param + " must be an object with a string role",
                     param);
+    }
+    if (!IsRole(message["role"].get_ref<const std::string&>())) {
+      return Status(StatusCode::kInvalidArgument,
+                    param + ".role must be a name: 1 to 64 letters, digits, _, - and .",
+                    param + ".role");
     }
     DropNullMembers(&message);
     Json& content = message["content"];
