@@ -334,8 +334,9 @@ void AddServerLimits(CLI::App* app, ServeOptions* o) {
   o->model.max_wait_s = kMaxWaitS;
   app->add_option("--max-wait", o->model.max_wait_s,
                   "Seconds of estimated waiting beyond which new requests get 429, and twice that "
-                  "without being begun ends one; 0: no bound. A request's timeout_ms, or half of "
-                  "its client's own timeout, goes first")
+                  "without being begun ends one; steps with prompts and decodes then take about "
+                  "0.1 s. 0: no bound. A request's timeout_ms, or half of its client's own "
+                  "timeout, goes first")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   app->add_option("--max-connections", o->server.max_connections,

@@ -59,6 +59,7 @@ class EngineCore {
   // Passes the outputs since the last call to the callbacks.
   void Dispatch();
 
+  void set_mixed_step_us(TimeUs us) { scheduler_.set_mixed_step_us(us); }
   bool empty() const { return scheduler_.empty(); }
   // Requests that have never been scheduled.
   size_t num_queued() const { return scheduler_.num_queued(); }

@@ -43,6 +43,10 @@ int64_t NumTokens(const std::vector<Request>& requests) {
   return count;
 }
 
+// The bound of a step with prompts and decodes, if waiting is bounded: the answer of a request that
+// was taken in must not take much longer than its wait did.
+constexpr TimeUs kMixedStepUs = 100'000;
+
 // The longest estimated wait with which a request is taken; 0: any. Half of a client's time is left
 // for the errors of the estimate and for the work itself.
 TimeUs MaxWaitUs(const EngineConfig& config, const Request& request) {
@@ -80,6 +84,7 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
       events_(MaxEvents(config)),
       core_(scheduler_config, executor, clock, std::move(observers),
             [this](RequestId id) { NoteEnded(id); }) {
+  if (config.max_wait_us > 0) core_.set_mixed_step_us(kMixedStepUs);
   queue_.wait = WaitEstimate(UsPerToken(scheduler_config.cost));
   published_stats_ = core_.Stats();
   if (Preempts(scheduler_config.policies.sharing)) {

@@ -49,6 +49,10 @@ Scheduler::~Scheduler() {
   for (SchedulerObserver* observer : observers_) observer->OnEnd(policies_.decode_set->learned());
 }
 
+void Scheduler::set_mixed_step_us(TimeUs us) {
+  if (config_.max_whole_prompt_len == 0) pace_.set_bound_us(us);
+}
+
 Status Scheduler::CheckFits(const SchedulerConfig& config, const Request& request) {
   return skein::CheckFits(config, request);
 }
@@ -131,6 +135,9 @@ const Step* Scheduler::FillStep(const Step* keeping_tpot, TimeUs now_us) {
   if (mixed_tokens > 0) builder_.LimitTokens(mixed_tokens);
   if (keeping_tpot != nullptr) {
     if (const auto num_tokens = preemption_.NextPromptTokens()) builder_.LimitTokens(*num_tokens);
+  }
+  if (!step_.decodes.empty()) {
+    if (const auto num_tokens = pace_.PromptTokens()) builder_.LimitTokens(*num_tokens);
   }
   builder_.AddPrompts();
   // 7. Without a prompt, the work that is more urgent than a suspended step cannot begin after all,
@@ -234,6 +241,7 @@ void Scheduler::ObserveStep(TimeUs now_us) {
     predictor_.Observe(step_, static_cast<double>(ran_us));  // the rest, beside what they correct
     if (renewed) ranks_.AdoptCosts(now_us);
   }
+  pace_.Observe(step_.NumPrefillTokens(), ran_us);
   policies_.decode_set->ObserveStep(std::ssize(step_.decodes), step_.NumPrefillTokens(), ran_us);
   preemption_.NoteStep(now_us);
 }

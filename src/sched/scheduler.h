@@ -8,6 +8,7 @@
 
 #include "kv/block_manager.h"
 #include "sched/admission.h"
+#include "sched/batching/mixed_pace.h"
 #include "sched/completion.h"
 #include "sched/config.h"
 #include "sched/context.h"
@@ -70,6 +71,10 @@ class Scheduler {
   // Ok if a request can run to its end when it is alone. Fails with kInvalidArgument, naming the
   // field and the numbers.
   static Status CheckFits(const SchedulerConfig& config, const Request& request);
+
+  // Bounds steps with decodes and prompts (sched/batching/mixed_pace.h); 0: no bound. Models whose
+  // prompts may have to run whole have none.
+  void set_mixed_step_us(TimeUs us);
 
   // REQUIRES: CheckFits is ok; `id` is new and below 2^47.
   void Arrive(RequestId id, Request request, TimeUs now_us);
@@ -148,6 +153,7 @@ class Scheduler {
   Preemption preemption_;
   Completion completion_;
   TtftPredictor predictor_;
+  MixedPace pace_;
   const bool hashes_prompts_;
   int64_t step_id_ = 0;    // of the step that Plan returned last
   int64_t num_steps_ = 0;  // steps that have started
