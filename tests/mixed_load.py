@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mixed load on a server: streams, whole answers, clients that leave, bad requests, all at once.
 
-    SKEIN_BIN=build/tsan/bin/skein python tests/mixed_load.py --seconds 60
+    SKEIN_BIN=build/tsan/bin/skein python tests/mixed_load.py --seconds 60 [--scheduling prelude,feather | --scheduling all]
 
 Checks while it runs that each request gets the text that an idle server gave, and at the end that
 every kind of request took part, nothing is left running, every KV block is free and the server exits
@@ -11,12 +11,13 @@ import argparse
 import asyncio
 import json
 import random
+import re
 import sys
 import time
 
 import httpx
 
-from skein_server import STORIES, SkeinServer
+from skein_server import ROOT, STORIES, SkeinServer
 
 PROMPTS = ["Once upon a time", "The little dog", "Tom and his mom went to the park. " * 6, "A",
            "She said"]
@@ -136,11 +137,18 @@ def wait_until_idle(server):
         time.sleep(0.05)
 
 
-def run_load(seconds, clients, seed, spoil=None):
+def presets():
+    """The presets, aliases left out."""
+    text = (ROOT / "include/skein/presets.h").read_text()
+    return re.findall(r'^    \{"([\w-]+)",(?! *"| *\n *")', text, re.M)
+
+
+def run_load(seconds, clients, seed, spoil=None, scheduling=None):
     """Loads a server of its own; returns what went wrong. `spoil` may alter the expected texts."""
-    print(f"mixed load: seed {seed}, {clients} clients, {seconds:g} s", flush=True)
+    print(f"mixed load: seed {seed}, {clients} clients, {seconds:g} s, {scheduling or 'the default preset'}", flush=True)
     # Few blocks: recomputation and eviction take part.
-    with SkeinServer(STORIES, "--kv-cache-memory", "2MiB", "--max-num-seqs", 8) as server:
+    chosen = ["--scheduling", scheduling] if scheduling else []
+    with SkeinServer(STORIES, "--kv-cache-memory", "2MiB", "--max-num-seqs", 8, *chosen) as server:
         load = Load(server.url, seed, seconds)
         asyncio.run(load.run(clients, spoil))
         running, usage = wait_until_idle(server)
@@ -163,8 +171,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--clients", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scheduling", default="", help="presets, separated by commas, one after the other; all: each")
     args = parser.parse_args()
-    errors = run_load(args.seconds, args.clients, args.seed)
+    chosen = presets() if args.scheduling == "all" else args.scheduling.split(",")
+    errors = []
+    for preset in chosen:
+        found = run_load(args.seconds, args.clients, args.seed, scheduling=preset)
+        errors += [f"{preset}: {error}" for error in found]
     print("\n".join(errors) or "clean")
     sys.exit(1 if errors else 0)
 
