@@ -128,7 +128,8 @@ TEST_F(HandoverTest, DecodesGoOnElsewhereWithTheSameTokens) {
   EXPECT_GT(stats.requests_handed_over, 25u);
   EXPECT_EQ(stats.requests_taken_back, 0u);
   EXPECT_GT(stats.handover_blocks, 50u);
-  EXPECT_EQ(stats.num_requests_running, 0);
+  // The gauge falls just after the last output.
+  EXPECT_TRUE(Within60s([&] { return engine_->Stats().num_requests_running == 0; }));
   // The peer computes no block that it was given.
   const EngineStats there = decode_->engine().Stats();
   EXPECT_GT(there.prefix_cache_hits, 32 * 50u);
@@ -179,7 +180,7 @@ TEST_F(HandoverTest, NothingIsLostWhenThePeerIsLost) {
     EXPECT_GT(engine_->Stats().requests_taken_back, 0u);
     Begin({.step_us = 1000});
   }
-  EXPECT_EQ(engine_->Stats().num_requests_running, 0);
+  EXPECT_TRUE(Within60s([&] { return engine_->Stats().num_requests_running == 0; }));
 }
 
 TEST_F(HandoverTest, CancelledRequestsEndAtThePeer) {
@@ -204,7 +205,7 @@ TEST_F(HandoverTest, RequestsOfALostPrefillInstanceAreCancelled) {
   WaitForPeer();
   const RequestId id = Submit(MakeRequest(40, 200));
   prefill_.answers.WaitTokens(id, 3);
-  EXPECT_EQ(decode_->engine().Stats().num_requests_running, 1);
+  EXPECT_TRUE(Within60s([&] { return decode_->engine().Stats().num_requests_running == 1; }));
   engine_->Stop();
   prefill_.answers.WaitFinished(num_submitted_ + 1);
   EXPECT_EQ(prefill_.answers.Of(id).finish, FinishReason::kError);
