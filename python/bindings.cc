@@ -84,7 +84,7 @@ class LocalModel {
   }
 
   nb::dict Info() const {
-    const ModelInfo info = Open()->info();
+    const LoadedModel info = Open()->info();
     nb::dict dict;
     dict["name"] = info.name;
     dict["model_dir"] = info.dir;

@@ -14,7 +14,7 @@ namespace skein {
 // The interface for programs that have a model in their own process (docs/library.md). This header
 // and skein/status.h are stable: names stay, members are only added.
 
-struct ModelInfo {
+struct LoadedModel {
   std::string name;
   std::string dir;  // its files
   int32_t max_model_len = 0;
@@ -81,7 +81,7 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  const ModelInfo& info() const;
+  const LoadedModel& info() const;
 
   // These three wait for the answer. An error names the field by its name in docs/api.md.
   //

@@ -36,7 +36,7 @@ Result<ModelHostOptions> ParseOptions(const std::string& model, std::vector<std:
   return parsed;
 }
 
-ModelInfo InfoOf(const ModelHost& host) {
+LoadedModel InfoOf(const ModelHost& host) {
   const ModelEntry& entry = host.entry();
   const EngineLimits limits = entry.engine->Limits();
   return {.name = entry.name(),
@@ -154,7 +154,7 @@ class Model::Impl {
     routes_.reset();  // before the models that it asks
   }
 
-  const ModelInfo& info() const { return info_; }
+  const LoadedModel& info() const { return info_; }
   void Abort() { routes_->Abort(); }
 
   Status Post(const std::string& path, std::string body, Done done) {
@@ -182,7 +182,7 @@ class Model::Impl {
   }
 
  private:
-  const ModelInfo info_;
+  const LoadedModel info_;
   const std::unique_ptr<ModelHost> host_;
   std::unique_ptr<LocalRoutes> routes_;
   std::mutex mutex_;
@@ -202,7 +202,7 @@ Status Model::Load(const std::string& model, const std::vector<std::string>& opt
   return Status::Ok();
 }
 
-const ModelInfo& Model::info() const { return impl_->info(); }
+const LoadedModel& Model::info() const { return impl_->info(); }
 
 Status Model::Decide(const std::string& input, const std::vector<Question>& questions,
                      std::vector<Decision>* decisions) {
