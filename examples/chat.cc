@@ -14,8 +14,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: chat MODEL MESSAGE [MAX_TOKENS]\n");
     return 2;
   }
-  std::unique_ptr<skein::Model> model;
-  skein::Status status = skein::Model::Load(argv[1], {"--max-model-len", "2048"}, &model);
+  std::unique_ptr<skein::ServedModel> model;
+  skein::Status status = skein::ServedModel::Load(argv[1], {"--max-model-len", "2048"}, &model);
   skein::ChatOptions options;
   options.temperature = 0;
   if (argc > 3) options.max_tokens = std::atoi(argv[3]);

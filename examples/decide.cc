@@ -35,8 +35,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: decide MODEL TEXT QUESTION...\n");
     return 2;
   }
-  std::unique_ptr<skein::Model> model;
-  skein::Status status = skein::Model::Load(argv[1], {}, &model);
+  std::unique_ptr<skein::ServedModel> model;
+  skein::Status status = skein::ServedModel::Load(argv[1], {}, &model);
   std::vector<skein::Question> questions;
   for (int i = 3; i < argc; ++i) questions.push_back(ParseQuestion(argv[i]));
   std::vector<skein::Decision> decisions;

@@ -14,8 +14,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: embed MODEL TEXT...\n");
     return 2;
   }
-  std::unique_ptr<skein::Model> model;
-  skein::Status status = skein::Model::Load(argv[1], {}, &model);
+  std::unique_ptr<skein::ServedModel> model;
+  skein::Status status = skein::ServedModel::Load(argv[1], {}, &model);
   const std::vector<std::string> texts(argv + 2, argv + argc);
   std::vector<std::vector<float>> vectors;
   if (status.ok()) status = model->Embed(texts, &vectors);

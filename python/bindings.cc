@@ -35,8 +35,8 @@ class LocalModel {
     Status status;
     {
       const nb::gil_scoped_release released;
-      std::unique_ptr<Model> loaded;
-      status = Model::Load(model, options, &loaded);
+      std::unique_ptr<ServedModel> loaded;
+      status = ServedModel::Load(model, options, &loaded);
       model_ = std::move(loaded);
     }
     if (status.param() == "options") throw nb::value_error(status.message().c_str());
@@ -48,7 +48,7 @@ class LocalModel {
 
   // Asks POST `path`; `done(status, body)` is called on another thread.
   void Post(const std::string& path, const nb::bytes& body, nb::object done) {
-    std::shared_ptr<Model> model = Open();
+    std::shared_ptr<ServedModel> model = Open();
     std::string text(body.c_str(), body.size());
     const std::shared_ptr<nb::object> held = Shared(std::move(done));
     Status posted;
@@ -69,7 +69,7 @@ class LocalModel {
 
   // Ends the requests that run now; each is answered with an error.
   void Abort() {
-    std::shared_ptr<Model> model = model_;
+    std::shared_ptr<ServedModel> model = model_;
     if (model == nullptr) return;
     const nb::gil_scoped_release released;
     model->Abort();
@@ -78,7 +78,7 @@ class LocalModel {
 
   // Ends what runs and frees the model.
   void Close() {
-    std::shared_ptr<Model> model = std::move(model_);
+    std::shared_ptr<ServedModel> model = std::move(model_);
     const nb::gil_scoped_release released;
     model.reset();
   }
@@ -100,12 +100,12 @@ class LocalModel {
   }
 
  private:
-  std::shared_ptr<Model> Open() const {
+  std::shared_ptr<ServedModel> Open() const {
     if (model_ == nullptr) throw std::runtime_error("the model is closed");
     return model_;
   }
 
-  std::shared_ptr<Model> model_;  // null: closed
+  std::shared_ptr<ServedModel> model_;  // null: closed
 };
 
 }  // namespace

@@ -69,17 +69,17 @@ struct ChatAnswer {
 // A loaded model with its engine: the server's routes in this process, without HTTP. Answers have
 // the bits of the server's, whatever runs beside them.
 // Thread rule: every member may be called from any thread; calls of several threads run together.
-class Model {
+class ServedModel {
  public:
   // Loads a directory, a GGUF file or a name of `skein model fetch --list`. `options`: those of
   // `skein serve` that concern the model, {"--threads", "2", "--max-model-len", "4096"}. Takes
   // seconds. Fails with kInvalidArgument (param "options") if an option is wrong.
   static Status Load(const std::string& model, const std::vector<std::string>& options,
-                     std::unique_ptr<Model>* loaded);
+                     std::unique_ptr<ServedModel>* loaded);
   // Ends what runs, each with an error, and waits for that.
-  ~Model();
-  Model(const Model&) = delete;
-  Model& operator=(const Model&) = delete;
+  ~ServedModel();
+  ServedModel(const ServedModel&) = delete;
+  ServedModel& operator=(const ServedModel&) = delete;
 
   const LoadedModel& info() const;
 
@@ -102,7 +102,7 @@ class Model {
 
  private:
   class Impl;
-  explicit Model(std::unique_ptr<Impl> impl);
+  explicit ServedModel(std::unique_ptr<Impl> impl);
 
   std::unique_ptr<Impl> impl_;
 };

@@ -136,7 +136,7 @@ std::vector<float> FloatsOf(const std::string& base64) {
 
 }  // namespace
 
-class Model::Impl {
+class ServedModel::Impl {
  public:
   explicit Impl(std::unique_ptr<ModelHost> host)
       : info_(InfoOf(*host)),
@@ -190,22 +190,22 @@ class Model::Impl {
   int64_t num_open_ = 0;  // guarded by mutex_
 };
 
-Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Model::~Model() = default;
+ServedModel::ServedModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ServedModel::~ServedModel() = default;
 
-Status Model::Load(const std::string& model, const std::vector<std::string>& options,
-                   std::unique_ptr<Model>* loaded) {
+Status ServedModel::Load(const std::string& model, const std::vector<std::string>& options,
+                         std::unique_ptr<ServedModel>* loaded) {
   spdlog::set_level(spdlog::level::warn);
   SKEIN_ASSIGN_OR_RETURN(const ModelHostOptions parsed, ParseOptions(model, options));
   SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<ModelHost> host, ModelHost::Load(parsed));
-  loaded->reset(new Model(std::make_unique<Impl>(std::move(host))));
+  loaded->reset(new ServedModel(std::make_unique<Impl>(std::move(host))));
   return Status::Ok();
 }
 
-const LoadedModel& Model::info() const { return impl_->info(); }
+const LoadedModel& ServedModel::info() const { return impl_->info(); }
 
-Status Model::Decide(const std::string& input, const std::vector<Question>& questions,
-                     std::vector<Decision>* decisions) {
+Status ServedModel::Decide(const std::string& input, const std::vector<Question>& questions,
+                           std::vector<Decision>* decisions) {
   Json body;
   body["input"] = input;
   body["questions"] = Json::array();
@@ -224,8 +224,8 @@ Status Model::Decide(const std::string& input, const std::vector<Question>& ques
   return Status::Ok();
 }
 
-Status Model::Embed(const std::vector<std::string>& texts,
-                    std::vector<std::vector<float>>* vectors) {
+Status ServedModel::Embed(const std::vector<std::string>& texts,
+                          std::vector<std::vector<float>>* vectors) {
   const Json body = {{"input", texts}, {"encoding_format", "base64"}};
   SKEIN_ASSIGN_OR_RETURN(const Json answer, impl_->Ask("/v1/embeddings", body));
   vectors->clear();
@@ -235,8 +235,8 @@ Status Model::Embed(const std::vector<std::string>& texts,
   return Status::Ok();
 }
 
-Status Model::Chat(const std::vector<Message>& messages, const ChatOptions& options,
-                   ChatAnswer* answer) {
+Status ServedModel::Chat(const std::vector<Message>& messages, const ChatOptions& options,
+                         ChatAnswer* answer) {
   Json body;
   body["messages"] = Json::array();
   for (const Message& message : messages) {
@@ -258,11 +258,11 @@ Status Model::Chat(const std::vector<Message>& messages, const ChatOptions& opti
   return Status::Ok();
 }
 
-Status Model::Post(const std::string& path, std::string body, Done done) {
+Status ServedModel::Post(const std::string& path, std::string body, Done done) {
   return impl_->Post(path, std::move(body), std::move(done));
 }
 
-void Model::Abort() { impl_->Abort(); }
+void ServedModel::Abort() { impl_->Abort(); }
 
 const char* Version() { return SKEIN_VERSION; }
 
