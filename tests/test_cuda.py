@@ -8,11 +8,10 @@ import pytest
 from skein_server import ROOT, SKEIN_BIN, STORIES, SkeinServer, needed
 
 # Few tokens in a step, and no policy that times steps at the start: the emulator is slow.
-ARGS = ["--dtype", "bf16", "--max-num-batched-tokens", 48, "--max-num-seqs", 4, "--max-model-len", 128,
-        "--kv-cache-memory", "4MiB"]
-CHOICES = [["--scheduling", "prelude"], ["--scheduling", "prelude", "--no-enable-prefix-caching"],
-           ["--scheduling", "nano-vllm", "--max-num-batched-tokens", 16],
-           ["--scheduling", "prelude", "--force-decode-path"]]
+ARGS = ["--dtype", "bf16", "--max-num-seqs", 4, "--max-model-len", 128, "--kv-cache-memory", "4MiB",
+        "--max-num-batched-tokens"]
+CHOICES = [[48, "--scheduling", "prelude"], [48, "--scheduling", "prelude", "--no-enable-prefix-caching"],
+           [16, "--scheduling", "nano-vllm"], [48, "--scheduling", "prelude", "--force-decode-path"]]
 PROMPTS = ["Once upon a time, there was a", "Tom and Lily went to the park. They saw a big dog and", "The sun"]
 
 
@@ -22,9 +21,9 @@ def post(server, path, body):
         return json.loads(answer.read())
 
 
-def answers(*args):
+def answers(batched_tokens, *args):
     """Texts with log-probabilities, greedy and drawn, and scores."""
-    with SkeinServer(needed(STORIES), *ARGS, *args, start_timeout_s=120) as server:
+    with SkeinServer(needed(STORIES), *ARGS, batched_tokens, *args, start_timeout_s=120) as server:
         texts = [post(server, "/v1/completions", {"prompt": prompt, "max_tokens": 10, "logprobs": 3, "seed": 5,
                                                   "temperature": temperature})["choices"]
                  for prompt in PROMPTS for temperature in (0, 1.2)]
@@ -37,13 +36,14 @@ def answers(*args):
 def fma_class():
     """The processor's answers in the class whose order of sums the emulated products have."""
     os.environ["SKEIN_FORCE_ISA"] = "avx2"
-    yield answers("--scheduling", "prelude")
+    yield answers(48, "--scheduling", "prelude")
     del os.environ["SKEIN_FORCE_ISA"]
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: " ".join(map(str, choice)))
 def test_the_emulated_device_has_the_processors_bits(fma_class, choice):
-    assert answers("--device", "cuda-emulated", *choice) == fma_class
+    batched_tokens, *args = choice
+    assert answers(batched_tokens, "--device", "cuda-emulated", *args) == fma_class
 
 
 def refusal(model, *args):

@@ -20,6 +20,7 @@ class Events:
         text = "".join(log)
         events, replays = re.search(r"KV events at (\S+), replays at (\S+)", text).groups()
         self.context = zmq.Context()
+        self.context.setsockopt(zmq.LINGER, 0)  # nothing unsent holds up the end of the tests
         self.socket = self.context.socket(zmq.SUB)
         self.socket.connect(events)
         self.socket.subscribe(TOPIC.encode())

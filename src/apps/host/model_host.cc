@@ -402,12 +402,15 @@ Status CpuModelHost::ProfileIfNeeded(EngineConfig* config) {
 Status CpuModelHost::InitHandover(const ModelHostOptions& options, const EngineConfig& config,
                                   const NamedAdapters& adapters) {
   if (!options.handover.any()) return Status::Ok();
+  auto* const runtime = dynamic_cast<CpuRuntime*>(runtime_.get());
+  if (runtime == nullptr) {
+    return {StatusCode::kUnsupported,
+            "--role is for --device cpu; the device cuda does not have it yet", "role"};
+  }
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(config));
-  SKEIN_RETURN_IF_ERROR(HandoverHost::Check(scheduler, *runtime_, !options.record.empty()));
-  HandoverHost::Parts parts{.runtime = runtime_.get(),
-                            .engine = engine_.get(),
-                            .clock = &clock_,
-                            .model_dir = model_dir_};
+  SKEIN_RETURN_IF_ERROR(HandoverHost::Check(scheduler, *runtime, !options.record.empty()));
+  HandoverHost::Parts parts{
+      .runtime = runtime, .engine = engine_.get(), .clock = &clock_, .model_dir = model_dir_};
   for (const NamedAdapter& adapter : adapters.all()) parts.adapter_dirs.push_back(adapter.dir);
   SKEIN_ASSIGN_OR_RETURN(handover_, HandoverHost::Make(options.handover, parts));
   return Status::Ok();
