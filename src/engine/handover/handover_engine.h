@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,9 @@ class HandoverEngine final : public Engine {
   void CancelSample(RequestId id, int32_t sample) override;
   EngineLimits Limits() const override { return local_->Limits(); }
   EngineStats Stats() const override;
+  Status View(std::function<void(EngineView)> done) override {
+    return local_->View(std::move(done));
+  }
 
   // Ends the connection; the requests at the peer end with kUnavailable. Not on the peer's thread.
   void Stop();
