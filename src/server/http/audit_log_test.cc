@@ -36,18 +36,24 @@ TEST_F(AuditLogTest, ALinePerRequestForWorkWithoutContents) {
   config.api_keys = {{.key = "secret-1"}, {.key = "secret-2", .name = "billing"}};
   config.audit_log = path_;
   Start(config);
+  // A line is written behind the end of its answer: the next request waits for it.
+  size_t num_lines = 0;
   const auto post = [&](const std::string& path, const std::string& key, const std::string& id) {
-    return Client(port_).Post(path, R"({"prompt": "private", "stream": true})",
-                              {{"Authorization", "Bearer " + key}, {"X-Request-Id", id}});
+    const Answer answer =
+        Client(port_).Post(path, R"({"prompt": "private", "stream": true})",
+                           {{"Authorization", "Bearer " + key}, {"X-Request-Id", id}});
+    ++num_lines;
+    EXPECT_TRUE(Eventually([&] { return Lines().size() == num_lines; }));
+    return answer;
   };
   const Answer answer = post("/v1/completions", "secret-2", "a\"b");
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(post("/v1/completions", "secret-1", "second").status, 200);
   EXPECT_EQ(post("/v1/completions", "wrong", "third").status, 401);
   EXPECT_EQ(Client(port_).Get("/health").status, 200);
-  ASSERT_TRUE(Eventually([&] { return Lines().size() == 3; }));
 
   const std::vector<Json> lines = Lines();
+  ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0]["request_id"], "a\"b");
   EXPECT_EQ(lines[0]["key"], "billing");
   EXPECT_EQ(lines[0]["address"], "127.0.0.1");
