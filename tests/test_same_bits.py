@@ -118,6 +118,9 @@ def test_prompts_that_were_stopped_give_the_same_bits():
     alone, stops = first_tokens(1)
     assert stops == 0 and len({str(first) for client in alone for first in client}) > 60  # of 90
     for preset in ("flow-prefill", "layer-level"):
-        together, stops = first_tokens(LONG + SHORT, "--scheduling", preset)
+        for _ in range(5):  # the clock decides whether an urgent prompt meets a running step
+            together, stops = first_tokens(LONG + SHORT, "--scheduling", preset)
+            assert together == alone, preset
+            if stops > 0:
+                break
         assert stops > 0, preset
-        assert together == alone, preset
