@@ -33,6 +33,7 @@ void CountedFree(void* memory) {
 
 void* operator new(size_t size) { return CountedAllocate(size); }
 void* operator new[](size_t size) { return CountedAllocate(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return CountedAllocate(size); }
 void operator delete(void* memory) noexcept { CountedFree(memory); }
 void operator delete[](void* memory) noexcept { CountedFree(memory); }
 void operator delete(void* memory, size_t) noexcept { CountedFree(memory); }
