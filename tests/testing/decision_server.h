@@ -2,8 +2,11 @@
 
 // A server over the fakes whose model can be asked for decisions.
 
+#include <functional>
+#include <map>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "testing/fake_server.h"
@@ -35,6 +38,41 @@ class DecisionServerTest : public ServerTest {
     ModelRegistry registry;
     registry.Add(std::move(entry));
     server_->SetModels(std::move(registry));
+  }
+
+  // Asks for each row of `golden`, while the engine answers its questions with the reference's
+  // logits: the JSON is then that of the reference's server. `check(request, question, id)`
+  // compares what the engine is asked, `take_own(&json)` checks and erases what each server has of
+  // its own.
+  void AnswersAreThoseOf(
+      const Json& golden,
+      const std::function<void(const Request&, const Json&, const std::string&)>& check,
+      const std::function<void(Json*)>& take_own) {
+    std::map<std::vector<TokenId>, std::vector<float>> values;
+    engine_.set_reader([&values](const Request& request) {
+      ReadValues read;
+      const auto found = values.find(request.prompt);
+      const size_t count = std::get<DecideSpec>(request.output).markers.size();
+      read.values = found == values.end() ? std::vector<float>(count) : found->second;
+      return read;
+    });
+    for (const Json& row : golden["rows"]) {
+      for (const auto& [id, question] : row["questions"].items()) {
+        values[question["ids"].get<std::vector<TokenId>>()] =
+            question["logits"].get<std::vector<float>>();
+      }
+      const Answer answer = Post("/v1/systemone", row["body"].dump());
+      ASSERT_EQ(answer.status, 200) << answer.body;
+      const std::vector<Request> requests = engine_.last_group();
+      ASSERT_EQ(requests.size(), row["questions"].size());
+      size_t index = 0;
+      for (const auto& [id, question] : row["questions"].items()) {
+        check(requests[index++], question, id);
+      }
+      Json json = answer.json();
+      take_own(&json);
+      EXPECT_EQ(json, row["answer"]) << json.dump() << "\n" << row["answer"].dump();
+    }
   }
 
   std::string PromptText(size_t index) {

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,44 +45,23 @@ class KevServer : public DecisionServerTest {
 class KevSequenceTest : public KevServer,
                         public ::testing::WithParamInterface<std::pair<const char*, double>> {};
 
-// The engine answers with the reference's logits: the JSON is then that of its server.
+void CheckKevRequest(const Request& request, const Json& question, const std::string& id) {
+  EXPECT_EQ(request.prompt, question["ids"].get<std::vector<TokenId>>()) << id;
+  EXPECT_EQ(request.group.parent_prefix_len, question["shared"].get<int32_t>());
+  const auto& decide = std::get<DecideSpec>(request.output);
+  EXPECT_EQ(decide.markers, question["markers"].get<std::vector<int32_t>>()) << id;
+  EXPECT_EQ(decide.summary, question["summary"].get<int32_t>()) << id;
+  EXPECT_TRUE(decide.option_bounds.empty());
+}
+
 TEST_P(KevSequenceTest, TokensAndAnswersAreThoseOfTheFamily) {
   const auto& [name, temperature] = GetParam();
   StartKev(name, temperature);
   std::ifstream in(KevFolder(name) + "/golden.json");
-  const Json golden = Json::parse(in);
-  std::map<std::vector<TokenId>, std::vector<float>> values;
-  engine_.set_reader([&values](const Request& request) {
-    ReadValues read;
-    const auto found = values.find(request.prompt);
-    const auto& decide = std::get<DecideSpec>(request.output);
-    read.values = found == values.end() ? std::vector<float>(decide.markers.size()) : found->second;
-    return read;
+  AnswersAreThoseOf(Json::parse(in), CheckKevRequest, [model = name](Json* json) {
+    EXPECT_EQ((*json)["model"], model);
+    json->erase("model");
   });
-  for (const Json& row : golden["rows"]) {
-    for (const auto& [id, question] : row["questions"].items()) {
-      values[question["ids"].get<std::vector<TokenId>>()] =
-          question["logits"].get<std::vector<float>>();
-    }
-    const Answer answer = Post("/v1/systemone", row["body"].dump());
-    ASSERT_EQ(answer.status, 200) << answer.body;
-    const std::vector<Request> requests = engine_.last_group();
-    ASSERT_EQ(requests.size(), row["questions"].size());
-    size_t index = 0;
-    for (const auto& [id, question] : row["questions"].items()) {
-      const Request& request = requests[index++];
-      EXPECT_EQ(request.prompt, question["ids"].get<std::vector<TokenId>>()) << id;
-      EXPECT_EQ(request.group.parent_prefix_len, question["shared"].get<int32_t>());
-      const auto& decide = std::get<DecideSpec>(request.output);
-      EXPECT_EQ(decide.markers, question["markers"].get<std::vector<int32_t>>()) << id;
-      EXPECT_EQ(decide.summary, question["summary"].get<int32_t>()) << id;
-      EXPECT_TRUE(decide.option_bounds.empty());
-    }
-    Json json = answer.json();
-    EXPECT_EQ(json["model"], name);
-    json.erase("model");
-    EXPECT_EQ(json, row["answer"]) << json.dump() << "\n" << row["answer"].dump();
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, KevSequenceTest,
