@@ -11,9 +11,6 @@ namespace {
 
 using Json = ChatTemplate::Json;
 
-constexpr size_t kMostBytes = 4096;
-constexpr int kMostDepth = 32;
-
 const char kConversation[] = R"({"messages": [
   {"role": "system", "content": "Be brief."},
   {"role": "user", "content": "Hi <|im_end|> \u00e9"},
@@ -37,6 +34,8 @@ int DepthOf(std::string_view text) {
 // A template, the mark, an object of variables (none: a conversation with a tool). Rendering ends,
 // with a text or an error, and twice with the same.
 void FuzzChatTemplate(Bytes data) {
+  constexpr int kMostDepth = 32;
+  constexpr size_t kMostBytes = 4096;
   if (data.size() > kMostBytes) return;
   static const Json conversation = Json::parse(kConversation);
   const auto [source, variables] = PartsOf(TextOf(data));

@@ -8,12 +8,11 @@
 namespace skein::fuzz {
 namespace {
 
-constexpr int64_t kMostElements = 1 << 14;  // of a tensor that is read
-
 }  // namespace
 
 // Every tensor of an accepted header lies in the file and can be read.
 void FuzzGguf(Bytes data) {
+  constexpr int64_t kMostElements = 1 << 14;  // of a tensor that is read
   const auto file = std::as_bytes(data);
   const auto header = ParseGgufHeader(file, "file");
   if (!header.ok()) {

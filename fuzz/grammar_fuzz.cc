@@ -12,10 +12,8 @@
 namespace skein::fuzz {
 namespace {
 
-constexpr size_t kMostBytes = 1024;
 constexpr int32_t kEnd = 256;
 constexpr int32_t kVocab = 257;
-constexpr int kMostTokens = 64;
 
 GrammarVocabulary ByteVocabulary() {
   GrammarVocabulary vocabulary;
@@ -29,6 +27,7 @@ GrammarVocabulary ByteVocabulary() {
 
 // Follows the grammar by random tokens that it allows: at least one always is.
 void Walk(const TokenGrammar& grammar, uint64_t seed) {
+  constexpr int kMostTokens = 64;
   Random random(seed);
   const auto state = grammar.NewState();
   std::vector<TokenId> output;
@@ -51,6 +50,7 @@ void Walk(const TokenGrammar& grammar, uint64_t seed) {
 // One byte says the kind (a JSON schema, an expression, a grammar, a structural tag), one the seed
 // of the answer; the rest is its text.
 void FuzzGrammar(Bytes data) {
+  constexpr size_t kMostBytes = 1024;
   if (data.size() < 2 || data.size() > kMostBytes) return;
   constexpr std::array kKinds = {GrammarKind::kJsonSchema, GrammarKind::kRegex, GrammarKind::kEbnf,
                                  GrammarKind::kLark, GrammarKind::kStructuralTag};

@@ -13,8 +13,6 @@
 namespace skein::fuzz {
 namespace {
 
-constexpr size_t kMostBytes = 4096;
-
 ServerConfig SmallConfig() {
   ServerConfig config;
   config.max_header_bytes = 512;
@@ -96,6 +94,7 @@ Outcome Talk(std::string_view bytes, size_t piece_bytes, size_t takes_bytes, siz
 // Two bytes say in which pieces the peer sends and takes; the rest is what it sends. The pieces
 // change neither the requests that are understood nor, as long as the peer stays, their answers.
 void FuzzHttpConnection(Bytes data) {
+  constexpr size_t kMostBytes = 4096;
   if (data.size() < 2 || data.size() > kMostBytes) return;
   const std::string_view bytes = TextOf(data.subspan(2));
   const size_t piece_bytes = 1 + data[0] % 64;

@@ -5,13 +5,12 @@
 namespace skein::fuzz {
 namespace {
 
-constexpr std::string_view kEnd = "\r\n\r\n";
-
 }  // namespace
 
 // Every beginning of a head that is accepted may become a head, and a further field without a
 // meaning for the message's length changes nothing.
 void FuzzHttpHead(Bytes data) {
+  constexpr std::string_view kEnd = "\r\n\r\n";
   const std::string_view text = TextOf(data);
   (void)MayBecomeHead(text);
   const size_t end = text.find(kEnd);

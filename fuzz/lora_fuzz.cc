@@ -7,13 +7,12 @@
 namespace skein::fuzz {
 namespace {
 
-constexpr int64_t kMostElements = 1 << 16;
-
 }  // namespace
 
 // adapter_config.json, the mark, adapter_model.safetensors: each change of an accepted adapter has
 // its whole matrices and can be added to a weight.
 void FuzzLora(Bytes data) {
+  constexpr int64_t kMostElements = 1 << 16;
   const auto [config, tensors] = PartsOf(TextOf(data));
   WriteFile("adapter_config.json", config);
   WriteFile("adapter_model.safetensors", tensors);

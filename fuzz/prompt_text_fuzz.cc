@@ -10,13 +10,12 @@
 namespace skein::fuzz {
 namespace {
 
-constexpr size_t kMostBytes = 1024;
-
 }  // namespace
 
 // One byte chooses a tokenizer; the rest is a user's text, of which no part becomes a special
 // token, wherever it stands in a prompt.
 void FuzzPromptText(Bytes data) {
+  constexpr size_t kMostBytes = 1024;
   if (data.empty() || data.size() > kMostBytes) return;
   const Tokenizer& tokenizer = TokenizerOfTests(data[0]);
   const std::string_view text = TextOf(data.subspan(1));

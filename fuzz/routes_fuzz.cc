@@ -17,7 +17,6 @@
 namespace skein::fuzz {
 namespace {
 
-constexpr size_t kMostBytes = 8192;
 constexpr int64_t kMostRounds = 1'000'000;
 using testing::kFakeEos;
 
@@ -231,6 +230,7 @@ void CheckAnswer(const Recorder& answer) {
 // "METHOD PATH MODEL", lines of fields, the mark, a body. Every request has one answer, whatever
 // the engine does and whenever the client leaves, and nothing is left of it in the engine.
 void FuzzRoutes(Bytes data) {
+  constexpr size_t kMostBytes = 8192;
   static World world;
   const std::string_view text = TextOf(data);
   if (text.size() > kMostBytes) return;

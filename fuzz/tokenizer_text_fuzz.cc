@@ -10,8 +10,6 @@
 namespace skein::fuzz {
 namespace {
 
-constexpr size_t kMostBytes = 2048;
-
 std::string Streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, bool skip) {
   const auto stream = tokenizer.NewTextStream(skip);
   std::string text;
@@ -29,6 +27,7 @@ std::string Streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& ids
 // text. The fast path gives the ids of the aligned pipeline, which the tests hold against the
 // reference. A decoding in pieces is that of the whole.
 void FuzzTokenizerText(Bytes data) {
+  constexpr size_t kMostBytes = 2048;
   if (data.size() < 2 || data.size() > kMostBytes) return;
   const Tokenizer& tokenizer = TokenizerOfTests(data[0]);
   const bool add_special = data[1] & 1, as_text = data[1] & 2;
