@@ -94,8 +94,10 @@ def test_errors_name_the_field(server, change, param, word):
     assert word in error["message"]
 
 
-def test_long_questions_are_refused_by_the_option_that_lets_them_in():
+def test_questions_have_the_models_context_unless_an_option_limits_the_step():
     with SkeinServer(MODEL, "--dtype", "f32") as server:
+        assert answer_of(server, "/v1/systemone", {**SIMPLE, "max_len": 1000})
+    with SkeinServer(MODEL, "--dtype", "f32", "--max-num-batched-tokens", "512") as server:
         answer = post(server, "/v1/systemone", {**SIMPLE, "max_len": 1000})
         assert answer.status_code == 400
         assert "--max-num-batched-tokens" in answer.json()["error"]["message"]

@@ -70,6 +70,22 @@ def test_embeddings_are_those_of_sentence_transformers(tmp_path, dtype, toleranc
         assert alone == vectors
 
 
+def test_a_long_text_is_read_whole_by_default(tmp_path):
+    folder, _ = make_model("embedding", tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    config["max_position_embeddings"] = 2048
+    (folder / "config.json").write_text(json.dumps(config))
+    texts = ["some words " * 700, "a short one"]
+    with SkeinServer(folder) as server:
+        vectors, num_tokens = embed(server, texts)
+        assert 1400 <= num_tokens < 2048
+    with SkeinServer(folder, "--max-num-batched-tokens", "2048") as server:
+        assert embed(server, texts)[0] == vectors
+    with SkeinServer(folder, "--max-num-batched-tokens", "512") as server:
+        answer = httpx.post(server.url + "/v1/embeddings", json={"model": "embedding", "input": texts}, timeout=60)
+        assert answer.status_code == 400 and "512" in answer.json()["error"]["message"]
+
+
 @pytest.mark.parametrize("dtype, tolerance", [("f32", 1e-5), ("bf16", 0.08)])
 def test_classes_are_those_of_transformers(tmp_path, dtype, tolerance):
     folder, rows = make_model("classifier", tmp_path)

@@ -133,6 +133,9 @@ struct EngineConfig {
   // Embeddings, classes and decisions need every hidden state of the prompt in one pass (mean or
   // CLS pooling, encoders): such prompts are not cut, and take nothing from the prefix cache.
   bool reads_whole_prompts = false;
+  // A step without other prompts takes a whole one of up to so many tokens, even beyond
+  // max_num_batched_tokens. 0: none beyond.
+  int32_t long_prompt_tokens = 0;
 };
 
 }  // namespace skein

@@ -136,7 +136,8 @@ double StepProfiler::MedianUs(std::span<const ProfileRow> rows, int runs) {
 CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config) {
   const bool whole = config.policies.retention != Retention::kAll;
   return {
-      .max_step_tokens = std::max(config.max_num_batched_tokens, whole ? config.max_model_len : 0),
+      .max_step_tokens = std::max({config.max_num_batched_tokens, config.max_whole_prompt_len,
+                                   whole ? config.max_model_len : 0}),
       .max_model_len = config.max_model_len,
       .cached = config.max_whole_prompt_len == 0,
       .max_rows = config.kv_storage == KvStorage::kContiguous ? 1 : 2,

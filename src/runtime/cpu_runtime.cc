@@ -91,8 +91,10 @@ ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& con
   for (const DenseModule& module : options.dense) {
     dense_width = std::max(dense_width, module.out_features);
   }
+  const int32_t long_tokens =
+      options.long_prompt_tokens > 0 ? options.long_prompt_tokens + options.max_num_seqs : 0;
   return {
-      .max_tokens = bounds.max_tokens,
+      .max_tokens = std::max(bounds.max_tokens, long_tokens),
       .max_logit_rows = std::min(options.max_num_batched_tokens, MaxLogitRows(config.vocab_size)),
       .chunk_tokens = options.execution == Execution::kHybrid ? chunk : 0,
       .max_own_blocks = bounds.max_own_blocks,
@@ -283,6 +285,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
              ropes_.local.get(), state_layout_, reinterpret_cast<float*>(states_.data())},
             limits, &kv_, StatesOf(options.num_steps, options.max_num_seqs).num_decodes),
         max_model_len_(plan.max_model_len),
+        long_prompt_tokens_(options.long_prompt_tokens),
         planned_bytes_(plan.step_bytes) {
     executor_.set_granularity(options.granularity);
   }
@@ -298,6 +301,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
   int32_t num_kv_blocks() const override { return kv_.layout().num_blocks; }
   int32_t num_states() const override { return state_layout_.num_slots; }
   int32_t max_model_len() const override { return max_model_len_; }
+  int32_t long_prompt_tokens() const override { return long_prompt_tokens_; }
 
   MemoryReport Memory() const override {
     size_t weight_bytes = weights_.bytes();
@@ -325,6 +329,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
   AlignedBuffer states_;
   CpuExecutor executor_;
   int32_t max_model_len_;
+  int32_t long_prompt_tokens_;
   int64_t planned_bytes_;
 };
 
@@ -389,10 +394,21 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   } else {
     SKEIN_ASSIGN_OR_RETURN(plan, PlanKv(options, config, block_bytes));
   }
-  const ForwardLimits limits =
-      LimitsFor(options, config, HasInt8Rows(weights), WidestRank(adapters), plan.max_model_len);
-  const int64_t step_bytes = TemporaryBytes(config, dtype, limits, plan.max_model_len,
-                                            StatesOf(options.num_steps, options.max_num_seqs));
+  CpuRuntimeOptions fitted = options;
+  fitted.long_prompt_tokens = std::min(options.long_prompt_tokens, plan.max_model_len);
+  ForwardLimits limits;
+  int64_t step_bytes = 0;
+  const auto set_limits = [&] {
+    limits =
+        LimitsFor(fitted, config, HasInt8Rows(weights), WidestRank(adapters), plan.max_model_len);
+    step_bytes = TemporaryBytes(config, dtype, limits, plan.max_model_len,
+                                StatesOf(options.num_steps, options.max_num_seqs));
+  };
+  for (set_limits();
+       fitted.long_prompt_tokens > 0 && FreeMemoryBytes() > 0 && step_bytes > FreeMemoryBytes() / 2;
+       set_limits()) {
+    fitted.long_prompt_tokens /= 2;
+  }
   const bool by_length = options.retention != Retention::kAll;
   SKEIN_RETURN_IF_ERROR(CheckMemory(by_length ? "max_model_len" : "max_num_batched_tokens",
                                     by_length ? plan.max_model_len : options.max_num_batched_tokens,
@@ -408,7 +424,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   }
   return std::unique_ptr<CpuRuntime>(std::make_unique<CpuRuntimeImpl>(
       std::move(team), std::move(kernels), std::move(weights), std::move(adapters), plan, limits,
-      std::move(kv_buffer), options));
+      std::move(kv_buffer), fitted));
 }
 
 }  // namespace skein

@@ -36,6 +36,9 @@ struct CpuRuntimeOptions {
   std::optional<Isa> isa;     // nullopt: SelectIsa()
   int32_t max_model_len = 0;  // 0: the longest that the model and the KV memory allow
   int32_t max_num_batched_tokens = 512;
+  // EngineConfig::long_prompt_tokens; fewer where they would take more than half of the memory that
+  // is free.
+  int32_t long_prompt_tokens = 0;
   int32_t max_num_seqs = 16;
   Pooling pooling = Pooling::kLast;  // of embeddings
   std::vector<DenseModule> dense;    // after the pooling; each reads the output of the one before

@@ -163,6 +163,25 @@ TEST_F(ReadsTest, PooledPromptsRunWhole) {
   }
 }
 
+// A long prompt runs in a step of its own, beyond the budget, beside decodes.
+TEST_F(ReadsTest, LongPooledPromptsRunWhole) {
+  for (const Pooling pooling : {Pooling::kMean, Pooling::kCls}) {
+    const Request request = NewRequest(200, EmbedSpec{});
+    Server plain({.pooling = pooling});
+    const Answer expected = plain.Ask(request);
+    Server server({.max_num_batched_tokens = 32,
+                   .long_prompt_tokens = 200,
+                   .max_num_seqs = 4,
+                   .pooling = pooling});
+    EXPECT_EQ(server.engine().Limits().max_whole_prompt_len, 200);
+    const std::vector<Answer> answers =
+        server.AskAll({NewRequest(20, GenerateSpec{.max_tokens = 9}), request,
+                       NewRequest(30, EmbedSpec{}), request});
+    ExpectSame(answers[1], expected);
+    ExpectSame(answers[3], expected);
+  }
+}
+
 // If no KV is kept, a prompt runs whole, whatever the budget.
 TEST_F(ReadsTest, PooledPromptsOfAnyLengthWithoutKvBlocks) {
   for (const Pooling pooling : {Pooling::kMean, Pooling::kCls}) {

@@ -33,6 +33,8 @@ class Runtime {
   virtual int32_t num_kv_blocks() const = 0;
   virtual int32_t num_states() const = 0;  // 0: the model has no linear layers
   virtual int32_t max_model_len() const = 0;
+  // EngineConfig::long_prompt_tokens of this device.
+  virtual int32_t long_prompt_tokens() const { return 0; }
   virtual MemoryReport Memory() const = 0;
 };
 

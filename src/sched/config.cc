@@ -105,15 +105,16 @@ Status SetContiguous(SchedulerConfig* config) {
   return Status::Ok();
 }
 
-// `decodes`: the most in the same step.
-Status SetWholePrompts(int32_t decodes, SchedulerConfig* config) {
+// `decodes`: the most in the same step. `long_tokens`: EngineConfig::long_prompt_tokens.
+Status SetWholePrompts(int32_t decodes, int32_t long_tokens, SchedulerConfig* config) {
   const int32_t step_tokens = config->max_num_batched_tokens;
   SKEIN_RETURN_IF_ERROR(
       CheckRange("max_num_batched_tokens", step_tokens, int64_t{decodes} + 1, kMax));
   const bool any_length = config->policies.retention != Retention::kAll &&
                           !config->force_decode_path;  // a step takes a longer prompt, too
   config->max_whole_prompt_len =
-      any_length ? config->max_model_len : std::min(step_tokens - decodes, config->max_model_len);
+      any_length ? config->max_model_len
+                 : std::min(std::max(step_tokens - decodes, long_tokens), config->max_model_len);
   return Status::Ok();
 }
 
@@ -165,7 +166,7 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
   SKEIN_RETURN_IF_ERROR(SetStepTokens(&scheduler));
   if (config.reads_whole_prompts) {
     const int32_t decodes = config.generates ? scheduler.max_num_seqs : 0;
-    SKEIN_RETURN_IF_ERROR(SetWholePrompts(decodes, &scheduler));
+    SKEIN_RETURN_IF_ERROR(SetWholePrompts(decodes, config.long_prompt_tokens, &scheduler));
   }
   SKEIN_RETURN_IF_ERROR(SetContiguous(&scheduler));
   SKEIN_RETURN_IF_ERROR(CheckDeadlines(scheduler.deadlines));

@@ -258,10 +258,10 @@ StepBuilder::Added StepBuilder::AddHead(Sequence* head) {
 }
 
 // Whether the step has room for a prompt that runs in one step. A step without other prompts has
-// room for any prompt that discards keys and values.
+// room for each that was accepted.
 bool StepBuilder::HasRoomFor(const Sequence& sequence) const {
+  if (step_.prefills.empty()) return true;
   const bool discards = admission_->DiscardsKv(sequence);
-  if (discards && step_.prefills.empty()) return true;
   const int32_t num_tokens = admission_->NumMissing(sequence);
   if (num_tokens > tokens_left_) return false;
   // The first and the last block may be partial.

@@ -34,6 +34,7 @@ struct ServeOptions {
   std::string quantization = "auto";
   int32_t max_model_len = 250;
   int32_t max_num_batched_tokens = 256;
+  int32_t long_prompt_tokens = 0;
   int32_t max_num_seqs = 4;
   int32_t num_kv_blocks = 200;
   bool caching = true;
@@ -64,6 +65,7 @@ class Server {
                                  .threads = 2,
                                  .max_model_len = options.max_model_len,
                                  .max_num_batched_tokens = options.max_num_batched_tokens,
+                                 .long_prompt_tokens = options.long_prompt_tokens,
                                  .max_num_seqs = options.max_num_seqs,
                                  .pooling = options.pooling,
                                  .dense = options.dense,
@@ -87,7 +89,8 @@ class Server {
                           .generates = head == Head::kLanguageModel,
                           .embeds = true,
                           .classifies = head == Head::kClassifier,
-                          .reads_whole_prompts = whole},
+                          .reads_whole_prompts = whole,
+                          .long_prompt_tokens = runtime_->long_prompt_tokens()},
                          &runtime_->executor(), &clock_)
                   .value();
   }

@@ -77,12 +77,22 @@ Result<SchedulerConfig> SchedulerOf(const ModelHostOptions& options) {
   return config;
 }
 
-// A decision model reads a question, or its options, in one step, which must have room for the
-// longest.
-void MakeRoomForQuestions(const ModelHostOptions& options, const ModelTraits& traits,
-                          CpuRuntimeOptions* runtime, SchedulerConfig* scheduler) {
-  if (!traits.decision_model || options.max_num_batched_tokens) return;
-  for (int32_t* tokens : {&runtime->max_num_batched_tokens, &scheduler->max_num_batched_tokens}) {
+// The longest prompt that a step takes by default where prompts run whole.
+constexpr int32_t kUsualLongPrompt = 8192;
+
+// A model that reads prompts whole reads a long one in a step of its own. A decision model that
+// does not still reads the options of a question in one step. Within --memory, steps have room for
+// the usual question alone.
+void MakeRoomForLongPrompts(const ModelHostOptions& options, const ModelTraits& traits,
+                            CpuRuntimeOptions* runtime, EngineConfig* config) {
+  if (options.max_num_batched_tokens) return;
+  if (config->reads_whole_prompts && options.memory.empty()) {
+    runtime->long_prompt_tokens = kUsualLongPrompt;
+    return;
+  }
+  if (!traits.decision_model) return;
+  for (int32_t* tokens :
+       {&runtime->max_num_batched_tokens, &config->scheduler.max_num_batched_tokens}) {
     *tokens = std::max(*tokens, traits.decision_model->usual_len);
   }
 }
@@ -298,7 +308,9 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   runtime.pooling = use.pooling;
   runtime.dense = use.dense;
   SKEIN_ASSIGN_OR_RETURN(EngineConfig config, EngineConfigOf(options));
-  MakeRoomForQuestions(options, use.traits, &runtime, &config.scheduler);
+  config.reads_whole_prompts = model_config.bidirectional || use.pooling != Pooling::kLast ||
+                               (use.traits.decision_model && !use.traits.decision_model->kev);
+  MakeRoomForLongPrompts(options, use.traits, &runtime, &config);
   NamedAdapters adapters(name_);
   SKEIN_RETURN_IF_ERROR(adapters.Init(options, model_dir_));
   for (const NamedAdapter& adapter : adapters.all()) runtime.adapters.push_back(adapter.dir);
@@ -315,8 +327,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.classifies = use.traits.classifies;
   config.decides = use.traits.decision_model.has_value();
   config.num_actions = model_config.decision.num_actions;
-  config.reads_whole_prompts = model_config.bidirectional || use.pooling != Pooling::kLast ||
-                               (use.traits.decision_model && !use.traits.decision_model->kev);
+  config.long_prompt_tokens = runtime_->long_prompt_tokens();
   SKEIN_RETURN_IF_ERROR(ProfileIfNeeded(&config));
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));

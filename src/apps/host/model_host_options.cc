@@ -113,7 +113,8 @@ void AddLimitOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--max-num-batched-tokens", o->max_num_batched_tokens,
                   "Tokens of one step; default: 512, or as many as --max-num-seqs and the chunk of "
                   "the preset or of --chunk-tokens need. Encoders, and embeddings by mean or CLS "
-                  "pooling, read their inputs whole in one step")
+                  "pooling, read their inputs whole in one step: by default up to 8192 tokens in a "
+                  "step of their own, fewer where memory is short")
       ->check(CLI::Range(1, 1 << 24));
   app->add_option("--max-queued-requests", o->max_queued_requests,
                   "Requests that may wait; more are answered with 429")
