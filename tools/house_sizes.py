@@ -164,15 +164,18 @@ def print_sample(revision, count, seed):
 
 
 def readers_part():
-    """The page's lines about the sample that a reader has read."""
-    read = json.loads(READ.read_text())
-    failed = read["failed"]
-    mended = sum(1 for one in failed if one["now"])
-    return ["## Comments read as a stranger", "",
-            f"`tools/house_sizes.py --sample {read['count']} --seed {read['seed']} --revision {read['revision']}` draws the "
-            f"sample. One reader read each comment once: {len(failed)} of {read['count']} failed, {mended} of these are mended.", "",
-            "| file | before | now |", "|---|---|---|",
-            *(f"| {one['file']} | {one['before']} | {one['now'] or 'as before'} |" for one in failed), ""]
+    """The page's lines about the samples that readers have read; the failures of the last."""
+    samples = json.loads(READ.read_text())
+    lines = ["## Comments read as a stranger", "",
+             "`tools/house_sizes.py --sample COUNT --seed SEED --revision REVISION` draws a sample. Fresh readers read each comment once, "
+             "beside nothing but the glossary.", "", "| revision | seed | comments | failed, by reader | mended since |", "|---|---:|---:|---|---:|"]
+    for read in samples:
+        by_reader = ", ".join(map(str, read["failed_by_reader"]))
+        mended = sum(1 for one in read["failed"] if one["now"])
+        lines.append(f"| {read['revision']} | {read['seed']} | {read['count']} | {by_reader} | {mended} of {len(read['failed'])} |")
+    last = samples[-1]
+    return [*lines, "", f"The comments of the sample at {last['revision']} that failed:", "", "| file | before | now |", "|---|---|---|",
+            *(f"| {one['file']} | {one['before']} | {one['now'] or 'as before'} |" for one in last["failed"]), ""]
 
 
 def self_check():
