@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// The names of the choices: on the command line, in messages and in records.
+// The names of the choices, as the command line, messages and records use them.
 template <typename Choice>
 struct ChoiceName {
   std::string_view name;
@@ -123,7 +123,7 @@ constexpr std::string_view NameOf(Choice choice) {
   return "";
 }
 
-// Nothing if no choice has this name.
+// Returns nullopt if no choice has this name.
 template <NamedChoice Choice>
 constexpr std::optional<Choice> ChoiceOf(std::string_view text) {
   for (const auto& [name, value] : kChoiceNames<Choice>) {
@@ -132,7 +132,7 @@ constexpr std::optional<Choice> ChoiceOf(std::string_view text) {
   return std::nullopt;
 }
 
-// "fcfs, fair, ...".
+// Returns "fcfs, fair, ...".
 template <NamedChoice Choice>
 std::string ListOfChoices() {
   std::string list;

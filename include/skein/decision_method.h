@@ -6,8 +6,8 @@ namespace skein {
 enum class Reading {
   kLetters,     // one token a label: letters, digits, yes and no
   kWords,       // the text of each option
-  kSimilarity,  // cosines of embeddings of the input and of each option
-  kLikelihood,  // relevance only: the text of the query behind the document
+  kSimilarity,  // cosines between the embeddings of the input and of each option
+  kLikelihood,  // relevance only: the probability of the query's text behind the document
 };
 
 // The text around an input and a question (docs/decisions.md, "Prompts").
@@ -17,7 +17,7 @@ enum class PromptForm {
   kCue,       // plain text that ends with a noun of the question, such as "Sentiment:"
 };
 
-// A reading as requests and options name it.
+// A reading, as requests and options name it.
 struct NamedReading {
   Reading reading = Reading::kLetters;
   bool calibrated = false;
@@ -30,17 +30,17 @@ struct NamedReading {
 struct DecisionMethod {
   Reading reading = Reading::kLetters;
   PromptForm prompt = PromptForm::kChat;
-  bool calibrated = false;  // less the answer to an input without content
+  bool calibrated = false;  // minus the answer to an input without content
   bool permuted = false;    // averaged over orders of the options
   double temperature = 1;   // (0, 100]: divides log-probabilities before they are normalised
-  // [-100, 100]; predicates and relevance only: added to the log-odds of yes before the temperature
-  // divides them (Platt 1999, "Probabilistic Outputs for Support Vector Machines").
+  // [-100, 100]; for predicates and relevance only. It is added to the log-odds of yes before the
+  // temperature divides them (Platt 1999, "Probabilistic Outputs for Support Vector Machines").
   double offset = 0;
 
   bool operator==(const DecisionMethod&) const = default;
 };
 
-// How one model is asked where a request does not say: by type of question.
+// The methods for one model, by type of question, for requests that name none.
 struct DecisionProfile {
   DecisionMethod predicate;
   DecisionMethod choice;

@@ -18,10 +18,10 @@ struct EngineLimits {
   int32_t max_num_seqs = 0;   // samples decoded at once; also the limit of num_samples
   int32_t max_logprobs = 0;
   int32_t max_queued_requests = 0;
-  // The tokens of a prompt whose output needs all its hidden states in one pass (mean pooling,
+  // The most tokens of a prompt whose output needs all its hidden states in one pass (mean pooling,
   // encoders). 0: prompts are not read whole.
   int32_t max_whole_prompt_len = 0;
-  // The tokens of any other prompt from the first that a DecideSpec reads on.
+  // For any other prompt: the most tokens from the first that a DecideSpec reads to the end.
   int32_t max_tail_len = 0;
   // The outputs of the model.
   bool generates = true;  // GenerateSpec, LabelSpec, prompt log-probabilities
@@ -31,18 +31,19 @@ struct EngineLimits {
   int32_t num_actions = 0;  // of a decision model
 };
 
-// Counts of relative errors up to each of EngineStats::kErrorBounds, and above.
+// The number of relative errors up to each of EngineStats::kErrorBounds, and above the last one.
 struct ErrorHistogram {
   std::array<uint64_t, 21> counts{};
   double sum = 0;
 };
 
-// Counters since the start and current gauges. The unit is tokens unless the name says otherwise.
+// Counters since the start, and current gauges. The unit is tokens unless the name says otherwise.
 struct EngineStats {
   // Gauges.
   int32_t num_requests_waiting = 0;
   int32_t num_requests_running = 0;
-  // Bit i: the adapter i + 1 has a request that runs, or one that waits; of the first 64 adapters.
+  // Bit i is set if adapter i + 1 has a running request, or a waiting one. Only the first 64
+  // adapters are shown.
   uint64_t running_adapters = 0;
   uint64_t waiting_adapters = 0;
   int32_t kv_blocks_total = 0;
@@ -57,27 +58,27 @@ struct EngineStats {
   uint64_t prefix_cache_hits = 0;
   uint64_t num_preemptions = 0;       // recomputations because KV ran out
   uint64_t shared_prefixes = 0;       // computed once for several OneShot requests (forests)
-  uint64_t shared_prefix_tokens = 0;  // taken from those by requests instead of computed
+  uint64_t shared_prefix_tokens = 0;  // tokens that requests took from those prefixes
   uint64_t prefix_waits = 0;          // requests that waited while another computed their prefix
   uint64_t requests_oneshot = 0;      // finished, by execution class
   uint64_t requests_decode = 0;
-  uint64_t decode_slots_taken = 0;   // assigned slots of the decode set: OneShot takes none
+  uint64_t decode_slots_taken = 0;   // slots that the decode set assigned; OneShot takes none
   uint64_t wasted_decode_slots = 0;  // slot-steps held by finished requests (request level)
-  // A prefill instance's requests that its decode peer took, those of them that ran here in the
+  // On a prefill instance: requests that its decode peer took, those of them that ran here in the
   // end, and KV blocks that were sent.
   uint64_t requests_handed_over = 0;
   uint64_t requests_taken_back = 0;
   uint64_t handover_blocks = 0;
-  // Decode set `prefix-homogeneous`: requests that joined the batch, those of them that had waited
-  // too long, and rounds in which the stop rule let no (further) request join.
+  // Decode set `prefix-homogeneous`: requests that joined the batch, those of them that were
+  // overdue, and rounds in which the stop rule let no (further) request join.
   uint64_t prefix_groups_joined = 0;
   uint64_t prefix_groups_overdue = 0;
   uint64_t prefix_groups_stops = 0;
   uint64_t steps_oneshot = 0;  // steps by class of plan
   uint64_t steps_mixed = 0;
   uint64_t steps_decode = 0;
-  // Steps of a preempting sharing rule: stopped for more urgent work, resumed after that, and
-  // dropped. A dropped step is computed again, unless no request waits for it any more.
+  // Steps that a preempting sharing rule stopped for more urgent work, then resumed, or dropped. A
+  // dropped step is computed again, unless no request waits for it any more.
   uint64_t steps_preempted = 0;
   uint64_t steps_resumed = 0;
   uint64_t steps_dropped = 0;
@@ -86,8 +87,8 @@ struct EngineStats {
   uint64_t blocking_us = 0;
   uint64_t max_blocking_us = 0;
   uint64_t signals = 0;
-  // The times of threads that had to wake, apart from that: the engine's for an arrival while it
-  // slept, the alarm's for the time at which a running step must stop.
+  // The delays of threads that had to wake; blocking_us does not contain them. The engine's thread
+  // wakes for an arrival, the alarm's thread when a running step must stop.
   uint64_t wakeups = 0;
   uint64_t wakeup_us = 0;  // from the arrival or the set time until the thread runs
   uint64_t max_wakeup_us = 0;
@@ -96,7 +97,7 @@ struct EngineStats {
   uint64_t rounds_cancellation = 0;
   uint64_t rounds_timer = 0;
   uint64_t rounds_completion = 0;
-  uint64_t scheduler_us = 0;  // time in rounds
+  uint64_t scheduler_us = 0;  // time spent in scheduling rounds
   uint64_t prefill_us = 0;    // time in steps without decode rows
   uint64_t decode_us = 0;     // time in steps with decode rows only
   uint64_t mixed_us = 0;      // time in steps with both
@@ -105,9 +106,9 @@ struct EngineStats {
       1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
   std::array<uint64_t, 14> iteration_tokens{};
   uint64_t iteration_tokens_sum = 0;
-  // Errors |predicted / real - 1| of the time from a request's first step to its first token, if
-  // there is a cost model. One histogram is for requests that had the device to themselves. The
-  // other is for the rest, whose steps held more than the predicted work.
+  // The errors |predicted / real - 1| of the time from a request's first step to its first token,
+  // if there is a cost model. One histogram is for requests that had the device to themselves. The
+  // other is for all other requests: their steps held more than the predicted work.
   static constexpr std::array<double, 20> kErrorBounds = {
       0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1,
       0.125, 0.15, 0.2,   0.25, 0.3,  0.4,  0.5,  0.75, 1,    2};
@@ -122,15 +123,15 @@ class Engine {
   virtual ~Engine() = default;
 
   // Checks the request against the limits and queues it. On success `*id` is its id, and `callback`
-  // gets its outputs until each sample has finished. Fails with kInvalidArgument (naming the field
-  // in the API's spelling), kResourceExhausted (queue full) or kUnavailable (shut down); the
-  // callback is then never called.
+  // gets the request's outputs until each sample has finished. Fails with kInvalidArgument (naming
+  // the field in the API's spelling), kResourceExhausted (queue full) or kUnavailable (shut down);
+  // the callback is then never called.
   virtual Status Submit(Request request, OutputCallback callback, RequestId* id) = 0;
 
   // Submits requests that belong together (GroupSpec), all or none. They are scheduled as if they
-  // had arrived at one time, in order. `callback` gets the outputs of all. Fails as Submit does; an
-  // invalid member fails the group, and `message` begins with its index. `*ids` gets one id for
-  // each.
+  // had arrived at one time, in order. `callback` gets the outputs of all of them. `*ids` gets one
+  // id for each. Fails as Submit does. An invalid member fails the group, and `message` begins with
+  // the member's index.
   virtual Status SubmitGroup(std::vector<Request> requests, OutputCallback callback,
                              std::vector<RequestId>* ids) = 0;
 
@@ -143,7 +144,8 @@ class Engine {
   virtual EngineStats Stats() const = 0;
   // Hands the state of the scheduler to `done`, on the engine's thread, as soon as the running step
   // ends or can be stopped; `done` must not block. Fails with kUnsupported if the engine has no
-  // scheduler, kUnavailable after the shutdown, and kResourceExhausted if too many wait for it.
+  // scheduler, kUnavailable after the shutdown, and kResourceExhausted if too many calls wait for
+  // the state.
   virtual Status View(std::function<void(EngineView)> /*done*/) {
     return {StatusCode::kUnsupported, "this engine has no scheduler to look into"};
   }

@@ -13,33 +13,35 @@ namespace skein {
 struct RequestView {
   enum class State {
     kWaiting,
-    kRunning,    // it has been admitted: it holds KV blocks, or its rows are in the step
+    kRunning,    // admitted: it holds KV blocks, or its rows are in the step
     kSuspended,  // the step with its prompt was stopped for more urgent work
   };
 
   RequestId id = 0;
   State state = State::kWaiting;
-  bool oneshot = false;  // one pass over the prompt; else it decodes
+  bool oneshot = false;  // one pass over the prompt; false: it decodes
   int32_t priority = 0;
   int32_t adapter_id = 0;
   int32_t num_samples = 1;
   int32_t prompt_tokens = 0;
-  int32_t cached_tokens = 0;       // of the prompt, taken from the prefix cache
-  int32_t computed_tokens = 0;     // with keys and values, of prompt and output
-  int32_t output_tokens = 0;       // of the sample that has the most
-  TimeUs age_us = 0;               // since its arrival
-  std::optional<TimeUs> slack_us;  // until its first token is due; unset: no deadline, or it is out
+  int32_t cached_tokens = 0;    // prompt tokens that were taken from the prefix cache
+  int32_t computed_tokens = 0;  // prompt and output tokens with keys and values
+  int32_t output_tokens = 0;    // of the sample that has the most output tokens
+  TimeUs age_us = 0;            // since its arrival
+  // Until the first token is due. Unset: there is no deadline, or the token has been sent.
+  std::optional<TimeUs> slack_us;
 };
 
 // Consecutive blocks of the prefix cache that the same number of sequences reference, without a
 // branch in between.
 struct PrefixView {
-  int32_t parent = -1;  // index of the run before it; -1: it begins the prompts
+  int32_t parent = -1;  // index of the run of blocks before this one; -1: this one begins the
+                        // prompts
   int32_t num_blocks = 0;
-  int32_t num_sequences = 0;  // that reference it now; 0: cached
+  int32_t num_sequences = 0;  // sequences that reference the run now; 0: only cached
 };
 
-// The state of an engine at one moment. The lists are bounded: the counts beside them are not.
+// The state of an engine at one instant. The lists are bounded; the counts beside them are not.
 struct EngineView {
   static constexpr size_t kRequestsMax = 200;
   static constexpr size_t kPrefixesMax = 200;

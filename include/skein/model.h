@@ -16,7 +16,7 @@ namespace skein {
 
 struct LoadedModel {
   std::string name;
-  std::string dir;  // its files
+  std::string dir;  // the directory of the model's files
   int32_t max_model_len = 0;
   int32_t max_num_seqs = 0;
   int32_t max_queued_requests = 0;
@@ -33,13 +33,13 @@ struct Question {
   Type type = Type::kPredicate;
   std::string instructions;
   std::vector<std::string> options;       // a choice's values, or a score's levels from low to high
-  std::vector<std::string> descriptions;  // [options], or none
+  std::vector<std::string> descriptions;  // [options], or empty
 };
 
 struct Decision {
-  double probability = 0;             // a predicate's: of yes
-  std::string choice;                 // a choice's: the likeliest option
-  double score = 0;                   // a score's: the expected level, from 0 on
+  double probability = 0;             // of yes, if the question is a predicate
+  std::string choice;                 // the likeliest option, if the question is a choice
+  double score = 0;                   // the expected level, from 0 on, if the question is a score
   double confidence = 0;              // of a choice or a score
   std::vector<double> probabilities;  // [options]
 };
@@ -49,7 +49,7 @@ struct Message {
   std::string content;
 };
 
-// The model's defaults stand for what is unset.
+// The model's defaults are used for options that are unset.
 struct ChatOptions {
   std::optional<int32_t> max_tokens;
   std::optional<double> temperature;
@@ -66,24 +66,25 @@ struct ChatAnswer {
   int32_t completion_tokens = 0;
 };
 
-// A loaded model with its engine: the server's routes in this process, without HTTP. Answers have
-// the bits of the server's, whatever runs beside them.
-// Thread rule: every member may be called from any thread; calls of several threads run together.
+// A loaded model with its engine: the server's routes in this process, without HTTP. Answers are
+// bit-identical to the server's, whatever other requests run. Thread rule: every member may be
+// called from any thread; calls of several threads run together.
 class ServedModel {
  public:
-  // Loads a directory, a GGUF file or a name of `skein model fetch --list`. `options`: those of
-  // `skein serve` that concern the model, {"--threads", "2", "--max-model-len", "4096"}. Takes
-  // seconds. Fails with kInvalidArgument (param "options") if an option is wrong.
+  // Loads a model: a directory, a GGUF file or a name of `skein model fetch --list`. `options` are
+  // those of `skein serve` that concern the model: {"--threads", "2", "--max-model-len", "4096"}.
+  // Takes seconds. Fails with kInvalidArgument (param "options") if an option is wrong.
   static Status Load(const std::string& model, const std::vector<std::string>& options,
                      std::unique_ptr<ServedModel>* loaded);
-  // Ends what runs, each with an error, and waits for that.
+  // Ends all running requests, each with an error, and waits until they have ended.
   ~ServedModel();
   ServedModel(const ServedModel&) = delete;
   ServedModel& operator=(const ServedModel&) = delete;
 
   const LoadedModel& info() const;
 
-  // These three wait for the answer. An error names the field by its name in docs/api.md.
+  // Decide, Embed and Chat wait for the answer. An error names the field by its name in
+  // docs/api.md.
   //
   // Answers questions about `input`, which is read once for all of them.
   Status Decide(const std::string& input, const std::vector<Question>& questions,
@@ -92,9 +93,9 @@ class ServedModel {
   Status Embed(const std::vector<std::string>& texts, std::vector<std::vector<float>>* vectors);
   Status Chat(const std::vector<Message>& messages, const ChatOptions& options, ChatAnswer* answer);
 
-  // Asks POST `path` of the server with a JSON body, which must not ask for a stream. `done` gets
-  // the HTTP status and the JSON of the answer, on a thread of the model; it must not block.
-  // kNotFound: there is no such route, and `done` is not called.
+  // Sends a JSON body to route `path` as the server's POST; the body must not ask for a stream.
+  // `done` gets the HTTP status and the JSON of the answer, on a thread of the model; it must not
+  // block. Fails with kNotFound if there is no such route; `done` is then not called.
   using Done = std::function<void(int http_status, std::string body)>;
   Status Post(const std::string& path, std::string body, Done done);
   // Ends the requests that run now, each with an error.

@@ -11,16 +11,16 @@
 
 namespace skein {
 
-// The prompt and the limits of a model of the package sysone. Words in braces are replaced:
+// The prompt and the limits of a model of the package sysone. Words in braces are placeholders:
 // {instructions}, {label}, {description}, {index}, {level}.
 struct SysoneTraits {
   std::string base;       // the base model's type: "modernbert"
-  std::string base_dir;   // where its weights and its tokenizer lie
-  bool encoder = false;   // the order of the parts; else a decoder's
-  std::string bos_token;  // of a decoder that begins with it, else empty
+  std::string base_dir;   // the directory of its weights and its tokenizer
+  bool encoder = false;   // the parts stand in an encoder's order; false: in a decoder's
+  std::string bos_token;  // the first token of a decoder that has one, else empty
   int32_t max_state_tokens = 0;
   int32_t max_option_tokens = 0;
-  std::array<std::string, 3> task_lines;  // of a choice, a score and a noul
+  std::array<std::string, 3> task_lines;  // for a choice, a score and a noul
   std::string question;
   std::string choice_option, score_option;
   std::array<std::string, 2> noul_labels;  // no, yes
@@ -29,7 +29,7 @@ struct SysoneTraits {
 // A model of the Kev family.
 struct KevTraits {
   std::string base;      // the decoder's architecture: "Qwen3_5ForConditionalGeneration"
-  std::string base_dir;  // where its config and its tokenizer lie
+  std::string base_dir;  // the directory of its config and its tokenizer
 };
 
 // A decision model: a head reads a question's options at their markers, in one pass
@@ -37,15 +37,16 @@ struct KevTraits {
 struct DecisionModelTraits {
   std::string family;        // "laya", "sysone" or "kev"
   int32_t max_len = 0;       // tokens of a question with its state; the rest of the state is cut
-  int32_t usual_len = 0;     // the tokens that a step has room for, unless an option says more
-  int32_t head_max_len = 0;  // Laya: tokens of the question's part
+  int32_t usual_len = 0;     // the tokens that a step has room for, unless an option asks for more
+  int32_t head_max_len = 0;  // Laya: the most tokens of the question's part
   bool parallel = false;     // options are read side by side and do not see each other
-  std::array<double, 3> temperature = {1, 1, 1};  // of a choice, a score and a yes or no
-  // By type and number of options ("choice:3-5"): these go before `temperature`.
+  std::array<double, 3> temperature = {1, 1, 1};  // for a choice, a score and a yes-or-no question
+  // By type and number of options ("choice:3-5"). A temperature found here is used instead of
+  // `temperature`.
   std::map<std::string, double> temperature_by_options;
   std::string cls_token, sep_token, mask_token;
-  std::optional<SysoneTraits> sysone;  // of that family
-  std::optional<KevTraits> kev;        // of that family
+  std::optional<SysoneTraits> sysone;  // if the family is "sysone"
+  std::optional<KevTraits> kev;        // if the family is "kev"
 
   bool is_laya() const { return !sysone && !kev; }
 };
@@ -64,25 +65,27 @@ struct ModelTraits {
   std::vector<int32_t> matryoshka_dimensions;
   bool any_dimensions = false;
   std::map<std::string, std::string> prompts;  // name -> text put before an input
-  std::string default_prompt;                  // name of one of them, or empty
+  std::string default_prompt;                  // the name of one of the prompts, or empty
 
   // ClassifySpec.
   bool classifies = false;
   std::vector<std::string> class_labels;  // [num_classes]
-  bool multi_label = false;               // probabilities by sigmoid each, not by softmax
+  bool multi_label = false;               // probabilities by a sigmoid for each label, not by
+                                          // softmax
 
   // DecideSpec.
   std::optional<DecisionModelTraits> decision_model;
 
-  // Pairs of texts go through the tokenizer's pair template (a cross-encoder).
+  // Pairs of texts are encoded by the tokenizer's pair template (a cross-encoder).
   bool encodes_pairs = false;
-  // Pairs are asked in Qwen3-Reranker's template: P(yes) of a causal model, or a class.
+  // Pairs of texts are put into Qwen3-Reranker's template. The score is P(yes) of a causal model,
+  // or a class.
   bool qwen3_reranker = false;
 
-  // The settings for decisions, for requests that name none.
+  // The settings for decisions whose requests name none.
   DecisionProfile decisions;
   // The chat template writes a space before an assistant's text, so labels are searched with that
-  // space first.
+  // space in front.
   bool space_before_answer = false;
 };
 

@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// A published or own combination of policies under a name (docs/scheduling.md).
+// A named combination of policies, published or our own (docs/scheduling.md).
 struct Preset {
   std::string_view name;
   Policies policies;
@@ -54,10 +54,10 @@ inline constexpr PresetAlias kPresetAliases[] = {
     {"distserve", "paged-fcfs"},
 };
 
-// The preset of a configuration that names none.
+// The preset of a configuration that names no preset.
 inline constexpr std::string_view kDefaultPreset = kPresets[0].name;
 
-// Null if there is none of this name.
+// Returns null if no preset has this name.
 constexpr const Preset* FindPreset(std::string_view name) {
   for (const PresetAlias& alias : kPresetAliases) {
     if (alias.name == name) name = alias.preset;

@@ -46,38 +46,38 @@ struct GenerateSpec {
   int32_t max_tokens = 16;  // >= 0; the effective budget is min(max_tokens, room in the context)
   int32_t min_tokens = 0;   // stop ids are masked out until the output has this length
   SamplingParams sampling;
-  // Generation ends after one of these; the id is part of the output. Empty with ignore_eos.
+  // Generation ends after one of these ids; the id is part of the output. Empty with ignore_eos.
   std::vector<TokenId> stop_token_ids;
-  // nullopt: none. 0: the chosen token only. k: also the k most likely. Natural logarithms of the
-  // unmodified distribution (before penalties and temperature).
+  // nullopt: none. 0: the chosen token's. k: also those of the k most likely tokens. Natural
+  // logarithms of the unmodified distribution (before penalties and temperature).
   std::optional<int32_t> num_logprobs;
-  // With num_logprobs: the log-probabilities of these tokens, too, at every position of the output.
+  // With num_logprobs: tokens whose log-probabilities are also given, at every position of the
+  // output.
   std::vector<TokenId> logprob_token_ids;  // [0, kMaxLabels], distinct
-  // If not empty, the output is exactly one of these token sequences. No choice begins with another
-  // one. min_tokens, stop_token_ids and allowed_token_ids must then be unset, and max_tokens must
-  // suffice for each choice.
+  // If not empty, the output is exactly one of these token sequences. No choice may be the
+  // beginning of another. min_tokens, stop_token_ids and allowed_token_ids must then be unset, and
+  // max_tokens must suffice for each choice.
   std::vector<std::vector<TokenId>> choices;  // [0, kMaxChoices], each [1, max_tokens]
-  // If not null, the output is a text of this grammar, behind which a stop token ends it.
-  // stop_token_ids must hold the model's end tokens. min_tokens, allowed_token_ids and choices must
-  // be unset.
+  // If not null, the output is a text of this grammar, followed by a stop token. stop_token_ids
+  // must hold the model's end tokens. min_tokens, allowed_token_ids and choices must be unset.
   std::shared_ptr<const TokenGrammar> grammar;
   int32_t num_samples = 1;  // n: independent continuations of one prompt
 };
 inline constexpr int32_t kMaxLabels = 1024;
 inline constexpr int32_t kMaxChoices = 255;
 
-// The logits of a few tokens at the last position: a decision that one pass gives. Only these rows
-// of the output matrix are computed, unless `want_log_sum_exp`.
+// The logits of a few tokens at the last position: a decision in one pass. Only these rows of the
+// output matrix are computed, unless `want_log_sum_exp` is set.
 struct LabelSpec {
   std::vector<TokenId> tokens;    // [1, kMaxLabels], distinct
   bool want_log_sum_exp = false;  // over the whole vocabulary, for probabilities beyond the labels
 };
 
-// The model's raw embedding: the pooled hidden state after the model's own further layers. The
-// caller normalizes it and cuts it to fewer dimensions.
+// The model's raw embedding: the pooled hidden state after the further layers of the model's
+// embedding head. The caller normalizes it and cuts it to fewer dimensions.
 struct EmbedSpec {
-  // Instead, the hidden states of all tokens behind the final norm, one after the other; only for
-  // models that read prompts whole (EngineLimits::max_whole_prompt_len).
+  // Asks instead for the hidden states of all tokens behind the final norm, one after the other.
+  // Only for models that read prompts whole (EngineLimits::max_whole_prompt_len).
   bool all_tokens = false;
 };
 
@@ -89,15 +89,15 @@ struct ClassifySpec {};
 // logits of its actions [EngineLimits::num_actions].
 struct DecideSpec {
   std::vector<int32_t> markers;  // positions of the options' markers, ascending; [1, kMaxLabels]
-  int32_t question_type = 0;     // [0, kNumQuestionTypes): the order of the model's types
+  int32_t question_type = 0;     // [0, kNumQuestionTypes), in the model's order of the types
   int32_t summary = 0;           // the position that is read for the question as a whole
-  // If not empty, options are read side by side and do not see each other: option i is the tokens
-  // [option_bounds[i], option_bounds[i + 1]), ascending, behind the first token.
+  // If not empty, options are read side by side and do not attend to each other. Option i is the
+  // tokens [option_bounds[i], option_bounds[i + 1]), ascending, behind the first token.
   std::vector<int32_t> option_bounds = {};
 };
 inline constexpr int32_t kNumQuestionTypes = 3;
 
-// The output that a request asks for, beside prompt log-probabilities.
+// The output that a request asks for, apart from prompt log-probabilities.
 using OutputSpec = std::variant<GenerateSpec, LabelSpec, EmbedSpec, ClassifySpec, DecideSpec>;
 
 // The log-probabilities of the prompt's own tokens. They may accompany an output that reads logits
@@ -112,9 +112,9 @@ struct PromptLogprobsSpec {
 };
 
 // Requests that belong together: the questions on one input, the documents of one query. They
-// arrive together (Engine::SubmitGroup) and share deadline and fairness.
+// arrive together (Engine::SubmitGroup) and have the same deadline and client.
 struct GroupSpec {
-  uint64_t id = 0;  // 0: no group. Assigned by the engine
+  uint64_t id = 0;  // 0: no group; the engine assigns it
   // The number of first tokens that all members share, as far as the caller knows. The engine finds
   // the real number.
   int32_t parent_prefix_len = 0;
@@ -132,12 +132,12 @@ struct Request {
   int32_t priority = 0;               // lower runs first
   std::optional<TimeUs> slo_ttft_us;  // wanted time to the first token, from arrival
   std::optional<TimeUs> slo_tpot_us;  // wanted time per further token
-  // The time from arrival after which the client no longer waits for the answer. A request that
-  // would probably not be answered in time is refused, and one that has waited so long is ended.
+  // The time from arrival after which the client no longer waits for the answer. A request is
+  // refused if its answer would probably be late. A request that has waited this long is ended.
   std::optional<TimeUs> timeout_us;
-  std::string user;         // affinity and fairness key
+  std::string user;         // the client, for fair queueing and affinity
   uint64_t cache_salt = 0;  // prefixes are shared only between equal salts; 0 is the common pool
-  int32_t adapter_id = 0;   // weights variant; 0 is the base model
+  int32_t adapter_id = 0;   // selects the weights; 0 is the base model
 
   bool generates() const { return std::holds_alternative<GenerateSpec>(output); }
   // REQUIRES: generates().
@@ -151,8 +151,8 @@ inline int32_t NumSamples(const Request& request) {
 }
 
 enum class FinishReason {
-  kStop,       // a stop token id; a whole choice; all outputs that were asked for have been read
-  kLength,     // the budget is used up
+  kStop,       // a stop token id; a whole choice; or all requested outputs have been read
+  kLength,     // max_tokens or the context is used up
   kCancelled,  // Engine::Cancel
   kError,      // `status` says why; no other request is affected
 };
@@ -173,12 +173,12 @@ struct OutputToken {
 
 // The values that a LabelSpec, an EmbedSpec, a ClassifySpec or a DecideSpec asked for.
 struct ReadValues {
-  // Logits in the order of the labels; embedding; class outputs; options and actions.
+  // Logits in the order of the labels; an embedding; class outputs; or options, then actions.
   std::vector<float> values;
   float log_sum_exp = 0;  // if the LabelSpec asks for it: logprob = value - log_sum_exp
 };
 
-// One prompt token and the likely tokens in its place.
+// One prompt token, and the likely tokens at its position.
 struct PromptLogprob {
   int32_t position = 0;                    // in the prompt, >= 1
   TokenLogprob chosen;                     // the prompt's own token
@@ -193,18 +193,19 @@ struct RequestTimes {
   TimeUs finished_us = 0;
 };
 
-// A piece of the answer. Each sample gets any number of outputs with `tokens`, and a last one with
-// `finish`.
+// A piece of the answer. Each sample gets any number of outputs with `tokens`, and a last output
+// with `finish`.
 struct RequestOutput {
   RequestId request = 0;
   int32_t sample = 0;  // [0, num_samples)
   std::vector<OutputToken> tokens;
-  // Only in outputs of sample 0: in pieces, ascending, complete before the first token or `finish`
-  // of the sample.
+  // Only in outputs of sample 0. They come in pieces, ascending, and are complete before the
+  // sample's first token or `finish`.
   std::vector<PromptLogprob> prompt_logprobs;
-  std::optional<ReadValues> read;  // exactly one, with `finish`, if the request does not generate
+  std::optional<ReadValues> read;  // one output has it, with `finish`, if the request does not
+                                   // generate
   std::optional<FinishReason> finish;
-  Status status;              // not ok exactly with FinishReason::kError
+  Status status;              // not ok if and only if `finish` is FinishReason::kError
   int32_t cached_tokens = 0;  // prompt tokens taken from the prefix cache
   RequestTimes times;         // complete with `finish`
 };

@@ -15,12 +15,12 @@ enum class StatusCode {
   kTooLarge,           // 413: the input exceeds a byte limit
   kResourceExhausted,  // 429: a bounded queue is full; try again later
   kUnavailable,        // 503: loading, draining or shut down
-  kUnsupported,  // the input is well-formed but needs a missing feature, which the message names
-  kInternal,     // 500: a bug in Skein
+  kUnsupported,        // the input is well-formed but needs a missing feature; the message names it
+  kInternal,           // 500: a bug in Skein
 };
 
 // The outcome of an operation on input or environment. A message says what was wrong, with the
-// value, and what is allowed. `param` names the field at fault; empty if there is none.
+// value, and what is allowed. `param` names the field at fault, or is empty.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -33,7 +33,7 @@ class [[nodiscard]] Status {
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
   const std::string& param() const { return param_; }
-  // With kResourceExhausted: seconds after which the same request may succeed; 0: not known.
+  // With kResourceExhausted: the seconds after which the same request may succeed. 0: not known.
   int64_t retry_after_s() const { return retry_after_s_; }
   Status& RetryAfter(int64_t seconds) {
     retry_after_s_ = seconds;
